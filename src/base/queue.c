@@ -57,16 +57,6 @@ bool psti_queue_push(struct psti_queue *queue, void *item)
     return pushed;
 }
 
-bool psti_queue_try_push(struct psti_queue *queue, void *item)
-{
-    pthread_mutex_lock(&queue->lock);
-    bool pushed = !queue->closed && queue->n < queue->capacity;
-    if (pushed)
-        put(queue, item);
-    pthread_mutex_unlock(&queue->lock);
-    return pushed;
-}
-
 void *psti_queue_pop(struct psti_queue *queue)
 {
     pthread_mutex_lock(&queue->lock);

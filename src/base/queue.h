@@ -21,7 +21,6 @@ struct psti_queue {
 enum pst_status psti_queue_init(struct psti_queue *queue, size_t capacity, struct pst_error *err);
 void psti_queue_destroy(struct psti_queue *queue);          /* no thread may be inside */
 bool psti_queue_push(struct psti_queue *queue, void *item); /* waits while full; false: closed */
-bool psti_queue_try_push(struct psti_queue *queue, void *item); /* false: full or closed */
 void *psti_queue_pop(struct psti_queue *queue);     /* waits while empty; NULL: closed and empty */
 void *psti_queue_try_pop(struct psti_queue *queue); /* NULL: empty now */
 void psti_queue_close(struct psti_queue *queue);    /* wakes everybody; idempotent */

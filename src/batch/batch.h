@@ -28,11 +28,6 @@ struct psti_slot_field {
     int64_t shape[PST_MAX_NDIM];
 };
 
-/* Bytes of host memory that a slot of this layout takes, without rows of their own. False: too many
- * for size_t. */
-bool psti_batch_slot_nbytes(const struct psti_slot_field *fields, uint32_t n_fields,
-                            uint32_t n_rows, size_t *nbytes);
-
 /* `fields` are copied. */
 enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
                                      uint32_t batch_size, uint64_t host_memory,
@@ -70,7 +65,8 @@ struct psti_slot_card {
 };
 /* Before the first slot is made. `card` is copied; close is called when the pool is freed. */
 void psti_batch_pool_set_card(struct psti_pool *pool, const struct psti_slot_card *card);
-/* As psti_batch_slot_nbytes, of this pool's slots. */
+/* Bytes of host memory that a slot of this pool takes, without rows of their own. False: too many
+ * for size_t. */
 bool psti_batch_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t *nbytes);
 /* Before the first slot is made: rows of their own take `nbytes` of a batch at most, so each slot
  * has them from the start. Without it the largest batch so far decides. */
@@ -134,9 +130,7 @@ int64_t *psti_batch_indices(pst_batch *batch);
 void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step);
 /* Slots on a card: its part; NULL otherwise. */
 struct psti_slot_part *psti_batch_part(pst_batch *batch);
-/* Bytes of index and numbers at the begin of the part's memory. */
-size_t psti_batch_numbers_nbytes(const pst_batch *batch);
-/* Offset of a field's array there, and bytes of one of its rows. False: the field has none. */
+/* Offset of a field's array in it, and bytes of one of its rows. False: the field has none. */
 bool psti_batch_place_of(const pst_batch *batch, uint32_t i_field, size_t *offset,
                          size_t *row_nbytes);
 /* Row of a field's array. Slots on a card: not of pixels. */

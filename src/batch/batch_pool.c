@@ -67,18 +67,6 @@ static size_t slot_extra_nbytes(uint32_t n_fields, uint32_t n_row_lists, uint32_
            (size_t)n_row_lists * n_rows * sizeof(struct psti_row);
 }
 
-bool psti_batch_slot_nbytes(const struct psti_slot_field *fields, uint32_t n_fields,
-                            uint32_t n_rows, size_t *nbytes)
-{
-    uint32_t n_row_lists = 0;
-    size_t numbers;
-    for (uint32_t i = 0; i < n_fields; i++)
-        n_row_lists += fields[i].may_differ;
-    return psti_batch_layout_offsets(fields, sizeof *fields, n_fields, n_rows, NULL, &numbers,
-                                     nbytes) &&
-           psti_add_size(*nbytes, slot_extra_nbytes(n_fields, n_row_lists, n_rows), nbytes);
-}
-
 enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
                                      uint32_t batch_size, uint64_t host_memory,
                                      struct psti_pool **out, struct pst_error *err)

@@ -28,8 +28,6 @@ struct psti_slot_part *psti_batch_part(pst_batch *batch)
     return batch->pool->has_card ? &batch->part : NULL;
 }
 
-size_t psti_batch_numbers_nbytes(const pst_batch *batch) { return batch->numbers_nbytes; }
-
 bool psti_batch_place_of(const pst_batch *batch, uint32_t i_field, size_t *offset,
                          size_t *row_nbytes)
 {

@@ -232,15 +232,6 @@ enum pst_status psti_decode_probe(struct psti_decoder *decoder, const void *byte
     return psti_decode_probe_pli(bytes, nbytes, form, options, info, &pli, err);
 }
 
-bool psti_decode_is_lossless(const void *bytes, size_t nbytes, enum pst_form form)
-{
-    if (form == PST_FORM_WEBP)
-        return psti_decode_webp_is_lossless(bytes, nbytes);
-    if (form == PST_FORM_PLI)
-        return psti_decode_pli_is_lossless(bytes, nbytes);
-    return form == PST_FORM_PNG || form == PST_FORM_RAW;
-}
-
 void psti_decode_output(const struct pst_image_info *info, const struct pst_decode_options *options,
                         uint8_t *channels, uint8_t *bits)
 {

@@ -84,10 +84,8 @@ struct psti_rect psti_decode_stored(const struct pst_image_info *info,
 void psti_decode_output(const struct pst_image_info *info, const struct pst_decode_options *options,
                         uint8_t *channels, uint8_t *bits);
 
-/* True if the pixels are kept exactly by the form: png, raw, WebP of kind VP8L, PLI with max_error
- * 0. jpeg, pli-jpeg, lossy WebP and near-lossless PLI are not, nor is what cannot be read as
- * `form`. */
-bool psti_decode_is_lossless(const void *bytes, size_t nbytes, enum pst_form form);
+/* True for WebP of kind VP8L, as far as its chunks are whole. */
+bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes);
 
 /* Counters of this decoder, cumulative. */
 struct psti_decode_stats {

@@ -105,12 +105,10 @@ enum pst_status psti_decode_webp_rows(struct psti_decode_job *job);
  * stored. */
 uint64_t psti_decode_webp_work_nbytes(bool lossless, bool has_alpha, uint32_t height,
                                       uint32_t width);
-bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes);
 enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
                                       struct pst_image_info *info, struct psti_pli_header *header,
                                       struct pst_error *err);
 enum pst_status psti_decode_pli_rows(struct psti_decode_job *job);
-bool psti_decode_pli_is_lossless(const uint8_t *bytes, size_t nbytes);
 enum pst_status psti_decode_raw_probe(size_t nbytes, const struct pst_image_info *info,
                                       struct pst_error *err);
 enum pst_status psti_decode_raw_rows(struct psti_decode_job *job);

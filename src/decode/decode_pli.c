@@ -36,13 +36,6 @@ enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
     return PST_OK;
 }
 
-bool psti_decode_pli_is_lossless(const uint8_t *bytes, size_t nbytes)
-{
-    struct psti_pli_header header;
-    return bytes && psti_pli_parse_header(bytes, nbytes, &header, NULL) == PST_OK &&
-           header.content == PST_PLI_CONTENT_PIXELS && header.max_error == 0;
-}
-
 /* A row of units, decoded, on its way to the sink. */
 struct band {
     struct psti_emit *emit;

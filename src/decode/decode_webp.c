@@ -14,18 +14,7 @@
 
 #ifdef PST_HAVE_WEBP
 #include <webp/decode.h>
-
-/* Even, and at least one chroma sample beyond the region on every side. */
-#define MARGIN 4
-/* libwebp's working memory, beside the pixels it gives out: more than encoders' files were ever
- * seen to take (tests/decode/test_decode_webp_memory.c). Lossy pictures: some rows of caches.
- * Lossless ones: all pixels as words, and tables. Alpha of a lossy picture is a lossless picture of
- * its own, kept beside the finished one. */
-#define COLUMN_NBYTES 256
-#define LOSSY_NBYTES ((uint64_t)64 << 10)
-#define LOSSLESS_PIXEL_NBYTES 5
-#define ALPHA_PIXEL_NBYTES 7
-#define TABLES_NBYTES ((uint64_t)512 << 10)
+#endif
 
 struct container {
     uint8_t orientation;
@@ -86,6 +75,28 @@ static enum pst_status read_container(const uint8_t *bytes, size_t nbytes,
     return PST_OK;
 }
 
+bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes)
+{
+    struct container container;
+    return bytes && nbytes >= 12 && memcmp(bytes, "RIFF", 4) == 0 &&
+           memcmp(bytes + 8, "WEBP", 4) == 0 &&
+           read_container(bytes, nbytes, &container, NULL) == PST_OK && container.lossless;
+}
+
+#ifdef PST_HAVE_WEBP
+
+/* Even, and at least one chroma sample beyond the region on every side. */
+#define MARGIN 4
+/* libwebp's working memory, beside the pixels it gives out: more than encoders' files were ever
+ * seen to take (tests/decode/test_decode_webp_memory.c). Lossy pictures: some rows of caches.
+ * Lossless ones: all pixels as words, and tables. Alpha of a lossy picture is a lossless picture of
+ * its own, kept beside the finished one. */
+#define COLUMN_NBYTES 256
+#define LOSSY_NBYTES ((uint64_t)64 << 10)
+#define LOSSLESS_PIXEL_NBYTES 5
+#define ALPHA_PIXEL_NBYTES 7
+#define TABLES_NBYTES ((uint64_t)512 << 10)
+
 static enum pst_status fail_webp(struct pst_error *err, VP8StatusCode code, const char *what)
 {
     switch (code) {
@@ -123,14 +134,6 @@ enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
     info->bits = 8;
     info->orientation = container.orientation;
     return PST_OK;
-}
-
-bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes)
-{
-    struct container container;
-    return bytes && nbytes >= 12 && memcmp(bytes, "RIFF", 4) == 0 &&
-           memcmp(bytes + 8, "WEBP", 4) == 0 &&
-           read_container(bytes, nbytes, &container, NULL) == PST_OK && container.lossless;
 }
 
 /* The region and its margin, within the picture, beginning at even coordinates. */
@@ -243,11 +246,6 @@ enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
     (void)nbytes;
     (void)info;
     return without_libwebp(err);
-}
-
-bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes)
-{
-    return nbytes >= 16 && memcmp(bytes, "RIFF", 4) == 0 && memcmp(bytes + 8, "WEBPVP8L", 8) == 0;
 }
 
 enum pst_status psti_decode_webp_rows(struct psti_decode_job *job)

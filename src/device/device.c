@@ -347,9 +347,3 @@ enum pst_status psti_device_load_images(struct psti_device *device, const void *
     device->n_kernels = n_names;
     return PST_OK;
 }
-
-enum pst_status psti_device_load(struct psti_device *device, const void *image,
-                                 const char *const *names, uint32_t n_names, struct pst_error *err)
-{
-    return psti_device_load_images(device, &image, 1, names, n_names, err);
-}

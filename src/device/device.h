@@ -69,9 +69,6 @@ struct psti_device_kernels {
     uint32_t cuda_version; /* of the compiler; as driver_version */
 };
 enum pst_status psti_device_kernels(struct psti_device_kernels *kernels, struct pst_error *err);
-/* The same of an image at hand: a fatbin, or what a test's driver takes for one. */
-enum pst_status psti_device_load(struct psti_device *device, const void *image,
-                                 const char *const *names, uint32_t n_names, struct pst_error *err);
 
 /* Memory. Aligned to 256 on the card, to 4096 if pinned; contents are anything. 0 bytes are no
  * memory: address 0, NULL, which may be freed. Freeing waits for nothing: the caller knows that no

@@ -54,7 +54,8 @@ bool psti_device_enter_to_close(const struct psti_device *device);
 /* A driver's result as status; `format`: what was tried. */
 enum pst_status psti_device_judge(const struct psti_device *device, unsigned result,
                                   struct pst_error *err, const char *format, ...) PST_PRINTF(4, 5);
-/* As psti_device_load, of several images: each kernel is in one of them. */
+/* As psti_device_load_kernels, of images at hand (fatbins, or what a test's driver takes for them):
+ * each kernel is in one of them. */
 enum pst_status psti_device_load_images(struct psti_device *device, const void *const *images,
                                         uint32_t n_images, const char *const *names,
                                         uint32_t n_names, struct pst_error *err);

@@ -29,10 +29,8 @@
 
 /* Kernels, by the numbers that launches use. */
 size_t psti_gpu_kernel_count(void);
-/* For psti_device_load: `count` names. */
+/* For psti_device_load_kernels: `count` names. */
 const char *const *psti_gpu_kernel_names(void);
-/* Least compute capability that the kernels run on: 10 * major + minor. */
-#define PSTI_GPU_CAPABILITY_MIN 75
 
 /* Built-in tables and filters: written to memory, then uploaded once per device. Aligned to 256 on
  * the card. */

@@ -31,13 +31,8 @@ void psti_storage_close(struct psti_storage **storage);
  * memory_nbytes. Files are closed by psti_storage_file_close, before the storage. Thread-safe. */
 enum pst_status psti_storage_file_open(struct psti_storage *storage, const char *path,
                                        struct psti_file **out, struct pst_error *err);
-/* A file over `nbytes` of the caller's memory, which must outlive it (path: for messages). */
-enum pst_status psti_storage_file_open_span(struct psti_storage *storage, const char *path,
-                                            const void *bytes, size_t nbytes,
-                                            struct psti_file **out, struct pst_error *err);
 void psti_storage_file_close(struct psti_file **file);
 uint64_t psti_storage_file_nbytes(const struct psti_file *file);
-const char *psti_storage_file_path(const struct psti_file *file);
 
 /* The bytes themselves where the file is in memory, else NULL (then read). NULL also for a range
  * that does not lie in the file, and where the storage is throttled: so these bytes are waited for

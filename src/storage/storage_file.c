@@ -1,6 +1,6 @@
 /* Files: opening, sizes, spans, hints.
  *
- * In: a path, or memory of the caller. Out: a struct psti_file that any thread may read through. It
+ * In: a path. Out: a struct psti_file that any thread may read through. It
  * is immutable but for `direct`, which a read may clear once. Files of a MEMORY storage hold all
  * their bytes and no descriptor. */
 #include "storage/storage_int.h"
@@ -107,20 +107,6 @@ enum pst_status psti_storage_file_open(struct psti_storage *storage, const char 
     return PST_OK;
 }
 
-enum pst_status psti_storage_file_open_span(struct psti_storage *storage, const char *path,
-                                            const void *bytes, size_t nbytes,
-                                            struct psti_file **out, struct pst_error *err)
-{
-    *out = NULL;
-    struct psti_file *file = file_new(storage, path);
-    if (file == NULL)
-        return no_memory(path, 0, err);
-    file->memory = nbytes > 0 ? bytes : (const unsigned char *)"";
-    file->nbytes = nbytes;
-    *out = file;
-    return PST_OK;
-}
-
 void psti_storage_file_close(struct psti_file **file)
 {
     struct psti_file *f = *file;
@@ -137,8 +123,6 @@ void psti_storage_file_close(struct psti_file **file)
 }
 
 uint64_t psti_storage_file_nbytes(const struct psti_file *file) { return file->nbytes; }
-
-const char *psti_storage_file_path(const struct psti_file *file) { return file->path; }
 
 const void *psti_storage_file_span(const struct psti_file *file, uint64_t offset, uint64_t nbytes)
 {

@@ -5,7 +5,6 @@
  * goes out. Runs in any thread with a decoder of its own. */
 #include "verify/verify.h"
 
-#include "base/bits.h"
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
@@ -21,21 +20,8 @@ void psti_verify_decode_options(enum pst_field_type type, struct pst_decode_opti
 
 bool psti_verify_is_lossless(enum pst_form form, const void *bytes, size_t nbytes)
 {
-    if (form == PST_FORM_PNG || form == PST_FORM_RAW || form == PST_FORM_PLI)
-        return true;
-    if (form != PST_FORM_WEBP)
-        return false;
-    /* RIFF chunks: "RIFF" size "WEBP", then tag, size, body padded to an even length. */
-    const unsigned char *p = bytes;
-    for (uint64_t at = 12; psti_range_fits(at, 8, nbytes);) {
-        uint64_t body = psti_load_u32(p + at + 4);
-        if (memcmp(p + at, "VP8L", 4) == 0)
-            return true;
-        if (memcmp(p + at, "VP8 ", 4) == 0)
-            return false;
-        at += 8 + body + (body & 1);
-    }
-    return false;
+    return form == PST_FORM_PNG || form == PST_FORM_RAW || form == PST_FORM_PLI ||
+           (form == PST_FORM_WEBP && psti_decode_webp_is_lossless(bytes, nbytes));
 }
 
 bool psti_verify_pixels_nbytes(const struct pst_image_info *info,

@@ -2,7 +2,7 @@
  * and what tensors say; and the same of host memory. The card is this process's memory. */
 #include "test.h"
 
-#include "batch/batch.h"
+#include "batch/batch_int.h"
 
 #include <penstock/penstock.h>
 
@@ -114,12 +114,12 @@ static void fill(pst_batch *batch)
         assert_non_null(psti_batch_new_row(batch, 2, row, 1, length, &status));
     }
     assert_true(psti_batch_place_of(batch, 0, &offset, &row_nbytes));
-    assert_true(offset >= psti_batch_numbers_nbytes(batch)); /* pixels are only on the card */
+    assert_true(offset >= batch->numbers_nbytes); /* pixels are only on the card */
     assert_int_equal(row_nbytes, 3 * 5 * 7 * 4);
     assert_true(psti_batch_place_of(batch, 1, &offset, &row_nbytes));
-    assert_true(offset + 6 * row_nbytes <= psti_batch_numbers_nbytes(batch));
+    assert_true(offset + 6 * row_nbytes <= batch->numbers_nbytes);
     assert_false(psti_batch_place_of(batch, 2, &offset, &row_nbytes));
-    memcpy((void *)(uintptr_t)part->array, part->numbers, psti_batch_numbers_nbytes(batch));
+    memcpy((void *)(uintptr_t)part->array, part->numbers, batch->numbers_nbytes);
 }
 
 static void test_tensors_say_where_they_lie(void **state)
@@ -246,7 +246,9 @@ static void test_memory_of_somebody_else(void **state)
     struct pst_error err;
     size_t nbytes;
     (void)state;
-    assert_true(psti_batch_slot_nbytes(layout, 3, 6, &nbytes));
+    assert_ok(psti_batch_pool_open(layout, 3, 6, 0, &pool, &err));
+    assert_true(psti_batch_pool_slot_nbytes(pool, 6, &nbytes));
+    psti_batch_pool_close(&pool);
     assert_ok(psti_batch_pool_open(layout, 3, 6, 3 * nbytes, &pool, &err)); /* three slots */
     psti_batch_pool_set_host(pool, &(struct psti_slot_host){.ctx = &host,
                                                             .make = make_in_host,

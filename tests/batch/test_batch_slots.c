@@ -38,6 +38,15 @@ static struct psti_pool *open_pool(uint32_t batch_size, uint64_t limit)
     return pool;
 }
 
+static size_t slot_nbytes(uint32_t n_rows)
+{
+    size_t nbytes;
+    struct psti_pool *pool = open_pool(n_rows, 0);
+    assert_true(psti_batch_pool_slot_nbytes(pool, n_rows, &nbytes));
+    psti_batch_pool_close(&pool);
+    return nbytes;
+}
+
 static pst_batch *claim(struct psti_pool *pool, uint32_t n)
 {
     pst_batch *batch = NULL;
@@ -155,9 +164,8 @@ static void test_bad_rows_close_up(void **state)
 static void test_budget(void **state)
 {
     (void)state;
-    size_t nbytes;
+    const size_t nbytes = slot_nbytes(4);
     struct psti_batch_pool_stats stats;
-    assert_true(psti_batch_slot_nbytes(layout, 4, 4, &nbytes));
     struct psti_pool *pool = open_pool(4, 3 * nbytes + 100);
     pst_batch *batches[3];
     for (int i = 0; i < 3; i++) {
@@ -193,8 +201,7 @@ static void test_budget(void **state)
 static void test_rows_count(void **state)
 {
     (void)state;
-    size_t nbytes;
-    assert_true(psti_batch_slot_nbytes(layout, 4, 4, &nbytes));
+    const size_t nbytes = slot_nbytes(4);
     struct psti_pool *pool = open_pool(4, nbytes + 20000);
     pst_batch *batch = claim(pool, 4);
     enum pst_status status;

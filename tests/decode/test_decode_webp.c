@@ -51,7 +51,7 @@ static void check_file(const struct bytes *file, uint32_t height, uint32_t width
     assert_int_equal(info.form, PST_FORM_WEBP);
     assert_int_equal(info.height, height);
     assert_int_equal(info.width, width);
-    assert_int_equal(psti_decode_is_lossless(file->data, file->nbytes, PST_FORM_WEBP), lossless);
+    assert_int_equal(psti_decode_webp_is_lossless(file->data, file->nbytes), lossless);
     uint8_t *expected = info.channels == 4 ? WebPDecodeRGBA(file->data, file->nbytes, &w, &h)
                                            : WebPDecodeRGB(file->data, file->nbytes, &w, &h);
     assert_non_null(expected);

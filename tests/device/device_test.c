@@ -39,13 +39,20 @@ void use_fake_driver(void)
     unsetenv("PENSTOCK_CUDA");
 }
 
+enum pst_status load_kernels(struct psti_device *device, const struct fake_image *image,
+                             const char *const *names, uint32_t n_names, struct pst_error *err)
+{
+    const void *const images[] = {image};
+    return psti_device_load_images(device, images, 1, names, n_names, err);
+}
+
 struct psti_device *open_card(uint32_t ordinal)
 {
     struct pst_error err;
     const struct psti_device_options options = {.ordinal = ordinal};
     struct psti_device *device = NULL;
     assert_ok(psti_device_open(&options, &device, &err));
-    assert_ok(psti_device_load(device, &kernel_image, kernel_names, N_KERNELS, &err));
+    assert_ok(load_kernels(device, &kernel_image, kernel_names, N_KERNELS, &err));
     return device;
 }
 

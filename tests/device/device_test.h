@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-#include "device/device.h"
+#include "device/device_int.h"
 #include "fake_driver.h"
 
 #include <stdbool.h>
@@ -27,6 +27,9 @@ struct geometry_args { /* three u32: blocks, warps, bytes of shared memory */
 
 /* The fake driver is the one that Penstock finds from now on. */
 void use_fake_driver(void);
+/* Loads kernels of one image. */
+enum pst_status load_kernels(struct psti_device *device, const struct fake_image *image,
+                             const char *const *names, uint32_t n_names, struct pst_error *err);
 /* A card with the kernels, without limits. */
 struct psti_device *open_card(uint32_t ordinal);
 struct psti_stream *open_stream(struct psti_device *device);

@@ -33,7 +33,7 @@ static enum pst_status work(struct work *w, struct pst_error *err)
             return status_;                                                                        \
     } while (0)
     TRY(psti_device_open(&options, &w->device, err));
-    TRY(psti_device_load(w->device, &kernel_image, kernel_names, N_KERNELS, err));
+    TRY(load_kernels(w->device, &kernel_image, kernel_names, N_KERNELS, err));
     TRY(psti_device_stream_open(w->device, true, &w->stream, err));
     TRY(psti_device_event_open(w->device, &w->event, err));
     TRY(psti_device_alloc(w->device, N * 4, &w->at, err));

@@ -110,13 +110,13 @@ static void kernels_are_loaded_once(void **state)
     const char *const wrong[] = {"add", "subtract"};
     const struct fake_image no_image = {.magic = 1};
     assert_ok(psti_device_open(&options, &device, &err));
-    assert_int_equal(psti_device_load(device, &kernel_image, wrong, 2, &err), PST_ERROR_DEVICE);
+    assert_int_equal(load_kernels(device, &kernel_image, wrong, 2, &err), PST_ERROR_DEVICE);
     assert_non_null(strstr(err.text, "subtract"));
     assert_non_null(strstr(err.text, "CUDA_ERROR_NOT_FOUND (named symbol not found)"));
-    assert_int_equal(psti_device_load(device, &no_image, wrong, 1, &err), PST_ERROR_DEVICE);
+    assert_int_equal(load_kernels(device, &no_image, wrong, 1, &err), PST_ERROR_DEVICE);
     assert_non_null(strstr(err.text, "card 0: loading the kernels: CUDA_ERROR_INVALID_IMAGE"));
-    assert_ok(psti_device_load(device, &kernel_image, kernel_names, N_KERNELS, &err));
-    assert_int_equal(psti_device_load(device, &kernel_image, kernel_names, N_KERNELS, &err),
+    assert_ok(load_kernels(device, &kernel_image, kernel_names, N_KERNELS, &err));
+    assert_int_equal(load_kernels(device, &kernel_image, kernel_names, N_KERNELS, &err),
                      PST_ERROR_STATE);
     psti_device_close(&device);
     assert_nothing_left();

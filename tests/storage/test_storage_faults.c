@@ -104,12 +104,10 @@ static enum pst_status open_and_read(struct pst_error *err)
     struct psti_storage_options options = engine_options();
     options.latency_seconds = 1e-6; /* with the throttle and its thread */
     struct psti_storage *storage = NULL;
-    struct psti_file *file = NULL, *span = NULL;
+    struct psti_file *file = NULL;
     enum pst_status status = psti_storage_open(&options, &storage, err);
     if (status == PST_OK)
         status = psti_storage_file_open(storage, test_path("data"), &file, err);
-    if (status == PST_OK)
-        status = psti_storage_file_open_span(storage, "span", data, 100, &span, err);
     if (status == PST_OK) {
         static _Alignas(4096) unsigned char buffer[2 * 4096];
         struct psti_read read = {.file = file, .nbytes = 4096, .buffer = buffer};
@@ -117,7 +115,6 @@ static enum pst_status open_and_read(struct pst_error *err)
         status = read.status;
         assert_memory_equal(read.data, data, 4096);
     }
-    psti_storage_file_close(&span);
     psti_storage_file_close(&file);
     psti_storage_close(&storage);
     return status;

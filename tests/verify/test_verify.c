@@ -233,9 +233,9 @@ static void can_be_cancelled(void **state)
 
 static void which_webp_is_lossless(void **state)
 {
-    static const char lossless[] = "RIFF\x20\0\0\0WEBPVP8L\x04\0\0\0abcd",
-                      lossy[] = "RIFF\x20\0\0\0WEBPVP8 \x04\0\0\0abcd";
-    static const char extended[] = "RIFF\x20\0\0\0WEBPVP8X\x03\0\0\0abc\0VP8L\x04\0\0\0abcd";
+    static const char lossless[] = "RIFF\x10\0\0\0WEBPVP8L\x04\0\0\0abcd",
+                      lossy[] = "RIFF\x10\0\0\0WEBPVP8 \x04\0\0\0abcd";
+    static const char extended[] = "RIFF\x1C\0\0\0WEBPVP8X\x03\0\0\0abc\0VP8L\x04\0\0\0abcd";
     static const char cut[] = "RIFF\x20\0\0\0WEBPVP8X\xF0\xFF\xFF\xFF";
     (void)state;
     assert_true(psti_verify_is_lossless(PST_FORM_WEBP, lossless, sizeof lossless - 1));
