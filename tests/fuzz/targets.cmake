@@ -1,8 +1,5 @@
 # One line per fuzz target, for tests/fuzz and tests/fuzz_replay: pst_fuzz(fuzz_<what> LIBS pst_room_<room> ...)
 enable_language(CXX) # of the kernels
-pst_fuzz(fuzz_cuda_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/kernels/kernels_check.c
-  ${PROJECT_SOURCE_DIR}/tests/kernels/jpeg_helper.c ${PROJECT_SOURCE_DIR}/tests/kernels/units_helper.c
-  LIBS pst_cuda_host pst_room_gpu pst_room_decode cmocka)
 set(forge_dataset ${PROJECT_SOURCE_DIR}/tests/fuzz/forge_dataset.c)
 pst_fuzz(fuzz_dataset_index SOURCES ${forge_dataset} LIBS pst_room_dataset)
 pst_fuzz(fuzz_dataset_shard SOURCES ${forge_dataset} LIBS pst_room_dataset)
@@ -13,6 +10,9 @@ pst_fuzz(fuzz_decode_png LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_raw LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_webp LIBS pst_room_decode)
 pst_fuzz(fuzz_device_nvjpeg LIBS pst_room_device pst_room_decode)
+pst_fuzz(fuzz_kernels_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/kernels/kernels_check.c
+  ${PROJECT_SOURCE_DIR}/tests/kernels/jpeg_helper.c ${PROJECT_SOURCE_DIR}/tests/kernels/units_helper.c
+  LIBS pst_cuda_host pst_room_gpu pst_room_decode cmocka)
 pst_fuzz(fuzz_pli_coefs LIBS pst_room_pli)
 pst_fuzz(fuzz_pli_head LIBS pst_room_pli)
 pst_fuzz(fuzz_pli_jpeg_file LIBS pst_room_pli)

@@ -1,5 +1,5 @@
-/* fuzz_cuda_pli.c - anything that may be a PLI, decoded by the CPU build of the kernels for cards:
- * they must say of it and make of it what the CPU's decoder does, and touch no memory but theirs.
+/* fuzz_kernels_pli.c - anything that may be a PLI, decoded by the CPU build of the kernels: they
+ * must say of it and make of it what the CPU decoder does, and touch no memory but theirs.
  * Checksums are set right, so that hostile units reach the kernels. Input as for fuzz_pli_head. */
 #include "kernels/kernels_check.h"
 #include "kernels/jpeg_helper.h"
