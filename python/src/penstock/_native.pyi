@@ -5,10 +5,7 @@ from typing import Any, final
 
 version: str
 
-_Value = (
-    tuple[Any, int, int, int, int, int, tuple[int, ...] | None]
-    | tuple[Any, int, int, int, int, int, tuple[int, ...] | None, bool]
-)
+_Value = tuple[Any, int, int, int, int, int, tuple[int, ...] | None, bool]
 _Progress = Callable[[int, int, int, int], object]
 _BadSample = Callable[[str, dict[str, Any]], object]
 

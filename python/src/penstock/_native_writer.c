@@ -202,7 +202,7 @@ static int lend_shape(PyObject *shape, struct pst_value *value)
     return 0;
 }
 
-/* `item`: None (the variant is absent) or a tuple. */
+/* `item`: None (the variant is absent) or a _Value of writer.py. */
 static int lend_value(PyObject *item, struct lent *lent, struct pst_value *value)
 {
     if (item == Py_None)
@@ -210,9 +210,9 @@ static int lend_value(PyObject *item, struct lent *lent, struct pst_value *value
     PyObject *shape;
     unsigned int form, height, width;
     unsigned char channels, bits;
-    int was_pli = 0;
+    int was_pli;
     Py_buffer *buffer = &lent->buffers[lent->n_buffers];
-    if (!PyArg_ParseTuple(item, "y*IIIbbO|p:value", buffer, &form, &height, &width, &channels,
+    if (!PyArg_ParseTuple(item, "y*IIIbbOp:value", buffer, &form, &height, &width, &channels,
                           &bits, &shape, &was_pli))
         return -1;
     lent->n_buffers++;

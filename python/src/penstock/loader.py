@@ -252,19 +252,63 @@ class Loader:
         keep_boxes: bool = False,
         pin_memory: bool | str = False,
     ) -> None:
-        given = dict(locals())
-        for name in ("self", "__class__"):
-            given.pop(name, None)
-        given["device"] = _options.device_name(device)
-        given["output"] = _options.output_kind(output, given["device"])
-        for name in ("fields", "encoded", "own_geometry", "per_box"):
-            if isinstance(given[name], str):
-                raise ArgumentError(f"{name} is a list of names, not {given[name]!r}")
-        given["fields"] = None if fields is None else tuple(fields)
-        given["encoded"] = tuple(encoded)
-        given["own_geometry"] = tuple(own_geometry)
-        if per_box is not None and not isinstance(per_box, Mapping):
-            given["per_box"] = tuple(per_box)
+        place = _options.device_name(device)
+        kind = _options.output_kind(output, place)
+        lists = {"fields": fields, "encoded": encoded, "own_geometry": own_geometry, "per_box": per_box}
+        for name, value in lists.items():
+            if isinstance(value, str):
+                raise ArgumentError(f"{name} is a list of names, not {value!r}")
+        given: dict[str, Any] = {
+            "dataset": dataset,
+            "batch_size": batch_size,
+            "shuffle": shuffle,
+            "seed": seed,
+            "transforms": transforms,
+            "device": place,
+            "decode": decode,
+            "gpu_share": gpu_share,
+            "device_memory": device_memory,
+            "dtype": dtype,
+            "layout": layout,
+            "channels": channels,
+            "num_workers": num_workers,
+            "drop_last": drop_last,
+            "rank": rank,
+            "world_size": world_size,
+            "order": order,
+            "page_samples": page_samples,
+            "window_pages": window_pages,
+            "indices": indices,
+            "weights": weights,
+            "on_error": on_error,
+            "max_errors": max_errors,
+            "host_memory": host_memory,
+            "prefetch": prefetch,
+            "fields": None if fields is None else tuple(fields),
+            "encoded": tuple(encoded),
+            "variants": variants,
+            "output": kind,
+            "storage": storage,
+            "page_cache": page_cache,
+            "io_threads": io_threads,
+            "verify": verify,
+            "throttle": throttle,
+            "ignore_orientation": ignore_orientation,
+            "scaled_decode": scaled_decode,
+            "max_pixels": max_pixels,
+            "collate_fn": collate_fn,
+            "jpeg": jpeg,
+            "on_empty": on_empty,
+            "padding": padding,
+            "own_geometry": tuple(own_geometry),
+            "bits": bits,
+            "made_for": made_for,
+            "per_box": per_box if per_box is None or isinstance(per_box, Mapping) else tuple(per_box),
+            "min_area": min_area,
+            "min_visibility": min_visibility,
+            "keep_boxes": keep_boxes,
+            "pin_memory": pin_memory,
+        }
         self._start(given)
 
     def _start(self, given: dict[str, Any]) -> None:

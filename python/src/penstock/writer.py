@@ -42,11 +42,6 @@ __all__ = [
 ]
 
 Path = Union[str, os.PathLike[str]]
-# (buffer, form, height, width, channels, bits, shape): struct pst_value
-_Value = Union[
-    tuple[Any, int, int, int, int, int, Union[tuple[int, ...], None]],
-    tuple[Any, int, int, int, int, int, Union[tuple[int, ...], None], bool],  # it was a PLI
-]
 Progress = Callable[[int, int, int, int], object]
 BadSample = Callable[[str, dict[str, Any]], object]
 
@@ -55,8 +50,17 @@ _KEPT_LISTED = 1000
 _RAW = _native.form_number("raw")
 
 
-def _plain(data: Any) -> _Value:
-    return data, 0, 0, 0, 0, 0, None
+class _Value(NamedTuple):
+    """Bytes of one variant, and what ``struct pst_value`` says of them."""
+
+    buffer: Any
+    form: int = 0
+    height: int = 0
+    width: int = 0
+    channels: int = 0
+    bits: int = 0
+    shape: tuple[int, ...] | None = None
+    was_pli: bool = False
 
 
 def _is_bytes(value: Any) -> bool:
@@ -142,7 +146,7 @@ class Image(FieldSpec):
             raise ArgumentError(
                 f"{type(self).__name__}: the bytes are {found}, the schema says {form}"
             )
-        return data, _native.form_number(found), 0, 0, 0, 0, None, was_pli
+        return _Value(data, _native.form_number(found), was_pli=was_pli)
 
     @staticmethod
     def _smaller(jpeg: Any, kept: list[PenstockError]) -> tuple[Any, str]:
@@ -180,7 +184,7 @@ class Image(FieldSpec):
             )
         little = np.ascontiguousarray(pixels, pixels.dtype.newbyteorder("<"))
         bits = 8 * little.itemsize
-        return little.reshape(-1).view(np.uint8), _RAW, height, width, channels, bits, None
+        return _Value(little.reshape(-1).view(np.uint8), _RAW, height, width, channels, bits)
 
 
 class Mask(Image):
@@ -229,7 +233,7 @@ class _Points(FieldSpec):
             raise ArgumentError(
                 f"{type(self).__name__}: shape (n, {self.columns}) is wanted, not {points.shape}"
             )
-        return [_plain(points.reshape(-1).view(np.uint8))]
+        return [_Value(points.reshape(-1).view(np.uint8))]
 
 
 class Boxes(_Points):
@@ -291,7 +295,7 @@ class Int(FieldSpec):
         number = int(value.__index__())
         if not -(2**63) <= number < 2**63:
             raise ArgumentError(f"Int: {number} does not fit in 64 bits")
-        return [_plain(struct.pack("=q", number))]
+        return [_Value(struct.pack("=q", number))]
 
 
 class Float(FieldSpec):
@@ -300,7 +304,7 @@ class Float(FieldSpec):
     type = "float"
 
     def values(self, value: Any) -> list[_Value | None]:
-        return [_plain(struct.pack("=d", float(value)))]
+        return [_Value(struct.pack("=d", float(value)))]
 
 
 class Bytes(FieldSpec):
@@ -311,7 +315,7 @@ class Bytes(FieldSpec):
     def values(self, value: Any) -> list[_Value | None]:
         if not _is_bytes(value):
             raise self._fail(value, "bytes are wanted")
-        return [_plain(value)]
+        return [_Value(value)]
 
 
 class Audio(FieldSpec):
@@ -325,7 +329,7 @@ class Audio(FieldSpec):
                 value = file.read()
         if not _is_bytes(value):
             raise self._fail(value, "the file's bytes or its path are wanted")
-        return [_plain(value)]
+        return [_Value(value)]
 
 
 class Text(FieldSpec):
@@ -336,7 +340,7 @@ class Text(FieldSpec):
     def values(self, value: Any) -> list[_Value | None]:
         if not isinstance(value, str):
             raise self._fail(value, "a str is wanted")
-        return [_plain(value.encode())]
+        return [_Value(value.encode())]
 
 
 class Json(FieldSpec):
@@ -349,7 +353,7 @@ class Json(FieldSpec):
             text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"Json: {error}") from None
-        return [_plain(text.encode())]
+        return [_Value(text.encode())]
 
 
 class Array(FieldSpec):
@@ -401,7 +405,7 @@ class Array(FieldSpec):
             raise ArgumentError(f"Array: shape {self.shape} is wanted, not {array.shape}")
         little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         shape = tuple(int(side) for side in array.shape)
-        return [(little.reshape(-1).view(np.uint8), 0, 0, 0, 0, 0, shape)]
+        return [_Value(little.reshape(-1).view(np.uint8), shape=shape)]
 
 
 _SHORTHANDS: dict[str, Callable[[], FieldSpec]] = {
