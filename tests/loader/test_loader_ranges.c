@@ -1,12 +1,14 @@
 /* test_loader_ranges.c - of a PLI only the units of the crop are decoded, and where that saves
  * enough, only their bytes are read: counted, the same pixels as the whole image's, by every kind
  * of storage; and what is wrong with bytes is found all the same. */
+#include "fuzz/forge_dataset.h"
 #include "loader/make_data.h"
 #include "pixels.h"
 #include "test.h"
 
 #include "augment/augment.h"
 #include "base/fault.h"
+#include "format/format_dataset.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -511,6 +513,108 @@ static void bytes_of_another_image_are_found(void **state)
     assert_ok(fetch_one(&way, 0, &err));
 }
 
+/* `bytes` of a JPEG, which have room for 36 more, say that it is to be turned upside down. */
+static void add_orientation_3(uint8_t *bytes, size_t *nbytes)
+{
+    static const uint8_t exif[36] = "\xFF\xE1\0\42Exif\0\0MM\0*\0\0\0\10\0\1\1\22\0\3\0\0\0\1\0\3";
+    memmove(bytes + 2 + sizeof exif, bytes + 2, *nbytes - 2);
+    memcpy(bytes + 2, exif, sizeof exif);
+    *nbytes += sizeof exif;
+}
+
+/* One sample: a JPEG to be turned upside down, and a mask made for it as it is stored. */
+static void make_turned(const char *path)
+{
+    struct pst_error err;
+    const struct pst_field fields[2] = {
+        {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1},
+        {.name = "mask", .type = PST_FIELD_MASK, .n_variants = 1, .made_for = PST_MADE_FOR_STORED}};
+    const struct pst_writer_options options = {.struct_size = sizeof options};
+    uint8_t *image = malloc((size_t)HEIGHT * WIDTH * 3), *mask = malloc((size_t)HEIGHT * WIDTH);
+    struct pst_value values[2][2] = {{{0}}};
+    const struct pst_value *lists[2] = {values[0], values[1]};
+    pst_writer *writer;
+    memset(image, 77, (size_t)HEIGHT * WIDTH * 3);
+    fill_noise(mask, (size_t)HEIGHT * WIDTH, 5);
+    uint8_t *jpeg = encode_jpeg(image, HEIGHT, WIDTH, &values[0][0].nbytes);
+    jpeg = realloc(jpeg, values[0][0].nbytes + 36);
+    assert_non_null(jpeg);
+    add_orientation_3(jpeg, &values[0][0].nbytes);
+    values[0][0].bytes = jpeg;
+    values[0][0].form = PST_FORM_JPEG;
+    make_values(values[1], mask, 1, false);
+    assert_ok(pst_writer_open(path, fields, 2, &options, &writer, &err));
+    assert_ok(pst_writer_add(writer,
+                             &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
+                                                  .value_nbytes = sizeof(struct pst_value),
+                                                  .name = "s",
+                                                  .values = lists},
+                             &err));
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    free((void *)(uintptr_t)values[1][0].bytes);
+    free(jpeg);
+    free(image);
+    free(mask);
+}
+
+/* Writes another orientation into the index, for the first item of the first field. */
+static void forge_orientation(const char *path, uint8_t before, uint8_t after)
+{
+    enum { ORIENTATION_AT = 42 }; /* in an item (docs/format-dataset.md) */
+    struct psti_index_header header;
+    struct psti_index_field field;
+    struct pst_error err;
+    char index[160];
+    snprintf(index, sizeof index, "%s/" PSTI_INDEX_NAME, path);
+    int fd = open(index, O_RDWR);
+    assert_true(fd >= 0);
+    size_t nbytes = (size_t)lseek(fd, 0, SEEK_END);
+    uint8_t *bytes = malloc(nbytes);
+    assert_int_equal(pread(fd, bytes, nbytes, 0), (ssize_t)nbytes);
+    assert_ok(psti_format_parse_index_header(bytes, nbytes, nbytes, &header, &err));
+    assert_ok(psti_format_parse_index_field(bytes + header.fields_offset, &header, &field, &err));
+    assert_int_equal(bytes[field.column_offset + ORIENTATION_AT], before);
+    bytes[field.column_offset + ORIENTATION_AT] = after;
+    forge_seal_index(bytes);
+    assert_int_equal(pwrite(fd, bytes, nbytes, 0), (ssize_t)nbytes);
+    close(fd);
+    free(bytes);
+}
+
+/* A mask is read in parts where the index says that its image is not turned. If the image is turned
+ * all the same, the parts that were read are others than those that are wanted. */
+static void a_forged_turn_of_the_image_is_found(void **state)
+{
+    const struct way way = {PST_STORAGE_THREADS, 1, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
+    struct pst_error err;
+    char path[128];
+    (void)state;
+    snprintf(path, sizeof path, "%s/turned", directory);
+    make_turned(path);
+    for (int forged = 0; forged < 2; forged++) {
+        pst_dataset *turned;
+        pst_loader *loader;
+        pst_batch *batch = NULL;
+        if (forged)
+            forge_orientation(path, 3, 1);
+        assert_ok(pst_dataset_open(path, NULL, &turned, &err));
+        assert_ok(open_loader(turned, &way, 0, &loader, &err));
+        assert_ok(pst_loader_begin(loader, 0, &err));
+        enum pst_status status = pst_loader_next(loader, &batch, &err);
+        pst_batch_release(batch);
+        if (!forged) {
+            assert_int_equal(status, PST_OK);
+        } else {
+            assert_int_equal(status, PST_ERROR_CORRUPT);
+            assert_int_equal(err.sample, 0);
+            assert_non_null(strstr(err.text, "not turned as the index says of the image"));
+        }
+        pst_loader_close(&loader);
+        pst_dataset_close(&turned);
+    }
+}
+
 /* Begin again while both rounds of reads are under way. */
 static void breaking_off_leaves_nothing(void **state)
 {
@@ -581,6 +685,7 @@ int main(void)
         cmocka_unit_test(without_unit_checksums_all_is_read),
         cmocka_unit_test(bad_units_are_found_where_they_matter),
         cmocka_unit_test(bytes_of_another_image_are_found),
+        cmocka_unit_test(a_forged_turn_of_the_image_is_found),
         cmocka_unit_test(breaking_off_leaves_nothing),
 #ifdef PST_FAULTS
         cmocka_unit_test(each_read_may_fail),
