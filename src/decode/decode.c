@@ -198,7 +198,7 @@ enum pst_status pst_image_probe(const void *bytes, size_t nbytes, enum pst_form 
                                 struct pst_image_info *info, size_t info_nbytes,
                                 struct pst_error *err)
 {
-    struct psti_pli_header pli;
+    struct psti_pli_header pli = {0};
     struct pst_image_info found;
     enum pst_status status = probe(bytes, nbytes, form, options, info ? &found : NULL, &pli, err);
     if (status == PST_OK)
@@ -227,7 +227,7 @@ enum pst_status psti_decode_probe(struct psti_decoder *decoder, const void *byte
                                   enum pst_form form, const struct pst_decode_options *options,
                                   struct pst_image_info *info, struct pst_error *err)
 {
-    struct psti_pli_header pli;
+    struct psti_pli_header pli = {0};
     (void)decoder;
     return psti_decode_probe_pli(bytes, nbytes, form, options, info, &pli, err);
 }

@@ -33,7 +33,8 @@ enum pst_status psti_decode_probe(struct psti_decoder *decoder, const void *byte
                                   struct pst_image_info *info, struct pst_error *err);
 
 /* psti_decode_probe for who decodes the image next: *pli is the header of a PLI (forms pli and
- * pli-jpeg), which psti_decode_rows_scaled takes, so that it is parsed once. */
+ * pli-jpeg), which psti_decode_rows_scaled takes, so that it is parsed once. Not of width 0: who
+ * has read it before gives it. */
 enum pst_status psti_decode_probe_pli(const void *bytes, size_t nbytes, enum pst_form form,
                                       const struct pst_decode_options *options,
                                       struct pst_image_info *info, struct psti_pli_header *pli,

@@ -21,7 +21,9 @@ enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
                                       struct pst_error *err)
 {
     struct psti_jpeg_frame frame;
-    enum pst_status status = psti_pli_parse_header(bytes, nbytes, header, err);
+    enum pst_status status = PST_OK;
+    if (header->width == 0)
+        status = psti_pli_parse_header(bytes, nbytes, header, err);
     if (status == PST_OK && header->content == PST_PLI_CONTENT_JPEG) {
         status = psti_pli_jpeg_frame(bytes, nbytes, &frame, err);
         if (status == PST_OK)

@@ -291,6 +291,7 @@ static enum pst_status probe(struct psti_image *image, struct pst_error *err)
                                         .channels = item->channels,
                                         .bits = item->bits,
                                         .orientation = item->orientation ? item->orientation : 1};
+    image->pli = image->source->pli;
     enum pst_status status = psti_decode_probe_pli(image->source->data, item->nbytes, item->form,
                                                    &plan->decode, info, &image->pli, err);
     if (status != PST_OK)

@@ -13,7 +13,7 @@
 #include "loader/loader_row.h"
 
 #include "base/bits.h"
-#include "pli/format/pli_head.h"
+#include "pli/pli.h"
 
 #include <string.h>
 
@@ -84,20 +84,24 @@ void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_dra
     source->stored = stored;
 }
 
-/* The head is whole, and of the item that the index means. */
-static bool head_is_good(const pst_loader *loader, const struct psti_loader_source *source,
-                         struct pst_pli_info *info)
+/* The head is whole, and of the item that the index means. Its header is kept for the decoder. */
+static bool head_is_good(const pst_loader *loader, struct psti_loader_source *source)
 {
     const struct pst_item *item = &source->item;
+    struct pst_pli_info info = {0};
     bool turned = is_turned(item);
-    return pst_pli_info(source->data, source->n_here, info, sizeof *info, NULL) == PST_OK &&
-           info->head_nbytes <= source->n_here && info->nbytes == item->nbytes &&
-           info->height == (turned ? item->width : item->height) &&
-           info->width == (turned ? item->height : item->width) &&
-           (info->content == PST_PLI_CONTENT_JPEG) == (item->form == PST_FORM_PLI_JPEG) &&
-           (item->form != PST_FORM_PLI_JPEG || info->orientation == item->orientation) &&
-           (loader->options.no_verify || (info->has_checksums && item->has_pixel_checksum &&
-                                          info->pixel_checksum == item->pixel_checksum));
+    if (psti_pli_parse_header(source->data, source->n_here, &source->pli, NULL) != PST_OK) {
+        source->pli.width = 0;
+        return false;
+    }
+    return psti_pli_describe(&source->pli, source->data, source->n_here, &info, NULL) == PST_OK &&
+           info.head_nbytes <= source->n_here && info.nbytes == item->nbytes &&
+           info.height == (turned ? item->width : item->height) &&
+           info.width == (turned ? item->height : item->width) &&
+           (info.content == PST_PLI_CONTENT_JPEG) == (item->form == PST_FORM_PLI_JPEG) &&
+           (item->form != PST_FORM_PLI_JPEG || info.orientation == item->orientation) &&
+           (loader->options.no_verify || (info.has_checksums && item->has_pixel_checksum &&
+                                          info.pixel_checksum == item->pixel_checksum));
 }
 
 /* Ranges begin and end at blocks of the file (with O_DIRECT), lie behind what is here, and do not
@@ -152,11 +156,10 @@ static size_t choose(const pst_loader *loader, struct psti_loader_source *source
 {
     const struct psti_rect *r = &source->stored;
     const struct pst_pli_region region = {r->y, r->x, r->height, r->width};
-    struct pst_pli_info info = {0};
     size_t n = 0;
     source->partial = false;
-    if (head_is_good(loader, source, &info) &&
-        pst_pli_ranges(source->data, source->n_here, &region, ranges, RANGES_CAP, &n, NULL) ==
+    if (head_is_good(loader, source) &&
+        psti_pli_find_ranges(&source->pli, source->data, &region, ranges, RANGES_CAP, &n, NULL) ==
             PST_OK &&
         n <= RANGES_CAP) {
         uint64_t skipped = source->item.nbytes - source->n_here;

@@ -29,6 +29,8 @@ struct psti_loader_source {
     uint32_t n_more;        /* reads of the second round */
     size_t n_here;          /* sparse: bytes of the first round */
     struct psti_rect stored; /* sparse: all that the draw's region is made from, as it is stored */
+    /* The header of a PLI, where the first round brought it; width 0: it was not parsed yet. */
+    struct psti_pli_header pli;
     /* What was drawn before anything was read, by what the index says of the image: */
     bool is_drawn;
     struct pst_image_info drawn_for;

@@ -39,6 +39,15 @@ enum pst_status psti_pli_decode_bands(const struct psti_pli_header *header, cons
                                       size_t scratch_nbytes, psti_pli_band band, void *ctx,
                                       struct pst_error *err);
 
+/* pst_pli_info and pst_pli_ranges for who has parsed the header of these bytes already. The first
+ * compares the head's checksum, as soon as the head is whole; the second believes it. */
+enum pst_status psti_pli_describe(const struct psti_pli_header *header, const void *bytes,
+                                  size_t nbytes, struct pst_pli_info *info, struct pst_error *err);
+enum pst_status psti_pli_find_ranges(const struct psti_pli_header *header, const void *bytes,
+                                     const struct pst_pli_region *region,
+                                     struct pst_pli_range *ranges, size_t capacity, size_t *n,
+                                     struct pst_error *err);
+
 /* What pst_pli_decode needs to work in for regions of that width. */
 size_t psti_pli_region_scratch_nbytes(const struct psti_pli_header *header, uint32_t width);
 

@@ -246,7 +246,7 @@ static void test_header_is_parsed_once(void **state)
     const struct pst_decode_options options = {.struct_size = sizeof options};
     const struct psti_rect whole = {0, 0, 70, 90};
     struct pst_image_info info;
-    struct psti_pli_header pli;
+    struct psti_pli_header pli = {0};
     struct pst_error err;
     uint32_t n = 0;
     (void)state;

@@ -31,7 +31,7 @@ static enum pst_status decode(const struct bytes *file)
     const struct pst_decode_options options = {.struct_size = sizeof options,
                                                .max_pixels = 1 << 20};
     struct pst_image_info info;
-    struct psti_pli_header pli;
+    struct psti_pli_header pli = {0};
     struct pst_error err;
     enum pst_status status =
         psti_decode_probe_pli(file->data, file->nbytes, PST_FORM_NONE, &options, &info, &pli, &err);

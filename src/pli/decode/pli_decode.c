@@ -103,6 +103,38 @@ static enum pst_status check_model(const void *bytes, const struct psti_pli_head
     return psti_pli_find_model(bytes, header, PSTI_PLI_MODEL_WAVE, &block, &nbytes, err);
 }
 
+enum pst_status psti_pli_describe(const struct psti_pli_header *header, const void *bytes,
+                                  size_t nbytes, struct pst_pli_info *info, struct pst_error *err)
+{
+    *info = (struct pst_pli_info){
+        .content = header->content,
+        .height = header->height,
+        .width = header->width,
+        .channels = header->channels,
+        .bits = header->bits,
+        .version = PSTI_PLI_VERSION,
+        .unit_edge = psti_pli_edge(header),
+        .unit_rows = psti_pli_unit_rows(header),
+        .unit_columns = psti_pli_unit_columns(header),
+        .tier = header->tier,
+        .effort = header->effort,
+        .max_error = header->max_error,
+        .has_checksums = header->has_checksums,
+        .pixel_checksum = header->pixel_checksum,
+        .head_nbytes = psti_pli_head_nbytes(header),
+    };
+    if (nbytes < info->head_nbytes)
+        return PST_OK;
+    enum pst_status status = psti_pli_check_head(bytes, nbytes, header, err);
+    if (status == PST_OK)
+        status = header->content == PST_PLI_CONTENT_JPEG ? describe_frame(bytes, header, info, err)
+                                                         : check_model(bytes, header, err);
+    if (status != PST_OK)
+        return psti_pli_failed(status, err);
+    count_units(bytes, nbytes, header, info);
+    return PST_OK;
+}
+
 enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_info *info,
                              size_t info_nbytes, struct pst_error *err)
 {
@@ -111,35 +143,10 @@ enum pst_status pst_pli_info(const void *bytes, size_t nbytes, struct pst_pli_in
     enum pst_status status = psti_pli_parse_header(bytes, nbytes, &header, err);
     if (status != PST_OK)
         return psti_pli_failed(status, err);
-    full = (struct pst_pli_info){
-        .content = header.content,
-        .height = header.height,
-        .width = header.width,
-        .channels = header.channels,
-        .bits = header.bits,
-        .version = PSTI_PLI_VERSION,
-        .unit_edge = psti_pli_edge(&header),
-        .unit_rows = psti_pli_unit_rows(&header),
-        .unit_columns = psti_pli_unit_columns(&header),
-        .tier = header.tier,
-        .effort = header.effort,
-        .max_error = header.max_error,
-        .has_checksums = header.has_checksums,
-        .pixel_checksum = header.pixel_checksum,
-        .head_nbytes = psti_pli_head_nbytes(&header),
-    };
-    if (nbytes >= full.head_nbytes) {
-        status = psti_pli_check_head(bytes, nbytes, &header, err);
-        if (status == PST_OK)
-            status = header.content == PST_PLI_CONTENT_JPEG
-                         ? describe_frame(bytes, &header, &full, err)
-                         : check_model(bytes, &header, err);
-        if (status != PST_OK)
-            return psti_pli_failed(status, err);
-        count_units(bytes, nbytes, &header, &full);
-    }
-    psti_struct_write(info, info_nbytes, &full, sizeof full);
-    return PST_OK;
+    status = psti_pli_describe(&header, bytes, nbytes, &full, err);
+    if (status == PST_OK)
+        psti_struct_write(info, info_nbytes, &full, sizeof full);
+    return status;
 }
 
 size_t psti_pli_region_scratch_nbytes(const struct psti_pli_header *h, uint32_t width)
@@ -765,20 +772,28 @@ enum pst_status pst_pli_ranges(const void *bytes, size_t nbytes,
                                size_t capacity, size_t *n, struct pst_error *err)
 {
     struct psti_pli_header header;
+    enum pst_status status = read_head(NULL, bytes, nbytes, &header, err);
+    return status == PST_OK ? psti_pli_find_ranges(&header, bytes, region, ranges, capacity, n, err)
+                            : status;
+}
+
+enum pst_status psti_pli_find_ranges(const struct psti_pli_header *header, const void *bytes,
+                                     const struct pst_pli_region *region,
+                                     struct pst_pli_range *ranges, size_t capacity, size_t *n,
+                                     struct pst_error *err)
+{
     struct pst_pli_region whole;
     struct psti_pli_span span;
-    enum pst_status status = read_head(NULL, bytes, nbytes, &header, err);
+    enum pst_status status = check_region(header, 0, region, &whole, err);
     if (status == PST_OK)
-        status = check_region(&header, 0, region, &whole, err);
-    if (status == PST_OK)
-        status = find_span(bytes, &header, 0, &whole, &span, err);
+        status = find_span(bytes, header, 0, &whole, &span, err);
     if (status != PST_OK)
         return status;
-    uint32_t columns = psti_pli_unit_columns(&header);
-    struct pst_pli_range now = {psti_pli_head_nbytes(&header), 0};
+    uint32_t columns = psti_pli_unit_columns(header);
+    struct pst_pli_range now = {psti_pli_head_nbytes(header), 0};
     size_t count = 0;
     for (uint32_t u = 0; u < span.row1 * columns; u++) {
-        uint64_t unit_nbytes = psti_pli_parse_entry(bytes, &header, u).nbytes;
+        uint64_t unit_nbytes = psti_pli_parse_entry(bytes, header, u).nbytes;
         if (u / columns >= span.row0 && u % columns >= span.column0 && u % columns < span.column1) {
             now.nbytes += unit_nbytes;
             continue;
