@@ -1,5 +1,5 @@
-# Whether and for which cards kernels are compiled, and the name of the interface between them and the library.
-set(PST_CUDA AUTO CACHE STRING "compile the kernels for cards: ON, OFF, or AUTO: where nvcc is and no tests are built")
+# Whether and for which GPUs kernels are compiled, and the name of the interface between them and the library.
+set(PST_CUDA AUTO CACHE STRING "compile the kernels for GPUs: ON, OFF, or AUTO: where nvcc is and no tests are built")
 set_property(CACHE PST_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 set(PST_CUDA_ARCHS 80 90 100 CACHE STRING "capabilities (without the dot) that get machine code; others get PTX")
@@ -33,7 +33,7 @@ set(PST_PTX OFF)
 if(PST_NVCC AND PST_BUILD_TESTS AND NOT PST_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   set(PST_PTX ON)
 endif()
-# The library for cards.
+# The library for GPUs.
 set(PST_CUDA_LIBRARY OFF)
 if(PST_NVCC AND (PST_CUDA STREQUAL "ON" OR NOT (PST_BUILD_TESTS OR PST_BUILD_FUZZ)))
   set(PST_CUDA_LIBRARY ON)
@@ -42,7 +42,7 @@ endif()
 set(PST_NVCC_FLAGS -std=c++17 -O3 -fmad=false -I ${PROJECT_SOURCE_DIR}/src -I ${PROJECT_SOURCE_DIR}/include)
 
 # pst_cuda_library(FILES ...): libpenstock_cuda.so of the kernel files (in the calling folder), one fatbin each. It has
-# machine code for PST_CUDA_ARCHS, as far as this nvcc knows them, and PTX for the oldest cards (7.5) and those to come.
+# machine code for PST_CUDA_ARCHS, as far as this nvcc knows them, and PTX for the oldest GPUs (7.5) and those to come.
 function(pst_cuda_library)
   execute_process(COMMAND ${PST_NVCC} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${PST_NVCC} --list-gpu-code OUTPUT_VARIABLE known COMMAND_ERROR_IS_FATAL ANY)
@@ -89,7 +89,7 @@ function(pst_cuda_library)
 endfunction()
 
 # pst_ptx_library(NAME ARCH FILES ...): the kernels of FILES (in src/gpu) as functions, like pst_cuda_host, from their PTX
-# for cards of capability ARCH.
+# for GPUs of capability ARCH.
 function(pst_ptx_library name arch)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/ptx${arch})
   set(outputs "")

@@ -5,7 +5,7 @@
 
 A table of registers, stack, spills and static shared memory per kernel and architecture, with the warps that the
 registers leave room for on one multiprocessor. The exit status is 1 if a kernel does not compile, spills registers, or
-keeps a stack: local memory is memory of the card, and a kernel that goes there for its own variables is slower by far
+keeps a stack: local memory is memory of the GPU, and a kernel that goes there for its own variables is slower by far
 than its source looks. Without nvcc there is nothing to say: the exit status is 77 (skipped).
 """
 

@@ -80,14 +80,14 @@ DOORS = {
 # Headers that only some files of a room may include, and these files, by their paths in the room.
 INNER_WALLS = {
     "loader": {
-        r"gpu/.*|loader/placement/loader_(card|pin)\.h": r"placement/.*",
+        r"gpu/.*|loader/placement/loader_(gpu|pin)\.h": r"placement/.*",
         r"device/.*": r"placement/.*|loader_environment\.c",
     },
 }
 # Folders outside src/ that see only <penstock/...> and their own files.
 FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
 # Benchmarks of a room's kernels choose CPU levels in one process, which the front door does not offer.
-# The one of the kernels for cards has no loader around them.
+# The one of the kernels for GPUs has no loader around them.
 ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
                 "bench/gpu/bench_gpu.c": {"base", "augment", "decode", "device", "gpu", "pli"},
                 "bench/gpu/bench_nvjpeg.c": {"base", "decode", "device"}}

@@ -94,7 +94,7 @@ def check_steps() -> list[Step]:
         Step("examples", "script", [[PYTHON, "scripts/check_install.py", str(installed)]]),
         Step("types", "script", [[PYTHON, "scripts/check_types.py"]]),
         Step("python", "pytest", [pytest("python/tests")],
-             {"PST_TEST_CARD": str(BUILD / "check" / "tests" / "device")}),
+             {"PST_TEST_GPU": str(BUILD / "check" / "tests" / "device")}),
     ]
 
 

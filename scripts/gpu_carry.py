@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts together a folder with which a machine with a card can test and measure Penstock without building anything.
+"""Puts together a folder with which a machine with a GPU can test and measure Penstock without building anything.
 
     scripts/gpu_carry.py [--data FOLDER] [--out build/gpu] [--limit-mb 48] [--nvjpeg LIBRARY]
 

@@ -1,4 +1,4 @@
-# gpu_steps.sh - sourced by tests/gpu/run.sh and bench/gpu/run.sh: what a card's machine is asked to do, step by step.
+# gpu_steps.sh - sourced by tests/gpu/run.sh and bench/gpu/run.sh: what a GPU's machine is asked to do, step by step.
 #
 # Such a machine is often lent for minutes and a command there ended without warning. So each step has a limit of its own and
 # all together have PST_GPU_SECONDS (540), what became of them is in the JSON file after each, and single steps can be asked
@@ -10,7 +10,7 @@ steps_begin() {
     steps_what=$1 steps_carry=$2 steps_out=$3
     shift 3
     steps_wanted=" $* " steps_lines="" steps_failed=0 steps_end=$((SECONDS + ${PST_GPU_SECONDS:-540}))
-    steps_card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
+    steps_gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
     steps_work=$(mktemp -d)
     trap 'rm -rf "$steps_work"' EXIT
     mkdir -p "$steps_out" "$steps_work/lib"
@@ -27,7 +27,7 @@ steps_begin() {
 
 steps_record() { # name, what became of it as JSON
     steps_lines+="${steps_lines:+,}"$'\n'"  \"$1\": $2"
-    printf '{"what": "gpu %s", "card": "%s", "commit": "%s", "steps": {%s\n}}\n' "$steps_what" "$steps_card" \
+    printf '{"what": "gpu %s", "gpu": "%s", "commit": "%s", "steps": {%s\n}}\n' "$steps_what" "$steps_gpu" \
         "$(cat "$steps_carry/commit" 2>/dev/null)" "$steps_lines" >"$steps_out/gpu-$steps_what.json"
 }
 
@@ -48,7 +48,7 @@ step() {
     from=$(stat -c %s "$log")
     timeout -k 5 $((limit < left ? limit : left)) "$@" >>"$log" 2>&1
     steps_status=$?
-    # What compute-sanitizer says where its access to the card is shut off: nothing was tested, nothing is wrong.
+    # What compute-sanitizer says where its access to the GPU is shut off: nothing was tested, nothing is wrong.
     tail -c +$((from + 1)) "$log" | grep -q "Device not supported" && steps_status=77
     tail -c +$((from + 1)) "$log" | tail -n 5
     [ "$steps_status" -eq 0 ] || [ "$steps_status" -eq 77 ] || steps_failed=1

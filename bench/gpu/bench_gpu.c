@@ -1,4 +1,4 @@
-/* bench_gpu.c - decoding and preparing batches of PLI on a card: rates of the kernels alone, of the
+/* bench_gpu.c - decoding and preparing batches of PLI on a GPU: rates of the kernels alone, of the
  * link, and of both together.
  *
  *     bench_gpu [--ordinal N] [--repeats 5] [--seconds 0.5] [--json FILE] SET...
@@ -9,12 +9,12 @@
  *
  * In: the .pli files of FOLDER, in the order of their names, again and again until there are ROWS.
  * Out: per set a line, and JSON: GB/s of decoded pixels and images/s for the launches alone, for
- * uploads and launches of three batches in flight, for the upload alone, and the card's own copy
+ * uploads and launches of three batches in flight, for the upload alone, and the GPU's own copy
  * rate; medians of `repeats` windows. Before a set is timed its batch is compared with what the CPU
  * makes of the same bytes; a difference ends the program with status 1.
  *
  * It sees rooms besides the front door, because it times what lies inside a loader. */
-#include "card.h"
+#include "gpu_support.h"
 
 #include "augment/augment.h"
 #include "base/clock.h"
@@ -41,7 +41,7 @@ struct set {
     uint32_t n_rows;
     struct file *files;
     uint32_t n_files;
-    uint32_t height, width; /* of the rows */
+    uint32_t height, width; /* size of the rows */
     struct psti_chain *ops;
     struct psti_gpu_field *field;
     struct psti_chain_output output;
@@ -71,8 +71,8 @@ struct bench {
 };
 
 struct figures {
-    double pixels_nbytes, upload_nbytes; /* of a batch */
-    double launches, both, upload, copy; /* seconds of a batch; of `copy`: for pixels_nbytes */
+    double pixels_nbytes, upload_nbytes; /* bytes of a batch */
+    double launches, both, upload, copy; /* seconds per batch; of `copy`: for pixels_nbytes */
     uint32_t n_launches;
 };
 
@@ -85,7 +85,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Pixels, or a JPEG's coefficients: the header's sixth byte (docs/format-pli.md). */
+/* The header's byte 5, content (format-pli.md 1), tells pixels from coefficients. */
 static enum pst_form form_of(const struct file *file)
 {
     return file->nbytes > 5 && file->bytes[5] == 2 ? PST_FORM_PLI_JPEG : PST_FORM_PLI;
@@ -206,7 +206,7 @@ static void draw_row(const struct set *set, uint32_t row, struct psti_draw *draw
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Room for the largest file in every row. */
+/* Space for the largest file in every row. */
 static struct psti_gpu_block_size slot_size(const struct set *set)
 {
     struct psti_gpu_item_size item = {.form = set->files[0].info.form, .channels = 3, .bits = 8};
@@ -290,7 +290,7 @@ static void launch(struct slot *slot)
     }
 }
 
-/* As launch(), of a slot whose upload was launched before: without what that left behind. */
+/* Launches again a slot that was uploaded before, after clearing what the last launch left. */
 static void launch_again(struct slot *slot)
 {
     struct pst_error err = {0};
@@ -303,7 +303,7 @@ static void launch_again(struct slot *slot)
 static void wait_for(struct slot *slot)
 {
     struct pst_error err = {0};
-    check(psti_device_stream_sync(slot->stream, &err), "the card", &err);
+    check(psti_device_stream_sync(slot->stream, &err), "the GPU", &err);
 }
 
 /* Checking
@@ -328,7 +328,7 @@ static void make_row(struct bench *bench, const struct set *set, uint32_t row, u
     check(psti_augment_run_end(bench->run, &err), "CPU", &err);
 }
 
-/* What `launches` make, of nothing that was there before. */
+/* Compares the result of `launches` in cleared memory with the CPU's. */
 static void compare(struct bench *bench, const struct set *set, struct slot *slot,
                     void (*launches)(struct slot *slot))
 {
@@ -350,7 +350,7 @@ static void compare(struct bench *bench, const struct set *set, struct slot *slo
         wait_for(slot);
         make_row(bench, set, row, expected);
         if (memcmp(found, expected, nbytes) != 0) {
-            fprintf(stderr, "bench_gpu: set %s: row %u of the card is not the CPU's\n", set->name,
+            fprintf(stderr, "bench_gpu: set %s: row %u of the GPU is not the CPU's\n", set->name,
                     row);
             exit(1);
         }
@@ -367,7 +367,7 @@ typedef void (*action_fn)(struct slot *slots, uint32_t i);
 
 static void do_launches(struct slot *slots, uint32_t i)
 {
-    /* Slots in turn: what one leaves in the caches is not the next's. */
+    /* Slots alternate, so that the next does not profit from caches. */
     launch_again(&slots[i % N_SLOTS]);
 }
 
@@ -393,7 +393,7 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Seconds per call of `action`, each call a batch, with all slots' streams at work. */
+/* Seconds per call of `action`. Each call is a batch; all slots' streams have work. */
 static double time_action(const struct bench *bench, struct slot *slots, action_fn action)
 {
     double values[MAX_REPEATS];
@@ -429,7 +429,7 @@ static void report(struct bench *bench, const struct set *set, const struct figu
     double n = set->n_rows;
     printf(
         "%-24s %5u rows, %u launches: launches %8.1f GB/s %9.0f images/s; with upload %7.1f GB/s "
-        "%9.0f images/s; link %6.1f GB/s; copy on the card %7.1f GB/s\n",
+        "%9.0f images/s; link %6.1f GB/s; copy on the GPU %7.1f GB/s\n",
         set->name, set->n_rows, f->n_launches, f->pixels_nbytes / f->launches / 1e9,
         n / f->launches, f->pixels_nbytes / f->both / 1e9, n / f->both,
         f->upload_nbytes / f->upload / 1e9, f->copy / 1e9);
@@ -452,7 +452,7 @@ static void run_set(struct bench *bench, struct set *set)
         open_slot(bench, set, &slots[i]);
     for (uint32_t i = 0; i < N_SLOTS; i++)
         upload(&slots[i]);
-    compare(bench, set, &slots[0], launch); /* the slots have the same rows: one will do */
+    compare(bench, set, &slots[0], launch); /* all slots have the same rows, so one is enough */
     compare(bench, set, &slots[0], launch_again);
     for (uint32_t i = 1; i < N_SLOTS; i++)
         wait_for(&slots[i]);
@@ -471,14 +471,14 @@ static void run_set(struct bench *bench, struct set *set)
  * ------------------------------------------------------------------------------------------------
  */
 
-static void open_card(struct bench *bench, uint32_t ordinal)
+static void open_gpu(struct bench *bench, uint32_t ordinal)
 {
     struct pst_error err = {0};
     const struct psti_device_options options = {.ordinal = ordinal};
     struct psti_stream *stream;
     size_t nbytes = psti_gpu_constants_nbytes();
     void *pinned;
-    check(psti_device_open(&options, &bench->device, &err), "no card", &err);
+    check(psti_device_open(&options, &bench->device, &err), "no GPU", &err);
     check(psti_device_load_kernels(bench->device, psti_gpu_kernel_names(),
                                    (uint32_t)psti_gpu_kernel_count(), &err),
           "no kernels", &err);
@@ -488,12 +488,12 @@ static void open_card(struct bench *bench, uint32_t ordinal)
     psti_gpu_constants_write(pinned);
     check(psti_device_stream_upload(stream, bench->constants, pinned, nbytes, &err), "upload",
           &err);
-    check(psti_device_stream_sync(stream, &err), "the card", &err);
+    check(psti_device_stream_sync(stream, &err), "the GPU", &err);
     psti_device_stream_close(&stream);
     psti_device_free_pinned(bench->device, pinned, nbytes);
 }
 
-static void close_card(struct bench *bench)
+static void close_gpu(struct bench *bench)
 {
     psti_device_free(bench->device, bench->constants, psti_gpu_constants_nbytes());
     psti_device_close(&bench->device);
@@ -507,7 +507,7 @@ static void begin_json(struct bench *bench, const char *path)
         fail(path, NULL);
     psti_device_info(bench->device, &info);
     fprintf(bench->json,
-            "{\"what\": \"gpu\", \"card\": \"%s\", \"capability\": \"%u.%u\", \"processors\": %u, "
+            "{\"what\": \"gpu\", \"gpu\": \"%s\", \"capability\": \"%u.%u\", \"processors\": %u, "
             "\"driver\": %u, \"repeats\": %u, \"sets\": [",
             info.name, info.capability_major, info.capability_minor, info.n_processors,
             info.driver_version, bench->repeats);
@@ -544,7 +544,7 @@ int main(int argc, char **argv)
         fail("bench_gpu [--ordinal N] [--repeats N] [--seconds S] [--json FILE] "
              "NAME:FOLDER:ROWS:CHAIN...",
              NULL);
-    open_card(&bench, ordinal);
+    open_gpu(&bench, ordinal);
     check(psti_decode_open(&bench.decoder, &err), "decoder", &err);
     check(psti_augment_run_open(&bench.run, &err), "run", &err);
     if (json)
@@ -560,6 +560,6 @@ int main(int argc, char **argv)
         fail(json, NULL);
     psti_augment_run_close(&bench.run);
     psti_decode_close(&bench.decoder);
-    close_card(&bench);
+    close_gpu(&bench);
     return 0;
 }

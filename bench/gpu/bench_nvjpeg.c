@@ -4,14 +4,14 @@
  *                  [--json FILE] FOLDER
  *
  * In: the .jpg and .jpeg files of FOLDER. Out: for either way of nvJPEG (lanes: Huffman codes by
- * the host; engines: all by the card's JPEG engines, where it has some) the greatest and the mean
+ * the host; engines: all by the GPU's JPEG engines, where it has some) the greatest and the mean
  * difference of samples from libjpeg-turbo's, over all files and, with --each, of each; how many
  * files it takes; images/s of `threads` threads with two lanes each, and of the engines with
  * batches of all files; and of the CPU's decoder with as many threads. With --most-mean the exit
  * status is 1 if a mean over all files is greater.
  *
  * It sees rooms besides the front door, because it times what lies inside a loader. */
-#include "card.h"
+#include "gpu_support.h"
 
 #include "base/clock.h"
 #include "decode/decode.h"
@@ -31,13 +31,13 @@ enum { MAX_FILES = 4096, MAX_THREADS = 64, N_LANES = 2 };
 
 struct file {
     char *name;
-    unsigned char *bytes, *pixels; /* the CPU's, as stored */
+    unsigned char *bytes, *pixels; /* the CPU's pixels, as stored */
     size_t nbytes, pixels_nbytes;
     struct psti_nvjpeg_file header;
     bool taken, suits_engines;
 };
 
-/* Of one way, over files. */
+/* Differences over files, of lanes or of engines. */
 struct parity {
     uint32_t n_files, worst;
     double n_samples, sum, n_equal;
@@ -53,7 +53,7 @@ struct bench {
     uint32_t n_files, n_threads;
     double seconds, most_mean;
     bool each;
-    uint64_t room; /* on the card, for the largest picture per lane of each thread */
+    uint64_t room; /* memory on the GPU for the largest picture, per lane of each thread */
     size_t picture_nbytes;
     atomic_uint next;
     atomic_bool stop;
@@ -67,7 +67,8 @@ static const struct pst_decode_options as_stored = {.struct_size = sizeof as_sto
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Into `pixels`, of the size that the file says; false: the CPU's decoder does not take it. */
+/* Decodes into `pixels`, of the size that the file says. False: the CPU's decoder rejects the file.
+ */
 static bool decode_here(struct psti_decoder *decoder, const struct file *file, void *pixels)
 {
     struct pst_image_info info = {0};
@@ -156,7 +157,7 @@ static void download(struct bench *bench, void *to, uint64_t from, size_t nbytes
 {
     struct pst_error err;
     check(psti_device_stream_download(bench->stream, to, from, nbytes, &err), "download", &err);
-    check(psti_device_stream_sync(bench->stream, &err), "the card", &err);
+    check(psti_device_stream_sync(bench->stream, &err), "the GPU", &err);
 }
 
 static enum pst_status decode_in_batch(struct bench *bench, struct psti_nvjpeg_batch *batch,
@@ -267,7 +268,7 @@ static void *work_by_lanes(void *arg)
     return NULL;
 }
 
-/* Images/s of all threads. */
+/* Images/s of all threads together. */
 static double time_threads(struct bench *bench, void *(*body)(void *))
 {
     struct worker workers[MAX_THREADS];
@@ -288,7 +289,7 @@ static double time_threads(struct bench *bench, void *(*body)(void *))
     return (double)n / ((double)(psti_clock_ns() - start) / 1e9);
 }
 
-/* Batches of all files of three channels that the engines take; 0: there are none. */
+/* Images/s of batches of all files of three channels that the engines take; 0: there are none. */
 static double time_engines(struct bench *bench, struct psti_nvjpeg_batch *batch)
 {
     struct psti_nvjpeg_item *items = claim(bench->n_files * sizeof *items);
@@ -311,7 +312,7 @@ static double time_engines(struct bench *bench, struct psti_nvjpeg_batch *batch)
     while (n > 0 && (double)(end - start) < bench->seconds * 1e9) {
         check(psti_device_nvjpeg_batch_submit(batch, bench->stream, items, n, 3, &err), "engines",
               &err);
-        check(psti_device_stream_sync(bench->stream, &err), "the card", &err);
+        check(psti_device_stream_sync(bench->stream, &err), "the GPU", &err);
         n_done += n;
         end = psti_clock_ns();
     }
@@ -340,14 +341,14 @@ static void say(FILE *json, const char *way, const struct parity *p, double rate
 static bool run(struct bench *bench, const char *folder, FILE *json)
 {
     struct psti_device_nvjpeg_info info;
-    struct psti_device_info card;
+    struct psti_device_info gpu;
     struct psti_nvjpeg_lane *lane;
     struct psti_nvjpeg_batch *batch = NULL;
     struct psti_decoder *decoder;
     struct parity parities[2] = {0};
     struct pst_error err;
     psti_device_nvjpeg_info(bench->nvjpeg, &info);
-    psti_device_info(bench->device, &card);
+    psti_device_info(bench->device, &gpu);
     check(psti_decode_open(&decoder, &err), "decoder", &err);
     check(psti_device_nvjpeg_lane_open(bench->nvjpeg, &lane, &err), "lane", &err);
     read_folder(bench, folder);
@@ -360,14 +361,14 @@ static bool run(struct bench *bench, const char *folder, FILE *json)
     if (info.n_engines)
         check(psti_device_nvjpeg_batch_open(bench->nvjpeg, bench->n_files, &batch, &err), "batch",
               &err);
-    printf("%s; nvJPEG %u.%u.%u, %u engines, chroma %s; %u files\n", card.name, info.library.major,
+    printf("%s; nvJPEG %u.%u.%u, %u engines, chroma %s; %u files\n", gpu.name, info.library.major,
            info.library.minor, info.library.patch, info.n_engines,
            info.interpolates ? "interpolated" : "repeated", bench->n_files);
     if (json)
         fprintf(json,
-                "{\"what\": \"nvjpeg\", \"card\": \"%s\", \"version\": \"%u.%u.%u\", "
+                "{\"what\": \"nvjpeg\", \"gpu\": \"%s\", \"version\": \"%u.%u.%u\", "
                 "\"engines\": %u, \"interpolates\": %s, \"files\": %u, \"threads\": %u",
-                card.name, info.library.major, info.library.minor, info.library.patch,
+                gpu.name, info.library.major, info.library.minor, info.library.patch,
                 info.n_engines, info.interpolates ? "true" : "false", bench->n_files,
                 bench->n_threads);
     measure_parity(bench, lane, batch, parities);
@@ -375,7 +376,7 @@ static bool run(struct bench *bench, const char *folder, FILE *json)
         fail("nvJPEG took no file", NULL);
     say(json, "lanes", &parities[0], time_threads(bench, work_by_lanes));
     psti_device_nvjpeg_info(bench->nvjpeg, &info);
-    printf("         nvJPEG has %.1f MB on the card and %.1f MB pinned, by %" PRIu64
+    printf("         nvJPEG has %.1f MB on the GPU and %.1f MB pinned, by %" PRIu64
            " allocations\n",
            (double)info.memory_nbytes / 1e6, (double)info.host_memory_nbytes / 1e6,
            info.n_allocations);
@@ -424,7 +425,7 @@ int main(int argc, char **argv)
              "[--most-mean LEVELS] [--json FILE] FOLDER",
              NULL);
     pthread_mutex_init(&bench.lock, NULL);
-    check(psti_device_open(&options, &bench.device, &err), "no card", &err);
+    check(psti_device_open(&options, &bench.device, &err), "no GPU", &err);
     check(psti_device_stream_open(bench.device, false, &bench.stream, &err), "stream", &err);
     check(psti_device_nvjpeg_open(bench.device, &no_options, &bench.nvjpeg, &err), "no nvJPEG",
           &err);

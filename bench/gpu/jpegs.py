@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same JPEGs on a card in three ways: kept as pli-jpeg, by nvJPEG, and decoded by the CPU; images/s of whole loaders.
+"""The same JPEGs on a GPU in three ways: kept as pli-jpeg, by nvJPEG, and decoded by the CPU; images/s of whole loaders.
 
     bench/gpu/jpegs.py JPEGS [--batch-size 256] [--seconds 5] [--repeats 5] [--workers N] [--out FILE.json]
 
@@ -46,7 +46,7 @@ def make_loader(path: Path, args: argparse.Namespace, **place: Any) -> ps.Loader
 def on_host(x: Any) -> np.ndarray:
     if hasattr(x, "cpu"):
         return np.asarray(x.cpu().float().numpy())
-    interface = x.__cuda_array_interface__  # only of the driver that stands for a card
+    interface = x.__cuda_array_interface__  # only of the driver that stands for a GPU
     dtype = np.dtype(interface["typestr"])
     bytes_ = ctypes.string_at(interface["data"][0], int(np.prod(interface["shape"])) * dtype.itemsize)
     return np.frombuffer(bytes_, dtype).reshape(interface["shape"]).astype(np.float32)
@@ -85,7 +85,7 @@ def main() -> None:
     except ImportError:
         args.torch = None
     info = ps.cuda.nvjpeg(0)
-    result: dict[str, Any] = {"what": "jpegs", "card": ps.cuda.info(0)["name"], "nvjpeg": info, "batch_size": args.batch_size}
+    result: dict[str, Any] = {"what": "jpegs", "gpu": ps.cuda.info(0)["name"], "nvjpeg": info, "batch_size": args.batch_size}
     with tempfile.TemporaryDirectory() as work:
         data = {"jpeg": Path(work) / "jpeg.pst", "pli": Path(work) / "pli.pst"}
         ps.pack(str(args.jpegs), str(data["jpeg"]), forms=["original"])
@@ -108,7 +108,7 @@ def main() -> None:
         result["windows"] = rates
         result["loader"] = {way: loader.stats()["device"] for way, loader in loaders.items()}
     greatest, mean = result["nvjpeg_apart"]["greatest"], result["nvjpeg_apart"]["mean"]
-    print(f"{result['card']}, nvJPEG {'.'.join(map(str, info['version']))}, {info['engines']} engines: "
+    print(f"{result['GPU']}, nvJPEG {'.'.join(map(str, info['version']))}, {info['engines']} engines: "
           + ", ".join(f"{way} {rate:.0f} images/s" for way, rate in result["images_per_second"].items())
           + f"; nvJPEG's batch is apart by {greatest:.1f} levels at most, {mean:.3f} in the mean")
     if args.out:

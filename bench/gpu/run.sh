@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh CARRY OUT [STEP...]: measures on the card of this machine what scripts/gpu_carry.py put together in CARRY. Figures go
+# run.sh CARRY OUT [STEP...]: measures on the GPU of this machine what scripts/gpu_carry.py put together in CARRY. Figures go
 # to OUT/gpu-*.json, what became of each step to gpu-bench.json and its output to gpu-bench.log. Python must have torch with
 # CUDA for the training figure; without it that one is left out.
 # All steps have PST_GPU_SECONDS (540) together: scripts/gpu_steps.sh. One that fails ends no other.

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""How much a training step slows down while the same card decodes its input.
+"""How much a training step slows down while the same GPU decodes its input.
 
     bench/gpu/training.py DATA [--batch-size 256] [--seconds 10] [--repeats 5] [--out FILE.json]
 
 DATA is a Penstock data set of images (or a folder). ResNet-50 is trained with mixed precision (bfloat16) and
-channels-last tensors, on one batch that lies on the card (synthetic) and on batches that Penstock decodes, crops, flips
-and normalises on that card; windows of both alternate, and the medians are compared. So they are once more with the model
+channels-last tensors, on one batch that lies on the GPU (synthetic) and on batches that Penstock decodes, crops, flips
+and normalises on that GPU; windows of both alternate, and the medians are compared. So they are once more with the model
 on a stream of high priority ("first"), where its kernels go before the loader's: on the default stream they share. The
 first loader batch is compared with the one that the CPU makes before anything is timed. Images of small sets come several
 times in an epoch.
 
-Needs torch with CUDA, and nothing else. Without a card: --dry-run builds the model and runs one small step on the CPU.
+Needs torch with CUDA, and nothing else. Without a GPU: --dry-run builds the model and runs one small step on the CPU.
 """
 
 from __future__ import annotations
@@ -101,11 +101,11 @@ def images(loader: ps.Loader) -> Iterator[torch.Tensor]:
 
 
 def check(data: str, batch_size: int, device: str) -> None:
-    on_card = next(iter(make_loader(data, batch_size, device)))["image"].cpu()
+    on_gpu = next(iter(make_loader(data, batch_size, device)))["image"].cpu()
     on_cpu = next(iter(make_loader(data, batch_size, None)))["image"]
-    if not torch.equal(on_card, on_cpu):
-        worst = (on_card.float() - on_cpu.float()).abs().max().item()
-        sys.exit(f"the card's batch differs from the CPU's by up to {worst}: nothing was timed")
+    if not torch.equal(on_gpu, on_cpu):
+        worst = (on_gpu.float() - on_cpu.float()).abs().max().item()
+        sys.exit(f"the GPU's batch differs from the CPU's by up to {worst}: nothing was timed")
 
 
 def make_step(model: nn.Module, device: str, n_classes: int) -> Callable[[torch.Tensor], None]:
@@ -163,7 +163,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     stats = loader.stats()
     return {
         "what": "training",
-        "card": torch.cuda.get_device_name(),
+        "gpu": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "batch_size": args.batch_size,
         "step_ms": {name: 1000 * value for name, value in medians.items()},
@@ -199,9 +199,9 @@ def main() -> None:
         dry_run()
         return
     if not torch.cuda.is_available():
-        sys.exit("no CUDA card: nothing to measure (--dry-run checks the script)")
+        sys.exit("no CUDA GPU: nothing to measure (--dry-run checks the script)")
     result = measure(args)
-    print(f"{result['card']}: synthetic {result['step_ms']['synthetic']:.1f} ms, loaded "
+    print(f"{result['GPU']}: synthetic {result['step_ms']['synthetic']:.1f} ms, loaded "
           f"{result['step_ms']['loaded']:.1f} ms a step: {100 * result['slow_down']:+.1f} %, "
           f"{100 * result['slow_down_first']:+.1f} % with the model first")
     if args.out:

@@ -2,11 +2,11 @@
  *
  * A chain is an array of `struct pst_op`. Random parameters of an operation are a pure function of
  * (seed, epoch, sample, draw, view, operation) by Philox-4x32-10 (Salmon et al., SC 2011), so they
- * do not depend on threads, ranks, placement or resume. `draw` is 0; where weights or repeated
- * indices may give a sample several times in an epoch it is the position in the epoch, so that each
- * time is augmented differently. `view` is 0: each sample is asked for once. Geometric operations
- * (Resize to Pad below, flips included) are numbered among themselves, so colour operations between
- * them change nothing. pst_loader_state.augment_version is the version of this rule. */
+ * do not depend on threads, ranks, placement or resume. `draw` is 0. If weights or repeated indices
+ * may give a sample several times in an epoch, it is the position in the epoch, so that each time
+ * is augmented differently. `view` is 0. Geometric operations (Resize to Pad below, flips included)
+ * are numbered among themselves, so colour operations between them change nothing.
+ * pst_loader_state.augment_version is the version of this rule. */
 #ifndef PENSTOCK_AUGMENT_H
 #define PENSTOCK_AUGMENT_H
 
@@ -31,7 +31,7 @@ enum pst_op_kind {
     PST_OP_RANDOM_RESIZED_CROP = 4,
     /* With probability p (1 = always). */
     PST_OP_HORIZONTAL_FLIP = 5,
-    PST_OP_VERTICAL_FLIP = 6, /* with probability p */
+    PST_OP_VERTICAL_FLIP = 6, /* With probability p. */
     /* pad[4] = left, top, right, bottom, by pad_mode and fill. */
     PST_OP_PAD = 7,
     /* brightness, contrast, saturation, hue: ranges; random order. */
@@ -42,40 +42,40 @@ enum pst_op_kind {
     PST_OP_NORMALIZE = 10
 };
 
-/* How pixels between pixels are made. Coordinates are those of pixel centres. */
+/* Rules for values between pixels. Coordinates are those of pixel centres. */
 enum pst_interpolation {
-    /* Pixel floor(i * n_from / n_to), in float32: torch's "nearest" and torchvision's NEAREST,
-     * half a pixel aside. */
+    /* Pixel floor(i * n_from / n_to), in float32. It is torch's "nearest" and torchvision's
+     * NEAREST, which is off by half a pixel. */
     PST_INTERPOLATION_NEAREST = 1,
     PST_INTERPOLATION_BILINEAR = 2,
-    /* a = -0.5, as PIL and torch have it with antialias; without antialias a = -0.75 and edges
-     * repeated, as torch has it. */
+    /* a = -0.5, as in PIL and in torch with antialias. Without antialias a = -0.75 and edges are
+     * repeated, as in torch. */
     PST_INTERPOLATION_BICUBIC = 3,
     /* The pixel that holds the output's centre: torch's "nearest-exact", torchvision's
      * NEAREST_EXACT, PIL's NEAREST. */
     PST_INTERPOLATION_NEAREST_EXACT = 4
 };
 
-/* The values that stand beyond the edges of an image. */
+/* Values beyond the edges of an image. */
 enum pst_pad_mode {
     /* `fill` of the operation. */
     PST_PAD_CONSTANT = 0,
     /* The pixel at the edge, repeated. */
     PST_PAD_EDGE = 1,
-    /* Without repeating the edge. */
+    /* The image mirrored, without repeating the edge. */
     PST_PAD_REFLECT = 2,
     /* The image mirrored, its edge included. */
     PST_PAD_SYMMETRIC = 3
 };
 
-/* One operation: `kind` and the members that it names above; the others are ignored. Prepare it
- * with pst_op_init, which fills in the defaults of that kind. It goes in arrays: the size of an
- * element is pst_loader_options.op_nbytes. */
+/* One operation. `kind` says which members count (see enum pst_op_kind); the others are ignored.
+ * Prepare it with pst_op_init, which fills in the defaults of that kind. It goes in arrays: the
+ * size of an element is pst_loader_options.op_nbytes. */
 struct pst_op {
     enum pst_op_kind kind;
     uint32_t height, width;               /* output size, pixels */
     enum pst_interpolation interpolation; /* default bilinear */
-    /* Default false: widen the filter when shrinking. */
+    /* Default false: the filter is widened when shrinking. */
     bool no_antialias;
     bool pad_if_needed; /* PST_OP_RANDOM_CROP */
     enum pst_pad_mode pad_mode;
@@ -93,11 +93,11 @@ struct pst_op {
     float hue[2];
     /* per channel, of pixels scaled to 0..1; within 0..1. */
     float mean[4];
-    float std[4]; /* the same; above 0, to 10 */
-    /* `fill` of masks that follow the chain of their image; default 0. */
+    float std[4]; /* Per channel, as mean; above 0, at most 10. */
+    /* Value of `fill` for masks that follow the chain of their image; default 0. */
     float mask_fill;
-    /* PST_OP_NORMALIZE: so many channels mean and std are for, and the pixels must have; 0 = as
-     * many as these have. */
+    /* PST_OP_NORMALIZE: number of channels of mean and std. The pixels must have as many. 0: as
+     * many as the pixels have. */
     uint8_t n_channels;
 };
 

@@ -1,8 +1,8 @@
-/* cuda.h - cards: whether there are any, which, and why not.
+/* cuda.h - GPUs: number, properties, and reasons why there is none.
  *
- * Batches come onto a card by pst_loader_options.device; how the hand-over to the caller's streams
- * works is told at pst_batch_await. The CUDA driver is opened at run time: nothing here needs CUDA
- * to build, to link or to run. Environment: PENSTOCK_CUDA=0 hides all cards. */
+ * Batches come onto a GPU by pst_loader_options.placement and .device. pst_batch_await explains how
+ * they are handed over to the caller's streams. The CUDA driver is opened at run time: nothing here
+ * needs CUDA to build, to link or to run. Environment: PENSTOCK_CUDA=0 hides all GPUs. */
 #ifndef PENSTOCK_CUDA_H
 #define PENSTOCK_CUDA_H
 
@@ -15,23 +15,23 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Number of cards that loaders can be told to use.
+/* Number of GPUs that loaders can use.
  *
- * Returns 0 where there is no driver, no card, or no kernels for the cards that there are.
+ * Returns 0 if there is no driver, no GPU, or no kernels for the GPUs of this machine.
  * pst_cuda_reason then says which.
  *
- * Starts no context on any card, so a process may fork afterwards. Any thread. */
+ * Makes no context on any GPU, so a process may fork afterwards. Any thread. */
 uint32_t pst_cuda_count(void);
 
-/* Writes in one line why pst_cuda_count returns 0. The text is empty where it does not.
+/* Writes in one line why pst_cuda_count returns 0. The text is empty if it returns more.
  *
- * buffer: receives the text and a NUL, cut to fit. May be NULL where capacity is 0.
+ * buffer: receives the text and a NUL, cut to fit. May be NULL if capacity is 0.
  * capacity: bytes of buffer.
  *
  * Returns the length of the whole text in bytes without its NUL, as snprintf does. Any thread. */
 size_t pst_cuda_reason(char *buffer, size_t capacity);
 
-/* A description of one card. Numbers are those that the driver gives. */
+/* A description of one GPU. The driver gives the numbers. */
 struct pst_cuda_info {
     uint32_t ordinal;
     char name[64];
@@ -43,39 +43,39 @@ struct pst_cuda_info {
     uint64_t memory_nbytes;
 };
 
-/* Describes one card.
+/* Describes one GPU.
  *
- * ordinal: CUDA's number of the card, 0 to pst_cuda_count() - 1.
+ * ordinal: CUDA's number of the GPU, 0 to pst_cuda_count() - 1.
  * info: the caller's struct, written after success only.
  * info_nbytes: sizeof *info.
  *
- * PST_ERROR_UNSUPPORTED: there is no such card, or it is too old.
+ * PST_ERROR_UNSUPPORTED: there is no such GPU, or it is too old.
  *
- * Starts no context on the card. Any thread. */
+ * Starts no context on the GPU. Any thread. */
 PST_WARN_UNUSED enum pst_status pst_cuda_info(uint32_t ordinal, struct pst_cuda_info *info,
                                               size_t info_nbytes, struct pst_error *err);
 
-/* The nvJPEG that pst_loader_options.jpeg would use on a card. */
+/* A description of the nvJPEG that pst_loader_options.jpeg would use on a GPU. */
 struct pst_cuda_nvjpeg_info {
-    char path[256]; /* of the library */
+    char path[256]; /* Path of the library. */
     uint32_t major, minor, patch;
-    /* JPEG engines of the card; 0: it has none that nvJPEG uses. */
+    /* JPEG engines of the GPU; 0: it has none that nvJPEG uses. */
     uint32_t n_engines;
-    /* Chroma, as the CPU's decoder does; false (before nvJPEG 12): repeats it, which differs
-     * much more. */
+    /* True: it interpolates chroma, as the CPU's decoder does. False (before nvJPEG 12): it repeats
+     * chroma, which differs much more. */
     bool interpolates;
 };
 
-/* Describes the nvJPEG library that pst_loader_options.jpeg would use on a card.
+/* Describes the nvJPEG library that pst_loader_options.jpeg would use on a GPU.
  *
- * ordinal: CUDA's number of the card, 0 to pst_cuda_count() - 1.
+ * ordinal: CUDA's number of the GPU, 0 to pst_cuda_count() - 1.
  * info: the caller's struct, written after success only.
  * info_nbytes: sizeof *info.
  *
- * PST_ERROR_UNSUPPORTED: there is no such card, or no nvJPEG; the text says what was looked for.
+ * PST_ERROR_UNSUPPORTED: there is no such GPU, or no nvJPEG; the text says what was looked for.
  * PST_ERROR_DEVICE: the driver failed.
  *
- * Starts the card's context to learn of its engines: do not call it in a process that is going to
+ * Starts the GPU's context to learn of its engines: do not call it in a process that is going to
  * fork. PENSTOCK_NVJPEG in the environment names the library. Any thread. */
 PST_WARN_UNUSED enum pst_status pst_cuda_nvjpeg(uint32_t ordinal, struct pst_cuda_nvjpeg_info *info,
                                                 size_t info_nbytes, struct pst_error *err);

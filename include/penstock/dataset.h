@@ -1,9 +1,9 @@
-/* dataset.h - a data set, opened for reading: what its samples are and where their bytes lie.
+/* dataset.h - a data set, opened for reading: its samples and the places of their bytes.
  *
  * A data set is a directory that pst_writer made (docs/format-dataset.md), or a plain folder of
  * image files, which needs no conversion. Sample numbers run from 0 to pst_dataset_count() - 1 and
- * never change. A handle is immutable after open: all functions but open/close may be called by any
- * thread. */
+ * never change. A handle is immutable after open: any thread may call all functions but open and
+ * close. */
 #ifndef PENSTOCK_DATASET_H
 #define PENSTOCK_DATASET_H
 
@@ -22,9 +22,9 @@ enum pst_field_type {
     PST_FIELD_IMAGE = 1,
     /* Label or instance map: one channel, never interpolated. */
     PST_FIELD_MASK = 2,
-    /* f32 (n,4): x0, y0, x1, y1 in pixels, n varies. */
+    /* f32 (n,4): x0, y0, x1, y1 in pixels; n varies. */
     PST_FIELD_BOXES = 3,
-    /* f32 (n,3): x, y, visibility, n varies. */
+    /* f32 (n,3): x, y, visibility; n varies. */
     PST_FIELD_KEYPOINTS = 4,
     PST_FIELD_AUDIO = 5, /* an audio file as it is */
     PST_FIELD_INT = 6,   /* one i64 */
@@ -41,11 +41,11 @@ enum pst_field_type {
  * Returns a static string, "none" for numbers outside the list. Any thread. */
 const char *pst_field_type_name(enum pst_field_type type);
 
-/* The field type that has this name.
+/* The field type of this name.
  *
  * name: a NUL-terminated string.
  *
- * Returns 0 where there is none. Any thread. */
+ * Returns 0 if there is none. Any thread. */
 enum pst_field_type pst_field_type_from_name(const char *name);
 
 /* Limits of a data set: fields, dimensions of an array, variants of a field. */
@@ -53,12 +53,12 @@ enum pst_field_type pst_field_type_from_name(const char *name);
 #define PST_MAX_NDIM 8
 #define PST_MAX_VARIANTS 8
 
-/* Masks, boxes, keypoints: for which picture of an image with an EXIF orientation they were made.
+/* The picture for which masks, boxes or keypoints of an image with an EXIF orientation were made.
  */
 enum pst_made_for {
-    /* Not stated: with an image that is turned they are an error, unless a mask's size decides. */
+    /* Not stated. It is an error with a rotated image, unless a mask's size decides. */
     PST_MADE_FOR_UNKNOWN = 0,
-    /* The picture as shown, its orientation applied. */
+    /* The picture as shown, after its orientation is applied. */
     PST_MADE_FOR_UPRIGHT = 1,
     /* The picture as its file stores it. */
     PST_MADE_FOR_STORED = 2
@@ -69,18 +69,18 @@ struct pst_field {
     /* [A-Za-z_][A-Za-z0-9_.-]*, unique; "index" is reserved. */
     char name[64];
     enum pst_field_type type;
-    /* PST_FIELD_ARRAY: of its elements; else 0. */
+    /* PST_FIELD_ARRAY: type of the elements; else 0. */
     enum pst_dtype dtype;
     /* PST_FIELD_ARRAY: 0 = any shape (ragged); else shape[0..ndim-1] is fixed. */
     uint8_t ndim;
     /* 1..PST_MAX_VARIANTS: forms in which each sample's item may be stored. */
     uint8_t n_variants;
     uint32_t shape[PST_MAX_NDIM];
-    /* PST_FIELD_INT: labels are 0..n_classes-1; 0 = no such rule. */
+    /* PST_FIELD_INT: labels are 0..n_classes-1; 0 = any number. */
     int64_t n_classes;
     /* Masks, boxes, keypoints; else 0. */
     enum pst_made_for made_for;
-    /* Zero: room for members of later versions. */
+    /* Zero. Reserved for members of later versions. */
     uint64_t reserved[8];
 };
 
@@ -91,45 +91,46 @@ struct pst_field {
 struct pst_item {
     /* PST_FORM_NONE: this sample has no such variant. */
     enum pst_form form;
-    /* Shard (data set) or file (folder), for pst_dataset_file_path. */
+    /* Number of its shard (data set) or file (folder), for pst_dataset_file_path. */
     uint32_t i_file;
-    uint64_t offset; /* bytes, in that file */
+    uint64_t offset; /* Offset in that file, in bytes. */
     uint64_t nbytes;
-    bool has_checksum; /* false in a plain folder */
+    bool has_checksum; /* False in a plain folder. */
     bool has_pixel_checksum;
-    /* PLI, PLI_JPEG: that PLI is the file that was packed; else it was made of one. */
+    /* PLI, PLI_JPEG: true if the file that was packed was this PLI. False: the PLI was made from
+     * another file or from pixels. */
     bool was_pli;
     /* XXH3-64 of the stored bytes. */
     uint64_t checksum;
-    /* XXH3-64 of the decoded pixels (H,W,C), u8 or u16 LE, as stored; PST_FORM_PLI_JPEG: before
-     * the orientation is applied. */
+    /* XXH3-64 of the decoded pixels (H,W,C), u8 or u16 LE, as stored. PST_FORM_PLI_JPEG: before the
+     * orientation is applied. */
     uint64_t pixel_checksum;
-    /* Size of an image or mask, as shown; 0 unknown (plain folder). */
+    /* Size of an image or mask, as shown; 0: unknown (plain folder). */
     uint32_t height, width;
     uint8_t channels, bits; /* 0 unknown */
     uint8_t orientation;    /* EXIF, 1 none, 0 unknown */
     /* PST_FIELD_ARRAY, BOXES, KEYPOINTS. */
     uint8_t ndim;
     uint32_t shape[PST_MAX_NDIM];
-    /* PST_FORM_PLI_JPEG: of the file that it was made from; else 0. */
+    /* PST_FORM_PLI_JPEG: size of the JPEG file that it was made from; else 0. */
     uint64_t jpeg_nbytes;
 };
 
-/* How to open a data set. Zero-initialise, then set struct_size. */
+/* Options of pst_dataset_open. Zero-initialise, then set struct_size. */
 struct pst_dataset_options {
     size_t struct_size;
-    /* Plain folders only. Label file: CSV (header: file,label[,...]) or JSON lines; it names files
-     * relative to the folder and gives their fields. NULL: one class per sub-folder, in byte order
-     * of the names, or no label where the folder is flat. A sub-folder "images" beside "masks" (or
-     * "image", "mask", "mask_x", "x_masks") is no class: each image gets the masks that have its
-     * name. */
+    /* Plain folders only. Path of a label file: CSV (header: file,label[,...]) or JSON lines. It
+     * names files relative to the folder and gives their fields. NULL: there is one class per
+     * sub-folder, in byte order of the names, or no label if the folder is flat. A sub-folder
+     * "images" beside "masks" (or "image", "mask", "mask_x", "x_masks") is no class: each image
+     * gets the masks of the same name. */
     const char *labels;
-    /* Unreadable files and folders are skipped and counted, not an error. */
+    /* Unreadable files and folders are skipped and counted. False: they are an error. */
     bool allow_unreadable;
-    /* A plain folder is PST_ERROR_ARGUMENT, before it is looked through. */
+    /* A plain folder is PST_ERROR_ARGUMENT. It is refused before it is listed. */
     bool no_folder;
-    /* Columns of the label file whose cells are paths of mask files, as the columns "mask",
-     * "mask_..." and "..._mask" are without being named here. Read during open only. */
+    /* Names of columns of the label file whose cells are paths of mask files. The columns "mask",
+     * "mask_..." and "..._mask" need not be named. Read during open only. */
     const char *const *masks;
     size_t n_masks;
 };
@@ -137,12 +138,12 @@ struct pst_dataset_options {
 /* A plain folder
  * ------------------------------------------------------------------------------------------- */
 
-/* Something in a plain folder that its data set does not show. */
+/* Kinds of things in a plain folder that its data set does not show. */
 enum pst_notice_kind {
     /* Entries that are no image. `name` is their extension (".tiff"), "hidden", "no extension",
      * "data set", "folder", or "others". */
     PST_NOTICE_LEFT_OUT = 1,
-    /* Entries that allow_unreadable left out. `name` says what was wrong. */
+    /* Entries that allow_unreadable left out. `name` says what was wrong with them. */
     PST_NOTICE_UNREADABLE = 2,
     /* Masks without an image. `name` is the field. */
     PST_NOTICE_NO_IMAGE = 3,
@@ -158,12 +159,12 @@ enum pst_notice_kind {
  * Returns a static string, "none" for numbers outside the list. Any thread. */
 const char *pst_notice_kind_name(enum pst_notice_kind kind);
 
-/* One notice: what was met, how often, and the first case. */
+/* One notice: its kind, the number of cases, and the first case. */
 struct pst_notice {
     enum pst_notice_kind kind;
     char name[64];
     uint64_t count;
-    /* The first one: its path in the folder, its end where it is longer. */
+    /* Path of the first case in the folder. Only its end if it is longer. */
     char first[256];
 };
 
@@ -202,7 +203,7 @@ void pst_dataset_retain(pst_dataset *dataset);
  * Any thread, as long as no other thread uses the same owner's handle. */
 void pst_dataset_close(pst_dataset **dataset);
 
-/* The path that was given to pst_dataset_open, without slashes at its end.
+/* The path given to pst_dataset_open, without slashes at its end.
  *
  * Returns a string that lives as long as the data set. Any thread. */
 const char *pst_dataset_path(const pst_dataset *dataset);
@@ -280,11 +281,10 @@ uint64_t pst_dataset_max_item_nbytes(const pst_dataset *dataset, uint32_t i_fiel
  *
  * i_field: number of a field of type image or mask.
  *
- * Returns 0 where it is not known, as in a plain folder. Any thread. */
+ * Returns 0 if it is unknown, as in a plain folder. Any thread. */
 uint64_t pst_dataset_max_pixels_nbytes(const pst_dataset *dataset, uint32_t i_field);
 
-/* Writes the sample's unique name (relative path of its file, or the key given to the writer), at
- * most 4,095 bytes of UTF-8 and a NUL, to `name`, which has room for PST_NAME_CAP bytes. */
+/* Bytes that a sample's name takes at most, with its NUL. */
 #define PST_NAME_CAP 4096
 
 /* Writes the unique name of a sample: the relative path of its file, or the key that was given to
@@ -330,8 +330,8 @@ PST_WARN_UNUSED enum pst_status pst_dataset_item(const pst_dataset *dataset, uin
  * Any thread. */
 bool pst_item_is_original(const struct pst_item *item);
 
-/* True if the file that was packed is a JPEG, of which the item is the PLI. pst_pli_to_jpeg gives
- * the file back.
+/* True if the file that was packed is a JPEG and the item is its PLI. pst_pli_to_jpeg gives the
+ * file back.
  *
  * item: as pst_dataset_item gave it.
  *
@@ -398,8 +398,7 @@ PST_WARN_UNUSED enum pst_status pst_dataset_find_sample(const pst_dataset *datas
                                                         const char *name, uint64_t *sample,
                                                         struct pst_error *err);
 
-/* Number of files that items lie in: shards of a packed data set, images of a folder. Any thread.
- */
+/* Number of files that hold items: shards of a packed data set, images of a folder. Any thread. */
 uint32_t pst_dataset_n_files(const pst_dataset *dataset);
 
 /* Writes the path of one file. It is relative to the current directory, or absolute, as the path

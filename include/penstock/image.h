@@ -11,7 +11,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* How the bytes of a stored item are to be read. Numbers are part of the data set format. */
+/* The encoding of a stored item. Numbers are part of the data set format. */
 enum pst_form {
     /* Not known, or not an image. */
     PST_FORM_NONE = 0,
@@ -22,7 +22,7 @@ enum pst_form {
     PST_FORM_WEBP = 4,
     /* Parallel lossless image: docs/format-pli.md, <penstock/pli.h>. */
     PST_FORM_PLI = 5,
-    /* PLI of a JPEG's coefficients: its pixels and its file come back. */
+    /* PLI of a JPEG's coefficients. It gives back the JPEG's pixels and its file. */
     PST_FORM_PLI_JPEG = 6,
     /* Any other field: stored as given. */
     PST_FORM_BYTES = 16
@@ -33,7 +33,7 @@ enum pst_form {
  * Returns a static string, "none" for numbers outside the list. Any thread. */
 const char *pst_form_name(enum pst_form form);
 
-/* The form that has this name.
+/* The form of this name.
  *
  * name: a NUL-terminated string.
  *
@@ -68,7 +68,7 @@ size_t pst_dtype_nbytes(enum pst_dtype dtype);
  * Returns a static string, "none" for numbers outside the list. Any thread. */
 const char *pst_dtype_name(enum pst_dtype dtype);
 
-/* The element type that has this name.
+/* The element type of this name.
  *
  * name: a NUL-terminated string.
  *
@@ -79,12 +79,12 @@ enum pst_dtype pst_dtype_from_name(const char *name);
 enum pst_layout {
     /* In a batch: NHWC, "channels last". */
     PST_LAYOUT_HWC = 0,
-    PST_LAYOUT_CHW = 1 /* in a batch: NCHW */
+    PST_LAYOUT_CHW = 1 /* In a batch: NCHW. */
 };
 
-/* What a header says about an image, before its pixels are decoded. Height and width are those of
- * the picture as shown, that is, after the EXIF orientation has been applied (if it is applied).
- * The library fills it; the caller owns it. */
+/* Facts from an image's header, before its pixels are decoded. Height and width are those of the
+ * picture as shown, that is, after the EXIF orientation (if it is applied). The library fills it;
+ * the caller owns it. */
 struct pst_image_info {
     enum pst_form form;
     uint32_t height, width; /* pixels, 1..65535 */
@@ -94,18 +94,19 @@ struct pst_image_info {
     uint8_t bits;
     /* EXIF 1..8; 1 if none is recorded. */
     uint8_t orientation;
-    bool palette; /* PNG with a palette */
-    /* Progressive JPEG or interlaced PNG: no cheap region decode. */
+    bool palette; /* PNG with a palette. */
+    /* Progressive JPEG or interlaced PNG: decoding a region costs nearly as much as the whole
+     * image. */
     bool progressive;
 };
 
-/* How to decode. Zero-initialise, then set `struct_size`. The same options give the same pixels on
- * every machine. */
+/* Options of decoding. Zero-initialise, then set `struct_size`. The same options give the same
+ * pixels on every machine. */
 struct pst_decode_options {
     size_t struct_size;
-    /* 0 as stored; 1, 3 or 4: convert (alpha dropped or set opaque, gray = BT.601 luma). */
+    /* 0: as stored; 1, 3 or 4: convert (alpha dropped or set opaque, gray = BT.601 luma). */
     uint8_t channels;
-    /* 0 as stored; 8 or 16: convert (8->16: v*257, 16->8: (v*255+32895)>>16). */
+    /* 0: as stored; 8 or 16: convert (8->16: v*257, 16->8: (v*255+32895)>>16). */
     uint8_t bits;
     /* Leave the EXIF orientation unapplied. */
     bool ignore_orientation;

@@ -1,4 +1,4 @@
-/* penstock.h - everything: data sets, the loader, and the library itself. */
+/* penstock.h - includes all public headers, and has the functions for the library itself. */
 #ifndef PENSTOCK_PENSTOCK_H
 #define PENSTOCK_PENSTOCK_H
 
@@ -33,18 +33,17 @@ const char *pst_version(void);
 struct pst_allocator {
     /* NULL when there is no memory. */
     void *(*alloc)(void *ctx, size_t alignment, size_t nbytes);
-    void (*free)(void *ctx, void *memory, size_t nbytes); /* memory is never NULL */
+    void (*free)(void *ctx, void *memory, size_t nbytes); /* `memory` is never NULL. */
     void *ctx;
 };
 
-/* Sets the hooks that all memory of the library comes from, for the whole process.
+/* Sets the hooks that provide all memory of the library, for the whole process.
  *
  * allocator: copied. NULL restores the C library's functions.
  *
- * PST_ERROR_STATE: memory of the library is in use.
- * PST_ERROR_ARGUMENT: a hook is NULL.
+ * PST_ERROR_STATE: memory of the library is in use. PST_ERROR_ARGUMENT: a hook is NULL.
  *
- * Not thread-safe: call it before anything else. The hooks themselves are called by any thread. */
+ * Not thread-safe: call it before anything else. Any thread may call the hooks. */
 PST_WARN_UNUSED enum pst_status pst_set_allocator(const struct pst_allocator *allocator,
                                                   struct pst_error *err);
 
@@ -64,11 +63,11 @@ struct pst_memory_stats {
  * Cannot fail. Any thread. */
 void pst_memory_stats(struct pst_memory_stats *stats, size_t stats_nbytes);
 
-/* How much a message matters, the most important first. */
+/* Importance of a message, the most important first. */
 enum pst_log_level { PST_LOG_ERROR = 0, PST_LOG_WARNING = 1, PST_LOG_INFO = 2, PST_LOG_DEBUG = 3 };
 
-/* Takes a message. `room` is the part of the library, `text` is one line; both live during the call
- * only. It is called where the message arises: keep it short. */
+/* Receives a message. `room` is the part of the library, `text` is one line; both live during the
+ * call only. The thread that reports calls it, so keep it short. */
 typedef void (*pst_log_fn)(void *ctx, enum pst_log_level level, const char *room, const char *text);
 
 /* Sets where messages go, for the whole process. Without it they go nowhere.
@@ -93,9 +92,9 @@ void pst_set_log(pst_log_fn fn, void *ctx, int level);
  * Returns the length of the whole text in bytes without its NUL, as snprintf does. Any thread. */
 size_t pst_environment_json(char *buffer, size_t capacity);
 
-/* Number of cores for this process, at least 1: a good num_workers of a loader. It is what
- * affinity and the CPU quotas of the control groups (version 1 and 2, with their parents) leave,
- * divided among the processes that a launcher started on this machine. Launchers are known by
+/* Number of cores for this process, at least 1: a good num_workers of a loader. Affinity and the
+ * CPU quotas of the control groups (version 1 and 2, with their parents) limit it. It is divided
+ * among the processes that a launcher started on this machine. Launchers are known by
  * LOCAL_WORLD_SIZE (torchrun), OMPI_COMM_WORLD_LOCAL_SIZE and the steps of srun.
  *
  * Any thread, unless another thread changes the environment. */

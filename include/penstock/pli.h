@@ -29,9 +29,9 @@ struct pst_pixels {
     int64_t row_nbytes, pixel_nbytes, channel_nbytes;
 };
 
-/* Families of methods to encode pixels, by what matters most. */
+/* Families of encoding methods, by their main goal. */
 enum pst_pli_tier {
-    PST_PLI_TIER_DEFAULT = 0, /* small */
+    PST_PLI_TIER_DEFAULT = 0, /* Tier small. */
     /* Bit packing: fastest to decode, about the size of PNG. */
     PST_PLI_TIER_FAST = 1,
     /* Entropy coding, about the size of WebP lossless. */
@@ -40,62 +40,63 @@ enum pst_pli_tier {
     PST_PLI_TIER_DENSE = 3
 };
 
-/* How to encode. Zero-initialise, then set `struct_size`. The bytes depend on pixels and options
- * only, never on `run`. */
+/* Options of encoding. Zero-initialise, then set `struct_size`. The bytes depend on pixels and
+ * options only, never on `run`. */
 struct pst_pli_encode_options {
     size_t struct_size;
     enum pst_pli_tier tier;
     /* 1..5; 0 = 3. More is smaller and slower to encode, not to decode. */
     uint32_t effort;
-    /* 0 lossless; else no sample differs by more than this; at most 127. */
+    /* 0: lossless. Else the largest difference of a sample, at most 127. */
     uint32_t max_error;
-    /* Leave out the checksums of units (4 bytes each): of damaged bytes pst_pli_decode of a
-     * region may then give other pixels, unnoticed. */
+    /* Leave out the checksums of units (4 bytes each). From damaged bytes pst_pli_decode of a
+     * region may then give wrong pixels without an error. */
     bool no_checksum;
-    /* Runs job(arg, i) for each i < n_jobs, in any order, on as many threads as it likes, and
-     * returns when all are done. NULL: on the calling thread. */
+    /* Must run job(arg, i) for each i < n_jobs, in any order, on any threads, and return when all
+     * are done. NULL: the calling thread runs all jobs. */
     void (*run)(void *run_ctx, void (*job)(void *arg, size_t i), void *arg, size_t n_jobs);
     void *run_ctx;
 };
 
-/* What a PLI holds. */
+/* The content of a PLI (format-pli.md 1). */
 enum pst_pli_content {
     PST_PLI_CONTENT_PIXELS = 1,
     /* Quantised coefficients of a JPEG. */
     PST_PLI_CONTENT_JPEG = 2
 };
 
-/* What the head of a PLI says. */
+/* Facts from the head of a PLI. */
 struct pst_pli_info {
     enum pst_pli_content content;
     uint32_t height, width; /* pixels, 1..65535 */
     uint8_t channels, bits;
     uint32_t version;
-    /* Pixels: 64, 128, 256 or 512. */
+    /* Edge of a unit, in pixels: 64, 128, 256 or 512. */
     uint32_t unit_edge;
     uint32_t unit_rows, unit_columns;
-    /* As asked for when it was encoded. */
+    /* The tier for which it was encoded. */
     enum pst_pli_tier tier;
     uint32_t max_error;
-    bool has_checksums; /* of units */
+    bool has_checksums; /* Units have checksums. */
     /* XXH3-64 of the decoded pixels, (H,W,C), no padding. */
     uint64_t pixel_checksum;
-    /* Header, model and index: the units follow. */
+    /* Bytes of header, model and index; the units follow. */
     uint64_t head_nbytes;
-    /* Of the whole; 0 if the index was not given. */
+    /* Bytes of the whole PLI; 0 if the index was not given. */
     uint64_t nbytes;
-    /* Units by mode: raw, constant, packed, wave, lz, coefficients; zeros if the units were not
-     * given. */
+    /* Number of units by mode: raw, constant, packed, wave, lz, coefficients; zeros if the units
+     * were not given. */
     uint64_t n_units[8];
-    /* Of content JPEG; zeros if the head was not given. */
+    /* For content JPEG; zeros if the head was not given. */
     /* 16 h + v of each component: 0x22 0x11 0x11 is 4:2:0. */
     uint8_t samplings[4];
-    /* EXIF's, 1..8; pixels are as stored. */
+    /* EXIF orientation, 1..8. Pixels are as stored. */
     uint8_t orientation;
-    uint32_t jpeg_nbytes; /* of the JPEG file */
-    /* Part of nbytes: what the file takes besides coefficients to be had back; 0: it cannot. */
+    uint32_t jpeg_nbytes; /* Bytes of the JPEG file. */
+    /* Part of nbytes: the restoration, which gives the file back besides the coefficients. 0: the
+     * file cannot be made again. */
     uint32_t restoration_nbytes;
-    /* Of content pixels, as asked for when it was encoded: 1..5. */
+    /* For content pixels: the effort of encoding, 1..5. */
     uint32_t effort;
 };
 
@@ -117,7 +118,7 @@ PST_WARN_UNUSED enum pst_status pst_pli_info(const void *bytes, size_t nbytes,
                                              struct pst_pli_info *info, size_t info_nbytes,
                                              struct pst_error *err);
 
-/* Room in which the PLI of any image of that size fits.
+/* Bytes that are enough for the PLI of any image of that size.
  *
  * height, width: pixels, 1 to 65535.
  * channels: 1 to 4.
@@ -150,7 +151,7 @@ struct pst_pli_region {
     uint32_t y, x, height, width;
 };
 
-/* Bytes that pst_pli_decode needs to work in: at most 3 MiB; of content JPEG at most 3 MiB and
+/* Bytes of scratch that pst_pli_decode needs: at most 3 MiB. For content JPEG at most 3 MiB plus
  * channels * (unit_edge + 2) * (width + 256) bytes.
  *
  * info: as pst_pli_info gave it.
@@ -200,9 +201,7 @@ PST_WARN_UNUSED enum pst_status pst_pli_check_pixels(const void *bytes, size_t n
                                                      const struct pst_pixels *pixels,
                                                      struct pst_error *err);
 
-/* The bytes that pst_pli_decode(region) reads besides the head: runs of adjacent units, in
- * ascending order. Writes at most `capacity` and sets `*n` to how many there are. `bytes` holds the
- * head (info.head_nbytes). */
+/* A range of bytes of a PLI. */
 struct pst_pli_range {
     uint64_t offset, nbytes;
 };
@@ -239,12 +238,13 @@ struct pst_pli_from_jpeg_options {
     size_t struct_size;
     /* 64, 128 or 256 pixels; 0: chosen by the bit rate. */
     uint32_t unit_edge;
-    /* Leave out the checksums of units (4 bytes each): of damaged bytes pst_pli_decode of a
-     * region may then give other pixels, unnoticed. */
+    /* Leave out the checksums of units (4 bytes each). From damaged bytes pst_pli_decode of a
+     * region may then give wrong pixels without an error. */
     bool no_checksum;
 };
 
-/* Room in which the PLI of nearly every JPEG of that length fits. Most need less than the JPEG.
+/* Bytes that are enough for the PLI of nearly every JPEG of that length. Most PLIs are smaller than
+ * their JPEG.
  *
  * jpeg_nbytes: size of the JPEG file.
  *

@@ -1,4 +1,4 @@
-/* status.h - what went wrong, where, and in whose data.
+/* status.h - statuses and errors: the cause, its place, and the data concerned.
  *
  * Every fallible function returns an `enum pst_status` and takes, as its last argument, an optional
  * `struct pst_error *` (NULL when no detail is wanted). On success the error is left untouched. No
@@ -20,14 +20,14 @@
  *
  * A size of 0 is PST_ERROR_ARGUMENT. Bytes behind what the library knows must be zero, else the
  * status is PST_ERROR_VERSION: the program asks for something that this library cannot do. New
- * members come at the end, and zero means what was done before they came.
+ * members come at the end, and zero keeps the older behaviour.
  *
  * These structs never change their size: pst_error, pst_field and pst_progress, which hold reserved
  * members instead (zero; pst_writer_open refuses others); pst_loader_state, pst_allocator,
  * pst_pixels, pst_pli_region and pst_pli_range, which are complete.
  *
- * Devices have one numbering: -1 is host memory, k is the card of CUDA ordinal k. Options say first
- * whether a card is meant (pst_loader_options.placement), so that zero means host memory. */
+ * Devices have one numbering: -1 is host memory, k is the GPU of CUDA ordinal k. Options say first
+ * whether a GPU is meant (pst_loader_options.placement), so that zero means host memory. */
 #ifndef PENSTOCK_STATUS_H
 #define PENSTOCK_STATUS_H
 
@@ -72,30 +72,31 @@ extern "C" {
     X(ERROR_INTERNAL, 19, "internal error")                                                        \
     X(ERROR_DEVICE, 20, "the accelerator or its driver failed")
 
-/* What became of a call. PST_OK is 0 and PST_END is no error; all others are. pst_status_text gives
- * the meaning in words. */
+/* Result of a call. PST_OK is 0 and PST_END is no error; all others are. pst_status_text gives the
+ * meaning in words. */
 enum pst_status {
 #define PST_STATUS_ENUM(name, number, text) PST_##name = number,
     PST_STATUS_LIST(PST_STATUS_ENUM)
 #undef PST_STATUS_ENUM
 };
 
-/* Room for paths and for the cause in struct pst_error, with the NUL. */
+/* Capacities of paths and of the cause in struct pst_error, with the NUL. */
 #define PST_ERROR_PATH_CAP 256
 #define PST_ERROR_TEXT_CAP 512
 
-/* Where something went wrong. Fields that are not known hold their "unknown" value, so that a
- * message can be put together from the known ones alone. Plain data: copy it freely. It needs no
- * initialisation: a function that fails fills all of it, and one that succeeds leaves it alone. */
+/* The error of a call, with its place. Fields that are not known hold their "unknown" value, so
+ * that a message can be put together from the known ones alone. Plain data: copy it freely. It
+ * needs no initialisation: a function that fails fills all of it, and one that succeeds leaves it
+ * alone. */
 struct pst_error {
     enum pst_status status;
-    /* Errno of the failed system call, 0 if there was none. */
+    /* The failed system call's errno, 0 if there was none. */
     int os_error;
     /* Sample number in the data set, -1 unknown. */
     int64_t sample;
     /* Byte offset in `file`, -1 unknown. */
     int64_t offset;
-    /* The part of Penstock that noticed: "decode", ... */
+    /* The part of Penstock that reports it: "decode", ... */
     char room[12];
     /* "jpeg", "png", ...; "" unknown. */
     char codec[16];
@@ -105,7 +106,7 @@ struct pst_error {
     char file[PST_ERROR_PATH_CAP];
     /* The cause, in a sentence without a full stop. */
     char text[PST_ERROR_TEXT_CAP];
-    /* Zero: room for members of later versions. */
+    /* Zero. Reserved for members of later versions. */
     uint64_t reserved[8];
 };
 
@@ -116,11 +117,11 @@ struct pst_error {
  * Any thread. */
 void pst_error_clear(struct pst_error *err);
 
-/* Writes one line that names everything known: data set, sample, file, offset, codec, cause,
- * system error.
+/* Writes one line that names everything known: data set, sample, file, offset, codec, cause, system
+ * error.
  *
  * err: an error that a function filled, or a cleared one.
- * buffer: receives UTF-8 and a NUL, cut to fit. May be NULL where capacity is 0.
+ * buffer: receives UTF-8 and a NUL, cut to fit. May be NULL if capacity is 0.
  * capacity: bytes of buffer.
  *
  * Returns the length of the whole line in bytes without its NUL, as snprintf does. Any thread. */

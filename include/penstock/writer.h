@@ -13,41 +13,43 @@ extern "C" {
 /* A data set that is being written. Used by one thread at a time. */
 typedef struct pst_writer pst_writer;
 
-/* How pst_writer_open treats what is at the path. */
+/* The treatment of a data set that is at the path already. */
 enum pst_writer_mode {
     /* The path must not exist, or be an empty directory. */
     PST_WRITER_CREATE = 0,
-    /* Go on with an interrupted writer; create if absent. */
+    /* Continue after an interrupted writer; create if absent. */
     PST_WRITER_RESUME = 1,
-    /* Add samples to a finished data set (or go on with an interrupted append). */
+    /* Add samples to a finished data set (or continue an interrupted append). */
     PST_WRITER_APPEND = 2
 };
 
-/* How to write. Zero-initialise, then set struct_size; 0 takes the default. */
+/* Options of writing. Zero-initialise, then set struct_size; 0 takes the default. */
 struct pst_writer_options {
     size_t struct_size;
     enum pst_writer_mode mode;
-    /* Start a new shard beyond this; default 1 GiB. */
+    /* Size beyond which a new shard is started; default 1 GiB. */
     uint64_t shard_nbytes;
-    /* Make what was added durable (fsync) each time so many bytes were added; default 256 MiB. */
+    /* Make added samples durable (fsync) each time so many bytes were added; default 256 MiB. */
     uint64_t commit_nbytes;
 };
 
 /* One variant of one item to be stored. */
 struct pst_value {
-    /* The caller's; copied by pst_writer_add. INT: an int64_t, FLOAT: a double. */
+    /* The value's bytes, owned by the caller and copied by pst_writer_add. INT: an int64_t, FLOAT:
+     * a double. */
     const void *bytes;
     size_t nbytes;
     /* Images and masks: jpeg, png, webp, pli, pli-jpeg, raw; else 0. */
     enum pst_form form;
-    uint32_t height, width; /* PST_FORM_RAW */
-    uint8_t channels, bits; /* PST_FORM_RAW */
-    /* PST_FIELD_ARRAY: its shape (boxes, keypoints: derived from nbytes). */
+    uint32_t height, width; /* For PST_FORM_RAW. */
+    uint8_t channels, bits; /* For PST_FORM_RAW. */
+    /* PST_FIELD_ARRAY: its shape. Boxes and keypoints: derived from nbytes. */
     uint8_t ndim;
     uint32_t shape[PST_MAX_NDIM];
-    /* The caller decoded a lossless image already. */
+    /* True: pixel_checksum is set, because the caller has decoded a lossless image already. */
     bool has_pixel_checksum;
-    /* PST_FORM_PLI, PLI_JPEG: not made for this, but a file that was one. */
+    /* PST_FORM_PLI, PLI_JPEG: true if the source file was this PLI. False: it was made for this
+     * data set. */
     bool was_pli;
     uint64_t pixel_checksum;
 };
@@ -103,8 +105,8 @@ uint32_t pst_writer_n_fields(const pst_writer *writer);
  * writer's one thread. */
 const struct pst_field *pst_writer_field(const pst_writer *writer, uint32_t i_field);
 
-/* Number of samples so far: those of the interrupted or finished state that was there, and those
- * added. Right after open, a resumed job goes on with this sample number.
+/* Number of samples so far: those of the interrupted or finished state, and those added since.
+ * Right after open it is the sample number at which a resumed job continues.
  *
  * The writer's one thread. */
 uint64_t pst_writer_count(const pst_writer *writer);
@@ -177,83 +179,84 @@ void pst_writer_close(pst_writer **writer);
 /* Packing a folder
  * ---------------------------------------------------------------------------------- */
 
-/* How far pst_pack or pst_verify has come. */
+/* Progress of pst_pack or pst_verify. */
 struct pst_progress {
-    uint64_t n_done, n_total; /* samples */
+    uint64_t n_done, n_total; /* In samples. */
     uint64_t nbytes_in, nbytes_out;
     /* Zero: room for members of later versions. */
     uint64_t reserved[4];
 };
-/* Called now and then by the calling thread; a return other than 0 cancels (PST_ERROR_CANCELLED).
- */
+/* Called from time to time by the calling thread. A return other than 0 cancels
+ * (PST_ERROR_CANCELLED). */
 typedef int (*pst_progress_fn)(void *ctx, const struct pst_progress *progress);
-/* A sample that could not be used: `err` says why. Return 0 to go on, other to stop with that
- * error. */
+/* Called for a sample that could not be used; `err` says why. Return 0 to continue, other to stop
+ * with that error. */
 typedef int (*pst_bad_sample_fn)(void *ctx, const char *name, const struct pst_error *err);
 
-/* How to pack. Zero-initialise, then set struct_size. All that it points to is read during pst_pack
- * only. */
+/* Options of packing. Zero-initialise, then set struct_size. Everything that it points to is read
+ * during pst_pack only. */
 struct pst_pack_options {
     size_t struct_size;
-    const struct pst_writer_options *writer; /* NULL: the defaults */
-    /* How the source is opened; NULL: the defaults. */
+    const struct pst_writer_options *writer; /* Options of the writer; NULL: the defaults. */
+    /* Options of opening the source; NULL: the defaults. */
     const struct pst_dataset_options *source;
-    /* Forms of the image, first = preferred; each becomes a variant. PST_FORM_NONE = the file's
-     * own bytes; of a data set those of the file that was packed (a JPEG that is kept as PLI
-     * becomes the JPEG again) or, where only pixels were kept, what it has. RAW and PLI are made
-     * from the decoded pixels, JPEG out of PLI_JPEG too, others are kept where the source has
-     * them. Default: JPEGs become PLI_JPEG, all else stays as it is; an image of a data set
-     * keeps all its variants, and a JPEG beside a PLI_JPEG stays one. When appending: as the
-     * data set has them. */
+    /* Forms of the image, the preferred one first; each becomes a variant. NULL: JPEGs become
+     * PLI_JPEG and all else stays as it is; an image of a data set keeps all its variants, and a
+     * JPEG beside a PLI_JPEG stays one; when appending, the forms of the data set. PST_FORM_NONE:
+     * the file's own bytes. From a data set these are the file that was packed (a JPEG that is kept
+     * as PLI becomes the JPEG again), or the stored item if only pixels were kept. RAW and PLI are
+     * made from the decoded pixels. JPEG is also made from PLI_JPEG. Other forms are kept if the
+     * source has them. */
     const enum pst_form *forms;
     uint32_t n_forms;
-    /* Threads; 0: as many as the process may use. */
+    /* Number of threads; 0: as many as the process may use. */
     uint32_t num_workers;
-    /* Decode every image once: bad ones are found now; lossless ones get a pixel checksum.
-     * Default off: only headers are read, but lossless forms are always decoded for their
+    /* Decode every image once. Bad ones are then found while packing, and lossless ones get a pixel
+     * checksum. Default: only headers are read, but lossless forms are always decoded for their
      * checksum. */
     bool verify_pixels;
     pst_progress_fn progress;
     /* NULL: the first bad sample stops the pack. */
     pst_bad_sample_fn bad_sample;
     void *ctx;
-    /* The same for masks. Default: as the source has them. */
+    /* The same for masks. Default: the forms of the source. */
     const enum pst_form *mask_forms;
     uint32_t n_mask_forms;
-    /* PST_FORM_PLI. Images that are PLI already are kept as they are, unless tier, effort or
-     * max_error is given and theirs are others. Each image is decoded again before it is stored. */
+    /* PST_FORM_PLI. Images that are PLI already are kept, unless tier, effort or max_error is given
+     * and theirs differ. Each image is decoded again before it is stored. */
     enum pst_pli_tier pli_tier; /* default: small */
     uint32_t pli_effort;        /* 1..5; 0 = 3 */
-    /* 0 lossless; 1..127 near-lossless. Masks are always lossless. */
+    /* 0: lossless; 1..127: near-lossless. Masks are always lossless. */
     uint32_t pli_max_error;
-    /* Encode JPEG and lossy WebP losslessly too, which makes them larger; else they are bad
+    /* Encode JPEG and lossy WebP losslessly, too, which makes them larger. False: they are bad
      * samples (PST_ERROR_UNSUPPORTED). */
     bool pli_of_lossy;
-    /* PST_FORM_PLI_JPEG: a JPEG that stays as it is, and why. */
+    /* PST_FORM_PLI_JPEG: called for each JPEG that stays as it is; `err` says why. */
     pst_bad_sample_fn kept_jpeg;
-    /* Called once, before anything is written, with the source, which stays the packer's: what it
-     * leaves out (pst_dataset_notice) can be said before hours of work. Another return than 0
-     * cancels (PST_ERROR_CANCELLED). NULL: nothing. */
+    /* Called once with the opened source, before anything is written. The packer keeps the source.
+     * A program can report its notices (pst_dataset_notice) before hours of work. A return other
+     * than 0 cancels (PST_ERROR_CANCELLED). NULL: not called. */
     int (*source_opened)(void *ctx, pst_dataset *source);
-    /* Of masks, boxes and keypoints of which the source does not say it; not when appending. */
+    /* For masks, boxes and keypoints whose made_for the source does not state. Not when appending.
+     */
     enum pst_made_for made_for;
 };
 
-/* What pst_pack did. Bytes are those of stored items. */
+/* The result of pst_pack. Bytes are those of stored items. */
 struct pst_pack_report {
-    /* Samples in the destination (after a failure: those that it keeps), bad ones, those that were
+    /* Samples in the destination (after a failure: those that it keeps); bad ones; those that were
      * there before. */
     uint64_t n_samples, n_bad, n_resumed;
     uint64_t nbytes_in, nbytes_out;
-    /* Files of the source left out by source.allow_unreadable. */
+    /* Files of the source that source.allow_unreadable left out. */
     uint64_t n_skipped;
     /* PST_FORM_PLI_JPEG: JPEGs that became PLI, their bytes before and after; JPEGs that did not.
      */
     uint64_t n_pli_jpeg, jpeg_nbytes, pli_jpeg_nbytes;
     uint64_t n_kept_jpeg, kept_jpeg_nbytes;
-    /* JPEGs made again out of PLI_JPEG, their bytes before and after. */
+    /* JPEGs made again from PLI_JPEG, their bytes before and after. */
     uint64_t n_restored_jpeg, restored_pli_jpeg_nbytes, restored_jpeg_nbytes;
-    /* PST_FORM_NONE: images of which only pixels were kept. */
+    /* PST_FORM_NONE: images whose pixels alone were kept. */
     uint64_t n_not_original;
 };
 
@@ -284,24 +287,24 @@ PST_WARN_UNUSED enum pst_status pst_pack(const char *source, const char *destina
 /* Checking a data set
  * -------------------------------------------------------------------------------- */
 
-/* How to check. Zero-initialise, then set struct_size. */
+/* Options of checking. Zero-initialise, then set struct_size. */
 struct pst_verify_options {
     size_t struct_size;
-    /* Decode images too and compare pixel checksums. */
+    /* Also decode images and compare pixel checksums. */
     bool decode;
-    /* 0: as many as the process may use. */
+    /* Number of threads; 0: as many as the process may use. */
     uint32_t num_workers;
     pst_progress_fn progress;
-    /* Each finding; NULL: the first one ends the run. */
+    /* Called for each finding. NULL: the first one ends the run. */
     pst_bad_sample_fn bad_sample;
     void *ctx;
-    /* Of JPEGs kept as PLI make the files again and compare their checksums. */
+    /* Make the files of JPEGs kept as PLI again and compare their checksums. */
     bool restore;
-    /* How a plain folder is opened; NULL: by default. */
+    /* Options of opening a plain folder; NULL: the defaults. */
     const struct pst_dataset_options *source;
 };
-/* What pst_verify read and found. n_items counts variants; n_bad counts findings; nbytes are those
- * of the items that were read. */
+/* The result of pst_verify. n_items counts variants; n_bad counts findings; nbytes are those of the
+ * items that were read. */
 struct pst_verify_report {
     uint64_t n_samples, n_items, n_bad;
     uint64_t nbytes;

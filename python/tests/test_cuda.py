@@ -1,4 +1,4 @@
-"""Cards that are not there, and arrays by DLPack; what cards do is tested in C, and in tests/gpu."""
+"""GPUs that are not there, and arrays by DLPack; what GPUs do is tested in C, and in tests/gpu."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock import transforms as T
 CROP = [T.CenterCrop(24)]
 
 
-def test_a_hidden_card_is_named_as_the_reason(packed, monkeypatch):
+def test_a_hidden_gpu_is_named_as_the_reason(packed, monkeypatch):
     monkeypatch.setenv("PENSTOCK_CUDA", "0")
     assert ps.cuda.device_count() == 0 and not ps.cuda.is_available()
     assert "PENSTOCK_CUDA" in ps.cuda.reason()
@@ -29,7 +29,7 @@ def test_a_hidden_card_is_named_as_the_reason(packed, monkeypatch):
         {"device": "cuda", "output": "numpy"},
         {"device": "cuda", "output": "dlpack", "gpu_share": 0},
         {"device": "cuda", "output": "dlpack", "gpu_share": 1.5},
-        {"device": "cuda", "output": "dlpack", "decode": "card"},
+        {"device": "cuda", "output": "dlpack", "decode": "device"},
         {"device": "cuda", "output": "dlpack", "device_memory": "much"},
         {"device": "cuda", "output": "dlpack", "pin_memory": True},
         {"pin_memory": "yes"},
@@ -48,7 +48,7 @@ def test_what_does_not_go_together(packed, options):
         ps.Loader(packed, transforms=CROP, **options)
 
 
-def test_page_locked_memory_needs_a_card(packed, monkeypatch):
+def test_page_locked_memory_needs_a_gpu(packed, monkeypatch):
     monkeypatch.setenv("PENSTOCK_CUDA", "0")
     with pytest.raises(ps.errors.UnsupportedError, match="PENSTOCK_CUDA"):
         ps.Loader(packed, transforms=CROP, pin_memory=True)
@@ -65,7 +65,7 @@ def test_unknown_device(packed):
         ps.Loader(packed, device="tpu")
 
 
-def test_images_on_a_card_have_one_size(packed):
+def test_images_on_a_gpu_have_one_size(packed):
     with pytest.raises(ps.errors.ArgumentError, match="Resize"):
         ps.Loader(packed, device="cuda", output="dlpack")
 

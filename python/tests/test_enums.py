@@ -38,7 +38,7 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
     ("enum", "numbers"),
     [
         ("pst_on_empty", dict(zip(("PST_ON_EMPTY_FILL", "PST_ON_EMPTY_DELIVER"), range(len(loader._ON_EMPTY))))),
-        ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_CARD": loader._PLACEMENTS.index("cuda")}),
+        ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_DEVICE": loader._PLACEMENTS.index("cuda")}),
         (
             "pst_pin",
             {

@@ -13,7 +13,7 @@ enum psti_fault_kind {
     PSTI_FAULT_THREAD,
     PSTI_FAULT_READ,
     PSTI_FAULT_WRITE,
-    PSTI_FAULT_DEVICE, /* a call of a card's driver that makes, takes, copies, launches or waits */
+    PSTI_FAULT_DEVICE, /* a call of a GPU's driver that makes, takes, copies, launches or waits */
     PSTI_FAULT_ADVICE, /* a hint to the kernel about pages: madvise, posix_fadvise */
     PSTI_FAULT_KINDS
 };

@@ -1,10 +1,10 @@
-/* batch.h - the door of batch: contiguous memory for batches, who holds it, and the budget of host
+/* batch.h - the door of batch: contiguous memory for batches, its owners, and the budget of host
  * memory.
  *
  * A pool makes slots of one layout, as many as the budget allows, and takes them back for the next
- * batch. A slot has exactly one owner at a time: the loader while it is filled, then whoever holds
- * references to the batch. The pool outlives its loader until the last batch is released. Its lock
- * and its condition serve the loader too. */
+ * batch. A slot has exactly one owner at a time: the loader while it is filled, then the holders of
+ * references to the batch. The pool outlives its loader until the last batch is released. The
+ * loader uses the pool's lock and condition as its own. */
 #ifndef PST_BATCH_BATCH_H
 #define PST_BATCH_BATCH_H
 
@@ -14,17 +14,17 @@
 
 struct psti_pool;
 
-/* One field of a batch. Either every row has `shape` and lies in one array (N, shape...), 64-byte
- * aligned; or rows may differ: then each has memory of its own, but rows that happen to have
- * `shape` still go to the array if there is one (has_array), and a batch all of whose rows are
- * there is not ragged. */
+/* One field of a batch. Either every row has `shape`, and all lie in one array (N, shape...),
+ * 64-byte aligned. Or rows may differ (may_differ), and each has memory of its own. If there is an
+ * array all the same (has_array), rows that happen to have `shape` go there; a batch whose rows all
+ * lie there is not ragged. */
 struct psti_slot_field {
     char name[64];
     enum pst_field_type type;
     enum pst_dtype dtype;
     bool has_array;
     bool may_differ;
-    uint32_t ndim; /* of a row in the array */
+    uint32_t ndim; /* dimensions of a row in the array */
     int64_t shape[PST_MAX_NDIM];
 };
 
@@ -32,65 +32,67 @@ struct psti_slot_field {
 enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
                                      uint32_t batch_size, uint64_t host_memory,
                                      struct psti_pool **out, struct pst_error *err);
-/* The loader lets go: free slots are freed now, the pool itself with its last batch. The lock must
- * not be held. */
+/* The loader gives up the pool. Free slots are freed now, the pool itself with its last batch. The
+ * lock must not be held. */
 void psti_batch_pool_close(struct psti_pool **pool);
 
-/* Slots whose arrays lie on a card. This room knows no cards: who opens the pool makes the memory
- * and looks after it. On the card lie the index and all arrays, those of pixels last; the numbers
- * before them lie in host memory too, at the same offsets. Rows of their own: in host memory only.
- */
+/* Slots whose arrays lie on a GPU. This room has no code for GPUs: the loader makes the memory and
+ * manages it. Index and all arrays lie on the GPU, those of pixels last. The numbers before the
+ * pixels lie in host memory too, at the same offsets. Rows with memory of their own lie in host
+ * memory only. */
 struct psti_slot_part {
     void *numbers;  /* host memory, 4096-byte aligned */
-    uint64_t array; /* address on the card, 256-byte aligned */
-    void *own;      /* whatever else the maker keeps with a slot */
+    uint64_t array; /* address on the GPU, 256-byte aligned */
+    void *own;      /* other data that the maker keeps with a slot */
 };
-struct psti_slot_card {
+struct psti_slot_gpu {
     void *ctx;
-    int32_t device; /* what tensors say */
-    /* Host memory that `make` takes for n_rows rows beside `numbers`. */
+    int32_t device; /* device of the tensors */
+    /* Host memory that `make` takes for n_rows rows besides `numbers`. */
     uint64_t (*nbytes)(void *ctx, uint32_t n_rows);
-    /* No error text. The pool's lock is held. */
+    /* Makes a slot's memory, without error text. The pool's lock is held. */
     enum pst_status (*make)(void *ctx, uint32_t n_rows, size_t numbers_nbytes, size_t array_nbytes,
                             struct psti_slot_part *part);
-    /* The lock is held. */
+    /* Frees it. The lock is held. */
     void (*unmake)(void *ctx, struct psti_slot_part *part);
-    /* `stream` is going to read the batch. One thread at a time for each part. */
+    /* Lets `stream` wait until the batch may be read. One thread at a time for each part. */
     enum pst_status (*await)(void *ctx, struct psti_slot_part *part, uint64_t stream,
                              struct pst_error *err);
-    /* Nobody holds the batch any more. False: its memory must not be used again. */
-    bool (*leave)(void *ctx, struct psti_slot_part *part);
-    /* After the last slot. */
+    /* Called when nobody holds the batch any more. False: its memory must not be used again. */
+    bool (*released)(void *ctx, struct psti_slot_part *part);
+    /* Called after the last slot was freed. */
     void (*close)(void *ctx);
 };
-/* Before the first slot is made. `card` is copied; close is called when the pool is freed. */
-void psti_batch_pool_set_card(struct psti_pool *pool, const struct psti_slot_card *card);
-/* Bytes of host memory that a slot of this pool takes, without rows of their own. False: too many
- * for size_t. */
+/* Must be called before the first slot is made. `gpu` is copied; its close is called when the pool
+ * is freed. */
+void psti_batch_pool_set_gpu(struct psti_pool *pool, const struct psti_slot_gpu *gpu);
+/* Bytes of host memory that a slot of this pool takes, besides rows with memory of their own.
+ * False: too many for size_t. */
 bool psti_batch_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t *nbytes);
-/* Before the first slot is made: rows of their own take `nbytes` of a batch at most, so each slot
- * has them from the start. Without it the largest batch so far decides. */
+/* Must be called before the first slot is made. It says that a batch's own rows take at most
+ * `nbytes`, so that each slot has them from the start. Without it the largest batch so far decides.
+ */
 void psti_batch_pool_set_rows(struct psti_pool *pool, size_t nbytes);
 
-/* Slots in host memory that somebody else makes: page-locked memory, say, which a card's streams
- * may still read when nobody holds the batch any more. Not together with a card. `part` has
- * `numbers`, where all arrays go, and `own`. */
+/* Slots in host memory that the loader makes, such as page-locked memory, which a GPU's streams may
+ * still read when nobody holds the batch any more. It excludes psti_slot_gpu. `part` has `numbers`,
+ * where all arrays lie, and `own`. */
 struct psti_slot_host {
     void *ctx;
-    /* Memory for nbytes > 0. PST_OK with `own` NULL: the slot gets plain memory. No error text. The
-     * pool's lock is held. */
+    /* Makes memory of nbytes > 0. PST_OK with `own` NULL: the slot gets plain memory. No error
+     * text. The pool's lock is held. */
     enum pst_status (*make)(void *ctx, size_t nbytes, struct psti_slot_part *part);
     /* Waits until nobody reads the memory. The lock is held. */
     void (*unmake)(void *ctx, struct psti_slot_part *part);
-    /* Nobody holds the batch any more. False: its memory must not be used again. */
-    bool (*leave)(void *ctx, struct psti_slot_part *part);
-    /* May the memory be written again? `wait`: this thread sleeps until it may. The lock is held.
-     */
-    bool (*is_left)(void *ctx, struct psti_slot_part *part, bool wait);
-    /* After the last slot. */
+    /* Called when nobody holds the batch any more. False: its memory must not be used again. */
+    bool (*released)(void *ctx, struct psti_slot_part *part);
+    /* True if the memory may be written again. `wait`: this thread sleeps until it may. The lock is
+     * held. */
+    bool (*is_writable)(void *ctx, struct psti_slot_part *part, bool wait);
+    /* Called after the last slot was freed. */
     void (*close)(void *ctx);
 };
-/* As psti_batch_pool_set_card. */
+/* Conditions are those of psti_batch_pool_set_gpu. */
 void psti_batch_pool_set_host(struct psti_pool *pool, const struct psti_slot_host *host);
 
 pthread_mutex_t *psti_batch_pool_lock(struct psti_pool *pool);
@@ -112,40 +114,40 @@ struct psti_batch_pool_stats {
 /* The lock must be held. */
 void psti_batch_pool_stats(const struct psti_pool *pool, struct psti_batch_pool_stats *stats);
 
-/* All of these: the lock must be held. */
-/* A slot for n_rows rows, empty. PST_ERROR_LIMIT: the budget allows no other; PST_ERROR_MEMORY. No
- * error text. */
+/* The lock must be held for all functions up to psti_batch_pool_make. */
+/* Claims an empty slot for n_rows rows. PST_ERROR_LIMIT: the budget allows no other;
+ * PST_ERROR_MEMORY: the system has no memory. No error text. */
 enum pst_status psti_batch_pool_claim(struct psti_pool *pool, uint32_t n_rows, pst_batch **out);
 bool psti_batch_pool_has_free(const struct psti_pool *pool); /* there is a slot that nobody holds */
-void psti_batch_pool_put_back(pst_batch *batch);             /* a slot that was never handed out */
-void psti_batch_pool_hand_out(pst_batch *batch); /* the caller's from now on, with one reference */
-/* Frees the slots that nobody uses, all but `keep` of them, and what the kept ones have for rows of
- * their own. */
+void psti_batch_pool_put_back(pst_batch *batch); /* puts back a slot that was never handed out */
+/* Gives the slot to the caller, with one reference. */
+void psti_batch_pool_hand_out(pst_batch *batch);
+/* Frees slots that nobody uses, all but `keep` of them, and the kept ones' memory for own rows. */
 void psti_batch_pool_trim(struct psti_pool *pool, uint32_t keep);
-/* Makes slots ahead of their use, up to n in all, as far as the budget goes. */
+/* Makes slots before they are needed, up to n in all, as far as the budget allows. */
 enum pst_status psti_batch_pool_make(struct psti_pool *pool, uint32_t n);
 
-/* Filling: by the threads the loader gives rows to; different rows at the same time. */
+/* Filling. The loader's threads call these, for different rows at the same time. */
 int64_t *psti_batch_indices(pst_batch *batch);
 void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step);
-/* Slots on a card: its part; NULL otherwise. */
+/* The part of a slot on a GPU; NULL for other slots. */
 struct psti_slot_part *psti_batch_part(pst_batch *batch);
-/* Offset of a field's array in it, and bytes of one of its rows. False: the field has none. */
+/* Offset of a field's array in the part's memory, and bytes of one of its rows. False: the field
+ * has no array. */
 bool psti_batch_place_of(const pst_batch *batch, uint32_t i_field, size_t *offset,
                          size_t *row_nbytes);
-/* Row of a field's array. Slots on a card: not of pixels. */
+/* Row of a field's array. In slots on a GPU not of pixels. */
 void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row);
-/* Memory for a row of that shape, in the array if it fits there, else its own, 64-byte aligned;
- * NULL: the budget or memory is used up (*status says which). The row is recorded with this shape.
- */
+/* Memory for a row of that shape: in the array if it fits there, else its own, 64-byte aligned. The
+ * row is recorded with this shape. NULL: budget or memory is used up; *status says which. */
 void *psti_batch_new_row(pst_batch *batch, uint32_t i_field, uint32_t row, uint32_t ndim,
                          const int64_t *shape, enum pst_status *status);
 /* Memory of a recorded row. */
 void *psti_batch_row_data(const pst_batch *batch, uint32_t i_field, uint32_t row);
 /* Makes a recorded row shorter: shape[0] = n. */
 void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, int64_t n);
-/* All rows are there: n_rows of them, less those with bad[row] != 0 (NULL: none), which are closed
- * up. */
+/* Ends the filling: n_rows rows are there. Rows with bad[row] != 0 (NULL: none) are removed, and
+ * later rows move up. */
 void psti_batch_finish(pst_batch *batch, uint32_t n_rows, const uint8_t *bad);
 
 #endif

@@ -1,4 +1,4 @@
-/* batch_int.h - what the files of this room share. */
+/* batch_int.h - declarations that the files of this room share. */
 #ifndef PST_BATCH_BATCH_INT_H
 #define PST_BATCH_BATCH_INT_H
 
@@ -7,13 +7,13 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-/* Rows of their own are cut from chunks that stay with the slot. */
+/* Rows with memory of their own are cut from chunks, which stay with the slot. */
 struct psti_chunk {
     struct psti_chunk *next;
-    size_t nbytes, used; /* of the memory behind this header */
+    size_t nbytes, used; /* bytes of the memory behind this header */
 };
 
-/* Where a row that may differ lies. */
+/* A recorded row that may differ from `shape`. */
 struct psti_row {
     void *data;
     uint32_t ndim;
@@ -23,25 +23,25 @@ struct psti_row {
 
 struct psti_layout_field {
     struct psti_slot_field field;
-    size_t row_nbytes; /* of the array */
-    int i_rows;        /* which of the slot's row lists; -1: rows never differ */
+    size_t row_nbytes; /* bytes of a row of the array */
+    int i_rows;        /* index of its list among the slot's row lists; -1: rows never differ */
 };
 
 struct psti_pool {
-    pthread_mutex_t lock; /* guards what follows up to the budget */
+    pthread_mutex_t lock; /* guards the members up to the budget */
     pthread_cond_t changed;
     pst_batch *free;
     uint32_t n_slots, n_held;
     bool closed;
-    /* The budget: atomic. */
+    /* The budget; all atomic. */
     atomic_uint_fast64_t used, peak, reserve;
-    atomic_size_t
-        rows_nbytes; /* rows of their own of a batch: all it can need, or most it needed */
+    atomic_size_t rows_nbytes; /* bytes of a batch's own rows: the limit if it is known, else the
+                                  most so far */
     uint64_t limit;
-    /* Constant after open. */
+    /* Constant after open: */
     pid_t owner;
-    bool has_card;
-    struct psti_slot_card card;
+    bool has_gpu;
+    struct psti_slot_gpu gpu;
     bool has_host;
     struct psti_slot_host host;
     uint32_t batch_size, n_fields, n_row_lists;
@@ -56,13 +56,13 @@ struct pst_batch {
     uint64_t epoch, step;
     size_t nbytes;
     char *data;                 /* i64 index (n_rows_max), then the arrays; 4096-byte aligned */
-    struct psti_slot_part part; /* has_card: `data` is part.numbers and ends before the pixels;
+    struct psti_slot_part part; /* has_gpu: `data` is part.numbers and ends before the pixels;
                                    has_host: `data` is part.numbers if there is an `own` */
-    size_t numbers_nbytes;      /* of index and numbers */
-    size_t *offsets;            /* [n_fields] of the arrays in data */
+    size_t numbers_nbytes;      /* bytes of index and numbers */
+    size_t *offsets;            /* [n_fields] offsets of the arrays in data */
     bool *ragged;               /* [n_fields], set by finish */
     struct psti_row *rows;      /* [n_row_lists][n_rows_max] */
-    pthread_mutex_t lock;       /* guards chunks; held around card.await */
+    pthread_mutex_t lock;       /* guards chunks; held around gpu.await */
     struct psti_chunk *chunks;  /* newest first */
 };
 
@@ -70,17 +70,17 @@ static inline bool psti_batch_layout_is_pixels(const struct psti_slot_field *fie
 {
     return field->type == PST_FIELD_IMAGE || field->type == PST_FIELD_MASK;
 }
-/* Offsets of the arrays for n_rows rows, index and numbers first; where these end, and the total.
- * `offsets` may be NULL. */
+/* Computes the offsets of the arrays for n_rows rows. Index and numbers come first and end at
+ * *numbers; *total is the whole. `offsets` may be NULL. */
 bool psti_batch_layout_offsets(const struct psti_slot_field *fields, size_t stride,
                                uint32_t n_fields, uint32_t n_rows, size_t *offsets, size_t *numbers,
                                size_t *total);
 struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field, uint32_t row);
-void psti_batch_free(
-    pst_batch *batch); /* uncharges; the pool's lock must be held or the batch unshared */
+/* Uncharges; the pool's lock must be held or the batch unshared. */
+void psti_batch_free(pst_batch *batch);
 void psti_batch_pool_free(struct psti_pool *pool);
-/* A first chunk of the pool's rows_nbytes for a slot that nobody uses and that has none, where the
- * budget has plenty. */
+/* Gives an unused slot without chunks a first chunk of the pool's rows_nbytes, if the budget has
+ * plenty. */
 void psti_batch_hold_rows(pst_batch *batch);
 
 #endif

@@ -1,9 +1,8 @@
 /* batch_pool.c - slots: made when the budget allows, handed out, taken back, kept for the next
  * batch.
  *
- * Comes in: a layout and a budget. Goes out: slots. Any thread may release a batch, at any time,
- * also when the loader is gone: the pool lives until its last batch. What is in a batch:
- * batch_rows.c. */
+ * In: a layout and a budget. Out: slots. Any thread may release a batch, at any time, also after
+ * the loader was closed: the pool lives until its last batch. Contents of batches: batch_rows.c. */
 #include "batch/batch_int.h"
 
 #include "base/alloc.h"
@@ -60,7 +59,7 @@ bool psti_batch_layout_offsets(const struct psti_slot_field *fields, size_t stri
            *total <= SIZE_MAX / 4;
 }
 
-/* Memory of a slot apart from its data. */
+/* Memory of a slot besides its data. */
 static size_t slot_extra_nbytes(uint32_t n_fields, uint32_t n_row_lists, uint32_t n_rows)
 {
     return sizeof(pst_batch) + n_fields * (sizeof(size_t) + sizeof(bool)) +
@@ -95,10 +94,10 @@ enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint3
     return PST_OK;
 }
 
-void psti_batch_pool_set_card(struct psti_pool *pool, const struct psti_slot_card *card)
+void psti_batch_pool_set_gpu(struct psti_pool *pool, const struct psti_slot_gpu *gpu)
 {
-    pool->card = *card;
-    pool->has_card = true;
+    pool->gpu = *gpu;
+    pool->has_gpu = true;
 }
 
 void psti_batch_pool_set_host(struct psti_pool *pool, const struct psti_slot_host *host)
@@ -109,8 +108,8 @@ void psti_batch_pool_set_host(struct psti_pool *pool, const struct psti_slot_hos
 
 void psti_batch_pool_free(struct psti_pool *pool)
 {
-    if (pool->has_card)
-        pool->card.close(pool->card.ctx);
+    if (pool->has_gpu)
+        pool->gpu.close(pool->gpu.ctx);
     if (pool->has_host)
         pool->host.close(pool->host.ctx);
     pthread_cond_destroy(&pool->changed);
@@ -173,7 +172,7 @@ void psti_batch_pool_stats(const struct psti_pool *pool, struct psti_batch_pool_
                                             .n_held = pool->n_held};
 }
 
-/* The slot's memory came from pool->host. */
+/* True if the slot's memory came from pool->host. */
 static bool is_hosts(const pst_batch *batch) { return batch->pool->has_host && batch->part.own; }
 
 static void free_chunks(pst_batch *batch)
@@ -192,8 +191,8 @@ void psti_batch_free(pst_batch *batch)
     psti_batch_pool_uncharge(batch->pool, batch->nbytes);
     batch->pool->n_slots--;
     pthread_mutex_destroy(&batch->lock);
-    if (batch->pool->has_card)
-        batch->pool->card.unmake(batch->pool->card.ctx, &batch->part);
+    if (batch->pool->has_gpu)
+        batch->pool->gpu.unmake(batch->pool->gpu.ctx, &batch->part);
     else if (is_hosts(batch))
         batch->pool->host.unmake(batch->pool->host.ctx, &batch->part);
     else
@@ -204,7 +203,7 @@ void psti_batch_free(pst_batch *batch)
     psti_free(batch);
 }
 
-/* Memory of the arrays. */
+/* Makes the memory of the arrays. */
 static enum pst_status make_data(pst_batch *batch, uint32_t n_rows)
 {
     struct psti_pool *pool = batch->pool;
@@ -212,9 +211,9 @@ static enum pst_status make_data(pst_batch *batch, uint32_t n_rows)
     if (!psti_batch_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields,
                                    n_rows, batch->offsets, &batch->numbers_nbytes, &total))
         return PST_ERROR_LIMIT;
-    if (pool->has_card) {
+    if (pool->has_gpu) {
         enum pst_status status =
-            pool->card.make(pool->card.ctx, n_rows, batch->numbers_nbytes, total, &batch->part);
+            pool->gpu.make(pool->gpu.ctx, n_rows, batch->numbers_nbytes, total, &batch->part);
         batch->data = batch->part.numbers;
         return status;
     }
@@ -228,7 +227,7 @@ static enum pst_status make_data(pst_batch *batch, uint32_t n_rows)
     return batch->data ? PST_OK : PST_ERROR_MEMORY;
 }
 
-/* The budget has been charged with `nbytes`. */
+/* Makes a slot. The budget has been charged with `nbytes`. */
 static enum pst_status make_slot(struct psti_pool *pool, uint32_t n_rows, size_t nbytes,
                                  pst_batch **out)
 {
@@ -263,7 +262,7 @@ void psti_batch_pool_set_rows(struct psti_pool *pool, size_t nbytes)
     atomic_store(&pool->rows_nbytes, nbytes);
 }
 
-/* One chunk for what the largest batch so far needed. */
+/* Gives the slot one chunk for as many bytes as the largest batch so far needed. */
 static void hold_rows(pst_batch *batch)
 {
     if (batch->chunks &&
@@ -272,7 +271,8 @@ static void hold_rows(pst_batch *batch)
     psti_batch_hold_rows(batch);
 }
 
-/* A slot comes back. If it took several chunks, from now on each slot has one of their size. */
+/* Takes note when a slot comes back. If it needed several chunks, each slot gets one of their size
+ * from now on. */
 static void settle_rows(pst_batch *batch)
 {
     struct psti_pool *pool = batch->pool;
@@ -303,9 +303,9 @@ bool psti_batch_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, 
     if (!psti_batch_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields,
                                    n_rows, NULL, &numbers, &total))
         return false;
-    if (pool->has_card)
-        part = pool->card.nbytes(pool->card.ctx, n_rows);
-    return psti_add_size(pool->has_card ? numbers : total, part, nbytes) &&
+    if (pool->has_gpu)
+        part = pool->gpu.nbytes(pool->gpu.ctx, n_rows);
+    return psti_add_size(pool->has_gpu ? numbers : total, part, nbytes) &&
            psti_add_size(*nbytes, slot_extra_nbytes(pool->n_fields, pool->n_row_lists, n_rows),
                          nbytes);
 }
@@ -325,13 +325,14 @@ static enum pst_status make_charged(struct psti_pool *pool, uint32_t n_rows, pst
 
 bool psti_batch_pool_has_free(const struct psti_pool *pool) { return pool->free != NULL; }
 
-/* A free slot that may be written, or NULL. `wait`: the one that came back first, once it may. */
+/* A free slot that may be written, or NULL. `wait`: waits until the slot that came back first may
+ * be written. */
 static pst_batch *take_free(struct psti_pool *pool, bool wait)
 {
     const struct psti_slot_host *host = &pool->host;
     pst_batch **at = &pool->free, *batch = pool->free;
     while (batch && is_hosts(batch) &&
-           !host->is_left(host->ctx, &batch->part, wait && !batch->next_free)) {
+           !host->is_writable(host->ctx, &batch->part, wait && !batch->next_free)) {
         at = &batch->next_free;
         batch = *at;
     }
@@ -412,15 +413,15 @@ void pst_batch_retain(pst_batch *batch) { atomic_fetch_add(&batch->refs, 1); }
 void pst_batch_release(pst_batch *batch)
 {
     if (!batch || psti_batch_pool_is_forked(batch->pool))
-        return; /* in a forked child the lock may be held by a thread that is not there: leak */
+        return; /* a forked child leaks it: a thread that does not exist there may hold the lock */
     if (atomic_fetch_sub(&batch->refs, 1) != 1)
         return;
     struct psti_pool *pool = batch->pool;
     bool usable = true;
-    if (pool->has_card)
-        usable = pool->card.leave(pool->card.ctx, &batch->part);
+    if (pool->has_gpu)
+        usable = pool->gpu.released(pool->gpu.ctx, &batch->part);
     else if (is_hosts(batch))
-        usable = pool->host.leave(pool->host.ctx, &batch->part);
+        usable = pool->host.released(pool->host.ctx, &batch->part);
     pthread_mutex_lock(&pool->lock);
     pool->n_held--;
     if (usable)

@@ -1,7 +1,7 @@
-/* batch_rows.c - rows of a slot while it is filled, and what the caller sees of a finished batch.
+/* batch_rows.c - rows of a slot while it is filled, and the caller's view of a finished batch.
  *
- * While a slot is filled, several threads write different rows; only rows of their own memory take
- * the slot's small lock, to cut a piece from a chunk. After finish nothing changes any more. */
+ * Several threads write different rows while a slot is filled. Only rows with memory of their own
+ * take the slot's lock, to cut a piece from a chunk. After finish nothing changes. */
 #include "batch/batch_int.h"
 
 #include "base/alloc.h"
@@ -25,7 +25,7 @@ int64_t *psti_batch_indices(pst_batch *batch) { return (int64_t *)(void *)batch-
 
 struct psti_slot_part *psti_batch_part(pst_batch *batch)
 {
-    return batch->pool->has_card ? &batch->part : NULL;
+    return batch->pool->has_gpu ? &batch->part : NULL;
 }
 
 bool psti_batch_place_of(const pst_batch *batch, uint32_t i_field, size_t *offset,
@@ -53,8 +53,7 @@ void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row)
     return array_row(batch, i_field, row);
 }
 
-/* A new chunk with room for `nbytes`; larger than needed if the budget allows, as others will come.
- */
+/* Adds a chunk with space for `nbytes`. It is larger if the budget allows, for the rows to come. */
 static struct psti_chunk *add_chunk(pst_batch *batch, size_t nbytes, enum pst_status *status)
 {
     size_t total =
@@ -127,7 +126,8 @@ void *psti_batch_new_row(pst_batch *batch, uint32_t i_field, uint32_t row, uint3
         if (shape[i] < 0 || !psti_mul_size(nbytes, (size_t)shape[i], &nbytes))
             return NULL;
     bool in_array = shape_is_arrays(field, ndim, shape);
-    void *memory = batch->data; /* of an empty row: never read, but not NULL */
+    /* An empty row needs a pointer that is not NULL; it is never read. */
+    void *memory = batch->data;
     if (in_array)
         memory = array_row(batch, i_field, row);
     else if (nbytes > SIZE_MAX / 4)
@@ -154,14 +154,14 @@ void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, in
     record->shape[0] = n;
 }
 
-/* Row `from` becomes row `to` < from, in all fields. */
+/* Moves row `from` to row `to` < from, in all fields. */
 static void move_row(pst_batch *batch, uint32_t to, uint32_t from)
 {
     psti_batch_indices(batch)[to] = psti_batch_indices(batch)[from];
     for (uint32_t i = 0; i < batch->pool->n_fields; i++) {
         const struct psti_layout_field *field = &batch->pool->fields[i];
         struct psti_row *record = psti_batch_row_record(batch, i, from);
-        bool in_host = !batch->pool->has_card || !psti_batch_layout_is_pixels(&field->field);
+        bool in_host = !batch->pool->has_gpu || !psti_batch_layout_is_pixels(&field->field);
         if (field->field.has_array && in_host && (!record || record->in_array))
             memcpy(array_row(batch, i, to), array_row(batch, i, from), field->row_nbytes);
         if (!record)
@@ -212,11 +212,11 @@ bool pst_batch_is_ragged(const pst_batch *batch, uint32_t i_field)
     return i_field < batch->pool->n_fields && batch->ragged[i_field];
 }
 
-/* Whether the field's array lies on a card. */
-static bool is_on_card(const pst_batch *batch, uint32_t i_field)
+/* True if the field's array lies on a GPU. */
+static bool is_on_gpu(const pst_batch *batch, uint32_t i_field)
 {
     const struct psti_layout_field *field = &batch->pool->fields[i_field];
-    return batch->pool->has_card && field->field.has_array && field->i_rows < 0;
+    return batch->pool->has_gpu && field->field.has_array && field->i_rows < 0;
 }
 
 static void fill_strides(struct pst_tensor *tensor)
@@ -228,27 +228,27 @@ static void fill_strides(struct pst_tensor *tensor)
     }
 }
 
-/* Row `row` of the array, on the card or in the host. */
-static void fill_place(const pst_batch *batch, uint32_t i_field, uint32_t row, bool on_card,
+/* Fills in row `row` of the array, on the GPU or in host memory. */
+static void fill_place(const pst_batch *batch, uint32_t i_field, uint32_t row, bool on_gpu,
                        struct pst_tensor *tensor)
 {
     size_t at = batch->offsets[i_field] + (size_t)row * batch->pool->fields[i_field].row_nbytes;
-    tensor->device = on_card ? batch->pool->card.device : -1;
-    tensor->data = on_card ? (void *)(uintptr_t)(batch->part.array + at) : batch->data + at;
+    tensor->device = on_gpu ? batch->pool->gpu.device : -1;
+    tensor->data = on_gpu ? (void *)(uintptr_t)(batch->part.array + at) : batch->data + at;
 }
 
-static void whole_field(const pst_batch *batch, uint32_t i_field, bool on_card,
+static void whole_field(const pst_batch *batch, uint32_t i_field, bool on_gpu,
                         struct pst_tensor *tensor)
 {
     const struct psti_slot_field *field = &batch->pool->fields[i_field].field;
     *tensor = (struct pst_tensor){.dtype = field->dtype, .ndim = field->ndim + 1};
-    fill_place(batch, i_field, 0, on_card, tensor);
+    fill_place(batch, i_field, 0, on_gpu, tensor);
     tensor->shape[0] = batch->count;
     memcpy(&tensor->shape[1], field->shape, field->ndim * sizeof field->shape[0]);
     fill_strides(tensor);
 }
 
-/* Refuses a field or row that the batch does not have, or does not have in this way. */
+/* Refuses a field or row that the batch does not have, or does not have in this form. */
 static enum pst_status fail_field(const pst_batch *batch, uint32_t i_field, const char *why,
                                   struct pst_error *err)
 {
@@ -259,7 +259,7 @@ static enum pst_status fail_field(const pst_batch *batch, uint32_t i_field, cons
                      pst_batch_field_name(batch, i_field), why);
 }
 
-static const char rows_differ[] = "its rows may differ in shape, pst_batch_row gives one";
+static const char rows_differ[] = "its rows may differ in shape: use pst_batch_row";
 
 enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_t i_field,
                                  struct pst_tensor *tensor, size_t tensor_nbytes,
@@ -268,7 +268,7 @@ enum pst_status pst_batch_tensor(const pst_batch *batch, uint32_t i_field,
     struct pst_tensor full;
     if (i_field >= batch->pool->n_fields || batch->ragged[i_field])
         return fail_field(batch, i_field, rows_differ, err);
-    whole_field(batch, i_field, is_on_card(batch, i_field), &full);
+    whole_field(batch, i_field, is_on_gpu(batch, i_field), &full);
     psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
     return PST_OK;
 }
@@ -280,8 +280,8 @@ enum pst_status pst_batch_host_tensor(const pst_batch *batch, uint32_t i_field,
     struct pst_tensor full;
     if (i_field >= batch->pool->n_fields || batch->ragged[i_field])
         return fail_field(batch, i_field, rows_differ, err);
-    if (batch->pool->has_card && psti_batch_layout_is_pixels(&batch->pool->fields[i_field].field))
-        return fail_field(batch, i_field, "its pixels are on the card alone", err);
+    if (batch->pool->has_gpu && psti_batch_layout_is_pixels(&batch->pool->fields[i_field].field))
+        return fail_field(batch, i_field, "its pixels are on the GPU alone", err);
     whole_field(batch, i_field, false, &full);
     psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
     return PST_OK;
@@ -299,7 +299,7 @@ enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i_field, uint32_t
     if (record)
         full.data = record->data;
     else
-        fill_place(batch, i_field, row, is_on_card(batch, i_field), &full);
+        fill_place(batch, i_field, row, is_on_gpu(batch, i_field), &full);
     full.ndim = record ? record->ndim : field->ndim;
     memcpy(full.shape, record ? record->shape : field->shape, full.ndim * sizeof full.shape[0]);
     fill_strides(&full);
@@ -314,33 +314,33 @@ const int64_t *pst_batch_index(const pst_batch *batch)
 
 void pst_batch_index_tensor(const pst_batch *batch, struct pst_tensor *tensor, size_t tensor_nbytes)
 {
-    bool on_card = batch->pool->has_card;
+    bool on_gpu = batch->pool->has_gpu;
     struct pst_tensor full = {.data = batch->data,
                               .dtype = PST_DTYPE_I64,
                               .ndim = 1,
                               .shape = {batch->count},
                               .strides = {sizeof(int64_t)},
-                              .device = on_card ? batch->pool->card.device : -1};
-    if (on_card)
+                              .device = on_gpu ? batch->pool->gpu.device : -1};
+    if (on_gpu)
         full.data = (void *)(uintptr_t)batch->part.array;
     psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
 }
 
 int32_t pst_batch_device(const pst_batch *batch)
 {
-    return batch->pool->has_card ? batch->pool->card.device : -1;
+    return batch->pool->has_gpu ? batch->pool->gpu.device : -1;
 }
 
 enum pst_status pst_batch_await(pst_batch *batch, uint64_t stream, struct pst_error *err)
 {
     struct psti_pool *pool = batch->pool;
-    if (!pool->has_card)
+    if (!pool->has_gpu)
         return PST_OK;
     if (psti_batch_pool_is_forked(pool))
         return psti_fail(err, PST_ERROR_FORKED, "batch",
                          "this batch belongs to the process whose loader made it");
     pthread_mutex_lock(&batch->lock);
-    enum pst_status status = pool->card.await(pool->card.ctx, &batch->part, stream, err);
+    enum pst_status status = pool->gpu.await(pool->gpu.ctx, &batch->part, stream, err);
     pthread_mutex_unlock(&batch->lock);
     return status;
 }

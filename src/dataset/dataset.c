@@ -1,8 +1,8 @@
-/* dataset.c - the public face of a data set: open, owners, arguments, plain reads.
+/* dataset.c - implements the public functions of a data set: open, owners, arguments, plain reads.
  *
- * Chooses between a written data set (dataset_index.c) and a folder (dataset_folder.c), checks
- * every argument before an operation of the kind is called, and completes errors with data set and
- * sample. A handle does not change after open, so all functions but open and close may run on any
+ * It chooses between a written data set (dataset_index.c) and a folder (dataset_folder.c). It
+ * checks every argument before it calls an operation of the kind, and adds data set and sample to
+ * errors. A handle does not change after open, so all functions but open and close may run on any
  * thread. */
 #include "dataset/dataset_int.h"
 
@@ -70,7 +70,7 @@ static bool exists_in(const char *path, const char *name)
     return n > 0 && (size_t)n < sizeof full && lstat(full, &st) == 0;
 }
 
-/* `path` without trailing slashes ends up in `clean`. */
+/* Copies `path` without trailing slashes to `clean`. */
 static enum pst_status check_path(const char *path, char clean[PATH_MAX], struct pst_error *err)
 {
     if (path == NULL || path[0] == 0)
@@ -183,7 +183,7 @@ uint64_t pst_dataset_max_pixels_nbytes(const pst_dataset *dataset, uint32_t i_fi
     return i_field < dataset->n_fields ? dataset->max_pixels_nbytes[i_field] : 0;
 }
 
-/* What the caller knows and the failing room does not. Out of line: errors are rare. */
+/* Adds to an error what the failing room does not know. Out of line: errors are rare. */
 static __attribute__((noinline)) enum pst_status complete(const pst_dataset *dataset,
                                                           int64_t sample, enum pst_status status,
                                                           struct pst_error *err)
@@ -198,7 +198,7 @@ static __attribute__((noinline)) enum pst_status fail_sample(const pst_dataset *
                                                              uint64_t sample, struct pst_error *err)
 {
     psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
-              "sample %" PRIu64 " was asked for, the data set has %" PRIu64, sample,
+              "there is no sample %" PRIu64 ": the data set has %" PRIu64, sample,
               dataset->n_samples);
     return complete(dataset, sample <= INT64_MAX ? (int64_t)sample : -1, PST_ERROR_ARGUMENT, err);
 }
@@ -210,7 +210,7 @@ static __attribute__((noinline)) enum pst_status fail_field(const pst_dataset *d
 {
     if (i_field >= dataset->n_fields)
         psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
-                  "field %" PRIu32 " was asked for, the data set has %" PRIu32, i_field,
+                  "there is no field %" PRIu32 ": the data set has %" PRIu32, i_field,
                   dataset->n_fields);
     else
         psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "field \"%s\" of type %s %s",
@@ -268,7 +268,7 @@ enum pst_status pst_dataset_float(const pst_dataset *dataset, uint64_t sample, u
     return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
 }
 
-/* As ops->values, for kinds that have none. */
+/* Does what ops->values does, for kinds that have none. */
 static enum pst_status values_one_by_one(const pst_dataset *dataset, uint32_t i_field,
                                          uint64_t first, uint64_t n, void *values,
                                          struct pst_error *err)
@@ -300,7 +300,7 @@ enum pst_status pst_dataset_column(const pst_dataset *dataset, uint32_t i_field,
     int64_t n_classes = dataset->fields[i_field].n_classes;
     const int64_t *numbers = values;
     for (uint64_t i = 0; n_classes > 0 && i < n; i++)
-        if (numbers[i] < 0 || numbers[i] >= n_classes) /* fails as it does alone */
+        if (numbers[i] < 0 || numbers[i] >= n_classes) /* the sample alone gives the same error */
             return pst_dataset_int(dataset, first + i, i_field, (int64_t *)values + i, err);
     return PST_OK;
 }
@@ -327,7 +327,7 @@ enum pst_status pst_dataset_file_path(const pst_dataset *dataset, uint32_t i_fil
 {
     if (i_file >= dataset->n_files) {
         psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
-                  "file %" PRIu32 " was asked for, the data set has %" PRIu32, i_file,
+                  "there is no file %" PRIu32 ": the data set has %" PRIu32, i_file,
                   dataset->n_files);
         return complete(dataset, -1, PST_ERROR_ARGUMENT, err);
     }
@@ -335,8 +335,8 @@ enum pst_status pst_dataset_file_path(const pst_dataset *dataset, uint32_t i_fil
     return status == PST_OK ? PST_OK : complete(dataset, -1, status, err);
 }
 
-/* Exactly `nbytes` bytes at `offset` of the file at `path`, which must be `file_nbytes` long; 0:
- * any. */
+/* Reads exactly `nbytes` bytes at `offset` of the file at `path`, which must be `file_nbytes` long
+ * (0: any length). */
 static enum pst_status read_file(const char *path, uint64_t file_nbytes, uint64_t offset,
                                  uint64_t nbytes, uint8_t *buffer, struct pst_error *err)
 {
@@ -390,7 +390,7 @@ bool pst_item_is_original(const struct pst_item *item)
     case PST_FORM_WEBP:
     case PST_FORM_PLI_JPEG:
         return true;
-    case PST_FORM_PLI: /* of pixels that came from another file, unless it was one itself */
+    case PST_FORM_PLI: /* made from the pixels of another file, unless the original was a PLI */
         return item->was_pli;
     default:
         return false;
@@ -402,7 +402,7 @@ bool pst_item_was_jpeg(const struct pst_item *item)
     return item->form == PST_FORM_PLI_JPEG && !item->was_pli;
 }
 
-/* Text and JSON that no reader could use are found where they are read. */
+/* Text and JSON that no reader could use are found here, where they are read. */
 static enum pst_status check_text(const pst_dataset *dataset, uint32_t i_field,
                                   const struct pst_item *item, const void *bytes,
                                   struct pst_error *err)
@@ -429,8 +429,8 @@ enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, ui
         pst_dataset_item(dataset, sample, i_field, variant, &item, sizeof item, err);
     if (status != PST_OK)
         return status;
-    /* A folder's file has a form that nobody looked for yet; an item in no file and without form is
-     * none. */
+    /* A folder's file may have a form that was not read yet. An item without form and file does not
+     * exist. */
     if (item.form == PST_FORM_NONE && (!dataset->is_folder || item.i_file == PST_FILE_NONE))
         status = psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
                            "the sample has no variant %" PRIu32 " of field \"%s\"", variant,

@@ -1,5 +1,5 @@
-/* dataset.h - the inner door of the room dataset, beside <penstock/dataset.h>: checks ahead of use,
- * and what a writer that adds to a data set must know of it. */
+/* dataset.h - the inner door of the room, beside <penstock/dataset.h>: early checks, and the facts
+ * that a writer needs to add to a data set. */
 #ifndef PST_DATASET_DATASET_H
 #define PST_DATASET_DATASET_H
 
@@ -15,21 +15,22 @@ enum pst_status psti_dataset_check_shard(const pst_dataset *dataset, uint32_t i_
 /* Verifies every block of the index now instead of at first use. Folder: PST_OK. Thread-safe. */
 enum pst_status psti_dataset_check_index(const pst_dataset *dataset, struct pst_error *err);
 
-/* Walks a shard from end to end as its records tell, and checks each against its checksum and
- * against the index: position, length, checksum of the item that it claims to be. Reads the whole
- * file. PST_ERROR_ARGUMENT in a folder. Thread-safe. */
+/* Walks a shard from end to end by its records. Compares each with its checksum and with the index:
+ * position, length, checksum of the item that it claims to be. Reads the whole file.
+ * PST_ERROR_ARGUMENT in a folder. Thread-safe. */
 enum pst_status psti_dataset_scan_shard(const pst_dataset *dataset, uint32_t i_file,
                                         uint64_t *n_items, struct pst_error *err);
 
-/* Written data sets only (is_folder is false): */
+/* For written data sets only (is_folder is false): */
 uint64_t psti_dataset_generation(const pst_dataset *dataset);
 uint16_t psti_dataset_minor_version(const pst_dataset *dataset);
-/* What the index states of shard i_file. */
+/* The index's entry of shard i_file. */
 struct psti_index_shard;
 enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,
                                    struct psti_index_shard *shard, struct pst_error *err);
 
-/* An item whose form is not NONE has a shape that accounts for its bytes and fits the schema. */
+/* True if an item, whose form is not NONE, has a shape that agrees with its bytes and with the
+ * schema. */
 bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item *item);
 
 #endif

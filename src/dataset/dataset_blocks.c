@@ -1,15 +1,17 @@
 /* dataset_blocks.c - reads the payload of an index file in checked blocks, in bounded memory.
  *
- * Offsets come in, copies of bytes go out; any number of threads at once. A small payload
- * (n_frames == n_blocks) stays in memory: each block is read and verified at its first use, later
- * reads take no lock. Of a larger payload a frame holds the block that was missed twice in a row:
- * walks in order run in memory. Reads at random would load 64 KiB for each 64 bytes, so a block
- * that was verified once is read again only where it is wanted, as long as the file has not changed
- * since: its change time and length are compared after each such read. If the file has changed, the
- * block is verified anew.
+ * In: offsets. Out: copies of bytes, for any number of threads at once. A small payload (n_frames
+ * == n_blocks) stays in memory: each block is read and verified at its first use, and later reads
+ * take no lock.
  *
- * No thread waits for another: a frame in use by someone else is passed by, and the bytes come from
- * the file. So a child that was forked while a frame was in use goes on, too. */
+ * In a larger payload a frame holds the block that was missed twice in a row, so walks in order run
+ * in memory. Random reads would load 64 KiB for each 64 bytes. So of a block that was verified once
+ * only the wanted bytes are read again, as long as the file has not changed since. Its change time
+ * and length are compared after each such read. If the file has changed, the block is verified
+ * anew.
+ *
+ * No thread waits for another. If another thread uses a frame, the bytes come from the file. So a
+ * child that was forked while a frame was in use continues, too. */
 #include "dataset/dataset_blocks.h"
 
 #include "base/alloc.h"
@@ -23,10 +25,10 @@
 #include <unistd.h>
 
 enum {
-    PIECE_NBYTES = 4096,   /* a block is verified in such pieces where no frame is free */
-    WORTH_A_FRAME = 16384, /* reading so many bytes of a block loads all of it */
-    NEVER = 0,             /* `verified` of a block that was not */
-    IN_FRAME = 1           /* `verified` of a block that stays in its frame */
+    PIECE_NBYTES = 4096,   /* a block is verified in pieces of this size if no frame is free */
+    WORTH_A_FRAME = 16384, /* reading so many bytes of a block loads the whole block */
+    NEVER = 0,             /* value of `verified`: the block was not verified */
+    IN_FRAME = 1           /* value of `verified`: the block stays in its frame */
 };
 
 static enum pst_status read_file(const struct psti_blocks *blocks, uint64_t offset, size_t nbytes,
@@ -35,21 +37,21 @@ static enum pst_status read_file(const struct psti_blocks *blocks, uint64_t offs
     ssize_t n = psti_read_at(blocks->fd, out, nbytes, offset);
     if (n < 0)
         return psti_fail_os(err, errno, "dataset", NULL, (int64_t)offset, "cannot read the index");
-    if ((size_t)n < nbytes) /* no sample's fault: the file as it was opened is lost */
+    if ((size_t)n < nbytes) /* no sample is at fault: the opened file is lost */
         return psti_fail_at(err, PST_ERROR_IO, "dataset", NULL, (int64_t)offset + n,
                             "the index was cut short while it was open, %zu bytes are missing",
                             nbytes - (size_t)n);
     return PST_OK;
 }
 
-/* A word for the state of the file, never NEVER or IN_FRAME. The change time moves with every
+/* A stamp for the state of the file, never NEVER or IN_FRAME. The change time moves with every
  * write, and no program can set it. */
 static enum pst_status file_stamp(const struct psti_blocks *blocks, uint64_t *stamp,
                                   struct pst_error *err)
 {
     struct stat st;
     if (fstat(blocks->fd, &st) != 0)
-        return psti_fail_os(err, errno, "dataset", NULL, -1, "cannot look at the index");
+        return psti_fail_os(err, errno, "dataset", NULL, -1, "cannot examine the index");
     uint64_t state[3] = {(uint64_t)st.st_ctim.tv_sec, (uint64_t)st.st_ctim.tv_nsec,
                          (uint64_t)st.st_size};
     *stamp = psti_hash64(state, sizeof state) | 2;
@@ -77,8 +79,7 @@ static enum pst_status compare_sum(const struct psti_blocks *blocks, uint64_t i_
                         block_nbytes(blocks, i_block));
 }
 
-/* Reads and verifies a whole block piece by piece, and copies bytes [start, start + nbytes) of it
- * out. */
+/* Reads and verifies a whole block piece by piece, and copies out bytes [start, start + nbytes). */
 static enum pst_status read_verifying(const struct psti_blocks *blocks, uint64_t i_block,
                                       size_t start, size_t nbytes, void *out, struct pst_error *err)
 {
@@ -133,7 +134,7 @@ static __attribute__((noinline)) enum pst_status load(struct psti_blocks *blocks
     return PST_OK;
 }
 
-/* The bytes from the file, past all frames. */
+/* Reads the bytes from the file and uses no frame. */
 static enum pst_status read_past_frames(struct psti_blocks *blocks, uint64_t i_block, size_t start,
                                         size_t nbytes, void *out, struct pst_error *err)
 {
@@ -156,7 +157,7 @@ static enum pst_status read_past_frames(struct psti_blocks *blocks, uint64_t i_b
     return status;
 }
 
-/* Bytes [start, start + nbytes) of one block. */
+/* Reads bytes [start, start + nbytes) of one block. */
 static enum pst_status read_block(struct psti_blocks *blocks, uint64_t i_block, size_t start,
                                   size_t nbytes, void *out, struct pst_error *err)
 {
@@ -217,8 +218,9 @@ enum pst_status psti_dataset_blocks_open(struct psti_blocks *blocks, int fd,
     blocks->fd = fd;
     blocks->end = header->blocks_offset;
     blocks->n_blocks = header->n_blocks;
-    blocks->n_frames =
-        header->n_blocks < PSTI_BLOCKS_MAX_FRAMES ? header->n_blocks : PSTI_BLOCKS_MAX_FRAMES;
+    blocks->n_frames = header->n_blocks < PSTI_DATASET_BLOCKS_MAX_FRAMES
+                           ? header->n_blocks
+                           : PSTI_DATASET_BLOCKS_MAX_FRAMES;
     size_t n = (size_t)blocks->n_blocks, n_frames = (size_t)blocks->n_frames;
     blocks->sums = psti_alloc_array(n, sizeof *blocks->sums);
     blocks->verified = psti_calloc(n, sizeof *blocks->verified);

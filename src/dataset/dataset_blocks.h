@@ -1,9 +1,9 @@
 /* dataset_blocks.h - the payload of an index file, read in checked blocks.
  *
- * The file is read by pread and never mapped: a file that another process cuts or that cannot be
- * read gives an error. Blocks of PSTI_INDEX_BLOCK_NBYTES are verified against the table of
+ * The file is read by pread and never mapped, so a file that another process cuts, or that cannot
+ * be read, gives an error. Blocks of PSTI_INDEX_BLOCK_NBYTES are verified against the table of
  * checksums, which is in memory since the open. Memory is bounded: a small payload stays in memory
- * block by block as it is used, of a larger one the blocks that are read in order. */
+ * block by block as it is used; of a larger one the blocks that are read in order stay. */
 #ifndef PST_DATASET_DATASET_BLOCKS_H
 #define PST_DATASET_DATASET_BLOCKS_H
 
@@ -12,26 +12,26 @@
 #include <stdatomic.h>
 
 /* Up to this many blocks (16 MiB) are held in memory. */
-enum { PSTI_BLOCKS_MAX_FRAMES = 256 };
+enum { PSTI_DATASET_BLOCKS_MAX_FRAMES = 256 };
 
-/* Room for one block. The blocks i, i + n_frames, i + 2 * n_frames, ... take turns in frame i. */
+/* Memory for one block. The blocks i, i + n_frames, i + 2 * n_frames, ... share frame i. */
 struct psti_blocks_frame {
-    atomic_bool busy; /* some thread uses the frame; nobody waits for it */
+    atomic_bool busy; /* a thread uses the frame; nobody waits for it */
     uint64_t held;    /* number of the block in it, plus 1; 0: none */
     uint64_t wanted;  /* number of the block that was missed last, plus 1 */
 };
 
 struct psti_blocks {
     int fd;            /* owned */
-    uint64_t end;      /* of the payload in the file */
-    uint64_t n_blocks; /* of the payload */
-    uint64_t n_frames; /* n_blocks: every block has a frame of its own, where it stays */
+    uint64_t end;      /* end of the payload in the file */
+    uint64_t n_blocks; /* blocks of the payload */
+    uint64_t n_frames; /* n_blocks: every block has a frame of its own and stays there */
     uint64_t *sums;    /* XXH3 of each block */
     uint8_t *memory;   /* n_frames blocks */
     struct psti_blocks_frame *frames;
-    /* One word for each block; 0: not verified yet. Every block has its frame: 1 = it is there.
-     * Else: the state of the file (a stamp of its length and last change) in which it was verified.
-     */
+    /* A word for each block; 0: not verified yet. If every block has a frame, 1 means that it is
+     * there. Else it is the state of the file (a stamp of its length and last change) in which the
+     * block was verified. */
     _Atomic uint64_t *verified;
 };
 
@@ -49,7 +49,7 @@ void psti_dataset_blocks_close(struct psti_blocks *blocks);
 enum pst_status psti_dataset_blocks_read(struct psti_blocks *blocks, uint64_t offset,
                                          uint64_t nbytes, void *out, struct pst_error *err);
 
-/* Reads block i_block < n_blocks from the file and verifies it, whatever was verified before. */
+/* Reads block i_block < n_blocks from the file and verifies it, even if it was verified before. */
 enum pst_status psti_dataset_blocks_check(const struct psti_blocks *blocks, uint64_t i_block,
                                           struct pst_error *err);
 

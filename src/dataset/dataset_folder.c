@@ -18,8 +18,8 @@
 struct folder_dataset {
     struct pst_dataset base; /* first member */
     struct psti_folder folder;
-    uint32_t mask_number[PST_MAX_FIELDS]; /* of each field: which mask column it is */
-    uint32_t mask_column[PST_MAX_FIELDS]; /* of each mask number: the column */
+    uint32_t mask_number[PST_MAX_FIELDS]; /* [i_field] number of its mask column */
+    uint32_t mask_column[PST_MAX_FIELDS]; /* [mask number] the column */
 };
 
 static const struct psti_folder *folder_of(const pst_dataset *dataset)
@@ -54,7 +54,7 @@ enum pst_status psti_dataset_folder_add_column(struct psti_folder *folder, const
                                                enum pst_field_type type,
                                                struct psti_column **column, struct pst_error *err)
 {
-    /* At their final number from the start, so that pointers to columns stay valid. */
+    /* Columns are allocated at their final number, so that pointers to them stay valid. */
     if (folder->columns == NULL)
         folder->columns = psti_calloc(PST_MAX_FIELDS, sizeof *folder->columns);
     if (folder->columns == NULL)
@@ -77,7 +77,7 @@ static enum pst_status folder_sample_name(const pst_dataset *dataset, uint64_t s
     const struct psti_folder *folder = folder_of(dataset);
     (void)err;
     const char *held = folder->files.names.bytes + folder->files.at[row_of(folder, sample)];
-    memcpy(name, held, strlen(held) + 1); /* < PSTI_FOLDER_NAME_CAP */
+    memcpy(name, held, strlen(held) + 1); /* < PSTI_DATASET_FOLDER_NAME_CAP */
     return PST_OK;
 }
 
@@ -201,8 +201,8 @@ static const struct psti_dataset_ops folder_ops = {
     .read_memory = folder_read_memory,
 };
 
-/* 16 bytes from names and sizes, in sample order: two hashes of the same stream with different
- * beginnings. */
+/* Makes 16 bytes from names and sizes, in sample order: two hashes of the same stream with
+ * different beginnings. */
 static void make_id(const struct psti_folder *folder, uint8_t id[16])
 {
     struct psti_hash_state state;
@@ -221,7 +221,7 @@ static void make_id(const struct psti_folder *folder, uint8_t id[16])
     }
 }
 
-/* Gives back what growing tables left over: the handle may live for days. */
+/* Frees what growing tables left over, because the handle may live for days. */
 static void trim(struct psti_folder *folder)
 {
     struct psti_dataset_files *files = &folder->files;
@@ -301,7 +301,7 @@ enum pst_status psti_dataset_open_folder(const char *path,
         return status;
     }
     trim(&self->folder);
-    self->folder.masks = NULL; /* the caller's */
+    self->folder.masks = NULL; /* the caller owns them */
     self->folder.n_masks = 0;
     *out = dataset;
     return PST_OK;

@@ -1,9 +1,9 @@
 /* dataset_folder.h - inside of the plain-folder data set: its tables, and the functions that fill
  * them.
  *
- * Rows stand in the order in which they were found: sorted by relative path where the folder was
- * scanned, in the label file's order where there is one. Everything is column-wise: some tens of
- * bytes per sample and its name. Written by one thread at open, immutable after. */
+ * Rows are in the order in which they were found: sorted by relative path if the folder was
+ * scanned, in the label file's order if there is one. Everything is column-wise: some tens of bytes
+ * per sample and its name. One thread writes it at open; it is immutable after. */
 #ifndef PST_DATASET_DATASET_FOLDER_H
 #define PST_DATASET_DATASET_FOLDER_H
 
@@ -11,10 +11,10 @@
 
 #include <limits.h>
 
-#define PSTI_FOLDER_NAME_CAP 4096 /* relative path and its NUL */
-#define PSTI_FOLDER_MAX_DEPTH 128 /* nested folders */
-#define PSTI_FOLDER_MAX_LABEL                                                                      \
-    2147483646 /* labels fit a signed 32-bit number with room for a count */
+#define PSTI_DATASET_FOLDER_NAME_CAP 4096 /* relative path and its NUL */
+#define PSTI_DATASET_FOLDER_MAX_DEPTH 128 /* nested folders */
+#define PSTI_DATASET_FOLDER_MAX_LABEL                                                              \
+    2147483646 /* labels fit a signed 32-bit number; a count of them fits, too */
 
 /* Bytes one after the other; offsets stay valid while it grows. */
 struct psti_dataset_arena {
@@ -45,7 +45,7 @@ typedef bool (*psti_less)(const void *ctx, uint32_t a, uint32_t b);
 enum pst_status psti_dataset_folder_sort(uint32_t *order, size_t n, psti_less less, const void *ctx,
                                          struct pst_error *err);
 
-/* Copies a name for a message: control characters and what is not UTF-8 become \xNN. */
+/* Copies a name for a message. Control characters and invalid UTF-8 become \xNN. */
 void psti_dataset_folder_escape(const char *name, size_t nbytes, char *out, size_t capacity);
 /* True if a name may name a sample: UTF-8, not empty, no control characters, short enough. */
 bool psti_dataset_folder_name_ok(const char *name, size_t nbytes);
@@ -66,29 +66,29 @@ struct psti_column {
     struct pst_field field;
     int64_t *ints;    /* PST_FIELD_INT: [n_rows] */
     double *floats;   /* PST_FIELD_FLOAT: [n_rows] */
-    uint64_t *starts; /* other types: [n_rows + 1] in values; masks: paths, empty = none */
+    uint64_t *starts; /* other types: [n_rows + 1] offsets in values; masks: paths, empty = none */
     struct psti_dataset_arena values;
     uint64_t *mask_nbytes; /* PST_FIELD_MASK: [n_rows] sizes of the files */
     uint64_t max_nbytes;   /* largest item */
 };
 
 struct psti_folder {
-    const char *path; /* of the folder, for messages and for opening */
+    const char *path; /* the folder, for messages and for opening */
     bool allow_unreadable;
     const char *const *masks; /* [n_masks] columns that are masks; the caller's, during open */
     size_t n_masks;
     uint64_t n_skipped;
-    struct psti_notices *notices;    /* NULL until there is one */
+    struct psti_notices *notices;    /* the folder's path, for messages and for opening */
     struct psti_dataset_files files; /* rows */
     struct psti_column *columns;
     uint32_t n_columns;
-    struct psti_names classes; /* of the column "label" */
-    uint32_t *row_of_sample;   /* NULL: the same */
+    struct psti_names classes; /* classes of the column "label" */
+    uint32_t *row_of_sample;   /* NULL: samples are rows */
 };
 void psti_dataset_folder_free(struct psti_folder *folder);
 
-/* Finds the images of folder->path: rows, classes and column "label"; or, where images and masks
- * lie in folders of their own, rows and the masks' columns. */
+/* Finds the images of folder->path. Fills rows, classes and column "label". If images and masks lie
+ * in folders of their own, fills rows and the masks' columns. */
 enum pst_status psti_dataset_folder_scan(struct psti_folder *folder, struct pst_error *err);
 /* Adds the files below `folder` (relative, with a slash at its end) to `files`, sorted by path. */
 enum pst_status psti_dataset_folder_list(struct psti_folder *folder, const char *below,
@@ -102,17 +102,17 @@ enum pst_status psti_dataset_folder_add_column(struct psti_folder *folder, const
                                                enum pst_field_type type,
                                                struct psti_column **column, struct pst_error *err);
 
-/* Adds `n` to the notice of that kind and name. `path`, relative to the folder, is of the first of
- * them; it is escaped, and cut where it is too long. */
+/* Adds `n` to the notice of that kind and name. `path`, relative to the folder, is the first of
+ * these files. It is escaped, and cut if it is too long. */
 enum pst_status psti_dataset_folder_note(struct psti_folder *folder, enum pst_notice_kind kind,
                                          const char *name, uint64_t n, const char *path,
                                          struct pst_error *err);
-/* The same of one file that is left out because of what its name says. */
+/* Notes one file that is left out because of its name. */
 enum pst_status psti_dataset_folder_note_left_out(struct psti_folder *folder, const char *path,
                                                   struct pst_error *err);
 
-/* Images and masks in folders of their own (dataset_folder_pairs.c): `images` is the folder of the
- * images, with a slash at its end; masks are in `n` others, which name the fields. */
+/* Images and masks in folders of their own (dataset_folder_pairs.c). `images` is the folder of the
+ * images, with a slash at its end. Masks are in `n` others, whose names give the fields' names. */
 struct psti_folder_layout {
     char images[NAME_MAX + 2];
     uint32_t n;
@@ -121,7 +121,7 @@ struct psti_folder_layout {
         char field[64];
     } masks[PST_MAX_FIELDS - 1];
 };
-/* Adds a folder of the top to the layout; false: it is neither of images nor of masks. */
+/* Adds a folder of the top to the layout. False: it has neither images nor masks. */
 bool psti_dataset_folder_layout_take(struct psti_folder_layout *layout, const char *name);
 /* Fills rows and columns. */
 enum pst_status psti_dataset_folder_pairs(struct psti_folder *folder,
@@ -132,15 +132,15 @@ enum pst_status psti_dataset_folder_pairs(struct psti_folder *folder,
  * ------------------------------------------------------------------------------------------- */
 
 enum psti_cell_kind {
-    PSTI_CELL_ABSENT,
-    PSTI_CELL_INT,
-    PSTI_CELL_FLOAT,
-    PSTI_CELL_TEXT,
-    PSTI_CELL_BOXES,
-    PSTI_CELL_KEYPOINTS,
-    PSTI_CELL_MASK,
-    PSTI_CELL_JSON,
-    PSTI_CELL_KINDS
+    PSTI_DATASET_CELL_ABSENT,
+    PSTI_DATASET_CELL_INT,
+    PSTI_DATASET_CELL_FLOAT,
+    PSTI_DATASET_CELL_TEXT,
+    PSTI_DATASET_CELL_BOXES,
+    PSTI_DATASET_CELL_KEYPOINTS,
+    PSTI_DATASET_CELL_MASK,
+    PSTI_DATASET_CELL_JSON,
+    PSTI_DATASET_CELL_KINDS
 };
 /* One value of one line. Pointers are valid during the call that delivers it. */
 struct psti_cell {
@@ -150,33 +150,34 @@ struct psti_cell {
     const char *bytes; /* TEXT, MASK (a path), JSON; BOXES, KEYPOINTS: f32. CSV: always the text */
     size_t nbytes;
 };
-/* Receives what a reader finds: begin_row, its cells, end_row. */
+/* Receives a reader's results: begin_row, its cells, end_row. */
 struct psti_row_sink {
     enum pst_status (*begin_row)(struct psti_row_sink *sink, const char *file, size_t nbytes);
     enum pst_status (*cell)(struct psti_row_sink *sink, const char *field,
                             const struct psti_cell *cell);
     enum pst_status (*end_row)(struct psti_row_sink *sink);
-    bool skip_row;      /* set by begin_row: no cells and no end_row for this one */
+    bool skip_row;      /* set by begin_row: this row gets no cells and no end_row */
     bool is_csv;        /* a number may turn out to be text */
     const char *labels; /* path of the label file */
     const struct psti_folder *folder;
-    uint64_t line; /* where the row begins, from 1 */
+    uint64_t line; /* line on which the row begins, from 1 */
     struct pst_error *err;
 };
 enum pst_status psti_dataset_folder_read_csv(struct psti_row_sink *sink, const char *text,
                                              size_t nbytes);
 enum pst_status psti_dataset_folder_read_json(struct psti_row_sink *sink, const char *text,
                                               size_t nbytes);
-/* Whether cells of that column are paths of masks. */
+/* True if cells of that column are paths of masks. */
 bool psti_dataset_folder_is_mask(const struct psti_row_sink *sink, const char *column);
-/* An error of the label file at sink->line. */
+/* Reports an error of the label file at sink->line. */
 enum pst_status psti_dataset_folder_bad_line(const struct psti_row_sink *sink,
                                              enum pst_status status, const char *format, ...)
     PST_PRINTF(3, 4);
-/* Reads a decimal number, whole, as JSON writes them (CSV may also begin with + or a point): INT,
- * FLOAT, or ABSENT where it is none or does not fit. Independent of the locale. */
+/* Reads a whole text as a decimal number as JSON writes it; in CSV it may also begin with + or a
+ * point. The result is INT, FLOAT, or ABSENT if it is no number or does not fit. Independent of the
+ * locale. */
 void psti_dataset_folder_number(const char *text, size_t nbytes, struct psti_cell *cell);
-/* True if the text is an integer, be it too large for a cell. */
+/* True if the text is an integer, even one too large for a cell. */
 bool psti_dataset_folder_is_integer(const char *text, size_t nbytes);
 
 #endif

@@ -1,9 +1,9 @@
 /* dataset_folder_csv.c - reads a label file of comma-separated values (RFC 4180).
  *
- * The whole text comes in, valid UTF-8; rows and cells go out to a sink. The first record names the
+ * In: the whole text, valid UTF-8. Out: rows and cells, to a sink. The first record names the
  * columns; one is "file". Quotes, doubled quotes, line ends inside quotes, CR LF and LF are
- * understood; every record must have as many cells as the header. What a cell means (a number, a
- * class) is decided by the sink from the column. */
+ * understood. Every record must have as many cells as the header. The sink decides from the column
+ * if a cell is a number, a class or something else. */
 #include "dataset/dataset_folder.h"
 
 #include "base/fail.h"
@@ -16,11 +16,11 @@ struct csv {
     struct psti_row_sink *sink;
     const char *at, *end;
     uint64_t next_line;
-    struct psti_dataset_arena cells;    /* of the record, unquoted, each NUL-terminated */
-    size_t starts[CSV_MAX_COLUMNS + 1]; /* in cells */
+    struct psti_dataset_arena cells;    /* cells of the record, unquoted, each NUL-terminated */
+    size_t starts[CSV_MAX_COLUMNS + 1]; /* offsets in cells */
     size_t n_cells;
     struct psti_dataset_arena header;
-    size_t names[CSV_MAX_COLUMNS]; /* in header */
+    size_t names[CSV_MAX_COLUMNS]; /* offsets in header */
     size_t n_columns, i_file;
 };
 
@@ -29,7 +29,7 @@ static enum pst_status add_bytes(struct csv *csv, const char *bytes, size_t nbyt
     return psti_dataset_arena_add(&csv->cells, bytes, nbytes, csv->sink->err);
 }
 
-/* Reads the inside of a quoted cell; csv->at stands behind the first quote. */
+/* Reads the inside of a quoted cell. csv->at is behind the first quote. */
 static enum pst_status read_quoted(struct csv *csv)
 {
     enum pst_status status = PST_OK;
@@ -130,7 +130,7 @@ static enum pst_status read_header(struct csv *csv)
         csv->names[i] = csv->starts[i];
         if (strlen(name) != csv->starts[i + 1] - csv->starts[i] - 1)
             return psti_dataset_folder_bad_line(
-                csv->sink, PST_ERROR_CORRUPT, "a NUL byte stands in the name of column %zu", i + 1);
+                csv->sink, PST_ERROR_CORRUPT, "the name of column %zu contains a NUL byte", i + 1);
         for (size_t k = 0; k < i; k++)
             if (strcmp(csv->header.bytes + csv->names[k], name) == 0)
                 return psti_dataset_folder_bad_line(csv->sink, PST_ERROR_CORRUPT,
@@ -163,14 +163,14 @@ static enum pst_status deliver(struct csv *csv)
         cell.bytes = cell_text(csv, i, &cell.nbytes);
         psti_dataset_folder_number(cell.bytes, cell.nbytes, &cell);
         if (psti_dataset_folder_is_mask(sink, name))
-            cell.kind = cell.nbytes == 0 ? PSTI_CELL_ABSENT : PSTI_CELL_MASK;
-        else if (cell.kind == PSTI_CELL_ABSENT && strcmp(name, "label") == 0 &&
+            cell.kind = cell.nbytes == 0 ? PSTI_DATASET_CELL_ABSENT : PSTI_DATASET_CELL_MASK;
+        else if (cell.kind == PSTI_DATASET_CELL_ABSENT && strcmp(name, "label") == 0 &&
                  psti_dataset_folder_is_integer(cell.bytes, cell.nbytes))
             return psti_dataset_folder_bad_line(
                 sink, PST_ERROR_ARGUMENT, "label %.*s is beyond 64 bits: it is no class number",
                 cell.nbytes < 100 ? (int)cell.nbytes : 100, cell.bytes);
-        else if (cell.kind == PSTI_CELL_ABSENT)
-            cell.kind = PSTI_CELL_TEXT;
+        else if (cell.kind == PSTI_DATASET_CELL_ABSENT)
+            cell.kind = PSTI_DATASET_CELL_TEXT;
         status = sink->cell(sink, name, &cell);
     }
     return status == PST_OK ? sink->end_row(sink) : status;

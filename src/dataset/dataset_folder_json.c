@@ -1,9 +1,8 @@
 /* dataset_folder_json.c - reads a label file of JSON lines (one object per line, RFC 8259).
  *
- * The whole text comes in, valid UTF-8; rows and cells go out to a sink. Read by a parser of our
- * own rather than into a tree of doubles, because 64-bit integers must stay exact, 1.0 must stay a
- * float, and JSON fields are kept as they were written. Nesting is bounded; nothing is allocated
- * per value. */
+ * In: the whole text, valid UTF-8. Out: rows and cells, to a sink. The parser is our own and builds
+ * no tree of doubles, because 64-bit integers must stay exact, 1.0 must stay a float, and JSON
+ * fields are kept as they were written. Nesting is bounded; nothing is allocated per value. */
 #include "dataset/dataset_folder.h"
 
 #include "base/fail.h"
@@ -14,7 +13,7 @@
 
 struct json {
     struct psti_row_sink *sink;
-    const char *line, *at, *end;      /* of the line */
+    const char *line, *at, *end;      /* place in the line */
     struct psti_dataset_arena text;   /* the string read last, NUL-terminated */
     struct psti_dataset_arena key;    /* the key of the value being read */
     struct psti_dataset_arena floats; /* f32 of boxes and keypoints */
@@ -33,7 +32,7 @@ static void skip_space(struct json *json)
         json->at++;
 }
 
-/* Steps over `c` if it is next. */
+/* Skips `c` if it is next. */
 static bool take(struct json *json, char c)
 {
     skip_space(json);
@@ -95,7 +94,7 @@ static size_t encode_utf8(uint32_t code, char out[4])
     return 4;
 }
 
-/* Reads what stands behind a backslash. */
+/* Reads an escape behind its backslash. */
 static enum pst_status read_escape(struct json *json)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -119,7 +118,7 @@ static enum pst_status read_escape(struct json *json)
     return psti_dataset_arena_add(&json->text, utf8, encode_utf8(code, utf8), json->sink->err);
 }
 
-/* Reads a string into json->text (a NUL behind it, not counted in *nbytes). */
+/* Reads a string into json->text. A NUL follows it, which *nbytes does not count. */
 static enum pst_status read_string(struct json *json, size_t *nbytes)
 {
     enum pst_status status = PST_OK;
@@ -170,14 +169,14 @@ static enum pst_status read_number(struct json *json, struct psti_cell *cell)
         return bad(json, "a value is expected");
     }
     psti_dataset_folder_number(start, n, cell);
-    if (cell->kind == PSTI_CELL_ABSENT) {
+    if (cell->kind == PSTI_DATASET_CELL_ABSENT) {
         json->at = start;
         return bad(json, "a number that is malformed, or beyond 64 bits");
     }
     return PST_OK;
 }
 
-/* Steps over any value, checking it. */
+/* Skips any value and checks it. */
 static enum pst_status skip_value(struct json *json)
 {
     const char *problem = psti_format_json_skip(&json->at, json->end);
@@ -220,7 +219,7 @@ static enum pst_status read_rows(struct json *json, unsigned width, struct psti_
     }
     if (!ok || (!empty && !take(json, ']')))
         return psti_dataset_folder_bad_line(json->sink, PST_ERROR_CORRUPT, "%s", what);
-    cell->kind = width == 4 ? PSTI_CELL_BOXES : PSTI_CELL_KEYPOINTS;
+    cell->kind = width == 4 ? PSTI_DATASET_CELL_BOXES : PSTI_DATASET_CELL_KEYPOINTS;
     cell->bytes = json->floats.bytes;
     cell->nbytes = json->floats.nbytes;
     return PST_OK;
@@ -234,7 +233,7 @@ static enum pst_status read_cell(struct json *json, struct psti_cell *cell)
     if (take_word(json, "null"))
         return PST_OK;
     if (take_word(json, "true") || take_word(json, "false")) {
-        cell->kind = PSTI_CELL_INT;
+        cell->kind = PSTI_DATASET_CELL_INT;
         cell->i = c == 't';
         cell->d = (double)cell->i;
         return PST_OK;
@@ -245,13 +244,14 @@ static enum pst_status read_cell(struct json *json, struct psti_cell *cell)
         return read_rows(json, 3, cell);
     if (c == '"') {
         status = read_string(json, &cell->nbytes);
-        cell->kind = psti_dataset_folder_is_mask(json->sink, json->key.bytes) ? PSTI_CELL_MASK
-                                                                              : PSTI_CELL_TEXT;
+        cell->kind = psti_dataset_folder_is_mask(json->sink, json->key.bytes)
+                         ? PSTI_DATASET_CELL_MASK
+                         : PSTI_DATASET_CELL_TEXT;
         cell->bytes = json->text.bytes;
     } else if (c == '[' || c == '{') {
         cell->bytes = json->at;
         status = skip_value(json);
-        cell->kind = PSTI_CELL_JSON;
+        cell->kind = PSTI_DATASET_CELL_JSON;
         cell->nbytes = (size_t)(json->at - cell->bytes);
     } else {
         status = read_number(json, cell);
@@ -273,7 +273,7 @@ static enum pst_status read_key(struct json *json)
     return status == PST_OK && !take(json, ':') ? bad(json, "a colon is expected") : status;
 }
 
-/* Steps over the whole object, checks it, and delivers "file" to the sink. */
+/* Skips the whole object, checks it, and delivers "file" to the sink. */
 static enum pst_status begin_row(struct json *json)
 {
     const char *file = NULL;
@@ -292,7 +292,7 @@ static enum pst_status begin_row(struct json *json)
         if (status == PST_OK && strcmp(json->key.bytes, "file") == 0) {
             if (file != NULL)
                 return psti_dataset_folder_bad_line(json->sink, PST_ERROR_CORRUPT,
-                                                    "\"file\" stands twice in the line");
+                                                    "\"file\" appears twice in the line");
             skip_space(json);
             file = json->at;
         }
@@ -316,7 +316,7 @@ static enum pst_status begin_row(struct json *json)
     return status == PST_OK ? json->sink->begin_row(json->sink, json->text.bytes, nbytes) : status;
 }
 
-/* The object was checked by begin_row: only the meaning of its values can be wrong now. */
+/* begin_row has checked the object, so only the meaning of its values can be wrong. */
 static enum pst_status deliver_cells(struct json *json)
 {
     enum pst_status status = PST_OK;

@@ -1,9 +1,9 @@
-/* dataset_folder_labels.c - rows and columns of a plain folder from a label file.
+/* dataset_folder_labels.c - makes rows and columns of a plain folder from a label file.
  *
- * The file is read whole and gone through twice: the first pass finds the columns and their types
- * and counts the rows, the second one fills arrays of the right size. Samples are the files that it
- * names, sorted by path; each is looked at once (it must be there, and be a file). Every complaint
- * names the label file and the line. */
+ * The file is read whole and parsed twice. The first pass finds the columns and their types and
+ * counts the rows. The second pass fills arrays of the right size. Samples are the files that it
+ * names, sorted by path. Each must exist and be a file. Every error names the label file and the
+ * line. */
 #include "dataset/dataset_folder.h"
 
 #include "base/alloc.h"
@@ -20,28 +20,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the first pass learns about a column. */
+/* Facts about a column from the first pass. */
 struct guess {
     char name[64];
-    unsigned kinds;                       /* bit k: PSTI_CELL k was seen */
-    uint64_t first_line[PSTI_CELL_KINDS]; /* where kind k was first seen */
+    unsigned kinds;                               /* bit k: PSTI_CELL k was seen */
+    uint64_t first_line[PSTI_DATASET_CELL_KINDS]; /* line on which kind k was first seen */
     int64_t max_int;
     struct psti_column *column; /* second pass */
 };
 
 struct labels {
-    struct psti_row_sink sink; /* first member: the sink's callbacks get the address of it */
+    struct psti_row_sink sink; /* first member: the sink's callbacks get its address */
     struct psti_folder *folder;
     struct guess guesses[PST_MAX_FIELDS];
     uint32_t n_guesses, next_guess;
-    uint64_t n_rows; /* counted by the first pass */
+    uint64_t n_rows; /* the first pass counts them */
     int root_fd;
-    uint64_t *lines; /* [n_rows] of each row */
+    uint64_t *lines; /* [n_rows] line of each row */
     uint64_t seen;   /* bit i: guess i had a cell in this row */
-    char file[PSTI_FOLDER_NAME_CAP];
+    char file[PSTI_DATASET_FOLDER_NAME_CAP];
 };
 
-static const char *const cell_names[PSTI_CELL_KINDS] = {
+static const char *const cell_names[PSTI_DATASET_CELL_KINDS] = {
     "nothing", "an integer", "a number with a fraction", "a text", "boxes", "keypoints",
     "a mask",  "JSON"};
 
@@ -60,7 +60,7 @@ enum pst_status psti_dataset_folder_bad_line(const struct psti_row_sink *sink,
 /* First pass
  * -------------------------------------------------------------------------------------------- */
 
-/* The guess named `name`, or NULL. Lines mostly give their fields in the same order. */
+/* Finds the guess named `name`, or NULL. Lines mostly give their fields in the same order. */
 static struct guess *find_guess(struct labels *labels, const char *name)
 {
     for (uint32_t i = 0; i < labels->n_guesses; i++) {
@@ -98,8 +98,8 @@ static enum pst_status add_guess(struct labels *labels, const char *name, struct
 /* True if a column may hold both kinds. */
 static bool kinds_agree(bool is_csv, enum psti_cell_kind a, enum psti_cell_kind b)
 {
-    const unsigned numbers = 1u << PSTI_CELL_INT | 1u << PSTI_CELL_FLOAT;
-    const unsigned texts = numbers | 1u << PSTI_CELL_TEXT;
+    const unsigned numbers = 1u << PSTI_DATASET_CELL_INT | 1u << PSTI_DATASET_CELL_FLOAT;
+    const unsigned texts = numbers | 1u << PSTI_DATASET_CELL_TEXT;
     unsigned both = 1u << a | 1u << b;
     return a == b || (both & ~(is_csv ? texts : numbers)) == 0;
 }
@@ -117,11 +117,11 @@ static enum pst_status guess_cell(struct psti_row_sink *sink, const char *field,
     uint64_t bit = UINT64_C(1) << (guess - labels->guesses);
     if (labels->seen & bit)
         return psti_dataset_folder_bad_line(sink, PST_ERROR_CORRUPT,
-                                            "\"%s\" stands twice in the line", field);
+                                            "\"%s\" appears twice in the line", field);
     labels->seen |= bit;
-    if (cell->kind == PSTI_CELL_ABSENT)
+    if (cell->kind == PSTI_DATASET_CELL_ABSENT)
         return PST_OK;
-    for (unsigned kind = 1; kind < PSTI_CELL_KINDS; kind++)
+    for (unsigned kind = 1; kind < PSTI_DATASET_CELL_KINDS; kind++)
         if ((guess->kinds >> kind & 1) &&
             !kinds_agree(sink->is_csv, (enum psti_cell_kind)kind, cell->kind))
             return psti_dataset_folder_bad_line(sink, PST_ERROR_CORRUPT,
@@ -132,7 +132,7 @@ static enum pst_status guess_cell(struct psti_row_sink *sink, const char *field,
         guess->kinds |= 1u << cell->kind;
         guess->first_line[cell->kind] = sink->line;
     }
-    if (cell->kind == PSTI_CELL_INT && cell->i > guess->max_int)
+    if (cell->kind == PSTI_DATASET_CELL_INT && cell->i > guess->max_int)
         guess->max_int = cell->i;
     return PST_OK;
 }
@@ -156,7 +156,7 @@ static enum pst_status guess_end(struct psti_row_sink *sink)
     return PST_OK;
 }
 
-/* Whether a name is `text` or begins or ends with it, joined by an underscore. */
+/* True if a name is `text`, or begins or ends with it, joined by an underscore. */
 static bool has_part(const char *name, const char *text)
 {
     size_t n = strlen(name), k = strlen(text);
@@ -178,22 +178,22 @@ bool psti_dataset_folder_is_mask(const struct psti_row_sink *sink, const char *c
 
 static enum pst_field_type guess_type(const struct guess *guess)
 {
-    static const enum pst_field_type types[PSTI_CELL_KINDS] = {
+    static const enum pst_field_type types[PSTI_DATASET_CELL_KINDS] = {
         PST_FIELD_JSON,  PST_FIELD_INT,       PST_FIELD_FLOAT, PST_FIELD_TEXT,
         PST_FIELD_BOXES, PST_FIELD_KEYPOINTS, PST_FIELD_MASK,  PST_FIELD_JSON};
-    unsigned kind = PSTI_CELL_KINDS - 1;
+    unsigned kind = PSTI_DATASET_CELL_KINDS - 1;
     /* Kinds are numbered so that the highest one seen wins: int < float < text. */
     while (kind > 0 && !(guess->kinds >> kind & 1))
         kind--;
     return types[kind];
 }
 
-/* "label" is the number of a class or its name, nothing else. */
+/* Checks a cell of "label", which is the number of a class or its name. */
 static enum pst_status check_label(struct labels *labels, const struct guess *guess)
 {
-    for (unsigned kind = PSTI_CELL_FLOAT; kind < PSTI_CELL_KINDS; kind++) {
-        if (kind == PSTI_CELL_TEXT || !(guess->kinds >> kind & 1) ||
-            (kind == PSTI_CELL_FLOAT && (guess->kinds >> PSTI_CELL_TEXT & 1)))
+    for (unsigned kind = PSTI_DATASET_CELL_FLOAT; kind < PSTI_DATASET_CELL_KINDS; kind++) {
+        if (kind == PSTI_DATASET_CELL_TEXT || !(guess->kinds >> kind & 1) ||
+            (kind == PSTI_DATASET_CELL_FLOAT && (guess->kinds >> PSTI_DATASET_CELL_TEXT & 1)))
             continue;
         labels->sink.line = guess->first_line[kind];
         return psti_dataset_folder_bad_line(
@@ -221,11 +221,12 @@ static enum pst_status make_column(struct labels *labels, struct guess *guess)
         return status;
     struct psti_column *column = guess->column;
     size_t n = (size_t)labels->n_rows;
-    if (is_label &&
-        !by_name) /* at least 1: 0 says "by name"; what is out of range is refused on filling */
-        column->field.n_classes = guess->max_int < 0                       ? 1
-                                  : guess->max_int > PSTI_FOLDER_MAX_LABEL ? PSTI_FOLDER_MAX_LABEL
-                                                                           : guess->max_int + 1;
+    if (is_label && !by_name) /* at least 1, because 0 means "by name"; numbers out of range are
+                                 refused later */
+        column->field.n_classes = guess->max_int < 0 ? 1
+                                  : guess->max_int > PSTI_DATASET_FOLDER_MAX_LABEL
+                                      ? PSTI_DATASET_FOLDER_MAX_LABEL
+                                      : guess->max_int + 1;
     if (type == PST_FIELD_INT)
         column->ints = psti_alloc_array(n, sizeof *column->ints);
     else if (type == PST_FIELD_FLOAT)
@@ -244,9 +245,9 @@ static enum pst_status make_column(struct labels *labels, struct guess *guess)
 /* Second pass
  * ------------------------------------------------------------------------------------------- */
 
-/* Brings a path into the one spelling that names the sample: no "./", no "//". False: it leaves the
- * folder. */
-static bool tidy_path(const char *path, size_t nbytes, char out[PSTI_FOLDER_NAME_CAP])
+/* Normalises a path to the one spelling that names the sample: no "./", no "//". False: it leaves
+ * the folder. */
+static bool tidy_path(const char *path, size_t nbytes, char out[PSTI_DATASET_FOLDER_NAME_CAP])
 {
     size_t used = 0;
     if (path[0] == '/')
@@ -268,8 +269,8 @@ static bool tidy_path(const char *path, size_t nbytes, char out[PSTI_FOLDER_NAME
     return used > 0;
 }
 
-/* Finds the file a line names: its tidy path in labels->file, its size. *absent: left out, where
- * that is allowed. */
+/* Finds the file that a line names: its normal path in labels->file, its size. *absent: it is left
+ * out, if that is allowed. */
 static enum pst_status look_up(struct labels *labels, const char *path, size_t nbytes,
                                uint64_t *size, bool *absent)
 {
@@ -343,10 +344,10 @@ static enum pst_status fill_label(struct labels *labels, struct psti_column *col
         column->ints[row] = number;
         return status;
     }
-    if (cell->i < 0 || cell->i > PSTI_FOLDER_MAX_LABEL)
+    if (cell->i < 0 || cell->i > PSTI_DATASET_FOLDER_MAX_LABEL)
         return psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_ARGUMENT,
                                             "label %lld is outside 0..%d", (long long)cell->i,
-                                            PSTI_FOLDER_MAX_LABEL);
+                                            PSTI_DATASET_FOLDER_MAX_LABEL);
     column->ints[row] = cell->i;
     return PST_OK;
 }
@@ -384,7 +385,7 @@ static enum pst_status fill_cell(struct psti_row_sink *sink, const char *field,
                                             "field \"%s\" came up in the second pass", field);
     struct psti_column *column = guess->column;
     size_t row = labels->folder->files.n - 1;
-    if (cell->kind == PSTI_CELL_ABSENT)
+    if (cell->kind == PSTI_DATASET_CELL_ABSENT)
         return PST_OK;
     labels->seen |= UINT64_C(1) << (guess - labels->guesses);
     if (column->field.type == PST_FIELD_INT && strcmp(field, "label") == 0)
@@ -398,7 +399,8 @@ static enum pst_status fill_cell(struct psti_row_sink *sink, const char *field,
     return PST_OK;
 }
 
-/* Fields that the line does not give: empty where the type has an empty value, else an error. */
+/* Fills fields that the line does not give: with an empty value if the type has one, else an error.
+ */
 static enum pst_status fill_end(struct psti_row_sink *sink)
 {
     struct labels *labels = (struct labels *)sink;
@@ -449,7 +451,8 @@ static enum pst_status sort_samples(struct labels *labels)
         const char *name = files->names.bytes + files->at[order[i]];
         if (strcmp(files->names.bytes + files->at[order[i - 1]], name) != 0)
             continue;
-        labels->sink.line = labels->lines[order[i]]; /* the later one: the sort is stable */
+        labels->sink.line =
+            labels->lines[order[i]]; /* the later of two equal ones: the sort is stable */
         status = psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_EXISTS,
                                               "%s is named twice, first in line %llu", name,
                                               (unsigned long long)labels->lines[order[i - 1]]);
@@ -479,7 +482,7 @@ static enum pst_status number_classes(struct labels *labels)
     return PST_OK;
 }
 
-/* The columns that the caller called masks are there. */
+/* Checks that the columns exist that the caller called masks. */
 static enum pst_status check_masks(struct labels *labels)
 {
     const struct psti_folder *folder = labels->folder;
@@ -496,13 +499,13 @@ static enum pst_status check_masks(struct labels *labels)
     return PST_OK;
 }
 
-/* Notes a text column of which every value looks like an image file and the first one is there:
- * somebody may have meant masks. */
+/* Notes a text column in which every value looks like an image file and the first file exists. The
+ * user may have meant masks. */
 static enum pst_status note_paths(struct labels *labels, const struct psti_column *column)
 {
     struct psti_folder *folder = labels->folder;
     struct stat st;
-    char path[PSTI_FOLDER_NAME_CAP], first[PSTI_FOLDER_NAME_CAP] = "";
+    char path[PSTI_DATASET_FOLDER_NAME_CAP], first[PSTI_DATASET_FOLDER_NAME_CAP] = "";
     uint64_t n = 0;
     if (column->field.type != PST_FIELD_TEXT)
         return PST_OK;

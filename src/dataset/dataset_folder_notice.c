@@ -1,7 +1,7 @@
-/* dataset_folder_notice.c - what opening a plain folder noticed and its data set does not show.
+/* dataset_folder_notice.c - notices: files that opening a plain folder left out.
  *
- * Notices are few: one for each kind of file, with a count and the first path. They are made while
- * the folder is opened, by one thread, and are constant afterwards. */
+ * Notices are few: one for each kind of file, with a count and the first path. One thread makes
+ * them while the folder is opened. They are constant afterwards. */
 #include "dataset/dataset_folder.h"
 
 #include "base/alloc.h"
@@ -24,18 +24,18 @@ const char *pst_notice_kind_name(enum pst_notice_kind kind)
     return kind >= PST_NOTICE_LEFT_OUT && kind <= PST_NOTICE_TEXT_IS_PATH ? names[kind] : "none";
 }
 
-/* The notice of that kind and name, a new one, or, when the list is full, the one for all others.
- */
+/* Finds or adds the notice of that kind and name. When the list is full, returns the one for all
+ * others. */
 static struct pst_notice *find_notice(struct psti_notices *notices, enum pst_notice_kind kind,
                                       const char *name)
 {
     for (uint32_t i = 0; i < notices->n; i++)
         if (notices->list[i].kind == kind && strcmp(notices->list[i].name, name) == 0)
             return &notices->list[i];
-    if (notices->n == PSTI_NOTICES_MAX)
-        return &notices->list[PSTI_NOTICES_MAX - 1];
+    if (notices->n == PSTI_DATASET_NOTICES_MAX)
+        return &notices->list[PSTI_DATASET_NOTICES_MAX - 1];
     struct pst_notice *notice = &notices->list[notices->n++];
-    bool last = notices->n == PSTI_NOTICES_MAX;
+    bool last = notices->n == PSTI_DATASET_NOTICES_MAX;
     notice->kind = last ? PST_NOTICE_LEFT_OUT : kind;
     snprintf(notice->name, sizeof notice->name, "%s", last ? "others" : name);
     return notice;
@@ -45,7 +45,7 @@ enum pst_status psti_dataset_folder_note(struct psti_folder *folder, enum pst_no
                                          const char *name, uint64_t n, const char *path,
                                          struct pst_error *err)
 {
-    char shown[4 * PSTI_FOLDER_NAME_CAP], cut[sizeof((struct pst_notice *)0)->name];
+    char shown[4 * PSTI_DATASET_FOLDER_NAME_CAP], cut[sizeof((struct pst_notice *)0)->name];
     if (folder->notices == NULL)
         folder->notices = psti_calloc(1, sizeof *folder->notices);
     if (folder->notices == NULL)
@@ -94,7 +94,7 @@ enum pst_status pst_dataset_notice(const pst_dataset *dataset, uint32_t i_notice
 {
     if (notice == NULL || i_notice >= pst_dataset_n_notices(dataset))
         return psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
-                         "notice %u of %u is asked for, or the place for it is NULL", i_notice,
+                         "there is no notice %u: the data set has %u; or notice is NULL", i_notice,
                          pst_dataset_n_notices(dataset));
     psti_struct_write(notice, notice_nbytes, &dataset->notices->list[i_notice],
                       sizeof dataset->notices->list[i_notice]);

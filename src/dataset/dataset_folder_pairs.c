@@ -4,8 +4,8 @@
  *     masks/a.png   masks/b/c_mask.png    and one or more of masks
  *
  * An image and a mask belong together if their paths within these folders are the same but for the
- * extension; the mask's may end in "_mask" besides. Each folder of masks becomes a field. Runs
- * once, at open, in one thread. */
+ * extension. The mask's may also end in "_mask". Each folder of masks becomes a field. Runs once,
+ * at open, in one thread. */
 #include "dataset/dataset_folder.h"
 
 #include "base/alloc.h"
@@ -63,8 +63,8 @@ bool psti_dataset_folder_layout_take(struct psti_folder_layout *layout, const ch
     return true;
 }
 
-/* The part of a path that an image and its mask have in common: without the folder of `skip` bytes
- * and the extension. */
+/* The common part of the paths of an image and its mask: without the folder of `skip` bytes and the
+ * extension. */
 struct stem {
     const char *text;
     size_t n;
@@ -73,7 +73,7 @@ struct stem {
 static struct stem stem_of(const struct psti_dataset_files *files, size_t i, size_t skip)
 {
     const char *text = files->names.bytes + files->at[i] + skip;
-    const char *dot = strrchr(text, '.'); /* image names have one */
+    const char *dot = strrchr(text, '.'); /* image names have an extension */
     return (struct stem){text, (size_t)(dot - text)};
 }
 
@@ -118,7 +118,7 @@ static size_t find_mask(const struct masks *masks, struct stem stem)
 static size_t mask_of_image(const struct masks *masks, struct stem stem)
 {
     static const char suffix[] = "_mask";
-    char text[PSTI_FOLDER_NAME_CAP];
+    char text[PSTI_DATASET_FOLDER_NAME_CAP];
     size_t i = find_mask(masks, stem);
     if (i < masks->files.n || stem.n + sizeof suffix > sizeof text)
         return i;
@@ -161,7 +161,7 @@ static enum pst_status open_masks(struct psti_folder *folder, const char *below,
     return status;
 }
 
-/* An image has no mask in that folder: an error, or a notice where that is allowed. */
+/* Handles an image without a mask in that folder: an error, or a notice if that is allowed. */
 static enum pst_status no_mask(struct psti_folder *folder, const char *field, const char *below,
                                size_t i_image, struct pst_error *err)
 {

@@ -1,11 +1,10 @@
 /* dataset_folder_scan.c - finds the images below a folder.
  *
- * A path comes in; rows in byte order of the relative paths go out, and one class per sub-folder of
- * the top that holds images, as torchvision's ImageFolder has it. Each directory is listed, sorted
- * and closed before its sub-folders are entered, so that two descriptors are open at any depth.
- * Because a sub-folder sorts as "name/", the walk meets whole paths in byte order and no global
- * sort is needed. Links are followed; a folder that is its own ancestor is an error. What a file
- * holds is not looked at. */
+ * In: a path. Out: rows in byte order of the relative paths, and one class per sub-folder of the
+ * top that holds images, like torchvision's ImageFolder. Each directory is listed, sorted and
+ * closed before its sub-folders are entered, so two descriptors are open at any depth. A sub-folder
+ * sorts as "name/". So the walk meets whole paths in byte order, and no global sort is needed.
+ * Links are followed; a folder that is its own ancestor is an error. Files are not opened. */
 #include "dataset/dataset_folder.h"
 
 #include "base/alloc.h"
@@ -26,23 +25,22 @@
 
 struct scan {
     struct psti_folder *folder;
-    struct psti_dataset_files *files; /* where images are added */
+    struct psti_dataset_files *files; /* destination of images */
     int root_fd;
-    char path[PSTI_FOLDER_NAME_CAP]; /* of the directory being read, relative, with a slash at its
-                                        end */
+    char path[PSTI_DATASET_FOLDER_NAME_CAP]; /* path of the directory being read, relative, with a
+                                                slash at its end */
     size_t path_nbytes;
-    dev_t devices[PSTI_FOLDER_MAX_DEPTH]; /* of the directories on the path */
-    ino_t inodes[PSTI_FOLDER_MAX_DEPTH];
+    dev_t devices[PSTI_DATASET_FOLDER_MAX_DEPTH]; /* identity of the directories on the path */
+    ino_t inodes[PSTI_DATASET_FOLDER_MAX_DEPTH];
     unsigned depth;
     struct psti_dataset_arena labels;     /* u32 class of each row, before the classes are sorted */
-    uint32_t i_class;                     /* of the sub-folder of the top being walked */
-    size_t n_top_images;                  /* directly in the folder */
-    char empty_class[PST_ERROR_PATH_CAP]; /* the first sub-folder of the top without images; "" none
-                                           */
+    uint32_t i_class;                     /* class of the sub-folder of the top being walked */
+    size_t n_top_images;                  /* number of images directly in the folder */
+    char empty_class[PST_ERROR_PATH_CAP]; /* first class folder without images; "": none */
     struct pst_error *err;
 };
 
-/* The entries of one directory that matter. */
+/* The relevant entries of one directory. */
 struct listing {
     struct psti_dataset_files entries; /* names of folders end with a slash */
     uint32_t *order;
@@ -68,37 +66,37 @@ bool psti_dataset_folder_is_image_name(const char *name)
     return false;
 }
 
-/* What every complaint about one entry ends with. */
+/* End of every error about one entry. */
 #define OR_ALLOW " (allow_unreadable leaves it out)"
 
-/* The path, relative to the folder, of an entry of the directory being read. */
+/* Path, relative to the folder, of an entry of the directory being read. */
 static void whole_path(const struct scan *scan, const char *name,
-                       char path[2 * PSTI_FOLDER_NAME_CAP])
+                       char path[2 * PSTI_DATASET_FOLDER_NAME_CAP])
 {
     size_t n = strlen(name);
-    n = n < PSTI_FOLDER_NAME_CAP ? n : PSTI_FOLDER_NAME_CAP - 1;
+    n = n < PSTI_DATASET_FOLDER_NAME_CAP ? n : PSTI_DATASET_FOLDER_NAME_CAP - 1;
     memcpy(path, scan->path, scan->path_nbytes);
     memcpy(path + scan->path_nbytes, name, n);
     path[scan->path_nbytes + n] = '\0';
 }
 
-/* Notes an entry that is no image. kind NULL: by its name. */
+/* Notes an entry that is no image. kind NULL: its name tells the kind. */
 static enum pst_status leave_out(struct scan *scan, const char *name, const char *kind)
 {
-    char path[2 * PSTI_FOLDER_NAME_CAP];
+    char path[2 * PSTI_DATASET_FOLDER_NAME_CAP];
     whole_path(scan, name, path);
     if (kind == NULL)
         return psti_dataset_folder_note_left_out(scan->folder, path, scan->err);
     return psti_dataset_folder_note(scan->folder, PST_NOTICE_LEFT_OUT, kind, 1, path, scan->err);
 }
 
-/* Reports a file or folder that cannot be used, or counts it where that is allowed. `status`
- * PST_OK: by errno. */
+/* Reports a file or folder that cannot be used, or counts it if that is allowed. `status` PST_OK:
+ * errno gives the status. */
 static enum pst_status unusable(struct scan *scan, const char *name, enum pst_status status,
                                 int os_error, const char *what)
 {
     struct psti_folder *folder = scan->folder;
-    char relative[2 * PSTI_FOLDER_NAME_CAP], shown[PST_ERROR_PATH_CAP];
+    char relative[2 * PSTI_DATASET_FOLDER_NAME_CAP], shown[PST_ERROR_PATH_CAP];
     whole_path(scan, name, relative);
     psti_dataset_folder_escape(relative, strlen(relative), shown, sizeof shown);
     if (folder->allow_unreadable) {
@@ -119,7 +117,7 @@ static enum pst_status add_entry(struct scan *scan, struct listing *listing, con
 {
     char slashed[NAME_MAX + 2];
     size_t n = strlen(name);
-    if (n > NAME_MAX || scan->path_nbytes + n + 2 > PSTI_FOLDER_NAME_CAP)
+    if (n > NAME_MAX || scan->path_nbytes + n + 2 > PSTI_DATASET_FOLDER_NAME_CAP)
         return unusable(scan, name, PST_ERROR_LIMIT, 0,
                         "the path within the folder is longer than 4095 bytes");
     if (!psti_dataset_folder_name_ok(name, n))
@@ -131,8 +129,8 @@ static enum pst_status add_entry(struct scan *scan, struct listing *listing, con
     return psti_dataset_files_add(&listing->entries, slashed, nbytes, scan->err);
 }
 
-/* A data set that was packed into its own source is no class of it: the source must read the same
- * before and after, also for a run that resumes. */
+/* True for a data set that was packed into its own source. It is no class of the source, which must
+ * read the same before and after packing, also when the run resumes. */
 static bool is_packed(int fd, const char *name)
 {
     static const char *const marks[] = {"index.pst", "journal.pst", "writer.lock"};
@@ -154,7 +152,7 @@ static enum pst_status add_folder(struct scan *scan, struct listing *listing, in
     return leave_out(scan, name, "data set");
 }
 
-/* Decides what one directory entry is: a folder to enter, an image, or nothing of ours. */
+/* Classifies one directory entry: a folder to enter, an image, or neither. */
 static enum pst_status look_at(struct scan *scan, struct listing *listing, int fd,
                                const struct dirent *entry)
 {
@@ -172,7 +170,7 @@ static enum pst_status look_at(struct scan *scan, struct listing *listing, int f
         if (image)
             return unusable(scan, name, PST_OK, os_error,
                             entry->d_type == DT_LNK ? "the link leads nowhere"
-                                                    : "cannot be looked at");
+                                                    : "cannot be examined");
         return leave_out(scan, name, NULL);
     }
     if (S_ISDIR(st.st_mode))
@@ -200,14 +198,14 @@ static enum pst_status list_entries(struct scan *scan, struct listing *listing, 
     return status;
 }
 
-/* Opens the directory at scan->path and checks that it is not one of those above it. *dir NULL:
- * left out. */
+/* Opens the directory at scan->path and checks that it is not one of its ancestors. *dir NULL: left
+ * out. */
 static enum pst_status open_directory(struct scan *scan, DIR **dir)
 {
     const char *path = scan->path_nbytes == 0 ? "." : scan->path;
     struct stat st;
     *dir = NULL;
-    if (scan->depth == PSTI_FOLDER_MAX_DEPTH)
+    if (scan->depth == PSTI_DATASET_FOLDER_MAX_DEPTH)
         return unusable(scan, "", PST_ERROR_LIMIT, 0, "folders are nested deeper than 128");
     int fd = openat(scan->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
@@ -215,7 +213,7 @@ static enum pst_status open_directory(struct scan *scan, DIR **dir)
     if (fstat(fd, &st) != 0) {
         int os_error = errno;
         close(fd);
-        return unusable(scan, "", PST_OK, os_error, "the folder cannot be looked at");
+        return unusable(scan, "", PST_OK, os_error, "the folder cannot be examined");
     }
     for (unsigned i = 0; i < scan->depth; i++) {
         if (scan->devices[i] == st.st_dev && scan->inodes[i] == st.st_ino) {
@@ -318,7 +316,7 @@ static void free_listing(struct listing *listing)
     psti_free(listing->order);
 }
 
-/* Recursion is bounded by PSTI_FOLDER_MAX_DEPTH; a frame is small. */
+/* Recursion is bounded by PSTI_DATASET_FOLDER_MAX_DEPTH; a frame is small. */
 static enum pst_status walk(struct scan *scan)
 {
     struct listing listing = {0};
@@ -329,7 +327,7 @@ static enum pst_status walk(struct scan *scan)
     return status;
 }
 
-/* Column "label" from the classes met. */
+/* Makes column "label" from the classes found. */
 static enum pst_status make_labels(struct scan *scan)
 {
     struct psti_folder *folder = scan->folder;
@@ -376,8 +374,8 @@ static enum pst_status conclude(struct scan *scan)
                          (unsigned long long)n_left_out(folder),
                          (unsigned long long)folder->n_skipped);
     if (folder->files.n == scan->n_top_images) {
-        psti_dataset_names_free(
-            &folder->classes); /* a flat folder; sub-folders without images mean nothing */
+        /* A flat folder; sub-folders without images are not classes. */
+        psti_dataset_names_free(&folder->classes);
         return PST_OK;
     }
     if (scan->n_top_images > 0)
@@ -393,8 +391,8 @@ static enum pst_status conclude(struct scan *scan)
     return make_labels(scan);
 }
 
-/* The folders of images and of masks among the entries of the top. False: the folder is not laid
- * out so. */
+/* Finds the folders of images and of masks among the entries of the top. False: the folder has
+ * another layout. */
 static bool find_layout(const struct listing *top, struct psti_folder_layout *layout)
 {
     for (size_t i = 0; i < top->entries.n; i++) {
@@ -417,7 +415,8 @@ static bool is_in_layout(const struct psti_folder_layout *layout, const char *na
     return found;
 }
 
-/* Images and masks lie in folders of their own. What else lies at the top is left out, and said. */
+/* Scans images and masks that lie in folders of their own. Other entries at the top are left out,
+ * with a notice. */
 static enum pst_status scan_pairs(struct scan *scan, const struct listing *top,
                                   const struct psti_folder_layout *layout)
 {
@@ -434,7 +433,7 @@ static enum pst_status scan_pairs(struct scan *scan, const struct listing *top,
 static enum pst_status scan_top(struct scan *scan)
 {
     struct listing top = {0};
-    /* Long names in it: not for the stack. */
+    /* Long names in it are too large for the stack. */
     struct psti_folder_layout *layout = psti_calloc(1, sizeof *layout);
     enum pst_status status =
         layout != NULL ? list_directory(scan, &top)
@@ -451,12 +450,12 @@ static enum pst_status scan_top(struct scan *scan)
     return status;
 }
 
-/* Runs `scanning` on the folder with a fresh scan, whose images go to `files`. */
+/* Runs `scanning` on the folder with a fresh scan. Images go to `files`. */
 static enum pst_status with_scan(struct psti_folder *folder, const char *below,
                                  struct psti_dataset_files *files,
                                  enum pst_status (*scanning)(struct scan *), struct pst_error *err)
 {
-    /* The paths in it are too long for a thread's small stack. */
+    /* The paths in it are too long for the small stack of a thread. */
     struct scan *scan = psti_calloc(1, sizeof *scan);
     if (scan == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory to scan a folder");
@@ -465,7 +464,7 @@ static enum pst_status with_scan(struct psti_folder *folder, const char *below,
     scan->err = err;
     scan->path_nbytes = strlen(below);
     memcpy(scan->path, below, scan->path_nbytes + 1);
-    scan->depth = scan->path_nbytes > 0; /* below the top there are no classes */
+    scan->depth = scan->path_nbytes > 0; /* there are no classes below the top */
     enum pst_status status = PST_OK;
     scan->root_fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (scan->root_fd < 0) {

@@ -1,8 +1,8 @@
 /* dataset_folder_text.c - strings for the plain-folder data set: an arena, numbered names, sorting,
  * messages.
  *
- * Bytes come in from directories and label files, untrusted; offsets into growing memory go out,
- * never pointers that a later call moves. One thread at a time. */
+ * In: untrusted bytes from directories and label files. Out: offsets into growing memory, never
+ * pointers that a later call moves. One thread at a time. */
 #include "dataset/dataset_folder.h"
 
 #include "base/alloc.h"
@@ -30,7 +30,7 @@ enum pst_status psti_dataset_arena_add(struct psti_dataset_arena *arena, const v
     if (!psti_add_size(arena->nbytes, nbytes, &end) || end > SIZE_MAX / 2)
         return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for names and labels");
     if (end > arena->capacity) {
-        /* By half, not double: for millions of names the slack would be what counts. */
+        /* Grows by half, not double, because with millions of names the slack would dominate. */
         size_t capacity = end + end / 2 + 256;
         char *grown = psti_realloc(arena->bytes, capacity);
         if (grown == NULL)
@@ -58,8 +58,8 @@ const char *psti_dataset_names_get(const struct psti_names *names, size_t number
     return names->text.bytes + names->at[number];
 }
 
-/* The slot that holds the text, or the free one where it belongs. n_slots is a power of two, never
- * full. */
+/* The slot that holds the text, or the free slot for it. n_slots is a power of two; never all are
+ * used. */
 static uint32_t *names_slot(const struct psti_names *names, const char *text, size_t nbytes)
 {
     size_t i = (size_t)psti_hash64(text, nbytes) & (names->n_slots - 1);
@@ -100,7 +100,7 @@ enum pst_status psti_dataset_names_intern(struct psti_names *names, const char *
 {
     enum pst_status status = PST_OK;
     if (names->n == names->capacity) {
-        if (names->n >= PSTI_FOLDER_MAX_LABEL / 2)
+        if (names->n >= PSTI_DATASET_FOLDER_MAX_LABEL / 2)
             return psti_fail(err, PST_ERROR_LIMIT, "dataset", "more than %zu classes", names->n);
         status = names_grow(names, err);
         if (status != PST_OK)
@@ -150,7 +150,7 @@ enum pst_status psti_dataset_names_sort(struct psti_names *names, uint32_t **ran
     psti_free(names->at);
     names->at = at;
     at = NULL;
-    /* Slots hold old numbers: nothing may be interned any more. */
+    /* Slots hold old numbers, so no name may be added any more. */
     psti_free(names->slots);
     names->slots = NULL;
     *rank = ranks;
@@ -222,7 +222,8 @@ void psti_dataset_folder_escape(const char *name, size_t nbytes, char *out, size
 
 bool psti_dataset_folder_name_ok(const char *name, size_t nbytes)
 {
-    if (nbytes == 0 || nbytes >= PSTI_FOLDER_NAME_CAP || !psti_format_is_utf8(name, nbytes))
+    if (nbytes == 0 || nbytes >= PSTI_DATASET_FOLDER_NAME_CAP ||
+        !psti_format_is_utf8(name, nbytes))
         return false;
     for (size_t i = 0; i < nbytes; i++)
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F)
@@ -298,7 +299,7 @@ static bool integer_value(const char *s, size_t n, int64_t *value)
     bool negative = s[0] == '-';
     int64_t v = 0;
     for (size_t i = s[0] == '-' || s[0] == '+'; i < n; i++) {
-        /* Downwards, because the lowest number has no positive twin. */
+        /* Counts downwards, because the lowest number has no positive twin. */
         if (__builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, s[i] - '0', &v))
             return false;
     }
@@ -318,18 +319,18 @@ void psti_dataset_folder_number(const char *text, size_t nbytes, struct psti_cel
 {
     char terminated[512];
     bool is_int;
-    cell->kind = PSTI_CELL_ABSENT;
+    cell->kind = PSTI_DATASET_CELL_ABSENT;
     if (nbytes >= sizeof terminated || !number_shape(text, nbytes, &is_int))
         return;
     if (is_int) {
         if (!integer_value(text, nbytes, &cell->i))
             return;
-        cell->kind = PSTI_CELL_INT;
+        cell->kind = PSTI_DATASET_CELL_INT;
         cell->d = (double)cell->i;
         return;
     }
-    /* The program around us may have set a locale in which 1.5 is written 1,5. For "C" glibc's
-     * newlocale returns a static object. */
+    /* The host program may have set a locale in which 1.5 is written 1,5. For "C" glibc's newlocale
+     * returns a static object. */
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (c_locale == (locale_t)0)
         return;
@@ -338,5 +339,5 @@ void psti_dataset_folder_number(const char *text, size_t nbytes, struct psti_cel
     cell->d = strtod_l(terminated, NULL, c_locale);
     freelocale(c_locale);
     if (isfinite(cell->d))
-        cell->kind = PSTI_CELL_FLOAT;
+        cell->kind = PSTI_DATASET_CELL_FLOAT;
 }

@@ -2,11 +2,11 @@
  * checked at first use.
  *
  * Open reads the index's header, its schema, its class names, the tables of shards and of block
- * checksums, and checks them. Rows of columns and names of samples are read when they are asked
- * for, from blocks that are verified then (dataset_blocks.c); they are copied out, so nothing that
- * a caller holds lies in a block. Sections were range-checked when the header was parsed; offsets
- * that stand inside sections are range-checked at use, because a checksum is no proof against a
- * forger. The file stays open: a writer that replaces the index leaves readers with the old one. */
+ * checksums, and checks them. Rows of columns and names of samples are read when needed, from
+ * blocks that are verified then (dataset_blocks.c). They are copied out, so nothing that a caller
+ * holds lies in a block. Ranges of sections were checked when the header was parsed. Offsets inside
+ * sections are checked at use, because a checksum is no proof against a forger. The file stays
+ * open: readers keep the old index when a writer replaces it. */
 #include "dataset/dataset_index.h"
 
 #include "base/alloc.h"
@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Class names of one field that take more than this are refused. */
+/* Limit of a field's class names, in bytes. */
 #define CLASSES_LIMIT_NBYTES ((uint64_t)1 << 30)
 
 static const struct psti_dataset_index *index_of(const pst_dataset *dataset)
@@ -89,7 +89,7 @@ static enum pst_status index_sample_name(const pst_dataset *dataset, uint64_t sa
     return PST_OK;
 }
 
-/* The names were checked at open. */
+/* Class name of a label; names were checked at open. */
 static const char *index_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label)
 {
     const char *classes = index_of(dataset)->classes[i_field];
@@ -99,8 +99,8 @@ static const char *index_class_name(const pst_dataset *dataset, uint32_t i_field
     return classes + 8 * (n_classes + 1) + psti_load_u64(classes + 8 * (uint64_t)label);
 }
 
-/* The shape of boxes, keypoints and arrays must account for the item's bytes: batches are laid out
- * by it. */
+/* True if the shape of boxes, keypoints and arrays agrees with the item's bytes. Batches rely on
+ * it. */
 static bool shape_fits(const struct pst_field *field, const struct pst_item *item)
 {
     uint64_t nbytes = pst_dtype_nbytes(field->dtype);
@@ -235,7 +235,7 @@ static const struct psti_dataset_ops index_ops = {
 
 /* Open ---------------------------------------------------------------------- */
 
-/* How many of the file's first bytes were read, or -1 with errno. */
+/* Number of bytes read from the start of the file, or -1 with errno. */
 static ssize_t read_start(int fd, void *bytes, size_t nbytes, struct stat *st)
 {
     return fstat(fd, st) == 0 ? psti_read_at(fd, bytes, nbytes, 0) : -1;
@@ -257,7 +257,8 @@ static enum pst_status read_header(struct psti_dataset_index *index, int fd, con
     return status;
 }
 
-/* The table of shards stays in memory: the range of every item is checked against it. */
+/* Reads the table of shards. It stays in memory, because the range of every item is checked against
+ * it. */
 static enum pst_status read_shards(struct psti_dataset_index *index, struct pst_error *err)
 {
     const struct psti_index_header *header = &index->header;
@@ -288,7 +289,8 @@ static const char *classes_problem(const char *classes, uint64_t n_classes, uint
     return NULL;
 }
 
-/* Class names are asked for by whoever prints a label: checked once, kept in memory. */
+/* Reads class names. They are checked once and kept in memory, because printing a label needs them.
+ */
 static enum pst_status read_classes(struct psti_dataset_index *index, uint32_t i_field,
                                     struct pst_error *err)
 {

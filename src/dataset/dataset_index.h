@@ -1,4 +1,4 @@
-/* dataset_index.h - the handle of a written data set, for the files that look into it. */
+/* dataset_index.h - the handle of a written data set, for the files that use its parts. */
 #ifndef PST_DATASET_DATASET_INDEX_H
 #define PST_DATASET_DATASET_INDEX_H
 
@@ -10,11 +10,11 @@
 
 struct psti_dataset_index {
     pst_dataset base;
-    struct psti_blocks blocks; /* the file's payload; changes under the hands of readers */
+    struct psti_blocks blocks; /* the file's payload; its cache changes while readers use it */
     struct psti_index_header header;
     struct psti_index_field fields[PST_MAX_FIELDS];
     uint8_t *shards;                  /* the shard table as it is in the file */
-    char *classes[PST_MAX_FIELDS];    /* the class names' section, checked; NULL: none */
+    char *classes[PST_MAX_FIELDS];    /* the section of class names, checked; NULL: none */
     _Atomic uint64_t *shards_checked; /* one bit per shard whose header and length were checked */
 };
 

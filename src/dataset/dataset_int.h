@@ -1,11 +1,11 @@
-/* dataset_int.h - what a handle of the room dataset holds, whichever kind of data set it is.
+/* dataset_int.h - the common handle of all kinds of data sets.
  *
  * Two kinds exist: written data sets (dataset_index.c) and plain folders (dataset_folder.c). Each
  * embeds `struct pst_dataset` as its FIRST member in a structure of its own, allocated by
  * psti_calloc, and fills in the common part at open. After open nothing in the common part changes,
  * so it is read without locks. dataset.c checks arguments (ranges of sample, field, variant; kind
- * of field) before it calls an operation, and puts data set path and sample number into errors
- * after a failing one. */
+ * of field) before it calls an operation. It adds data set path and sample number to errors of a
+ * failed one. */
 #ifndef PST_DATASET_DATASET_INT_H
 #define PST_DATASET_DATASET_INT_H
 
@@ -14,20 +14,20 @@
 #include <stdatomic.h>
 
 struct psti_dataset_ops {
-    /* Frees what the kind owns beside the common part, not the structure itself. Also called for a
-     * partly opened data set (everything not yet made is zero). */
+    /* Frees what the kind owns besides the common part, but not the structure itself. Also called
+     * for a partly opened data set, in which missing parts are zero. */
     void (*close)(pst_dataset *dataset);
     enum pst_status (*sample_name)(const pst_dataset *dataset, uint64_t sample, char *name,
                                    struct pst_error *err); /* PST_NAME_CAP bytes */
-    /* *item comes in zeroed. */
+    /* *item is zeroed by the caller. */
     enum pst_status (*item)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                             uint32_t variant, struct pst_item *item, struct pst_error *err);
     enum pst_status (*int_value)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                  int64_t *value, struct pst_error *err);
     enum pst_status (*float_value)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                    double *value, struct pst_error *err);
-    /* The 8-byte values of samples first..first+n-1 of an int or float field, unchecked; the range
-     * was checked. NULL: they are asked for one by one. */
+    /* Reads the 8-byte values of samples first..first + n - 1 of an int or float field. dataset.c
+     * has checked the range and checks the values. NULL: the kind reads values one by one. */
     enum pst_status (*values)(const pst_dataset *dataset, uint32_t i_field, uint64_t first,
                               uint64_t n, void *values, struct pst_error *err);
     /* NULL: no name. `label` may be anything. */
@@ -35,8 +35,8 @@ struct psti_dataset_ops {
     /* Writes the path; PST_ERROR_LIMIT if it does not fit. i_file < n_files. */
     enum pst_status (*file_path)(const pst_dataset *dataset, uint32_t i_file, char *buffer,
                                  size_t capacity, struct pst_error *err);
-    /* Copies bytes of an item whose i_file is PST_FILE_NONE; the range was checked. NULL where no
-     * item is such a one. */
+    /* Copies bytes of an item whose i_file is PST_FILE_NONE. The range was checked. NULL: the kind
+     * has no such items. */
     enum pst_status (*read_memory)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                    uint64_t start, uint64_t nbytes, void *buffer,
                                    struct pst_error *err);
@@ -45,7 +45,7 @@ struct psti_dataset_ops {
 struct pst_dataset {
     const struct psti_dataset_ops *ops;
     atomic_uint n_owners;
-    char *path; /* as given to open, without trailing slashes */
+    char *path; /* the path given to open, without trailing slashes */
     uint8_t id[16];
     bool is_folder;
     uint64_t n_samples;
@@ -55,14 +55,14 @@ struct pst_dataset {
     struct pst_field fields[PST_MAX_FIELDS];
     uint64_t max_item_nbytes[PST_MAX_FIELDS];
     uint64_t max_pixels_nbytes[PST_MAX_FIELDS];
-    const struct psti_notices *notices; /* folders; NULL: none */
+    const struct psti_notices *notices; /* for folders; NULL: none */
 };
 
-/* What was noticed while a folder was opened (dataset_folder_notice.c). */
-enum { PSTI_NOTICES_MAX = 32 };
+/* Notices of an opened folder (dataset_folder_notice.c). */
+enum { PSTI_DATASET_NOTICES_MAX = 32 };
 struct psti_notices {
     uint32_t n;
-    struct pst_notice list[PSTI_NOTICES_MAX];
+    struct pst_notice list[PSTI_DATASET_NOTICES_MAX];
 };
 
 /* Allocates `nbytes` zeroed (>= sizeof(struct pst_dataset)) and sets ops, path and one owner.
@@ -71,9 +71,8 @@ enum pst_status psti_dataset_new(const char *path, size_t nbytes,
                                  const struct psti_dataset_ops *ops, pst_dataset **out,
                                  struct pst_error *err);
 
-/* The two ways to open; pst_dataset_open chooses: a directory with an index or a journal is a
- * written data set, any other is a folder. `options` comes in copied to its full size, never NULL.
- */
+/* The two ways to open. pst_dataset_open chooses: a directory with an index or a journal is a
+ * written data set, any other is a folder. `options` is a copy of full size, never NULL. */
 enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, struct pst_error *err);
 enum pst_status psti_dataset_open_folder(const char *path,
                                          const struct pst_dataset_options *options,

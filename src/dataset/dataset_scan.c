@@ -1,8 +1,8 @@
-/* dataset_scan.c - a shard walked from end to end by its own records, and held against the index.
+/* dataset_scan.c - walks a shard from end to end by its own records and compares it with the index.
  *
- * Reads the whole file through one buffer of 1 MiB, on the calling thread. What it adds to checking
- * each item by itself: bytes that belong to no item, records that are missing, and records that the
- * index places elsewhere. */
+ * Reads the whole file through one buffer of 1 MiB, on the calling thread. Beyond a check of each
+ * item, it finds bytes that belong to no item, missing records, and records that the index places
+ * elsewhere. */
 #include "dataset/dataset_index.h"
 
 #include "base/alloc.h"
@@ -23,7 +23,7 @@ struct scan {
     const pst_dataset *dataset;
     uint32_t i_file;
     int fd;
-    uint64_t end;    /* of the shard, as the index says */
+    uint64_t end;    /* end of the shard by the index */
     uint8_t *buffer; /* bytes [start, start + n) of the file */
     uint64_t start;
     size_t n;
@@ -93,7 +93,8 @@ static enum pst_status check_bytes(struct scan *scan, uint64_t offset,
                      "the %" PRIu64 " stored bytes of the item were altered", record->nbytes);
 }
 
-/* Bytes [from, to) lie between records and are zero: nothing in a shard is unaccounted for. */
+/* Checks that bytes [from, to) between records are zero, so that the records account for the whole
+ * shard. */
 static enum pst_status check_gap(struct scan *scan, uint64_t from, uint64_t to,
                                  struct pst_error *err)
 {
@@ -108,7 +109,7 @@ static enum pst_status check_gap(struct scan *scan, uint64_t from, uint64_t to,
     return status;
 }
 
-/* One record at *position; moves *position past it. */
+/* Checks one record at *position and moves *position past it. */
 static enum pst_status scan_record(struct scan *scan, uint64_t *position, struct pst_error *err)
 {
     struct psti_record record = {.sample = UINT64_MAX};

@@ -1,10 +1,9 @@
-/* device.c - a card from open to close: its context, its facts, the kernels in it.
+/* device.c - a GPU from open to close: its context, its properties, the kernels in it.
  *
- * The context is the primary one, which frameworks use too: addresses and streams of both can meet.
- * It is pushed before and popped after each call, so that the thread's own current context stays
- * what it was. A handle knows the process that made it: in a forked child a driver must not be
- * called, so there everything says PST_ERROR_FORKED and what is closed only gives its host memory
- * back. */
+ * The context is the primary one, which frameworks use too, so that addresses and streams can be
+ * shared. Each call pushes it before and pops it after, so that the thread's own current context
+ * stays unchanged. A handle knows the process that made it. A forked child must not call the
+ * driver: there every function returns PST_ERROR_FORKED, and closing frees host memory only. */
 #include "device/device_int.h"
 
 #include "base/alloc.h"
@@ -16,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of the oldest cards that the kernels are compiled for. */
+/* Compute capability of the oldest GPUs that the kernels are compiled for. */
 #define CAPABILITY_LEAST_MAJOR 7
 #define CAPABILITY_LEAST_MINOR 5
 #define REASON_CAP 256
@@ -26,7 +25,7 @@ enum pst_status psti_device_check_process(const struct psti_device *device, stru
     if (device->owner == getpid())
         return PST_OK;
     return psti_fail(err, PST_ERROR_FORKED, "device",
-                     "card %u was opened by the parent of this forked process: CUDA does not work "
+                     "GPU %u was opened by the parent of this forked process: CUDA does not work "
                      "here, start processes with spawn",
                      device->info.ordinal);
 }
@@ -37,7 +36,7 @@ enum pst_status psti_device_enter(const struct psti_device *device, struct pst_e
     if (status != PST_OK)
         return status;
     unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, context_push(device->context));
-    return psti_device_judge(device, result, err, "making the context current");
+    return psti_device_check(device, result, err, "making the context current");
 }
 
 bool psti_device_enter_to_close(const struct psti_device *device)
@@ -73,7 +72,7 @@ static enum pst_status status_of(unsigned result)
     }
 }
 
-enum pst_status psti_device_judge(const struct psti_device *device, unsigned result,
+enum pst_status psti_device_check(const struct psti_device *device, unsigned result,
                                   struct pst_error *err, const char *format, ...)
 {
     if (result == PSTI_CU_SUCCESS)
@@ -84,12 +83,12 @@ enum pst_status psti_device_judge(const struct psti_device *device, unsigned res
     vsnprintf(tried, sizeof tried, format, args);
     va_end(args);
     psti_device_driver_describe(&device->driver, result, text, sizeof text);
-    return psti_fail(err, status_of(result), "device", "card %u: %s: %s", device->info.ordinal,
+    return psti_fail(err, status_of(result), "device", "GPU %u: %s: %s", device->info.ordinal,
                      tried, text);
 }
 
-/* Number of cards of a driver that is open; 0 with a reason. */
-static uint32_t count_cards(const struct psti_driver *driver, char *reason, size_t reason_nbytes)
+/* Number of GPUs of an open driver. 0: `reason` says why. */
+static uint32_t count_gpus(const struct psti_driver *driver, char *reason, size_t reason_nbytes)
 {
     char text[160];
     int n = 0;
@@ -100,7 +99,7 @@ static uint32_t count_cards(const struct psti_driver *driver, char *reason, size
         return 0;
     }
     if (n <= 0)
-        snprintf(reason, reason_nbytes, "the CUDA driver finds no card");
+        snprintf(reason, reason_nbytes, "the CUDA driver finds no GPU");
     return n > 0 ? (uint32_t)n : 0;
 }
 
@@ -110,7 +109,7 @@ uint32_t psti_device_count(char *reason, size_t reason_nbytes)
     struct psti_driver driver;
     uint32_t n = 0;
     if (psti_device_driver_open(&driver, own, sizeof own))
-        n = count_cards(&driver, own, sizeof own);
+        n = count_gpus(&driver, own, sizeof own);
     if (reason && reason_nbytes)
         snprintf(reason, reason_nbytes, "%s", own);
     return n;
@@ -124,7 +123,7 @@ uint32_t psti_device_current(void)
     if (!psti_device_driver_open(&driver, reason, sizeof reason) ||
         driver.context_device(&current) != PSTI_CU_SUCCESS)
         return 0;
-    uint32_t n = count_cards(&driver, reason, sizeof reason);
+    uint32_t n = count_gpus(&driver, reason, sizeof reason);
     for (uint32_t i = 0; i < n; i++)
         if (driver.device_get(&handle, (int)i) == PSTI_CU_SUCCESS && handle == current)
             return i;
@@ -138,10 +137,10 @@ static enum pst_status read_number(const struct psti_device *device, unsigned nu
     unsigned result =
         PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, device_number(&value, number, device->handle));
     *out = value > 0 ? (uint32_t)value : 0;
-    return psti_device_judge(device, result, err, "reading attribute %u", number);
+    return psti_device_check(device, result, err, "reading attribute %u", number);
 }
 
-/* Fills device->info; refuses cards that no kernel was compiled for. */
+/* Fills in device->info. Refuses GPUs that no kernel was compiled for. */
 static enum pst_status read_facts(struct psti_device *device, struct pst_error *err)
 {
     struct psti_device_info *info = &device->info;
@@ -156,7 +155,7 @@ static enum pst_status read_facts(struct psti_device *device, struct pst_error *
     if (result == PSTI_CU_SUCCESS)
         result = device->driver.version(&version);
     enum pst_status status =
-        psti_device_judge(device, result, err, "reading name, memory and version");
+        psti_device_check(device, result, err, "reading name, memory and version");
     const struct {
         unsigned number;
         uint32_t *out;
@@ -176,8 +175,8 @@ static enum pst_status read_facts(struct psti_device *device, struct pst_error *
     if (info->capability_major * 10 + info->capability_minor <
         CAPABILITY_LEAST_MAJOR * 10 + CAPABILITY_LEAST_MINOR)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "device",
-                         "card %u (%s) has compute capability %u.%u, %d.%d is needed",
-                         info->ordinal, info->name, info->capability_major, info->capability_minor,
+                         "GPU %u (%s) has compute capability %u.%u, %d.%d is needed", info->ordinal,
+                         info->name, info->capability_major, info->capability_minor,
                          CAPABILITY_LEAST_MAJOR, CAPABILITY_LEAST_MINOR);
     return PST_OK;
 }
@@ -193,7 +192,7 @@ static enum pst_status read_priorities(struct psti_device *device, struct pst_er
     return status;
 }
 
-/* Opens the driver and reads the facts; no context yet. */
+/* Opens the driver and reads the GPU's properties. Makes no context yet. */
 static enum pst_status meet(struct psti_device *device, uint32_t ordinal, struct pst_error *err)
 {
     char reason[REASON_CAP] = "";
@@ -201,12 +200,12 @@ static enum pst_status meet(struct psti_device *device, uint32_t ordinal, struct
     device->owner = getpid();
     device->info.ordinal = ordinal;
     if (psti_device_driver_open(&device->driver, reason, sizeof reason))
-        n = count_cards(&device->driver, reason, sizeof reason);
+        n = count_gpus(&device->driver, reason, sizeof reason);
     if (n == 0)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "device", "%s", reason);
     if (ordinal >= n)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "device",
-                         "there is no card %u: the CUDA driver finds %u", ordinal, n);
+                         "there is no GPU %u: the CUDA driver finds %u", ordinal, n);
     return read_facts(device, err);
 }
 
@@ -225,14 +224,14 @@ enum pst_status psti_device_open(const struct psti_device_options *options,
     *out = NULL;
     struct psti_device *device = psti_calloc(1, sizeof *device);
     if (!device)
-        return psti_fail(err, PST_ERROR_MEMORY, "device", "no memory to open a card");
+        return psti_fail(err, PST_ERROR_MEMORY, "device", "no memory to open a GPU");
     device->device_memory.limit = options->device_memory ? options->device_memory : UINT64_MAX;
     device->pinned_memory.limit = options->pinned_memory ? options->pinned_memory : UINT64_MAX;
     enum pst_status status = meet(device, options->ordinal, err);
     if (status == PST_OK) {
         unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN,
                                            context_retain(&device->context, device->handle));
-        status = psti_device_judge(device, result, err, "starting the context");
+        status = psti_device_check(device, result, err, "starting the context");
         if (status != PST_OK)
             device->context = NULL;
     }
@@ -244,7 +243,7 @@ enum pst_status psti_device_open(const struct psti_device_options *options,
     return status;
 }
 
-/* Takes all images of the device out again; the context is current. */
+/* Unloads all images of the device. The context is current. */
 static void unload(struct psti_device *device)
 {
     for (uint32_t i = 0; i < device->n_modules; i++)
@@ -277,8 +276,8 @@ void psti_device_info(const struct psti_device *device, struct psti_device_info 
     info->pinned_memory_used = atomic_load(&device->pinned_memory.used);
 }
 
-/* Finds a kernel and lets it use all the shared memory that the card has for a block, `*room`: less
- * what the kernel has without asking, which on some cards is not nothing. */
+/* Finds a kernel and allows it all the shared memory that the GPU has for a block. *room is that,
+ * less the kernel's static shared memory, which on some GPUs is not 0. */
 static enum pst_status find_kernel(struct psti_device *device, const char *name,
                                    psti_cu_function *kernel, uint32_t *room, struct pst_error *err)
 {
@@ -287,7 +286,7 @@ static enum pst_status find_kernel(struct psti_device *device, const char *name,
     for (uint32_t i = 0; i < device->n_modules && result == PSTI_CU_NOT_FOUND; i++)
         result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN,
                                   module_function(kernel, device->modules[i], name));
-    enum pst_status status = psti_device_judge(device, result, err, "finding kernel %s", name);
+    enum pst_status status = psti_device_check(device, result, err, "finding kernel %s", name);
     if (status != PST_OK)
         return status;
     result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN,
@@ -296,7 +295,7 @@ static enum pst_status find_kernel(struct psti_device *device, const char *name,
     if (result == PSTI_CU_SUCCESS)
         result =
             device->driver.function_set(*kernel, PSTI_CU_FUNCTION_SHARED_DYNAMIC_MAX, (int)*room);
-    return psti_device_judge(device, result, err, "giving shared memory to kernel %s", name);
+    return psti_device_check(device, result, err, "giving shared memory to kernel %s", name);
 }
 
 /* The context is current. */
@@ -309,7 +308,7 @@ static enum pst_status load_all(struct psti_device *device, const void *const *i
     for (uint32_t i = 0; status == PST_OK && i < n_images; i++) {
         unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_OUT_OF_MEMORY,
                                            module_load(&device->modules[i], images[i]));
-        status = psti_device_judge(device, result, err, "loading the kernels");
+        status = psti_device_check(device, result, err, "loading the kernels");
         if (status == PST_OK)
             device->n_modules = i + 1;
     }
@@ -329,7 +328,7 @@ enum pst_status psti_device_load_images(struct psti_device *device, const void *
                                         uint32_t n_names, struct pst_error *err)
 {
     if (device->n_modules)
-        return psti_fail(err, PST_ERROR_STATE, "device", "card %u has its kernels already",
+        return psti_fail(err, PST_ERROR_STATE, "device", "GPU %u has its kernels already",
                          device->info.ordinal);
     psti_cu_function *kernels = psti_alloc_array(n_names, sizeof *kernels);
     if (!kernels)

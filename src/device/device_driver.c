@@ -1,7 +1,7 @@
-/* device_driver.c - finds the CUDA driver at run time and looks up what is used of it.
+/* device_driver.c - finds the CUDA driver at run time and looks up the functions that are used.
  *
- * Nothing is kept: each caller gets a table of its own, the loader of the system counts who has the
- * library. Any thread. */
+ * Nothing is kept. Each caller gets a table of its own; the system's dynamic loader counts
+ * references to the library. Any thread. */
 #include "device/device_driver.h"
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ void psti_device_driver_describe(const struct psti_driver *driver, unsigned resu
     snprintf(out, out_nbytes, "%s (%s)", name, text);
 }
 
-/* False: a function is missing; its name goes into `reason`. */
+/* Looks up all functions. False: one is missing, and `reason` names it. */
 static bool look_up(void *library, const char *path, struct psti_driver *driver, char *reason,
                     size_t reason_nbytes)
 {
@@ -41,7 +41,7 @@ bool psti_device_driver_open(struct psti_driver *driver, char *reason, size_t re
 {
     const char *allowed = getenv("PENSTOCK_CUDA"), *path = getenv("PENSTOCK_CUDA_DRIVER");
     if (allowed && strcmp(allowed, "0") == 0) {
-        snprintf(reason, reason_nbytes, "PENSTOCK_CUDA=0 hides all cards");
+        snprintf(reason, reason_nbytes, "PENSTOCK_CUDA=0 hides all GPUs");
         return false;
     }
     if (!path || !*path)

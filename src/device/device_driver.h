@@ -1,6 +1,7 @@
-/* device_driver.h - what of the CUDA driver API is used here, declared by ourselves: neither its
- * header nor a link against it is needed. Handles have the tags of cuda.h, so that where that
- * header is a test can hold every declaration to it (tests/device/test_device_declarations.c). */
+/* device_driver.h - our own declarations of the part of the CUDA driver API that is used. Neither
+ * its header nor a link against it is needed. Handles have the tags of cuda.h, so that a test can
+ * compare every declaration with that header where it is installed
+ * (tests/device/test_device_declarations.c). */
 #ifndef PST_DEVICE_DRIVER_H
 #define PST_DEVICE_DRIVER_H
 
@@ -15,7 +16,7 @@ typedef struct CUstream_st *psti_cu_stream;
 typedef struct CUevent_st *psti_cu_event;
 typedef unsigned long long psti_cu_address;
 
-/* Numbers of cuda.h under the names that it has after CU. */
+/* Values of cuda.h. Names are those of cuda.h behind CU. */
 enum psti_cu_result {
     PSTI_CU_SUCCESS = 0,
     PSTI_CU_INVALID_VALUE = 1,
@@ -37,19 +38,19 @@ enum psti_cu_number {
     PSTI_CU_DEVICE_PROCESSORS = 16,
     PSTI_CU_DEVICE_CAPABILITY_MAJOR = 75,
     PSTI_CU_DEVICE_CAPABILITY_MINOR = 76,
-    PSTI_CU_DEVICE_SHARED_OPTIN = 97, /* most that a block may ask for */
+    PSTI_CU_DEVICE_SHARED_OPTIN = 97, /* the most that a block may request */
     PSTI_CU_FUNCTION_SHARED_STATIC = 1,
     PSTI_CU_FUNCTION_SHARED_DYNAMIC_MAX = 8,
-    PSTI_CU_STREAM_NON_BLOCKING = 1, /* does not wait for the legacy default stream */
+    PSTI_CU_STREAM_NON_BLOCKING = 1, /* the stream does not wait for the legacy default stream */
     PSTI_CU_EVENT_BLOCKING_SYNC = 1,
     PSTI_CU_EVENT_DISABLE_TIMING = 2,
     PSTI_CU_HOST_PORTABLE = 1, /* pinned for every context */
-    /* Words of cuLaunchKernel's `extra`, pointers there. */
+    /* Words of cuLaunchKernel's `extra`, an array of pointers. */
     PSTI_CU_LAUNCH_END = 0,
     PSTI_CU_LAUNCH_BUFFER = 1,
     PSTI_CU_LAUNCH_NBYTES = 2
 };
-/* X(member, symbol, arguments): every function used. Results are enum psti_cu_result. */
+/* X(member, symbol, arguments) for every function used. Results are enum psti_cu_result. */
 #define PSTI_DRIVER_LIST(X)                                                                        \
     X(init, cuInit, (unsigned flags))                                                              \
     X(error_name, cuGetErrorName, (unsigned result, const char **name))                            \
@@ -106,11 +107,11 @@ struct psti_driver {
 #undef PSTI_DRIVER_MEMBER
 };
 
-/* Opens the driver (libcuda.so.1, or what PENSTOCK_CUDA_DRIVER names) and initialises it. False:
- * there is none that works, and `reason` says why. It is never closed again: a driver has threads
+/* Opens the driver (libcuda.so.1, or the file that PENSTOCK_CUDA_DRIVER names) and initialises it.
+ * False: none works, and `reason` says why. It is never closed again, because a driver has threads
  * and handlers of its own. */
 bool psti_device_driver_open(struct psti_driver *driver, char *reason, size_t reason_nbytes);
-/* "CUDA_ERROR_OUT_OF_MEMORY (out of memory)". */
+/* Describes a result, as in "CUDA_ERROR_OUT_OF_MEMORY (out of memory)". */
 void psti_device_driver_describe(const struct psti_driver *driver, unsigned result, char *out,
                                  size_t out_nbytes);
 

@@ -1,7 +1,7 @@
-/* device_event.c - places in the work of streams, of ours and of others'.
+/* device_event.c - events: places in the work of streams, our own and foreign ones.
  *
- * Events do not take the time (that would cost) and threads that wait for them sleep. An event may
- * be awaited by a stream of another context or card; it is recorded in streams of its own card. */
+ * Events record no time, which would cost time. Threads that wait for them sleep. A stream of
+ * another context or GPU may await an event. An event is recorded in streams of its own GPU. */
 #include "device/device_int.h"
 
 #include "base/alloc.h"
@@ -49,7 +49,7 @@ static enum pst_status record(struct psti_event *event, psti_cu_stream stream,
     return status;
 }
 
-/* `device`: the stream's. */
+/* `device` is the stream's. */
 static enum pst_status await(const struct psti_device *device, psti_cu_stream stream,
                              const struct psti_event *event, struct pst_error *err)
 {
@@ -95,7 +95,7 @@ enum pst_status psti_device_event_is_done(struct psti_event *event, bool *done,
     *done = result == PSTI_CU_SUCCESS;
     if (result == PSTI_CU_NOT_READY)
         result = PSTI_CU_SUCCESS;
-    status = psti_device_judge(device, result, err, "asking for an event");
+    status = psti_device_check(device, result, err, "querying an event");
     psti_device_leave(device);
     return status;
 }

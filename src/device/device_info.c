@@ -1,4 +1,4 @@
-/* device_info.c - the front door's view of cards, <penstock/cuda.h>. Any thread. */
+/* device_info.c - implements <penstock/cuda.h>, the front door's functions for GPUs. Any thread. */
 #include <penstock/cuda.h>
 
 #include "device/device.h"
@@ -49,12 +49,12 @@ enum pst_status pst_cuda_info(uint32_t ordinal, struct pst_cuda_info *info, size
 enum pst_status pst_cuda_nvjpeg(uint32_t ordinal, struct pst_cuda_nvjpeg_info *info,
                                 size_t info_nbytes, struct pst_error *err)
 {
-    const struct psti_device_options card = {.ordinal = ordinal};
+    const struct psti_device_options gpu = {.ordinal = ordinal};
     const struct psti_nvjpeg_options options = {0};
     struct psti_device *device = NULL;
     struct psti_nvjpeg *nvjpeg = NULL;
     struct psti_device_nvjpeg_info found;
-    enum pst_status status = psti_device_open(&card, &device, err);
+    enum pst_status status = psti_device_open(&gpu, &device, err);
     if (status == PST_OK)
         status = psti_device_nvjpeg_open(device, &options, &nvjpeg, err);
     if (status == PST_OK) {

@@ -1,9 +1,10 @@
-/* device_library.c - finds libpenstock_cuda.so and puts its kernels into cards.
+/* device_library.c - finds libpenstock_cuda.so and loads its kernels into GPUs.
  *
- * PENSTOCK_CUDA_KERNELS names it; otherwise it is looked for beside the library (or extension
- * module, or program) that this code is in, then where the package of a command line in the same
- * prefix lies, then where the system looks. It is opened anew each time, is never closed (cards
- * may still read from it) and is not trusted to fit: see device_library.h. Any thread. */
+ * PENSTOCK_CUDA_KERNELS names the library. Otherwise the search goes on beside the library (or
+ * extension module, or program) that this code is in, then in the Python package of a command
+ * line's prefix, then where the system looks. The library is opened anew each time. It is never
+ * closed, because GPUs may still read from it. It is not trusted to fit: see device_library.h. Any
+ * thread. */
 #include "device/device_library.h"
 
 #include "device/device_int.h"
@@ -19,8 +20,8 @@
 
 #define PATH_CAP 1024
 
-/* NULL: not there, or not fit for use; `why` says so (at most `why_nbytes`), and is left alone
- * where there is no such file. */
+/* Opens a library. NULL: it is not there, or does not fit, and `why` says so in at most
+ * `why_nbytes`. If there is no such file `why` is unchanged. */
 static const struct psti_device_library *open_one(const char *path, char *why, size_t why_nbytes)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -29,13 +30,13 @@ static const struct psti_device_library *open_one(const char *path, char *why, s
         snprintf(why, why_nbytes, "%s", text ? text : path);
         return NULL;
     }
-    const struct psti_device_library *library = dlsym(handle, PSTI_LIBRARY_SYMBOL);
+    const struct psti_device_library *library = dlsym(handle, PSTI_DEVICE_LIBRARY_SYMBOL);
     if (!library) {
         snprintf(why, why_nbytes, "%s has no kernels of Penstock", path);
         return NULL;
     }
     if (library->struct_nbytes < sizeof *library || strcmp(library->abi, PST_CUDA_ABI) != 0 ||
-        library->n_images > PSTI_LIBRARY_IMAGES_MAX) {
+        library->n_images > PSTI_DEVICE_LIBRARY_IMAGES_MAX) {
         snprintf(why, why_nbytes, "%s was built for Penstock %s, this is %s", path, library->abi,
                  PST_CUDA_ABI);
         return NULL;
@@ -71,8 +72,8 @@ static const struct psti_device_library *find_library(char *path, size_t capacit
                                                       struct pst_error *err)
 {
     static const char *const places[] = {
-        PSTI_LIBRARY_FILE, "../lib/" PSTI_LIBRARY_FILE,
-        "../lib/python3*/site-packages/penstock/" PSTI_LIBRARY_FILE};
+        PSTI_DEVICE_LIBRARY_FILE, "../lib/" PSTI_DEVICE_LIBRARY_FILE,
+        "../lib/python3*/site-packages/penstock/" PSTI_DEVICE_LIBRARY_FILE};
     char folder[PATH_CAP], why[400] = "";
     const char *named = getenv("PENSTOCK_CUDA_KERNELS");
     const struct psti_device_library *library = NULL;
@@ -88,12 +89,12 @@ static const struct psti_device_library *find_library(char *path, size_t capacit
         for (size_t i = 0; !is_there && i < sizeof places / sizeof places[0]; i++)
             is_there = psti_device_find_file(folder, places[i], path, capacity);
     if (!is_there)
-        snprintf(path, capacity, "%s", PSTI_LIBRARY_FILE);
+        snprintf(path, capacity, "%s", PSTI_DEVICE_LIBRARY_FILE);
     library = open_one(path, why, sizeof why);
     if (!library)
         psti_fail(err, PST_ERROR_UNSUPPORTED, "device",
                   is_there ? "the kernels' library does not fit: %s"
-                           : "this Penstock was installed without kernels for cards: %s",
+                           : "this Penstock was installed without kernels for GPUs: %s",
                   why);
     return library;
 }
@@ -119,12 +120,12 @@ enum pst_status psti_device_load_kernels(struct psti_device *device, const char 
         return PST_ERROR_UNSUPPORTED;
     enum pst_status status =
         psti_device_load_images(device, library->images, library->n_images, names, n_names, err);
-    /* A driver reads what compilers up to its own major version made. */
+    /* A driver reads code of compilers up to its own major version. */
     uint32_t driver = device->info.driver_version;
     if (status == PST_ERROR_DEVICE || status == PST_ERROR_UNSUPPORTED) {
         if (driver / 1000 < library->cuda_version / 1000) {
             status = psti_fail(err, PST_ERROR_UNSUPPORTED, "device",
-                               "card %u: the driver knows CUDA %u.%u, the kernels in %s were built "
+                               "GPU %u: the driver knows CUDA %u.%u, the kernels in %s were built "
                                "with %u.%u: a newer driver, or kernels built with an older CUDA, "
                                "are needed",
                                device->info.ordinal, driver / 1000, driver % 1000 / 10, path,

@@ -1,5 +1,5 @@
-/* device_library_image.c - all there is in libpenstock_cuda.so: the fatbins of the kernel files, as
- * the build lists them in cuda_images.inc, and a struct that says what they are. No code. */
+/* device_library_image.c - the whole of libpenstock_cuda.so: the fatbins of the kernel files, as
+ * the build lists them in cuda_images.inc, and a struct that describes them. No code. */
 #include "device/device_library.h"
 
 #define IMAGE(name, path)                                                                          \
@@ -20,7 +20,8 @@ static const void *const images[] = {
 #undef IMAGE
 };
 
-_Static_assert(sizeof images / sizeof images[0] <= PSTI_LIBRARY_IMAGES_MAX, "too many files");
+_Static_assert(sizeof images / sizeof images[0] <= PSTI_DEVICE_LIBRARY_IMAGES_MAX,
+               "too many files");
 
 extern const struct psti_device_library penstock_cuda_library
     __attribute__((visibility("default")));

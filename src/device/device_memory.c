@@ -1,7 +1,7 @@
-/* device_memory.c - memory on the card and pinned memory of the host, each under a budget.
+/* device_memory.c - memory on the GPU and pinned memory of the host, each under a budget.
  *
- * The budget is claimed before the driver is asked, by compare and exchange, so that it holds
- * however many threads allocate. Any thread. */
+ * Bytes are claimed from the budget, by compare and exchange, before the driver is called. So the
+ * budget holds for any number of threads. Any thread. */
 #include "device/device_int.h"
 
 #include "base/fail.h"
@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-/* False: more than is left. */
+/* Claims bytes. False: more than are left. */
 static bool claim(struct psti_budget *budget, uint64_t nbytes)
 {
     uint64_t used = atomic_load(&budget->used), peak;
@@ -34,7 +34,7 @@ static enum pst_status fail_budget(const struct psti_device *device,
                                    const char *what, struct pst_error *err)
 {
     return psti_fail(err, PST_ERROR_LIMIT, "device",
-                     "card %u: %" PRIu64 " bytes of %s memory are wanted, %" PRIu64 " of %" PRIu64
+                     "GPU %u: %" PRIu64 " bytes of %s memory are wanted, %" PRIu64 " of %" PRIu64
                      " are in use",
                      device->info.ordinal, nbytes, what, atomic_load(&budget->used), budget->limit);
 }

@@ -1,10 +1,10 @@
-/* device_nvjpeg.c - nvJPEG for one card: its handles, its memory, what its results mean.
+/* device_nvjpeg.c - nvJPEG for one GPU: its handles, its memory, the meaning of its results.
  *
- * Two handles at most: one for lanes, whose Huffman codes the host decodes, one for the card's JPEG
- * engines, where it has some. Memory comes from the gate, block by block, as nvJPEG asks for it: it
- * asks again only for larger files, by steps of PADDING_NBYTES. Blocks are kept in a list, so that
- * budgets get back what was taken, whatever nvJPEG says of its sizes, and nothing is left behind.
- * Any thread; the list is guarded by a lock that is never held while the driver is called. */
+ * There are at most two handles: one for lanes, whose Huffman codes the host decodes, and one for
+ * the GPU's JPEG engines, if it has some. nvJPEG requests memory block by block from the device's
+ * budgets, and again only for larger files, in units of PADDING_NBYTES. A list keeps all blocks. So
+ * the budgets get back what was taken, whatever sizes nvJPEG reports, and nothing is leaked. Any
+ * thread; a lock guards the list and is never held while the driver is called. */
 #include "device/device_nvjpeg_int.h"
 
 #include "base/alloc.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define PADDING_NBYTES ((size_t)1 << 20)
-/* Since when there is the flag for interpolation. */
+/* First version with the flag for interpolation. */
 #define MAJOR_INTERPOLATES 12
 
 static const char *name_of(unsigned result)
@@ -33,7 +33,7 @@ static const char *name_of(unsigned result)
     case PSTI_NVJ_EXECUTION_FAILED:
         return "execution failed";
     case PSTI_NVJ_ARCH_MISMATCH:
-        return "not for this card";
+        return "not for this GPU";
     case PSTI_NVJ_INTERNAL_ERROR:
         return "internal error";
     case PSTI_NVJ_IMPLEMENTATION_NOT_SUPPORTED:
@@ -66,7 +66,7 @@ static enum pst_status status_of(unsigned result)
     }
 }
 
-enum pst_status psti_device_nvjpeg_judge(struct psti_nvjpeg *nvjpeg, unsigned result,
+enum pst_status psti_device_nvjpeg_check(struct psti_nvjpeg *nvjpeg, unsigned result,
                                          const char *doing, struct pst_error *err)
 {
     enum pst_status status = status_of(result);
@@ -79,7 +79,7 @@ enum pst_status psti_device_nvjpeg_judge(struct psti_nvjpeg *nvjpeg, unsigned re
     if (result == PSTI_NVJ_ALLOCATOR_FAILURE && refusal.status != PST_OK)
         return psti_fail(err, refusal.status, "device", "no memory for nvJPEG: %.400s",
                          refusal.text);
-    return psti_fail(err, status, "device", "card %u: nvJPEG, %s: %s (%u)",
+    return psti_fail(err, status, "device", "GPU %u: nvJPEG, %s: %s (%u)",
                      nvjpeg->device->info.ordinal, doing, name_of(result), result);
 }
 
@@ -98,8 +98,7 @@ static enum pst_status take_memory(struct psti_nvjpeg *nvjpeg, struct psti_nvjpe
         return status;
     }
     if (options->claim && !options->claim(options->ctx, block->nbytes))
-        return psti_fail(err, PST_ERROR_LIMIT, "device",
-                         "host_memory has no room for %llu bytes more",
+        return psti_fail(err, PST_ERROR_LIMIT, "device", "host_memory cannot hold %llu more bytes",
                          (unsigned long long)block->nbytes);
     enum pst_status status =
         psti_device_alloc_pinned(nvjpeg->device, block->nbytes, &block->memory, err);
@@ -181,7 +180,7 @@ static int alloc_pinned(void *ctx, void **memory, size_t nbytes, psti_cu_stream 
     return allocate(ctx, memory, nbytes, true);
 }
 
-/* As cudaFree and cudaFreeHost, which nvJPEG uses if it is told nothing: at once. */
+/* Frees at once, as cudaFree and cudaFreeHost do, which nvJPEG uses by default. */
 static int free_any(void *ctx, void *memory, size_t nbytes, psti_cu_stream stream)
 {
     (void)nbytes, (void)stream;
@@ -192,7 +191,7 @@ static int free_any(void *ctx, void *memory, size_t nbytes, psti_cu_stream strea
  * ------------------------------------------------------------------------------------------------
  */
 
-/* The context is current. What interpolates is asked for where it is known of. */
+/* Creates a handle, with interpolation if this version has the flag. The context is current. */
 static unsigned create(struct psti_nvjpeg *nvjpeg, unsigned backend, psti_nvj_handle *handle)
 {
     psti_nvj_device_allocator *device = &nvjpeg->device_allocator;
@@ -218,8 +217,9 @@ static unsigned create(struct psti_nvjpeg *nvjpeg, unsigned backend, psti_nvj_ha
     return result;
 }
 
-/* Without engines, or without the part of the driver that has them (libnvcuvid), there is no handle
- * for them: then lanes do all of it. What is wrong with the card itself, the other handle tells. */
+/* Creates the handle for engines. Without engines, or without libnvcuvid, the part of the driver
+ * that has them, there is none, and lanes do all the work. Errors of the GPU itself are left to the
+ * other handle. */
 static unsigned create_engines(struct psti_nvjpeg *nvjpeg)
 {
     unsigned n_engines = 0, n_cores = 0;
@@ -244,10 +244,11 @@ static enum pst_status open_handles(struct psti_nvjpeg *nvjpeg, struct pst_error
     if (status != PST_OK)
         return status;
     unsigned result = create_engines(nvjpeg);
-    if (result == PSTI_NVJ_SUCCESS) /* last, so that `interpolates` is of what always is there */
+    if (result == PSTI_NVJ_SUCCESS) /* created last, so that `interpolates` is that of the handle
+                                       that always exists */
         result = create(nvjpeg, PSTI_NVJ_BACKEND_HYBRID, &nvjpeg->handle);
     psti_device_leave(nvjpeg->device);
-    return psti_device_nvjpeg_judge(nvjpeg, result, "starting", err);
+    return psti_device_nvjpeg_check(nvjpeg, result, "starting", err);
 }
 
 enum pst_status psti_device_nvjpeg_open(struct psti_device *device,
@@ -287,7 +288,7 @@ void psti_device_nvjpeg_close(struct psti_nvjpeg **nvjpeg_ptr)
             (void)nvjpeg->api.destroy(nvjpeg->engines);
         psti_device_leave(nvjpeg->device);
     }
-    while (nvjpeg->blocks) { /* of a card that is gone, of a parent process */
+    while (nvjpeg->blocks) { /* blocks of a GPU that is gone, or of a parent process */
         struct psti_nvjpeg_block *block = nvjpeg->blocks;
         nvjpeg->blocks = block->next;
         return_memory(nvjpeg, block);

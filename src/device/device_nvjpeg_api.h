@@ -1,7 +1,7 @@
-/* device_nvjpeg_api.h - what of nvJPEG is used here, declared by ourselves: neither its header nor
- * a link against it is needed. Handles have the tags of nvjpeg.h, so that where that header is a
- * test can hold every declaration to it (tests/device/test_device_nvjpeg_declarations.c). All of it
- * is in nvJPEG 11.9, 12 and 13. */
+/* device_nvjpeg_api.h - our own declarations of the part of nvJPEG that is used. Neither its header
+ * nor a link against it is needed. Handles have the tags of nvjpeg.h, so that a test can compare
+ * every declaration with that header where it is installed
+ * (tests/device/test_device_nvjpeg_declarations.c). nvJPEG 11.9, 12 and 13 have all of it. */
 #ifndef PST_DEVICE_NVJPEG_API_H
 #define PST_DEVICE_NVJPEG_API_H
 
@@ -15,7 +15,7 @@ typedef struct nvjpegDecodeParams *psti_nvj_params;
 typedef struct nvjpegBufferPinned *psti_nvj_pinned;
 typedef struct nvjpegBufferDevice *psti_nvj_buffer;
 
-/* Numbers of nvjpeg.h under the names that it has after NVJPEG. */
+/* Values of nvjpeg.h. Names are those of nvjpeg.h behind NVJPEG. */
 enum psti_nvj_status {
     PSTI_NVJ_SUCCESS = 0,
     PSTI_NVJ_NOT_INITIALIZED = 1,
@@ -33,22 +33,22 @@ enum psti_nvj_number {
     PSTI_NVJ_PROPERTY_MAJOR = 0,
     PSTI_NVJ_PROPERTY_MINOR = 1,
     PSTI_NVJ_PROPERTY_PATCH = 2,
-    PSTI_NVJ_BACKEND_HYBRID = 1, /* Huffman codes on the host */
+    PSTI_NVJ_BACKEND_HYBRID = 1, /* the host decodes Huffman codes */
     PSTI_NVJ_BACKEND_HARDWARE = 3,
     PSTI_NVJ_OUTPUT_Y = 2,
     PSTI_NVJ_OUTPUT_RGBI = 5,
     PSTI_NVJ_BITSTREAM_STRICT = 1 << 2,
-    PSTI_NVJ_INTERPOLATION = 1 << 5, /* of chroma */
+    PSTI_NVJ_INTERPOLATION = 1 << 5, /* interpolates chroma */
     PSTI_NVJ_ORIENTATION_NORMAL = 1,
     PSTI_NVJ_CHANNELS_MAX = 4
 };
 
 typedef struct {
-    unsigned char *channel[PSTI_NVJ_CHANNELS_MAX]; /* on the card */
+    unsigned char *channel[PSTI_NVJ_CHANNELS_MAX]; /* addresses on the GPU */
     size_t pitch[PSTI_NVJ_CHANNELS_MAX];
 } psti_nvj_image;
 
-/* Where nvJPEG gets memory from; results other than 0 are failures. */
+/* Allocators that nvJPEG calls. Results other than 0 are failures. */
 typedef int (*psti_nvj_alloc_fn)(void *ctx, void **memory, size_t nbytes, psti_cu_stream stream);
 typedef int (*psti_nvj_free_fn)(void *ctx, void *memory, size_t nbytes, psti_cu_stream stream);
 typedef struct {
@@ -57,7 +57,7 @@ typedef struct {
     void *ctx;
 } psti_nvj_device_allocator, psti_nvj_pinned_allocator;
 
-/* X(member, symbol, arguments): every function used. Results are enum psti_nvj_status. Its
+/* X(member, symbol, arguments) for every function used. Results are enum psti_nvj_status. nvJPEG's
  * enums are unsigned numbers. */
 #define PSTI_NVJPEG_LIST(X)                                                                        \
     X(property, nvjpegGetProperty, (unsigned which, int *value))                                   \

@@ -1,12 +1,12 @@
-/* device_nvjpeg_decode.c - lanes and batches: files into pixels, by nvJPEG.
+/* device_nvjpeg_decode.c - lanes and batches turn files into pixels, by nvJPEG.
  *
- * A lane has a decoder, its state and the buffers of it to itself, so that any number of lanes work
- * at a time. nvJPEG keeps in the state what the host found, in the pinned buffer what is to be
- * copied, in the other what kernels read: all three are the file's until the stream has passed it,
- * which is what the lane's event tells and the next file waits for. Buffers grow with the files,
- * also that only while nothing is under way.
+ * A lane has a decoder, its state and its buffers to itself, so that any number of lanes work at a
+ * time. nvJPEG keeps the host's results in the state, data to copy in the pinned buffer, and the
+ * kernels' input in the device buffer. All three belong to a file until the stream has finished
+ * with it. The lane's event tells when, and the next file waits for it. Buffers grow with the
+ * files, also only while nothing is under way.
  *
- * A batch is a state of the handle for engines; whoever has it sees to it that its work is done. */
+ * A batch is a state of the handle for engines. Its owner makes sure that its work is done. */
 #include "device/device_nvjpeg_int.h"
 
 #include "base/alloc.h"
@@ -21,16 +21,16 @@ struct psti_nvjpeg_lane {
     psti_nvj_pinned pinned;
     psti_nvj_buffer buffer;
     psti_nvj_file file;
-    psti_nvj_file header; /* of psti_device_nvjpeg_lane_suits_engines */
+    psti_nvj_file header; /* for psti_device_nvjpeg_lane_suits_engines */
     psti_nvj_params params;
-    struct psti_event *done; /* behind the last file */
+    struct psti_event *done; /* recorded after the last file */
 };
 
 struct psti_nvjpeg_batch {
     struct psti_nvjpeg *nvjpeg;
     psti_nvj_state state;
     uint32_t n_max;
-    const unsigned char **files; /* [n_max], as below */
+    const unsigned char **files; /* [n_max], by file, like the arrays below */
     size_t *nbytes;
     psti_nvj_image *to;
 };
@@ -69,7 +69,7 @@ static unsigned create_lane(struct psti_nvjpeg_lane *lane)
         result = PSTI_NVJPEG_CALL(nvjpeg, file_create(nvjpeg->engines, &lane->header));
     if (result == PSTI_NVJ_SUCCESS)
         result = PSTI_NVJPEG_CALL(nvjpeg, params_create(handle, &lane->params));
-    if (result == PSTI_NVJ_SUCCESS) /* who shows the picture turns it */
+    if (result == PSTI_NVJ_SUCCESS) /* not rotated here; the sink does that */
         result =
             PSTI_NVJPEG_CALL(nvjpeg, params_orientation(lane->params, PSTI_NVJ_ORIENTATION_NORMAL));
     return result;
@@ -89,7 +89,7 @@ enum pst_status psti_device_nvjpeg_lane_open(struct psti_nvjpeg *nvjpeg,
     if (status == PST_OK) {
         unsigned result = create_lane(lane);
         psti_device_leave(nvjpeg->device);
-        status = psti_device_nvjpeg_judge(nvjpeg, result, "making a lane", err);
+        status = psti_device_nvjpeg_check(nvjpeg, result, "making a lane", err);
     }
     if (status != PST_OK)
         psti_device_nvjpeg_lane_close(&lane);
@@ -124,7 +124,7 @@ void psti_device_nvjpeg_lane_close(struct psti_nvjpeg_lane **lane_ptr)
     if (!lane)
         return;
     if (lane->done)
-        (void)psti_device_event_sync(lane->done, NULL); /* an error says that the card is gone */
+        (void)psti_device_event_sync(lane->done, NULL); /* an error means that the GPU is gone */
     if (psti_device_enter_to_close(lane->nvjpeg->device)) {
         destroy_lane(lane);
         psti_device_leave(lane->nvjpeg->device);
@@ -133,8 +133,8 @@ void psti_device_nvjpeg_lane_close(struct psti_nvjpeg_lane **lane_ptr)
     psti_free(lane);
 }
 
-/* The header, of the file that was looked at: where pixels go there is room for no others. The
- * context is current. */
+/* Parses the header, which must be that of the file that was checked, because the pixels' memory
+ * fits no other. The context is current. */
 static unsigned parse(struct psti_nvjpeg *nvjpeg, psti_nvj_handle handle, const void *bytes,
                       size_t nbytes, const struct psti_nvjpeg_file *file, psti_nvj_file parsed)
 {
@@ -165,7 +165,7 @@ static unsigned decode_host(struct psti_nvjpeg_lane *lane, const void *bytes, si
     if (result == PSTI_NVJ_SUCCESS)
         result = PSTI_NVJPEG_CALL(
             nvjpeg, decode_host(handle, lane->decoder, lane->state, lane->params, lane->file));
-    /* No card has had a part in this: it is the file that it stumbles over. */
+    /* No GPU took part yet, so this error of nvJPEG is caused by the file. */
     return result == PSTI_NVJ_INTERNAL_ERROR ? PSTI_NVJ_JPEG_NOT_SUPPORTED : result;
 }
 
@@ -180,7 +180,7 @@ enum pst_status psti_device_nvjpeg_lane_begin(struct psti_nvjpeg_lane *lane, con
         return status;
     unsigned result = decode_host(lane, bytes, nbytes, file);
     psti_device_leave(lane->nvjpeg->device);
-    return psti_device_nvjpeg_judge(lane->nvjpeg, result, "decoding a file", err);
+    return psti_device_nvjpeg_check(lane->nvjpeg, result, "decoding a file", err);
 }
 
 enum pst_status psti_device_nvjpeg_lane_submit(struct psti_nvjpeg_lane *lane,
@@ -199,9 +199,9 @@ enum pst_status psti_device_nvjpeg_lane_submit(struct psti_nvjpeg_lane *lane,
         result = PSTI_NVJPEG_CALL(nvjpeg, decode_device(nvjpeg->handle, lane->decoder, lane->state,
                                                         &image, stream->handle));
     psti_device_leave(nvjpeg->device);
-    /* Also after a failure: nobody knows how far it went. */
+    /* The event is recorded also after a failure, because part of the work may be under way. */
     enum pst_status recorded = psti_device_event_record(lane->done, stream, NULL);
-    status = psti_device_nvjpeg_judge(nvjpeg, result, "giving a file to the card", err);
+    status = psti_device_nvjpeg_check(nvjpeg, result, "giving a file to the GPU", err);
     if (status == PST_OK && recorded != PST_OK)
         status = psti_fail(err, recorded, "device", "recording an event behind a file");
     if (recorded != PST_OK)
@@ -227,7 +227,7 @@ enum pst_status psti_device_nvjpeg_lane_suits_engines(struct psti_nvjpeg_lane *l
         result = PSTI_NVJPEG_CALL(nvjpeg, batch_supported(nvjpeg->engines, lane->header, &refused));
     psti_device_leave(nvjpeg->device);
     *suits = result == PSTI_NVJ_SUCCESS && !refused;
-    status = psti_device_nvjpeg_judge(nvjpeg, result, "looking at a file", err);
+    status = psti_device_nvjpeg_check(nvjpeg, result, "examining a file", err);
     return status == PST_ERROR_LIMIT || status == PST_ERROR_MEMORY ? status : PST_OK;
 }
 
@@ -240,7 +240,7 @@ enum pst_status psti_device_nvjpeg_batch_open(struct psti_nvjpeg *nvjpeg, uint32
 {
     *out = NULL;
     if (!nvjpeg->engines)
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, "device", "card %u has no JPEG engines",
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "device", "GPU %u has no JPEG engines",
                          nvjpeg->device->info.ordinal);
     struct psti_nvjpeg_batch *batch = psti_calloc(1, sizeof *batch);
     if (!batch)
@@ -257,7 +257,7 @@ enum pst_status psti_device_nvjpeg_batch_open(struct psti_nvjpeg *nvjpeg, uint32
     if (status == PST_OK) {
         unsigned result = PSTI_NVJPEG_CALL(nvjpeg, state_create(nvjpeg->engines, &batch->state));
         psti_device_leave(nvjpeg->device);
-        status = psti_device_nvjpeg_judge(nvjpeg, result, "making a batch", err);
+        status = psti_device_nvjpeg_check(nvjpeg, result, "making a batch", err);
     }
     if (status != PST_OK)
         psti_device_nvjpeg_batch_close(&batch);
@@ -305,5 +305,5 @@ enum pst_status psti_device_nvjpeg_batch_submit(struct psti_nvjpeg_batch *batch,
         result = PSTI_NVJPEG_CALL(nvjpeg, batch_decode(nvjpeg->engines, batch->state, batch->files,
                                                        batch->nbytes, batch->to, stream->handle));
     psti_device_leave(nvjpeg->device);
-    return psti_device_nvjpeg_judge(nvjpeg, result, "giving files to the card's engines", err);
+    return psti_device_nvjpeg_check(nvjpeg, result, "giving files to the GPU's engines", err);
 }

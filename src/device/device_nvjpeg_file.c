@@ -1,9 +1,9 @@
-/* device_nvjpeg_file.c - which JPEG files are given to nvJPEG.
+/* device_nvjpeg_file.c - selects the JPEG files that nvJPEG may decode.
  *
- * Only those of which both decoders make the same picture but for rounding, so that where a file is
- * decoded is no question of what it means: colours are told by the markers as libjpeg-turbo reads
- * them, chroma is subsampled in a way that both interpolate, nothing is missing at the end. A pure
- * function of the bytes; any thread. What a scan holds is not looked at. */
+ * Both decoders must make the same picture of such a file, apart from rounding, so that the decoder
+ * does not change the meaning. Markers tell the colours as libjpeg-turbo reads them; both
+ * interpolate the subsampled chroma; nothing is missing at the end. A pure function of the bytes;
+ * any thread. The contents of scans are not read. */
 #include "device/device_nvjpeg.h"
 
 #include "base/jpeg_marker.h"
@@ -14,14 +14,15 @@ enum { M_SOF0 = 0xC0, M_SOF1 = 0xC1, M_SOF2 = 0xC2, M_SOF15 = 0xCF };
 enum { M_DHT = 0xC4, M_JPG = 0xC8, M_DAC = 0xCC, M_RST0 = 0xD0, M_SOI = 0xD8, M_EOI = 0xD9 };
 enum { M_SOS = 0xDA, M_APP0 = 0xE0, M_APP14 = 0xEE, M_TEM = 0x01 };
 
-/* Bytes that some cameras put behind the end. */
+/* Bytes that some cameras add behind the end marker. */
 #define END_WITHIN 32
-/* As the CPU's decoder: a small file can name thousands of scans over millions of pixels. */
+/* The CPU's decoder has the same limit. A small file can name thousands of scans over millions of
+ * pixels. */
 #define SCANS_MAX 500
 
 struct header {
     struct psti_nvjpeg_file *file;
-    uint8_t marker;           /* of the frame; 0: none yet */
+    uint8_t marker;           /* marker of the frame; 0: none yet */
     uint8_t components[3][3]; /* id, sampling, table */
     bool has_jfif, has_adobe;
     uint8_t adobe_transform;
@@ -63,7 +64,7 @@ static const char *read_segment(struct header *h, uint8_t marker, const uint8_t 
     return NULL;
 }
 
-/* All segments before the first scan; *at: behind the scan's marker. */
+/* Reads all segments before the first scan. *at is the place behind the scan's marker. */
 static const char *read_header(struct header *h, const uint8_t *bytes, size_t nbytes, size_t *at)
 {
     for (*at = psti_jpeg_next_marker(bytes, nbytes, 2);;
@@ -85,7 +86,7 @@ static const char *read_header(struct header *h, const uint8_t *bytes, size_t nb
     }
 }
 
-/* Whether three components are YCbCr, as libjpeg decides it. */
+/* True if three components are YCbCr by libjpeg's rules. */
 static bool is_ycbcr(const struct header *h)
 {
     if (h->has_jfif)
@@ -118,7 +119,7 @@ static bool ends_well(const uint8_t *bytes, size_t nbytes)
     return false;
 }
 
-/* No more scans than SCANS_MAX from `at` on. */
+/* True if there are at most SCANS_MAX scans from `at` on. */
 static bool has_few_scans(const uint8_t *bytes, size_t nbytes, size_t at)
 {
     uint32_t n = 1;

@@ -1,9 +1,9 @@
-/* device_nvjpeg_library.c - finds nvJPEG at run time and looks up what is used of it.
+/* device_nvjpeg_library.c - finds nvJPEG at run time and looks up the functions that are used.
  *
- * PENSTOCK_NVJPEG names it; otherwise its versions are tried, the newest first that the driver can
- * do with, each where the system looks (LD_LIBRARY_PATH, what is loaded already, ld.so.conf), then
- * in the folders of NVIDIA's Python packages beside this one. It is never closed: it has handlers
- * of its own. Nothing is kept; any thread. */
+ * PENSTOCK_NVJPEG names it. Otherwise its versions are tried, beginning with the newest that the
+ * driver supports: each where the system looks (LD_LIBRARY_PATH, loaded libraries, ld.so.conf),
+ * then in the folders of NVIDIA's Python packages beside this one. It is never closed, because it
+ * has handlers of its own. Nothing is kept; any thread. */
 #include "device/device_nvjpeg_int.h"
 
 #include "base/fail.h"
@@ -17,7 +17,7 @@
 #define MAJOR_NEWEST 13
 #define PATH_CAP 1024
 
-/* NULL with `why`: not there. */
+/* Opens a file. NULL: it is not there, and `why` says so. */
 static void *open_path(const char *path, char *why, size_t why_nbytes)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -27,7 +27,7 @@ static void *open_path(const char *path, char *why, size_t why_nbytes)
     return handle;
 }
 
-/* One version, wherever it is. */
+/* Opens one version, searching all places. */
 static void *open_version(uint32_t major, char *path, size_t capacity)
 {
     static const char *const places[] = {"../nvidia/cu%u/lib/%s", "../nvidia/nvjpeg/lib/%s"};
@@ -91,7 +91,7 @@ static enum pst_status read_version(const struct psti_nvjpeg_api *api,
     library->major = (uint32_t)numbers[0];
     library->minor = (uint32_t)numbers[1];
     library->patch = (uint32_t)numbers[2];
-    /* A later one may have other structs: it is not tried. */
+    /* A later version may have other structs, so it is not used. */
     if (library->major >= MAJOR_OLDEST && library->major <= MAJOR_NEWEST)
         return PST_OK;
     return psti_fail(err, PST_ERROR_UNSUPPORTED, "device",

@@ -1,7 +1,7 @@
-/* device_stream.c - streams of our own: copies, kernels, and waiting for them.
+/* device_stream.c - our own streams: copies, kernels, and waiting for them.
  *
- * A stream takes work from one thread at a time (its owner sees to that). Nothing here allocates
- * after psti_device_stream_open. */
+ * A stream takes work from one thread at a time; its owner makes sure of that. Nothing here
+ * allocates after psti_device_stream_open. */
 #include "device/device_int.h"
 
 #include "base/alloc.h"
@@ -33,7 +33,7 @@ enum pst_status psti_device_stream_open(struct psti_device *device, bool low_pri
         result = PSTI_DRIVER_CALL(device, PSTI_CU_OUT_OF_MEMORY,
                                   event_create(&stream->waiter, PSTI_CU_EVENT_BLOCKING_SYNC |
                                                                     PSTI_CU_EVENT_DISABLE_TIMING));
-    status = psti_device_judge(device, result, err, "making a stream");
+    status = psti_device_check(device, result, err, "making a stream");
     if (status != PST_OK && stream->handle)
         (void)device->driver.stream_destroy(stream->handle);
     psti_device_leave(device);
@@ -62,7 +62,7 @@ void psti_device_stream_close(struct psti_stream **stream)
     psti_free(closed);
 }
 
-/* The driver is not called for no bytes. */
+/* Without bytes the driver is not called. */
 enum pst_status psti_device_stream_upload(struct psti_stream *stream, uint64_t to, const void *from,
                                           size_t nbytes, struct pst_error *err)
 {
@@ -114,7 +114,7 @@ static enum pst_status check_launch(const struct psti_device *device, uint32_t k
         args_nbytes > 0 && args_nbytes <= LAUNCH_ARGS_MAX)
         return PST_OK;
     return psti_fail(err, PST_ERROR_ARGUMENT, "device",
-                     "card %u: kernel %u of %u with %u blocks of %u warps, %u bytes of shared "
+                     "GPU %u: kernel %u of %u with %u blocks of %u warps, %u bytes of shared "
                      "memory (at most %u) and %zu bytes of arguments cannot be launched",
                      device->info.ordinal, kernel, device->n_kernels, n_blocks, n_warps,
                      shared_nbytes, device->info.shared_nbytes_max, args_nbytes);
@@ -130,7 +130,7 @@ enum pst_status psti_device_stream_launch(struct psti_stream *stream, uint32_t k
         check_launch(device, kernel, n_blocks, n_warps, shared_nbytes, args_nbytes, err);
     if (status != PST_OK)
         return status;
-    /* As one buffer: then the driver compares its size with what the kernel takes. */
+    /* Passed as one buffer, so that the driver compares its size with the kernel's parameter. */
     void *extra[] = {(void *)(uintptr_t)PSTI_CU_LAUNCH_BUFFER, (void *)(uintptr_t)args,
                      (void *)(uintptr_t)PSTI_CU_LAUNCH_NBYTES, &args_nbytes,
                      (void *)(uintptr_t)PSTI_CU_LAUNCH_END};
@@ -151,7 +151,7 @@ enum pst_status psti_device_stream_sync(struct psti_stream *stream, struct pst_e
         PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN, event_record(stream->waiter, stream->handle));
     if (result == PSTI_CU_SUCCESS)
         result = device->driver.event_sync(stream->waiter);
-    status = psti_device_judge(device, result, err, "waiting for a stream");
+    status = psti_device_check(device, result, err, "waiting for a stream");
     psti_device_leave(device);
     return status;
 }

@@ -1,8 +1,8 @@
 /* loader_arena.c - first fit over one region.
  *
  * There are never more spans than rows under way (some dozens), so a sorted list that is searched
- * from its start is quick, and buffers gather at the low end: pages that were never needed stay
- * untouched. Progress is the caller's: it asks in row order and gives back in any order. */
+ * from its start is quick. Buffers gather at the low end: pages that were never needed stay
+ * untouched. The caller guarantees progress: it allocates in row order and frees in any order. */
 #include "loader/loader_arena.h"
 
 #include "base/alloc.h"

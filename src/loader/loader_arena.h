@@ -1,5 +1,5 @@
 /* loader_arena.h - read buffers, cut from one region that never grows. Not thread-safe: the
- * loader's lock. */
+ * loader's lock guards it. */
 #ifndef PST_LOADER_LOADER_ARENA_H
 #define PST_LOADER_LOADER_ARENA_H
 
@@ -14,12 +14,12 @@ struct psti_loader_arena_span {
 struct psti_loader_arena {
     char *memory;
     size_t nbytes, alignment;
-    struct psti_loader_arena_span
-        *spans; /* in use, by offset; gaps between them are free, so they coalesce by themselves */
+    struct psti_loader_arena_span *spans; /* spans in use, by offset; the gaps between them are
+                                             free, so gaps merge by themselves */
     uint32_t n_spans, n_spans_max;
 };
 
-/* `nbytes` 0: an arena that has nothing to give. */
+/* `nbytes` 0: an arena without memory. */
 enum pst_status psti_loader_arena_open(struct psti_loader_arena *arena, size_t nbytes,
                                        size_t alignment, uint32_t n_spans_max,
                                        struct pst_error *err);

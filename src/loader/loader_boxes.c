@@ -1,12 +1,13 @@
-/* loader_boxes.c - boxes of which operations left too little are dropped, and what belongs to them.
+/* loader_boxes.c - drops boxes of which operations left too little, and the rows of other fields
+ * that belong to them.
  *
  * In: a filled row, with the boxes as they were stored and as they were moved. Out: the same row
- * with the boxes that are kept, in their order, and in the fields declared to have a row for each
- * box (pst_field_output.per_box_of) the rows of these. Any worker, a row of its own; no locks.
+ * with the kept boxes in their order. Fields declared to have a row for each box
+ * (pst_field_output.per_box_of) keep the same rows. Any worker, a row of its own; no locks.
  *
- * The rule, as torchvision's SanitizeBoundingBoxes has it: a box is kept if its area on the picture
- * that is delivered is at least min_area pixels^2, and at least min_visibility of the area that it
- * would have there if nothing of it were cut off. */
+ * The rule is that of torchvision's SanitizeBoundingBoxes: a box is kept if its area on the
+ * delivered picture is at least min_area pixels^2, and at least min_visibility of the area that it
+ * would have without being cut off. */
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
@@ -17,7 +18,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* How many samples are looked at for fields that seem to have a row for each box. */
+/* Number of samples that are examined for fields that seem to have a row for each box. */
 #define SAMPLES_LOOKED_AT 64
 
 static double area_of(const float box[4])
@@ -30,7 +31,7 @@ static float within(float value, uint32_t size)
     return value < 0 ? 0 : value > (float)size ? (float)size : value;
 }
 
-/* The part of a box that lies on the picture. */
+/* Cuts a box down to the picture. */
 static void clip(const struct psti_picture_size *picture, float box[4])
 {
     box[0] = within(box[0], picture->width);
@@ -39,7 +40,7 @@ static void clip(const struct psti_picture_size *picture, float box[4])
     box[3] = within(box[3], picture->height);
 }
 
-/* Whether box i is kept: `stored` as the data set has it, `moved` as it is delivered. */
+/* True if box i is kept. `stored` is the box in the data set, `moved` the delivered one. */
 static bool is_kept(const struct psti_loader_worker *worker,
                     const struct psti_loader_plan_field *field, const char *stored,
                     const float *moved, size_t i)
@@ -57,14 +58,15 @@ static bool is_kept(const struct psti_loader_worker *worker,
     return area >= field->min_area && area >= field->min_visibility * whole;
 }
 
-/* Rows of one field of a sample: their memory, how many, bytes of each. */
+/* Rows of one field of a sample: their memory, their number, bytes of each. */
 struct column {
     uint32_t i_plan;
     char *data;
     size_t row_nbytes;
 };
 
-/* The boxes and what belongs to them; an error if that has other numbers of rows. */
+/* Finds the boxes and the fields that belong to them. An error if a field has another number of
+ * rows. */
 static enum pst_status find_columns(struct psti_loader_worker *worker, pst_batch *batch,
                                     uint32_t row, uint32_t i_boxes,
                                     const struct psti_loader_source *sources, size_t n,
@@ -77,10 +79,10 @@ static enum pst_status find_columns(struct psti_loader_worker *worker, pst_batch
         if (i != i_boxes && plan->fields[i].i_boxes != (int)i_boxes)
             continue;
         const struct pst_item *item = &sources[plan->fields[i].i_item].item;
-        uint64_t n_rows = i == i_boxes                               ? n
-                          : plan->fields[i].fill == PSTI_FILL_POINTS ? item->nbytes / 12
-                          : item->ndim > 0                           ? item->shape[0]
-                                                                     : UINT64_MAX;
+        uint64_t n_rows = i == i_boxes                                      ? n
+                          : plan->fields[i].fill == PSTI_LOADER_FILL_POINTS ? item->nbytes / 12
+                          : item->ndim > 0                                  ? item->shape[0]
+                                                                            : UINT64_MAX;
         if (n_rows != n)
             return psti_fail(err, PST_ERROR_CORRUPT, "loader",
                              "field '%s' does not have a row for each of the %zu boxes of field "
@@ -142,7 +144,7 @@ static bool may_have_rows(const struct psti_loader_plan_field *field)
            (field->field->type == PST_FIELD_ARRAY && field->field->ndim == 0);
 }
 
-/* Whether the value is a list: of JSON nothing else is known without reading it all. */
+/* True if the value is a list. The rest of the JSON is not read. */
 static bool is_list(pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                     const struct pst_item *item)
 {
@@ -152,7 +154,7 @@ static bool is_list(pst_dataset *dataset, uint64_t sample, uint32_t i_field,
            first == '[';
 }
 
-/* Whether each of the first samples has as many rows in `field` as in `boxes`, and not always none.
+/* True if each of the first samples has as many rows in `field` as in `boxes`, and not always none.
  */
 static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_field *boxes,
                           const struct psti_loader_plan_field *field)

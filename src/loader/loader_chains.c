@@ -1,9 +1,9 @@
-/* loader_chains.c - what is asked of an image or mask field -> the chains that its rows take.
+/* loader_chains.c - compiles the chains of an image or mask field from the caller's wish.
  *
- * In: the wish, and what the first sample has stored. Out: a chain for each kind of pixels that may
- * come: of 8 and 16 bits, of 1 to 4 channels. A field has one chain where both are fixed. Where
- * they are each image's own, a row takes the chain of its pixels: so what becomes of an image never
- * depends on the others of the field. Runs at open; the result is constant. */
+ * In: the wish, and the stored form of the first sample. Out: a chain for each kind of pixels that
+ * may come, of 8 and 16 bits, of 1 to 4 channels. A field has one chain if the wish fixes both.
+ * Otherwise a row takes the chain of its pixels, so that the result for an image never depends on
+ * the field's other images. Runs at open; the result is constant. */
 #include "loader/loader_plan.h"
 
 #include "base/fail.h"
@@ -15,8 +15,8 @@ static bool normalizes(const struct pst_field_output *wish)
     return wish->n_ops > 0 && wish->ops[wish->n_ops - 1].kind == PST_OP_NORMALIZE;
 }
 
-/* Images that become floats keep the bits they have; masks keep their numbers in any dtype that has
- * room for 16 bits. */
+/* Images that become floats keep their bits. Masks keep their numbers in any dtype that can hold 16
+ * bits. */
 static bool takes_any_bits(const struct pst_field_output *wish, bool is_mask)
 {
     if (wish->bits)
@@ -50,7 +50,8 @@ void psti_loader_plan_decode(const struct pst_loader_options *options,
     bool is_mask = plan->field->type == PST_FIELD_MASK;
     plan->channels = is_mask ? 1 : wish->channels ? wish->channels : 3;
     plan->bits = bits_of(wish);
-    /* Numbers of classes are never rescaled: masks are decoded as they are, and must fit. */
+    /* Numbers of classes are never rescaled. Masks are decoded as they are, and their numbers must
+     * fit. */
     plan->decode = (struct pst_decode_options){
         .struct_size = sizeof plan->decode,
         .channels = is_mask || takes_any_channels(wish) ? 0 : plan->channels,
@@ -60,7 +61,7 @@ void psti_loader_plan_decode(const struct pst_loader_options *options,
         .max_pixels = options->max_pixels};
 }
 
-/* The chain for pixels of that kind; *out is NULL after failure. */
+/* Compiles the chain for pixels of that kind. *out is NULL after failure. */
 static enum pst_status compile(const struct psti_loader_plan_field *plan,
                                const struct pst_field_output *wish, const struct pst_op *ops,
                                uint8_t channels, uint8_t bits, struct psti_chain **out,
@@ -80,7 +81,8 @@ static enum pst_status compile(const struct psti_loader_plan_field *plan,
     return status;
 }
 
-/* The operations for pixels of 16 bits in a field that has both: `fill` counts 0..255 for all. */
+/* Operations for pixels of 16 bits, in a field that has both depths. `fill` counts 0..255 in the
+ * caller's operations. */
 static void widen_fills(const struct pst_field_output *wish,
                         struct pst_op ops[PSTI_AUGMENT_MAX_OPS])
 {
@@ -91,8 +93,8 @@ static void widen_fills(const struct pst_field_output *wish,
     }
 }
 
-/* Chains for `bits`, of one number of channels or of all; of all, some may not suit the operations.
- */
+/* Compiles chains for `bits`, for one number of channels or for all. If for all, some may not suit
+ * the operations. */
 static enum pst_status compile_bits(struct psti_loader_plan_field *plan,
                                     const struct pst_field_output *wish, const struct pst_op *ops,
                                     uint8_t bits, struct pst_error *err)
@@ -108,7 +110,7 @@ static enum pst_status compile_bits(struct psti_loader_plan_field *plan,
     return PST_OK;
 }
 
-/* The chain that is expected, or, where its pixels do not suit the operations, another. */
+/* Chooses the expected chain, or another if its pixels do not suit the operations. */
 static void choose_chain(struct psti_loader_plan_field *plan)
 {
     plan->chain = psti_loader_plan_chain(plan, plan->channels, plan->bits);
@@ -143,7 +145,7 @@ enum pst_status psti_loader_plan_chains(const struct pst_field_output *wish, uin
     if (status != PST_OK)
         return status;
     choose_chain(plan);
-    if (!plan->chain) /* `err` says why the last of them was refused */
+    if (!plan->chain) /* `err` has the reason for the last refusal */
         return PST_ERROR_ARGUMENT;
     plan->identity =
         !any_bits && wish->n_ops == 0 && wish->layout == PST_LAYOUT_HWC &&

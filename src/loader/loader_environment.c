@@ -1,8 +1,7 @@
-/* loader_environment.c - what this build and this machine can do, as one JSON object for bug
- * reports.
+/* loader_environment.c - describes this build and this machine as one JSON object for bug reports.
  *
- * Pure reading: it opens a storage engine for a moment to see whether io_uring works here, looks
- * for a CUDA driver, and asks every other room for what it would use. No state is kept. */
+ * It only reads: it opens a storage engine for a moment to see whether io_uring works here, looks
+ * for a CUDA driver, and gets from every other room what that would use. No state is kept. */
 #include "base/cores.h"
 #include "base/cpu.h"
 #include "base/fail.h"
@@ -17,7 +16,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* A JSON string; what comes here is ASCII from the system and from libraries. */
+/* Adds a JSON string. Values are ASCII from the system and from libraries. */
 static void add_string(struct psti_text *text, const char *value)
 {
     psti_text_add(text, "\"");
@@ -73,15 +72,15 @@ static void add_storage(struct psti_text *text)
     psti_storage_close(&storage);
 }
 
-/* Cards are looked at, not started. */
-static void add_cards(struct psti_text *text)
+/* Reads the properties of GPUs without a context. */
+static void add_gpus(struct psti_text *text)
 {
     struct psti_device_kernels kernels;
     struct psti_device_info info;
     struct pst_error err;
     char reason[PST_ERROR_TEXT_CAP];
     uint32_t n = psti_device_count(reason, sizeof reason);
-    psti_text_add(text, ", \"cards\": [");
+    psti_text_add(text, ", \"gpus\": [");
     for (uint32_t i = 0; i < n; i++) {
         pst_error_clear(&err);
         (void)psti_device_look(i, &info, &err);
@@ -95,18 +94,18 @@ static void add_cards(struct psti_text *text)
         psti_text_add(text, "}");
     }
     psti_text_add(text, "]");
-    add_member(text, "cards_reason", reason);
+    add_member(text, "gpus_reason", reason);
     pst_error_clear(&err);
     if (psti_device_kernels(&kernels, &err) == PST_OK) {
-        add_member(text, "cards_kernels", kernels.path);
-        add_member(text, "cards_kernels_for", kernels.targets);
+        add_member(text, "gpu_kernels", kernels.path);
+        add_member(text, "gpu_kernels_for", kernels.targets);
     } else {
-        add_member(text, "cards_kernels", "");
+        add_member(text, "gpu_kernels", "");
     }
-    add_member(text, "cards_kernels_reason", err.text);
+    add_member(text, "gpu_kernels_reason", err.text);
 }
 
-/* The library alone: cards' engines are told by a context. */
+/* Describes the library alone, because the GPUs' engines need a context. */
 static void add_nvjpeg(struct psti_text *text)
 {
     struct psti_nvjpeg_library library;
@@ -145,7 +144,7 @@ size_t pst_environment_json(char *buffer, size_t capacity)
     add_cpu(&text);
     add_codecs(&text);
     add_storage(&text);
-    add_cards(&text);
+    add_gpus(&text);
     add_nvjpeg(&text);
     psti_text_add(&text, "}");
     return text.length;

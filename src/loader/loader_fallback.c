@@ -1,4 +1,4 @@
-/* loader_fallback.c - what a loader did otherwise than asked or hoped for: names, texts, counters.
+/* loader_fallback.c - fall-backs of a loader: names, texts, counters.
  *
  * Any thread counts, without a lock. Another kind is an enumerator in <penstock/loader.h> and a
  * line of the table here. */
@@ -26,8 +26,8 @@ static const struct {
     [PST_FALLBACK_LIBPNG] = {"libpng", "PNGs that libpng decoded instead of libdeflate"},
     [PST_FALLBACK_SCALED] = {"scaled",
                              "images for which scaled_decode has no effect, by their form "
-                             "or because batches lie on a card"},
-    [PST_FALLBACK_RESERVE] = {"reserve", "rows that took turns at the reserve of host_memory"},
+                             "or because batches lie on a GPU"},
+    [PST_FALLBACK_RESERVE] = {"reserve", "rows that waited in turn for the reserve of host_memory"},
     [PST_FALLBACK_SLOTS] = {"slots", "batches that prefetch wants ahead and host_memory has no "
                                      "room for"},
     [PST_FALLBACK_AHEAD] = {"ahead", "epochs that went on with one batch at a time, for want of "
@@ -35,7 +35,7 @@ static const struct {
     [PST_FALLBACK_HUGE_PAGES] = {"huge_pages", "large blocks that the kernel put on small pages"},
     [PST_FALLBACK_CPU] = {"cpu", "kernels that use a lower level than cpu_level's highest: see "
                                  "cpu_rooms"},
-    [PST_FALLBACK_CARD] = {"card", "images meant for the card that the CPU decoded"},
+    [PST_FALLBACK_GPU] = {"gpu", "images meant for the GPU that the CPU decoded"},
     [PST_FALLBACK_PIN] = {"pin", "batches in memory that pin_memory was to page-lock and the CUDA "
                                  "driver did not"},
 };
@@ -52,7 +52,7 @@ void psti_loader_fell_back(pst_loader *loader, enum pst_fallback kind, uint64_t 
         atomic_fetch_add_explicit(&loader->fallbacks[kind], n, memory_order_relaxed);
 }
 
-/* Widest vectors for which each room has kernels, and what of AVX-512 they need. */
+/* Widest vectors for which each room has kernels, and the parts of AVX-512 that these need. */
 static const struct {
     const char *room;
     uint32_t avx512;
@@ -95,5 +95,5 @@ void psti_loader_fallbacks(const pst_loader *loader, const struct psti_storage_s
     n[PST_FALLBACK_HUGE_PAGES] = psti_alloc_n_small_pages() - loader->n_small_pages;
     n[PST_FALLBACK_CPU] =
         psti_loader_cpu_rooms(psti_cpu_features(), stats->cpu_rooms, sizeof stats->cpu_rooms);
-    n[PST_FALLBACK_CARD] = stats->n_gpu_fallback;
+    n[PST_FALLBACK_GPU] = stats->n_gpu_fallback;
 }

@@ -1,8 +1,8 @@
-/* loader_fetch.c - batches made in the calling thread, beside the epoch that runs: map-style access
+/* loader_fetch.c - batches made in the calling thread, beside the running epoch: map-style access
  * and replay.
  *
- * The fetcher is a worker of its own, made at first use, so nothing is shared with the workers but
- * the files, the pool and the budget. */
+ * The fetcher is a worker of its own, made at first use. It shares only the files, the pool and the
+ * budget with the workers. */
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
 #include "loader/loader_row.h"
@@ -52,7 +52,7 @@ static enum pst_status claim(pst_loader *loader, size_t n_rows, pst_batch **batc
     return PST_OK;
 }
 
-/* Ends a batch made here: the caller's, or put back. */
+/* Ends a batch made here. It becomes the caller's, or its slot is put back. */
 static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_batch *batch,
                               pst_batch **out)
 {
@@ -70,7 +70,7 @@ static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_ba
     return status;
 }
 
-/* All rows are there, or bad: *batch is as the caller gets it. */
+/* Closes a batch whose rows are all there or bad. *batch is then the caller's. */
 static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_t epoch,
                                    uint32_t n_rows, struct psti_loader_job *job,
                                    struct pst_error *err)
@@ -98,7 +98,8 @@ static enum pst_status ask(const pst_loader *loader, struct pst_error *err)
 {
     if (loader->interrupt == NULL || loader->interrupt(loader->interrupt_ctx) == 0)
         return PST_OK;
-    return psti_fail(err, PST_ERROR_CANCELLED, "loader", "the caller interrupted it");
+    return psti_fail(err, PST_ERROR_CANCELLED, "loader",
+                     "the caller's interrupt function ended the call");
 }
 
 enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint64_t *samples,
@@ -113,8 +114,8 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
     for (size_t i = 0; i < n; i++)
         if (samples[i] >= n_samples)
             return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                             "sample %" PRIu64 " is asked for, there are %" PRIu64, samples[i],
-                             n_samples);
+                             "there is no sample %" PRIu64 ": the data set has %" PRIu64,
+                             samples[i], n_samples);
     pst_batch *batch;
     enum pst_status status = open_fetcher(loader, err);
     if (status == PST_OK)
@@ -143,7 +144,7 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
     return finish(loader, status, batch, out);
 }
 
-/* All rows of the job, by the loader's policy. */
+/* Makes all rows of the job, by the loader's policy. */
 static enum pst_status make_rows(pst_loader *loader, struct psti_loader_job *job,
                                  struct pst_error *err)
 {
@@ -183,7 +184,7 @@ enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t s
     enum pst_status status = open_fetcher(loader, err);
     if (status != PST_OK)
         return status;
-    /* A resumed epoch may have begun at a place where no batch of a whole one does. */
+    /* A resumed epoch may have begun at a position where no batch of a whole epoch begins. */
     struct psti_loader_job *job = &loader->fetch_job;
     pthread_mutex_lock(loader->lock);
     bool here = loader->begun && epoch == loader->epoch && step >= loader->step_base;

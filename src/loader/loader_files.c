@@ -1,8 +1,8 @@
-/* loader_files.c - which files are open.
+/* loader_files.c - opens and closes files.
  *
- * Shards are opened when the first row needs them and closed, the least recently used first, when
- * there are too many; rows under way hold theirs. With MEMORY storage every file is read at open
- * and stays. Files of a folder are otherwise not kept open: their reads go by path. */
+ * A shard is opened when the first row needs it. If too many are open, the least recently used one
+ * is closed; rows under way hold theirs. With MEMORY storage every file is read at open and stays.
+ * Otherwise files of a folder are not kept open: their reads go by path. */
 #include "loader/loader_files.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_row.h"
@@ -30,7 +30,7 @@ static enum pst_status open_one(pst_loader *loader, uint32_t i_file, struct psti
     return status;
 }
 
-/* The file's length is charged before it is read, so that the limit holds at any time. */
+/* The file's length is charged before the file is read, so that the limit holds at any time. */
 static enum pst_status open_resident(pst_loader *loader, uint32_t i_file, struct pst_error *err)
 {
     char path[PSTI_PATH_NBYTES];
@@ -39,7 +39,7 @@ static enum pst_status open_resident(pst_loader *loader, uint32_t i_file, struct
     if (status != PST_OK)
         return status;
     if (stat(path, &stat_) != 0)
-        return psti_fail_os(err, errno, "loader", path, -1, "cannot look at the file");
+        return psti_fail_os(err, errno, "loader", path, -1, "cannot examine the file");
     uint64_t nbytes = (uint64_t)stat_.st_size;
     if (!psti_batch_pool_charge(loader->pool, nbytes, false)) {
         status = psti_fail(err, PST_ERROR_LIMIT, "loader",
@@ -82,7 +82,7 @@ bool psti_loader_files_is_lone_loss(const pst_loader *loader, const char *path)
         !holds_something(pst_dataset_path(loader->dataset)))
         return false;
     const char *slash = strrchr(path, '/');
-    bool is_cut = strncmp(path, "...", 3) == 0; /* an error keeps the end of a long one */
+    bool is_cut = strncmp(path, "...", 3) == 0; /* err->path keeps the end of a long path */
     if (is_cut || !slash || slash == path || (size_t)(slash - path) >= sizeof parent)
         return true;
     memcpy(parent, path, (size_t)(slash - path));
@@ -90,7 +90,7 @@ bool psti_loader_files_is_lone_loss(const pst_loader *loader, const char *path)
     return stat(parent, &stat_) == 0 && S_ISDIR(stat_.st_mode);
 }
 
-/* One missing file of a folder is a bad sample, for on_error to deal with at its turn. */
+/* One missing file of a folder is a bad sample, to which on_error applies at its turn. */
 static bool may_be_missing(const pst_loader *loader, uint32_t i_file, enum pst_status status)
 {
     char path[PSTI_PATH_NBYTES];
@@ -135,7 +135,7 @@ void psti_loader_files_close(struct psti_loader_files *files)
     files->n = 0;
 }
 
-/* Closes the file that was not used for the longest time, if there are too many. */
+/* Closes the least recently used file if there are too many. */
 static void make_room(struct psti_loader_files *files)
 {
     uint32_t oldest = files->n;
@@ -158,8 +158,8 @@ enum pst_status psti_loader_files_acquire(pst_loader *loader, uint32_t i_file,
     enum pst_status status = PST_OK;
     *file = NULL;
     if (i_file >= files->n)
-        return psti_fail(err, PST_ERROR_CORRUPT, "loader", "the index names file %u of %u", i_file,
-                         files->n);
+        return psti_fail(err, PST_ERROR_CORRUPT, "loader",
+                         "the index refers to file %u, but there are %u", i_file, files->n);
     if (files->resident) {
         *file = files->files[i_file];
         return *file ? PST_OK

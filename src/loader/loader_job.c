@@ -1,8 +1,7 @@
-/* loader_job.c - a batch under way: its rows' ends, and what becomes of bad samples.
+/* loader_job.c - a batch under way: the ends of its rows, and the handling of bad samples.
  *
  * In: rows that were filled or failed, from any worker. Out: a job that is whole, with the errors
- * of its rows in row order, so that what the caller sees does not depend on which thread was first.
- */
+ * of its rows in row order. So the caller's view does not depend on which thread was first. */
 #include "loader/loader_counters.h"
 #include "loader/loader_files.h"
 #include "loader/loader_handle.h"
@@ -80,9 +79,8 @@ static bool came_from(const struct pst_error *err, const char *room)
     return strcmp(err->room, room) == 0;
 }
 
-/* True if the fault, described in worker->err, lies with the sample, so that on_error decides.
- * Faults of the machine, of limits and of options would befall good samples, too: they end the
- * epoch. */
+/* True if the fault in worker->err lies with the sample, so that on_error decides. Faults of the
+ * machine, of limits and of options would hit good samples, too; they end the epoch. */
 static bool is_samples_fault(const struct psti_loader_worker *worker, enum pst_status status)
 {
     const struct pst_error *err = &worker->err;
@@ -92,11 +90,11 @@ static bool is_samples_fault(const struct psti_loader_worker *worker, enum pst_s
     case PST_ERROR_CHECKSUM:
     case PST_ERROR_VERSION:
         return true;
-    case PST_ERROR_NOT_FOUND: /* an item that the sample has not got; or a file */
+    case PST_ERROR_NOT_FOUND: /* an item that the sample lacks, or a missing file */
         return !err->os_error || psti_loader_files_is_lone_loss(worker->loader, err->file);
-    case PST_ERROR_UNSUPPORTED: /* by codecs; by storage, what is no regular file */
+    case PST_ERROR_UNSUPPORTED: /* codecs; storage, if the file is not regular */
         return came_from(err, "decode") || came_from(err, "storage");
-    case PST_ERROR_ARGUMENT: /* operations answer so, too */
+    case PST_ERROR_ARGUMENT: /* operations report it, too */
         return came_from(err, "decode");
     case PST_ERROR_LIMIT: /* more pixels than max_pixels */
         return came_from(err, "decode") && !worker->lacks_scratch;
@@ -116,7 +114,8 @@ static void fail_job(struct psti_loader_worker *worker, struct psti_loader_job *
     pthread_mutex_unlock(worker->loader->lock);
 }
 
-/* Keeps worker->err as one of the job's bad samples. False: no memory, and worker->err says so. */
+/* Keeps worker->err as one of the job's bad samples. False: out of memory, as worker->err then
+ * says. */
 static bool note_bad(struct psti_loader_worker *worker, struct psti_loader_job *job, uint32_t row)
 {
     struct psti_loader_bad *bad = psti_alloc(sizeof *bad);
@@ -137,9 +136,8 @@ static bool note_bad(struct psti_loader_worker *worker, struct psti_loader_job *
     return true;
 }
 
-/* The row's replacement turned out to be bad, too: all of it is forgotten, so that what is counted
- * and tried is what it would be if that had been known at once. Returns the sample of the row's
- * position. */
+/* The row's replacement is bad, too. Forgets it all, so that counts and tries are as if that had
+ * been known at once. Returns the sample of the row's position. */
 static uint64_t start_over(pst_loader *loader, struct psti_loader_job *job, uint32_t row)
 {
     uint32_t n = 0;
@@ -170,36 +168,36 @@ static uint64_t replacement(const pst_loader *loader, uint64_t epoch, uint64_t p
     return psti_order_sample(loader->order, epoch, other);
 }
 
-/* No replacement is good: worker->err, the last one's, says so. */
-static void say_none_is_good(struct psti_loader_worker *worker, uint64_t sample)
+/* No replacement is good. Adds that to worker->err, the error of the last one. */
+static void fail_no_replacement(struct psti_loader_worker *worker, uint64_t sample)
 {
     char cause[PST_ERROR_TEXT_CAP];
     memcpy(cause, worker->err.text, sizeof cause);
     snprintf(worker->err.text, sizeof worker->err.text,
              "found no good replacement of sample %" PRIu64
              " after %d tries; the last one, sample %" PRId64 ": %.340s",
-             sample, PSTI_REPLACE_TRIES, worker->err.sample, cause);
+             sample, PSTI_LOADER_REPLACE_TRIES, worker->err.sample, cause);
 }
 
-/* Other samples, one after the other, until one is good: those for `position`, written to `row`.
- * Bad ones are noted as `noted`. After failure worker->err is the last's, with what was tried in
- * its text. */
+/* Tries other samples for `position`, one after another, until one is good, and writes it to `row`.
+ * Bad ones are noted under `noted`. After failure worker->err is the last one's, and its text says
+ * what was tried. */
 static enum pst_status replace(struct psti_loader_worker *worker, struct psti_loader_job *job,
                                uint32_t row, uint64_t position, uint32_t noted)
 {
     enum pst_status status = PST_ERROR_CORRUPT;
     uint64_t bad = psti_order_sample(worker->loader->order, job->epoch, position);
-    for (uint32_t i = 0; i < PSTI_REPLACE_TRIES; i++) {
+    for (uint32_t i = 0; i < PSTI_LOADER_REPLACE_TRIES; i++) {
         struct psti_draw_key key = psti_loader_row_key(
             worker->loader, job->epoch, replacement(worker->loader, job->epoch, position, i),
             psti_order_draw(worker->loader->order, position));
         status = psti_loader_row_make(worker, job->batch, row, &key, &worker->err);
         if (status == PST_OK || worker->starved || !is_samples_fault(worker, status))
             return status;
-        if (i + 1 < PSTI_REPLACE_TRIES && !note_bad(worker, job, noted))
+        if (i + 1 < PSTI_LOADER_REPLACE_TRIES && !note_bad(worker, job, noted))
             return PST_ERROR_MEMORY;
     }
-    say_none_is_good(worker, bad);
+    fail_no_replacement(worker, bad);
     return status;
 }
 
@@ -210,10 +208,10 @@ enum pst_status psti_loader_job_replace_fetched(struct psti_loader_worker *worke
     pst_loader *loader = worker->loader;
     uint64_t n_bad = 0;
     while (status != PST_OK && !worker->starved && is_samples_fault(worker, status) &&
-           n_bad <= PSTI_REPLACE_TRIES) {
+           n_bad <= PSTI_LOADER_REPLACE_TRIES) {
         psti_loader_note_bad(loader, &worker->err);
-        if (n_bad == PSTI_REPLACE_TRIES) {
-            say_none_is_good(worker, sample);
+        if (n_bad == PSTI_LOADER_REPLACE_TRIES) {
+            fail_no_replacement(worker, sample);
             return status;
         }
         uint64_t other = replacement(loader, epoch, sample, (uint32_t)n_bad++);
@@ -228,9 +226,9 @@ enum pst_status psti_loader_job_replace_fetched(struct psti_loader_worker *worke
     return status;
 }
 
-/* The row's sample is bad. True: another one is to take its place, because it is the last one of a
- * batch that would be empty. Which row that is depends on the threads, but it will be the only one,
- * so nobody sees it. */
+/* The row's sample is bad. True: another sample must take its place, because it is the last row of
+ * a batch that would be empty. Which row that is depends on the threads. Nobody sees this, because
+ * it will be the only row. */
 static bool leave_out(pst_loader *loader, struct psti_loader_job *job, uint32_t row)
 {
     pthread_mutex_lock(loader->lock);
@@ -271,16 +269,15 @@ void psti_loader_job_row_failed(struct psti_loader_worker *worker, struct psti_l
     pthread_mutex_unlock(loader->lock);
 }
 
-/* What the placement may know of how the batch stands. The job is whole, so no worker is at it, and
- * its members are the caller's thread's to read. */
+/* Tells the placement the state of the batch. The job is whole, so no worker uses it, and the
+ * caller's thread may read its members. */
 static void tell(struct psti_remake *remake)
 {
     const struct psti_loader_job *job = remake->job;
     remake->n_wanted = remake->n_rows;
     if (!job)
         return;
-    /* Of a job that failed the lowest row that did is to be found: those behind it do not matter.
-     */
+    /* The lowest failed row of a failed job is wanted. Rows behind it do not matter. */
     if (job->failed && job->failed_row < remake->n_rows)
         remake->n_wanted = job->failed_row;
     remake->bad = job->n_bad_rows ? job->bad : NULL;
@@ -328,8 +325,8 @@ enum pst_status psti_loader_job_finish(struct psti_loader_worker *worker, pst_ba
     return status;
 }
 
-/* All rows are there, or failed. n_left came to 0 in this thread, so no other one is at the job
- * until its state says WHOLE. */
+/* Closes a batch whose rows are all there, or failed. n_left became 0 in this thread, so no other
+ * thread uses the job until its state is WHOLE. */
 static enum pst_status close_batch(pst_loader *loader, struct psti_loader_job *job, bool *whole,
                                    struct pst_error *err)
 {
@@ -351,13 +348,13 @@ void psti_loader_job_rows_done(pst_loader *loader, struct psti_loader_job *job, 
     pthread_mutex_unlock(loader->lock);
     enum pst_status status = close_batch(loader, job, &whole, &err);
     pthread_mutex_lock(loader->lock);
-    if (status != PST_OK && !job->failed) { /* unless a row failed */
+    if (status != PST_OK && !job->failed) { /* a row's failure counts first */
         job->failed = true;
         job->failed_row = job->n_rows;
         job->failure = err;
         whole = true;
     }
     job->settled = whole;
-    job->state = PSTI_JOB_WHOLE;
+    job->state = PSTI_LOADER_JOB_WHOLE;
     pthread_cond_broadcast(&loader->done);
 }

@@ -1,8 +1,8 @@
-/* loader_next.c - places in the sequence of batches, and handing batches out in order.
+/* loader_next.c - places in the sequence of batches, and the delivery of batches in order.
  *
- * All of it runs in the caller's thread. The caller sees jobs in the order of their steps; bad
- * samples are accounted for when their batch's turn comes, in row order, so counts, quarantine and
- * errors are the same on every run. */
+ * All of it runs in the caller's thread. The caller sees jobs in the order of their steps. Bad
+ * samples count when their batch's turn comes, in row order. So counts, quarantine and errors are
+ * the same on every run. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
@@ -58,7 +58,7 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     psti_loader_run_cancel(loader);
     loader->ranks = loader->next_ranks;
     if (start > 0 && psti_order_end(loader->order, loader->ranks, start) == start) {
-        epoch++; /* what is left is less than one batch of each rank, and drop_last */
+        epoch++; /* less than one batch of each rank is left, and drop_last is set */
         start = 0;
     }
     uint64_t stride = (uint64_t)loader->options.batch_size * loader->ranks.world_size;
@@ -111,7 +111,8 @@ enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_st
     if (state->order_hash != own->order_hash)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "the state belongs to another order, subset or weights");
-    /* After the last batch a state is of the next epoch, so padding makes no such position. */
+    /* After the last batch the state is that of the next epoch. So padding gives no such position.
+     */
     if (state->position > 0 && state->position >= own->n_samples)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "position %" PRIu64 " is beyond the epoch's end: it has %" PRIu64
@@ -129,8 +130,8 @@ static void quarantine(pst_loader *loader, const struct pst_error *what)
 {
     for (uint32_t i = 0; i < loader->n_quarantined; i++)
         if (loader->quarantine[i].sample == what->sample)
-            return; /* met in an epoch before */
-    if (loader->n_quarantined == PSTI_QUARANTINE_MAX)
+            return; /* known from an earlier epoch */
+    if (loader->n_quarantined == PSTI_LOADER_QUARANTINE_MAX)
         return;
     if (loader->n_quarantined == loader->quarantine_cap) {
         uint32_t cap = loader->quarantine_cap ? 2 * loader->quarantine_cap : 16;
@@ -141,7 +142,7 @@ static void quarantine(pst_loader *loader, const struct pst_error *what)
             psti_realloc(loader->quarantine, cap * sizeof *loader->quarantine);
         if (!grown) {
             psti_batch_pool_uncharge(loader->pool, more);
-            return; /* a list for reading; the counts stay right */
+            return; /* only the list is cut; the counts are right */
         }
         loader->quarantine = grown;
         loader->quarantine_cap = cap;
@@ -157,7 +158,8 @@ void psti_loader_note_bad(pst_loader *loader, const struct pst_error *what)
     pthread_mutex_unlock(loader->lock);
 }
 
-/* The job's turn has come: its bad samples count now. False: there are too many in this epoch. */
+/* Counts the bad samples of the job whose turn has come. False: there are too many in this epoch.
+ */
 static bool account(pst_loader *loader, struct psti_loader_job *job)
 {
     uint64_t max = loader->options.max_errors;
@@ -177,7 +179,7 @@ static bool account(pst_loader *loader, struct psti_loader_job *job)
         loader->last_bad = *last;
     if (!last || !max || loader->epoch_bad <= max)
         return true;
-    /* Where the last one lies stays in the error; what it was is in the text. */
+    /* The error keeps place and text of the last bad sample. */
     loader->failure = *last;
     loader->failure.status = PST_ERROR_LIMIT;
     snprintf(loader->failure.text, sizeof loader->failure.text,
@@ -193,7 +195,7 @@ static enum pst_status fail_for_good(pst_loader *loader, const struct pst_error 
     if (failure)
         loader->failure = *failure;
     loader->failed = true;
-    psti_loader_run_cancel(loader); /* what was prepared behind it is not wanted any more */
+    psti_loader_run_cancel(loader); /* prepared batches behind it are not needed any more */
     if (err)
         *err = loader->failure;
     return loader->failure.status;
@@ -214,8 +216,8 @@ static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
                      stats.limit, stats.n_held, stats.n_slots);
 }
 
-/* Rows that differ in size found no memory. Other batches' memory is given up for this one's; if
- * there are none, the caller holds it, or the limit is too low. PST_OK: try again. */
+/* Rows that differ in size found no memory. The memory of other batches is freed for them. If there
+ * are none, the caller holds the memory, or the limit is too low. PST_OK: try again. */
 static enum pst_status starved(pst_loader *loader, struct pst_error *err)
 {
     struct psti_batch_pool_stats stats;
@@ -230,7 +232,7 @@ static enum pst_status starved(pst_loader *loader, struct pst_error *err)
         return PST_OK;
     }
     loader->next_step = step;
-    loader->parked = true; /* goes on at the next call */
+    loader->parked = true; /* it continues at the next call */
     if (stats.n_held)
         return fail_held(loader, err);
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
@@ -243,7 +245,7 @@ static void move_on(pst_loader *loader, struct psti_loader_job *job)
 {
     uint64_t stride = (uint64_t)loader->options.batch_size * loader->ranks.world_size;
     job->batch = NULL;
-    job->state = PSTI_JOB_EMPTY;
+    job->state = PSTI_LOADER_JOB_EMPTY;
     psti_loader_job_clear_bads(job);
     loader->next_step++;
     loader->state.position = loader->start + loader->next_step * stride;
@@ -254,7 +256,7 @@ static void move_on(pst_loader *loader, struct psti_loader_job *job)
     pthread_cond_signal(loader->work);
 }
 
-/* The job at its turn is whole: *out, or NULL with PST_OK: try again. */
+/* Delivers the whole job whose turn has come. *out is NULL with PST_OK: try again. */
 static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, pst_batch **out,
                                struct pst_error *err)
 {
@@ -275,7 +277,7 @@ static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, 
     return PST_OK;
 }
 
-/* The job at its turn gets a slot, unless another thread is at it. */
+/* Gets a slot for the job whose turn has come, unless another thread is at it. */
 static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
 {
     if (loader->pumping)
@@ -283,13 +285,14 @@ static enum pst_status start_here(pst_loader *loader, struct pst_error *err)
     loader->pumping = true;
     bool started = psti_loader_pump_start_job(loader);
     loader->pumping = false;
-    pthread_cond_signal(loader->work); /* rows to look up, or what came while nobody else pumped */
+    pthread_cond_signal(
+        loader->work); /* there are rows to look up, or work came while nobody else pumped */
     if (started)
         return PST_OK;
     return fail_held(loader, err);
 }
 
-/* The job's rows are there: waits for what the placement has under way, and lets it have rows made
+/* Settles a job whose rows are there: waits for the placement's work, and lets it have rows made
  * again. PST_OK: look again. */
 static enum pst_status settle(pst_loader *loader, struct psti_loader_job *job, int64_t deadline,
                               struct pst_error *err)
@@ -298,10 +301,10 @@ static enum pst_status settle(pst_loader *loader, struct psti_loader_job *job, i
     pthread_mutex_unlock(loader->lock);
     enum pst_status status = loader->placement.ops->wait(loader, job->batch, deadline, &cause);
     if (status == PST_OK)
-        status = psti_loader_job_finish(&loader->mender, job->batch, job->epoch, job->n_rows, job,
+        status = psti_loader_job_finish(&loader->repairer, job->batch, job->epoch, job->n_rows, job,
                                         &cause);
     pthread_mutex_lock(loader->lock);
-    psti_loader_worker_merge(&loader->mender);
+    psti_loader_worker_merge(&loader->repairer);
     if (status == PST_OK) {
         job->settled = true;
         return PST_OK;
@@ -313,14 +316,14 @@ static enum pst_status settle(pst_loader *loader, struct psti_loader_job *job, i
     return status;
 }
 
-/* Waits for, or does, something. PST_OK: look again. */
+/* Waits for something, or does something. PST_OK: look again. */
 static enum pst_status advance(pst_loader *loader, struct psti_loader_job *job, int64_t deadline,
                                struct pst_error *err)
 {
     enum pst_status status = PST_OK;
-    if (job->state == PSTI_JOB_EMPTY)
+    if (job->state == PSTI_LOADER_JOB_EMPTY)
         status = start_here(loader, err);
-    if (status != PST_OK || job->state == PSTI_JOB_WHOLE)
+    if (status != PST_OK || job->state == PSTI_LOADER_JOB_WHOLE)
         return status;
     if (loader->options.num_workers == 0)
         psti_loader_run_row_here(loader, job, deadline);
@@ -328,15 +331,15 @@ static enum pst_status advance(pst_loader *loader, struct psti_loader_job *job, 
         pthread_cond_wait(&loader->done, loader->lock);
     else
         psti_cond_wait_until(&loader->done, loader->lock, deadline);
-    if (job->state != PSTI_JOB_WHOLE && deadline != INT64_MAX && psti_clock_ns() >= deadline)
+    if (job->state != PSTI_LOADER_JOB_WHOLE && deadline != INT64_MAX && psti_clock_ns() >= deadline)
         return psti_fail(err, PST_ERROR_BUSY, "loader", "the batch is not whole yet");
     return PST_OK;
 }
 
-/* PST_END, unless a whole epoch of empty batches would pass for one. */
+/* Returns PST_END, or an error if the whole epoch had only empty batches. */
 static enum pst_status end_epoch(pst_loader *loader, struct pst_error *err)
 {
-    loader->state.epoch = loader->epoch + 1; /* also where there was no batch at all */
+    loader->state.epoch = loader->epoch + 1; /* set also if there was no batch at all */
     loader->state.position = 0;
     if (loader->start > 0 || loader->epoch_good > 0 || loader->epoch_bad == 0)
         return PST_END;
@@ -368,7 +371,8 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
         if (loader->next_step >= loader->n_steps)
             return end_epoch(loader, err);
         struct psti_loader_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
-        if (job->state != PSTI_JOB_WHOLE) /* whoever starts or fills it has the rest of it */
+        /* Otherwise it belongs to the thread that starts or fills it. */
+        if (job->state != PSTI_LOADER_JOB_WHOLE)
             status = advance(loader, job, deadline, err);
         else if (!job->settled)
             status = settle(loader, job, deadline, err);

@@ -1,10 +1,9 @@
-/* loader_open.c - options -> a loader whose memory is divided up and whose threads wait; and its
- * end.
+/* loader_open.c - opens a loader: divides up its memory and starts its threads. Closes it.
  *
- * host_memory is dealt out here, once: files in memory, the arena of read buffers, first scratch of
+ * host_memory is divided here, once: files in memory, the arena of read buffers, first scratch of
  * each worker, two slots at least (a loop holds one batch while the next is made), and a reserve
- * for rows that need more. What is left makes slots. Nothing that lasts is taken from the reserve
- * but what the fetcher begins with, so that a row which waits for it always gets all of it. */
+ * for rows that need more. The rest makes slots. The reserve lends memory for a row only, except
+ * for the fetcher's first scratch. So a row that waits for the reserve always gets all of it. */
 #include "loader/loader_arena.h"
 #include "loader/loader_counters.h"
 #include "loader/loader_files.h"
@@ -29,7 +28,7 @@
 #define RESERVE_MIN_NBYTES ((uint64_t)8 << 20)
 #define RESERVE_MAX_NBYTES ((uint64_t)2 << 30)
 #define SLOTS_MIN 2
-/* What rows of their own may take of host_memory from the start: a part of this size. */
+/* Own memory of rows may take 1 / ROWS_PART of host_memory from the start. */
 #define ROWS_PART 8
 #define TASKS_MAX 128
 
@@ -60,7 +59,7 @@ static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
     enum pst_status status = psti_order_check_ranks(loader->next_ranks, err);
     if (status == PST_OK)
         status = psti_order_open(&order, &loader->order, err);
-    loader->options.indices = NULL; /* the caller's, copied */
+    loader->options.indices = NULL; /* the order has copied the caller's array */
     loader->options.weights = NULL;
     return status;
 }
@@ -86,7 +85,7 @@ static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
     if (storage.depth == 0)
         storage.depth = 1;
     if (options->num_workers == 0) {
-        storage.n_threads = 0; /* reads are made by the caller's thread */
+        storage.n_threads = 0; /* the caller's thread reads */
     }
     return psti_storage_open(&storage, &loader->storage, err);
 }
@@ -103,13 +102,13 @@ static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint6
                      needed);
 }
 
-/* Notes of which items were checked: a bit for each; 0: none are kept. */
+/* Bytes of the notes which items were checked, a bit for each. 0: no notes are kept. */
 static uint64_t verified_nbytes(const pst_loader *loader)
 {
     uint64_t n = pst_dataset_count(loader->dataset), bits;
     if (!loader->in_memory || loader->options.no_verify || pst_dataset_is_folder(loader->dataset) ||
         __builtin_mul_overflow(n, (uint64_t)loader->plan.n_items * PST_MAX_VARIANTS, &bits))
-        return 0; /* then items are checked each time */
+        return 0; /* items are checked each time then */
     return bits / 8 + 1;
 }
 
@@ -121,8 +120,8 @@ static bool has_own_rows(const struct psti_loader_plan *plan)
     return differ;
 }
 
-/* Tables that live as long as the loader: subset and weights, tasks, jobs, notes of what was
- * verified. Charged as files in memory are. */
+/* Charges tables that live as long as the loader: subset and weights, tasks, jobs, notes of checked
+ * items. They are charged like files in memory. */
 static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
@@ -152,8 +151,9 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
 {
     const struct pst_loader_options *options = &loader->options;
     uint32_t n_workers = options->num_workers ? options->num_workers : 1;
-    uint64_t limit = options->host_memory, scratch = PSTI_WORKER_NBYTES * n_workers;
-    scratch += loader->placement.ops->remakes ? PSTI_WORKER_NBYTES : 0; /* the mender's */
+    uint64_t limit = options->host_memory, scratch = PSTI_LOADER_WORKER_NBYTES * n_workers;
+    scratch +=
+        loader->placement.ops->remakes ? PSTI_LOADER_WORKER_NBYTES : 0; /* for the repair worker */
     uint64_t item = psti_loader_plan_row_nbytes_max(&loader->plan, loader->dataset, loader->storage,
                                                     loader->in_memory);
     uint64_t fixed, needed;
@@ -161,7 +161,7 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     if (!psti_batch_pool_slot_nbytes(loader->pool, options->batch_size, &slot))
         return fail_small(loader, UINT64_MAX, item, scratch, UINT64_MAX, err);
     fixed = SLOTS_MIN * (uint64_t)slot + scratch + loader->memory_nbytes;
-    uint64_t least = PSTI_WORKER_NBYTES; /* for the fetcher, whenever it comes */
+    uint64_t least = PSTI_LOADER_WORKER_NBYTES; /* for the fetcher, which may come later */
     uint64_t left = limit > fixed + least ? limit - fixed - least : 0;
     if (item > left / 2 || fixed + least > limit) {
         needed = item > UINT64_MAX / 4 ? UINT64_MAX : fixed + least + 2 * item;
@@ -171,7 +171,7 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     uint64_t reserve = limit / 4 < RESERVE_MAX_NBYTES ? limit / 4 : RESERVE_MAX_NBYTES;
     reserve = reserve > item + least ? reserve - item - least : 0;
     reserve = reserve < left / 2 ? reserve : left / 2;
-    /* Large samples come before more slots, but rows that differ in size want some, too. */
+    /* Large samples come before more slots, but rows that differ in size need some memory, too. */
     uint64_t room = has_own_rows(&loader->plan) ? left / 2 : left;
     if (reserve < RESERVE_MIN_NBYTES)
         reserve = room < RESERVE_MIN_NBYTES ? room : RESERVE_MIN_NBYTES;
@@ -189,7 +189,7 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     if (!options->num_workers)
         *arena = 0;
     loader->block_nbytes_max = item;
-    loader->scratch_max = PSTI_GRANT_MIN_NBYTES + reserve / 2;
+    loader->scratch_max = PSTI_LOADER_GRANT_MIN_NBYTES + reserve / 2;
     psti_batch_pool_set_reserve(loader->pool, item + least + reserve);
     return PST_OK;
 }
@@ -224,8 +224,8 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
     return PST_OK;
 }
 
-/* Memory for rows of their own goes with the slots, where the largest that all rows of a batch
- * could be is not much. */
+/* Gives slots memory for rows of their own from the start, if the largest possible rows of a batch
+ * take little. */
 static void bound_rows(pst_loader *loader)
 {
     const struct psti_loader_plan *plan = &loader->plan;
@@ -236,7 +236,7 @@ static void bound_rows(pst_loader *loader)
         if (!slot->may_differ)
             continue;
         if (slot->type == PST_FIELD_IMAGE || slot->type == PST_FIELD_MASK)
-            return; /* nobody knows before what the operations make of them */
+            return; /* the operations make rows of unknown size */
         uint64_t nbytes = pst_dataset_max_item_nbytes(loader->dataset, plan->fields[i].i_field);
         row += nbytes <= most ? psti_round_up((size_t)nbytes, PSTI_CACHE_LINE) : nbytes;
     }
@@ -244,7 +244,7 @@ static void bound_rows(pst_loader *loader)
         psti_batch_pool_set_rows(loader->pool, (size_t)row * loader->options.batch_size);
 }
 
-/* Slots for the steady state, made now: two at least, whatever else the budget goes to. */
+/* Makes slots for the steady state now. There are two at least, whatever else needs the budget. */
 static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
 {
     bound_rows(loader);
@@ -286,7 +286,7 @@ static enum pst_status open_workers(pst_loader *loader, struct pst_error *err)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for %u workers", n);
     enum pst_status status = PST_OK;
     if (loader->placement.ops->remakes)
-        status = psti_loader_worker_open(&loader->mender, loader, err);
+        status = psti_loader_worker_open(&loader->repairer, loader, err);
     for (uint32_t i = 0; status == PST_OK && i < loader->n_workers; i++)
         status = psti_loader_worker_open(&loader->workers[i], loader, err);
     return status;
@@ -337,8 +337,9 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
     if (status != PST_OK)
         return status;
     bool resident = psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY;
-    bool throttled = loader->options.throttle_bytes_per_second > 0 ||
-                     loader->options.throttle_latency_seconds > 0; /* then memory is read, too */
+    bool throttled =
+        loader->options.throttle_bytes_per_second > 0 ||
+        loader->options.throttle_latency_seconds > 0; /* the throttle applies to memory, too */
     loader->in_memory = loader->plan.n_items == 0 || (resident && !throttled);
     status = psti_loader_files_open(loader, err);
     if (status == PST_OK)
@@ -350,7 +351,7 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
     if (status == PST_OK)
         status = open_verified(loader, err);
     if (status == PST_OK)
-        status = open_workers(loader, err); /* before the slots, which take all that is left */
+        status = open_workers(loader, err); /* before the slots, which take all the rest */
     if (status == PST_OK)
         status = open_slots(loader, err);
     if (status == PST_OK)
@@ -374,7 +375,7 @@ enum pst_status pst_loader_open(pst_dataset *dataset, const struct pst_loader_op
     psti_cond_init(&loader->done);
     pst_dataset_retain(dataset);
     loader->dataset = dataset;
-    loader->placement = psti_placement_host; /* until the options say otherwise */
+    loader->placement = psti_placement_host; /* until the options choose another one */
     loader->n_small_pages = psti_alloc_n_small_pages();
     void *fields = NULL; /* this library's copy of options.fields and their operations */
     enum pst_status status = psti_cpu_check_mask(err);
@@ -431,13 +432,13 @@ void pst_loader_close(pst_loader **loader_ptr)
         return;
     *loader_ptr = NULL;
     if (loader->pool && psti_batch_pool_is_forked(loader->pool))
-        return; /* its threads are not in this process: nothing may be touched */
+        return; /* its threads are not in this process, so nothing may be touched */
     close_threads(loader);
     for (uint32_t i = 0; loader->workers && i < loader->n_workers; i++)
         psti_loader_worker_close(&loader->workers[i]);
     psti_free(loader->workers);
     psti_loader_worker_close(&loader->fetcher);
-    psti_loader_worker_close(&loader->mender);
+    psti_loader_worker_close(&loader->repairer);
     psti_loader_job_close(&loader->fetch_job);
     for (uint32_t i = 0; loader->ring && i < loader->options.prefetch; i++)
         psti_loader_job_close(&loader->ring[i]);

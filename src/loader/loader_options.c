@@ -1,8 +1,9 @@
-/* loader_options.c - the caller's options, of whatever size, -> complete ones of this library's
+/* loader_options.c - completes the caller's options, of whatever size, to options of this library's
  * size.
  *
- * Defaults are filled in and what cannot be is refused. The fields to deliver and their operations
- * are arrays of structs: they are copied, since the caller's elements may have other sizes. */
+ * Defaults are filled in and impossible options are refused. The fields to deliver and their
+ * operations are arrays of structs. They are copied, because the caller's elements may have other
+ * sizes. */
 #include "loader/loader_handle.h"
 
 #include "base/alloc.h"
@@ -52,34 +53,34 @@ static enum pst_status take_numbers(struct pst_loader_options *options, struct p
 static enum pst_status take_placement(const struct pst_loader_options *options,
                                       struct pst_error *err)
 {
-    bool on_card = options->placement == PST_PLACEMENT_CARD;
-    if (options->device < (on_card ? 0 : -1) || (!on_card && options->device > 0) ||
-        (unsigned)options->placement > PST_PLACEMENT_CARD ||
+    bool on_gpu = options->placement == PST_PLACEMENT_DEVICE;
+    if (options->device < (on_gpu ? 0 : -1) || (!on_gpu && options->device > 0) ||
+        (unsigned)options->placement > PST_PLACEMENT_DEVICE ||
         (unsigned)options->decode > PST_DECODE_GPU ||
         !(options->gpu_share >= 0 && options->gpu_share <= 1))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "placement %d, device %d, decode %d or gpu_share %g is not possible",
                          (int)options->placement, options->device, (int)options->decode,
                          options->gpu_share);
-    if (!on_card && (options->decode == PST_DECODE_GPU || options->device_memory))
+    if (!on_gpu && (options->decode == PST_DECODE_GPU || options->device_memory))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "decode GPU and device_memory are for batches on a card (placement)");
-    if ((unsigned)options->pin_memory > PST_PIN_ALWAYS || (options->pin_memory && on_card))
+                         "decode GPU and device_memory need batches on a GPU (placement)");
+    if ((unsigned)options->pin_memory > PST_PIN_ALWAYS || (options->pin_memory && on_gpu))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "pin_memory %d is not possible: it is for batches in host memory, and "
-                         "these lie on a card (placement)",
+                         "these lie on a GPU (placement)",
                          (int)options->pin_memory);
     if ((unsigned)options->jpeg > PST_JPEG_NVJPEG ||
-        (options->jpeg && (!on_card || options->decode == PST_DECODE_CPU)))
+        (options->jpeg && (!on_gpu || options->decode == PST_DECODE_CPU)))
         return psti_fail(
             err, PST_ERROR_ARGUMENT, "loader",
-            "jpeg %d is not possible: nvJPEG is for batches on a card (placement) whose "
+            "jpeg %d is not possible: nvJPEG is for batches on a GPU (placement) whose "
             "decode is not CPU",
             (int)options->jpeg);
     return PST_OK;
 }
 
-/* How many operations all fields have together; the caller's fields are as large as they say. */
+/* Counts the operations of all fields. The caller's fields have the size that they say. */
 static enum pst_status count_ops(const struct pst_loader_options *options, size_t *n,
                                  struct pst_error *err)
 {

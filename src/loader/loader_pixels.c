@@ -1,10 +1,11 @@
-/* loader_pixels.c - one stored image -> its row of the slot, in one pass; and a worker's tools.
+/* loader_pixels.c - decodes one stored image into its row of the slot, in one pass; and a worker's
+ * decoder and scratch.
  *
  * In: the encoded bytes. Out: pixels in the slot, cropped, resized and converted while they are
- * decoded. A worker's scratch grows to what its images need: from the budget as long as there is
- * some, then, one worker at a time, from the reserve, given back after the row. So whether an image
- * can be decoded depends on its size alone, not on what else is going on. Scratch that a decoder
- * could do without, but is faster with, comes from the budget only. */
+ * decoded. A worker's scratch grows to the needs of its images: from the budget as long as that
+ * lasts, then from the reserve, one worker at a time, to be given back after the row. So an image's
+ * size alone decides if it can be decoded, not the load of the moment. Scratch that only makes a
+ * decoder faster comes from the budget. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
@@ -18,12 +19,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What all workers together get of host_memory for faster decoding: a part of this size. */
+/* All workers together get 1 / EXTRA_PART of host_memory for faster decoding. */
 #define EXTRA_PART 8
 #define EXTRA_STEP_NBYTES ((uint64_t)1 << 20)
 
-/* What a decoder may take. Not more than scratch_max on any worker, or an image would decode here
- * and not there. */
+/* Limits a decoder to at most scratch_max on every worker. Otherwise an image might decode on one
+ * worker and fail on another. */
 static void limit_decoder(const struct psti_loader_worker *worker, uint64_t grant)
 {
     uint64_t limit = grant + worker->extra, max = worker->loader->scratch_max;
@@ -46,8 +47,8 @@ static enum pst_status open_tools(struct psti_loader_worker *worker, struct pst_
     return PST_OK;
 }
 
-/* All scratch that was charged is taken now, so that which image a worker meets when does not
- * matter. Pages that no image ever needs are not touched. */
+/* Allocates all scratch that was charged now, so that it does not matter when a worker meets which
+ * image. Pages that no image needs are not touched. */
 static void hold_grant(const struct psti_loader_worker *worker)
 {
     uint64_t decoder = worker->grant + worker->extra, max = worker->loader->scratch_max;
@@ -71,7 +72,7 @@ bool psti_loader_worker_lags(const struct psti_loader_worker *worker)
            atomic_load(&loader->wanted_max) > worker->seen_wanted;
 }
 
-/* Not where it would be much for all workers: then each grows when it meets a large image. */
+/* A large grant is not taken by all workers. Each grows when it meets a large image then. */
 void psti_loader_worker_catch_up(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;
@@ -92,8 +93,8 @@ void psti_loader_worker_catch_up(struct psti_loader_worker *worker)
         hold_grant(worker);
 }
 
-/* Scratch is empty again: what earlier images left takes none of it, so whether an image fits does
- * not depend on them. */
+/* Empties the scratch. Earlier images leave nothing in it, so they do not decide if an image fits.
+ */
 static bool empty_tools(struct psti_loader_worker *worker)
 {
     psti_loader_worker_count(worker, 0);
@@ -107,12 +108,12 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
     const struct psti_loader_plan *plan = &loader->plan;
     *worker = (struct psti_loader_worker){
         .loader = loader, .owes = worker == loader->workers && loader->options.num_workers == 0};
-    if (!psti_batch_pool_charge(loader->pool, PSTI_WORKER_NBYTES, false) &&
-        !psti_batch_pool_charge(loader->pool, PSTI_WORKER_NBYTES, true))
+    if (!psti_batch_pool_charge(loader->pool, PSTI_LOADER_WORKER_NBYTES, false) &&
+        !psti_batch_pool_charge(loader->pool, PSTI_LOADER_WORKER_NBYTES, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",
                          "host_memory (%llu bytes) leaves no scratch for another decoder",
                          (unsigned long long)loader->options.host_memory);
-    worker->grant = PSTI_GRANT_MIN_NBYTES;
+    worker->grant = PSTI_LOADER_GRANT_MIN_NBYTES;
     worker->draws = psti_calloc(plan->n_fields + 1, sizeof *worker->draws);
     worker->sources = psti_calloc(plan->n_items + 1, sizeof *worker->sources);
     worker->reads = psti_calloc(plan->n_reads + 1, sizeof *worker->reads);
@@ -145,7 +146,7 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_free(worker->reads);
     psti_free(worker->paths);
     psti_free(worker->buffer);
-    psti_batch_pool_uncharge(worker->loader->pool, PSTI_DECODER_NBYTES + 2 * worker->grant +
+    psti_batch_pool_uncharge(worker->loader->pool, PSTI_LOADER_DECODER_NBYTES + 2 * worker->grant +
                                                        worker->extra + worker->buffer_nbytes);
     memset(worker, 0, sizeof *worker);
 }
@@ -183,7 +184,8 @@ bool psti_loader_worker_grow(struct psti_loader_worker *worker)
     return true;
 }
 
-/* After an image: the scratch with which it would have been decoded faster, for the next one. */
+/* Called after an image. Reserves the scratch that would have decoded it faster, for the next one.
+ */
 static void grow_extra(struct psti_loader_worker *worker)
 {
     pst_loader *loader = worker->loader;
@@ -278,7 +280,8 @@ void psti_loader_worker_merge(struct psti_loader_worker *worker)
     worker->n_libpng = worker->n_boxes_dropped = 0;
 }
 
-/* What the header says, or for raw pixels the index; and the chain for such pixels. */
+/* Reads the image's kind from its header, or for raw pixels from the index, and finds the chain for
+ * such pixels. */
 static enum pst_status probe(struct psti_image *image, struct pst_error *err)
 {
     const struct psti_loader_plan_field *plan = image->plan;
@@ -332,14 +335,14 @@ static struct psti_rect region_of(const struct psti_draw *draw)
                               draw->region_width};
 }
 
-/* The header as probe parsed it; NULL: none was. */
+/* The header as probe parsed it. NULL: it was not parsed. */
 static const struct psti_pli_header *pli_of(const struct psti_image *image)
 {
     enum pst_form form = image->info.form;
     return form == PST_FORM_PLI || form == PST_FORM_PLI_JPEG ? &image->pli : NULL;
 }
 
-/* The finished row. */
+/* Decodes the finished row. */
 static enum pst_status decode_row(struct psti_loader_worker *worker, const struct psti_image *image,
                                   void *row, struct pst_error *err)
 {
@@ -362,7 +365,7 @@ static enum pst_status decode_row(struct psti_loader_worker *worker, const struc
     return status;
 }
 
-/* Rows of the region, packed one behind the other. */
+/* Rows of the region, packed. */
 struct picture {
     char *pixels;
     size_t row_nbytes;
@@ -379,7 +382,7 @@ static enum pst_status copy_rows(void *ctx, const void *rows, size_t row_nbytes,
     return PST_OK;
 }
 
-/* The pixels of the region alone. */
+/* Decodes the pixels of the region without further operations. */
 static enum pst_status decode_picture(struct psti_loader_worker *worker,
                                       const struct psti_image *image, void *pixels,
                                       struct pst_error *err)
@@ -394,8 +397,8 @@ static enum pst_status decode_picture(struct psti_loader_worker *worker,
                                    copy_rows, &picture, err);
 }
 
-/* Whether what was drawn by the index holds for the image as it is: what is drawn follows from its
- * size, and the part of the size also from how it is turned. */
+/* True if a draw made from the index holds for the image itself. A draw depends on the image's
+ * size; for the stored region the orientation counts, too. */
 static bool holds(const struct psti_loader_source *source, const struct pst_image_info *info)
 {
     const struct pst_image_info *by = &source->drawn_for;
@@ -404,7 +407,7 @@ static bool holds(const struct psti_loader_source *source, const struct pst_imag
             (by->form == info->form && by->orientation == info->orientation));
 }
 
-/* The draw that was made before the image was read, or else one made now. */
+/* Takes the draw that was made before the image was read, or makes one now. */
 static enum pst_status take_draw(struct psti_loader_worker *worker, const struct psti_draw_key *key,
                                  const struct psti_image *image, struct psti_draw *draw,
                                  struct pst_error *err)
@@ -417,20 +420,20 @@ static enum pst_status take_draw(struct psti_loader_worker *worker, const struct
         status = psti_loader_row_draw(worker->loader, image->plan, key, &image->info, draw, err);
     if (status != PST_OK || !source->partial)
         return status;
-    /* Only the units of source->stored are here, and they are all that is looked at: the head,
-     * which is the image's own, says how large the picture is, but how it is turned may come from
-     * the image that it follows, of which the index may say something else. */
+    /* Only the units of source->stored are in memory, and the decoder reads no others. The image's
+     * head gives its size. The orientation may come from the image that it follows, and the index
+     * may disagree with that. */
     const struct psti_rect region = region_of(draw);
     const struct psti_rect stored =
         psti_decode_stored(&image->info, &image->plan->decode, draw->scale_log2, &region);
     if (memcmp(&stored, &source->stored, sizeof stored) == 0)
         return PST_OK;
     return psti_fail(err, PST_ERROR_CORRUPT, "loader",
-                     "field '%s' is not turned as the index says of the image that it follows",
+                     "field '%s' has another orientation than the index states for its image",
                      image->plan->field->name);
 }
 
-/* Header, geometry and random parameters: all of `image` but where its pixels go. */
+/* Reads header, geometry and random parameters: all of `image` but the place of its pixels. */
 static enum pst_status open_image(struct psti_loader_worker *worker,
                                   const struct psti_draw_key *key, struct psti_image *image,
                                   struct pst_error *err)
@@ -451,12 +454,13 @@ static enum pst_status open_image(struct psti_loader_worker *worker,
     return status;
 }
 
-/* Whether the row is the stored bytes. probe has compared their number with the image's size, and
- * `place` gave the row that size, as there are no operations. */
+/* True if the row is the stored bytes. probe has compared their number with the image's size.
+ * `place` gave the row that size, because there are no operations. */
 static bool is_copy(const struct psti_image *image, const struct psti_place *place)
 {
     const struct psti_loader_plan_field *plan = image->plan;
-    return place->kind == PSTI_PLACE_ROW && plan->identity && image->info.form == PST_FORM_RAW &&
+    return place->kind == PSTI_LOADER_PLACE_ROW && plan->identity &&
+           image->info.form == PST_FORM_RAW &&
            psti_loader_plan_chain(plan, image->info.channels, image->info.bits) == image->chain &&
            image->info.orientation <= 1;
 }
@@ -467,8 +471,9 @@ static enum pst_status decode(struct psti_loader_worker *worker, const struct ps
     enum pst_status status;
     worker->emptied = false;
     do
-        status = place->kind == PSTI_PLACE_PICTURE ? decode_picture(worker, image, place->data, err)
-                                                   : decode_row(worker, image, place->data, err);
+        status = place->kind == PSTI_LOADER_PLACE_PICTURE
+                     ? decode_picture(worker, image, place->data, err)
+                     : decode_row(worker, image, place->data, err);
     while (status == PST_ERROR_LIMIT && psti_loader_worker_grow(worker));
     worker->lacks_scratch = status == PST_ERROR_LIMIT;
     if (!worker->decoder || !worker->run)
@@ -477,7 +482,7 @@ static enum pst_status decode(struct psti_loader_worker *worker, const struct ps
     return status;
 }
 
-/* The image was decoded here, or failed. */
+/* Counts an image that was decoded here, or failed. */
 static void count(struct psti_loader_worker *worker, const struct psti_image *image, bool good)
 {
     pst_loader *loader = worker->loader;
@@ -501,11 +506,11 @@ enum pst_status psti_loader_row_pixels(struct psti_loader_worker *worker, pst_ba
                                .row = row,
                                .plan = &worker->loader->plan.fields[i_plan],
                                .source = source};
-    struct psti_place place = {.kind = PSTI_PLACE_NOWHERE};
+    struct psti_place place = {.kind = PSTI_LOADER_PLACE_NOWHERE};
     enum pst_status status = open_image(worker, key, &image, err);
     if (status == PST_OK)
         status = ops->place(worker, &image, &place, err);
-    if (worker->starved || (status == PST_OK && place.kind == PSTI_PLACE_NOWHERE))
+    if (worker->starved || (status == PST_OK && place.kind == PSTI_LOADER_PLACE_NOWHERE))
         return status;
     if (status == PST_OK && is_copy(&image, &place)) {
         memcpy(place.data, source->data, source->item.nbytes);
@@ -521,7 +526,8 @@ enum pst_status psti_loader_row_pixels(struct psti_loader_worker *worker, pst_ba
     count(worker, &image, status == PST_OK);
     if (status != PST_OK && err && !err->codec[0] && source->item.form != PST_FORM_NONE)
         psti_error_set_codec(err, pst_form_name(source->item.form));
-    if (status != PST_OK && err && err->offset >= 0) /* a decoder counts from the item's start */
+    /* A decoder counts offsets from the item's start. */
+    if (status != PST_OK && err && err->offset >= 0)
         err->offset += (int64_t)source->item.offset;
     return status;
 }

@@ -1,8 +1,8 @@
-/* loader_plan.c - data set and wishes -> what each field of a batch is made of.
+/* loader_plan.c - plans the fields of a batch from the data set and the caller's wishes.
  *
- * Comes in: the data set's fields and the caller's pst_field_output list. Goes out: one plan entry
- * and one slot layout per delivered field, in the data set's order, and a number for each stored
- * item of a row. Runs once, at open; the plan is constant afterwards and shared by all threads. */
+ * In: the data set's fields and the caller's pst_field_output list. Out: one plan entry and one
+ * slot layout per delivered field, in the data set's order, and a number for each stored item of a
+ * row. Runs once, at open. The plan is constant afterwards and shared by all threads. */
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
 
@@ -14,16 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Enough for the header of nearly every image; larger headers only lose the guess of a size. */
+/* Enough for the header of nearly every image. Larger headers only prevent the guess of a size. */
 #define PROBE_NBYTES ((uint64_t)64 << 10)
 
-/* The field that gives the sample's geometry; wish NULL: none does. */
+/* The field that gives the sample's geometry. wish NULL: there is none. */
 struct leader {
     const struct pst_field_output *wish;
     const char *name;
 };
 
-/* A field of which nothing was asked. */
+/* The wish for a field that the caller did not name. */
 static const struct pst_field_output plain = {.name = NULL};
 
 static bool is_pixels(enum pst_field_type type)
@@ -85,7 +85,7 @@ static enum pst_status check_output(const struct pst_field *field,
     return PST_OK;
 }
 
-/* Whether `form_mask` can be honoured. */
+/* Checks that `form_mask` can be honoured. */
 static enum pst_status check_forms(const pst_dataset *dataset, const struct pst_field *field,
                                    const struct pst_field_output *wish, struct pst_error *err)
 {
@@ -94,7 +94,7 @@ static enum pst_status check_forms(const pst_dataset *dataset, const struct pst_
         known |= 1u << form;
     if (wish->form_mask & ~known)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "field '%s': form_mask 0x%x has forms that there are not", field->name,
+                         "field '%s': form_mask 0x%x has unknown forms", field->name,
                          wish->form_mask);
     if (wish->form_mask && pst_dataset_is_folder(dataset))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
@@ -115,7 +115,7 @@ bool psti_loader_plan_item_is_there(const pst_dataset *dataset, const struct pst
            (pst_dataset_is_folder(dataset) && item->i_file != PST_FILE_NONE);
 }
 
-/* The first allowed item of the data set's first sample: what to expect of the others. */
+/* Finds the first allowed item of the data set's first sample, as an example of the others. */
 static bool first_item(pst_dataset *dataset, const struct psti_loader_plan_field *plan,
                        struct pst_item *item)
 {
@@ -148,7 +148,8 @@ bool psti_loader_plan_probe_file(pst_dataset *dataset, const struct psti_loader_
     return found;
 }
 
-/* Channels and bits of the first image or mask of the data set, those to be expected of all. */
+/* Channels and bits of the data set's first image or mask, which the others are expected to have.
+ */
 static void stored_pixels(pst_dataset *dataset, const struct psti_loader_plan_field *plan,
                           uint8_t *channels, uint8_t *bits)
 {
@@ -166,7 +167,7 @@ static void stored_pixels(pst_dataset *dataset, const struct psti_loader_plan_fi
     *bits = item.bits == 16 ? 16 : 8;
 }
 
-/* A size that all images may have. Only a guess: rows of another size still find their place. */
+/* Guesses a size that all images may have. Rows of another size still get memory. */
 static bool guess_size(pst_dataset *dataset, const struct psti_loader_plan_field *plan,
                        uint32_t size[2])
 {
@@ -183,7 +184,7 @@ static bool guess_size(pst_dataset *dataset, const struct psti_loader_plan_field
         }
         largest = pst_dataset_max_pixels_nbytes(dataset, plan->i_field);
         nbytes = (uint64_t)item.height * item.width * item.channels * (item.bits == 16 ? 2 : 1);
-        /* The largest may be of the same size and have 16 bits. */
+        /* The largest item may have the same size and 16 bits. */
         return largest == nbytes || (item.bits == 8 && largest == 2 * nbytes);
     }
     struct pst_image_info info[3];
@@ -212,7 +213,7 @@ static void set_image_shape(struct psti_slot_field *slot, const struct psti_load
     }
 }
 
-/* Of a message: "operation 1 (Pad)", or that there is none. */
+/* "operation 1 (Pad)" for a message, or a text that there is none. */
 static const char *name_op(const struct pst_op *ops, size_t n_ops, size_t i, char text[48])
 {
     if (i < n_ops)
@@ -222,8 +223,8 @@ static const char *name_op(const struct pst_op *ops, size_t n_ops, size_t i, cha
     return text;
 }
 
-/* The operations of a field: its own, which must have the leader's geometry, or else those that
- * follow the leader's. `leader` is NULL for a field that follows none. */
+/* Chooses the operations of a field: its own, which must have the leader's geometry, or else those
+ * that follow the leader's. `leader` is NULL for a field that follows none. */
 static enum pst_status choose_ops(const struct pst_field_output *wish,
                                   const struct pst_field_output *leader, const char *leader_name,
                                   const struct psti_loader_plan_field *plan,
@@ -308,7 +309,7 @@ static enum pst_status plan_array(struct psti_loader_plan_field *plan, struct ps
                                   struct pst_error *err)
 {
     size_t nbytes = pst_dtype_nbytes(plan->field->dtype);
-    plan->fill = PSTI_FILL_ARRAY;
+    plan->fill = PSTI_LOADER_FILL_ARRAY;
     slot->dtype = plan->field->dtype;
     slot->has_array = plan->field->ndim > 0;
     slot->may_differ = !slot->has_array;
@@ -331,18 +332,18 @@ static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_
     slot->type = plan->field->type;
     switch (plan->field->type) {
     case PST_FIELD_INT:
-        plan->fill = PSTI_FILL_INT;
+        plan->fill = PSTI_LOADER_FILL_INT;
         slot->dtype = PST_DTYPE_I64;
         slot->has_array = true;
         return PST_OK;
     case PST_FIELD_FLOAT:
-        plan->fill = PSTI_FILL_FLOAT;
+        plan->fill = PSTI_LOADER_FILL_FLOAT;
         slot->dtype = PST_DTYPE_F32;
         slot->has_array = true;
         return PST_OK;
     case PST_FIELD_BOXES:
     case PST_FIELD_KEYPOINTS:
-        plan->fill = PSTI_FILL_POINTS;
+        plan->fill = PSTI_LOADER_FILL_POINTS;
         slot->dtype = PST_DTYPE_F32;
         slot->may_differ = true;
         return PST_OK;
@@ -351,14 +352,14 @@ static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_
     case PST_FIELD_IMAGE:
     case PST_FIELD_MASK:
         if (!wish->encoded) {
-            plan->fill = PSTI_FILL_PIXELS;
+            plan->fill = PSTI_LOADER_FILL_PIXELS;
             return plan_pixels(dataset, options, wish, leader, plan, slot, err);
         }
         break;
     default:
         break;
     }
-    plan->fill = PSTI_FILL_BYTES;
+    plan->fill = PSTI_LOADER_FILL_BYTES;
     slot->dtype = PST_DTYPE_U8;
     slot->may_differ = true;
     return PST_OK;
@@ -390,7 +391,7 @@ static enum pst_status check_wishes(pst_dataset *dataset, const struct pst_loade
     return PST_OK;
 }
 
-/* The wish for field i; NULL: it is not delivered. */
+/* The wish for field i. NULL: it is not delivered. */
 static const struct pst_field_output *wish_of(const struct pst_loader_options *options,
                                               const struct pst_field *field)
 {
@@ -398,8 +399,8 @@ static const struct pst_field_output *wish_of(const struct pst_loader_options *o
     return wish || options->only_listed ? wish : &plain;
 }
 
-/* The field `image`, else the first image, else the first mask: of those delivered as pixels that
- * have no geometry of their own. Returns its number in the data set, -1 if there is none. */
+/* Finds the leader among the fields delivered as pixels without a geometry of their own: the field
+ * `image`, else the first image, else the first mask. Returns its number in the data set, or -1. */
 static int find_leader(pst_dataset *dataset, const struct pst_loader_options *options)
 {
     int leader = -1;
@@ -418,7 +419,7 @@ static int find_leader(pst_dataset *dataset, const struct pst_loader_options *op
     return leader;
 }
 
-/* Of crops and resizes a box may have little left. */
+/* Crops and resizes may leave little of a box. */
 static bool may_lose(const struct pst_field_output *leader)
 {
     for (size_t i = 0; leader && i < leader->n_ops; i++)
@@ -429,7 +430,8 @@ static bool may_lose(const struct pst_field_output *leader)
     return false;
 }
 
-/* Which boxes are dropped, and what with them. The fields' own plans are made. */
+/* Plans which boxes are dropped, and which fields lose rows with them. The fields' own plans are
+ * made already. */
 static enum pst_status plan_boxes(pst_dataset *dataset, const struct pst_loader_options *options,
                                   const struct pst_field_output *leader,
                                   struct psti_loader_plan *plan, struct pst_error *err)
@@ -495,18 +497,19 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
         struct psti_slot_field *slot = &plan->slots[plan->n_fields++];
         *slot = (struct psti_slot_field){.type = field->type};
         status = plan_field(dataset, options, wish, &leader, entry, slot, err);
-        if (entry->fill != PSTI_FILL_INT && entry->fill != PSTI_FILL_FLOAT) {
+        if (entry->fill != PSTI_LOADER_FILL_INT && entry->fill != PSTI_LOADER_FILL_FLOAT) {
             plan->fields_of_items[plan->n_items] = plan->n_fields - 1;
             entry->i_item = (int)plan->n_items++;
-            entry->may_skip = entry->fill == PSTI_FILL_PIXELS && !entry->identity &&
+            entry->may_skip = entry->fill == PSTI_LOADER_FILL_PIXELS && !entry->identity &&
                               !pst_dataset_is_folder(dataset);
-            plan->n_reads += entry->may_skip ? PSTI_RANGES_MAX : 1;
+            plan->n_reads += entry->may_skip ? PSTI_LOADER_RANGES_MAX : 1;
         }
     }
     plan->i_leader = geometry;
     for (uint32_t i = 0; i < plan->n_fields; i++)
         plan->fields[i].i_geometry =
-            plan->fields[i].fill == PSTI_FILL_POINTS || plan->fields[i].follows ? geometry : -1;
+            plan->fields[i].fill == PSTI_LOADER_FILL_POINTS || plan->fields[i].follows ? geometry
+                                                                                       : -1;
     if (status == PST_OK)
         status = plan_boxes(dataset, options, leader.wish, plan, err);
     if (status != PST_OK)

@@ -1,5 +1,5 @@
-/* loader_plan.h - the plan: what each field of a batch is made of. Made when a loader is opened,
- * and constant from then on; any thread reads it without a lock. */
+/* loader_plan.h - the plan of each field of a batch. It is made when a loader is opened and
+ * constant from then on. Any thread reads it without a lock. */
 #ifndef PST_LOADER_LOADER_PLAN_H
 #define PST_LOADER_LOADER_PLAN_H
 
@@ -10,49 +10,49 @@
 #include <penstock/penstock.h>
 
 enum psti_loader_fill {
-    PSTI_FILL_PIXELS,
-    PSTI_FILL_BYTES,
-    PSTI_FILL_POINTS,
-    PSTI_FILL_ARRAY,
-    PSTI_FILL_INT,
-    PSTI_FILL_FLOAT
+    PSTI_LOADER_FILL_PIXELS,
+    PSTI_LOADER_FILL_BYTES,
+    PSTI_LOADER_FILL_POINTS,
+    PSTI_LOADER_FILL_ARRAY,
+    PSTI_LOADER_FILL_INT,
+    PSTI_LOADER_FILL_FLOAT
 };
 
 struct psti_loader_plan_field {
     const struct pst_field *field; /* the data set's */
     enum psti_loader_fill fill;
-    uint32_t i_field;      /* in the data set */
+    uint32_t i_field;      /* its number in the data set */
     uint32_t variant_mask; /* variants allowed */
     uint32_t form_mask;    /* forms allowed, bit f = enum pst_form f */
-    int i_item;            /* among the stored items of a row; -1: INT, FLOAT */
-    int i_geometry; /* POINTS, PIXELS: plan field that gives the sample's geometry; -1: none */
+    int i_item;            /* number among the stored items of a row; -1: INT, FLOAT */
+    int i_geometry;        /* POINTS, PIXELS: plan field of the leader; -1: none */
     /* PIXELS. chains: for pixels of 8 and 16 bits, of 1 to 4 channels; NULL: not delivered. `chain`
-     * is the one of them that most rows are expected to take; what was drawn for one holds for all,
-     * as they differ in the pixels alone. */
+     * is the one that most rows are expected to take. Chains differ in the pixels alone, so a draw
+     * for one of them holds for all. */
     struct psti_chain *chains[2][4], *chain;
     struct pst_decode_options decode;
-    uint8_t channels, bits; /* of the pixels that `chain` gets */
+    uint8_t channels, bits; /* channels and bits of the pixels that `chain` gets */
     enum pst_layout layout;
-    bool any_channels; /* rows have as many as their images have stored */
+    bool any_channels; /* rows have as many channels as their images have stored */
     bool fixed;        /* all rows have one shape */
     bool identity; /* no operation, HWC, pixels as decoded: raw rows may be copied as they are */
-    bool may_skip; /* items in shards, of which operations may want a region only */
-    bool scaled_decode; /* as pst_field_output */
-    uint32_t own;       /* of psti_draw_key: not 0 for a field with a geometry of its own */
-    bool follows;       /* PIXELS: the geometry of plan field i_geometry is this one's too */
+    bool may_skip; /* items in shards; operations may need a region only */
+    bool scaled_decode; /* as in pst_field_output */
+    uint32_t own;       /* `own` of psti_draw_key: not 0 for a field with a geometry of its own */
+    bool follows;       /* PIXELS: it has the geometry of plan field i_geometry */
     bool moves;         /* PIXELS: there are geometric operations */
     bool shows_stored;  /* PIXELS: ignore_orientation */
     enum pst_made_for made_for; /* masks, POINTS */
-    bool drops;                 /* boxes: those that too little is left of are dropped */
+    bool drops;                 /* boxes: those with too little left are dropped */
     float min_area, min_visibility;
-    bool says_boxes; /* it was said whether it has a row for each box */
-    int i_boxes;     /* plan field of the boxes that it has a row for; -1: none */
+    bool says_boxes; /* the caller said whether it has a row for each box */
+    int i_boxes;     /* plan field of the boxes to which its rows belong; -1: none */
 };
 
 struct psti_loader_plan {
     uint32_t n_fields, n_items;
-    uint32_t n_reads; /* at most, of one row at a time; >= n_items */
-    int i_leader;     /* plan field that gives the sample's geometry; -1: none does */
+    uint32_t n_reads; /* largest number of reads of one row at a time; >= n_items */
+    int i_leader;     /* plan field that gives the sample's geometry; -1: none */
     struct psti_loader_plan_field fields[PST_MAX_FIELDS];
     struct psti_slot_field slots[PST_MAX_FIELDS];
     uint32_t fields_of_items[PST_MAX_FIELDS];
@@ -62,11 +62,11 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
                                       const struct pst_loader_options *options,
                                       struct psti_loader_plan *plan, struct pst_error *err);
 void psti_loader_plan_clear(struct psti_loader_plan *plan);
-/* loader_chains.c: what decoders are to give; sets decode, channels and bits. */
+/* loader_chains.c: sets decode, channels and bits, the output of decoders. */
 void psti_loader_plan_decode(const struct pst_loader_options *options,
                              const struct pst_field_output *wish,
                              struct psti_loader_plan_field *plan);
-/* Compiles the chains of an image or mask. channels, bits: what the first sample has stored. */
+/* Compiles the chains of an image or mask. channels, bits: those stored for the first sample. */
 enum pst_status psti_loader_plan_chains(const struct pst_field_output *wish, uint8_t channels,
                                         uint8_t bits, struct psti_loader_plan_field *plan,
                                         struct pst_error *err);
@@ -74,23 +74,22 @@ void psti_loader_plan_free_chains(struct psti_loader_plan_field *plan);
 /* The chain for pixels of that kind; NULL: not delivered. */
 struct psti_chain *psti_loader_plan_chain(const struct psti_loader_plan_field *plan,
                                           uint8_t channels, uint8_t bits);
-/* `chain`, which is the caller's from here on. */
+/* Takes `chain` out of the plan. The caller owns it from then on. */
 struct psti_chain *psti_loader_plan_take_chain(struct psti_loader_plan_field *plan);
-/* Whether this item may be delivered, by its form. */
+/* True if the item's form may be delivered. */
 bool psti_loader_plan_allows_form(const struct psti_loader_plan_field *plan, enum pst_form form);
-/* Whether the sample has that item; files of a folder are there though their form is not known yet.
- */
+/* True if the sample has that item. Files of a folder count as there before their form is known. */
 bool psti_loader_plan_item_is_there(const pst_dataset *dataset, const struct pst_item *item);
-/* What the header of one file of a folder says; false: nothing that is known. */
+/* Reads the header of one file of a folder. False: it is not a known one. */
 bool psti_loader_plan_probe_file(pst_dataset *dataset, const struct psti_loader_plan_field *plan,
                                  uint64_t sample, struct pst_image_info *info);
-/* Largest bytes of all items of one row that must be read, in buffers as `storage` wants them.
- * in_memory: only values of a folder's label file need any. */
+/* Largest number of bytes of all items of one row that must be read, in buffers for `storage`.
+ * in_memory: only values of a folder's label file are read. */
 uint64_t psti_loader_plan_row_nbytes_max(const struct psti_loader_plan *plan, pst_dataset *dataset,
                                          const struct psti_storage *storage, bool in_memory);
 
-/* loader_boxes.c: at open. PST_ERROR_ARGUMENT if a field seems to belong to boxes that are dropped,
- * and nothing was said about it. */
+/* loader_boxes.c, at open. PST_ERROR_ARGUMENT if a field seems to belong to boxes that are dropped,
+ * and the caller has not said whether it does. */
 enum pst_status psti_loader_boxes_check(pst_dataset *dataset, const struct psti_loader_plan *plan,
                                         struct pst_error *err);
 

@@ -1,9 +1,9 @@
 /* loader_pump.c - keeps work coming: claims slots, looks up rows, starts their reads.
  *
- * One thread at a time pumps (loader->pumping); it lets the lock go while it computes the order,
- * looks into the index and submits, so that nobody waits for that. Rows are taken in the order of
- * delivery and each takes one block of the arena for all its items: when the oldest row must wait
- * for room, no younger one holds any, so rows that are older give it back and the row goes on. */
+ * One thread at a time pumps (loader->pumping). It releases the lock while it computes the order,
+ * reads the index and submits, so that nobody waits for that. Rows are taken in the order of
+ * delivery. Each takes one block of the arena for all its items. So when the oldest row must wait
+ * for memory, no younger row holds any; older rows give it back, and the row goes on. */
 #include "loader/loader_arena.h"
 #include "loader/loader_counters.h"
 #include "loader/loader_files.h"
@@ -17,7 +17,7 @@
 
 #define READS_AT_ONCE (2 * PST_MAX_FIELDS)
 
-/* Counts the windows of a page-aware order of which the kernel is not told. */
+/* Counts windows of a page-aware order for which the kernel gets no hint. */
 static void skip_hint(pst_loader *loader, const struct psti_loader_job *job)
 {
     uint64_t window = psti_order_window(loader->order, job->positions[0]);
@@ -27,7 +27,7 @@ static void skip_hint(pst_loader *loader, const struct psti_loader_job *job)
     psti_loader_fell_back(loader, PST_FALLBACK_PAGE_HINT, 1);
 }
 
-/* Tells the kernel about the window after the one that the job begins in. */
+/* Tells the kernel about the window after the one in which the job begins. */
 static void hint(pst_loader *loader, const struct psti_loader_job *job)
 {
     uint64_t window = psti_order_window(loader->order, job->positions[0]), first, n;
@@ -59,8 +59,8 @@ static void hint(pst_loader *loader, const struct psti_loader_job *job)
     }
 }
 
-/* Between a delivery and the release of the batch before it a caller holds one more than it keeps.
- * A job that is not the caller's next waits for that release, instead of taking another slot. */
+/* Between a delivery and the release of the batch before it, a caller holds one more than it keeps.
+ * A job that is not the caller's next waits for that release instead of taking another slot. */
 static bool waits_for_release(const pst_loader *loader)
 {
     struct psti_batch_pool_stats stats;
@@ -82,7 +82,7 @@ bool psti_loader_pump_start_job(pst_loader *loader)
         return false;
     uint64_t step = loader->issue_step, epoch = loader->epoch, start = loader->start;
     struct psti_ranks ranks = loader->ranks;
-    /* Where only parts of items are read, the kernel must not read the others ahead. */
+    /* If only parts of items are read, the kernel must not read the other parts ahead. */
     bool reads_parts = loader->stats.n_partial_reads > 0;
     pthread_mutex_unlock(loader->lock);
     psti_loader_job_set(loader, job, ranks, epoch, start, step, loader->step_base + step);
@@ -91,15 +91,15 @@ bool psti_loader_pump_start_job(pst_loader *loader)
     else
         skip_hint(loader, job);
     pthread_mutex_lock(loader->lock);
-    job->state = PSTI_JOB_RUNNING;
+    job->state = PSTI_LOADER_JOB_RUNNING;
     loader->issue_step++;
     if (loader->in_memory)
         pthread_cond_broadcast(loader->work);
     return true;
 }
 
-/* Batches in their order; within one the longest rows first, so that no worker begins the longest
- * one when the others are done. */
+/* Batches go in their order. Within a batch the longest rows go first, so that no worker begins the
+ * longest one when the others are done. */
 static bool goes_before(const struct psti_loader_task *a, const struct psti_loader_task *b)
 {
     if (a->job->step != b->job->step)
@@ -139,13 +139,13 @@ static void read_is_done(struct psti_read *read)
 
 void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task, uint32_t n)
 {
-    struct psti_read *reads[PSTI_RANGES_MAX], *from = task->reads;
+    struct psti_read *reads[PSTI_LOADER_RANGES_MAX], *from = task->reads;
     atomic_store(&task->n_reading, n);
     pthread_mutex_lock(loader->lock);
     psti_loader_times_read_begins(loader);
     pthread_mutex_unlock(loader->lock);
     while (n > 0) {
-        uint32_t n_now = n < PSTI_RANGES_MAX ? n : PSTI_RANGES_MAX;
+        uint32_t n_now = n < PSTI_LOADER_RANGES_MAX ? n : PSTI_LOADER_RANGES_MAX;
         for (uint32_t i = 0; i < n_now; i++) {
             reads[i] = from++;
             reads[i]->user = task;
@@ -156,7 +156,7 @@ void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *t
     }
 }
 
-/* The next row that nobody has, looked up: loader->pending. False: there is none, or no task. */
+/* Looks up the next row that nobody has: loader->pending. False: there is none, or no free task. */
 static bool look_up_next(pst_loader *loader)
 {
     struct psti_loader_job *job = NULL;
@@ -190,7 +190,7 @@ static bool look_up_next(pst_loader *loader)
     return true;
 }
 
-/* A task whose reads can be submitted; adds them to `reads`. NULL: nothing more now. */
+/* Finds a task whose reads can be submitted and adds them to `reads`. NULL: nothing more now. */
 static struct psti_loader_task *next_task(pst_loader *loader, struct psti_read **reads,
                                           uint32_t *n_reads)
 {
@@ -244,17 +244,18 @@ void psti_loader_pump(pst_loader *loader)
         return;
     loader->pumping = true;
     do {
-        loader->pump_again = false; /* set where the lock was let go: something may have changed */
+        /* Other threads set it while the lock is released and something changes. */
+        loader->pump_again = false;
         while (loader->running && psti_loader_pump_start_job(loader))
             ;
         while (!loader->in_memory && loader->running && submit_some(loader))
             ;
     } while (loader->running && loader->pump_again && !loader->pending);
     loader->pumping = false;
-    /* Who cancels waits for that; so does a caller whose job could not be started. Others would be
-     * woken in vain at each turn of each worker. */
+    /* Two kinds of threads wait for the end of pumping: one that cancels the epoch, and a caller
+     * whose job could not be started. In other cases nobody is woken. */
     if (!loader->running ||
-        loader->ring[loader->next_step % loader->options.prefetch].state == PSTI_JOB_EMPTY)
+        loader->ring[loader->next_step % loader->options.prefetch].state == PSTI_LOADER_JOB_EMPTY)
         pthread_cond_broadcast(&loader->done);
 }
 

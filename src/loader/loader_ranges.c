@@ -1,12 +1,13 @@
-/* loader_ranges.c - reading only those parts of a PLI, of pixels or of a JPEG, that a row needs.
+/* loader_ranges.c - reads only those parts of a PLI (pixels or coefficients) that a row needs.
  *
- * In: a located row. Where the operations want a region of a large PLI, its head is read first and
- * then, by a second round of reads, the units that the region touches, each to its place in a
- * buffer of the item's full size: the decoder never looks at what lies between. The item's own
- * checksum cannot be compared then; the head's and those of the units are, and the head must state
- * the pixel checksum that the index has for the item. Whatever is not as it should be makes the
- * second round read all the rest: then the item is checked, and fails, like any other. No locks;
- * the thread that has the row. */
+ * In: a located row. If the operations need a region of a large PLI, its head is read first. A
+ * second round reads the units that the region touches, each to its place in a buffer of the item's
+ * full size. The decoder never reads the bytes between them.
+ *
+ * The item's own checksum cannot be compared then. The checksums of head and units are compared
+ * instead, and the head must state the pixel checksum that the index has for the item. After any
+ * mismatch the second round reads all the rest. The item is then checked, and fails, like any
+ * other. No locks; the thread that has the row. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
@@ -17,12 +18,12 @@
 
 #include <string.h>
 
-/* Reading in parts must save this much, and this part of the item: 1 / SAVE_SHARE. */
+/* A read in parts must save so many bytes, and 1 / SAVE_SHARE of the item. */
 #define SAVE_NBYTES ((uint64_t)64 << 10)
 #define SAVE_SHARE 4
-/* A gap as small as this is cheaper to read than another read. */
+/* Reading a gap up to this size takes less than another read. */
 #define GAP_NBYTES ((uint64_t)8 << 10)
-/* Of head and model, with some to spare; the index comes on top. */
+/* Bytes of head and model, with some to spare. The index is added. */
 #define HEAD_NBYTES 2048
 #define BLOCK_NBYTES 4096
 #define RANGES_CAP 128
@@ -32,14 +33,14 @@ static bool saves_enough(uint64_t skipped, uint64_t nbytes)
     return skipped >= SAVE_NBYTES && skipped >= nbytes / SAVE_SHARE;
 }
 
-/* The smallest units that a region of the image has. */
+/* Number of cells of the smallest unit size that a region of the image has. */
 static uint64_t n_cells(uint32_t y, uint32_t x, uint32_t height, uint32_t width)
 {
     enum { EDGE = 1 << PSTI_PLI_UNIT_LOG2_MIN };
     return (uint64_t)psti_pli_units_along(y, height, EDGE) * psti_pli_units_along(x, width, EDGE);
 }
 
-/* The index has height and width as shown; here they are swapped in the PLI. */
+/* True if the PLI stores height and width swapped. The index has them as shown. */
 static bool is_turned(const struct pst_item *item)
 {
     return item->form == PST_FORM_PLI_JPEG && item->orientation >= 5;
@@ -84,7 +85,8 @@ void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_dra
     source->stored = stored;
 }
 
-/* The head is whole, and of the item that the index means. Its header is kept for the decoder. */
+/* True if the head is whole and belongs to the item in the index. Its header is kept for the
+ * decoder. */
 static bool head_is_good(const pst_loader *loader, struct psti_loader_source *source)
 {
     const struct pst_item *item = &source->item;
@@ -104,8 +106,8 @@ static bool head_is_good(const pst_loader *loader, struct psti_loader_source *so
                                           info.pixel_checksum == item->pixel_checksum));
 }
 
-/* Ranges begin and end at blocks of the file (with O_DIRECT), lie behind what is here, and do not
- * touch. Returns how many are left. */
+/* Rounds ranges to blocks of the file (for O_DIRECT), moves them behind the bytes that are here,
+ * and merges those that touch. Returns how many remain. */
 static size_t tidy(const pst_loader *loader, const struct psti_loader_source *source,
                    struct pst_pli_range *ranges, size_t n)
 {
@@ -129,7 +131,7 @@ static size_t tidy(const pst_loader *loader, const struct psti_loader_source *so
     return n_out;
 }
 
-/* Closes the smallest gaps until no more than `most` ranges are left. */
+/* Closes the smallest gaps until at most `most` ranges are left. */
 static size_t reduce(struct pst_pli_range *ranges, size_t n, size_t most)
 {
     while (n > most) {
@@ -150,7 +152,7 @@ static size_t reduce(struct pst_pli_range *ranges, size_t n, size_t most)
     return n;
 }
 
-/* What of the item is still to be read; sets source->partial if that is not all of the rest. */
+/* Chooses the ranges still to be read. Sets source->partial if they are not all of the rest. */
 static size_t choose(const pst_loader *loader, struct psti_loader_source *source,
                      struct pst_pli_range ranges[RANGES_CAP])
 {
@@ -163,7 +165,7 @@ static size_t choose(const pst_loader *loader, struct psti_loader_source *source
             PST_OK &&
         n <= RANGES_CAP) {
         uint64_t skipped = source->item.nbytes - source->n_here;
-        n = reduce(ranges, tidy(loader, source, ranges, n), PSTI_RANGES_MAX);
+        n = reduce(ranges, tidy(loader, source, ranges, n), PSTI_LOADER_RANGES_MAX);
         for (size_t i = 0; i < n; i++)
             skipped -= ranges[i].nbytes;
         source->partial = saves_enough(skipped, source->item.nbytes);

@@ -1,7 +1,7 @@
-/* loader_row.c - one row: where its items lie, reading them, checking them, writing the slot.
+/* loader_row.c - one row: finds its items, reads them, checks them, writes the slot.
  *
- * Any worker runs these on rows of its own; nothing here takes the loader's lock. Errors leave here
- * with everything known: data set, sample, file, offset, codec. Pixels: loader_pixels.c. */
+ * Any worker runs these functions on rows of its own; none takes the loader's lock. Errors leave
+ * here with data set, sample, file, offset and codec. Pixels: loader_pixels.c. */
 #include "loader/loader_counters.h"
 #include "loader/loader_files.h"
 #include "loader/loader_handle.h"
@@ -43,7 +43,7 @@ void psti_loader_row_name_error(const pst_loader *loader, uint64_t sample,
         err->offset = (int64_t)source->item.offset;
 }
 
-/* The first allowed variant that this sample has. */
+/* Chooses the first allowed variant that this sample has. */
 static enum pst_status choose_variant(pst_loader *loader, uint64_t sample,
                                       const struct psti_loader_plan_field *plan,
                                       struct psti_loader_source *source, struct pst_error *err)
@@ -64,7 +64,7 @@ static enum pst_status choose_variant(pst_loader *loader, uint64_t sample,
                      plan->field->name);
 }
 
-/* The file of an item, and its bytes where they are in memory. */
+/* Finds the file of an item, and its bytes if they are in memory. */
 static enum pst_status find_bytes(pst_loader *loader, struct psti_loader_source *source, char *path,
                                   struct pst_error *err)
 {
@@ -96,7 +96,8 @@ static size_t buffer_nbytes(const pst_loader *loader, const struct psti_loader_s
                          psti_storage_buffer_alignment(loader->storage));
 }
 
-/* A mask that may be turned with its image is read whole: only the image's row knows how. */
+/* A mask that may be rotated with its image is read whole. Only the image's row knows how it is
+ * rotated. */
 static bool is_turned_mask(const struct psti_loader_plan *plan,
                            const struct psti_loader_source *sources, uint32_t i_plan)
 {
@@ -159,7 +160,7 @@ bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_s
     const struct psti_loader_plan *plan = &loader->plan;
     for (uint32_t i = 0; i < plan->n_items; i++) {
         const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
-        if (field->fill == PSTI_FILL_PIXELS &&
+        if (field->fill == PSTI_LOADER_FILL_PIXELS &&
             !(field->identity && sources[i].item.form == PST_FORM_RAW))
             return false;
     }
@@ -218,7 +219,7 @@ void psti_loader_row_release(pst_loader *loader, struct psti_loader_source *sour
     }
 }
 
-/* Checked already, and since then in memory. */
+/* True if the item was checked already and has been in memory since. */
 static bool is_verified(const pst_loader *loader, uint64_t bit)
 {
     return loader->verified &&
@@ -303,7 +304,7 @@ static enum pst_status fill_array(struct psti_loader_worker *worker, pst_batch *
     return PST_OK;
 }
 
-/* Boxes f32 (n,4), keypoints f32 (n,3), moved as the image's pixels were. */
+/* Fills boxes f32 (n,4) or keypoints f32 (n,3), moved as the image's pixels were. */
 static enum pst_status fill_points(struct psti_loader_worker *worker, pst_batch *batch,
                                    uint32_t i_plan, uint32_t row,
                                    const struct psti_loader_source *source, struct pst_error *err)
@@ -344,7 +345,7 @@ static enum pst_status fill_number(pst_loader *loader, pst_batch *batch, uint32_
     int64_t integer;
     double real;
     enum pst_status status;
-    if (field->fill == PSTI_FILL_INT) {
+    if (field->fill == PSTI_LOADER_FILL_INT) {
         status = pst_dataset_int(loader->dataset, sample, field->i_field, &integer, err);
         if (status == PST_OK)
             memcpy(memory, &integer, sizeof integer);
@@ -356,7 +357,7 @@ static enum pst_status fill_number(pst_loader *loader, pst_batch *batch, uint32_
     return status;
 }
 
-/* Bytes in the item's buffer that lie in no file: label-file values of a folder. */
+/* Copies values of a folder's label file, which lie in no file, to the item's buffer. */
 static enum pst_status copy_fileless(pst_loader *loader, uint64_t sample,
                                      const struct psti_loader_plan_field *field,
                                      struct psti_loader_source *source, struct pst_error *err)
@@ -381,24 +382,24 @@ static enum pst_status fill_item(struct psti_loader_worker *worker, pst_batch *b
     if (status != PST_OK)
         return status;
     switch (field->fill) {
-    case PSTI_FILL_PIXELS:
+    case PSTI_LOADER_FILL_PIXELS:
         return psti_loader_row_pixels(worker, batch, i_plan, row, key, source, err);
-    case PSTI_FILL_POINTS:
+    case PSTI_LOADER_FILL_POINTS:
         return fill_points(worker, batch, i_plan, row, source, err);
-    case PSTI_FILL_ARRAY:
+    case PSTI_LOADER_FILL_ARRAY:
         return fill_array(worker, batch, i_plan, row, source, err);
     default:
         return fill_bytes(worker, batch, i_plan, row, source, err);
     }
 }
 
-/* When a field is filled: first the image that gives the sample's geometry, then all else, then
- * points, which need the geometry drawn for it. */
-static int turn_of(const struct psti_loader_plan *plan, uint32_t i_plan)
+/* Order in which fields are filled: first the image that gives the sample's geometry, then all
+ * others, then points, which need the geometry drawn for it. */
+static int pass_of(const struct psti_loader_plan *plan, uint32_t i_plan)
 {
-    return (int)i_plan == plan->i_leader                   ? 0
-           : plan->fields[i_plan].fill == PSTI_FILL_POINTS ? 2
-                                                           : 1;
+    return (int)i_plan == plan->i_leader                          ? 0
+           : plan->fields[i_plan].fill == PSTI_LOADER_FILL_POINTS ? 2
+                                                                  : 1;
 }
 
 enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batch *batch,
@@ -410,11 +411,11 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
     enum pst_status status = PST_OK;
     worker->starved = worker->lacks_scratch = false;
     psti_batch_indices(batch)[row] = (int64_t)sample;
-    for (int turn = 0; turn < 3; turn++)
+    for (int pass = 0; pass < 3; pass++)
         for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
             const struct psti_loader_plan_field *field = &plan->fields[i];
             struct psti_loader_source *source = field->i_item >= 0 ? &sources[field->i_item] : NULL;
-            if (turn_of(plan, i) != turn)
+            if (pass_of(plan, i) != pass)
                 continue;
             status = source
                          ? fill_item(worker, batch, row, key, (uint32_t)field->i_item, source, err)
@@ -431,7 +432,7 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
     return status;
 }
 
-/* A buffer of this thread's own: kept, or for this row only from the reserve. */
+/* A buffer of this thread's own. It is kept, or comes from the reserve for this row only. */
 static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
 {
     pst_loader *loader = worker->loader;
@@ -440,7 +441,7 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
         return worker->buffer;
     alignment = alignment < PSTI_CACHE_LINE ? PSTI_CACHE_LINE : alignment;
     size_t total = psti_round_up(nbytes + nbytes / 8, 4096);
-    /* For the largest row at once, where that is not much. */
+    /* It is large enough for the largest row at once, if that is not much. */
     if (total < loader->block_nbytes_max &&
         loader->block_nbytes_max <= loader->options.host_memory / 8 / loader->n_workers)
         total = psti_round_up((size_t)loader->block_nbytes_max, 4096);
@@ -467,7 +468,7 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
     return worker->reserve_buffer;
 }
 
-/* In this thread, one after the other, until one fails. */
+/* Reads in this thread, one item after the other, until one fails. */
 static void run_reads(struct psti_loader_worker *worker, uint32_t n)
 {
     struct psti_storage *storage = worker->loader->storage;
@@ -492,7 +493,7 @@ static enum pst_status read_here(struct psti_loader_worker *worker, uint64_t sam
     return psti_loader_row_take_reads(loader, sample, worker->sources, worker->reads, err);
 }
 
-/* The second round of what is read in two. */
+/* Does the second round of a two-round read. */
 static enum pst_status read_more_here(struct psti_loader_worker *worker, uint64_t sample,
                                       struct pst_error *err)
 {

@@ -1,8 +1,8 @@
-/* loader_run.c - workers, and starting and cancelling a run through an epoch.
+/* loader_run.c - workers, and starting and cancelling an epoch.
  *
  * A worker pumps, takes rows, fills them without the lock, and gives back their buffers. Cancelling
- * drops queued rows, waits for reads and rows that are under way (each worker looks at `cancelled`
- * between rows; the throttle lets go of what it holds), and puts all slots back; after it no thread
+ * drops queued rows, waits for reads and rows that are under way, and puts all slots back. Each
+ * worker checks `cancelled` between rows; the throttle releases its requests. After it no thread
  * touches a job. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
@@ -18,7 +18,7 @@
 #define ROWS_AT_ONCE 16
 #define TASKS_AT_ONCE 8
 
-/* Rows a worker took: of a job whose bytes are in memory, or tasks that have been read. */
+/* Rows that a worker took: of a job whose bytes are in memory, or tasks that have been read. */
 struct work {
     struct psti_loader_job *job;
     uint32_t first, n;
@@ -46,8 +46,8 @@ static bool take_rows(pst_loader *loader, struct work *work)
     return false;
 }
 
-/* Several only where none can be slow: no row, perhaps of another batch, waits behind a slow one
- * while other workers are idle. */
+/* Takes several tasks only if none can be slow. So no row waits behind a slow one while other
+ * workers are idle. */
 static bool take_tasks(pst_loader *loader, struct work *work)
 {
     uint32_t n = loader->n_ready / loader->n_workers;
@@ -66,7 +66,7 @@ static bool take_tasks(pst_loader *loader, struct work *work)
     return true;
 }
 
-/* A row whose bytes need no reading, or are read by this thread. */
+/* Does a row that needs no reading, or that this thread reads. */
 static void do_row(struct psti_loader_worker *worker, struct psti_loader_job *job, uint32_t row)
 {
     const struct psti_draw_key key = psti_loader_job_key(worker->loader, job, row);
@@ -112,7 +112,7 @@ static void do_task(struct psti_loader_worker *worker, struct psti_loader_task *
     psti_loader_worker_count(worker, start);
 }
 
-/* Whether the task has a second round of reads: how many, filled in. */
+/* Plans the task's second round of reads, if it has one. Returns how many reads were filled in. */
 static uint32_t plan_more(pst_loader *loader, struct psti_loader_task *task)
 {
     if (task->status != PST_OK || task->more || !psti_loader_ranges_any(loader, task->sources))
@@ -124,7 +124,7 @@ static uint32_t plan_more(pst_loader *loader, struct psti_loader_task *task)
     return task->more ? psti_loader_ranges_reads(loader, task->sources, task->reads) : 0;
 }
 
-/* Tasks that are read on leave the list: they come back when that is done. */
+/* Tasks with a second round leave the list. They come back when that is done. */
 static void do_work(struct psti_loader_worker *worker, struct work *work)
 {
     if (work->job) {
@@ -147,8 +147,8 @@ static void do_work(struct psti_loader_worker *worker, struct work *work)
     }
 }
 
-/* The lock is held: what the rows counted is merged, then they are done, in one step for whoever
- * looks. Of a run that was cancelled rows may have been dropped; nobody waits for any of them. */
+/* The lock is held. The counts of the rows are merged, then the rows are done, in one atomic step.
+ * Some rows of a cancelled epoch may have been dropped; nobody waits for them. */
 static void end_work(struct psti_loader_worker *worker, struct work *work)
 {
     pst_loader *loader = worker->loader;
@@ -275,7 +275,7 @@ void psti_loader_run_cancel(pst_loader *loader)
             psti_batch_pool_put_back(job->batch);
         }
         job->batch = NULL;
-        job->state = PSTI_JOB_EMPTY;
+        job->state = PSTI_LOADER_JOB_EMPTY;
         psti_loader_job_clear_bads(job);
     }
 }

@@ -1,30 +1,30 @@
-/* loader_run.h - a run through an epoch: who finds work, and who does it.
- *
- * The pump (loader_pump.c) claims slots and starts reads; workers (loader_run.c) take rows and fill
- * them. Functions say whether the loader's lock must be held. */
+/* loader_run.h - the threads of an epoch. The pump (loader_pump.c) claims slots and starts reads;
+ * workers (loader_run.c) take rows and fill them. Functions say whether the loader's lock must be
+ * held. */
 #ifndef PST_LOADER_LOADER_RUN_H
 #define PST_LOADER_LOADER_RUN_H
 
 #include "loader/loader_job.h"
 
-/* loader_pump.c, the lock must be held, and is let go meanwhile */
-/* Starts the next job if it may be under way and has a slot; loader->claim_status says why not. */
+/* loader_pump.c; the lock must be held, and is released meanwhile. */
+/* Starts the next job if it may be under way and gets a slot. Otherwise loader->claim_status says
+ * why not. */
 bool psti_loader_pump_start_job(pst_loader *loader);
-/* Starts as many jobs and reads as there is room for. */
+/* Starts as many jobs and reads as fit. */
 void psti_loader_pump(pst_loader *loader);
-/* Submits the task's second round of `n` reads. The lock must not be held; the task is not the
- * caller's any more. */
+/* Submits the task's second round of `n` reads. The lock must not be held. The caller gives up the
+ * task. */
 void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task, uint32_t n);
 /* The lock must be held. */
 void psti_loader_pump_free_task(pst_loader *loader, struct psti_loader_task *task);
 
-/* loader_run.c, the lock must be held */
+/* loader_run.c; the lock must be held. */
 void psti_loader_run_start(pst_loader *loader, uint64_t step);
-/* Drops all work under way; waits for what cannot be dropped. */
+/* Drops all work under way, and waits for work that cannot be dropped. */
 void psti_loader_run_cancel(pst_loader *loader);
 void psti_loader_run_worker(void *worker);
-/* One row of the next job in the caller's thread (num_workers 0), and the throttle's time for it;
- * at `deadline` the wait is broken off, to be gone on with at the next call. */
+/* Makes one row of the next job in the caller's thread (num_workers 0), and waits for the
+ * throttle's time. The wait ends at `deadline` and continues at the next call. */
 void psti_loader_run_row_here(pst_loader *loader, struct psti_loader_job *job, int64_t deadline);
 
 #endif

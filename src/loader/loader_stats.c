@@ -1,5 +1,4 @@
-/* loader_stats.c - counters and the quarantine list, for whoever watches. Any thread, at any time.
- */
+/* loader_stats.c - reads the counters and the quarantine list. Any thread, at any time. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 
@@ -38,7 +37,7 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     snprintf(stats->cpu_level, sizeof stats->cpu_level, "%s",
              psti_cpu_level_name(psti_cpu_features()));
     psti_loader_fallbacks(loader, &storage, stats);
-    loader->placement.ops->stats(loader, stats); /* the last word */
+    loader->placement.ops->stats(loader, stats); /* last, because it may overwrite members */
 }
 
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats, size_t stats_nbytes)
@@ -69,9 +68,9 @@ enum pst_status pst_loader_quarantined(const pst_loader *loader, uint64_t i, str
     if (i < loader->n_quarantined)
         *what = loader->quarantine[i];
     else
-        status =
-            psti_fail(err, PST_ERROR_ARGUMENT, "loader", "bad sample %llu was asked for, of %llu",
-                      (unsigned long long)i, (unsigned long long)loader->n_quarantined);
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                           "there is no bad sample %llu: the list has %llu", (unsigned long long)i,
+                           (unsigned long long)loader->n_quarantined);
     pthread_mutex_unlock(loader->lock);
     return status;
 }

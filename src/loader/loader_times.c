@@ -1,9 +1,8 @@
-/* loader_times.c - who waited for whom: time in which reads were under way, and what workers did
- * with theirs.
+/* loader_times.c - times of waiting: when reads were under way, and how workers spent their time.
  *
- * Reads overlap, so their durations are not added: the clock of reading runs while at least one is
- * under way. A worker without a row waited for storage as long as that clock ran, and had nothing
- * to do in the rest. The loader's lock is held in all functions. */
+ * Reads overlap, so their durations are not added. The clock of reading runs while at least one
+ * read is under way. A worker without a row waited for storage as long as that clock ran, and had
+ * nothing to do in the rest. The loader's lock is held in all functions. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 

@@ -1,7 +1,7 @@
-/* loader_worker.h - a worker: what one thread needs to fill rows.
+/* loader_worker.h - a worker: the tools with which one thread fills rows.
  *
  * It belongs to that thread, and its members need no lock. Only psti_loader_worker_merge touches
- * what other threads see. */
+ * data of other threads. */
 #ifndef PST_LOADER_LOADER_WORKER_H
 #define PST_LOADER_LOADER_WORKER_H
 
@@ -13,62 +13,64 @@
 
 #include <pthread.h>
 
-#define PSTI_GRANT_MIN_NBYTES                                                                      \
-    ((uint64_t)512 << 10) /* scratch of a decoder, and of a run, to begin with */
-/* A decoder's objects, libdeflate's decompressor among them (11 KiB); all of a worker's tools. */
-#define PSTI_DECODER_NBYTES ((uint64_t)24 << 10)
-#define PSTI_WORKER_NBYTES (2 * PSTI_GRANT_MIN_NBYTES + PSTI_DECODER_NBYTES)
+#define PSTI_LOADER_GRANT_MIN_NBYTES                                                               \
+    ((uint64_t)512 << 10) /* first scratch of a decoder, and of a run */
+/* A decoder's objects, among them libdeflate's decompressor (11 KiB); all of a worker's tools. */
+#define PSTI_LOADER_DECODER_NBYTES ((uint64_t)24 << 10)
+#define PSTI_LOADER_WORKER_NBYTES (2 * PSTI_LOADER_GRANT_MIN_NBYTES + PSTI_LOADER_DECODER_NBYTES)
 
-/* What one thread needs to fill rows. */
+/* Tools and counters of one thread that fills rows. */
 struct psti_loader_worker {
     pst_loader *loader;
     pthread_t thread;
     struct psti_decoder *decoder;
     struct psti_run *run;
     struct psti_draw *draws;            /* [plan.n_fields] */
-    struct psti_picture_size leader;    /* of the row's leading image, once it was probed */
-    struct psti_loader_source *sources; /* [plan.n_items], of rows read by this thread itself */
+    struct psti_picture_size leader;    /* size of the row's leading image, once it was probed */
+    struct psti_loader_source *sources; /* [plan.n_items], for rows that this thread reads itself */
     struct psti_read *reads;            /* [plan.n_reads] */
     char *paths;                        /* [n_items][PSTI_PATH_NBYTES], folders only */
-    void *buffer;                       /* for reads of this thread itself */
+    void *buffer;                       /* for reads by this thread itself */
     uint64_t buffer_nbytes;
-    uint64_t grant;                   /* scratch allowed to the decoder, and to the run */
-    uint64_t extra;                   /* more for the decoder, with which it is faster */
-    uint64_t seen_grant, seen_wanted; /* of the loader's, when this worker last looked */
-    bool has_reserve;                 /* holds loader->reserve_lock and uses the reserve */
-    bool grown;                       /* decoder and run have scratch from the reserve */
-    bool emptied;                     /* and began this image with none in use */
-    uint64_t reserve_nbytes;          /* charged for what is used of it */
+    uint64_t grant; /* scratch allowed to the decoder, and to the run */
+    uint64_t extra; /* additional scratch that makes the decoder faster */
+    uint64_t seen_grant,
+        seen_wanted;  /* the loader's grant_max and wanted_max when this worker last looked */
+    bool has_reserve; /* holds loader->reserve_lock and uses the reserve */
+    bool grown;       /* decoder and run have scratch from the reserve */
+    bool emptied;     /* this image began with empty scratch */
+    uint64_t reserve_nbytes; /* bytes charged from the reserve */
     void *reserve_buffer;
     bool owes;             /* num_workers 0: the throttle's time is waited for after the row */
-    bool holds_row;        /* a row is made, and not done before hold_until_ns */
-    int64_t owed_ns;       /* for the row being made */
-    int64_t hold_until_ns; /* the throttle's time for the row that is held */
+    bool holds_row;        /* a row is made, but not done before hold_until_ns */
+    int64_t owed_ns;       /* throttle's time of the row being made */
+    int64_t hold_until_ns; /* throttle's end time of the row that is held */
     bool starved;          /* the last row failed because the slots' memory is used up */
     bool lacks_scratch;    /* it failed because its decoder got no more memory */
-    struct psti_decode_stats seen; /* what was added to the loader's counters already */
-    void *placement;               /* what the loader's placement keeps for this worker */
+    struct psti_decode_stats seen; /* counts already added to the loader's counters */
+    void *placement;               /* data of the loader's placement for this worker */
     /* Since the last merge: */
     struct psti_placed placed;
     uint64_t n_cpu, nbytes_decoded, n_region_fallback, decode_ns;
     uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng, n_boxes_dropped;
-    uint64_t read_here_ns; /* of decode_ns: reads by this thread itself */
+    uint64_t read_here_ns; /* part of decode_ns: reads by this thread itself */
     struct pst_error err;
 };
 
 enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_loader *loader,
                                         struct pst_error *err);
 void psti_loader_worker_close(struct psti_loader_worker *worker);
-/* Larger scratch, if there is any to be had: then the row is worth another try. */
+/* Gets larger scratch if possible. True: the row is worth another try. */
 bool psti_loader_worker_grow(struct psti_loader_worker *worker);
-/* What other workers found that the images need, this one takes before it meets them. */
+/* True if other workers found that images need more scratch. This worker then takes it before it
+ * meets such an image. */
 bool psti_loader_worker_lags(const struct psti_loader_worker *worker);
 void psti_loader_worker_catch_up(struct psti_loader_worker *worker);
-/* Gives back what came from the reserve, after a row. */
+/* Gives back scratch of the reserve after a row. */
 void psti_loader_worker_settle(struct psti_loader_worker *worker);
 void psti_loader_worker_count(struct psti_loader_worker *worker, int64_t start_ns);
-/* Counts a read of this thread itself that began at start_ns, perhaps `within_row`, of which
- * psti_loader_worker_count will count all. */
+/* Counts a read by this thread itself that began at start_ns. within_row: psti_loader_worker_count
+ * will count the whole row. */
 void psti_loader_worker_read_here(struct psti_loader_worker *worker, int64_t start_ns,
                                   bool within_row);
 /* The lock must be held. */

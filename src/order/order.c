@@ -1,21 +1,20 @@
-/* order.c - (seed, epoch, position) -> sample, by arithmetic alone.
+/* order.c - the sample at (seed, epoch, position), by arithmetic alone.
  *
- * Comes in: the kind of order, a seed, how many positions there are. Goes out: the sample at a
- * position, and which positions make up a rank's batch. Nothing changes after open, so all
- * functions may be called by any thread. The only tables are copies of the caller's subset and
- * weights.
+ * In: the kind of order, a seed, the number of positions. Out: the sample at a position, and the
+ * positions of a rank's batch. Nothing changes after open, so any thread may call any function. The
+ * only tables are copies of the caller's subset and weights.
  *
  * A permutation of 0..n-1 is a balanced Feistel network of 6 rounds over 2h bits, 4^h >= n, walked
- * until it lands below n (fewer than 4 steps on average). Its round function folds a half, keyed,
- * twice through the 64-bit multiply of Philox-4x64; round keys step by Philox's Weyl constants. One
- * call of Philox-4x32-10 for (seed, epoch) gives the keys.
+ * until it lands below n (fewer than 4 iterations on average). Its round function folds a half,
+ * keyed, twice through the 64-bit multiply of Philox-4x64. Round keys advance by Philox's Weyl
+ * constants. One call of Philox-4x32-10 for (seed, epoch) gives the keys.
  *
- * PAGES: samples, rotated by an offset that is new in each epoch, are cut into pages of
- * `page_samples`; the last page may be short. Whole pages are permuted, the short one stays last,
- * and all of them are dealt to floor(n_pages / window_pages) windows (at least one) as evenly as
- * goes: each window mixes at least window_pages pages where there are so many, and fewer than twice
- * that. Within a window samples are permuted. Numbers made here are a promise (PSTI_ORDER_VERSION).
- */
+ * PAGES: samples are rotated by an offset that is new in each epoch, then cut into pages of
+ * `page_samples`; the last page may be short. Whole pages are permuted; the short one stays last.
+ * All pages are dealt to floor(n_pages / window_pages) windows (at least one) as evenly as
+ * possible. Each window mixes at least window_pages pages, if there are so many, and fewer than
+ * twice that. Samples are permuted within a window. Numbers made here are a promise
+ * (PSTI_ORDER_VERSION). */
 #include "order/order.h"
 
 #include "base/alloc.h"
@@ -29,20 +28,20 @@
 #define FEISTEL_ROUNDS 6
 #define POSITIONS_MAX ((uint64_t)1 << 62)
 
-/* `sub` of psti_random4 in PSTI_RANDOM_ORDER. */
+/* Values of `sub` for psti_random4 in PSTI_RANDOM_ORDER. */
 enum { KEYS_SAMPLES = 0, KEYS_PAGES = 1, KEYS_WINDOW = 2 };
 
 struct psti_order {
     enum pst_order kind;
     uint64_t seed;
-    uint64_t n;         /* positions */
-    uint64_t *indices;  /* u64 (n), NULL: position space is sample space */
-    double *cumulative; /* f64 (n): sums of weights up to and with i; NULL: none */
+    uint64_t n;         /* number of positions */
+    uint64_t *indices;  /* u64 (n); NULL: positions are samples */
+    double *cumulative; /* f64 (n): running sums of weights, i included; NULL: no weights */
     uint64_t page_samples, window_pages;
     uint64_t n_pages, n_full_pages, n_windows;
     uint64_t batch_size;
     bool drop_last, no_padding;
-    bool repeats; /* a sample may stand at several positions, padding left out */
+    bool repeats; /* a sample may stand at several positions, not counting padding */
     uint64_t hash;
 };
 
@@ -64,7 +63,7 @@ static uint64_t fold(uint64_t x, uint64_t multiplier)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* A permutation of 0..n-1 under `keys`; x < n. */
+/* Position of x < n in a permutation of 0..n-1 under `keys`. */
 static uint64_t permute(uint64_t n, struct keys keys, uint64_t x)
 {
     if (n < 2)
@@ -88,7 +87,7 @@ static uint64_t permute(uint64_t n, struct keys keys, uint64_t x)
     return x;
 }
 
-/* First page place of window w: places are dealt evenly. n_pages * n_windows < 2^124. */
+/* First page place of window w; places are dealt evenly. n_pages * n_windows < 2^124. */
 static uint64_t window_start(const struct psti_order *order, uint64_t w)
 {
     return (uint64_t)((unsigned __int128)w * order->n_pages / order->n_windows);
@@ -99,7 +98,7 @@ static uint64_t window_of_place(const struct psti_order *order, uint64_t place)
     return (uint64_t)((((unsigned __int128)place + 1) * order->n_windows - 1) / order->n_pages);
 }
 
-/* Sample x places into the epoch's rotation. */
+/* The sample that is x places into the epoch's rotation. */
 static uint64_t rotate(const struct psti_order *order, struct keys keys, uint64_t x)
 {
     uint64_t random = fold(keys.a ^ 0xD2E7470EE14C6C93u, keys.b | 1);
@@ -107,7 +106,7 @@ static uint64_t rotate(const struct psti_order *order, struct keys keys, uint64_
     return x < order->n - offset ? x + offset : x - (order->n - offset);
 }
 
-/* Page at page place `place` of the epoch: the short page keeps the last place. */
+/* Page at page place `place` of the epoch. The short page keeps the last place. */
 static uint64_t page_at(const struct psti_order *order, struct keys keys, uint64_t place)
 {
     return place < order->n_full_pages ? permute(order->n_full_pages, keys, place) : place;
@@ -127,7 +126,7 @@ static uint64_t paged(const struct psti_order *order, uint64_t epoch, uint64_t p
     return rotate(order, keys, page * order->page_samples + mixed % order->page_samples);
 }
 
-/* First i with cumulative[i] > u: items of weight 0 are never drawn. */
+/* First i with cumulative[i] > u. Items of weight 0 are never drawn. */
 static uint64_t weighted(const struct psti_order *order, uint64_t epoch, uint64_t position)
 {
     uint32_t r[4];
@@ -142,7 +141,7 @@ static uint64_t weighted(const struct psti_order *order, uint64_t epoch, uint64_
         else
             low = middle + 1;
     }
-    /* u may round up to the whole sum: then the last item that has a weight. */
+    /* u may round up to the whole sum. The result is then the last item with a weight. */
     while (low > 0 && order->cumulative[low] == order->cumulative[low - 1])
         low--;
     return low;
@@ -191,7 +190,7 @@ static enum pst_status copy_weights(struct psti_order *order, const double *weig
     return PST_OK;
 }
 
-/* Whether an index stands in `indices` twice: a bit for each sample, while this looks. */
+/* Finds out if an index stands in `indices` twice, with a bit for each sample. */
 static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples,
                                     struct pst_error *err)
 {
@@ -211,7 +210,8 @@ static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples
     return PST_OK;
 }
 
-/* What decides about the samples, and nothing else: rank and batch size may change on resume. */
+/* Hash of all that decides about the samples. Rank and batch size may change on resume, so they are
+ * left out. */
 static uint64_t hash_of(const struct psti_order *order)
 {
     struct psti_hash_state state;
@@ -325,7 +325,7 @@ static uint64_t n_left(const struct psti_order *order, uint64_t start)
     return start < order->n ? order->n - start : 0;
 }
 
-/* Positions of the rank when an epoch starts at `start`. */
+/* Number of positions of the rank when an epoch starts at `start`. */
 static uint64_t n_of_rank(const struct psti_order *order, struct psti_ranks ranks, uint64_t start)
 {
     uint64_t whole = n_left(order, start) / ranks.world_size;
@@ -388,7 +388,7 @@ bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint
     *first = rotate(order, keys, rotated);
     *n = left < order->page_samples ? left : order->page_samples;
     if (*n > order->n - *first)
-        *n = order->n - *first; /* the page goes on at sample 0: a hint may leave that out */
+        *n = order->n - *first; /* the page continues at sample 0; a hint may leave that out */
     return true;
 }
 

@@ -1,5 +1,5 @@
-/* order.h - which sample at which position of an epoch: pure functions of (seed, epoch, n), without
- * tables.
+/* order.h - the door of the room: the sample at each position of an epoch. Pure functions of (seed,
+ * epoch, n), without tables.
  *
  * SHUFFLED is a Feistel network over the smallest even number of bits that holds n, walked until
  * the result is below n (cycle walking: Black and Rogaway, "Ciphers with arbitrary finite domains",
@@ -13,7 +13,7 @@
 
 struct psti_order;
 
-/* Who asks: rank `rank` of `world_size` >= 1. */
+/* The caller's rank `rank` of `world_size` >= 1. */
 struct psti_ranks {
     uint32_t rank, world_size;
 };
@@ -21,10 +21,10 @@ struct psti_ranks {
 struct psti_order_options {
     enum pst_order kind;
     uint64_t seed;
-    uint64_t n_samples;      /* of the data set */
-    const uint64_t *indices; /* subset, copied; NULL: all */
+    uint64_t n_samples;      /* samples of the data set */
+    const uint64_t *indices; /* subset, copied; NULL: all samples */
     uint64_t n_indices;
-    const double *weights; /* copied; NULL: none */
+    const double *weights; /* weights, copied; NULL: none */
     uint32_t page_samples, window_pages;
     uint32_t batch_size;
     bool drop_last;
@@ -41,26 +41,27 @@ enum pst_status psti_order_check_ranks(struct psti_ranks ranks, struct pst_error
 uint64_t psti_order_n(const struct psti_order *order);
 /* Sample at position p of an epoch, p < psti_order_n; positions beyond wrap (padding). */
 uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position);
-/* What tells the draws of one sample at several positions apart: the position, where weights or
- * repeated indices may give a sample several times, else 0. Padding repeats the draw it repeats. */
+/* The draw: a number that tells several positions of one sample apart. It is the position if
+ * weights or repeated indices may give a sample several times, else 0. Padding has the draw of the
+ * position that it repeats. */
 uint64_t psti_order_draw(const struct psti_order *order, uint64_t position);
-/* Positions delivered over all ranks when an epoch starts at `start` (padding included, tail
- * dropped). */
+/* Positions that all ranks deliver when an epoch starts at `start`, with padding and without a
+ * dropped tail. */
 uint64_t psti_order_end(const struct psti_order *order, struct psti_ranks ranks, uint64_t start);
 /* Batches of the rank when an epoch starts at position `start`. */
 uint64_t psti_order_n_batches(const struct psti_order *order, struct psti_ranks ranks,
                               uint64_t start);
-/* Positions of batch `step` counted from `start`: writes at most batch_size of them, returns how
- * many (0: past the end). */
+/* Positions of batch `step`, counted from `start`. Writes at most batch_size of them and returns
+ * how many; 0: past the end. */
 uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks ranks, uint64_t start,
                           uint64_t step, uint64_t *positions);
-/* Equal for orders that give the same samples: goes into pst_loader_state.order_hash (rank and
- * batch size left out). */
+/* Hash that is equal for orders that give the same samples. It is pst_loader_state.order_hash. Rank
+ * and batch size are left out. */
 uint64_t psti_order_hash(const struct psti_order *order);
 
-/* PAGES, for read-ahead: the window that holds a position (UINT64_MAX: none) and the run of samples
- * of its i-th page (false: there are no more, or a subset is in use and pages are not neighbours on
- * disk). */
+/* PAGES, for read-ahead: the window of a position (UINT64_MAX: none), and the consecutive samples
+ * of its i-th page. False: there are no more, or a subset is in use, so that pages are not
+ * neighbours on disk. */
 uint64_t psti_order_window(const struct psti_order *order, uint64_t position);
 bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint64_t window,
                             uint64_t i_page, uint64_t *first, uint64_t *n);

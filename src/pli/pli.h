@@ -2,7 +2,7 @@
  *
  * pli/ includes base/ and itself, so that it can be lifted out as a library of its own. Beside this
  * header, the headers of pli/format/ are open to all rooms: they state the byte layout
- * (docs/format-pli.md), which host code of the kernels for cards reads too. pst_pli_* of
+ * (docs/format-pli.md), which host code of the GPU kernels reads too. pst_pli_* of
  * <penstock/pli.h> are defined here, but for pst_pli_from_jpeg, which needs a JPEG decoder. */
 #ifndef PST_PLI_PLI_H
 #define PST_PLI_PLI_H

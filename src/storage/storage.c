@@ -1,7 +1,7 @@
-/* The storage engine as its door shows it: which kind, with which throttle; submit, read, counters.
+/* storage.c - the storage engine behind its door: kind, throttle, submit, read, counters.
  *
- * In: options and reads. Out: completed reads. This file chooses the engine and hands over; how a
- * read is carried out is in storage_step.c, by whom in storage_pool.c and storage_uring.c. The
+ * In: options and reads. Out: completed reads. This file chooses the engine and hands reads over.
+ * storage_step.c carries a read out; storage_pool.c and storage_uring.c provide the threads. The
  * struct is immutable after open but for the counters, which are atomic. */
 #include "storage/storage.h"
 #include "storage/storage_int.h"
@@ -39,8 +39,8 @@ static enum pst_status check_options(const struct psti_storage_options *options,
     return PST_OK;
 }
 
-/* Opens the engine of the kind asked for; AUTO takes io_uring where it works, and says why not
- * elsewhere. */
+/* Opens the engine of the wanted kind. AUTO takes io_uring where it works; elsewhere the reason
+ * says why not. */
 static enum pst_status open_engine(struct psti_storage *storage, struct pst_error *err)
 {
     enum pst_storage_kind kind = storage->options.kind;
@@ -61,8 +61,8 @@ static enum pst_status open_engine(struct psti_storage *storage, struct pst_erro
             storage->kind = PST_STORAGE_THREADS;
             return psti_storage_pool_open(storage, err);
         }
-        /* Without memory or threads the other engine would not stand either: that is an error, not
-         * a choice. */
+        /* Without memory or threads the other engine would fail, too. So that is an error, and no
+         * other engine is tried. */
         if (kind == PST_STORAGE_URING || status != PST_ERROR_UNSUPPORTED) {
             if (err != NULL)
                 *err = why;
@@ -115,13 +115,13 @@ void psti_storage_close(struct psti_storage **storage)
 
 size_t psti_storage_buffer_nbytes(const struct psti_storage *storage, uint64_t nbytes)
 {
-    /* A length that no memory has, for which allocation fails. */
+    /* No memory has such a length, so the allocation will fail. */
     if (nbytes > SIZE_MAX - 2 * PSTI_STORAGE_BLOCK)
         return SIZE_MAX;
     if (storage->options.page_cache != PST_PAGE_CACHE_DIRECT)
         return (size_t)nbytes;
-    /* The first block may hold only the last byte of itself that is wanted, the last one only its
-     * first. */
+    /* The wanted range may begin with the last byte of its first block and end with the first byte
+     * of its last one. */
     size_t blocks = ((size_t)nbytes + PSTI_STORAGE_BLOCK - 1) / PSTI_STORAGE_BLOCK + 1;
     return blocks * PSTI_STORAGE_BLOCK;
 }
@@ -132,7 +132,7 @@ size_t psti_storage_buffer_alignment(const struct psti_storage *storage)
                                                                 : PSTI_CACHE_LINE;
 }
 
-/* owed_ns: how much later than now the read begins, by the throttle's reckoning. */
+/* owed_ns: by the throttle's accounting the read begins that much later than now. */
 static void admit(struct psti_storage *storage, struct psti_read *read, int64_t owed_ns)
 {
     read->next = NULL;
@@ -176,7 +176,7 @@ enum pst_status psti_storage_read_owing(struct psti_storage *storage, struct pst
     int64_t now = psti_clock_ns(), until = read->engine.deadline_ns;
     if (until < now + *owed_ns)
         until = now + *owed_ns;
-    /* Absurd latencies must not add up to an overflow. */
+    /* Huge latencies must not add up to an overflow. */
     *owed_ns = until - now < INT64_MAX / 4 ? until - now : INT64_MAX / 4;
     return read->status;
 }

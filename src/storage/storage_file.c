@@ -1,4 +1,4 @@
-/* Files: opening, sizes, spans, hints.
+/* storage_file.c - files: opening, sizes, spans, hints.
  *
  * In: a path. Out: a struct psti_file that any thread may read through. It
  * is immutable but for `direct`, which a read may clear once. Files of a MEMORY storage hold all
@@ -60,14 +60,14 @@ static enum pst_status attach(struct psti_file *file, bool direct, struct pst_er
     return psti_storage_check_fd(file->fd, direct, file->path, &file->nbytes, err);
 }
 
-/* Reads a file whole and lets go of its descriptor. Not throttled: it is what MEMORY spends before
- * the first read. */
+/* Reads a file whole and closes its descriptor. Not throttled, because MEMORY does this before the
+ * first read. */
 static enum pst_status load(struct psti_file *file, struct pst_error *err)
 {
     struct psti_storage *storage = file->storage;
     if (file->nbytes > SIZE_MAX - 1)
         return no_memory(file->path, file->nbytes, err);
-    /* Never NULL, so that an empty file too is known to be in memory. */
+    /* Never NULL, so that an empty file is known to be in memory, too. */
     unsigned char *memory =
         psti_alloc_aligned(PSTI_CACHE_LINE, file->nbytes > 0 ? (size_t)file->nbytes : 1);
     if (memory == NULL)

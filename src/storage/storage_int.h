@@ -1,9 +1,9 @@
-/* storage_int.h - what the files of the storage room share; nobody else includes it.
+/* storage_int.h - declarations that the files of this room share; no other room includes it.
  *
- * A read walks through steps that are the same for every engine:
+ * A read goes through stages that are the same for every engine:
  *     psti_storage_step_begin -> [..._step_opened | ..._step_read]* -> psti_storage_finish
  *
- * An engine only decides how the open and the read of a step are carried out: by system calls in a
+ * An engine only decides how the open and the read of a stage are carried out: by system calls in a
  * thread of the pool or of the caller, or by entries of a ring. */
 #ifndef PST_STORAGE_INT_H
 #define PST_STORAGE_INT_H
@@ -15,14 +15,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Offset, length and memory of O_DIRECT; enough for every block device in use. */
+/* Alignment of offset, length and memory with O_DIRECT. Every block device in use accepts it. */
 #define PSTI_STORAGE_BLOCK 4096u
-/* Most bytes of one system call: fits io_uring's 32-bit results, a multiple of the block. */
+/* Most bytes of one system call. It fits io_uring's 32-bit results and is a multiple of the block.
+ */
 #define PSTI_STORAGE_CALL_MAX ((size_t)1 << 30)
 
 struct psti_storage_pace;
 
-/* One way to run reads. `state` is the engine's. */
+/* One way to run reads. `state` belongs to the engine. */
 struct psti_storage_engine {
     void (*submit)(struct psti_storage *storage, struct psti_read **reads, size_t n);
     void (*close)(struct psti_storage *storage);
@@ -43,34 +44,35 @@ struct psti_storage {
 struct psti_file {
     struct psti_storage *storage;
     const unsigned char *memory; /* NULL: the bytes are behind fd */
-    unsigned char *owned;        /* memory, where it is ours to free */
+    unsigned char *owned;        /* memory, if the file must free it */
     uint64_t nbytes;
     int fd;             /* -1: memory */
-    atomic_bool direct; /* fd has O_DIRECT still */
+    atomic_bool direct; /* fd still has O_DIRECT */
     char path[];
 };
 
-/* Steps of a read (storage_step.c). Those that return bool: true if there is a next step. */
+/* Stages of a read (storage_step.c). Those that return bool return true if there is another stage.
+ */
 bool psti_storage_step_begin(struct psti_storage *storage, struct psti_read *read);
 int psti_storage_open_flags(bool direct);
 /* `result`: the descriptor, or minus errno. */
 bool psti_storage_step_opened(struct psti_storage *storage, struct psti_read *read, int result);
-/* `result`: bytes of the read asked for at n_got, or minus errno. */
+/* `result`: number of bytes that arrived at n_got, or minus errno. */
 bool psti_storage_step_read(struct psti_storage *storage, struct psti_read *read, int64_t result);
-/* Bytes to ask for in the next read. */
+/* Bytes to request in the next read. */
 size_t psti_storage_step_nbytes(const struct psti_read *read);
-/* Closes, drops pages, counts. `read->done` is left to the caller. */
+/* Closes, drops pages, counts. The caller calls `read->done`. */
 void psti_storage_finish(struct psti_storage *storage, struct psti_read *read);
-/* All steps, or all after begin, by system calls of this thread; finishes. */
+/* Runs all stages, or all after begin, by system calls of this thread, and finishes. */
 void psti_storage_execute(struct psti_storage *storage, struct psti_read *read);
 void psti_storage_execute_rest(struct psti_storage *storage, struct psti_read *read);
-/* Calls `done`, now or when the throttle allows it: `read` is then no longer the engine's. */
+/* Calls `done`, now or when the throttle allows it. The engine gives up `read`. */
 void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read);
 /* Makes sure that a descriptor just opened is a regular file, blocking. */
 enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, uint64_t *nbytes,
                                       struct pst_error *err);
 void psti_storage_count_fallback(struct psti_storage *storage);
-/* posix_fadvise; counted where it is refused. */
+/* Calls posix_fadvise. Counts a refusal. */
 void psti_storage_advise(struct psti_storage *storage, int fd, uint64_t offset, uint64_t nbytes,
                          int advice);
 /* io_uring failed after it had worked. Called once. */
@@ -81,19 +83,19 @@ enum pst_status psti_storage_pace_open(double bytes_per_second, double latency_s
                                        bool with_thread, struct psti_storage_pace **out,
                                        struct pst_error *err);
 void psti_storage_pace_close(struct psti_storage_pace **pace);
-/* Takes room for `nbytes` of a read that begins at `now`; returns the time before which they must
- * not be handed out. */
+/* Grants `nbytes` to a read that begins at `now`. Returns the time before which they must not be
+ * handed out. */
 int64_t psti_storage_pace_admit(struct psti_storage_pace *pace, int64_t now, uint64_t nbytes);
 /* Calls read->done at read->engine.deadline_ns, in the throttle's thread. */
 void psti_storage_pace_hold(struct psti_storage_pace *pace, struct psti_read *read);
-/* Sleeps until then, or until cancelled. */
+/* Sleeps until that time, or until cancelled. */
 void psti_storage_pace_wait(struct psti_storage_pace *pace, int64_t until_ns);
-/* Lets go what is held and who sleeps, until told otherwise. */
+/* Releases held reads and sleeping threads, until cancel is false again. */
 void psti_storage_pace_cancel(struct psti_storage_pace *pace, bool cancelled);
 
-/* Engines. Open leaves nothing behind when it fails. */
+/* Engines. A failed open leaves nothing behind. */
 enum pst_status psti_storage_pool_open(struct psti_storage *storage, struct pst_error *err);
-/* With n_threads 0 io_uring is only tried out: no engine is set. */
+/* With n_threads 0 io_uring is only tested; no engine is set. */
 enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst_error *err);
 
 #endif

@@ -1,29 +1,28 @@
-/* The throttle: makes a storage engine behave as a slower device would.
+/* storage_pace.c - the throttle: makes a storage engine as slow as a slower device would be.
  *
  * In: the size of each read as it starts. Out: the earliest time at which it may complete, by a
- * token bucket (rate) plus a constant (latency); and a line in which completed reads wait for that
- * time, so that no thread that could read sleeps for the throttle. The real read runs meanwhile:
- * its time is not added to the throttle's. One thread, only where reads are submitted, calls `done`
- * of the reads in the line in the order of their times. Cancelled, the line empties at once and
- * nobody sleeps. */
+ * token bucket (rate) plus a constant (latency). Completed reads wait in a line for that time, so
+ * that no thread that could read sleeps for the throttle. The real read runs meanwhile: its time is
+ * not added to the throttle's. If reads are submitted, one thread calls `done` of the reads in the
+ * line in the order of their times. After a cancel the line empties at once and nobody sleeps. */
 #include "storage/storage_int.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
 
-/* Tokens kept while idle, in time: a caller that wakes up late gets back what it lost, so the mean
+/* Tokens kept while idle, as time. A caller that wakes up late gets back what it lost, so the mean
  * rate holds. */
 #define BURST_NS 2000000
-/* One read never waits longer than this many days of nanoseconds: keeps sums far from overflow. */
+/* Longest time of one read, in nanoseconds. It keeps sums far from overflow. */
 #define COST_MAX_NS ((double)(INT64_MAX / 16))
 
 struct psti_storage_pace {
-    double ns_per_byte; /* 0: no bucket */
+    double ns_per_byte; /* 0: no limit of the rate */
     int64_t latency_ns;
     pthread_mutex_t lock;
-    pthread_cond_t changed;        /* for the throttle's thread */
-    pthread_cond_t released;       /* for sleepers: cancelled */
+    pthread_cond_t changed;        /* signals the throttle's thread */
+    pthread_cond_t released;       /* signals sleeping threads: cancelled */
     int64_t busy_until_ns;         /* guarded by lock, as all below */
     struct psti_read *head, *tail; /* by deadline, earliest first */
     bool closed, cancelled;
@@ -57,7 +56,7 @@ void psti_storage_pace_hold(struct psti_storage_pace *pace, struct psti_read *re
 {
     pthread_mutex_lock(&pace->lock);
     if (pace->tail != NULL && pace->tail->engine.deadline_ns <= read->engine.deadline_ns) {
-        /* The usual case: times are given out in order. */
+        /* Usually times are granted in order. */
         read->next = NULL;
         pace->tail->next = read;
         pace->tail = read;

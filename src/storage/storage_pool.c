@@ -1,9 +1,10 @@
-/* The pool: n threads that take reads from a bounded queue and carry them out by system calls.
+/* storage_pool.c - the pool: n threads take reads from a bounded queue and carry them out by system
+ * calls.
  *
- * In: reads of psti_storage_submit. Out: their `done`, called by the thread that read, or by the
- * throttle's. The queue has room for `depth` reads, the most that are ever under way, so submit
- * does not wait. MEMORY uses the pool too: for files in memory a read is a copy. Without threads,
- * reads are carried out by the thread that submits them. */
+ * In: reads of psti_storage_submit. Out: calls of their `done`, by the thread that read, or by the
+ * throttle's. The queue holds `depth` reads, the most that are ever under way, so submit does not
+ * wait. MEMORY uses the pool too: for files in memory a read is a copy. Without threads, the
+ * submitting thread carries out the reads. */
 #include "storage/storage_int.h"
 
 #include "base/alloc.h"
@@ -33,7 +34,8 @@ static void pool_submit(struct psti_storage *storage, struct psti_read **reads, 
     for (size_t i = 0; i < n; i++) {
         struct psti_read *read = reads[i];
         if (pool->n_started > 0) {
-            (void)psti_queue_push(&pool->queue, read); /* not closed while reads are submitted */
+            (void)psti_queue_push(&pool->queue,
+                                  read); /* the queue is not closed while reads are submitted */
         } else {
             psti_storage_execute(storage, read);
             if (storage->pace != NULL)

@@ -1,12 +1,12 @@
-/* The steps of one read, the same for every engine, and the engine-less way to run them: system
+/* storage_step.c - the stages of one read, the same for every engine, and their execution by system
  * calls of this thread.
  *
  * In: a struct psti_read as its owner filled it, and the results of opens and reads. Out: its
- * status, error and data pointer. A read is only ever touched by the one thread that carries out
- * its present step.
+ * status, error and data pointer. Only the thread that carries out the present stage touches a
+ * read.
  *
  * O_DIRECT: the blocks around the wanted range are read to the start of the buffer, so the data
- * begins inside it. A file system that refuses costs one failed call per file; then the same
+ * begins inside it. A file system that refuses costs one failed call per file. Then the same
  * descriptor goes on without O_DIRECT. */
 #include "storage/storage_int.h"
 
@@ -28,7 +28,7 @@ static const char *path_of(const struct psti_read *read)
     return read->file != NULL ? read->file->path : read->path;
 }
 
-/* The status of a step that was the last; false: no next step. */
+/* Ends a read with that status. Returns false: there is no other stage. */
 static bool ends_with(struct psti_read *read, enum pst_status status)
 {
     read->status = status;
@@ -44,7 +44,7 @@ static bool fail_truncated(struct psti_read *read, size_t n_got)
                            read->nbytes));
 }
 
-/* What to ask for, from the start, through engine.fd. */
+/* Plans the range to request, from its start, through engine.fd. */
 static void plan(struct psti_read *read)
 {
     struct psti_read_engine *e = &read->engine;
@@ -60,7 +60,7 @@ static void plan(struct psti_read *read)
     e->again = false;
 }
 
-/* Bytes that are in memory already. */
+/* Copies bytes that are in memory already. */
 static bool copy(struct psti_read *read)
 {
     const struct psti_file *file = read->file;
@@ -84,7 +84,7 @@ bool psti_storage_step_begin(struct psti_storage *storage, struct psti_read *rea
     e->direct = false;
     read->data = read->buffer;
     read->status = PST_OK;
-    /* No file is so long, and room for O_DIRECT must not overflow. */
+    /* No file is so long, and the buffer size for O_DIRECT must not overflow. */
     if (!psti_range_fits(read->offset, read->nbytes, INT64_MAX - 2 * PSTI_STORAGE_BLOCK))
         return fail_truncated(read, 0);
     if (read->file == NULL) {
@@ -104,7 +104,7 @@ bool psti_storage_step_begin(struct psti_storage *storage, struct psti_read *rea
 
 int psti_storage_open_flags(bool direct)
 {
-    /* O_NONBLOCK: a pipe in the place of a file must not hang the thread that opens it. */
+    /* O_NONBLOCK: a pipe in place of a file must not block the thread that opens it. */
     return O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (direct ? O_DIRECT : 0);
 }
 
@@ -167,7 +167,7 @@ bool psti_storage_step_opened(struct psti_storage *storage, struct psti_read *re
     return true;
 }
 
-/* The file system took O_DIRECT at open but refuses to read so. */
+/* The file system accepted O_DIRECT at open, but refuses such a read. */
 static void leave_direct(struct psti_storage *storage, struct psti_read *read)
 {
     struct psti_read_engine *e = &read->engine;
@@ -206,7 +206,8 @@ bool psti_storage_step_read(struct psti_storage *storage, struct psti_read *read
         read->data = (unsigned char *)read->buffer + (read->offset - e->base);
         return ends_with(read, PST_OK);
     }
-    /* O_DIRECT can only go on from the start of a block: the end of a short read is read again. */
+    /* O_DIRECT can only continue at the start of a block, so the end of a short read is read again.
+     */
     size_t next = e->direct ? n_got - n_got % PSTI_STORAGE_BLOCK : n_got;
     if (next == e->n_got) {
         size_t skip = e->need - read->nbytes;
@@ -216,9 +217,9 @@ bool psti_storage_step_read(struct psti_storage *storage, struct psti_read *read
     return true;
 }
 
-/* Pages that only this read wanted. A page shared with the item before is dropped, one shared with
- * the item after is left to that item's own read: in sequential order nothing stays and nothing is
- * read twice. */
+/* Drops the pages that only this read needed. A page shared with the item before is dropped. One
+ * shared with the item after is left to that item's read. So in sequential order nothing stays, and
+ * nothing is read twice. */
 static void drop_pages(struct psti_storage *storage, const struct psti_read *read)
 {
     if (read->file == NULL) {

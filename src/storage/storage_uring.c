@@ -1,13 +1,13 @@
-/* io_uring: one thread owns a ring, starts the reads and takes their completions.
+/* storage_uring.c - io_uring: one thread owns a ring, starts the reads and takes their completions.
  *
- * In: reads of psti_storage_submit, on a list under a lock. Out: their `done`, called by the ring's
- * thread, or by the throttle's. Only that thread touches the ring, so that requests do not die with
- * the thread that submitted them, and no lock is held around the kernel. It waits in the ring; an
- * eventfd, read through the ring itself, wakes it up for new reads. Each read has at most one entry
- * in the ring, so that the completion queue cannot overflow.
+ * In: reads of psti_storage_submit, on a list under a lock. Out: calls of their `done`, by the
+ * ring's thread, or by the throttle's. Only that thread touches the ring. So requests do not die
+ * with the thread that submitted them, and no lock is held around the kernel. The thread waits in
+ * the ring. An eventfd, read through the ring itself, wakes it up for new reads. Each read has at
+ * most one entry in the ring, so that the completion queue cannot overflow.
  *
- * Kernels and containers may forbid io_uring: open tries it out and says why not. Should it break
- * later, reads are carried out by system calls of the same thread. */
+ * Kernels and containers may forbid io_uring: open tests it and says why not. If it breaks later,
+ * the same thread carries out reads by system calls. */
 #include "storage/storage_int.h"
 
 #include "base/fail.h"
@@ -27,7 +27,7 @@
 
 /* Most reads in the kernel at a time; more wait in the list. */
 #define N_ENTRIES_MAX 1024u
-/* Pause before a call is tried again for which the kernel had no room, and between looks at a
+/* Pause before a call is tried again for which the kernel had no memory, and between looks at a
  * broken ring. */
 #define RETRY_NS 1000000
 
@@ -37,15 +37,15 @@ struct list {
 
 struct uring {
     struct psti_storage *storage;
-    struct io_uring ring; /* the thread's, as are the next five */
-    struct list waiting;  /* taken over, not started */
+    struct io_uring ring; /* used by the thread alone, as are the next five */
+    struct list waiting;  /* taken over, not yet started */
     unsigned n_entries, n_started;
-    uint64_t wake_count; /* where the eventfd is read to */
+    uint64_t wake_count; /* destination of the eventfd's read */
     bool wake_armed, broken;
     int wake_fd;
     pthread_t thread;
     pthread_mutex_t lock;
-    struct list submitted; /* guarded by lock, as the next two */
+    struct list submitted; /* the lock guards it and the next two */
     bool awake;            /* the thread will look at `submitted` before it sleeps */
     bool closing;
 };
@@ -116,7 +116,7 @@ static void start_read(struct uring *u, struct psti_read *read)
     }
 }
 
-/* One completion. */
+/* Handles one completion. */
 static void take(struct uring *u, struct psti_read *read, int result)
 {
     if (read == NULL) {
@@ -145,8 +145,8 @@ static void take_all(struct uring *u)
     }
 }
 
-/* The kernel took no more entries: those that it has not seen are carried out here, and all later
- * ones. */
+/* The kernel accepts no more entries. Those that it has not seen are carried out here, and all
+ * later ones. */
 static void give_up(struct uring *u, int error)
 {
     psti_log(PST_LOG_WARNING, "storage", "io_uring failed (%s); reading without it from now on",
@@ -180,7 +180,7 @@ static void enter(struct uring *u, bool wait)
         give_up(u, -result);
 }
 
-/* Without a ring to wait in: what the kernel still has is looked for now and then. */
+/* Without a ring to wait in, looks now and then for completions that the kernel still owes. */
 static void wait_broken(struct uring *u)
 {
     eventfd_t count;
@@ -194,13 +194,13 @@ static void arm_wake(struct uring *u)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
     if (sqe == NULL)
-        return; /* not before the entries there are have gone to the kernel */
+        return; /* existing entries go to the kernel first */
     io_uring_prep_read(sqe, u->wake_fd, &u->wake_count, sizeof u->wake_count, 0);
     io_uring_sqe_set_data(sqe, NULL);
     u->wake_armed = true;
 }
 
-/* Takes over what was submitted. False: closed, and nothing is left to do. */
+/* Takes over the submitted reads. False: the ring is closed and nothing is left to do. */
 static bool take_submitted(struct uring *u, bool *any)
 {
     pthread_mutex_lock(&u->lock);
@@ -211,7 +211,7 @@ static bool take_submitted(struct uring *u, bool *any)
         list_append(&u->waiting, read);
     bool closing = u->closing;
     pthread_mutex_unlock(&u->lock);
-    /* The eventfd's read must end before its memory goes; close writes to the eventfd. */
+    /* The eventfd's read must end before its memory is freed; close writes to the eventfd. */
     if (closing)
         return u->waiting.head != NULL || u->n_started > 0 || (u->wake_armed && !u->broken);
     if (!u->wake_armed && !u->broken)
@@ -263,8 +263,8 @@ static enum pst_status unsupported(struct pst_error *err, const char *what, int 
     return PST_ERROR_UNSUPPORTED;
 }
 
-/* Whether the ring can do what is needed. Filters may allow the set-up and forbid the entry: one
- * entry is tried. */
+/* Tests if the ring can do what is needed. Filters may allow the set-up and forbid the entry, so
+ * one entry is tried. */
 static enum pst_status try_ring(struct io_uring *ring, struct pst_error *err)
 {
     union {
@@ -311,7 +311,7 @@ enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst
     }
     status = try_ring(&u->ring, err);
     if (status != PST_OK || storage->options.n_threads == 0)
-        goto fail_wake; /* without a thread it was only to be tried */
+        goto fail_wake; /* without a thread the ring was only to be tested */
     u->wake_fd = eventfd(0, EFD_CLOEXEC);
     if (u->wake_fd < 0) {
         status = psti_fail_os(err, errno, "storage", NULL, -1, "cannot make an eventfd");

@@ -175,7 +175,7 @@ class Verbs(cli_case.Case):
                 self.assertEqual(result["images"], 18)
         self.assertIn(b"images/s", self.ok("bench", "a.pst", "--epochs", 1))
 
-    def test_bench_says_why_there_is_no_card(self):
+    def test_bench_says_why_there_is_no_gpu(self):
         self.classes()
         for device in "cuda", "cuda:3":
             done = self.run_cli("bench", "photos", "--device", device, env={"PENSTOCK_CUDA_DRIVER": "/nowhere/libcuda.so"})
@@ -189,9 +189,9 @@ class Verbs(cli_case.Case):
         os.environ["PENSTOCK_CUDA"] = "0"
         self.addCleanup(os.environ.pop, "PENSTOCK_CUDA")
         hidden = self.ok_json("env")
-        self.assertEqual((hidden["cards"], hidden["cards_reason"]), ([], "PENSTOCK_CUDA=0 hides all cards"))
-        self.assertEqual(env["cards_reason"] == "", bool(env["cards"]))
-        self.assertEqual(env["cards_kernels_reason"] == "", bool(env["cards_kernels"]))
+        self.assertEqual((hidden["gpus"], hidden["gpus_reason"]), ([], "PENSTOCK_CUDA=0 hides all GPUs"))
+        self.assertEqual(env["gpus_reason"] == "", bool(env["gpus"]))
+        self.assertEqual(env["gpu_kernels_reason"] == "", bool(env["gpu_kernels"]))
 
 
 if __name__ == "__main__":

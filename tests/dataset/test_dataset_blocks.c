@@ -193,7 +193,7 @@ static void columns_and_names(void **state)
 
 /* More blocks than fit in memory --------------------------------------------------------------- */
 
-enum { N_BLOCKS = PSTI_BLOCKS_MAX_FRAMES * 2 + 17, LAST_NBYTES = 64 * 5 };
+enum { N_BLOCKS = PSTI_DATASET_BLOCKS_MAX_FRAMES * 2 + 17, LAST_NBYTES = 64 * 5 };
 
 struct large {
     char *directory;
@@ -288,7 +288,7 @@ static void nobody_waits_for_a_frame(void **state)
 {
     struct large *large = *state;
     /* As a forked child finds them when its parent's threads were at work. */
-    for (size_t i = 0; i < PSTI_BLOCKS_MAX_FRAMES; i++)
+    for (size_t i = 0; i < PSTI_DATASET_BLOCKS_MAX_FRAMES; i++)
         atomic_store(&large->blocks.frames[i].busy, true);
     assert_int_equal(read_much(large, 3, 3000), 0);
     assert_int_equal(read_much(large, 3, 3000), 0);
@@ -364,7 +364,7 @@ static void cut_in_place(void **state)
         assert_true(status == PST_ERROR_IO || equal);
         n_failed += status == PST_ERROR_IO;
     }
-    assert_true(n_failed >= N_BLOCKS - PSTI_BLOCKS_MAX_FRAMES);
+    assert_true(n_failed >= N_BLOCKS - PSTI_DATASET_BLOCKS_MAX_FRAMES);
 }
 
 int main(void)

@@ -253,7 +253,7 @@ static void json_that_is_refused(void **state)
         {"{}\n", "no \"file\"", PST_ERROR_CORRUPT},
         {"{\"file\": 5}\n", "no \"file\"", PST_ERROR_CORRUPT},
         {"{\"file\": \"a.jpg\", \"file\": \"c.jpg\"}\n", "twice", PST_ERROR_CORRUPT},
-        {"{\"file\": \"a.jpg\", \"x\": 1, \"x\": 2}\n", "\"x\" stands twice", PST_ERROR_CORRUPT},
+        {"{\"file\": \"a.jpg\", \"x\": 1, \"x\": 2}\n", "\"x\" appears twice", PST_ERROR_CORRUPT},
         {"{\"file\": \"a.jpg\", \"x\": 1}\n{\"file\": \"c.jpg\", \"x\": \"one\"}\n",
          "line 2: \"x\" is a text here, but an integer in line 1", PST_ERROR_CORRUPT},
         {"{\"file\": \"a.jpg\", \"x\": 1}\n{\"file\": \"c.jpg\"}\n",

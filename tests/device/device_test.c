@@ -1,4 +1,4 @@
-/* device_test.c - what device_test.h promises: kernels of the tests, and a card that has them. */
+/* device_test.c - implements device_test.h: kernels of the tests, and a GPU that has them. */
 #include "device_test.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ enum pst_status load_kernels(struct psti_device *device, const struct fake_image
     return psti_device_load_images(device, images, 1, names, n_names, err);
 }
 
-struct psti_device *open_card(uint32_t ordinal)
+struct psti_device *open_gpu(uint32_t ordinal)
 {
     struct pst_error err;
     const struct psti_device_options options = {.ordinal = ordinal};

@@ -1,4 +1,4 @@
-/* device_test.h - what the tests of the gate share: a card of the fake driver with some kernels. */
+/* device_test.h - shared by the tests of device/: a GPU of the fake driver with some kernels. */
 #ifndef DEVICE_TEST_H
 #define DEVICE_TEST_H
 
@@ -25,13 +25,13 @@ struct geometry_args { /* three u32: blocks, warps, bytes of shared memory */
     uint64_t to;
 };
 
-/* The fake driver is the one that Penstock finds from now on. */
+/* Makes Penstock find the fake driver from now on. */
 void use_fake_driver(void);
 /* Loads kernels of one image. */
 enum pst_status load_kernels(struct psti_device *device, const struct fake_image *image,
                              const char *const *names, uint32_t n_names, struct pst_error *err);
-/* A card with the kernels, without limits. */
-struct psti_device *open_card(uint32_t ordinal);
+/* Opens a GPU with the kernels, without limits. */
+struct psti_device *open_gpu(uint32_t ordinal);
 struct psti_stream *open_stream(struct psti_device *device);
 struct psti_event *open_event(struct psti_device *device);
 uint64_t alloc_words(struct psti_device *device, uint32_t n);
@@ -39,7 +39,7 @@ uint32_t *alloc_pinned_words(struct psti_device *device, uint32_t n);
 /* Launches a kernel of one block. */
 enum pst_status launch(struct psti_stream *stream, uint32_t kernel, const void *args,
                        size_t args_nbytes, struct pst_error *err);
-/* Fails the test unless everything was given back. */
+/* Fails the test unless everything was freed. */
 void assert_nothing_left(void);
 
 #endif

@@ -1,7 +1,7 @@
-/* fake_driver.c - the entry points of the CUDA driver, for tests on machines without a card.
+/* fake_driver.c - the entry points of the CUDA driver, for tests on machines without a GPU.
  *
- * What a real driver leaves undefined is looked for: a call without the right current context,
- * copies from memory that is not pinned or not there, launches that ask for too much, use in a
+ * It detects use that a real driver leaves undefined: a call without the right current context,
+ * copies from memory that is not pinned or does not exist, launches that ask for too much, use in a
  * forked child. fake_memory.c has the memory, fake_stream.c the streams. */
 #include "fake_inner.h"
 
@@ -28,7 +28,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static _Atomic uint64_t n_calls, n_of[FAKE_KINDS], n_made, n_freed;
 static struct {
-    _Atomic uint64_t left; /* calls until the one that fails; 0: none will */
+    _Atomic uint64_t left; /* calls until the one that fails; 0: none fails */
     atomic_uint result;
 } faults[FAKE_KINDS];
 
@@ -60,7 +60,7 @@ unsigned fake_complain(struct CUctx_st *context, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "fake driver, card %d: ", context->ordinal);
+    fprintf(stderr, "fake driver, GPU %d: ", context->ordinal);
     vfprintf(stderr, format, args);
     fprintf(stderr, "\n");
     va_end(args);
@@ -68,14 +68,14 @@ unsigned fake_complain(struct CUctx_st *context, const char *format, ...)
     return FAKE_ILLEGAL_ADDRESS;
 }
 
-/* What calls need that want no context. */
+/* Begins a call that needs no context. */
 static unsigned begin(void)
 {
     atomic_fetch_add_explicit(&n_calls, 1, memory_order_relaxed);
     return owner == getpid() ? PSTI_CU_SUCCESS : PSTI_CU_NOT_INITIALIZED;
 }
 
-/* The current context, which must be `wanted` if that is not NULL. */
+/* Begins a call in the current context, which must be `wanted` if that is not NULL. */
 static unsigned begin_in(struct CUctx_st **context, const struct CUctx_st *wanted)
 {
     unsigned result = begin();
@@ -89,14 +89,14 @@ static unsigned begin_in(struct CUctx_st **context, const struct CUctx_st *wante
     return atomic_load_explicit(&(*context)->broken, memory_order_relaxed);
 }
 
-/* As begin_in, for what gives back: that goes on a broken card, too. */
+/* As begin_in, for calls that free. They work on a broken GPU, too. */
 static bool may_free(unsigned result)
 {
     return result != PSTI_CU_NOT_INITIALIZED && result != FAKE_INVALID_CONTEXT &&
            result != FAKE_INVALID_HANDLE;
 }
 
-/* Counts, and fails where a test wants it. */
+/* Counts the call, and makes it fail if a test wants that. */
 static unsigned count(enum fake_what what)
 {
     atomic_fetch_add_explicit(&n_of[what], 1, memory_order_relaxed);
@@ -186,7 +186,7 @@ unsigned cuDeviceGet(int *device, int ordinal)
 
 unsigned cuDeviceGetName(char *name, int capacity, int device)
 {
-    snprintf(name, (size_t)capacity, "Fake card %d", device);
+    snprintf(name, (size_t)capacity, "Fake GPU %d", device);
     return begin();
 }
 
@@ -290,7 +290,7 @@ unsigned cuStreamCreateWithPriority(psti_cu_stream *stream, unsigned flags, int 
     unsigned result = begin_in(&context, NULL);
     if (result != PSTI_CU_SUCCESS)
         return result;
-    if (flags != PSTI_CU_STREAM_NON_BLOCKING) /* others would meet in the legacy stream */
+    if (flags != PSTI_CU_STREAM_NON_BLOCKING) /* other streams would meet in the legacy stream */
         return PSTI_CU_INVALID_VALUE;
     *stream = fake_stream_make(context, priority);
     if (!*stream)
@@ -326,7 +326,7 @@ static struct CUstream_st *resolve(psti_cu_stream stream, struct CUctx_st *conte
     return stream;
 }
 
-/* Context and stream of a call that gives work to a stream: they belong together. */
+/* Context and stream of a call that gives work to a stream. They must belong together. */
 static unsigned begin_work(psti_cu_stream *stream, struct CUctx_st **context)
 {
     unsigned result = begin_in(context, NULL);
@@ -459,7 +459,7 @@ unsigned cuMemFree_v2(psti_cu_address address)
         return result;
     size_t nbytes = fake_memory_end(context->ordinal, (void *)(uintptr_t)address);
     if (nbytes == 0)
-        return fake_complain(context, "%#llx is freed and is no block of this card", address);
+        return fake_complain(context, "%#llx is freed and is no block of this GPU", address);
     atomic_fetch_sub(&context->used, nbytes);
     add(&fake_n_live, -1);
     add(&n_freed, 1);
@@ -505,10 +505,10 @@ static unsigned submit_copy(void *to, bool to_host, const void *from, bool from_
         return result;
     if (!fake_memory_has(to_host ? FAKE_PINNED : context->ordinal, to, nbytes))
         return fake_complain(context, "a copy of %zu bytes goes to %p, which is not %s memory",
-                             nbytes, to, to_host ? "pinned" : "this card's");
+                             nbytes, to, to_host ? "pinned" : "this GPU's");
     if (!fake_memory_has(from_host ? FAKE_PINNED : context->ordinal, from, nbytes))
         return fake_complain(context, "a copy of %zu bytes comes from %p, which is not %s memory",
-                             nbytes, from, from_host ? "pinned" : "this card's");
+                             nbytes, from, from_host ? "pinned" : "this GPU's");
     struct fake_op *op = fake_op_make(FAKE_OP_COPY);
     op->to = to;
     op->to_host = to_host;
@@ -547,8 +547,7 @@ unsigned cuMemsetD8Async(psti_cu_address at, unsigned char value, size_t nbytes,
     if (result != PSTI_CU_SUCCESS)
         return result;
     if (!fake_memory_has(context->ordinal, (void *)(uintptr_t)at, nbytes))
-        return fake_complain(context, "%zu bytes at %#llx are cleared, not this card's", nbytes,
-                             at);
+        return fake_complain(context, "%zu bytes at %#llx are cleared, not this GPU's", nbytes, at);
     struct fake_op *op = fake_op_make(FAKE_OP_CLEAR);
     op->to = (void *)(uintptr_t)at;
     op->value = value;
@@ -683,7 +682,7 @@ unsigned cuLaunchKernel(psti_cu_function function, unsigned grid_x, unsigned gri
     return PSTI_CU_SUCCESS;
 }
 
-/* What tests ask and tell
+/* Functions for tests
  * -------------------------------------------------------------------------------------- */
 
 void fake_counts(struct fake_counts *counts)

@@ -1,14 +1,15 @@
-/* fake_driver.h - what a test may ask and tell the driver that stands for a card (fake_driver.c).
+/* fake_driver.h - functions with which a test controls the driver that stands for a GPU
+ * (fake_driver.c).
  *
- * The library that it makes has the entry points of the CUDA driver. Device memory is memory of
- * the host, a stream is a thread with a queue, a launch calls the CPU build of a kernel; the image
- * of a module is a struct fake_image. PENSTOCK_CUDA_DRIVER names it to Penstock; a program may link
- * with it as well and call what is here (Python: by ctypes).
+ * The library has the entry points of the CUDA driver. Device memory is memory of the host, a
+ * stream is a thread with a queue, a launch calls the CPU build of a kernel. The image of a module
+ * is a struct fake_image. PENSTOCK_CUDA_DRIVER names the library to Penstock. A program may also
+ * link with it and call the functions below (Python: by ctypes).
  *
- * Environment, read by cuInit: PENSTOCK_FAKE_DEVICES (2), PENSTOCK_FAKE_MEMORY (bytes per card,
- * 1 GiB), PENSTOCK_FAKE_DELAY (microseconds before each operation of a stream, 0).
+ * Environment, read by cuInit: PENSTOCK_FAKE_DEVICES (2), PENSTOCK_FAKE_MEMORY (bytes per GPU, 1
+ * GiB), PENSTOCK_FAKE_DELAY (microseconds before each operation of a stream, 0).
  *
- * Wrong use is said on stderr and breaks the card, as an illegal address breaks a real one: all
+ * Wrong use is reported on stderr and breaks the GPU, as an illegal address breaks a real one: all
  * later calls return the same error. */
 #ifndef FAKE_DRIVER_H
 #define FAKE_DRIVER_H
@@ -30,33 +31,33 @@ struct fake_image {
     uint32_t magic;
     uint32_t n_kernels; /* 0: `find` knows them */
     const struct fake_kernel *kernels;
-    fake_kernel_fn (*find)(const char *name); /* NULL: there is none of that name */
+    fake_kernel_fn (*find)(const char *name); /* NULL: no kernel has that name */
 };
 
 enum fake_what { FAKE_ALLOC, FAKE_HOST_ALLOC, FAKE_LAUNCH, FAKE_COPY, FAKE_SYNC, FAKE_KINDS };
 
-/* Calls since fake_reset_counts, and what is there now. */
+/* Calls since fake_reset_counts, and objects that exist now. */
 struct fake_counts {
-    uint64_t n_calls;          /* of anything */
+    uint64_t n_calls;          /* calls of any kind */
     uint64_t n[FAKE_KINDS];    /* copies: uploads, downloads, copies, clears */
     uint64_t n_made, n_freed;  /* streams and events made; memory, streams and events given back */
-    uint64_t live_nbytes;      /* on all cards */
-    uint64_t live_host_nbytes; /* pinned */
+    uint64_t live_nbytes;      /* device memory of all GPUs */
+    uint64_t live_host_nbytes; /* pinned memory */
     uint64_t n_uploaded;       /* uploads that streams have done */
     uint64_t n_live;           /* blocks of memory, streams, events, modules, contexts retained */
 };
 void fake_counts(struct fake_counts *counts);
 void fake_reset_counts(void);
-/* Call number n (1 = the next) of that kind returns `result`; 0 disarms. */
+/* Makes call number n (1 = the next) of that kind return `result`; n = 0 disarms. */
 void fake_fail(enum fake_what what, uint64_t n, unsigned result);
-/* Breaks a card: every call in its context returns `result` until fake_repair. */
+/* Breaks a GPU: every call in its context returns `result` until fake_repair. */
 void fake_break(uint32_t ordinal, unsigned result);
 void fake_repair(uint32_t ordinal);
 /* Microseconds before each operation of every stream. */
 void fake_set_delay(uint32_t us);
-/* Streams stop before a launch, for as long as it is so. */
+/* While true, streams stop before a launch. */
 void fake_hold_launches(bool hold);
-/* Contexts on this thread's stack. */
+/* Number of contexts on this thread's stack. */
 uint32_t fake_context_depth(void);
 /* Priority that a stream was made with. */
 int fake_stream_priority(void *stream);

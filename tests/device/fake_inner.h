@@ -1,4 +1,4 @@
-/* fake_inner.h - what the files of the driver that stands for a card share. */
+/* fake_inner.h - shared by the files of the driver that stands for a GPU. */
 #ifndef FAKE_INNER_H
 #define FAKE_INNER_H
 
@@ -16,8 +16,8 @@
 #define FAKE_SHARED_NBYTES                                                                         \
     (227u * 1024)                        /* most dynamic shared memory of a block, as of an H200   \
                                           */
-#define FAKE_SHARED_STATIC 1024u         /* that each kernel has without asking */
-#define FAKE_SHARED_DEFAULT (48u * 1024) /* without asking for more */
+#define FAKE_SHARED_STATIC 1024u         /* shared memory that each kernel has without a request */
+#define FAKE_SHARED_DEFAULT (48u * 1024) /* most shared memory without an explicit request */
 
 enum {
     FAKE_ILLEGAL_ADDRESS = 700,
@@ -26,23 +26,23 @@ enum {
     FAKE_INVALID_IMAGE = 200
 };
 
-/* A card and its primary context. */
+/* A GPU and its primary context. */
 struct CUctx_st {
     int ordinal;
-    atomic_uint broken; /* a result; 0: works */
+    atomic_uint broken; /* error of a broken GPU; 0: it works */
     atomic_uint n_retained;
     atomic_ullong used; /* bytes */
     pthread_mutex_t lock;
     struct CUstream_st *legacy; /* guarded by lock; made when first used */
 };
 
-/* A place in a stream's work: made by a record, shared by the event and all who wait for it. It is
- * the only way by which one thread of the fake learns of another's work, so that ThreadSanitizer
- * sees what events order and nothing else; counting its users would order more, so none is ever
- * freed. */
+/* A place in a stream's work. A record makes it; the event and all threads that wait for it share
+ * it. It is the only way by which one thread of the fake learns of another's work, so that
+ * ThreadSanitizer sees the order that events give and no other. Counting its users would order
+ * more, so no mark is ever freed. */
 struct fake_mark {
     atomic_uint done;       /* a futex */
-    struct fake_mark *next; /* of all that were made */
+    struct fake_mark *next; /* list of all marks */
 };
 
 enum fake_op_kind {
@@ -72,12 +72,12 @@ struct CUstream_st {
     struct CUctx_st *context;
     int priority;
     pthread_t thread;
-    pthread_mutex_t lock; /* between submitters */
+    pthread_mutex_t lock; /* held by submitters */
     struct fake_op *tail; /* guarded by lock */
-    struct fake_op *head; /* the thread's */
+    struct fake_op *head; /* used by the stream's thread alone */
     sem_t n_queued;
     atomic_uint works;        /* an operation touches memory now */
-    struct CUstream_st *next; /* of all that there are; see fake_streams_stop */
+    struct CUstream_st *next; /* list of all streams; see fake_streams_stop */
 };
 
 struct CUevent_st {
@@ -96,7 +96,7 @@ struct CUmod_st {
     struct CUctx_st *context;
     const struct fake_image *image;
     pthread_mutex_t lock;
-    uint32_t n_functions; /* guarded by lock, as below */
+    uint32_t n_functions; /* guarded by lock, as are the next members */
     struct CUfunc_st functions[FAKE_FUNCTIONS_MAX];
 };
 
@@ -105,14 +105,14 @@ extern atomic_uint fake_delay_us;
 extern atomic_bool fake_launches_held;
 extern _Atomic uint64_t fake_n_uploaded;
 extern _Atomic uint64_t fake_n_live;
-/* Says what is wrong and breaks the card. */
+/* Reports wrong use and breaks the GPU. */
 unsigned fake_complain(struct CUctx_st *context, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* fake_stream.c */
 struct CUstream_st *fake_stream_make(struct CUctx_st *context, int priority);
 void fake_stream_end(struct CUstream_st *stream); /* waits for its work */
-/* The context is broken: as on a card, nothing of it touches memory any more when this returns. */
+/* The context is broken. When this returns no work of it touches memory any more, as on a GPU. */
 void fake_streams_stop(const struct CUctx_st *context);
 /* An operation without contents, to be filled and submitted. */
 struct fake_op *fake_op_make(enum fake_op_kind kind);
@@ -121,10 +121,10 @@ struct fake_mark *fake_mark_make(void);
 void fake_mark_wait(struct fake_mark *mark);
 bool fake_mark_is_done(const struct fake_mark *mark);
 
-/* fake_memory.c: blocks of all cards (owner = ordinal) and of pinned memory (owner = -1). */
+/* fake_memory.c: blocks of all GPUs (owner = ordinal) and of pinned memory (owner = -1). */
 #define FAKE_PINNED (-1)
 void *fake_memory_make(int owner, size_t nbytes);
-/* Bytes of the block that was there, 0: there is none that begins here. */
+/* Forgets the block that begins at `memory`. Returns its bytes; 0: no block begins there. */
 size_t fake_memory_end(int owner, void *memory);
 bool fake_memory_has(int owner, const void *at, size_t nbytes);
 uint64_t fake_memory_nbytes(bool pinned);

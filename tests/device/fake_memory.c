@@ -1,8 +1,9 @@
-/* fake_memory.c - the blocks of memory of the driver that stands for a card.
+/* fake_memory.c - the blocks of memory of the driver that stands for a GPU.
  *
- * One table, whose lock is taken by those who make and end blocks only. Looking up reads atomics
- * without order: the threads of streams must not learn of each other's work here. Ended blocks are
- * overwritten and kept for a while (AddressSanitizer keeps them better, so then they are freed). */
+ * There is one table. Only threads that make and end blocks take its lock. Look-ups read atomics
+ * without order, because the threads of streams must not learn of each other's work here. Ended
+ * blocks are overwritten and kept for a while. AddressSanitizer keeps them better, so with it they
+ * are freed. */
 #include "fake_inner.h"
 
 #include "../sanitizer.h"
@@ -20,20 +21,20 @@ static struct {
     _Atomic uintptr_t begin, end; /* end 0: no block */
     atomic_int owner;
 } blocks[BLOCKS_MAX];
-static atomic_uint n_blocks; /* ever in use */
+static atomic_uint n_blocks; /* entries that were ever in use */
 static struct {
     void *memory;
     size_t nbytes;
 } kept[KEPT_MAX];
 static size_t kept_nbytes, i_kept;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of writers; guards kept */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken by writers; guards `kept` */
 
 void *fake_memory_make(int owner, size_t nbytes)
 {
     void *memory = NULL;
     if (posix_memalign(&memory, owner == FAKE_PINNED ? 4096 : 256, nbytes) != 0)
         return NULL;
-    memset(memory, 0xa5, nbytes); /* nothing is cleared for anybody */
+    memset(memory, 0xa5, nbytes); /* new memory is not cleared */
     pthread_mutex_lock(&lock);
     unsigned n = atomic_load_explicit(&n_blocks, memory_order_relaxed), i = 0;
     while (i < n && atomic_load_explicit(&blocks[i].end, memory_order_relaxed) != 0)

@@ -1,9 +1,9 @@
-/* fake_nvjpeg.c - the functions of nvJPEG that Penstock uses, for tests on machines without a card.
+/* fake_nvjpeg.c - the functions of nvJPEG that Penstock uses, for tests on machines without a GPU.
  *
- * What nvJPEG leaves undefined is looked for: calls without a current context, two threads in one
- * state, a phase before the one that must come first. Buffers are got from the allocators that
- * Penstock gives, and the work of streams is that of the fake driver, which sees memory that was
- * freed or never was there; ThreadSanitizer sees what is written before a stream has read it. */
+ * It detects use that nvJPEG leaves undefined: calls without a current context, two threads in one
+ * state, a phase before the one that must come first. Buffers come from the allocators that
+ * Penstock gives. The work of streams is that of the fake driver, which detects memory that was
+ * freed or never existed. ThreadSanitizer detects writes before a stream has read. */
 #include "fake_nvjpeg.h"
 
 #include "device/device_nvjpeg_api.h"
@@ -21,7 +21,7 @@
 #define DECLARE(member, symbol, arguments) unsigned symbol arguments;
 PSTI_NVJPEG_LIST(DECLARE)
 #undef DECLARE
-/* The fake driver's, with which this is linked. */
+/* Functions of the fake driver, with which this is linked. */
 #define DECLARE(member, symbol, arguments) unsigned symbol arguments;
 PSTI_DRIVER_LIST(DECLARE)
 #undef DECLARE
@@ -31,14 +31,14 @@ struct nvjpegHandle {
     bool interpolates;
     psti_nvj_device_allocator device, pinned;
     size_t device_padding, pinned_padding;
-    psti_cu_module module; /* of engines: their work is a launch */
+    psti_cu_module module; /* for engines, whose work is a launch */
     psti_cu_function decode;
 };
 struct nvjpegJpegStream {
     const unsigned char *bytes;
     size_t nbytes;
     uint32_t height, width, channels;
-    bool is_simple; /* what engines take */
+    bool is_simple; /* the engines take the file */
 };
 struct nvjpegJpegDecoder {
     psti_nvj_handle handle;
@@ -61,11 +61,11 @@ struct nvjpegJpegState {
     psti_nvj_handle handle;
     struct buffer *pinned, *device;
     uint32_t height, width, channels;
-    int phase;        /* that comes next: 0 host, 1 transfer, 2 device */
-    atomic_bool busy; /* a thread is in it */
+    int phase;        /* next phase: 0 host, 1 transfer, 2 device */
+    atomic_bool busy; /* a thread uses the state */
     int n_batch;
     unsigned format;
-    psti_cu_event done; /* behind a batch */
+    psti_cu_event done; /* recorded after a batch */
 };
 
 static _Atomic uint64_t n_of[FAKE_NVJPEG_KINDS], n_batch_files, n_live;
@@ -123,7 +123,7 @@ static void warn(j_common_ptr cinfo, int level)
         give_up(cinfo);
 }
 
-/* Into `to`, rows one behind the other; to NULL: the header alone. */
+/* Decodes into `to`, rows packed. `to` NULL: the header alone. */
 static bool decode(const unsigned char *bytes, size_t nbytes, bool interpolates,
                    struct nvjpegJpegStream *info, unsigned char *to)
 {
@@ -167,7 +167,7 @@ unsigned nvjpegGetProperty(unsigned which, int *value)
     return which <= PSTI_NVJ_PROPERTY_PATCH ? PSTI_NVJ_SUCCESS : PSTI_NVJ_INVALID_PARAMETER;
 }
 
-/* What a launch for engines is told. */
+/* Arguments of a launch for engines. */
 struct decode_args {
     uint64_t bytes, nbytes, to, pitch;
     uint32_t interpolates, reserved;
@@ -446,7 +446,7 @@ unsigned nvjpegJpegStateDestroy(psti_nvj_state state)
     return drop(state);
 }
 
-/* False: another thread is in the state. */
+/* Enters the state. False: another thread uses it. */
 static bool enter(psti_nvj_state state)
 {
     bool free = !atomic_exchange_explicit(&state->busy, true, memory_order_relaxed);
@@ -559,7 +559,7 @@ unsigned nvjpegDecodeBatchedInitialize(psti_nvj_handle handle, psti_nvj_state st
     return PSTI_NVJ_SUCCESS;
 }
 
-/* Whether all of them are good: engines say so of a batch as a whole. */
+/* True if all files are good. Engines report on a batch as a whole. */
 static bool are_good(psti_nvj_state state, const unsigned char *const *files, const size_t *nbytes)
 {
     bool good = true;
@@ -608,9 +608,8 @@ unsigned nvjpegDecodeBatched(psti_nvj_handle handle, psti_nvj_state state,
     return leave(state, result);
 }
 
-/* What tests ask and tell
- * ------------------------------------------------------------------------------------------------
- */
+/* Functions for tests
+ * -------------------------------------------------------------------------------------- */
 
 void fake_nvjpeg_counts(struct fake_nvjpeg_counts *counts)
 {

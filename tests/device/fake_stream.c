@@ -1,8 +1,8 @@
-/* fake_stream.c - streams of the driver that stands for a card: threads with queues.
+/* fake_stream.c - streams of the driver that stands for a GPU: threads with queues.
  *
- * Who submits is seen by the stream's thread (a semaphore), and nobody learns anything from that
- * thread but by waiting for a mark: exactly the order that CUDA promises, for ThreadSanitizer to
- * hold Penstock to. */
+ * A stream's thread sees its submitters' writes (by a semaphore). Others learn of its work only by
+ * waiting for a mark. That is exactly the order that CUDA promises, so ThreadSanitizer checks
+ * Penstock against it. */
 #include "fake_inner.h"
 
 #include <linux/futex.h>
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* So that leak checkers find them. */
+/* List of all marks, for leak checkers. */
 static struct fake_mark *_Atomic all_marks;
 
 struct fake_mark *fake_mark_make(void)
@@ -52,7 +52,7 @@ struct fake_op *fake_op_make(enum fake_op_kind kind)
     return op;
 }
 
-/* Memory may have gone since the operation was submitted. */
+/* Checks memory again, because it may have been freed since the operation was submitted. */
 static bool check_memory(struct CUctx_st *context, const void *at, size_t nbytes, bool host)
 {
     if (fake_memory_has(host ? FAKE_PINNED : context->ordinal, at, nbytes))
@@ -74,7 +74,7 @@ void fake_streams_stop(const struct CUctx_st *context)
     pthread_mutex_unlock(&streams_lock);
 }
 
-/* Relaxed, as all that a test asks: it must not order what events do not. */
+/* Relaxed, like all that tests set: it must not order what events do not. */
 static void wait_while_held(void)
 {
     while (atomic_load_explicit(&fake_launches_held, memory_order_relaxed))
@@ -86,7 +86,7 @@ static void run_op(struct CUstream_st *stream, struct fake_op *op)
     struct CUctx_st *context = stream->context;
     if (op->kind == FAKE_OP_LAUNCH)
         wait_while_held();
-    /* Each stream has a flag of its own: one for all would order what events do not. */
+    /* Each stream has a flag of its own, because one for all would order what events do not. */
     atomic_store(&stream->works, op->kind <= FAKE_OP_LAUNCH);
     bool works = atomic_load(&context->broken) == 0;
     switch (op->kind) {
@@ -125,7 +125,7 @@ static void *run_stream(void *memory)
         }
         unsigned delay = atomic_load_explicit(&fake_delay_us, memory_order_relaxed);
         struct fake_op *op = atomic_load_explicit(&stream->head->next, memory_order_acquire);
-        free(stream->head); /* the one before */
+        free(stream->head); /* frees the operation before */
         stream->head = op;
         if (delay && op->kind != FAKE_OP_END)
             usleep(delay);
@@ -143,7 +143,8 @@ struct CUstream_st *fake_stream_make(struct CUctx_st *context, int priority)
         return NULL;
     stream->context = context;
     stream->priority = priority;
-    stream->head = stream->tail = fake_op_make(FAKE_OP_END); /* stands before the first */
+    stream->head = stream->tail =
+        fake_op_make(FAKE_OP_END); /* a dummy stands before the first operation */
     pthread_mutex_init(&stream->lock, NULL);
     sem_init(&stream->n_queued, 0, 0);
     if (pthread_create(&stream->thread, NULL, run_stream, stream) != 0)

@@ -1,5 +1,5 @@
-/* Our declarations of the CUDA driver API are those of its header: assignments that only compile
- * where types agree, and numbers. Nothing of this is run. */
+/* Hazard: our declarations of the CUDA driver API differ from its header. The assignments only
+ * compile if types agree; numbers are compared. Nothing of this is run. */
 #include "device/device_driver.h"
 
 #include <cuda.h>

@@ -1,5 +1,5 @@
-/* Failures: each driver call in turn, a card that breaks, wrong use, a forked child. Nothing is
- * left behind, and what was tried is said. */
+/* Failures: each driver call in turn, a GPU that breaks, wrong use, a forked child. Nothing may
+ * leak, and errors must say what was tried. */
 #include "device_test.h"
 
 #include "base/fault.h"
@@ -21,7 +21,7 @@ struct work {
     void *host;
 };
 
-/* A bit of everything, up to the first failure. */
+/* Uses every function once, up to the first failure. */
 static enum pst_status work(struct work *w, struct pst_error *err)
 {
     const struct psti_device_options options = {.ordinal = 0};
@@ -118,7 +118,7 @@ static void every_allocation(void **state)
     each_call_of(PSTI_FAULT_ALLOC, 4);
 }
 
-/* What the driver reports is passed on with its name. */
+/* The driver's error is passed on with its name. */
 static void the_driver_fails(void **state)
 {
     (void)state;
@@ -128,7 +128,7 @@ static void the_driver_fails(void **state)
         enum pst_status status;
         const char *text;
     } cases[] = {
-        {FAKE_ALLOC, 2, PST_ERROR_MEMORY, "card 0: allocating 256 bytes: CUDA_ERROR_OUT_OF_MEMORY"},
+        {FAKE_ALLOC, 2, PST_ERROR_MEMORY, "GPU 0: allocating 256 bytes: CUDA_ERROR_OUT_OF_MEMORY"},
         {FAKE_HOST_ALLOC, 2, PST_ERROR_MEMORY, "pinning 256 bytes of the host"},
         {FAKE_LAUNCH, 1, PST_ERROR_DEVICE, "launching kernel 0 on 1 blocks of 1 warps"},
         {FAKE_COPY, 700, PST_ERROR_DEVICE, "clearing 256 bytes: CUDA_ERROR_ILLEGAL_ADDRESS"},
@@ -147,8 +147,8 @@ static void the_driver_fails(void **state)
     }
 }
 
-/* After that nothing works any more, everything can be put away, and nobody hangs. */
-static void a_card_breaks(void **state)
+/* A broken GPU refuses everything, all objects can be closed, and nothing hangs. */
+static void a_gpu_breaks(void **state)
 {
     (void)state;
     struct pst_error err;
@@ -170,7 +170,7 @@ static void a_card_breaks(void **state)
     assert_clean();
 }
 
-/* The fake notices what a real card may or may not: the tests of other rooms rely on it. */
+/* The fake detects wrong addresses as a real GPU may. The tests of other rooms rely on it. */
 static void wrong_addresses(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void wrong_addresses(void **state)
         case 3:
             status = psti_device_stream_copy(w.stream, (uintptr_t)w.host, w.at, N * 4, &err);
             break;
-        case 4: /* freed before it is used: found when it runs */
+        case 4: /* freed before it is used; detected when the operation runs */
             fake_set_delay(3000);
             assert_ok(psti_device_stream_clear(w.stream, w.at, N * 4, &err));
             psti_device_free(w.device, w.at, N * 4);
@@ -258,7 +258,7 @@ static int in_child(struct work *w)
     psti_device_close(&w->device);
     fake_counts(&after);
     if (after.n_calls != before.n_calls)
-        return 3; /* the driver was called */
+        return 3; /* the driver was called, which is wrong */
     if (psti_device_open(&options, &device, &err) != PST_ERROR_UNSUPPORTED ||
         !strstr(err.text, "forked"))
         return 4;
@@ -280,7 +280,8 @@ static void a_forked_child(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-    assert_int_equal(psti_device_stream_sync(w.stream, &err), PST_OK); /* the parent's works on */
+    assert_int_equal(psti_device_stream_sync(w.stream, &err),
+                     PST_OK); /* the parent's stream still works */
     put_away(&w);
     assert_clean();
 }
@@ -290,7 +291,7 @@ int main(void)
     use_fake_driver();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_driver_call), cmocka_unit_test(every_allocation),
-        cmocka_unit_test(the_driver_fails),  cmocka_unit_test(a_card_breaks),
+        cmocka_unit_test(the_driver_fails),  cmocka_unit_test(a_gpu_breaks),
         cmocka_unit_test(wrong_addresses),   cmocka_unit_test(a_forked_child),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Life of a card: what is said where there is none, facts, kernels, closing, budgets apart. */
+/* Life of a GPU: errors where there is none, properties, kernels, closing, separate budgets. */
 #include "device_test.h"
 
 #include "base/alloc.h"
@@ -38,7 +38,7 @@ static void without_a_driver(void **state)
     use_fake_driver();
 }
 
-static void cards_can_be_hidden(void **state)
+static void gpus_can_be_hidden(void **state)
 {
     (void)state;
     char reason[256] = "x";
@@ -46,13 +46,13 @@ static void cards_can_be_hidden(void **state)
     assert_string_equal(reason, "");
     setenv("PENSTOCK_CUDA", "0", 1);
     assert_int_equal(psti_device_count(reason, sizeof reason), 0);
-    assert_string_equal(reason, "PENSTOCK_CUDA=0 hides all cards");
+    assert_string_equal(reason, "PENSTOCK_CUDA=0 hides all GPUs");
     assert_refused(0, "PENSTOCK_CUDA=0");
     setenv("PENSTOCK_CUDA", "1", 1);
     assert_int_equal(psti_device_count(NULL, 0), 2);
     unsetenv("PENSTOCK_CUDA");
-    assert_refused(2, "there is no card 2: the CUDA driver finds 2");
-    assert_nothing_left(); /* nothing of it started a context */
+    assert_refused(2, "there is no GPU 2: the CUDA driver finds 2");
+    assert_nothing_left(); /* no failed open has made a context */
 }
 
 static void facts(void **state)
@@ -65,7 +65,7 @@ static void facts(void **state)
     assert_ok(psti_device_open(&options, &device, &err));
     psti_device_info(device, &info);
     assert_int_equal(info.ordinal, 1);
-    assert_string_equal(info.name, "Fake card 1");
+    assert_string_equal(info.name, "Fake GPU 1");
     assert_int_equal(info.capability_major, 9);
     assert_int_equal(info.capability_minor, 0);
     assert_int_equal(info.n_processors, 132);
@@ -79,11 +79,11 @@ static void facts(void **state)
     assert_nothing_left();
 }
 
-/* The caller's own current context is what it was, and the two cards do not meet. */
-static void two_cards(void **state)
+/* The caller's current context stays unchanged, and the two GPUs do not share anything. */
+static void two_gpus(void **state)
 {
     (void)state;
-    struct psti_device *first = open_card(0), *again = open_card(0), *second = open_card(1);
+    struct psti_device *first = open_gpu(0), *again = open_gpu(0), *second = open_gpu(1);
     assert_int_equal(fake_context_depth(), 0);
     uint64_t a = alloc_words(first, 16), b = alloc_words(second, 32);
     struct psti_device_info info;
@@ -114,7 +114,7 @@ static void kernels_are_loaded_once(void **state)
     assert_non_null(strstr(err.text, "subtract"));
     assert_non_null(strstr(err.text, "CUDA_ERROR_NOT_FOUND (named symbol not found)"));
     assert_int_equal(load_kernels(device, &no_image, wrong, 1, &err), PST_ERROR_DEVICE);
-    assert_non_null(strstr(err.text, "card 0: loading the kernels: CUDA_ERROR_INVALID_IMAGE"));
+    assert_non_null(strstr(err.text, "GPU 0: loading the kernels: CUDA_ERROR_INVALID_IMAGE"));
     assert_ok(load_kernels(device, &kernel_image, kernel_names, N_KERNELS, &err));
     assert_int_equal(load_kernels(device, &kernel_image, kernel_names, N_KERNELS, &err),
                      PST_ERROR_STATE);
@@ -123,7 +123,7 @@ static void kernels_are_loaded_once(void **state)
 }
 
 #ifdef PST_FAKE_KERNELS
-/* The library of the CPU build, and what is said of those that do not fit. */
+/* The library of the CPU build loads; errors for libraries that do not fit. */
 static void the_kernels_library(void **state)
 {
     (void)state;
@@ -161,21 +161,21 @@ static void the_kernels_library(void **state)
 }
 #endif
 
-/* Without a context. */
+/* psti_device_look makes no context. */
 static void a_look(void **state)
 {
     (void)state;
     struct pst_error err;
     struct psti_device_info info;
     assert_ok(psti_device_look(1, &info, &err));
-    assert_string_equal(info.name, "Fake card 1");
+    assert_string_equal(info.name, "Fake GPU 1");
     assert_int_equal(info.n_processors, 132);
     assert_int_equal(psti_device_look(2, &info, &err), PST_ERROR_UNSUPPORTED);
     assert_nothing_left();
 }
 
-/* The fake reads its environment once: a process of its own for each. */
-static void old_or_no_cards(void)
+/* The fake reads its environment once, so each case has a process of its own. */
+static void old_or_no_gpus(void)
 {
     struct pst_error err;
     const struct psti_device_options options = {.ordinal = 0};
@@ -206,14 +206,14 @@ int main(int argc, char **argv)
     use_fake_driver();
     if (argc > 1) {
         setenv(argv[1], argv[2], 1);
-        old_or_no_cards();
+        old_or_no_gpus();
         return 0;
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_driver),
-        cmocka_unit_test(cards_can_be_hidden),
+        cmocka_unit_test(gpus_can_be_hidden),
         cmocka_unit_test(facts),
-        cmocka_unit_test(two_cards),
+        cmocka_unit_test(two_gpus),
         cmocka_unit_test(kernels_are_loaded_once),
         cmocka_unit_test(a_look),
 #ifdef PST_FAKE_KERNELS

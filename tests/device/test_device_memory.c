@@ -1,4 +1,5 @@
-/* Memory of the card and pinned memory: budgets that hold, also among threads, and running out. */
+/* Memory of the GPU and pinned memory: budgets that hold, also among threads, and lack of memory.
+ */
 #include "device_test.h"
 
 #include <pthread.h>
@@ -30,10 +31,10 @@ static void budgets(void **state)
     assert_int_equal(psti_device_alloc(device, 2, &b, &err), PST_ERROR_LIMIT);
     assert_int_equal(b, 0);
     assert_string_equal(err.text,
-                        "card 0: 2 bytes of device memory are wanted, 29999 of 30000 are in use");
+                        "GPU 0: 2 bytes of device memory are wanted, 29999 of 30000 are in use");
     assert_int_equal(psti_device_alloc(device, UINT64_MAX, &b, &err), PST_ERROR_LIMIT);
     fake_counts(&after);
-    assert_int_equal(after.n_calls, before.n_calls); /* the driver was not asked */
+    assert_int_equal(after.n_calls, before.n_calls); /* the driver was not called */
     assert_ok(psti_device_alloc(device, 1, &b, &err));
     psti_device_free(device, a, LIMIT - 1);
     psti_device_free(device, b, 1);
@@ -73,17 +74,17 @@ static void nothing_is_something(void **state)
     assert_nothing_left();
 }
 
-/* What the card itself has not got is told apart from a budget, and costs none of it. */
-static void the_card_runs_out(void **state)
+/* Lack of memory of the GPU is told apart from a budget, and costs none of it. */
+static void the_gpu_runs_out(void **state)
 {
     (void)state;
     struct pst_error err;
-    struct psti_device *device = open_card(0);
+    struct psti_device *device = open_gpu(0);
     uint64_t a, b;
     assert_ok(psti_device_alloc(device, (uint64_t)1 << 20, &a, &err));
     assert_int_equal(psti_device_alloc(device, (uint64_t)1 << 30, &b, &err), PST_ERROR_MEMORY);
     assert_int_equal(b, 0);
-    assert_string_equal(err.text, "card 0: allocating 1073741824 bytes: CUDA_ERROR_OUT_OF_MEMORY "
+    assert_string_equal(err.text, "GPU 0: allocating 1073741824 bytes: CUDA_ERROR_OUT_OF_MEMORY "
                                   "(out of memory)");
     struct psti_device_info info;
     psti_device_info(device, &info);
@@ -148,7 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budgets),
         cmocka_unit_test(nothing_is_something),
-        cmocka_unit_test(the_card_runs_out),
+        cmocka_unit_test(the_gpu_runs_out),
         cmocka_unit_test(many_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Files through the nvJPEG that stands for NVIDIA's: which are taken, what comes of them, memory,
- * failures. That one decodes as libjpeg-turbo does, so pixels are compared with it to the bit. */
+/* Files through the stand-in for nvJPEG: the choice of files, pixels, memory, failures. It decodes
+ * as libjpeg-turbo does, so pixels are compared with that to the bit. */
 #include "device_test.h"
 
 #include "base/fault.h"
@@ -146,7 +146,7 @@ static void test_which_are_taken(void **state)
         assert_int_equal(file.height, jpeg.height);
         assert_int_equal(file.width, jpeg.width);
         assert_int_equal(file.channels, jpeg.channels);
-        for (size_t n = 0; n < jpeg.nbytes; n++) { /* whatever lacks its end */
+        for (size_t n = 0; n < jpeg.nbytes; n++) { /* any file without its end */
             unsigned char *part = malloc(n ? n : 1);
             memcpy(part, jpeg.bytes, n);
             assert_false(psti_device_nvjpeg_takes(part, n, &file, &why));
@@ -170,7 +170,7 @@ static void test_which_are_taken(void **state)
     }
 }
 
-/* Scans beyond any use: the frame and the end of a file, and markers between. */
+/* Scans beyond any use: a frame and an end of file, and markers between. */
 static void test_scans_without_number(void **state)
 {
     struct jpeg jpeg = make(&good[5]);
@@ -216,7 +216,7 @@ static void refuse(struct psti_device *device, const char *text)
 
 static void test_finding_the_library(void **state)
 {
-    struct psti_device *device = open_card(0);
+    struct psti_device *device = open_gpu(0);
     struct psti_nvjpeg_library library;
     struct psti_device_nvjpeg_info info;
     struct psti_nvjpeg *nvjpeg;
@@ -241,20 +241,20 @@ static void test_finding_the_library(void **state)
         const char *version, *plain, *engines;
         bool interpolates, no_engines;
         uint32_t n_engines;
-    } cards[] = {{NULL, NULL, NULL, true, false, 0},
-                 {"12", NULL, "8", true, false, 8},
-                 {"12", NULL, "8", true, true, 0},
-                 {"11", NULL, NULL, false, false, 0},
-                 {NULL, "1", "2", false, false, 2}};
-    for (size_t i = 0; i < sizeof cards / sizeof cards[0]; i++) {
-        const struct psti_nvjpeg_options options = {.no_engines = cards[i].no_engines};
-        set("PENSTOCK_FAKE_NVJPEG_VERSION", cards[i].version);
-        set("PENSTOCK_FAKE_NVJPEG_PLAIN", cards[i].plain);
-        set("PENSTOCK_FAKE_NVJPEG_ENGINES", cards[i].engines);
+    } gpus[] = {{NULL, NULL, NULL, true, false, 0},
+                {"12", NULL, "8", true, false, 8},
+                {"12", NULL, "8", true, true, 0},
+                {"11", NULL, NULL, false, false, 0},
+                {NULL, "1", "2", false, false, 2}};
+    for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; i++) {
+        const struct psti_nvjpeg_options options = {.no_engines = gpus[i].no_engines};
+        set("PENSTOCK_FAKE_NVJPEG_VERSION", gpus[i].version);
+        set("PENSTOCK_FAKE_NVJPEG_PLAIN", gpus[i].plain);
+        set("PENSTOCK_FAKE_NVJPEG_ENGINES", gpus[i].engines);
         assert_ok(psti_device_nvjpeg_open(device, &options, &nvjpeg, &err));
         psti_device_nvjpeg_info(nvjpeg, &info);
-        assert_int_equal(info.interpolates, cards[i].interpolates);
-        assert_int_equal(info.n_engines, cards[i].n_engines);
+        assert_int_equal(info.interpolates, gpus[i].interpolates);
+        assert_int_equal(info.n_engines, gpus[i].n_engines);
         assert_int_equal(info.library.minor, 1);
         psti_device_nvjpeg_close(&nvjpeg);
     }
@@ -265,7 +265,7 @@ static void test_finding_the_library(void **state)
     assert_nothing_left();
 }
 
-/* Without a name: what is not there is told with what was looked for. */
+/* Without a library the error lists what was tried. */
 static void test_no_library(void **state)
 {
     struct psti_nvjpeg_library library;
@@ -273,7 +273,7 @@ static void test_no_library(void **state)
     (void)state;
     set("PENSTOCK_NVJPEG", NULL);
     enum pst_status status = psti_device_nvjpeg_look(13000, &library, &err);
-    if (status != PST_OK) { /* a machine may have one */
+    if (status != PST_OK) { /* the machine may have a real one */
         assert_int_equal(status, PST_ERROR_UNSUPPORTED);
         assert_non_null(strstr(err.text, "libnvjpeg.so.13"));
         assert_non_null(strstr(err.text, "pip install nvidia-nvjpeg"));
@@ -296,7 +296,7 @@ struct room {
 static struct room open_room(const struct psti_nvjpeg_options *options)
 {
     struct pst_error err;
-    struct room room = {.device = open_card(0)};
+    struct room room = {.device = open_gpu(0)};
     room.stream = open_stream(room.device);
     assert_ok(psti_device_nvjpeg_open(room.device, options, &room.nvjpeg, &err));
     return room;
@@ -313,7 +313,7 @@ static void close_room(struct room *room)
     assert_nothing_left();
 }
 
-/* A picture on the card. */
+/* A picture on the GPU. */
 struct picture {
     uint64_t at;
     size_t row_nbytes, nbytes;
@@ -328,7 +328,7 @@ static struct picture open_picture(struct psti_device *device, const struct jpeg
     return picture;
 }
 
-/* The stream is done; the fake card's memory is the host's. */
+/* The stream is done, so the fake GPU's memory can be read by the host. */
 static void compare(const struct picture *picture, const struct jpeg *jpeg)
 {
     const unsigned char *at = (const unsigned char *)(uintptr_t)picture->at;
@@ -365,7 +365,7 @@ static void test_lanes(void **state)
     psti_device_nvjpeg_info(room.nvjpeg, &before);
     assert_true(before.n_allocations > 0 && before.memory_nbytes > 0);
     assert_true(before.host_memory_nbytes > 0);
-    for (size_t i = 0; i < 2 * N_GOOD; i++) { /* nothing more is allocated */
+    for (size_t i = 0; i < 2 * N_GOOD; i++) { /* from here on nothing is allocated */
         const struct jpeg *jpeg = &files[i / 2];
         assert_ok(psti_device_nvjpeg_lane_begin(lanes[i % 2], jpeg->bytes, jpeg->nbytes,
                                                 &jpeg->file, &err));
@@ -375,7 +375,7 @@ static void test_lanes(void **state)
     psti_device_nvjpeg_info(room.nvjpeg, &after);
     assert_int_equal(after.n_allocations, before.n_allocations);
     for (int i = 0; i < 2; i++)
-        psti_device_nvjpeg_lane_close(&lanes[i]); /* with work under way */
+        psti_device_nvjpeg_lane_close(&lanes[i]); /* while work is under way */
     assert_ok(psti_device_stream_sync(room.stream, &err));
     fake_set_delay(0);
     for (size_t i = 0; i < 3 * N_GOOD; i++) {
@@ -387,7 +387,7 @@ static void test_lanes(void **state)
     close_room(&room);
 }
 
-/* Corrupt files are found by the host's part, and the lane goes on with the next one. */
+/* The host's part finds corrupt files, and the lane continues with the next one. */
 static void test_corrupt_files(void **state)
 {
     struct room room = open_room(&no_options);
@@ -405,7 +405,7 @@ static void test_corrupt_files(void **state)
     assert_true(psti_device_nvjpeg_takes(bad, jpeg.nbytes, &file, &why));
     assert_int_equal(psti_device_nvjpeg_lane_begin(lane, bad, jpeg.nbytes, &jpeg.file, &err),
                      PST_ERROR_CORRUPT);
-    for (int i = 0; i < 3; i++) { /* not the file that was looked at */
+    for (int i = 0; i < 3; i++) { /* not the file that was examined */
         file = jpeg.file;
         file.channels = i == 0 ? 1 : 3;
         file.width += i == 1;
@@ -541,7 +541,7 @@ static void test_budgets(void **state)
 }
 
 #ifdef PST_FAULTS
-/* Everything once, up to the first failure. */
+/* Every function once, up to the first failure. */
 struct all {
     struct psti_nvjpeg *nvjpeg;
     struct psti_nvjpeg_lane *lane;
@@ -574,10 +574,10 @@ static enum pst_status use_all(const struct room *room, const struct jpeg *jpeg,
     return status;
 }
 
-/* Call number n of that kind fails. False: there were not so many. */
+/* Makes call number n of that kind fail. False: there were not so many. */
 static bool fail_one(enum psti_fault_kind kind, uint64_t n, const struct jpeg *jpeg)
 {
-    struct room room = {.device = open_card(0)};
+    struct room room = {.device = open_gpu(0)};
     struct picture picture = open_picture(room.device, jpeg, 0);
     struct fake_nvjpeg_counts counts;
     struct all all = {0};
@@ -616,7 +616,7 @@ static void test_every_failure(void **state)
         uint64_t n = 1;
         while (fail_one(kinds[k], n, &jpeg))
             n++;
-        assert_true(n > (k == 0 ? 40 : 8)); /* so many there are at least */
+        assert_true(n > (k == 0 ? 40 : 8)); /* there are at least so many */
     }
     set("PENSTOCK_FAKE_NVJPEG_ENGINES", NULL);
     drop(&jpeg);

@@ -1,6 +1,6 @@
-/* Our own declarations of nvJPEG are those of its header: assignments that only compile where types
- * agree (ours of structs are taken for theirs, which are compared member by member), and numbers.
- * Nothing of this is run. */
+/* Hazard: our declarations of nvJPEG differ from its header. The assignments only compile if types
+ * agree. Our structs are declared as nvJPEG's, which are compared member by member; numbers are
+ * compared, too. Nothing of this is run. */
 #include "device/device_nvjpeg_api.h"
 
 #include <nvjpeg.h>
@@ -50,7 +50,7 @@ SAME(PSTI_NVJ_BACKEND_HARDWARE, NVJPEG_BACKEND_HARDWARE);
 SAME(PSTI_NVJ_OUTPUT_Y, NVJPEG_OUTPUT_Y);
 SAME(PSTI_NVJ_OUTPUT_RGBI, NVJPEG_OUTPUT_RGBI);
 SAME(PSTI_NVJ_BITSTREAM_STRICT, NVJPEG_FLAGS_BITSTREAM_STRICT);
-#ifdef NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION /* since 12 */
+#ifdef NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION /* exists since version 12 */
 SAME(PSTI_NVJ_INTERPOLATION, NVJPEG_FLAGS_UPSAMPLING_WITH_INTERPOLATION);
 #endif
 SAME(PSTI_NVJ_ORIENTATION_NORMAL, NVJPEG_ORIENTATION_NORMAL);

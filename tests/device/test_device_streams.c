@@ -1,6 +1,6 @@
-/* Streams and events: order within a stream and between streams, of ours and of others, of two
- * cards; what cannot be launched; a steady state without allocations and without waits. The fake
- * driver is slow here, so that a wait that is missing is seen, and ThreadSanitizer sees it too. */
+/* Streams and events: order within a stream and between streams, our own and foreign ones, of two
+ * GPUs; launches that are refused; a steady state without allocations and without waits. The fake
+ * driver is slow here, so that a missing wait shows. ThreadSanitizer detects it, too. */
 #include "device_test.h"
 
 #include "device/device_driver.h"
@@ -11,7 +11,7 @@
 
 #define N 1000u
 
-/* Streams of somebody else, made by the driver's own functions. */
+/* Foreign streams, made by the driver's own functions. */
 unsigned cuStreamCreateWithPriority(psti_cu_stream *stream, unsigned flags, int priority);
 unsigned cuStreamDestroy_v2(psti_cu_stream stream);
 unsigned cuCtxPushCurrent_v2(psti_cu_context context);
@@ -23,7 +23,7 @@ static void up_and_down(void **state)
 {
     (void)state;
     struct pst_error err;
-    struct psti_device *device = open_card(0);
+    struct psti_device *device = open_gpu(0);
     struct psti_stream *stream = open_stream(device);
     uint32_t *host = alloc_pinned_words(device, 2 * N);
     uint64_t a = alloc_words(device, N), b = alloc_words(device, N);
@@ -36,7 +36,7 @@ static void up_and_down(void **state)
     assert_ok(psti_device_stream_copy(stream, b, a, N * 4, &err));
     assert_ok(psti_device_stream_clear(stream, b, 40, &err));
     assert_ok(psti_device_stream_download(stream, host + N, b, N * 4, &err));
-    assert_ok(psti_device_stream_upload(stream, a, host, 0, &err)); /* nothing, wherever */
+    assert_ok(psti_device_stream_upload(stream, a, host, 0, &err)); /* 0 bytes, at any address */
     assert_ok(psti_device_stream_sync(stream, &err));
     for (uint32_t i = 0; i < N; i++)
         assert_int_equal(host[N + i], i < 10 ? 0 : i + 5);
@@ -49,12 +49,12 @@ static void up_and_down(void **state)
     assert_nothing_left();
 }
 
-/* Arguments are taken by the call, and geometry arrives. */
+/* The call copies arguments, and geometry arrives. */
 static void launches(void **state)
 {
     (void)state;
     struct pst_error err;
-    struct psti_device *device = open_card(0);
+    struct psti_device *device = open_gpu(0);
     struct psti_stream *stream = open_stream(device);
     uint32_t *host = alloc_pinned_words(device, 3);
     uint64_t a = alloc_words(device, 3);
@@ -93,13 +93,13 @@ static void launches(void **state)
     assert_nothing_left();
 }
 
-/* Two streams take turns in one piece of memory, by events alone. */
+/* Two streams alternate in one piece of memory, ordered by events alone. */
 static void streams_wait_for_events(void **state)
 {
     (void)state;
     struct pst_error err;
     bool done;
-    struct psti_device *device = open_card(0);
+    struct psti_device *device = open_gpu(0);
     struct psti_stream *first = open_stream(device), *second = open_stream(device);
     struct psti_event *filled = open_event(device), *used = open_event(device);
     uint64_t a = alloc_words(device, N), b = alloc_words(device, N);
@@ -140,8 +140,8 @@ static void streams_wait_for_events(void **state)
     assert_nothing_left();
 }
 
-/* As a framework does it: our batch is ready on its stream; the memory is used again once its
- * stream has passed. `foreign`: as DLPack and torch give it. */
+/* Hands a batch over as a framework does. Our batch is ready on its stream; the memory is used
+ * again after its stream has passed. `foreign`: the handle as DLPack and torch give it. */
 static void hand_over(struct psti_device *device, uint64_t foreign, psti_cu_context context)
 {
     struct pst_error err;
@@ -181,7 +181,7 @@ static void foreign_streams(void **state)
     (void)state;
     psti_cu_context context, popped;
     psti_cu_stream foreign;
-    struct psti_device *device = open_card(1);
+    struct psti_device *device = open_gpu(1);
     assert_int_equal(cuDevicePrimaryCtxRetain(&context, 1), 0);
     assert_int_equal(cuCtxPushCurrent_v2(context), 0);
     assert_int_equal(cuStreamCreateWithPriority(&foreign, PSTI_CU_STREAM_NON_BLOCKING, -5), 0);
@@ -195,12 +195,12 @@ static void foreign_streams(void **state)
     assert_nothing_left();
 }
 
-/* A stream of one card waits for an event of the other. */
-static void events_cross_cards(void **state)
+/* A stream of one GPU waits for an event of the other. */
+static void events_cross_gpus(void **state)
 {
     (void)state;
     struct pst_error err;
-    struct psti_device *one = open_card(0), *two = open_card(1);
+    struct psti_device *one = open_gpu(0), *two = open_gpu(1);
     struct psti_stream *first = open_stream(one), *second = open_stream(two);
     struct psti_event *event = open_event(one);
     uint64_t a = alloc_words(one, N), b = alloc_words(two, N);
@@ -220,7 +220,7 @@ static void events_cross_cards(void **state)
     for (uint32_t i = 0; i < N; i++)
         assert_int_equal(host[i], 3);
     assert_int_equal(psti_device_event_record(event, second, &err),
-                     PST_ERROR_DEVICE); /* not its card */
+                     PST_ERROR_DEVICE); /* the stream is not of the event's GPU */
     fake_set_delay(0);
     psti_device_event_close(&event);
     psti_device_stream_close(&first);
@@ -233,12 +233,12 @@ static void events_cross_cards(void **state)
     assert_nothing_left();
 }
 
-/* What is under way ends before a stream does. */
+/* Work under way ends before its stream does. */
 static void closing_waits(void **state)
 {
     (void)state;
     struct pst_error err;
-    struct psti_device *device = open_card(0);
+    struct psti_device *device = open_gpu(0);
     struct psti_stream *stream = open_stream(device);
     uint64_t a = alloc_words(device, N);
     uint32_t *host = alloc_pinned_words(device, N);
@@ -257,13 +257,13 @@ static void closing_waits(void **state)
     assert_nothing_left();
 }
 
-/* Batches go round: neither the host's nor the card's memory is asked for, nobody waits. */
+/* Batches go round. No memory of host or GPU is allocated, and nobody waits. */
 static void steady_state(void **state)
 {
     (void)state;
     struct pst_error err;
     bool done;
-    struct psti_device *device = open_card(0);
+    struct psti_device *device = open_gpu(0);
     struct psti_stream *stream = open_stream(device);
     struct psti_event *event = open_event(device);
     uint64_t a = alloc_words(device, N);
@@ -307,7 +307,7 @@ int main(void)
         cmocka_unit_test(launches),
         cmocka_unit_test(streams_wait_for_events),
         cmocka_unit_test(foreign_streams),
-        cmocka_unit_test(events_cross_cards),
+        cmocka_unit_test(events_cross_gpus),
         cmocka_unit_test(closing_waits),
         cmocka_unit_test(steady_state),
     };

@@ -1,7 +1,6 @@
-/* gpu_exec.h - what kernels/kernels_exec.h does, with a card: the work of a block goes through the
- * gate to the driver that is found and the kernels of libpenstock_cuda.so. Rows are written to
- * pinned memory, which has the same address on both sides, so that tests read them where kernels
- * wrote. */
+/* gpu_exec.h - kernels/kernels_exec.h with a GPU. The work of a block goes through device/ to the
+ * driver that is found and the kernels of libpenstock_cuda.so. Rows are written to pinned memory,
+ * which has the same address on both sides, so that tests read them where kernels wrote. */
 #ifndef PST_TEST_GPU_EXEC_H
 #define PST_TEST_GPU_EXEC_H
 
@@ -13,32 +12,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The card, opened by the first who needs it, until exec_end. */
-struct exec_card {
+/* The GPU. The first user opens it; exec_end closes it. */
+struct exec_gpu {
     struct psti_device *device;
     struct psti_stream *stream;
 };
 
-static inline struct exec_card *exec_card(void)
+static inline struct exec_gpu *exec_gpu(void)
 {
-    static struct exec_card card;
+    static struct exec_gpu gpu;
     struct pst_error err;
-    if (card.device)
-        return &card;
+    if (gpu.device)
+        return &gpu;
     const struct psti_device_options options = {.ordinal = 0};
-    assert_ok(psti_device_open(&options, &card.device, &err));
-    assert_ok(psti_device_load_kernels(card.device, psti_gpu_kernel_names(),
+    assert_ok(psti_device_open(&options, &gpu.device, &err));
+    assert_ok(psti_device_load_kernels(gpu.device, psti_gpu_kernel_names(),
                                        (uint32_t)psti_gpu_kernel_count(), &err));
-    assert_ok(psti_device_stream_open(card.device, true, &card.stream, &err));
-    return &card;
+    assert_ok(psti_device_stream_open(gpu.device, true, &gpu.stream, &err));
+    return &gpu;
 }
 
 static inline int exec_end(void **state)
 {
-    struct exec_card *card = exec_card();
+    struct exec_gpu *gpu = exec_gpu();
     (void)state;
-    psti_device_stream_close(&card->stream);
-    psti_device_close(&card->device);
+    psti_device_stream_close(&gpu->stream);
+    psti_device_close(&gpu->device);
     return 0;
 }
 
@@ -52,33 +51,33 @@ static inline void *exec_alloc_out(size_t nbytes)
 {
     struct pst_error err;
     void *memory;
-    assert_ok(psti_device_alloc_pinned(exec_card()->device, nbytes, &memory, &err));
+    assert_ok(psti_device_alloc_pinned(exec_gpu()->device, nbytes, &memory, &err));
     return memory;
 }
 
 static inline void exec_free_out(void *memory, size_t nbytes)
 {
-    psti_device_free_pinned(exec_card()->device, memory, nbytes);
+    psti_device_free_pinned(exec_gpu()->device, memory, nbytes);
 }
 
 static inline uint64_t exec_alloc(size_t nbytes)
 {
     struct pst_error err;
     uint64_t address;
-    assert_ok(psti_device_alloc(exec_card()->device, nbytes + 256, &address, &err));
+    assert_ok(psti_device_alloc(exec_gpu()->device, nbytes + 256, &address, &err));
     return address;
 }
 
 static inline void exec_free(uint64_t address, size_t nbytes)
 {
-    psti_device_free(exec_card()->device, address, nbytes + 256);
+    psti_device_free(exec_gpu()->device, address, nbytes + 256);
 }
 
 static inline void exec_upload(uint64_t to, void *pinned, size_t nbytes)
 {
     struct pst_error err;
-    assert_ok(psti_device_stream_upload(exec_card()->stream, to, pinned, nbytes, &err));
-    assert_ok(psti_device_stream_sync(exec_card()->stream, &err));
+    assert_ok(psti_device_stream_upload(exec_gpu()->stream, to, pinned, nbytes, &err));
+    assert_ok(psti_device_stream_sync(exec_gpu()->stream, &err));
 }
 
 static inline void exec_open(struct exec *exec, const struct psti_gpu_block_size *size,
@@ -86,7 +85,7 @@ static inline void exec_open(struct exec *exec, const struct psti_gpu_block_size
 {
     size_t n = psti_gpu_constants_nbytes();
     struct psti_device_info info;
-    psti_device_info(exec_card()->device, &info);
+    psti_device_info(exec_gpu()->device, &info);
     void *constants = exec_alloc_out(n);
     exec->upload_nbytes = size->upload_nbytes;
     exec->scratch_nbytes = size->scratch_nbytes;
@@ -117,7 +116,7 @@ static inline void exec_close(struct exec *exec)
     exec_free_out(exec->memory.pinned, exec->upload_nbytes);
 }
 
-/* Pixels that somebody else has decoded, to where they belong on the card. */
+/* Copies pixels that other code has decoded to their destination on the GPU. */
 static inline void exec_write(struct exec *exec, uint64_t to, const void *from, size_t nbytes)
 {
     uint64_t begin = exec->memory.pictures, left = exec->memory.pictures_nbytes;
@@ -131,7 +130,7 @@ static inline void exec_write(struct exec *exec, uint64_t to, const void *from, 
 static inline void exec_run(struct exec *exec, const struct psti_gpu_work *work)
 {
     struct pst_error err;
-    struct psti_stream *stream = exec_card()->stream;
+    struct psti_stream *stream = exec_gpu()->stream;
     char *statuses = (char *)exec->memory.pinned + work->statuses_offset;
     assert_ok(psti_device_stream_upload(stream, exec->memory.upload, exec->memory.pinned,
                                         work->upload_nbytes, &err));

@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh CARRY OUT [STEP...]: tests on the card of this machine what scripts/gpu_carry.py put together in CARRY. What became
+# run.sh CARRY OUT [STEP...]: tests on the GPU of this machine what scripts/gpu_carry.py put together in CARRY. What became
 # of each step goes to OUT/gpu-tests.json, its output to gpu-tests.log; the exit status is 0 if none failed.
 # compute-sanitizer is used where it is found. Python with numpy is needed, torch is used where it has CUDA.
 # All steps have PST_GPU_SECONDS (540) together: scripts/gpu_steps.sh.
@@ -11,12 +11,12 @@ steps_begin tests "$carry" "$2" "${@:3}"
 
 step env 30 "$carry/bin/penstock" env
 step batch 120 "$carry/bin/test_gpu_batch" "$here/../golden"
-step loader 240 python3 "$here/loader_on_card.py" "$carry/data"
-step streams 120 python3 "$here/streams_on_card.py" "$carry/data"
+step loader 240 python3 "$here/loader_on_gpu.py" "$carry/data"
+step streams 120 python3 "$here/streams_on_gpu.py" "$carry/data"
 # Interpolated chroma and a rounding of its own: less than a level in the mean.
 if python3 -c 'import penstock as ps; ps.cuda.nvjpeg(0)' 2>/dev/null; then
     step nvjpeg 120 "$carry/bin/bench_nvjpeg" --seconds 0.5 --each --most-mean 1 "$carry/data/jpeg"
-    step nvjpeg_loader 120 python3 "$here/loader_on_card.py" --nvjpeg "$carry/data/jpeg"
+    step nvjpeg_loader 120 python3 "$here/loader_on_gpu.py" --nvjpeg "$carry/data/jpeg"
 fi
 # These take many times as long as the test alone, so they come last.
 if command -v compute-sanitizer >/dev/null; then

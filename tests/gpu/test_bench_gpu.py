@@ -1,5 +1,5 @@
 """test_bench_gpu.py BENCH_GPU GOLDEN - does bench/gpu/bench_gpu, which compares before it times, take what it is given on a
-card: pixels alone, fused and resized, and JPEGs kept as PLI? The card is the tests' driver, so the rates mean nothing."""
+GPU: pixels alone, fused and resized, and JPEGs kept as PLI? The GPU is the tests' driver, so the rates mean nothing."""
 
 import json
 import pathlib

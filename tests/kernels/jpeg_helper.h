@@ -1,6 +1,5 @@
-/* jpeg_helper.h - decodes JPEGs kept as PLI by the CPU build of the kernels, as the host would have
- * a card do it: plan, fill, coefficients, pixels. All memory that kernels get ends at guard pages.
- */
+/* jpeg_helper.h - decodes JPEGs kept as PLI by the CPU build of the kernels, as the host would use
+ * a GPU: plan, fill, coefficients, pixels. All memory that kernels get ends at guard pages. */
 #ifndef PST_TEST_KERNELS_JPEG_HELPER_H
 #define PST_TEST_KERNELS_JPEG_HELPER_H
 
@@ -12,22 +11,22 @@
 struct jpeg_case {
     const void *bytes;
     size_t nbytes;
-    struct pst_pli_region region; /* as stored */
-    uint8_t orientation;          /* that the sink undoes; 0: none */
+    struct pst_pli_region region; /* of the stored image */
+    uint8_t orientation;          /* orientation that the sink undoes; 0: none */
     /* Out: */
-    enum pst_status status; /* of the plan */
+    enum pst_status status; /* result of the plan */
     struct pst_error err;
-    uint32_t code; /* what the kernels made of the image's status */
+    uint32_t code; /* the image's status as the kernels left it */
     struct psti_gpu_jpeg_plan plan;
-    struct guarded pixels; /* of the region as shown, (height, width, channels) */
+    struct guarded pixels; /* pixels of the shown region, (height, width, channels) */
 };
 
 /* Cases of one number of channels; launched together. */
 void jpeg_decode(struct jpeg_case *cases, uint32_t n);
 void jpeg_free(struct jpeg_case *cases, uint32_t n);
 
-/* Decodes the cases and holds each to the CPU's decoder (kernels_check.h); of those that are
- * turned, pixels are the caller's affair. Returns how many are not corrupt. */
+/* Decodes the cases and compares each with the CPU's decoder (kernels_check.h). For rotated cases
+ * the caller compares the pixels. Returns how many are not corrupt. */
 uint32_t jpeg_check(struct jpeg_case *cases, uint32_t n);
 
 #endif

@@ -42,7 +42,7 @@ bool cuda_check(const struct cuda_outcome *o)
         assert_int_equal(o->code, 0);
         if (o->pixels)
             assert_memory_equal(o->pixels, pixels.data, (size_t)pixels.row_nbytes * pixels.height);
-    } else if (o->status != PST_OK) { /* the plan may have met a later unit first */
+    } else if (o->status != PST_OK) { /* the plan may have found a later unit first */
         assert_true(o->status == status || o->status == PST_ERROR_CHECKSUM ||
                     o->status == PST_ERROR_CORRUPT || o->status == PST_ERROR_TRUNCATED);
         assert_true(o->err->text[0] != 0);

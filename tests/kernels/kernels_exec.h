@@ -1,6 +1,7 @@
-/* kernels_exec.h - runs the work of a block with the CPU build of the kernels. What would be memory
- * of a card is memory of this process, apart from the pinned one, so that whatever was not uploaded
- * is not there either; ASan watches what lies behind the upload. */
+/* kernels_exec.h - runs the work of a block with the CPU build of the kernels.
+ *
+ * Memory of a GPU is memory of this process, apart from the pinned memory, so that bytes that were
+ * not uploaded are missing. ASan guards the end of the upload. */
 #ifndef PST_TEST_KERNELS_EXEC_H
 #define PST_TEST_KERNELS_EXEC_H
 
@@ -35,7 +36,7 @@ static inline exec_kernel exec_find(uint32_t kernel)
     return kernels[kernel];
 }
 
-/* After the last test: nothing is kept here. */
+/* Called after the last test. Nothing is kept here. */
 static inline int exec_end(void **state)
 {
     (void)state;
@@ -56,7 +57,7 @@ static inline void *exec_alloc(size_t nbytes)
     return memory;
 }
 
-/* Memory for rows: what kernels write and tests read. */
+/* Memory for rows, which kernels write and tests read. */
 static inline void *exec_alloc_out(size_t nbytes)
 {
     void *memory = malloc(nbytes);
@@ -99,7 +100,7 @@ static inline void exec_close(struct exec *exec)
     free(exec->memory.pinned);
 }
 
-/* Pixels that somebody else has decoded, to where they belong on the card. */
+/* Copies pixels that other code has decoded to their destination on the GPU. */
 static inline void exec_write(struct exec *exec, uint64_t to, const void *from, size_t nbytes)
 {
     uint64_t begin = exec->memory.pictures, left = exec->memory.pictures_nbytes;
@@ -119,7 +120,7 @@ static inline void exec_run(struct exec *exec, const struct psti_gpu_work *work)
     for (uint32_t i = 0; i < work->n_launches; i++) {
         const struct psti_gpu_launch *launch = &work->launches[i];
         assert_true(launch->n_blocks > 0 && launch->args_nbytes <= 4000);
-        /* A copy of its own: nothing else of the block's arguments may be read. */
+        /* A copy of its own, so that no other arguments of the block can be read. */
         void *args = malloc(launch->args_nbytes);
         memcpy(args, launch->args, launch->args_nbytes);
         exec_find(launch->kernel)(launch->n_blocks, launch->n_warps, launch->shared_nbytes, args);

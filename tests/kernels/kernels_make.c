@@ -96,7 +96,7 @@ static struct source make_pli_jpeg(struct test_random *random, uint32_t most)
     struct pst_error err;
     struct source source = {.form = PST_FORM_PLI_JPEG};
     const uint32_t edges[] = {0, 64, 128, 256};
-    while (!source.bytes) { /* not every sampling is one that PLI takes */
+    while (!source.bytes) { /* PLI does not take every sampling */
         struct bytes jpeg = random_jpeg(random, most);
         const struct pst_pli_from_jpeg_options options = {
             .struct_size = sizeof options,

@@ -1,8 +1,8 @@
-/* Hazard: a row that went through a block, its launches and the kernels is not the row that the
- * CPU's decoder and chain make; or it depends on who put it in when, on its neighbours, or on where
- * it goes; or corrupt bytes pass for good ones, or harm others. Kernels are those of the CPU build;
- * tests/gpu builds the same test for a card. */
-#ifdef PST_TEST_ON_CARD
+/* Hazard: a row that went through a block, its launches and the kernels differs from the row that
+ * the CPU's decoder and chain make; or it depends on the thread that adds it, on the order, on its
+ * neighbours, or on its destination; or corrupt bytes pass for good ones, or harm others. Kernels
+ * are those of the CPU build; tests/gpu builds the same test for a GPU. */
+#ifdef PST_TEST_ON_GPU
 #include "gpu/gpu_exec.h"
 #else
 #include "kernels/kernels_exec.h"
@@ -14,29 +14,29 @@
 
 #include <pthread.h>
 
-/* SPARE: of the scratch, that with which a whole card's warps decode coefficients. */
+/* SPARE: scratch with which all warps of a GPU can decode coefficients. */
 enum { ROWS_MAX = 12, FIELDS_MAX = 2, SPARE_NBYTES = 112 << 20, PICTURE_NBYTES = 300 * 300 * 3 };
 
-static const char *golden; /* the folder */
+static const char *golden; /* folder of golden files */
 
-/* How a row is to be put in. */
+/* The function by which a row is added. */
 enum way { WAY_ROW, WAY_STORED, WAY_PIXELS, WAY_FINISHED, WAY_NONE };
 
 struct row {
     struct source source;
     struct pst_image_info info;
     struct psti_draw draw;
-    enum way way;           /* wanted, then found */
-    enum pst_status status; /* of putting it in */
-    enum pst_status cpu;    /* of the CPU's path */
+    enum way way;           /* wanted, then the one that worked */
+    enum pst_status status; /* status of adding it */
+    enum pst_status cpu;    /* status of the CPU's path */
     uint8_t *expected;      /* the CPU's row */
 };
 
 struct batch {
     uint32_t n_fields, n_rows;
-    bool checks; /* items are not known to be true to their checksums */
+    bool checks; /* checksums of items were not compared before */
     struct field fields[FIELDS_MAX];
-    struct psti_gpu_field *cards[FIELDS_MAX];
+    struct psti_gpu_field *gpus[FIELDS_MAX];
     struct row rows[FIELDS_MAX][ROWS_MAX];
     uint8_t *outs[FIELDS_MAX];
     struct psti_gpu_block_size size;
@@ -47,7 +47,7 @@ struct batch {
 
 static size_t row_nbytes(const struct batch *b, uint32_t f)
 {
-    return psti_gpu_field_row_nbytes(b->cards[f]);
+    return psti_gpu_field_row_nbytes(b->gpus[f]);
 }
 
 static void open_field(struct batch *b, uint32_t f)
@@ -59,14 +59,14 @@ static void open_field(struct batch *b, uint32_t f)
                                                    .output = field->output,
                                                    .height = field->height,
                                                    .width = field->width};
-    assert_ok(psti_gpu_field_open(&options, &b->cards[f], &err));
+    assert_ok(psti_gpu_field_open(&options, &b->gpus[f], &err));
     assert_int_equal(row_nbytes(b, f), (size_t)field->height * field->width *
                                            field->output.channels *
                                            pst_dtype_nbytes(field->output.dtype));
     b->outs[f] = exec_alloc_out(b->n_rows * row_nbytes(b, f));
 }
 
-/* What the CPU makes of the row; WAY_NONE if nothing can be made of it. */
+/* Makes the row by the CPU. WAY_NONE if that fails. */
 static void expect_row(struct batch *b, uint32_t f, uint32_t r, uint64_t sample)
 {
     struct pst_error err;
@@ -85,7 +85,7 @@ static void expect_row(struct batch *b, uint32_t f, uint32_t r, uint64_t sample)
     row->cpu = cpu_row(&row->source, field, &row->info, &row->draw, row->expected, &err);
 }
 
-/* Room for rows like the largest, with some to spare, so that all rows fit. */
+/* Memory for rows like the largest, with some to spare, so that all rows fit. */
 static void open_block(struct batch *b)
 {
     struct pst_error err;
@@ -109,11 +109,11 @@ static void open_block(struct batch *b)
                 items[f].width = row->info.width;
         }
     }
-    psti_gpu_block_size((const struct psti_gpu_field *const *)b->cards, items, b->n_fields,
+    psti_gpu_block_size((const struct psti_gpu_field *const *)b->gpus, items, b->n_fields,
                         2 * b->n_rows + 4, &b->size);
     b->size.scratch_nbytes -= SPARE_NBYTES;
     exec_open(&b->exec, &b->size, (size_t)b->n_fields * b->n_rows * PICTURE_NBYTES);
-    assert_ok(psti_gpu_block_open((const struct psti_gpu_field *const *)b->cards, b->n_fields,
+    assert_ok(psti_gpu_block_open((const struct psti_gpu_field *const *)b->gpus, b->n_fields,
                                   b->n_rows, &b->exec.memory, &b->block, &err));
 }
 
@@ -127,12 +127,12 @@ static void close_batch(struct batch *b)
             free(b->rows[f][r].expected);
         }
         exec_free_out(b->outs[f], b->n_rows * row_nbytes(b, f));
-        psti_gpu_field_close(&b->cards[f]);
+        psti_gpu_field_close(&b->gpus[f]);
         field_free(&b->fields[f]);
     }
 }
 
-/* As if somebody else had decoded the image on the card. */
+/* Adds the image as if other code had decoded it on the GPU. */
 static enum pst_status put_stored(struct batch *b, uint32_t f, uint32_t r)
 {
     struct row *row = &b->rows[f][r];
@@ -171,10 +171,10 @@ static enum pst_status put_stored(struct batch *b, uint32_t f, uint32_t r)
     if (status == PST_OK) {
         assert_int_equal(place.row_nbytes, (size_t)info.width * info.channels);
         assert_int_equal(stats.nbytes_pixels, nbytes);
-        memset(place.file, 0xee, row->source.nbytes); /* nobody's but this row's */
+        memset(place.file, 0xee, row->source.nbytes); /* no other row uses it */
         exec_write(&b->exec, place.pixels, pixels, nbytes);
     } else {
-        psti_gpu_block_forget(b->block, f, r); /* the region may be good */
+        psti_gpu_block_forget(b->block, f, r); /* the region itself may be good */
     }
     free(pixels);
     return status == PST_OK ? PST_OK : PST_ERROR_UNSUPPORTED;
@@ -212,7 +212,7 @@ static enum pst_status put_finished(struct batch *b, uint32_t f, uint32_t r)
     return PST_OK;
 }
 
-/* As a loader would: the card if it can, else the CPU with or without preparation. */
+/* Adds a row as a loader would: the GPU if it can, else the CPU with or without preparation. */
 static void put_row(struct batch *b, uint32_t f, uint32_t r)
 {
     struct row *row = &b->rows[f][r];
@@ -268,8 +268,8 @@ static void say_row(const struct batch *b, uint32_t f, uint32_t r)
                 row->draw.region_width);
 }
 
-/* Each row of the batch is the CPU's, or failed where the CPU's failed; places between are not
- * touched. Returns how many rows were compared. */
+/* Checks each row of the batch: it is the CPU's, or failed as the CPU's did; places between rows
+ * are untouched. Returns how many rows were compared. */
 static uint32_t check_rows(struct batch *b, const uint32_t *places)
 {
     uint32_t n_same = 0;
@@ -290,7 +290,7 @@ static uint32_t check_rows(struct batch *b, const uint32_t *places)
                        b->outs[f][place * nbytes + i] == row->expected[i])
                     i++;
                 say_row(b, f, r);
-                print_error("put: %s, card: %s, CPU: %s; byte %zu of %zu\n",
+                print_error("put: %s, GPU: %s, CPU: %s; byte %zu of %zu\n",
                             pst_status_name(row->status),
                             psti_gpu_block_failed(b->block, f, r) ? "failed" : "good",
                             pst_status_name(row->cpu), i, nbytes);
@@ -302,7 +302,7 @@ static uint32_t check_rows(struct batch *b, const uint32_t *places)
     return n_same;
 }
 
-/* Sources and fields of a random batch. */
+/* Makes sources and fields of a random batch. */
 static void make_batch(struct test_random *random, struct batch *b, bool plain)
 {
     *b = (struct batch){.n_fields = 1 + (test_below(random, 4) == 0),
@@ -354,7 +354,7 @@ static void test_random_batches(void **state)
         expect_all(&b, 1000 * i);
         open_block(&b);
         put_all(&b);
-        /* Backwards, some left out. */
+        /* In reverse order, some left out. */
         uint32_t n_left = b.n_rows;
         for (uint32_t r = 0; r < b.n_rows; r++)
             places[r] = test_below(&random, 5) == 0 ? PSTI_GPU_NOWHERE : --n_left;
@@ -368,7 +368,7 @@ static void test_random_batches(void **state)
     assert_true(2 * n_same > n_rows);
 }
 
-/* Corrupt rows fail as on the CPU, and their neighbours are as they should be. */
+/* Corrupt rows fail as on the CPU, and their neighbours are correct. */
 static void test_damaged_rows(void **state)
 {
     (void)state;
@@ -398,7 +398,7 @@ static void test_damaged_rows(void **state)
         }
         close_batch(&b);
     }
-    assert_true(n_failed > 20); /* some by the host, before they go up */
+    assert_true(n_failed > 20); /* the host finds some before the upload */
     assert_true(n_noticed > 0 && n_noticed < n_failed);
 }
 
@@ -484,8 +484,8 @@ static void test_threads(void **state)
     }
 }
 
-/* A block without room for all rows takes them in rounds; each finds the slot as the last left it.
- */
+/* A block without space for all rows takes them in rounds. Each round finds the slot as the last
+ * one left it. */
 static void test_rounds(void **state)
 {
     enum { ROUND_BATCHES = 20 };
@@ -502,7 +502,7 @@ static void test_rounds(void **state)
         size_t whole = b.exec.memory.upload_nbytes, scratch = b.exec.memory.scratch_nbytes;
         b.exec.memory.upload_nbytes = 32768 + row_nbytes(&b, 0) + row_nbytes(&b, b.n_fields - 1);
         b.exec.memory.scratch_nbytes = i % 3 == 0 ? scratch / 16 : scratch;
-        assert_int_equal(psti_gpu_block_open((const struct psti_gpu_field *const *)b.cards,
+        assert_int_equal(psti_gpu_block_open((const struct psti_gpu_field *const *)b.gpus,
                                              b.n_fields, b.n_rows, &b.exec.memory, &b.block, NULL),
                          PST_OK);
         uint64_t outs[FIELDS_MAX];
@@ -520,7 +520,7 @@ static void test_rounds(void **state)
                     in[f][r] = b.rows[f][r].status != PST_ERROR_LIMIT;
                     more |= !in[f][r];
                     n_in += in[f][r];
-                    if (n_in == 0 && !in[f][r]) /* it never will: the CPU does it */
+                    if (n_in == 0 && !in[f][r]) /* it never fits, so the CPU makes it */
                         b.rows[f][r].way = WAY_FINISHED;
                 }
             assert_int_equal(psti_gpu_block_work(b.block, outs, NULL, &b.work, NULL), PST_OK);
@@ -535,7 +535,7 @@ static void test_rounds(void **state)
     assert_true(n_rounds > ROUND_BATCHES + 4);
 }
 
-/* What a field or a block refuses. */
+/* Fields and blocks refuse wrong arguments. */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -568,7 +568,7 @@ static void test_refusals(void **state)
     info.height += row->draw.region_height;
     assert_int_equal(psti_gpu_block_row(b.block, 0, 0, &item, &row->draw, NULL, &err),
                      PST_ERROR_ARGUMENT);
-    /* None of them is there. */
+    /* None of the rows was added. */
     uint64_t outs[1] = {(uintptr_t)b.outs[0]};
     assert_ok(psti_gpu_block_work(b.block, outs, NULL, &b.work, &err));
     assert_int_equal(b.work.n_launches, 0);
@@ -577,12 +577,12 @@ static void test_refusals(void **state)
     struct psti_gpu_block *block;
     struct psti_gpu_memory memory = b.exec.memory;
     memory.upload += 64;
-    assert_int_equal(psti_gpu_block_open((const struct psti_gpu_field *const *)b.cards, 1, 1,
+    assert_int_equal(psti_gpu_block_open((const struct psti_gpu_field *const *)b.gpus, 1, 1,
                                          &memory, &block, &err),
                      PST_ERROR_ARGUMENT);
     memory = b.exec.memory;
     memory.upload_nbytes = 256;
-    assert_int_equal(psti_gpu_block_open((const struct psti_gpu_field *const *)b.cards, 1, 1,
+    assert_int_equal(psti_gpu_block_open((const struct psti_gpu_field *const *)b.gpus, 1, 1,
                                          &memory, &block, &err),
                      PST_ERROR_LIMIT);
     assert_null(block);
@@ -590,7 +590,7 @@ static void test_refusals(void **state)
 }
 
 #ifdef PST_FAULTS
-/* Opening fails cleanly at each allocation; then nothing is allocated any more. */
+/* Opening fails cleanly at each allocation. After open nothing is allocated. */
 static void test_memory(void **state)
 {
     (void)state;
@@ -605,7 +605,7 @@ static void test_memory(void **state)
         struct psti_gpu_block *block;
         psti_fault_arm(PSTI_FAULT_ALLOC, n, false);
         enum pst_status status =
-            psti_gpu_block_open((const struct psti_gpu_field *const *)b.cards, b.n_fields, b.n_rows,
+            psti_gpu_block_open((const struct psti_gpu_field *const *)b.gpus, b.n_fields, b.n_rows,
                                 &b.exec.memory, &block, &err);
         psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
         psti_gpu_block_close(&block);

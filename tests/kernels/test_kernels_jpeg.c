@@ -1,6 +1,7 @@
-/* test_kernels_jpeg.c - JPEGs kept as PLI through the CPU build of the kernels, against the CPU's
- * decoder in plain C: all samplings, sizes, sizes of units and kinds of coefficients, own tables,
- * regions, orientations, golden files; broken units are found where the decoder finds them. */
+/* test_kernels_jpeg.c - JPEGs kept as PLI through the CPU build of the kernels, compared with the
+ * CPU's decoder in plain C: all samplings, sizes, sizes of units and kinds of coefficients, own
+ * tables, regions, orientations, golden files. Broken units are found where the decoder finds them.
+ */
 #include "jpeg_helper.h"
 #include "sanitizer.h"
 
@@ -11,7 +12,7 @@
 
 #include <penstock/pli.h>
 
-/* Fewer rounds where running PTX, or a sanitizer, makes each several times as slow. */
+/* Fewer rounds, because running PTX, or a sanitizer, makes each several times as slow. */
 #ifdef PST_TEST_PTX
 enum { SLOWER = 15 };
 #else
@@ -39,7 +40,7 @@ static struct pst_pli_region any_region(uint32_t height, uint32_t width, struct 
     return r;
 }
 
-/* The whole image and regions of it, in one launch. Returns how many are not corrupt. */
+/* Decodes the whole image and regions of it in one launch. Returns how many are not corrupt. */
 static uint32_t check_regions(const struct bytes *pli, uint32_t height, uint32_t width, uint32_t n)
 {
     struct test_random random = {.seed = pli->nbytes + height};
@@ -57,7 +58,7 @@ static uint32_t check_regions(const struct bytes *pli, uint32_t height, uint32_t
     return n_fine;
 }
 
-/* Sizes 1..70, coefficients of every kind: also such as overflow 16 bits when dequantised. */
+/* Sizes 1..70, coefficients of every kind, some of which overflow 16 bits when dequantised. */
 static void test_sizes(void **state)
 {
     struct test_random random = {.seed = 1};
@@ -97,7 +98,7 @@ static void test_units(void **state)
     }
 }
 
-/* What libjpeg makes of pictures: qualities, progressive files, the usual samplings. */
+/* Files that libjpeg makes of pictures: qualities, progressive files, the usual samplings. */
 static void test_jpegs(void **state)
 {
     static const uint8_t samplings[][3] = {{3, 2, 2}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {1, 1, 1}};
@@ -220,7 +221,7 @@ static bool check_photograph(struct real_file *file, void *context)
     return taken;
 }
 
-/* Photographs, where they are at hand: as the encoder keeps them, whole and in parts. */
+/* Photographs, if the machine has them: as the encoder keeps them, whole and in parts. */
 static void test_real(void **state)
 {
     (void)state;
@@ -231,7 +232,7 @@ static void test_real(void **state)
 
 /* -- Broken bytes -- */
 
-/* A copy whose unit `number` has `nbytes` bytes; its head is right again. */
+/* A copy whose unit `number` has `nbytes` bytes, with a correct head. */
 static struct bytes resize_unit(const struct bytes *pli, uint32_t number, uint32_t nbytes)
 {
     struct psti_pli_header h;
@@ -262,8 +263,8 @@ static uint32_t unit_nbytes(const struct bytes *pli, uint32_t number)
     return psti_pli_parse_entry(pli->data, &h, number).nbytes;
 }
 
-/* Bytes of units that are anything: what the decoder takes the kernels take, to the same pixels;
- * what it does not they do not, and name the same unit. */
+/* Units with random bytes. The kernels accept what the decoder accepts, with the same pixels. They
+ * reject what it rejects, and name the same unit. */
 static void test_broken_bytes(void **state)
 {
     enum { N = 16, ROUNDS = 60 / SLOWER };
@@ -286,7 +287,8 @@ static void test_broken_bytes(void **state)
             copies[i] = (struct bytes){malloc(pli.nbytes), pli.nbytes};
             memcpy(copies[i].data, pli.data, pli.nbytes);
             for (uint32_t k = 0; k < 1 + i / 4; k++) {
-                /* Heads of units, raw bits, words: the later, the subtler. */
+                /* First parts of units, raw bits, words: the later the change, the harder to
+                 * detect. */
                 uint32_t at = head + test_below(&random, (uint32_t)pli.nbytes - head);
                 copies[i].data[at] ^= (uint8_t)(1u << test_below(&random, 8));
             }
@@ -303,7 +305,7 @@ static void test_broken_bytes(void **state)
     assert_in_range(n_fine, 1, N * ROUNDS - 1);
 }
 
-/* Units of any length, and such as have nothing right but their mode. */
+/* Units of any length, and units in which only the mode is right. */
 static void test_broken_units(void **state)
 {
     enum { N = 16, ROUNDS = 40 / SLOWER };
@@ -340,7 +342,7 @@ static void test_broken_units(void **state)
     }
 }
 
-/* What the host refuses. */
+/* Files that the host refuses. */
 static void test_refused(void **state)
 {
     struct psti_gpu_jpeg_plan plan;
@@ -360,7 +362,7 @@ static void test_refused(void **state)
     assert_int_equal(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, NULL, true, &plan, &err),
                      PST_ERROR_CHECKSUM);
     assert_ok(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, NULL, false, &plan, &err));
-    /* The last unit alone is broken. */
+    /* Only the last unit is broken. */
     const struct pst_pli_region first = {0, 0, 60, 60};
     assert_ok(psti_gpu_jpeg_plan(pli.data, pli.nbytes, NULL, &first, true, &plan, &err));
     assert_int_equal(plan.n_units, 1);

@@ -1,5 +1,5 @@
-/* test_kernels_prepare.c - recipes and passes: rows of random chains, sizes, dtypes and layouts,
- * prepared by the kernels' CPU build, equal those of the CPU's run to the bit. */
+/* test_kernels_prepare.c - recipes and passes: the kernels' CPU build prepares rows of random
+ * chains, sizes, dtypes and layouts. They equal those of the CPU's run to the bit. */
 #include "base/test_input.h"
 #include "sanitizer.h"
 #include "store_kernel.h"
@@ -7,7 +7,7 @@
 #include "base/bits.h"
 #include "gpu/work/gpu_prepare.h"
 
-/* Fewer rounds where running PTX, or a sanitizer, makes each several times as slow. */
+/* Fewer rounds, because running PTX, or a sanitizer, makes each several times as slow. */
 #ifdef PST_TEST_PTX
 enum { SLOWER = 15 };
 #else
@@ -22,8 +22,8 @@ void psti_gpu_point(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
 #define MAX_OPS 7
 
 struct row {
-    uint32_t height, width; /* of the source */
-    uint16_t *samples;      /* of the region */
+    uint32_t height, width; /* size of the source */
+    uint16_t *samples;      /* samples of the region */
     struct psti_draw draw;
     unsigned char *expected;
     size_t nbytes;
@@ -39,10 +39,10 @@ struct batch {
     struct psti_gpu_finish finish;
     uint32_t n_rows;
     struct row rows[MAX_ROWS];
-    uint32_t n_launches, n_direct, n_refused; /* counted over all batches */
+    uint32_t n_launches, n_direct, n_refused; /* counts over all batches */
 };
 
-/* What the CPU makes of the region. */
+/* Makes the row from the region by the CPU. */
 static void run_on_cpu(const struct batch *batch, struct row *row)
 {
     struct pst_error err;
@@ -75,7 +75,7 @@ static void run_on_cpu(const struct batch *batch, struct row *row)
     free(packed);
 }
 
-/* The region as a decoder would put it: by a sink, or as a picture that came from elsewhere. */
+/* Stores the region as a decoder would: by a sink, or as a picture of other code. */
 static void put_region(const struct batch *batch, struct row *row)
 {
     const struct psti_chain_output *output = &batch->output;
@@ -88,7 +88,7 @@ static void put_region(const struct batch *batch, struct row *row)
                                            .region_width = row->draw.region_width};
     else
         psti_gpu_prepare_sink(prepare, (uintptr_t)row->scratch, &args.sink);
-    /* All of the test's image is the region. */
+    /* The region is all of the test's image. */
     args.sink.region_y = args.sink.region_x = 0;
     args.sink.height = (uint16_t)row->draw.region_height;
     args.sink.width = (uint16_t)row->draw.region_width;
@@ -138,7 +138,7 @@ static void set_up_row(struct test_random *random, struct batch *batch, struct r
     run_on_cpu(batch, row);
 }
 
-/* Pass number `i` of all rows that have one. */
+/* Launches pass number `i` of all rows that have one. */
 static void launch(struct batch *batch, uint32_t i, bool resizes)
 {
     struct psti_gpu_pass passes[MAX_ROWS];
@@ -190,7 +190,7 @@ static void run_batch(struct test_random *random, struct batch *batch)
     }
 }
 
-/* Draws for the rows; false: one of them does not suit the chain. */
+/* Makes draws for the rows. False: one of them does not suit the chain. */
 static bool draw_rows(struct test_random *random, struct batch *batch)
 {
     struct pst_error err;
@@ -279,7 +279,7 @@ static void choose_output(struct test_random *random, struct psti_chain_output *
         output->dtype = test_below(random, 2) != 0 ? PST_DTYPE_I32 : PST_DTYPE_I64;
 }
 
-/* Runs the chain over a few images; false: it suits none of them. */
+/* Runs the chain over a few images. False: it suits none of them. */
 static bool run_chain(struct test_random *random, struct batch *batch, const struct pst_op *ops,
                       size_t n_ops)
 {
@@ -376,7 +376,7 @@ static void test_colors(void **state)
     }
 }
 
-/* A chain of more passes than there is room for is refused, one of as many is not. */
+/* A chain of more passes than the limit is refused; one with just as many is accepted. */
 static void test_too_many_passes(void **state)
 {
     (void)state;
@@ -391,7 +391,7 @@ static void test_too_many_passes(void **state)
         ops[i].contrast[0] = ops[i].contrast[1] = 0.5f;
     }
     for (size_t n = 14; n <= 15; n++) {
-        /* Each contrast follows one pass; a last pass has the last of them. */
+        /* One pass comes before each contrast; the last contrast is in a last pass. */
         assert_ok(psti_augment_chain_compile(ops, n, &output, &chain, &err));
         assert_ok(psti_augment_chain_draw(
             chain, &(struct psti_draw_key){.seed = 1, .epoch = 1, .sample = 1}, 8, 8, &draw, &err));

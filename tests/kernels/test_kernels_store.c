@@ -1,5 +1,6 @@
 /* test_kernels_store.c - pixels through sink_row and sink_quads: every orientation, conversion,
- * dtype and layout, and regions and runs of many sizes, against the CPU's decoder and chain. */
+ * dtype and layout, and regions and runs of many sizes, compared with the CPU's decoder and chain.
+ */
 #include "base/test_input.h"
 #include "store_kernel.h"
 
@@ -9,16 +10,16 @@
 void psti_test_store(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 
 struct store_case {
-    struct pst_image_info info; /* as shown */
+    struct pst_image_info info; /* the image as shown */
     struct pst_decode_options decode;
     struct psti_rect region;
-    uint8_t channels, bits; /* of the region's pixels */
+    uint8_t channels, bits; /* channels and bits of the region's pixels */
     bool finished, flip_y, flip_x;
     struct psti_chain_output output;
     bool normalizes;
 };
 
-/* Pixels of the region by the CPU. */
+/* Makes the region's pixels by the CPU. */
 static unsigned char *region_of(const struct store_case *c, const void *stored, size_t nbytes)
 {
     struct pst_error err;
@@ -53,7 +54,7 @@ static struct psti_chain *chain_of(const struct store_case *c)
     return chain;
 }
 
-/* The finished row by the CPU; frees `pixels`. */
+/* Makes the finished row by the CPU. Frees `pixels`. */
 static unsigned char *finished_of(const struct store_case *c, unsigned char *pixels,
                                   const struct psti_chain *chain, size_t *nbytes)
 {
@@ -102,7 +103,7 @@ static struct psti_gpu_finish finish_of(const struct store_case *c, const struct
     return finish;
 }
 
-/* Returns whether the pixels went by quads. */
+/* Returns true if the pixels went through sink_quads. */
 static bool run_case(struct test_random *random, const struct store_case *c)
 {
     bool swaps = c->info.orientation >= 5 && !c->decode.ignore_orientation;
@@ -156,7 +157,7 @@ static bool run_case(struct test_random *random, const struct store_case *c)
     return asked[1] != 0;
 }
 
-/* What a chain delivers: an image of that dtype, or a mask if `dtype` is one of its. */
+/* Chooses a chain's output: an image of that dtype, or a mask if masks can have it. */
 static void choose_output(struct test_random *random, struct store_case *c)
 {
     static const enum pst_dtype dtypes[] = {PST_DTYPE_U8,   PST_DTYPE_U16, PST_DTYPE_F16,
@@ -217,7 +218,7 @@ static void test_random_cases(void **state)
     }
 }
 
-/* What goes four pixels at a time: of every dtype, layout and number of channels. */
+/* Pixels that go four at a time: of every dtype, layout and number of channels. */
 static void test_quads(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* test_kernels_units.c - PLI of pixels through the CPU build of the kernels, against the CPU's
- * decoder: all modes, channels, bits, transforms and errors, odd sizes, regions, golden files. */
+/* test_kernels_units.c - PLI of pixels through the CPU build of the kernels, compared with the
+ * CPU's decoder: all modes, channels, bits, transforms and errors, odd sizes, regions, golden
+ * files. */
 #include "units_helper.h"
 
 #include "golden/make_pli_picture.h"
@@ -7,7 +8,8 @@
 #include <penstock/pli.h>
 
 enum { NAME_NBYTES = 100, PATH_NBYTES = 4096 };
-/* The whole picture is the first; fewer where running PTX makes each many times as slow. */
+/* The first region is the whole picture. There are fewer with PTX, which makes each many times as
+ * slow. */
 #ifdef PST_TEST_PTX
 enum { N_REGIONS = 2 };
 #else
@@ -52,7 +54,7 @@ static struct encoded encode(const struct picture *p, enum pst_pli_tier tier, ui
     return e;
 }
 
-/* The whole image and regions of it, in one launch. */
+/* Decodes the whole image and regions of it in one launch. */
 static void check_regions(const struct encoded *e, uint32_t height, uint32_t width,
                           uint32_t n_regions, uint32_t *counts)
 {

@@ -1,14 +1,14 @@
 /* test_kernels_units_bad.c - hostile units: flipped, overwritten, cut off and lengthened, with
- * checksums that fit, several images in a launch. The kernels reject exactly what the CPU's decoder
- * rejects, name the same unit, and where neither does pixels are the same; nothing beyond an
- * upload, scratch or picture is touched. */
+ * checksums that fit, several images in a launch. The kernels reject exactly the units that the
+ * CPU's decoder rejects, and name the same one. If both accept, pixels are the same. Nothing beyond
+ * an upload, scratch or picture is touched. */
 #include "sanitizer.h"
 #include "units_helper.h"
 
 #include "base/hash.h"
 #include "golden/make_pli_picture.h"
 
-/* Fewer rounds where running PTX, or a sanitizer, makes each several times as slow. */
+/* Fewer rounds, because running PTX, or a sanitizer, makes each several times as slow. */
 #ifdef PST_TEST_PTX
 enum { ROUNDS = 1 };
 #else
@@ -18,7 +18,7 @@ enum { PATH_NBYTES = 4096, BATCH = 24 };
 
 static const char *folder;
 
-/* Entries and header once more, for the units as they are. */
+/* Recomputes index entries and header for the changed units. */
 static void sign(uint8_t *bytes, const struct psti_pli_header *h)
 {
     uint64_t offset = psti_pli_head_nbytes(h);
@@ -32,7 +32,7 @@ static void sign(uint8_t *bytes, const struct psti_pli_header *h)
     psti_pli_print_header(h, bytes);
 }
 
-/* Makes unit `which` shorter or longer; returns the new length of the whole. */
+/* Makes unit `which` shorter or longer. Returns the new length of the file. */
 static size_t resize(uint8_t *bytes, size_t nbytes, const struct psti_pli_header *h, uint32_t which,
                      int32_t by)
 {
@@ -51,7 +51,7 @@ static size_t resize(uint8_t *bytes, size_t nbytes, const struct psti_pli_header
     return (size_t)((int64_t)nbytes + by);
 }
 
-/* One unit of a copy of a file, damaged in some way. */
+/* Damages one unit of a copy of a file. */
 static size_t damage(uint8_t *bytes, size_t nbytes, const struct psti_pli_header *h,
                      struct test_random *random)
 {
@@ -89,7 +89,7 @@ static size_t damage(uint8_t *bytes, size_t nbytes, const struct psti_pli_header
     return nbytes;
 }
 
-/* Batches of damaged copies of a golden file, each with some that are not. */
+/* Decodes batches of copies of a golden file, some of them damaged. */
 static void check_file(const char *name, uint32_t *n_fine, uint32_t *n_bad)
 {
     char path[PATH_NBYTES];
@@ -166,7 +166,7 @@ static void test_wave(void **state)
     check_files(names, sizeof names / sizeof names[0]);
 }
 
-/* What the plan refuses, in the CPU's words. */
+/* The plan refuses heads with the CPU's messages. */
 static void test_heads(void **state)
 {
     char path[PATH_NBYTES];

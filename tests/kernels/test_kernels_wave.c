@@ -1,6 +1,6 @@
-/* test_kernels_wave.c - units of mode wave through the kernels' CPU build or PTX, against the CPU's
- * decoder: valid units of every size, predictor and table, damaged ones (same verdict), the units
- * of encoded pictures, of golden files and of real images. Memory ends at guard pages. */
+/* test_kernels_wave.c - units of mode wave through the kernels' CPU build or PTX, compared with the
+ * CPU's decoder: valid units of every size, predictor and table, damaged ones, the units of encoded
+ * pictures, of golden files and of real images. Memory ends at guard pages. */
 #include "base/test_input.h"
 
 #include "golden/make_pli_picture.h"
@@ -24,12 +24,12 @@ static const char *folder;
 
 struct fixture {
     struct psti_gpu_wave_constants constants;
-    struct psti_gpu_wave_tables own;           /* of the block in use */
+    struct psti_gpu_wave_tables own;           /* tables of the block in use */
     const struct psti_gpu_wave_tables *tables; /* NULL: built in */
     struct pli_wave_freqs freqs;
-    uint8_t block[PSTI_PLI_WAVE_MODEL_MAX_NBYTES]; /* of the tables, for a file */
+    uint8_t block[PSTI_PLI_WAVE_MODEL_MAX_NBYTES]; /* model block of the tables, for a file */
     size_t block_nbytes;
-    void *scratch; /* of the CPU's decoder */
+    void *scratch; /* scratch of the CPU's decoder */
     size_t scratch_nbytes;
     uint8_t unit[PLI_WAVE_MAX_NBYTES];
     struct test_random random;
@@ -79,7 +79,7 @@ static void use_tables(struct fixture *f, const uint8_t *block, size_t nbytes, u
     }
 }
 
-/* Units of one image on their way through both decoders
+/* Units of one image for both decoders
  * ------------------------------------------------------------------------------------- */
 
 struct picture_units {
@@ -90,7 +90,7 @@ struct picture_units {
     struct pst_pli_region region;
     uint32_t n_units;
     struct psti_gpu_unit *units;
-    const uint8_t **bytes; /* of each, with the byte that tells the mode */
+    const uint8_t **bytes; /* bytes of each, from the mode on */
 };
 
 static size_t place_units(const struct picture_units *p)
@@ -108,7 +108,7 @@ static size_t pixels_nbytes(const struct picture_units *p)
     return (size_t)p->region.height * p->region.width * p->channels * (p->bits / 8u);
 }
 
-/* By the kernels; the statuses of the units. */
+/* Decodes by the kernels. Returns the statuses of the units. */
 static void run_kernel(const struct fixture *f, const struct picture_units *p, void *pixels,
                        uint32_t *statuses)
 {
@@ -162,7 +162,7 @@ static void run_kernel(const struct fixture *f, const struct picture_units *p, v
     guarded_free(&upload);
 }
 
-/* By the CPU's decoder in plain C, the judge, into a picture of the region. */
+/* Decodes by plain C, the reference implementation, into a picture of the region. */
 static enum pst_status run_reference(const struct fixture *f, const struct picture_units *p,
                                      uint32_t i, void *pixels)
 {
@@ -218,7 +218,7 @@ static void check(struct fixture *f, const struct picture_units *p)
     guarded_free(&pixels);
 }
 
-/* The wave units of a file that lie in a region; returns how many. */
+/* Checks the wave units of a file that lie in a region. Returns how many there are. */
 static uint32_t check_file(struct fixture *f, const uint8_t *bytes, size_t nbytes,
                            const struct pst_pli_region *region)
 {
@@ -265,7 +265,7 @@ static uint32_t check_file(struct fixture *f, const uint8_t *bytes, size_t nbyte
     return p.n_units;
 }
 
-/* One unit that is an image. */
+/* Checks one unit as an image of its own. */
 static void check_unit(struct fixture *f, const struct pli_wave_recipe *r, const uint8_t *unit,
                        size_t nbytes, uint8_t max_error)
 {
@@ -327,7 +327,7 @@ static struct pli_wave_recipe any_recipe(struct fixture *f, uint32_t bits)
     return r;
 }
 
-/* With the byte that tells the mode, in f->unit. */
+/* Makes the unit in f->unit, with its mode. */
 static size_t make(struct fixture *f, const struct pli_wave_recipe *r)
 {
     f->unit[0] = PSTI_PLI_WAVE;
@@ -355,10 +355,10 @@ static void test_made_units(void **state)
     }
 }
 
-/* What the decoder takes for granted of the constants of 8 bits: sums of filters fit 16 bits, their
- * coefficients, and L's, 8; activities tell which tokens have S; R of the others has 7 bits at
- * most, and leads to one of so many points; of the tokens that have S the last one has base 0
- * alone. */
+/* Assumptions of the decoder about the constants of 8 bits (format-pli.md 5.4, 5.8). Sums of
+ * filters fit 16 bits; their coefficients, and L's, fit 8. Activities tell which tokens have
+ * suffix2. suffix1 of the other tokens has 7 bits at most and leads to one of PSTI_GPU_WAVE_POINTS
+ * points. Of the tokens with suffix2 only the last one has base 0. */
 static void test_constants(void **state)
 {
     (void)state;
@@ -387,7 +387,7 @@ static void test_constants(void **state)
     assert_int_equal(psti_pli_wave_bases[PSTI_PLI_WAVE_ANY_PAIR], 0);
 }
 
-/* Every predictor of three planes, where all lanes are at work. */
+/* Every predictor of three planes, with all lanes active. */
 static void test_whole_units(void **state)
 {
     static const uint8_t predictors[] = {0, 1, 2, 3, 4, 8};
@@ -432,7 +432,7 @@ static void test_own_tables(void **state)
         struct pli_wave_recipe r = any_recipe(f, bits);
         r.spread = r.spread > 20 ? 20 : r.spread;
         r.extremes = false;
-        /* Tokens that some table lacks are drawn again; all have one below 24. */
+        /* Tokens that a table lacks are drawn again. All tables have one below 24. */
         for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
             bool any = false;
             for (uint32_t k = 0; k < 24; k++)
@@ -475,7 +475,7 @@ static void test_damaged_units(void **state)
     assert_true(n_corrupt > 100);
 }
 
-/* Bytes at random behind a head that is mostly valid. */
+/* Random bytes behind a mostly valid beginning. */
 static void test_noise(void **state)
 {
     struct fixture *f = *state;
@@ -579,7 +579,7 @@ static void test_golden(void **state)
     assert_true(n_units > 50);
 }
 
-/* Crops of real images, where there are any. */
+/* Crops of real images, if the machine has them. */
 static void test_real(void **state)
 {
     static const struct {

@@ -28,7 +28,7 @@ static const kernel kernels[PSTI_GPU_N_UNITS_LISTS] = {
 struct launch {
     struct guarded *uploads, *scratches;
     struct psti_gpu_image *images;
-    struct psti_gpu_wave_tables *tables; /* of each image */
+    struct psti_gpu_wave_tables *tables; /* tables of each image */
     struct guarded statuses;
     struct psti_gpu_unit *lists[PSTI_GPU_N_UNITS_LISTS];
     uint32_t counts[PSTI_GPU_N_UNITS_LISTS];
@@ -49,7 +49,7 @@ static void end_block(struct launch *launch, uint32_t list, uint32_t channels)
             (struct psti_gpu_unit){.image = PSTI_GPU_NO_IMAGE};
 }
 
-/* The image's own wave tables; its units begin a block of their own. */
+/* Adds the image's own wave tables. Its units begin a block of their own. */
 static uint64_t own_tables(struct launch *launch, uint32_t i, struct units_case *c)
 {
     const struct psti_pli_header *h = &c->plan.header;
@@ -155,7 +155,8 @@ void units_decode(struct units_case *cases, uint32_t n)
         for (uint32_t l = 0; l < PSTI_GPU_N_UNITS_LISTS; l++)
             totals[l] += c->plan.counts[l] + (c->plan.tables ? 2 * PSTI_GPU_WAVE_WARPS : 0);
     }
-    for (uint32_t l = 0; l < PSTI_GPU_N_UNITS_LISTS; l++) /* exact: over-runs are seen */
+    for (uint32_t l = 0; l < PSTI_GPU_N_UNITS_LISTS;
+         l++) /* exact, so that over-runs are detected */
         launch.lists[l] = calloc(totals[l] + 1, sizeof *launch.lists[l]);
     fill(cases, n, &launch);
     if (header)

@@ -1,4 +1,4 @@
-/* loader_fixture.c - what tests of the loader open and run. */
+/* loader_fixture.c - implements loader_fixture.h. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* make_data.c - small data sets and folders for tests. Every value is a function of the sample's
- * number, so that a test knows what must come out. */
+ * number, so that a test knows the result. */
 #include "loader/make_data.h"
 
 #include "test.h"

@@ -14,17 +14,17 @@ struct make_options {
     uint64_t shard_nbytes;
 };
 
-/* A fresh directory under /tmp; remove_tree() it. */
+/* Makes a directory under /tmp; call remove_tree() at the end. */
 void make_directory(char path[64]);
 void remove_tree(const char *path);
 
 /* Writes a data set at `path`. Fields: image, label (int), and with all_fields mask, boxes, points,
  * text, score (float), vector (array f32 (3)), table (array, ragged). */
 void make_dataset(const char *path, const struct make_options *options);
-/* A folder of class folders with JPEG files. */
+/* Makes a folder of class folders with JPEG files. */
 void make_folder(const char *path, uint32_t n_classes, uint32_t n_each);
 
-/* Pixels of sample i, u8 (H,W,3): what raw and PNG images hold exactly. */
+/* Pixels of sample i, u8 (H,W,3), as raw and PNG images hold them exactly. */
 void make_pixels(uint32_t i, uint32_t height, uint32_t width, uint8_t *pixels);
 void make_size(uint32_t i, enum make_images images, uint32_t *height, uint32_t *width);
 
@@ -35,10 +35,11 @@ uint8_t *encode_jpeg(const uint8_t *pixels, uint32_t height, uint32_t width, siz
 uint8_t *encode_progressive_jpeg(const uint8_t *pixels, uint32_t height, uint32_t width,
                                  size_t *nbytes);
 
-/* Flips one byte of the stored image of `sample`, in the middle. */
+/* Flips one byte in the middle of the stored image of `sample`. */
 void spoil_sample(const pst_dataset *dataset, uint64_t sample, const char *field);
 
-/* XXH3 over all a batch shows: index, shapes, dtypes, bytes of each row of each field. */
+/* XXH3 over the visible parts of a batch: index, shapes, dtypes, bytes of each row of each field.
+ */
 uint64_t hash_batch(const pst_batch *batch);
 
 #endif

@@ -1,5 +1,5 @@
-/* test_loader_device.c - are batches on a card, to the bit, those in host memory? The card is the
- * tests' driver, whose kernels run on the CPU: its memory can be read here. */
+/* test_loader_device.c - are batches on a GPU, to the bit, those in host memory? The GPU is the
+ * tests' driver, whose kernels run on the CPU, so its memory can be read here. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -46,7 +46,8 @@ static int tear_down(void **state)
 
 static struct augmented kept;
 
-/* Images and masks lie on the card, with numbers and their host copies; the rest in host memory. */
+/* Images and masks lie on the GPU, and so do numbers, which have copies in host memory. All other
+ * fields lie in host memory. */
 static void check_places(const pst_batch *batch, int32_t device)
 {
     struct pst_tensor tensor, host;
@@ -69,7 +70,7 @@ static void check_places(const pst_batch *batch, int32_t device)
     assert_memory_equal(tensor.data, pst_batch_index(batch), n * sizeof(int64_t));
 }
 
-/* As its loader says, each batch lies. */
+/* Each batch lies where its loader says. */
 static void look(pst_loader *loader, const pst_batch *batch)
 {
     check_places(batch, stats_of(loader).device);
@@ -88,20 +89,20 @@ static size_t epoch(pst_dataset *dataset, const struct pst_loader_options *optio
     return n;
 }
 
-/* The same epoch in host memory and on a card. */
+/* Compares an epoch in host memory with the same epoch on a GPU. */
 static void compare(pst_dataset *dataset, const struct pst_loader_options *options,
                     struct pst_loader_stats *stats)
 {
-    uint64_t host[STEPS_MAX], card[STEPS_MAX];
+    uint64_t host[STEPS_MAX], gpu[STEPS_MAX];
     struct pst_loader_options plain = *options;
     plain.placement = PST_PLACEMENT_HOST;
     plain.device = 0;
     plain.decode = PST_DECODE_AUTO;
     plain.device_memory = 0;
     size_t n = epoch(dataset, &plain, host, NULL);
-    assert_int_equal(epoch(dataset, options, card, stats), n);
+    assert_int_equal(epoch(dataset, options, gpu, stats), n);
     for (size_t i = 0; i < n; i++)
-        if (host[i] != card[i])
+        if (host[i] != gpu[i])
             fail_msg("batch %zu of %zu differs", i, n);
 }
 
@@ -115,8 +116,8 @@ static void test_same_as_in_host_memory(void **state)
             for (int memory = 0; memory < 2; memory++) {
                 struct pst_loader_options options = augmented_options(&kept, 24, 20);
                 struct pst_loader_stats stats;
-                options.placement = PST_PLACEMENT_CARD;
-                options.device = w == 1; /* the second card, too */
+                options.placement = PST_PLACEMENT_DEVICE;
+                options.device = w == 1; /* the second GPU, too */
                 options.num_workers = workers[w];
                 options.gpu_share = shares[s];
                 options.storage = memory ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS;
@@ -124,10 +125,10 @@ static void test_same_as_in_host_memory(void **state)
                 assert_int_equal(stats.device, w == 1);
                 assert_true(stats.n_gpu_samples > 0);
                 assert_true(stats.nbytes_upload > 0);
-                if (workers[w]) /* may not have told yet what they have done last */
+                if (workers[w]) /* workers may not have merged their last counts yet */
                     continue;
                 assert_int_equal(stats.n_gpu_samples + stats.n_cpu_samples, 2 * stats.n_samples);
-                if (shares[s] == 0) /* JPEG and PNG are not the card's */
+                if (shares[s] == 0) /* the GPU does not decode JPEG and PNG */
                     assert_int_equal(stats.n_gpu_fallback, stats.n_cpu_samples);
                 else
                     assert_true(stats.n_gpu_samples < stats.n_samples);
@@ -139,7 +140,7 @@ static void test_decode_places(void **state)
     struct pst_loader_options options = augmented_options(&kept, 24, 20);
     struct pst_loader_stats stats;
     (void)state;
-    options.placement = PST_PLACEMENT_CARD;
+    options.placement = PST_PLACEMENT_DEVICE;
     options.decode = PST_DECODE_CPU;
     compare(mixed, &options, &stats);
     assert_int_equal(stats.n_gpu_samples, 0);
@@ -151,7 +152,7 @@ static void test_decode_places(void **state)
     assert_string_not_equal(stats.gpu_fallback_reason, "");
 }
 
-/* Resumed on a card where a loader in host memory stood, and the other way round. */
+/* Resumes on a GPU from a state of a loader in host memory, and the reverse. */
 static void test_resume_elsewhere(void **state)
 {
     struct pst_loader_options options = augmented_options(&kept, 24, 20);
@@ -162,7 +163,7 @@ static void test_resume_elsewhere(void **state)
     size_t n = epoch(mixed, &options, whole, NULL);
     for (int first = 0; first < 2; first++) {
         pst_batch *batch;
-        options.placement = first ? PST_PLACEMENT_CARD : PST_PLACEMENT_HOST;
+        options.placement = first ? PST_PLACEMENT_DEVICE : PST_PLACEMENT_HOST;
         pst_loader *loader = open_loader(mixed, &options);
         assert_ok(pst_loader_begin(loader, 3, &err));
         for (int i = 0; i < 4; i++) {
@@ -171,8 +172,8 @@ static void test_resume_elsewhere(void **state)
             pst_batch_release(batch);
         }
         pst_loader_state(loader, &at);
-        pst_loader_close(&loader); /* with batches under way */
-        options.placement = first ? PST_PLACEMENT_HOST : PST_PLACEMENT_CARD;
+        pst_loader_close(&loader); /* while batches are under way */
+        options.placement = first ? PST_PLACEMENT_HOST : PST_PLACEMENT_DEVICE;
         loader = open_loader(mixed, &options);
         assert_ok(pst_loader_resume(loader, &at, &err));
         assert_int_equal(4 + drain_epoch(loader, look, parts + 4), n);
@@ -190,7 +191,7 @@ static void test_fetch_and_replay(void **state)
     (void)state;
     for (int device = 0; device < 2; device++) {
         pst_batch *running, *batch;
-        options.placement = device ? PST_PLACEMENT_CARD : PST_PLACEMENT_HOST;
+        options.placement = device ? PST_PLACEMENT_DEVICE : PST_PLACEMENT_HOST;
         pst_loader *loader = open_loader(mixed, &options);
         assert_ok(pst_loader_begin(loader, 3, &err));
         assert_ok(pst_loader_next(loader, &running, &err));
@@ -206,7 +207,7 @@ static void test_fetch_and_replay(void **state)
         hashes[device][2] = hash_batch(batch);
         assert_int_equal(hashes[device][2], hash_batch(running));
         pst_loader_close(&loader);
-        assert_int_equal(hashes[device][2], hash_batch(running)); /* outlive the loader */
+        assert_int_equal(hashes[device][2], hash_batch(running)); /* these outlive the loader */
         pst_batch_release(running);
         pst_batch_release(batch);
     }
@@ -220,25 +221,25 @@ static void test_bad_samples(void **state)
     for (int no_verify = 0; no_verify < 2; no_verify++)
         for (int i = 0; i < 2; i++) {
             struct pst_loader_options options = augmented_options(&kept, 24, 20);
-            struct pst_loader_stats card, host;
+            struct pst_loader_stats gpu, host;
             uint64_t hashes[STEPS_MAX];
             options.on_error = policies[i];
-            options.no_verify = no_verify; /* then only decoders can tell */
+            options.no_verify = no_verify; /* without verification only decoders find errors */
             epoch(spoilt, &options, hashes, &host);
-            options.placement = PST_PLACEMENT_CARD;
-            compare(spoilt, &options, &card);
-            assert_int_equal(card.n_bad, host.n_bad);
-            assert_int_equal(card.n_replaced, host.n_replaced);
-            assert_int_equal(card.n_samples, host.n_samples);
+            options.placement = PST_PLACEMENT_DEVICE;
+            compare(spoilt, &options, &gpu);
+            assert_int_equal(gpu.n_bad, host.n_bad);
+            assert_int_equal(gpu.n_replaced, host.n_replaced);
+            assert_int_equal(gpu.n_samples, host.n_samples);
             if (!no_verify)
-                assert_true(card.n_bad >= 2);
+                assert_true(gpu.n_bad >= 2);
         }
     struct pst_loader_options options = augmented_options(&kept, 24, 20);
     struct pst_error errors[2], err;
     for (int device = 0; device < 2; device++) {
         pst_batch *batch;
         enum pst_status status;
-        options.placement = device ? PST_PLACEMENT_CARD : PST_PLACEMENT_HOST;
+        options.placement = device ? PST_PLACEMENT_DEVICE : PST_PLACEMENT_HOST;
         pst_loader *loader = open_loader(spoilt, &options);
         assert_ok(pst_loader_begin(loader, 3, &err));
         while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK)
@@ -251,8 +252,8 @@ static void test_bad_samples(void **state)
     assert_string_equal(errors[1].text, errors[0].text);
 }
 
-/* Small images but for a few: a batch of these finds no room in a block made for the others, not
- * even as finished rows. */
+/* Small images but for a few. A batch of the large ones does not fit into a block made for the
+ * small ones, not even as finished rows. */
 static void test_rows_without_room(void **state)
 {
     static uint8_t pixels[200 * 200 * 3];
@@ -305,15 +306,15 @@ static void test_rows_without_room(void **state)
                                          .fields = &output,
                                          .n_fields = 1,
                                          TEST_ELEMENT_SIZES,
-                                         .placement = PST_PLACEMENT_CARD};
+                                         .placement = PST_PLACEMENT_DEVICE};
     compare(dataset, &options, &stats);
     assert_true(stats.n_gpu_again > 0);
     assert_true(stats.n_gpu_fallback > 0);
     pst_dataset_close(&dataset);
 }
 
-/* PLI of each tier and JPEGs kept as PLI, of some hundred pixels on a side: crops need few units of
- * each. `checksums`: of units. */
+/* PLI of each tier and JPEGs kept as PLI, of some hundred pixels on a side, so that crops need few
+ * units of each. `checksums`: of units. */
 static void make_pli(const char *path, uint32_t n, bool checksums)
 {
     const struct pst_field fields[1] = {
@@ -409,7 +410,7 @@ static void test_forms_of_pli(void **state)
         assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
         for (int memory = 0; memory < 2; memory++) {
             struct pst_loader_options options = crops(op, &output);
-            options.placement = PST_PLACEMENT_CARD;
+            options.placement = PST_PLACEMENT_DEVICE;
             options.storage = memory ? PST_STORAGE_MEMORY : PST_STORAGE_THREADS;
             options.num_workers = memory ? 2 : 0;
             compare(dataset, &options, &stats);
@@ -421,12 +422,12 @@ static void test_forms_of_pli(void **state)
     }
 }
 
-/* Bytes that no checksum covers: the card finds them out, and the CPU says what they are. */
+/* No checksum covers these bytes. The GPU finds the errors, and the CPU names them. */
 static void test_corrupt_units(void **state)
 {
     static const enum pst_on_error policies[] = {PST_ON_ERROR_SKIP, PST_ON_ERROR_REPLACE};
     struct pst_field_output output;
-    struct pst_loader_stats card, host;
+    struct pst_loader_stats gpu, host;
     struct pst_error err, errors[2];
     struct pst_op op[2];
     uint64_t hashes[STEPS_MAX];
@@ -457,17 +458,17 @@ static void test_corrupt_units(void **state)
         options.on_error = policies[i];
         epoch(dataset, &options, hashes, &host);
         assert_true(host.n_bad > 0);
-        options.placement = PST_PLACEMENT_CARD;
-        compare(dataset, &options, &card);
-        assert_int_equal(card.n_bad, host.n_bad);
-        assert_int_equal(card.n_replaced, host.n_replaced);
+        options.placement = PST_PLACEMENT_DEVICE;
+        compare(dataset, &options, &gpu);
+        assert_int_equal(gpu.n_bad, host.n_bad);
+        assert_int_equal(gpu.n_replaced, host.n_replaced);
     }
     for (int device = 0; device < 2; device++) {
         struct pst_loader_options options = crops(op, &output);
         pst_batch *batch;
         enum pst_status status;
         options.no_verify = true;
-        options.placement = device ? PST_PLACEMENT_CARD : PST_PLACEMENT_HOST;
+        options.placement = device ? PST_PLACEMENT_DEVICE : PST_PLACEMENT_HOST;
         pst_loader *loader = open_loader(dataset, &options);
         assert_ok(pst_loader_begin(loader, 3, &err));
         while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK)
@@ -492,7 +493,7 @@ static void test_device_memory_is_a_limit(void **state)
     uint32_t n = 0;
     enum pst_status status;
     (void)state;
-    options.placement = PST_PLACEMENT_CARD;
+    options.placement = PST_PLACEMENT_DEVICE;
     options.batch_size = 1;
     options.device_memory = 1000;
     assert_int_equal(pst_loader_open(uniform, &options, &loader, &err), PST_ERROR_LIMIT);
@@ -510,7 +511,7 @@ static void test_device_memory_is_a_limit(void **state)
     assert_non_null(strstr(err.text, "you hold 3"));
     assert_true(stats_of(loader).device_memory_peak <= needed);
     pst_batch_release(held[--n]);
-    assert_ok(pst_loader_next(loader, &held[n++], &err)); /* goes on */
+    assert_ok(pst_loader_next(loader, &held[n++], &err)); /* the loader continues */
     pst_loader_close(&loader);
     while (n > 0)
         pst_batch_release(held[--n]);
@@ -533,25 +534,25 @@ static void test_refusals(void **state)
     (void)state;
     options.decode = PST_DECODE_GPU;
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "device");
-    options.placement = PST_PLACEMENT_CARD;
+    options.placement = PST_PLACEMENT_DEVICE;
     options.device = -1;
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "device");
     options.placement = PST_PLACEMENT_HOST;
     options.decode = PST_DECODE_AUTO;
-    options.device = 1; /* a card, but batches in host memory */
+    options.device = 1; /* a GPU is named, but batches lie in host memory */
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "device");
     options.placement = (enum pst_placement)2;
     options.device = 0;
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "placement");
-    options.placement = PST_PLACEMENT_CARD;
+    options.placement = PST_PLACEMENT_DEVICE;
     options.decode = PST_DECODE_GPU;
     options.gpu_share = 1.5;
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "gpu_share");
     options.gpu_share = 0;
     options.device = 1000;
-    refuse(mixed, &options, PST_ERROR_UNSUPPORTED, "card");
+    refuse(mixed, &options, PST_ERROR_UNSUPPORTED, "GPU");
     options.device = 0;
-    kept.outputs[0].n_ops = 0; /* images as large as they are */
+    kept.outputs[0].n_ops = 0; /* images of their stored sizes */
     refuse(mixed, &options, PST_ERROR_ARGUMENT, "Resize");
 }
 

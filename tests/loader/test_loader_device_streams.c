@@ -1,6 +1,6 @@
-/* test_loader_device_streams.c - who may write a batch on a card, and when: streams that read late,
+/* test_loader_device_streams.c - who may write a batch on a GPU, and when: streams that read late,
  * several of them, faults on the way, and a steady state that neither allocates nor waits. The
- * driver of the tests is slow where asked, so that a wait that is missing is seen. */
+ * tests' driver can be slow, so that a missing wait shows. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -17,7 +17,7 @@
 #define ROW_NBYTES (3 * EDGE * EDGE * sizeof(float))
 #define BATCH 4
 
-/* Streams of somebody else, made by the driver's own functions; handles are pointers. */
+/* Foreign streams, made by the driver's own functions; handles are pointers. */
 unsigned cuStreamCreateWithPriority(void **stream, unsigned flags, int priority);
 unsigned cuStreamDestroy_v2(void *stream);
 unsigned cuCtxPushCurrent_v2(void *context);
@@ -94,7 +94,7 @@ static struct pst_loader_options options_for(enum pst_placement placement)
                                        .placement = placement};
 }
 
-/* What the images of an epoch are, from a loader in host memory. */
+/* Images of an epoch, from a loader in host memory. */
 static char *expected(uint64_t epoch)
 {
     struct pst_loader_options options = options_for(PST_PLACEMENT_HOST);
@@ -114,7 +114,7 @@ static char *expected(uint64_t epoch)
     return images;
 }
 
-/* A stream's reading: it takes a batch's images down to `to` when it comes to it. */
+/* Queues a read: the stream copies a batch's images down to `to` when it comes to it. */
 static void read_by(void *stream, pst_batch *batch, char *to)
 {
     struct pst_error err;
@@ -127,7 +127,7 @@ static void read_by(void *stream, pst_batch *batch, char *to)
                      0);
 }
 
-/* Waits until a stream has passed all that it was given. */
+/* Waits until a stream has done all its work. */
 static void drain(void *stream)
 {
     void *event;
@@ -154,7 +154,7 @@ static void assert_nothing_left(void)
 /* Two streams read each batch long after it was released, while the loader goes on. */
 static void test_late_readers_see_their_batch(void **state)
 {
-    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_DEVICE);
     struct pst_error err;
     pst_batch *batch;
     void *streams[2];
@@ -201,7 +201,7 @@ static void *release_it(void *batch)
 static void test_default_streams(void **state)
 {
     static const uint64_t handles[] = {0, 1, 2};
-    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_DEVICE);
     struct pst_error err;
     pst_batch *batch;
     pthread_t thread;
@@ -232,10 +232,10 @@ static void test_default_streams(void **state)
     assert_nothing_left();
 }
 
-/* The loader is closed while a stream has not read its last batches yet. */
+/* The loader is closed before a stream has read its last batches. */
 static void test_batches_outlive_the_loader(void **state)
 {
-    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_DEVICE);
     struct pst_error err;
     pst_batch *batches[2];
     void *stream;
@@ -252,7 +252,7 @@ static void test_batches_outlive_the_loader(void **state)
     pst_loader_close(&loader);
     for (int i = 0; i < 2; i++) {
         read_by(stream, batches[i], seen + (size_t)i * BATCH * ROW_NBYTES);
-        pst_batch_release(batches[i]); /* the memory goes when the stream has passed */
+        pst_batch_release(batches[i]); /* the memory is freed when the stream has passed */
     }
     drain(stream);
     fake_set_delay(0);
@@ -266,14 +266,14 @@ static void test_batches_outlive_the_loader(void **state)
 
 static void test_steady_state_neither_allocates_nor_waits(void **state)
 {
-    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_DEVICE);
     struct pst_error err;
     struct fake_counts counts;
     pst_batch *batch;
     (void)state;
     pst_loader *loader = open_loader(dataset, &options);
-    /* A slot that no batch has been in yet has no event for this reader: on a busy machine some are
-     * first used late. */
+    /* A slot without a past batch has no event for this reader yet. On a busy machine some slots
+     * are first used late. */
     bool steady = false;
     for (uint64_t epoch = 0; epoch < 60 && !steady; epoch++) {
         fake_reset_counts();
@@ -294,10 +294,10 @@ static void test_steady_state_neither_allocates_nor_waits(void **state)
     assert_nothing_left();
 }
 
-/* The next batches' bytes arrive while the first one's kernels have not even begun. */
+/* The next batches' bytes arrive before the first one's kernels have begun. */
 static void test_uploads_do_not_wait_for_kernels(void **state)
 {
-    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_DEVICE);
     struct pst_error err;
     struct pst_tensor tensor;
     struct fake_counts counts;
@@ -327,8 +327,8 @@ static void test_uploads_do_not_wait_for_kernels(void **state)
     assert_nothing_left();
 }
 
-/* The n-th call of a kind fails, for n = 1, 2, ... until none does: an error that says so, or the
- * same batches; and nothing is left behind. */
+/* The n-th call of a kind fails, for n = 1, 2, ... until none does. The result is an error that
+ * says so, or the same batches. Nothing leaks. */
 static void test_faults(void **state)
 {
     static const enum fake_what kinds[] = {FAKE_ALLOC, FAKE_HOST_ALLOC, FAKE_LAUNCH, FAKE_COPY};
@@ -337,7 +337,7 @@ static void test_faults(void **state)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (uint64_t n = 1;; n++) {
             bool is_memory = kinds[k] == FAKE_ALLOC || kinds[k] == FAKE_HOST_ALLOC;
-            struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
+            struct pst_loader_options options = options_for(PST_PLACEMENT_DEVICE);
             struct pst_error err;
             struct pst_tensor tensor;
             pst_loader *loader = NULL;
@@ -372,9 +372,9 @@ static void test_faults(void **state)
     free(wanted);
 }
 
-static void test_broken_card(void **state)
+static void test_broken_gpu(void **state)
 {
-    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_DEVICE);
     struct pst_error err;
     pst_batch *held, *batch;
     enum pst_status status;
@@ -386,8 +386,9 @@ static void test_broken_card(void **state)
     while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK)
         pst_batch_release(batch);
     assert_int_equal(status, PST_ERROR_DEVICE);
-    assert_non_null(strstr(err.text, "card 0"));
-    assert_int_equal(pst_loader_next(loader, &batch, &err), PST_ERROR_DEVICE); /* for good */
+    assert_non_null(strstr(err.text, "GPU 0"));
+    assert_int_equal(pst_loader_next(loader, &batch, &err),
+                     PST_ERROR_DEVICE); /* the failure is permanent */
     assert_int_equal(pst_batch_await(held, 1, &err), PST_ERROR_DEVICE);
     pst_batch_release(held);
     pst_loader_close(&loader);
@@ -396,7 +397,7 @@ static void test_broken_card(void **state)
 
 static void test_forked_child(void **state)
 {
-    struct pst_loader_options options = options_for(PST_PLACEMENT_CARD);
+    struct pst_loader_options options = options_for(PST_PLACEMENT_DEVICE);
     struct pst_error err;
     pst_batch *held;
     int status;
@@ -429,7 +430,7 @@ int main(void)
         cmocka_unit_test(test_uploads_do_not_wait_for_kernels),
         cmocka_unit_test(test_steady_state_neither_allocates_nor_waits),
         cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_broken_card),
+        cmocka_unit_test(test_broken_gpu),
         cmocka_unit_test(test_forked_child),
     };
     setenv("PENSTOCK_CUDA_DRIVER", PST_FAKE_DRIVER, 1);

@@ -1,5 +1,5 @@
 /* test_loader_draws.c - is a sample that comes several times in an epoch augmented differently each
- * time, and each time the same whoever asks: workers, ranks, resumes, replays? */
+ * time, and each time the same for all workers, ranks, resumes and replays? */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -37,7 +37,7 @@ static const uint64_t repeated[N_POSITIONS] = {0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 
 
 struct row {
     int64_t sample;
-    uint64_t hash; /* of its image's pixels */
+    uint64_t hash; /* hash of its image's pixels */
 };
 
 static struct augmented kept;
@@ -66,8 +66,8 @@ static struct row row_of(const pst_batch *batch, uint32_t row)
                         psti_hash64(tensor.data, 3 * 20 * 20 * sizeof(float))};
 }
 
-/* Rows of one rank's batches from `step` on, each at its position; positions that fill ranks are
- * looked up at the position that they repeat. */
+/* Collects the rows of one rank's batches from `step` on, each at its position. Padding positions
+ * are stored at the position that they repeat. */
 static void collect(pst_loader *loader, const struct pst_loader_options *options, uint64_t step,
                     bool replays, struct row *rows)
 {
@@ -114,7 +114,7 @@ static void each_time_differs(void **state)
     }
 }
 
-/* The same rows at the same positions. */
+/* Both have the same rows at the same positions. */
 static void assert_same(const struct row *rows, const struct row *expected)
 {
     for (size_t i = 0; i < N_POSITIONS; i++) {
@@ -175,7 +175,7 @@ static void a_resume_changes_nothing(void **state)
     pst_loader_close(&other);
 }
 
-/* By number a sample has the draw 0, which is its only one where nothing is drawn twice. */
+/* A sample fetched by number has draw 0, which is its only one if no sample is drawn twice. */
 static void fetched_samples_have_draw_0(void **state)
 {
     (void)state;

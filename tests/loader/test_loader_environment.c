@@ -1,5 +1,5 @@
-/* test_loader_environment.c - what the library says of the build and the machine, as JSON. The
- * driver and the nvJPEG are the tests' own, so all facts are known. */
+/* test_loader_environment.c - the library's facts about build and machine, as JSON. Driver and
+ * nvJPEG are the tests' own, so all facts are known. */
 #include "test.h"
 
 #include <penstock/penstock.h>
@@ -17,7 +17,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Is `text` one JSON object, as far as braces, brackets and strings tell? */
+/* Asserts that `text` is one JSON object, judging by braces, brackets and strings. */
 static void assert_is_an_object(const char *text)
 {
     int depth = 0;
@@ -50,7 +50,7 @@ static void the_environment(void **state)
     assert_int_equal(strncmp(text, version, strlen(version)), 0);
     static const char *const members[] = {
         "\"compiler\": ", "\"cpu_detected\": ", "\"cpu_used\": ",  "\"codecs\": {",
-        "\"storage\": ",  "\"cards\": [",       "\"Fake card 1\"", PST_FAKE_NVJPEG};
+        "\"storage\": ",  "\"gpus\": [",       "\"Fake GPU 1\"", PST_FAKE_NVJPEG};
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
         if (strstr(text, members[i]) == NULL)
             fail_msg("%s is not in %s", members[i], text);

@@ -1,4 +1,4 @@
-/* test_loader_errors.c - do bad samples come out as the policy says, the same on every run, and do
+/* test_loader_errors.c - does the policy decide about bad samples, the same on every run, and do
  * errors name the culprit? */
 #include "loader/loader_fixture.h"
 #include "test.h"
@@ -215,7 +215,7 @@ static void test_replace(void **state)
     each_way(check_replace);
 }
 
-/* More bad samples than max_errors: an error, at the batch that has one too many. */
+/* More bad samples than max_errors give an error, at the batch that has one too many. */
 static void check_max(uint32_t workers, enum pst_storage_kind storage)
 {
     struct pst_error err;
@@ -243,7 +243,7 @@ static void test_max_errors(void **state)
     each_way(check_max);
 }
 
-/* Batches of which the first and the last hold bad samples only. */
+/* The first and the last batch hold bad samples only. */
 static const uint64_t mostly_bad[6] = {3, 17, 1, 2, 18, 31};
 
 static struct pst_loader_options empty_options(uint32_t workers, enum pst_on_empty on_empty)
@@ -291,8 +291,8 @@ static void test_empty_batches(void **state)
     }
 }
 
-/* By default such a batch gets one sample, the same whatever thread it is that finds the last bad
- * one. */
+/* By default such a batch gets one sample. It is the same sample, whichever thread finds the last
+ * bad one. */
 static void test_empty_batches_are_filled(void **state)
 {
     (void)state;
@@ -360,7 +360,7 @@ static void test_ranks_get_equally_many(void **state)
             }
 }
 
-/* An epoch of which no sample is good does not pass for one. */
+/* An epoch without a good sample is an error. */
 static void test_nothing_but_bad_samples(void **state)
 {
     (void)state;
@@ -428,7 +428,7 @@ static void test_no_padding(void **state)
     assert_non_null(strstr(err.text, "only one of them"));
 }
 
-/* Not one sample is good: replacing gives up with the last one's error, and says so. */
+/* No sample is good: replacing gives up with the last one's error, and says so. */
 static void test_replace_gives_up(void **state)
 {
     (void)state;

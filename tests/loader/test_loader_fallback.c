@@ -1,5 +1,5 @@
-/* test_loader_fallback.c - nothing is silent: each way of doing otherwise than asked is provoked
- * here and must be counted under its name, and a loader that need not take any counts none. */
+/* test_loader_fallback.c - nothing is silent: each fall-back is provoked here and must be counted
+ * under its name. A loader that needs none counts none. */
 #include "base/cpu.h"
 #include "base/fault.h"
 #include "loader/loader_fixture.h"
@@ -97,7 +97,7 @@ static void test_none_where_none_is_taken(void **state)
     struct pst_loader_options options = options_of(&kept, PST_OP_RESIZE, 32);
     struct pst_loader_stats stats = run(raw, &options);
     for (uint32_t i = 0; i < PST_FALLBACKS_MAX; i++)
-        if (i != PST_FALLBACK_HUGE_PAGES && i != PST_FALLBACK_CPU) /* the machine's */
+        if (i != PST_FALLBACK_HUGE_PAGES && i != PST_FALLBACK_CPU) /* these depend on the machine */
             assert_int_equal(stats.fallbacks[i], 0);
 }
 
@@ -108,7 +108,7 @@ static void test_png(void **state)
     struct pst_loader_options options = options_of(&kept, PST_OP_RANDOM_RESIZED_CROP, 8);
     kept.op.scale[0] = kept.op.scale[1] = 0.01f;
     struct pst_loader_stats stats = run(png, &options);
-    /* Crops at the top are libpng's; for the others the whole picture is inflated. */
+    /* Crops at the top use libpng; for the others the whole picture is inflated. */
     assert_true(stats.fallbacks[PST_FALLBACK_LIBPNG] > 0);
     assert_true(stats.fallbacks[PST_FALLBACK_REGION] > 0);
     assert_int_equal(stats.fallbacks[PST_FALLBACK_REGION], stats.n_fallback_region);
@@ -135,7 +135,7 @@ static void test_memory(void **state)
     struct pst_loader_stats stats = run(raw, &options);
     assert_true(stats.fallbacks[PST_FALLBACK_SLOTS] >= 4 &&
                 stats.fallbacks[PST_FALLBACK_SLOTS] <= 7);
-    /* Rows of differing sizes: there is room for one batch at a time. */
+    /* Rows of differing sizes, with memory for one batch at a time. */
     kept.op.height = 150;
     kept.op.width = 0;
     options.batch_size = 20;
@@ -144,7 +144,7 @@ static void test_memory(void **state)
     assert_true(run(jpeg, &options).fallbacks[PST_FALLBACK_AHEAD] > 0);
 }
 
-/* Contrast before the crop takes the whole picture, 800 KB, as scratch. */
+/* A contrast before the crop needs the whole picture, 800 KB, as scratch. */
 static void test_reserve(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void test_page_hint(void **state)
     assert_true(run(folder, &options).fallbacks[PST_FALLBACK_PAGE_HINT] > 0);
 }
 
-/* The kernel refuses to take hints. */
+/* The kernel refuses hints. */
 static void test_hints_refused(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void test_hints_refused(void **state)
     assert_int_equal(run(raw, &options).fallbacks[PST_FALLBACK_ADVICE], 0);
 }
 
-/* The caller's thread reads: not by io_uring, and the reason says so. */
+/* The caller's thread reads, without io_uring, and the reason says so. */
 static void test_no_workers(void **state)
 {
     (void)state;

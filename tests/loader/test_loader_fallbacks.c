@@ -1,5 +1,5 @@
 /* test_loader_fallbacks.c - are fall-backs counted in the stats of the loader that took them, and
- * are batches the same? open() stands for a file system without O_DIRECT where a test wants one. */
+ * are batches the same? open() can imitate a file system without O_DIRECT. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -30,7 +30,7 @@ int __wrap_open(const char *path, int flags, ...)
     return __real_open(path, flags, 0666);
 }
 
-/* Progressive JPEG files: libjpeg decodes all of one, whatever part is wanted. */
+/* Progressive JPEG files. libjpeg decodes all of one, even for a small region. */
 static void make_progressive_folder(const char *path)
 {
     static uint8_t pixels[96 * 80 * 3];
@@ -123,7 +123,7 @@ static void images_decoded_whole_for_a_region_are_counted(void **state)
     (void)state;
     assert_int_equal(run(folder, PST_PAGE_CACHE_KEEP, 24, hashes).n_fallback_region, N_SAMPLES);
     assert_int_equal(run(folder, PST_PAGE_CACHE_KEEP, 0, hashes).n_fallback_region, 0);
-    /* Of baseline files a region is decoded by itself. */
+    /* A region of a baseline file is decoded by itself. */
     assert_int_equal(run(packed, PST_PAGE_CACHE_KEEP, 24, hashes).n_fallback_region, 0);
 }
 

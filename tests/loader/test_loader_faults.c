@@ -1,5 +1,5 @@
-/* test_loader_faults.c - does on_error deal with bad samples alone? What befalls the machine, the
- * data set as a whole or the options ends the epoch with its own error. */
+/* test_loader_faults.c - does on_error deal with bad samples alone? A fault of the machine, of the
+ * data set as a whole or of the options ends the epoch with its own error. */
 #include "base/fault.h"
 #include "loader/loader_fixture.h"
 #include "test.h"
@@ -31,7 +31,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* One epoch with each policy and number of workers: how it ended, *n good samples before that. */
+/* Runs one epoch with each policy and number of workers. Returns how it ended; *n is the number of
+ * good samples before. */
 static enum pst_status run(pst_dataset *dataset, const struct pst_loader_options *given,
                            uint32_t workers, enum pst_on_error policy, uint32_t *n,
                            struct pst_error *err)
@@ -56,7 +57,7 @@ static enum pst_status run(pst_dataset *dataset, const struct pst_loader_options
     return status;
 }
 
-/* Whatever the policy is, the epoch ends with this status. */
+/* The epoch ends with this status, for every policy. */
 static void stops(pst_dataset *dataset, const struct pst_loader_options *options,
                   enum pst_status want, int os_error)
 {
@@ -108,7 +109,8 @@ static void test_reads_that_fail(void **state)
         directory, "eio", &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_MIXED});
     pst_dataset *folder = open_made_folder(directory, "eio_folder", N_CLASSES, N_EACH);
     const struct pst_loader_options threads = {.storage = PST_STORAGE_THREADS};
-    for (uint64_t from = 1; from <= 6; from += 5) /* the first read on, and the sixth */
+    for (uint64_t from = 1; from <= 6;
+         from += 5) /* all reads from the first on, and from the sixth on */
         for (uint32_t i = 0; i < 4; i++) {
             struct pst_error err;
             uint32_t n;
@@ -141,7 +143,7 @@ static void test_lost_folders(void **state)
     goes_on(folder, &plain, 1);
     move("folder", "away");
     stops(folder, &plain, PST_ERROR_NOT_FOUND, ENOENT);
-    assert_int_equal(mkdir(inside("folder"), 0777), 0); /* as if it had been a mount */
+    assert_int_equal(mkdir(inside("folder"), 0777), 0); /* like an unmounted file system */
     stops(folder, &plain, PST_ERROR_NOT_FOUND, ENOENT);
     stops(folder, &memory, PST_ERROR_NOT_FOUND, ENOENT);
     pst_dataset_close(&folder);
@@ -159,7 +161,7 @@ static void test_lost_shard(void **state)
     pst_dataset_close(&packed);
 }
 
-/* Root may read everything, so it becomes somebody else for that. */
+/* Root may read everything, so the test becomes another user. */
 static void test_lacking_permission(void **state)
 {
     (void)state;
@@ -173,7 +175,7 @@ static void test_lacking_permission(void **state)
     pst_dataset_close(&folder);
 }
 
-/* No crop of 1000 pixels can be made of such small images: that is the option's fault. */
+/* Such small images have no crop of 1000 pixels. The option is at fault. */
 static void test_operations_that_cannot_apply(void **state)
 {
     (void)state;
@@ -189,7 +191,7 @@ static void test_operations_that_cannot_apply(void **state)
     pst_dataset_close(&packed);
 }
 
-/* Too many pixels for max_pixels: a bomb among others is a bad sample. */
+/* Too many pixels for max_pixels: one huge image among others is a bad sample. */
 static void test_too_many_pixels(void **state)
 {
     (void)state;

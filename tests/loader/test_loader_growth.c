@@ -1,5 +1,5 @@
-/* test_loader_growth.c - programs of other versions at the loader's door: their structs are shorter
- * or longer than the library's, alone and as elements of arrays. */
+/* test_loader_growth.c - programs of other versions call the loader: their structs are shorter or
+ * longer than the library's, alone and as elements of arrays. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -28,7 +28,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* What a newer program's structs may look like. */
+/* Structs of a newer program. */
 struct newer_op {
     struct pst_op op;
     uint64_t strength;
@@ -48,7 +48,7 @@ struct program {
     struct newer_op ops[2];
 };
 
-/* A program with two fields in its array, of which the first has two operations. */
+/* A program with two fields in its array. The first has two operations. */
 static void fill(struct program *program)
 {
     memset(program, 0, sizeof *program);
@@ -141,7 +141,7 @@ static void sizes_that_were_not_set_are_refused(void **state)
     assert_refused(&program.newer.options, PST_ERROR_ARGUMENT, "field_nbytes is not set");
 }
 
-/* Its elements end before the members that came later: here, before pst_op.mask_fill and
+/* The elements of an older program end before later members: here, before pst_op.mask_fill and
  * pst_field_output.min_area. */
 static void an_older_program_has_defaults_for_what_came_later(void **state)
 {

@@ -1,6 +1,6 @@
-/* test_loader_kinds.c - samples of a field that are stored in different ways: the variant in which
- * a form lies, channels and bits of an image, what a mask is delivered as; in host memory and on a
- * card, which is the tests' driver. */
+/* test_loader_kinds.c - samples of a field that are stored in different ways: the variant of a
+ * form, channels and bits of an image, the dtype of a mask; in host memory and on a GPU, which is
+ * the tests' driver. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -113,7 +113,8 @@ static pst_batch *batch_of(pst_loader *loader)
     return batch;
 }
 
-/* First elements of the rows, of 8 bits, in the order of samples; samples without a row are 0. */
+/* Compares the first elements of the rows, of 8 bits, in the order of samples. Samples without a
+ * row are 0. */
 static void check_firsts(pst_dataset *dataset, struct pst_field_output *output,
                          const uint8_t *expected, uint32_t n)
 {
@@ -169,22 +170,22 @@ static void forms_are_found_in_any_variant(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* The batch in host memory and on the card; returns what the loader of the card counted. */
+/* Compares the batch in host memory with the GPU's. Returns the counts of the GPU's loader. */
 static struct pst_loader_stats compare(pst_dataset *dataset, struct pst_field_output *output,
                                        uint32_t n)
 {
     struct pst_loader_options options = options_of(output, n);
     pst_loader *host = open_loader(dataset, &options);
-    options.placement = PST_PLACEMENT_CARD;
-    pst_loader *card = open_loader(dataset, &options);
-    pst_batch *batches[2] = {batch_of(host), batch_of(card)};
+    options.placement = PST_PLACEMENT_DEVICE;
+    pst_loader *gpu = open_loader(dataset, &options);
+    pst_batch *batches[2] = {batch_of(host), batch_of(gpu)};
     assert_int_equal(pst_batch_count(batches[0]), n);
     assert_true(hash_batch(batches[0]) == hash_batch(batches[1]));
-    struct pst_loader_stats stats = stats_of(card);
+    struct pst_loader_stats stats = stats_of(gpu);
     pst_batch_release(batches[0]);
     pst_batch_release(batches[1]);
     pst_loader_close(&host);
-    pst_loader_close(&card);
+    pst_loader_close(&gpu);
     return stats;
 }
 
@@ -233,7 +234,7 @@ static void masks_keep_their_numbers(void **state)
     pst_dataset_close(&dataset);
 }
 
-/* What a row of floats becomes does not depend on the card's expectation of the field. */
+/* A row of floats does not depend on the kind of pixels that the GPU expects of the field. */
 static void depths_may_be_mixed(void **state)
 {
     static const struct stored stored[4] = {{PST_FORM_RAW, 3, 16, 30001},
@@ -305,14 +306,14 @@ static void channels_are_the_images_own(void **state)
         pst_batch_release(batch);
         pst_loader_close(&loader);
         struct pst_error err;
-        options.placement = PST_PLACEMENT_CARD;
+        options.placement = PST_PLACEMENT_DEVICE;
         assert_int_equal(pst_loader_open(dataset, &options, &loader, &err), PST_ERROR_ARGUMENT);
         assert_non_null(strstr(err.text, "channels"));
     }
     pst_dataset_close(&dataset);
 }
 
-/* An image that the operations do not suit ends the epoch, and is named. */
+/* An image that does not suit the operations ends the epoch, and the error names it. */
 static void normalize_is_for_its_channels(void **state)
 {
     static const struct stored stored[3] = {

@@ -1,5 +1,5 @@
 /* test_loader_life.c - abandoning, closing, forking, releasing from anywhere: does anything hang,
- * leak, or touch what is not its own? Every test runs under an alarm. */
+ * leak, or touch foreign memory? Every test runs under an alarm. */
 #include "loader/loader_fixture.h"
 #include "sanitizer.h"
 #include "test.h"
@@ -58,7 +58,7 @@ static uint64_t next_hash(pst_loader *loader)
     return hash;
 }
 
-/* Leaves the epoch after each number of batches and begins again: the same batches come. */
+/* Leaves the epoch after each number of batches and begins again. The same batches come. */
 static void test_abandon_everywhere(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void test_abandon_everywhere(void **state)
             for (int i = 0; i < 15; i++)
                 want[i] = next_hash(loader);
             for (int stop = 0; stop <= 15; stop++) {
-                assert_ok(pst_loader_begin(loader, 2, &err)); /* started, at once given up */
+                assert_ok(pst_loader_begin(loader, 2, &err)); /* begun and abandoned at once */
                 assert_ok(pst_loader_begin(loader, 1, &err));
                 for (int i = 0; i < stop; i++)
                     assert_true(next_hash(loader) == want[i]);
@@ -121,7 +121,7 @@ static void release_pile(void *arg)
     }
 }
 
-/* Batches are read and released by other threads, while the loader runs on and after its end. */
+/* Other threads read and release batches, while the loader runs on and after its end. */
 static void test_release_elsewhere(void **state)
 {
     (void)state;
@@ -221,11 +221,11 @@ static int in_child(pst_loader *loader, pst_batch *batch)
     if (loader)
         return 3;
 #if TEST_SANITIZED
-    /* ThreadSanitizer ends a child of a process with threads that starts its own; the allocator of
-     * AddressSanitizer may have been locked by a thread that the child has not. */
+    /* ThreadSanitizer ends a child that starts threads if its parent had threads. A thread that the
+     * child lacks may have locked AddressSanitizer's allocator. */
     return 0;
 #else
-    /* A loader of its own works in the child. */
+    /* The child can use a loader of its own. */
     struct pst_loader_options options = options_of(2, 0);
     if (pst_loader_open(mixed, &options, &loader, &err) != PST_OK ||
         pst_loader_begin(loader, 0, &err) != PST_OK ||
@@ -262,7 +262,7 @@ static void test_fork(void **state)
     }
 }
 
-/* Gives up when the time is over, loses nothing. */
+/* A call with a time limit gives up when the time is over, and loses nothing. */
 static void test_timed(void **state)
 {
     (void)state;
@@ -307,7 +307,7 @@ static void test_slow_does_not_block(void **state)
     struct pst_error err;
     struct pst_loader_options options = options_of(2, 0);
     options.io_threads = 16;
-    options.throttle_latency_seconds = 16; /* of each read; they overlap */
+    options.throttle_latency_seconds = 16; /* latency of each read; reads overlap */
     options.prefetch = 4;
     const struct pst_field_output only = {.name = "image"};
     options.fields = &only;
@@ -326,7 +326,7 @@ static void test_slow_does_not_block(void **state)
     pst_loader_close(&loader);
 }
 
-/* Under a throttle that would take an hour, with reads under way: beginning anew and closing do not
+/* Reads are under way under a throttle that would take an hour. Beginning anew and closing do not
  * wait for it. */
 static void test_cancel_throttled(void **state)
 {
@@ -345,7 +345,7 @@ static void test_cancel_throttled(void **state)
                 int64_t start = psti_clock_ns();
                 for (uint64_t epoch = 0; epoch < 3; epoch++) {
                     assert_ok(pst_loader_begin(loader, epoch, &err));
-                    for (int i = 0; i < 2; i++) /* nothing is there, and nothing is waited for */
+                    for (int i = 0; i < 2; i++) /* no batch is there, and the call does not wait */
                         assert_int_equal(pst_loader_next_timed(loader, 5000000, &batch, &err),
                                          PST_ERROR_BUSY);
                 }
@@ -364,7 +364,7 @@ static int stop_at(void *ctx)
     return ++interrupter->n_calls == interrupter->stop_at;
 }
 
-/* fetch and replay end before any row that the caller says; what was made is given back. */
+/* fetch and replay end before any row that the caller chooses, and free what was made. */
 static void test_interrupted(void **state)
 {
     (void)state;
@@ -393,7 +393,7 @@ static void test_interrupted(void **state)
     }
 }
 
-/* A worker that reads a replacement by itself sleeps for the throttle: closing wakes it. */
+/* A worker that reads a replacement itself sleeps for the throttle. Closing wakes it. */
 static void test_cancel_replacing(void **state)
 {
     (void)state;
@@ -419,8 +419,8 @@ static void test_cancel_replacing(void **state)
     pst_dataset_close(&bad);
 }
 
-/* A folder of 24 small images, and in the middle one so large that its decoder needs memory from
- * the reserve. */
+/* A folder of 24 small images. One in the middle is so large that its decoder needs memory of the
+ * reserve. */
 static pst_dataset *folder_with_giant(void)
 {
     struct pst_error err;
@@ -449,15 +449,15 @@ static uint32_t n_rows_left(pst_loader *loader)
     uint32_t n = 0;
     pthread_mutex_lock(loader->lock);
     for (uint32_t i = 0; i < loader->options.prefetch; i++)
-        n += loader->ring[i].state == PSTI_JOB_RUNNING ? loader->ring[i].n_left : 0;
+        n += loader->ring[i].state == PSTI_LOADER_JOB_RUNNING ? loader->ring[i].n_left : 0;
     if (loader->issue_step < loader->options.prefetch)
         n = UINT32_MAX;
     pthread_mutex_unlock(loader->lock);
     return n;
 }
 
-/* One row takes as long as the test likes: its decoder waits for the reserve, which the test holds.
- * Meanwhile all other rows of all batches ahead get done. */
+/* One row takes as long as the test wants, because its decoder waits for the reserve, which the
+ * test holds. All other rows of all prepared batches are done meanwhile. */
 static void test_slow_row_holds_no_other(void **state)
 {
     (void)state;
@@ -470,7 +470,8 @@ static void test_slow_row_holds_no_other(void **state)
                                       .interpolation = PST_INTERPOLATION_BILINEAR};
         const struct pst_field_output output = {.name = "image", .ops = &resize, .n_ops = 1};
         struct pst_loader_options options = options_of(2, round == 0);
-        options.throttle_latency_seconds = round ? 0.01 : 0; /* then rows come all at once */
+        options.throttle_latency_seconds =
+            round ? 0.01 : 0; /* with latency rows come all at once */
         options.order = PST_ORDER_SEQUENTIAL;
         options.batch_size = 5;
         options.prefetch = 5;
@@ -482,7 +483,7 @@ static void test_slow_row_holds_no_other(void **state)
         pst_loader *loader = open_loader(dataset, &options);
         uint64_t free_nbytes = 0;
         while (psti_batch_pool_charge(loader->pool, 65536, false))
-            free_nbytes += 65536; /* nothing is left but the reserve */
+            free_nbytes += 65536; /* only the reserve is left */
         pthread_mutex_lock(&loader->reserve_lock);
         assert_ok(pst_loader_begin(loader, 0, &err));
         uint32_t n = UINT32_MAX;

@@ -1,6 +1,6 @@
-/* test_loader_limit.c - a small host_memory costs time and nothing else: no good sample is lost, in
- * no order, whatever on_error says; a loader that opens also runs in a loop that holds a batch; and
- * an image that fits no scratch at all is refused by its size alone. */
+/* test_loader_limit.c - a small host_memory costs only time: no good sample is lost, in any order,
+ * for any on_error. A loader that opens also runs in a loop that holds a batch. An image that fits
+ * no scratch is refused by its size alone. */
 #include "loader/loader_fixture.h"
 #include "sanitizer.h"
 #include "test.h"
@@ -14,7 +14,7 @@ enum { N_SAMPLES = 101, MIB = 1 << 20 };
 static char directory[64];
 static pst_dataset *thumbnails, *small;
 
-/* JPEGs, JPEGs kept as PLI, and raw pixels by turns, of sizes that differ. */
+/* Adds JPEGs, JPEGs kept as PLI, and raw pixels in turn, of differing sizes. */
 static void add_thumbnail(pst_writer *writer, uint32_t i)
 {
     struct pst_error err;
@@ -81,7 +81,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Contrast comes before the crop, so that a run needs the whole picture as scratch. */
+/* The contrast comes before the crop, so that a run needs the whole picture as scratch. */
 struct whole_picture {
     struct pst_op chain[2];
     struct pst_field_output output;
@@ -135,12 +135,12 @@ static void check_budget(struct pst_loader_options options, uint64_t host_memory
     assert_true(stats.host_memory_peak <= stats.host_memory);
 }
 
-/* Budgets in which the workers need the reserve, and get it by turns. */
+/* Budgets in which the workers need the reserve, and get it in turn. */
 static void test_no_good_sample_is_lost(void **state)
 {
     (void)state;
     static const uint32_t mib[] = {14, 15, 16, 18, 22};
-    const size_t n_mib = TEST_TSAN ? 1 : sizeof mib / sizeof *mib; /* minutes each */
+    const size_t n_mib = TEST_TSAN ? 1 : sizeof mib / sizeof *mib; /* each takes minutes */
     struct whole_picture kept;
     struct pst_loader_options options = whole_picture_options(&kept);
     for (int pages = 0; pages < 2; pages++) {
@@ -159,8 +159,8 @@ static void test_no_good_sample_is_lost(void **state)
     }
 }
 
-/* A loop holds a batch until it has the next one. Whatever host_memory opens, runs so; with less,
- * opening says how much it takes. */
+/* A loop holds a batch until it has the next one. A host_memory that is enough to open is enough
+ * for that. With less, open says how much it takes. */
 static void test_what_opens_runs(void **state)
 {
     (void)state;
@@ -203,7 +203,7 @@ static void test_what_opens_runs(void **state)
     assert_true(n_opened > 0 && n_refused > 0);
 }
 
-/* Subset and weights are the loader's memory, too. */
+/* Subset and weights count as the loader's memory. */
 static void test_tables_count(void **state)
 {
     (void)state;

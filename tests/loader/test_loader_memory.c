@@ -1,5 +1,5 @@
 /* test_loader_memory.c - is host_memory never exceeded, and does a caller who keeps batches get an
- * error instead of a dead-lock? (test_loader_steady.c: what is allocated in the steady state.) */
+ * error instead of a dead-lock? (test_loader_steady.c: allocations in the steady state.) */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -61,7 +61,7 @@ static void assert_within(const pst_loader *loader)
     assert_true(stats.host_memory_used <= stats.host_memory_peak);
 }
 
-/* Keeps all batches: fresh slots until the limit, then an error; goes on after a release. */
+/* Keeps all batches: new slots until the limit, then an error. After a release it continues. */
 static void hold(pst_dataset *dataset, struct pst_loader_options options)
 {
     struct pst_error err;
@@ -94,7 +94,8 @@ static void hold(pst_dataset *dataset, struct pst_loader_options options)
         assert_non_null(strstr(err.text, "you hold"));
         assert_true(first < n);
         refusals++;
-        assert_true(hash_batch(held[first]) == hashes[first]); /* not written meanwhile */
+        assert_true(hash_batch(held[first]) ==
+                    hashes[first]); /* kept batches were not overwritten */
         pst_batch_release(held[first++]);
     }
     assert_true(refusals > 0);
@@ -123,7 +124,7 @@ static void test_holding_to_the_limit(void **state)
     assert_int_equal(after.live_nbytes, before.live_nbytes);
 }
 
-/* The same where rows differ in size and take memory as they come. */
+/* The same with rows that differ in size and take memory as they come. */
 static void test_holding_ragged(void **state)
 {
     (void)state;
@@ -139,7 +140,7 @@ static void test_holding_ragged(void **state)
     }
 }
 
-/* Not even one batch of these rows fits: an error that says so, again and again, and no hang. */
+/* Not even one batch of these rows fits. The error says so each time, and nothing hangs. */
 static void test_ragged_too_large(void **state)
 {
     (void)state;
@@ -200,14 +201,14 @@ static pst_dataset *make_large(const char *name, uint32_t side, enum pst_form fo
     return large;
 }
 
-/* Scratch beyond what the workers have comes from the reserve, so each image decodes or not by its
- * size alone. */
+/* Scratch beyond a worker's own comes from the reserve. So an image's size alone decides if it
+ * decodes. */
 static void test_large_images(void **state)
 {
     (void)state;
     struct pst_error err;
     pst_dataset *large = make_large("large", 700, PST_FORM_JPEG);
-    struct pst_op jitter[2]; /* needs the whole picture before the crop: scratch */
+    struct pst_op jitter[2]; /* these need the whole picture before the crop: scratch */
     pst_op_init(&jitter[0], sizeof jitter[0], PST_OP_COLOR_JITTER);
     jitter[0].brightness[0] = 0.5f;
     jitter[0].contrast[0] = 0.5f;
@@ -246,8 +247,8 @@ static void test_large_images(void **state)
     pst_dataset_close(&large);
 }
 
-/* PNGs decode within the scratch that a worker begins with. Where the budget has room for more, it
- * gets it, since they decode faster then; where it has not, batches are the same. */
+/* PNGs decode within a worker's first scratch. If the budget has more, they get it and decode
+ * faster. If not, batches are the same. */
 static void test_scratch_for_speed(void **state)
 {
     (void)state;
@@ -285,7 +286,7 @@ static void test_scratch_for_speed(void **state)
             }
             pst_loader_stats(loader, &after, sizeof after);
             uint64_t more = after.host_memory_used - before.host_memory_used;
-            if (roomy) /* one worker at least, and none more than it asked for */
+            if (roomy) /* at least one worker gets it, and none gets more than it asked for */
                 assert_true(more > side * side * 3 / 2 &&
                             more <= n_workers * (side * side * 3 * 2 + (2 << 20)));
             else

@@ -1,7 +1,6 @@
-/* test_loader_nvjpeg.c - are batches whose JPEG files nvJPEG decodes those of the CPU? The nvJPEG
- * that stands for NVIDIA's decodes as the CPU does, so here they are, to the bit: what is at stake
- * is where pictures lie, when memory is used again, how they are turned, who makes what is not
- * taken, and what becomes of errors. */
+/* test_loader_nvjpeg.c - are batches whose JPEG files nvJPEG decodes those of the CPU? The stand-in
+ * for nvJPEG decodes as the CPU does, so here they are equal to the bit. The test covers the place
+ * of pictures, the reuse of memory, orientations, files that nvJPEG refuses, and errors. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -43,8 +42,8 @@ static uint8_t *make_pli(const uint8_t *pixels, uint32_t height, uint32_t width,
     return bytes;
 }
 
-/* Sample i is of kind i % N_KINDS: gray, subsamplings, progressive, turned, CMYK, arithmetic, and
- * kind 11 is a PNG or, once, a JPEG kept as PLI. Of the others nvJPEG takes 0..8. */
+/* Sample i is of kind i % N_KINDS: gray, subsamplings, progressive, rotated, CMYK, arithmetic; kind
+ * 11 is a PNG or, once, a JPEG kept as PLI. nvJPEG takes kinds 0..8. */
 static uint8_t *make_file(uint32_t i, size_t *nbytes, enum pst_form *form)
 {
     static uint8_t pixels[EDGE_MAX * EDGE_MAX * 4];
@@ -100,7 +99,8 @@ static void write_file(const char *path, const void *bytes, size_t nbytes)
     fclose(file);
 }
 
-/* A data set and a folder of the same files; spoilt: some of the folder's scans are damaged. */
+/* Makes a data set and a folder of the same files. is_spoilt: some of the folder's scans are
+ * damaged. */
 static void make_all(const char *name, bool is_spoilt, pst_dataset **dataset)
 {
     static const struct pst_field fields[1] = {
@@ -192,7 +192,7 @@ static struct pst_loader_options augmented(void)
                                        .n_fields = 1,
                                        TEST_ELEMENT_SIZES,
                                        .only_listed = true,
-                                       .placement = PST_PLACEMENT_CARD,
+                                       .placement = PST_PLACEMENT_DEVICE,
                                        .jpeg = PST_JPEG_NVJPEG};
 }
 
@@ -208,7 +208,7 @@ static void assert_nothing_left(void)
     assert_int_equal(counts.live_host_nbytes, 0);
 }
 
-/* Up to PST_END or an error, which is returned. */
+/* Runs until PST_END or an error, which is returned. */
 static enum pst_status run(pst_dataset *dataset, const struct pst_loader_options *options,
                            uint64_t *hashes, size_t *n, struct pst_loader_stats *stats,
                            struct pst_error *err)
@@ -224,7 +224,7 @@ static enum pst_status run(pst_dataset *dataset, const struct pst_loader_options
     return status;
 }
 
-/* The same by the CPU, in host memory and on the card. */
+/* Compares with the CPU, in host memory and on the GPU. */
 static void compare(pst_dataset *dataset, const struct pst_loader_options *options,
                     struct pst_loader_stats *stats)
 {
@@ -236,7 +236,7 @@ static void compare(pst_dataset *dataset, const struct pst_loader_options *optio
     enum pst_status status = run(dataset, options, found, &n_found, stats, &err);
     for (int device = 0; device < 2; device++) {
         struct pst_loader_options plain = *options;
-        plain.placement = device ? PST_PLACEMENT_CARD : PST_PLACEMENT_HOST;
+        plain.placement = device ? PST_PLACEMENT_DEVICE : PST_PLACEMENT_HOST;
         plain.device_memory = 0;
         plain.jpeg = PST_JPEG_CPU;
         plain.decode = PST_DECODE_AUTO;
@@ -287,10 +287,10 @@ static void test_same_as_the_cpus(void **state)
                     assert_int_equal(stats.n_jpeg_engines, engines ? 2 : 0);
                     assert_string_equal(stats.nvjpeg_version, "13.1.1");
                     assert_string_not_equal(stats.gpu_fallback_reason, "");
-                    /* Progressive files, and those that nothing vouches for, are lanes' work. */
+                    /* Lanes decode progressive files, and files without a checksum. */
                     assert_int_equal(counts.n_batch_files > 0, engines && s == 0);
                     assert_true(counts.n[FAKE_NVJPEG_DEVICE] > 0);
-                    if (workers[w]) /* may not have told yet what they have done last */
+                    if (workers[w]) /* workers may not have merged their last counts yet */
                         continue;
                     assert_true(stats.n_nvjpeg_samples > 0);
                     if (s == 0) {
@@ -301,7 +301,7 @@ static void test_same_as_the_cpus(void **state)
     set_engines(false);
 }
 
-/* Other shapes of what comes behind: no passes, one channel, whole pictures, unturned ones. */
+/* Other fields: no passes, one channel, whole pictures, stored orientation. */
 static void test_fields(void **state)
 {
     (void)state;
@@ -331,33 +331,33 @@ static void test_fetch_replay_resume(void **state)
     struct pst_error err;
     (void)state;
     set_engines(true);
-    for (int card = 0; card < 2; card++) {
+    for (int gpu = 0; gpu < 2; gpu++) {
         struct pst_loader_state at;
         pst_batch *running, *batch;
-        options.placement = card ? PST_PLACEMENT_CARD : PST_PLACEMENT_HOST;
-        options.jpeg = card ? PST_JPEG_NVJPEG : PST_JPEG_CPU;
+        options.placement = gpu ? PST_PLACEMENT_DEVICE : PST_PLACEMENT_HOST;
+        options.jpeg = gpu ? PST_JPEG_NVJPEG : PST_JPEG_CPU;
         pst_loader *loader = open_loader(packed, &options);
         assert_ok(pst_loader_begin(loader, 3, &err));
         assert_ok(pst_loader_next(loader, &running, &err));
         assert_ok(pst_loader_fetch(loader, 3, samples, 9, &batch, &err));
-        hashes[card][0] = hash_batch(batch);
+        hashes[gpu][0] = hash_batch(batch);
         pst_batch_release(batch);
         assert_ok(pst_loader_replay(loader, 3, 0, &batch, &err));
-        hashes[card][1] = hash_batch(batch);
-        assert_int_equal(hashes[card][1], hash_batch(running));
+        hashes[gpu][1] = hash_batch(batch);
+        assert_int_equal(hashes[gpu][1], hash_batch(running));
         pst_loader_state(loader, &at);
-        pst_loader_close(&loader); /* with batches under way, and two held */
+        pst_loader_close(&loader); /* while batches are under way, and two are held */
         loader = open_loader(packed, &options);
         assert_ok(pst_loader_resume(loader, &at, &err));
-        assert_int_equal(hashes[card][1], hash_batch(running));
+        assert_int_equal(hashes[gpu][1], hash_batch(running));
         pst_batch_release(running);
         pst_batch_release(batch);
         assert_ok(pst_loader_next(loader, &batch, &err));
-        hashes[card][2] = hash_batch(batch);
-        assert_ok(pst_loader_begin(loader, 5, &err)); /* what is under way is dropped */
+        hashes[gpu][2] = hash_batch(batch);
+        assert_ok(pst_loader_begin(loader, 5, &err)); /* the work under way is dropped */
         pst_batch_release(batch);
         assert_ok(pst_loader_next(loader, &batch, &err));
-        hashes[card][3] = hash_batch(batch);
+        hashes[gpu][3] = hash_batch(batch);
         pst_batch_release(batch);
         pst_loader_close(&loader);
     }
@@ -370,7 +370,7 @@ static void test_fetch_replay_resume(void **state)
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Files that no checksum covers: corrupt ones are found, and the CPU says what is wrong. */
+/* No checksum covers these files. Corrupt ones are found, and the CPU names the error. */
 static void test_corrupt_files(void **state)
 {
     static const enum pst_on_error policies[] = {PST_ON_ERROR_RAISE, PST_ON_ERROR_SKIP,
@@ -389,7 +389,8 @@ static void test_corrupt_files(void **state)
     set_engines(false);
 }
 
-/* The engines refuse a batch: files go singly, and those that are refused then are the CPU's. */
+/* The engines refuse a batch. Files then go singly, and the CPU makes those that are refused again.
+ */
 static void test_refused_by_engines(void **state)
 {
     (void)state;
@@ -403,7 +404,7 @@ static void test_refused_by_engines(void **state)
         compare(packed, &options, &stats);
         fake_nvjpeg_fail(FAKE_NVJPEG_BATCH, 0, 0);
     }
-    /* A file that they do not take at all: both calls fail. */
+    /* The engines refuse the file altogether: both calls fail. */
     struct pst_loader_options options = augmented();
     uint64_t hashes[STEPS_MAX];
     struct pst_error err;
@@ -416,8 +417,8 @@ static void test_refused_by_engines(void **state)
     assert_nothing_left();
 }
 
-/* Results of lanes: of the file, then the CPU makes the row; of the card or of memory, then that is
- * what the loader says. */
+/* Results of lanes. After an error of the file the CPU makes the row. An error of the GPU or of
+ * memory is the loader's error. */
 static void test_refused_by_lanes(void **state)
 {
     static const struct {
@@ -462,8 +463,8 @@ static void test_refused_by_lanes(void **state)
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Large pictures among small ones find no room beside others and come in rounds of their own: by
- * nvJPEG all the same, unless they would not fit into an empty block. */
+/* Large pictures among small ones do not fit beside others and come in rounds of their own. nvJPEG
+ * decodes them all the same, unless they do not fit into an empty block. */
 static void test_rows_without_room(void **state)
 {
     static uint8_t pixels[240 * 240 * 3];
@@ -480,7 +481,7 @@ static void test_rows_without_room(void **state)
         path, fields, 1,
         &(struct pst_writer_options){.struct_size = sizeof(struct pst_writer_options)}, &writer,
         &err));
-    /* Of 512 samples every second is looked at for what to expect, so these 8 are not. */
+    /* Every second of 512 samples is examined for the expected sizes, so these 8 are not. */
     for (uint32_t i = 0, k = 0; i < 512; i++) {
         bool is_large = i % 2 == 1 && i % 32 == 1 && k < 8;
         uint32_t edge = is_large ? (k == 7 ? 240 : 40) : 16;
@@ -539,12 +540,12 @@ static void test_budgets(void **state)
     while (pst_loader_next(loader, &batch, &err) == PST_OK)
         pst_batch_release(batch);
     uint64_t later = stats_of(loader).device_memory_used;
-    assert_true(later > at_open); /* what nvJPEG took is counted */
+    assert_true(later > at_open); /* nvJPEG's memory is counted */
     pst_loader_close(&loader);
     options.device_memory = later + (64 << 20); /* more lanes may have come to work */
     assert_int_equal(run(packed, &options, hashes, &n, NULL, &err), PST_END);
     options.device_memory = at_open + 1000;
-    options.on_error = PST_ON_ERROR_SKIP; /* it is no sample's fault */
+    options.on_error = PST_ON_ERROR_SKIP; /* no sample is at fault */
     assert_int_equal(run(packed, &options, hashes, &n, NULL, &err), PST_ERROR_MEMORY);
     assert_non_null(strstr(err.text, "no memory for nvJPEG"));
     assert_non_null(strstr(err.text, "device memory"));
@@ -562,7 +563,8 @@ static void test_steady_state_does_not_allocate(void **state)
         struct pst_loader_options options = augmented();
         struct fake_counts counts;
         set_engines(engines);
-        options.num_workers = 0; /* several might not all have been used, or for rounds */
+        options.num_workers =
+            0; /* with several workers, some might stay unused, or be used in rounds only */
         pst_loader *loader = open_loader(packed, &options);
         for (int epoch = 0; epoch < 3; epoch++) {
             fake_reset_counts();
@@ -581,8 +583,8 @@ static void test_steady_state_does_not_allocate(void **state)
     assert_nothing_left();
 }
 
-/* Streams that are slow: nothing is written before it was read. */
-static void test_slow_card(void **state)
+/* Slow streams: nothing is written before it was read. */
+static void test_slow_gpu(void **state)
 {
     (void)state;
     for (int engines = 0; engines < 2; engines++) {
@@ -642,7 +644,7 @@ static void test_faults(void **state)
                 assert_int_equal(status,
                                  k < FAKE_NVJPEG_KINDS ? PST_ERROR_DEVICE : PST_ERROR_MEMORY);
             if (n > 40 && k != FAKE_NVJPEG_CREATE)
-                break; /* all alike from here */
+                break; /* from here on all are alike */
         }
     set_engines(false);
 }
@@ -671,7 +673,7 @@ static void test_refusals(void **state)
     options.decode = PST_DECODE_AUTO;
     options.placement = PST_PLACEMENT_HOST;
     refuse(&options, PST_ERROR_ARGUMENT, "placement");
-    options.placement = PST_PLACEMENT_CARD;
+    options.placement = PST_PLACEMENT_DEVICE;
     setenv("PENSTOCK_NVJPEG", "/nowhere/libnvjpeg.so", 1);
     refuse(&options, PST_ERROR_UNSUPPORTED, "PENSTOCK_NVJPEG: /nowhere");
     setenv("PENSTOCK_NVJPEG", PST_FAKE_NVJPEG, 1);
@@ -692,7 +694,7 @@ int main(void)
         cmocka_unit_test(test_rows_without_room),
         cmocka_unit_test(test_budgets),
         cmocka_unit_test(test_steady_state_does_not_allocate),
-        cmocka_unit_test(test_slow_card),
+        cmocka_unit_test(test_slow_gpu),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_refusals),
     };

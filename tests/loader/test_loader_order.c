@@ -111,7 +111,7 @@ static void test_folder(void **state)
         }
 }
 
-/* Row hashes by position: what rank r's batch b, row i is must not depend on the world size. */
+/* Collects row hashes by position. A row must not depend on the world size. */
 static void collect(pst_dataset *dataset, struct pst_loader_options options, uint32_t world,
                     const struct pst_loader_state *from, uint64_t steps, int64_t *samples,
                     uint64_t *rows, struct pst_loader_state *after)
@@ -185,7 +185,8 @@ static void test_world_sizes_and_resume(void **state)
             }
 }
 
-/* With drop_last a state of few ranks may leave nothing for many: then the next epoch begins. */
+/* With drop_last a state of few ranks may leave nothing for many ranks. Then the next epoch begins.
+ */
 static void test_resume_where_nothing_is_left(void **state)
 {
     (void)state;
@@ -228,7 +229,7 @@ static void test_ranks_set_later(void **state)
         uint64_t left = 19;
         assert_int_equal(pst_loader_n_batches(loader), left); /* 37 samples */
         assert_ok(pst_loader_begin(loader, 0, &err));
-        assert_ok(pst_loader_set_ranks(loader, 1, 3, &err)); /* the epoch under way keeps its own */
+        assert_ok(pst_loader_set_ranks(loader, 1, 3, &err)); /* the running epoch keeps its own */
         assert_int_equal(pst_loader_n_batches(loader), 7);
         for (; pst_loader_next(loader, &batch, &err) == PST_OK; left--) {
             assert_int_equal(pst_batch_index(batch)[0], 2 * (19 - left));
@@ -524,7 +525,7 @@ static void test_subset_and_weights(void **state)
     pst_loader_close(&loader);
 }
 
-/* Two loaders in one process, in step, do not meet. */
+/* Two loaders in one process, in step, do not affect each other. */
 static void test_two_loaders(void **state)
 {
     (void)state;

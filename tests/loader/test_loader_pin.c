@@ -1,6 +1,6 @@
-/* test_loader_pin.c - batches in page-locked memory: is it the driver's, counted and given back
- * once; may a card read a batch late; and what happens without a driver? The driver is the tests',
- * which breaks the card where a copy comes from other memory. */
+/* test_loader_pin.c - batches in page-locked memory: is it the driver's, counted, and freed once;
+ * may a GPU read a batch late; and what happens without a driver? The driver is the tests', which
+ * breaks the GPU if a copy comes from other memory. */
 #include "loader/loader_fixture.h"
 #include "test.h"
 
@@ -21,7 +21,7 @@
 #define ILLEGAL_ADDRESS 700u
 #define STREAM_LEGACY ((void *)1)
 
-/* What a framework does with a batch, by the driver's own functions. */
+/* Functions of the driver that a framework uses on a batch. */
 unsigned cuInit(unsigned flags);
 unsigned cuCtxPushCurrent_v2(void *context);
 unsigned cuCtxPopCurrent_v2(void **context);
@@ -85,7 +85,7 @@ static const void *images_of(const pst_batch *batch)
     return tensor.data;
 }
 
-/* The images of an epoch, from a loader in plain memory. */
+/* Images of an epoch, from a loader in plain memory. */
 static char *expected(uint64_t epoch)
 {
     struct pst_loader_options options = options_for(PST_PIN_NEVER);
@@ -103,17 +103,17 @@ static char *expected(uint64_t epoch)
     return images;
 }
 
-/* A card that a framework uses in this thread, and room on it for an epoch's images. */
+/* A GPU that a framework uses in this thread, and memory on it for an epoch's images. */
 struct framework {
-    int card;
+    int gpu;
     unsigned long long images;
 };
 
-static struct framework enter(int card)
+static struct framework enter(int gpu)
 {
-    struct framework framework = {.card = card};
+    struct framework framework = {.gpu = gpu};
     void *context;
-    assert_int_equal(cuDevicePrimaryCtxRetain(&context, card), 0);
+    assert_int_equal(cuDevicePrimaryCtxRetain(&context, gpu), 0);
     assert_int_equal(cuCtxPushCurrent_v2(context), 0);
     assert_int_equal(cuMemAlloc_v2(&framework.images, N_SAMPLES * ROW_NBYTES), 0);
     return framework;
@@ -124,10 +124,10 @@ static void leave(const struct framework *framework)
     void *popped;
     assert_int_equal(cuMemFree_v2(framework->images), 0);
     assert_int_equal(cuCtxPopCurrent_v2(&popped), 0);
-    assert_int_equal(cuDevicePrimaryCtxRelease_v2(framework->card), 0);
+    assert_int_equal(cuDevicePrimaryCtxRelease_v2(framework->gpu), 0);
 }
 
-/* Queues the copy of a batch's images to the card. */
+/* Queues the copy of a batch's images to the GPU. */
 static void upload(const struct framework *framework, size_t i_batch, const pst_batch *batch)
 {
     size_t nbytes = BATCH * ROW_NBYTES;
@@ -136,7 +136,7 @@ static void upload(const struct framework *framework, size_t i_batch, const pst_
                      0);
 }
 
-/* Waits for the copies; the card's memory is this process's. */
+/* Waits for the copies; the GPU's memory is this process's. */
 static const void *uploaded(const struct framework *framework)
 {
     void *event;
@@ -156,16 +156,16 @@ static struct fake_counts counts_now(void)
 
 static void assert_nothing_left(void) { assert_int_equal(counts_now().n_live, 0); }
 
-/* Each batch is released as soon as its copy was queued, and the card comes to it late. */
-static void copy_late(int card, uint64_t host_memory)
+/* Each batch is released as soon as its copy is queued, and the GPU does the copy late. */
+static void copy_late(int gpu, uint64_t host_memory)
 {
     struct pst_loader_options options = options_for(PST_PIN_ALWAYS);
     struct pst_error err;
     pst_batch *batch;
     options.host_memory = host_memory;
     char *wanted = expected(1);
-    struct framework framework = enter(card);
-    fake_break(1 - (uint32_t)card, ILLEGAL_ADDRESS); /* the other card is none of its business */
+    struct framework framework = enter(gpu);
+    fake_break(1 - (uint32_t)gpu, ILLEGAL_ADDRESS); /* the loader must not use the other GPU */
     pst_loader *loader = open_loader(dataset, &options);
     assert_ok(pst_loader_begin(loader, 1, &err));
     fake_set_delay(5000);
@@ -185,13 +185,13 @@ static void copy_late(int card, uint64_t host_memory)
     assert_memory_equal(uploaded(&framework), wanted, N_SAMPLES * ROW_NBYTES);
     fake_set_delay(0);
     leave(&framework);
-    fake_repair(1 - (uint32_t)card);
+    fake_repair(1 - (uint32_t)gpu);
     free(wanted);
     assert_nothing_left();
 }
 
-/* By the stream of the card whose context is current, with as many slots as it takes, or few. */
-static void test_a_card_may_read_late(void **state)
+/* The stream is of the GPU whose context is current. There are as many slots as needed, or few. */
+static void test_a_gpu_may_read_late(void **state)
 {
     struct pst_loader_options options = options_for(PST_PIN_ALWAYS);
     struct pst_error err;
@@ -199,7 +199,7 @@ static void test_a_card_may_read_late(void **state)
     (void)state;
     copy_late(0, 0);
     copy_late(1, 0);
-    /* As little memory as opens: two slots, so the loader waits for the card. */
+    /* The least memory that opens: two slots, so the loader waits for the GPU. */
     options.host_memory = 256 << 10;
     assert_int_equal(pst_loader_open(dataset, &options, &loader, &err), PST_ERROR_LIMIT);
     const char *least = strstr(err.text, "at least ");
@@ -228,7 +228,7 @@ static void test_steady_state_allocates_nothing(void **state)
     assert_nothing_left();
 }
 
-/* The memory goes with the last batch, once the card has read it. */
+/* The memory is freed with the last batch, after the GPU has read it. */
 static void test_batches_outlive_their_loader(void **state)
 {
     struct pst_loader_options options = options_for(PST_PIN_ALWAYS);
@@ -270,7 +270,8 @@ static void test_automatic_falls_back(void **state)
     assert_int_equal(drain_epoch(loader, NULL, wanted), N_BATCHES);
     assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_PIN], 0);
     pst_loader_close(&loader);
-    for (int variant = 0; variant < 3; variant++) { /* all there, one slot refused, no driver */
+    for (int variant = 0; variant < 3;
+         variant++) { /* everything works; one slot is refused; there is no driver */
         if (variant == 1)
             fake_fail(FAKE_HOST_ALLOC, 2, OUT_OF_MEMORY);
         if (variant == 2)
@@ -306,7 +307,7 @@ static void test_always_is_always(void **state)
     fake_fail(FAKE_HOST_ALLOC, 0, 0);
     assert_non_null(strstr(err.text, "page-locked"));
     assert_non_null(strstr(err.text, "CUDA_ERROR_OUT_OF_MEMORY"));
-    options.placement = PST_PLACEMENT_CARD;
+    options.placement = PST_PLACEMENT_DEVICE;
     assert_int_equal(pst_loader_open(dataset, &options, &loader, &err), PST_ERROR_ARGUMENT);
     options.placement = PST_PLACEMENT_HOST;
     options.pin_memory = (enum pst_pin)3;
@@ -314,8 +315,8 @@ static void test_always_is_always(void **state)
     assert_nothing_left();
 }
 
-/* Whatever call of the driver or allocation fails, by itself or with all after it: what was made is
- * given back, and `auto` delivers the same. */
+/* Each call of the driver and each allocation fails, alone or with all after it. Nothing leaks, and
+ * `auto` delivers the same. */
 static void test_each_fault(void **state)
 {
     static const enum psti_fault_kind kinds[] = {PSTI_FAULT_DEVICE, PSTI_FAULT_ALLOC};
@@ -384,7 +385,7 @@ static void test_a_forked_child_leaves_the_driver_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_card_may_read_late),
+        cmocka_unit_test(test_a_gpu_may_read_late),
         cmocka_unit_test(test_steady_state_allocates_nothing),
         cmocka_unit_test(test_batches_outlive_their_loader),
         cmocka_unit_test(test_automatic_falls_back),

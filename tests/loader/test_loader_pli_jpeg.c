@@ -38,7 +38,7 @@ static const struct jpeg_spec specs[N_MADE] = {
      .restart = 3},
     {.height = 8, .width = 9, .colours = COLOURS_YCC, .h = 2, .v = 2, .quality = 90},
     {.height = 150, .width = 150, .colours = COLOURS_CMYK, .h = 1, .v = 1, .quality = 90},
-    /* As these, every orientation; the last ones so large that parts of them are worth reading. */
+    /* The same with every orientation; the last ones are large enough to be read in part. */
     {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 1},
     {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 2},
     {.height = 200, .width = 333, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 3},
@@ -57,9 +57,8 @@ static const struct jpeg_spec specs[N_MADE] = {
     {.height = 1400, .width = 900, .colours = COLOURS_YCC, .h = 1, .v = 2, .orientation = 4},
 };
 
-/* Every orientation, samplings that interpolate, no side a multiple of anything, large enough to be
- * read in part.
- */
+/* Every orientation, samplings that interpolate, sides that are no multiples, large enough to be
+ * read in part. */
 static const struct jpeg_spec smooth_specs[N_SMOOTH] = {
     {.height = 901, .width = 1403, .colours = COLOURS_YCC, .h = 2, .v = 2, .orientation = 1},
     {.height = 902, .width = 1401, .colours = COLOURS_YCC, .h = 2, .v = 1, .orientation = 2},
@@ -110,7 +109,7 @@ static void write_jpegs(const char *name, bool with_broken)
     }
 }
 
-/* A name, so that the data set is found beside the folder. */
+/* Packs a folder to a data set of that name beside it. */
 static void pack(const char *name, uint64_t n_made, uint64_t n_kept, pst_dataset **from,
                  pst_dataset **to)
 {
@@ -130,7 +129,7 @@ static void pack(const char *name, uint64_t n_made, uint64_t n_kept, pst_dataset
     assert_ok(pst_dataset_open(destination, NULL, to, &err));
 }
 
-/* One JPEG has four components and cannot be kept; of the bad ones another is broken. */
+/* One JPEG has four components and cannot be kept. Among the bad ones another is broken. */
 static int set_up(void **state)
 {
     (void)state;
@@ -213,9 +212,11 @@ static void open_loader(pst_dataset *from, const struct way *way, enum pst_on_er
     assert_ok(pst_loader_open(from, &options, loader, &err));
 }
 
-enum { EPOCHS_OF_CROPS = TEST_TSAN ? 1 : 2 }; /* threads are the same in each: it takes minutes */
+enum {
+    EPOCHS_OF_CROPS = TEST_TSAN ? 1 : 2
+}; /* threads do the same in each epoch, and one takes minutes */
 
-/* Both give the same batches: for some epochs of crops, for one of whole images. */
+/* Compares batches of both: some epochs of crops, one of whole images. */
 static void compare(pst_dataset *files, pst_dataset *kept, const struct way *way,
                     enum pst_on_error on_error, struct pst_loader_stats *stats)
 {
@@ -252,7 +253,7 @@ static void compare(pst_dataset *files, pst_dataset *kept, const struct way *way
     pst_loader_close(&b);
 }
 
-/* How far a row's levels are from the exact ones, in the mean. */
+/* Mean difference of a row's levels from the exact ones. */
 static double row_difference(const pst_batch *a, const pst_batch *b, uint32_t row)
 {
     struct pst_tensor x, y;
@@ -265,7 +266,7 @@ static double row_difference(const pst_batch *a, const pst_batch *b, uint32_t ro
     return (double)sum / (double)n;
 }
 
-/* Both ways of loading the smooth images, an epoch each; returns what the second one gave. */
+/* Loads the smooth images in both ways, an epoch each. Returns the second one's counts. */
 static uint64_t compare_scaled(const struct way *exact, const struct way *scaled, bool expected)
 {
     struct pst_error err;
@@ -339,7 +340,7 @@ static void batches_are_those_of_the_files(void **state)
         compare(folder, packed, &ways[i], PST_ON_ERROR_RAISE, &stats);
 }
 
-/* Of large ones only the units of the crop, and of their chroma, are read and decoded. */
+/* Of large images only the units of the crop, and of their chroma, are read and decoded. */
 static void crops_read_their_units(void **state)
 {
     static const struct way way = {.crop = PST_OP_CENTER_CROP, .side = 200, .workers = 2};
@@ -363,8 +364,8 @@ static void bad_ones_are_treated_alike(void **state)
     assert_int_equal(stats.n_replaced, EPOCHS_OF_CROPS);
 }
 
-/* Smooth pictures are the same but for a level or two: they do not move, however the image is
- * turned; who reads it and where it is decoded makes no difference at all. */
+/* Smooth pictures are the same but for a level or two: they do not move in any orientation. Readers
+ * and placements make no difference at all. */
 static void scaled_images_are_close(void **state)
 {
     static const struct way ways[] = {
@@ -393,7 +394,7 @@ static void scaled_images_are_close(void **state)
         }
 }
 
-/* Files, masks and images that are not made smaller are as they were without. */
+/* Files, masks and images that are not made smaller are unchanged. */
 static void others_are_not_scaled(void **state)
 {
     static const struct way ways[] = {{.channels = 3, .scaled = true},
@@ -409,8 +410,7 @@ static void others_are_not_scaled(void **state)
     assert_int_equal(stats.n_scaled, 0);
 }
 
-/* A unit that was altered in the shard is an error of that sample, also where only parts are read.
- */
+/* An altered unit in the shard is an error of that sample, also if only parts are read. */
 static void altered_units_are_found(void **state)
 {
     struct pst_error err;
@@ -442,7 +442,7 @@ int main(void)
         cmocka_unit_test(bad_ones_are_treated_alike),
         cmocka_unit_test(scaled_images_are_close),
         cmocka_unit_test(others_are_not_scaled),
-        cmocka_unit_test(altered_units_are_found), /* last: it spoils a file */
+        cmocka_unit_test(altered_units_are_found), /* last, because it damages a file */
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,6 +1,6 @@
-/* test_loader_ranges.c - of a PLI only the units of the crop are decoded, and where that saves
- * enough, only their bytes are read: counted, the same pixels as the whole image's, by every kind
- * of storage; and what is wrong with bytes is found all the same. */
+/* test_loader_ranges.c - only the units of a crop are decoded of a PLI, and if that saves enough,
+ * only their bytes are read. Counters say so, pixels are those of the whole image, for every kind
+ * of storage. Corrupt bytes are found all the same. */
 #include "fuzz/forge_dataset.h"
 #include "loader/make_data.h"
 #include "pixels.h"
@@ -21,7 +21,7 @@ enum { FIRST_ROUND_MAX = 16 << 10 };
 
 static char directory[64];
 static pst_dataset *dataset;   /* fields image and mask, each as PLI and as raw pixels */
-static uint64_t n_units_whole; /* of each image and mask */
+static uint64_t n_units_whole; /* units of each image and mask */
 
 static void fill_noise(uint8_t *to, size_t n, uint64_t state)
 {
@@ -137,7 +137,7 @@ static void make_op(struct pst_op *op, enum pst_op_kind kind, uint32_t crop)
     op->height = op->width = crop;
 }
 
-/* Crops of `variant` of both fields, by one and the same draw. */
+/* Opens a loader that crops `variant` of both fields by one and the same draw. */
 static enum pst_status open_loader(pst_dataset *from, const struct way *way, uint8_t variant,
                                    pst_loader **loader, struct pst_error *err)
 {
@@ -162,7 +162,7 @@ static enum pst_status open_loader(pst_dataset *from, const struct way *way, uin
     return pst_loader_open(from, &options, loader, err);
 }
 
-/* Where the crop of a sample lies: what the operations draw. */
+/* Region of a sample's crop, as the operations draw it. */
 static struct pst_pli_region region_of(uint64_t epoch, uint64_t sample, uint32_t crop,
                                        enum pst_op_kind kind)
 {
@@ -182,7 +182,7 @@ static struct pst_pli_region region_of(uint64_t epoch, uint64_t sample, uint32_t
                                    draw.region_width};
 }
 
-/* Units touched and their bytes, of both fields of all samples; and what the whole ones have. */
+/* Units touched and their bytes, of both fields of all samples; and the same of whole images. */
 struct expected {
     uint64_t n_units, n_units_whole, nbytes, nbytes_whole;
 };
@@ -225,8 +225,8 @@ static void read_epoch(pst_loader *loader, uint64_t epoch, uint64_t hashes[2])
     assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
 }
 
-/* Workers add to the counters when their rows are done: the last of them perhaps a little later.
- * `n_images`: whose units must be counted. */
+/* Workers count when their rows are done, the last of them perhaps a little later. `n_images`:
+ * waits until the units of so many are counted. */
 static struct pst_loader_stats stats_of(const pst_loader *loader, uint64_t n_images)
 {
     struct pst_loader_stats stats = {0};
@@ -239,7 +239,7 @@ static struct pst_loader_stats stats_of(const pst_loader *loader, uint64_t n_ima
     return stats;
 }
 
-/* One epoch of PLI equals one of raw pixels; the loader's counters are given back. */
+/* Compares an epoch of PLI with one of raw pixels. Returns the loader's counters. */
 static struct pst_loader_stats compare(const struct way *way, uint64_t epoch)
 {
     struct pst_error err;
@@ -280,7 +280,7 @@ static void crops_decode_and_read_their_units_only(void **state)
         for (uint64_t sample = 0; sample < N_SAMPLES; sample++)
             for (uint32_t f = 0; f < 2; f++)
                 add_expected(&ways[w], epoch, sample, f, &e);
-        /* The last batch is padded by nothing: three samples make two and one. */
+        /* The last batch has no padding: three samples make two and one. */
         struct pst_loader_stats stats = compare(&ways[w], epoch);
         assert_int_equal(stats.n_units_decoded, e.n_units);
         assert_int_equal(stats.n_units_whole, e.n_units_whole);
@@ -327,7 +327,7 @@ static void blocks_find_their_place(void **state)
     }
 }
 
-/* What is in memory is not read; whole images are read at once. */
+/* Items in memory are not read; whole images are read at once. */
 static void nothing_is_split_in_vain(void **state)
 {
     const struct way memory = {PST_STORAGE_MEMORY, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
@@ -343,12 +343,12 @@ static void nothing_is_split_in_vain(void **state)
     assert_int_equal(stats.n_reads, 2 * N_SAMPLES);
     struct pst_pli_region r = region_of(0, 0, 1000, 0);
     assert_true(r.height == 1000);
-    stats = compare(&most, 0); /* about half of each row is wanted: 51 % are skipped */
+    stats = compare(&most, 0); /* about half of each row is needed: 51 % are skipped */
     assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
 }
 
-/* A sample that is drawn several times wants another region each time: what is read in parts is
- * what the second look at the same draw wants, or its rows would be an internal error. */
+/* A sample that is drawn several times needs another region each time. The read in parts and the
+ * decoder must use the same draw, or its rows would be an internal error. */
 static void each_draw_reads_its_own_region(void **state)
 {
     enum { N = 6 };
@@ -388,7 +388,8 @@ static void each_draw_reads_its_own_region(void **state)
     }
 }
 
-/* Without checksums of units the item's own is compared, and for that it is read whole. */
+/* Without checksums of units the item's own checksum is compared. For that the item is read whole.
+ */
 static void without_unit_checksums_all_is_read(void **state)
 {
     struct pst_error err;
@@ -417,7 +418,7 @@ static void without_unit_checksums_all_is_read(void **state)
     pst_dataset_close(&bare);
 }
 
-/* Turns a byte of the stored PLI of `sample` over. */
+/* Inverts a byte of the stored PLI of `sample`. */
 static void flip(uint64_t sample, uint64_t at)
 {
     struct pst_error err;
@@ -479,7 +480,7 @@ static void bad_units_are_found_where_they_matter(void **state)
     assert_non_null(strstr(err.text, "unit"));
     flip(1, inside);
 
-    flip(1, 50); /* of the head: nothing in it is believed, the item is read whole */
+    flip(1, 50); /* a byte of the head: the item is read whole then */
     assert_int_equal(fetch_one(&way, 1, &err), PST_ERROR_CHECKSUM);
     assert_int_equal(err.sample, 1);
     assert_string_equal(err.codec, "pli");
@@ -487,7 +488,7 @@ static void bad_units_are_found_where_they_matter(void **state)
     assert_ok(fetch_one(&way, 1, &err));
 }
 
-/* Another image's bytes in the item's place are whole in themselves, and not the item. */
+/* Bytes of another image in the item's place are valid, but they are not the item. */
 static void bytes_of_another_image_are_found(void **state)
 {
     const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
@@ -608,7 +609,7 @@ static void a_forged_turn_of_the_image_is_found(void **state)
         } else {
             assert_int_equal(status, PST_ERROR_CORRUPT);
             assert_int_equal(err.sample, 0);
-            assert_non_null(strstr(err.text, "not turned as the index says of the image"));
+            assert_non_null(strstr(err.text, "another orientation than the index states"));
         }
         pst_loader_close(&loader);
         pst_dataset_close(&turned);
@@ -663,13 +664,13 @@ static void each_read_may_fail(void **state)
                 assert_string_equal(err.codec, "pli");
                 assert_non_null(strstr(err.file, "shard-"));
             }
-            read_epoch(loader, 0, hashes); /* and all is well again */
+            read_epoch(loader, 0, hashes); /* afterwards the loader works again */
             if (n == 1 && workers == 0)
                 memcpy(expected, hashes, sizeof expected);
             assert_memory_equal(hashes, expected, sizeof hashes);
             pst_loader_close(&loader);
         }
-        assert_true(n_failed > 8); /* more reads than items: of both rounds */
+        assert_true(n_failed > 8); /* more reads than items, because of both rounds */
     }
 }
 #endif

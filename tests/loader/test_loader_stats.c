@@ -1,7 +1,7 @@
-/* test_loader_stats.c - does whoever has a batch see what its rows counted?
+/* test_loader_stats.c - does the receiver of a batch see the counts of its rows?
  *
- * Rows are large and only copied: several of them are taken at a time, so a worker that counted
- * after its rows were said to be done would still be at the next ones when their batch is out. */
+ * Rows are large and only copied, so several are taken at a time. A worker that counted after its
+ * rows were marked done would still be busy with the next ones when their batch is out. */
 #include "base/clock.h"
 #include "loader/loader_fixture.h"
 #include "test.h"
@@ -60,7 +60,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Rows of batches that are still to come may be counted, too. */
+/* Rows of later batches may be counted, too. */
 static void look(pst_loader *loader, const pst_batch *batch)
 {
     struct pst_loader_stats stats = stats_of(loader);
@@ -99,7 +99,7 @@ static void counters_come_with_their_batch(void **state)
                                                                  : PST_STORAGE_THREADS});
 }
 
-/* One epoch; how long it took. Between batches the caller sleeps. */
+/* Runs one epoch and returns its time. Between batches the caller sleeps. */
 static uint64_t timed(const struct pst_loader_options *options, unsigned pause_us,
                       struct pst_loader_stats *stats)
 {
@@ -119,7 +119,7 @@ static uint64_t timed(const struct pst_loader_options *options, unsigned pause_u
 }
 
 /* Reads overlap: their times add up to more than the clock's, but storage was busy no longer than
- * that. Whose fault a wait is shows in who waited. */
+ * that. The waiting side shows the cause. */
 static void times_say_who_waited(void **state)
 {
     (void)state;

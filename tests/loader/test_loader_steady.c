@@ -1,8 +1,8 @@
 /* test_loader_steady.c - once a loader is warm, no epoch allocates anything: every form of image,
  * masks, rows that differ in size, images of very different sizes, each number of workers.
  *
- * libwebp takes memory past the allocator's hooks for each picture; there only the library's own
- * allocations are counted. */
+ * libwebp allocates memory for each picture without the allocator's hooks. There only the library's
+ * own allocations are counted. */
 #include "loader/loader_fixture.h"
 #include "sanitizer.h"
 #include "test.h"
@@ -19,8 +19,8 @@
 #include <webp/encode.h>
 #endif
 
-/* Every call of malloc and its kin in this process, the codecs' too. The sanitizers bring a malloc
- * of their own: under them the count stays 0, and the library's own counter is what is held. */
+/* Counts every call of malloc and its kin in this process, also by codecs. Sanitizers bring a
+ * malloc of their own: with them the count stays 0, and the library's own counter is compared. */
 static atomic_ulong n_malloc;
 #if !TEST_SANITIZED
 #define EXPORTED __attribute__((visibility("default"))) /* for shared libraries, too */
@@ -62,7 +62,8 @@ enum { N_WARM = TEST_TSAN ? 2 : 4, N_WINDOWS = TEST_SANITIZED ? 1 : 6 };
 
 static char directory[64];
 
-/* Two of the pictures are much larger than the others: which worker meets them is chance. */
+/* Two of the pictures are much larger than the others. It depends on chance which worker gets them.
+ */
 static void size_of(uint32_t i, uint32_t *height, uint32_t *width)
 {
     bool large = i % (N_SAMPLES / N_LARGE) == 5;
@@ -109,7 +110,7 @@ static uint8_t *encode(enum kind kind, const uint8_t *pixels, uint32_t height, u
         bytes = encode_png(pixels, height, width, 3, &value->nbytes);
         break;
     case JPEG:
-    case PLI_JPEG: /* packed so below */
+    case PLI_JPEG: /* packed as PLI below */
         value->form = PST_FORM_JPEG;
         bytes = encode_jpeg(pixels, height, width, &value->nbytes);
         break;
@@ -135,7 +136,7 @@ static uint8_t *encode(enum kind kind, const uint8_t *pixels, uint32_t height, u
     return bytes;
 }
 
-/* A label map: large areas, which PLI keeps as lz. */
+/* A label map with large areas, which PLI keeps as lz. */
 static uint8_t *encode_mask(uint32_t i, uint32_t height, uint32_t width, struct pst_value *value)
 {
     uint8_t *classes = malloc((size_t)height * width);
@@ -160,7 +161,7 @@ static void add(pst_writer *writer, enum kind kind, uint32_t i)
     size_of(i, &height, &width);
     uint8_t *pixels = malloc((size_t)height * width * 3);
     make_pixels(i, height, width, pixels);
-    for (size_t k = 0; k < (size_t)height * width; k++) /* something that is not so easily coded */
+    for (size_t k = 0; k < (size_t)height * width; k++) /* noise, which is harder to code */
         pixels[k * 3] = (uint8_t)(pixels[k * 3] + k * k % 23);
     uint8_t *image =
         encode(kind == MIXED ? (enum kind)(i % 3) : kind, pixels, height, width, &v[0]);
@@ -244,7 +245,7 @@ static void run_epoch(pst_loader *loader, uint64_t epoch)
     enum pst_status status;
     assert_ok(pst_loader_begin(loader, epoch, &err));
     while ((status = pst_loader_next(loader, &batch, &err)) == PST_OK) {
-        pst_batch_release(kept); /* as a training loop does: one is in use while the next is made */
+        pst_batch_release(kept); /* as in a training loop: one is in use while the next is made */
         kept = batch;
     }
     pst_batch_release(kept);
@@ -260,7 +261,7 @@ static void assert_steady(pst_dataset *dataset, const struct pst_loader_options 
     pst_loader *loader = open_loader(dataset, options);
     for (uint64_t epoch = 0; epoch < N_WARM; epoch++)
         run_epoch(loader, epoch);
-    usleep(20000); /* workers that wait take the scratch that others found to be needed */
+    usleep(20000); /* waiting workers take the scratch that others found to be needed */
     for (uint64_t window = 0; window < N_WINDOWS; window++) {
         pst_memory_stats(&before, sizeof before);
         unsigned long n = atomic_load(&n_malloc);

@@ -111,18 +111,18 @@ def test_counting(kind, output, status, expected):
 def test_skipped_tests_are_told_with_their_reasons(tmp_path):
     report = tmp_path / "ctest.xml"
     report.write_text("""<?xml version="1.0"?><testsuite>
-<testcase name="test_a" status="run"><system-out>[  SKIPPED ] needs_a_card
+<testcase name="test_a" status="run"><system-out>[  SKIPPED ] needs_a_gpu
 [  SKIPPED ] 1 test(s), listed below:
-[  SKIPPED ] needs_a_card</system-out></testcase>
+[  SKIPPED ] needs_a_gpu</system-out></testcase>
 <testcase name="test_b" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out>
 begins
 the kernel forbids it
 </system-out></testcase>
 <testcase name="test_c" status="notrun"><skipped message="x"/></testcase></testsuite>""")
     reasons = check.skip_reasons("ctest", ["ctest", "--output-junit", str(report)], "")
-    assert reasons == ["test_a: needs_a_card, part of it", "test_b: the kernel forbids it", "test_c: no reason given"]
-    reasons = check.skip_reasons("pytest", [], "SKIPPED [1] a.py:3: no card\nSKIPPED [2] b.py:4: no data\n")
-    assert reasons == ["a.py:3: no card", "b.py:4: no data (2 tests)"]
+    assert reasons == ["test_a: needs_a_gpu, part of it", "test_b: the kernel forbids it", "test_c: no reason given"]
+    reasons = check.skip_reasons("pytest", [], "SKIPPED [1] a.py:3: no GPU\nSKIPPED [2] b.py:4: no data\n")
+    assert reasons == ["a.py:3: no GPU", "b.py:4: no data (2 tests)"]
     told = check.summary({"ctest": check.Count(5, 0, 1, 12.4, ["test_b: no"]), "asan": check.Count(5, 1, 1, 60, ["test_b: no"])})
     assert "skipped in ctest, asan: test_b: no\n" in told
     assert re.search(r"^ctest +12 +5 +0 +1$", told, re.MULTILINE) and "(1.2 minutes)" in told

@@ -54,12 +54,12 @@ static size_t make_chain(const char *name, struct pst_op ops[3], struct pst_fiel
 }
 
 /* Reads "cpu", "cuda" or "cuda:N"; false: it is none of these. The library says whether there is
- * such a card. */
+ * such a GPU. */
 static bool read_device(const char *name, enum pst_placement *placement, int32_t *device)
 {
     uint64_t ordinal = 0;
-    *placement = strcmp(name, "cpu") == 0 ? PST_PLACEMENT_HOST : PST_PLACEMENT_CARD;
-    if (*placement == PST_PLACEMENT_CARD && strcmp(name, "cuda") != 0 &&
+    *placement = strcmp(name, "cpu") == 0 ? PST_PLACEMENT_HOST : PST_PLACEMENT_DEVICE;
+    if (*placement == PST_PLACEMENT_DEVICE && strcmp(name, "cuda") != 0 &&
         (strncmp(name, "cuda:", 5) != 0 || !cli_count(name + 5, &ordinal) || ordinal > 9999))
         return false;
     *device = (int32_t)ordinal;

@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENGINES_NBYTES 16 /* of a card's number */
+#define ENGINES_NBYTES 16 /* of a GPU's number */
 #define ENGINES_NAME ", \"jpeg_engines\": ["
 
-/* Puts what nvJPEG finds on each card behind the last member of the object in `text`. It starts the
- * cards' contexts, which a process of its own may do. */
-static void add_engines(char *text, size_t capacity, uint32_t n_cards)
+/* Puts what nvJPEG finds on each GPU behind the last member of the object in `text`. It starts the
+ * GPUs' contexts, which a process of its own may do. */
+static void add_engines(char *text, size_t capacity, uint32_t n_gpus)
 {
     size_t at = strlen(text) - 1; /* the closing brace */
     at += (size_t)snprintf(text + at, capacity - at, ENGINES_NAME);
-    for (uint32_t i = 0; i < n_cards; i++) {
+    for (uint32_t i = 0; i < n_gpus; i++) {
         struct pst_cuda_nvjpeg_info info = {0};
         const char *comma = i ? ", " : "";
         if (pst_cuda_nvjpeg(i, &info, sizeof info, NULL) == PST_OK)
@@ -43,8 +43,8 @@ int cmd_env(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     size_t nbytes = pst_environment_json(NULL, 0);
-    uint32_t n_cards = pst_cuda_count();
-    size_t capacity = nbytes + sizeof ENGINES_NAME + n_cards * (size_t)ENGINES_NBYTES + 4;
+    uint32_t n_gpus = pst_cuda_count();
+    size_t capacity = nbytes + sizeof ENGINES_NAME + n_gpus * (size_t)ENGINES_NBYTES + 4;
     char *text = malloc(capacity);
     if (text == NULL) {
         struct pst_error err;
@@ -52,7 +52,7 @@ int cmd_env(struct cli *cli, int argc, char **argv)
         return cli_fail(cli, &err);
     }
     pst_environment_json(text, nbytes + 1);
-    add_engines(text, capacity, n_cards);
+    add_engines(text, capacity, n_gpus);
     cli_json_pretty(text);
     free(text);
     return CLI_OK;

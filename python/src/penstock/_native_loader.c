@@ -339,8 +339,8 @@ static PyObject *loader_quarantine(PyObject *object, PyObject *unused)
     return list;
 }
 
-/* What there is to say of a card. `dict` NULL passes the error on. */
-static PyObject *add_card_stats(PyObject *dict, const struct pst_loader_stats *stats)
+/* What there is to say of a GPU. `dict` NULL passes the error on. */
+static PyObject *add_gpu_stats(PyObject *dict, const struct pst_loader_stats *stats)
 {
 #define NUMBER(name)                                                                               \
     {                                                                                              \
@@ -427,7 +427,7 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
         NUMBER(n_units_decoded), NUMBER(n_units_whole), NUMBER(n_partial_reads), NUMBER(n_scaled),
         NUMBER(n_boxes_dropped));
 #undef NUMBER
-    return add_card_stats(add_other_stats(dict, &stats), &stats);
+    return add_gpu_stats(add_other_stats(dict, &stats), &stats);
 }
 
 static PyObject *loader_pid(PyObject *object, void *unused)

@@ -2,7 +2,7 @@
  * small, over memory of its own.
  *
  * It is read through the buffer protocol (numpy) or DLPack (torch); both without a copy and
- * writable: the slot is the caller's until the last reader has let go. On a card it is read through
+ * writable: the slot is the caller's until the last reader has let go. On a GPU it is read through
  * DLPack, which names the stream that is going to read it, or the CUDA array interface, which does
  * not: there it is the legacy default stream. */
 #include "_native.h"
@@ -117,7 +117,7 @@ static int tensor_getbuffer(PyObject *object, Py_buffer *view, int flags)
     const char *format = native_dtype_format(self->tensor.dtype);
     view->obj = NULL;
     if (self->tensor.device >= 0) {
-        PyErr_SetString(PyExc_BufferError, "the array lies on a card: it is read through DLPack");
+        PyErr_SetString(PyExc_BufferError, "the array lies on a GPU: it is read through DLPack");
         return -1;
     }
     if (format == NULL) {
@@ -214,7 +214,7 @@ static PyObject *tensor_dlpack(PyObject *object, PyObject *args, PyObject *kwarg
         int32_t own = ((struct native_tensor *)object)->tensor.device;
         if (own < 0 ? type != 1 : type != 2 || id != own) {
             PyErr_SetString(PyExc_BufferError,
-                            own < 0 ? "the array is in host memory" : "the array is on a card");
+                            own < 0 ? "the array is in host memory" : "the array is on a GPU");
             return NULL;
         }
     }
@@ -349,8 +349,7 @@ static PyObject *tensor_nbytes(PyObject *object, void *unused)
 static PyMethodDef methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_VARARGS | METH_KEYWORDS,
      "A DLPack capsule over the same memory."},
-    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
-     "(1, 0): host memory; (2, k): card k."},
+    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "(1, 0): host memory; (2, k): GPU k."},
     {"permute", tensor_permute, METH_O, "The same memory with its axes in another order."},
     {"first_of_last", tensor_first_of_last, METH_NOARGS, "Element 0 of the last axis."},
     {NULL, NULL, 0, NULL}};
@@ -360,7 +359,7 @@ static PyGetSetDef getset[] = {
     {"dtype", tensor_dtype, NULL, "Name of the element type.", NULL},
     {"nbytes", tensor_nbytes, NULL, "Bytes of all elements.", NULL},
     {"device", tensor_device, NULL, "cpu, or cuda:k.", NULL},
-    {"__cuda_array_interface__", tensor_cuda_interface, NULL, "Version 3; on a card only.", NULL},
+    {"__cuda_array_interface__", tensor_cuda_interface, NULL, "Version 3; on a GPU only.", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 
 static PyType_Slot slots[] = {{Py_tp_dealloc, tensor_dealloc},

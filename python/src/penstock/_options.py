@@ -64,7 +64,7 @@ def choice(name: str, value: Any, choices: Iterable[str]) -> int:
 def device_name(device: Any) -> str:
     """ "cpu", or "cuda:k"; from a name, a torch.device, or None for host memory.
 
-    "cuda" alone is torch's current card if the process uses torch's CUDA already, else card 0.
+    "cuda" alone is torch's current GPU if the process uses torch's CUDA already, else GPU 0.
     """
     name = "cpu" if device is None else str(device)
     if name in ("cpu", "cpu:0"):
@@ -72,7 +72,7 @@ def device_name(device: Any) -> str:
     match = re.fullmatch(r"cuda(?::(\d{1,4}))?", name)
     if match is None:
         raise UnsupportedError(
-            f'device={name!r}: batches are prepared in host memory ("cpu") or on a card ("cuda", '
+            f'device={name!r}: batches are prepared in host memory ("cpu") or on a GPU ("cuda", '
             '"cuda:1", ...)'
         )
     if match[1] is not None:
@@ -189,5 +189,5 @@ def pin(given: Any, device: str) -> int:
     if not (isinstance(given, bool) or given == "auto"):
         raise ArgumentError(f'pin_memory is True, False or "auto", not {given!r}')
     if given and device != "cpu":
-        raise ArgumentError(f"pin_memory is for batches in host memory: those of device={device!r} lie on the card")
+        raise ArgumentError(f"pin_memory is for batches in host memory: those of device={device!r} lie on the GPU")
     return 1 if given == "auto" else 2 * int(given)

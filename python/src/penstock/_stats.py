@@ -60,7 +60,7 @@ class MemoryStats(TypedDict):
 
 
 class DeviceStats(TypedDict):
-    """Where batches lie ("cpu", "cuda:k"), who decoded, and the card's memory in bytes."""
+    """Where batches lie ("cpu", "cuda:k"), who decoded, and the GPU's memory in bytes."""
 
     device: str
     cpu_samples: int

@@ -102,21 +102,21 @@ class Loader:
             may be dropped. ``()``: none has.
         keep_boxes: drop none, so that some have no area.
         device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays of
-            fixed shape lie on that card: images and masks (which then need one size: a Resize or a crop),
+            fixed shape lie on that GPU: images and masks (which then need one size: a Resize or a crop),
             int and float fields, fixed arrays and "index"; text, bytes, boxes and the like stay in host
             memory. A batch is ready on the stream that is current where it is received, and its memory is
             used again only after the stream that the array was handed to has passed its last use. The loader's
             kernels have CUDA's lowest priority, which is also its default: a model's go first on a stream of a
             higher one, ``torch.cuda.Stream(priority=-1)``.
-        decode: where images are decoded if ``device`` is a card: "auto", "cpu" or "gpu". The batches are the
-            same; what the card cannot decode (JPEG, PNG, WebP files) the CPU does: see ``stats()``.
+        decode: where images are decoded if ``device`` is a GPU: "auto", "cpu" or "gpu". The batches are the
+            same; what the GPU cannot decode (JPEG, PNG, WebP files) the CPU does: see ``stats()``.
         jpeg: "cpu": JPEG files are decoded by libjpeg-turbo, with the same pixels on every device. "nvjpeg": on a
-            card by NVIDIA's nvJPEG (``pip install nvidia-nvjpeg``, or that of a CUDA installation), by its JPEG engines
+            GPU by NVIDIA's nvJPEG (``pip install nvidia-nvjpeg``, or that of a CUDA installation), by its JPEG engines
             where it has some. Pixels then differ by few levels from the CPU's, and are the same each time for one
-            version of nvJPEG, one kind of card and the same options. Files that it does not take are the CPU's.
+            version of nvJPEG, one kind of GPU and the same options. Files that it does not take are the CPU's.
             UnsupportedError if it is not there. Images kept as pli-jpeg need neither, and are the same everywhere.
-        gpu_share: "auto", "gpu": the part of each batch that the card decodes, above 0 to 1; None: all.
-        device_memory: hard limit on the card: bytes, or a text like "2GiB"; None: what there is.
+        gpu_share: "auto", "gpu": the part of each batch that the GPU decodes, above 0 to 1; None: all.
+        device_memory: hard limit on the GPU: bytes, or a text like "2GiB"; None: what there is.
         dtype: of images: "uint8", "uint16", "float16", "bfloat16" (torch only), "float32", also as numpy
             or torch dtypes. None: float32 if the chain normalises, else uint8. Or a dict per field, also for
             masks: ``{"mask": "int64"}``, or "uint8", "uint16", "int32", "float32": the numbers that are stored.
@@ -161,19 +161,19 @@ class Loader:
             but those of up to 64 KiB that are no pixels (labels, ``index``, boxes) are copies.
         pin_memory: True: batches in host memory lie in page-locked memory, made by the CUDA driver, from which
             ``tensor.to("cuda", non_blocking=True)`` copies while the CPU goes on; UnsupportedError without a driver or a
-            card. "auto": where there is one, else plain memory, counted in ``stats()["fallbacks"]["pin"]``. Small copies
+            GPU. "auto": where there is one, else plain memory, counted in ``stats()["fallbacks"]["pin"]``. Small copies
             (see ``host_memory``) and fields whose rows differ in shape are in plain memory. A batch may be dropped while
-            CUDA's default stream, torch's usual one, copies it, on the card that is current where the loader is made (else
-            card 0): its memory is written again only after that. Keep what another stream copies until it has. While the
-            card is behind, more batches are made, within ``host_memory``. Tested without a card only.
+            CUDA's default stream, torch's usual one, copies it, on the GPU that is current where the loader is made (else
+            GPU 0): its memory is written again only after that. Keep what another stream copies until it has. While the
+            GPU is behind, more batches are made, within ``host_memory``. Tested without a GPU only.
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
         encoded: names of image fields to deliver as stored bytes.
         variants: ``{"image": ["raw", "jpeg"]}`` forms allowed per field: of each sample the first variant of
             such a form; a sample that has none is a bad sample (``on_error``). None: the first present.
-        output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a card also with
+        output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a GPU also with
             ``__cuda_array_interface__``), or "auto": torch tensors if the process has imported torch when the
-            loader is made, else numpy arrays, or on a card "dlpack".
+            loader is made, else numpy arrays, or on a GPU "dlpack".
         storage: "auto" (io_uring if the kernel allows it, else threads), "threads", "uring", "memory".
         page_cache: "keep", "drop" what was read from the kernel's cache, or read around it ("direct").
         io_threads: readers of storage "threads"; None: 4.
@@ -377,7 +377,7 @@ class Loader:
             if given[name] is not None:
                 options[name] = _options.count(name, given[name], 1, high)
         self._add_bad_samples(options)
-        self._add_card(options)
+        self._add_gpu(options)
         self._add_subset(options)
         return options
 
@@ -391,7 +391,7 @@ class Loader:
                 raise ArgumentError(f'on_empty={on_empty!r} says what on_error="skip" does')
         options["no_padding"] = not self._given["padding"]
 
-    def _add_card(self, options: dict[str, Any]) -> None:
+    def _add_gpu(self, options: dict[str, Any]) -> None:
         device, share = self._given["device"], self._given["gpu_share"]
         options["pin_memory"] = _options.pin(self._given["pin_memory"], device)
         if device == "cpu":

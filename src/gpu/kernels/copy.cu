@@ -1,9 +1,9 @@
-/* copy.cu - kernel psti_gpu_copy_rows: rows that were finished elsewhere, from the upload to the
- * slot.
+/* copy.cu - kernel psti_gpu_copy_rows copies rows that were finished elsewhere from the upload to
+ * the slot.
  *
- * Args: struct psti_gpu_copy_args. A block of PSTI_GPU_COPY_WARPS warps makes one part of one
- * row. Rows come from multiples of 256 and go to multiples of their elements, so words are as wide
- * as the row's place and length let them be. */
+ * Args: struct psti_gpu_copy_args. A block of PSTI_GPU_COPY_WARPS warps copies one part of one row.
+ * Source rows begin at multiples of 256, destination rows at multiples of their elements. So a
+ * copied word is as wide as the row's address and length allow. */
 #include "gpu/kernels/warp.cuh"
 #include "gpu/work/gpu_copy.h"
 

@@ -1,8 +1,9 @@
-/* jpeg_bits.cuh - the bytes of a unit of coefficients (docs/format-pli.md, 8.1): its head, the
- * states with the words that they take, the string of raw bits.
+/* jpeg_bits.cuh - the bytes of a unit of coefficients (format-pli.md 8.1): its first parts, the
+ * states with the words that they take, the raw string.
  *
- * Words and raw bits run out into zeros; how many were taken is for the caller to compare. Raw bits
- * come through a window of 1024, a word a lane, so that a lane's bit is a shuffle away. */
+ * Behind the end of words and raw bits come zeros. The caller compares how many were taken. Raw
+ * bits come through a window of 1024, a word per lane, so that a lane finds its bit by a shuffle.
+ */
 #ifndef PST_GPU_JPEG_BITS_CUH
 #define PST_GPU_JPEG_BITS_CUH
 
@@ -15,10 +16,10 @@ namespace psti
 struct coefs_states {
     lane_u32 x;
     const uint16_t *words;
-    uint32_t at, n; /* words taken, of how many: beyond them they are zeros */
+    uint32_t at, n; /* words taken, words there are; the words behind them are zeros */
 };
 
-/* States of the lanes in `live` are taken on behind the token of that entry. */
+/* States of the lanes in `live` advance behind the token of that entry. */
 PSTI_LANES void advance(coefs_states &s, lane_u32 entry, lane_bool live)
 {
     lane_u32 slot = s.x & lane_u32(4095);
@@ -32,17 +33,17 @@ PSTI_LANES void advance(coefs_states &s, lane_u32 entry, lane_bool live)
     s.at += popc(takers);
 }
 
-/* The string of raw bits, 1024 of them at a time: lane l holds word `first` + ((l - first) & 31) of
- * the string, which begins somewhere in its word 0. */
+/* The raw string, 1024 bits at a time. Lane l holds word `first` + ((l - first) & 31) of the
+ * string. The string begins anywhere in its word 0. */
 struct coefs_bits {
     const uint32_t *words;
-    uint32_t n_words; /* of the words in memory; the tail comes behind them, then zeros */
+    uint32_t n_words; /* words in memory; the tail follows them, then zeros */
     uint32_t first;
     lane_u32 window, tail;
     uint32_t at, end; /* bits, counted from word 0 */
 };
 
-/* The window is moved to where the next bits are. */
+/* Moves the window to the next bits. */
 PSTI_LANES void fill_window(coefs_bits &b)
 {
     b.first = b.at >> 5;
@@ -53,14 +54,14 @@ PSTI_LANES void fill_window(coefs_bits &b)
     b.window = select(in_memory, load(b.words, word, in_memory), of_tail);
 }
 
-/* To be called before n <= 992 bits are taken. */
+/* Must be called before n <= 992 bits are taken. */
 PSTI_LANES void need_bits(coefs_bits &b, uint32_t n)
 {
     if (b.at + n > 32 * b.first + 1024)
         fill_window(b);
 }
 
-/* A bit each for the lanes in `takers`, lowest first; of use for these alone. */
+/* Gives each lane in `takers` a bit, lowest lane first. Other lanes get undefined bits. */
 PSTI_LANES lane_u32 take_bits(coefs_bits &b, uint32_t takers)
 {
     lane_u32 at = lane_u32(b.at) + popc(lane_u32(takers) & mask_below());
@@ -69,8 +70,8 @@ PSTI_LANES lane_u32 take_bits(coefs_bits &b, uint32_t takers)
     return word >> (at & lane_u32(31)) & lane_u32(1);
 }
 
-/* Bit `n` of values of those lanes that have more than n: positions 0..31 and 32..63 of a square or
- * group. True if any has. */
+/* Takes bit `n` of the values that have more than n bits, of positions 0..31 and 32..63 of a square
+ * or group. Returns true if any value has. */
 PSTI_LANES bool take_bit(coefs_bits &b, uint32_t n, lane_u32 n_bits0, lane_u32 n_bits1,
                          lane_u32 &value0, lane_u32 &value1)
 {
@@ -84,7 +85,7 @@ PSTI_LANES bool take_bit(coefs_bits &b, uint32_t n, lane_u32 n_bits0, lane_u32 n
     return true;
 }
 
-/* The low halves of the states follow the raw bits. */
+/* Puts the low halves of the states behind the raw bits. */
 PSTI_LANES void add_payload(coefs_bits &b, lane_u32 states)
 {
     lane_u32 low = states & lane_u32(0xffff);
@@ -92,7 +93,8 @@ PSTI_LANES void add_payload(coefs_bits &b, lane_u32 states)
                    shuffle(low, (lane_id() << lane_u32(1)) + lane_u32(1)) << lane_u32(16);
     two = select(lane_id() < lane_u32(16), two, lane_u32(0));
     lane_u32 before = select(lane_id() > lane_u32(0), shift_up(two, 1), lane_u32(0));
-    /* The last word in memory may be raw bits in part: these are the tail's lowest bits then. */
+    /* The last word in memory may consist of raw bits in part. These are the tail's lowest bits
+     * then. */
     uint32_t n_bits = b.end & 31;
     uint32_t last = n_bits > 0 ? load_uniform(b.words, b.end >> 5) & ((1u << n_bits) - 1) : 0;
     lane_u32 shifted = funnel_right(before, two, lane_u32(32 - n_bits));
@@ -103,7 +105,7 @@ PSTI_LANES void add_payload(coefs_bits &b, lane_u32 states)
     fill_window(b);
 }
 
-/* A number of at most 28 bits, 7 bits a byte; false if it ends too late. */
+/* Reads a number of at most 28 bits, 7 bits per byte (format-pli.md 0). False if it is longer. */
 PSTI_LANES bool read_number(const uint8_t *bytes, uint32_t n, uint32_t &at, uint32_t &value)
 {
     value = 0;
@@ -116,7 +118,8 @@ PSTI_LANES bool read_number(const uint8_t *bytes, uint32_t n, uint32_t &at, uint
     return false;
 }
 
-/* Mantissas from the start of `raw`, which has n bytes, of e bits each; *used: how many bits. */
+/* Mantissas from the start of `raw`, which has n bytes; lane i's has e bits. *used is set to the
+ * number of bits. */
 PSTI_LANES lane_u32 read_mantissas(const uint8_t *raw, uint32_t n, lane_u32 e, uint32_t &used)
 {
     lane_u32 ends = scan_add(e), bit = ends - e, byte = bit >> lane_u32(3);
@@ -129,7 +132,7 @@ PSTI_LANES lane_u32 read_mantissas(const uint8_t *raw, uint32_t n, lane_u32 e, u
     return three >> (bit & lane_u32(7)) & ((lane_u32(1) << e) - lane_u32(1));
 }
 
-/* The head of a unit of n bytes; false: corrupt. */
+/* The first parts of a unit of n bytes (format-pli.md 8.1); false: corrupt. */
 PSTI_LANES bool read_head(const uint8_t *bytes, uint32_t n, coefs_states &s, coefs_bits &b)
 {
     uint32_t at = 1, raw_nbytes, used;

@@ -1,18 +1,19 @@
-/* jpeg_coefs.cuh - a unit of coefficients (docs/format-pli.md, section 8), from its bytes to planes
- * of quantised coefficients in scratch, by a warp.
+/* jpeg_coefs.cuh - a warp decodes a unit of coefficients (format-pli.md 8) from its bytes to planes
+ * of quantised coefficients in scratch.
  *
- * The way of a unit: its head; classes and ends of blocks (8.2); the list of blocks by their ends;
- * tokens of DC (8.3) and of AC (8.4), which wait in planes in scratch, 16 bits each, for the raw
- * bits (8.3, 8.5); these are known to the last only when all tokens are read.
+ * Stages: the first parts of the unit; classes and ends of blocks (8.2); the list of blocks by
+ * their ends; tokens of DC (8.3) and of AC (8.4); raw bits (8.3, 8.5). Tokens wait for their raw
+ * bits in planes in scratch, 16 bits each, because the last raw bits are known only after all
+ * tokens are read.
  *
- * What a token's context wants to know of earlier coefficients is a history of 16 tokens of 4 bits
- * per list position: two words in shared memory. Coefficient k has the place k modulo 16, so that
- * nothing is shifted; the weights of a plane are turned instead (gpu_jpeg.c). Planes in scratch
- * and the history are private to the lane with the list position's number modulo 32.
+ * The context of a token depends on earlier coefficients. A history of 16 tokens of 4 bits per list
+ * position keeps them, in two words of shared memory. Coefficient k has place k modulo 16, so that
+ * nothing is shifted; instead the weights of a plane are rotated (gpu_jpeg.c). Planes in scratch
+ * and history are private to the lane whose number is the list position modulo 32.
  *
- * Hostile bytes: all places follow from the image's geometry, which the host has checked, and from
- * the ends of blocks, which are checked here. Words and raw bits run out into zeros and are counted
- * at the end; no loop depends on them. */
+ * Hostile bytes: all addresses follow from the image's geometry, which the host has checked, and
+ * from the ends of blocks, which are checked here. Words and raw bits continue as zeros behind
+ * their end and are counted at the end; no loop depends on them. */
 #ifndef PST_GPU_JPEG_COEFS_CUH
 #define PST_GPU_JPEG_COEFS_CUH
 
@@ -31,21 +32,22 @@ struct coefs_unit {
     coefs_bits bits;
     uint32_t n_squares, n; /* squares, blocks */
     uint32_t last;         /* the largest end */
-    uint32_t first_side;   /* blocks of side 1 begin here */
-    uint16_t *planes;      /* of n_squares * 64 values each; plane 0: by block, others by list */
+    uint32_t first_side;   /* first block of side 1 */
+    uint16_t
+        *planes; /* n_squares * 64 values per plane; plane 0 by block, others by list position */
     uint32_t stride;
 
-    shared<uint8_t> memory; /* of the warp */
+    shared<uint8_t> memory; /* shared memory of the warp */
     shared<uint32_t> bounds, ac, counts, squares;
     shared<uint8_t> buckets;
     shared<uint16_t> order;        /* list position -> 64 * square + position */
-    shared<uint8_t> classes, ends; /* of blocks, until the list is made */
+    shared<uint8_t> classes, ends; /* by block, until the list is made */
     shared<uint32_t> history;      /* two words per list position, `stride` apart */
     shared<uint16_t> wanted;       /* list positions for the inverse DCT */
     shared<uint32_t> halves;
 };
 
-/* A square of the unit as shared memory has it: uniform. */
+/* A square of the unit as shared memory has it, uniform over lanes. */
 struct coefs_square {
     uint32_t component, side, columns, rows, column, row;
 };
@@ -58,7 +60,7 @@ PSTI_LANES coefs_square square_at(const coefs_unit &u, uint32_t s)
 
 PSTI_LANES uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* The squares of component c in their order, a lane each; how many blocks. */
+/* Stores the squares of component c in their order, a lane each. Returns the number of blocks. */
 PSTI_LANES uint32_t place_squares(coefs_unit &u, uint32_t c, uint32_t unit_y, uint32_t unit_x)
 {
     const struct psti_gpu_jpeg_component &component = u.image->components[c];
@@ -108,7 +110,7 @@ PSTI_LANES void place_unit(coefs_unit &u, uint32_t unit_y, uint32_t unit_x)
 
 /* -- Ends of blocks, DC: tables in global memory, for there are few of these tokens -- */
 
-/* Tokens of a table of 16 entries each. */
+/* Reads tokens with tables of 16 entries each. */
 PSTI_LANES lane_u32 read_token(const uint32_t *tables, lane_u32 table, coefs_states &s,
                                lane_bool live)
 {
@@ -122,7 +124,8 @@ PSTI_LANES lane_u32 read_token(const uint32_t *tables, lane_u32 table, coefs_sta
     return token;
 }
 
-/* Of the odd block at (y, x), from the classes of even ones, which are in lanes. */
+/* Context of the odd block at (y, x), from the classes of even blocks in lanes (format-pli.md 8.2).
+ */
 PSTI_LANES lane_u32 odd_context(const coefs_square &q, lane_u32 even, lane_u32 y, lane_u32 x)
 {
     lane_u32 one = lane_u32(1);
@@ -158,7 +161,7 @@ PSTI_LANES void read_classes(coefs_unit &u)
     }
 }
 
-/* Raw bits -> ends, 64 where no block is; false: one is above 63. */
+/* Turns raw bits into ends; 64 where there is no block. False: an end is above 63. */
 PSTI_LANES bool read_ends(coefs_unit &u)
 {
     lane_u32 worst = lane_u32(0);
@@ -169,7 +172,7 @@ PSTI_LANES bool read_ends(coefs_unit &u)
         for (uint32_t half = 0; half < 2; half++) {
             lane_u32 t = load(u.classes, i + lane_u32(32 * half)), four = t >> lane_u32(2);
             n_bits[half] = select(t == lane_u32(15), lane_u32(4), four);
-            /* 4 8 12 are 4..6, 12..20, 28..52: less 0, 4, 20, 68 */
+            /* lowest ends of classes (format-pli.md 8.2): t << (t / 4), less 0, 4, 20 or 68 */
             e[half] = (t << four) - (lane_u32(0x44140400) >> (four << lane_u32(3)) & lane_u32(255));
         }
         for (uint32_t n = 0; take_bit(u.bits, n, n_bits[0], n_bits[1], e[0], e[1]);)
@@ -186,7 +189,7 @@ PSTI_LANES bool read_ends(coefs_unit &u)
     return !some((worst & lane_u32(64)) != lane_u32(0));
 }
 
-/* Tokens -> plane 0. */
+/* Reads the tokens of DC into plane 0. */
 PSTI_LANES void read_dc(coefs_unit &u)
 {
     const uint32_t *tables = &u.tables->dc[0][0][0];
@@ -203,7 +206,7 @@ PSTI_LANES void read_dc(coefs_unit &u)
     }
 }
 
-/* Raw bits; sums of differences. */
+/* Adds the raw bits of DC and sums up the differences. */
 PSTI_LANES void place_dc(coefs_unit &u)
 {
     lane_u32 x = lane_id() & lane_u32(7), y = lane_id() >> lane_u32(3);
@@ -221,7 +224,7 @@ PSTI_LANES void place_dc(coefs_unit &u)
         }
         for (uint32_t n = 0; take_bit(u.bits, n, n_bits[0], n_bits[1], v[0], v[1]);)
             n++;
-        lane_u32 down = lane_u32(0); /* of column 0, of the rows above */
+        lane_u32 down = lane_u32(0); /* sum of column 0 over the rows above */
         PSTI_UNROLL
         for (uint32_t half = 0; half < 2; half++) {
             lane_u32 d = select(negative[half], lane_u32(0) - v[half], v[half]);
@@ -259,7 +262,7 @@ PSTI_LANES void sort_blocks(coefs_unit &u)
     lane_u32 n_low = load(u.counts, l), n_high = load(u.counts, high);
     lane_u32 sum_high = scan_add(n_high), sum_low = scan_add(n_low);
     uint32_t all_high = lane_of(sum_high, 31);
-    /* How many have a larger end: where those with this one begin. */
+    /* Counts blocks with a larger end: that is where the blocks with this end begin. */
     lane_u32 behind_high = lane_u32(all_high) - sum_high;
     lane_u32 behind_low = lane_u32(u.n) - sum_low;
     uint32_t has_high = votes(n_high > lane_u32(0)), has_low = votes(n_low > lane_u32(0));
@@ -279,18 +282,18 @@ PSTI_LANES void sort_blocks(coefs_unit &u)
         store(u.counts, e, at + popc(same), first);
         warp_sync();
     }
-    /* Those with an end of e have moved it to where they end: n_e of them and of larger ones. */
+    /* counts[e] is now where blocks with an end of e stop: the number of blocks with end >= e. */
 }
 
 /* -- AC -- */
 
-/* What all steps of a plane share. */
+/* Values that all steps of a plane share. */
 struct coefs_plane {
     uint32_t n, n1, n3, n7; /* blocks with an end of at least k, k + 1, k + 3, k + 7 */
     uint32_t weights[2][4];
     int32_t bias[2];
-    uint32_t nibble, word; /* of k in the history */
-    uint32_t plane;        /* where it begins in scratch */
+    uint32_t nibble, word; /* place of k in the history */
+    uint32_t plane;        /* begin of the plane in scratch */
 };
 
 PSTI_LANES coefs_plane open_plane(const coefs_unit &u,
@@ -314,13 +317,13 @@ PSTI_LANES coefs_plane open_plane(const coefs_unit &u,
     return p;
 }
 
-/* Of four tokens, 4 bits each in bits 0..15: their g (8.4), a byte each. */
+/* Activities g (format-pli.md 8.4) of four tokens of 4 bits in bits 0..15, a byte each. */
 PSTI_LANES lane_u32 g_of(lane_u32 tokens)
 {
     return pick_bytes(lane_u32(0x04020100), lane_u32(0x20140c07), tokens);
 }
 
-/* Which bucket the earlier tokens of a block lead to. */
+/* Bucket that follows from the earlier tokens of a block (format-pli.md 8.4). */
 PSTI_LANES lane_u32 ac_bucket(const coefs_unit &u, const coefs_plane &p, lane_bool is_side,
                               lane_u32 h0, lane_u32 h1)
 {
@@ -329,11 +332,11 @@ PSTI_LANES lane_u32 ac_bucket(const coefs_unit &u, const coefs_plane &p, lane_bo
     PSTI_UNROLL
     for (uint32_t i = 0; i < 4; i++)
         x = dot4(g[i], select(is_side, lane_u32(p.weights[1][i]), lane_u32(p.weights[0][i])), x);
-    lane_u32 half = as_u32(x) >> lane_u32(1); /* nothing in it is negative */
+    lane_u32 half = as_u32(x) >> lane_u32(1); /* no term of x is negative */
     return load(u.buckets, select(half < lane_u32(127), half, lane_u32(127)));
 }
 
-/* How many of the table's first slots, of tokens 1..7, are at or before the slot. */
+/* Token of a slot: the number of first slots of tokens 1..7 that are at or before it. */
 PSTI_LANES lane_u32 ac_token(const coefs_unit &u, lane_u32 context, lane_u32 slot)
 {
     const lane_u32 high = lane_u32(0x80008000);
@@ -344,8 +347,8 @@ PSTI_LANES lane_u32 ac_token(const coefs_unit &u, lane_u32 context, lane_u32 slo
     return popc(a | b >> lane_u32(2));
 }
 
-/* 32 tokens of a plane, of list positions i; `inside`: all of blocks with an end of at least k + 7,
- * as most are. */
+/* Reads 32 tokens of a plane, at list positions i. `inside`: all their blocks have an end of at
+ * least k + 7, as most do. */
 template <bool inside> PSTI_LANES void read_step(coefs_unit &u, const coefs_plane &p, lane_u32 i)
 {
     lane_bool live = inside ? lane_bool(true) : i < lane_u32(p.n);
@@ -367,7 +370,7 @@ template <bool inside> PSTI_LANES void read_step(coefs_unit &u, const coefs_plan
     store(u.planes, i + lane_u32(p.plane), token);
 }
 
-/* Tokens of planes 1..last. */
+/* Reads the tokens of planes 1..last. */
 PSTI_LANES void read_ac(coefs_unit &u, const struct psti_gpu_jpeg_constants *constants)
 {
     for (uint32_t i = 0; i < 2 * u.stride; i += PSTI_WARP)
@@ -382,7 +385,7 @@ PSTI_LANES void read_ac(coefs_unit &u, const struct psti_gpu_jpeg_constants *con
     }
 }
 
-/* Magnitudes of a group with tokens of 3 and more, which have raw bits. */
+/* Raw bits of a group's magnitudes with tokens of 3 and more (format-pli.md 8.5). */
 PSTI_LANES void take_magnitudes(coefs_bits &b, lane_u32 v[2])
 {
     lane_u32 n_bits[2];
@@ -390,7 +393,7 @@ PSTI_LANES void take_magnitudes(coefs_bits &b, lane_u32 v[2])
     PSTI_UNROLL
     for (uint32_t half = 0; half < 2; half++)
         n_bits[half] = select(v[half] > lane_u32(2), v[half] - lane_u32(2), lane_u32(0));
-    for (uint32_t i = 0; i < 5; i++) { /* classes of token 7, in unary */
+    for (uint32_t i = 0; i < 5; i++) { /* octaves of token 7, in unary (8.5) */
         uint32_t takers0 = votes(goes_on[0]), takers1 = votes(goes_on[1]);
         if ((takers0 | takers1) == 0)
             break;
@@ -408,7 +411,7 @@ PSTI_LANES void take_magnitudes(coefs_bits &b, lane_u32 v[2])
         n++;
 }
 
-/* Tokens and raw bits of planes 1..last -> coefficients. */
+/* Turns tokens and raw bits of planes 1..last into coefficients. */
 PSTI_LANES void place_ac(coefs_unit &u)
 {
     for (uint32_t k = 1; k <= u.last; k++) {

@@ -1,10 +1,9 @@
-/* jpeg_idct.cuh - coefficients of a unit -> samples (docs/format-pli.md, section 9): the blocks
- * that the region needs, 32 of the list at a time, a block a lane.
+/* jpeg_idct.cuh - coefficients of a unit become samples (format-pli.md 9). A lane transforms a
+ * block; 32 blocks of the list that the region needs are done at a time.
  *
- * Neighbours of the list have about the same number of coefficients: columns and rows beyond those
- * of the first block are not looked at. Columns come from scratch and go to shared memory, two rows
- * to a word; rows from there to the planes of samples. A lane's block is its own: nothing is
- * exchanged. */
+ * Neighbours in the list have about the same number of coefficients. So columns and rows beyond
+ * those of the first block are skipped. Columns come from scratch and go to shared memory, two rows
+ * to a word. Rows go from there to the planes of samples. Lanes exchange nothing. */
 #ifndef PST_GPU_JPEG_IDCT_CUH
 #define PST_GPU_JPEG_IDCT_CUH
 
@@ -13,7 +12,7 @@
 namespace psti
 {
 
-/* The eight sums of n inputs, the others being 0; none of 16-bit inputs wraps. */
+/* The eight sums of n inputs, the others being 0. Sums of 16-bit inputs do not wrap. */
 template <int n> PSTI_LANES void idct_sums(const lane_i32 in[8], int32_t rounding, lane_i32 out[8])
 {
     lane_i32 zero = lane_i32(0);
@@ -49,13 +48,13 @@ PSTI_LANES lane_i32 high_i16(lane_u32 v) { return as_i32(v) >> lane_i32(16); }
 /* A block per lane. */
 struct coefs_group {
     lane_u32 i, block; /* list position; 64 * square + position */
-    lane_u32 end;      /* above it all coefficients are 0 */
+    lane_u32 end;      /* all coefficients behind it are 0 */
     lane_u32 component;
-    lane_u32 at, step; /* its first sample, from row to row; in 4 bytes */
+    lane_u32 at, step; /* address of its first sample; distance of rows; both in units of 4 bytes */
     lane_bool live;
 };
 
-/* Where the block's samples go; false where it is not wanted. */
+/* Finds where the block's samples go. False where the region does not need the block. */
 PSTI_LANES lane_bool locate(const coefs_unit &u, coefs_group &g)
 {
     lane_u32 square = g.block >> lane_u32(6) << lane_u32(1);
@@ -80,7 +79,7 @@ PSTI_LANES lane_bool locate(const coefs_unit &u, coefs_group &g)
     return wanted;
 }
 
-/* The list positions of blocks that are wanted; how many. */
+/* Lists the list positions of needed blocks. Returns how many there are. */
 PSTI_LANES uint32_t list_wanted(coefs_unit &u)
 {
     uint32_t n = 0;
@@ -97,7 +96,7 @@ PSTI_LANES uint32_t list_wanted(coefs_unit &u)
     return n;
 }
 
-/* The 32 from number `first` of n on. */
+/* Blocks first..first + 31 of n. */
 PSTI_LANES coefs_group group_at(const coefs_unit &u, uint32_t first, uint32_t n)
 {
     coefs_group g;
@@ -115,7 +114,8 @@ PSTI_LANES coefs_group group_at(const coefs_unit &u, uint32_t first, uint32_t n)
     return g;
 }
 
-/* Column u of all blocks, of which rows from n on are 0 -> halves: two rows to a word. */
+/* Transforms column u of all blocks, of which rows n and up are 0, into `halves`: two rows to a
+ * word. */
 template <int n>
 PSTI_LANES void idct_column(const coefs_unit &unit, const struct psti_gpu_jpeg_constants *constants,
                             const coefs_group &g, uint32_t u)
@@ -144,7 +144,7 @@ PSTI_LANES void idct_column(const coefs_unit &unit, const struct psti_gpu_jpeg_c
     }
 }
 
-/* Rows 2 * pair and the next one, of which columns from n on are 0 -> samples. */
+/* Transforms rows 2 * pair and 2 * pair + 1, of which columns n and up are 0, into samples. */
 template <int n>
 PSTI_LANES void idct_rows(const coefs_unit &unit, const coefs_group &g, uint32_t pair)
 {
@@ -177,7 +177,7 @@ PSTI_LANES void transform_group(const coefs_unit &unit,
                                 const struct psti_gpu_jpeg_constants *constants,
                                 const coefs_group &g)
 {
-    /* The first block has the largest end. */
+    /* The first block of the list has the largest end. */
     uint32_t diagonal = constants->diagonals[lane_of(g.end, 0)];
     uint32_t n = smaller(diagonal + 1, 8), rounded = n <= 2 ? n : n <= 4 ? 4 : 8;
     for (uint32_t u = 0; u < rounded; u++) {

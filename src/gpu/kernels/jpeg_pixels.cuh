@@ -1,11 +1,10 @@
-/* jpeg_pixels.cuh - psti_gpu_jpeg: samples of components -> pixels (docs/format-pli.md, section
- * 9), a warp a tile.
+/* jpeg_pixels.cuh - psti_gpu_jpeg turns samples of components into pixels (format-pli.md 9), a tile
+ * per warp.
  *
- * Row by row, a lane makes two neighbours: with components of half the width these share their
- * samples. The pixels of a tile go through shared memory to the sink, which asks for them in the
- * order that it stores them in. Samples are read from where psti_gpu_coefs left them: what
- * the region needs of a component is there (pli_jpeg_area.c); beyond its edges its samples repeat.
- */
+ * Row by row, a lane makes two neighbouring pixels. With components of half the width these share
+ * their samples. The pixels of a tile go through shared memory to the sink, which requests them in
+ * the order in which it stores them. psti_gpu_coefs left the samples that the region needs of a
+ * component (pli_jpeg_area.c). Beyond the component's edges its samples repeat. */
 #ifndef PST_GPU_JPEG_PIXELS_CUH
 #define PST_GPU_JPEG_PIXELS_CUH
 
@@ -16,16 +15,15 @@
 namespace psti
 {
 
-/* Samples of a component at pixels 2p and 2p + 1, a pair a lane. */
+/* Samples of a component at pixels 2p and 2p + 1, a pair per lane. */
 struct jpeg_pair {
     lane_i32 v[2];
 };
 
-/* A component that is seen from one row of pixels: sample x of the row that it is taken from lies
- * at near + x. */
+/* Rows of a component as one row of pixels needs them: sample x lies at near + x. */
 struct jpeg_row {
-    const uint8_t *near, *far; /* far: the other row that is interpolated from */
-    int32_t bias;              /* of interpolation downwards alone: 1 or 2 */
+    const uint8_t *near, *far; /* far: the other row of the interpolation */
+    int32_t bias;              /* rounding of an interpolation downwards alone: 1 or 2 */
 };
 
 PSTI_LANES jpeg_row row_of(const struct psti_gpu_jpeg_component &c, uint32_t y)
@@ -37,7 +35,7 @@ PSTI_LANES jpeg_row row_of(const struct psti_gpu_jpeg_component &c, uint32_t y)
         else
             other += row + 1 < c.height ? 1 : 0;
     }
-    /* Of sample (0, 0), which need not be there itself. */
+    /* Address of sample (0, 0), which itself may lie outside the plane. */
     uint64_t origin = c.samples - 8 * ((uint64_t)c.row0 * c.stride + c.column0);
     jpeg_row r;
     r.near = reinterpret_cast<const uint8_t *>(origin + (uint64_t)row * c.stride);
@@ -46,7 +44,8 @@ PSTI_LANES jpeg_row row_of(const struct psti_gpu_jpeg_component &c, uint32_t y)
     return r;
 }
 
-/* As wide as the image. Behind its last sample the plane goes on up to a whole block. */
+/* A component as wide as the image. Behind its last sample the plane continues up to a whole block.
+ */
 PSTI_LANES jpeg_pair whole_pair(const struct psti_gpu_jpeg_component &c, const jpeg_row &r,
                                 lane_u32 p)
 {
@@ -61,7 +60,7 @@ PSTI_LANES jpeg_pair whole_pair(const struct psti_gpu_jpeg_component &c, const j
     return jpeg_pair{{as_i32(low), as_i32(high)}};
 }
 
-/* Half as wide, interpolated: downwards first, then sideways. */
+/* A component half as wide, interpolated downwards first, then sideways (format-pli.md 9). */
 PSTI_LANES jpeg_pair smooth_pair(const struct psti_gpu_jpeg_component &c, const jpeg_row &r,
                                  lane_u32 p)
 {
@@ -172,7 +171,7 @@ struct jpeg_kernel {
         for (uint32_t i = b.index * b.n_warps + b.warp; i < args.n_tiles;
              i += b.n_blocks * b.n_warps) {
             const struct psti_gpu_jpeg_tile one = tiles[i];
-            warp_sync(); /* before the tile before is written over */
+            warp_sync(); /* lanes must be done with the last tile before it is overwritten */
             tile(images[one.image], one, args.finish, rows);
         }
     }

@@ -1,5 +1,5 @@
-/* jpeg_units.cuh - psti_gpu_coefs: units of coefficients -> samples, a warp a unit at a time,
- * until none is left. */
+/* jpeg_units.cuh - psti_gpu_coefs turns units of coefficients into samples. A warp takes one unit
+ * after another until none is left. */
 #ifndef PST_GPU_JPEG_UNITS_CUH
 #define PST_GPU_JPEG_UNITS_CUH
 
@@ -26,7 +26,7 @@ PSTI_LANES bool decode_coefs(coefs_unit &u, const struct psti_gpu_jpeg_constants
     warp_sync();
     sort_blocks(u);
     read_dc(u);
-    warp_sync(); /* the history takes the place of classes and ends */
+    warp_sync(); /* the history overwrites classes and ends */
     read_ac(u, constants);
     bool all = every((u.states.x >> lane_u32(16)) == lane_u32(1));
     if (!all || u.states.at != u.states.n)
@@ -36,7 +36,7 @@ PSTI_LANES bool decode_coefs(coefs_unit &u, const struct psti_gpu_jpeg_constants
     place_ac(u);
     if (u.bits.at > u.bits.end)
         return false;
-    warp_sync(); /* list and halves take the history's, coefficients are other lanes' */
+    warp_sync(); /* transform() reads coefficients of other lanes and overwrites the history */
     transform(u, constants);
     return true;
 }
@@ -83,7 +83,7 @@ struct coefs_kernel {
                 u.image->tables
                     ? reinterpret_cast<const struct psti_gpu_jpeg_tables *>(u.image->tables)
                     : &constants->tables;
-            warp_sync(); /* what the unit before left is of no use to any lane */
+            warp_sync(); /* no lane still reads what the last unit left */
             if (tables != u.tables) {
                 u.tables = tables;
                 load_tables(u);

@@ -1,13 +1,12 @@
-/* pli_lz.cuh - units of mode lz (docs/format-pli.md, section 6): one by a warp, to pixels in
- * scratch.
+/* pli_lz.cuh - a warp decodes a unit of mode lz (format-pli.md 6) to pixels in scratch.
  *
- * Tokens and samples come out of the unit's 1..32 states, one to a lane, with tables in shared
- * memory that cost nothing to make: a bit where each symbol's places begin, so that counting bits
- * finds the symbol. Then sequences are executed in order: 32 at a time have their raw bits taken
- * and their numbers made, lane by lane, and each is then a copy that all lanes do together, up to
- * 512 bytes at once. Pixels may be up to 2 MiB, so they lie in global memory; what is copied next
- * was mostly written a moment ago and is still in the nearest cache. Literals wait at the end of
- * the pixels, where the output never overtakes them. */
+ * The unit's 1 to 32 states give tokens and samples, a state per lane. Tables lie in shared memory
+ * and are made quickly: each symbol sets a bit where its places begin, and counting bits finds the
+ * symbol. Then sequences are executed in order. 32 at a time, lanes take their raw bits and make
+ * their numbers; then all lanes together do each copy, up to 512 bytes at once. Pixels take up to 2
+ * MiB, so they lie in global memory. A source of a copy was mostly written a moment ago and is
+ * still in the nearest cache. Literals wait at the end of the pixels, where the output never
+ * overtakes them. */
 #ifndef PST_GPU_PLI_LZ_CUH
 #define PST_GPU_PLI_LZ_CUH
 
@@ -16,29 +15,32 @@
 namespace psti
 {
 
+/* Limits and the bits of `form` (format-pli.md 6.1). */
 static const uint32_t LZ_SEQUENCES_MAX = 16384, LZ_COLOURS_MAX = 255, LZ_LANES_LOG2_MAX = 5;
 static const uint32_t LZ_FORM_MAX = 31, LZ_SUBTRACT_GREEN = 8, LZ_GRAPHICS = 16;
+/* Symbols of runs, offsets and lengths (6.3). */
 static const uint32_t LZ_N_RUNS = 44, LZ_N_OFFSETS = 57, LZ_N_LENGTHS = 92;
+/* The state at the end, and log2 of the sum of frequencies (6.2). */
 static const uint32_t LZ_STATE_LOW = 65536;
 static const uint32_t LZ_SEQUENCE_LOG2 = 10, LZ_PIXEL_LOG2 = 11;
 static const uint32_t LZ_SEQUENCE_WORDS = PSTI_GPU_LZ_SEQUENCE_NBYTES / 4;
 static const uint32_t LZ_PIXEL_WORDS = PSTI_GPU_LZ_PIXEL_NBYTES / 4;
 
 struct lz_unit {
-    const uint32_t *words; /* of the unit, from the byte that tells the mode on */
+    const uint32_t *words; /* the unit's bytes, from the mode on */
     uint32_t nbytes;
     uint32_t width, n_pixels, pixel_nbytes, bits, channels;
     /* head */
     uint32_t n_lanes, form;
     uint32_t n_sequences, n_literals, n_colours, n_escapes;
-    uint32_t tables, raw, text; /* where these parts begin, in bytes; text: words of the states */
+    uint32_t tables, raw, text; /* offsets of these parts, in bytes; text: words of the states */
     /* scratch */
     uint8_t *samples;
     uint32_t *tokens;
     /* states */
     lane_u32 x;
-    uint32_t next, n_text;   /* words taken, and how many there are */
-    uint32_t bit;            /* the next of the tables' */
+    uint32_t next, n_text;   /* words taken, words there are */
+    uint32_t bit;            /* the next bit of the tables */
     shared<uint32_t> memory; /* tables */
     shared<uint8_t> colours;
 };
@@ -46,7 +48,7 @@ struct lz_unit {
 /* Head
  * ------------------------------------------------------------------------------------- */
 
-/* The first 32 bytes: mode, form and numbers end before. */
+/* The first 32 bytes. Mode, form and numbers end before (format-pli.md 6.1). */
 struct lz_reader {
     lane_u32 bytes;
     uint32_t at;
@@ -55,8 +57,8 @@ struct lz_reader {
 
 PSTI_LANES uint32_t lz_byte(lz_reader &in) { return lane_of(in.bytes, in.at++); }
 
-/* 7 bits a byte, at most four; zeros stand behind the unit's end, which is then missed by the
- * parts that follow. */
+/* A number of at most four bytes, 7 bits each (format-pli.md 0). Zeros stand behind the unit's end;
+ * the parts that follow then miss it. */
 PSTI_LANES uint32_t lz_number(lz_reader &in)
 {
     uint32_t v = 0, shift = 0, byte = 0x80;
@@ -84,7 +86,8 @@ PSTI_LANES bool lz_read_head(lz_unit &u, uint32_t n_sequences_max)
     if (u.n_sequences > LZ_SEQUENCES_MAX || u.n_sequences > n_sequences_max ||
         u.n_literals > u.n_pixels || u.n_colours > LZ_COLOURS_MAX || u.n_escapes > u.n_literals)
         return false;
-    /* Indices of colours lie at the start of the pixels while literals grow at their end. */
+    /* Indices of colours lie at the start of the pixels while literals grow at their end (6.1:
+     * n_colours). */
     if (u.n_colours > 0 && u.n_literals * (u.pixel_nbytes + 1) > u.n_pixels * u.pixel_nbytes)
         return false;
     u.n_lanes = 1u << (u.form & 7);
@@ -109,17 +112,17 @@ PSTI_LANES bool lz_read_head(lz_unit &u, uint32_t n_sequences_max)
 /* Tables
  * ------------------------------------------------------------------------------------- */
 
-/* 32 bits from `bit` on. */
+/* 32 bits, from `bit` on. */
 PSTI_LANES uint32_t lz_window(const lz_unit &u, uint32_t bit)
 {
     return funnel_right(load_uniform(u.words, bit / 32), load_uniform(u.words, bit / 32 + 1),
                         bit % 32);
 }
 
-/* A table as it grows: entries go to memory, bits of starts stay in lanes. */
+/* A table while it grows. Entries go to memory, bits of starts stay in lanes. */
 struct lz_table {
     shared<uint32_t> words, entries;
-    lane_u32 starts[2]; /* of places 32 l.. and 1024 + 32 l.. */
+    lane_u32 starts[2]; /* bits of places 32 l.. and 1024 + 32 l.. */
     uint32_t n, start;  /* entries and places so far */
 };
 
@@ -151,7 +154,8 @@ PSTI_LANES void lz_table_end(const lz_table &t, uint32_t log2)
     warp_sync();
 }
 
-/* Frequencies as the unit tells them; false if they do not come to 1 << log2. */
+/* Reads the description of a table (format-pli.md 6.3). False if frequencies do not sum to 1 <<
+ * log2. */
 PSTI_LANES bool lz_read_table(lz_unit &u, shared<uint32_t> memory, uint32_t n, uint32_t log2)
 {
     lz_table t = lz_table_begin(memory, log2);
@@ -179,7 +183,7 @@ PSTI_LANES bool lz_read_table(lz_unit &u, shared<uint32_t> memory, uint32_t n, u
     return true;
 }
 
-/* n symbols of about the same frequency. */
+/* The built-in table of n symbols of about equal frequency (6.3). */
 PSTI_LANES void lz_flat_table(shared<uint32_t> memory, uint32_t n)
 {
     const uint32_t sum = 1u << LZ_PIXEL_LOG2;
@@ -202,7 +206,7 @@ PSTI_LANES void lz_copy_table(shared<uint32_t> to, shared<uint32_t> from, uint32
     warp_sync();
 }
 
-/* How the table of a context is told. */
+/* The two bits that say how a context's table is told (6.3). */
 PSTI_LANES uint32_t lz_table_kind(lz_unit &u)
 {
     uint32_t kind = u.bit < 8 * u.raw ? lz_window(u, u.bit) & 3 : 3;
@@ -211,7 +215,7 @@ PSTI_LANES uint32_t lz_table_kind(lz_unit &u)
 }
 enum { LZ_BUILT_IN = 0, LZ_OWN = 1, LZ_SAME = 2 };
 
-/* Tables `first`.. of sequences. */
+/* Reads the tables of sequences, `first` and those behind it. */
 PSTI_LANES bool lz_sequence_tables(lz_unit &u, uint64_t constants, uint32_t first,
                                    uint32_t n_contexts, uint32_t n_symbols)
 {
@@ -239,7 +243,7 @@ PSTI_LANES bool lz_sequence_tables(lz_unit &u, uint64_t constants, uint32_t firs
     return true;
 }
 
-/* Tables of indices or samples; n_symbols of each. */
+/* Reads the tables of indices or samples, of n_symbols each. */
 PSTI_LANES bool lz_pixel_tables(lz_unit &u, uint32_t n_contexts, uint32_t n_symbols, uint32_t first)
 {
     for (uint32_t c = 0; c < n_contexts; c++) {
@@ -261,8 +265,8 @@ PSTI_LANES bool lz_pixel_tables(lz_unit &u, uint32_t n_contexts, uint32_t n_symb
 /* States
  * ------------------------------------------------------------------------------------- */
 
-/* The next symbol of each lane that `has` one, by the table that begins `table` words into memory.
- * Words beyond the end are 0; u.next tells. */
+/* Decodes the next symbol of each lane in `has`, with the table that begins `table` words into
+ * memory. Words behind the end are 0; u.next shows how many were taken. */
 PSTI_LANES lane_u32 lz_symbol(lz_unit &u, lane_u32 table, uint32_t log2, lane_bool has)
 {
     lane_u32 place = u.x & lane_u32((1u << log2) - 1);
@@ -286,20 +290,20 @@ PSTI_LANES lane_u32 lz_symbol(lz_unit &u, lane_u32 table, uint32_t log2, lane_bo
     return entry & lane_u32(255);
 }
 
-/* Class of an offset's token: 0 recent, 1 left, 2 above, 3 explicit. */
+/* Class of an offset's token (6.4, contexts of lengths): 0 recent, 1 left, 2 above, 3 explicit. */
 PSTI_LANES lane_u32 lz_offset_class(lane_u32 token)
 {
     return as_u32(token >= lane_u32(3)) + as_u32(token >= lane_u32(7)) +
            as_u32(token >= lane_u32(22));
 }
 
-/* How n things are shared: thing t of lane l is number l * per_lane + t. */
+/* Lanes share n things (6.2): thing t of lane l has number l * per_lane + t. */
 PSTI_LANES uint32_t lz_per_lane(const lz_unit &u, uint32_t n)
 {
     return (n + u.n_lanes - 1) >> (u.form & 7);
 }
 
-/* Tokens run | offset << 8 | length << 16 of all sequences, in order. */
+/* Decodes the tokens of all sequences in order, as run | offset << 8 | length << 16. */
 PSTI_LANES bool lz_decode_sequences(lz_unit &u, uint64_t constants)
 {
     if (u.n_sequences == 0)
@@ -328,7 +332,7 @@ PSTI_LANES bool lz_decode_sequences(lz_unit &u, uint64_t constants)
     return true;
 }
 
-/* Indices of the literals' colours, to the start of the pixels. */
+/* Decodes the indices of the literals' colours to the start of the pixels. */
 PSTI_LANES bool lz_decode_indices(lz_unit &u)
 {
     const uint32_t per_lane = lz_per_lane(u, u.n_literals);
@@ -343,7 +347,7 @@ PSTI_LANES bool lz_decode_indices(lz_unit &u)
     return true;
 }
 
-/* Sample 1 is added to samples 0 and 2 of a pixel of bytes low, high. */
+/* Adds sample 1 to samples 0 and 2 of a pixel whose bytes are in low and high (6.5). */
 PSTI_LANES void lz_add_green(const lz_unit &u, lane_u32 &low, lane_u32 &high)
 {
     if ((u.form & LZ_SUBTRACT_GREEN) == 0)
@@ -359,7 +363,7 @@ PSTI_LANES void lz_add_green(const lz_unit &u, lane_u32 &low, lane_u32 &high)
     }
 }
 
-/* Bytes of a pixel that begins at `at` bytes of global memory. */
+/* Stores the bytes of a pixel at byte `at` of global memory. */
 PSTI_LANES void lz_put_bytes(uint8_t *to, lane_u32 at, uint32_t nbytes, lane_u32 low, lane_u32 high,
                              lane_bool has)
 {
@@ -369,13 +373,14 @@ PSTI_LANES void lz_put_bytes(uint8_t *to, lane_u32 at, uint32_t nbytes, lane_u32
             store(to, at + lane_u32(b), (b < 4 ? low : high) >> lane_u32(8 * (b % 4)), has);
 }
 
-/* Colours, then escapes, or all literals, to the end of the pixels. */
+/* Decodes colours, then escapes, or all literals, to the end of the pixels (6.5). */
 PSTI_LANES bool lz_decode_pixels(lz_unit &u, uint32_t first_table)
 {
     const uint32_t P = u.pixel_nbytes, n = u.n_colours + u.n_escapes;
     const uint32_t per_lane = lz_per_lane(u, n);
     const uint32_t out = (u.n_pixels - u.n_escapes) * P;
-    uint32_t singles = 0; /* bit b: byte b's table has one symbol, which states do not see */
+    /* Bit b: byte b's table has one symbol, which takes no bits from states. */
+    uint32_t singles = 0;
     for (uint32_t b = 0; b < P; b++) {
         uint32_t context = u.bits == 8 || b < 2 ? b : 2 + b % 2;
         uint32_t entry = load_uniform(u.memory, (first_table + context) * LZ_PIXEL_WORDS +
@@ -416,8 +421,8 @@ PSTI_LANES bool lz_decode_pixels(lz_unit &u, uint32_t first_table)
     return true;
 }
 
-/* Literals to the end of the pixels: indices at their start become pixels there; escaped pixels
- * move down from the very end, where no write comes before the read. */
+/* Puts literals at the end of the pixels. Indices at the start become pixels there. Escaped pixels
+ * move down from the very end; no write overtakes a read. */
 PSTI_LANES bool lz_place_literals(const lz_unit &u)
 {
     const uint32_t P = u.pixel_nbytes, out = (u.n_pixels - u.n_literals) * P;
@@ -456,14 +461,14 @@ PSTI_LANES bool lz_decode_literals(lz_unit &u)
     const uint32_t n_tables = u.bits == 8 ? u.channels : u.channels > 1 ? 4 : 2;
     if (u.n_literals == 0)
         return true;
-    warp_sync(); /* lanes are done with the tables of sequences */
+    warp_sync(); /* no lane still needs the tables of sequences */
     if (u.n_colours > 0 && (!lz_pixel_tables(u, 1, u.n_colours + 1, 0) || !lz_decode_indices(u)))
         return false;
     return lz_pixel_tables(u, n_tables, 256, 1) && lz_decode_pixels(u, 1) &&
            (u.n_colours == 0 || lz_place_literals(u));
 }
 
-/* States, words and tables come out even. */
+/* True if states, words and tables ended together (6.1, 6.2). */
 PSTI_LANES bool lz_ends_well(const lz_unit &u)
 {
     lane_bool even = (u.x == lane_u32(LZ_STATE_LOW)) | (lane_id() >= lane_u32(u.n_lanes));
@@ -531,8 +536,8 @@ PSTI_LANES void lz_store(uint8_t *samples, lane_u32 i, const lz_pixel &v, lane_b
     }
 }
 
-/* nbytes >= 8 from `from` to `to`, bytes of samples, of which the one before `to` is `from` by at
- * least 128 * n, or else not before it. n words of each lane are on the way at once. */
+/* Copies nbytes >= 8 of samples from `from` to `to`. `from` is at least 128 * n bytes before `to`,
+ * or not before it at all. Each lane has n words under way at once. */
 template <uint32_t n>
 PSTI_LANES void lz_copy_wide(uint8_t *samples, uint32_t to, uint32_t from, uint32_t nbytes)
 {
@@ -569,8 +574,8 @@ PSTI_LANES void lz_copy_wide(uint8_t *samples, uint32_t to, uint32_t from, uint3
     store(samples, byte, v, has);
 }
 
-/* The `period` bytes before `to`, at most 31, again and again; nbytes >= 8. `inverse`: 65536 /
- * period + 1, with which numbers below 256 are divided by it. */
+/* Repeats the `period` bytes before `to`, at most 31 of them; nbytes >= 8. `inverse` is 65536 /
+ * period + 1 and serves to divide numbers below 256. */
 PSTI_LANES void lz_repeat(uint8_t *samples, uint32_t to, uint32_t period, uint32_t nbytes,
                           uint32_t inverse)
 {
@@ -607,7 +612,7 @@ PSTI_LANES void lz_repeat(uint8_t *samples, uint32_t to, uint32_t period, uint32
     store(samples, lane_u32(4 * last) + lane_id(), load(pattern, k), has);
 }
 
-/* n pixels to `at` from `offset` before, which may be among what is written. */
+/* Copies n pixels to `at` from `offset` pixels before. They may overlap the destination. */
 template <uint32_t P>
 PSTI_LANES void lz_copy(uint8_t *samples, uint32_t at, uint32_t offset, uint32_t n,
                         lane_u32 inverses)
@@ -637,7 +642,7 @@ PSTI_LANES void lz_copy(uint8_t *samples, uint32_t at, uint32_t offset, uint32_t
     warp_sync();
 }
 
-/* n literals, which begin at pixel `from`, to `at`, which is not behind them. */
+/* Copies n literals, from pixel `from` on, to `at`, which is not behind them. */
 template <uint32_t P>
 PSTI_LANES void lz_put_literals(uint8_t *samples, uint32_t at, uint32_t from, uint32_t n)
 {
@@ -654,8 +659,8 @@ PSTI_LANES void lz_put_literals(uint8_t *samples, uint32_t at, uint32_t from, ui
     warp_sync();
 }
 
-/* The n-th pixel behind `from` that differs from the one before it; 0: there is none before `end`.
- */
+/* The n-th edge behind `from` (6.4): a pixel that differs from the one before it. 0: there is none
+ * before `end`. */
 template <uint32_t P>
 PSTI_LANES uint32_t lz_find_edge(const uint8_t *samples, uint32_t from, uint32_t end, uint32_t n)
 {
@@ -679,18 +684,18 @@ PSTI_LANES uint32_t lz_find_edge(const uint8_t *samples, uint32_t from, uint32_t
 /* Execution
  * ------------------------------------------------------------------------------------- */
 
-/* 32 sequences, as numbers. */
+/* 32 sequences, as numbers. A lane has one sequence. */
 struct lz_numbers {
     lane_u32 run;    /* literals | (1 + number of the recent offset, or 0) << 24 */
-    lane_u32 offset; /* if it is not a recent one */
-    lane_u32 length; /* pixels; from EDGE on: EDGE + the edge's code */
+    lane_u32 offset; /* the offset, unless it is a recent one */
+    lane_u32 length; /* pixels; EDGE and above: EDGE + the edge's code */
 };
 static const uint32_t LZ_EDGE = 1u << 24, LZ_EDGE_N = 12;
 
-/* Offsets of the tokens 3..21, one to a lane from lane 0 on. */
+/* Offsets of the tokens 3..21, a lane each, from lane 0 on (6.4). */
 PSTI_LANES lane_u32 lz_near_offsets(uint32_t width)
 {
-    /* dx + 4 of each, 4 bits; dy, 2 bits: the law's list. */
+    /* The format's list (6.4): 4 bits of dx + 4 and 2 bits of dy for each token. */
     lane_u32 k = lane_id(), shift = (k & lane_u32(7)) * lane_u32(4);
     lane_u32 dx = select(k < lane_u32(8), lane_u32(0x25340123),
                          select(k < lane_u32(16), lane_u32(0x53480716), lane_u32(0x462)));
@@ -700,7 +705,7 @@ PSTI_LANES lane_u32 lz_near_offsets(uint32_t width)
     return dy * lane_u32(width) - dx;
 }
 
-/* Raw bits behind a count's token, and what they are added to. */
+/* Number of raw bits behind a count's token, and the base that they are added to (6.4). */
 PSTI_LANES lane_u32 lz_count_bits(lane_u32 token)
 {
     return select(token < lane_u32(16), lane_u32(0),
@@ -711,7 +716,7 @@ PSTI_LANES lane_u32 lz_count_base(lane_u32 token, lane_u32 bits)
     return select(token < lane_u32(16), token, ((token & lane_u32(1)) | lane_u32(2)) << bits);
 }
 
-/* Numbers of sequences first.. (n of them) and their raw bits, from `bit` on. */
+/* Numbers of n sequences from `first` on; their raw bits begin at `bit`. */
 PSTI_LANES lz_numbers lz_take_numbers(const lz_unit &u, uint32_t first, uint32_t n, uint32_t &bit,
                                       lane_u32 near_offsets)
 {
@@ -727,7 +732,7 @@ PSTI_LANES lz_numbers lz_take_numbers(const lz_unit &u, uint32_t first, uint32_t
     lane_u32 all = run_bits + offset_bits + length_bits;
     lane_u32 end = scan_add(all), at = lane_u32(bit) + end - all;
     bit += lane_of(end, PSTI_WARP - 1);
-    /* At most 48 bits; those behind the raw ones mean nothing, for then the unit is corrupt. */
+    /* At most 48 bits. Those behind the raw bits mean nothing, because the unit is corrupt then. */
     lane_u32 limit = lane_u32((8 * u.text) / 32);
     lane_u32 word = at >> lane_u32(5);
     word = select(word < limit, word, limit);
@@ -751,14 +756,14 @@ PSTI_LANES lz_numbers lz_take_numbers(const lz_unit &u, uint32_t first, uint32_t
     return out;
 }
 
-/* Where the output stands. */
+/* The place that the output has reached. */
 struct lz_output {
     uint32_t at;       /* pixels written */
-    uint32_t literals; /* where those not yet used begin */
+    uint32_t literals; /* first literal not yet used */
     uint32_t recent[3];
 };
 
-/* One sequence; false: corrupt. */
+/* Executes one sequence; false: corrupt. */
 template <uint32_t P>
 PSTI_LANES bool lz_execute_one(const lz_unit &u, lz_output &o, uint32_t run, uint32_t offset,
                                uint32_t length, lane_u32 inverses)
@@ -796,7 +801,7 @@ template <uint32_t P> PSTI_LANES bool lz_execute(const lz_unit &u)
 {
     lz_output o = {0, u.n_pixels - u.n_literals, {1, u.width, 2 * u.width}};
     const lane_u32 near_offsets = lz_near_offsets(u.width);
-    /* Of 1..31; lane 0's is not used. */
+    /* Inverses of 1..31; lane 0's is not used. */
     const lane_u32 divisor = select(lane_id() == lane_u32(0), lane_u32(1), lane_id());
     const lane_u32 inverses = lane_u32(65536) / divisor + lane_u32(1);
     uint32_t bit = 8 * u.raw;
@@ -813,7 +818,7 @@ template <uint32_t P> PSTI_LANES bool lz_execute(const lz_unit &u)
     return o.at == o.literals && (bit + 7) / 8 == u.text;
 }
 
-/* `memory`: of this warp, tables first; false: corrupt. */
+/* Decodes a unit. `memory` is this warp's, tables first. False: corrupt. */
 PSTI_LANES bool lz_decode(shared<uint8_t> memory, const struct psti_gpu_image &image,
                           const struct psti_gpu_unit &unit, uint64_t constants)
 {

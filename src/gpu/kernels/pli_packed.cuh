@@ -1,12 +1,13 @@
-/* pli_packed.cuh - units of mode packed (docs/format-pli.md, section 4): one by a warp.
+/* pli_packed.cuh - a warp decodes a unit of mode packed (format-pli.md 4).
  *
- * The plane records are read by all lanes together. Then the widths, 32 groups (4 rows) a step:
- * each lane has a window of the bits of one run, from which all lanes take theirs by rank; widths
- * go down columns and places along groups by prefix sums. Where each group lies and how wide it is
- * waits in shared memory. Then row after row, all planes at once: a lane has two pixels, of which
- * the row above stays in its registers; running sums are prefix sums over lanes, with two planes of
- * 8 bits in the halves of one register. Nothing but a row of pixels goes through memory on the way
- * to the sink. */
+ * All lanes together read the plane records. Then widths are decoded, 32 groups (4 rows) at a time.
+ * Each lane has a window of the bits of one run, and all lanes take their bits from the windows by
+ * rank. Prefix sums carry widths down columns and places along groups. Place and width of each
+ * group wait in shared memory.
+ *
+ * Then rows are decoded one after another, all planes at once. A lane has two pixels and keeps the
+ * row above them in registers. Running sums are prefix sums over lanes; two planes of 8 bits share
+ * the halves of a register. Only a row of pixels goes through memory on its way to the sink. */
 #ifndef PST_GPU_PLI_PACKED_CUH
 #define PST_GPU_PLI_PACKED_CUH
 
@@ -17,10 +18,10 @@ namespace psti
 {
 
 static const uint32_t PACKED_PLANES = 4;
-static const uint32_t PACKED_EDGE = 64;
+static const uint32_t PACKED_EDGE = 64; /* E (format-pli.md 3) */
 static const uint32_t PACKED_ROW_GROUPS = 8;
-static const int32_t PACKED_MAX_TAP = 64;
-/* Predictors: left, up, gradient, smooth, smooth gradient. */
+static const int32_t PACKED_MAX_TAP = 64; /* (4.2) */
+/* Predictors (format-pli.md 4.5): left, up, gradient, smooth, smooth gradient. */
 static const uint32_t PACKED_LEFT = 1, PACKED_LAST = 5;
 
 struct packed_plane {
@@ -30,21 +31,21 @@ struct packed_plane {
 };
 
 struct packed_unit {
-    const uint32_t *words; /* from the byte that tells the mode on */
+    const uint32_t *words; /* the unit's bytes, from the mode on */
     uint32_t nbytes;
     uint32_t height, row_groups;
     uint32_t channels, bits;
     packed_plane planes[PACKED_PLANES];
     uint32_t coded;        /* bit p: plane p is not constant */
-    uint32_t first_widths; /* 8 bits a plane */
-    uint32_t strings;      /* where the runs of bits begin, in bits */
-    uint32_t data;         /* where the groups begin, in bytes */
+    uint32_t first_widths; /* first width of each plane, 8 bits each */
+    uint32_t strings;      /* begin of the runs of bits (4.3), in bits */
+    uint32_t data;         /* begin of the groups (4.4), in bytes */
 };
 
 /* Plane records
  * ------------------------------------------------------------------------------------- */
 
-/* The first 32 bytes: more than all records. */
+/* The first 32 bytes, which hold all plane records (4.2). */
 struct packed_reader {
     lane_u32 bytes;
     uint32_t nbytes, at;
@@ -61,7 +62,7 @@ PSTI_LANES uint32_t packed_take(packed_reader &in, uint32_t n)
     return v;
 }
 
-/* Whether the rows that exist have a predictor that is known, and the others none. */
+/* True if rows of the unit have a known predictor and rows beyond it have none. */
 PSTI_LANES bool packed_predictors_are_known(uint32_t numbers, uint32_t height)
 {
     bool known = true;
@@ -113,7 +114,7 @@ PSTI_LANES bool packed_parse(packed_unit &u, uint32_t transform)
 /* Widths
  * ------------------------------------------------------------------------------------- */
 
-/* Ones among the bits begin..end - 1, which are the unit's. */
+/* Counts the ones among bits begin..end - 1, which are the unit's. */
 PSTI_LANES uint32_t packed_count_ones(const uint32_t *words, uint32_t begin, uint32_t end)
 {
     lane_u32 n = lane_u32(0);
@@ -130,7 +131,7 @@ PSTI_LANES uint32_t packed_count_ones(const uint32_t *words, uint32_t begin, uin
     return reduce_add(n);
 }
 
-/* Lane r: where run r begins; false if they do not fit. */
+/* Lane r learns where run r begins (4.3). False if the runs do not fit. */
 PSTI_LANES bool packed_find_runs(packed_unit &u, lane_u32 &cursors)
 {
     const uint32_t total = 8 * u.nbytes;
@@ -139,11 +140,11 @@ PSTI_LANES bool packed_find_runs(packed_unit &u, lane_u32 &cursors)
     if (next > total)
         return false;
     ones = packed_count_ones(u.words, u.strings, next);
-    if (ones > 0) { /* signs */
+    if (ones > 0) { /* signs follow */
         cursors = select(lane_id() == lane_u32(n++), lane_u32(next), cursors);
         next += ones;
     }
-    while (ones > 0) { /* the last run has none */
+    while (ones > 0) { /* the last run has no ones */
         if (n > u.bits + 1 || ones > total || next > total - ones)
             return false;
         cursors = select(lane_id() == lane_u32(n++), lane_u32(next), cursors);
@@ -155,8 +156,8 @@ PSTI_LANES bool packed_find_runs(packed_unit &u, lane_u32 &cursors)
     return next <= total;
 }
 
-/* What 32 groups' widths differ by from those above them. Group number `place` of them is this
- * lane's, if it has one; `n` groups are taken from the runs. */
+/* Differences d_i of 32 groups to the widths above them (4.3). A lane has group number `place` of
+ * them, if it has one. `n` groups are taken from the runs. */
 PSTI_LANES lane_i32 packed_steps(const packed_unit &u, lane_u32 &cursors, lane_u32 place,
                                  lane_bool has, uint32_t n)
 {
@@ -181,8 +182,8 @@ PSTI_LANES lane_i32 packed_steps(const packed_unit &u, lane_u32 &cursors, lane_u
     return as_i32(select(sign != lane_u32(0), lane_u32(0) - size, size));
 }
 
-/* Widths of all groups, and where they lie: (place in the unit, in bits) << 5 | width, 8 to a row,
- * 64 rows to a plane. False if a width is out of range, or they are not those of the data. */
+/* Stores width and place of all groups as (place in the unit, in bits) << 5 | width, 8 to a row, 64
+ * rows to a plane. False if a width is out of range or the widths do not add up to the data. */
 PSTI_LANES bool packed_place_groups(const packed_unit &u, lane_u32 cursors, shared<uint32_t> groups)
 {
     const lane_u32 row = lane_id() >> lane_u32(3), column = lane_id() & lane_u32(7);
@@ -223,19 +224,19 @@ template <int bits> struct packed_fields {
     static const uint32_t one = bits == 8 ? 0x00010001u : 1u;
     static const uint32_t sample = bits == 8 ? 0xffu : 0xffffu;
     static const uint32_t row_words = PACKED_EDGE * bits / 8;
-    /* Rows that are decoded, then brought to the sink, at a time. */
+    /* Rows that are decoded at a time, before they go to the sink. */
     static const uint32_t turn = PSTI_GPU_PACKED_ROWS_NBYTES / 4 / row_words;
-    /* The field of plane p, of those in its register. */
+    /* Shift of plane p's field in its register. */
     static PSTI_LANES uint32_t shift(uint32_t p) { return 16 * (p % per_register); }
 };
 
-/* How the fields of a register are predicted: ones in those that take part. */
+/* Prediction of a register's fields: each mask has ones in the fields that take part. */
 struct packed_ways {
     uint32_t left, up, smooth, sum;
 };
 
-/* What rows need of the plane records, in shared memory: ways of each register's fields, the
- * predictors of each plane, its taps as two halves. */
+/* Parts of the plane records that rows need, in shared memory: the ways of each register's fields,
+ * the predictors of each plane, its taps as two halves. */
 static const uint32_t PACKED_WAYS_AT = 0, PACKED_PREDICTORS_AT = 16, PACKED_TAPS_AT = 20;
 
 PSTI_LANES void packed_put_records(const packed_unit &u, shared<uint32_t> records)
@@ -251,7 +252,7 @@ PSTI_LANES void packed_put_records(const packed_unit &u, shared<uint32_t> record
     warp_sync();
 }
 
-/* Ways of rows from y on, as far as their predictors are the same. */
+/* Ways of the rows from y on that have the same predictors. */
 template <int bits>
 PSTI_LANES void packed_set_ways(const packed_unit &u, shared<uint32_t> records, uint32_t y)
 {
@@ -266,7 +267,8 @@ PSTI_LANES void packed_set_ways(const packed_unit &u, shared<uint32_t> records, 
             uint32_t field = 0xffffu << fields::shift(p);
             predictor = predictor >> 4 * (y / 16) & 15;
             predictor = y == 0 && predictor != 0 ? PACKED_LEFT : predictor;
-            /* Bit `predictor`: constant planes go on as they are. */
+            /* Each mask has a bit per predictor. Constant planes (predictor 0) take the sample
+             * above. */
             ways.left |= field & (0u - (0x02u >> predictor & 1));
             ways.up |= field & (0u - (0x0du >> predictor & 1));
             ways.smooth |= field & (0u - (0x30u >> predictor & 1));
@@ -288,8 +290,8 @@ PSTI_LANES packed_ways packed_get_ways(shared<uint32_t> records, uint32_t q)
                        load_uniform(records, PACKED_WAYS_AT + 4 * q + 3)};
 }
 
-/* Residuals of the pixels 2 l and 2 l + 1 of row y of plane p, for lane l; `within`: of the group's
- * pixels, the number of the first of them. */
+/* Residuals of pixels 2 l and 2 l + 1 of row y of plane p, for lane l. `within` is the number of
+ * the first of them in its group. */
 PSTI_LANES void packed_unpack(const packed_unit &u, shared<uint32_t> groups, uint32_t row,
                               lane_u32 within, lane_bool has, lane_i32 r[2])
 {
@@ -303,8 +305,8 @@ PSTI_LANES void packed_unpack(const packed_unit &u, shared<uint32_t> groups, uin
     r[1] = as_i32(((v >> width & mask) ^ sign) - sign);
 }
 
-/* One row of a register's fields. up: in, the row above; out, this row. add: residuals with the
- * taps' share, modulo the range of a sample. */
+/* Decodes one row of a register's fields. `up` is the row above on entry and this row on return.
+ * `add` has residuals plus correction (4.5), modulo the range of a sample. */
 template <int bits>
 PSTI_LANES void packed_row(const packed_ways &ways, lane_u32 last, const lane_u32 add[2],
                            lane_u32 up[2])
@@ -326,7 +328,8 @@ PSTI_LANES void packed_row(const packed_ways &ways, lane_u32 last, const lane_u3
         base[0] = base[0] | (s0 >> lane_u32(1) & mask & lane_u32(ways.smooth));
         base[1] = base[1] | (s1 >> lane_u32(1) & mask & lane_u32(ways.smooth));
     }
-    if (ways.sum != 0) { /* of 8 bits: at most 64 * 255, so that fields do not meet */
+    /* With 8 bits at most 64 * 255, so that fields do not run into each other. */
+    if (ways.sum != 0) {
         lane_u32 both = add[0] + add[1], before = scan_add_below(both);
         lane_u32 fields_of = lane_u32(ways.sum);
         sum[0] = ((before + add[0]) & fields_of) | (add[0] & ~fields_of);
@@ -336,7 +339,7 @@ PSTI_LANES void packed_row(const packed_ways &ways, lane_u32 last, const lane_u3
     up[1] = (base[1] + sum[1]) & mask;
 }
 
-/* Pixels of two registers' fields as four bytes: channels, transform undone. */
+/* Pixels of two registers' fields as four bytes: channels after the colour transform is undone. */
 PSTI_LANES lane_u32 packed_pixel8(lane_u32 a, lane_u32 b, bool green)
 {
     if (green) { /* planes G, R - G, B - G, A */
@@ -347,7 +350,7 @@ PSTI_LANES lane_u32 packed_pixel8(lane_u32 a, lane_u32 b, bool green)
     return pick_bytes(a, b, lane_u32(green ? 0x6402 : 0x6420));
 }
 
-/* The same of 16 bits, as two registers: channels 0 and 1, 2 and 3. */
+/* The same for 16 bits, as two registers: channels 0 and 1, channels 2 and 3. */
 PSTI_LANES void packed_pixel16(const lane_u32 v[4], bool green, lane_u32 out[2])
 {
     lane_u32 r = v[0], g = v[1], b = v[2];
@@ -360,7 +363,7 @@ PSTI_LANES void packed_pixel16(const lane_u32 v[4], bool green, lane_u32 out[2])
     out[1] = b | v[3] << lane_u32(16);
 }
 
-/* Residuals of a row's planes with the taps' share, in fields. */
+/* Residuals of a row's planes plus corrections, in fields. */
 template <int bits>
 PSTI_LANES void packed_add(const packed_unit &u, shared<uint32_t> records, shared<uint32_t> groups,
                            uint32_t y, lane_u32 within, lane_bool has,
@@ -398,7 +401,7 @@ PSTI_LANES void packed_add(const packed_unit &u, shared<uint32_t> records, share
     }
 }
 
-/* A row of pixels in shared memory: channels as bytes of one word, or as halves of two. */
+/* Stores a row of pixels to shared memory. Channels are bytes of one word, or halves of two. */
 template <int bits>
 PSTI_LANES void packed_put_row(const lane_u32 v[packed_fields<bits>::n][2], bool green,
                                shared<uint32_t> row)
@@ -416,7 +419,7 @@ PSTI_LANES void packed_put_row(const lane_u32 v[packed_fields<bits>::n][2], bool
     }
 }
 
-/* Rows of pixels in shared memory, the first of which is stored row y, to the sink. */
+/* Sends rows of pixels from shared memory to the sink. The first of them is stored row y. */
 template <int bits>
 PSTI_LANES void packed_bring_rows(shared<uint32_t> rows, uint32_t y, uint32_t x, uint32_t n_rows,
                                   uint32_t n, const struct psti_gpu_image &image,
@@ -489,7 +492,7 @@ PSTI_LANES void packed_rows(const packed_unit &u, shared<uint32_t> records, shar
     }
 }
 
-/* `memory`: of this warp, rows first; false: corrupt. */
+/* Decodes a unit. `memory` is this warp's, rows first. False: corrupt. */
 PSTI_LANES bool packed_decode(shared<uint8_t> memory, const struct psti_gpu_image &image,
                               const struct psti_gpu_unit &unit,
                               const struct psti_gpu_finish &finish)

@@ -1,15 +1,15 @@
-/* pli_wave.cuh - units of mode wave (docs/format-pli.md, section 5): one by a warp, whose lanes are
- * the 32 lanes of the cylinder.
+/* pli_wave.cuh - a warp decodes a unit of mode wave (format-pli.md 5). Its lanes are the 32 lanes
+ * of 5.5.
  *
- * Three passes over the samples, which wait in shared memory where the cylinder has them, a row of
- * 32 for each step. The first decodes tokens, of 8 bits those of two rows at once: what a lane
- * needs of the lanes above comes by shuffles. The second finds signs and raw bits, whose places are
- * known when all tokens are. The third predicts, all planes of a place at once, and leaves samples;
- * rows of them then go to the sink. As the cylinder is closed, its last 62 steps lie in the rows of
- * its first.
+ * There are three passes over the samples. These wait in shared memory, a row of 32 per step, in
+ * the order of 5.5. The first pass decodes tokens; with 8 bits those of two rows at once.
+ * Activities of the lanes above come by shuffles. The second pass finds signs and raw bits, whose
+ * places are known only after all tokens. The third pass predicts, all planes of a place at once,
+ * and leaves samples. Rows of samples then go to the sink. The order is a closed cylinder: the
+ * unit's last 62 steps use the rows of its first.
  *
- * Rows are stored so that both the 32 lanes of a step and 32 steps of a lane lie in different
- * banks: see wave_row(). */
+ * Rows are stored so that the 32 lanes of a step lie in different banks, and so do 32 steps of a
+ * lane; see wave_row(). */
 #ifndef PST_GPU_PLI_WAVE_CUH
 #define PST_GPU_PLI_WAVE_CUH
 
@@ -24,14 +24,15 @@ namespace psti
 /* Rows
  * ------------------------------------------------------------------------------------- */
 
-/* Where samples of row y in columns x are, of the first coded plane. */
+/* Places of the samples of row y in columns x, of the first coded plane. */
 template <int bits> PSTI_LANES lane_u32 wave_pixel(uint32_t y, lane_u32 x)
 {
     const uint32_t lane = y & 31, first = WAVE_EDGE * (y >> 5) + 2 * lane;
     return wave_rows<bits>(lane_u32(first) + x) ^ lane_u32(lane * wave_layout<bits>::sample_nbytes);
 }
 
-/* Of other planes they are as far behind, round the cylinder. */
+/* A sample of another plane lies coded * bands bands behind the first coded plane's, modulo the
+ * rows of the unit. */
 template <int bits>
 PSTI_LANES lane_u32 wave_plane_sample(const wave_unit &u, uint32_t plane, lane_u32 place)
 {
@@ -46,7 +47,7 @@ PSTI_LANES lane_u32 wave_plane_sample(const wave_unit &u, uint32_t plane, lane_u
     return load_at<uint16_t>(u.samples, place);
 }
 
-/* Sample c of pixels, the colour transform and levels undone. */
+/* Sample c of pixels, after the colour transform and levels are undone (format-pli.md 2). */
 template <int bits>
 PSTI_LANES lane_u32 wave_sample(const wave_unit &u, uint32_t max_error, lane_u32 place, uint32_t c)
 {
@@ -62,8 +63,8 @@ PSTI_LANES lane_u32 wave_sample(const wave_unit &u, uint32_t max_error, lane_u32
     return v;
 }
 
-/* The same four pixels at a time, of 8 bits (see sink_quads()): a word of samples for each plane.
- * `places`: of the first coded plane. */
+/* The samples of four pixels at a time, with 8 bits (see sink_quads()): a word per plane. `places`
+ * are those of the first coded plane. */
 PSTI_LANES lane_u32 wave_plane_quad(const wave_unit &u, uint32_t plane, const lane_u32 places[4])
 {
     const uint32_t coded = u.coded_of >> 4 * plane & 15;
@@ -74,14 +75,15 @@ PSTI_LANES lane_u32 wave_plane_quad(const wave_unit &u, uint32_t plane, const la
     const lane_u32 plane_at = lane_u32(coded * u.bands * (WAVE_EDGE * wave_layout<8>::row_nbytes));
     PSTI_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
-        /* Round the cylinder: within it the difference wraps, and is the greater one. */
+        /* The place is modulo `end`. Below `end` the difference wraps around and is the larger one.
+         */
         lane_u32 place = places[j] + plane_at;
         v[j] = load_at<uint8_t>(u.samples, min_u32(place, place - lane_u32(end)));
     }
     return (v[3] * lane_u32(256) + v[2]) * lane_u32(65536) + (v[1] * lane_u32(256) + v[0]);
 }
 
-/* Sums of bytes, modulo 256. */
+/* Adds bytes modulo 256. */
 PSTI_LANES lane_u32 wave_add_bytes(lane_u32 a, lane_u32 b)
 {
     const lane_u32 tops = lane_u32(0x80808080), others = lane_u32(0x7f7f7f7f);
@@ -144,7 +146,7 @@ template <int bits> PSTI_LANES bool wave_decode_coded(wave_unit &u)
     return true;
 }
 
-/* One unit by one warp; false: corrupt. `scratch`: this warp's. */
+/* Decodes one unit by one warp; false: corrupt. `scratch` is this warp's. */
 template <int bits>
 PSTI_LANES bool wave_decode(shared<uint8_t> tables, shared<uint8_t> scratch,
                             const struct psti_gpu_image &image, const struct psti_gpu_unit &unit,
@@ -170,7 +172,7 @@ PSTI_LANES bool wave_decode(shared<uint8_t> tables, shared<uint8_t> scratch,
     if (u.n_coded > 0 && !wave_decode_coded<bits>(u))
         return false;
     const uint32_t max_error = image.max_error;
-    /* Rows and columns that are wanted. */
+    /* Rows and columns of the unit that the region needs. */
     uint32_t top = image.y0 > y0 ? image.y0 - y0 : 0, left = image.x0 > x0 ? image.x0 - x0 : 0;
     uint32_t bottom = image.y1 - y0 < u.height ? image.y1 - y0 : u.height;
     uint32_t right = image.x1 - x0 < u.width ? image.x1 - x0 : u.width;

@@ -1,5 +1,5 @@
-/* pli_wave_head.cuh - units of mode wave (see pli_wave.cuh): where their samples wait in shared
- * memory, the tables of a block, and the head of a unit. */
+/* pli_wave_head.cuh - units of mode wave (see pli_wave.cuh): the layout of samples in shared
+ * memory, the tables of a block, and the first parts of a unit. */
 #ifndef PST_GPU_PLI_WAVE_HEAD_CUH
 #define PST_GPU_PLI_WAVE_HEAD_CUH
 
@@ -10,13 +10,18 @@
 namespace psti
 {
 
+/* Edges of a unit and of a block of filters (format-pli.md 3, 5.2). */
 static const uint32_t WAVE_EDGE = 64, WAVE_BLOCK = 16;
-static const uint32_t WAVE_PLANES = 4, WAVE_CONSTANT = 15; /* instead of a number among the coded */
+/* CONSTANT: instead of a constant plane's number among the coded ones. */
+static const uint32_t WAVE_PLANES = 4, WAVE_CONSTANT = 15;
+/* Predictors (5.2). */
 static const uint32_t WAVE_LEFT = 1, WAVE_UP = 2, WAVE_AVERAGE = 3, WAVE_MED = 4, WAVE_OWN = 8;
-static const uint32_t WAVE_DIRECT = 24; /* 16 bits: tokens below are magnitudes */
-static const uint32_t WAVE_TAIL = 20;   /* words: the payload at any alignment, and zeros */
+/* With 16 bits tokens below DIRECT are magnitudes (5.4). */
+static const uint32_t WAVE_DIRECT = 24;
+/* Words of the payload at any alignment, and zeros. */
+static const uint32_t WAVE_TAIL = 20;
 
-/* Where things lie. */
+/* The layout of shared memory. */
 template <int bits> struct wave_layout {
     static const uint32_t sample_nbytes = bits / 8;
     static const uint32_t prob_bits = bits == 8 ? 8 : 10, prob_sum = 1u << prob_bits;
@@ -28,8 +33,9 @@ template <int bits> struct wave_layout {
     static const uint32_t buckets_nbytes =
         bits == 8 ? PSTI_GPU_WAVE_BUCKETS8_NBYTES : PSTI_GPU_WAVE_BUCKETS16_NBYTES;
     static const uint32_t filters_at = buckets_at + buckets_nbytes;
-    static const uint32_t pairs_at = filters_at + PSTI_GPU_WAVE_FILTERS_NBYTES; /* of 8 bits */
-    /* Bytes of shared memory: of a block; of each warp, if images have four channels. */
+    /* For 8 bits only. */
+    static const uint32_t pairs_at = filters_at + PSTI_GPU_WAVE_FILTERS_NBYTES;
+    /* Bytes of shared memory: of a block; of each warp if images have four channels. */
     static const uint32_t tables_nbytes = PSTI_GPU_WAVE_TABLES_NBYTES(bits);
     static const uint32_t warp_nbytes = PSTI_GPU_WAVE_WARP_NBYTES(bits, WAVE_PLANES);
 
@@ -38,15 +44,16 @@ template <int bits> struct wave_layout {
     static const uint32_t row_nbytes = PSTI_WARP * sample_nbytes;
 };
 
-/* What is kept of a coded plane, in words; then its filters' numbers, four to a row of blocks. */
+/* The record of a coded plane, in words. The numbers of its filters follow, four to a row of blocks
+ * (format-pli.md 5.2). */
 enum wave_record {
     WAVE_R_PREDICTOR,
     WAVE_R_START,
-    WAVE_R_TAP0, /* of the residuals of planes 0 and 1 */
+    WAVE_R_TAP0, /* taps of the residuals of planes 0 and 1 */
     WAVE_R_TAP1,
     WAVE_R_LIST,
-    WAVE_R_KIND,  /* of context: enum wave_kind_number */
-    WAVE_R_OTHER, /* the coded plane whose activities that looks at; CONSTANT: none */
+    WAVE_R_KIND,  /* enum wave_kind_number of the plane's contexts */
+    WAVE_R_OTHER, /* coded plane whose activities the context includes; CONSTANT: none */
     WAVE_R_PLANE,
     WAVE_R_NUMBERS,
     WAVE_R_WORDS = PSTI_GPU_WAVE_RECORD_NBYTES / 4
@@ -54,13 +61,13 @@ enum wave_record {
 enum wave_kind_number { WAVE_FIRST, WAVE_SECOND, WAVE_THIRD };
 
 struct wave_unit {
-    const uint32_t *words; /* from the byte that tells the mode on */
+    const uint32_t *words; /* the unit's bytes, from the mode on */
     uint32_t nbytes;
     uint32_t height, width, channels, transform;
     uint32_t n_coded, bands; /* bands of a plane */
-    uint32_t n_rows;         /* of shared memory */
+    uint32_t n_rows;         /* rows of samples in shared memory */
     uint32_t coded_of;       /* 4 bits a plane: its number among the coded, or CONSTANT */
-    uint64_t constants;      /* 16 bits a plane */
+    uint64_t constants;      /* value of a constant plane, 16 bits a plane */
     uint32_t raw_at, raw_end, words_at; /* in bytes */
     lane_u32 states;
     shared<uint8_t> tables, window, samples;
@@ -72,7 +79,7 @@ PSTI_LANES uint32_t wave_record_of(const wave_unit &u, uint32_t coded, uint32_t 
     return load_uniform(u.records, coded * WAVE_R_WORDS + field);
 }
 
-/* Where the row of step t begins, to be combined by ^ with a lane's place in it. */
+/* Begin of the row of step t. A lane's place in it is combined by ^. */
 template <int bits> PSTI_LANES uint32_t wave_row(uint32_t t)
 {
     return bits == 8 ? t * 32 | (t & 28) : t * 64 | (t & 30) << 1;
@@ -90,12 +97,13 @@ template <int bits> PSTI_LANES lane_u32 wave_place()
 /* Tables
  * ------------------------------------------------------------------------------------- */
 
-/* One context by one warp. */
+/* A warp prepares the table of one context. */
 PSTI_LANES void wave_load_context8(shared<uint8_t> to, const uint16_t *first,
                                    const uint8_t *activities)
 {
     const uint32_t n = 16;
-    /* Of token `lane`, modulo 16; bytes 1 to 3 are token 0's. */
+    /* Entry of token `lane` modulo 16: byte 1 is its frequency, byte 2 minus its first slot, byte 3
+     * its activity. */
     const lane_u32 token = lane_id() & lane_u32(n - 1);
     const lane_u32 activity = load(activities, token);
     const lane_u32 begin = load(first, token), end = load(first, token + lane_u32(1));
@@ -106,7 +114,7 @@ PSTI_LANES void wave_load_context8(shared<uint8_t> to, const uint16_t *first,
     PSTI_UNROLL
     for (uint32_t i = 0; i < n; i++) {
         begins[i] = lane_u32(lane_of(begin, i));
-        entries[i] = lane_u32(lane_of(entry, i)); /* less the slot */
+        entries[i] = lane_u32(lane_of(entry, i)); /* the slot is added below */
     }
     for (uint32_t slot = 0; slot < wave_layout<8>::prob_sum; slot += PSTI_WARP) {
         const lane_u32 own = lane_u32(slot) + lane_id();
@@ -150,8 +158,8 @@ PSTI_LANES void wave_load_words(const block &b, shared<uint8_t> tables, uint32_t
     }
 }
 
-/* Phase 0, by all warps of a block together. `constants`: struct psti_gpu_wave_constants; `from`:
- * struct psti_gpu_wave_tables, 0 the built-in ones. */
+/* Phase 0: all warps of a block together load the tables. `constants` is a struct
+ * psti_gpu_wave_constants; `from` a struct psti_gpu_wave_tables, or 0 for the built-in ones. */
 template <int bits>
 PSTI_LANES void wave_load_tables(const block &b, shared<uint8_t> tables, uint64_t constants,
                                  uint64_t from)
@@ -200,7 +208,7 @@ PSTI_LANES lane_u32 wave_bytes(const wave_reader &in, lane_u32 at)
     return select((at & lane_u32(32)) == lane_u32(0), shuffle(in.low, at), shuffle(in.high, at));
 }
 
-/* Where n bytes begin, which are the unit's, or is_short. */
+/* Passes over n bytes and returns where they begin; sets is_short if the unit has fewer. */
 PSTI_LANES uint32_t wave_skip(wave_reader &in, uint32_t n)
 {
     uint32_t at = in.at;
@@ -217,7 +225,7 @@ PSTI_LANES uint32_t wave_take(wave_reader &in, uint32_t n)
     return v;
 }
 
-/* The record of coded plane number u.n_coded. */
+/* Reads the record of coded plane number u.n_coded (format-pli.md 5.2). */
 PSTI_LANES bool wave_parse_coded(wave_unit &u, wave_reader &in, uint32_t plane, uint32_t predictor,
                                  uint32_t start)
 {
@@ -258,14 +266,15 @@ PSTI_LANES bool wave_parse_coded(wave_unit &u, wave_reader &in, uint32_t plane, 
     return true;
 }
 
-/* Bits `at`.. of the unit, 32 to each lane; the words of all lanes are the unit's or its margin. */
+/* 32 bits of the unit for each lane, from bit `at` on. The words of all lanes lie in the unit or
+ * its margin. */
 PSTI_LANES lane_u32 wave_unit_bits(const uint32_t *words, lane_u32 at)
 {
     lane_u32 i = at >> lane_u32(5);
     return funnel_right(load(words, i), load(words, i + lane_u32(1)), at & lane_u32(31));
 }
 
-/* What follows the records: sizes and states. */
+/* Reads the parts behind the records: sizes and states (format-pli.md 5.1). */
 template <int bits> PSTI_LANES bool wave_parse_states(wave_unit &u, uint32_t at)
 {
     typedef wave_layout<bits> layout;
@@ -316,7 +325,7 @@ template <int bits> PSTI_LANES bool wave_parse(wave_unit &u)
     return u.n_coded > 0 ? wave_parse_states<bits>(u, in.at) : in.at == u.nbytes;
 }
 
-/* What the passes share
+/* Shared by the passes
  * ------------------------------------------------------------------------------------- */
 
 PSTI_LANES lane_i32 wave_least(lane_i32 a, lane_i32 b) { return select(a < b, a, b); }

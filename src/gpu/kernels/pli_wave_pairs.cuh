@@ -1,6 +1,9 @@
-/* pli_wave_pairs.cuh - units of mode wave (see pli_wave.cuh), of 8 bits: the passes that read bits.
- * A token stands for a pair of samples, whose residuals lie in two rows, those of an even and an
- * odd step; until its raw bits are found its activity waits in the first of them. */
+/* pli_wave_pairs.cuh - units of mode wave with 8 bits (see pli_wave.cuh): the passes that read
+ * bits.
+ *
+ * A token stands for a pair of samples (format-pli.md 5.4). The two residuals lie in two rows,
+ * those of an even and an odd step. Until the raw bits are found, the pair's activity waits in the
+ * first of them. */
 #ifndef PST_GPU_PLI_WAVE_PAIRS_CUH
 #define PST_GPU_PLI_WAVE_PAIRS_CUH
 
@@ -9,31 +12,33 @@
 namespace psti
 {
 
-static const uint32_t WAVE_PAIR_NBYTES = 2 * wave_layout<8>::row_nbytes; /* of a step's rows */
+/* The two rows of a step. */
+static const uint32_t WAVE_PAIR_NBYTES = 2 * wave_layout<8>::row_nbytes;
 static const uint32_t WAVE_BAND_NBYTES = PSTI_WARP * WAVE_PAIR_NBYTES;
 
 /* Tokens
  * ------------------------------------------------------------------------------------- */
 
-/* How activities beside a pair and of plane 1 (L, LL, g1), in the row above (U, UL) and in the one
- * above that (UUR, UU) make its context: signed bytes, four times what is added. E then stands
- * above the lowest two bits, of which a half is the upper one. */
+/* Weights of activities in `energy` (format-pli.md 5.6), as signed bytes, each times four: gL, gLL
+ * and g1 beside the pair; gU, gUL above; gUUR, gUU two rows above. The sum is four times `energy`;
+ * bit 1 is set where half() rounds up. */
 static const uint32_t WAVE_BESIDE = 0x000408, WAVE_ABOVE = 0x0208, WAVE_FAR = 0x0402;
 struct wave_pair_kind {
     uint32_t beside;
-    uint32_t back_nbytes; /* to plane 1's row; where that is not asked for, to some row */
+    uint32_t back_nbytes; /* distance to plane 1's row; without plane 1, to any row */
 };
 
-/* Tokens on their way. */
+/* State of the token pass. */
 struct wave_pairs {
     wave_words words;
-    lane_u32 x;           /* states, and 65536 */
+    lane_u32 x;           /* states, plus 65536 */
     lane_u32 past;        /* activities of the last steps, the latest lowest */
-    lane_u32 beside;      /* weights */
-    lane_u32 above, far;  /* 0 where there is no such row */
-    lane_u32 far_at_end;  /* of the last column, at which two lanes above another row has begun */
+    lane_u32 beside;      /* weights of gL, gLL, g1 */
+    lane_u32 above, far;  /* weights of the rows above; 0 where there is no such row */
+    lane_u32 far_at_end;  /* weights at the last column, where the lane two above is in its next row
+                             already */
     lane_u32 back_nbytes; /* struct wave_pair_kind */
-    lane_u32 buckets;     /* address of the contexts of E = 0 */
+    lane_u32 buckets;     /* address of the contexts of energy 0 */
 };
 
 PSTI_LANES bool wave_looks_across(const wave_unit &u, uint32_t coded)
@@ -50,28 +55,29 @@ PSTI_LANES wave_pair_kind wave_pair_kind_of(const wave_unit &u, uint32_t coded)
     return {(WAVE_BESIDE & 0xff) | 4 << 16, (coded - other) * u.bands * WAVE_BAND_NBYTES};
 }
 
-/* x goes on behind its token, but for the word that it may need. `context`: address of its table.
- * What is returned is the table's entry: its bytes are 0, frequency, number of the slot, activity.
- */
+/* x becomes the state behind its token, without the word that it may need. `context`: address of
+ * the context's table. Returns the table's entry, whose bytes are 0, frequency, number of the slot,
+ * activity. */
 PSTI_LANES lane_u32 wave_find_pair(const wave_unit &u, lane_u32 context, lane_u32 &x)
 {
     const lane_u32 slot = dot4_unsigned(x, lane_u32(4), context);
     const lane_u32 entry = load_address<uint32_t>(u.tables, slot);
-    /* Byte 2 of x is 1, and becomes it again. */
+    /* Byte 2 of x is 1 and stays 1. */
     x = dot4_unsigned(entry, x, lane_u32(1u << 16));
     return entry;
 }
 
-/* A step in which lanes are `first` or `last` in their rows. `crossed`: contexts may look at plane
- * 1, at address other_at. `full`: all lanes are active, and rows exist. `place`: address in the
- * row. */
+/* Decodes one step. Lanes in `first` or `last` are at the first or last pair of their rows.
+ * `crossed`: contexts may include plane 1, at address other_at. `full`: all lanes are active, and
+ * all rows exist. `place`: address in the row. */
 template <bool full, bool crossed>
 PSTI_LANES void wave_pair_step(const wave_unit &u, wave_pairs &s, lane_bool first, lane_bool last,
                                lane_bool active, lane_bool exists, lane_u32 place,
                                lane_u32 other_at)
 {
-    /* U, UL and UUR, UU; of a lane at the end of its row the lane two above has begun the next one,
-     * and UU lies behind the gap that it made. */
+    /* Activities of the lane above (gU, gUL) and of the lane two above (gUUR, gUU). If this lane is
+     * at the end of its row, the lane two above has begun its next row; the gap pushed gUU one byte
+     * up. */
     const lane_u32 up = shuffle(s.past, lane_id() + lane_u32(31));
     const lane_u32 far = shuffle(s.past, lane_id() + lane_u32(30));
     s.past = select(first, s.past << lane_u32(16), s.past);
@@ -94,13 +100,13 @@ PSTI_LANES void wave_pair_step(const wave_unit &u, wave_pairs &s, lane_bool firs
     store_address<uint8_t>(u.window, place, s.past, exists);
 }
 
-/* Where bands begin: steps 32 phase and the 31 that follow. */
+/* Decodes steps 32 phase to 32 phase + 31, in which lanes begin band `phase`. */
 template <bool full, bool crossed>
 PSTI_LANES void wave_pair_steps(const wave_unit &u, wave_pairs &s, uint32_t phase,
                                 const wave_part &part, const wave_pair_kind &kind, bool is_top)
 {
     const uint32_t samples = s.words.window + wave_layout<8>::samples_at;
-    /* The last one lies in the first rows. */
+    /* The last band lies in the first rows. */
     const uint32_t fold = phase == u.n_coded * u.bands ? phase * WAVE_BAND_NBYTES : 0;
     lane_u32 row = lane_u32(samples + phase * WAVE_BAND_NBYTES - fold);
     for (uint32_t i = 0; i < PSTI_WARP; i += 4) {
@@ -121,16 +127,17 @@ PSTI_LANES void wave_pair_steps(const wave_unit &u, wave_pairs &s, uint32_t phas
                 const lane_bool is_front = lane_id() <= lane_u32(i + k);
                 const lane_u32 column = (lane_u32(i + k) - lane_id()) & lane_u32(31);
                 active = column < select(is_front, part.front, part.rear);
-                /* Behind the last band rows are those of the first, which have their tokens. */
+                /* Rows behind the last band are those of the first band, whose tokens are there
+                 * already. */
                 exists = select(is_front, lane_bool(part.has_front), exists);
-                /* What does not matter, where there may be nothing. */
+                /* Lanes without plane 1 read any valid address. */
                 other = select(s.beside < lane_u32(1u << 16), lane_u32(s.words.window), other);
             }
             wave_pair_step<full, crossed>(u, s, enters, way == lane_u32(k + 1), active, exists,
                                           place, other);
         }
         row = row + lane_u32(4 * WAVE_PAIR_NBYTES);
-        /* Half of the window is enough for four steps' words. */
+        /* Half of the window is enough for the words of four steps. */
         if (s.words.at - s.words.window >= 128)
             wave_refill(u, s.words);
     }
@@ -148,8 +155,8 @@ PSTI_LANES void wave_pair_phase(const wave_unit &u, wave_pairs &s, uint32_t phas
         kind = wave_pair_kind_of(u, coded);
         crossed = crossed || wave_looks_across(u, coded);
     }
-    /* The first row of a plane has nothing above, the second one nothing two rows above. Lane 1
-     * ends a row of the band before in the first step, lane 0 one of this band in the last. */
+    /* Row 0 of a plane has no row above; rows 0 and 1 have none two rows above. In the first step
+     * lane 1 ends a row of the band before; in the last step lane 0 ends one of this band. */
     const lane_u32 far = s.far;
     s.above = lane_u32(WAVE_ABOVE);
     s.far = lane_u32(WAVE_FAR);
@@ -166,7 +173,8 @@ PSTI_LANES void wave_pair_phase(const wave_unit &u, wave_pairs &s, uint32_t phas
         wave_pair_steps<true, false>(u, s, phase, part, kind, is_top);
 }
 
-/* All tokens; false: words do not end the states. Leaves what they carry in u.states. */
+/* Decodes all tokens and leaves the payload in u.states. False: the words do not end the states
+ * (format-pli.md 0). */
 PSTI_LANES bool wave_decode_tokens8(wave_unit &u)
 {
     wave_pairs s;
@@ -188,10 +196,10 @@ static_assert(wave_layout<8>::tables_nbytes % 16 == 0 && wave_layout<8>::samples
                   wave_layout<8>::warp_nbytes % 16 == 0,
               "where samples are");
 
-/* 16 steps at a time: each lane has 16 tokens that follow one another, as four words. */
+/* 16 steps at a time. Each lane has 16 consecutive tokens, as four words. */
 static const uint32_t WAVE_CHUNK = 16, WAVE_ONES = 0x01010101;
 
-/* Bytes by an activity's lower four bits, as four words; all of them below 128. */
+/* A table of 16 bytes below 128 as four words, indexed by an activity's lower four bits. */
 struct wave_sixteen {
     uint32_t words[4];
 };
@@ -205,9 +213,10 @@ PSTI_LANES wave_sixteen wave_load_sixteen(const wave_unit &u, uint32_t offset)
     return of;
 }
 
-/* Numbers of four tokens, in nibbles; those that are below 8 are not so in `turned`. */
+/* Indices into a table for four tokens, in nibbles. `flipped` has bit 3 of each inverted, for the
+ * table's upper half. */
 struct wave_numbers {
-    lane_u32 own, turned;
+    lane_u32 own, flipped;
 };
 PSTI_LANES wave_numbers wave_numbers_of(lane_u32 activities)
 {
@@ -216,19 +225,20 @@ PSTI_LANES wave_numbers wave_numbers_of(lane_u32 activities)
     numbers = pick_bytes(numbers, numbers, lane_u32(0x0020));
     return {numbers, numbers ^ lane_u32(0x8888)};
 }
-/* Where a nibble's highest bit is set, pick_bytes() has 0 of bytes below 128. */
+/* pick_bytes() gives 0 for a nibble with bit 3 set, because bytes are below 128. */
 PSTI_LANES lane_u32 wave_look_up(const wave_sixteen &of, const wave_numbers &numbers)
 {
     return pick_bytes(lane_u32(of.words[0]), lane_u32(of.words[1]), numbers.own) |
-           pick_bytes(lane_u32(of.words[2]), lane_u32(of.words[3]), numbers.turned);
+           pick_bytes(lane_u32(of.words[2]), lane_u32(of.words[3]), numbers.flipped);
 }
 
-/* Where a lane's 16 tokens of a chunk are. */
+/* The places of a lane's 16 tokens in a chunk. */
 struct wave_chunk {
-    uint32_t first; /* step of the row of lanes 0 and 1 */
-    bool is_whole;  /* all tokens of these rows are of the steps at hand */
-    bool is_second; /* else: they are those that a first turn has left */
-    /* Address of the first token; others by ^, since addresses of samples are multiples of 16. */
+    uint32_t first; /* step of the row that lanes 0 and 1 have */
+    bool is_whole;  /* all tokens of these rows belong to the steps of the chunk */
+    bool is_second; /* else: the tokens of the second visit to these rows, at the end of the unit */
+    /* Address of the first token. ^ gives the others, because addresses of samples are multiples of
+     * 16. */
     lane_u32 place;
 };
 PSTI_LANES wave_chunk wave_chunk_of(const wave_unit &u, uint32_t t)
@@ -244,7 +254,8 @@ PSTI_LANES wave_chunk wave_chunk_of(const wave_unit &u, uint32_t t)
     return chunk;
 }
 
-/* Which of tokens 4 k .. 4 k + 3 of a chunk that is not whole are of the steps at hand: 255. */
+/* Mask of tokens 4 k .. 4 k + 3 that belong to the steps of a chunk that is not whole: 255 per
+ * byte. */
 PSTI_LANES lane_u32 wave_live(const wave_chunk &chunk, uint32_t k)
 {
     const lane_u32 n_front = lane_u32(chunk.first + 1) + (lane_id() >> lane_u32(1));
@@ -256,8 +267,8 @@ PSTI_LANES lane_u32 wave_live(const wave_chunk &chunk, uint32_t k)
     return chunk.is_second ? ~live : live;
 }
 
-/* Four tokens' bits follow one another from the lowest of `bits` on: the first 8 from where each
- * begins. `ends`: where those of each end, in bytes. */
+/* Splits the bits of four consecutive tokens, which begin at bit 0 of `bits`, into bytes: the first
+ * 8 bits of each token. `ends` has the end of each token's bits, a byte each. */
 PSTI_LANES lane_u32 wave_spread(lane_u32 bits, lane_u32 ends)
 {
     const lane_u32 none = lane_u32(0);
@@ -268,7 +279,7 @@ PSTI_LANES lane_u32 wave_spread(lane_u32 bits, lane_u32 ends)
                       pick_bytes(third, fourth, lane_u32(0x0040)), lane_u32(0x5410));
 }
 
-/* Points of four tokens, turned: words of x and y. */
+/* Points of four tokens (format-pli.md 5.4), rotated: a word of x and a word of y. */
 PSTI_LANES void wave_points(const wave_unit &u, lane_u32 first, lane_u32 bases, lane_u32 &x,
                             lane_u32 &y)
 {
@@ -286,9 +297,10 @@ PSTI_LANES void wave_points(const wave_unit &u, lane_u32 first, lane_u32 bases, 
     y = pick_bytes(low, high, lane_u32(0x7632));
 }
 
-/* Tokens with two parts, those of activities above 15, each lane's own one after another. For them
- * R has been stored in place of x, the number in place of y. `left`: bits of those; `at`: of S;
- * is_tail: these may not be the unit's. */
+/* Decodes tokens with two suffixes (activities above 15; format-pli.md 5.4), each lane its own one
+ * after another. For these, suffix1 was stored in place of x and the token's index in place of y.
+ * `left`: a bit for each of these tokens; `at`: bit at which their suffix2 begin; is_tail: these
+ * bits may lie behind the unit's. */
 template <bool is_tail>
 PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, lane_u32 left,
                                   lane_u32 at)
@@ -317,13 +329,14 @@ PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, l
             high = load(u.words, i + lane_u32(1));
         }
         const lane_u32 second = funnel_right(low, high, at & lane_u32(31)) & mask;
-        /* Sums of a token that has n bits of S begin at 2 to the power of n. */
+        /* suffix2 of n bits stands for a ring of 2^n + suffix2. */
         const lane_u32 sum = second + mask + lane_u32(1);
         const lane_u32 b = (sum >> lane_u32(1)) - base + (r >> lane_u32(2)), a = sum - b;
         const lane_u32 none = lane_u32(0), two = lane_u32(0x0040);
         lane_u32 pair = pick_bytes(pick_bytes(a, b, two), pick_bytes(none - a, none - b, two),
                                    lane_u32(0x5410));
-        pair = funnel_right(pair, pair, r * lane_u32(24)); /* as many bytes to the left */
+        /* Rotates by suffix1 mod 4 right angles. */
+        pair = funnel_right(pair, pair, r * lane_u32(24));
         pair = select(base == none, pick_bytes(r, second, two), pair);
         store_address<uint8_t>(u.samples, even, pair, m);
         store_address<uint8_t>(u.samples, odd, pair >> lane_u32(8), m);
@@ -332,13 +345,14 @@ PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, l
     }
 }
 
-/* What a chunk's tokens are, on their way. */
+/* Results of a chunk while they are made. */
 struct wave_made {
-    lane_u32 activities[4], first[4]; /* R and whatever follows it */
+    lane_u32 activities[4], first[4]; /* first: suffix1 and the bits that follow it */
     lane_u32 x[4], y[4];
 };
 
-/* Tokens of activities above 15 leave R and their numbers. Returns them as bits. */
+/* Tokens of activities above 15 get suffix1 in x and their index in y. Returns a bit for each of
+ * them. */
 PSTI_LANES lane_u32 wave_mark_squares(wave_made &made)
 {
     lane_u32 left[2] = {lane_u32(0), lane_u32(0)};
@@ -354,7 +368,7 @@ PSTI_LANES lane_u32 wave_mark_squares(wave_made &made)
     return left[0] | left[1] << lane_u32(8);
 }
 
-/* What is of other steps stays. */
+/* Stores a chunk. Tokens of other steps keep their values. */
 PSTI_LANES void wave_store_chunk(const wave_unit &u, const wave_chunk &chunk, wave_made &made)
 {
     const lane_u32 row = lane_u32(wave_layout<8>::row_nbytes);
@@ -373,7 +387,7 @@ PSTI_LANES void wave_store_chunk(const wave_unit &u, const wave_chunk &chunk, wa
     }
 }
 
-/* Activities become residuals. Returns the bit behind the last. */
+/* Turns activities into residuals. Returns the bit behind the last one used. */
 PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
 {
     const wave_sixteen first_bits = wave_load_sixteen(u, offsetof(wave_pair_tables, first_bits));
@@ -408,7 +422,8 @@ PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
         const lane_u32 sum = first_sum + second_sum, end = scan_add(sum);
         lane_u32 first_at = lane_u32(at) + end - sum, second_at = none;
         at += lane_of(end, PSTI_WARP - 1);
-        if (has_second) { /* of the two halves of a step R comes before S */
+        if (has_second) { /* the string has suffix1 of a step's tokens before their suffix2
+                             (format-pli.md 5.7) */
             const lane_u32 both = first_sum | second_sum << lane_u32(16);
             const lane_u32 other = shuffle(both, lane_id() ^ lane_u32(1));
             const lane_bool is_low = (lane_id() & lane_u32(1)) == none;

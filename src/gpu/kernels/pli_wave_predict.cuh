@@ -1,5 +1,5 @@
-/* pli_wave_predict.cuh - units of mode wave (see pli_wave.cuh): the pass in which residuals become
- * samples, in place, all planes of a place at once. */
+/* pli_wave_predict.cuh - units of mode wave (see pli_wave.cuh): the pass that turns residuals into
+ * samples in place, all planes of a place at once (format-pli.md 5.3). */
 #ifndef PST_GPU_PLI_WAVE_PREDICT_CUH
 #define PST_GPU_PLI_WAVE_PREDICT_CUH
 
@@ -11,22 +11,22 @@ namespace psti
 /* Prediction of 16 bits
  * ------------------------------------------------------------------------------------- */
 
-/* A plane on its way. */
+/* State of a plane in the pass. */
 struct wave_plane {
     uint32_t predictor, list_at;
     int32_t tap0, tap1;
-    lane_i32 left, before;              /* samples of the last two steps */
-    lane_i32 ur, u, ul, uu;             /* of the lane above, as they came */
-    lane_u32 number, k_above, k_beside; /* the block's filter */
+    lane_i32 left, before;              /* the samples of the last two steps, L and LL */
+    lane_i32 ur, u, ul, uu;             /* samples above, as the lane above sent them */
+    lane_u32 number, k_above, k_beside; /* filter of the block */
 };
 
 struct wave_near {
     lane_i32 l, ll, u, ul, ur, uu;
 };
 
-/* Where a lane is, for all planes. */
+/* The place of each lane, the same for all planes. */
 struct wave_spot {
-    lane_bool row0, row1, column0, column1, last; /* edges */
+    lane_bool row0, row1, column0, column1, last; /* the lane is at this edge of the unit */
     lane_bool active;
     lane_u32 y, x;
 };
@@ -91,7 +91,7 @@ PSTI_LANES lane_i32 wave_filter(const wave_plane &p, const wave_near &n, lane_i3
     return select(p.number == lane_u32(0), wave_med(n), x);
 }
 
-/* The filters of blocks that lanes enter. */
+/* Loads the filters of the blocks that lanes enter. */
 PSTI_LANES void wave_enter_block(const wave_unit &u, wave_plane &p, uint32_t coded,
                                  const wave_spot &at)
 {
@@ -138,7 +138,7 @@ template <int coded> PSTI_LANES void wave_open_planes(const wave_unit &u, wave_p
     }
 }
 
-/* Residuals become samples, all planes of a place at once. */
+/* Turns residuals into samples, all planes of a place at once. */
 template <int coded> PSTI_LANES void wave_rebuild16(const wave_unit &u)
 {
     wave_plane p[coded];
@@ -167,7 +167,7 @@ template <int coded> PSTI_LANES void wave_rebuild16(const wave_unit &u)
             p[j].before = p[j].left;
             p[j].left = select(at.active, v, p[j].left);
             store_at<int16_t>(u.samples, place, v, at.active);
-            /* Taps are of planes 0 and 1, where they are coded. */
+            /* Taps refer to planes 0 and 1, if these are coded. */
             if (j == (u.coded_of & 15))
                 r0 = r;
             if (j == (u.coded_of >> 4 & 15))
@@ -179,32 +179,34 @@ template <int coded> PSTI_LANES void wave_rebuild16(const wave_unit &u)
 /* Prediction of 8 bits
  * ------------------------------------------------------------------------------------- */
 
-/* A plane on its way. Samples stand in bytes, lowest first. */
+/* State of a plane in the pass. Samples are bytes, the first lowest. */
 struct wave_plane8 {
-    lane_u32 own;                     /* of the last two steps: L, LL */
-    lane_u32 up;                      /* UR, U, UL, UU as they came from the lanes above */
-    lane_u32 k_above, k_beside;       /* the block's filter; 0: MED, all others add up to 32 */
-    uint32_t list_at;                 /* of filters; 0: another predictor */
-    uint32_t pick_l, pick_u, pick_ul; /* of that: what stands for L, U and UL in MED */
+    lane_u32 own; /* samples of the last two steps: L, LL */
+    lane_u32 up;  /* UR, U, UL, UU as the lanes above sent them */
+    lane_u32 k_above,
+        k_beside;     /* filter of the block; 0: MED; the weights of all other filters sum to 32 */
+    uint32_t list_at; /* address of the plane's filters; 0: another predictor */
+    uint32_t pick_l, pick_u,
+        pick_ul; /* bytes that the other predictor takes for L, U and UL of MED */
     bool is_average;
-    uint32_t taps; /* in bytes 2 and 3 */
+    uint32_t taps; /* taps, in bytes 2 and 3 */
 };
 
-/* Which bytes of (up, own) the neighbours of a lane's sample are, for all planes. */
+/* Selectors for pick_bytes() of (up, own): a sample's neighbours, the same for all planes. */
 struct wave_picks {
-    lane_u32 above, beside; /* UR, U, UL, UU; L, LL, 0, 0 */
+    lane_u32 above, beside; /* selectors of UR, U, UL, UU; of L, LL, 0, 0 */
     lane_bool active, enters;
-    lane_u32 block; /* that it enters */
+    lane_u32 block; /* block that the lane enters */
 };
 
-/* The same for the rows that lanes are in, which few steps change: at column 0, and elsewhere; what
- * UR is in the last column; beside, at column 0. */
+/* Selectors that depend on the row, which few steps change. first: above, at column 0; above:
+ * elsewhere; last: UR in the last column; beside: at column 0. */
 struct wave_row_picks {
     lane_u32 first, above, last, beside;
 };
 
-/* As step t begins: the first row has only L, the second no UU. Lanes 0 and 1 leave these rows when
- * the second band begins. */
+/* Updates `row` for step t. Row 0 has only L, row 1 no UU (format-pli.md 5.3). Lanes 0 and 1 leave
+ * these rows when the second band begins. */
 PSTI_LANES void wave_enter_rows8(wave_row_picks &row, uint32_t t)
 {
     const lane_bool row0 = (lane_id() == lane_u32(0)) & lane_bool(t < WAVE_EDGE);
@@ -216,7 +218,7 @@ PSTI_LANES void wave_enter_rows8(wave_row_picks &row, uint32_t t)
     row.beside = select(row0, lane_u32(0x7644), lane_u32(0x7611));
 }
 
-/* `ways`: of columns, in all bands, each lane. */
+/* Selectors of step t. `ways`: the columns of all bands together, for each lane. */
 PSTI_LANES wave_picks wave_look8(const wave_unit &u, const wave_row_picks &row, uint32_t t,
                                  lane_u32 ways)
 {
@@ -247,7 +249,7 @@ PSTI_LANES void wave_enter_block8(const wave_unit &u, wave_plane8 &p, uint32_t c
     p.k_beside = load_at<uint32_t>(u.tables, from + lane_u32(4), at.enters, p.k_beside);
 }
 
-/* The middle one of L, U and L + U - UL. */
+/* The median of L, U and L + U - UL: MED (format-pli.md 5.2). */
 PSTI_LANES lane_i32 wave_middle(lane_u32 left, lane_u32 up, lane_u32 up_left)
 {
     lane_i32 l = as_i32(left), u = as_i32(up);
@@ -255,7 +257,7 @@ PSTI_LANES lane_i32 wave_middle(lane_u32 left, lane_u32 up, lane_u32 up_left)
     return wave_most(low, wave_least(high, l + u - as_i32(up_left)));
 }
 
-/* `others`: residuals of planes 0 and 1 in bytes 2 and 3. */
+/* Prediction of a sample. `others`: residuals of planes 0 and 1 in bytes 2 and 3. */
 PSTI_LANES lane_i32 wave_predict8(const wave_plane8 &p, lane_u32 above, lane_u32 beside,
                                   lane_u32 others, bool has_others)
 {
@@ -263,7 +265,7 @@ PSTI_LANES lane_i32 wave_predict8(const wave_plane8 &p, lane_u32 above, lane_u32
         lane_i32 x = lane_i32(16);
         if (has_others)
             x = dot4(others, p.k_beside, x);
-        /* No filter leaves what 16 bits hold: see the test of the constants. */
+        /* Sums of all filters fit into 16 bits; the test of the constants checks that. */
         x = dot4_mixed(above, p.k_above, dot4_mixed(beside, p.k_beside, x)) >> lane_i32(5);
         x = wave_most(wave_least(x, lane_i32(255)), lane_i32(0));
         const lane_u32 none = lane_u32(0);
@@ -304,7 +306,7 @@ template <int coded> PSTI_LANES void wave_open_planes8(const wave_unit &u, wave_
     }
 }
 
-/* Each lane learns what is above it: of two planes by one shuffle. */
+/* Each lane receives a sample from the lane above. One shuffle serves two planes. */
 template <int coded> PSTI_LANES void wave_receive8(wave_plane8 *p)
 {
     PSTI_UNROLL
@@ -321,16 +323,16 @@ template <int coded> PSTI_LANES void wave_receive8(wave_plane8 *p)
     }
 }
 
-/* For pick_bytes() of the first coded planes' residuals: in bytes 2 and 3 those of planes 0 and 1,
- * 0 where they are not coded. Planes that are not before the one at hand have no taps. */
+/* Selector for pick_bytes() of the coded planes' residuals: residuals of planes 0 and 1 go to bytes
+ * 2 and 3; 0 for a plane that is not coded. A plane has taps only for planes before it. */
 PSTI_LANES uint32_t wave_pick_others(const wave_unit &u)
 {
     const uint32_t first = u.coded_of & 15, second = u.coded_of >> 4 & 15;
     return (first == 0 ? 0x0011 : 0x0111) | (second < 2 ? 4 * second : 1) << 12;
 }
 
-/* Step t of the first plane, `odd` behind that whose `places` are given, in which samples of the
- * planes are. */
+/* Rebuilds step t of the first plane. `places` has the samples' places in each plane; `odd`: one
+ * row behind them. */
 template <int coded, int odd>
 PSTI_LANES void wave_rebuild_step8(const wave_unit &u, wave_plane8 *p, const wave_picks &at,
                                    const lane_u32 *places, uint32_t pick_others)
@@ -354,7 +356,7 @@ PSTI_LANES void wave_rebuild_step8(const wave_unit &u, wave_plane8 *p, const wav
     }
 }
 
-/* Residuals become samples, all planes of a place at once. */
+/* Turns residuals into samples, all planes of a place at once. */
 template <int coded> PSTI_LANES void wave_rebuild8(const wave_unit &u)
 {
     wave_plane8 p[coded];
@@ -371,7 +373,8 @@ template <int coded> PSTI_LANES void wave_rebuild8(const wave_unit &u)
             wave_enter_rows8(rows_at, t);
         PSTI_UNROLL
         for (uint32_t j = 0; j < coded; j++) {
-            /* Planes are whole turns of how rows are stored; the last one goes round. */
+            /* A plane has a whole number of periods of the row layout. The last plane wraps around
+             * to the first rows. */
             const uint32_t fold = j + 1 == coded && t >= plane_rows ? u.n_rows : 0;
             places[j] = (lane_u32(wave_row<8>(t)) ^ lane_id()) +
                         lane_u32((j * plane_rows - fold) * PSTI_WARP);

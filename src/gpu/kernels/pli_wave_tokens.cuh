@@ -1,6 +1,6 @@
-/* pli_wave_tokens.cuh - units of mode wave (see pli_wave.cuh), of 16 bits: the passes that read
- * bits. Tokens come from the states and their words; then signs and raw bits make residuals of
- * them, in place. */
+/* pli_wave_tokens.cuh - units of mode wave with 16 bits (see pli_wave.cuh): the passes that read
+ * bits. Tokens come from the states and their words. Signs and raw bits then turn them into
+ * residuals in place. */
 #ifndef PST_GPU_PLI_WAVE_TOKENS_CUH
 #define PST_GPU_PLI_WAVE_TOKENS_CUH
 
@@ -12,20 +12,21 @@ namespace psti
 /* Tokens
  * ------------------------------------------------------------------------------------- */
 
-/* How activities around a sample make its context: signed bytes, twice what is added, for what lies
- * above (UR, U, UL, UU) and beside (L, LL), and for another plane's activity g:
- * (g * factor + rounding) & ~3. Twice E then stands above the lowest two bits. */
+/* Weights of activities in `energy` (format-pli.md 5.6), as signed bytes, each times four: `above`
+ * for gUR, gU, gUL, gUU, `beside` for gL, gLL. The activity g of another plane adds (g * factor +
+ * rounding) & ~3. The sum is four times `energy` before its last halving. */
 struct wave_kind {
-    uint32_t above, beside, factor, rounding, back_nbytes; /* to the other plane's row */
+    uint32_t above, beside, factor, rounding,
+        back_nbytes; /* back_nbytes: distance to the other plane's row */
 };
 
 struct wave_tokens {
     wave_words words;
-    lane_u32 x;                                            /* states */
-    lane_u32 own;                                          /* of the last two steps: L, LL */
-    lane_u32 up;                                           /* UR, U, UL, UU */
+    lane_u32 x;   /* states */
+    lane_u32 own; /* activities of the last two steps: gL, gLL */
+    lane_u32 up;  /* activities gUR, gU, gUL, gUU */
     lane_u32 above, beside, factor, rounding, back_nbytes; /* struct wave_kind */
-    lane_u32 buckets;                                      /* address of the contexts of E = 0 */
+    lane_u32 buckets;                                      /* address of the contexts of energy 0 */
 };
 
 PSTI_LANES wave_kind wave_kind_of(const wave_unit &u, uint32_t coded)
@@ -53,8 +54,8 @@ PSTI_LANES void wave_enter(wave_tokens &s, const wave_kind &k, lane_bool m)
     s.back_nbytes = select(m, lane_u32(k.back_nbytes), s.back_nbytes);
 }
 
-/* x goes on behind its token, but for the word that it may need. `context`: address of its table.
- */
+/* x becomes the state behind its token, without the word that it may need. `context`: address of
+ * the context's table. */
 PSTI_LANES lane_u32 wave_find_token(const wave_unit &u, lane_u32 context, lane_u32 &x)
 {
     const uint32_t n_slots = wave_layout<16>::prob_sum;
@@ -62,15 +63,15 @@ PSTI_LANES lane_u32 wave_find_token(const wave_unit &u, lane_u32 context, lane_u
     lane_u32 token = load_address<uint8_t>(u.tables, context + slot);
     lane_u32 entry =
         load_address<uint32_t>(u.tables, context + token * lane_u32(4) + lane_u32(n_slots));
-    entry = entry + slot; /* frequency, and the slot's number among the token's */
+    entry = entry + slot; /* frequency, and the slot's number among the token's slots */
     x = (entry >> lane_u32(16)) * (x >> lane_u32(wave_layout<16>::prob_bits)) +
         (entry & lane_u32(0xffff));
     return token;
 }
 
-/* Step t, which is number `k` of some whose rows are stored alike. `crossed`: contexts may look at
- * other planes. `full`: all lanes are active. `place`, `other_at`: of the first of these steps;
- * `front`: the lane that begins a band in this step or the one before. */
+/* Decodes step t, the k-th of several steps whose rows are stored alike. `crossed`: contexts may
+ * include other planes. `full`: all lanes are active. `place`, `other_at`: addresses for the first
+ * of these steps. `front`: the lane that begins a band in this step or the one before. */
 template <bool full, bool crossed, int k>
 PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
                                 const wave_part &part, uint32_t front, lane_u32 place,
@@ -80,7 +81,7 @@ PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
     lane_u32 sent = pick_bytes(s.own, s.up, lane_u32(0x0060));
     lane_u32 above = shuffle(sent, lane_id() + lane_u32(31));
     s.up = pick_bytes(above, s.up, lane_u32(0x1540));
-    /* At column 0 nothing is left of a lane, at column 63 nothing is right. */
+    /* At column 0 a lane has nothing to its left, at column 63 nothing to its right. */
     lane_u32 weights;
     if (k % 2 != 0) {
         lane_bool last = lane_id() == lane_u32((front + 1) & 31);
@@ -104,7 +105,7 @@ PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
         lane_bool is_front = lane_id() <= lane_u32(front);
         lane_u32 column = (lane_u32(t) - lane_u32(2) * lane_id()) & lane_u32(63);
         lane_bool active = column < select(is_front, part.front, part.rear);
-        /* Behind the last band rows are those of the first, which have their tokens. */
+        /* Rows behind the last band are those of the first band, whose tokens are there already. */
         exists = select(is_front, lane_bool(part.has_front), exists);
         takes = takes & active;
         x = select(active, x, s.x);
@@ -116,15 +117,15 @@ PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
     store_at<uint16_t>(u.samples, place + row, found, exists);
 }
 
-/* Two steps, those in which lane `front` begins a band. */
+/* Decodes two steps, those in which lane `front` begins a band. */
 template <bool full, bool crossed>
 PSTI_LANES void wave_token_pair(const wave_unit &u, wave_tokens &s, uint32_t t,
                                 const wave_part &part, const wave_kind &kind, bool is_top,
                                 lane_u32 from, lane_u32 place)
 {
     const uint32_t front = (t & 63) >> 1;
-    const bool is_alike = full && !crossed; /* the kind of all lanes */
-    if (front == 1) { /* the second row of a plane has nothing two rows above */
+    const bool is_alike = full && !crossed; /* all lanes have the same kind of context */
+    if (front == 1) {                       /* row 1 of a plane has no row two above */
         wave_kind second = kind;
         second.above = is_top ? kind.above & 0x00ffffff : kind.above;
         if (is_alike)
@@ -134,7 +135,7 @@ PSTI_LANES void wave_token_pair(const wave_unit &u, wave_tokens &s, uint32_t t,
     } else if (is_top && front > 0 && !is_alike) {
         wave_enter(s, kind, lane_id() == lane_u32(front));
     }
-    /* Lanes that look at no other plane read what does not matter. */
+    /* Lanes without another plane read any valid address. */
     const lane_u32 samples = lane_u32(s.words.window + wave_layout<16>::samples_at);
     const lane_u32 other =
         select(s.factor == lane_u32(0), lane_u32(s.words.window), samples + from - s.back_nbytes);
@@ -142,12 +143,12 @@ PSTI_LANES void wave_token_pair(const wave_unit &u, wave_tokens &s, uint32_t t,
     wave_token_step<full, crossed, 1>(u, s, t + 1, part, front, place, other);
 }
 
-/* Where bands begin: steps 64 phase and the 63 that follow. */
+/* Decodes steps 64 phase to 64 phase + 63, in which lanes begin band `phase`. */
 template <bool full, bool crossed>
 PSTI_LANES void wave_token_steps(const wave_unit &u, wave_tokens &s, uint32_t phase,
                                  const wave_part &part, const wave_kind &kind, bool is_top)
 {
-    const bool is_last = phase == u.n_coded * u.bands; /* which lies in the first rows */
+    const bool is_last = phase == u.n_coded * u.bands; /* the last band lies in the first rows */
     const uint32_t first = WAVE_EDGE * phase * wave_layout<16>::row_nbytes;
     const lane_u32 fold = lane_u32(is_last ? first : 0);
     for (uint32_t i = 0; i < WAVE_EDGE; i += 2) {
@@ -155,7 +156,7 @@ PSTI_LANES void wave_token_steps(const wave_unit &u, wave_tokens &s, uint32_t ph
         const lane_u32 from = lane_u32(first + wave_row<16>(i)) ^ wave_place<16>();
         const lane_u32 place = from - fold;
         wave_token_pair<full, crossed>(u, s, t, part, kind, is_top, from, place);
-        /* Half of the window is enough for two steps' words. */
+        /* Half of the window is enough for the words of two steps. */
         if (s.words.at - s.words.window >= 128)
             wave_refill(u, s.words);
     }
@@ -170,7 +171,7 @@ PSTI_LANES void wave_token_phase(const wave_unit &u, wave_tokens &s, uint32_t ph
     if (part.has_front) {
         kind = wave_kind_of(u, coded);
         wave_kind first = kind;
-        first.above = is_top ? 0 : kind.above; /* nothing is above a plane's first row */
+        first.above = is_top ? 0 : kind.above; /* row 0 of a plane has no row above */
         wave_enter(s, first, lane_id() == lane_u32(0));
     }
     bool full = u.width == WAVE_EDGE && part.all_rows;
@@ -183,7 +184,8 @@ PSTI_LANES void wave_token_phase(const wave_unit &u, wave_tokens &s, uint32_t ph
         wave_token_steps<true, false>(u, s, phase, part, kind, is_top);
 }
 
-/* All tokens; false: words do not end the states. Leaves what they carry in u.states. */
+/* Decodes all tokens and leaves the payload in u.states. False: the words do not end the states
+ * (format-pli.md 0). */
 PSTI_LANES bool wave_decode_tokens16(wave_unit &u)
 {
     wave_tokens s;
@@ -202,14 +204,15 @@ PSTI_LANES bool wave_decode_tokens16(wave_unit &u)
 /* Signs and raw bits
  * ------------------------------------------------------------------------------------- */
 
-/* The lanes whose samples of a step lie in row t - those of its last 62 steps in its first rows. */
+/* Lanes whose samples of a step lie in row t. For the unit's last 62 steps these are its first
+ * rows. */
 PSTI_LANES lane_bool wave_lanes_of(const wave_unit &u, uint32_t t)
 {
     lane_bool is_front = lane_id() <= lane_u32((t & 63) >> 1);
     return select(is_front, lane_bool(t < u.n_rows), lane_bool(t >= WAVE_EDGE));
 }
 
-/* Tokens get their signs. Returns the bit behind the last sign. */
+/* Gives tokens their signs. Returns the bit behind the last sign. */
 PSTI_LANES uint32_t wave_find_signs16(const wave_unit &u, bool &has_large)
 {
     uint32_t at = 8 * u.raw_at;
@@ -232,7 +235,7 @@ PSTI_LANES uint32_t wave_find_signs16(const wave_unit &u, bool &has_large)
     return at;
 }
 
-/* Signed tokens become residuals. Returns the bit behind the last. */
+/* Turns signed tokens into residuals. Returns the bit behind the last one used. */
 PSTI_LANES uint32_t wave_find_raw_bits16(const wave_unit &u, uint32_t at)
 {
     for (uint32_t t = 0; t < u.n_rows + 62; t++) {

@@ -1,5 +1,5 @@
-/* pli_wave_words.cuh - units of mode wave (see pli_wave.cuh): their words, as states want them, and
- * their raw bits. */
+/* pli_wave_words.cuh - units of mode wave (see pli_wave.cuh): the words that states take, and the
+ * raw bits. */
 #ifndef PST_GPU_PLI_WAVE_WORDS_CUH
 #define PST_GPU_PLI_WAVE_WORDS_CUH
 
@@ -11,10 +11,10 @@ namespace psti
 /* Words
  * ------------------------------------------------------------------------------------- */
 
-/* Two times 128 bytes are in the window, the second half in `next`, too, and what will follow is on
- * its way. */
+/* The window holds two times 128 bytes of words; the second half is in `next`, too. The loads of
+ * the following 128 bytes (low, high) are under way. */
 struct wave_words {
-    uint32_t at, window; /* addresses: of the next word; where the window begins */
+    uint32_t at, window; /* addresses of the next word and of the window */
     uint32_t n_chunks;
     lane_u32 next, low, high;
 };
@@ -31,7 +31,7 @@ PSTI_LANES lane_u32 wave_fetched(const wave_unit &u, const wave_words &s)
     return funnel_right(s.low, s.high, lane_u32(8 * (u.words_at & 3)));
 }
 
-/* The window moves on by a half. */
+/* Moves the window by one half. */
 PSTI_LANES void wave_refill(const wave_unit &u, wave_words &s)
 {
     lane_u32 place = lane_id() * lane_u32(4);
@@ -55,8 +55,7 @@ PSTI_LANES void wave_open_words(const wave_unit &u, wave_words &s)
     wave_refill(u, s);
 }
 
-/* What lanes whose states are below a limit take, in their order. Those that take none get what
- * does not matter. */
+/* Gives words to the lanes in `takes`, in their order. Other lanes get undefined values. */
 template <class T>
 PSTI_LANES lane_u32 wave_take_words(const wave_unit &u, wave_words &s, lane_bool takes)
 {
@@ -66,7 +65,7 @@ PSTI_LANES lane_u32 wave_take_words(const wave_unit &u, wave_words &s, lane_bool
     return load_address<T>(u.window, at);
 }
 
-/* Whether states, `end` each but for their low halves, and words ended together. */
+/* True if the words are used up and the upper parts of all states are `end` (format-pli.md 0). */
 template <int bits>
 PSTI_LANES bool wave_ends_well(const wave_unit &u, const wave_words &s, lane_u32 states,
                                uint32_t end)
@@ -75,19 +74,19 @@ PSTI_LANES bool wave_ends_well(const wave_unit &u, const wave_words &s, lane_u32
     return n_taken == u.nbytes - u.words_at && every((states >> lane_u32(bits)) == lane_u32(end));
 }
 
-/* Which lanes a step has, where not all of them: how many columns, or pairs of them, their rows
- * have in the band that begins and in the one behind it, 0 if there is no such row; and whether
- * there is that band, and whether all lanes have rows in both. */
+/* Active lanes of a phase. front, rear: columns (or pairs) of a lane's row in the band that begins
+ * and in the band before; 0 if there is no such row. has_front: there is a band that begins.
+ * all_rows: all lanes have rows in both. */
 struct wave_part {
     bool has_front, all_rows;
     lane_u32 front, rear;
 };
-/* Of the steps that begin with band `phase`. */
+/* Active lanes of the steps that begin with band `phase`. */
 PSTI_LANES wave_part wave_part_of(const wave_unit &u, uint32_t phase, uint32_t n_columns)
 {
     const uint32_t band = phase & (u.bands - 1), rear_band = (phase - 1) & (u.bands - 1);
     const bool has_front = phase < u.n_coded * u.bands;
-    /* A band of a plane's that it needs has at least one row. */
+    /* Every band of a plane has at least one row. */
     const uint32_t n_front = has_front ? u.height - 32 * band : 0;
     const uint32_t n_rear = phase > 0 ? u.height - 32 * rear_band : 0;
     const lane_u32 none = lane_u32(0), columns = lane_u32(n_columns);
@@ -99,8 +98,8 @@ PSTI_LANES wave_part wave_part_of(const wave_unit &u, uint32_t phase, uint32_t n
 /* Raw bits
  * ------------------------------------------------------------------------------------- */
 
-/* The bits from raw_at on: those of the unit, then what the states carry. From the word in which
- * raw_end lies on, the window holds them. */
+/* Opens the raw string (format-pli.md 0): the bits from raw_at on, then the payload. The window
+ * holds the string's words from the one with raw_end on. */
 template <int bits> PSTI_LANES void wave_open_bits(const wave_unit &u)
 {
     const uint32_t n_words = wave_layout<bits>::state_nbytes / 4, n = 32 / bits;
@@ -132,7 +131,7 @@ PSTI_LANES lane_u32 wave_tail_word(const wave_unit &u, lane_u32 i)
                   load(u.words, i, !is_tail));
 }
 
-/* Bits `at`.. of the unit and of what follows, 32 to each lane that wants them. */
+/* 32 bits of the raw string from bit `at` on, for each lane in `m`. */
 PSTI_LANES lane_u32 wave_bits(const wave_unit &u, lane_u32 at, lane_bool m)
 {
     lane_u32 i = at >> lane_u32(5);
@@ -142,13 +141,13 @@ PSTI_LANES lane_u32 wave_bits(const wave_unit &u, lane_u32 at, lane_bool m)
     return funnel_right(load(u.words, i, m), load(u.words, i + lane_u32(1), m), at & lane_u32(31));
 }
 
-/* Whether 128 bits from a bit on, up to bit `end`, are the unit's and not what follows it. */
+/* True if 128 bits from any bit up to `end` on lie in the unit and need no payload. */
 PSTI_LANES bool wave_is_within(const wave_unit &u, uint32_t end)
 {
     return (end >> 5) + 4 < u.raw_end >> 2;
 }
 
-/* Bits `at`.. of the string, 128 to each lane; `end` is not before any of them begins. */
+/* 128 bits of the raw string from bit `at` on, for each lane; `at` is not behind `end`. */
 PSTI_LANES void wave_string(const wave_unit &u, lane_u32 at, uint32_t end, lane_u32 string[4])
 {
     const lane_u32 first = at >> lane_u32(5);

@@ -1,7 +1,8 @@
-/* prepare.cu - kernels psti_gpu_resize and psti_gpu_point: one pass of each of a field's rows.
+/* prepare.cu - kernels psti_gpu_resize and psti_gpu_point, each for one pass of a field's rows.
  *
- * Args: struct psti_gpu_prepare_args. Launched with PSTI_GPU_PREPARE_WARPS warps per block and
- * psti_gpu_prepare_shape's blocks and shared memory; a warp makes one tile of one row's pass. */
+ * Args: struct psti_gpu_prepare_args. They are launched with PSTI_GPU_PREPARE_WARPS warps per block
+ * and psti_gpu_prepare_shape's blocks and shared memory. A warp makes one tile of one row's pass.
+ */
 #include "gpu/kernels/prepare.cuh"
 
 PSTI_KERNEL(psti_gpu_resize, psti::resize_kernel, struct psti_gpu_prepare_args,

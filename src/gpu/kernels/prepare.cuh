@@ -1,15 +1,15 @@
 /* prepare.cuh - passes over pictures (gpu_prepare.h): resize, window, colours, flips, finish.
  *
- * A warp makes a tile of 32 columns of the result; a lane has one column, from the first tap to the
- * stored pixel, so lanes need nothing from one another.
+ * A warp makes a tile of 32 columns of the result. A lane makes one column, from the first tap to
+ * the stored pixel, so lanes exchange nothing.
  *
- * Resize: each row that the tile's filters reach goes through the horizontal filter once and is
- * kept in shared memory, one word (two of 16-bit samples) per column and row, until the vertical
- * filter needs it no more. Bytes are read a word at a time, two taps of a channel are multiplied by
- * one instruction. The filters are the CPU's own integers, and so are the bits between them.
+ * Resize: each row that the tile's filters reach goes through the horizontal filter once. It stays
+ * in shared memory, one word per column and row (two for 16-bit samples), until the vertical filter
+ * is done with it. Bytes are read a word at a time; one instruction multiplies two taps of a
+ * channel. The filters are the CPU's own integers, so the bits are the same.
  *
- * Colours follow augment/augment_color.c operation by operation; every multiplication and addition
- * is rounded by itself, so that the bits are the same. */
+ * Colours follow augment/augment_color.c operation by operation. Every multiplication and addition
+ * is rounded by itself, so the bits are the same. */
 #ifndef PST_GPU_PREPARE_CUH
 #define PST_GPU_PREPARE_CUH
 
@@ -30,7 +30,7 @@ struct pixel {
  * ------------------------------------------------------------------------------------------- */
 
 struct color_range {
-    uint32_t colors; /* 1 or 3: those that are not alpha */
+    uint32_t colors; /* channels without alpha: 1 or 3 */
     float most;
 };
 
@@ -40,7 +40,7 @@ PSTI_LANES color_range color_range_of(const struct psti_gpu_finish &finish)
     return range;
 }
 
-/* Clamps and cuts off. */
+/* Clamps, then truncates. */
 PSTI_LANES lane_u32 color_cut(lane_f32 v, float most)
 {
     v = select(v < lane_f32(0.0f), lane_f32(0.0f), v);
@@ -56,7 +56,7 @@ PSTI_LANES lane_f32 color_luma(const pixel &p, uint32_t colors)
     return floor_f32(add_f32(sum, mul_f32(to_f32(p.v[2]), lane_f32(0.114f))));
 }
 
-/* factor * sample + other, of all colours. */
+/* factor * sample + other, for all colours. */
 PSTI_LANES void color_blend(pixel &p, const color_range &range, float factor, lane_f32 other)
 {
     PSTI_UNROLL
@@ -84,7 +84,7 @@ PSTI_LANES lane_f32 clamp01(lane_f32 v)
 
 PSTI_LANES lane_f32 sub_f32(lane_f32 a, lane_f32 b) { return add_f32(a, -b); }
 
-/* Hue of a colour in turns. */
+/* Hue of a colour, in turns (0..1). */
 PSTI_LANES lane_f32 hue_of(lane_f32 r, lane_f32 g, lane_f32 b, lane_f32 high, lane_f32 range)
 {
     lane_f32 rc = div_f32(sub_f32(high, r), range);
@@ -105,7 +105,7 @@ PSTI_LANES void color_hue(pixel &p, const color_range &range, float shift)
     lane_f32 high = select(r > g, r, g), low = select(r < g, r, g);
     high = select(b > high, b, high);
     low = select(b < low, b, low);
-    lane_bool gray = high == low; /* has no hue, and stays */
+    lane_bool gray = high == low; /* gray has no hue; it stays as it is */
     lane_f32 spread = select(gray, one, sub_f32(high, low));
     lane_f32 turned = add_f32(hue_of(r, g, b, high, spread), lane_f32(shift));
     turned = sub_f32(turned, floor_f32(turned));
@@ -114,8 +114,8 @@ PSTI_LANES void color_hue(pixel &p, const color_range &range, float shift)
     lane_f32 x = clamp01(mul_f32(high, sub_f32(one, s)));
     lane_f32 q = clamp01(mul_f32(high, sub_f32(one, mul_f32(s, f))));
     lane_f32 t = clamp01(mul_f32(high, sub_f32(one, mul_f32(s, sub_f32(one, f)))));
-    /* Sixths, of which number 6 is number 0: high t x, q high x, x high t, x q high, t x high,
-     * high x q. */
+    /* Red, green, blue by sixths of the hue, where sixth 6 is sixth 0: high t x, q high x, x high
+     * t, x q high, t x high, high x q. */
     lane_bool is_1 = i == lane_f32(1.0f), is_2 = i == lane_f32(2.0f), is_3 = i == lane_f32(3.0f),
               is_4 = i == lane_f32(4.0f), is_5 = i == lane_f32(5.0f);
     lane_f32 red = select(is_1, q, select(is_4, t, high));
@@ -130,7 +130,7 @@ PSTI_LANES void color_hue(pixel &p, const color_range &range, float shift)
     p.v[2] = select(gray, p.v[2], color_cut(mul_f32(blue, scale), range.most));
 }
 
-/* Mean of the picture that a contrast turns round. */
+/* Mean of the picture, around which a contrast scales. */
 PSTI_LANES float color_mean(const struct psti_gpu_pass &pass)
 {
     if (pass.sum_from == 0)
@@ -164,19 +164,18 @@ PSTI_LANES void color_all(pixel &p, const struct psti_gpu_pass &pass, const colo
     }
 }
 
-/* What both kernels do with a pixel of the result
+/* A pixel of the result, in both kernels
  * --------------------------------------------------------------------------------------------- */
 
-/* A tile of the result, with a column for each lane. Rows are those of the result before the
- * flips. */
+/* A tile of the result, with a column for each lane. Rows are numbered before the flips. */
 struct tile {
     uint32_t y0, y1;
-    lane_u32 x; /* the lane's column before the flips; a last one again for those beyond */
+    lane_u32 x; /* the lane's column before the flips; lanes behind the last column repeat it */
     lane_bool live;
-    uint32_t stored_x; /* of the tile's first column */
+    uint32_t stored_x; /* stored column of the tile's first pixel */
     color_range range;
     float mean;
-    lane_u32 sum; /* of luma */
+    lane_u32 sum; /* sum of luma */
 };
 
 PSTI_LANES tile tile_of(const struct psti_gpu_pass &pass, const struct psti_gpu_finish &finish,
@@ -197,7 +196,7 @@ PSTI_LANES tile tile_of(const struct psti_gpu_pass &pass, const struct psti_gpu_
     return t;
 }
 
-/* Row y of the result, one pixel per lane, on its way out. */
+/* Finishes and stores row y of the result, one pixel per lane. */
 PSTI_LANES void tile_put(tile &t, const struct psti_gpu_pass &pass,
                          const struct psti_gpu_finish &finish, uint32_t y, pixel &p)
 {
@@ -219,11 +218,11 @@ PSTI_LANES void tile_end(const tile &t, const struct psti_gpu_pass &pass)
         atomic_add_uniform(global_at<uint64_t>(pass.sum_to), reduce_add(t.sum));
 }
 
-/* Finds the pass and the tile of this warp; false: there is none. */
+/* Finds the pass and the tile of this warp. False: there is none. */
 PSTI_LANES bool tile_find(const block &b, const struct psti_gpu_prepare_args &args, uint32_t rows,
                           uint32_t &i_pass, uint32_t &number)
 {
-    uint32_t blocks = (args.n_tiles + b.n_warps - 1) / b.n_warps; /* of a pass */
+    uint32_t blocks = (args.n_tiles + b.n_warps - 1) / b.n_warps; /* blocks per pass */
     i_pass = b.index / blocks;
     number = b.index % blocks * b.n_warps + b.warp;
     const struct psti_gpu_pass &pass = global_at<const struct psti_gpu_pass>(args.passes)[i_pass];
@@ -256,7 +255,7 @@ PSTI_LANES pixel load_pixel(uint64_t row, lane_u32 x, uint32_t channels, uint32_
 /* Windows
  * ------------------------------------------------------------------------------------------- */
 
-/* Pixel that a padded side of n pixels shows at i; -1: the fill. */
+/* Pixel of a side of n pixels that padding shows at i; -1: the fill value. */
 PSTI_LANES lane_i32 pad_index(lane_i32 i, uint32_t n_pixels, uint32_t mode)
 {
     const lane_i32 n = lane_i32((int32_t)n_pixels), zero = lane_i32(0);
@@ -318,12 +317,12 @@ struct point_kernel {
 struct columns {
     lane_u32 start;   /* first pixel */
     lane_u32 weights; /* index of the first weight */
-    lane_u32 own;     /* taps of this lane */
-    uint32_t taps;    /* the most of any lane */
+    lane_u32 own;     /* taps of this lane's filter */
+    uint32_t taps;    /* largest number of taps of any lane */
     uint32_t precision;
-    uint64_t table;    /* of weights */
-    uint32_t n_pairs;  /* of 8-bit samples: taps / 2, rounded up */
-    lane_u32 pairs[4]; /* the first ones: two i16 each */
+    uint64_t table;    /* table of weights */
+    uint32_t n_pairs;  /* 8-bit samples: taps / 2, rounded up */
+    lane_u32 pairs[4]; /* the first weights: two i16 per word */
 };
 
 PSTI_LANES columns columns_of(const struct psti_gpu_axis &axis, lane_u32 x, uint32_t bits)
@@ -346,7 +345,7 @@ PSTI_LANES columns columns_of(const struct psti_gpu_axis &axis, lane_u32 x, uint
     return k;
 }
 
-/* Four pixels, in as many words as they have channels, times four weights. */
+/* Adds four pixels, in as many words as they have channels, times four weights. */
 template <uint32_t channels>
 PSTI_LANES void dot_pixels(const lane_u32 *b, lane_u32 w01, lane_u32 w23, lane_i32 *sum)
 {
@@ -374,11 +373,12 @@ PSTI_LANES void dot_pixels(const lane_u32 *b, lane_u32 w01, lane_u32 w23, lane_i
 
 /* 8-bit samples: a pixel is a word, channel 0 lowest. */
 template <uint32_t channels> struct narrow {
-    static const uint32_t words = 1; /* per pixel behind the horizontal filter */
-    static const uint32_t rows = 2;  /* filtered at a time */
+    static const uint32_t words = 1; /* words per pixel behind the horizontal filter */
+    static const uint32_t rows = 2;  /* rows filtered at a time */
     typedef lane_i32 sum_type;
 
-    /* Where a row is read: from the word in which the first tap begins (rows begin at any byte). */
+    /* Reader of a row. Rows begin at any byte; it starts at the word in which the first tap begins.
+     */
     struct reader {
         const uint32_t *from;
         lane_u32 word, low, shift;
@@ -428,8 +428,8 @@ template <uint32_t channels> struct narrow {
             out[i][0] = pack(sum[i], k.precision);
     }
 
-    /* Four taps more of each row. Lanes that have no more taps would soon read beyond the slack
-     * behind a picture: these do not read. */
+    /* Adds four more taps of each row. Lanes without more taps do not read, because they would soon
+     * read beyond the slack behind a picture. */
     template <uint32_t n_rows>
     static PSTI_LANES void step(reader *r, lane_u32 w01, lane_u32 w23, lane_bool has_taps,
                                 lane_i32 (*sum)[4])
@@ -470,7 +470,7 @@ template <uint32_t channels> struct narrow {
             p.v[c] = (in[0] >> lane_u32(8 * c)) & lane_u32(255);
     }
 
-    /* Two rows times two weights. */
+    /* Adds two rows times two weights. */
     static PSTI_LANES void add_rows(const lane_u32 a[2], const lane_u32 b[2], uint32_t w,
                                     lane_i32 *sum)
     {
@@ -486,7 +486,7 @@ template <uint32_t channels> struct narrow {
         }
     }
 
-    /* Weights k and k + 1 of an output. */
+    /* Adds weights k and k + 1 of an output. */
     static PSTI_LANES void add_taps(uint64_t table, uint32_t at, uint32_t, const lane_u32 a[2],
                                     const lane_u32 b[2], lane_i32 *sum)
     {
@@ -532,7 +532,7 @@ template <uint32_t channels> struct broad {
         PSTI_LOOP
         for (uint32_t i = 0; i < k.taps; i++) {
             lane_i32 w = load(weights, k.weights + lane_u32(i));
-            /* Behind a lane's own taps there may be no pixel. */
+            /* There may be no pixel behind a lane's own taps. */
             p = load_pixel(at[0], k.start + lane_u32(i), channels, 16, w != lane_i32(0));
             add(p, w, sum);
         }
@@ -609,8 +609,8 @@ struct resize_kernel {
             out[1] = load(ring, lane_u32(PSTI_GPU_RING * PSTI_WARP + at) + lane_id());
     }
 
-    /* Filters row `y` into the ring; of bytes the next one too, which soon is wanted: its loads do
-     * not wait for the first one's. */
+    /* Filters row `y` into the ring; with 8-bit samples also the next row, which will be needed
+     * soon. Its loads do not wait for those of the first. */
     template <class Samples>
     static PSTI_LANES void fill(shared<uint32_t> ring, const columns &k,
                                 const struct psti_gpu_pass &pass, uint32_t pixel_nbytes, uint32_t y)
@@ -626,7 +626,7 @@ struct resize_kernel {
             ring_put<Samples>(ring, y + i, rows[i]);
     }
 
-    /* One row of the result from rows start..start+taps-1 behind the horizontal filter. */
+    /* Makes one row of the result from filtered rows start..start + taps - 1. */
     template <class Samples, class Row>
     static PSTI_LANES void vertical(const struct psti_gpu_axis &axis, uint32_t y, uint32_t start,
                                     uint32_t taps, const Row &row, pixel &p)
@@ -643,7 +643,7 @@ struct resize_kernel {
             sum[c] = Samples::half(axis.precision);
         PSTI_LOOP
         for (uint32_t i = 0; i < taps; i += 2) {
-            bool two = i + 1 < taps; /* else the second one's weight is zero */
+            bool two = i + 1 < taps; /* else the weight of the second row is 0 */
             row(start + i, a);
             row(start + (two ? i + 1 : i), b);
             Samples::add_taps(axis.weights, y * axis.stride + i, two ? 2 : 1, a, b, sum);
@@ -660,7 +660,7 @@ struct resize_kernel {
             shared_at<uint32_t>(b, b.warp * PSTI_GPU_RING_NBYTES((uint32_t)finish.bits));
         tile t = tile_of(pass, finish, number, PSTI_GPU_RESIZE_ROWS);
         const columns k = columns_of(pass.axis_x, t.x, finish.bits);
-        uint32_t next = 0; /* row that is filtered next */
+        uint32_t next = 0; /* next row to filter */
         for (uint32_t y = t.y0; y < t.y1; y++) {
             uint32_t start = load_uniform(global_at<const uint32_t>(pass.axis_y.start), y);
             uint32_t taps = load_uniform(global_at<const uint32_t>(pass.axis_y.taps), y);
@@ -678,7 +678,7 @@ struct resize_kernel {
                     [&](uint32_t row, lane_u32 out[2]) {
                         uint64_t at = from_row(pass, pixel_nbytes, row);
                         lane_u32 filtered[1][2];
-                        filtered[0][1] = lane_u32(0); /* one channel leaves it */
+                        filtered[0][1] = lane_u32(0); /* one channel leaves it unset */
                         Samples::template filter<1>(k, &at, filtered);
                         out[0] = filtered[0][0];
                         out[1] = filtered[0][1];

@@ -1,10 +1,10 @@
-/* store.cuh - the way of decoded pixels to where they belong.
+/* store.cuh - stores decoded pixels to a picture or to a slot.
  *
- * A warp brings a run of pixels of one stored row. What of it lies in the sink's region becomes a
- * run of the picture or of the slot, in the order in which it lies there (orientation and flips
- * make it go backwards, or down a column instead of along a row); channels and bits are converted
- * as decode/decode_convert.c does, and finished pixels become what augment/augment_store.c makes of
- * them, to the bit. */
+ * A warp brings a run of pixels of one stored row. The part of it that lies in the sink's region
+ * becomes a run in the picture or slot, in the order of addresses there. Orientation and flips can
+ * reverse the run or lay it along a column. Channels and bits are converted as
+ * decode/decode_convert.c does. Finished pixels are, to the bit, those that augment/augment_store.c
+ * makes. */
 #ifndef PST_GPU_STORE_CUH
 #define PST_GPU_STORE_CUH
 
@@ -16,27 +16,33 @@
 namespace psti
 {
 
-/* A run of pixels in the order of their destination: number d of it is pixel first + d of the run
- * that came in, or first - d if it goes backwards. */
+/* A run of pixels in the order of their destination. Its pixel d is pixel first + d of the run that
+ * came in, or first - d if it goes backwards. */
 struct sink_run {
     uint32_t n;
     uint32_t first;
     bool backwards;
-    uint64_t at;   /* index of pixel 0 in the picture or slot */
-    uint32_t step; /* pixels from one to the next there */
+    uint64_t at;   /* index of the run's pixel 0 in the picture or slot */
+    uint32_t step; /* distance of its pixels there, in pixels */
 };
 
 PSTI_LANES int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 PSTI_LANES int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 
-/* An orientation is a transposition or not, then a mirroring of either stored axis
+/* An orientation is a transposition (5 to 8) followed by mirroring of stored axes
  * (decode/decode_turn.c). */
 PSTI_LANES bool sink_swaps(uint32_t o) { return o >= 5; }
-PSTI_LANES bool sink_mirrors_x(uint32_t o) { return (0x18cu >> o & 1) != 0; } /* 2 3 7 8 */
-PSTI_LANES bool sink_mirrors_y(uint32_t o) { return (0x0d8u >> o & 1) != 0; } /* 3 4 6 7 */
+PSTI_LANES bool sink_mirrors_x(uint32_t o)
+{
+    return (0x18cu >> o & 1) != 0;
+} /* orientations 2 3 7 8 */
+PSTI_LANES bool sink_mirrors_y(uint32_t o)
+{
+    return (0x0d8u >> o & 1) != 0;
+} /* orientations 3 4 6 7 */
 
-/* The row of the region - its column, where axes are swapped - that stored row y becomes; none that
- * there is: outside. */
+/* Row of the region that stored row y becomes; a column if axes are swapped. The result may lie
+ * outside the region. */
 PSTI_LANES uint32_t sink_across(const struct psti_gpu_sink &sink, uint32_t y)
 {
     const bool swaps = sink_swaps(sink.orientation);
@@ -48,13 +54,14 @@ PSTI_LANES uint32_t sink_across(const struct psti_gpu_sink &sink, uint32_t y)
     return across;
 }
 
-/* Where pixels x..x+n-1 of a stored row go along the region's axis; run.n = 0: nowhere. */
+/* Places pixels x..x + n - 1 of a stored row along the region's axis. run.n is 0 if none lies in
+ * the region. */
 PSTI_LANES sink_run sink_along(const struct psti_gpu_sink &sink, uint32_t x, uint32_t n)
 {
     bool swaps = sink_swaps(sink.orientation), mirrors = sink_mirrors_x(sink.orientation);
     int32_t along_n = (int32_t)(swaps ? sink.region_height : sink.region_width);
     int32_t along_from = (int32_t)(swaps ? sink.region_y : sink.region_x);
-    /* As shown, pixel i lies at place + i, or place - i if mirrored, of the region. */
+    /* Before flips pixel i lies at place + i of the region, or at place - i if mirrored. */
     int32_t place = (mirrors ? sink.width - 1 - (int32_t)x : (int32_t)x) - along_from;
     int32_t begin = most(0, mirrors ? place - along_n + 1 : -place);
     int32_t end = least((int32_t)n, mirrors ? place + 1 : along_n - place);
@@ -63,7 +70,8 @@ PSTI_LANES sink_run sink_along(const struct psti_gpu_sink &sink, uint32_t x, uin
         return run;
     run.n = (uint32_t)(end - begin);
     run.backwards = mirrors;
-    int32_t low = mirrors ? place - (end - 1) : place + begin; /* the least place in the region */
+    /* Least coordinate of the run in the region. */
+    int32_t low = mirrors ? place - (end - 1) : place + begin;
     if (sink.finished && (swaps ? sink.flip_y : sink.flip_x)) {
         run.backwards = !run.backwards;
         low = along_n - low - (int32_t)run.n;
@@ -73,7 +81,7 @@ PSTI_LANES sink_run sink_along(const struct psti_gpu_sink &sink, uint32_t x, uin
     return run;
 }
 
-/* Where pixels x..x+n-1 of stored row y go; run.n = 0: nowhere. */
+/* Places pixels x..x + n - 1 of stored row y. run.n is 0 if none lies in the region. */
 PSTI_LANES sink_run sink_place(const struct psti_gpu_sink &sink, uint32_t y, uint32_t x, uint32_t n)
 {
     const bool swaps = sink_swaps(sink.orientation);
@@ -94,7 +102,7 @@ PSTI_LANES lane_u32 luma_of(const lane_u32 v[4])
            lane_u32(16);
 }
 
-/* One pixel per lane: channels first, at the depth they come in, then the depth. */
+/* Converts one pixel per lane: first its channels at the depth of the input, then the depth. */
 PSTI_LANES void convert_pixel(lane_u32 v[4], uint32_t n_in, uint32_t bits_in, uint32_t n_out,
                               uint32_t bits_out)
 {
@@ -120,13 +128,13 @@ PSTI_LANES void convert_pixel(lane_u32 v[4], uint32_t n_in, uint32_t bits_in, ui
     }
 }
 
-/* One sample per lane, scaled: value * scale, rounded, + offset, rounded. */
+/* Scales one sample per lane: value * scale, rounded, + offset, rounded. */
 PSTI_LANES lane_f32 finish_f32(const struct psti_gpu_finish &finish, lane_u32 v, uint32_t c)
 {
     return add_f32(mul_f32(to_f32(v), lane_f32(finish.scale[c])), lane_f32(finish.offset[c]));
 }
 
-/* One sample per lane as an integer of the slot's dtype. */
+/* Makes one sample per lane an integer of the slot's dtype. */
 PSTI_LANES lane_u32 finish_integer(const struct psti_gpu_finish &finish, lane_u32 v)
 {
     if (finish.dtype == PST_DTYPE_U16 && finish.bits == 8 && !finish.is_mask)
@@ -136,7 +144,7 @@ PSTI_LANES lane_u32 finish_integer(const struct psti_gpu_finish &finish, lane_u3
     return v;
 }
 
-/* Bits of the element that the slot holds for a sample. */
+/* Bits of the slot's element for a sample. */
 PSTI_LANES lane_u32 finish_sample(const struct psti_gpu_finish &finish, lane_u32 v, uint32_t c)
 {
     switch (finish.dtype) {
@@ -166,7 +174,8 @@ PSTI_LANES uint32_t finish_nbytes(const struct psti_gpu_finish &finish)
     }
 }
 
-/* Elements of 1, 2, 4 or 8 bytes; those of 8 are numbers of 32 bits, not negative. */
+/* Stores elements of 1, 2, 4 or 8 bytes. Elements of 8 bytes are numbers of 32 bits, not negative.
+ */
 PSTI_LANES void store_element(uint64_t at, uint32_t nbytes, lane_u32 i, lane_u32 bits,
                               lane_bool live)
 {
@@ -180,17 +189,17 @@ PSTI_LANES void store_element(uint64_t at, uint32_t nbytes, lane_u32 i, lane_u32
         store2(global_at<uint32_t>(at), i * lane_u32(2), bits, lane_u32(0), live);
 }
 
-/* Where a run of pixels lies, and what they become there. */
+/* Destination of a run of pixels. */
 struct put_target {
-    uint64_t at;     /* of the run's first pixel */
+    uint64_t at;     /* address of the run's first pixel */
     uint64_t plane;  /* bytes from channel to channel */
     uint32_t step;   /* elements from pixel to pixel */
-    uint32_t nbytes; /* of an element */
+    uint32_t nbytes; /* bytes of an element */
     bool finished;
 };
 
-/* Of a picture, or of a slot if finished, of `area` pixels: from pixel number `first` on, `step`
- * pixels apart. */
+/* Destination in a picture, or in a slot if finished, of `area` pixels. The run begins at pixel
+ * `first`; its pixels are `step` apart. */
 PSTI_LANES put_target put_place(const struct psti_gpu_finish &finish, bool finished, uint64_t at,
                                 uint64_t area, uint64_t first, uint32_t step)
 {
@@ -204,8 +213,8 @@ PSTI_LANES put_target put_place(const struct psti_gpu_finish &finish, bool finis
     return to;
 }
 
-/* 32 pixels of three elements each, one pixel per lane, as words that lie side by side: lanes hand
- * their elements to those that write them. `at` is aligned to 4. */
+/* Stores 32 pixels of three elements each, one pixel per lane, as consecutive words. Lanes hand
+ * their elements to those that store them. `at` is aligned to 4. */
 PSTI_LANES void put_triples_1(uint64_t at, const lane_u32 e[4])
 {
     lane_u32 l = lane_id(), third = l / lane_u32(3), from = l + third;
@@ -233,7 +242,8 @@ PSTI_LANES void put_triples_2(uint64_t at, const lane_u32 e[4])
 }
 PSTI_LANES void put_triples_4(uint64_t at, const lane_u32 e[4])
 {
-    /* Word 32 t + l is element k of a pixel, k = (l + 2 t) % 3: each lane gets one of each k. */
+    /* Word 32 t + l is element k of a pixel, k = (l + 2 t) % 3. So each lane stores one element of
+     * each k. */
     lane_u32 l = lane_id(), turn = l - l / lane_u32(3) * lane_u32(3), got[3];
     PSTI_UNROLL
     for (uint32_t k = 0; k < 3; k++) {
@@ -250,7 +260,7 @@ PSTI_LANES void put_triples_4(uint64_t at, const lane_u32 e[4])
     }
 }
 
-/* Pixels of four elements each, side by side, a vector per lane. */
+/* Stores consecutive pixels of four elements each, a vector per lane. */
 PSTI_LANES void put_quads(uint64_t at, uint32_t nbytes, lane_u32 d, const lane_u32 e[4],
                           lane_bool live)
 {
@@ -266,7 +276,7 @@ PSTI_LANES void put_quads(uint64_t at, uint32_t nbytes, lane_u32 d, const lane_u
     }
 }
 
-/* Pixels d0..d0+31 of a run, one per lane, of the field's channels and bits. */
+/* Stores pixels d0..d0 + 31 of a run, one per lane, with the field's channels and bits. */
 PSTI_LANES void put_pixels(const put_target &to, const struct psti_gpu_finish &finish, uint32_t d0,
                            const lane_u32 v[4], lane_bool live)
 {
@@ -297,10 +307,10 @@ PSTI_LANES void put_pixels(const put_target &to, const struct psti_gpu_finish &f
     }
 }
 
-/* n <= 64 pixels of stored row y from column x on; pixel(lane_u32 i, uint32_t c) gives sample c
- * (undone transforms, full range of the image's bits) of pixel x + i as lane_u32; it is asked only
- * for i < n (lanes without a pixel ask for some i < n again). The place of a picture or slot is
- * aligned to its elements. */
+/* Sends n <= 64 pixels of stored row y, from column x on, to their destination. pixel(lane_u32 i,
+ * uint32_t c) gives sample c of pixel x + i as lane_u32, transforms undone, in the full range of
+ * the image's bits. It is called for i < n only; lanes without a pixel repeat some i < n. The
+ * picture or slot is aligned to its elements. */
 template <class Pixel>
 PSTI_LANES void sink_row(const struct psti_gpu_sink &sink, const struct psti_gpu_finish &finish,
                          uint32_t y, uint32_t x, uint32_t n, const Pixel &pixel)

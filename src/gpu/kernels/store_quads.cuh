@@ -1,10 +1,10 @@
-/* store_quads.cuh - the way of decoded pixels to where they belong, four at a time.
+/* store_quads.cuh - stores decoded pixels to a picture or to a slot, four at a time.
  *
- * What sink_row() does for any pixels, for those that most batches have: 8-bit samples that keep
- * their channels, along rows. Four pixels are a word of samples for each channel; a lane turns them
- * into whole vectors of the picture or slot (4, 8 or 16 bytes), and tables of places are made once
- * for a rectangle. Vectors are aligned, so that those at both ends of a row may be partly others':
- * of these the elements are stored one by one. */
+ * It does what sink_row() does, for the pixels of most batches: 8-bit samples that keep their
+ * channels, along rows. Four pixels are a word of samples for each channel. A lane turns them into
+ * whole vectors of the picture or slot (4, 8 or 16 bytes). Tables of places are made once for a
+ * rectangle. Vectors are aligned, so those at both ends of a row may belong to other pixels in
+ * part. The elements of such vectors are stored one by one. */
 #ifndef PST_GPU_STORE_QUADS_CUH
 #define PST_GPU_STORE_QUADS_CUH
 
@@ -15,7 +15,7 @@ namespace psti
 
 static const uint32_t QUAD_PX = 4;
 
-/* Whether sink_quads() takes pixels to there. */
+/* True if sink_quads() can store pixels to this sink. */
 PSTI_LANES bool sink_takes_quads(const struct psti_gpu_sink &sink,
                                  const struct psti_gpu_finish &finish)
 {
@@ -26,12 +26,12 @@ PSTI_LANES bool sink_takes_quads(const struct psti_gpu_sink &sink,
     if (sink.bits != 8 || finish.bits != 8 || sink.channels != finish.channels ||
         sink_swaps(sink.orientation) || sink.at % vector_nbytes != 0)
         return false;
-    /* Lanes number elements by 32 bits. */
+    /* Lanes number elements with 32 bits. */
     const uint64_t area = (uint64_t)sink.region_height * sink.region_width;
     return area < 1u << 29 && (planar ? area % QUAD_PX == 0 : sink.channels != 2);
 }
 
-/* Samples of four pixels, a word for each of three channels, in the order of the pixels. */
+/* Turns samples of four pixels, a word for each of three channels, into the order of pixels. */
 PSTI_LANES void interleave_three(lane_u32 q[4])
 {
     const lane_u32 r = q[0], g = q[1], b = q[2];
@@ -39,7 +39,7 @@ PSTI_LANES void interleave_three(lane_u32 q[4])
     q[1] = pick_bytes(pick_bytes(g, b, lane_u32(0x2051)), r, lane_u32(0x3610));
     q[2] = pick_bytes(pick_bytes(g, b, lane_u32(0x7306)), r, lane_u32(0x3270));
 }
-/* Of four channels; also the other way round. */
+/* The same for four channels. It is its own inverse. */
 PSTI_LANES void interleave_four(lane_u32 q[4])
 {
     const lane_u32 low01 = pick_bytes(q[0], q[1], lane_u32(0x5140));
@@ -52,7 +52,7 @@ PSTI_LANES void interleave_four(lane_u32 q[4])
     q[3] = pick_bytes(high01, high23, lane_u32(0x7632));
 }
 
-/* Byte i of `samples`, of channel c, scaled: as finish_f32(), but the number becomes a float as the
+/* Scales byte i of `samples`, of channel c, as finish_f32() does. The byte becomes a float as the
  * low bits of 2^23, which takes no conversion. */
 PSTI_LANES lane_f32 finish_byte(const struct psti_gpu_finish &finish, lane_u32 samples, uint32_t i,
                                 uint32_t c)
@@ -62,8 +62,8 @@ PSTI_LANES lane_f32 finish_byte(const struct psti_gpu_finish &finish, lane_u32 s
     return add_f32(mul_f32(v, lane_f32(finish.scale[c])), lane_f32(finish.offset[c]));
 }
 
-/* Four samples as the elements of a slot, `w` its words: of 1, 2 or 4 bytes each. c: their
- * channels. */
+/* Turns four samples into elements of a slot of 1, 2 or 4 bytes each; `w` are the slot's words, c
+ * the samples' channels. */
 PSTI_LANES void finish_quad(const struct psti_gpu_finish &finish, lane_u32 samples,
                             const uint32_t c[4], lane_u32 w[4])
 {
@@ -73,7 +73,7 @@ PSTI_LANES void finish_quad(const struct psti_gpu_finish &finish, lane_u32 sampl
         return;
     }
     if (finish.dtype == PST_DTYPE_U16) {
-        const bool repeats = !finish.is_mask; /* a sample times 257 */
+        const bool repeats = !finish.is_mask; /* 8 bits become 16 by times 257 */
         w[0] = pick_bytes(samples, lane_u32(0), lane_u32(repeats ? 0x1100 : 0x4140));
         w[1] = pick_bytes(samples, lane_u32(0), lane_u32(repeats ? 0x3322 : 0x4342));
         return;
@@ -94,15 +94,15 @@ PSTI_LANES void finish_quad(const struct psti_gpu_finish &finish, lane_u32 sampl
     }
 }
 
-/* Where lanes' quads go. */
+/* Destination of the lanes' quads. */
 struct quad_target {
-    uint64_t at;     /* of the rectangle's first quad */
+    uint64_t at;     /* address of the rectangle's first quad */
     uint64_t plane;  /* bytes from channel to channel, if not interleaved */
-    uint32_t nbytes; /* of an element */
+    uint32_t nbytes; /* bytes of an element */
     bool finished;
-    lane_u32 element;  /* from there on: of a lane's first sample, in elements */
+    lane_u32 element;  /* index of the lane's first element from there on */
     lane_bool full;    /* lanes that store all four pixels */
-    lane_bool partial; /* that store some: */
+    lane_bool partial; /* lanes that store some of the four: */
     lane_bool has[QUAD_PX];
 };
 
@@ -128,8 +128,8 @@ PSTI_LANES lane_u32 vector_element(const lane_u32 w[4], uint32_t nbytes, uint32_
     return w[i];
 }
 
-/* `q`: words of planes, or of pixels in their order. A vector has the same sample of four pixels,
- * or four samples that follow one another of `channels` a pixel. */
+/* Stores quads. `q` has words of planes, or of pixels in their order. A vector has the same sample
+ * of four pixels, or four consecutive samples of `channels` per pixel. */
 template <bool planar, uint32_t channels>
 PSTI_LANES void put_quad(const quad_target &to, const struct psti_gpu_finish &finish,
                          const lane_u32 q[4])
@@ -176,7 +176,7 @@ PSTI_LANES void put_quads_of(const quad_target &to, const struct psti_gpu_finish
     }
 }
 
-/* A quad of pixels that are words, of a row of n from `at` on. */
+/* Loads a quad of pixels that are words, from a row of n that begins at `at`. */
 PSTI_LANES void load_quad(shared<uint32_t> words, lane_u32 at, lane_i32 column, uint32_t n,
                           lane_u32 q[4])
 {
@@ -189,17 +189,18 @@ PSTI_LANES void load_quad(shared<uint32_t> words, lane_u32 at, lane_i32 column, 
     interleave_four(q);
 }
 
-/* A rectangle of pixels on its way: rows of the region, which go up or down, and columns. */
+/* A rectangle of pixels to store: rows of the region, which go up or down, and columns. */
 struct quad_area {
     sink_run run;
-    uint32_t across, turn, least; /* rows of the region: the first, to the next, the least */
+    uint32_t across, turn,
+        least; /* row of the region of the first row; step to the next row; least row */
     uint32_t n_rows, row_px, region_rows;
-    uint32_t before;    /* others' pixels in the quad of the first pixel */
-    uint32_t row_quads; /* of a row, at most */
+    uint32_t before;    /* pixels before the first one in its quad, which belong to others */
+    uint32_t row_quads; /* quads of a row, at most */
     uint32_t step;      /* elements from pixel to pixel */
 };
 
-/* A share of its quads: of each row quads `first`, `first` + `step`... */
+/* A part of the rectangle's quads: of each row the quads first, first + step, ... */
 struct quad_part {
     uint32_t per_row, first, step, reciprocal;
 };
@@ -208,7 +209,8 @@ PSTI_LANES quad_part quad_part_of(uint32_t per_row, uint32_t first, uint32_t ste
     return quad_part{per_row, first, step, per_row > 0 ? 65536 / per_row + 1 : 0};
 }
 
-/* Quads k of a part, one per lane. Returns their rows; `column`: of their first pixels. */
+/* Places quads k of a part, one per lane. Returns their rows; `column`: columns of their first
+ * pixels. */
 PSTI_LANES lane_u32 quad_place(const quad_area &area, const quad_part &part, lane_u32 k,
                                quad_target &to, lane_i32 &column)
 {
@@ -219,7 +221,7 @@ PSTI_LANES lane_u32 quad_place(const quad_area &area, const quad_part &part, lan
     const lane_u32 region_row = lane_u32(area.across) + lane_u32(area.turn) * row;
     const lane_u32 px =
         (region_row - lane_u32(area.least)) * lane_u32(area.row_px) + lane_u32(area.before);
-    /* The quad's first pixel, of the run: one of up to three before it, if others' are in it. */
+    /* First pixel of the quad, relative to the run. It may be up to three pixels before the run. */
     const lane_u32 d = number * lane_u32(QUAD_PX) - px % lane_u32(QUAD_PX);
     const lane_bool live =
         (k < lane_u32(area.n_rows * part.per_row)) & (region_row < lane_u32(area.region_rows));
@@ -235,10 +237,10 @@ PSTI_LANES lane_u32 quad_place(const quad_area &area, const quad_part &part, lan
     return row;
 }
 
-/* n_rows x n_columns <= 64 x 64 pixels from (y, x) on, where sink_takes_quads(). quad(row, column,
- * q) makes words of the planes' samples (undone transforms): of four pixels of a row, both numbered
- * from (y, x) on; `row` is below n_rows, `column` from -6 to n_columns + 2: what it gives for
- * columns that there are not is thrown away. */
+/* Stores n_rows x n_columns <= 64 x 64 pixels from (y, x) on; sink_takes_quads() must be true.
+ * quad(row, column, q) makes words of the planes' samples, transforms undone, of four pixels of a
+ * row. Both numbers count from (y, x); `row` is below n_rows, `column` from -6 to n_columns + 2.
+ * Results for columns outside the rectangle are thrown away. */
 template <class Quad>
 PSTI_LANES void sink_quads(const struct psti_gpu_sink &sink, const struct psti_gpu_finish &finish,
                            uint32_t y, uint32_t x, uint32_t n_rows, uint32_t n_columns,
@@ -256,7 +258,7 @@ PSTI_LANES void sink_quads(const struct psti_gpu_sink &sink, const struct psti_g
     area.across = sink_across(sink, y);
     area.turn = sink_across(sink, y + 1) - area.across;
     area.least = area.turn == 1 ? area.across : area.across - (n_rows - 1);
-    /* What is before the rectangle is the same for all lanes, so that they need only 32 bits. */
+    /* All lanes share the offset of the rectangle, so that 32 bits are enough for the rest. */
     const int64_t first_px = (int64_t)(int32_t)area.least * area.row_px + (int64_t)area.run.at;
     area.before = (uint32_t)first_px % QUAD_PX;
     const uint32_t most_before = area.row_px % QUAD_PX == 0 ? area.before : QUAD_PX - 1;
@@ -268,7 +270,7 @@ PSTI_LANES void sink_quads(const struct psti_gpu_sink &sink, const struct psti_g
     to.plane = place.plane;
     to.nbytes = place.nbytes;
     to.finished = sink.finished;
-    /* Quads that are whole in any case; then the first and the last of all rows. */
+    /* Quads that are whole in any case come first, then the first and the last of all rows. */
     const uint32_t n_inner = area.row_quads > 2 ? area.row_quads - 2 : 0;
     quad_part part = quad_part_of(n_inner, 1, 1);
     PSTI_LOOP

@@ -1,9 +1,9 @@
-/* units.cu - the kernels that decode PLI of pixels, one for each list of gpu_units.h; those of
+/* units.cu - the kernels that decode PLI of pixels, one for each list of gpu_units.h. Kernels of
  * wave units are in units_wave.cu.
  *
- * A warp takes one entry of the list; blocks are no more than warps that share memory. Whatever a
- * unit's bytes are, a warp ends, touches nothing that is not its own, and reports a unit that the
- * CPU's decoder would not take. */
+ * A warp takes one entry of the list. A block is only a number of warps that share memory. Whatever
+ * the bytes of a unit are, a warp ends, touches no memory but its own, and reports a unit that the
+ * CPU's decoder would reject. */
 #include "gpu/kernels/pli_lz.cuh"
 #include "gpu/kernels/pli_packed.cuh"
 #include "gpu/kernels/pli_plain.cuh"

@@ -1,12 +1,13 @@
-/* units_wave.cu - the kernels of wave units, of 8 and of 16 bits (see units.cu). Tables are the
- * block's, which is as large as shared memory allows, so that many warps share them. */
+/* units_wave.cu - the kernels of wave units, of 8 and of 16 bits (see units.cu). Tables belong to
+ * the block, which is as large as shared memory allows, so that many warps share them. */
 #include "gpu/kernels/pli_wave.cuh"
 #include "gpu/kernels/units.cuh"
 
 namespace psti
 {
 
-/* The block's tables, which are those of its first unit's image; then each warp its unit. */
+/* Phase 0 makes the block's tables, those of its first unit's image; then each warp decodes its
+ * unit. */
 template <int bits> struct wave_kernel {
     static const int n_phases = 2;
 

@@ -1,20 +1,20 @@
-/* warp.cuh - 32 lanes in step: on a card the threads of a warp, on a CPU loops over arrays.
+/* warp.cuh - 32 lanes in step: on a GPU the threads of a warp, on a CPU loops over arrays.
  *
  * Kernels are written once. A value that differs from lane to lane is a lanes<T>; a plain scalar is
- * the same in all lanes (uniform). On a card lanes<T> is T itself and every function here is an
- * instruction or two; on a CPU lanes<T> is an array of 32, a lanes<bool> is no condition, so that a
+ * the same in all lanes (uniform). On a GPU lanes<T> is T itself and every function here is an
+ * instruction or two. On a CPU lanes<T> is an array of 32. A lanes<bool> is no condition, so a
  * branch on a lane's own value does not compile: branch on some(), every() or votes(), and choose
  * between values with select(). All 32 lanes are always there.
  *
- * The CPU build is also the judge of the synchronisation that a card needs: shared<T> remembers who
- * touched which byte since when, and what only works because lanes happen to run in step (or warps
- * one after another) ends the process with a message. Accesses outside of a block's shared memory
- * do so too. Global memory is plain pointers, for the sanitizers to watch.
+ * The CPU build also checks the synchronisation that a GPU needs: shared<T> remembers who touched
+ * which byte since when. Code that only works because lanes happen to run in step, or warps one
+ * after another, ends the process with a message. So does an access outside of a block's shared
+ * memory. Global memory is plain pointers, which the sanitizers watch.
  *
  * A kernel is a class with `n_phases` and
  *     template <int phase> static PSTI_LANES void run(const block &b, const Args &args);
- * that each warp of a block runs; between phases all warps of the block meet. What is to survive
- * from phase to phase lies in shared memory. */
+ * that each warp of a block runs. Between phases all warps of the block meet. Data that must
+ * survive from phase to phase lies in shared memory. */
 #ifndef PST_GPU_WARP_CUH
 #define PST_GPU_WARP_CUH
 
@@ -24,8 +24,9 @@
 #ifdef __CUDACC__
 #define PSTI_LANES __device__ __forceinline__
 #else
-#define PSTI_LANES inline /* kernels are large, and C++ compilers slow where all is one function   \
-                           */
+#define PSTI_LANES                                                                                 \
+    inline /* kernels are large, and C++ compilers slow where all is one function                  \
+            */
 #endif
 #define PSTI_WARP 32u
 #define PSTI_ALL_LANES 0xffffffffu
@@ -33,7 +34,7 @@
 namespace psti
 {
 
-/* What a T from memory becomes in a register. */
+/* Register type of a T in memory. */
 template <class T> struct wide_of {
     typedef T type;
 };
@@ -68,12 +69,12 @@ typedef lanes<int64_t> lane_i64;
 typedef lanes<float> lane_f32;
 typedef lanes<bool> lane_bool;
 
-/* Where a warp stands. */
+/* Position of a warp, and its block's memory. */
 struct block {
-    uint32_t index; /* of the block in the grid */
+    uint32_t index; /* number of the block in the grid */
     uint32_t n_blocks;
-    uint32_t warp;          /* of this warp in the block */
-    uint32_t n_warps;       /* of the block */
+    uint32_t warp;          /* number of this warp in the block */
+    uint32_t n_warps;       /* warps of the block */
     shared<uint8_t> memory; /* dynamic shared memory, aligned to 128 */
 };
 
@@ -86,7 +87,7 @@ template <class T> PSTI_LANES shared<T> shared_at(const block &b, uint32_t offse
 /* Bits of lanes below this one. */
 PSTI_LANES lane_u32 mask_below() { return (lane_u32(1) << lane_id()) - lane_u32(1); }
 
-/* Sums over lanes: of all lanes up to and with this one; below this one; all (uniform). */
+/* Sums over lanes: up to and including this one; below this one; all (uniform). */
 PSTI_LANES lane_u32 scan_add(lane_u32 v)
 {
     for (uint32_t d = 1; d < PSTI_WARP; d *= 2)

@@ -1,10 +1,10 @@
-/* warp_device.cuh - lanes on a card: a lane's value is the thread's own. */
+/* warp_device.cuh - lanes on a GPU: a lane's value is the value of a thread. */
 #ifndef PST_GPU_WARP_DEVICE_CUH
 #define PST_GPU_WARP_DEVICE_CUH
 
-/* A loop whose every turn becomes code of its own: arrays that it indexes stay in registers. */
+/* Unrolls a loop, so that arrays which it indexes stay in registers. */
 #define PSTI_UNROLL _Pragma("unroll")
-/* One that is to stay a loop. */
+/* Keeps a loop a loop. */
 #define PSTI_LOOP _Pragma("unroll 1")
 
 namespace psti
@@ -23,7 +23,7 @@ PSTI_LANES uint32_t votes(bool m) { return __ballot_sync(PSTI_ALL_LANES, m); }
 PSTI_LANES bool some(bool m) { return __any_sync(PSTI_ALL_LANES, m); }
 PSTI_LANES bool every(bool m) { return __all_sync(PSTI_ALL_LANES, m); }
 
-/* The lanes that have the same value, as bits. */
+/* Bits of the lanes that have the same value. */
 PSTI_LANES uint32_t same_lanes(uint32_t v) { return __match_any_sync(PSTI_ALL_LANES, v); }
 
 template <class T> PSTI_LANES T select(bool m, T a, T b) { return m ? a : b; }
@@ -58,12 +58,12 @@ PSTI_LANES uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
 {
     return __funnelshift_r(low, high, n);
 }
-/* The same of (high:low) >> n, n at most 32. */
+/* (high:low) >> n, low 32 bits, n at most 32. */
 PSTI_LANES uint32_t funnel_right_most(uint32_t low, uint32_t high, uint32_t n)
 {
     return __funnelshift_rc(low, high, n);
 }
-/* The lesser one; as an instruction, whatever the compiler knows of a and b. */
+/* The lesser one, as one instruction, whatever the compiler knows of a and b. */
 PSTI_LANES uint32_t min_u32(uint32_t a, uint32_t b)
 {
     uint32_t r;
@@ -79,18 +79,18 @@ PSTI_LANES uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which)
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(which));
     return r;
 }
-/* c plus the products of the bytes of a and b, which are signed. */
+/* c plus the products of the signed bytes of a and b. */
 PSTI_LANES int32_t dot4(uint32_t a, uint32_t b, int32_t c) { return __dp4a((int)a, (int)b, c); }
-/* The same with a's bytes unsigned. */
+/* The same with unsigned bytes of a. */
 PSTI_LANES int32_t dot4_mixed(uint32_t a, uint32_t b, int32_t c)
 {
     int32_t r;
     asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
     return r;
 }
-/* And with b's, too. */
+/* The same with unsigned bytes of a and b. */
 PSTI_LANES uint32_t dot4_unsigned(uint32_t a, uint32_t b, uint32_t c) { return __dp4a(a, b, c); }
-/* Clamped to what 8 bits hold (0..255), or 16 bits (signed), a lowest. */
+/* Clamped to the range of 8 bits (0..255), or of 16 bits (signed); a goes lowest. */
 PSTI_LANES uint32_t pack_u8(int32_t a, int32_t b, int32_t c, int32_t d)
 {
     uint32_t high, all;
@@ -104,7 +104,8 @@ PSTI_LANES uint32_t pack_i16(int32_t a, int32_t b)
     asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(r) : "r"(b), "r"(a));
     return r;
 }
-/* v, of which a loop makes again in each turn what it could keep in registers. */
+/* v, hidden from the compiler. A loop then computes values from it anew instead of keeping them in
+ * registers. */
 PSTI_LANES uint64_t made_anew(uint64_t v)
 {
     asm volatile("" : "+l"(v));
@@ -117,14 +118,14 @@ PSTI_LANES float to_f32(int32_t v) { return (float)v; }
 PSTI_LANES float to_f32(uint32_t v) { return (float)v; }
 PSTI_LANES uint32_t bits_of(float v) { return __float_as_uint(v); }
 PSTI_LANES float float_of(uint32_t v) { return __uint_as_float(v); }
-/* Rounded to nearest each, never fused. */
+/* Each result is rounded to nearest, never fused. */
 PSTI_LANES float add_f32(float a, float b) { return __fadd_rn(a, b); }
 PSTI_LANES float mul_f32(float a, float b) { return __fmul_rn(a, b); }
 PSTI_LANES float div_f32(float a, float b) { return __fdiv_rn(a, b); }
 PSTI_LANES float floor_f32(float v) { return floorf(v); }
-/* Cut off; v within 0..2^24. */
+/* Truncates v, which lies within 0..2^24. */
 PSTI_LANES uint32_t to_u32(float v) { return (uint32_t)v; }
-/* sum + the two i16 of w times the two lower, the two upper bytes. */
+/* sum + the two i16 of w times the two lower bytes, or the two upper bytes. */
 PSTI_LANES int32_t dot2_low(uint32_t w, uint32_t bytes, int32_t sum)
 {
     int32_t r;
@@ -139,7 +140,7 @@ PSTI_LANES int32_t dot2_high(uint32_t w, uint32_t bytes, int32_t sum)
 }
 PSTI_LANES int64_t mul_add_wide(int32_t a, int32_t b, int64_t sum) { return sum + (int64_t)a * b; }
 PSTI_LANES uint32_t low_u32(int64_t v) { return (uint32_t)v; }
-/* As bits of half and of bfloat16, rounded to nearest even. */
+/* Bits of a half and of a bfloat16, rounded to nearest even. */
 PSTI_LANES uint32_t f16_bits(float v)
 {
     uint16_t r;
@@ -153,7 +154,7 @@ PSTI_LANES uint32_t bf16_bits(float v)
     return (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded;
 }
 
-/* Two at a time, a in the low half; no NaNs. One instruction since 8.0. */
+/* Two at a time, a in the low half; no NaNs. One instruction since capability 8.0. */
 PSTI_LANES uint32_t f16_pair(float a, float b)
 {
 #if __CUDA_ARCH__ >= 800
@@ -175,15 +176,15 @@ PSTI_LANES uint32_t bf16_pair(float a, float b)
 #endif
 }
 
-/* An address in global memory, which the compiler is told that it is. */
+/* An address in global memory, as a pointer that the compiler knows to be global. */
 template <class T> PSTI_LANES T *global_at(uint64_t address)
 {
     return static_cast<T *>(
         const_cast<void *>(static_cast<const void *>(__cvta_global_to_generic((size_t)address))));
 }
 
-/* Memory: shared, or global through a plain pointer. Where m is false nothing is read, and
- * `otherwise` is the value. */
+/* Loads from shared memory, or from global memory through a plain pointer. Where m is false nothing
+ * is read and the value is `otherwise`. */
 template <class T> PSTI_LANES wide<T> load(const T *at, uint32_t i) { return at[i]; }
 template <class T>
 PSTI_LANES wide<T> load(const T *at, uint32_t i, bool m, wide<T> otherwise = wide<T>())
@@ -195,7 +196,7 @@ template <class T> PSTI_LANES void store(T *at, uint32_t i, wide<T> v, bool m = 
     if (m)
         at[i] = (T)v;
 }
-/* Elements by their place in bytes. */
+/* Elements by their offset in bytes. */
 template <class T> PSTI_LANES wide<T> load_at(const uint8_t *at, uint32_t nbytes)
 {
     return *reinterpret_cast<const T *>(at + nbytes);
@@ -211,7 +212,8 @@ template <class T> PSTI_LANES void store_at(uint8_t *at, uint32_t nbytes, wide<T
     if (m)
         *reinterpret_cast<T *>(at + nbytes) = (T)v;
 }
-/* Elements of shared memory by their address, where what leads to it can begin with `at`'s. */
+/* Elements of shared memory by their address. An address computation can begin with address_of().
+ */
 PSTI_LANES uint32_t address_of(shared<uint8_t> at)
 {
     return (uint32_t)__cvta_generic_to_shared(at);
@@ -249,7 +251,7 @@ template <class T> PSTI_LANES void store_uniform(T *at, uint32_t i, wide<T> v)
     if (lane_id() == 0)
         at[i] = (T)v;
 }
-/* Sum into global or shared memory; lanes may meet in one element. */
+/* Adds to global or shared memory; several lanes may add to one element. */
 PSTI_LANES void atomic_add(uint32_t *at, uint32_t i, uint32_t v, bool m)
 {
     if (m)
@@ -277,14 +279,14 @@ PSTI_LANES uint32_t atomic_next(uint32_t *at)
     return lane_of(number, 0);
 }
 
-/* One lane's addition. */
+/* One lane adds. */
 PSTI_LANES void atomic_add_uniform(uint64_t *at, uint64_t v)
 {
     if (lane_id() == 0)
         atomicAdd(reinterpret_cast<unsigned long long *>(at), (unsigned long long)v);
 }
 
-/* What lanes of this warp wrote is seen by its other lanes behind this. */
+/* Writes of this warp's lanes before it are visible to its other lanes after it. */
 PSTI_LANES void warp_sync() { __syncwarp(); }
 
 template <class Kernel, int phase, class Block, class Args>

@@ -74,7 +74,7 @@ template <class T> struct lanes {
     }
 };
 
-/* Who touched a byte of shared memory last. `order` counts warp_sync()s and changes of warp. */
+/* The last accesses to a byte of shared memory. `order` counts warp_sync()s and changes of warp. */
 struct touch {
     uint64_t write_order, read_order;
     uint32_t write_phase, read_phase;
@@ -96,7 +96,7 @@ struct arena {
         none.write_lane = none.read_lane = 255;
         for (size_t i = 0; i < n; i++)
             touches[i] = none;
-        memset(bytes.data(), 0xa5, bytes.size()); /* as on a card nothing is cleared */
+        memset(bytes.data(), 0xa5, bytes.size()); /* as on a GPU nothing is cleared */
     }
     uint8_t *base() { return bytes.data() + (128 - (uintptr_t)bytes.data() % 128) % 128; }
 
@@ -111,7 +111,7 @@ struct arena {
         if (at > touches.size() || n > touches.size() - at)
             fail("access outside", at, lane);
     }
-    /* Whether what (phase, warp, order, lane) did is seen by, or over for, this lane now. */
+    /* True if the access by (phase, warp, order, lane) is ordered before this lane's access. */
     bool is_ordered(uint32_t phase_then, uint32_t warp_then, uint64_t order_then,
                     uint32_t lane_then, uint32_t lane) const
     {
@@ -154,7 +154,7 @@ struct arena {
     }
 };
 
-/* The block that this thread runs; warp_sync() needs to know. */
+/* The block that this thread runs. warp_sync() needs it. */
 inline arena *&running_arena()
 {
     static thread_local arena *the_one = nullptr;
@@ -226,7 +226,7 @@ template <class T> inline lanes<T> shift_down(const lanes<T> &v, uint32_t d)
 }
 template <class T> inline T lane_of(const lanes<T> &v, uint32_t lane) { return v.v[lane % 32]; }
 
-/* Scalars and lanes of the functions of one or two numbers. */
+/* The functions of one or two numbers, for scalars and lanes. */
 inline uint32_t popc(uint32_t v) { return (uint32_t)__builtin_popcount(v); }
 inline uint32_t clz(uint32_t v) { return v ? (uint32_t)__builtin_clz(v) : 32; }
 inline uint32_t ctz(uint32_t v) { return (uint32_t)__builtin_ctz(v); }
@@ -317,7 +317,7 @@ inline uint32_t f16_bits(float v)
 {
     uint32_t bits = bits_of(v), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
     if (magnitude > 0x7f800000)
-        return 0x7fff; /* what a card makes of NaNs */
+        return 0x7fff; /* a GPU's result for NaNs */
     if (magnitude >= 0x47800000)
         return sign | 0x7c00;
     if (magnitude < 0x38800000) /* below 2^-14: the last bit of 0.5 and more is 2^-24 */
@@ -411,7 +411,7 @@ inline lanes<uint32_t> low_u32(const lanes<int64_t> &v)
         r.v[l] = (uint32_t)v.v[l];
     return r;
 }
-inline lanes<uint32_t> ctz(const lanes<uint32_t> &v) /* of lanes that are 0: nothing of use */
+inline lanes<uint32_t> ctz(const lanes<uint32_t> &v) /* lanes that are 0 get an undefined value */
 {
     lanes<uint32_t> r;
     for (uint32_t l = 0; l < PSTI_WARP; l++)
@@ -509,7 +509,7 @@ inline void store2(uint32_t *at, const lanes<uint32_t> &i, const lanes<uint32_t>
         at[i.v[l] + 1] = v1.v[l];
     }
 }
-/* Elements by their place in bytes. */
+/* Elements by their offset in bytes. */
 template <class T>
 inline lanes<wide<T>> load_at(const shared<uint8_t> &at, const lanes<uint32_t> &nbytes,
                               const lanes<bool> &m = lanes<bool>(true),
@@ -563,7 +563,7 @@ template <class T> inline void store_uniform(const shared<T> &at, uint32_t i, wi
     *at.at(i) = (T)v;
 }
 
-/* Blocks may run in threads of their own: global memory is added to atomically. */
+/* Blocks may run in threads of their own, so additions to global memory are atomic. */
 inline void atomic_add(uint32_t *at, const lanes<uint32_t> &i, const lanes<uint32_t> &v,
                        const lanes<bool> &m)
 {
@@ -658,7 +658,8 @@ inline void run_grid(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes
 
 } // namespace psti
 
-/* Defines what stands for the kernel `name` on a CPU: all blocks of a launch, one after another. */
+/* Defines the CPU's function for the kernel `name`: it runs all blocks of a launch, one after
+ * another. */
 #define PSTI_KERNEL(name, Kernel, Args, most_warps, least_blocks)                                  \
     extern "C" void name(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,              \
                          const void *args);                                                        \

@@ -1,8 +1,8 @@
-/* gpu_block.c - the memory of a batch on its way to a card.
+/* gpu_block.c - the memory of a batch on its way to a GPU.
  *
- * Rows claim parts of it as they come, from any thread, under one short lock; what a row writes
- * then is its own. Nothing is given back before psti_gpu_block_begin. Which part a row gets
- * depends on who came first; what the card makes of it does not. */
+ * Rows claim parts of it as they come, from any thread, under one lock that is held shortly. A row
+ * then writes to its own part only. Nothing is given back before psti_gpu_block_begin. The part
+ * that a row gets depends on the order of claims; the GPU's result does not. */
 #include "gpu/work/gpu_block.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-/* Scratch is kept for as many warps of psti_gpu_coefs, or for all its units if these are fewer. */
+/* There is scratch for this many warps of psti_gpu_coefs, or for all its units if these are fewer.
+ */
 enum { COEFS_WARPS_LEAST = 32 };
 
 static size_t n_all_rows(uint32_t n_fields, uint32_t n_rows) { return (size_t)n_fields * n_rows; }
@@ -39,7 +40,7 @@ static enum pst_status check_memory(const struct psti_gpu_memory *memory, size_t
                          "memory of a block is not aligned to %d bytes", PSTI_GPU_ALIGN);
     if (memory->upload_nbytes < least)
         return psti_fail(err, PST_ERROR_LIMIT, PSTI_GPU_ROOM,
-                         "a block of %zu bytes has no room for its lists of %zu",
+                         "a block of %zu bytes is too small for its lists of %zu",
                          memory->upload_nbytes, least);
     return PST_OK;
 }
@@ -131,7 +132,7 @@ bool psti_gpu_block_claim(struct psti_gpu_block *block, const struct psti_gpu_cl
         block->coefs_nbytes = coefs;
         block->n_coefs = n_coefs;
         claimed->host = (char *)block->memory.pinned + block->upload_used;
-        claimed->card = block->memory.upload + block->upload_used;
+        claimed->gpu = block->memory.upload + block->upload_used;
         claimed->scratch = block->memory.scratch + block->scratch_used;
         claimed->pictures = block->memory.pictures + block->pictures_used;
         block->upload_used += upload;

@@ -1,16 +1,16 @@
-/* gpu_block.h - what the files of a block share: where its memory goes. Not a door.
+/* gpu_block.h - shared by the files of a block: the layout of its memory. Not a door.
  *
  *     gpu_field.c  chain, options -> field     gpu_block.c  memory, claims
  *     gpu_rows.c   an item -> its row          gpu_work.c   rows -> lists, launches
  *
- * Upload memory, the same in pinned memory and on the card:
+ * Upload memory, the same in pinned memory and on the GPU:
  *
  *     statuses, counters | what rows claimed | lists        | nothing |  temporary
  *     0                  fixed_nbytes        upload_used    work.upload_nbytes   temporary_end
  *
- * Rows claim from the front what goes up as it is (bytes, tables, pixels), and from the back, for
- * the host only, their entries of lists, which the work copies behind the last claim in the order
- * of the launches: so these count twice; and files, which somebody else reads there. */
+ * Rows claim data for the upload (bytes, tables, pixels) from the front. From the back they claim
+ * host memory: their entries of lists, and files that other code reads there. The work copies
+ * entries behind the last claim in the order of the launches, so entries count twice. */
 #ifndef PST_GPU_GPU_BLOCK_H
 #define PST_GPU_GPU_BLOCK_H
 
@@ -24,15 +24,15 @@
 
 #include <pthread.h>
 
-#define PSTI_GPU_ROOM "cuda"
+#define PSTI_GPU_ROOM "gpu"
 enum {
-    PSTI_GPU_ALIGN = 256,      /* of what claims get, and of lists */
-    PSTI_GPU_BLOCK_WARPS = 32, /* at most, of any kernel */
-    /* Scratch of psti_gpu_coefs with which all of a card's warps may run. */
+    PSTI_GPU_ALIGN = 256,      /* alignment of claims and lists */
+    PSTI_GPU_BLOCK_WARPS = 32, /* largest number of warps of any kernel's block */
+    /* Scratch of psti_gpu_coefs that is enough for all warps of a GPU. */
     PSTI_GPU_COEFS_SCRATCH_NBYTES = 128 << 20,
-    /* Of a field: kernels of units, two of JPEGs, two for each pass, and copies. */
+    /* Launches of a field: kernels of units, two of JPEGs, two for each pass, and copies. */
     PSTI_GPU_LAUNCHES_MAX = PSTI_GPU_N_UNITS_LISTS + 2 + 2 * PSTI_GPU_MAX_PASSES + 1,
-    PSTI_GPU_LISTS_MAX = PSTI_GPU_LAUNCHES_MAX + 2 /* and images of either kind */
+    PSTI_GPU_LISTS_MAX = PSTI_GPU_LAUNCHES_MAX + 2 /* launches, and images of either kind */
 };
 
 struct psti_gpu_field {
@@ -45,25 +45,25 @@ struct psti_gpu_field {
 
 enum psti_gpu_row_kind {
     PSTI_GPU_ROW_EMPTY,
-    PSTI_GPU_ROW_UNITS,   /* PLI of pixels; pictures that somebody else decodes */
+    PSTI_GPU_ROW_UNITS,   /* PLI of pixels; pictures that other code decodes */
     PSTI_GPU_ROW_JPEG,    /* JPEG kept as PLI */
     PSTI_GPU_ROW_PICTURE, /* pixels of the region, uploaded */
-    PSTI_GPU_ROW_FINISHED /* as the slot wants it, uploaded */
+    PSTI_GPU_ROW_FINISHED /* the finished row, uploaded */
 };
 
-/* What there is of a row, for the host. Pointers are to temporary memory. */
+/* A row as the host sees it. Pointers are to temporary memory. */
 struct psti_gpu_row {
     enum psti_gpu_row_kind kind;
-    enum psti_gpu_row_kind claimed;     /* what it will be when it is done */
-    uint64_t at;                        /* on the card: FINISHED */
-    const struct psti_gpu_pass *passes; /* `to` of the last is for the work to set */
+    enum psti_gpu_row_kind claimed;     /* the kind that the row will have when it is done */
+    uint64_t at;                        /* FINISHED: address on the GPU */
+    const struct psti_gpu_pass *passes; /* the work sets `to` of the last pass */
     uint32_t n_passes;
-    uint32_t index; /* of its image in the launches: set by the work */
+    uint32_t index; /* number of its image in the launches; set by the work */
     union {
         struct {
-            struct psti_gpu_image image; /* all but `at` of a sink that finishes */
+            struct psti_gpu_image image; /* complete but for `at` of a sink that finishes */
             uint32_t counts[PSTI_GPU_N_UNITS_LISTS];
-            const struct psti_gpu_unit *entries; /* list after list */
+            const struct psti_gpu_unit *entries; /* list by list */
         } units;
         struct {
             struct psti_gpu_jpeg_image image;
@@ -74,21 +74,21 @@ struct psti_gpu_row {
     };
 };
 
-/* All that claims get begins at a multiple of PSTI_GPU_ALIGN. */
+/* Every claim begins at a multiple of PSTI_GPU_ALIGN. */
 struct psti_gpu_claim {
     size_t upload_nbytes;
-    size_t temporary_nbytes; /* and once more in lists */
-    size_t list_nbytes;      /* in lists alone */
-    size_t file_nbytes;      /* in temporary memory alone, aligned */
+    size_t temporary_nbytes; /* counted again in lists */
+    size_t list_nbytes;      /* bytes in lists alone */
+    size_t file_nbytes;      /* bytes in temporary memory alone, aligned */
     size_t pictures_nbytes;
     size_t scratch_nbytes;
-    /* Of psti_gpu_coefs: scratch of a warp, which all units of a field share; units. */
+    /* For psti_gpu_coefs: scratch of a warp, which all units of a field share; number of units. */
     size_t coefs_nbytes;
     uint32_t n_coefs;
 };
 struct psti_gpu_claimed {
-    void *host;    /* where the upload lies now */
-    uint64_t card; /* and where then */
+    void *host;   /* address in pinned memory */
+    uint64_t gpu; /* address on the GPU */
     void *temporary, *file;
     uint64_t scratch, pictures;
 };
@@ -106,22 +106,23 @@ struct psti_gpu_block {
     struct psti_gpu_memory memory;
     struct psti_gpu_row *rows; /* [n_fields][n_rows_max] */
     size_t fixed_nbytes, temporary_end;
-    pthread_mutex_t lock; /* guards the next lines */
+    pthread_mutex_t lock; /* guards the next members */
     size_t upload_used, list_used, temporary_used, scratch_used, pictures_used;
-    size_t coefs_nbytes; /* most of any claim */
+    size_t coefs_nbytes; /* the largest of all claims */
     uint64_t n_coefs;
-    /* Of the last work: */
+    /* Results of the last psti_gpu_block_work: */
     struct psti_gpu_launch *launches; /* [n_fields * PSTI_GPU_LAUNCHES_MAX] */
-    union psti_gpu_args *args;        /* of each */
+    union psti_gpu_args *args;        /* arguments of each launch */
     uint32_t n_launches;
 };
 
-/* False: no room. Takes the lock. */
+/* Claims memory. False: there is not enough. Takes the lock. */
 bool psti_gpu_block_claim(struct psti_gpu_block *block, const struct psti_gpu_claim *claim,
                           struct psti_gpu_claimed *claimed);
-/* What of the upload is in front of rows: a status for each, and a counter for each field. */
+/* Bytes of the upload before rows: a status for each row, and a counter for each field. */
 size_t psti_gpu_block_fixed_nbytes(uint32_t n_fields, uint32_t n_rows);
-/* What lists may need besides their entries: each begins at a multiple of PSTI_GPU_ALIGN. */
+/* Bytes that lists may need besides their entries: each list begins at a multiple of
+ * PSTI_GPU_ALIGN. */
 size_t psti_gpu_block_slack_nbytes(uint32_t n_fields);
 
 static inline struct psti_gpu_row *psti_gpu_row(const struct psti_gpu_block *block,
@@ -129,7 +130,7 @@ static inline struct psti_gpu_row *psti_gpu_row(const struct psti_gpu_block *blo
 {
     return &block->rows[(size_t)i_field * block->n_rows_max + row];
 }
-/* Offsets in the upload: of a row's status, of a field's counter. */
+/* Offsets of a row's status and of a field's counter in the upload. */
 static inline size_t psti_gpu_block_status(const struct psti_gpu_block *block, uint32_t i_field,
                                            uint32_t row)
 {
@@ -140,7 +141,7 @@ static inline size_t psti_gpu_block_counter(const struct psti_gpu_block *block, 
     return psti_gpu_block_status(block, block->n_fields, 0) + i_field * sizeof(uint32_t);
 }
 
-/* Where built-in tables are on the card. */
+/* Addresses of the built-in tables on the GPU. */
 uint64_t psti_gpu_constants_lz(const struct psti_gpu_block *block);
 uint64_t psti_gpu_constants_wave(const struct psti_gpu_block *block);
 uint64_t psti_gpu_constants_jpeg(const struct psti_gpu_block *block);

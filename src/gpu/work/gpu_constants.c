@@ -1,5 +1,5 @@
-/* gpu_constants.c - built-in tables of all kernels, one after another, as they lie on a card.
- * Constant; any thread. */
+/* gpu_constants.c - the built-in tables of all kernels, one after another, in their layout on a
+ * GPU. Constant; any thread. */
 #include "gpu/work/gpu_block.h"
 
 #include "base/bits.h"

@@ -7,19 +7,19 @@
 
 enum {
     PSTI_GPU_COPY_WARPS = 8,
-    PSTI_GPU_COPY_PART_NBYTES = 16384 /* of a row: a block's share */
+    PSTI_GPU_COPY_PART_NBYTES = 16384 /* bytes of a row that a block copies */
 };
 
 struct psti_gpu_copy {
     uint64_t from, to;
 };
 
-/* n_copies * n_parts blocks. */
+/* For n_copies * n_parts blocks. */
 struct psti_gpu_copy_args {
     uint64_t copies; /* struct psti_gpu_copy [n_copies] */
-    uint64_t nbytes; /* of each */
+    uint64_t nbytes; /* bytes of each row */
     uint32_t n_copies;
-    uint32_t n_parts; /* of each: parts of PSTI_GPU_COPY_PART_NBYTES */
+    uint32_t n_parts; /* parts of PSTI_GPU_COPY_PART_NBYTES per row */
 };
 
 #endif

@@ -1,7 +1,7 @@
-/* gpu_field.c - what is the same for all rows of a field; and what a block for such rows needs.
+/* gpu_field.c - the data that all rows of a field share, and the size of a block for such rows.
  *
- * Fields are immutable. The sizes of a block are an estimate for typical images, and nothing more:
- * claims decide what fits. */
+ * Fields are immutable. The sizes of a block are an estimate for typical images. Claims decide what
+ * fits. */
 #include "gpu/work/gpu_block.h"
 
 #include "base/alloc.h"
@@ -23,7 +23,7 @@ enum pst_status psti_gpu_field_open(const struct psti_gpu_field_options *options
         !psti_mul_size(nbytes, options->height, &nbytes) ||
         nbytes / PSTI_GPU_COPY_PART_NBYTES >= UINT32_MAX)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
-                         "rows of %u x %u pixels cannot be made on a card", options->width,
+                         "rows of %u x %u pixels cannot be made on a GPU", options->width,
                          options->height);
     struct psti_gpu_field *field = psti_calloc(1, sizeof *field);
     if (!field)
@@ -57,7 +57,8 @@ static struct psti_gpu_block_size row_size(const struct psti_gpu_field *field,
     size_t finished_picture = finished * field->output.channels * (field->output.bits / 8u);
     size_t units = pixels / 4096 + 4 * ((size_t)item->height + item->width) / 64 + 4;
     bool is_jpeg = item->form == PST_FORM_PLI_JPEG;
-    /* Filters: start, number and weights of each output; for shrinking, source pixels decide. */
+    /* Filters have start, number and weights for each output. When shrinking, source pixels decide.
+     */
     size_t tables = 32 * ((size_t)item->height + item->width + field->finish.out_height +
                           field->finish.out_width);
     struct psti_gpu_block_size size;
@@ -69,9 +70,10 @@ static struct psti_gpu_block_size row_size(const struct psti_gpu_field *field,
     else if (item->form == PST_FORM_PLI)
         size.upload_nbytes += PSTI_GPU_BLOCK_WARPS * sizeof(struct psti_gpu_unit);
     size.scratch_nbytes = picture + 2 * finished_picture + 4 * PSTI_GPU_ALIGN;
-    if (is_jpeg) /* samples of all components; regions take whole blocks */
+    if (is_jpeg) /* samples of all components; a region takes whole blocks */
         size.scratch_nbytes += pixels * item->channels + 24 * ((size_t)item->height + item->width);
-    else if (item->form == PST_FORM_PLI) /* of lz; it seldom has a sequence for every 8 bytes */
+    else if (item->form ==
+             PST_FORM_PLI) /* sequences of lz units; there is seldom one for every 8 bytes */
         size.scratch_nbytes += pixels * item->channels * (item->bits / 8u) * 3 / 2;
     return size;
 }

@@ -1,10 +1,10 @@
-/* gpu_jpeg.c - the host's part of decoding JPEGs kept as PLI on a card: from a stored image and
- * the region that is wanted to lists of units and tiles, to the units' bytes where an upload finds
- * them, and to tables in the form that lanes want.
+/* gpu_jpeg.c - the host's part of decoding JPEGs kept as PLI on a GPU. It turns a stored image and
+ * the wanted region into lists of units and tiles, copies the units' bytes to the upload, and makes
+ * tables in the lanes' layout.
  *
  * Bytes in, descriptors and bytes out; pure, any thread. Head, frame and tables are checked as the
- * CPU's decoder checks them, and of each unit that it is here, its checksum and its mode. Kernels
- * trust descriptors, never a unit's bytes. */
+ * CPU's decoder checks them (format-pli.md 11). Of each unit the presence, the checksum and the
+ * mode are checked. Kernels trust descriptors, never a unit's bytes. */
 #include "gpu/work/gpu_jpeg.h"
 
 #include "base/bits.h"
@@ -12,10 +12,10 @@
 
 #include <string.h>
 
-#define ROOM "cuda"
+#define ROOM "gpu"
 
 enum {
-    HISTORY = 16, /* places that the tokens of a block take turns in */
+    HISTORY = 16, /* entries of the ring of a block's last tokens */
     STATES_NBYTES = 16 + 64
 };
 
@@ -23,7 +23,7 @@ _Static_assert((int)PSTI_GPU_COEFS_ORDER % 16 == 0, "what follows is aligned");
 
 /* ---- Tables */
 
-/* Entries of a table with room for n of them. */
+/* Fills a table that has room for n entries. */
 static void fill_entries(const uint16_t *freqs, uint32_t n_tokens, uint32_t n, uint32_t *entries)
 {
     uint32_t begin = 0;
@@ -52,7 +52,7 @@ void psti_gpu_jpeg_tables_write(const struct psti_jpeg_tables *tables,
         }
 }
 
-/* Features are at most HISTORY coefficients back; those that are named twice count twice. */
+/* Features reach at most HISTORY coefficients back. One that is named twice counts twice. */
 static void fill_weights(uint32_t k, uint32_t side, uint32_t words[4])
 {
     uint8_t bytes[HISTORY] = {0};
@@ -91,12 +91,12 @@ void psti_gpu_jpeg_constants_write(struct psti_gpu_jpeg_constants *to)
 struct unit {
     uint32_t row, column;
     const uint8_t *bytes;
-    uint64_t offset; /* in the file */
+    uint64_t offset; /* offset in the file */
     struct psti_pli_entry entry;
 };
 
-/* The next unit that the plan takes from number *next of the index on; false if there is none. The
- * offset of *next in the file is *offset. */
+/* Finds the next unit that the plan needs, from number *next of the index on. *offset is the offset
+ * of *next in the file. False: there is none. */
 static bool next_unit(const struct psti_gpu_jpeg_plan *plan, const uint8_t *bytes, uint32_t *next,
                       uint64_t *offset, struct unit *unit)
 {
@@ -117,8 +117,8 @@ static bool next_unit(const struct psti_gpu_jpeg_plan *plan, const uint8_t *byte
     return false;
 }
 
-/* Where a unit's words begin, from its mode on; 0 if its head is not even that: the kernel will not
- * take it either. */
+/* Offset of a unit's words, counted from its mode (format-pli.md 8.1). 0 if its first parts are cut
+ * off; the kernel rejects it then. */
 static uint32_t words_offset(const uint8_t *unit, uint32_t nbytes)
 {
     const uint8_t *at = unit + 1;
@@ -128,7 +128,8 @@ static uint32_t words_offset(const uint8_t *unit, uint32_t nbytes)
     return (uint32_t)(at - unit) + STATES_NBYTES + raw_nbytes;
 }
 
-/* Units lie one behind another, with a byte between where that brings words to even addresses. */
+/* Units lie one behind another. A byte of padding goes between where it makes words begin at even
+ * addresses. */
 static uint64_t place_unit(const struct unit *unit, uint64_t at)
 {
     return at + ((at + words_offset(unit->bytes, unit->entry.nbytes)) & 1);
@@ -224,7 +225,7 @@ static enum pst_status check_region(const struct psti_pli_header *header,
     return PST_OK;
 }
 
-/* Frame and tables, which the model has. */
+/* Reads frame and tables from the model. */
 static enum pst_status read_model(const void *bytes, struct psti_gpu_jpeg_plan *plan,
                                   struct pst_error *err)
 {

@@ -5,69 +5,70 @@
  *                        components, in planes that lie in scratch
  *     psti_gpu_jpeg     a warp a tile of pixels at a time: upsampling, colour -> sink
  *
- * The second needs what the first leaves for all units of the image. Warps of psti_gpu_coefs draw
- * units until none is left and take the same scratch for one after another, so that what a launch
- * needs depends on its warps, not on its units. */
+ * psti_gpu_jpeg needs the samples of all units of the image. Warps of psti_gpu_coefs take units
+ * until none is left and use the same scratch for one after another. So the scratch of a launch
+ * depends on its warps, not on its units. */
 #ifndef PST_GPU_GPU_JPEG_H
 #define PST_GPU_GPU_JPEG_H
 
 #include "gpu/work/gpu_store.h"
 
-/* Tables of an image. Entries: a token's first slot in bits 0..15, its frequency in bits 16..31;
- * tokens that do not occur begin where the next one does, or at 4096. */
+/* Tables of an image (format-pli.md 8.6). An entry has a token's first slot in bits 0..15 and its
+ * frequency in bits 16..31. A token that does not occur begins where the next one does, or at 4096.
+ */
 struct psti_gpu_jpeg_tables {
     uint32_t ac_bounds[32][4]; /* first slots of tokens 1..7, 16 bits each; the last is 0x7fff */
-    uint32_t ac[32][8];        /* [8 * D + b] */
+    uint32_t ac[32][8];        /* [8 * distance + bucket] (format-pli.md 8.4) */
     uint32_t ends[2][16][16];  /* [side][context] */
     uint32_t dc[2][16][16];    /* [side][class] */
 };
 
-/* Built-in: uploaded once per device, aligned to 16. */
+/* Built-in constants (format-pli.md 8.7). They are uploaded once per device, aligned to 16. */
 struct psti_gpu_jpeg_constants {
     struct psti_gpu_jpeg_tables tables;
-    /* [k][side]: byte j is the weight of the last coefficient before k, or k - 16, whose zigzag
-     * number is j modulo 16. */
+    /* [k][side]: byte j is the weight of the last coefficient before k whose zigzag number is j
+     * modulo 16. */
     uint32_t weights[64][2][4];
     int32_t biases[64][2];
-    uint32_t buckets[32];  /* byte x: how many limits are <= x */
-    uint32_t zigzag[8][2]; /* byte v of [u]: the zigzag number of column u, row v */
-    uint8_t diagonals[64]; /* zigzag number -> column + row */
+    uint32_t buckets[32];  /* byte x: number of limits that are <= x */
+    uint32_t zigzag[8][2]; /* byte v of [u]: zigzag number of column u, row v */
+    uint8_t diagonals[64]; /* column + row, by zigzag number */
     uint32_t reserved[2];
 };
 
-/* The blocks of a component that the region needs are columns [column0, column1) of rows
- * [row0, row1). Their samples are a plane. */
+/* The region needs blocks of columns [column0, column1) and rows [row0, row1) of a component. Their
+ * samples form a plane. */
 struct psti_gpu_jpeg_component {
-    uint64_t samples; /* of the first of these blocks; aligned to 16 */
-    uint32_t stride;  /* from row to row, a multiple of 16 */
-    uint32_t width;   /* samples of the component */
+    uint64_t samples; /* address of the first of these blocks; aligned to 16 */
+    uint32_t stride;  /* bytes from row to row, a multiple of 16 */
+    uint32_t width;   /* samples of a row of the component */
     uint32_t height;
     uint16_t column0, column1, row0, row1;
     uint16_t columns, rows;          /* blocks of the component */
     uint8_t unit_columns, unit_rows; /* blocks of a whole unit */
-    uint8_t across_log2, down_log2;  /* pixels to a sample */
-    uint8_t is_sideways, is_upright; /* samples are interpolated, else repeated */
+    uint8_t across_log2, down_log2;  /* log2 of pixels per sample */
+    uint8_t is_sideways, is_upright; /* true: samples are interpolated that way; false: repeated */
     uint8_t side;
     uint8_t reserved;
 };
 
 struct psti_gpu_jpeg_image {
     uint32_t quants[3][8][4]; /* quantisation values, 16 bits each: [component][column][row / 2] */
-    uint64_t bytes;           /* what was uploaded of its units: units' offsets count from here */
-    uint64_t tables;          /* its own; 0: the built-in ones */
+    uint64_t bytes;           /* upload of its units; units' offsets count from here */
+    uint64_t tables;          /* tables of its own; 0: the built-in ones */
     uint32_t status;          /* index into the launch's statuses */
     uint16_t width, height;
-    uint16_t y0, x0, y1, x1; /* as stored: rows and columns that are wanted, y1 and x1 not */
+    uint16_t y0, x0, y1, x1; /* wanted rows and columns of the stored image, without y1 and x1 */
     uint8_t n_components, transform, reserved[2];
-    uint32_t units_across; /* of the whole image */
+    uint32_t units_across; /* units in a row of the whole image */
     struct psti_gpu_jpeg_component components[3];
     struct psti_gpu_sink sink;
-    uint64_t reserved_too; /* the size is a multiple of 16 */
+    uint64_t reserved_too; /* makes the size a multiple of 16 */
 };
 
-/* A unit's bytes begin, with the byte that tells the mode, at image.bytes + offset, so that its
- * words come to lie at even addresses. They are read by aligned words: from image.bytes on to the
- * end of the plan's upload_nbytes. */
+/* A unit's bytes begin, with its mode, at image.bytes + offset. The offset makes its words begin at
+ * even addresses. They are read by aligned words, from image.bytes on, up to the end of the plan's
+ * upload_nbytes. */
 enum { PSTI_GPU_JPEG_ALIGN = 16 };
 struct psti_gpu_jpeg_unit {
     uint32_t image;
@@ -75,7 +76,7 @@ struct psti_gpu_jpeg_unit {
     uint16_t unit_y, unit_x; /* in units */
 };
 
-/* Up to 64 x 16 pixels as stored; x is even. */
+/* Up to 64 x 16 pixels of the stored image; x is even. */
 enum { PSTI_GPU_JPEG_TILE_COLUMNS = 64, PSTI_GPU_JPEG_TILE_ROWS = 16 };
 struct psti_gpu_jpeg_tile {
     uint32_t image;
@@ -92,11 +93,11 @@ struct psti_gpu_jpeg_args {
     uint64_t scratch;   /* n_blocks * n_warps times psti_gpu_coefs_scratch(), aligned to 16 */
     uint32_t n_units, n_tiles;
     uint32_t warp_nbytes;    /* psti_gpu_coefs_shared(), a multiple of 16 */
-    uint32_t scratch_nbytes; /* psti_gpu_coefs_scratch(): of the largest n_places of the images */
+    uint32_t scratch_nbytes; /* psti_gpu_coefs_scratch() of the largest n_places of the images */
     struct psti_gpu_finish finish;
 };
 
-/* Shared memory of a warp of psti_gpu_coefs, from its start on; see jpeg_coefs.cuh. */
+/* Layout of a warp's shared memory in psti_gpu_coefs; see jpeg_coefs.cuh. */
 enum {
     PSTI_GPU_COEFS_BOUNDS = 0,
     PSTI_GPU_COEFS_AC = PSTI_GPU_COEFS_BOUNDS + 32 * 16,
@@ -106,7 +107,7 @@ enum {
     PSTI_GPU_COEFS_ORDER = PSTI_GPU_COEFS_SQUARES + 48 * 8,
     PSTI_GPU_COEFS_HALVES_NBYTES = 32 * 32 * 4 /* blocks of a group, half transformed */
 };
-/* Behind the order of the list: what tokens need, or the inverse DCT. */
+/* Behind the list's order lies what tokens need, later what the inverse DCT needs. */
 static inline uint32_t psti_gpu_coefs_shared(uint32_t n_places)
 {
     uint32_t tokens = 8 * n_places, idct = 2 * n_places + PSTI_GPU_COEFS_HALVES_NBYTES;
@@ -114,7 +115,7 @@ static inline uint32_t psti_gpu_coefs_shared(uint32_t n_places)
 }
 /* Bytes of scratch for a warp: 64 planes of coefficients. */
 static inline uint32_t psti_gpu_coefs_scratch(uint32_t n_places) { return 64 * 2 * n_places; }
-/* Warps of a block; shared memory of a warp of psti_gpu_jpeg: the pixels of a tile. */
+/* Warps of a block; shared memory of a warp of psti_gpu_jpeg, the pixels of a tile. */
 enum {
     PSTI_GPU_COEFS_WARPS_MAX = 4,
     PSTI_GPU_JPEG_WARPS_MAX = 8,
@@ -125,40 +126,41 @@ enum {
 #include "pli/pli.h"
 #include "pli/format/pli_jpeg_format.h"
 
-/* What the region of an image asks for. */
+/* Units and memory that the region of an image needs. */
 struct psti_gpu_jpeg_plan {
     struct psti_pli_header header;
     struct psti_jpeg_frame frame;
-    struct pst_pli_region region; /* as stored */
+    struct pst_pli_region region; /* in the stored image */
     struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX];
-    struct psti_pli_span span; /* of units */
+    struct psti_pli_span span; /* range of units */
     uint32_t n_units, n_tiles; /* entries of the lists */
-    uint32_t n_places;         /* for psti_gpu_jpeg_args: 64 for each square of a whole unit */
-    uint64_t upload_nbytes;    /* bytes of units, a multiple of ALIGN */
-    uint64_t samples_nbytes;   /* of scratch, a multiple of ALIGN */
-    bool has_tables;           /* of its own: as long as the built-in ones */
+    uint32_t n_places;       /* for psti_gpu_jpeg_args: 64 places for each square of a whole unit */
+    uint64_t upload_nbytes;  /* bytes of units, a multiple of ALIGN */
+    uint64_t samples_nbytes; /* bytes of scratch, a multiple of ALIGN */
+    bool has_tables;         /* the image's own tables, as long as the built-in ones */
     struct psti_jpeg_tables tables;
 };
-/* Looks at head, frame, tables and index, and at each unit that the region (NULL: the whole image)
- * takes: it is there, its mode is right, and, with `is_checked`, it is true to its checksum, if it
- * has one. The rest of `bytes` may be garbage. PST_ERROR_UNSUPPORTED: not for these kernels
- * (content pixels); PST_ERROR_LIMIT: more than 4 GiB of units. Else statuses and errors are those
- * of pst_pli_decode. What only a decoder of units sees is not looked at. `header`: what
- * psti_pli_parse_header gave for these bytes; NULL: it is parsed here. */
+/* Checks head, frame, tables and index, and each unit that the region needs (NULL: the whole
+ * image): its bytes are there, its mode is right, and, with `is_checked`, its checksum matches if
+ * it has one. The rest of `bytes` may be garbage. PST_ERROR_UNSUPPORTED: content pixels, which
+ * these kernels do not decode. PST_ERROR_LIMIT: more than 4 GiB of units. Other statuses and errors
+ * are those of pst_pli_decode. Errors that only decoding a unit reveals are not found here.
+ * `header`: result of psti_pli_parse_header for these bytes; NULL: it is parsed here. */
 enum pst_status psti_gpu_jpeg_plan(const void *bytes, size_t nbytes,
                                    const struct psti_pli_header *header,
                                    const struct pst_pli_region *region, bool is_checked,
                                    struct psti_gpu_jpeg_plan *plan, struct pst_error *err);
 
-/* Where what the plan asks for goes. */
+/* Destinations of the plan's parts. */
 struct psti_gpu_jpeg_place {
-    uint32_t image;   /* its index in the launches */
-    uint8_t *bytes;   /* plan.upload_nbytes, which become image.bytes: aligned to ALIGN */
-    uint64_t samples; /* on the card: plan.samples_nbytes, aligned to ALIGN */
+    uint32_t image;   /* the image's index in the launches */
+    uint8_t *bytes;   /* plan.upload_nbytes bytes, the later image.bytes: aligned to ALIGN */
+    uint64_t samples; /* address on the GPU of plan.samples_nbytes bytes, aligned to ALIGN */
     struct psti_gpu_jpeg_unit *units; /* room for plan.n_units */
     struct psti_gpu_jpeg_tile *tiles; /* room for plan.n_tiles */
 };
-/* `bytes` are those of the plan. Sets all of `image` but bytes, tables, status and sink. */
+/* Fills in the parts. `bytes` are those given to the plan. Sets all of `image` but bytes, tables,
+ * status and sink. */
 void psti_gpu_jpeg_fill(const struct psti_gpu_jpeg_plan *plan, const void *bytes,
                         const struct psti_gpu_jpeg_place *place, struct psti_gpu_jpeg_image *image);
 

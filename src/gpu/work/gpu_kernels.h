@@ -1,12 +1,13 @@
-/* gpu_kernels.h - which kernels there are. Plain C.
+/* gpu_kernels.h - the list of kernels. Plain C.
  *
- * Launches name a kernel by its number, drivers by its name; both come from this one list. What a
- * kernel is told is in the header of its launches. A library of kernels that was built from another
- * list, or from other structs, is told by its ABI, which the build makes of all these headers. */
+ * Launches name a kernel by its number, drivers by its name. Both come from this one list. A
+ * kernel's arguments are in the header of its launches. The build makes the ABI number of all these
+ * headers, so that a library of kernels which was built from another list or other structs is
+ * recognised. */
 #ifndef PST_GPU_GPU_KERNELS_H
 #define PST_GPU_GPU_KERNELS_H
 
-/* In the order in which a batch launches them. */
+/* The kernels, in the order in which a batch launches them. */
 #define PSTI_GPU_KERNEL_LIST(X)                                                                    \
     X(UNITS_LZ, psti_gpu_units_lz)                                                                 \
     X(UNITS_PLAIN, psti_gpu_units_plain)                                                           \

@@ -1,11 +1,11 @@
-/* gpu_prepare.c - recipes into passes.
+/* gpu_prepare.c - turns recipes into passes.
  *
- * In: chain, draw. Out: the passes of one row, the bytes that are uploaded for them, and where the
- * decoder puts its pixels. Pure functions but for the caller's memory; any thread.
+ * In: chain, draw. Out: the passes of one row, the bytes that are uploaded for them, and the place
+ * where the decoder stores its pixels. Pure functions but for the caller's memory; any thread.
  *
- * Passes are opened by what needs a picture (a resize, a window) and take in what follows as long
- * as it works on one pixel at a time. Flips commute with that, so they are always done when the
- * result is written. Pictures alternate between two places in scratch. */
+ * A resize or a window, which need a picture, open a pass. The pass takes in the operations that
+ * follow as long as they work on one pixel at a time. Flips commute with these, so they are always
+ * done when the result is written. Pictures alternate between two places in scratch. */
 #include "gpu/work/gpu_prepare.h"
 
 #include "base/bits.h"
@@ -30,27 +30,29 @@ void psti_gpu_prepare_finish(const struct psti_chain *chain, uint32_t height, ui
     memcpy(finish->offset, from.offset, sizeof finish->offset);
 }
 
-/* A picture on its way through the passes: in one of two places, or where it came from. */
+/* Place of a picture between passes: one of two in scratch, or the place that it came from. */
 enum place { PLACE_FIRST, PLACE_SECOND, PLACE_GIVEN };
 
 struct growth {
     struct psti_gpu_prepare *prepare;
     uint32_t channels, bits;
     struct psti_gpu_pass *pass; /* open, or NULL */
-    enum place place;           /* of the picture that the open pass reads, or the next will */
-    uint32_t height, width;     /* of that picture */
+    /* Place of the picture that the open pass reads, or the next pass will read. */
+    enum place place;
+    uint32_t height, width; /* size of that picture */
     uint32_t n_sums;
-    uint64_t nbytes[2]; /* of the places */
+    uint64_t nbytes[2]; /* sizes of the two places */
     bool overflows;
 };
 
-/* Until addresses are known, a pass's from and to are a place + 1, and sums their number + 1. */
+/* Opens a pass. Until addresses are known, `from` and `to` are a place + 1, sums are their number +
+ * 1. */
 static struct psti_gpu_pass *open_pass(struct growth *g, uint32_t height, uint32_t width)
 {
     struct psti_gpu_prepare *prepare = g->prepare;
     if (prepare->n_passes == PSTI_GPU_MAX_PASSES) {
         g->overflows = true;
-        prepare->n_passes--; /* the row is refused: what becomes of this pass does not matter */
+        prepare->n_passes--; /* the row will be refused, so this pass may overwrite another */
     }
     struct psti_gpu_pass *pass = &prepare->passes[prepare->n_passes++];
     memset(pass, 0, sizeof *pass);
@@ -75,7 +77,7 @@ static void claim(struct growth *g, enum place place, uint32_t height, uint32_t 
     g->nbytes[place] = nbytes > g->nbytes[place] ? nbytes : g->nbytes[place];
 }
 
-/* The open pass, if any, leaves a picture. */
+/* Closes the open pass, if any, which leaves a picture. */
 static void close_pass(struct growth *g)
 {
     if (g->pass == NULL)
@@ -100,8 +102,8 @@ static void grow_color(struct growth *g, enum psti_gpu_color color, float factor
     pass->factors[pass->n_colors++] = factor;
 }
 
-/* The pass before adds its result up. If it does nothing but to move pixels, this one does so again
- * rather than to read a picture that the other would have to write. */
+/* The pass before adds up its result. If that pass only moves pixels, this pass moves them again
+ * itself; reading them from a picture would make the other pass write it. */
 static void grow_contrast(struct growth *g, float factor)
 {
     struct psti_gpu_pass before = *any_pass(g);
@@ -176,7 +178,7 @@ static void grow(struct growth *g, const struct psti_recipe_step *step)
     }
 }
 
-/* Only a crop and flips: the decoder's sink can do these. */
+/* True for a recipe of a crop and flips only, which the decoder's sink can do. */
 static bool is_direct(const struct psti_recipe *recipe, bool is_picture)
 {
     return !is_picture && (recipe->n_steps == 0 ||
@@ -213,10 +215,10 @@ enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const stru
         grow(&g, &recipe->steps[i]);
     any_pass(&g)->finished = 1;
     if (g.overflows)
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, "cuda",
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "gpu",
                          "the operations need more than %d passes over the picture",
                          PSTI_GPU_MAX_PASSES);
-    /* Sums come behind the tables. */
+    /* Sums follow the tables. */
     prepare->tables_nbytes = recipe->tables_nbytes + psti_round_up((size_t)g.n_sums * 8, 64);
     prepare->first_nbytes = g.nbytes[PLACE_FIRST];
     prepare->scratch_nbytes = g.nbytes[PLACE_FIRST] + g.nbytes[PLACE_SECOND];
@@ -225,14 +227,14 @@ enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const stru
 
 static struct psti_gpu_axis axis_at(const struct psti_recipe_axis *axis, uint64_t tables_at)
 {
-    struct psti_gpu_axis on_card = {
+    struct psti_gpu_axis on_gpu = {
         .start = tables_at + axis->start,
         .taps = tables_at + axis->taps,
         .weights = tables_at + axis->weights,
         .stride = axis->stride,
         .precision = axis->precision,
     };
-    return on_card;
+    return on_gpu;
 }
 
 void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_draw *draw,

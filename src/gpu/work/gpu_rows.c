@@ -1,9 +1,9 @@
-/* gpu_rows.c - one stored image, or one that the host has decoded -> its part of a block.
+/* gpu_rows.c - adds an image to a block: a stored one, or one that the host has decoded.
  *
- * In: bytes, what probing said of them, a draw. Out: the bytes that its region needs, tables of its
- * filters and of its codec, all where the upload will take them; and descriptors, of which the work
- * makes lists. Any thread, each a row of its own: a row claims all that it takes at once, and
- * nothing before its bytes have been looked at as the CPU's decoder looks at them. */
+ * In: bytes, the result of probing them, a draw. Out: the bytes that its region needs and the
+ * tables of its filters and codec, in the upload; and descriptors, from which the work makes lists.
+ * Any number of threads, each with a row of its own. A row claims all its memory at once, after its
+ * bytes were checked as the CPU's decoder checks them. */
 #include "gpu/work/gpu_block.h"
 
 #include "base/bits.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* A row while it is put in. */
+/* A row while it is added. */
 struct putting {
     struct psti_gpu_block *block;
     const struct psti_gpu_field *field;
@@ -20,7 +20,7 @@ struct putting {
     const struct psti_gpu_item *item;
     const struct psti_draw *draw;
     uint8_t orientation;
-    struct pst_pli_region stored; /* the region, as stored */
+    struct pst_pli_region stored; /* the region, in the stored image */
     struct psti_gpu_prepare prepare;
     struct psti_gpu_claimed claimed;
 };
@@ -47,11 +47,11 @@ static enum pst_status begin(struct putting *p, struct psti_gpu_block *block, ui
     if (draw->out_height == finish->out_height && draw->out_width == finish->out_width)
         return PST_OK;
     return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
-                     "%u x %u pixels come out, and rows have %u x %u", draw->out_width,
+                     "the operations give %u x %u pixels, but rows have %u x %u", draw->out_width,
                      draw->out_height, finish->out_width, finish->out_height);
 }
 
-/* Orientation, and where the region is stored. */
+/* Sets the orientation and the region in the stored image. */
 static enum pst_status find_stored(struct putting *p, struct pst_error *err)
 {
     const struct pst_image_info *info = p->item->info;
@@ -63,10 +63,10 @@ static enum pst_status find_stored(struct putting *p, struct pst_error *err)
     if (d->scale_log2 == 0)
         return PST_OK;
     return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
-                     "images at a part of their size are decoded on the CPU");
+                     "scaled images are decoded on the CPU");
 }
 
-/* The image is the one that was probed, and its pixels become those of the field. */
+/* Checks that the image is the one that was probed, and that its pixels can become the field's. */
 static enum pst_status check_header(const struct putting *p, const struct psti_pli_header *header,
                                     struct pst_error *err)
 {
@@ -81,12 +81,12 @@ static enum pst_status check_header(const struct putting *p, const struct psti_p
                          "the header is not the one that was probed");
     if (channels != p->field->output.channels || bits != p->field->output.bits)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
-                         "%u channels of %u bits, and the field has %u of %u bits", channels, bits,
-                         p->field->output.channels, p->field->output.bits);
+                         "the image has %u channels of %u bits, but the field has %u of %u bits",
+                         channels, bits, p->field->output.channels, p->field->output.bits);
     return PST_OK;
 }
 
-/* The same of a PLI. Kernels do not compare the checksum of the pixels. */
+/* The same check for a PLI. Kernels do not compare the checksum of the pixels. */
 static enum pst_status check_pli_header(const struct putting *p,
                                         const struct psti_pli_header *header, struct pst_error *err)
 {
@@ -98,7 +98,7 @@ static enum pst_status check_pli_header(const struct putting *p,
     return check_header(p, header, err);
 }
 
-/* Passes come first in the temporary memory, tables of filters first in the upload. */
+/* Passes lie first in the temporary memory, tables of filters first in the upload. */
 static size_t passes_nbytes(const struct putting *p)
 {
     return psti_round_up(p->prepare.n_passes * sizeof(struct psti_gpu_pass), 64);
@@ -106,7 +106,7 @@ static size_t passes_nbytes(const struct putting *p)
 
 static void write_passes(struct putting *p, uint64_t scratch, uint64_t picture)
 {
-    psti_gpu_prepare_write(p->field->chain, p->draw, &p->prepare, p->claimed.host, p->claimed.card,
+    psti_gpu_prepare_write(p->field->chain, p->draw, &p->prepare, p->claimed.host, p->claimed.gpu,
                            scratch, picture);
     memcpy(p->claimed.temporary, p->prepare.passes,
            p->prepare.n_passes * sizeof(struct psti_gpu_pass));
@@ -159,12 +159,12 @@ static void fill_units(struct putting *p, const struct psti_gpu_units_plan *plan
     }
     memset(image, 0, sizeof *image);
     psti_gpu_units_fill(plan, p->item->bytes, &place, image);
-    image->bytes = p->claimed.card + bytes_at;
+    image->bytes = p->claimed.gpu + bytes_at;
     image->scratch = p->claimed.scratch + p->prepare.scratch_nbytes;
     image->status = p->i_row;
     if (plan->tables) {
         memcpy(host + p->prepare.tables_nbytes, tables, sizeof *tables);
-        image->tables = p->claimed.card + p->prepare.tables_nbytes;
+        image->tables = p->claimed.gpu + p->prepare.tables_nbytes;
     }
     set_sink(p, &plan->header, p->claimed.scratch, &image->sink);
 }
@@ -226,8 +226,8 @@ static void fill_jpeg(struct putting *p, const struct psti_gpu_jpeg_plan *plan, 
     psti_gpu_jpeg_fill(plan, p->item->bytes, &place, image);
     if (plan->has_tables)
         psti_gpu_jpeg_tables_write(&plan->tables, (void *)(host + tables_at));
-    image->bytes = p->claimed.card + bytes_at;
-    image->tables = plan->has_tables ? p->claimed.card + tables_at : 0;
+    image->bytes = p->claimed.gpu + bytes_at;
+    image->tables = plan->has_tables ? p->claimed.gpu + tables_at : 0;
     image->status = p->i_row;
     set_sink(p, &plan->header, p->claimed.scratch, &image->sink);
     p->row->jpeg.units = units;
@@ -270,12 +270,13 @@ static enum pst_status put_jpeg(struct putting *p, struct psti_gpu_row_stats *st
     return PST_OK;
 }
 
-/* Pictures that somebody else decodes
+/* Pictures of other code
  * ------------------------------------------------------------------------------------------------
  */
 
-/* For the kernel of pixels that need no decoding: one unit with all of the picture, which is as if
- * the lz kernel had left it in scratch. A warp brings about ENTRY_PIXELS of it to the sink. */
+/* A picture of other code is given to the kernel of pixels that need no decoding, as one unit that
+ * the lz kernel seems to have left in scratch. A warp sends about ENTRY_PIXELS pixels of it to the
+ * sink. */
 enum { ENTRY_PIXELS = 4096, WHOLE_LOG2 = 16 };
 
 static uint32_t rows_of_entry(const struct putting *p)
@@ -318,7 +319,7 @@ static void fill_stored(struct putting *p, const struct psti_pli_header *header)
     set_sink(p, header, p->claimed.scratch, &image->sink);
 }
 
-/* The picture as stored. Addresses within it have 32 bits. */
+/* Checks the stored picture. Addresses within it have 32 bits. */
 static enum pst_status find_picture(const struct putting *p, uint8_t channels,
                                     struct psti_pli_header *header, struct pst_error *err)
 {
@@ -392,7 +393,7 @@ static size_t picture_nbytes(const struct putting *p)
            (p->field->output.bits / 8u);
 }
 
-/* Room for the region's pixels. */
+/* Claims memory for the region's pixels. */
 static enum pst_status claim_picture(struct putting *p, void **pixels, struct pst_error *err)
 {
     enum pst_status status =
@@ -407,7 +408,7 @@ static enum pst_status claim_picture(struct putting *p, void **pixels, struct ps
     };
     if (!psti_gpu_block_claim(p->block, &claim, &p->claimed))
         return no_room(p->block, err);
-    write_passes(p, p->claimed.scratch, p->claimed.card + at);
+    write_passes(p, p->claimed.scratch, p->claimed.gpu + at);
     *pixels = (char *)p->claimed.host + at;
     p->row->claimed = PSTI_GPU_ROW_PICTURE;
     return PST_OK;
@@ -423,7 +424,7 @@ static enum pst_status put_raw(struct putting *p, struct psti_gpu_row_stats *sta
     if (p->orientation > 1 || info->channels != p->field->output.channels ||
         info->bits != p->field->output.bits)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
-                         "raw pixels are turned and converted on the CPU");
+                         "raw pixels are rotated and converted on the CPU");
     if (p->item->nbytes / row != info->height || p->item->nbytes % row != 0 ||
         d->region_y + d->region_height > info->height ||
         d->region_x + d->region_width > info->width)
@@ -491,7 +492,7 @@ enum pst_status psti_gpu_block_finished(struct psti_gpu_block *block, uint32_t i
     if (!psti_gpu_block_claim(block, &claim, &claimed))
         return no_room(block, err);
     r->claimed = PSTI_GPU_ROW_FINISHED;
-    r->at = claimed.card;
+    r->at = claimed.gpu;
     *data = claimed.host;
     return PST_OK;
 }

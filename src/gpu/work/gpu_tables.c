@@ -1,7 +1,8 @@
-/* gpu_tables.c - tables and constants of PLI's wave mode, written for kernels to read.
+/* gpu_tables.c - tables and constants of PLI's wave mode (format-pli.md 5.8), written for kernels
+ * to read.
  *
- * The model block of an image is hostile and checked here, by the parser that the CPU's decoder
- * has: kernels trust tables. Pure; any thread. */
+ * The model block of an image is hostile. The parser of the CPU's decoder checks it here, so that
+ * kernels can trust tables. Pure; any thread. */
 #include "gpu/work/gpu_tables.h"
 
 #include "pli/format/pli_wave_format.h"
@@ -75,7 +76,7 @@ void psti_gpu_wave_constants_write(struct psti_gpu_wave_constants *to)
     for (uint32_t list = 0; list < PSTI_GPU_WAVE_LISTS; list++)
         for (uint32_t i = 0; i < PSTI_PLI_N_FILTERS; i++) {
             const struct psti_pli_filter *f = &psti_pli_filters[list][i];
-            /* Differences to L, taken together. */
+            /* The weight of L: 32 (5.3), less the sum of the differences' coefficients. */
             int l = 32 - f->k[0] - f->k[1] - f->k[2] - f->k[3] - f->k[4];
             to->filters[list][i + 1] = (struct psti_gpu_wave_filter){
                 four(f->k[2], f->k[0], f->k[1], f->k[3]), four(l, f->k[4], f->a, f->b)};

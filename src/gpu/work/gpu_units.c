@@ -1,9 +1,10 @@
-/* gpu_units.c - the host's part of decoding PLI of pixels on a card: from a stored image and the
- * region that is wanted to lists of units, and to their bytes where an upload finds them.
+/* gpu_units.c - the host's part of decoding PLI of pixels on a GPU. It turns a stored image and the
+ * wanted region into lists of units, and copies the units' bytes to the upload.
  *
  * Bytes in, descriptors and bytes out; pure, any thread. The head is checked as the CPU's decoder
- * checks it, and of each unit all that decides where it goes: that it is here, its checksum, its
- * mode, the length of raw and constant ones. Kernels trust descriptors, never a unit's bytes. */
+ * checks it (format-pli.md 11). Of each unit all is checked that decides where it goes: its bytes
+ * are there, its checksum, its mode, the length of raw and constant units. Kernels trust
+ * descriptors, never a unit's bytes. */
 #include "gpu/work/gpu_units.h"
 
 #include "base/bits.h"
@@ -13,28 +14,28 @@
 
 #include <string.h>
 
-#define ROOM "cuda"
+#define ROOM "gpu"
 
 enum {
-    SHARED_NBYTES = 227 * 1024, /* of a block, compute capability 9.0 and 10.0 */
-    ENTRY_PIXELS = 4096,        /* of PLAIN: what a unit of 64 x 64 has */
+    SHARED_NBYTES = 227 * 1024, /* shared memory of a block, compute capability 9.0 and 10.0 */
+    ENTRY_PIXELS = 4096,        /* pixels of an entry of PLAIN: as many as a unit of 64 x 64 has */
 };
 
 /* A unit that the region touches. */
 struct unit {
     uint32_t row, column;
     uint32_t height, width;
-    uint32_t first_row, end_row; /* of its rows, those wanted */
-    uint64_t offset;             /* in the file */
+    uint32_t first_row, end_row; /* wanted rows of the unit */
+    uint64_t offset;             /* offset in the file */
     struct psti_pli_entry entry;
     uint8_t mode;
     enum psti_gpu_units_list list;
-    uint32_t n_entries;      /* of PLAIN */
-    uint32_t rows_per_entry; /* of PLAIN */
-    uint32_t n_sequences;    /* of lz, at most */
+    uint32_t n_entries;      /* PLAIN: entries */
+    uint32_t rows_per_entry; /* PLAIN: rows of an entry */
+    uint32_t n_sequences;    /* lz: sequences, at most */
 };
 
-/* What plan and fill do with each unit, in the order of the file. */
+/* Called by walk() with each unit, in the order of the file. */
 typedef enum pst_status (*visit_fn)(void *ctx, const uint8_t *bytes, struct unit *unit,
                                     struct pst_error *err);
 
@@ -66,8 +67,8 @@ static enum pst_status walk(const struct psti_gpu_units_plan *plan, const uint8_
     return PST_OK;
 }
 
-/* How many sequences an lz unit says it has; 0 if it says so in no way that the law knows, for then
- * the kernel will not take it either. */
+/* Number of sequences that an lz unit claims (format-pli.md 6.1). 0 if it is malformed; the kernel
+ * rejects it then. */
 static uint32_t count_sequences(const uint8_t *unit, uint32_t nbytes)
 {
     uint32_t n;
@@ -77,7 +78,7 @@ static uint32_t count_sequences(const uint8_t *unit, uint32_t nbytes)
     return n <= PSTI_PLI_LZ_SEQUENCES_MAX ? n : 0;
 }
 
-/* Length of a unit of mode raw or constant. */
+/* Checks the length of a unit of mode raw or constant (format-pli.md 3). */
 static enum pst_status check_plain(const struct psti_pli_header *h, const struct unit *unit,
                                    struct pst_error *err)
 {
@@ -90,7 +91,7 @@ static enum pst_status check_plain(const struct psti_pli_header *h, const struct
                      expected);
 }
 
-/* Mode, list and entries of a unit whose bytes are here. */
+/* Finds mode, list and entries of a unit whose bytes are here. */
 static enum pst_status sort_unit(const struct psti_pli_header *h, const uint8_t *bytes,
                                  struct unit *unit, struct pst_error *err)
 {
@@ -165,7 +166,8 @@ static enum pst_status plan_unit(void *ctx, const uint8_t *bytes, struct unit *u
     }
     if (plan->upload_nbytes + PSTI_GPU_UNIT_MARGIN > UINT32_MAX ||
         plan->scratch_nbytes / PSTI_GPU_SCRATCH_STEP > UINT32_MAX)
-        return psti_fail(err, PST_ERROR_LIMIT, ROOM, "more bytes than one image may have on cards");
+        return psti_fail(err, PST_ERROR_LIMIT, ROOM,
+                         "the image has more bytes than the kernels support");
     return PST_OK;
 }
 
@@ -276,7 +278,7 @@ void psti_gpu_units_fill(const struct psti_gpu_units_plan *plan, const void *byt
     image->transform = h->transform;
     image->max_error = h->max_error;
     memset(image->reserved, 0, sizeof image->reserved);
-    /* The plan has seen that nothing fails. */
+    /* Nothing fails here; the plan has checked it. */
     enum pst_status status = walk(plan, bytes, fill_unit, &filling, NULL);
     (void)status;
     memset(place->bytes + filling.upload_nbytes, 0, PSTI_GPU_UNIT_MARGIN);
@@ -329,7 +331,7 @@ struct psti_gpu_units_shape psti_gpu_units_shape(enum psti_gpu_units_list list, 
     return psti_gpu_units_shape_within(list, channels, SHARED_NBYTES);
 }
 
-/* One table of 1024 places. */
+/* Writes one table of 1024 places. */
 static void write_table(const uint16_t *freqs, uint32_t n, uint8_t *to)
 {
     struct psti_gpu_lz_word words[32] = {0};

@@ -1,9 +1,9 @@
 /* gpu_units.h - work for the kernels that decode PLI of pixels, and how the host makes it. Plain C
  * and CUDA.
  *
- * A warp decodes a unit. Modes differ in what they keep in shared memory, which decides how many
- * warps a processor holds, so there are kernels for each class of modes, and units wait in lists of
- * their own (the host knows the modes: it sees each unit's first byte). A launch is a list.
+ * A warp decodes a unit. Modes differ in the shared memory that they need, which decides how many
+ * warps a processor holds. So each class of modes has a kernel and a list of units. The host knows
+ * the modes from each unit's first byte. A launch is a list.
  *
  *     list    modes, kernel                                   what a warp does
  *     LZ      lz: psti_gpu_units_lz                          a unit -> pixels in scratch
@@ -12,9 +12,9 @@
  *     WAVE8, WAVE16    wave: psti_gpu_units_wave8, _wave16   a unit -> sink
  *
  * LZ must be done before PLAIN. Units of up to 512 x 512 pixels that need little work per pixel are
- * shared by many warps: PLAIN's entries have about as many pixels as the others' units. The warps
- * of a block of WAVE8 and WAVE16 share tables: all units of a block are of images with the same
- * ones. */
+ * shared by many warps: an entry of PLAIN has about as many pixels as a unit of the other lists.
+ * The warps of a block of WAVE8 and WAVE16 share tables, so all units of a block are of images with
+ * the same tables. */
 #ifndef PST_GPU_GPU_UNITS_H
 #define PST_GPU_GPU_UNITS_H
 
@@ -30,32 +30,32 @@ enum psti_gpu_units_list {
 };
 
 struct psti_gpu_image {
-    uint64_t bytes;   /* what was uploaded of its units: units' offsets count from here */
-    uint64_t scratch; /* of units of mode lz, where there are any */
-    uint64_t tables;  /* expanded wave tables of its own; 0: the built-in ones of its bits */
+    uint64_t bytes;   /* upload of its units; units' offsets count from here */
+    uint64_t scratch; /* scratch of its units of mode lz, if there are any */
+    uint64_t tables;  /* its own wave tables, expanded; 0: the built-in ones of its bits */
     uint32_t status;  /* index into the launch's statuses */
     uint16_t width, height;
-    uint16_t y0, x0, y1, x1; /* as stored: rows and columns that are wanted, y1 and x1 not */
+    uint16_t y0, x0, y1, x1; /* wanted rows and columns of the stored image, without y1 and x1 */
     uint8_t channels, bits, unit_log2, transform, max_error;
     uint8_t reserved[7];
     struct psti_gpu_sink sink;
 };
 
-/* A unit's bytes begin, with the byte that tells the mode, at a multiple of UNIT_ALIGN from
- * image.bytes, which is aligned to it, too; UNIT_MARGIN bytes behind them may be read, whatever
- * they are. */
+/* A unit's bytes begin, with its mode, at a multiple of UNIT_ALIGN from image.bytes, which has the
+ * same alignment. UNIT_MARGIN bytes behind them may be read, whatever they are. */
 enum { PSTI_GPU_UNIT_ALIGN = 16, PSTI_GPU_UNIT_MARGIN = 16 };
 
 struct psti_gpu_unit {
-    uint32_t image; /* index; UINT32_MAX: nothing to do, fills up a block */
+    /* Index of its image; UINT32_MAX: an entry without work that fills up a block. */
+    uint32_t image;
     uint32_t offset, nbytes;
-    uint32_t scratch;        /* of lz: from image.scratch on, in steps of PSTI_GPU_SCRATCH_STEP */
+    uint32_t scratch;        /* lz: offset from image.scratch, in units of PSTI_GPU_SCRATCH_STEP */
     uint16_t unit_y, unit_x; /* in units */
-    /* PLAIN: rows of the unit that this entry is for. LZ: first_row is 0, n_rows for how many
-     * sequences there is room behind the pixels. */
+    /* PLAIN: the unit's rows of this entry. LZ: first_row is 0, n_rows the number of sequences that
+     * fit behind the pixels. */
     uint16_t first_row, n_rows;
     uint8_t is_in_scratch; /* PLAIN: pixels that LZ made */
-    uint8_t is_constant;   /* PLAIN: one pixel for all */
+    uint8_t is_constant;   /* PLAIN: one pixel stands for all */
     uint8_t reserved[2];
 };
 #define PSTI_GPU_NO_IMAGE UINT32_MAX
@@ -74,32 +74,33 @@ struct psti_gpu_units_args {
     struct psti_gpu_finish finish;
 };
 
-/* A status that is not 0 says that the image is corrupt: UINT32_MAX less the number (row by row) of
- * the first unit that is. */
+/* A status that is not 0 means that the image is corrupt. It is UINT32_MAX less the number (row by
+ * row) of its first corrupt unit. */
 #define PSTI_GPU_CORRUPT(unit) (UINT32_MAX - (uint32_t)(unit))
 
-/* Tables of states, as lz units have them: the symbol of place s is that of entry
- * words[s / 32].rank - 1 + how many of the lowest s % 32 + 1 bits of words[s / 32].starts are set;
- * an entry is symbol | start << 8 | frequency << 19, of symbols that have one, in order. */
+/* Tables of states of lz units. The symbol of place s is that of entry words[s / 32].rank - 1 + the
+ * number of bits set among the lowest s % 32 + 1 of words[s / 32].starts. An entry is symbol |
+ * start << 8 | frequency << 19. Symbols of frequency 0 have no entry; the others are in order. */
 struct psti_gpu_lz_word {
-    uint32_t starts, rank; /* bits: a symbol's places begin here; how many begin before */
+    /* Bits where a symbol's places begin; number of symbols that begin before the word. */
+    uint32_t starts, rank;
 };
 enum {
-    PSTI_GPU_LZ_N_TABLES = 13,                     /* of a unit's sequences: run, offset, length */
+    PSTI_GPU_LZ_N_TABLES = 13, /* tables of a unit's sequences: run, offset, length */
     PSTI_GPU_LZ_SEQUENCE_NBYTES = 32 * 8 + 96 * 4, /* 1024 places, up to 96 symbols */
     PSTI_GPU_LZ_PIXEL_NBYTES = 64 * 8 + 256 * 4    /* 2048 places, up to 256 symbols */
 };
-/* The built-in tables: of labels, of graphics. */
+/* The built-in tables, of labels and of graphics (format-pli.md 6.3). */
 struct psti_gpu_lz_constants {
     uint8_t tables[2][PSTI_GPU_LZ_N_TABLES][PSTI_GPU_LZ_SEQUENCE_NBYTES];
 };
 
-/* Shared memory. */
+/* Layout of shared memory. */
 enum {
     PSTI_GPU_PLAIN_WARPS = 8,
-    PSTI_GPU_WAVE_WARPS = 16, /* at most: their memory decides (gpu_tables.h) */
+    PSTI_GPU_WAVE_WARPS = 16, /* at most; their memory decides (gpu_tables.h) */
     PSTI_GPU_PACKED_WARPS = 4,
-    PSTI_GPU_PACKED_PLANE_NBYTES = 512 * 4, /* per warp: where groups are */
+    PSTI_GPU_PACKED_PLANE_NBYTES = 512 * 4, /* per warp: places of groups */
     PSTI_GPU_PACKED_RECORDS_NBYTES = 128,
     PSTI_GPU_PACKED_ROWS_NBYTES = 4096, /* per warp: rows of pixels */
     PSTI_GPU_LZ_TABLES_NBYTES = PSTI_GPU_LZ_N_TABLES * PSTI_GPU_LZ_SEQUENCE_NBYTES,
@@ -109,47 +110,49 @@ enum {
 #ifndef __cplusplus
 #include "pli/format/pli_head.h"
 
-/* Geometry of a list's launch: ceil(n_units / n_warps) blocks, each of whose first units has an
+/* Geometry of a list's launch: ceil(n_units / n_warps) blocks. The first unit of each block has an
  * image. `channels`: the most that an image of the list has. */
 struct psti_gpu_units_shape {
     uint32_t n_warps, shared_nbytes, warp_nbytes;
 };
-/* `shared_nbytes_max`: what a block may have on the card (psti_device_info); at least 64 KiB. */
+/* `shared_nbytes_max`: shared memory that the GPU allows a block (psti_device_info); at least 64
+ * KiB. */
 struct psti_gpu_units_shape psti_gpu_units_shape_within(enum psti_gpu_units_list list,
                                                         uint32_t channels,
                                                         uint32_t shared_nbytes_max);
-/* The same on cards of compute capability 9.0 and 10.0, whose blocks may have 227 KiB. */
+/* The same for GPUs of compute capability 9.0 and 10.0, whose blocks may have 227 KiB. */
 struct psti_gpu_units_shape psti_gpu_units_shape(enum psti_gpu_units_list list, uint32_t channels);
 
-/* What the region of an image asks for. */
+/* Units and memory that the region of an image needs. */
 struct psti_gpu_units_plan {
     struct psti_pli_header header;
-    struct pst_pli_region region;            /* as stored */
-    uint32_t n_units;                        /* that the region touches */
+    struct pst_pli_region region;            /* in the stored image */
+    uint32_t n_units;                        /* units that the region touches */
     uint32_t counts[PSTI_GPU_N_UNITS_LISTS]; /* entries of lists */
     uint64_t upload_nbytes, scratch_nbytes;
-    const uint8_t *tables; /* the model block of wave tables, NULL: none, or no unit needs it */
+    const uint8_t
+        *tables; /* the model block of wave tables; NULL: there is none, or no unit needs it */
     size_t tables_nbytes;
 };
-/* Looks at head and index, and at each unit that the region (NULL: the whole image) touches: it is
- * there, its mode is known, and, with `is_checked`, it is true to its checksum, if it has one. The
- * rest of `bytes` may be garbage. PST_ERROR_UNSUPPORTED: not for these kernels (content JPEG);
- * PST_ERROR_LIMIT: more than 4 GiB of bytes or 256 GiB of scratch. Else statuses and errors are
- * those of pst_pli_decode. What only a decoder sees, and the tables, are not looked at. `header`:
- * what psti_pli_parse_header gave for these bytes; NULL: it is parsed here. */
+/* Checks head and index, and each unit that the region touches (NULL: the whole image): its bytes
+ * are there, its mode is known, and, with `is_checked`, its checksum matches if it has one. The
+ * rest of `bytes` may be garbage. PST_ERROR_UNSUPPORTED: content JPEG, which these kernels do not
+ * decode. PST_ERROR_LIMIT: more than 4 GiB of bytes or 256 GiB of scratch. Other statuses and
+ * errors are those of pst_pli_decode. Tables, and errors that only decoding reveals, are not
+ * checked. `header`: result of psti_pli_parse_header for these bytes; NULL: it is parsed here. */
 enum pst_status psti_gpu_units_plan(const void *bytes, size_t nbytes,
                                     const struct psti_pli_header *header,
                                     const struct pst_pli_region *region, bool is_checked,
                                     struct psti_gpu_units_plan *plan, struct pst_error *err);
 
-/* Where what the plan asks for goes. */
+/* Destinations of the plan's parts. */
 struct psti_gpu_units_place {
-    uint32_t image; /* its index in the launches */
-    uint8_t *bytes; /* plan.upload_nbytes, which become image.bytes: aligned to UNIT_ALIGN */
-    struct psti_gpu_unit *lists[PSTI_GPU_N_UNITS_LISTS]; /* room for plan.counts each */
+    uint32_t image; /* the image's index in the launches */
+    uint8_t *bytes; /* plan.upload_nbytes bytes, the later image.bytes: aligned to UNIT_ALIGN */
+    struct psti_gpu_unit *lists[PSTI_GPU_N_UNITS_LISTS]; /* room for plan.counts entries each */
 };
-/* `bytes` are those of the plan. Sets all of `image` but bytes, scratch, tables, status and sink.
- */
+/* Fills in the parts. `bytes` are those given to the plan. Sets all of `image` but bytes, scratch,
+ * tables, status and sink. */
 void psti_gpu_units_fill(const struct psti_gpu_units_plan *plan, const void *bytes,
                          const struct psti_gpu_units_place *place, struct psti_gpu_image *image);
 

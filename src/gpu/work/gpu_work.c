@@ -1,12 +1,12 @@
-/* gpu_work.c - a block's rows -> lists and launches.
+/* gpu_work.c - turns a block's rows into lists and launches.
  *
- * In: the rows that are there, and where they go. Out: the last part of the upload and the
- * launches, in the order in which they have to run; kernels that no row needs are not launched. One
- * thread, when all rows are in.
+ * In: the rows that were added, and their destinations. Out: the last part of the upload, and the
+ * launches in the order in which they must run. Kernels without work are not launched. One thread,
+ * after all rows were added.
  *
- * Units are sorted by length, the longest first: then the warps of a block are done at about the
- * same time, and what begins last is short. Images with tables of their own keep their blocks to
- * themselves. */
+ * Units are sorted by length, the longest first. So the warps of a block end at about the same
+ * time, and the last ones are short. Images with tables of their own do not share blocks with
+ * others. */
 #include "gpu/work/gpu_block.h"
 
 #include "base/bits.h"
@@ -16,26 +16,26 @@
 
 enum {
     N_BUCKETS = 256,
-    PROCESSORS = 132,         /* of a card of which nothing is known */
-    SHARED_NBYTES = 64 << 10, /* of a block there: what every card gives */
+    PROCESSORS = 132,         /* of a GPU with unknown properties */
+    SHARED_NBYTES = 64 << 10, /* of a block there; every GPU has that much */
     COEFS_WARPS = 20,         /* of a processor */
-    COEFS_SHARED = 48 << 10   /* of a block: what every card gives */
+    COEFS_SHARED = 48 << 10   /* of a block; every GPU has that much */
 };
 
-/* The work while it grows, one field at a time. */
+/* The work while it is made, one field at a time. */
 struct growth {
     struct psti_gpu_block *block;
     const struct psti_gpu_field *field;
     uint32_t i_field;
     const uint32_t *places;
     uint64_t out;
-    size_t end; /* of the upload */
+    size_t end; /* end of the upload so far */
 };
 
-/* A list on its way. */
+/* A list while it is made. */
 struct list {
     void *host;
-    uint64_t card;
+    uint64_t gpu;
 };
 
 static struct list begin_list(struct growth *g)
@@ -45,7 +45,7 @@ static struct list begin_list(struct growth *g)
                          g->block->memory.upload + g->end};
 }
 
-/* The row, if it takes part, and is of that kind. */
+/* The row if it takes part and is of that kind, else NULL. */
 static struct psti_gpu_row *row_of(const struct growth *g, uint32_t i_row,
                                    enum psti_gpu_row_kind kind)
 {
@@ -83,14 +83,14 @@ static union psti_gpu_args *add_launch(const struct growth *g, enum psti_gpu_ker
     return args;
 }
 
-/* Longer units have smaller numbers; what differs by less than an eighth may have the same. */
+/* A smaller number for longer units. Units that differ by less than an eighth may share it. */
 static uint32_t bucket_of(uint32_t nbytes)
 {
     uint32_t n = nbytes | 8, log2 = 31u - (uint32_t)__builtin_clz(n);
     return N_BUCKETS - 1 - (8 * log2 + (n >> (log2 - 3) & 7));
 }
 
-/* Counts -> where each bucket begins; returns how many there are. */
+/* Turns counts into the first index of each bucket. Returns the sum of counts. */
 static uint32_t place_buckets(uint32_t buckets[N_BUCKETS])
 {
     uint32_t total = 0;
@@ -106,7 +106,7 @@ static uint32_t place_buckets(uint32_t buckets[N_BUCKETS])
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Rows that take part are images of the launches, in order. */
+/* Adds the images of rows that take part, in order, to the launches. */
 static uint64_t add_images(struct growth *g)
 {
     struct list list = begin_list(g);
@@ -122,10 +122,11 @@ static uint64_t add_images(struct growth *g)
         row->index = n++;
     }
     g->end += n * sizeof *images;
-    return list.card;
+    return list.gpu;
 }
 
-/* The row's entries of a list, if it takes part and its image has these tables; *n = 0 if not. */
+/* The row's entries of a list, if it takes part and its image has these tables. *n = 0: it has
+ * none. */
 static const struct psti_gpu_unit *entries_of(const struct growth *g, uint32_t i_row,
                                               enum psti_gpu_units_list which, uint64_t tables,
                                               uint32_t *index, uint32_t *n)
@@ -142,7 +143,7 @@ static const struct psti_gpu_unit *entries_of(const struct growth *g, uint32_t i
     return at;
 }
 
-/* Entries of rows begin..end-1 whose images have these tables, sorted. */
+/* Adds the entries of rows begin..end - 1 whose images have these tables, sorted. */
 static uint32_t add_sorted(const struct growth *g, enum psti_gpu_units_list which, uint32_t begin,
                            uint32_t end, uint64_t tables, struct psti_gpu_unit *to)
 {
@@ -164,7 +165,7 @@ static uint32_t add_sorted(const struct growth *g, enum psti_gpu_units_list whic
     return total;
 }
 
-/* All entries of a list. */
+/* Gathers all entries of a list. */
 static uint32_t gather(const struct growth *g, enum psti_gpu_units_list which, uint32_t n_warps,
                        struct psti_gpu_unit *to)
 {
@@ -191,7 +192,7 @@ static uint32_t most_channels(const struct growth *g)
     return most;
 }
 
-/* A list and its launch, if there is anything in it. */
+/* Adds a list and its launch, unless it is empty. */
 static void add_units_list(struct growth *g, enum psti_gpu_units_list which, uint64_t images)
 {
     static const enum psti_gpu_kernel kernels[PSTI_GPU_N_UNITS_LISTS] = {
@@ -215,7 +216,7 @@ static void add_units_list(struct growth *g, enum psti_gpu_units_list which, uin
                    shape.shared_nbytes, sizeof args->units);
     args->units = (struct psti_gpu_units_args){
         .images = images,
-        .units = list.card,
+        .units = list.gpu,
         .statuses = at_upload(g, psti_gpu_block_status(block, g->i_field, 0)),
         .constants = psti_gpu_constants_wave(block),
         .lz_constants = psti_gpu_constants_lz(block),
@@ -254,7 +255,7 @@ static uint64_t add_jpeg_images(struct growth *g, uint32_t *n_places)
         row->index = n++;
     }
     g->end += n * sizeof *images;
-    return list.card;
+    return list.gpu;
 }
 
 static uint64_t add_jpeg_units(struct growth *g, uint32_t *n_units)
@@ -277,7 +278,7 @@ static uint64_t add_jpeg_units(struct growth *g, uint32_t *n_units)
         }
     }
     g->end += *n_units * sizeof *to;
-    return list.card;
+    return list.gpu;
 }
 
 static uint64_t add_jpeg_tiles(struct growth *g, uint32_t *n_tiles)
@@ -294,17 +295,18 @@ static uint64_t add_jpeg_tiles(struct growth *g, uint32_t *n_tiles)
     }
     g->end += n * sizeof *to;
     *n_tiles = n;
-    return list.card;
+    return list.gpu;
 }
 
-/* Warps of psti_gpu_coefs go from unit to unit: as many as a card runs at a time, and as there is
- * scratch for. */
+/* Warps of psti_gpu_coefs go from unit to unit. There are as many as a GPU runs at a time, limited
+ * by the scratch. */
 static void shape_coefs(const struct growth *g, const struct psti_gpu_jpeg_args *args,
                         uint32_t *n_blocks, uint32_t *n_warps)
 {
     const struct psti_gpu_block *block = g->block;
     uint64_t left = block->memory.scratch_nbytes - block->scratch_used;
-    uint64_t fit = left / args->scratch_nbytes; /* claims have seen to it that some do */
+    /* At least one warp fits; claims have made sure of that. */
+    uint64_t fit = left / args->scratch_nbytes;
     uint32_t n_processors =
         block->memory.n_processors ? block->memory.n_processors : (uint32_t)PROCESSORS;
     uint32_t most = n_processors * COEFS_WARPS;
@@ -350,7 +352,7 @@ static void add_jpeg(struct growth *g)
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Pass number `number` of the row, as the card is to run it; false: it has none. */
+/* Finds pass number `number` of the row as the GPU is to run it. False: there is none. */
 static bool find_pass(const struct growth *g, uint32_t i_row, uint32_t number,
                       struct psti_gpu_pass *pass)
 {
@@ -368,7 +370,7 @@ static bool find_pass(const struct growth *g, uint32_t i_row, uint32_t number,
     return false;
 }
 
-/* Passes of that number that resize, or those that do not; returns how many. */
+/* Adds the passes of that number that resize, or those that do not. Returns how many there are. */
 static uint32_t add_passes(struct growth *g, uint32_t number, bool resizes)
 {
     struct list list = begin_list(g);
@@ -385,7 +387,7 @@ static uint32_t add_passes(struct growth *g, uint32_t number, bool resizes)
         return 0;
     g->end += n * sizeof *to;
     const struct psti_gpu_prepare_args args = {
-        .passes = list.card, .n_passes = n, .n_tiles = n_tiles, .finish = g->field->finish};
+        .passes = list.gpu, .n_passes = n, .n_tiles = n_tiles, .finish = g->field->finish};
     uint32_t n_blocks, n_warps, shared_nbytes;
     psti_gpu_prepare_shape(&args, resizes, &n_blocks, &n_warps, &shared_nbytes);
     add_launch(g, resizes ? PSTI_GPU_KERNEL_RESIZE : PSTI_GPU_KERNEL_POINT, n_blocks, n_warps,
@@ -416,7 +418,7 @@ static void add_copies(struct growth *g)
         return;
     g->end += n * sizeof *to;
     const struct psti_gpu_copy_args args = {
-        .copies = list.card, .nbytes = nbytes, .n_copies = n, .n_parts = n_parts};
+        .copies = list.gpu, .nbytes = nbytes, .n_copies = n, .n_parts = n_parts};
     add_launch(g, PSTI_GPU_KERNEL_COPY, (uint64_t)n * n_parts, PSTI_GPU_COPY_WARPS, 0, sizeof args)
         ->copy = args;
 }
@@ -445,8 +447,7 @@ enum pst_status psti_gpu_block_work(struct psti_gpu_block *block, const uint64_t
         may_fail |= block->launches[i].kernel < PSTI_GPU_KERNEL_RESIZE;
         if (block->launches[i].n_blocks > INT32_MAX)
             return psti_fail(err, PST_ERROR_LIMIT, PSTI_GPU_ROOM,
-                             "%u rows of a batch are more than a launch may have",
-                             block->n_rows_max);
+                             "a batch of %u rows is too large for a launch", block->n_rows_max);
     }
     *work = (struct psti_gpu_work){
         .upload_nbytes = block->n_launches > 0 ? psti_round_up(end, 16) : 0,

@@ -1,12 +1,12 @@
 /* loader_pin.c - slots in page-locked memory, made by the CUDA driver.
  *
- * Comes in: the option. Goes out: what the pool asks for when it makes, gives up and uses slots
- * again. The driver, and the card whose context is used, live as long as the pool: the last batch
- * may be released after the loader was closed.
+ * In: the option. Out: functions that the pool calls to make, free and reuse slots. The driver, and
+ * the GPU whose context is used, live as long as the pool: the last batch may be released after the
+ * loader was closed.
  *
- * A copy to a card is only queued when its caller goes on, so a batch may be released before it was
- * read. At the last release an event is recorded in the card's legacy default stream, and the slot
- * is not written before it is done. */
+ * A copy to a GPU is only queued when its caller goes on, so a batch may be released before it was
+ * read. At the last release an event is recorded in the GPU's legacy default stream. The slot is
+ * not written before the event is done. */
 #include "loader/placement/loader_pin.h"
 
 #include "device/device.h"
@@ -20,7 +20,7 @@
 #define STREAM_LEGACY 1
 
 struct psti_loader_pins {
-    struct psti_device *device; /* NULL: there is none, and slots are plain */
+    struct psti_device *device; /* NULL: there is no GPU, and slots are plain */
     bool may_be_plain;
     struct pst_error refusal; /* guarded by the pool's lock. status PST_OK: nothing was refused */
     atomic_uint_fast64_t n_plain;
@@ -29,17 +29,17 @@ struct psti_loader_pins {
 struct pin {
     void *memory;
     size_t nbytes;
-    struct psti_event *left;
-    bool was_left; /* `left` stands for the last readers */
+    struct psti_event *last_read;
+    bool read_pending; /* `last_read` was recorded after the last readers */
 };
 
 static void free_pin(struct psti_loader_pins *pins, struct pin *pin)
 {
     if (!pin)
         return;
-    if (pin->was_left) /* an error says that the card is gone */
-        (void)psti_device_event_sync(pin->left, NULL);
-    psti_device_event_close(&pin->left);
+    if (pin->read_pending) /* an error means that the GPU is gone */
+        (void)psti_device_event_sync(pin->last_read, NULL);
+    psti_device_event_close(&pin->last_read);
     psti_device_free_pinned(pins->device, pin->memory, pin->nbytes);
     psti_free(pin);
 }
@@ -50,7 +50,7 @@ static enum pst_status make_pin(struct psti_loader_pins *pins, size_t nbytes, st
     struct pin *pin = *out = psti_calloc(1, sizeof *pin);
     if (!pin)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch");
-    enum pst_status status = psti_device_event_open(pins->device, &pin->left, err);
+    enum pst_status status = psti_device_event_open(pins->device, &pin->last_read, err);
     if (status == PST_OK)
         status = psti_device_alloc_pinned(pins->device, nbytes, &pin->memory, err);
     pin->nbytes = nbytes;
@@ -80,25 +80,26 @@ static enum pst_status make(void *ctx, size_t nbytes, struct psti_slot_part *par
 
 static void unmake(void *ctx, struct psti_slot_part *part) { free_pin(ctx, part->own); }
 
-static bool leave(void *ctx, struct psti_slot_part *part)
+static bool released(void *ctx, struct psti_slot_part *part)
 {
     struct pin *pin = part->own;
     (void)ctx;
-    pin->was_left = psti_device_event_record_foreign(pin->left, STREAM_LEGACY, NULL) == PST_OK;
-    return pin->was_left;
+    pin->read_pending =
+        psti_device_event_record_foreign(pin->last_read, STREAM_LEGACY, NULL) == PST_OK;
+    return pin->read_pending;
 }
 
-static bool is_left(void *ctx, struct psti_slot_part *part, bool wait)
+static bool is_writable(void *ctx, struct psti_slot_part *part, bool wait)
 {
     struct pin *pin = part->own;
     bool done = true;
     (void)ctx;
-    /* After an error the card does nothing any more. */
-    if (pin->was_left && wait)
-        (void)psti_device_event_sync(pin->left, NULL);
-    else if (pin->was_left && psti_device_event_is_done(pin->left, &done, NULL) != PST_OK)
+    /* After an error the GPU does not read any more. */
+    if (pin->read_pending && wait)
+        (void)psti_device_event_sync(pin->last_read, NULL);
+    else if (pin->read_pending && psti_device_event_is_done(pin->last_read, &done, NULL) != PST_OK)
         done = true;
-    pin->was_left = !done;
+    pin->read_pending = !done;
     return done;
 }
 
@@ -114,7 +115,7 @@ enum pst_status psti_loader_pins_open(pst_loader *loader, struct psti_loader_pin
 {
     struct psti_loader_pins *pins = psti_calloc(1, sizeof *pins);
     if (!pins)
-        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a card");
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a GPU");
     pins->may_be_plain = loader->options.pin_memory == PST_PIN_AUTO;
     const struct psti_device_options options = {.ordinal = psti_device_current()};
     struct pst_error cause;
@@ -122,13 +123,13 @@ enum pst_status psti_loader_pins_open(pst_loader *loader, struct psti_loader_pin
     if (status != PST_OK && !pins->may_be_plain) {
         psti_free(pins);
         return psti_fail(err, status, "loader",
-                         "pin_memory needs the CUDA driver and a card: %.300s", cause.text);
+                         "pin_memory needs the CUDA driver and a GPU: %.300s", cause.text);
     }
     psti_batch_pool_set_host(loader->pool, &(struct psti_slot_host){.ctx = pins,
                                                                     .make = make,
                                                                     .unmake = unmake,
-                                                                    .leave = leave,
-                                                                    .is_left = is_left,
+                                                                    .released = released,
+                                                                    .is_writable = is_writable,
                                                                     .close = close_pins});
     *out = pins;
     return PST_OK;

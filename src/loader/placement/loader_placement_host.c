@@ -1,5 +1,5 @@
-/* loader_placement_host.c - batches in host memory, plain or page-locked; and which placement a
- * loader gets.
+/* loader_placement_host.c - batches in host memory, plain or page-locked; and the choice of a
+ * loader's placement.
  *
  * Rows are written where they stay, so nothing is submitted: a batch is whole with its last row. */
 #include "loader/placement/loader_placement.h"
@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_worker.h"
-#include "loader/placement/loader_card.h"
+#include "loader/placement/loader_gpu.h"
 #include "loader/placement/loader_pin.h"
 
 static enum pst_status open_worker(struct psti_loader_worker *worker, struct pst_error *err)
@@ -50,7 +50,7 @@ static enum pst_status place_row(struct psti_loader_worker *worker, const struct
     const int64_t shape[3] = {chw ? channels : draw->out_height,
                               chw ? draw->out_height : draw->out_width,
                               chw ? draw->out_width : channels};
-    place->kind = PSTI_PLACE_ROW;
+    place->kind = PSTI_LOADER_PLACE_ROW;
     place->data = image->plan->fixed ? psti_batch_array_row(image->batch, image->i_plan, image->row)
                                      : psti_batch_new_row(image->batch, image->i_plan, image->row,
                                                           3, shape, &status);
@@ -130,8 +130,8 @@ const struct psti_placement psti_placement_host = {.ops = &host_ops};
 enum pst_status psti_loader_placement_open(pst_loader *loader, struct pst_error *err)
 {
     struct psti_loader_pins *pins = NULL;
-    if (loader->options.placement == PST_PLACEMENT_CARD)
-        return psti_loader_card_open(loader, err);
+    if (loader->options.placement == PST_PLACEMENT_DEVICE)
+        return psti_loader_gpu_open(loader, err);
     enum pst_status status =
         loader->options.pin_memory ? psti_loader_pins_open(loader, &pins, err) : PST_OK;
     if (status == PST_OK)

@@ -1,11 +1,11 @@
-/* ptx.h - runs the PTX that nvcc makes of a kernel on a CPU: for tests without a card.
+/* ptx.h - runs the PTX that nvcc makes of a kernel on a CPU: for tests without a GPU.
  *
- * What the kernels' CPU build does not see is seen here: the functions of warp_device.cuh, what
- * nvcc made of the source, addresses that are not aligned to what is loaded, and lanes that count
- * on being in step. Each lane runs alone to its next collective instruction, in ascending,
- * descending or mixed order by turns of launches; all 32 must come to the same one. Whatever a card
- * would leave undefined, and every instruction that is not known here, ends the process with kernel
- * and line of the PTX. Addresses are those of this process.
+ * It tests what the kernels' CPU build cannot: the functions of warp_device.cuh, nvcc's output,
+ * addresses that are not aligned for a load, and lanes that rely on being in step. Each lane runs
+ * alone to its next collective instruction, in ascending, descending or mixed order in alternate
+ * launches. All 32 must come to the same instruction. Behaviour that a GPU would leave undefined,
+ * and every unknown instruction, ends the process with kernel and line of the PTX. Addresses are
+ * those of this process.
  *
  * The instructions are those that nvcc makes of these kernels, as the PTX ISA describes them:
  * https://docs.nvidia.com/cuda/parallel-thread-execution/ */
@@ -49,7 +49,7 @@ enum ptx_op {
     PTX_DP2A_HI,
     PTX_DP4A,
     PTX_SELP,
-    PTX_SETP_NEU, /* only of floats: becomes one of those below */
+    PTX_SETP_NEU, /* only for floats; becomes one of the PTX_SETP_..._F32 */
     PTX_SETP_EQ,
     PTX_SETP_NE,
     PTX_SETP_LT,
@@ -104,20 +104,20 @@ struct ptx_type {
 struct ptx_instr {
     uint8_t op, space;            /* enum ptx_op, ptx_space */
     uint8_t n;                    /* elements of ld, st, PACK */
-    uint8_t to_bits;              /* of the register that takes the result */
-    struct ptx_type type, second; /* as written: d or a; cvt: to and from; dp: a and b */
+    uint8_t to_bits;              /* bits of the register that takes the result */
+    struct ptx_type type, second; /* in the order of PTX: d or a; cvt: to and from; dp: a and b */
     bool guard_inverted;
     uint32_t guard;  /* register, or PTX_NONE */
-    uint32_t target; /* of BRA */
-    int32_t offset;  /* to the address */
-    uint32_t o[6];   /* registers or constants in the order of PTX, shfl's second result left out;
-                        ld, st: the elements, then the address in [4] */
+    uint32_t target; /* target of BRA */
+    int32_t offset;  /* added to the address */
+    uint32_t o[6]; /* registers or constants in the order of PTX, without shfl's second result. ld,
+                      st: the elements, then the address in [4] */
 };
 
 struct ptx_kernel {
     char name[64];
     struct ptx_instr *code;
-    const char **texts; /* of the instructions */
+    const char **texts; /* text of each instruction */
     uint32_t *lines;
     uint32_t n_code;
     uint32_t n_registers; /* the first four: %tid.x, %ntid.x, %ctaid.x, %nctaid.x */
@@ -132,11 +132,11 @@ struct ptx_module {
     uint32_t n_kernels;
 };
 
-/* Reads a file of PTX. Whatever is not understood ends the process. */
+/* Reads a file of PTX. Text that it does not understand ends the process. */
 void ptx_open(const char *path, struct ptx_module *module);
 void ptx_close(struct ptx_module *module);
 
-/* All blocks of a launch, one after another, by the calling thread. `turn` chooses the order of
+/* The calling thread runs all blocks of a launch, one after another. `turn` chooses the order of
  * lanes, warps and blocks. */
 void ptx_launch(const struct ptx_kernel *kernel, uint32_t n_blocks, uint32_t n_threads,
                 uint32_t shared_nbytes, const void *args, uint32_t turn);

@@ -1,5 +1,5 @@
-/* ptx_kernels.c - the kernels as functions, from their PTX: what stands for pst_cuda_host where
- * that is wanted. PST_PTX_FILES are the paths of all of it. */
+/* ptx_kernels.c - the kernels as functions, from their PTX. It replaces pst_cuda_host in tests of
+ * the PTX. PST_PTX_FILES are the paths of all PTX files. */
 #include "kernels/ptx/ptx.h"
 
 #include "gpu/work/gpu_kernels.h"

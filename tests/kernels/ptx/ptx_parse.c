@@ -25,7 +25,7 @@ struct reader {
         uint8_t bits;
     } classes[N_CLASSES];
     uint32_t n_classes;
-    struct label *labels, *uses; /* uses: of instruction `at` */
+    struct label *labels, *uses; /* uses: labels that instruction `at` names */
     uint32_t n_labels, n_uses, n_labels_room, n_uses_room, n_constants_room;
 };
 
@@ -86,7 +86,8 @@ static bool parse_type(const char *text, size_t n, struct ptx_type *type)
     return bits == 8 || bits == 16 || bits == 32 || bits == 64;
 }
 
-/* Takes the types off the end of a mnemonic; returns what is left and how many there were. */
+/* Takes the types off the end of a mnemonic. Returns the length of the rest; *n is how many there
+ * were. */
 static size_t take_types(const char *text, size_t n, struct ptx_type types[3], uint32_t *n_types)
 {
     *n_types = 0;
@@ -205,7 +206,7 @@ static uint32_t find_register(const struct reader *r, const char *text, size_t n
     fail_at(r, "no such register", text);
 }
 
-/* Symbols, of parameters and of shared memory, are where their space begins. */
+/* A symbol of parameters or of shared memory is the offset in its space. */
 static uint64_t parse_constant(const struct reader *r, const char *text, size_t n)
 {
     if ((n == 10 && memcmp(text, "0f", 2) == 0) || (n == 18 && memcmp(text, "0d", 2) == 0))
@@ -220,7 +221,7 @@ static uint64_t parse_constant(const struct reader *r, const char *text, size_t 
     return 0;
 }
 
-/* Registers and constants have numbers of one kind. */
+/* Registers and constants share one numbering. */
 static uint32_t parse_value(struct reader *r, const char *text, size_t n, uint8_t *bits)
 {
     struct ptx_kernel *kernel = r->kernel;
@@ -276,7 +277,7 @@ static uint8_t parse_vector(struct reader *r, const char *text, uint32_t *to, ui
     }
 }
 
-/* ld and st: elements, and the address; returns what stands behind. */
+/* Parses elements and address of ld and st. Returns the text behind them. */
 static void parse_memory_operand(struct reader *r, const char *text, size_t n,
                                  struct ptx_instr *instr)
 {
@@ -318,7 +319,7 @@ static void parse_operand(struct reader *r, const char *text, size_t n, uint32_t
 
 /* -- Instructions -- */
 
-/* ld and st: space and length of the vector stand in the name. */
+/* In ld and st the name has the space and the length of the vector. */
 static bool parse_memory_name(const char *name, size_t n, struct ptx_instr *instr)
 {
     static const struct {
@@ -344,7 +345,7 @@ static bool parse_memory_name(const char *name, size_t n, struct ptx_instr *inst
     return at == end;
 }
 
-/* Those of floats are instructions of their own. */
+/* Instructions of floats have a number of their own. */
 static uint8_t op_of(const struct reader *r, enum ptx_op op, struct ptx_type type, const char *text)
 {
     if (type.kind != 'f' || op > PTX_SETP_GE)
@@ -380,7 +381,7 @@ static uint8_t op_of(const struct reader *r, enum ptx_op op, struct ptx_type typ
     }
 }
 
-/* Returns how many operands there are. */
+/* Parses a mnemonic. Returns how many operands it has. */
 static uint32_t parse_name(const struct reader *r, const char *text, size_t n,
                            struct ptx_instr *instr)
 {
@@ -396,7 +397,7 @@ static uint32_t parse_name(const struct reader *r, const char *text, size_t n,
             continue;
         instr->op = op_of(r, mnemonics[i].op, types[0], text);
         instr->space = strstr(mnemonics[i].name, ".shared") ? PTX_SHARED : PTX_GLOBAL;
-        /* These have a third type, as pairs of halves have a second source. */
+        /* These have a third type, and pairs of halves have a second source. */
         bool packs_bytes = instr->op == PTX_CVT_PACK && types[0].bits == 8;
         if (n_types != mnemonics[i].n_types + (packs_bytes ? 1u : 0u))
             fail_at(r, "types", text);
@@ -490,7 +491,7 @@ static void begin_kernel(struct reader *r, struct ptx_module *module, const char
     copy_name(r->kernel->name, sizeof r->kernel->name, name, strcspn(name, "("));
 }
 
-/* A line without spaces before and comments behind. */
+/* Parses a line without leading spaces and trailing comments. */
 static void parse_line(struct reader *r, struct ptx_module *module, char *text)
 {
     static const char entry[] = ".visible .entry ";

@@ -1,7 +1,7 @@
 /* ptx_run.c - runs the blocks of a launch: see ptx.h.
  *
- * A register is 64 bits, of which those above its own size are 0; constants stand behind a lane's
- * registers, so that operands are of one kind. */
+ * A register is 64 bits, of which those above its own size are 0. Constants follow a lane's
+ * registers, so that all operands are read alike. */
 #include "kernels/ptx/ptx.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 
 enum { LANES = 32, FIRST_PAGE = 65536 };
 enum { TID, NTID, CTAID, NCTAID };
-#define MOST_STEPS ((uint64_t)1 << 36) /* of a lane between two collective instructions */
+#define MOST_STEPS ((uint64_t)1 << 36) /* by a lane between two collective instructions */
 
 struct lane {
     uint64_t *regs;
@@ -160,9 +160,9 @@ static uint64_t half_of(const struct ptx_type *type, uint64_t v)
         return 0x7fff;
     if (type->bfloat)
         return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    if (size >= 0x477ff000) /* 65520: what rounds to more than the largest */
+    if (size >= 0x477ff000) /* 65520 and above round to more than the largest half */
         return sign | 0x7c00;
-    if (size < 0x38800000) /* 2^-14: in steps of 2^-24 */
+    if (size < 0x38800000) /* below 2^-14: in units of 2^-24 */
         return sign | (uint32_t)rintf(to_float(size) * 16777216.0f);
     return sign | (((size + 0xfff + (size >> 13 & 1)) >> 13) - (112 << 10));
 }
@@ -203,7 +203,7 @@ static uint64_t pack(const struct ptx_instr *i, const uint64_t *regs)
     return v;
 }
 
-/* What is seldom: of floats, and of bits. */
+/* Rare instructions, of floats and of bits. */
 static uint64_t seldom(const struct block *b, const struct ptx_instr *i, const uint64_t *regs)
 {
     uint64_t x = regs[i->o[1]], y = regs[i->o[2]];
@@ -221,7 +221,7 @@ static uint64_t seldom(const struct block *b, const struct ptx_instr *i, const u
         return divide(b, i, cut(x, i->type.bits), cut(y, i->type.bits));
     case PTX_BFI:
         return insert_bits(x, y, regs[i->o[3]], regs[i->o[4]]);
-    case PTX_BFIND_SHIFT: /* of unsigned numbers, 32 bits */
+    case PTX_BFIND_SHIFT: /* unsigned numbers of 32 bits */
         return x ? (uint64_t)__builtin_clzll(x) - 32 : UINT32_MAX;
     case PTX_CLZ:
         return x ? (uint64_t)__builtin_clzll(x) - (64u - i->type.bits) : i->type.bits;
@@ -252,7 +252,7 @@ static uint64_t seldom(const struct block *b, const struct ptx_instr *i, const u
     }
 }
 
-/* What goes to the first operand; it is cut to that register's size. */
+/* Result for the first operand, to be cut to that register's size. */
 static inline __attribute__((always_inline)) uint64_t result_of(const struct block *b,
                                                                 const struct ptx_instr *i,
                                                                 const uint64_t *regs)
@@ -285,7 +285,7 @@ static inline __attribute__((always_inline)) uint64_t result_of(const struct blo
         return x | y;
     case PTX_XOR:
         return x ^ y;
-    case PTX_SHL: /* shifts count by 32 bits, whatever they shift */
+    case PTX_SHL: /* shift counts have 32 bits, whatever they shift */
         return (uint32_t)y >= bits ? 0 : x << (uint32_t)y;
     case PTX_SHR:
         return shift_right(i, cut(x, bits), (uint32_t)y);
@@ -426,7 +426,7 @@ static void run_atomic(const struct block *b, const struct ptx_instr *i, uint64_
 
 /* -- A lane -- */
 
-/* To the next instruction at which lanes meet, or the end. */
+/* Runs a lane to the next instruction at which lanes meet, or to its end. */
 static void run_lane(const struct block *b, struct lane *lane)
 {
     const struct ptx_instr *code = b->kernel->code, *i = code + lane->at;
@@ -465,7 +465,7 @@ static void run_lane(const struct block *b, struct lane *lane)
 
 /* -- A warp -- */
 
-/* Which lane's value lane `l` takes. */
+/* The lane whose value lane `l` takes. */
 static uint32_t source_of(const struct ptx_instr *i, uint32_t l, uint64_t b, uint64_t c)
 {
     uint32_t by = b & 31, clamp = c & 31, segments = c >> 8 & 31;
@@ -497,7 +497,7 @@ static uint64_t result_of_all(const struct ptx_instr *i, const struct lane *lane
     }
 }
 
-/* All lanes wait at the same instruction. */
+/* Executes the collective instruction at which all lanes wait. */
 static void meet(const struct block *b, struct lane *lanes)
 {
     const struct ptx_instr *i = &b->kernel->code[lanes->at];
@@ -519,7 +519,7 @@ static void meet(const struct block *b, struct lane *lanes)
     }
 }
 
-/* Ascending, descending, or mixed where n is a power of two. */
+/* Ascending, descending, or mixed order; mixed only if n is a power of two. */
 static uint32_t in_order(uint32_t turn, uint32_t k, uint32_t n)
 {
     switch (turn % 3) {
@@ -532,7 +532,7 @@ static uint32_t in_order(uint32_t turn, uint32_t k, uint32_t n)
     }
 }
 
-/* To the next barrier of the block, or the end: then true. */
+/* Runs a warp to the next barrier of the block. True: it came to its end. */
 static bool run_warp(const struct block *b, struct lane *lanes)
 {
     const struct ptx_kernel *kernel = b->kernel;

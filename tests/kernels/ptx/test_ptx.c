@@ -1,5 +1,5 @@
-/* test_ptx.c - what runs PTX, held to the PTX ISA's words: results of instructions, lanes that
- * meet, and everything that must end the process. */
+/* test_ptx.c - compares the PTX runner with the PTX ISA: results of instructions, lanes that meet,
+ * and everything that must end the process. */
 #include "kernels/ptx/ptx.h"
 
 #include "test.h"
@@ -12,7 +12,7 @@
 
 enum { LANES = 32, MOST_RESULTS = 8 };
 
-/* What each lane leaves, and its end. */
+/* Results and end state of each lane. */
 struct out {
     uint64_t results[MOST_RESULTS][LANES];
 };
@@ -23,7 +23,7 @@ static const char head[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
                            ".maxntid 64, 1, 1\n{\n"
                            "\t.reg .pred \t%p<8>;\n\t.reg .b16 \t%rs<8>;\n\t.reg .f32 \t%f<8>;\n"
                            "\t.reg .b32 \t%r<32>;\n\t.reg .f64 \t%fd<4>;\n\t.reg .b64 \t%rd<16>;\n"
-                           /* %rd1: this lane's first result; %r1: the lane */
+                           /* %rd1: address of this lane's first result; %r1: the lane */
                            "\tmov.u32 \t%r1, %tid.x;\n\tld.param.u64 \t%rd2, [test_param_0];\n"
                            "\tcvta.to.global.u64 \t%rd3, %rd2;\n\tmul.wide.u32 \t%rd4, %r1, 8;\n"
                            "\tadd.s64 \t%rd1, %rd3, %rd4;\n";
@@ -53,7 +53,7 @@ static void run(const char *body, uint32_t turn, struct out *out)
     ptx_close(&module);
 }
 
-/* In all lanes, by all orders. */
+/* Expects that result in all lanes, in all orders. */
 static void expect_32(const char *body, uint32_t expected)
 {
     char text[1024];
@@ -136,7 +136,7 @@ static void test_lanes(void **state)
     }
 }
 
-/* Each lane reads what the next one wrote: `between` the two. */
+/* Each lane reads the next one's write; `between` stands between write and read. */
 static uint32_t read_next(const char *between, uint32_t turn)
 {
     char body[1024];
@@ -160,7 +160,8 @@ static void test_order(void **state)
     for (uint32_t turn = 0; turn < 3; turn++) {
         assert_int_equal(read_next("\tbar.warp.sync \t-1;\n", turn), LANES);
         assert_int_equal(read_next("\tbar.sync \t0;\n", turn), LANES);
-        assert_true(read_next("", turn) < LANES); /* a lane counts on another that is not there */
+        assert_true(read_next("", turn) <
+                    LANES); /* a lane relies on another that has not run yet */
     }
 }
 

@@ -1,6 +1,7 @@
-/* card.c - failing, memory and files of the benchmarks for cards: no call returns after a failure.
+/* gpu_support.c - failing, memory and files of the benchmarks for GPUs. No call returns after a
+ * failure.
  */
-#include "card.h"
+#include "gpu_support.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Who may write a batch on a card and when, and what becomes of a loader for which there is no memory.
+"""Who may write a batch on a GPU and when, and what becomes of a loader for which there is no memory.
 
-    tests/gpu/streams_on_card.py DATA
+    tests/gpu/streams_on_gpu.py DATA
 
 DATA has folders of .pli files and of JPEGs, as scripts/gpu_carry.py makes it. Streams of torch read batches long after these
 were released, while the loader goes on: each must see its own batch, whose memory is not to be written before. Then limits
-on the card's memory are met, and a card is filled by somebody else.
+on the GPU's memory are met, and a GPU is filled by somebody else.
 
 Streams are torch's: without torch that has CUDA only the limit is tested, and the exit status is 77.
 """
@@ -24,7 +24,7 @@ import penstock as ps
 from penstock import transforms as T
 
 BATCH_SIZE = 2
-LATE_CYCLES = 40_000_000  # some 20 ms, in which a card prepares a hundred such batches
+LATE_CYCLES = 40_000_000  # some 20 ms, in which a GPU prepares a hundred such batches
 LEFT_NBYTES = 32 << 20  # less than a loader of pli-jpeg takes
 
 
@@ -116,7 +116,7 @@ def limit(data: Path, n: int) -> None:
     print("device_memory: held", flush=True)
 
 
-def full_card(torch: Any, data: Path, expected: list[np.ndarray]) -> None:
+def full_gpu(torch: Any, data: Path, expected: list[np.ndarray]) -> None:
     """Somebody else has all of it; and has it no more."""
     gc.collect()
     torch.cuda.synchronize()
@@ -125,14 +125,14 @@ def full_card(torch: Any, data: Path, expected: list[np.ndarray]) -> None:
     try:
         make_loader(data, device="cuda", output="torch")
     except ps.errors.OutOfMemoryError as error:
-        print(f"a full card: {error}", flush=True)
+        print(f"a full GPU: {error}", flush=True)
     else:
-        raise AssertionError("a full card had room")
+        raise AssertionError("a full GPU had room")
     del taken
     torch.cuda.empty_cache()
     again = make_loader(data, device="cuda", output="torch")
-    check([batch["image"].clone() for batch in again], expected, "after a full card")
-    print("a full card: said so, and the next loader works", flush=True)
+    check([batch["image"].clone() for batch in again], expected, "after a full GPU")
+    print("a full GPU: said so, and the next loader works", flush=True)
 
 
 def main() -> None:
@@ -153,7 +153,7 @@ def main() -> None:
             sys.exit(77)
         late_readers(torch, data, expected)
         two_readers(torch, data, expected)
-        full_card(torch, data, expected)
+        full_gpu(torch, data, expected)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,18 @@
-/* loader_card_nvjpeg.c - JPEG files of rows through nvJPEG, where the loader is told to.
+/* loader_gpu_nvjpeg.c - decodes JPEG files of rows by nvJPEG, if the loader's options ask for it.
  *
- * In: stored bytes and what was drawn for them. Out: a picture in the slot's memory on the card,
- * and in the slot's block what is to become of it. Two ways lead there: a lane of the worker, which
- * decodes Huffman codes here and gives the rest to the loader's stream at once; or the card's JPEG
- * engines, to which the files of a batch go together when it is submitted.
+ * In: stored bytes and a draw. Out: a picture in the slot's memory on the GPU, and an entry for it
+ * in the slot's block. There are two ways. A lane of the worker decodes Huffman codes here and
+ * gives the rest to the loader's stream at once. Or the GPU's JPEG engines get the files of a batch
+ * together, when it is submitted.
  *
- * Pixels of nvJPEG are not those of the CPU, so who decodes a row must not depend on what else goes
- * on: it is decided by the file's bytes, by whether a checksum vouches for them, by the row's
- * number, and by whether the picture finds room in a block that has nothing else. Rows that find
- * none among others come again in another round; and if there is no memory for nvJPEG, that is an
- * error.
+ * Pixels of nvJPEG differ from the CPU's. So the choice of the decoder must not depend on the load
+ * of the moment. It depends on the file's bytes, on whether a checksum proves them, on the row's
+ * number, and on whether the picture fits into an empty block. A row that finds no space among
+ * others comes again in another round. Lack of memory for nvJPEG is an error.
  *
  * Any number of workers, each with a row and lanes of its own. The stream's lock is held while a
- * lane gives work to it; the pool's budget, which has no lock, is charged below it. */
-#include "loader/placement/loader_card.h"
+ * lane gives work to the stream. The pool's budget, which has no lock, is charged meanwhile. */
+#include "loader/placement/loader_gpu.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -23,28 +22,28 @@
 static bool claim(void *ctx, uint64_t nbytes) { return psti_batch_pool_charge(ctx, nbytes, false); }
 static void give_back(void *ctx, uint64_t nbytes) { psti_batch_pool_uncharge(ctx, nbytes); }
 
-enum pst_status psti_loader_card_nvjpeg_open(pst_loader *loader, struct psti_loader_card *card,
-                                             struct pst_error *err)
+enum pst_status psti_loader_gpu_nvjpeg_open(pst_loader *loader, struct psti_loader_gpu *gpu,
+                                            struct pst_error *err)
 {
     const struct psti_nvjpeg_options options = {
         .claim = claim, .give_back = give_back, .ctx = loader->pool};
-    return psti_device_nvjpeg_open(card->device, &options, &card->nvjpeg, err);
+    return psti_device_nvjpeg_open(gpu->device, &options, &gpu->nvjpeg, err);
 }
 
-enum pst_status psti_loader_card_open_lanes(const struct psti_loader_card *card,
-                                            struct psti_loader_card_worker *own,
-                                            struct pst_error *err)
+enum pst_status psti_loader_gpu_open_lanes(const struct psti_loader_gpu *gpu,
+                                           struct psti_loader_gpu_worker *own,
+                                           struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     for (uint32_t i = 0;
-         status == PST_OK && card->nvjpeg && card->n_fields > 0 && i < PSTI_CARD_LANES; i++)
-        status = psti_device_nvjpeg_lane_open(card->nvjpeg, &own->lanes[i], err);
+         status == PST_OK && gpu->nvjpeg && gpu->n_fields > 0 && i < PSTI_LOADER_GPU_LANES; i++)
+        status = psti_device_nvjpeg_lane_open(gpu->nvjpeg, &own->lanes[i], err);
     return status;
 }
 
-void psti_loader_card_close_lanes(struct psti_loader_card_worker *own)
+void psti_loader_gpu_close_lanes(struct psti_loader_gpu_worker *own)
 {
-    for (uint32_t i = 0; i < PSTI_CARD_LANES; i++)
+    for (uint32_t i = 0; i < PSTI_LOADER_GPU_LANES; i++)
         psti_device_nvjpeg_lane_close(&own->lanes[i]);
 }
 
@@ -52,46 +51,46 @@ void psti_loader_card_close_lanes(struct psti_loader_card_worker *own)
  * ------------------------------------------------------------------------------------------------
  */
 
-static bool has_engines(const struct psti_loader_card *card)
+static bool has_engines(const struct psti_loader_gpu *gpu)
 {
     struct psti_device_nvjpeg_info info;
-    if (!card->nvjpeg)
+    if (!gpu->nvjpeg)
         return false;
-    psti_device_nvjpeg_info(card->nvjpeg, &info);
+    psti_device_nvjpeg_info(gpu->nvjpeg, &info);
     return info.n_engines > 0;
 }
 
-uint64_t psti_loader_card_slot_jpeg_nbytes(const struct psti_loader_card *card, uint32_t n_rows)
+uint64_t psti_loader_gpu_slot_jpeg_nbytes(const struct psti_loader_gpu *gpu, uint32_t n_rows)
 {
-    uint64_t n = (uint64_t)card->n_fields * n_rows;
-    return has_engines(card) ? n * (sizeof(struct psti_loader_card_file) +
-                                    sizeof(struct psti_nvjpeg_item) + sizeof(uint32_t))
-                             : 0;
+    uint64_t n = (uint64_t)gpu->n_fields * n_rows;
+    return has_engines(gpu) ? n * (sizeof(struct psti_loader_gpu_file) +
+                                   sizeof(struct psti_nvjpeg_item) + sizeof(uint32_t))
+                            : 0;
 }
 
-enum pst_status psti_loader_card_slot_open_jpeg(struct psti_loader_card *card,
-                                                struct psti_loader_card_slot *slot,
-                                                struct pst_error *err)
+enum pst_status psti_loader_gpu_slot_open_jpeg(struct psti_loader_gpu *gpu,
+                                               struct psti_loader_gpu_slot *slot,
+                                               struct pst_error *err)
 {
-    size_t n = (size_t)card->n_fields * slot->n_rows_max;
-    if (!card->nvjpeg || n == 0)
+    size_t n = (size_t)gpu->n_fields * slot->n_rows_max;
+    if (!gpu->nvjpeg || n == 0)
         return PST_OK;
-    enum pst_status status = psti_device_event_open(card->device, &slot->decoded, err);
-    if (status != PST_OK || !has_engines(card))
+    enum pst_status status = psti_device_event_open(gpu->device, &slot->decoded, err);
+    if (status != PST_OK || !has_engines(gpu))
         return status;
     slot->files = psti_calloc(n, sizeof *slot->files);
     slot->items = psti_calloc(n, sizeof *slot->items);
     slot->rows_of_items = psti_calloc(n, sizeof *slot->rows_of_items);
     if (!slot->files || !slot->items || !slot->rows_of_items)
-        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch on a card");
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch on a GPU");
     for (int i = 0; status == PST_OK && i < 2; i++)
-        status = psti_device_nvjpeg_batch_open(card->nvjpeg, (uint32_t)n, &slot->engines[i], err);
+        status = psti_device_nvjpeg_batch_open(gpu->nvjpeg, (uint32_t)n, &slot->engines[i], err);
     return status;
 }
 
-void psti_loader_card_slot_close_jpeg(struct psti_loader_card_slot *slot)
+void psti_loader_gpu_slot_close_jpeg(struct psti_loader_gpu_slot *slot)
 {
-    if (slot->decoded) /* also of a batch that was never submitted */
+    if (slot->decoded) /* also for a batch that was never submitted */
         (void)psti_device_event_sync(slot->decoded, NULL);
     psti_device_event_close(&slot->decoded);
     for (int i = 0; i < 2; i++)
@@ -101,28 +100,27 @@ void psti_loader_card_slot_close_jpeg(struct psti_loader_card_slot *slot)
     psti_free(slot->rows_of_items);
 }
 
-void psti_loader_card_forget_files(const struct psti_loader_card *card,
-                                   struct psti_loader_card_slot *slot, uint32_t i_field,
-                                   uint32_t row)
+void psti_loader_gpu_forget_files(const struct psti_loader_gpu *gpu,
+                                  struct psti_loader_gpu_slot *slot, uint32_t i_field, uint32_t row)
 {
     if (!slot->files)
         return;
     if (row != UINT32_MAX)
         slot->files[(size_t)i_field * slot->n_rows_max + row].item.bytes = NULL;
     else
-        memset(slot->files, 0, (size_t)card->n_fields * slot->n_rows_max * sizeof *slot->files);
+        memset(slot->files, 0, (size_t)gpu->n_fields * slot->n_rows_max * sizeof *slot->files);
 }
 
 /* A row
  * ------------------------------------------------------------------------------------------------
  */
 
-/* A file on its way. */
+/* A file while it is taken. */
 struct taking {
     struct psti_loader_worker *worker;
     const struct psti_image *image;
-    struct psti_loader_card_slot *slot;
-    uint32_t i_field; /* of the card's fields */
+    struct psti_loader_gpu_slot *slot;
+    uint32_t i_field; /* number among the GPU's fields */
     struct psti_nvjpeg_lane *lane;
     const void *bytes;
     size_t nbytes;
@@ -132,28 +130,29 @@ struct taking {
 
 static enum pst_status decode_in_lane(struct taking *t, struct pst_error *err)
 {
-    struct psti_loader_card *card = psti_loader_card_of(t->worker->loader);
+    struct psti_loader_gpu *gpu = psti_loader_gpu_of(t->worker->loader);
     enum pst_status status =
         psti_device_nvjpeg_lane_begin(t->lane, t->bytes, t->nbytes, &t->file, err);
     if (status != PST_OK)
         return status;
-    pthread_mutex_lock(&card->stream_lock);
-    status = psti_device_nvjpeg_lane_submit(t->lane, card->stream, t->place.pixels,
+    pthread_mutex_lock(&gpu->stream_lock);
+    status = psti_device_nvjpeg_lane_submit(t->lane, gpu->stream, t->place.pixels,
                                             t->place.row_nbytes, err);
     enum pst_status recorded =
-        psti_device_event_record(t->slot->decoded, card->stream, status == PST_OK ? err : NULL);
-    pthread_mutex_unlock(&card->stream_lock);
+        psti_device_event_record(t->slot->decoded, gpu->stream, status == PST_OK ? err : NULL);
+    pthread_mutex_unlock(&gpu->stream_lock);
     return status == PST_OK ? recorded : status;
 }
 
-/* What lies with the file, so that another decoder may do. */
+/* True if the file is at fault, so that another decoder may succeed. */
 static bool is_files_fault(enum pst_status status)
 {
     return status == PST_ERROR_UNSUPPORTED || status == PST_ERROR_CORRUPT ||
            status == PST_ERROR_TRUNCATED;
 }
 
-/* No memory: nothing that on_error may decide, because other runs may have some. */
+/* Reports lack of memory. on_error must not decide here, because other runs may have enough memory.
+ */
 static enum pst_status no_memory(enum pst_status status, struct pst_error *err)
 {
     if (status != PST_ERROR_LIMIT)
@@ -163,7 +162,7 @@ static enum pst_status no_memory(enum pst_status status, struct pst_error *err)
     return PST_ERROR_MEMORY;
 }
 
-/* The picture's place is claimed, or *room is false. */
+/* Claims the picture's place. *room is false if there is none. */
 static enum pst_status find_place(struct taking *t, bool engines, bool *room, struct pst_error *err)
 {
     const struct psti_gpu_stored stored = {.info = &t->image->info,
@@ -178,11 +177,12 @@ static enum pst_status find_place(struct taking *t, bool engines, bool *room, st
     return status;
 }
 
-/* By the engines if they take it, else by the lane. *room: false: it found none. */
+/* Decodes by the engines if they take the file, else by the lane. *room is false if there was no
+ * space. */
 static enum pst_status decode_row(struct taking *t, bool is_verified, bool *room,
                                   struct pst_error *err)
 {
-    struct psti_loader_card_slot *slot = t->slot;
+    struct psti_loader_gpu_slot *slot = t->slot;
     uint32_t row = t->image->row;
     bool engines = false;
     *room = true;
@@ -201,21 +201,20 @@ static enum pst_status decode_row(struct taking *t, bool is_verified, bool *room
         return status;
     }
     memcpy(t->place.file, t->bytes, t->nbytes);
-    slot->files[(size_t)t->i_field * slot->n_rows_max + row] = (struct psti_loader_card_file){
+    slot->files[(size_t)t->i_field * slot->n_rows_max + row] = (struct psti_loader_gpu_file){
         {t->place.file, t->nbytes, t->place.pixels, t->place.row_nbytes}, t->file.channels};
     return PST_OK;
 }
 
-enum pst_status psti_loader_card_takes_jpeg(struct psti_loader_worker *worker,
-                                            const struct psti_image *image, bool *taken,
-                                            struct pst_error *err)
+enum pst_status psti_loader_gpu_takes_jpeg(struct psti_loader_worker *worker,
+                                           const struct psti_image *image, bool *taken,
+                                           struct pst_error *err)
 {
-    struct psti_loader_card_worker *own = worker->placement;
+    struct psti_loader_gpu_worker *own = worker->placement;
     struct taking t = {.worker = worker,
                        .image = image,
-                       .slot = psti_loader_card_slot_of(image->batch),
-                       .i_field =
-                           psti_loader_card_of(worker->loader)->fields_of_plan[image->i_plan],
+                       .slot = psti_loader_gpu_slot_of(image->batch),
+                       .i_field = psti_loader_gpu_of(worker->loader)->fields_of_plan[image->i_plan],
                        .lane = own->lanes[own->next_lane],
                        .bytes = image->source->data,
                        .nbytes = image->source->item.nbytes};
@@ -223,24 +222,24 @@ enum pst_status psti_loader_card_takes_jpeg(struct psti_loader_worker *worker,
     const char *why;
     bool room;
     if (!psti_device_nvjpeg_takes(t.bytes, t.nbytes, &t.file, &why)) {
-        psti_loader_card_say_fallback(worker, why);
+        psti_loader_gpu_count_fallback(worker, why);
         return PST_OK;
     }
     pst_error_clear(&cause);
     enum pst_status status =
-        decode_row(&t, psti_loader_card_is_verified(worker->loader, image->source), &room, &cause);
-    own->next_lane = (own->next_lane + 1) % PSTI_CARD_LANES;
+        decode_row(&t, psti_loader_gpu_is_verified(worker->loader, image->source), &room, &cause);
+    own->next_lane = (own->next_lane + 1) % PSTI_LOADER_GPU_LANES;
     *taken = status == PST_OK || (!room && !own->alone);
     if (status == PST_OK) {
         worker->placed.n_gpu++;
         worker->placed.n_nvjpeg++;
         worker->nbytes_decoded += t.place.row_nbytes * t.file.height;
     } else if (!room && !own->alone) {
-        psti_loader_card_make_again(worker, t.slot, image->row);
+        psti_loader_gpu_make_again(worker, t.slot, image->row);
     } else if (!room || is_files_fault(status)) {
-        psti_loader_card_say_fallback(worker, cause.text);
+        psti_loader_gpu_count_fallback(worker, cause.text);
     } else if (status == PST_ERROR_ARGUMENT) {
-        psti_loader_card_say_fallback(worker, cause.text); /* the CPU says what is wrong */
+        psti_loader_gpu_count_fallback(worker, cause.text); /* the CPU's decoder names the error */
     } else {
         if (err)
             *err = cause;
@@ -253,14 +252,14 @@ enum pst_status psti_loader_card_takes_jpeg(struct psti_loader_worker *worker,
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Files of rows that have a place; returns how many. */
-static uint32_t collect(const struct psti_loader_card *card, struct psti_loader_card_slot *slot,
+/* Collects the files of rows that have a place. Returns how many. */
+static uint32_t collect(const struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
                         const uint32_t *places, uint8_t channels)
 {
     uint32_t n = 0;
-    for (uint32_t f = 0; f < card->n_fields; f++)
+    for (uint32_t f = 0; f < gpu->n_fields; f++)
         for (uint32_t row = 0; row < slot->n_rows_max; row++) {
-            const struct psti_loader_card_file *file =
+            const struct psti_loader_gpu_file *file =
                 &slot->files[(size_t)f * slot->n_rows_max + row];
             if (!file->item.bytes || file->channels != channels || places[row] == PSTI_GPU_NOWHERE)
                 continue;
@@ -270,42 +269,41 @@ static uint32_t collect(const struct psti_loader_card *card, struct psti_loader_
     return n;
 }
 
-/* One file at a time, after a batch of them was refused: so it is known which one is at fault. */
-static enum pst_status submit_singly(struct psti_loader_card *card,
-                                     struct psti_loader_card_slot *slot, uint32_t *places,
-                                     struct psti_nvjpeg_batch *engines, uint32_t n,
-                                     uint8_t channels, struct pst_error *err)
+/* Submits one file at a time after a batch was refused, to find out which one is at fault. */
+static enum pst_status submit_singly(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
+                                     uint32_t *places, struct psti_nvjpeg_batch *engines,
+                                     uint32_t n, uint8_t channels, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < n; i++) {
         uint32_t row = slot->rows_of_items[i];
-        status = psti_device_stream_sync(card->stream, err); /* the engines' state is used again */
+        status = psti_device_stream_sync(gpu->stream, err); /* the engines' state is used again */
         if (status == PST_OK)
-            status = psti_device_nvjpeg_batch_submit(engines, card->stream, &slot->items[i], 1,
+            status = psti_device_nvjpeg_batch_submit(engines, gpu->stream, &slot->items[i], 1,
                                                      channels, err);
         if (!is_files_fault(status))
             continue;
         places[row] = PSTI_GPU_NOWHERE;
-        slot->again[row] = PSTI_CARD_AGAIN_FAILED;
+        slot->again[row] = PSTI_LOADER_GPU_AGAIN_FAILED;
         status = PST_OK;
     }
     return status;
 }
 
-enum pst_status psti_loader_card_submit_files(struct psti_loader_card *card,
-                                              struct psti_loader_card_slot *slot, uint32_t *places,
-                                              struct pst_error *err)
+enum pst_status psti_loader_gpu_submit_files(struct psti_loader_gpu *gpu,
+                                             struct psti_loader_gpu_slot *slot, uint32_t *places,
+                                             struct pst_error *err)
 {
     enum pst_status status = PST_OK;
     for (int i = 0; status == PST_OK && slot->files && i < 2; i++) {
         uint8_t channels = i == 0 ? 1 : 3;
-        uint32_t n = collect(card, slot, places, channels);
+        uint32_t n = collect(gpu, slot, places, channels);
         if (n == 0)
             continue;
-        status = psti_device_nvjpeg_batch_submit(slot->engines[i], card->stream, slot->items, n,
+        status = psti_device_nvjpeg_batch_submit(slot->engines[i], gpu->stream, slot->items, n,
                                                  channels, err);
         if (is_files_fault(status))
-            status = submit_singly(card, slot, places, slot->engines[i], n, channels, err);
+            status = submit_singly(gpu, slot, places, slot->engines[i], n, channels, err);
     }
     return no_memory(status, err);
 }

@@ -1,6 +1,6 @@
-"""The package with a card: the driver that stands for one in tests, and the kernels' CPU build.
+"""The package with a GPU: the driver that stands for one in tests, and the kernels' CPU build.
 
-PST_TEST_CARD names the folder where a build of the tests has put both (scripts/check.py does).
+PST_TEST_GPU names the folder where a build of the tests has put both (scripts/check.py does).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ SIZES = [(90, 70), (64, 64), (33, 120), (128, 65), (70, 81)]
 
 
 @pytest.fixture
-def card() -> dict[str, str]:
+def gpu() -> dict[str, str]:
     """Environment of a process that has one."""
-    folder = Path(os.environ.get("PST_TEST_CARD", "."))
+    folder = Path(os.environ.get("PST_TEST_GPU", "."))
     files = {
         "PENSTOCK_CUDA_DRIVER": folder / "libpst_fake_driver.so",
         "PENSTOCK_CUDA_KERNELS": folder / "libpst_fake_kernels.so",
         "PENSTOCK_NVJPEG": folder / "libpst_fake_nvjpeg.so",
     }
     if not all(path.exists() for path in files.values()):
-        pytest.skip("no build of the tests: PST_TEST_CARD")
+        pytest.skip("no build of the tests: PST_TEST_GPU")
     return os.environ | {name: str(path) for name, path in files.items()}
 
 
@@ -49,20 +49,20 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_batches_of_a_card_are_those_of_the_cpu(card: dict[str, str], data: Path) -> None:
-    script = ROOT / "tests" / "gpu" / "loader_on_card.py"
-    done = subprocess.run([sys.executable, str(script), str(data)], env=card, capture_output=True, text=True, timeout=280)
+def test_batches_of_a_gpu_are_those_of_the_cpu(gpu: dict[str, str], data: Path) -> None:
+    script = ROOT / "tests" / "gpu" / "loader_on_gpu.py"
+    done = subprocess.run([sys.executable, str(script), str(data)], env=gpu, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "images compared" in done.stdout
 
 
-def test_memory_of_a_card_is_limited(card: dict[str, str], data: Path) -> None:
-    script = ROOT / "tests" / "gpu" / "streams_on_card.py"
+def test_memory_of_a_gpu_is_limited(gpu: dict[str, str], data: Path) -> None:
+    script = ROOT / "tests" / "gpu" / "streams_on_gpu.py"
     for i in range(len(SIZES)):  # more batches than the loader keeps ready
         first = data / "pli-jpeg" / f"{i}.pli"
         (data / "pli-jpeg" / f"{i}-again.pli").write_bytes(first.read_bytes())
-    # A torch that has CUDA would look for a card.
-    environment = card | {"CUDA_VISIBLE_DEVICES": ""}
+    # A torch that has CUDA would look for a GPU.
+    environment = gpu | {"CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run([sys.executable, str(script), str(data)], env=environment, capture_output=True, text=True, timeout=280)
     assert done.returncode == 77, done.stdout + done.stderr
     assert "device_memory: held" in done.stdout
@@ -70,16 +70,16 @@ def test_memory_of_a_card_is_limited(card: dict[str, str], data: Path) -> None:
 
 # Decodes as the CPU does, so that it must be apart by nothing.
 @pytest.mark.parametrize("engines", ["0", "2"])
-def test_nvjpeg(card: dict[str, str], data: Path, engines: str) -> None:
-    script = ROOT / "tests" / "gpu" / "loader_on_card.py"
-    environment = card | {"PENSTOCK_FAKE_NVJPEG_ENGINES": engines}
+def test_nvjpeg(gpu: dict[str, str], data: Path, engines: str) -> None:
+    script = ROOT / "tests" / "gpu" / "loader_on_gpu.py"
+    environment = gpu | {"PENSTOCK_FAKE_NVJPEG_ENGINES": engines}
     done = subprocess.run([sys.executable, str(script), "--nvjpeg", str(data / "jpeg")], env=environment, capture_output=True,
                           text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("apart by 0.0 levels at most") == 6
 
 
-def test_nvjpeg_is_told(card: dict[str, str], data: Path) -> None:
+def test_nvjpeg_is_told(gpu: dict[str, str], data: Path) -> None:
     source = f"""if True:
         import penstock as ps
         info = ps.cuda.nvjpeg(0)
@@ -91,20 +91,20 @@ def test_nvjpeg_is_told(card: dict[str, str], data: Path) -> None:
         assert stats["nvjpeg_version"] == "13.1.1" and stats["jpeg_engines"] == 3, stats
         assert stats["nvjpeg_samples"] == 5 == stats["gpu_samples"], stats
     """
-    environment = card | {"PENSTOCK_FAKE_NVJPEG_ENGINES": "3"}
+    environment = gpu | {"PENSTOCK_FAKE_NVJPEG_ENGINES": "3"}
     done = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_card_is_told(card: dict[str, str]) -> None:
+def test_a_gpu_is_told(gpu: dict[str, str]) -> None:
     source = "import penstock as ps; print(ps.cuda.device_count(), ps.cuda.reason() == '', ps.cuda.info(0)['name'])"
-    done = subprocess.run([sys.executable, "-c", source], env=card, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", source], env=gpu, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[1] == "True" and int(done.stdout.split()[0]) >= 1
 
 
 @pytest.mark.parametrize("output", ["numpy", "torch"])
-def test_page_locked_memory(card: dict[str, str], data: Path, output: str) -> None:
+def test_page_locked_memory(gpu: dict[str, str], data: Path, output: str) -> None:
     source = f"""if True:
         import ctypes, gc, os
         import numpy as np
@@ -134,5 +134,5 @@ def test_page_locked_memory(card: dict[str, str], data: Path, output: str) -> No
             gc.collect()
             assert pinned_bytes() == 0
     """
-    done = subprocess.run([sys.executable, "-c", source], env=card, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", source], env=gpu, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

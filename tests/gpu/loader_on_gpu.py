@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Batches that a card decodes and prepares are those of the CPU, to the bit; and it was the card that decoded them.
+"""Batches that a GPU decodes and prepares are those of the CPU, to the bit; and it was the GPU that decoded them.
 
-    tests/gpu/loader_on_card.py DATA
-    tests/gpu/loader_on_card.py --nvjpeg JPEGS
+    tests/gpu/loader_on_gpu.py DATA
+    tests/gpu/loader_on_gpu.py --nvjpeg JPEGS
 
 DATA has folders of .pli files and of JPEGs, as scripts/gpu_carry.py makes it. Uses torch where it has CUDA, for batches
-that stay on the card; a driver that stands for a card (PENSTOCK_CUDA_DRIVER) will do without it, because its memory is
+that stay on the GPU; a driver that stands for a GPU (PENSTOCK_CUDA_DRIVER) will do without it, because its memory is
 the host's.
 
 --nvjpeg: JPEGS is a folder of JPEG files, which nvJPEG decodes: batches are not the CPU's then, but the same each time, and
@@ -39,7 +39,7 @@ def on_host(x: Any) -> np.ndarray:
         return x.copy()
     if hasattr(x, "cpu"):
         return np.asarray(x.cpu().numpy())
-    # Only of the driver that stands for a card; its work is done when a batch is handed out.
+    # Only of the driver that stands for a GPU; its work is done when a batch is handed out.
     interface = x.__cuda_array_interface__
     dtype = np.dtype(interface["typestr"])
     count = int(np.prod(interface["shape"]))
@@ -49,28 +49,28 @@ def on_host(x: Any) -> np.ndarray:
 
 def batches(data: Path, chain: list[Any], dtype: str, layout: str, output: str,
             **place: Any) -> tuple[list[np.ndarray], dict[str, Any]]:
-    """Those of two epochs, and what the loader says of the card."""
+    """Those of two epochs, and what the loader says of the GPU."""
     loader = ps.Loader(str(data), batch_size=8, shuffle=True, seed=7, transforms={"image": chain}, dtype=dtype,
                        layout=layout, output=output, fields=["image"], **place)
     return [on_host(batch["image"]) for _ in range(2) for batch in loader], loader.stats()["device"]
 
 
 def check_share(stats: dict[str, Any], place: dict[str, Any], where: tuple[Any, ...]) -> None:
-    """Of a packed data set of PLI the card decodes what it was asked to, but for rows that found no room."""
-    on_card, on_cpu = stats["gpu_samples"], stats["cpu_samples"]
-    wanted = {"gpu": on_card > 2 * on_cpu, "auto": on_card > 0 < on_cpu, "cpu": on_card == 0 < on_cpu}
+    """Of a packed data set of PLI the GPU decodes what it was asked to, but for rows that found no room."""
+    on_gpu, on_cpu = stats["gpu_samples"], stats["cpu_samples"]
+    wanted = {"gpu": on_gpu > 2 * on_cpu, "auto": on_gpu > 0 < on_cpu, "cpu": on_gpu == 0 < on_cpu}
     assert wanted[place["decode"]], (*where, stats)
 
 
-def compare(data: Path, output: str, is_cards: bool) -> int:
-    """`is_cards`: its images are such as a card decodes."""
+def compare(data: Path, output: str, gpu_decodes: bool) -> int:
+    """`gpu_decodes`: its images are such as a GPU decodes."""
     n = 0
     for name, chain in CHAINS.items():
         for dtype, layout in (("float16", "NCHW"), ("float32", "NHWC")):
             expected, _ = batches(data, chain, dtype, layout, "numpy")
             for place in ({"decode": "gpu"}, {"decode": "auto", "gpu_share": 0.5}, {"decode": "cpu"}):
                 found, stats = batches(data, chain, dtype, layout, output, device="cuda", **place)
-                if is_cards:
+                if gpu_decodes:
                     check_share(stats, place, (data.name, name, place))
                 assert len(found) == len(expected), (data, name, len(found), len(expected))
                 for step, (a, b) in enumerate(zip(found, expected, strict=True)):

@@ -1,5 +1,5 @@
-/* test_batch_card.c - slots whose arrays lie on a card: who makes, awaits and unmakes their memory,
- * and what tensors say; and the same of host memory. The card is this process's memory. */
+/* test_batch_gpu.c - slots whose arrays lie on a GPU: who makes, awaits and unmakes their memory,
+ * and what tensors say; and the same of host memory. The GPU is this process's memory. */
 #include "test.h"
 
 #include "batch/batch_int.h"
@@ -20,7 +20,7 @@ static const struct psti_slot_field layout[3] = {
     {.name = "text", .type = PST_FIELD_TEXT, .dtype = PST_DTYPE_U8, .may_differ = true},
 };
 
-struct card {
+struct gpu {
     int n_made, n_unmade, n_left, n_closed, n_most;
     bool usable;
     uint64_t awaited;
@@ -35,22 +35,22 @@ static uint64_t nbytes_of(void *ctx, uint32_t n_rows)
 static enum pst_status make(void *ctx, uint32_t n_rows, size_t numbers_nbytes, size_t array_nbytes,
                             struct psti_slot_part *part)
 {
-    struct card *card = ctx;
+    struct gpu *gpu = ctx;
     (void)n_rows;
-    if (card->n_made - card->n_unmade == card->n_most)
+    if (gpu->n_made - gpu->n_unmade == gpu->n_most)
         return PST_ERROR_LIMIT;
     part->numbers = aligned_alloc(4096, (numbers_nbytes + 4095) / 4096 * 4096);
     part->array = (uint64_t)(uintptr_t)aligned_alloc(256, (array_nbytes + 255) / 256 * 256);
-    card->n_made++;
+    gpu->n_made++;
     return PST_OK;
 }
 
 static void unmake(void *ctx, struct psti_slot_part *part)
 {
-    struct card *card = ctx;
+    struct gpu *gpu = ctx;
     free(part->numbers);
     free((void *)(uintptr_t)part->array);
-    card->n_unmade++;
+    gpu->n_unmade++;
 }
 
 static enum pst_status await(void *ctx, struct psti_slot_part *part, uint64_t stream,
@@ -58,34 +58,34 @@ static enum pst_status await(void *ctx, struct psti_slot_part *part, uint64_t st
 {
     (void)part;
     (void)err;
-    ((struct card *)ctx)->awaited = stream;
+    ((struct gpu *)ctx)->awaited = stream;
     return PST_OK;
 }
 
-static bool leave(void *ctx, struct psti_slot_part *part)
+static bool released(void *ctx, struct psti_slot_part *part)
 {
-    struct card *card = ctx;
+    struct gpu *gpu = ctx;
     (void)part;
-    card->n_left++;
-    return card->usable;
+    gpu->n_left++;
+    return gpu->usable;
 }
 
-static void shut(void *ctx) { ((struct card *)ctx)->n_closed++; }
+static void shut(void *ctx) { ((struct gpu *)ctx)->n_closed++; }
 
-static struct psti_pool *open_pool(struct card *card, uint64_t limit)
+static struct psti_pool *open_pool(struct gpu *gpu, uint64_t limit)
 {
     struct psti_pool *pool;
     struct pst_error err;
-    *card = (struct card){.usable = true, .n_most = 2};
+    *gpu = (struct gpu){.usable = true, .n_most = 2};
     assert_ok(psti_batch_pool_open(layout, 3, 6, limit, &pool, &err));
-    psti_batch_pool_set_card(pool, &(struct psti_slot_card){.ctx = card,
-                                                            .device = 3,
-                                                            .nbytes = nbytes_of,
-                                                            .make = make,
-                                                            .unmake = unmake,
-                                                            .await = await,
-                                                            .leave = leave,
-                                                            .close = shut});
+    psti_batch_pool_set_gpu(pool, &(struct psti_slot_gpu){.ctx = gpu,
+                                                          .device = 3,
+                                                          .nbytes = nbytes_of,
+                                                          .make = make,
+                                                          .unmake = unmake,
+                                                          .await = await,
+                                                          .released = released,
+                                                          .close = shut});
     return pool;
 }
 
@@ -101,7 +101,7 @@ static pst_batch *claim(struct psti_pool *pool, enum pst_status expected)
     return batch;
 }
 
-/* As the loader does: numbers in the host, all of it on the card. */
+/* As the loader does: numbers in the host, all of it on the GPU. */
 static void fill(pst_batch *batch)
 {
     struct psti_slot_part *part = psti_batch_part(batch);
@@ -114,7 +114,7 @@ static void fill(pst_batch *batch)
         assert_non_null(psti_batch_new_row(batch, 2, row, 1, length, &status));
     }
     assert_true(psti_batch_place_of(batch, 0, &offset, &row_nbytes));
-    assert_true(offset >= batch->numbers_nbytes); /* pixels are only on the card */
+    assert_true(offset >= batch->numbers_nbytes); /* pixels are only on the GPU */
     assert_int_equal(row_nbytes, 3 * 5 * 7 * 4);
     assert_true(psti_batch_place_of(batch, 1, &offset, &row_nbytes));
     assert_true(offset + 6 * row_nbytes <= batch->numbers_nbytes);
@@ -124,8 +124,8 @@ static void fill(pst_batch *batch)
 
 static void test_tensors_say_where_they_lie(void **state)
 {
-    struct card card;
-    struct psti_pool *pool = open_pool(&card, 1 << 20);
+    struct gpu gpu;
+    struct psti_pool *pool = open_pool(&gpu, 1 << 20);
     pst_batch *batch = claim(pool, PST_OK);
     struct pst_tensor tensor;
     const uint8_t bad[6] = {0, 1, 0, 0, 0, 0};
@@ -157,19 +157,19 @@ static void test_tensors_say_where_they_lie(void **state)
     assert_int_equal(tensor.device, 3);
     assert_int_equal((uintptr_t)tensor.data, array);
     assert_int_equal(pst_batch_await(batch, 77, NULL), PST_OK);
-    assert_int_equal(card.awaited, 77);
+    assert_int_equal(gpu.awaited, 77);
     pst_batch_release(batch);
     psti_batch_pool_close(&pool);
-    assert_int_equal(card.n_made, 1);
-    assert_int_equal(card.n_unmade, 1);
-    assert_int_equal(card.n_closed, 1);
+    assert_int_equal(gpu.n_made, 1);
+    assert_int_equal(gpu.n_unmade, 1);
+    assert_int_equal(gpu.n_closed, 1);
 }
 
-/* What make says comes out of claim, and nothing stays charged; the card outlives the loader. */
+/* What make says comes out of claim, and nothing stays charged; the GPU outlives the loader. */
 static void test_life(void **state)
 {
-    struct card card;
-    struct psti_pool *pool = open_pool(&card, 1 << 20);
+    struct gpu gpu;
+    struct psti_pool *pool = open_pool(&gpu, 1 << 20);
     struct psti_batch_pool_stats stats;
     size_t nbytes;
     (void)state;
@@ -179,22 +179,22 @@ static void test_life(void **state)
     claim(pool, PST_ERROR_LIMIT);
     psti_batch_pool_stats(pool, &stats);
     assert_int_equal(stats.used, 2 * nbytes);
-    card.usable = false; /* the stream that read it cannot be waited for */
+    gpu.usable = false; /* the stream that read it cannot be waited for */
     pst_batch_release(a);
-    assert_int_equal(card.n_unmade, 1);
-    card.usable = true;
+    assert_int_equal(gpu.n_unmade, 1);
+    gpu.usable = true;
     a = claim(pool, PST_OK);
-    assert_int_equal(card.n_made, 3);
+    assert_int_equal(gpu.n_made, 3);
     pst_batch_release(a);
     a = claim(pool, PST_OK); /* the same slot */
-    assert_int_equal(card.n_made, 3);
+    assert_int_equal(gpu.n_made, 3);
     psti_batch_pool_close(&pool);
-    assert_int_equal(card.n_closed, 0);
+    assert_int_equal(gpu.n_closed, 0);
     pst_batch_release(a);
     pst_batch_release(b);
-    assert_int_equal(card.n_closed, 1);
-    assert_int_equal(card.n_unmade, 3);
-    assert_int_equal(card.n_left, 4);
+    assert_int_equal(gpu.n_closed, 1);
+    assert_int_equal(gpu.n_unmade, 3);
+    assert_int_equal(gpu.n_left, 4);
 }
 
 /* Slots in host memory that somebody else makes. */
@@ -221,14 +221,14 @@ static void unmake_in_host(void *ctx, struct psti_slot_part *part)
     ((struct host *)ctx)->n_unmade++;
 }
 
-static bool leave_host(void *ctx, struct psti_slot_part *part)
+static bool released_host(void *ctx, struct psti_slot_part *part)
 {
     (void)part;
     ((struct host *)ctx)->n_left++;
     return ((struct host *)ctx)->usable;
 }
 
-static bool is_left(void *ctx, struct psti_slot_part *part, bool wait)
+static bool is_writable(void *ctx, struct psti_slot_part *part, bool wait)
 {
     struct host *host = ctx;
     (void)part;
@@ -253,8 +253,8 @@ static void test_memory_of_somebody_else(void **state)
     psti_batch_pool_set_host(pool, &(struct psti_slot_host){.ctx = &host,
                                                             .make = make_in_host,
                                                             .unmake = unmake_in_host,
-                                                            .leave = leave_host,
-                                                            .is_left = is_left,
+                                                            .released = released_host,
+                                                            .is_writable = is_writable,
                                                             .close = shut_host});
     pst_batch *plain = claim(pool, PST_OK), *a = claim(pool, PST_OK);
     assert_int_equal(host.n_made, 1);

@@ -1,0 +1,198 @@
+/* loader_gpu.h - batches on a GPU: declarations that the files of this placement share.
+ *
+ * Workers put rows into the block of their batch's slot (loader_gpu_row.c): stored bytes for the
+ * GPU to decode, pixels for it to prepare, or finished rows. The thread that finishes a batch's
+ * last row submits its work on the loader's streams (loader_gpu_work.c). The caller's thread waits
+ * for it when the batch's turn comes. It makes rows again that were corrupt or found no space, and
+ * moves rows up behind those left out. Slots, and the streams that read them, are in
+ * loader_gpu_slot.c.
+ *
+ * The GPU lives as long as the pool: the last batch may be released after the loader was closed. */
+#ifndef PST_LOADER_LOADER_GPU_H
+#define PST_LOADER_LOADER_GPU_H
+
+#include "device/device.h"
+#include "device/device_nvjpeg.h"
+#include "gpu/gpu.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_row.h"
+#include "loader/loader_worker.h"
+#include "loader/placement/loader_placement.h"
+
+/* Reasons to make a row again in another round. */
+enum psti_loader_gpu_again {
+    PSTI_LOADER_GPU_AGAIN_NO = 0,
+    PSTI_LOADER_GPU_AGAIN_ROOM = 1, /* the block was full */
+    /* The GPU found its bytes corrupt; the CPU makes it and names the error. */
+    PSTI_LOADER_GPU_AGAIN_FAILED = 2
+};
+
+/* A stream of the caller that reads the batch, or did. */
+struct psti_loader_gpu_reader {
+    uint64_t stream;
+    struct psti_event
+        *event; /* recorded after its last use of the batch, when the batch was released */
+};
+
+/* A file for the GPU's JPEG engines. */
+struct psti_loader_gpu_file {
+    struct psti_nvjpeg_item item; /* bytes NULL: there is no file */
+    uint8_t channels;
+};
+
+/* Data of a slot besides its arrays. It has one owner at a time: while rows are made each worker
+ * has the parts of its row, then the thread that closes the batch has all of it, then the caller's
+ * thread. Each hands it over under the loader's lock, so no lock is taken here. `readers_pending`
+ * and `readers` are used by pst_batch_await and the release, then by the next submit. */
+struct psti_loader_gpu_slot {
+    struct psti_gpu_block *block; /* NULL: no pixels */
+    void *pinned;                 /* the block's upload, then the numbers */
+    size_t pinned_nbytes;
+    uint64_t memory; /* on the GPU: the arrays, pictures that nvJPEG makes, the block's upload */
+    uint64_t memory_nbytes;
+    size_t numbers_nbytes;
+    struct psti_event *uploaded;     /* recorded after the block's upload */
+    struct psti_event *done;         /* recorded after the work of the batch */
+    bool submitted;                  /* there may be work that nobody has waited for */
+    uint32_t n_rows_max, n_gpu_rows; /* rows below n_gpu_rows are the GPU's */
+    uint8_t *again; /* [n_rows_max] enum psti_loader_gpu_again; each row's worker writes its own */
+    uint8_t *todo;  /* [n_rows_max] the same, for later rounds */
+    uint32_t *places; /* [n_rows_max] */
+    /* NULL without nvJPEG: */
+    struct psti_event *decoded; /* recorded after the last file that a lane gave to the stream */
+    /* NULL if the GPU has no engines: */
+    struct psti_nvjpeg_batch *engines[2]; /* for gray files, for others */
+    struct psti_loader_gpu_file *files; /* [fields][n_rows_max]; each row's worker writes its own */
+    struct psti_nvjpeg_item *items;     /* [fields * n_rows_max], for a submit */
+    uint32_t *rows_of_items;
+    struct psti_loader_gpu_reader *readers; /* [reader_cap] */
+    uint32_t n_readers, reader_cap;
+    bool readers_pending; /* the readers' events were recorded and not yet awaited */
+};
+
+struct psti_loader_gpu {
+    struct psti_device *device;
+    int32_t ordinal;
+    double share;               /* share of a batch's rows that go to the GPU */
+    struct psti_stream *stream; /* one thread at a time takes it: */
+    pthread_mutex_t
+        stream_lock; /* also guards `uploads`, and `readers_pending` of slots that are submitted */
+    /* Blocks are uploaded on a stream of their own, so that the copy engine brings the next batch
+     * while this one is decoded. NULL: no pixels. */
+    struct psti_stream *uploads;
+    struct psti_nvjpeg *nvjpeg; /* NULL: the CPU decodes JPEG files */
+    uint64_t constants, scratch;
+    uint64_t constants_nbytes, scratch_nbytes;
+    uint32_t n_fields; /* fields of pixels */
+    struct psti_gpu_field *fields[PST_MAX_FIELDS];
+    struct psti_gpu_item_size items[PST_MAX_FIELDS]; /* expected items of each field */
+    bool decodes[PST_MAX_FIELDS];                    /* the GPU decodes items of that form */
+    uint64_t pictures_nbytes[PST_MAX_FIELDS];  /* bytes of a row's picture that nvJPEG makes */
+    uint64_t pictures_nbytes_least;            /* bytes of a slot's pictures: the largest so far */
+    uint32_t plan_fields[PST_MAX_FIELDS];      /* a field's number in the plan */
+    uint32_t fields_of_plan[PST_MAX_FIELDS];   /* the number of a plan's field here */
+    struct psti_chain *chains[PST_MAX_FIELDS]; /* the plan's chains, once the loader is closed */
+    /* The pool's lock guards these: */
+    uint32_t n_slots, refused_at; /* refused_at: n_slots when there was no memory for another */
+    enum pst_status refusal;      /* reason; PST_OK: nothing was refused since the last look */
+    struct pst_error slot_err;
+};
+
+static inline struct psti_loader_gpu *psti_loader_gpu_of(const pst_loader *loader)
+{
+    return loader->placement.own;
+}
+
+/* A worker's data for the GPU: worker->placement. */
+enum {
+    PSTI_LOADER_GPU_LANES = 2
+}; /* one file is in the stream while the next one's codes are read */
+struct psti_loader_gpu_worker {
+    struct psti_nvjpeg_lane *lanes[PSTI_LOADER_GPU_LANES]; /* NULL: no nvJPEG */
+    uint32_t next_lane;
+    /* Only psti_loader_gpu_finish sets these, for a row that it makes again: */
+    bool host_only; /* the row is not decoded on the GPU */
+    bool alone;     /* the row is the first of the slot's block */
+};
+
+/* loader_gpu.c */
+/* psti_loader_placement_open for a loader with a device. */
+enum pst_status psti_loader_gpu_open(pst_loader *loader, struct pst_error *err);
+void psti_loader_gpu_close(struct psti_loader_gpu **gpu);
+/* Pinned memory and GPU memory of a slot's block for so many rows. */
+void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_rows,
+                                struct psti_gpu_block_size *size);
+
+/* GPU memory for pictures that nvJPEG makes for so many rows. */
+uint64_t psti_loader_gpu_pictures_nbytes(const struct psti_loader_gpu *gpu, uint32_t n_rows);
+
+/* loader_gpu_row.c */
+enum pst_status psti_loader_gpu_open_worker(struct psti_loader_worker *worker,
+                                            struct pst_error *err);
+void psti_loader_gpu_close_worker(struct psti_loader_worker *worker);
+/* The operations `place` and `done` of the table. */
+enum pst_status psti_loader_gpu_place(struct psti_loader_worker *worker,
+                                      const struct psti_image *image, struct psti_place *place,
+                                      struct pst_error *err);
+void psti_loader_gpu_done(struct psti_loader_worker *worker, const struct psti_image *image);
+/* Counts a row that is left to the CPU, with the reason. */
+void psti_loader_gpu_count_fallback(struct psti_loader_worker *worker, const char *why);
+/* Marks the row to be made again in another round. */
+void psti_loader_gpu_make_again(struct psti_loader_worker *worker,
+                                struct psti_loader_gpu_slot *slot, uint32_t row);
+/* True if the item's bytes were compared with its checksum. */
+bool psti_loader_gpu_is_verified(const pst_loader *loader, const struct psti_loader_source *source);
+
+/* loader_gpu_work.c: the operations of the table with these names. */
+void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows);
+enum pst_status psti_loader_gpu_submit(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
+                                       const uint8_t *bad, bool failed, bool *whole,
+                                       struct pst_error *err);
+enum pst_status psti_loader_gpu_wait(pst_loader *loader, pst_batch *batch, int64_t deadline,
+                                     struct pst_error *err);
+enum pst_status psti_loader_gpu_finish(pst_loader *loader, struct psti_remake *remake,
+                                       struct pst_error *err);
+void psti_loader_gpu_quiesce(pst_loader *loader, pst_batch *batch);
+
+/* loader_gpu_nvjpeg.c */
+/* Lanes for a worker, if the GPU has nvJPEG. */
+enum pst_status psti_loader_gpu_open_lanes(const struct psti_loader_gpu *gpu,
+                                           struct psti_loader_gpu_worker *own,
+                                           struct pst_error *err);
+void psti_loader_gpu_close_lanes(struct psti_loader_gpu_worker *own);
+/* Opens nvJPEG for the GPU if the options ask for it. */
+enum pst_status psti_loader_gpu_nvjpeg_open(pst_loader *loader, struct psti_loader_gpu *gpu,
+                                            struct pst_error *err);
+enum pst_status psti_loader_gpu_slot_open_jpeg(struct psti_loader_gpu *gpu,
+                                               struct psti_loader_gpu_slot *slot,
+                                               struct pst_error *err);
+/* Waits for files under way. */
+void psti_loader_gpu_slot_close_jpeg(struct psti_loader_gpu_slot *slot);
+/* Bytes of host memory that psti_loader_gpu_slot_open_jpeg takes. */
+uint64_t psti_loader_gpu_slot_jpeg_nbytes(const struct psti_loader_gpu *gpu, uint32_t n_rows);
+/* Forgets the engines' file of `row` (UINT32_MAX: all files). */
+void psti_loader_gpu_forget_files(const struct psti_loader_gpu *gpu,
+                                  struct psti_loader_gpu_slot *slot, uint32_t i_field,
+                                  uint32_t row);
+/* Takes a file of form JPEG. *taken: the GPU makes its row, or the row will be made again. Else the
+ * caller makes it. */
+enum pst_status psti_loader_gpu_takes_jpeg(struct psti_loader_worker *worker,
+                                           const struct psti_image *image, bool *taken,
+                                           struct pst_error *err);
+/* Gives the files of rows that have a place to the engines. Rows whose files the engines refuse
+ * lose their place, and the CPU makes them again. The stream's lock is held. */
+enum pst_status psti_loader_gpu_submit_files(struct psti_loader_gpu *gpu,
+                                             struct psti_loader_gpu_slot *slot, uint32_t *places,
+                                             struct pst_error *err);
+
+/* loader_gpu_slot.c */
+/* Fills in the functions that the pool calls for slots on a GPU. */
+void psti_loader_gpu_hooks(struct psti_loader_gpu *gpu, struct psti_slot_gpu *hooks);
+struct psti_loader_gpu_slot *psti_loader_gpu_slot_of(const pst_batch *batch);
+/* Makes the loader's stream wait for the streams that read the slot's last contents. The stream's
+ * lock is held. */
+enum pst_status psti_loader_gpu_await_readers(struct psti_loader_gpu *gpu,
+                                              struct psti_loader_gpu_slot *slot,
+                                              struct pst_error *err);
+
+#endif

@@ -1,0 +1,176 @@
+/* loader_gpu_row.c - gives one image of a row to a GPU.
+ *
+ * In: stored bytes and a draw. Out: a part of the slot's block: the bytes, for the GPU to decode;
+ * or memory there for the CPU to decode into, for pixels or for the finished row. The choice
+ * depends on the row's number and its form, so results and counters are the same on every run. Only
+ * lack of space depends on the order of rows, and it changes nothing but speed.
+ *
+ * Any number of workers, each with a row of its own. No lock is taken here. */
+#include "loader/placement/loader_gpu.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum pst_status psti_loader_gpu_open_worker(struct psti_loader_worker *worker,
+                                            struct pst_error *err)
+{
+    struct psti_loader_gpu_worker *own = worker->placement = psti_calloc(1, sizeof *own);
+    if (!own)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
+    return psti_loader_gpu_open_lanes(psti_loader_gpu_of(worker->loader), own, err);
+}
+
+void psti_loader_gpu_close_worker(struct psti_loader_worker *worker)
+{
+    if (worker->placement)
+        psti_loader_gpu_close_lanes(worker->placement);
+    psti_free(worker->placement);
+    worker->placement = NULL;
+}
+
+void psti_loader_gpu_count_fallback(struct psti_loader_worker *worker, const char *why)
+{
+    worker->placed.n_gpu_fallback++;
+    snprintf(worker->placed.gpu_reason, sizeof worker->placed.gpu_reason, "%.95s", why);
+}
+
+void psti_loader_gpu_make_again(struct psti_loader_worker *worker,
+                                struct psti_loader_gpu_slot *slot, uint32_t row)
+{
+    if (slot->again[row] != PSTI_LOADER_GPU_AGAIN_NO)
+        return;
+    slot->again[row] = PSTI_LOADER_GPU_AGAIN_ROOM;
+    worker->placed.n_gpu_again++;
+}
+
+/* fill_item of loader_row.c compares the checksum before it calls psti_loader_row_pixels, unless
+ * one of these is true. */
+bool psti_loader_gpu_is_verified(const pst_loader *loader, const struct psti_loader_source *source)
+{
+    return source->item.has_checksum && !loader->options.no_verify && !source->partial;
+}
+
+/* Takes a row. *taken: the GPU makes it from the stored bytes, or it will be made again. Else the
+ * caller makes it. An error is of GPU or memory, not of the row. */
+static enum pst_status take(struct psti_loader_worker *worker, const struct psti_image *image,
+                            bool *taken, struct pst_error *err)
+{
+    const pst_loader *loader = worker->loader;
+    const struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
+    const struct psti_loader_gpu_worker *own = worker->placement;
+    const struct psti_loader_plan_field *plan = image->plan;
+    const struct psti_loader_source *source = image->source;
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(image->batch);
+    uint32_t i_field = gpu->fields_of_plan[image->i_plan];
+    bool is_pli = image->info.form == PST_FORM_PLI || image->info.form == PST_FORM_PLI_JPEG;
+    const struct psti_gpu_item item = {.bytes = source->data,
+                                       .nbytes = source->item.nbytes,
+                                       .info = &image->info,
+                                       .pli = is_pli ? &image->pli : NULL,
+                                       .is_verified = psti_loader_gpu_is_verified(loader, source)};
+    struct psti_gpu_row_stats stats;
+    struct pst_error cause;
+    uint8_t channels, bits;
+    *taken = false;
+    psti_loader_gpu_forget_files(gpu, slot, i_field, image->row);
+    if (own->host_only || image->row >= slot->n_gpu_rows)
+        return PST_OK;
+    psti_decode_output(&image->info, &plan->decode, &channels, &bits);
+    if (bits != plan->bits) {
+        psti_loader_gpu_count_fallback(worker, bits == 16
+                                                   ? "16 bits, and the field's first image has 8"
+                                                   : "8 bits, and the field's first image has 16");
+        return PST_OK;
+    }
+    if (own->lanes[0] && image->info.form == PST_FORM_JPEG)
+        return psti_loader_gpu_takes_jpeg(worker, image, taken, err);
+    enum pst_status status =
+        psti_gpu_block_row(slot->block, i_field, image->row, &item, image->draw, &stats, &cause);
+    if (status == PST_ERROR_UNSUPPORTED || status == PST_ERROR_LIMIT)
+        psti_loader_gpu_count_fallback(worker, cause.text);
+    if (status != PST_OK) /* the CPU's decoder names the error */
+        return PST_OK;
+    *taken = true;
+    worker->placed.n_gpu++;
+    worker->n_partial += source->partial;
+    worker->n_units += stats.n_units;
+    worker->n_units_whole += stats.n_units_whole;
+    worker->nbytes_decoded += stats.nbytes_pixels;
+    worker->placed.nbytes_upload += stats.nbytes_upload;
+    return PST_OK;
+}
+
+/* Memory for the pixels of the draw's region, packed, if the GPU should prepare them; else NULL.
+ * The CPU then only decodes. If these pixels take more bytes than the row, link and block would
+ * lose more than the CPU gains. */
+static void *find_picture(struct psti_loader_worker *worker, const struct psti_image *image)
+{
+    const struct psti_loader_gpu *gpu = psti_loader_gpu_of(worker->loader);
+    const struct psti_loader_gpu_worker *own = worker->placement;
+    const struct psti_loader_plan_field *plan = image->plan;
+    const struct psti_draw *draw = image->draw;
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(image->batch);
+    uint32_t i_field = gpu->fields_of_plan[image->i_plan];
+    uint64_t nbytes = (uint64_t)draw->region_height * draw->region_width * plan->channels *
+                      (plan->bits == 16 ? 2 : 1);
+    void *pixels;
+    /* The GPU has one chain for a field, and no picture at a part of its size. The few items that
+     * were read in part are finished here. */
+    if (image->chain != plan->chain || own->host_only || image->row >= slot->n_gpu_rows ||
+        image->source->partial || draw->scale_log2 ||
+        nbytes > psti_gpu_field_row_nbytes(gpu->fields[i_field]) ||
+        psti_gpu_block_pixels(slot->block, i_field, image->row, draw, &pixels, NULL) != PST_OK)
+        return NULL;
+    worker->placed.nbytes_upload += nbytes;
+    return pixels;
+}
+
+/* Memory for the finished row. NULL with PST_OK: there is no space, and the row will be made again.
+ */
+static enum pst_status find_row(struct psti_loader_worker *worker, const struct psti_image *image,
+                                void **data, struct pst_error *err)
+{
+    const struct psti_loader_gpu *gpu = psti_loader_gpu_of(worker->loader);
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(image->batch);
+    uint32_t i_field = gpu->fields_of_plan[image->i_plan];
+    enum pst_status status = psti_gpu_block_finished(slot->block, i_field, image->row, data, err);
+    if (status == PST_OK) {
+        worker->placed.nbytes_upload += psti_gpu_field_row_nbytes(gpu->fields[i_field]);
+        return PST_OK;
+    }
+    *data = NULL;
+    if (status != PST_ERROR_LIMIT)
+        return status;
+    psti_loader_gpu_make_again(worker, slot, image->row);
+    return PST_OK;
+}
+
+enum pst_status psti_loader_gpu_place(struct psti_loader_worker *worker,
+                                      const struct psti_image *image, struct psti_place *place,
+                                      struct pst_error *err)
+{
+    bool taken;
+    enum pst_status status = take(worker, image, &taken, err);
+    *place = (struct psti_place){.kind = PSTI_LOADER_PLACE_NOWHERE};
+    if (status != PST_OK || taken)
+        return status;
+    place->data = find_picture(worker, image);
+    if (place->data) {
+        place->kind = PSTI_LOADER_PLACE_PICTURE;
+        return PST_OK;
+    }
+    status = find_row(worker, image, &place->data, err);
+    if (place->data)
+        place->kind = PSTI_LOADER_PLACE_ROW;
+    return status;
+}
+
+void psti_loader_gpu_done(struct psti_loader_worker *worker, const struct psti_image *image)
+{
+    psti_gpu_block_done(psti_loader_gpu_slot_of(image->batch)->block,
+                        psti_loader_gpu_of(worker->loader)->fields_of_plan[image->i_plan],
+                        image->row);
+}

@@ -1,0 +1,283 @@
+/* loader_gpu_work.c - turns a batch whose rows are there into arrays on the GPU.
+ *
+ * There are two stages, so that no worker waits for the GPU. The thread that finishes the last row
+ * submits one upload of the block, one of the numbers, few launches and the download of statuses.
+ * The caller's thread waits for them at the batch's turn; by then they are mostly done. Rows that
+ * found no space in the block, or whose bytes were corrupt, are made again then, in rounds. At that
+ * time on_error decides, too, and rows move up behind those left out.
+ *
+ * Nothing is allocated here. Threads wait only for events of the loader's own streams. */
+#include "loader/placement/loader_gpu.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+/* Time between two queries of an event. */
+#define LOOK_NS 20000
+
+void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows)
+{
+    const struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
+    if (slot->block)
+        psti_gpu_block_begin(slot->block);
+    psti_loader_gpu_forget_files(gpu, slot, 0, UINT32_MAX);
+    slot->n_gpu_rows = (uint32_t)(gpu->share * n_rows + 0.5);
+    memset(slot->again, 0, slot->n_rows_max);
+}
+
+/* Uploads the block; the launches wait for that. The upload need not wait: the thread that fills a
+ * block has waited for the work that read its last contents, and no stream of the caller reads it.
+ */
+static enum pst_status submit_upload(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
+                                     uint64_t to, size_t nbytes, struct pst_error *err)
+{
+    enum pst_status status = psti_device_stream_upload(gpu->uploads, to, slot->pinned, nbytes, err);
+    if (status == PST_OK)
+        status = psti_device_event_record(slot->uploaded, gpu->uploads, err);
+    if (status == PST_OK)
+        status = psti_device_event_await(slot->uploaded, gpu->stream, err);
+    return status;
+}
+
+/* Submits the block's upload, launches, and download of statuses. */
+static enum pst_status submit_block(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
+                                    const uint64_t *outs, uint32_t *places, struct pst_error *err)
+{
+    struct psti_gpu_work work;
+    enum pst_status status = psti_loader_gpu_submit_files(gpu, slot, places, err);
+    if (status == PST_OK)
+        status = psti_gpu_block_work(slot->block, outs, places, &work, err);
+    if (status != PST_OK)
+        return status;
+    uint64_t upload =
+        slot->memory + slot->memory_nbytes -
+        (slot->pinned_nbytes - slot->numbers_nbytes); /* the block's memory on the GPU */
+    if (status == PST_OK && work.upload_nbytes)
+        status = submit_upload(gpu, slot, upload, work.upload_nbytes, err);
+    for (uint32_t i = 0; status == PST_OK && i < work.n_launches; i++) {
+        const struct psti_gpu_launch *launch = &work.launches[i];
+        status = psti_device_stream_launch(gpu->stream, launch->kernel, launch->n_blocks,
+                                           launch->n_warps, launch->shared_nbytes, launch->args,
+                                           launch->args_nbytes, err);
+    }
+    if (status == PST_OK && work.statuses_nbytes)
+        status =
+            psti_device_stream_download(gpu->stream, (char *)slot->pinned + work.statuses_offset,
+                                        upload + work.statuses_offset, work.statuses_nbytes, err);
+    return status;
+}
+
+static enum pst_status submit_numbers(struct psti_loader_gpu *gpu,
+                                      const struct psti_loader_gpu_slot *slot,
+                                      struct pst_error *err)
+{
+    const char *numbers = (char *)slot->pinned + (slot->pinned_nbytes - slot->numbers_nbytes);
+    return psti_device_stream_upload(gpu->stream, slot->memory, numbers, slot->numbers_nbytes, err);
+}
+
+/* Waits for all that is under way. The stream's lock is held. */
+static void sync_streams(struct psti_loader_gpu *gpu)
+{
+    if (gpu->uploads)
+        (void)psti_device_stream_sync(gpu->uploads, NULL);
+    (void)psti_device_stream_sync(gpu->stream, NULL);
+}
+
+/* Ends the work in the streams with an event. After a failure it waits, because part of the work
+ * may be under way. The stream's lock is held. */
+static enum pst_status end_work(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
+                                enum pst_status status, struct pst_error *err)
+{
+    if (status == PST_OK)
+        status = psti_device_event_record(slot->done, gpu->stream, err);
+    slot->submitted = status == PST_OK;
+    if (status != PST_OK)
+        sync_streams(gpu);
+    return status;
+}
+
+static enum pst_status submit_all(struct psti_loader_gpu *gpu, pst_batch *batch, uint32_t *places,
+                                  struct pst_error *err)
+{
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
+    uint64_t outs[PST_MAX_FIELDS];
+    for (uint32_t i = 0; i < gpu->n_fields; i++) {
+        size_t offset, row_nbytes;
+        (void)psti_batch_place_of(batch, gpu->plan_fields[i], &offset, &row_nbytes);
+        outs[i] = slot->memory + offset;
+    }
+    pthread_mutex_lock(&gpu->stream_lock);
+    enum pst_status status = psti_loader_gpu_await_readers(gpu, slot, err);
+    if (status == PST_OK && slot->block)
+        status = submit_block(gpu, slot, outs, places, err);
+    if (status == PST_OK)
+        status = submit_numbers(gpu, slot, err);
+    status = end_work(gpu, slot, status, err);
+    pthread_mutex_unlock(&gpu->stream_lock);
+    return status;
+}
+
+enum pst_status psti_loader_gpu_submit(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
+                                       const uint8_t *bad, bool failed, bool *whole,
+                                       struct pst_error *err)
+{
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
+    (void)failed; /* a row before the failed one may turn out to be bad, too; the lowest counts */
+    *whole = false;
+    for (uint32_t row = 0; row < n_rows; row++)
+        slot->places[row] = (bad && bad[row]) || slot->again[row] ? PSTI_GPU_NOWHERE : row;
+    return submit_all(psti_loader_gpu_of(loader), batch, slot->places, err);
+}
+
+enum pst_status psti_loader_gpu_wait(pst_loader *loader, pst_batch *batch, int64_t deadline,
+                                     struct pst_error *err)
+{
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
+    (void)loader;
+    /* The thread that closed the batch wrote it before it made the job WHOLE under the lock. */
+    while (slot->submitted) {
+        bool done = false;
+        enum pst_status status = psti_device_event_is_done(slot->done, &done, err);
+        if (status != PST_OK)
+            return status;
+        slot->submitted = !done;
+        if (done)
+            break;
+        int64_t now = psti_clock_ns();
+        if (now >= deadline)
+            return psti_fail(err, PST_ERROR_BUSY, "loader", "the batch is not whole yet");
+        psti_clock_sleep_until(now + LOOK_NS < deadline ? now + LOOK_NS : deadline);
+    }
+    return PST_OK;
+}
+
+void psti_loader_gpu_quiesce(pst_loader *loader, pst_batch *batch)
+{
+    struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
+    if (slot->submitted && psti_device_event_sync(slot->done, NULL) != PST_OK) {
+        pthread_mutex_lock(&gpu->stream_lock);
+        sync_streams(gpu);
+        pthread_mutex_unlock(&gpu->stream_lock);
+    }
+    slot->submitted = false;
+}
+
+/* Adds the rows that the last round left to slot->todo: rows that the GPU found corrupt, and rows
+ * without space. Returns how many rows must be made. */
+static uint32_t collect(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
+                        uint32_t n_rows)
+{
+    uint32_t n = 0;
+    for (uint32_t row = 0; row < n_rows; row++) {
+        bool failed = false;
+        for (uint32_t i = 0; i < gpu->n_fields && slot->places[row] != PSTI_GPU_NOWHERE; i++)
+            failed |= psti_gpu_block_failed(slot->block, i, row);
+        if (failed)
+            slot->todo[row] = PSTI_LOADER_GPU_AGAIN_FAILED;
+        else if (slot->todo[row] == PSTI_LOADER_GPU_AGAIN_NO)
+            slot->todo[row] = slot->again[row];
+        slot->again[row] = PSTI_LOADER_GPU_AGAIN_NO;
+        n += slot->todo[row] != PSTI_LOADER_GPU_AGAIN_NO;
+    }
+    return n;
+}
+
+/* Makes one row of a round, as the round's first row if `alone`. *fits: it found space. */
+static enum pst_status make_again(struct psti_remake *remake, uint32_t row, bool alone, bool *fits,
+                                  struct pst_error *err)
+{
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(remake->batch);
+    struct psti_loader_gpu_worker *own = remake->worker->placement;
+    bool corrupt = slot->todo[row] == PSTI_LOADER_GPU_AGAIN_FAILED;
+    own->host_only = corrupt;
+    own->alone = alone;
+    slot->again[row] = PSTI_LOADER_GPU_AGAIN_NO;
+    enum pst_status status = remake->make(remake, row, corrupt, err);
+    own->host_only = own->alone = false;
+    *fits = slot->again[row] == PSTI_LOADER_GPU_AGAIN_NO;
+    return status;
+}
+
+/* Makes as many rows as fit in a round. */
+static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake,
+                                  struct pst_error *err)
+{
+    struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(remake->batch);
+    enum pst_status status = PST_OK;
+    bool fits = true, any = false;
+    psti_gpu_block_begin(slot->block);
+    psti_loader_gpu_forget_files(gpu, slot, 0, UINT32_MAX);
+    for (uint32_t row = 0; row < remake->n_rows; row++)
+        slot->places[row] = PSTI_GPU_NOWHERE;
+    for (uint32_t row = 0; status == PST_OK && fits && row < remake->n_wanted; row++) {
+        if (!slot->todo[row])
+            continue;
+        status = make_again(remake, row, !any, &fits, err);
+        if (remake->starved)
+            return PST_OK; /* the loader tries again */
+        if (!fits)
+            break;
+        any = true;
+        slot->todo[row] = PSTI_LOADER_GPU_AGAIN_NO;
+        if (!remake->bad || !remake->bad[row])
+            slot->places[row] = row;
+    }
+    if (status == PST_OK && !any)
+        status = psti_fail(err, PST_ERROR_LIMIT, "loader",
+                           "a row does not fit into a batch's memory on the GPU");
+    if (status == PST_OK)
+        status = submit_all(gpu, remake->batch, slot->places, err);
+    if (status == PST_OK)
+        status = psti_loader_gpu_wait(loader, remake->batch, INT64_MAX, err);
+    return status;
+}
+
+/* Moves rows up behind one that is left out, on the GPU and in host memory. */
+static enum pst_status close_up(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
+                                const uint8_t *bad, struct pst_error *err)
+{
+    struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
+    enum pst_status status = PST_OK;
+    pthread_mutex_lock(&gpu->stream_lock);
+    for (uint32_t i = 0; i < gpu->n_fields; i++) {
+        size_t offset, row_nbytes;
+        uint64_t place = 0;
+        (void)psti_batch_place_of(batch, gpu->plan_fields[i], &offset, &row_nbytes);
+        uint64_t array = slot->memory + offset;
+        for (uint32_t row = 0; status == PST_OK && row < n_rows; row++) {
+            if (bad[row])
+                continue;
+            if (place != row)
+                status = psti_device_stream_copy(gpu->stream, array + place * row_nbytes,
+                                                 array + row * row_nbytes, row_nbytes, err);
+            place++;
+        }
+    }
+    if (status == PST_OK)
+        status = submit_numbers(gpu, slot, err);
+    status = end_work(gpu, slot, status, err);
+    pthread_mutex_unlock(&gpu->stream_lock);
+    return status == PST_OK ? psti_loader_gpu_wait(loader, batch, INT64_MAX, err) : status;
+}
+
+enum pst_status psti_loader_gpu_finish(pst_loader *loader, struct psti_remake *remake,
+                                       struct pst_error *err)
+{
+    struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(remake->batch);
+    enum pst_status status = PST_OK;
+    memset(slot->todo, 0, slot->n_rows_max);
+    while (status == PST_OK && slot->block && !remake->starved &&
+           collect(gpu, slot, remake->n_wanted) > 0)
+        status = make_round(loader, remake, err);
+    if (status != PST_OK || remake->failed || remake->starved)
+        return status;
+    psti_batch_finish(remake->batch, remake->n_rows, remake->bad);
+    return remake->bad ? close_up(loader, remake->batch, remake->n_rows, remake->bad, err) : PST_OK;
+}
