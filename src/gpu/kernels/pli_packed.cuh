@@ -252,7 +252,7 @@ PSTI_LANES void packed_put_records(const packed_unit &u, shared<uint32_t> record
     warp_sync();
 }
 
-/* Ways of the rows from y on that have the same predictors. */
+/* Stores the ways of row y. They hold up to the next row with other predictors. */
 template <int bits>
 PSTI_LANES void packed_set_ways(const packed_unit &u, shared<uint32_t> records, uint32_t y)
 {

@@ -75,8 +75,7 @@ PSTI_LANES lane_u32 wave_plane_quad(const wave_unit &u, uint32_t plane, const la
     const lane_u32 plane_at = lane_u32(coded * u.bands * (WAVE_EDGE * wave_layout<8>::row_nbytes));
     PSTI_UNROLL
     for (uint32_t j = 0; j < 4; j++) {
-        /* The place is modulo `end`. Below `end` the difference wraps around and is the larger one.
-         */
+        /* The sum modulo `end`: if it is below `end`, the difference wraps around and is larger. */
         lane_u32 place = places[j] + plane_at;
         v[j] = load_at<uint8_t>(u.samples, min_u32(place, place - lane_u32(end)));
     }

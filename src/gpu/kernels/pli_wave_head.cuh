@@ -79,7 +79,8 @@ PSTI_LANES uint32_t wave_record_of(const wave_unit &u, uint32_t coded, uint32_t 
     return load_uniform(u.records, coded * WAVE_R_WORDS + field);
 }
 
-/* Begin of the row of step t. A lane's place in it is combined by ^. */
+/* Offset of step t's row. Its low bits differ from step to step; ^ with a lane's place then gives
+ * places in different banks. */
 template <int bits> PSTI_LANES uint32_t wave_row(uint32_t t)
 {
     return bits == 8 ? t * 32 | (t & 28) : t * 64 | (t & 30) << 1;
