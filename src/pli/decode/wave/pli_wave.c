@@ -19,14 +19,16 @@ static void fill_slots(const uint16_t *freqs, uint32_t *slots)
             *slots++ = PSTI_PLI_WAVE_ENTRY(token, freqs[token], i);
 }
 
-static void fill_context(const uint16_t *freqs, struct psti_pli_wave_context *context)
+static void fill_context(const uint16_t *freqs, uint32_t bits,
+                         struct psti_pli_wave_context *context)
 {
-    uint32_t slot = 0;
-    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS; token++) {
-        context->of[token].freq = freqs[token];
-        context->of[token].first_slot = (uint16_t)slot;
-        memset(context->tokens + slot, (int)token, freqs[token]);
-        slot += freqs[token];
+    uint32_t place = 0;
+    for (uint32_t token = 0; token < psti_pli_wave_n_tokens(bits); token++) {
+        uint32_t activity = bits == 8 ? psti_pli_wave_activities[token] : token;
+        context->of[activity].freq = freqs[token];
+        context->of[activity].first_place = (uint16_t)place;
+        memset(context->activities + place, (int)activity, freqs[token]);
+        place += freqs[token];
     }
 }
 
@@ -42,59 +44,25 @@ const uint32_t *psti_pli_wave_slots(struct psti_pli_wave_tables *tables)
     return tables->slots[0];
 }
 
-static void fill_slots_8(const uint16_t *freqs, uint32_t slot, struct psti_pli_wave_slots_8 *slots)
+static void fill_pairs(int16_t pairs[16][256][2])
 {
-    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
-        for (uint32_t i = 0; i < freqs[token]; i++, slot++) {
-            slots->freq_bias[slot] = (uint16_t)(freqs[token] << 8 | i);
-            slots->activity[slot] = psti_pli_wave_activities[token];
+    for (uint32_t low = 0; low < 16; low++)
+        for (uint32_t i = 0; i < 1u << psti_pli_wave_first_bits_of[low]; i++) {
+            struct psti_pli_wave_pair pair = psti_pli_wave_find_pair(
+                (struct psti_pli_wave_coded_pair){psti_pli_wave_tokens_of[low], (uint8_t)i, 0});
+            pairs[low][i][0] = (int8_t)pair.x;
+            pairs[low][i][1] = (int8_t)pair.y;
         }
-}
-
-static struct psti_pli_wave_pair find_pair(uint32_t token, uint32_t first, uint32_t second)
-{
-    return psti_pli_wave_find_pair(
-        (struct psti_pli_wave_coded_pair){(uint8_t)token, (uint8_t)first, (uint8_t)second});
-}
-
-static void fill_values_8(struct psti_pli_wave_values_8 *v)
-{
-    for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++) {
-        uint32_t g = psti_pli_wave_activities[token], n = psti_pli_wave_first_bits[token];
-        bool square = token >= PSTI_PLI_WAVE_FIRST_SQUARE;
-        v->n_bits[g] = (uint8_t)n;
-        v->masks[g] = (uint8_t)((1u << n) - 1);
-        for (uint32_t first = 0; first < 1u << n; first++) {
-            struct psti_pli_wave_pair pair = find_pair(token, first, 0);
-            uint16_t both = (uint16_t)(pair.x | pair.y << 8);
-            v->pairs[g][first] = square ? (uint16_t)first : both;
-            if (square && token < PSTI_PLI_WAVE_ANY_PAIR)
-                v->squares[token - PSTI_PLI_WAVE_FIRST_SQUARE][first] = both;
-        }
-    }
-    for (uint32_t i = 0; i < 4 * 32; i++) {
-        struct psti_pli_wave_pair from = find_pair(PSTI_PLI_WAVE_FIRST_SQUARE, i / 32, 0);
-        struct psti_pli_wave_pair to = find_pair(PSTI_PLI_WAVE_FIRST_SQUARE, i / 32, i % 32);
-        v->sides[i / 32][i % 32] =
-            (uint16_t)((uint8_t)(to.x - from.x) | (uint8_t)(to.y - from.y) << 8);
-    }
 }
 
 void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables)
 {
-    bool wide = tables->bits == 16;
-    uint32_t size = wide ? sizeof tables->contexts[0] : PSTI_PLI_PROB_SUM_8;
     if (tables->has_contexts)
         return;
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++)
-        if (wide)
-            fill_context(tables->freqs.f[c], tables->contexts + c);
-        else
-            fill_slots_8(tables->freqs.f[c], size * c, &tables->slots_8);
-    if (!wide)
-        fill_values_8(&tables->values_8);
-    for (uint32_t e = 0; e < 256; e++)
-        tables->context_at[e] = (uint16_t)(psti_pli_wave_bucket[wide][e] * size);
+        fill_context(tables->freqs.f[c], tables->bits, tables->contexts + c);
+    if (tables->bits == 8)
+        fill_pairs(tables->pairs);
     tables->has_contexts = true;
 }
 

@@ -19,35 +19,13 @@
 /* Context 16 is for idle lanes: token 0, and x stays what it is. */
 enum { PSTI_PLI_WAVE_IDLE = PSTI_PLI_N_CONTEXTS };
 
-/* One context's table of 16 bits, for lanes decoded one by one: a token's slot names it, its
- * frequency and first slot stand once. All of them fit into a first cache, which those for vectors
- * do not. */
+/* One context's table, for lanes decoded one by one: a place (state mod M) names an activity, which
+ * tells the token; its frequency and first place stand once. */
 struct psti_pli_wave_context {
-    uint8_t tokens[PSTI_PLI_PROB_SUM]; /* [slot] */
+    uint8_t activities[PSTI_PLI_PROB_SUM]; /* [place] */
     struct {
-        uint16_t freq, first_slot;
-    } of[PSTI_PLI_N_TOKENS + 1]; /* [token] */
-};
-
-/* 8 bits, for lanes decoded one by one, by context * 256 + slot: x becomes freq * (x >> 8) + bias.
- */
-struct psti_pli_wave_slots_8 {
-    uint16_t freq_bias[PSTI_PLI_N_CONTEXTS * PSTI_PLI_PROB_SUM_8]; /* freq << 8 | bias */
-    uint8_t activity[PSTI_PLI_N_CONTEXTS * PSTI_PLI_PROB_SUM_8];
-};
-
-/* 8 bits, for lanes decoded one by one, by activity: how many bits R has, 1 less than 2 to that
- * power, and the pair of residuals by R, x below y, or R itself where S is wanted, too. Of these
- * but PSTI_PLI_WAVE_ANY_PAIR a pair is the sum of two, byte by byte: of squares, by token and R,
- * and of sides, by R's turn and S. */
-enum {
-    PSTI_PLI_WAVE_N_ACTIVITIES = PSTI_PLI_WAVE_ANY_ACTIVITY + 1,
-    PSTI_PLI_WAVE_N_SQUARES = PSTI_PLI_WAVE_ANY_PAIR - PSTI_PLI_WAVE_FIRST_SQUARE
-};
-struct psti_pli_wave_values_8 {
-    uint8_t n_bits[PSTI_PLI_WAVE_N_ACTIVITIES], masks[PSTI_PLI_WAVE_N_ACTIVITIES];
-    uint16_t pairs[PSTI_PLI_WAVE_N_ACTIVITIES][256];
-    uint16_t squares[PSTI_PLI_WAVE_N_SQUARES][128], sides[4][32];
+        uint16_t freq, first_place;
+    } of[PSTI_PLI_WAVE_ANY_ACTIVITY + 1]; /* [activity] */
 };
 
 /* 8 bits, for vectors: running sums less 1 of tokens 1..15 in the order in which a search that
@@ -80,16 +58,12 @@ struct psti_pli_wave_tables {
     bool has_slots, has_contexts, has_indexed;
     struct psti_pli_wave_bounds bounds; /* 8 bits */
     struct psti_pli_wave_indexed indexed;
-    uint16_t context_at[256]; /* E -> where its context stands below: bytes; 8 bits: slots */
+    _Alignas(64) struct psti_pli_wave_context contexts[PSTI_PLI_N_CONTEXTS];
     union {
-        struct {
-            _Alignas(64) struct psti_pli_wave_slots_8 slots_8;
-            struct psti_pli_wave_values_8 values_8;
-        };
-        struct {
-            _Alignas(64) uint32_t slots[PSTI_PLI_N_CONTEXTS + 1][PSTI_PLI_PROB_SUM];
-            _Alignas(64) struct psti_pli_wave_context contexts[PSTI_PLI_N_CONTEXTS];
-        };
+        /* 8 bits: residuals by the activity's lower four bits, which tell the token, and suffix1,
+         * as if suffix2 were 0. */
+        int16_t pairs[16][256][2];
+        _Alignas(64) uint32_t slots[PSTI_PLI_N_CONTEXTS + 1][PSTI_PLI_PROB_SUM]; /* 16 bits */
     };
 };
 _Static_assert(sizeof(struct psti_pli_wave_tables) <= PSTI_PLI_TABLES_NBYTES, "scratch");
@@ -98,7 +72,7 @@ _Static_assert(sizeof(struct psti_pli_wave_tables) <= PSTI_PLI_TABLES_NBYTES, "s
 const uint32_t *psti_pli_wave_slots(struct psti_pli_wave_tables *tables);
 /* Of 8 bits. */
 const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_wave_tables *tables);
-/* Makes `contexts`, or `slots_8` and `values_8`; and `context_at`. */
+/* Makes `contexts` and, of 8 bits, `pairs`. */
 void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables);
 
 /* One coded plane. */
