@@ -48,20 +48,23 @@ struct psti_sweep {
  * source pixel p lies at src[(p - bias) * channels]. May write up to 16 bytes behind the last
  * output, and up to 16 bytes behind output `end - 1` where a later call writes again: calls go
  * upwards. */
-typedef void (*psti_resize_x)(uint8_t *const *dst, const uint8_t *const *src,
-                              const struct psti_axis *axis, uint32_t begin, uint32_t end,
-                              uint32_t bias);
+typedef void psti_resize_x(uint8_t *const *dst, const uint8_t *const *src,
+                           const struct psti_axis *axis, uint32_t begin, uint32_t end,
+                           uint32_t bias);
 
 /* The same for outputs safe_begin..sweep->end-1. Reads nothing outside the row if the safe outputs
  * were found with room for a sweep. */
 typedef void (*psti_sweep_x)(uint8_t *const *dst, const uint8_t *const *src,
                              const struct psti_axis *axis, const struct psti_sweep *sweep);
 
+/* HWC row -> planes. Writes and reads nothing outside. */
+typedef void psti_split(uint8_t *const *planes, const uint8_t *src, uint32_t width);
+
 struct psti_augment_ops {
     const char *name;
-    uint32_t lanes[5];         /* rows that resize_x takes at once, by channels */
-    psti_resize_x resize_x[5]; /* by channels, 1..4 */
-    psti_sweep_x sweep_x[5];   /* NULL: resize_x is as fast */
+    uint32_t lanes[5];          /* rows that resize_x takes at once, by channels */
+    psti_resize_x *resize_x[5]; /* by channels, 1..4 */
+    psti_sweep_x sweep_x[5];    /* NULL: resize_x is as fast */
     /* Vertical pass: n bytes of `taps` rows (even; weights[taps] i16). Reads and writes up to 63
      * bytes more. */
     void (*resize_y)(uint8_t *dst, const uint8_t *const *rows, const int16_t *weights,
@@ -69,8 +72,7 @@ struct psti_augment_ops {
     /* Mirrors `width` pixels. May write up to 16 bytes behind the row, reads nothing outside. By
      * channels. */
     void (*reverse[5])(uint8_t *dst, const uint8_t *src, uint32_t width);
-    /* HWC row -> planes. Writes and reads nothing outside. By channels, 2..4. */
-    void (*split[5])(uint8_t *const *planes, const uint8_t *src, uint32_t width);
+    psti_split *split[5]; /* by channels, 2..4 */
     /* out[i] = src[i] * scale[i % PSTI_PATTERN] + offset[i % PSTI_PATTERN]. Nothing outside. `dst`
      * at any address. */
     void (*to_f32)(void *dst, const uint8_t *src, size_t n, const float *scale,
@@ -86,28 +88,11 @@ const struct psti_augment_ops *psti_augment_ops_for(uint32_t features);
 
 extern const struct psti_augment_ops psti_augment_ops_c, psti_augment_ops_avx2,
     psti_augment_ops_avx512, psti_augment_ops_neon;
-/* AVX2 loops that AVX-512 keeps: they wait for loads and shuffles, not for width. */
-void psti_augment_reverse_1_avx2(uint8_t *dst, const uint8_t *src, uint32_t width);
-void psti_augment_reverse_3_avx2(uint8_t *dst, const uint8_t *src, uint32_t width);
-void psti_augment_reverse_4_avx2(uint8_t *dst, const uint8_t *src, uint32_t width);
-void psti_augment_split_3_avx2(uint8_t *const *planes, const uint8_t *src, uint32_t width);
-void psti_augment_to_f16_avx2(void *dst, const uint8_t *src, size_t n, const float *scale,
-                              const float *offset);
-
-/* Plain C loops that other levels use for channel counts and ends they have no vectors for. */
-void psti_augment_resize_x_1_c(uint8_t *const *dst, const uint8_t *const *src,
-                               const struct psti_axis *axis, uint32_t begin, uint32_t end,
-                               uint32_t bias);
-void psti_augment_resize_x_2_c(uint8_t *const *dst, const uint8_t *const *src,
-                               const struct psti_axis *axis, uint32_t begin, uint32_t end,
-                               uint32_t bias);
-void psti_augment_reverse_1_c(uint8_t *dst, const uint8_t *src, uint32_t width);
-void psti_augment_reverse_2_c(uint8_t *dst, const uint8_t *src, uint32_t width);
-void psti_augment_reverse_3_c(uint8_t *dst, const uint8_t *src, uint32_t width);
-void psti_augment_reverse_4_c(uint8_t *dst, const uint8_t *src, uint32_t width);
-void psti_augment_split_2_c(uint8_t *const *planes, const uint8_t *src, uint32_t width);
-void psti_augment_split_3_c(uint8_t *const *planes, const uint8_t *src, uint32_t width);
-void psti_augment_split_4_c(uint8_t *const *planes, const uint8_t *src, uint32_t width);
+/* Plain C loops, of which other levels use those for channel counts they have no vectors for. */
+psti_resize_x psti_augment_resize_x_1_c, psti_augment_resize_x_2_c, psti_augment_resize_x_3_c,
+    psti_augment_resize_x_4_c;
+psti_split psti_augment_split_1_c, psti_augment_split_2_c, psti_augment_split_3_c,
+    psti_augment_split_4_c;
 
 /* Round to nearest even, as VCVTPS2PH does. */
 uint16_t psti_augment_f16_from_f32(float value);

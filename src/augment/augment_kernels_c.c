@@ -33,32 +33,6 @@ static inline __attribute__((always_inline)) void resize_x(uint8_t *dst, const u
     }
 }
 
-void psti_augment_resize_x_1_c(uint8_t *const *dst, const uint8_t *const *src,
-                               const struct psti_axis *axis, uint32_t begin, uint32_t end,
-                               uint32_t bias)
-{
-    resize_x(dst[0], src[0], axis, begin, end, bias, 1);
-}
-
-void psti_augment_resize_x_2_c(uint8_t *const *dst, const uint8_t *const *src,
-                               const struct psti_axis *axis, uint32_t begin, uint32_t end,
-                               uint32_t bias)
-{
-    resize_x(dst[0], src[0], axis, begin, end, bias, 2);
-}
-
-static void resize_x_3(uint8_t *const *dst, const uint8_t *const *src, const struct psti_axis *axis,
-                       uint32_t begin, uint32_t end, uint32_t bias)
-{
-    resize_x(dst[0], src[0], axis, begin, end, bias, 3);
-}
-
-static void resize_x_4(uint8_t *const *dst, const uint8_t *const *src, const struct psti_axis *axis,
-                       uint32_t begin, uint32_t end, uint32_t bias)
-{
-    resize_x(dst[0], src[0], axis, begin, end, bias, 4);
-}
-
 /* Blocks of sums, so that each row is read in long runs. */
 static void resize_y(uint8_t *dst, const uint8_t *const *rows, const int16_t *weights,
                      uint32_t taps, uint32_t precision, size_t n)
@@ -92,26 +66,6 @@ static inline __attribute__((always_inline)) void reverse(uint8_t *dst, const ui
     }
 }
 
-void psti_augment_reverse_1_c(uint8_t *dst, const uint8_t *src, uint32_t width)
-{
-    reverse(dst, src, width, 1);
-}
-
-void psti_augment_reverse_2_c(uint8_t *dst, const uint8_t *src, uint32_t width)
-{
-    reverse(dst, src, width, 2);
-}
-
-void psti_augment_reverse_3_c(uint8_t *dst, const uint8_t *src, uint32_t width)
-{
-    reverse(dst, src, width, 3);
-}
-
-void psti_augment_reverse_4_c(uint8_t *dst, const uint8_t *src, uint32_t width)
-{
-    reverse(dst, src, width, 4);
-}
-
 static inline __attribute__((always_inline)) void split(uint8_t *const *planes, const uint8_t *src,
                                                         uint32_t width, uint32_t channels)
 {
@@ -122,20 +76,27 @@ static inline __attribute__((always_inline)) void split(uint8_t *const *planes, 
     }
 }
 
-void psti_augment_split_2_c(uint8_t *const *planes, const uint8_t *src, uint32_t width)
-{
-    split(planes, src, width, 2);
-}
+#define DEFINE(channels)                                                                           \
+    void psti_augment_resize_x_##channels##_c(uint8_t *const *dst, const uint8_t *const *src,      \
+                                              const struct psti_axis *axis, uint32_t begin,        \
+                                              uint32_t end, uint32_t bias)                         \
+    {                                                                                              \
+        resize_x(dst[0], src[0], axis, begin, end, bias, channels);                                \
+    }                                                                                              \
+    static void reverse_##channels(uint8_t *dst, const uint8_t *src, uint32_t width)               \
+    {                                                                                              \
+        reverse(dst, src, width, channels);                                                        \
+    }                                                                                              \
+    void psti_augment_split_##channels##_c(uint8_t *const *planes, const uint8_t *src,             \
+                                           uint32_t width)                                         \
+    {                                                                                              \
+        split(planes, src, width, channels);                                                       \
+    }
 
-void psti_augment_split_3_c(uint8_t *const *planes, const uint8_t *src, uint32_t width)
-{
-    split(planes, src, width, 3);
-}
-
-void psti_augment_split_4_c(uint8_t *const *planes, const uint8_t *src, uint32_t width)
-{
-    split(planes, src, width, 4);
-}
+DEFINE(1)
+DEFINE(2)
+DEFINE(3)
+DEFINE(4)
 
 uint16_t psti_augment_f16_from_f32(float value)
 {
@@ -210,11 +171,10 @@ static void to_bf16(void *dst, const uint8_t *src, size_t n, const float *scale,
 const struct psti_augment_ops psti_augment_ops_c = {
     .name = "c",
     .lanes = {1, 1, 1, 1, 1},
-    .resize_x = {NULL, psti_augment_resize_x_1_c, psti_augment_resize_x_2_c, resize_x_3,
-                 resize_x_4},
+    .resize_x = {NULL, psti_augment_resize_x_1_c, psti_augment_resize_x_2_c,
+                 psti_augment_resize_x_3_c, psti_augment_resize_x_4_c},
     .resize_y = resize_y,
-    .reverse = {NULL, psti_augment_reverse_1_c, psti_augment_reverse_2_c, psti_augment_reverse_3_c,
-                psti_augment_reverse_4_c},
+    .reverse = {NULL, reverse_1, reverse_2, reverse_3, reverse_4},
     .split = {NULL, NULL, psti_augment_split_2_c, psti_augment_split_3_c, psti_augment_split_4_c},
     .to_f32 = to_f32,
     .to_f16 = to_f16,

@@ -167,7 +167,7 @@ static void narrow_x(struct psti_run *run, uint8_t *const *to, const uint8_t *co
 {
     struct psti_resample *r = &run->resample;
     const struct psti_axis *x = &r->x;
-    psti_resize_x kernel = run->chain->kernels->resize_x[channels_of(run)];
+    psti_resize_x *kernel = run->chain->kernels->resize_x[channels_of(run)];
     if (x->safe_begin > 0)
         tail_x(run, to, from, lanes, 0, x->safe_begin);
     uint32_t next = x->safe_begin;

@@ -97,6 +97,19 @@ static inline simde__m256i narrow_16(simde__m512i v)
 #undef _mm512_cvtepi32_epi16
 #define _mm512_cvtepi32_epi16 narrow_16
 
+static inline simde__m256i narrow_floats(simde__m512 v, int rounding)
+{
+    float in[16];
+    uint16_t out[16];
+    simde_mm512_storeu_ps(in, v);
+    for (int i = 0; i < 16; i += 4)
+        simde_mm_storel_epi64((simde__m128i *)(void *)(out + i),
+                              simde_mm_cvtps_ph(simde_mm_loadu_ps(in + i), rounding));
+    return simde_mm256_loadu_si256((const simde__m256i *)(const void *)out);
+}
+#undef _mm512_cvtps_ph
+#define _mm512_cvtps_ph narrow_floats
+
 static inline simde__m128i narrow_16_to_8(simde__m512i v)
 {
     uint32_t in[16];

@@ -1,0 +1,293 @@
+/* augment_kernels_x86_template.h - what AVX2 and AVX-512 have in common below
+ * augment_kernels_template.h, and sweeps.
+ *
+ * Four rows go side by side, each in a 128-bit part of a vector, so that weights are loaded once
+ * for all: a shuffle makes pairs of 16-bit samples (taps k and k + 1 of one channel), a
+ * multiply-add sums them. A level includes this file once, behind TARGET, INLINE, FLOATS and
+ * N_FLOATS as the other template wants them, and definitions of these:
+ *
+ *     VECTOR, OP(name)        a vector, and the intrinsic `name` of that width
+ *     load(from), store(to, v)              at any address
+ *     in_all_parts(v)         the same 128 bits in all parts of a vector
+ *     load_parts_16(rows, at), load_parts_8(rows, at)   16 or 8 bytes of as many rows as a vector
+ *                             has parts
+ *     store_parts(rows, at, v)              the parts of v
+ *     widened(from)           N_FLOATS bytes as numbers of 32 bits
+ *     bits_of(floats)         the same bits as integers
+ *     store_low_halves(to, v)               of numbers of 32 bits
+ */
+enum { LANES = 4, N_PARTS = sizeof(VECTOR) / 16, N_VECTORS = LANES / N_PARTS };
+
+#define Z ((char)-1) /* a shuffle index that gives 0 */
+
+/* Horizontal pass
+ * ------------------------------------------------------------------------------------- */
+
+struct rows {
+    VECTOR v[N_VECTORS];
+};
+struct sums {
+    VECTOR v[N_VECTORS];
+};
+
+INLINE struct sums set_sums(int32_t value)
+{
+    struct sums sums;
+#pragma GCC unroll 2
+    for (int i = 0; i < N_VECTORS; i++)
+        sums.v[i] = OP(set1_epi32)(value);
+    return sums;
+}
+
+INLINE struct rows load_16(const uint8_t *const *src, size_t at)
+{
+    struct rows bytes;
+#pragma GCC unroll 2
+    for (int i = 0; i < N_VECTORS; i++)
+        bytes.v[i] = load_parts_16(src + i * N_PARTS, at);
+    return bytes;
+}
+
+INLINE struct rows load_8(const uint8_t *const *src, size_t at)
+{
+    struct rows bytes;
+#pragma GCC unroll 2
+    for (int i = 0; i < N_VECTORS; i++)
+        bytes.v[i] = load_parts_8(src + i * N_PARTS, at);
+    return bytes;
+}
+
+/* The samples of pixels 0 and 1 (half 0) or 2 and 3 (half 1) in pairs, 16 bits each. */
+INLINE struct rows pairs_of(struct rows bytes, uint32_t half, uint32_t channels)
+{
+    const __m128i orders[2][2] = {
+        {_mm_setr_epi8(0, Z, 3, Z, 1, Z, 4, Z, 2, Z, 5, Z, Z, Z, Z, Z),
+         _mm_setr_epi8(6, Z, 9, Z, 7, Z, 10, Z, 8, Z, 11, Z, Z, Z, Z, Z)},
+        {_mm_setr_epi8(0, Z, 4, Z, 1, Z, 5, Z, 2, Z, 6, Z, 3, Z, 7, Z),
+         _mm_setr_epi8(8, Z, 12, Z, 9, Z, 13, Z, 10, Z, 14, Z, 11, Z, 15, Z)}};
+    const VECTOR order = in_all_parts(orders[channels - 3][half]);
+#pragma GCC unroll 2
+    for (int i = 0; i < N_VECTORS; i++)
+        bytes.v[i] = OP(shuffle_epi8)(bytes.v[i], order);
+    return bytes;
+}
+
+INLINE VECTOR weight_pair(const void *weights)
+{
+    return OP(set1_epi32)((int)psti_load_u32(weights));
+}
+
+INLINE struct sums add_pairs(struct sums sums, struct rows pairs, const void *weights)
+{
+    const VECTOR w = weight_pair(weights);
+#pragma GCC unroll 2
+    for (int i = 0; i < N_VECTORS; i++)
+        sums.v[i] = OP(add_epi32)(sums.v[i], OP(madd_epi16)(pairs.v[i], w));
+    return sums;
+}
+
+INLINE struct sums add_two_taps(struct sums sums, struct rows bytes, uint32_t half,
+                                const int16_t *weights, uint32_t channels)
+{
+    return add_pairs(sums, pairs_of(bytes, half, channels), weights);
+}
+
+INLINE struct sums add_eight_taps(struct sums sums, const uint8_t *const *src, size_t at,
+                                  const int16_t *weights)
+{
+    const VECTOR zero = OP(set1_epi32)(0);
+    const VECTOR w = in_all_parts(_mm_loadu_si128((const __m128i *)(const void *)weights));
+    struct rows bytes = load_8(src, at);
+#pragma GCC unroll 2
+    for (int i = 0; i < N_VECTORS; i++) {
+        VECTOR samples = OP(unpacklo_epi8)(bytes.v[i], zero);
+        sums.v[i] = OP(add_epi32)(sums.v[i], OP(madd_epi16)(samples, w));
+    }
+    return sums;
+}
+
+INLINE VECTOR shifted_by(VECTOR v, uint32_t precision)
+{
+    return OP(sra_epi32)(v, _mm_cvtsi32_si128((int)precision));
+}
+INLINE struct sums shifted(struct sums sums, uint32_t precision)
+{
+#pragma GCC unroll 2
+    for (int i = 0; i < N_VECTORS; i++)
+        sums.v[i] = shifted_by(sums.v[i], precision);
+    return sums;
+}
+
+/* Four vectors of sums as bytes. */
+INLINE VECTOR clamped(VECTOR a, VECTOR b, VECTOR c, VECTOR d)
+{
+    return OP(packus_epi16)(OP(packs_epi32)(a, b), OP(packs_epi32)(c, d));
+}
+
+INLINE void store_pixels(uint8_t *const *dst, size_t at, const struct sums sums[4],
+                         uint32_t channels)
+{
+    const VECTOR compress =
+        in_all_parts(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, Z, Z, Z, Z));
+#pragma GCC unroll 2
+    for (int i = 0; i < N_VECTORS; i++) {
+        VECTOR v = clamped(sums[0].v[i], sums[1].v[i], sums[2].v[i], sums[3].v[i]);
+        store_parts(dst + i * N_PARTS, at, channels == 3 ? OP(shuffle_epi8)(v, compress) : v);
+    }
+}
+
+/* a0 + a1, b0 + b1, a2 + a3, b2 + b3 of each part. */
+INLINE VECTOR add_across(VECTOR a, VECTOR b)
+{
+    return OP(add_epi32)(OP(unpacklo_epi32)(a, b), OP(unpackhi_epi32)(a, b));
+}
+
+INLINE void store_samples(uint8_t *const *dst, size_t at, const struct sums sums[4],
+                          uint32_t precision)
+{
+    const VECTOR round = OP(set1_epi32)(1 << (precision - 1));
+#pragma GCC unroll 2
+    for (int i = 0; i < N_VECTORS; i++) {
+        VECTOR a = add_across(sums[0].v[i], sums[1].v[i]);
+        VECTOR b = add_across(sums[2].v[i], sums[3].v[i]);
+        VECTOR v = OP(add_epi32)(OP(unpacklo_epi64)(a, b), OP(unpackhi_epi64)(a, b));
+        v = shifted_by(OP(add_epi32)(v, round), precision);
+        store_parts(dst + i * N_PARTS, at, clamped(v, v, v, v));
+    }
+}
+
+/* The template of sweeps: sums of the windows of this output, the next and the next but one. */
+INLINE void sweep_pixels(uint8_t *const *dst, const uint8_t *const *src,
+                         const struct psti_axis *axis, const struct psti_sweep *sweep,
+                         uint32_t channels)
+{
+    const struct sums none = set_sums(1 << (axis->precision - 1));
+    const uint8_t *const from[LANES] = {src[0], src[1], src[2], src[3]};
+    uint8_t *const to[LANES] = {dst[0], dst[1], dst[2], dst[3]};
+    const ptrdiff_t step = (sweep->falls ? -2 : 2) * (ptrdiff_t)channels;
+    const uint32_t *words = sweep->words, end = sweep->end, precision = axis->precision;
+    struct sums now = none, next = none;
+    size_t at = (size_t)sweep->first * channels;
+    for (uint32_t i = axis->safe_begin; i < end; i += 4) {
+        struct sums sums[4];
+#pragma GCC unroll 4
+        for (uint32_t j = 0; j < 4; j++) {
+            struct sums later = none;
+            if (i + j < end) {
+                struct rows pairs;
+                uint32_t n = *words++;
+                do {
+                    pairs = pairs_of(load_16(from, at), 0, channels);
+                    now = add_pairs(now, pairs, words);
+                    next = add_pairs(next, pairs, words + 1);
+                    words += 2;
+                    at += (size_t)step;
+                } while (--n > 0);
+                later = add_pairs(later, pairs, words++);
+            }
+            sums[j] = shifted(now, precision);
+            now = next;
+            next = later;
+        }
+        store_pixels(to, (size_t)i * channels, sums, channels);
+    }
+}
+
+TARGET static void sweep_x_3(uint8_t *const *dst, const uint8_t *const *src,
+                             const struct psti_axis *axis, const struct psti_sweep *sweep)
+{
+    sweep_pixels(dst, src, axis, sweep, 3);
+}
+
+TARGET static void sweep_x_4(uint8_t *const *dst, const uint8_t *const *src,
+                             const struct psti_axis *axis, const struct psti_sweep *sweep)
+{
+    sweep_pixels(dst, src, axis, sweep, 4);
+}
+
+#define SWEEPS sweep_x_3, sweep_x_4
+
+/* Vertical pass
+ * --------------------------------------------------------------------------------------- */
+
+enum { COLUMNS = sizeof(VECTOR) };
+struct columns {
+    VECTOR v[4];
+};
+
+INLINE struct columns set_columns(int32_t value)
+{
+    const VECTOR v = OP(set1_epi32)(value);
+    return (struct columns){{v, v, v, v}};
+}
+
+INLINE void add_two_rows(struct columns *sums, const uint8_t *a, const uint8_t *b,
+                         const int16_t *weights)
+{
+    const VECTOR zero = OP(set1_epi32)(0), w = weight_pair(weights);
+    const VECTOR va = load(a), vb = load(b);
+    const VECTOR low = OP(unpacklo_epi8)(va, vb), high = OP(unpackhi_epi8)(va, vb);
+    const VECTOR pairs[4] = {OP(unpacklo_epi8)(low, zero), OP(unpackhi_epi8)(low, zero),
+                             OP(unpacklo_epi8)(high, zero), OP(unpackhi_epi8)(high, zero)};
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        sums->v[i] = OP(add_epi32)(sums->v[i], OP(madd_epi16)(pairs[i], w));
+}
+
+INLINE void store_columns(uint8_t *to, const struct columns *sums, uint32_t precision)
+{
+    store(to, clamped(shifted_by(sums->v[0], precision), shifted_by(sums->v[1], precision),
+                      shifted_by(sums->v[2], precision), shifted_by(sums->v[3], precision)));
+}
+
+/* Order of samples
+ * ------------------------------------------------------------------------------------ */
+
+#define BYTES __m128i
+
+INLINE __m128i load_bytes(const uint8_t *p)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+INLINE void store_bytes(void *p, __m128i v) { _mm_storeu_si128((__m128i *)p, v); }
+INLINE __m128i shuffled(__m128i v, __m128i order) { return _mm_shuffle_epi8(v, order); }
+
+/* Each plane takes its bytes from all three loads. */
+INLINE void load_planes(const uint8_t *src, __m128i v[3])
+{
+    const __m128i a = load_bytes(src), b = load_bytes(src + 16), c = load_bytes(src + 32);
+    const __m128i order[3][3] = {
+        {_mm_setr_epi8(0, 3, 6, 9, 12, 15, Z, Z, Z, Z, Z, Z, Z, Z, Z, Z),
+         _mm_setr_epi8(Z, Z, Z, Z, Z, Z, 2, 5, 8, 11, 14, Z, Z, Z, Z, Z),
+         _mm_setr_epi8(Z, Z, Z, Z, Z, Z, Z, Z, Z, Z, Z, 1, 4, 7, 10, 13)},
+        {_mm_setr_epi8(1, 4, 7, 10, 13, Z, Z, Z, Z, Z, Z, Z, Z, Z, Z, Z),
+         _mm_setr_epi8(Z, Z, Z, Z, Z, 0, 3, 6, 9, 12, 15, Z, Z, Z, Z, Z),
+         _mm_setr_epi8(Z, Z, Z, Z, Z, Z, Z, Z, Z, Z, Z, 2, 5, 8, 11, 14)},
+        {_mm_setr_epi8(2, 5, 8, 11, 14, Z, Z, Z, Z, Z, Z, Z, Z, Z, Z, Z),
+         _mm_setr_epi8(Z, Z, Z, Z, Z, 1, 4, 7, 10, 13, Z, Z, Z, Z, Z, Z),
+         _mm_setr_epi8(Z, Z, Z, Z, Z, Z, Z, Z, Z, Z, 0, 3, 6, 9, 12, 15)},
+    };
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; i++)
+        v[i] = _mm_or_si128(
+            _mm_or_si128(_mm_shuffle_epi8(a, order[i][0]), _mm_shuffle_epi8(b, order[i][1])),
+            _mm_shuffle_epi8(c, order[i][2]));
+}
+
+/* Conversion
+ * ------------------------------------------------------------------------------------------ */
+
+INLINE FLOATS load_floats(const float *p) { return OP(loadu_ps)(p); }
+INLINE FLOATS scaled(const uint8_t *src, FLOATS scale, FLOATS offset)
+{
+    return OP(add_ps)(OP(mul_ps)(OP(cvtepi32_ps)(widened(src)), scale), offset);
+}
+INLINE void store_f32(void *to, FLOATS v) { OP(storeu_ps)(to, v); }
+
+/* bits + 0x7fff + the bit that stays last, upper half. */
+INLINE void store_bf16(unsigned char *to, FLOATS floats)
+{
+    VECTOR v = bits_of(floats), odd = OP(srli_epi32)(OP(slli_epi32)(v, 15), 31);
+    v = OP(add_epi32)(v, OP(add_epi32)(OP(set1_epi32)(0x7fff), odd));
+    store_low_halves(to, OP(srli_epi32)(v, 16));
+}
