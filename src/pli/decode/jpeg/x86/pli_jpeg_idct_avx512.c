@@ -1,5 +1,5 @@
 /* pli_jpeg_idct_avx512.c - coefficients -> samples with AVX-512 (VBMI2, VNNI), 32 blocks at once:
- * pli_jpeg_idct_template.h.
+ * pli_jpeg_idct_x86_template.h.
  *
  * In and out: see pli_jpeg_int.h; plain C gives the same bytes. Pure; any thread. Where a part of
  * the unit is wanted, its blocks alone are in the list (pli_coefs_avx512_values.c). Products are
@@ -44,7 +44,7 @@ INLINE __m512i plus_minus(__m512i sums, __m512i pairs, int a, int b, __m512i *mi
     return add_products(sums, pairs, pair(a, b));
 }
 
-#include "pli/decode/jpeg/x86/pli_jpeg_idct_template.h"
+#include "pli/decode/jpeg/x86/pli_jpeg_idct_x86_template.h"
 
 TARGET void psti_pli_jpeg_idct_avx512(const struct psti_pli_jpeg_blocks *blocks, void *work)
 {
