@@ -7,11 +7,10 @@
  * Residuals of planes 0 and 1 are made unsigned by adding 128, which a constant takes back modulo
  * 2^16. */
 #include "pli/encode/wave/pli_wave_filters.h"
+#include "pli/encode/wave/x86/pli_wave_lanes_avx2_u16.h"
 
 #if defined(__x86_64__)
 #include "base/bits.h"
-
-#include <immintrin.h>
 
 #define TARGET __attribute__((target("avx2")))
 #define INLINE static inline __attribute__((always_inline, target("avx2")))
@@ -76,14 +75,6 @@ INLINE void pair_row(const struct psti_wave_near_8 *n, uint32_t i, const int16_t
             _mm256_loadu_si256((const __m256i *)(n->s[i] + 2 * LANES * v)), 0xD8);
 }
 
-/* All ones in the lanes of columns x .. x + 15 that the unit has. */
-INLINE __m256i columns_of(uint32_t x, uint32_t width)
-{
-    __m256i columns = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    columns = _mm256_add_epi16(columns, _mm256_set1_epi16((int16_t)x));
-    return _mm256_cmpgt_epi16(_mm256_set1_epi16((int16_t)width), columns);
-}
-
 /* Makes the columns behind the unit's such that whatever is predicted there comes true. */
 INLINE void cut_row(uint32_t width, struct row *row)
 {
@@ -91,7 +82,7 @@ INLINE void cut_row(uint32_t width, struct row *row)
     __m256i keep[N_VECTORS];
     for (uint32_t v = 0; v < N_VECTORS; v++) {
         __m256i *pairs = row->pairs[v];
-        keep[v] = columns_of(v * LANES, width);
+        keep[v] = psti_pli_wave_columns16(v * LANES, width);
         for (uint32_t i = 0; i < N_PAIRS - 1; i++)
             pairs[i] = _mm256_and_si256(pairs[i], keep[v]);
         pairs[3] = _mm256_blendv_epi8(no_taps, pairs[3], keep[v]);

@@ -1,4 +1,5 @@
-/* pli_wave_lanes_avx2_u16.h - samples of 16 bits, 16 at once: prices of residuals, masks. */
+/* pli_wave_lanes_avx2_u16.h - 16 lanes of 16 bits: prices of residuals of 16-bit samples, masks,
+ * sums. */
 #ifndef PST_PLI_WAVE_LANES_AVX2_U16_H
 #define PST_PLI_WAVE_LANES_AVX2_U16_H
 

@@ -8,20 +8,19 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#include <string.h>
 
 #define TARGET __attribute__((target("avx2")))
 #define INLINE static inline __attribute__((always_inline, target("avx2")))
 
-enum { N_SIMPLE = 4, HALF = 32 };
+enum { LANES = 32 };
 
 INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
 /* 0xff in columns x .. x + 31 that the unit has. */
-INLINE __m256i mask_8(uint32_t x, uint32_t width)
+INLINE __m256i columns_of(uint32_t x, uint32_t width)
 {
-    _Alignas(32) uint8_t mask[HALF];
-    for (uint32_t i = 0; i < HALF; i++)
+    _Alignas(32) uint8_t mask[LANES];
+    for (uint32_t i = 0; i < LANES; i++)
         mask[i] = x + i < width ? UINT8_MAX : 0;
     return load(mask);
 }
@@ -49,10 +48,10 @@ INLINE uint64_t sum_of(__m256i v)
 
 static TARGET uint64_t price_plane_8(const struct psti_pli_source *source, const int16_t *residuals)
 {
-    const __m256i masks[2] = {mask_8(0, source->width), mask_8(HALF, source->width)};
+    const __m256i masks[2] = {columns_of(0, source->width), columns_of(LANES, source->width)};
     __m256i sum = _mm256_setzero_si256();
     for (uint32_t y = 0; y < source->height; y++)
-        for (uint32_t half = 0; half < 2; half++, residuals += HALF) {
+        for (uint32_t half = 0; half < 2; half++, residuals += LANES) {
             __m256i packed = _mm256_packs_epi16(load(residuals), load(residuals + 16));
             packed = _mm256_permute4x64_epi64(packed, 0xD8);
             sum = _mm256_add_epi64(sum, prices_of(packed, masks[half]));
@@ -78,10 +77,10 @@ INLINE uint64_t price_taps(const struct psti_pli_source *source, const int16_t *
     const __m256i va = _mm256_set1_epi16(a), vb = _mm256_set1_epi16(b);
     __m256i sum = _mm256_setzero_si256(), masks[2];
     for (uint32_t half = 0; half < 2; half++) /* as vpackuswb orders bytes */
-        masks[half] = _mm256_permute4x64_epi64(mask_8(half * HALF, source->width), 0xD8);
+        masks[half] = _mm256_permute4x64_epi64(columns_of(half * LANES, source->width), 0xD8);
     for (size_t i = 0; i < (size_t)source->height * PSTI_WAVE_EDGE; i += PSTI_WAVE_EDGE)
         for (size_t half = 0; half < 2; half++) {
-            size_t at = i + half * HALF, next = at + HALF / 2;
+            size_t at = i + half * LANES, next = at + LANES / 2;
             __m256i low = add_taps_to(from + at, va, vb, g + at, r ? r + at : NULL);
             __m256i high = add_taps_to(from + next, va, vb, g + next, r ? r + next : NULL);
             sum = _mm256_add_epi64(sum, prices_of(_mm256_packus_epi16(low, high), masks[half]));
@@ -96,69 +95,19 @@ static TARGET uint64_t price_taps_by_hand_8(const struct psti_pli_source *source
     return b == 0 ? price_taps(source, from, a, b, g, NULL) : price_taps(source, from, a, b, g, r);
 }
 
-/* Predictions 1..4. */
-INLINE void predict_simple(__m256i l, __m256i u, __m256i ul, __m256i *p)
-{
-    __m256i least = _mm256_min_epu8(l, u), most = _mm256_max_epu8(l, u);
-    __m256i middle = _mm256_min_epu8(_mm256_max_epu8(ul, least), most);
-    __m256i odd = _mm256_and_si256(_mm256_xor_si256(l, u), _mm256_set1_epi8(1));
-    p[PSTI_PLI_PREDICT_LEFT - 1] = l;
-    p[PSTI_PLI_PREDICT_UP - 1] = u;
-    p[PSTI_PLI_PREDICT_AVERAGE - 1] = _mm256_sub_epi8(_mm256_avg_epu8(l, u), odd);
-    p[PSTI_PLI_PREDICT_MED - 1] = _mm256_sub_epi8(_mm256_add_epi8(l, u), middle);
-}
-
 INLINE void store_residuals(int16_t *to, __m256i v)
 {
     __m256i low = _mm256_cvtepi8_epi16(_mm256_castsi256_si128(v));
     _mm256_storeu_si256((__m256i *)to, low);
     _mm256_storeu_si256((__m256i *)(to + 16), _mm256_cvtepi8_epi16(_mm256_extracti128_si256(v, 1)));
 }
-
-INLINE void try_rows(const struct psti_pli_source *source, uint32_t plane, uint32_t from,
-                     struct psti_wave_work *work, uint64_t *prices)
+INLINE __m256i add_costs(__m256i sum, __m256i residuals, __m256i mask)
 {
-    enum { BEFORE = 32 };
-    const __m256i masks[2] = {mask_8(0, source->width), mask_8(HALF, source->width)};
-    __m256i sums[N_SIMPLE];
-    /* Two rows with room before them, for the neighbour of column 0. */
-    _Alignas(32) uint8_t rows[2][BEFORE + PSTI_WAVE_EDGE];
-    for (uint32_t i = from; i < N_SIMPLE; i++)
-        sums[i] = _mm256_setzero_si256();
-    for (uint32_t y = 0; y < source->height; y++) {
-        const uint8_t *s = (const uint8_t *)source->planes[plane] + (size_t)y * PSTI_WAVE_EDGE;
-        uint8_t *own = rows[y % 2] + BEFORE, *above = rows[(y + 1) % 2] + BEFORE;
-        memcpy(own, s, PSTI_WAVE_EDGE);
-        own[-1] = y > 0 ? above[0] : s[0];
-        if (y == 0) /* U and UL are L */
-            memcpy(above, own - 1, PSTI_WAVE_EDGE);
-        /* UL of column 0 is U; of row 0, the start sample. */
-        above[-1] = above[0];
-        for (uint32_t half = 0; half < 2; half++) {
-            uint32_t x = half * HALF;
-            __m256i predictions[N_SIMPLE], v = load(own + x), u = load(above + x);
-            __m256i ul = y > 0 ? load(above + x - 1) : u;
-            predict_simple(load(own + x - 1), u, ul, predictions);
-            for (uint32_t i = from; i < N_SIMPLE; i++) {
-                __m256i residuals = _mm256_sub_epi8(v, predictions[i]);
-                store_residuals(work->trial[i] + (size_t)y * PSTI_WAVE_EDGE + x, residuals);
-                sums[i] = _mm256_add_epi64(sums[i], prices_of(residuals, masks[half]));
-            }
-        }
-    }
-    for (uint32_t i = from; i < N_SIMPLE; i++)
-        prices[i] = sum_of(sums[i]);
+    return _mm256_add_epi64(sum, prices_of(residuals, mask));
 }
-
-static TARGET void try_simple_by_hand_8(const struct psti_pli_source *source, uint32_t plane,
-                                        uint32_t from, struct psti_wave_work *work,
-                                        uint64_t prices[4])
-{
-    if (from == 0)
-        try_rows(source, plane, 0, work, prices);
-    else
-        try_rows(source, plane, PSTI_PLI_PREDICT_MED - 1, work, prices);
-}
+#define SAMPLE uint8_t
+#define OP(name) _mm256_##name##8
+#include "pli/encode/wave/x86/pli_wave_simple_avx2_template.h"
 
 INLINE __m256i add_products(__m256i sum, __m256i a, __m256i b)
 {
@@ -201,7 +150,6 @@ static TARGET void add_moments_by_hand_8(const struct psti_pli_source *source, c
 #define NAME(x) x##_8
 #define NEAR struct psti_wave_near_8
 #define LANE int16_t
-#define SAMPLE uint8_t
 #define SIGNED int8_t
 #define BITS 8
 #define PRODUCTS int32_t
@@ -211,7 +159,7 @@ static TARGET void add_moments_by_hand_8(const struct psti_pli_source *source, c
 
 const struct psti_wave_rows psti_wave_rows8_avx2 = {
     gather_8,   find_residuals_8,     psti_pli_wave_find_block_avx2,
-    find_row_8, try_simple_by_hand_8, price_plane_8,
+    find_row_8, try_simple_by_hand,   price_plane_8,
     add_taps_8, price_taps_by_hand_8, add_moments_by_hand_8};
 #else
 /* An empty file is none in C. */
