@@ -25,8 +25,8 @@ struct psti_pli_emit_kernels {
     /* Three planes interleaved as they are. */
     void (*plain_rgb8)(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
                        uint32_t n);
-    /* Of 16 bits, planes G, R-G+32768, B-G+32768 (`green`) or R, G, B -> RGB interleaved. NULL
-     * in plain C: there is no such kernel. */
+    /* Of 16 bits, planes G, R-G+32768, B-G+32768 (`green`) or R, G, B -> RGB interleaved. NULL:
+     * there is no such kernel. */
     void (*rgb16)(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green, uint8_t *out,
                   uint32_t n);
 };

@@ -3,5 +3,6 @@
 #include "simde/simde_neon.h"
 
 #define psti_lz_kernels_neon psti_lz_kernels_neon_simde
+#include "pli/decode/arm/pli_refill_neon.c"
 #include "pli/decode/lz/arm/pli_lz_copy_neon.c"
 #include "pli/decode/lz/arm/pli_lz_tokens_neon.c"

@@ -3,8 +3,5 @@
 #include "simde/simde_neon.h"
 
 #define psti_pli_wave_decode_neon psti_pli_wave_decode_neon_simde
-#include "pli/decode/arm/pli_refill_neon.c"
 #include "pli/decode/wave/arm/pli_wave_neon.c"
 #include "pli/decode/wave/arm/pli_wave_neon_raw_u8.c"
-#include "pli/decode/wave/arm/pli_wave_neon_raw_u16.c"
-#include "pli/decode/wave/arm/pli_wave_neon_tokens_u16.c"

@@ -1,8 +1,8 @@
 /* pli_emit_neon.c - the row kernels of emission with NEON.
  *
- * In and out: see pli_emit.h; plain C gives the same bytes. Pure; any thread. 16 pixels a step (8
- * of 16 bits); 8 bits: pli_emit_template.h. Bound by st3 and st4, which
- * a Neoverse N1 takes 3 and 4 cycles over. */
+ * In and out: see pli_emit.h; plain C gives the same bytes. Pure; any thread. 16 pixels of 8 bits a
+ * step (pli_emit_template.h). Bound by st3 and st4, which a Neoverse N1 takes 3 and 4 cycles over.
+ */
 #include "pli/decode/pli_emit.h"
 
 #include "base/neon.h"
@@ -39,39 +39,10 @@ INLINE void store_rgba(uint8_t *out, uint8x16_t r, uint8x16_t g, uint8x16_t b, u
 
 #include "pli/decode/pli_emit_template.h"
 
-PSTI_NEON_INLINE void step_rgb16(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2,
-                                 bool green, uint8_t *out)
-{
-    uint16x8x3_t v = {{vreinterpretq_u16_u8(vld1q_u8(p0)), vreinterpretq_u16_u8(vld1q_u8(p1)),
-                       vreinterpretq_u16_u8(vld1q_u8(p2))}};
-    if (green) {
-        uint16x8_t g = v.val[0], offset = veorq_u16(g, vdupq_n_u16(0x8000)); /* g - 32768 */
-        v.val[0] = vaddq_u16(v.val[1], offset);
-        v.val[1] = g;
-        v.val[2] = vaddq_u16(v.val[2], offset);
-    }
-    vst3q_u16((void *)out, v);
-}
-
-static void rgb16(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green, uint8_t *out,
-                  uint32_t n)
-{
-    enum { PIXELS = STEP / 2 };
-    size_t x = 0;
-    for (; x + PIXELS <= n; x += PIXELS)
-        step_rgb16(p0 + 2 * x, p1 + 2 * x, p2 + 2 * x, green, out + 6 * x);
-    if (x < n) {
-        uint8_t last[6 * PIXELS];
-        step_rgb16(p0 + 2 * x, p1 + 2 * x, p2 + 2 * x, green, last);
-        memcpy(out + 6 * x, last, 6 * (n - x));
-    }
-}
-
 const struct psti_pli_emit_kernels psti_pli_emit_kernels_neon = {
     .green_rgb8 = green_rgb8,
     .green_rgba8 = green_rgba8,
     .green_one8 = green_one8,
     .plain_rgb8 = plain_rgb8,
-    .rgb16 = rgb16,
 };
 #endif

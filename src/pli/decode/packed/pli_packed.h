@@ -72,9 +72,9 @@ struct psti_packed_kernels {
                        const struct psti_pli_part *part);
 };
 
-extern const struct psti_packed_kernels psti_packed_kernels_c, psti_packed_kernels_avx2,
-    psti_packed_kernels_neon;
-extern const struct psti_packed_kernels psti_packed_kernels_avx512; /* 8 bits only */
+extern const struct psti_packed_kernels psti_packed_kernels_c, psti_packed_kernels_avx2;
+/* 8 bits only. */
+extern const struct psti_packed_kernels psti_packed_kernels_avx512, psti_packed_kernels_neon;
 
 /* psti_pli_packed_decode with the kernels given: tests hold each to plain C. */
 enum pst_status psti_pli_packed_decode_with(const struct psti_packed_kernels *kernels,

@@ -66,7 +66,7 @@ struct psti_pli_wave_job {
     bool ends;                    /* all words were used and the states are at their end */
 };
 
-/* What a level does with rows of tokens; of 8 bits and of 16. */
+/* What a level does with rows of tokens; of 8 bits and of 16, which NEON leaves to plain C. */
 struct psti_pli_wave_rows_level {
     /* Activities (8 bits) or tokens (16 bits) -> residuals, by signs and raw bits; returns how many
      * bits of the unit are taken: if more than `n_bits`, not all was done. (A unit of 8 bits takes

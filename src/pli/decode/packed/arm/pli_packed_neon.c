@@ -1,4 +1,4 @@
-/* pli_packed_neon.c - mode packed with NEON.
+/* pli_packed_neon.c - mode packed with NEON, of 8 bits.
  *
  * In and out: see pli_packed.h; plain C gives the same bits. Pure; any thread. Widths: a run's bits
  * are dealt to the groups that have one by counting these (tbl by the count), 8 rows at a time.
@@ -23,34 +23,18 @@ struct group8 {
     int16_t align[8];
 };
 
-/* The same in lanes of 32 bits: residuals 0..3, then 4..7. */
-struct group16 {
-    uint8_t shuffle[2][16];
-    int32_t align[2][4];
-};
-
 #define FOUR(M, w, k) M(w, k), M(w, (k) + 1), M(w, (k) + 2), M(w, (k) + 3)
 #define FIRST(w, k) (uint8_t)((k) * (w) >> 3)
 #define TWO_BYTES(w, k) FIRST(w, k), FIRST(w, k) + 1
-#define FOUR_BYTES(w, k) FIRST(w, k), FIRST(w, k) + 1, FIRST(w, k) + 2, FIRST(w, k) + 3
 #define ALIGN8(w, k) (16 - (w) - ((k) * (w)&7))
-#define ALIGN16(w, k) (32 - (w) - ((k) * (w)&7))
 #define GROUP8(w)                                                                                  \
     {                                                                                              \
         {FOUR(TWO_BYTES, w, 0), FOUR(TWO_BYTES, w, 4)}, {FOUR(ALIGN8, w, 0), FOUR(ALIGN8, w, 4)},  \
     }
-#define GROUP16(w)                                                                                 \
-    {                                                                                              \
-        {{FOUR(FOUR_BYTES, w, 0)}, {FOUR(FOUR_BYTES, w, 4)}},                                      \
-            {{FOUR(ALIGN16, w, 0)}, {FOUR(ALIGN16, w, 4)}},                                        \
-    }
-#define UP_TO_8(M) M(0), M(1), M(2), M(3), M(4), M(5), M(6), M(7), M(8)
 
-static const _Alignas(64) struct group8 groups8[9] = {UP_TO_8(GROUP8)};
-static const _Alignas(64) struct group16 groups16[17] = {
-    UP_TO_8(GROUP16), GROUP16(9),  GROUP16(10), GROUP16(11), GROUP16(12),
-    GROUP16(13),      GROUP16(14), GROUP16(15), GROUP16(16),
-};
+static const _Alignas(64) struct group8 groups8[9] = {GROUP8(0), GROUP8(1), GROUP8(2),
+                                                      GROUP8(3), GROUP8(4), GROUP8(5),
+                                                      GROUP8(6), GROUP8(7), GROUP8(8)};
 
 /* Widths
  * ------------------------------------------------------------------------------------- */
@@ -224,7 +208,7 @@ static enum psti_packed_verdict widths_neon(struct psti_packed *unit, struct pst
     return PSTI_PACKED_FINE;
 }
 
-/* 8 bits
+/* Rows
  * ------------------------------------------------------------------------------------- */
 
 PSTI_NEON_INLINE struct row8 load_row8(const uint8_t *p)
@@ -350,7 +334,7 @@ ROWS8(rows8_gradient, PSTI_PACKED_GRADIENT)
 ROWS8(rows8_smooth, PSTI_PACKED_SMOOTH)
 ROWS8(rows8_smooth_gradient, PSTI_PACKED_SMOOTH_GRADIENT)
 
-static void rebuild8(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
+static void rebuild_neon(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
 {
     static struct row8 (*const by_predictor[])(const struct psti_packed *, uint32_t,
                                                struct psti_packed_work *, uint32_t, uint32_t,
@@ -369,136 +353,6 @@ static void rebuild8(const struct psti_packed *unit, uint32_t p, struct psti_pac
     }
 }
 
-/* 16 bits
- * ------------------------------------------------------------------------------------- */
-
-/* A row of 64 numbers, a group each. */
-struct row16 {
-    uint16x8_t v[PSTI_PACKED_ROW_GROUPS];
-};
-
-PSTI_NEON_INLINE uint16x8_t load16(const uint8_t *p) { return vreinterpretq_u16_u8(vld1q_u8(p)); }
-PSTI_NEON_INLINE void store_row16(uint8_t *p, const struct row16 *v)
-{
-#pragma GCC unroll 8
-    for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
-        vst1q_u8(p + 16 * g, vreinterpretq_u8_u16(v->v[g]));
-}
-
-PSTI_NEON_INLINE uint16x8_t unpack_group16(const uint8_t *data, uint32_t w)
-{
-    const struct group16 *group = &groups16[w];
-    uint8x16_t v = vld1q_u8(data), half[2];
-#pragma GCC unroll 2
-    for (int k = 0; k < 2; k++) {
-        uint8x16_t bytes = vqtbl1q_u8(v, vld1q_u8(group->shuffle[k]));
-        half[k] = vreinterpretq_u8_u32(
-            vshlq_u32(vreinterpretq_u32_u8(bytes), vld1q_s32(group->align[k])));
-    }
-    int16x8_t top = vreinterpretq_s16_u16(
-        vuzp2q_u16(vreinterpretq_u16_u8(half[0]), vreinterpretq_u16_u8(half[1])));
-    return vreinterpretq_u16_s16(vshlq_s16(top, vdupq_n_s16((int16_t)((int)w - 16))));
-}
-
-/* v with (a r0 + b r1 + 16) >> 5 added, modulo 2^16, of 8 residuals. */
-PSTI_NEON_INLINE uint16x8_t add_taps16(uint16x8_t v, const uint8_t *r0, const uint8_t *r1,
-                                       const int8_t taps[2])
-{
-    const int16x8_t a = vdupq_n_s16(taps[0]), b = vdupq_n_s16(taps[1]);
-    int16x8_t v0 = vreinterpretq_s16_u16(load16(r0)), v1 = vreinterpretq_s16_u16(load16(r1));
-    int32x4_t low = vmull_s16(vget_low_s16(v0), vget_low_s16(a)), high = vmull_high_s16(v0, a);
-    low = vmlal_s16(low, vget_low_s16(v1), vget_low_s16(b));
-    high = vmlal_high_s16(high, v1, b);
-    int16x8_t sum = vcombine_s16(vrshrn_n_s32(low, 5), vrshrn_n_s32(high, 5));
-    return vaddq_u16(v, vreinterpretq_u16_s16(sum));
-}
-
-PSTI_NEON_INLINE struct row16 sum_row16(struct row16 v)
-{
-    const uint16x8_t zero = vdupq_n_u16(0);
-    uint16x8_t before = zero;
-#pragma GCC unroll 8
-    for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++) {
-        uint16x8_t s = v.v[g];
-        s = vaddq_u16(s, vextq_u16(zero, s, 7));
-        s = vaddq_u16(s, vextq_u16(zero, s, 6));
-        s = vaddq_u16(s, vextq_u16(zero, s, 4));
-        v.v[g] = vaddq_u16(s, before);
-        before = vaddq_u16(before, vdupq_laneq_u16(s, 7));
-    }
-    return v;
-}
-
-/* The last column of `n_groups` has nothing to its right but itself. */
-PSTI_NEON_INLINE struct row16 smooth_row16(struct row16 u, uint32_t n_groups)
-{
-    uint16x8_t before = vdupq_laneq_u16(u.v[0], 0);
-    struct row16 out;
-#pragma GCC unroll 8
-    for (uint32_t g = 0; g < PSTI_PACKED_ROW_GROUPS; g++) {
-        uint16x8_t left = vextq_u16(before, u.v[g], 7);
-        uint16x8_t after = g + 1 < n_groups ? u.v[(g + 1) & 7] : vdupq_laneq_u16(u.v[g], 7);
-        uint16x8_t right = vextq_u16(u.v[g], after, 1);
-        out.v[g] = vrhaddq_u16(vhaddq_u16(left, right), u.v[g]);
-        before = u.v[g];
-    }
-    return out;
-}
-
-PSTI_NEON_INLINE struct row16 base_row16(enum psti_packed_predictor predictor, struct row16 u,
-                                         uint32_t n_groups)
-{
-    if (predictor == PSTI_PACKED_SMOOTH || predictor == PSTI_PACKED_SMOOTH_GRADIENT)
-        return smooth_row16(u, n_groups);
-    uint16x8_t first = vdupq_laneq_u16(u.v[0], 0);
-    for (int g = 0; g < PSTI_PACKED_ROW_GROUPS && predictor == PSTI_PACKED_LEFT; g++)
-        u.v[g] = first;
-    return u;
-}
-
-PSTI_NEON_INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
-                                     struct psti_packed_work *work, uint32_t begin, uint32_t end,
-                                     struct row16 u, enum psti_packed_predictor predictor)
-{
-    const struct psti_packed_plane *plane = &unit->planes[p];
-    const bool has_taps = plane->tap[0] || plane->tap[1];
-    const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[p == 2 ? 1 : 0];
-    for (size_t y = begin; y < end; y++) {
-        uint32_t row = 64 * p + (uint32_t)y;
-        const uint8_t *data = psti_pli_packed_row_data(unit, work, row);
-        struct row16 v;
-#pragma GCC unroll 8
-        for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
-            v.v[g] = unpack_group16(data + work->within[row][g], work->widths[row][g]);
-        store_row16(work->residuals[p] + 128 * y, &v);
-#pragma GCC unroll 8
-        for (size_t g = 0; g < PSTI_PACKED_ROW_GROUPS && has_taps; g++) {
-            size_t at = 128 * y + 16 * g;
-            v.v[g] = add_taps16(v.v[g], r0 + at, r1 + at, plane->tap);
-        }
-        if (predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH)
-            v = sum_row16(v);
-        struct row16 base = base_row16(predictor, u, unit->row_groups);
-#pragma GCC unroll 8
-        for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
-            u.v[g] = vaddq_u16(v.v[g], base.v[g]);
-        store_row16(work->planes[p] + 128 * y, &u);
-    }
-    return u;
-}
-
-PSTI_NEON_INLINE struct row16 row16_of(uint16_t value)
-{
-    struct row16 row;
-#pragma GCC unroll 8
-    for (int g = 0; g < PSTI_PACKED_ROW_GROUPS; g++)
-        row.v[g] = vdupq_n_u16(value);
-    return row;
-}
-
-#define TARGET
-#include "pli/decode/packed/pli_packed_rebuild_template.h"
-
 const struct psti_packed_kernels psti_packed_kernels_neon = {.widths = widths_neon,
-                                                             .rebuild = rebuild};
+                                                             .rebuild = rebuild_neon};
 #endif

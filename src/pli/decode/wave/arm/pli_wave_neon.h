@@ -10,17 +10,13 @@
 
 #if defined(PSTI_NEON)
 
-/* pli_wave_neon_tokens_u8.c, pli_wave_neon_tokens_u16.c: words -> rows of activities of pairs (8
- * bits) or tokens (16 bits). */
-void psti_pli_wave_neon_tokens8(struct psti_pli_wave_job *job);
+/* pli_wave_neon_tokens_u8.c: words -> rows of activities of pairs. */
 void psti_pli_wave_neon_tokens(struct psti_pli_wave_job *job);
-/* pli_wave_neon_raw_u8.c, pli_wave_neon_raw_u16.c: activities or tokens -> residuals of 8 or 16
- * bits; returns how many bits that takes: if more than `n_bits`, not all was done. */
+/* pli_wave_neon_raw_u8.c: activities -> residuals; returns how many bits that takes: if more than
+ * `n_bits`, not all was done. */
 uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_bits);
-uint64_t psti_pli_wave_neon_residuals16(struct psti_pli_wave_job *job, uint64_t n_bits);
-/* pli_wave_neon_rebuild_u8.c, pli_wave_neon_rebuild_u16.c: residuals -> lines of samples. */
+/* pli_wave_neon_rebuild_u8.c: residuals -> lines of samples. */
 void psti_pli_wave_neon_rebuild(struct psti_pli_wave_job *job);
-void psti_pli_wave_neon_rebuild16(struct psti_pli_wave_job *job);
 
 /* Rows: lanes 0..15, 16..31. */
 typedef struct {
@@ -45,12 +41,10 @@ PSTI_NEON_INLINE v32 row_of(uint8_t value) { return (v32){{vdupq_n_u8(value), vd
 PSTI_WAVE_BOTH(row_add, vaddq_u8)
 PSTI_WAVE_BOTH(row_add_saturated, vqaddq_u8)
 PSTI_WAVE_BOTH(row_average_up, vrhaddq_u8)
-PSTI_WAVE_BOTH(row_average_down, vhaddq_u8)
 PSTI_WAVE_BOTH(row_and, vandq_u8)
 PSTI_WAVE_BOTH(row_or, vorrq_u8)
 PSTI_WAVE_BOTH(row_or_not, vornq_u8)
 PSTI_WAVE_BOTH(row_and_not, vbicq_u8)
-PSTI_WAVE_BOTH(row_sub, vsubq_u8)
 
 /* Lane l gets what lane l - 1 had, lane 0 what lane 31 had. */
 PSTI_NEON_INLINE v32 turn(v32 v)

@@ -300,7 +300,7 @@ static void open_stream(struct stream *s, const struct psti_pli_wave_job *job)
                                 none,          none,           none, m->words_8};
 }
 
-void psti_pli_wave_neon_tokens8(struct psti_pli_wave_job *job)
+void psti_pli_wave_neon_tokens(struct psti_pli_wave_job *job)
 {
     struct stream s;
     uint8_t low[WAVE_LANES], high[WAVE_LANES];

@@ -1,5 +1,0 @@
-/* pli_wave_neon_simde_rebuild_u16.c - samples of 16 bits of the NEON level of the wave decoder,
- * compiled from the same source against SIMDe. */
-#include "simde/simde_neon.h"
-
-#include "pli/decode/wave/arm/pli_wave_neon_rebuild_u16.c"
