@@ -91,9 +91,6 @@ const struct psti_pli_wave_indexed *psti_pli_wave_need_indexed(struct psti_pli_w
         uint8_t begins[PSTI_PLI_N_TOKENS_8 + 1] = {255};
         for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
             begins[token + 1] = (uint8_t)(begins[token] + tables->freqs.f[c][token]);
-        for (uint32_t q = 0; q < 4; q++)
-            for (uint32_t i = 0; i < 5; i++)
-                x->begins[i][c + 16 * q] = begins[4 * q + i];
         index_halves(begins, c, x);
     }
     tables->has_indexed = true;

@@ -41,12 +41,12 @@ struct psti_pli_wave_bounds {
 
 /* 8 bits, for vectors that look up 64 bytes: E -> context by min(E, 32 + E / 16), of which 32 and
  * 33 are as 34. Then where tokens begin, less 1 (as in the bounds above, 255 of token 0), that of
- * the one behind the last being 255: begins[i] by context + 16 q, of 4 q + i; the others by
- * context + 16 times the first bits of a token, of which bit 3 of the token is the lowest. */
+ * the one behind the last being 255, by context + 16 times the first bits of a token, of which
+ * bit 3 of the token is the lowest. */
 struct psti_pli_wave_indexed {
-    _Alignas(64) uint8_t contexts[64], begins[5][64];
-    uint8_t halves[3]
-                  [64]; /* of 8; by bit 3 of the token of 4 and 12; by two bits of 2, 6, 10, 14 */
+    _Alignas(64) uint8_t contexts[64];
+    /* Of token 8; of 4 and 12, by bit 3; of 2, 6, 10 and 14, by two bits. */
+    uint8_t halves[3][64];
     uint8_t around[3][2 * 64]; /* by three bits, of token 2 i, 2 i + 1 and 2 i + 2 */
 };
 

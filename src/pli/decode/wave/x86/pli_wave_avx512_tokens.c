@@ -1,4 +1,4 @@
-/* pli_wave_avx512_tokens.c - the token loop of the wave decoder with AVX-512 VBMI.
+/* pli_wave_avx512_tokens.c - the token loop of the wave decoder with AVX-512.
  *
  * In: one to six parsed units and their tables; out: rows of activities. Pure functions, any
  * thread.
@@ -8,10 +8,9 @@
  * frequency. Words are expanded straight into the lanes whose states fell short.
  *
  * A step is a chain (slots -> comparisons -> frequencies -> states -> which lanes take words ->
- * slots) of more cycles than its instructions take, so that pairs of units take turns. One pair or
- * two are bound by the chain, and compare with three bounds at once, in two rounds: the quarter of
- * four tokens, then the token among these. Three are bound by the number of instructions: four
- * rounds of one comparison are ten fewer. */
+ * slots) of more cycles than its instructions take, so that pairs of units take turns. A token is
+ * found by four comparisons, a bit of it by each: of all ways these are the fewest instructions,
+ * and they are what bounds three pairs. */
 #include "pli/decode/wave/x86/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
@@ -53,9 +52,6 @@ struct stream {
     __m512i lane_above_2;            /* to l + 2 */
     __m512i minus_l;                 /* of lane l */
     __m512i swap;                    /* the bytes of 16 bits */
-    __m512i quarters[3];             /* where tokens 4, 8 and 12 begin, by context */
-    __m512i begins[5];               /* struct psti_pli_wave_indexed */
-    __m512i activities;              /* by token */
     __m512i halves[3], around[3][2]; /* struct psti_pli_wave_indexed, */
     __m512i activities_turned;       /* by tokens whose bits are turned around */
 };
@@ -169,76 +165,35 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
 
 struct found {
     __m512i index; /* context and what is known of the token: see struct psti_pli_wave_indexed */
-    __m512i begins[5];
-    __mmask64 above[3];
+    __m512i begins[3];
+    __mmask64 above;
     __m512i g, f, below; /* activity, frequency, where its slots begin, less 1 */
 };
 
-/* Of one pair or two: three comparisons at once. */
-INLINE void compare(const struct stream *s, const struct pair *x, struct found *y)
-{
-    y->index = x->context;
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < 3; i++)
-        y->above[i] =
-            _mm512_cmpgt_epu8_mask(x->lo, _mm512_shuffle_epi8(s->quarters[i], x->context));
-}
-INLINE void find_quarter(struct found *y)
-{
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < 3; i++)
-        y->index = _mm512_mask_add_epi8(y->index, y->above[i], y->index, _mm512_set1_epi8(16));
-}
-INLINE void look_up(const struct stream *s, const struct pair *x, struct found *y)
-{
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < 3; i++) {
-        y->begins[i + 1] = _mm512_permutexvar_epi8(y->index, s->begins[i + 1]);
-        y->above[i] = _mm512_cmpgt_epu8_mask(x->lo, y->begins[i + 1]);
-    }
-    y->begins[0] = _mm512_permutexvar_epi8(y->index, s->begins[0]);
-    y->begins[4] = _mm512_permutexvar_epi8(y->index, s->begins[4]);
-}
-INLINE void find_token(const struct stream *s, struct found *y)
-{
-    const __m512i first = _mm512_set1_epi64(0x0000102000000000); /* bits 4, 5 to 2, 3 */
-    __m512i token = _mm512_gf2p8affine_epi64_epi8(y->index, first, 0);
-    __m512i end = y->begins[1];
-    y->below = y->begins[0];
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < 3; i++) {
-        token = _mm512_mask_add_epi8(token, y->above[i], token, _mm512_set1_epi8(1));
-        y->below = _mm512_mask_mov_epi8(y->below, y->above[i], y->begins[i + 1]);
-        end = _mm512_mask_mov_epi8(end, y->above[i], y->begins[i + 2]);
-    }
-    y->f = _mm512_sub_epi8(end, y->below);
-    y->g = _mm512_shuffle_epi8(s->activities, token);
-}
-
-/* Of three pairs: a bit of the token by each comparison, the highest first. */
+/* A bit of the token by each comparison, the highest first. */
 INLINE void compare_half(const struct stream *s, const struct pair *x, struct found *y, uint32_t i)
 {
     __m512i index = i == 0 ? x->context : y->index;
     __m512i begins = _mm512_permutexvar_epi8(index, s->halves[i]);
-    y->above[0] = _mm512_cmpgt_epu8_mask(x->lo, begins);
+    y->above = _mm512_cmpgt_epu8_mask(x->lo, begins);
 }
 INLINE void take_half(const struct pair *x, struct found *y, uint32_t i)
 {
     __m512i index = i == 0 ? x->context : y->index;
     __m512i bit = _mm512_set1_epi8((char)(16 << i));
-    y->index = _mm512_mask_add_epi8(index, y->above[0], index, bit);
+    y->index = _mm512_mask_add_epi8(index, y->above, index, bit);
 }
 INLINE void look_around(const struct stream *s, const struct pair *x, struct found *y)
 {
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 3; i++)
         y->begins[i] = _mm512_permutex2var_epi8(s->around[i][0], y->index, s->around[i][1]);
-    y->above[0] = _mm512_cmpgt_epu8_mask(x->lo, y->begins[1]);
+    y->above = _mm512_cmpgt_epu8_mask(x->lo, y->begins[1]);
 }
 INLINE void take_last(const struct stream *s, const struct pair *x, struct found *y)
 {
-    __m512i end = _mm512_mask_mov_epi8(y->begins[1], y->above[0], y->begins[2]);
-    y->below = _mm512_mask_mov_epi8(y->begins[0], y->above[0], y->begins[1]);
+    __m512i end = _mm512_mask_mov_epi8(y->begins[1], y->above, y->begins[2]);
+    y->below = _mm512_mask_mov_epi8(y->begins[0], y->above, y->begins[1]);
     y->f = _mm512_sub_epi8(end, y->below);
     take_half(x, y, 3);
     __m512i turned = _mm512_gf2p8affine_epi64_epi8(y->index, to_the_right(), 0);
@@ -270,6 +225,10 @@ INLINE void add_bias(const struct stream *s, const struct pair *x, const struct 
     z->empty = _mm512_testn_epi8_mask(z->hi, z->hi);
 }
 
+INLINE __m512i both_units(__m256i first, __m256i second)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1);
+}
 INLINE __m256i take_unit(struct words *words, uint32_t empty)
 {
     __m256i next = _mm256_loadu_si256((const __m256i *)(const void *)words->at);
@@ -277,12 +236,11 @@ INLINE __m256i take_unit(struct words *words, uint32_t empty)
     return _mm256_maskz_expand_epi8(empty, next);
 }
 /* The next words of each unit go to lanes whose states are less than 256. */
-INLINE void fill(struct pair *x, struct product *z, __mmask64 active, bool whole, uint32_t n_units)
+INLINE void fill(struct pair *x, struct product *z, __mmask64 active, bool whole)
 {
     __mmask64 empty = whole ? z->empty : z->empty & active;
-    __m512i words = _mm512_castsi256_si512(take_unit(x->words, (uint32_t)empty));
-    if (n_units > 1)
-        words = _mm512_inserti64x4(words, take_unit(x->words + 1, (uint32_t)(empty >> 32)), 1);
+    __m256i first = take_unit(x->words, (uint32_t)empty);
+    __m512i words = both_units(first, take_unit(x->words + 1, (uint32_t)(empty >> 32)));
     __m512i hi = whole ? z->hi : _mm512_mask_mov_epi8(x->hi, active, z->hi);
     __m512i lo = whole ? z->lo : _mm512_mask_mov_epi8(x->lo, active, z->lo);
     x->hi = _mm512_mask_mov_epi8(hi, empty, z->lo);
@@ -291,9 +249,9 @@ INLINE void fill(struct pair *x, struct product *z, __mmask64 active, bool whole
 
 /* -- Steps -- */
 
-INLINE void hold(struct pair *x, uint32_t n_units)
+INLINE void hold(struct pair *x)
 {
-    for (uint32_t u = 0; u < n_units; u++)
+    for (uint32_t u = 0; u < WAVE_UNITS; u++)
         if (x->words[u].at > x->words[u].end)
             x->words[u].at = x->words[u].end + 1;
 }
@@ -310,21 +268,17 @@ INLINE struct stream constants_of(const struct stream *s)
     c.swap = s->swap;
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 3; i++) {
-        c.quarters[i] = s->quarters[i];
         c.halves[i] = s->halves[i];
         c.around[i][0] = s->around[i][0];
         c.around[i][1] = s->around[i][1];
     }
-    for (uint32_t i = 0; i < 5; i++)
-        c.begins[i] = s->begins[i];
-    c.activities = s->activities;
     c.activities_turned = s->activities_turned;
     return c;
 }
 
 /* What the loops of a band are made for. */
 struct kind {
-    uint32_t n_units;
+    uint32_t n_pairs;
     bool whole;
     enum energy energy;
 };
@@ -336,38 +290,35 @@ struct steps {
 
 /* A pair's step that is to be finished: its tokens are found. */
 struct rest {
-    struct pair *x;
+    struct pair *x; /* NULL: there is none */
     const struct found *found;
-    uint32_t n_units; /* of the pair; 0: there is none */
     /* What its parts tell each other. */
     struct product product;
     struct turned turned;
     __mmask64 active;
     __m512i g, e;
 };
-INLINE struct rest rest_of(struct pair *x, const struct found *found, uint32_t n_units)
+INLINE struct rest rest_of(struct pair *x, const struct found *found)
 {
-    return (struct rest){.x = x, .found = found, .n_units = n_units};
+    return (struct rest){.x = x, .found = found};
 }
-#define NONE ((struct rest){.n_units = 0})
+#define NONE ((struct rest){.x = NULL})
 
 INLINE void finish_1(const struct stream *s, const struct shape *shape, const struct kind *k,
                      struct rest *r, const struct steps *p)
 {
-    if (r->n_units == 0)
+    if (!r->x)
         return;
     r->g = r->found->g;
     r->active = k->whole ? UINT64_MAX : active_lanes(s, shape, r->x, p->at);
-    if (r->n_units == 1)
-        r->active &= WAVE_FIRST_UNIT;
-    if (!k->whole || r->n_units == 1)
+    if (!k->whole)
         r->g = _mm512_maskz_mov_epi8(r->active, r->g);
     multiply(r->x, r->found, &r->product);
 }
 INLINE void finish_2(const struct stream *s, const struct shape *shape, const struct kind *k,
                      struct rest *r, const struct steps *p)
 {
-    if (r->n_units == 0)
+    if (!r->x)
         return;
     add_bias(s, r->x, r->found, &r->product);
     row_store(r->x->rows[p->at.t], r->g);
@@ -377,9 +328,9 @@ INLINE void finish_2(const struct stream *s, const struct shape *shape, const st
 /* Then the pair has the contexts of the next step. */
 INLINE void finish_3(const struct stream *s, const struct kind *k, struct rest *r)
 {
-    if (r->n_units == 0)
+    if (!r->x)
         return;
-    fill(r->x, &r->product, r->active, k->whole && r->n_units > 1, r->n_units);
+    fill(r->x, &r->product, r->active, k->whole);
     r->x->context = contexts(s, r->e);
 }
 
@@ -389,22 +340,29 @@ INLINE void search_and_finish(const struct stream *s, const struct shape *shape,
                               struct rest r, const struct steps *p)
 {
     if (x)
-        compare(s, x, y);
+        compare_half(s, x, y, 0);
     IN_TURN;
     finish_1(s, shape, k, &r, p);
     IN_TURN;
-    if (x)
-        find_quarter(y);
+    if (x) {
+        take_half(x, y, 0);
+        compare_half(s, x, y, 1);
+    }
     IN_TURN;
     finish_2(s, shape, k, &r, p);
     IN_TURN;
-    if (x)
-        look_up(s, x, y);
+    if (x) {
+        take_half(x, y, 1);
+        compare_half(s, x, y, 2);
+    }
     IN_TURN;
     finish_3(s, k, &r);
     IN_TURN;
-    if (x)
-        find_token(s, y);
+    if (x) {
+        take_half(x, y, 2);
+        look_around(s, x, y);
+        take_last(s, x, y);
+    }
     IN_TURN;
 }
 
@@ -448,25 +406,24 @@ INLINE void begin_pair(const struct stream *s, const struct shape *shape, struct
 }
 
 /* One step of all pairs; searches are ahead as at the end of it. */
-INLINE void step_of_one(const struct stream *s, const struct shape *shape, const struct kind *k,
+INLINE void step_of_all(const struct stream *s, const struct shape *shape, const struct kind *k,
                         struct pair *x, struct found *in, const struct steps *p)
 {
-    search_and_finish(s, shape, k, x, in, NONE, p);
-    search_and_finish(s, shape, k, NULL, NULL, rest_of(x, in, k->n_units), p);
-}
-INLINE void step_of_two(const struct stream *s, const struct shape *shape, const struct kind *k,
-                        struct pair *x, struct found *in, const struct steps *p)
-{
-    search_and_finish(s, shape, k, x + 1, in + 1, rest_of(x, in, 2), p);
-    search_and_finish(s, shape, k, x, in, rest_of(x + 1, in + 1, k->n_units - 2), p);
-}
-INLINE void step_of_three(const struct stream *s, const struct shape *shape, const struct kind *k,
-                          struct pair *x, struct found *in, const struct steps *p)
-{
-    search_twice_and_finish(s, shape, k, x + 2, in + 2, x + 1, in + 1, rest_of(x, in, 2), p);
-    search_twice_and_finish(s, shape, k, x, in, x + 2, in + 2, rest_of(x + 1, in + 1, 2), p);
-    search_twice_and_finish(s, shape, k, x + 1, in + 1, x, in,
-                            rest_of(x + 2, in + 2, k->n_units - 4), p);
+    const uint32_t n = k->n_pairs;
+    if (n == 1)
+        search_and_finish(s, shape, k, x, in, NONE, p);
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < n; i++) {
+        struct rest r = rest_of(x + i, in + i);
+        uint32_t first = (i + 2) % 3, second = (i + 1) % 3;
+        if (n == 1)
+            search_and_finish(s, shape, k, NULL, NULL, r, p);
+        else if (n == 2)
+            search_and_finish(s, shape, k, x + 1 - i, in + 1 - i, r, p);
+        else
+            search_twice_and_finish(s, shape, k, x + first, in + first, x + second, in + second, r,
+                                    p);
+    }
 }
 
 /* Steps of one band. Searches of the first pairs are a step ahead at the end: the next band begins
@@ -474,7 +431,7 @@ INLINE void step_of_three(const struct stream *s, const struct shape *shape, con
 INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end,
                      const struct kind k)
 {
-    const uint32_t n = (k.n_units + 1) / WAVE_UNITS;
+    const uint32_t n = k.n_pairs;
     const struct stream c = constants_of(s);
     struct steps p = {step_at(shape, t), step_at(shape, t + 1), {0}};
     struct pair x[WAVE_JOBS];
@@ -492,15 +449,10 @@ INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, ui
     }
     while (p.at.t < end) {
         p.after = step_at(shape, p.at.t + 2);
-        if (n == 1)
-            step_of_one(&c, shape, &k, x, in, &p);
-        else if (n == 2)
-            step_of_two(&c, shape, &k, x, in, &p);
-        else
-            step_of_three(&c, shape, &k, x, in, &p);
+        step_of_all(&c, shape, &k, x, in, &p);
 #pragma GCC unroll 4
         for (uint32_t i = n; i-- > 0;) /* a step takes 32 words of each at most */
-            hold(x + i, i + 1 < n ? WAVE_UNITS : k.n_units - WAVE_UNITS * i);
+            hold(x + i);
         p.at = p.next;
         p.next = p.after;
     }
@@ -509,43 +461,34 @@ INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, ui
         s->pairs[i] = x[i];
 }
 
-#define RUN(name, n_units, whole, energy)                                                          \
+#define RUN(name, n_pairs, whole, energy)                                                          \
     TARGET static void name(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end) \
     {                                                                                              \
-        run_band(s, shape, t, end, (struct kind){n_units, whole, energy});                         \
+        run_band(s, shape, t, end, (struct kind){n_pairs, whole, energy});                         \
     }
-RUN(one_whole, 1, true, MIXED)
-RUN(one_any, 1, false, MIXED)
-RUN(three_any, 3, false, MIXED)
-RUN(five_any, 5, false, MIXED)
-#define RUNS(name, n_units)                                                                        \
-    RUN(name##_first, n_units, true, FIRST)                                                        \
-    RUN(name##_second, n_units, true, SECOND)                                                      \
-    RUN(name##_mixed, n_units, true, MIXED)                                                        \
-    RUN(name##_any_first, n_units, false, FIRST)                                                   \
-    RUN(name##_any_second, n_units, false, SECOND)                                                 \
-    RUN(name##_any, n_units, false, MIXED)
+#define RUNS(name, n_pairs)                                                                        \
+    RUN(name##_first, n_pairs, true, FIRST)                                                        \
+    RUN(name##_second, n_pairs, true, SECOND)                                                      \
+    RUN(name##_mixed, n_pairs, true, MIXED)                                                        \
+    RUN(name##_any_first, n_pairs, false, FIRST)                                                   \
+    RUN(name##_any_second, n_pairs, false, SECOND)                                                 \
+    RUN(name##_any, n_pairs, false, MIXED)
+RUNS(one, 1)
 RUNS(two, 2)
-RUNS(four, 4)
-RUNS(six, 6)
+RUNS(three, 3)
 
 typedef void band_loop(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end);
 
-static band_loop *loop_for(const struct shape *shape, uint32_t n_units)
+static band_loop *loop_for(const struct shape *shape, uint32_t n_pairs)
 {
-    static band_loop *const odd[3] = {one_any, three_any, five_any};
-    static band_loop *const loops[3][2][3] = {
+    static band_loop *const loops[WAVE_JOBS][2][3] = {
+        {{one_any_first, one_any_second, one_any}, {one_first, one_second, one_mixed}},
         {{two_any_first, two_any_second, two_any}, {two_first, two_second, two_mixed}},
-        {{four_any_first, four_any_second, four_any}, {four_first, four_second, four_mixed}},
-        {{six_any_first, six_any_second, six_any}, {six_first, six_second, six_mixed}}};
+        {{three_any_first, three_any_second, three_any}, {three_first, three_second, three_mixed}}};
     bool first = (shape->firsts[0] & shape->firsts[1]) != 0;
     bool second = (shape->firsts[0] | shape->firsts[1]) == 0;
-    if (n_units == 1 && shape->whole)
-        return one_whole;
-    if (n_units % WAVE_UNITS == 1)
-        return odd[n_units / WAVE_UNITS];
     /* Bands are not whole most often as the first of a unit, or behind its last. */
-    return loops[n_units / WAVE_UNITS - 1][shape->whole][first ? 0 : second ? 1 : 2];
+    return loops[n_pairs - 1][shape->whole][first ? 0 : second ? 1 : 2];
 }
 
 /* -- Streams -- */
@@ -573,7 +516,7 @@ static bool is_wide(const struct psti_pli_unit *unit) { return n_pairs(unit) == 
 
 static bool are_wide(const struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
 {
-    bool all = true;
+    bool all = jobs[n_jobs - 1].n_units == WAVE_UNITS;
     for (uint32_t j = 0; j < n_jobs; j++)
         all = all && is_wide(jobs[j].units[0]) && is_wide(jobs[j].units[1]);
     return all;
@@ -636,23 +579,20 @@ INLINE __m256i state_bytes(const uint32_t *states, uint32_t by)
     __m512i high = _mm512_srli_epi32(row_load(states + 16), by);
     return _mm256_set_m128i(_mm512_cvtepi32_epi8(high), _mm512_cvtepi32_epi8(low));
 }
-INLINE __m512i both_units(__m256i first, __m256i second)
-{
-    return _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1);
-}
 
-/* A unit that is alone has its states twice; the second are idle. */
+/* A unit that is alone stands there twice; of the second no lane has pairs. */
 TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *job)
 {
     const uint32_t *a = job->heads[0]->states, *b = job->heads[1]->states;
     x->rows = (uint8_t(*)[2 * WAVE_ROW]) job->memory->rows;
     x->before = has_second_plane(job->heads[0]) ? (const void *)x->rows : no_plane;
-    for (uint32_t u = 0; u < job->n_units; u++)
+    for (uint32_t u = 0; u < WAVE_UNITS; u++)
         x->words[u] = open_words(job, u);
     x->hi = both_units(state_bytes(a, 8), state_bytes(b, 8));
     x->lo = both_units(state_bytes(a, 0), state_bytes(b, 0));
-    x->widths = both_units(_mm256_set1_epi8((char)n_pairs(job->units[0])),
-                           _mm256_set1_epi8((char)n_pairs(job->units[1])));
+    uint32_t second = job->n_units == WAVE_UNITS ? n_pairs(job->units[1]) : 0;
+    x->widths =
+        both_units(_mm256_set1_epi8((char)n_pairs(job->units[0])), _mm256_set1_epi8((char)second));
 }
 
 TARGET static void open_tables(struct stream *s, struct psti_pli_wave_tables *tables)
@@ -661,14 +601,10 @@ TARGET static void open_tables(struct stream *s, struct psti_pli_wave_tables *ta
     s->contexts = row_load(indexed->contexts);
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 3; i++) {
-        s->quarters[i] = same_16(indexed->begins[0] + 16 * (i + 1));
         s->halves[i] = row_load(indexed->halves[i]);
         s->around[i][0] = row_load(indexed->around[i]);
         s->around[i][1] = row_load(indexed->around[i] + 64);
     }
-    for (uint32_t i = 0; i < 5; i++)
-        s->begins[i] = row_load(indexed->begins[i]);
-    s->activities = same_16(psti_pli_wave_activities);
     s->activities_turned = same_16(tables->bounds.activities);
 }
 
@@ -705,13 +641,12 @@ TARGET static void close_pair(const struct pair *x, struct psti_pli_wave512_job 
 TARGET void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
 {
     struct stream s;
-    uint32_t n_units = WAVE_UNITS * (n_jobs - 1) + jobs[n_jobs - 1].n_units;
     bool wide = are_wide(jobs, n_jobs);
     open_stream(&s, jobs, n_jobs);
     for (uint32_t k = 0, n_steps = jobs->heads[0]->n_token_steps; BAND * k < n_steps; k++) {
         uint32_t t = BAND * k, end = t + BAND < n_steps ? t + BAND : n_steps;
         struct shape shape = shape_of(jobs, wide, k);
-        loop_for(&shape, n_units)(&s, &shape, t, end);
+        loop_for(&shape, n_jobs)(&s, &shape, t, end);
     }
     for (uint32_t j = 0; j < n_jobs; j++)
         close_pair(s.pairs + j, jobs + j);
