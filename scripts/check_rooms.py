@@ -104,6 +104,8 @@ OWNED = {
     r"xxhash\.h": {"base"},
     r"liburing\.h|linux/io_uring\.h|sys/uio\.h": {"storage"},
     r"zlib\.h": {"pli"},
+    # Lanes of a CPU, which whoever builds the kernels there brings: tests/kernels/host.
+    r"warp_host\.cuh": {"gpu"},
     r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h|libdeflate\.h|webp/.*": {"decode"},
 }
 # format/ parses and prints (snprintf): it neither reads and writes files nor claims memory nor starts threads.

@@ -28,6 +28,7 @@ def findings(tmp_path, files):
     ("src/decode/decode.c", '  #  include   "storage/storage.h"'),
     ("src/augment/augment.c", "#include <jpeglib.h>"),
     ("src/loader/loader.c", "#include <liburing.h>"),
+    ("src/loader/loader.c", "#include <warp_host.cuh>"),
     ("src/format/format.c", "#include <stdlib.h>"),
     ("src/format/format.c", "#include <sys/stat.h>"),
     ("src/kitchen/kitchen.c", "int x;"),

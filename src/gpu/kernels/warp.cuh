@@ -4,7 +4,8 @@
  * the same in all lanes (uniform). On a GPU lanes<T> is T itself and every function here is an
  * instruction or two. On a CPU lanes<T> is an array of 32. A lanes<bool> is no condition, so a
  * branch on a lane's own value does not compile: branch on some(), every() or votes(), and choose
- * between values with select(). All 32 lanes are always there.
+ * between values with select(). All 32 lanes are always there. A build of the kernels
+ * for a CPU, as in the tests, has a <warp_host.cuh> on its include path.
  *
  * The CPU build also checks the synchronisation that a GPU needs: shared<T> remembers who touched
  * which byte since when. Code that only works because lanes happen to run in step, or warps one
@@ -23,10 +24,8 @@
 
 #ifdef __CUDACC__
 #define PSTI_LANES __device__ __forceinline__
-#else
-#define PSTI_LANES                                                                                 \
-    inline /* kernels are large, and C++ compilers slow where all is one function                  \
-            */
+#else /* kernels are large, and C++ compilers slow where all is one function */
+#define PSTI_LANES inline
 #endif
 #define PSTI_WARP 32u
 #define PSTI_ALL_LANES 0xffffffffu
@@ -57,7 +56,7 @@ template <class T> using wide = typename wide_of<T>::type;
 #ifdef __CUDACC__
 #include "gpu/kernels/warp_device.cuh"
 #else
-#include "gpu/kernels/warp_host.cuh"
+#include <warp_host.cuh>
 #endif
 
 namespace psti

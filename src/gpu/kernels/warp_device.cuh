@@ -70,7 +70,6 @@ PSTI_LANES uint32_t min_u32(uint32_t a, uint32_t b)
     asm("min.u32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
     return r;
 }
-PSTI_LANES uint32_t mul_high(uint32_t a, uint32_t b) { return __umulhi(a, b); }
 /* Bytes of (b:a), numbered from a's lowest: byte i of the result is the one that bits 4i..4i+2 of
  * `which` name; with bit 4i+3 its highest bit, eight times. */
 PSTI_LANES uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t which)

@@ -231,7 +231,6 @@ inline uint32_t popc(uint32_t v) { return (uint32_t)__builtin_popcount(v); }
 inline uint32_t clz(uint32_t v) { return v ? (uint32_t)__builtin_clz(v) : 32; }
 inline uint32_t ctz(uint32_t v) { return (uint32_t)__builtin_ctz(v); }
 inline uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
-inline uint32_t mul_high(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
 inline uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t n)
 {
     return (uint32_t)((((uint64_t)high << 32) | low) >> (n & 31));
@@ -370,7 +369,6 @@ PSTI_LANES_1(uint32_t, to_u32, float)
 PSTI_LANES_1(uint32_t, f16_bits, float)
 PSTI_LANES_1(uint32_t, bf16_bits, float)
 PSTI_LANES_1(float, float_of, uint32_t)
-PSTI_LANES_2(uint32_t, mul_high, uint32_t)
 PSTI_LANES_2(uint32_t, min_u32, uint32_t)
 PSTI_LANES_2(uint32_t, f16_pair, float)
 PSTI_LANES_2(uint32_t, bf16_pair, float)
