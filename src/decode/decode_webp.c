@@ -20,7 +20,6 @@ struct container {
     uint8_t orientation;
     bool lossless; /* VP8L */
     bool animated;
-    bool extended;  /* has a VP8X chunk */
     bool has_image; /* has VP8 or VP8L */
 };
 
@@ -37,7 +36,6 @@ static void read_chunk(const uint8_t *chunk, size_t nbytes, struct container *co
     } else if (memcmp(chunk, "VP8L", 4) == 0) {
         container->has_image = container->lossless = true;
     } else if (memcmp(chunk, "VP8X", 4) == 0) {
-        container->extended = true;
         container->animated = nbytes >= 1 && (chunk[8] & 2) != 0;
     } else if (memcmp(chunk, "EXIF", 4) == 0) {
         const uint8_t *tiff = chunk + 8;

@@ -1,6 +1,8 @@
 /* test_decode_webp.c - WebP: whole equals libwebp's simple calls, regions equal the whole. */
 #include "decode_fixture.h"
 
+#include "decode/decode_int.h"
+
 #include <stdlib.h>
 
 #ifdef PST_HAVE_WEBP

@@ -257,7 +257,7 @@ static bool claim(struct encoder *e, struct work *work)
     size_t unit = psti_round_up(psti_pli_unit_memory_nbytes(&e->image), 64);
     size_t spare = psti_round_up(psti_pli_raw_nbytes(edge, edge, p->channels, p->bits), 64);
     size_t mode = psti_pli_lz_work_nbytes(edge, p->channels, p->bits);
-    size_t wave = uses_waves(e) ? psti_pli_wave_work_nbytes(p->channels, p->bits) : 0;
+    size_t wave = uses_waves(e) ? psti_pli_wave_work_nbytes() : 0;
     work->memory = psti_alloc_aligned(64, unit + spare + (mode > wave ? mode : wave));
     if (!work->memory) {
         atomic_store(&e->out_of_memory, true);

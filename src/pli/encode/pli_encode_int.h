@@ -71,7 +71,7 @@ size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits);
 void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32_t effort,
                         const struct psti_pli_wave_codes *codes, void *plan,
                         struct psti_pli_wave_counts *counts, void *work);
-size_t psti_pli_wave_work_nbytes(uint8_t channels, uint8_t bits);
+size_t psti_pli_wave_work_nbytes(void);
 /* Tables for the image from its counts: writes the model block's content (0 bytes: built-in tables
  * everywhere) and prepares `tables` for encoding. */
 size_t psti_pli_wave_codes_nbytes(void);

@@ -100,10 +100,6 @@ extern const uint8_t psti_jpeg_end_lowest[PSTI_JPEG_N_ENDS], psti_jpeg_end_bits[
 extern const uint8_t psti_jpeg_ac_lowest[PSTI_JPEG_N_AC_TOKENS]; /* 0 1 2 3 5 9 17 33 */
 extern const uint8_t psti_jpeg_ac_bits[PSTI_JPEG_N_AC_TOKENS];   /* 0 0 0 1 2 3 4 5 + class */
 extern const uint8_t psti_jpeg_ac_weight[PSTI_JPEG_N_AC_TOKENS]; /* g */
-static inline uint32_t psti_pli_jpeg_ac_token(uint32_t m)
-{
-    return m < 3 ? m : m > 32 ? 7u : 33u - (uint32_t)__builtin_clz(m - 1);
-}
 static inline uint32_t psti_pli_jpeg_dc_token(uint32_t m)
 {
     return m < 3 ? m : 33u - (uint32_t)__builtin_clz(m - 1);

@@ -102,17 +102,7 @@ struct psti_pli_wave_pair {
 };
 struct psti_pli_wave_pair psti_pli_wave_find_pair(struct psti_pli_wave_coded_pair coded);
 
-/* Of 16 bits: magnitude -> token. */
-static inline uint32_t psti_pli_wave_token(uint32_t m)
-{
-    if (m < PSTI_PLI_DIRECT)
-        return m;
-    if (m < 32)
-        return PSTI_PLI_DIRECT;
-    uint32_t e = 31u - (uint32_t)__builtin_clz(m);
-    return 25 + 2 * (e - 5) + ((m >> (e - 1)) & 1);
-}
-/* Its number of raw bits, and the magnitude that raw bits of 0 stand for. */
+/* Of 16 bits: a token's number of raw bits, and the magnitude that raw bits of 0 stand for. */
 static inline uint32_t psti_pli_wave_raw_bits(uint32_t token)
 {
     return token < PSTI_PLI_DIRECT ? 0 : token == PSTI_PLI_DIRECT ? 3 : ((token - 25) >> 1) + 4;

@@ -72,8 +72,7 @@ void psti_pli_jpeg_print_sequential(struct psti_jpeg_printer *p, uint32_t row, u
 
 /* -- Progressive: DC -- */
 
-void psti_pli_jpeg_print_dc_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
-                                  uint32_t n)
+static void print_dc_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         psti_pli_jpeg_make_room(p);
@@ -86,8 +85,7 @@ void psti_pli_jpeg_print_dc_first(struct psti_jpeg_printer *p, uint32_t row, uin
     }
 }
 
-void psti_pli_jpeg_print_dc_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
-                                 uint32_t n)
+static void print_dc_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t column, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         psti_pli_jpeg_make_room(p);
@@ -137,7 +135,8 @@ static uint32_t corrections_of(const int16_t *block, uint32_t k, const struct ps
     return n;
 }
 
-void psti_pli_jpeg_print_run(struct psti_jpeg_printer *p)
+/* The run of ends that is not yet written. */
+static void print_run(struct psti_jpeg_printer *p)
 {
     const struct psti_jpeg_scan *scan = &p->walk.scan;
     if (p->run == 0)
@@ -178,7 +177,7 @@ static void join_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t n_
         }
     }
     if (breaks)
-        psti_pli_jpeg_print_run(p);
+        print_run(p);
     if (p->run == 0) {
         begin_run(p, position, p->walk.scan.first, n_corrections);
     } else {
@@ -187,7 +186,7 @@ static void join_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t n_
     }
 }
 
-static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, uint64_t position)
+static void add_ac_first(struct psti_jpeg_printer *p, const int16_t *block, uint64_t position)
 {
     const struct psti_jpeg_scan *scan = &p->walk.scan;
     uint32_t zeros = position == p->event.position ? psti_pli_jpeg_zeros_at(p, position) : 0;
@@ -198,7 +197,7 @@ static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, ui
         int32_t m = (int32_t)magnitude(block[i], scan->low);
         if (m == 0)
             continue;
-        psti_pli_jpeg_print_run(p);
+        print_run(p);
         for (run = i - k; run > 15; run -= 16)
             psti_pli_jpeg_put_symbol(&p->sink, p->ac[0], 0xF0, 0, 0);
         psti_pli_jpeg_add_any(&p->sink, p->ac[0], run, block[i] < 0 ? -m : m);
@@ -210,7 +209,7 @@ static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, ui
         join_run(p, position, 0);
         return;
     }
-    psti_pli_jpeg_print_run(p);
+    print_run(p);
     k += 16 * zeros;
     for (; zeros > 0; zeros--)
         psti_pli_jpeg_put_symbol(&p->sink, p->ac[0], 0xF0, 0, 0);
@@ -218,25 +217,24 @@ static void print_ac_first(struct psti_jpeg_printer *p, const int16_t *block, ui
         begin_run(p, position, k, 0);
 }
 
-void psti_pli_jpeg_print_ac_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
-                                  uint32_t n)
+static void print_ac_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t column, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         psti_pli_jpeg_make_room(p);
-        print_ac_first(p, block_of(p, p->layout.places, row, column + i), p->position + i);
+        add_ac_first(p, block_of(p, p->layout.places, row, column + i), p->position + i);
     }
 }
 
 /* A block with coefficients that become 1 or -1 in this scan, the last of them at `end`; `left`:
  * those that are not 0 up to there. */
-static void print_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uint64_t position,
-                          uint64_t left, uint32_t end)
+static void add_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uint64_t position,
+                        uint64_t left, uint32_t end)
 {
     const struct psti_jpeg_scan *scan = &p->walk.scan;
     struct psti_jpeg_sink *s = &p->sink;
     uint64_t bits = 0; /* corrections since the last symbol */
     uint32_t run = 0, n_bits = 0, next = scan->first;
-    psti_pli_jpeg_print_run(p);
+    print_run(p);
     for (; left; left &= left - 1) {
         uint32_t k = (uint32_t)__builtin_ctzll(left), m = magnitude(block[k], scan->low);
         if (m == 0) /* still */
@@ -261,8 +259,7 @@ static void print_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uin
         begin_run(p, position, end + 1, corrections_of(block, end + 1, scan, &bits));
 }
 
-void psti_pli_jpeg_print_ac_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
-                                 uint32_t n)
+static void print_ac_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t column, uint32_t n)
 {
     const struct psti_jpeg_scan *scan = &p->walk.scan;
     for (uint32_t i = 0; i < n; i++) {
@@ -277,7 +274,7 @@ void psti_pli_jpeg_print_ac_more(struct psti_jpeg_printer *p, uint32_t row, uint
             left &= ~((uint64_t)1 << end);
         }
         if (left != 0)
-            print_ac_more(p, block, p->position + i, left, end);
+            add_ac_more(p, block, p->position + i, left, end);
         else
             join_run(p, p->position + i, corrections_of(block, scan->first, scan, &bits));
     }
@@ -341,15 +338,15 @@ static psti_jpeg_mcus_printer *printer_for(const struct psti_jpeg_walk *w)
     if (!w->progressive)
         return psti_pli_jpeg_file_kernels_of(psti_cpu_features())->print_sequential;
     if (w->scan.first == 0)
-        return w->scan.high ? psti_pli_jpeg_print_dc_more : psti_pli_jpeg_print_dc_first;
-    return w->scan.high ? psti_pli_jpeg_print_ac_more : psti_pli_jpeg_print_ac_first;
+        return w->scan.high ? print_dc_more : print_dc_first;
+    return w->scan.high ? print_ac_more : print_ac_first;
 }
 
 /* The last bits of an interval and those that fill its last byte. */
 static void end_interval(struct psti_jpeg_printer *p)
 {
     struct psti_jpeg_sink *s = &p->sink;
-    psti_pli_jpeg_print_run(p);
+    print_run(p);
     uint32_t n = -s->count & 7, ones = (1u << n) - 1, value = p->pads_with_0 ? 0 : ones;
     if (p->event.position == p->position && p->event.code >= PSTI_JPEG_EVENT_PADDING) {
         value = p->event.code & ones;

@@ -146,15 +146,11 @@ size_t psti_pli_jpeg_print_work_nbytes(void);
 uint32_t psti_pli_jpeg_zeros_at(struct psti_jpeg_printer *p, uint64_t position);
 /* Takes the event that is due, for the next one. */
 void psti_pli_jpeg_next_event(struct psti_jpeg_printer *p);
-/* The run of ends that is not yet written. */
-void psti_pli_jpeg_print_run(struct psti_jpeg_printer *p);
 
 /* n MCUs of a row of MCUs, from `column` on; within one interval. */
 typedef void psti_jpeg_mcus_printer(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
                                     uint32_t n);
-psti_jpeg_mcus_printer psti_pli_jpeg_print_sequential, psti_pli_jpeg_print_dc_first,
-    psti_pli_jpeg_print_dc_more, psti_pli_jpeg_print_ac_first, psti_pli_jpeg_print_ac_more;
-psti_jpeg_mcus_printer psti_pli_jpeg_print_sequential_avx2;
+psti_jpeg_mcus_printer psti_pli_jpeg_print_sequential, psti_pli_jpeg_print_sequential_avx2;
 
 /* Restoration -> skeleton, then extra, piece by piece; pli_jpeg_file_pack.c. */
 struct psti_jpeg_unpacker {

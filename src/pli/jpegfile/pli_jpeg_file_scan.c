@@ -51,8 +51,10 @@ static void fill_codes(struct psti_jpeg_decoder_table *table, uint32_t symbol, u
     fill(table->codes + code * n, n, code_of(length, symbol));
 }
 
-bool psti_pli_jpeg_decoder_table_make(const struct psti_jpeg_huffman *from, bool is_dc,
-                                      bool is_progressive, struct psti_jpeg_decoder_table *table)
+/* False: no table that libjpeg would take. `codes` are made for progressive files, `quick` for
+ * others. */
+static bool fill_table(const struct psti_jpeg_huffman *from, bool is_dc, bool is_progressive,
+                       struct psti_jpeg_decoder_table *table)
 {
     uint16_t codes[256];
     uint8_t lengths[256];
@@ -257,8 +259,7 @@ static enum pst_status make_table(struct psti_jpeg_reader *r, struct psti_jpeg_h
                                   struct pst_error *err)
 {
     const struct psti_jpeg_walk *w = &r->walk;
-    if (!from->defined ||
-        (from->fresh && !psti_pli_jpeg_decoder_table_make(from, is_dc, w->progressive, table)))
+    if (!from->defined || (from->fresh && !fill_table(from, is_dc, w->progressive, table)))
         return FAIL(w->at, PST_ERROR_CORRUPT, "scan %u has no sound Huffman table", w->n_scans);
     if (from->fresh && has_symbol_twice(from))
         return FAIL(w->at, PST_ERROR_UNSUPPORTED, "a Huffman table has a symbol twice");

@@ -45,10 +45,6 @@ struct psti_jpeg_decoder_table {
     uint8_t symbols[256];
 };
 #define PSTI_JPEG_SLOW 0x8000u
-/* False: no table that libjpeg would take. `codes` are made for progressive files, `quick` for
- * others. */
-bool psti_pli_jpeg_decoder_table_make(const struct psti_jpeg_huffman *from, bool is_dc,
-                                      bool is_progressive, struct psti_jpeg_decoder_table *table);
 
 /* Bits, the next one on top of `buffer`, of which `count` are to be relied upon. */
 struct psti_jpeg_bits {

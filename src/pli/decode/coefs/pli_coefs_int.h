@@ -17,7 +17,6 @@ enum {
     PSTI_COEFS_STATE_NBYTES = 64,
     /* Bytes that may be read from where a step's words begin; it takes at most 64 of them. */
     PSTI_COEFS_STEP_NBYTES = 96,
-    PSTI_COEFS_PEEK_NBYTES = 9,
     PSTI_COEFS_TAIL_NBYTES = 8, /* of the raw bytes, in front of the payload */
     PSTI_COEFS_AC_BIN_LOG2 = 3, /* slots that share an entry of `first` */
     PSTI_COEFS_BIN_LOG2 = 4,

@@ -13,8 +13,6 @@
  */
 #define PSTI_PLI_WAVE_ENTRY(token, freq, bias)                                                     \
     ((uint32_t)(freq) << 22 | (uint32_t)(token) << 16 | ((uint32_t)(bias) ^ 0x8000u))
-#define PSTI_PLI_WAVE_FREQ(e) ((((e) >> 22) - 1u) % 1024u + 1u)
-#define PSTI_PLI_WAVE_TOKEN(e) (((e) >> 16) & 63u)
 
 /* Context 16 is for idle lanes: token 0, and x stays what it is. */
 enum { PSTI_PLI_WAVE_IDLE = PSTI_PLI_N_CONTEXTS };

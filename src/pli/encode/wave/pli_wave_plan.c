@@ -306,12 +306,7 @@ size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits)
                          _Alignof(struct psti_wave_plan));
 }
 
-size_t psti_pli_wave_work_nbytes(uint8_t channels, uint8_t bits)
-{
-    (void)channels;
-    (void)bits;
-    return sizeof(struct psti_wave_work);
-}
+size_t psti_pli_wave_work_nbytes(void) { return sizeof(struct psti_wave_work); }
 
 static struct choice open_choice(const struct psti_pli_source *source, uint32_t plane,
                                  uint32_t effort, struct psti_wave_work *work)
