@@ -10,7 +10,6 @@
 
 #if defined(PST_SIMDE)
 #define PSTI_AVX512_TARGET
-#define PSTI_VBMI_TARGET
 #define PSTI_ICL_TARGET
 #else
 #include <immintrin.h>
@@ -18,10 +17,6 @@
 #define PSTI_AVX512_TARGET                                                                         \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx2,bmi,bmi2,f16c,"        \
                           "popcnt")))
-/* PSTI_CPU_AVX512_ICL, which has more than these functions need. */
-#define PSTI_VBMI_TARGET                                                                           \
-    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,"    \
-                          "gfni,avx2,bmi,bmi2,f16c,popcnt,prfchw")))
 /* PSTI_CPU_AVX512_ICL */
 #define PSTI_ICL_TARGET                                                                            \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vbmi,avx512vbmi2,"    \
@@ -29,7 +24,6 @@
                           "popcnt,prfchw")))
 #endif
 #define PSTI_AVX512_INLINE static inline __attribute__((always_inline)) PSTI_AVX512_TARGET
-#define PSTI_VBMI_INLINE static inline __attribute__((always_inline)) PSTI_VBMI_TARGET
 #define PSTI_ICL_INLINE static inline __attribute__((always_inline)) PSTI_ICL_TARGET
 
 PSTI_AVX512_INLINE uint64_t psti_avx512_sum_u64(__m512i v)

@@ -1,4 +1,4 @@
-/* pli_emit_avx512.c - the row kernels of emission with AVX-512 VBMI.
+/* pli_emit_avx512.c - the row kernels of emission with AVX-512.
  *
  * In and out: see pli_emit.h; plain C gives the same bytes. Pure; any thread. 64 pixels a step:
  * pli_emit_template.h; those of a last, shorter step are loaded under a mask, but not stored under
@@ -9,8 +9,8 @@
 #include "pli/decode/x86/pli_rgb_avx512.h"
 
 #if defined(__x86_64__)
-#define INLINE PSTI_VBMI_INLINE
-#define TARGET PSTI_VBMI_TARGET
+#define INLINE PSTI_ICL_INLINE
+#define TARGET PSTI_ICL_TARGET
 
 #define VECTOR __m512i
 

@@ -1,4 +1,4 @@
-/* pli_rgb_avx512.h - 64 pixels of three channels interleaved, with AVX-512 VBMI. */
+/* pli_rgb_avx512.h - 64 pixels of three channels interleaved, with AVX-512. */
 #ifndef PST_PLI_RGB_AVX512_H
 #define PST_PLI_RGB_AVX512_H
 
@@ -22,7 +22,7 @@ static const _Alignas(64) uint8_t psti_pli_thirds[3][64] = {
      14, 57, 36, 15, 58, 37, 16, 59, 38, 17, 60, 39, 18, 61, 40, 19, 62, 41, 20, 63}};
 
 /* Their three vectors. */
-PSTI_VBMI_INLINE void psti_pli_make_rgb_avx512(__m512i r, __m512i g, __m512i b, __m512i v[3])
+PSTI_ICL_INLINE void psti_pli_make_rgb_avx512(__m512i r, __m512i g, __m512i b, __m512i v[3])
 {
     /* Every third byte, from byte 1 or 2 on. */
     const uint64_t from_1 = 0x2492492492492492, from_2 = 0x4924924924924924;
@@ -35,7 +35,7 @@ PSTI_VBMI_INLINE void psti_pli_make_rgb_avx512(__m512i r, __m512i g, __m512i b, 
     v[2] = _mm512_mask_mov_epi8(_mm512_mask_mov_epi8(b, from_1, r), from_2, g);
 }
 
-PSTI_VBMI_INLINE void psti_pli_store_rgb_avx512(uint8_t *out, __m512i r, __m512i g, __m512i b)
+PSTI_ICL_INLINE void psti_pli_store_rgb_avx512(uint8_t *out, __m512i r, __m512i g, __m512i b)
 {
     __m512i v[3];
     psti_pli_make_rgb_avx512(r, g, b, v);
@@ -44,8 +44,8 @@ PSTI_VBMI_INLINE void psti_pli_store_rgb_avx512(uint8_t *out, __m512i r, __m512i
 }
 
 /* The first n of them, 22 at least: the last vector ends where they do. `bytes`: 0, 1, .. 63. */
-PSTI_VBMI_INLINE void psti_pli_store_some_rgb_avx512(uint8_t *out, __m512i r, __m512i g, __m512i b,
-                                                     uint32_t n, __m512i bytes)
+PSTI_ICL_INLINE void psti_pli_store_some_rgb_avx512(uint8_t *out, __m512i r, __m512i g, __m512i b,
+                                                    uint32_t n, __m512i bytes)
 {
     const uint32_t last = 3 * n - 64; /* 2 or more */
     __m512i v[3];

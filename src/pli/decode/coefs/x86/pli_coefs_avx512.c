@@ -49,8 +49,8 @@ struct blocks {
 };
 
 /* Those of 64 blocks that are set; order: of the lower and of the upper 32. */
-PSTI_VBMI_INLINE void append(struct blocks *to, uint64_t lanes, __m512i ends, __m512i low,
-                             __m512i high)
+PSTI_ICL_INLINE void append(struct blocks *to, uint64_t lanes, __m512i ends, __m512i low,
+                            __m512i high)
 {
     uint32_t n_low = (uint32_t)__builtin_popcount((uint32_t)lanes);
     store(to->ends + to->n, _mm512_maskz_compress_epi8(lanes, ends));
@@ -60,7 +60,7 @@ PSTI_VBMI_INLINE void append(struct blocks *to, uint64_t lanes, __m512i ends, __
 }
 
 /* Blocks whose end has the bit are added to to[0], the others to to[1]. */
-PSTI_VBMI_INLINE void split(const struct blocks *from, uint32_t bit, struct blocks to[2])
+PSTI_ICL_INLINE void split(const struct blocks *from, uint32_t bit, struct blocks to[2])
 {
     const __m512i bits = _mm512_set1_epi8((char)bit);
     for (uint32_t i = 0; i < from->n; i += PSTI_COEFS_SQUARE) {
@@ -75,7 +75,7 @@ PSTI_VBMI_INLINE void split(const struct blocks *from, uint32_t bit, struct bloc
 }
 
 /* The blocks of all squares in their order; returns the bits that ends have. */
-PSTI_VBMI_INLINE uint32_t list_blocks(const struct psti_coefs_unit *unit, struct blocks *to)
+PSTI_ICL_INLINE uint32_t list_blocks(const struct psti_coefs_unit *unit, struct blocks *to)
 {
     __m512i low = _mm512_set_epi16(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16,
                                    15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -96,7 +96,7 @@ PSTI_VBMI_INLINE uint32_t list_blocks(const struct psti_coefs_unit *unit, struct
 
 /* n_k, from the sorted ends, of which there are some; 64 bytes behind them are readable. Where one
  * is followed by another, so many have it or a larger one. */
-PSTI_VBMI_INLINE void count(const uint8_t *ends, struct psti_pli_coefs *out)
+PSTI_ICL_INLINE void count(const uint8_t *ends, struct psti_pli_coefs *out)
 {
     memset(out->n_k, 0, sizeof out->n_k);
     for (uint32_t i = 0; i < out->n; i += 64) {
@@ -118,7 +118,7 @@ PSTI_VBMI_INLINE void count(const uint8_t *ends, struct psti_pli_coefs *out)
 
 /* Sorts by the bits of ends, from the lowest on, each time in a stable way: those that have the bit
  * come first. `sides` are not what plain C has there, but the ends in the order of the list. */
-PSTI_VBMI_TARGET static void sort(struct psti_coefs_unit *unit)
+PSTI_ICL_TARGET static void sort(struct psti_coefs_unit *unit)
 {
     struct psti_pli_coefs *out = unit->out;
     struct blocks lists[2][2], *from = lists[0], *to = lists[1];
@@ -153,7 +153,7 @@ enum { SIXTEENTHS = PSTI_JPEG_SQUARES_MAX * PSTI_COEFS_SQUARE / 16 };
 
 /* Which of 32 blocks are wanted, given their numbers: a table of 192 words is looked up in thirds.
  */
-PSTI_VBMI_INLINE uint32_t wanted_of(const uint16_t table[SIXTEENTHS], __m512i blocks)
+PSTI_ICL_INLINE uint32_t wanted_of(const uint16_t table[SIXTEENTHS], __m512i blocks)
 {
     __m512i index = _mm512_srli_epi16(blocks, 4);
     __m512i word = _mm512_permutex2var_epi16(load(table), index, load(table + 32));
@@ -174,8 +174,8 @@ static uint16_t count_kept(const struct psti_coefs_kept *kept, uint32_t n)
     return (uint16_t)(kept->before[n / 64] + (uint32_t)__builtin_popcountll(lanes));
 }
 
-PSTI_VBMI_TARGET static void keep(struct psti_coefs_unit *unit, const uint64_t *wanted,
-                                  struct psti_coefs_kept *kept)
+PSTI_ICL_TARGET static void keep(struct psti_coefs_unit *unit, const uint64_t *wanted,
+                                 struct psti_coefs_kept *kept)
 {
     const struct psti_pli_coefs *out = unit->out;
     uint16_t table[SIXTEENTHS] = {0};

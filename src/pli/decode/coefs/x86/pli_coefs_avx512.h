@@ -32,27 +32,27 @@ void psti_pli_coefs_avx512_read_ac(struct psti_coefs_unit *unit, uint32_t first,
 void psti_pli_coefs_avx512_place_dc(struct psti_coefs_unit *unit);
 void psti_pli_coefs_avx512_place_ac(struct psti_coefs_unit *unit, uint32_t last);
 
-PSTI_VBMI_INLINE const struct psti_coefs_avx512_tables *coefs_tables(
+PSTI_ICL_INLINE const struct psti_coefs_avx512_tables *coefs_tables(
     const struct psti_coefs_unit *unit)
 {
     return (const struct psti_coefs_avx512_tables *)(const void *)unit->tables->memory;
 }
 
-PSTI_VBMI_INLINE __m512i load(const void *at) { return _mm512_loadu_si512(at); }
-PSTI_VBMI_INLINE void store(void *at, __m512i v) { _mm512_storeu_si512(at, v); }
+PSTI_ICL_INLINE __m512i load(const void *at) { return _mm512_loadu_si512(at); }
+PSTI_ICL_INLINE void store(void *at, __m512i v) { _mm512_storeu_si512(at, v); }
 
 /* Compilers merge a choice into what it chooses from, or two tests into one behind the other, which
  * saves an instruction and makes chains longer: they are not to see through these. */
 #if defined(PST_SIMDE)
-PSTI_VBMI_INLINE __m512i apart(__m512i v) { return v; }
-PSTI_VBMI_INLINE uint32_t mask_apart(uint32_t mask) { return mask; }
+PSTI_ICL_INLINE __m512i apart(__m512i v) { return v; }
+PSTI_ICL_INLINE uint32_t mask_apart(uint32_t mask) { return mask; }
 #else
-PSTI_VBMI_INLINE __m512i apart(__m512i v)
+PSTI_ICL_INLINE __m512i apart(__m512i v)
 {
     __asm__("" : "+v"(v));
     return v;
 }
-PSTI_VBMI_INLINE __mmask32 mask_apart(__mmask32 mask)
+PSTI_ICL_INLINE __mmask32 mask_apart(__mmask32 mask)
 {
     __asm__("" : "+k"(mask));
     return mask;
@@ -65,7 +65,7 @@ struct psti_coefs_avx512_states {
     __m512i low, high;
 };
 
-PSTI_VBMI_INLINE struct psti_coefs_avx512_states load_states(const struct psti_coefs_unit *unit)
+PSTI_ICL_INLINE struct psti_coefs_avx512_states load_states(const struct psti_coefs_unit *unit)
 {
     __m512i a = load(unit->states), b = load(unit->states + 16);
     const __m512i even =
@@ -76,7 +76,7 @@ PSTI_VBMI_INLINE struct psti_coefs_avx512_states load_states(const struct psti_c
                                              _mm512_permutex2var_epi16(a, odd, b)};
 }
 
-PSTI_VBMI_INLINE void store_states(struct psti_coefs_unit *unit, struct psti_coefs_avx512_states s)
+PSTI_ICL_INLINE void store_states(struct psti_coefs_unit *unit, struct psti_coefs_avx512_states s)
 {
     const __m512i first =
         _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6,
@@ -86,15 +86,15 @@ PSTI_VBMI_INLINE void store_states(struct psti_coefs_unit *unit, struct psti_coe
     store(unit->states + 16, _mm512_permutex2var_epi16(s.low, second, s.high));
 }
 
-PSTI_VBMI_INLINE __m512i slots_of(struct psti_coefs_avx512_states s)
+PSTI_ICL_INLINE __m512i slots_of(struct psti_coefs_avx512_states s)
 {
     return _mm512_and_si512(s.low, _mm512_set1_epi16(PSTI_JPEG_PROB_SUM - 1));
 }
 
 /* x := freq * (x >> 12) + bias, and a word where that leaves less than 2^16; returns where the next
  * words are. 64 bytes are readable at `words`. */
-PSTI_VBMI_INLINE const uint8_t *advance(struct psti_coefs_avx512_states *s, __m512i freq,
-                                        __m512i bias, const uint8_t *words)
+PSTI_ICL_INLINE const uint8_t *advance(struct psti_coefs_avx512_states *s, __m512i freq,
+                                       __m512i bias, const uint8_t *words)
 {
     __m512i lower = _mm512_shldi_epi16(s->high, s->low, 4); /* of x >> 12 */
     __m512i upper = _mm512_srli_epi16(s->high, 12);
@@ -111,7 +111,7 @@ PSTI_VBMI_INLINE const uint8_t *advance(struct psti_coefs_avx512_states *s, __m5
 
 /* -- Tokens -- */
 
-PSTI_VBMI_INLINE __m512i choose(uint32_t lanes, __m512i no, __m512i yes)
+PSTI_ICL_INLINE __m512i choose(uint32_t lanes, __m512i no, __m512i yes)
 {
     return _mm512_mask_mov_epi16(no, lanes, yes);
 }
@@ -124,8 +124,8 @@ struct psti_coefs_avx512_found {
 
 /* Among 8 tokens, of which the first begins at `begin`, token t at b[t], and the last ends at
  * `end`: a quarter of them at once, then one of two. */
-PSTI_VBMI_INLINE struct psti_coefs_avx512_found search(__m512i slot, const __m512i b[8],
-                                                       __m512i begin, __m512i end)
+PSTI_ICL_INLINE struct psti_coefs_avx512_found search(__m512i slot, const __m512i b[8],
+                                                      __m512i begin, __m512i end)
 {
     struct psti_coefs_avx512_found f;
     f.from_2 = _mm512_cmple_epu16_mask(b[2], slot);
@@ -141,7 +141,7 @@ PSTI_VBMI_INLINE struct psti_coefs_avx512_found search(__m512i slot, const __m51
 }
 
 /* Adds the token's number to `token`. */
-PSTI_VBMI_INLINE __m256i add_number(__m256i token, const struct psti_coefs_avx512_found *f)
+PSTI_ICL_INLINE __m256i add_number(__m256i token, const struct psti_coefs_avx512_found *f)
 {
     const __m256i two = _mm256_set1_epi8(2);
     token = _mm256_mask_add_epi8(token, f->from_2, token, two);
@@ -151,7 +151,7 @@ PSTI_VBMI_INLINE __m256i add_number(__m256i token, const struct psti_coefs_avx51
 }
 
 /* Where the words of the next step are. */
-PSTI_VBMI_INLINE const uint8_t *more_words(struct psti_coefs_unit *unit, const uint8_t *words)
+PSTI_ICL_INLINE const uint8_t *more_words(struct psti_coefs_unit *unit, const uint8_t *words)
 {
     unit->words.at = words;
     psti_pli_coefs_more_words(&unit->words);

@@ -41,8 +41,7 @@ static const uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
     return (const uint8_t *)(unit->planes + k * unit->out->stride);
 }
 
-PSTI_VBMI_INLINE void open_plane(const struct psti_coefs_unit *unit, uint32_t k,
-                                 struct plane *plane)
+PSTI_ICL_INLINE void open_plane(const struct psti_coefs_unit *unit, uint32_t k, struct plane *plane)
 {
 #pragma GCC unroll 6
     for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
@@ -61,7 +60,7 @@ PSTI_VBMI_INLINE void open_plane(const struct psti_coefs_unit *unit, uint32_t k,
 }
 
 /* Squares of side 1 come after those of side 0. */
-PSTI_VBMI_INLINE void find_sides(const struct psti_coefs_unit *unit, struct sides *sides)
+PSTI_ICL_INLINE void find_sides(const struct psti_coefs_unit *unit, struct sides *sides)
 {
     const struct psti_pli_coefs *out = unit->out;
     uint32_t first = 0;
@@ -79,13 +78,13 @@ PSTI_VBMI_INLINE void find_sides(const struct psti_coefs_unit *unit, struct side
 
 /* -- Contexts -- */
 
-PSTI_VBMI_INLINE __m512i of_side(const __m512i of[2], uint32_t lanes)
+PSTI_ICL_INLINE __m512i of_side(const __m512i of[2], uint32_t lanes)
 {
     return _mm512_mask_mov_epi16(of[0], lanes, of[1]);
 }
 
 /* Of 64 lanes. */
-PSTI_VBMI_INLINE __m512i find_contexts(const struct loop *l, uint32_t base)
+PSTI_ICL_INLINE __m512i find_contexts(const struct loop *l, uint32_t base)
 {
     const struct plane *p = &l->plane;
     struct sides side = l->sides[base / GROUP];
@@ -110,7 +109,7 @@ PSTI_VBMI_INLINE __m512i find_contexts(const struct loop *l, uint32_t base)
 /* Tokens of 32 lanes; contexts: as half_of() has them. Lanes in `idle` keep their states, if
  * `tail`.
  */
-PSTI_VBMI_INLINE __m256i step(struct loop *l, __m512i contexts, uint32_t idle, bool tail)
+PSTI_ICL_INLINE __m256i step(struct loop *l, __m512i contexts, uint32_t idle, bool tail)
 {
     const __m512i all = _mm512_set1_epi16(PSTI_JPEG_PROB_SUM);
     __m512i slot = slots_of(l->states), b[8];
@@ -127,8 +126,8 @@ PSTI_VBMI_INLINE __m256i step(struct loop *l, __m512i contexts, uint32_t idle, b
     return add_number(_mm256_setzero_si256(), &f);
 }
 
-PSTI_VBMI_INLINE void store_tokens(const struct loop *l, uint32_t base, __m256i low, __m256i high,
-                                   uint64_t lanes, bool tail)
+PSTI_ICL_INLINE void store_tokens(const struct loop *l, uint32_t base, __m256i low, __m256i high,
+                                  uint64_t lanes, bool tail)
 {
     __m512i token = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
     if (tail)
@@ -150,14 +149,14 @@ PSTI_VBMI_INLINE void store_tokens(const struct loop *l, uint32_t base, __m256i 
 static const _Alignas(64) uint8_t twice[2][64] = {{LANES_TWICE(0)}, {LANES_TWICE(32)}};
 
 /* 32 of 64 contexts, each twice -> where the bytes of their bounds are. */
-PSTI_VBMI_INLINE __m512i half_of(__m512i contexts, const uint8_t which[64])
+PSTI_ICL_INLINE __m512i half_of(__m512i contexts, const uint8_t which[64])
 {
     return _mm512_or_si512(_mm512_permutexvar_epi8(load(which), contexts),
                            _mm512_set1_epi16(0x100));
 }
 
-PSTI_VBMI_TARGET void psti_pli_coefs_avx512_read_ac(struct psti_coefs_unit *unit, uint32_t first,
-                                                    uint32_t last)
+PSTI_ICL_TARGET void psti_pli_coefs_avx512_read_ac(struct psti_coefs_unit *unit, uint32_t first,
+                                                   uint32_t last)
 {
     const struct psti_pli_coefs *out = unit->out;
     const struct psti_coefs_avx512_tables *tables = coefs_tables(unit);

@@ -17,9 +17,9 @@ struct stream {
 };
 
 /* Tokens of the lanes that are set, 0 of the others. Contexts: 32 bytes, 16 * side + context. */
-PSTI_VBMI_TARGET static __m256i step(struct psti_coefs_unit *unit, struct stream *s,
-                                     const uint16_t (*table)[LANES], __m256i contexts,
-                                     uint32_t lanes)
+PSTI_ICL_TARGET static __m256i step(struct psti_coefs_unit *unit, struct stream *s,
+                                    const uint16_t (*table)[LANES], __m256i contexts,
+                                    uint32_t lanes)
 {
     const __m512i all = _mm512_set1_epi16(PSTI_JPEG_PROB_SUM);
     __m512i index = _mm512_cvtepu8_epi16(contexts), slot = slots_of(s->states), b[8];
@@ -43,7 +43,7 @@ PSTI_VBMI_TARGET static __m256i step(struct psti_coefs_unit *unit, struct stream
 /* -- Classes of ends -- */
 
 /* Sums of the left and the right neighbour; what is not there is replaced by the opposite. */
-PSTI_VBMI_INLINE __m512i across(const struct psti_jpeg_square *q, __m512i classes)
+PSTI_ICL_INLINE __m512i across(const struct psti_jpeg_square *q, __m512i classes)
 {
     const __m512i first = _mm512_set1_epi64(0xff);
     const __m512i last = _mm512_set1_epi64((long long)(UINT64_C(0xff) << (8 * (q->columns - 1))));
@@ -53,7 +53,7 @@ PSTI_VBMI_INLINE __m512i across(const struct psti_jpeg_square *q, __m512i classe
 }
 
 /* Of the ones above and below. */
-PSTI_VBMI_INLINE __m512i along(const struct psti_jpeg_square *q, __m512i classes)
+PSTI_ICL_INLINE __m512i along(const struct psti_jpeg_square *q, __m512i classes)
 {
     _Alignas(64) uint64_t above[8] = {1, 0, 1, 2, 3, 4, 5, 6}, below[8] = {1, 2, 3, 4, 5, 6, 7, 7};
     if (q->rows == 1)
@@ -64,7 +64,7 @@ PSTI_VBMI_INLINE __m512i along(const struct psti_jpeg_square *q, __m512i classes
 }
 
 /* Contexts of all blocks, from the classes of even ones; a class is 0 where no block is. */
-PSTI_VBMI_INLINE __m512i find_contexts(const struct psti_jpeg_square *q, __m512i even)
+PSTI_ICL_INLINE __m512i find_contexts(const struct psti_jpeg_square *q, __m512i even)
 {
     __m512i sum = _mm512_add_epi8(across(q, even), along(q, even));
     if (q->rows == 1 || q->columns == 1) /* the other two are replaced by these */
@@ -74,7 +74,7 @@ PSTI_VBMI_INLINE __m512i find_contexts(const struct psti_jpeg_square *q, __m512i
                            _mm512_set1_epi8(PSTI_JPEG_ODD_CONTEXT_MAX));
 }
 
-PSTI_VBMI_TARGET void psti_pli_coefs_avx512_read_classes(struct psti_coefs_unit *unit)
+PSTI_ICL_TARGET void psti_pli_coefs_avx512_read_classes(struct psti_coefs_unit *unit)
 {
     struct stream s = {load_states(unit), unit->words.at};
     const uint16_t(*table)[LANES] = coefs_tables(unit)->ends;
@@ -98,7 +98,7 @@ PSTI_VBMI_TARGET void psti_pli_coefs_avx512_read_classes(struct psti_coefs_unit 
 
 /* -- DC -- */
 
-PSTI_VBMI_TARGET void psti_pli_coefs_avx512_read_dc(struct psti_coefs_unit *unit)
+PSTI_ICL_TARGET void psti_pli_coefs_avx512_read_dc(struct psti_coefs_unit *unit)
 {
     struct stream s = {load_states(unit), unit->words.at};
     const uint16_t(*table)[LANES] = coefs_tables(unit)->dc;

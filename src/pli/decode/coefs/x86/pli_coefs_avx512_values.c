@@ -13,7 +13,7 @@
 enum { GROUP = PSTI_COEFS_SQUARE, HALF = GROUP / 2 };
 
 /* Next bits, to those in `to`, which come to be 1 where their bit is. */
-PSTI_VBMI_INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint64_t to)
+PSTI_ICL_INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint64_t to)
 {
     uint64_t next = psti_pli_coefs_peek_at(bits, *at); /* `at` stays in a register */
     *at += (uint64_t)_mm_popcnt_u64(to);
@@ -21,17 +21,17 @@ PSTI_VBMI_INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t 
 }
 
 /* Which of 64 bytes are greater. */
-PSTI_VBMI_INLINE uint64_t above(__m512i bytes, int than)
+PSTI_ICL_INLINE uint64_t above(__m512i bytes, int than)
 {
     return _mm512_cmpgt_epi8_mask(bytes, _mm512_set1_epi8((char)than));
 }
 
-PSTI_VBMI_INLINE __m512i add_to(__m512i bytes, uint64_t lanes, int weight)
+PSTI_ICL_INLINE __m512i add_to(__m512i bytes, uint64_t lanes, int weight)
 {
     return _mm512_mask_add_epi8(bytes, lanes, bytes, _mm512_set1_epi8((char)weight));
 }
 
-PSTI_VBMI_INLINE __m512i table_of_16(const uint8_t *bytes)
+PSTI_ICL_INLINE __m512i table_of_16(const uint8_t *bytes)
 {
     return _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)bytes));
 }
@@ -41,20 +41,20 @@ struct words {
     __m512i low, high;
 };
 
-PSTI_VBMI_INLINE struct words words_of(__m512i bytes)
+PSTI_ICL_INLINE struct words words_of(__m512i bytes)
 {
     return (struct words){_mm512_cvtepu8_epi16(_mm512_castsi512_si256(bytes)),
                           _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(bytes, 1))};
 }
 
-PSTI_VBMI_INLINE void add_words(struct words *w, uint64_t lanes, int weight)
+PSTI_ICL_INLINE void add_words(struct words *w, uint64_t lanes, int weight)
 {
     const __m512i v = _mm512_set1_epi16((short)weight);
     w->low = _mm512_mask_add_epi16(w->low, (uint32_t)lanes, w->low, v);
     w->high = _mm512_mask_add_epi16(w->high, (uint32_t)(lanes >> HALF), w->high, v);
 }
 
-PSTI_VBMI_INLINE void negate_words(struct words *w, uint64_t lanes)
+PSTI_ICL_INLINE void negate_words(struct words *w, uint64_t lanes)
 {
     const __m512i zero = _mm512_setzero_si512();
     w->low = _mm512_mask_sub_epi16(w->low, (uint32_t)lanes, zero, w->low);
@@ -63,7 +63,7 @@ PSTI_VBMI_INLINE void negate_words(struct words *w, uint64_t lanes)
 
 /* -- Ends of blocks -- */
 
-PSTI_VBMI_TARGET void psti_pli_coefs_avx512_read_ends(struct psti_coefs_unit *unit)
+PSTI_ICL_TARGET void psti_pli_coefs_avx512_read_ends(struct psti_coefs_unit *unit)
 {
     const struct psti_coefs_bits *bits = &unit->bits;
     const __m512i lowest = table_of_16(psti_jpeg_end_lowest);
@@ -83,20 +83,20 @@ PSTI_VBMI_TARGET void psti_pli_coefs_avx512_read_ends(struct psti_coefs_unit *un
 /* -- DC -- */
 
 /* Of the eight values of each 128-bit part: the first one, everywhere. */
-PSTI_VBMI_INLINE __m512i first_of_rows(__m512i v)
+PSTI_ICL_INLINE __m512i first_of_rows(__m512i v)
 {
     return _mm512_shuffle_epi8(v, _mm512_set1_epi16(0x0100));
 }
 
 /* Sums of parts up to and including each. */
-PSTI_VBMI_INLINE __m512i sum_rows(__m512i v)
+PSTI_ICL_INLINE __m512i sum_rows(__m512i v)
 {
     const __m512i zero = _mm512_setzero_si512();
     v = _mm512_add_epi16(v, _mm512_alignr_epi64(v, zero, 6));
     return _mm512_add_epi16(v, _mm512_alignr_epi64(v, zero, 4));
 }
 
-PSTI_VBMI_INLINE __m512i sum_across(__m512i d)
+PSTI_ICL_INLINE __m512i sum_across(__m512i d)
 {
     d = _mm512_add_epi16(d, _mm512_bslli_epi128(d, 2));
     d = _mm512_add_epi16(d, _mm512_bslli_epi128(d, 4));
@@ -104,7 +104,7 @@ PSTI_VBMI_INLINE __m512i sum_across(__m512i d)
 }
 
 /* Differences of a square -> values: to the left one, of the first column to the one above. */
-PSTI_VBMI_INLINE void sum_up(struct words *w)
+PSTI_ICL_INLINE void sum_up(struct words *w)
 {
     const __m512i last = _mm512_set_epi64(7, 6, 7, 6, 7, 6, 7, 6);
     __m512i low = sum_rows(first_of_rows(w->low)), high = sum_rows(first_of_rows(w->high));
@@ -115,8 +115,8 @@ PSTI_VBMI_INLINE void sum_up(struct words *w)
 }
 
 /* A square's tokens and bits -> values. */
-PSTI_VBMI_INLINE void place_square(const struct psti_coefs_bits *bits, uint64_t *at, __m512i tokens,
-                                   int16_t *values)
+PSTI_ICL_INLINE void place_square(const struct psti_coefs_bits *bits, uint64_t *at, __m512i tokens,
+                                  int16_t *values)
 {
     const __m512i lowest =
         _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2049, 1025, 513, 257,
@@ -133,7 +133,7 @@ PSTI_VBMI_INLINE void place_square(const struct psti_coefs_bits *bits, uint64_t 
     store(values + HALF, w.high);
 }
 
-PSTI_VBMI_TARGET void psti_pli_coefs_avx512_place_dc(struct psti_coefs_unit *unit)
+PSTI_ICL_TARGET void psti_pli_coefs_avx512_place_dc(struct psti_coefs_unit *unit)
 {
     const struct psti_pli_coefs *out = unit->out;
     int16_t values[PSTI_JPEG_SQUARES_MAX * GROUP];
@@ -153,8 +153,8 @@ PSTI_VBMI_TARGET void psti_pli_coefs_avx512_place_dc(struct psti_coefs_unit *uni
 /* The magnitudes of a group some of which have token 7, given the lowest of each token. Class c has
  * the lowest value 33 + 32 + 64 + ..., c terms of them, and as many bits more than class 0, of the
  * same weights. Those of class 0 fit bytes. */
-PSTI_VBMI_INLINE uint64_t add_any(const struct psti_coefs_bits *bits, uint64_t at, __m512i tokens,
-                                  __m512i lowest, struct words *w)
+PSTI_ICL_INLINE uint64_t add_any(const struct psti_coefs_bits *bits, uint64_t at, __m512i tokens,
+                                 __m512i lowest, struct words *w)
 {
     enum { CLASSES = 6 };
     uint64_t classes[CLASSES] = {above(tokens, 6)}; /* [c]: those of class c or more */
@@ -176,8 +176,8 @@ enum { KINDS = 5 };
 
 /* Hands the next bits out to those in `to`, in their order; returns how many were there. Mostly 64
  * have all of them: then one look at the string is enough. */
-PSTI_VBMI_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint64_t at,
-                                       const uint64_t to[KINDS], uint64_t got[KINDS])
+PSTI_ICL_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint64_t at,
+                                      const uint64_t to[KINDS], uint64_t got[KINDS])
 {
     uint64_t next = psti_pli_coefs_peek_at(bits, at), before[KINDS], sum = 0;
 #pragma GCC unroll 5
@@ -199,7 +199,7 @@ PSTI_VBMI_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint6
 }
 
 /* Stores a group's values, those of `lanes` alone, side by side, and zeros behind them. */
-PSTI_VBMI_INLINE void put_words(int16_t *to, struct words w, uint64_t lanes, bool some)
+PSTI_ICL_INLINE void put_words(int16_t *to, struct words w, uint64_t lanes, bool some)
 {
     if (some) {
         w.low = _mm512_maskz_compress_epi16((uint32_t)lanes, w.low);
@@ -208,7 +208,7 @@ PSTI_VBMI_INLINE void put_words(int16_t *to, struct words w, uint64_t lanes, boo
     store(to, w.low);
     store(to + (some ? __builtin_popcount((uint32_t)lanes) : HALF), w.high);
 }
-PSTI_VBMI_INLINE void put_bytes(int16_t *to, __m512i v, uint64_t lanes, bool some)
+PSTI_ICL_INLINE void put_bytes(int16_t *to, __m512i v, uint64_t lanes, bool some)
 {
     if (some)
         v = _mm512_maskz_compress_epi8(lanes, v);
@@ -216,7 +216,7 @@ PSTI_VBMI_INLINE void put_bytes(int16_t *to, __m512i v, uint64_t lanes, bool som
     store(to + HALF, _mm512_cvtepi8_epi16(_mm512_extracti64x4_epi64(v, 1)));
 }
 
-PSTI_VBMI_INLINE void place_planes(struct psti_coefs_unit *unit, uint32_t last, bool some)
+PSTI_ICL_INLINE void place_planes(struct psti_coefs_unit *unit, uint32_t last, bool some)
 {
     const struct psti_pli_coefs *out = unit->out;
     const struct psti_coefs_bits *bits = &unit->bits;
@@ -255,7 +255,7 @@ PSTI_VBMI_INLINE void place_planes(struct psti_coefs_unit *unit, uint32_t last, 
     unit->bits.at = at;
 }
 
-PSTI_VBMI_TARGET void psti_pli_coefs_avx512_place_ac(struct psti_coefs_unit *unit, uint32_t last)
+PSTI_ICL_TARGET void psti_pli_coefs_avx512_place_ac(struct psti_coefs_unit *unit, uint32_t last)
 {
     if (unit->kept != NULL)
         place_planes(unit, last, true);

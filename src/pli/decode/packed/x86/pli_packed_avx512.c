@@ -11,10 +11,10 @@
 #if defined(__x86_64__)
 #include "pli/decode/x86/pli_rgb_avx512.h"
 
-PSTI_VBMI_INLINE __m512i load(const void *p) { return _mm512_loadu_si512(p); }
+PSTI_ICL_INLINE __m512i load(const void *p) { return _mm512_loadu_si512(p); }
 
 /* As many bytes as `places` has ones, at these places. */
-PSTI_VBMI_INLINE __m512i load_to(uint64_t places, const void *p)
+PSTI_ICL_INLINE __m512i load_to(uint64_t places, const void *p)
 {
     return _mm512_maskz_expand_epi8(places, load(p));
 }
@@ -31,8 +31,8 @@ struct width_state {
 /* Sizes of all that run `r`, M2 or a later one, has a bit for; of M2, with their signs. `below`:
  * sizes that the next run gives. So runs are read once, from the last one, and none of their bits
  * waits for another's place. */
-PSTI_VBMI_INLINE void read_run(const struct psti_packed *unit, const uint8_t *strings, uint32_t r,
-                               const uint8_t *below, uint8_t *out)
+PSTI_ICL_INLINE void read_run(const struct psti_packed *unit, const uint8_t *strings, uint32_t r,
+                              const uint8_t *below, uint8_t *out)
 {
     const __m512i one = _mm512_set1_epi8(1);
     uint32_t at = unit->runs.begin[r], end = unit->runs.begin[r + 1], sign = unit->runs.begin[1];
@@ -53,9 +53,8 @@ PSTI_VBMI_INLINE void read_run(const struct psti_packed *unit, const uint8_t *st
 }
 
 /* All d_i that are not 0, in turn in two buffers. */
-PSTI_VBMI_INLINE const uint8_t *read_all_steps(const struct psti_packed *unit,
-                                               const uint8_t *strings,
-                                               struct psti_packed_work *work)
+PSTI_ICL_INLINE const uint8_t *read_all_steps(const struct psti_packed *unit,
+                                              const uint8_t *strings, struct psti_packed_work *work)
 {
     const uint8_t *below = work->planes[0];
     for (uint32_t r = unit->runs.n; r-- > 2;) {
@@ -67,7 +66,7 @@ PSTI_VBMI_INLINE const uint8_t *read_all_steps(const struct psti_packed *unit,
 }
 
 /* Sums of the eight rows of 8 bytes up to and including each. */
-PSTI_VBMI_INLINE __m512i sum_rows(__m512i v)
+PSTI_ICL_INLINE __m512i sum_rows(__m512i v)
 {
     const __m512i zero = _mm512_setzero_si512();
     v = _mm512_add_epi8(v, _mm512_alignr_epi64(v, zero, 7));
@@ -76,7 +75,7 @@ PSTI_VBMI_INLINE __m512i sum_rows(__m512i v)
 }
 
 /* What d_i are for the 64 places of `groups`, those of 8 rows, which stand at bit `at` of M1. */
-PSTI_VBMI_INLINE __m512i read_steps(struct width_state *s, uint32_t at, uint64_t groups)
+PSTI_ICL_INLINE __m512i read_steps(struct width_state *s, uint32_t at, uint64_t groups)
 {
     uint64_t m = _pdep_u64(psti_pli_packed_bits64(s->strings, at), groups);
     __m512i steps = load_to(m, s->steps);
@@ -86,8 +85,8 @@ PSTI_VBMI_INLINE __m512i read_steps(struct width_state *s, uint32_t at, uint64_t
 
 /* Eight rows: widths, and what follows from them. Where rows begin is left to who reads them, one
  * after the other. Returns the rows' bytes. */
-PSTI_VBMI_INLINE __m512i store_widths(struct width_state *s, __m512i steps, uint32_t row,
-                                      struct psti_packed_work *work)
+PSTI_ICL_INLINE __m512i store_widths(struct width_state *s, __m512i steps, uint32_t row,
+                                     struct psti_packed_work *work)
 {
     const __m512i last = _mm512_set1_epi64(7);
     const __m512i ones =
@@ -103,8 +102,8 @@ PSTI_VBMI_INLINE __m512i store_widths(struct width_state *s, __m512i steps, uint
 }
 
 /* One plane's widths; its groups begin at bit `at` of M1. Returns their sum. */
-PSTI_VBMI_INLINE uint32_t plane_widths(struct width_state *s, const struct psti_packed *unit,
-                                       uint32_t p, uint32_t at, struct psti_packed_work *work)
+PSTI_ICL_INLINE uint32_t plane_widths(struct width_state *s, const struct psti_packed *unit,
+                                      uint32_t p, uint32_t at, struct psti_packed_work *work)
 {
     const uint64_t each = 0x0101010101010101;
     const uint32_t height = unit->height, step = 8 * unit->row_groups;
@@ -123,9 +122,9 @@ PSTI_VBMI_INLINE uint32_t plane_widths(struct width_state *s, const struct psti_
     return (uint32_t)psti_avx512_sum_u64(sum);
 }
 
-PSTI_VBMI_TARGET static enum psti_packed_verdict widths_avx512(struct psti_packed *unit,
-                                                               struct psti_packed_work *work,
-                                                               uint64_t *sum)
+PSTI_ICL_TARGET static enum psti_packed_verdict widths_avx512(struct psti_packed *unit,
+                                                              struct psti_packed_work *work,
+                                                              uint64_t *sum)
 {
     const uint8_t *strings = psti_pli_packed_open_runs(unit, work);
     if (!strings)
@@ -178,7 +177,7 @@ static const _Alignas(64) struct lookup lookup = {
 static const _Alignas(64) uint8_t columns[64] = {EIGHT(0),  EIGHT(8),  EIGHT(16), EIGHT(24),
                                                  EIGHT(32), EIGHT(40), EIGHT(48), EIGHT(56)};
 
-PSTI_VBMI_INLINE __m512i unpack_row(const uint8_t *data, const uint8_t *widths, uint64_t places)
+PSTI_ICL_INLINE __m512i unpack_row(const uint8_t *data, const uint8_t *widths, uint64_t places)
 {
     __m512i w = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const void *)widths));
     __m512i v = load_to(places, data);
@@ -187,7 +186,7 @@ PSTI_VBMI_INLINE __m512i unpack_row(const uint8_t *data, const uint8_t *widths, 
 }
 
 /* Running sums of 64 bytes. */
-PSTI_VBMI_INLINE __m512i sum_row(__m512i v)
+PSTI_ICL_INLINE __m512i sum_row(__m512i v)
 {
     const __m512i last = _mm512_set1_epi64(0x3F372F271F170F07); /* of each group */
     const __m512i first = _mm512_set_epi64(0x0808080808080808, 0, 0x0808080808080808, 0,
@@ -202,7 +201,7 @@ PSTI_VBMI_INLINE __m512i sum_row(__m512i v)
 }
 
 /* (a r + 16) >> 5 of 64 residuals; a4: 4 a. That is (256 r * 4 a + (1 << 14)) >> 15. */
-PSTI_VBMI_INLINE __m512i one_tap_row(__m512i r, __m512i a4)
+PSTI_ICL_INLINE __m512i one_tap_row(__m512i r, __m512i a4)
 {
     const uint64_t even = 0x5555555555555555;
     __m512i low = _mm512_mulhrs_epi16(_mm512_slli_epi16(r, 8), a4);
@@ -212,7 +211,7 @@ PSTI_VBMI_INLINE __m512i one_tap_row(__m512i r, __m512i a4)
 
 /* (a r0 + b r1 + 16) >> 5 of 64 residuals plus 4 (a + b): the unsigned bytes that are multiplied
  * are residuals + 128. The last step is what a product with 1 << 10, rounded at bit 15, is. */
-PSTI_VBMI_INLINE __m512i two_taps_row(__m512i r0, __m512i r1, __m512i taps)
+PSTI_ICL_INLINE __m512i two_taps_row(__m512i r0, __m512i r1, __m512i taps)
 {
     const __m512i flip = _mm512_set1_epi8((char)0x80), shift = _mm512_set1_epi16(1 << 10);
     const __m512i low_byte = _mm512_set1_epi16(0xFF);
@@ -230,9 +229,9 @@ enum taps { NO_TAPS, ONE_TAP, TWO_TAPS }; /* ONE_TAP: of plane 0 */
 /* Rows begin .. end - 1 of plane `p`, whose bytes begin at `at`: what is to be added to the part of
  * the prediction that comes from the row above. Residuals are kept if `keeps`. Returns where the
  * next row's bytes begin. */
-PSTI_VBMI_INLINE size_t rows(const struct psti_packed *given, uint32_t p,
-                             struct psti_packed_work *work, uint32_t begin, uint32_t end, size_t at,
-                             bool keeps, bool sums, enum taps kind)
+PSTI_ICL_INLINE size_t rows(const struct psti_packed *given, uint32_t p,
+                            struct psti_packed_work *work, uint32_t begin, uint32_t end, size_t at,
+                            bool keeps, bool sums, enum taps kind)
 {
     const struct psti_packed_plane *plane = &given->planes[p];
     /* A copy, which nothing that the loop stores can alias. */
@@ -268,9 +267,9 @@ PSTI_VBMI_INLINE size_t rows(const struct psti_packed *given, uint32_t p,
 typedef size_t rows_of(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work,
                        uint32_t begin, uint32_t end, size_t at, bool keeps);
 #define ROWS(name, sums, kind)                                                                     \
-    PSTI_VBMI_TARGET static size_t name(const struct psti_packed *unit, uint32_t p,                \
-                                        struct psti_packed_work *work, uint32_t begin,             \
-                                        uint32_t end, size_t at, bool keeps)                       \
+    PSTI_ICL_TARGET static size_t name(const struct psti_packed *unit, uint32_t p,                 \
+                                       struct psti_packed_work *work, uint32_t begin,              \
+                                       uint32_t end, size_t at, bool keeps)                        \
     {                                                                                              \
         return rows(unit, p, work, begin, end, at, keeps, sums, kind);                             \
     }
@@ -296,8 +295,8 @@ static bool has_taps_of(const struct psti_packed *unit, uint32_t p)
     return false;
 }
 
-PSTI_VBMI_TARGET static void rebuild_avx512(const struct psti_packed *unit, uint32_t p,
-                                            struct psti_packed_work *work)
+PSTI_ICL_TARGET static void rebuild_avx512(const struct psti_packed *unit, uint32_t p,
+                                           struct psti_packed_work *work)
 {
     static rows_of *const by_taps[][2] = {
         [NO_TAPS] = {single_NO_TAPS, summed_NO_TAPS},
@@ -325,14 +324,14 @@ struct chain {
     const struct psti_packed_plane *plane;
 };
 
-PSTI_VBMI_INLINE void open_chain(struct chain *c, const struct psti_packed *unit, uint32_t p)
+PSTI_ICL_INLINE void open_chain(struct chain *c, const struct psti_packed *unit, uint32_t p)
 {
     c->plane = &unit->planes[p];
     c->u = _mm512_set1_epi8((char)c->plane->start);
 }
 
 /* The next 16 rows, from row y on; `last`: the last column. */
-PSTI_VBMI_INLINE void set_predictor(struct chain *c, uint32_t y, uint32_t last)
+PSTI_ICL_INLINE void set_predictor(struct chain *c, uint32_t y, uint32_t last)
 {
     const __m512i column = load(columns), one = _mm512_set1_epi8(1);
     enum psti_packed_predictor predictor = c->plane->predictor[y >> 4];
@@ -345,7 +344,7 @@ PSTI_VBMI_INLINE void set_predictor(struct chain *c, uint32_t y, uint32_t last)
 }
 
 /* Two permutations and what makes averages of them exact is a chain of 14 cycles on Zen 4. */
-PSTI_VBMI_INLINE void next_row(struct chain *c, __m512i added)
+PSTI_ICL_INLINE void next_row(struct chain *c, __m512i added)
 {
     __m512i left = _mm512_permutexvar_epi8(c->left, c->u);
     __m512i right = _mm512_permutexvar_epi8(c->right, c->u);
@@ -358,8 +357,8 @@ PSTI_VBMI_INLINE void next_row(struct chain *c, __m512i added)
 
 /* The first n pixels, or all (`whole`), of the row that planes G, R - G + 128 and B - G + 128 are
  * at. */
-PSTI_VBMI_INLINE void store_pixels(const struct chain *g, const struct chain *r,
-                                   const struct chain *b, bool whole, uint32_t n, uint8_t *out)
+PSTI_ICL_INLINE void store_pixels(const struct chain *g, const struct chain *r,
+                                  const struct chain *b, bool whole, uint32_t n, uint8_t *out)
 {
     __m512i offset = _mm512_xor_si512(g->u, _mm512_set1_epi8((char)0x80)); /* g - 128 */
     __m512i red = _mm512_add_epi8(r->u, offset), blue = _mm512_add_epi8(b->u, offset);
@@ -371,9 +370,9 @@ PSTI_VBMI_INLINE void store_pixels(const struct chain *g, const struct chain *r,
 
 /* One plane or three, whose chains run side by side. With `part`, its pixels are written, 64 a row
  * if `whole`, and no samples: between chains there is time for it. */
-PSTI_VBMI_INLINE void finish_planes(const struct psti_packed *unit, struct psti_packed_work *work,
-                                    const uint32_t *planes, bool three,
-                                    const struct psti_pli_part *part, bool whole)
+PSTI_ICL_INLINE void finish_planes(const struct psti_packed *unit, struct psti_packed_work *work,
+                                   const uint32_t *planes, bool three,
+                                   const struct psti_pli_part *part, bool whole)
 {
     const uint32_t last = 8 * unit->row_groups - 1, first = part ? part->y : 0;
     const uint32_t height = part ? part->y + part->height : unit->height;
@@ -412,8 +411,8 @@ PSTI_VBMI_INLINE void finish_planes(const struct psti_packed *unit, struct psti_
     }
 }
 
-PSTI_VBMI_TARGET static void finish_avx512(const struct psti_packed *unit,
-                                           struct psti_packed_work *work)
+PSTI_ICL_TARGET static void finish_avx512(const struct psti_packed *unit,
+                                          struct psti_packed_work *work)
 {
     uint32_t coded[4], n = 0, done = 0;
     for (uint32_t p = 0; p < unit->n_planes; p++)
@@ -427,9 +426,9 @@ PSTI_VBMI_TARGET static void finish_avx512(const struct psti_packed *unit,
         finish_planes(unit, work, coded + done, false, NULL, true);
 }
 
-PSTI_VBMI_TARGET static void finish_rgb_avx512(const struct psti_packed *unit,
-                                               struct psti_packed_work *work,
-                                               const struct psti_pli_part *part)
+PSTI_ICL_TARGET static void finish_rgb_avx512(const struct psti_packed *unit,
+                                              struct psti_packed_work *work,
+                                              const struct psti_pli_part *part)
 {
     static const uint32_t all[] = {0, 1, 2};
     if (part->width == 64)

@@ -1,4 +1,4 @@
-/* pli_wave_avx512.c - the wave decoder with AVX-512 VBMI: units of 8-bit samples, up to
+/* pli_wave_avx512.c - the wave decoder with AVX-512: units of 8-bit samples, up to
  * six at a time.
  *
  * In and out: see pli_wave_int.h; plain C gives the same samples and statuses. AVX2 takes what is

@@ -17,9 +17,9 @@
 #if defined(PST_SIMDE) /* a copy of the emulation in every loop would take minutes to compile */
 #define INLINE static inline
 #else
-#define INLINE PSTI_VBMI_INLINE
+#define INLINE PSTI_ICL_INLINE
 #endif
-#define TARGET PSTI_VBMI_TARGET
+#define TARGET PSTI_ICL_TARGET
 
 enum {
     WAVE_LANES = PSTI_PLI_LANES,

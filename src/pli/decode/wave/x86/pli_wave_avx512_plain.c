@@ -1,4 +1,4 @@
-/* pli_wave_avx512_plain.c - from activities and raw bits to samples at once, with AVX-512 VBMI, of
+/* pli_wave_avx512_plain.c - from activities and raw bits to samples at once, with AVX-512, of
  * jobs whose planes are all MED without taps.
  *
  * In: rows of activities, and the bits of the units with the low halves of their states; out: rows

@@ -1,4 +1,4 @@
-/* pli_wave_avx512_raw.c - raw bits of the wave decoder with AVX-512 VBMI: activities become
+/* pli_wave_avx512_raw.c - raw bits of the wave decoder with AVX-512: activities become
  * residuals.
  *
  * In: rows of activities, and the bits of the units with the low halves of their states; out: rows

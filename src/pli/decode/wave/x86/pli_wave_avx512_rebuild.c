@@ -1,4 +1,4 @@
-/* pli_wave_avx512_rebuild.c - from residuals to samples with AVX-512 VBMI: predictions, filters.
+/* pli_wave_avx512_rebuild.c - from residuals to samples with AVX-512: predictions, filters.
  *
  * In: rows of residuals; out: rows of samples by step. Pure functions, any thread. A vector has a
  * step of both units; samples of the last four steps, as they are and turned to the lane below,
