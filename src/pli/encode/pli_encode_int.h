@@ -38,6 +38,8 @@ void psti_pli_describe_unit(const struct psti_pli_image *image, uint32_t row, ui
 size_t psti_pli_unit_memory_nbytes(const struct psti_pli_image *image);
 void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32_t column,
                         uint8_t *memory, struct psti_pli_source *source);
+/* Whether all samples of a plane are the same. */
+bool psti_pli_plane_is_constant(const struct psti_pli_source *source, uint32_t plane);
 
 /* Each encoder writes a whole unit, mode byte first, into `out` and returns its size, or 0 if it
  * does not fit `capacity` (the driver then takes another mode). Deterministic; thread-safe: `work`

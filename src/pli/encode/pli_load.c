@@ -242,3 +242,14 @@ void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32
     else
         split_planes16(image, s, planes);
 }
+
+bool psti_pli_plane_is_constant(const struct psti_pli_source *s, uint32_t plane)
+{
+    size_t nbytes = s->bits / 8u, row_nbytes = nbytes * EDGE;
+    const uint8_t *first = s->planes[plane], *row = first;
+    for (uint32_t y = 0; y < s->height; y++, row += row_nbytes)
+        if (memcmp(row, first, nbytes) != 0 ||
+            memcmp(row, row + nbytes, nbytes * (s->width - 1)) != 0)
+            return false;
+    return true;
+}

@@ -26,17 +26,6 @@ struct task {
     const struct psti_packed_coded *r0, *r1; /* of planes 0 and 1, for taps */
 };
 
-static bool is_constant(const struct psti_pli_source *source, uint32_t p)
-{
-    size_t nbytes = source->bits / 8u, row_nbytes = nbytes * PSTI_PACKED_EDGE;
-    const uint8_t *first = source->planes[p], *row = first;
-    for (uint32_t y = 0; y < source->height; y++, row += row_nbytes)
-        if (memcmp(row, first, nbytes) != 0 ||
-            memcmp(row, row + nbytes, nbytes * (source->width - 1)) != 0)
-            return false;
-    return true;
-}
-
 /* The first width that makes row 0 cheapest. */
 static uint8_t choose_first_width(const uint8_t *widths, uint32_t n, uint8_t bits)
 {
@@ -198,7 +187,7 @@ size_t psti_pli_packed_encode(const struct psti_pli_source *source, uint32_t eff
         struct psti_packed_samples samples;
         struct task task = {rows, source, &samples, &coded[0], &coded[1]};
         coded[p].start = first_sample(source, p);
-        coded[p].is_constant = is_constant(source, p);
+        coded[p].is_constant = psti_pli_plane_is_constant(source, p);
         if (coded[p].is_constant)
             continue;
         psti_pli_packed_load(source, p, &samples);

@@ -226,23 +226,12 @@ static uint16_t sample_at(const struct psti_pli_source *s, uint32_t plane, size_
                         : ((const uint16_t *)s->planes[plane])[at];
 }
 
-static bool is_constant(const struct psti_pli_source *s, uint32_t plane)
-{
-    size_t nbytes = s->bits / 8u, row_nbytes = nbytes * PSTI_WAVE_EDGE;
-    const uint8_t *first = s->planes[plane], *row = first;
-    for (uint32_t y = 0; y < s->height; y++, row += row_nbytes)
-        if (memcmp(row, first, nbytes) != 0 ||
-            memcmp(row, row + nbytes, nbytes * (s->width - 1)) != 0)
-            return false;
-    return true;
-}
-
 /* A plane's start, and whether there is anything else to plan. */
 static bool start_plane(const struct choice *c, struct psti_wave_plane_plan *plan)
 {
     struct psti_wave_work *work = c->work;
     *plan = (struct psti_wave_plane_plan){.start = sample_at(c->source, c->plane, 0)};
-    if (!is_constant(c->source, c->plane))
+    if (!psti_pli_plane_is_constant(c->source, c->plane))
         return true;
     memset(work->residuals[c->plane], 0, sizeof work->residuals[c->plane]);
     return false;
