@@ -109,7 +109,4 @@ TARGET void psti_pli_add_changes8_avx2(const uint8_t *row, size_t n_pixels, uint
         *green += change_of(r - g) + change_of(b - g);
     }
 }
-#else
-/* An empty file is none in C. */
-typedef int psti_pli_no_load_avx2;
 #endif

@@ -20,7 +20,4 @@
 #define ROWS_64(m) ROWS_16(m), ROWS_16((m) + 16), ROWS_16((m) + 32), ROWS_16((m) + 48)
 const struct psti_rans_picks psti_rans_picks = {
     {ROWS_64(0), ROWS_64(64), ROWS_64(128), ROWS_64(192)}};
-#else
-/* An empty file is none in C. */
-typedef int psti_rans_no_picks;
 #endif

@@ -8,7 +8,4 @@ __attribute__((target("avx2,bmi,bmi2"))) enum psti_jpeg_trouble psti_pli_jpeg_re
 {
     return psti_pli_jpeg_read_mcus(r, row, column, n);
 }
-#else
-/* An empty file is none in C. */
-typedef int psti_jpeg_no_blocks_bmi2;
 #endif

@@ -29,7 +29,4 @@ TARGET void psti_pli_jpeg_print_sequential_avx2(struct psti_jpeg_printer *p, uin
 {
     psti_pli_jpeg_print_mcus(p, row, column, n, nonzeros);
 }
-#else
-/* An empty file is none in C. */
-typedef int psti_jpeg_no_print_avx2;
 #endif

@@ -152,7 +152,4 @@ TARGET void psti_pli_jpeg_encode_find_codes_avx2(const struct psti_je_work *work
         store(codes + base, _mm256_or_si256(_mm256_slli_epi16(context, 3), load(tokens + base)));
     }
 }
-#else
-/* An empty file is none in C. */
-typedef int psti_je_no_planes_avx2;
 #endif

@@ -52,7 +52,4 @@ TARGET uint16_t *psti_pli_jpeg_encode_take_eights_avx2(const uint8_t *tokens, ui
         _mm256_storeu_si256((__m256i *)(states + (size_t)i * EIGHT), x[i]);
     return words;
 }
-#else
-/* An empty file is none in C. */
-typedef int psti_je_no_states_avx2;
 #endif

@@ -307,7 +307,4 @@ TARGET uint8_t *psti_pli_wave_code16_avx2(const uint16_t *indices, uint32_t n_st
         _mm256_storeu_si256((__m256i *)(states + (size_t)g * GROUP), x[g]);
     return (uint8_t *)end;
 }
-#else
-/* An empty file is none in C. */
-typedef int psti_wave_no_code_avx2;
 #endif

@@ -299,7 +299,4 @@ TARGET void psti_pli_wave_find_block_avx2(const struct psti_wave_work *work,
         _mm256_storeu_si256((__m256i *)(out + at + x0), _mm256_cvtepi8_epi16(s));
     }
 }
-#else
-/* An empty file is none in C. */
-typedef int psti_wave_no_filters_avx2;
 #endif

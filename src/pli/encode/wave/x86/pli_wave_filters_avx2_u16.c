@@ -148,7 +148,4 @@ TARGET void psti_pli_wave_find_block16_avx2(const struct psti_wave_work *work,
         _mm256_storeu_si256((__m256i *)(out + at + x0), v);
     }
 }
-#else
-/* An empty file is none in C. */
-typedef int psti_wave_no_filters16_avx2;
 #endif

@@ -161,7 +161,4 @@ const struct psti_wave_rows psti_wave_rows8_avx2 = {
     gather_8,   find_residuals_8,     psti_pli_wave_find_block_avx2,
     find_row_8, try_simple_by_hand,   price_plane_8,
     add_taps_8, price_taps_by_hand_8, add_moments_by_hand_8};
-#else
-/* An empty file is none in C. */
-typedef int psti_wave_no_avx2;
 #endif

@@ -54,7 +54,4 @@ const struct psti_wave_rows psti_wave_rows16_avx2 = {
     gather_16,   find_residuals_16,  psti_pli_wave_find_block16_avx2,
     find_row_16, try_simple_by_hand, price_plane_16,
     add_taps_16, price_taps_16,      add_moments_16};
-#else
-/* An empty file is none in C. */
-typedef int psti_wave_no_predict16_avx2;
 #endif

@@ -388,7 +388,4 @@ TARGET void psti_pli_wave_put_records16_avx2(const struct psti_wave_record_rows 
         find_records_16(residuals, r->g + row, contexts, r->width, r->indices + at, r->values + at);
     }
 }
-#else
-/* An empty file is none in C. */
-typedef int psti_wave_no_tokens_avx2;
 #endif
