@@ -1,8 +1,9 @@
-/* alloc.c - every byte of the library comes through here.
+/* alloc.c - allocates and frees all memory of the library.
  *
- * Each block carries its size and the distance to its true start in 16 bytes before it, so that
- * hooks get sizes and free needs none. The hooks are process-wide on purpose (as SQLite and curl
- * have them): they are set once, before anything else, and read without a lock afterwards. */
+ * A header of 16 bytes before each allocation has its size and the distance to the start of the
+ * hook's memory. So hooks get sizes, and psti_free needs none. The hooks are process-wide on
+ * purpose (as in SQLite and curl): they are set once, before anything else, and read without a
+ * lock afterwards. */
 #include "base/alloc.h"
 
 #include "base/checked.h"
@@ -19,17 +20,17 @@
 #include <sys/mman.h>
 
 struct header {
-    size_t nbytes;  /* asked for by the caller of psti_alloc */
-    uint32_t lead;  /* from the start of the hook's block to the caller's memory */
-    uint32_t magic; /* catches frees of what is not ours, in debug builds */
+    size_t nbytes;  /* as the caller of psti_alloc gave it */
+    uint32_t lead;  /* from the start of the hook's memory to the caller's memory */
+    uint32_t magic; /* detects frees of foreign memory, in debug builds */
 };
 
 #define HEADER_NBYTES 16
 #define HEADER_MAGIC 0x50535430u
 #define ALIGNMENT_MAX ((size_t)1 << 20)
 
-/* Blocks as large as batch slots and files in memory are walked by every copy: on huge pages they
- * cost hardly any address translation. A hint: where the kernel has none, nothing changes. */
+/* Every copy walks through large memory such as batch slots and files in memory. Huge pages make
+ * its address translation almost free. This is a hint: a kernel without huge pages ignores it. */
 #define HUGE_PAGE_NBYTES ((size_t)2 << 20)
 #define HUGE_BLOCK_NBYTES (2 * HUGE_PAGE_NBYTES)
 
@@ -150,7 +151,8 @@ void psti_free(void *memory)
         return;
     struct header header = *header_of(memory);
     if (header.magic != HEADER_MAGIC)
-        __builtin_trap(); /* freed twice or not ours: going on would corrupt the caller's heap */
+        __builtin_trap(); /* freed twice or not allocated here: to go on would corrupt the caller's
+                             heap */
     header_of(memory)->magic = 0;
     atomic_fetch_sub_explicit(&live_nbytes, header.nbytes, memory_order_relaxed);
     hooks.free(hooks.ctx, (char *)memory - header.lead, header.nbytes + header.lead);

@@ -1,7 +1,7 @@
-/* avx512.h - for files of AVX-512 code: its intrinsics, and attributes for their functions.
+/* avx512.h - the intrinsics of AVX-512 for files of kernels, and attributes for their functions.
  *
- * Tests compile such files against SIMDe (PST_SIMDE: whoever includes the file has the intrinsics,
- * tests/simde/simde_avx512.h), so that they are run on machines without AVX-512 too. */
+ * Tests compile such files against SIMDe, to run them on machines without AVX-512 too. They
+ * define PST_SIMDE and include the intrinsics first (tests/simde/simde_avx512.h). */
 #ifndef PST_BASE_AVX512_H
 #define PST_BASE_AVX512_H
 

@@ -1,4 +1,4 @@
-/* bits.h - little-endian loads and stores at any address, rounding. */
+/* bits.h - little-endian loads and stores at any address, and rounding. */
 #ifndef PST_BASE_BITS_H
 #define PST_BASE_BITS_H
 
@@ -7,8 +7,7 @@
 #include <string.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error                                                                                             \
-    "formats are little-endian and mapped as they are: big-endian hosts are not supported"
+#error "formats are little-endian and mapped as they are: big-endian hosts are not supported"
 #endif
 
 static inline uint16_t psti_load_u16(const void *p)
@@ -33,7 +32,8 @@ static inline void psti_store_u16(void *p, uint16_t v) { memcpy(p, &v, 2); }
 static inline void psti_store_u32(void *p, uint32_t v) { memcpy(p, &v, 4); }
 static inline void psti_store_u64(void *p, uint64_t v) { memcpy(p, &v, 8); }
 
-/* `alignment` is a power of two; the caller knows that value + alignment does not overflow. */
+/* Rounds up. `alignment` is a power of two; the caller knows that value + alignment does not
+ * overflow. */
 static inline size_t psti_round_up(size_t value, size_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);

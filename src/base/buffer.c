@@ -1,6 +1,6 @@
-/* buffer.c - memory that grows to the largest size asked for and is used again.
+/* buffer.c - memory that grows to the largest size requested and is used again.
  *
- * Growing frees before it allocates, so a buffer never takes the memory of two. */
+ * A buffer frees its memory before it allocates more, so it never holds two allocations. */
 #include "base/buffer.h"
 
 #include "base/alloc.h"

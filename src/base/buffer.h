@@ -1,4 +1,4 @@
-/* buffer.h - memory that grows to the largest size asked for and is used again. */
+/* buffer.h - memory that grows to the largest size requested and is used again. */
 #ifndef PST_BASE_BUFFER_H
 #define PST_BASE_BUFFER_H
 
@@ -13,9 +13,9 @@ struct psti_buffer {
     size_t capacity;
 };
 
-/* Makes room for `nbytes`, 0 included: `bytes` is not NULL then. Contents are lost where the buffer
- * has to grow. PST_ERROR_MEMORY leaves it empty; its text is "out of memory for <nbytes> bytes
- * <purpose>", its room the caller's. */
+/* Makes `bytes` hold `nbytes`; it is not NULL afterwards, even for 0. If the buffer has to grow,
+ * its contents are lost. PST_ERROR_MEMORY leaves it empty: the text is then "out of memory for
+ * <nbytes> bytes <purpose>", and the room is `room`. */
 enum pst_status psti_buffer_reserve(struct psti_buffer *buffer, uint64_t nbytes, const char *room,
                                     const char *purpose, struct pst_error *err);
 /* Frees the memory; the buffer is empty and may be used again. */

@@ -1,4 +1,4 @@
-/* checked.h - arithmetic that says when it overflows. False: overflow, *out undefined. */
+/* checked.h - arithmetic that detects overflow. False means overflow; *out is then undefined. */
 #ifndef PST_BASE_CHECKED_H
 #define PST_BASE_CHECKED_H
 

@@ -5,6 +5,6 @@
 #include <stdint.h>
 
 int64_t psti_clock_ns(void);             /* CLOCK_MONOTONIC */
-void psti_clock_sleep_until(int64_t ns); /* of the same clock */
+void psti_clock_sleep_until(int64_t ns); /* time of psti_clock_ns */
 
 #endif

@@ -1,9 +1,9 @@
-/* cores.c - affinity, control groups and launchers' variables -> how many threads make sense.
+/* cores.c - the number of threads to use, from affinity, control groups and launchers' variables.
  *
- * A quota holds for a control group with all that is below it, so the process's own group and each
- * of its parents are asked. /proc/self/cgroup names the groups: "0::/path" of version 2,
- * "4:cpu,cpuacct:/path" of version 1. In a container the path may be the host's, of which nothing
- * is mounted: then the top of the mount, which is asked in any case, is the container's group. */
+ * The quota of a control group holds for all groups below it. So the process's own group and
+ * each of its parents are read. /proc/self/cgroup names the groups: "0::/path" of version 2,
+ * "4:cpu,cpuacct:/path" of version 1. In a container the path may be the host's, which is not
+ * mounted. The top of the mount is then the container's group; it is read in any case. */
 #include "base/cores.h"
 
 #include <sched.h>
@@ -14,12 +14,13 @@
 
 #define GROUPS "/sys/fs/cgroup"
 #define PATH_NBYTES 4096
-#define SLURM_STEPS_END 0xFFFFFFF0u /* step numbers from here on are batch scripts and the like */
+#define SLURM_STEPS_END 0xFFFFFFF0u /* batch scripts and the like have step numbers from here on   \
+                                     */
 
 static unsigned whole_cores(long long quota, long long period)
 {
     if (quota <= 0 || period <= 0)
-        return 0; /* "max" and -1: none */
+        return 0; /* "max" and -1 mean no quota */
     long long cores = quota / period + (quota % period != 0);
     return cores > 65536 ? 0 : (unsigned)cores;
 }
@@ -35,7 +36,7 @@ static bool read_line(const char *directory, const char *name, char line[64])
     return found;
 }
 
-/* Quota of one group; 0: none, or no such group. */
+/* Returns the quota of one group. 0 if there is no quota or no such group. */
 static unsigned quota_of(const char *directory)
 {
     char quota[64], period[64];
@@ -52,7 +53,8 @@ static unsigned quota_of(const char *directory)
 
 static unsigned lower_quota(unsigned a, unsigned b) { return !a || (b && b < a) ? b : a; }
 
-/* The group `path` below `mount`, and its parents up to the mount itself. */
+/* Returns the smallest quota of the group `path` below `mount` and of its parents, including the
+ * mount. */
 static unsigned quota_upwards(const char *mount, const char *path)
 {
     char directory[PATH_NBYTES];
@@ -81,7 +83,7 @@ static bool has_cpu(const char *controllers)
     return false;
 }
 
-/* One line of /proc/self/cgroup. */
+/* Reads one line of /proc/self/cgroup. */
 static unsigned quota_of_line(const char *root, char *line)
 {
     char mount[PATH_NBYTES];
@@ -126,7 +128,7 @@ unsigned psti_cores(void)
     return cores ? cores : 1;
 }
 
-/* A whole number above 0 in an environment variable, else 0. *end: what follows it. */
+/* Returns the whole number above 0 at the start of `text`, else 0. *end points behind it. */
 static unsigned number_at(const char *text, const char **end)
 {
     char *after = NULL;
@@ -142,7 +144,8 @@ static unsigned number_of(const char *name)
     return end && *end == '\0' ? number : 0;
 }
 
-/* "4(x2),1": tasks on the nodes of a step: 4 on each of two, then 1. */
+/* Reads a list such as "4(x2),1", the tasks on each node of a step: 4 on each of two nodes, then
+ * 1. */
 static unsigned tasks_on(const char *text, unsigned node)
 {
     while (text && *text) {
@@ -176,7 +179,7 @@ static bool in_slurm_step(void)
     return *end == '\0' && number < SLURM_STEPS_END;
 }
 
-/* Ranks of a step of Slurm on this node. */
+/* Returns the ranks of a Slurm step on this node. */
 static unsigned slurm_ranks(void)
 {
     unsigned node = number_of("SLURM_NODEID");
@@ -190,7 +193,8 @@ unsigned psti_cores_share(unsigned cores)
     unsigned ranks = number_of("LOCAL_WORLD_SIZE"), all = cores;
     ranks = ranks ? ranks : number_of("OMPI_COMM_WORLD_LOCAL_SIZE");
     if (!ranks && in_slurm_step()) {
-        /* srun may have bound each task to its part already: the node's part of the job counts. */
+        /* srun may have bound each task to its part already. So the node's part of the job is
+         * divided. */
         ranks = slurm_ranks();
         all = number_of("SLURM_CPUS_ON_NODE");
         all = all ? all : cores;

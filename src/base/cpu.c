@@ -1,5 +1,6 @@
-/* cpu.c - CPU features, found by the compiler's cpuid helpers (they check the operating system's
- * support of the wide registers too) and lowered by PENSTOCK_CPU_MASK. */
+/* cpu.c - finds CPU features by the compiler's cpuid helpers, and lowers them by
+ * PENSTOCK_CPU_MASK. The helpers also check that the operating system supports the wide
+ * registers. */
 #include "base/cpu.h"
 
 #include "base/fail.h"
@@ -59,7 +60,7 @@ enum pst_status psti_cpu_check_mask(struct pst_error *err)
 
 uint32_t psti_cpu_features(void)
 {
-    /* Every thread that races here stores the same value; the top bit says "found already". */
+    /* Threads may race here: all store the same value. The top bit means "found already". */
     static _Atomic uint32_t cached;
     const uint32_t known = 1u << 31;
     uint32_t features = atomic_load_explicit(&cached, memory_order_relaxed);

@@ -1,8 +1,8 @@
-/* exif.c - which way up a picture is to be shown.
+/* exif.c - the orientation of a picture.
  *
- * An EXIF block is a small TIFF file: a byte order mark, the offset of a directory, and entries of
- * 12 bytes. Only tag 0x0112 of the first directory is looked at. Broken blocks are common in the
- * wild and harmless: they say nothing, so the picture stays as it is. */
+ * An EXIF block is a small TIFF file: a byte order mark, the offset of a directory, and entries
+ * of 12 bytes. Only tag 0x0112 of the first directory is read. Broken blocks are common and
+ * harmless: the picture is then shown as it is. */
 #include "base/exif.h"
 
 #include "base/bits.h"

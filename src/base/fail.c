@@ -1,4 +1,4 @@
-/* fail.c - fills struct pst_error and turns it into one line.
+/* fail.c - fills struct pst_error and prints it as one line.
  *
  * No allocation, no locks: an error can be reported when nothing else works. A caller that knows
  * more than the function that failed (the sample, the data set) adds it on the way up. */
@@ -18,8 +18,8 @@ void pst_error_clear(struct pst_error *err)
     err->offset = -1;
 }
 
-/* Copies `text` into `out`; of one that is too long the end is kept, as the end of a path says
- * most. */
+/* Copies `text` into `out`. Keeps the end of a text that is too long, because the end of a path
+ * says most. */
 static void copy_end(char *out, size_t capacity, const char *text)
 {
     size_t length = strlen(text);

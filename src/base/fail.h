@@ -1,4 +1,4 @@
-/* fail.h - filling struct pst_error. */
+/* fail.h - fills struct pst_error. */
 #ifndef PST_BASE_FAIL_H
 #define PST_BASE_FAIL_H
 
@@ -7,12 +7,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-/* Fills `err` (if not NULL) with status, room and a formatted cause; keeps nothing of what it held.
+/* Fills `err` (if not NULL) with status, room and a formatted cause. Earlier contents are lost.
  * Returns `status`, so that a failing function can end with `return psti_fail(...)`. */
 enum pst_status psti_fail(struct pst_error *err, enum pst_status status, const char *room,
                           const char *format, ...) PST_PRINTF(4, 5);
 
-/* As psti_fail, of a place in a file: `file` may be NULL, `offset` -1. */
+/* As psti_fail, for a place in a file. `file` may be NULL, `offset` -1. */
 enum pst_status psti_fail_at(struct pst_error *err, enum pst_status status, const char *room,
                              const char *file, int64_t offset, const char *format, ...)
     PST_PRINTF(6, 7);
@@ -25,12 +25,12 @@ enum pst_status psti_fail_os(struct pst_error *err, int os_error, const char *ro
                              const char *file, int64_t offset, const char *format, ...)
     PST_PRINTF(6, 7);
 
-/* Set one part of an error; NULL `err` is allowed. A text that is too long keeps its end. */
+/* These set one part of an error. NULL `err` is allowed. A text that is too long keeps its end. */
 void psti_error_set_file(struct pst_error *err, const char *file);
 void psti_error_set_dataset(struct pst_error *err, const char *dataset);
 void psti_error_set_codec(struct pst_error *err, const char *codec);
 
-/* A bounded text whose whole length is counted on, as snprintf does. */
+/* A bounded text that counts its whole length, as snprintf does. */
 struct psti_text {
     char *buffer;
     size_t capacity, length;

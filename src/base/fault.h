@@ -13,18 +13,19 @@ enum psti_fault_kind {
     PSTI_FAULT_THREAD,
     PSTI_FAULT_READ,
     PSTI_FAULT_WRITE,
-    PSTI_FAULT_DEVICE, /* a call of a GPU's driver that makes, takes, copies, launches or waits */
+    PSTI_FAULT_DEVICE, /* a call of the GPU driver that creates, allocates, copies, launches or
+                          waits */
     PSTI_FAULT_ADVICE, /* a hint to the kernel about pages: madvise, posix_fadvise */
     PSTI_FAULT_KINDS
 };
 
 #ifdef PST_FAULTS
-/* True: the caller must behave as if the operation had failed. */
+/* True if the caller must behave as if the operation had failed. */
 bool psti_fault(enum psti_fault_kind kind);
-/* Lets call number `n` (1 = the next one) of `kind` fail, and all later ones too if `sticky`; 0
+/* Makes call number `n` (1 = the next one) of `kind` fail, and all later ones too if `sticky`. 0
  * disarms. */
 void psti_fault_arm(enum psti_fault_kind kind, uint64_t n, bool sticky);
-/* Calls of `kind` since psti_fault_arm. */
+/* Returns the number of calls of `kind` since psti_fault_arm. */
 uint64_t psti_fault_count(enum psti_fault_kind kind);
 #else
 static inline bool psti_fault(enum psti_fault_kind kind)

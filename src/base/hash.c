@@ -1,7 +1,7 @@
 /* hash.c - XXH3-64 of xxHash (BSD-2-Clause), inlined so that no hash state is ever allocated.
  *
- * In: bytes; out: 64 bits. Pure; any thread. Long inputs go to hash_avx2.c where the CPU allows it:
- * checksums of units are a tenth of what decoding the fastest of them takes. */
+ * In: bytes; out: 64 bits. Pure; any thread. Long inputs go to hash_avx2.c if the CPU has AVX2,
+ * because checksums take a tenth of the time of decoding the fastest units. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

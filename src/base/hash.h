@@ -7,7 +7,7 @@
 
 uint64_t psti_hash64(const void *bytes, size_t nbytes);
 
-/* The same over pieces. Plain data, no clean-up. */
+/* State of a hash over several pieces. Plain data, no clean-up. */
 struct psti_hash_state {
     _Alignas(64) unsigned char opaque[640];
 };
@@ -16,8 +16,8 @@ void psti_hash_update(struct psti_hash_state *state, const void *bytes, size_t n
 uint64_t psti_hash_end(const struct psti_hash_state *state);
 
 #if defined(__x86_64__)
-/* The same, with AVX2 (hash_avx2.c): the functions above call these for pieces of at least
- * PSTI_HASH_WIDE_MIN bytes. Pieces of one state may go to either. */
+/* The same functions with AVX2 (hash_avx2.c). The functions above call these for pieces of at
+ * least PSTI_HASH_WIDE_MIN bytes. Pieces of one state may go to either. */
 enum { PSTI_HASH_WIDE_MIN = 256 };
 uint64_t psti_hash64_avx2(const void *bytes, size_t nbytes);
 void psti_hash_update_avx2(struct psti_hash_state *state, const void *bytes, size_t nbytes);

@@ -1,8 +1,8 @@
-/* hash_avx2.c - XXH3-64 once more, compiled for AVX2.
+/* hash_avx2.c - XXH3-64 compiled for AVX2.
  *
- * In and out: see hash.h; the same bits, in half the time. Pure; any thread. xxHash chooses its
- * vectors when it is compiled, so the whole of it is compiled for AVX2 here; all its functions are
- * static. Its state has the same form whatever the vectors are. */
+ * In and out as in hash.h; the same bits in half the time. Pure; any thread. xxHash chooses its
+ * vectors when it is compiled, so the whole of it is compiled here for AVX2, with static
+ * functions. The form of its state does not depend on the vectors. */
 #include "base/hash.h"
 
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-/* jpeg_marker.c - the search for markers, which headers are read by. Pure; any bytes. */
+/* jpeg_marker.c - finds the markers of a JPEG, for parsers of headers. Pure; any bytes. */
 #include "base/jpeg_marker.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* log.h - messages to the callback of pst_set_log; nothing happens when there is none. */
+/* log.h - sends messages to the callback of pst_set_log. Without a callback it does nothing. */
 #ifndef PST_BASE_LOG_H
 #define PST_BASE_LOG_H
 

@@ -1,8 +1,9 @@
-/* neon.h - for files of NEON code: its intrinsics. Such files are `#if defined(PSTI_NEON)` whole.
+/* neon.h - the intrinsics of NEON for files of kernels. `#if defined(PSTI_NEON)` encloses the whole
+ * of such a file.
  *
- * NEON is part of AArch64's base instruction set, so functions need no attributes. Tests compile
- * such files against SIMDe (PST_SIMDE: whoever includes the file has the intrinsics,
- * tests/simde/simde_neon.h), so that they are run on other machines too. Little-endian only. */
+ * NEON is part of AArch64's base instruction set, so functions need no attributes. Little-endian
+ * only. Tests compile such files against SIMDe, to run them on other machines too. They define
+ * PST_SIMDE and include the intrinsics first (tests/simde/simde_neon.h). */
 #ifndef PST_BASE_NEON_H
 #define PST_BASE_NEON_H
 

@@ -1,4 +1,4 @@
-/* options.c - structs that cross the library's border, brought to this library's size and back. */
+/* options.c - converts structs that cross the library's border to this library's size and back. */
 #include "base/options.h"
 
 #include "base/fail.h"

@@ -13,16 +13,16 @@
 struct psti_queue {
     pthread_mutex_t lock;
     pthread_cond_t not_empty, not_full;
-    void **items; /* guarded by lock, as all below */
+    void **items; /* guarded by lock, as all members below */
     size_t capacity, head, n;
     bool closed;
 };
 
 enum pst_status psti_queue_init(struct psti_queue *queue, size_t capacity, struct pst_error *err);
 void psti_queue_destroy(struct psti_queue *queue);          /* no thread may be inside */
-bool psti_queue_push(struct psti_queue *queue, void *item); /* waits while full; false: closed */
-void *psti_queue_pop(struct psti_queue *queue);     /* waits while empty; NULL: closed and empty */
-void *psti_queue_try_pop(struct psti_queue *queue); /* NULL: empty now */
-void psti_queue_close(struct psti_queue *queue);    /* wakes everybody; idempotent */
+bool psti_queue_push(struct psti_queue *queue, void *item); /* waits while full; false if closed */
+void *psti_queue_pop(struct psti_queue *queue); /* waits while empty; NULL if closed and empty */
+void *psti_queue_try_pop(struct psti_queue *queue); /* NULL if empty */
+void psti_queue_close(struct psti_queue *queue);    /* wakes all waiting threads; idempotent */
 
 #endif

@@ -1,5 +1,5 @@
-/* read.c - pread until all is there: signals interrupt it, and a call may give less than was asked
- * for. Any thread; the file's position is not used. */
+/* read.c - repeats pread until all bytes are there, because a signal or a short read may end a
+ * call early. Any thread; the file's position is not used. */
 #include "base/read.h"
 
 #include "base/fault.h"

@@ -1,4 +1,4 @@
-/* read.h - reading a part of a file whole. */
+/* read.h - reads a part of a file. */
 #ifndef PST_BASE_READ_H
 #define PST_BASE_READ_H
 
@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Reads `nbytes` at `offset` by as many calls as it takes. Returns how many there were: fewer where
- * the file ends; -1 with errno where it cannot be read. */
+/* Reads `nbytes` at `offset` by as many calls as needed. Returns the number of bytes read, which
+ * is less if the file ends. -1 with errno if the file cannot be read. */
 ssize_t psti_read_at(int fd, void *bytes, size_t nbytes, uint64_t offset);
 
 #endif

@@ -1,7 +1,7 @@
 /* format_dataset.c - index and shards of a written data set as bytes (docs/format-dataset.md,
- * sections 3 and 4). Pure: bytes in, values out, and back; any thread. Every length and offset that
- * comes from a file is checked here once, so that readers of a parsed header may index its sections
- * without asking again. */
+ * sections 3 and 4). Pure: bytes in, values out, and back; any thread. Every length and offset
+ * that comes from a file is checked here once, so readers may index the sections of a parsed
+ * header without further checks. */
 #include "format/format_dataset.h"
 
 #include "base/bits.h"
@@ -27,7 +27,7 @@ static enum pst_status fail_at(struct pst_error *err, enum pst_status status, in
     return psti_fail_at(err, status, "format", NULL, offset, "%s", text);
 }
 
-/* Magic and version, which stay where they are in every version to come. */
+/* Checks magic and version. Both keep their place in all future versions. */
 static enum pst_status check_start(const uint8_t *bytes, size_t nbytes, size_t header_nbytes,
                                    const uint8_t magic[8], const char *what, struct pst_error *err)
 {
@@ -73,7 +73,7 @@ static void print_start(const uint8_t magic[8], uint8_t *out)
 
 /* Index --------------------------------------------------------------------- */
 
-/* Takes n * size bytes at *end, aligned; false when that leaves 63 bits. */
+/* Takes n * size bytes at *end, aligned. False if the new end does not fit in 63 bits. */
 static bool place(uint64_t *end, uint64_t n, uint64_t size, uint64_t *offset)
 {
     uint64_t nbytes, sum;
@@ -296,7 +296,7 @@ enum pst_status psti_format_parse_index_shard(const uint8_t bytes[PSTI_INDEX_SHA
 {
     memcpy(shard->name, bytes, PSTI_SHARD_NAME_CAP);
     size_t n = strnlen(shard->name, PSTI_SHARD_NAME_CAP);
-    /* A name with a slash could lead anywhere. */
+    /* A name with a slash could lead out of the data set's directory. */
     if (n == 0 || n == PSTI_SHARD_NAME_CAP || memchr(shard->name, '/', n) != NULL ||
         psti_format_name_problem(shard->name, n) != NULL)
         return fail_at(err, PST_ERROR_CORRUPT, 0, "the index names a shard in an impossible way");
@@ -336,7 +336,7 @@ void psti_format_print_item(enum pst_field_type type, const struct pst_item *ite
         psti_store_u32(out + 32 + 4 * i, item->shape[i]);
 }
 
-/* NULL, or what is wrong with the entry of an image or mask. */
+/* Returns NULL or the problem with the entry of an image or mask. */
 static const char *image_problem(enum pst_field_type type, const struct pst_item *item)
 {
     uint64_t nbytes;

@@ -1,9 +1,9 @@
 /* format_dataset.h - the byte layouts of a written data set, as docs/format-dataset.md states them.
  *
  * Pure functions: bytes in, values out, and back. No I/O, no memory, no threads. Parsing trusts
- * nothing: sizes are checked by arithmetic that cannot overflow, and a failing parse says what is
- * wrong in `err` (offsets in `err` are relative to the bytes given, so callers add where those lie
- * in the file). */
+ * no byte: sizes are checked by arithmetic that cannot overflow, and a parse that fails states
+ * the cause in `err`. Offsets in `err` are relative to the given bytes; callers add the place of
+ * these in the file. */
 #ifndef PST_FORMAT_FORMAT_DATASET_H
 #define PST_FORMAT_FORMAT_DATASET_H
 
@@ -18,7 +18,7 @@
 #define PSTI_JOURNAL_TMP_NAME "journal.pst.tmp"
 #define PSTI_LOCK_NAME "writer.lock"
 #define PSTI_SHARD_NAME_CAP 32
-#define PSTI_NAME_LIMIT PST_NAME_CAP /* a sample's name with its NUL has at most so many bytes */
+#define PSTI_NAME_LIMIT PST_NAME_CAP /* limit of a sample's name with its NUL */
 
 enum {
     PSTI_INDEX_HEADER_NBYTES = 4096,
@@ -36,32 +36,34 @@ enum {
     PSTI_JOURNAL_SHARD_NBYTES = 24
 };
 
-/* UTF-8 as Unicode 15 defines it (no surrogates, no overlong forms, at most U+10FFFF). */
+/* True for UTF-8 as Unicode 15 defines it (no surrogates, no overlong forms, at most U+10FFFF). */
 bool psti_format_is_utf8(const void *bytes, size_t nbytes);
-/* Length of the longest prefix that is. */
+/* Returns the length of the longest prefix that is UTF-8. */
 size_t psti_format_utf8_valid(const void *bytes, size_t nbytes);
-/* Length of the sequence that `n` > 0 bytes begin with, 0 if there is none; *code: its code point.
- */
+/* Returns the length of the UTF-8 sequence at the start of `n` > 0 bytes, 0 if there is none.
+ * *code is its code point. */
 size_t psti_format_utf8_sequence(const void *bytes, size_t n, uint32_t *code);
-/* JSON as json.loads of Python takes it, nested at most 64 deep, integers of at most 4,300 digits.
- * Returns NULL or what is wrong with it. */
+/* Checks JSON: it must be as Python's json.loads accepts it, nested at most 64 deep, with
+ * integers of at most 4,300 digits. Returns NULL or the problem. */
 #define PSTI_JSON_MAX_DEPTH 64
 const char *psti_format_json_problem(const void *bytes, size_t nbytes);
-/* The same for one value that begins at *at (white space is passed) within valid UTF-8: moves *at
- * behind it, or to where the problem is. */
+/* Checks one JSON value that begins at *at, after white space, within valid UTF-8. Moves *at
+ * behind the value, or to the place of the problem. */
 const char *psti_format_json_skip(const char **at, const char *end);
-/* What is wrong with the bytes of a text or JSON item, NULL: nothing, or a field of another type.
- * JSON of no bytes is no value (null), and right. */
+/* Returns NULL or the problem with the bytes of a text or JSON item. NULL for fields of another
+ * type. JSON of no bytes means null and is valid. */
 const char *psti_format_text_problem(enum pst_field_type type, const void *bytes, size_t nbytes);
-/* A sample's or class's name: not empty, UTF-8, no control character (below 0x20, 0x7F,
- * U+0080..U+009F), < 4096 bytes. Returns NULL or what is wrong with it. */
+/* Checks the name of a sample or class: not empty, UTF-8, no control character (below 0x20,
+ * 0x7F, U+0080..U+009F), < 4096 bytes. Returns NULL or the problem. */
 const char *psti_format_name_problem(const char *name, size_t nbytes);
-/* The rules of struct pst_field. Returns NULL or what is wrong with it. */
+/* Checks the rules of struct pst_field. Returns NULL or the problem. */
 const char *psti_format_field_problem(const struct pst_field *field);
-/* Its rule for the name alone, of at most `capacity` bytes with the NUL. */
+/* Checks a field's name alone, of at most `capacity` bytes with the NUL. Returns NULL or the
+ * problem. */
 const char *psti_format_field_name_problem(const char *name, size_t capacity);
 
-/* INT and FLOAT fields have 8-byte values in the index; all others have items. */
+/* True if values of the type are items. INT and FLOAT fields have 8-byte values in the index
+ * instead. */
 static inline bool psti_format_has_items(enum pst_field_type type)
 {
     return type != PST_FIELD_INT && type != PST_FIELD_FLOAT;
@@ -70,14 +72,14 @@ static inline bool psti_format_is_image(enum pst_field_type type)
 {
     return type == PST_FIELD_IMAGE || type == PST_FIELD_MASK;
 }
-/* Bytes of one sample's row in the column of `field`. */
+/* Returns the bytes of one sample in the column of `field`. */
 static inline size_t psti_format_row_nbytes(const struct pst_field *field)
 {
     return psti_format_has_items(field->type) ? (size_t)PSTI_ITEM_NBYTES * field->n_variants : 8;
 }
 
-/* The schema part of a field's record (bytes 0..111), as index and journal hold it; the rest is
- * zero. */
+/* Prints the schema part of a field's record (bytes 0..111), as index and journal hold it. The
+ * other bytes become zero. */
 void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_INDEX_FIELD_NBYTES]);
 enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
                                         struct pst_field *field, struct pst_error *err);
@@ -91,13 +93,13 @@ struct psti_index_header {
         generation; /* 1 for the first index of a data set, one more for each that replaces it */
     uint64_t n_samples;
     uint32_t n_fields, n_shards;
-    uint64_t fields_offset; /* all offsets: bytes from the start of the file */
+    uint64_t fields_offset; /* all offsets are in bytes from the start of the file */
     uint64_t shards_offset;
     uint64_t name_offsets_offset; /* u64 [n_samples + 1], relative to names_offset */
     uint64_t names_offset, names_nbytes;
-    uint64_t blocks_offset; /* end of the payload; there lie the u64 [n_blocks] checksums */
+    uint64_t blocks_offset; /* end of the payload, where the u64 [n_blocks] checksums are */
     uint64_t n_blocks;
-    uint64_t blocks_checksum; /* XXH3 of that table */
+    uint64_t blocks_checksum; /* XXH3 of the table of checksums */
     uint64_t file_nbytes;
 };
 
@@ -105,24 +107,24 @@ struct psti_index_field {
     struct pst_field field;
     uint64_t max_item_nbytes, max_pixels_nbytes;
     uint64_t column_offset;
-    uint64_t classes_offset, classes_nbytes; /* class names; 0, 0: none */
+    uint64_t classes_offset, classes_nbytes; /* class names; 0, 0 if there are none */
 };
 
 struct psti_index_shard {
     char name[PSTI_SHARD_NAME_CAP];
-    uint64_t nbytes;          /* at least; bytes beyond belong to nobody yet */
-    uint64_t header_checksum; /* that of the shard's header */
+    uint64_t nbytes;          /* least length of the file; bytes behind it are not committed */
+    uint64_t header_checksum; /* checksum of the shard's header */
     uint64_t n_items;
 };
 
-/* Places all sections of an index with n_samples, n_fields, n_shards, names_nbytes of `header` and
- * the sizes classes_nbytes of the fields: sets every offset, n_blocks and file_nbytes. False: it
- * would not fit in 63 bits. */
+/* Places all sections of an index. Takes n_samples, n_fields, n_shards and names_nbytes of
+ * `header` and classes_nbytes of the fields. Sets every offset, n_blocks and file_nbytes. False
+ * if the file would not fit in 63 bits. */
 bool psti_format_index_layout(struct psti_index_header *header, struct psti_index_field *fields);
 void psti_format_print_index_header(const struct psti_index_header *header,
                                     uint8_t out[PSTI_INDEX_HEADER_NBYTES]);
-/* `bytes` has the first `nbytes` bytes of a file that is `file_nbytes` long. Every section named by
- * a header that is accepted lies within the payload. */
+/* Parses the header of a file that is `file_nbytes` long; `bytes` has its first `nbytes` bytes.
+ * Every section of an accepted header lies within the payload. */
 enum pst_status psti_format_parse_index_header(const uint8_t *bytes, size_t nbytes,
                                                uint64_t file_nbytes,
                                                struct psti_index_header *header,
@@ -140,9 +142,9 @@ enum pst_status psti_format_parse_index_shard(const uint8_t bytes[PSTI_INDEX_SHA
                                               struct psti_index_shard *shard,
                                               struct pst_error *err);
 
-/* Item entries: the same 64 bytes in the index and in the journal. A parse accepts an item only if
- * form, shape, channels, bits and orientation are possible for a field of this type, and pixels as
- * they are take as many bytes as height, width, channels and bits say. */
+/* Item entries are the same 64 bytes in the index and in the journal. A parse accepts an item
+ * only if form, shape, channels, bits and orientation are possible for a field of this type. Raw
+ * pixels must take as many bytes as height, width, channels and bits say. */
 void psti_format_print_item(enum pst_field_type type, const struct pst_item *item,
                             uint8_t out[PSTI_ITEM_NBYTES]);
 enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
@@ -158,27 +160,27 @@ struct psti_shard_header {
     uint64_t checksum; /* of the header itself */
 };
 
-/* What stands before each item in a shard. */
+/* Stands before each item in a shard. */
 struct psti_record {
-    uint16_t data_offset; /* from the record's first byte to the item's */
+    uint16_t data_offset; /* from the record's first byte to the item's first byte */
     uint16_t i_field;
     uint8_t variant, form;
     uint64_t sample, nbytes, checksum;
 };
 
 void psti_format_shard_name(uint32_t number, char out[PSTI_SHARD_NAME_CAP]);
-/* Sets header->checksum to what is printed. */
+/* Sets header->checksum to the printed value. */
 void psti_format_print_shard_header(struct psti_shard_header *header,
                                     uint8_t out[PSTI_SHARD_HEADER_NBYTES]);
 enum pst_status psti_format_parse_shard_header(const uint8_t *bytes, size_t nbytes,
                                                struct psti_shard_header *header,
                                                struct pst_error *err);
-/* The record at `position` (a multiple of 8) whose item is aligned to `alignment`: fills
+/* Places a record at `position` (a multiple of 8) whose item is aligned to `alignment`: sets
  * data_offset. */
 void psti_format_place_record(uint64_t position, size_t alignment, struct psti_record *record);
 void psti_format_print_record(const struct psti_record *record, uint8_t out[PSTI_RECORD_NBYTES]);
-/* `n_left`: bytes of the shard from the record's first on: the item must lie within them, else
- * PST_ERROR_TRUNCATED. */
+/* Parses a record. `n_left` counts the shard's bytes from the record's first byte on.
+ * PST_ERROR_TRUNCATED if the item reaches beyond them. */
 enum pst_status psti_format_parse_record(const uint8_t *bytes, size_t nbytes, uint64_t n_left,
                                          struct psti_record *record, struct pst_error *err);
 
@@ -187,7 +189,8 @@ enum pst_status psti_format_parse_record(const uint8_t *bytes, size_t nbytes, ui
 struct psti_journal_header {
     uint16_t major, minor;
     uint8_t id[16];
-    uint64_t base_generation; /* of the index that this journal adds to; 0: there is none yet */
+    uint64_t base_generation; /* generation of the index that this journal adds to; 0 if there is
+                                 none yet */
     uint64_t base_n_samples;
     uint32_t n_fields;
 };
@@ -198,25 +201,25 @@ enum psti_journal_kind {
     PSTI_JOURNAL_CLASSES = 3
 };
 
-/* What stands before each entry of the journal: kind and length of its body. */
+/* Stands before each entry of the journal: kind and length of its body. */
 struct psti_journal_record {
     uint32_t kind;
-    uint64_t nbytes; /* of the body, padding to 8 not counted */
+    uint64_t nbytes; /* of the body, without padding to 8 */
     uint64_t checksum;
 };
 
-/* Body of PSTI_JOURNAL_SAMPLE: head, the sample's row of every column in field order, name and NUL.
- */
+/* Body of PSTI_JOURNAL_SAMPLE: head, the sample's entry of every column in field order, name and
+ * NUL. */
 struct psti_journal_sample {
     uint64_t sample;
     uint32_t name_nbytes; /* without NUL */
-    const char *name;     /* inside the body, terminated */
+    const char *name;     /* inside the body, with its NUL */
     const uint8_t *rows;  /* psti_format_rows_nbytes bytes */
 };
 
 /* Body of PSTI_JOURNAL_COMMIT: head, then the shards that changed since the last commit. */
 struct psti_journal_commit {
-    uint64_t n_samples; /* of the whole data set, base included */
+    uint64_t n_samples; /* of the whole data set, including its base */
     uint32_t n_shards;
     const uint8_t *shards; /* n_shards * PSTI_JOURNAL_SHARD_NBYTES */
 };
@@ -224,7 +227,7 @@ struct psti_journal_shard {
     uint64_t number, nbytes, n_items;
 };
 
-/* Bytes that a journal's header takes with its field table and checksum. */
+/* Returns the bytes of a journal's header with its field table and checksum. */
 static inline size_t psti_format_journal_header_nbytes(uint32_t n_fields)
 {
     return PSTI_JOURNAL_HEADER_NBYTES + (size_t)n_fields * PSTI_INDEX_FIELD_NBYTES + 8;
@@ -238,11 +241,11 @@ enum pst_status psti_format_parse_journal_header(const uint8_t *bytes, size_t nb
                                                  struct psti_journal_header *header,
                                                  struct pst_field fields[PST_MAX_FIELDS],
                                                  struct pst_error *err);
-/* Prints the record's head for `body`, computing its checksum. */
+/* Prints the head of the record for `body` and computes its checksum. */
 void psti_format_print_journal_record(enum psti_journal_kind kind, const uint8_t *body,
                                       uint64_t nbytes, uint8_t out[PSTI_JOURNAL_RECORD_NBYTES]);
-/* False: these bytes are no record: here the journal ends. The body is checked by
- * psti_format_journal_body_ok. */
+/* False if these bytes are no record: the journal ends here. psti_format_journal_body_ok checks
+ * the body. */
 bool psti_format_parse_journal_record(const uint8_t bytes[PSTI_JOURNAL_RECORD_NBYTES],
                                       struct psti_journal_record *record);
 bool psti_format_journal_body_ok(const struct psti_journal_record *record, const uint8_t *body);

@@ -1,6 +1,7 @@
-/* format_geometry.c - turning coordinates by an EXIF orientation, and what makes a box impossible.
+/* format_geometry.c - rotates and flips coordinates by an EXIF orientation, and checks boxes and
+ * keypoints.
  *
- * In: sizes, orientations, coordinates. Out: the same, turned. Pure, any thread. */
+ * In: sizes, orientations, coordinates. Out: the same, rotated or flipped. Pure, any thread. */
 #include "format/format_geometry.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ static bool swaps(uint8_t turn) { return turn >= 5; }
 static bool mirrors_x(uint8_t turn) { return turn == 2 || turn == 3 || turn == 7 || turn == 8; }
 static bool mirrors_y(uint8_t turn) { return turn == 3 || turn == 4 || turn == 6 || turn == 7; }
 
-/* All orientations but the quarter turns are their own inverse. */
+/* All orientations but 6 and 8, rotations by a quarter, are their own inverse. */
 static uint8_t inverse(uint8_t turn) { return turn == 6 ? 8 : turn == 8 ? 6 : turn; }
 
 uint8_t psti_format_turn_of(const struct psti_picture_size *picture, enum pst_made_for made_for)
@@ -51,7 +52,7 @@ uint8_t psti_format_turn_of_mask(const struct psti_picture_size *picture,
     return as_shown && as_other ? 0 : as_other ? of_other : 1;
 }
 
-/* One point of the picture before the turn, of which the sides are `before_*`. */
+/* Moves one point of a picture whose sides were `before_*` before the rotation. */
 static void turn_point(uint8_t turn, float before_height, float before_width, float *x, float *y)
 {
     float to_x = mirrors_x(turn) ? before_width - *x : *x;

@@ -1,7 +1,7 @@
-/* format_journal.c - the writer's journal as bytes (docs/format-dataset.md, section 5). Pure: bytes
- * in, values out, and back; any thread. A record that does not check is not an error but the end of
- * the journal: what a crash cut off. A header that does not check is one, because it is put in
- * place by a rename. */
+/* format_journal.c - the writer's journal as bytes (docs/format-dataset.md, section 5). Pure:
+ * bytes in, values out, and back; any thread. A record with a wrong checksum is not an error but
+ * the end of the journal, because a crash may cut it off. A header with a wrong checksum is an
+ * error, because a rename puts the whole header in place. */
 #include "format/format_dataset.h"
 
 #include "base/bits.h"
@@ -79,7 +79,8 @@ enum pst_status psti_format_parse_journal_header(const uint8_t *bytes, size_t nb
     return status;
 }
 
-/* Covers kind and length too, so that a torn head is not taken for a whole one. */
+/* The checksum covers kind and length too, so that a head that was written in part is not
+ * accepted. */
 static uint64_t record_checksum(const uint8_t head[16], const uint8_t *body, uint64_t nbytes)
 {
     struct psti_hash_state state;

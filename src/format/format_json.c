@@ -1,11 +1,11 @@
-/* format_json.c - which JSON a data set may hold. Pure: the writer asks before it stores, readers
- * ask about what they find.
+/* format_json.c - the JSON that a data set may hold. Pure: the writer checks values before it
+ * stores them, and readers check values that they find.
  *
- * A text that passes is one that Python's json.loads takes, with any recursion limit that lets a
- * program run: RFC 8259, and beside it the words NaN, Infinity and -Infinity (which json.dumps
- * writes) and halves of surrogate pairs as escapes. Nesting is bounded, and so are the digits of an
- * integer, which Python refuses to read beyond 4,300. Texts returned are static and fit behind "the
- * JSON ...". */
+ * A text that passes is accepted by Python's json.loads with any usual recursion limit. The
+ * rules are RFC 8259, and in addition the words NaN, Infinity and -Infinity (which json.dumps
+ * writes) and halves of surrogate pairs as escapes. Nesting is bounded. Integers have at most
+ * 4,300 digits, because Python refuses to read more. Returned texts are static and complete a
+ * sentence that begins with "the JSON ...". */
 #include "format/format_dataset.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static void skip_space(struct text *text)
         text->at++;
 }
 
-/* Steps over `c` if it is next. */
+/* Steps over `c` if it is the next character. */
 static bool take(struct text *text, char c)
 {
     if (text->at == text->end || *text->at != c)
@@ -115,7 +115,7 @@ static const char *skip_scalar(struct text *text)
     return skip_number(text);
 }
 
-/* What stands in front of a member's value. */
+/* Skips a member's key and the colon. */
 static const char *skip_key(struct text *text)
 {
     const char *problem = skip_string(text);
@@ -126,7 +126,8 @@ static const char *skip_key(struct text *text)
     return problem;
 }
 
-/* Behind a value: closes brackets until another value must follow. *depth 0: none must. */
+/* Skips closing brackets behind a value until another value must follow. *depth becomes 0 if
+ * none must. */
 static const char *skip_closing(struct text *text, const char *brackets, unsigned *depth)
 {
     while (*depth > 0) {
@@ -145,7 +146,7 @@ static const char *skip_closing(struct text *text, const char *brackets, unsigne
 const char *psti_format_json_skip(const char **at, const char *end)
 {
     struct text text = {*at, end};
-    char brackets[PSTI_JSON_MAX_DEPTH]; /* that close what is open */
+    char brackets[PSTI_JSON_MAX_DEPTH]; /* the closing brackets of the open ones */
     unsigned depth = 0;
     const char *problem = NULL;
     do {

@@ -1,6 +1,6 @@
-/* format_text.c - which names and fields the data set format admits. Pure: the writer asks before
- * it stores, readers ask about what they find. Texts returned are static and fit behind "the name
- * ...". */
+/* format_text.c - the names and fields that the data set format admits. Pure: the writer checks
+ * them before it stores them, and readers check those that they find. Returned texts are static
+ * and complete a sentence that begins with "the name ...". */
 #include "format/format_dataset.h"
 #include "format/format_geometry.h"
 
@@ -23,7 +23,7 @@ size_t psti_format_utf8_sequence(const void *bytes, size_t n, uint32_t *code)
             return 0;
         value = value << 6 | (p[i] & 0x3F);
     }
-    /* Overlong forms, surrogates, beyond the last plane. */
+    /* Refuses overlong forms, surrogates, and code points beyond the last plane. */
     if ((nbytes == 3 && value < 0x800) || (nbytes == 4 && value < 0x10000) || value > 0x10FFFF ||
         (value >= 0xD800 && value <= 0xDFFF))
         return 0;
@@ -85,7 +85,7 @@ const char *psti_format_field_name_problem(const char *name, size_t capacity)
         return "has an empty name";
     if (n == capacity)
         return "has a name that is longer than 63 bytes";
-    /* Not isalpha: that depends on the locale. */
+    /* isalpha is not used because it depends on the locale. */
     for (size_t i = 0; i < n; i++) {
         char c = name[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
