@@ -1,10 +1,10 @@
-/* pack.c - pst_pack: a folder or data set becomes a data set, in the source's order.
+/* pack.c - pst_pack: packs a folder or data set into a data set, in the source's order.
  *
- * The calling thread hands samples to workers, takes them back in order and gives them to the
- * writer; it alone touches the writer and calls the callbacks. At most `window` samples are under
- * way, and no new one starts while those that wait hold more than WINDOW_NBYTES, so memory is
- * bounded whatever the order in which workers finish. Because adding is in order, what lies in the
- * destination never depends on the number of workers. */
+ * The calling thread gives samples to workers, takes them back in order and adds them to the
+ * writer. Only this thread uses the writer and calls the callbacks. At most `window` samples are
+ * under way. No new one starts while the finished ones that wait hold more than WINDOW_NBYTES.
+ * So memory is bounded in whatever order workers finish. Samples are added in order, so the
+ * destination's bytes never depend on the number of workers. */
 #include "pack/pack_int.h"
 #include "verify/verify.h"
 #include "writer/writer.h"
@@ -33,20 +33,20 @@ struct pack {
     pst_dataset *source;
     struct psti_pack_slot *slots; /* [window], a ring */
     uint32_t window;
-    uint64_t n_dispatched, n_taken; /* samples handed out and taken back, in ring order */
+    uint64_t n_dispatched, n_taken; /* samples given to workers and taken back, in ring order */
     uint64_t next_sample, n_samples;
-    uint64_t n_passed;       /* samples of the source before the end of what was stored already */
-    struct psti_queue queue; /* of slots to prepare */
+    uint64_t n_passed;       /* samples of the source before the end of those stored already */
+    struct psti_queue queue; /* slots to prepare */
     pthread_mutex_t lock;
-    pthread_cond_t finished; /* a slot is done */
-    uint64_t held_nbytes;    /* of slots that are done, guarded by lock */
+    pthread_cond_t finished; /* signalled when a slot is done */
+    uint64_t held_nbytes;    /* bytes of slots that are done; guarded by lock */
     pthread_t threads[MAX_WORKERS];
     uint32_t n_threads;
     struct psti_decoder *decoders[MAX_WORKERS];
     struct psti_pli_keep jpegs[MAX_WORKERS];
-    uint32_t n_claimed; /* of these two by threads, guarded by lock */
+    uint32_t n_claimed; /* how many of the two arrays above threads use; guarded by lock */
     struct pst_pack_report report;
-    struct pst_pack_report kept; /* the same as of the writer's last commit */
+    struct pst_pack_report kept; /* the report at the writer's last commit */
     int64_t next_progress_ns;
 };
 
@@ -83,7 +83,7 @@ static enum pst_status progress(struct pack *pack, bool now, struct pst_error *e
                      (unsigned long long)p.n_done, (unsigned long long)p.n_total);
 }
 
-/* Fills the window with samples that the destination does not have. */
+/* Fills the window with samples that the destination does not have yet. */
 static enum pst_status dispatch(struct pack *pack, struct pst_error *err)
 {
     bool resume = pack->options->writer->mode == PST_WRITER_RESUME;
@@ -119,7 +119,8 @@ static enum pst_status dispatch(struct pack *pack, struct pst_error *err)
     return PST_OK;
 }
 
-/* Waits for the oldest sample under way; calls progress meanwhile, so that a cancel is heard. */
+/* Waits for the oldest sample under way. Calls progress meanwhile, so that the caller can
+ * cancel. */
 static enum pst_status wait_oldest(struct pack *pack, struct psti_pack_slot *slot,
                                    struct pst_error *err)
 {
@@ -137,7 +138,7 @@ static enum pst_status wait_oldest(struct pack *pack, struct psti_pack_slot *slo
     return status;
 }
 
-/* A failure that is the sample's own and leaves source and writer usable. */
+/* True for a failure of the sample alone, after which source and writer are usable. */
 static bool is_bad_sample(enum pst_status status, bool from_writer)
 {
     switch (status) {
@@ -150,7 +151,8 @@ static bool is_bad_sample(enum pst_status status, bool from_writer)
         return true;
     case PST_ERROR_CHECKSUM:
     case PST_ERROR_NOT_FOUND:
-    case PST_ERROR_IO: /* of the sample's file; the writer's mean the disk of the destination */
+    case PST_ERROR_IO: /* a read error of the sample's file; the writer's mean the disk of the
+                          destination */
     case PST_ERROR_VERSION:
         return !from_writer;
     default:
@@ -158,7 +160,7 @@ static bool is_bad_sample(enum pst_status status, bool from_writer)
     }
 }
 
-/* It was added. */
+/* Counts a sample that was added. */
 static enum pst_status count_sample(struct pack *pack, const struct psti_pack_slot *slot,
                                     struct pst_error *err)
 {
@@ -201,7 +203,7 @@ static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot
             struct pst_item item;
             bool has_item = pst_dataset_item(pack->source, slot->sample, 0, 0, &item, sizeof item,
                                              NULL) == PST_OK;
-            /* The writer speaks of its own data set; the fault lies in the source. */
+            /* The writer names its own data set in errors, but the fault is in the source. */
             slot->err.dataset[0] = slot->err.file[0] = '\0';
             slot->err.sample = -1;
             psti_verify_locate(&slot->err, pack->source, slot->sample, has_item ? &item : NULL);
@@ -265,7 +267,7 @@ static enum pst_status start(struct pack *pack, struct pst_error *err)
 
 static void stop(struct pack *pack)
 {
-    /* Not yet begun samples are of no use any more: let the workers find an empty queue. */
+    /* Samples that were not begun are no longer needed. Workers then find an empty queue. */
     while (psti_queue_try_pop(&pack->queue) != NULL)
         ;
     psti_queue_close(&pack->queue);
@@ -298,7 +300,7 @@ static enum pst_status with_workers(struct pack *pack, struct pst_error *err)
     return status;
 }
 
-/* After a failure: commits what was added, or takes what cannot be committed out of the report. */
+/* After a failure: commits the added samples. If that fails, takes them out of the report. */
 static void count_what_is_kept(struct pack *pack)
 {
     const pst_writer *writer = pack->writer;
@@ -331,12 +333,12 @@ static enum pst_status pack_into(struct pack *pack, const char *destination, str
     if (status != PST_OK)
         count_what_is_kept(pack);
     if (status == PST_OK && options->progress != NULL)
-        (void)progress(pack, true, NULL); /* whole already: too late to cancel */
+        (void)progress(pack, true, NULL); /* all samples are stored: too late to cancel */
     pst_writer_close(&pack->writer);
     return status;
 }
 
-/* Whether `path`, which need not exist, is the directory (*same) or lies within. */
+/* True if `path`, which need not exist, is the directory (*same) or lies within it. */
 static bool lies_in(const char *path, const char *directory, bool *same)
 {
     char full[PATH_MAX], known[PATH_MAX];
@@ -370,7 +372,8 @@ static bool lies_in(const char *path, const char *directory, bool *same)
     }
 }
 
-/* A data set that is read is not written into; a folder may hold what is packed of it. */
+/* A source that is a data set must not be written into. A source folder may contain the
+ * destination. */
 static enum pst_status check_apart(const pst_dataset *source, const char *destination,
                                    struct pst_error *err)
 {

@@ -1,4 +1,4 @@
-/* pack_int.h - what the files of pst_pack share. */
+/* pack_int.h - shared by the files of pst_pack. */
 #ifndef PST_PACK_PACK_INT_H
 #define PST_PACK_PACK_INT_H
 
@@ -15,41 +15,42 @@ struct psti_pack_forms {
     enum pst_form forms[PST_MAX_VARIANTS];
     uint32_t n; /* 0: all variants of the source, as they are */
 };
-/* How PLI is made, or was. */
+/* How PLI is encoded, or was. */
 struct psti_pack_pli {
     enum pst_pli_tier tier;
     uint32_t effort, max_error;
-    bool given; /* the caller asked for it, even where the source is PLI */
+    bool given; /* the caller asked for it, even if the source is PLI */
 };
 
-/* Which field of the source becomes which of the destination. Constant while workers run. */
+/* Maps the source's fields to the destination's. Constant while workers run. */
 struct psti_pack_plan {
     pst_dataset *source;
     bool verify_pixels;
-    bool appends;      /* to a finished data set: its fields and classes stay as they are */
+    bool appends; /* appends to a finished data set, whose fields and classes stay as they are */
     uint32_t n_fields; /* of the destination */
     struct pst_field fields[PST_MAX_FIELDS];
     uint32_t source_field[PST_MAX_FIELDS];
-    int64_t *class_map[PST_MAX_FIELDS]; /* [source n_classes], NULL: labels stay as they are */
+    int64_t *class_map[PST_MAX_FIELDS]; /* [source n_classes]; NULL: labels stay as they are */
     struct psti_pack_forms images, masks;
-    bool keeps_variants; /* no forms were asked of a data set: images keep their variants, but JPEGs
-                            become PLI */
+    bool keeps_variants; /* no forms were requested and the source is a data set: images keep their
+                            variants, but JPEGs become PLI */
     struct psti_pack_pli pli;
     bool pli_of_lossy;
 };
 enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *source,
                                     const char *destination, const struct pst_pack_options *options,
                                     struct pst_error *err);
-/* The forms that fields of this type are stored in; NULL: values are copied as they are. */
+/* Returns the forms for fields of this type; NULL if values are copied as they are. */
 const struct psti_pack_forms *psti_pack_plan_forms(const struct psti_pack_plan *plan,
                                                    enum pst_field_type type);
-/* True if JPEGs among the `n` variants of an image of the source, which all stay, become PLI: there
- * is none of that kind yet. */
+/* True if JPEGs among the source's `n` variants of an image become PLI. All other variants stay.
+ * False if one of them is a pli-jpeg already. */
 bool psti_pack_plan_takes_jpegs(const struct psti_pack_plan *plan, enum pst_field_type type,
                                 const struct pst_item *items, uint32_t n);
-/* The variant that `form` is made from, of an image's `n`: that which has it already, else of a
- * JPEG and its PLI the other, for PLI one of the mask `lossless`, where files are wanted one that
- * is one, else the first. n: all are absent (form NONE). */
+/* Chooses the variant, of an image's `n`, from which `form` is made. The first choice is a
+ * variant in that form. Then: a JPEG is made from its PLI and the reverse; PLI from a variant in
+ * the mask `lossless`; a file from a variant that is a file; else the first variant. Returns n
+ * if all are absent (form NONE). */
 uint32_t psti_pack_choose(const struct pst_item *items, uint32_t n, uint32_t lossless,
                           enum pst_form form);
 /* Gives the source's class names to a new data set. */
@@ -62,13 +63,13 @@ void psti_pack_plan_free(struct psti_pack_plan *plan);
 
 enum pst_status psti_pack_pli_options(const struct pst_pack_options *options,
                                       struct psti_pack_pli *pli, struct pst_error *err);
-/* What the first 40 bytes of a PLI say. False: they are not of a PLI of pixels. */
+/* Reads the first 40 bytes of a PLI. False if they are not of a PLI of pixels. */
 bool psti_pack_pli_read(const void *head, size_t nbytes, struct psti_pack_pli *pli);
-/* As the plan wants fields of this type. */
+/* Returns the plan's settings for fields of this type. */
 struct psti_pack_pli psti_pack_pli_of(const struct psti_pack_plan *plan, enum pst_field_type type);
 bool psti_pack_pli_equal(const struct psti_pack_pli *a, const struct psti_pack_pli *b);
 void psti_pack_pli_text(const struct psti_pack_pli *pli, char out[64]);
-/* Encodes into `blob`, which `value` then points to; its pixel checksum is set. */
+/* Encodes into `blob`. `value` then points to its bytes and has the pixel checksum. */
 enum pst_status psti_pack_pli_encode(const struct psti_pack_pli *pli, struct psti_decoder *decoder,
                                      const struct pst_pixels *pixels, struct psti_buffer *blob,
                                      struct pst_value *value, struct pst_error *err);
@@ -76,28 +77,30 @@ enum pst_status psti_pack_pli_encode(const struct psti_pack_pli *pli, struct pst
 /* JPEG as PLI (pack_pli_jpeg.c)
  * ----------------------------------------------------------------------------- */
 
-/* The JPEG decoder of decode/ as the reference of psti_pli_keep_jpeg(). `decoder` stays the
- * caller's. */
+/* Returns the JPEG decoder of decode/ as the reference of psti_pli_keep_jpeg(). The caller keeps
+ * `decoder`. */
 struct psti_pli_reference psti_pack_jpeg_reference(struct psti_decoder *decoder);
 
 /* Going on (pack_resume.c)
  * ----------------------------------------------------------------------------- */
 
-/* Compares what an interrupted pack stored with what source and plan would give now: names in the
- * source's order, forms, lengths, numbers, class names. PST_ERROR_ARGUMENT: they differ. *n_passed:
- * samples of the source before the end of what is stored. */
+/* Compares the samples that an interrupted pack stored with the result that source and plan
+ * would give now: names in the source's order, forms, lengths, numbers, class names.
+ * PST_ERROR_ARGUMENT if they differ. *n_passed counts the source's samples before the end of the
+ * stored ones. */
 enum pst_status psti_pack_resume_check(const struct psti_pack_plan *plan, const pst_writer *writer,
                                        uint64_t *n_passed, struct pst_error *err);
-/* A sample of those that were passed although they are not stored: they were bad ones. If this one
- * is good, PST_ERROR_ARGUMENT and *is_new: its place is taken. Else what is wrong with it. */
+/* Checks a sample that was passed and not stored, so it was bad then. If it is good now,
+ * PST_ERROR_ARGUMENT and *is_new, because its position is past. Else returns the problem with
+ * it. */
 enum pst_status psti_pack_resume_passed(pst_writer *writer, const struct pst_sample *sample,
                                         bool *is_new, struct pst_error *err);
 
 /* One sample (pack_prepare.c)
  * ----------------------------------------------------------------------------- */
 
-/* A sample on its way from the source to the writer. Owned by the worker between dispatch and done,
- * else by the calling thread. */
+/* A sample on its way from the source to the writer. The worker owns it from dispatch until it
+ * is done, the calling thread at any other time. */
 struct psti_pack_slot {
     uint64_t sample;
     char name[PST_NAME_CAP];
@@ -105,11 +108,13 @@ struct psti_pack_slot {
     enum pst_status status;
     struct pst_error err;
     uint64_t nbytes_in, nbytes_out;
-    uint64_t n_pli_jpeg, jpeg_nbytes, pli_jpeg_nbytes; /* JPEGs that became PLI; before, after */
-    uint64_t n_kept_jpeg, kept_jpeg_nbytes;            /* those that stay as they are */
-    struct pst_error why_kept;                         /* the first of these */
-    uint64_t n_restored_jpeg, restored_pli_jpeg_nbytes, restored_jpeg_nbytes; /* and back */
-    uint64_t n_not_original;        /* whose file was asked for and is not there */
+    uint64_t n_pli_jpeg, jpeg_nbytes,
+        pli_jpeg_nbytes;                    /* JPEGs that became PLI; bytes before and after */
+    uint64_t n_kept_jpeg, kept_jpeg_nbytes; /* JPEGs that stay as they are */
+    struct pst_error why_kept;              /* the reason for the first JPEG that stayed */
+    uint64_t n_restored_jpeg, restored_pli_jpeg_nbytes,
+        restored_jpeg_nbytes;       /* JPEGs restored from PLI; bytes before and after */
+    uint64_t n_not_original;        /* images whose original was requested and does not exist */
     struct pst_value *values;       /* [n_fields][PST_MAX_VARIANTS] */
     const struct pst_value **lists; /* [n_fields] */
     struct psti_buffer *blobs; /* [n_fields][PST_MAX_VARIANTS + 3]: source variants, raw pixels,
@@ -120,9 +125,9 @@ struct psti_pack_slot {
 enum pst_status psti_pack_slot_init(struct psti_pack_slot *slot, uint32_t n_fields,
                                     struct pst_error *err);
 void psti_pack_slot_free(struct psti_pack_slot *slot, uint32_t n_fields);
-/* Lets go of buffers that are larger than most need. */
+/* Frees buffers that are larger than most samples need. */
 void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields);
-/* Reads, and where needed decodes, slot->sample; sets everything but `done`. */
+/* Reads slot->sample, and decodes it if needed. Sets everything but `done`. */
 void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *decoder,
                        struct psti_pli_keep *jpeg, struct psti_pack_slot *slot);
 

@@ -1,9 +1,9 @@
-/* pack_plan.c - decides, before pst_pack moves a byte, what each field of the destination is made
- * of.
+/* pack_plan.c - decides the sources of each field of the destination before pst_pack reads a
+ * sample.
  *
- * A new data set takes the fields of the source; one that is appended to keeps its own, and the
- * source must have each of them by name and type. Labels follow the names of the classes, not their
- * numbers: the same folder names in another set of folders have other numbers. */
+ * A new data set takes the fields of the source. A data set that is appended to keeps its own,
+ * and the source must have each of them by name and type. Labels are matched by class name, not
+ * by number, because the same folder names get other numbers among other folders. */
 #include "pack/pack_int.h"
 
 #include "base/alloc.h"
@@ -106,7 +106,7 @@ uint32_t psti_pack_choose(const struct pst_item *items, uint32_t n, uint32_t los
     return of_twin < n ? of_twin : preferred < n ? preferred : first;
 }
 
-/* The destination's fields are the source's. */
+/* The destination gets the source's fields. */
 static void plan_new(struct psti_pack_plan *plan, enum pst_made_for made_for)
 {
     plan->n_fields = pst_dataset_n_fields(plan->source);
@@ -122,8 +122,8 @@ static void plan_new(struct psti_pack_plan *plan, enum pst_made_for made_for)
     }
 }
 
-/* How the data set's own PLI were made: so are those that are added, unless the caller says
- * otherwise. */
+/* Finds how the data set's own PLI were encoded. Images that are appended are encoded alike,
+ * unless the caller says otherwise. */
 static enum pst_status pli_of(struct psti_pack_plan *plan, const pst_dataset *destination,
                               uint32_t i_field, uint32_t variant, struct pst_error *err)
 {
@@ -135,8 +135,8 @@ static enum pst_status pli_of(struct psti_pack_plan *plan, const pst_dataset *de
     return status;
 }
 
-/* Whether JPEGs are kept as PLI in this variant, judged by the first samples: the very first may be
- * a JPEG that could not be, or no JPEG. */
+/* Finds out whether this variant keeps JPEGs as PLI, from the first samples: the very first may
+ * be no JPEG, or a JPEG that could not be kept. */
 static enum pst_status keeps_pli_jpeg(const pst_dataset *destination, uint32_t i_field,
                                       uint32_t variant, bool *keeps, struct pst_error *err)
 {
@@ -152,7 +152,8 @@ static enum pst_status keeps_pli_jpeg(const pst_dataset *destination, uint32_t i
     return status;
 }
 
-/* Forms in which the data set holds its images or masks already, judged by its first sample. */
+/* Finds the forms in which the data set holds its images or masks already, from its first
+ * sample. */
 static enum pst_status forms_of(struct psti_pack_plan *plan, const pst_dataset *destination,
                                 uint32_t i_field, struct pst_error *err)
 {
@@ -176,7 +177,7 @@ static enum pst_status forms_of(struct psti_pack_plan *plan, const pst_dataset *
     return PST_OK;
 }
 
-/* One variant holds one kind of form throughout: pixels, PLI, or files of any form. */
+/* A variant holds one kind of form throughout: pixels, PLI, or files of any form. */
 static enum pst_status check_kinds(const struct psti_pack_plan *plan,
                                    const struct psti_pack_forms *forms,
                                    const pst_dataset *destination, uint32_t i_field,
@@ -193,7 +194,7 @@ static enum pst_status check_kinds(const struct psti_pack_plan *plan,
         if (item.form == PST_FORM_NONE || (raw == (item.form == PST_FORM_RAW) &&
                                            (wanted != PST_FORM_PLI || item.form == PST_FORM_PLI)))
             continue;
-        /* The source's own bytes may be pixels too if it is a data set. */
+        /* If the source is a data set, its own bytes may be pixels too. */
         if (wanted == PST_FORM_NONE && !pst_dataset_is_folder(plan->source))
             continue;
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
@@ -267,7 +268,7 @@ static enum pst_status plan_field(struct psti_pack_plan *plan, const pst_dataset
     return field->type == PST_FIELD_INT ? map_classes(plan, destination, i, err) : PST_OK;
 }
 
-/* Whether JPEGs of a data set become PLI, as those of the data set did that they are added to. */
+/* JPEGs become PLI if the data set that is appended to keeps its JPEGs as PLI. */
 static enum pst_status follow_variants(struct psti_pack_plan *plan, const pst_dataset *destination,
                                        struct pst_error *err)
 {
@@ -284,7 +285,7 @@ static enum pst_status follow_variants(struct psti_pack_plan *plan, const pst_da
     return PST_OK;
 }
 
-/* The destination exists and keeps its fields. */
+/* Plans for a destination that exists and keeps its fields. */
 static enum pst_status plan_append(struct psti_pack_plan *plan, const char *path,
                                    const struct pst_pack_options *options, struct pst_error *err)
 {
@@ -319,7 +320,7 @@ out:
     return status;
 }
 
-/* True if there is a finished data set: to go on there means to append. */
+/* True if there is a finished data set, so that packing into it appends. */
 static bool is_finished(const char *path)
 {
     pst_dataset *dataset = NULL;

@@ -1,9 +1,9 @@
-/* pack_pli.c - pixels -> PLI, and what a stored PLI says of how it was made.
+/* pack_pli.c - encodes pixels as PLI, and reads from a stored PLI how it was encoded.
  *
- * In: pixels in memory and the plan. Out: an encoded image in a buffer of the caller's, decoded
- * again and compared by checksum before it is trusted with being the only copy of the pixels. Any
- * worker, with a decoder of its own; samples are the unit of parallelism, so the encoder stays in
- * its thread. */
+ * In: pixels in memory and the plan. Out: an encoded image in the caller's buffer. The image may
+ * become the only copy of the pixels, so it is decoded again and compared by checksum. Any
+ * worker, with a decoder of its own. Samples are the unit of parallelism, so the encoder uses
+ * one thread. */
 #include "pack/pack_int.h"
 #include "verify/verify.h"
 
@@ -58,7 +58,7 @@ bool psti_pack_pli_read(const void *head, size_t nbytes, struct psti_pack_pli *p
 struct psti_pack_pli psti_pack_pli_of(const struct psti_pack_plan *plan, enum pst_field_type type)
 {
     struct psti_pack_pli pli = plan->pli;
-    if (type == PST_FIELD_MASK) /* numbers of classes are not near each other */
+    if (type == PST_FIELD_MASK) /* neighbouring numbers of classes are not alike */
         pli.max_error = 0;
     return pli;
 }
@@ -68,7 +68,7 @@ bool psti_pack_pli_equal(const struct psti_pack_pli *a, const struct psti_pack_p
     return a->tier == b->tier && a->effort == b->effort && a->max_error == b->max_error;
 }
 
-/* What was written is decoded once, by the decoder that readers have. */
+/* Decodes the encoded image once, with the decoder that readers use. */
 static enum pst_status check(struct psti_decoder *decoder, const void *bytes, size_t nbytes,
                              uint64_t *checksum, struct pst_error *err)
 {

@@ -1,7 +1,8 @@
-/* pack_pli_jpeg.c - pst_pli_from_jpeg: a JPEG kept as PLI, held to the pixels of libjpeg-turbo.
+/* pack_pli_jpeg.c - pst_pli_from_jpeg: a JPEG kept as PLI, compared with the pixels of
+ * libjpeg-turbo.
  *
- * The codec (pli/jpegfile/pli_jpeg_keep.c) converts and proves. It knows no JPEG decoder: the one
- * of decode/ is lent to it here as the reference. Any thread. */
+ * The codec (pli/jpegfile/pli_jpeg_keep.c) converts and proves. It has no JPEG decoder of its
+ * own, so this file passes it the one of decode/ as the reference. Any thread. */
 #include "pack/pack_int.h"
 #include "verify/verify.h"
 
@@ -37,7 +38,8 @@ enum pst_status pst_pli_from_jpeg(const void *jpeg, size_t jpeg_nbytes,
     struct pst_pli_from_jpeg_options filled;
     struct psti_pli_keep keep = {0};
     struct psti_decoder *decoder = NULL;
-    /* The file is read four times. A copy stays as it is when the caller's bytes change. */
+    /* The file is read four times. A copy protects against changes of the caller's bytes
+     * meanwhile. */
     struct psti_buffer own = {0};
     if (jpeg == NULL || pli == NULL || nbytes == NULL)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "jpeg, pli or nbytes is NULL");

@@ -1,10 +1,10 @@
-/* pack_prepare.c - one sample of the source as the values that the writer stores.
+/* pack_prepare.c - turns one sample of the source into the values that the writer stores.
  *
- * Runs in a worker, with a decoder and a slot of its own. Bytes are read whole, so that the
- * source's checksums are compared; images are decoded where the plan wants raw pixels or PLI, where
- * they have a pixel checksum that is not known yet, or where all are to be verified. Nothing but
- * PLI is encoded. A JPEG that cannot become a PLI of its coefficients, or would not become smaller,
- * is stored as it is, and said to be. */
+ * Runs in a worker, with a decoder and a slot of its own. All bytes are read, so that the
+ * source's checksums are compared. Images are decoded if the plan wants raw pixels or PLI, if
+ * their pixel checksum is not known yet, or if all are to be verified. Only PLI is encoded. A
+ * JPEG stays as it is if it cannot become a PLI of its coefficients or would not become smaller.
+ * The slot then has the reason. */
 #include "pack/pack_int.h"
 #include "verify/verify.h"
 
@@ -32,11 +32,12 @@ struct work {
     struct psti_pack_slot *slot;
     uint32_t i_field, i_source;
     struct pst_decode_options options;
-    struct pst_item item;             /* read last, for error messages */
-    const struct original *pixels_of; /* whose pixels are in BLOB_PIXELS; NULL: nobody's */
+    struct pst_item item; /* the item read last, for error messages */
+    const struct original
+        *pixels_of; /* the original whose pixels are in BLOB_PIXELS; NULL if there is none */
 };
 
-/* An image or mask of the source, read and understood. */
+/* An image or mask of the source, read and with its header parsed. */
 struct original {
     const void *bytes;
     size_t nbytes;
@@ -86,7 +87,8 @@ static struct psti_buffer *blob_of(struct work *work, uint32_t i)
     return &work->slot->blobs[(size_t)work->i_field * BLOBS_PER_FIELD + i];
 }
 
-/* Reads variant v of the source into its blob. item.form NONE and no bytes: the sample has none. */
+/* Reads variant v of the source into its blob. If the sample has none, item.form is NONE and
+ * there are no bytes. */
 static enum pst_status read_item(struct work *work, uint32_t v, struct original *original)
 {
     struct psti_pack_slot *slot = work->slot;
@@ -113,7 +115,8 @@ static enum pst_status read_item(struct work *work, uint32_t v, struct original 
     return status;
 }
 
-/* As read_item for images and masks, whose header is read too. bytes NULL: absent. */
+/* As read_item for images and masks, and parses the header. bytes is NULL if the variant is
+ * absent. */
 static enum pst_status read_image(struct work *work, uint32_t v, struct original *original)
 {
     enum pst_status status = read_item(work, v, original);
@@ -136,7 +139,7 @@ static enum pst_status read_image(struct work *work, uint32_t v, struct original
     return status;
 }
 
-/* The image as its bytes are. */
+/* Stores the image's bytes as they are. */
 static enum pst_status store_original(struct work *work, const struct original *original,
                                       struct pst_value *value)
 {
@@ -172,8 +175,8 @@ static enum pst_status store_original(struct work *work, const struct original *
     return PST_OK;
 }
 
-/* The original's pixels, as stored: its own bytes, or decoded into a blob that the field's other
- * forms share. */
+/* Finds the original's stored pixels. They are its own bytes, or are decoded into a blob that
+ * the field's other forms share. */
 static enum pst_status find_pixels(struct work *work, const struct original *original,
                                    struct pst_pixels *pixels, size_t *nbytes)
 {
@@ -191,7 +194,7 @@ static enum pst_status find_pixels(struct work *work, const struct original *ori
     pixels->pixel_nbytes = pixels->channels * pixels->channel_nbytes;
     pixels->row_nbytes = (int64_t)row_nbytes;
     if (info->form == PST_FORM_RAW) {
-        /* Read by the encoder only. A blob begins where any sample may. */
+        /* Only the encoder reads these pixels. A blob's alignment suits any dtype. */
         pixels->data = (void *)(uintptr_t)original->bytes;
         return PST_OK;
     }
@@ -207,7 +210,7 @@ static enum pst_status find_pixels(struct work *work, const struct original *ori
     return status;
 }
 
-/* The image as pixels. */
+/* Stores the image as raw pixels. */
 static enum pst_status store_raw(struct work *work, const struct original *original,
                                  struct pst_value *value)
 {
@@ -230,7 +233,7 @@ static enum pst_status store_raw(struct work *work, const struct original *origi
     return PST_OK;
 }
 
-/* The image as PLI. */
+/* Stores the image as PLI. */
 static enum pst_status store_pli(struct work *work, const struct original *original,
                                  struct pst_value *value)
 {
@@ -256,8 +259,8 @@ static enum pst_status store_pli(struct work *work, const struct original *origi
     return status;
 }
 
-/* The JPEG as PLI of its coefficients; any other image, and a JPEG that had better stay so, as it
- * is. */
+/* Stores a JPEG as a PLI of its coefficients. Other images, and JPEGs that cannot be kept so,
+ * stay as they are. */
 static enum pst_status store_pli_jpeg(struct work *work, const struct original *original,
                                       struct pst_value *value)
 {
@@ -272,7 +275,7 @@ static enum pst_status store_pli_jpeg(struct work *work, const struct original *
         psti_buffer_reserve(blob, original->nbytes, "pack", "of an item", &slot->err);
     if (status != PST_OK)
         return status;
-    /* Of the same length it would be of no use, unless for its speed: the file is the simpler. */
+    /* A PLI of the same length saves nothing but decoding time, and the file is simpler. */
     const struct psti_pli_reference reference = psti_pack_jpeg_reference(work->decoder);
     status = psti_pli_keep_jpeg(work->jpeg, &reference, original->bytes, original->nbytes, &options,
                                 blob->bytes, original->nbytes - 1, &value->nbytes, &why);
@@ -297,7 +300,7 @@ static enum pst_status store_pli_jpeg(struct work *work, const struct original *
     return store_original(work, original, value);
 }
 
-/* The JPEG, from the PLI that it became. */
+/* Stores the JPEG that is restored from its PLI. */
 static enum pst_status store_jpeg_of_pli(struct work *work, const struct original *original,
                                          struct pst_value *value)
 {
@@ -330,7 +333,7 @@ static enum pst_status no_such_form(struct work *work, const struct original *or
         pst_form_name(original->info.form), pst_form_name(form));
 }
 
-/* Makes the variants that the plan asks for out of those that the source has. */
+/* Makes the variants that the plan wants from those of the source. */
 static enum pst_status store_forms(struct work *work, const struct psti_pack_forms *forms,
                                    struct pst_value *values)
 {
@@ -375,13 +378,13 @@ static enum pst_status store_forms(struct work *work, const struct psti_pack_for
     return status;
 }
 
-/* A JPEG that may become PLI, beside other variants that may, too. */
+/* Stores a JPEG that may become PLI. Other variants of the image may be such JPEGs, too. */
 static enum pst_status store_jpeg_variant(struct work *work, uint32_t v,
                                           const struct original *original, struct pst_value *value)
 {
     enum pst_status status = store_pli_jpeg(work, original, value);
     if (status == PST_OK && value->form == PST_FORM_PLI_JPEG) {
-        /* The next one is made where this one's JPEG was. */
+        /* The blob of this variant's JPEG becomes the output of the next conversion. */
         struct psti_buffer *made = blob_of(work, BLOB_JPEG), *read = blob_of(work, v);
         struct psti_buffer jpeg = *read;
         *read = *made;
@@ -390,7 +393,7 @@ static enum pst_status store_jpeg_variant(struct work *work, uint32_t v,
     return status;
 }
 
-/* Copies every variant as it is, but for JPEGs where the plan takes them. */
+/* Copies every variant as it is, except JPEGs if the plan makes PLI of them. */
 static enum pst_status store_variants(struct work *work, struct pst_value *values)
 {
     enum pst_field_type type = work->plan->fields[work->i_field].type;

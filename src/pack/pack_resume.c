@@ -1,10 +1,11 @@
-/* pack_resume.c - before an interrupted pack goes on: is what it stored what it would store now?
+/* pack_resume.c - compares the samples that an interrupted pack stored with the result it would
+ * give now.
  *
- * In: the plan, and a writer that was just opened. The samples in the writer's journal are held
- * against the source, in order, by what index and folder listing know: nothing is read but the
- * journal, of PLI the first header that tells how it was made, and the first JPEG that stayed one,
- * to see whether it had to. Samples of a finished data set that is appended to may come from
- * anywhere and are not looked at. Runs once, on the calling thread. */
+ * In: the plan, and a writer that was just opened. The samples in the writer's journal are
+ * compared with the source, in order, by the contents of index and folder listing. Only the
+ * journal is read, the first PLI header that tells how it was encoded, and the first JPEG that
+ * stayed one, to see whether it had to. Samples of a finished data set that is appended to may
+ * come from anywhere and are not compared. Runs once, on the calling thread. */
 #include "pack/pack_int.h"
 #include "verify/verify.h"
 #include "writer/writer.h"
@@ -21,12 +22,13 @@
 struct check {
     const struct psti_pack_plan *plan;
     const pst_writer *writer;
-    uint64_t next;                                    /* sample of the source to look at */
-    bool pli_known[PST_MAX_FIELDS][PST_MAX_VARIANTS]; /* made as the plan wants */
-    bool jpeg_known;                                  /* a JPEG that stayed one had to */
+    uint64_t next;                                    /* next sample of the source to compare */
+    bool pli_known[PST_MAX_FIELDS][PST_MAX_VARIANTS]; /* true once an image proved to be encoded as
+                                                         the plan wants */
+    bool jpeg_known; /* true once a JPEG that stayed one proved to have had to */
 };
 
-/* The stored sample that is looked at, and what it should be. */
+/* The stored sample under comparison, and the source's sample. */
 struct stored {
     struct check *check;
     const struct psti_pack_plan *plan;
@@ -65,7 +67,8 @@ static enum pst_status load_item(const struct stored *stored, uint32_t variant,
                                   stored->plan->fields[stored->i_field].type, item, err);
 }
 
-/* True if the stored PLI is the source's own file: it says nothing of how others were made. */
+/* True if the stored PLI is the source's own file. Its header does not tell how this pack
+ * encodes. */
 static bool is_kept_pli(const struct stored *stored, const uint8_t head[PSTI_PLI_HEADER_NBYTES])
 {
     const struct psti_pack_plan *plan = stored->plan;
@@ -80,7 +83,8 @@ static bool is_kept_pli(const struct stored *stored, const uint8_t head[PSTI_PLI
     return false;
 }
 
-/* Tier, effort and max_error: the first stored image that this pack encoded tells for all. */
+/* Checks tier, effort and max_error. The first stored image that this pack encoded stands for
+ * all. */
 static enum pst_status check_pli(const struct stored *stored, uint32_t variant,
                                  const struct pst_item *item, struct pst_error *err)
 {
@@ -110,7 +114,7 @@ static enum pst_status check_pli(const struct stored *stored, uint32_t variant,
                      field->name, stored->name, held_text, wanted_text);
 }
 
-/* A folder's file: its form is in its first bytes. */
+/* True if a folder's file is a PLI, by its first bytes. */
 static bool source_is_pli(const struct stored *stored, enum pst_pli_content content)
 {
     const struct psti_pack_plan *plan = stored->plan;
@@ -122,7 +126,7 @@ static bool source_is_pli(const struct stored *stored, enum pst_pli_content cont
            header.content == content;
 }
 
-/* The variants that the source has of the item that is looked at. */
+/* The source's variants of the item under comparison. */
 struct originals {
     struct pst_item items[PST_MAX_VARIANTS];
     uint32_t n;
@@ -143,8 +147,8 @@ static enum pst_status load_originals(const struct stored *stored, struct origin
     return status;
 }
 
-/* What `wanted` would be made from now; NULL: the sample has none. Of a folder's files, whose form
- * is not known, there is one. */
+/* Returns the variant from which `wanted` would be made now; NULL if the sample has none. A
+ * folder has one file per item, whose form is not known yet. */
 static const struct pst_item *find_original(const struct originals *originals, enum pst_form wanted)
 {
     uint32_t v =
@@ -152,8 +156,8 @@ static const struct pst_item *find_original(const struct originals *originals, e
     return v < originals->n ? &originals->items[v] : NULL;
 }
 
-/* A stored JPEG where JPEGs are to become PLI: would this one? The first tells for all: whether
- * others had to stay is not worth converting them once more. */
+/* Checks a stored JPEG although JPEGs are to become PLI: this one must not be convertible. The
+ * first such JPEG stands for all, because it is too costly to convert the others once more. */
 static enum pst_status check_stays(const struct stored *stored, const struct pst_item *from,
                                    uint32_t variant, struct pst_error *err)
 {
@@ -178,7 +182,7 @@ static enum pst_status check_stays(const struct stored *stored, const struct pst
     return status;
 }
 
-/* Stored where JPEGs become PLI if they can, and all else stays as it is. */
+/* Checks a variant whose JPEGs become PLI if they can, and whose other images stay as they are. */
 static enum pst_status check_pli_jpeg(const struct stored *stored,
                                       const struct originals *originals,
                                       const struct pst_item *from, const struct pst_item *item,
@@ -202,7 +206,7 @@ static enum pst_status check_pli_jpeg(const struct stored *stored,
                : PST_OK;
 }
 
-/* A JPEG may be a file as it is, or have come out of a PLI of one. */
+/* Checks a JPEG that may be the source's file or restored from a PLI. */
 static enum pst_status check_jpeg(const struct stored *stored, const struct originals *originals,
                                   const struct pst_item *from, const struct pst_item *item,
                                   struct pst_error *err)
@@ -216,7 +220,7 @@ static enum pst_status check_jpeg(const struct stored *stored, const struct orig
     return changed(stored, "bytes", item->nbytes, now, err);
 }
 
-/* One stored variant, which is to be `wanted`. */
+/* Checks that one stored variant is `wanted`. */
 static enum pst_status check_form(const struct stored *stored, const struct originals *originals,
                                   uint32_t variant, enum pst_form wanted, struct pst_error *err)
 {
@@ -235,7 +239,7 @@ static enum pst_status check_form(const struct stored *stored, const struct orig
     if (wanted == PST_FORM_JPEG ||
         (wanted == PST_FORM_NONE && !originals->is_folder && pst_item_was_jpeg(from)))
         return check_jpeg(stored, originals, from, &item, err);
-    /* What form a folder's file has is known when it is read: anything but pixels. */
+    /* The form of a folder's file is known only after reading. It is never raw pixels. */
     bool same = wanted != PST_FORM_NONE ? item.form == wanted
                 : originals->is_folder  ? item.form != PST_FORM_RAW
                                         : item.form == from->form;
@@ -253,7 +257,7 @@ static enum pst_status check_form(const struct stored *stored, const struct orig
     return wanted == PST_FORM_PLI ? check_pli(stored, variant, &item, err) : PST_OK;
 }
 
-/* Forms that the plan made out of those of the source, as pack_prepare.c does. */
+/* Checks forms that the plan made from those of the source, as pack_prepare.c does. */
 static enum pst_status check_forms(const struct stored *stored, const struct psti_pack_forms *forms,
                                    struct pst_error *err)
 {
@@ -264,7 +268,7 @@ static enum pst_status check_forms(const struct stored *stored, const struct pst
     return status;
 }
 
-/* Variants that were copied as they are, but for JPEGs where the plan takes them. */
+/* Checks variants that were copied as they are, except JPEGs if the plan makes PLI of them. */
 static enum pst_status check_variants(const struct stored *stored, struct pst_error *err)
 {
     const struct psti_pack_plan *plan = stored->plan;
@@ -327,7 +331,7 @@ static enum pst_status check_sample(void *ctx, const struct psti_journal_sample 
     struct stored stored = {
         .check = check, .plan = plan, .name = sample->name, .row = sample->rows};
     enum pst_status status = PST_OK;
-    /* Those in between are bad ones that were skipped, or are in the data set since long. */
+    /* The samples in between are bad ones that were skipped, or have long been in the data set. */
     for (stored.sample = check->next; stored.sample < n; stored.sample++) {
         char name[PST_NAME_CAP];
         status = pst_dataset_sample_name(plan->source, stored.sample, name, err);
@@ -355,7 +359,7 @@ static enum pst_status check_sample(void *ctx, const struct psti_journal_sample 
     return status;
 }
 
-/* Labels mean what they meant when they were stored. */
+/* Checks that labels mean the same classes as when they were stored. */
 static enum pst_status check_classes(const struct psti_pack_plan *plan, const pst_writer *writer,
                                      struct pst_error *err)
 {

@@ -1,9 +1,9 @@
 /* verify.c - pst_verify: reads all of a data set or folder and reports everything that is wrong.
  *
- * The calling thread hands jobs to workers (first each shard, then runs of samples), takes them
- * back in order and calls the callbacks, so findings come in the same order whatever the number of
- * workers. Memory is bounded by the window: one buffer per worker and the findings of the jobs
- * under way. */
+ * The calling thread gives jobs to workers (first each shard, then runs of samples), takes them
+ * back in order and calls the callbacks. So findings come in the same order with any number of
+ * workers. The window bounds memory: one buffer per worker and the findings of the jobs under
+ * way. */
 #include "verify/verify_int.h"
 
 #include "base/alloc.h"
@@ -25,7 +25,7 @@ struct verify {
     const struct pst_verify_options *options;
     struct psti_verify_context context;
     struct pst_verify_report report;
-    struct pst_error first; /* the first finding; status OK: none */
+    struct pst_error first; /* the first finding; status OK if there is none */
     uint32_t n_shards;
     uint64_t n_samples, n_jobs, n_dispatched, n_taken;
     struct psti_verify_job *jobs; /* [window], a ring */
@@ -41,7 +41,8 @@ struct verify {
     uint32_t n_claimed; /* decoders taken by threads, guarded by lock */
     uint64_t nbytes_shards;
     int64_t next_progress_ns;
-    struct pst_error *held; /* of shards, about items that their samples will tell of */
+    struct pst_error
+        *held; /* findings of shards about items; the findings of their samples may replace them */
     size_t n_held;
     uint64_t largest_item[PST_MAX_FIELDS], largest_pixels[PST_MAX_FIELDS]; /* bytes */
 };
@@ -66,7 +67,8 @@ static void worker(void *arg)
     }
 }
 
-/* Samples done, for the eye: walking the shards is most of the work unless pixels are decoded. */
+/* Returns the number of samples done, for progress display. Walking the shards is most of the
+ * work unless pixels are decoded. */
 static uint64_t n_done(const struct verify *verify)
 {
     if (verify->n_shards > 0 && !verify->context.decode && verify->n_taken <= verify->n_shards)
@@ -89,7 +91,7 @@ static enum pst_status progress(struct verify *verify, bool now, struct pst_erro
     return psti_fail(err, PST_ERROR_CANCELLED, "verify", "cancelled");
 }
 
-/* Reports one finding. Not PST_OK: the run is to end with it. */
+/* Reports one finding. If the result is not PST_OK, it ends the run. */
 static enum pst_status report(struct verify *verify, const char *name,
                               const struct pst_error *finding, struct pst_error *err)
 {
@@ -104,8 +106,8 @@ static enum pst_status report(struct verify *verify, const char *name,
     return finding->status;
 }
 
-/* An item whose bytes were altered is found twice: by the walk of its shard, and with its sample,
- * which says more. The walk's word is kept for the end, in case that the sample has none. */
+/* An altered item is found twice: by the walk of its shard and with its sample, which says more.
+ * The finding of the walk is held to the end and reported if the sample has none. */
 static enum pst_status hold(struct verify *verify, const struct pst_error *finding,
                             struct pst_error *err)
 {
@@ -127,7 +129,8 @@ static void settle(struct verify *verify, const struct pst_error *finding)
         }
 }
 
-/* Samples need to know which shards are good: they wait for all of these. */
+/* Starts jobs. Samples wait until all shards are walked, because they need to know which shards
+ * are good. */
 static void dispatch(struct verify *verify)
 {
     while (verify->n_dispatched < verify->n_jobs &&
@@ -176,7 +179,7 @@ static enum pst_status take(struct verify *verify, struct psti_verify_job *job,
     enum pst_status status = PST_OK;
     if (job->kind == PSTI_VERIFY_SHARD) {
         verify->context.shard_bad[job->i_shard] = job->shard_bad;
-        /* A shard's bytes count once; those of its items are counted with the samples. */
+        /* A shard's bytes count once. The bytes of its items are counted with the samples. */
         verify->nbytes_shards += job->nbytes;
     } else {
         verify->report.n_samples += job->n;
@@ -212,7 +215,8 @@ static enum pst_status take(struct verify *verify, struct psti_verify_job *job,
     return status;
 }
 
-/* Loaders plan their memory by the largest item and image of a field that the index states. */
+/* Compares the largest item and image of each field with the index. Loaders plan their memory by
+ * these. */
 static enum pst_status check_largest(struct verify *verify, struct pst_error *err)
 {
     const pst_dataset *dataset = verify->context.dataset;

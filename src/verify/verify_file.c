@@ -1,8 +1,8 @@
-/* verify_file.c - pst_verify of one image file that lies in no data set.
+/* verify_file.c - pst_verify of one image file outside a data set.
  *
- * In: a path. Out: PST_OK, or what is wrong: the whole file is decoded, and of a PLI the head, each
- * unit and the pixels are held against the checksums that the file has of them; of a JPEG kept as
- * PLI the file itself, too, if that is asked for. One thread. */
+ * In: a path. Out: PST_OK, or the problem. The whole file is decoded. A PLI's head, units and
+ * pixels are compared with the checksums in the file. A JPEG kept as PLI is also restored and
+ * compared if the caller asks for that. One thread. */
 #include "verify/verify_int.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* verify_int.h - what the files of pst_verify share. */
+/* verify_int.h - shared by the files of pst_verify. */
 #ifndef PST_VERIFY_VERIFY_INT_H
 #define PST_VERIFY_VERIFY_INT_H
 
@@ -8,9 +8,9 @@
 
 #include <penstock/writer.h>
 
-/* Something wrong, and where. */
+/* A finding: the problem and its place. */
 struct psti_verify_finding {
-    int64_t sample; /* -1: it is not one sample's */
+    int64_t sample; /* -1 if it is not about one sample */
     struct pst_error err;
 };
 
@@ -28,22 +28,23 @@ struct psti_verify_job {
     uint64_t largest_item[PST_MAX_FIELDS], largest_pixels[PST_MAX_FIELDS]; /* bytes */
     struct psti_verify_finding *findings;
     size_t n_findings, capacity;
-    enum pst_status fatal; /* no finding, but the end: out of memory */
+    enum pst_status fatal; /* not a finding, but an error that ends the run: out of memory */
     struct pst_error fatal_err;
 };
 
-/* Constant while the samples are gone through. */
+/* Constant while jobs about samples run. */
 struct psti_verify_context {
     pst_dataset *dataset;
     bool decode, restore;
-    bool *shard_bad; /* [n_files] of a written data set; items of the others are known to be good */
+    bool
+        *shard_bad; /* [n_files] of a written data set; items of good shards are known to be good */
 };
 
-/* Decodes an image and compares its pixels, where a checksum of them is known: `item`'s, and a
+/* Decodes an image and compares its pixels with the known checksums: the one of `item`, and a
  * PLI's own. item->form is set. */
 enum pst_status psti_verify_pixels(struct psti_decoder *decoder, enum pst_field_type type,
                                    const void *bytes, struct pst_item *item, struct pst_error *err);
-/* Makes the JPEG of a PLI again, in the buffers of `jpeg`. Other images: PST_OK. */
+/* Restores the JPEG of a PLI in the buffers of `jpeg`. PST_OK for other images. */
 enum pst_status psti_verify_restore(struct psti_pli_keep *jpeg, const void *bytes, size_t nbytes,
                                     struct pst_error *err);
 bool psti_verify_is_file(const char *path);

@@ -1,9 +1,9 @@
-/* verify_job.c - the pieces of pst_verify: one shard, or a run of samples.
+/* verify_job.c - the jobs of pst_verify: one shard, or a run of samples.
  *
- * Runs in a worker with a decoder and a buffer of its own. A shard is walked record by record;
- * where that finds nothing, its items equal what the index says of them and need not be read again,
- * unless their pixels are to be decoded. Everything found is put down in the job; nothing stops at
- * the first finding. */
+ * Runs in a worker with a decoder and a buffer of its own. A shard is walked record by record.
+ * If the walk finds nothing, the shard's items are as the index says and are not read again,
+ * unless their pixels are to be decoded. All findings are noted in the job; the job does not
+ * stop at the first one. */
 #include "verify/verify_int.h"
 
 #include "base/alloc.h"
@@ -65,7 +65,7 @@ void psti_verify_shard(const struct psti_verify_context *context, struct psti_ve
     note(job, -1, &err);
 }
 
-/* What a PLI says of itself: where it ends, and which pixels it has. */
+/* Compares a PLI's length and pixel checksum with its head. */
 static enum pst_status check_pli(const void *bytes, size_t nbytes, uint64_t pixel_checksum,
                                  struct pst_error *err)
 {
@@ -146,14 +146,15 @@ struct one {
     uint64_t sample;
 };
 
-/* True if the item is what the index says because its shard was walked without a finding. */
+/* True if the item's shard was walked without a finding, so the item is as the index says. */
 static bool known_good(const struct psti_verify_context *context, const struct pst_item *item)
 {
     return context->shard_bad != NULL && item->i_file < pst_dataset_n_files(context->dataset) &&
            !context->shard_bad[item->i_file];
 }
 
-/* The index states the largest item and image of each field, by which loaders plan their memory. */
+/* Notes the largest item and image of each field. verify.c compares them with the index, by
+ * which loaders plan their memory. */
 static void compare_largest(struct psti_verify_job *job, uint32_t i_field,
                             const struct pst_item *item)
 {

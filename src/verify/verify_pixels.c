@@ -1,8 +1,8 @@
-/* verify_pixels.c - pixel checksums, as pst_pack stores and pst_verify compares them.
+/* verify_pixels.c - pixel checksums, which pst_pack stores and pst_verify compares.
  *
- * Encoded bytes come in; XXH3-64 over the pixels (H,W,C), u8 or u16 little-endian, orientation
- * applied (but of a JPEG kept as PLI, which states the checksum of the pixels as they are stored),
- * goes out. Runs in any thread with a decoder of its own. */
+ * In: encoded bytes. Out: XXH3-64 of the pixels (H,W,C), u8 or u16 little-endian. The
+ * orientation is applied, except for a JPEG kept as PLI, whose checksum is that of the stored
+ * pixels. Any thread, with a decoder of its own. */
 #include "verify/verify.h"
 
 #include "base/checked.h"
@@ -60,7 +60,7 @@ enum pst_status psti_verify_hash_pixels(struct psti_decoder *decoder, const void
     size_t total;
     if (info->form == PST_FORM_PLI_JPEG && !options->ignore_orientation) {
         how.ignore_orientation = true;
-        if (info->orientation >= 5) { /* turned by a quarter */
+        if (info->orientation >= 5) { /* rotated by a quarter */
             stored.height = info->width;
             stored.width = info->height;
         }
@@ -94,7 +94,7 @@ void psti_verify_locate(struct pst_error *err, const pst_dataset *dataset, uint6
     if (err->file[0] == '\0' && item->i_file != PST_FILE_NONE &&
         pst_dataset_file_path(dataset, item->i_file, path, sizeof path, NULL) == PST_OK) {
         psti_error_set_file(err, path);
-        /* A decoder counts from the first byte of the item; a shard holds many. */
+        /* A decoder counts offsets from the item's first byte; a shard holds many items. */
         err->offset = err->offset < 0 ? (int64_t)item->offset : err->offset + (int64_t)item->offset;
     }
 }

@@ -1,12 +1,11 @@
-/* writer.c - the writer's life: open in one of three modes, samples into shards, commit, finish,
- * close.
+/* writer.c - the writer's main functions: add samples to shards, commit, finish, close.
  *
- * One thread at a time. The disk always holds one of three states (docs/format-dataset.md, section
- * 6): absent (no index, no journal), resumable (a journal), whole (an index; a journal beside it is
- * an append under way, or one that is merged already and is told by its generation). Bytes reach
- * the disk in this order: shards, journal with its commit record, index, and each is durable before
- * the next one speaks of it. After a failed write the writer is FAILED: only close is left, and the
- * last commit counts. */
+ * One thread at a time. The disk always holds one of three states (docs/format-dataset.md,
+ * section 6). Absent: no index, no journal. Resumable: a journal. Whole: an index. A journal
+ * beside an index is an append under way, or is merged already, as its generation tells. Bytes
+ * reach the disk in this order: shards, journal with its commit record, index. Each is durable
+ * before the next one refers to it. After a failed write the writer is FAILED: only close is
+ * allowed, and the last commit counts. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"
@@ -43,7 +42,7 @@ static enum pst_status complete(const pst_writer *writer, enum pst_status status
     return status;
 }
 
-/* Nothing more may be written: what is on the disk since the last commit is not to be trusted. */
+/* Ends all writing. The bytes on the disk since the last commit can no longer be trusted. */
 static enum pst_status give_up(pst_writer *writer, enum pst_status status, struct pst_error *err)
 {
     writer->state = PSTI_WRITER_FAILED;
@@ -101,13 +100,12 @@ static enum pst_status check_usable(pst_writer *writer, struct pst_error *err)
     return status == PST_OK ? PST_OK : complete(writer, status, err);
 }
 
-/* Makes writer->shard the shard that takes `nbytes` more: the last one while it has room, else a
- * new one. */
+/* Makes writer->shard the shard for `nbytes` more: the last one if they fit, else a new one. */
 static enum pst_status ready_shard(pst_writer *writer, uint64_t nbytes, struct pst_error *err)
 {
     char name[PSTI_SHARD_NAME_CAP];
     uint8_t bytes[PSTI_SHARD_HEADER_NBYTES];
-    uint32_t last = writer->n_shards - 1; /* meaningless while there is none */
+    uint32_t last = writer->n_shards - 1; /* not used if there is no shard */
     bool fits = writer->n_shards > 0 && !writer->last_is_linked &&
                 (writer->shards[last].nbytes <= PSTI_SHARD_HEADER_NBYTES ||
                  writer->shards[last].nbytes + nbytes <= writer->shard_nbytes);
@@ -119,7 +117,7 @@ static enum pst_status ready_shard(pst_writer *writer, uint64_t nbytes, struct p
                                      writer->shards[last].nbytes, SHARD_BUFFER_NBYTES, err);
     }
     if (writer->shard.fd >= 0) {
-        /* Durable now, so that a commit has one shard to sync at most. */
+        /* The shard becomes durable now, so that a commit has at most one shard to sync. */
         enum pst_status status = psti_writer_file_sync(&writer->shard, err);
         psti_writer_file_close(&writer->shard);
         if (status != PST_OK)
@@ -176,7 +174,7 @@ static enum pst_status put_items(pst_writer *writer, const struct pst_sample *sa
                                  uint64_t nbytes, struct pst_error *err)
 {
     if (nbytes == 0)
-        return PST_OK; /* numbers only: no shard needed */
+        return PST_OK; /* numbers only: no shard is needed */
     enum pst_status status = ready_shard(writer, nbytes, err);
     if (status == PST_OK && writer->n_shards - 1 < writer->first_changed)
         writer->first_changed = writer->n_shards - 1;
@@ -187,7 +185,7 @@ static enum pst_status put_items(pst_writer *writer, const struct pst_sample *sa
     return status;
 }
 
-/* The journal's record of the sample; writer->body has room for it. */
+/* Writes the journal's record of the sample. writer->body is large enough for it. */
 static enum pst_status put_journal(pst_writer *writer, const struct pst_sample *sample,
                                    size_t name_nbytes, struct pst_error *err)
 {
@@ -222,7 +220,7 @@ enum pst_status pst_writer_add(pst_writer *writer, const struct pst_sample *give
     if (status == PST_OK)
         status = psti_writer_check_sample(writer, sample, &nbytes, err);
     size_t name_nbytes = status == PST_OK ? strlen(sample->name) : 0;
-    /* All memory first, so that a lack of it leaves no trace either. */
+    /* All memory is allocated first, so that a lack of it leaves no trace. */
     if (status == PST_OK &&
         (!psti_writer_names_reserve(&writer->names) ||
          !psti_writer_body_reserve(writer, PSTI_JOURNAL_SAMPLE_NBYTES + writer->rows_nbytes +
@@ -326,7 +324,7 @@ enum pst_status pst_writer_set_class_names(pst_writer *writer, uint32_t i_field,
     bool same = classes->nbytes == nbytes && memcmp(classes->text, text, nbytes) == 0;
     psti_free(same ? text : classes->text);
     if (same)
-        return PST_OK; /* a resumed job says them again */
+        return PST_OK; /* a resumed job sets the same names again */
     *classes = (struct psti_writer_classes){text, nbytes};
     status =
         psti_writer_journal_append(writer, PSTI_JOURNAL_CLASSES, writer->body, nbytes + 8, err);
@@ -350,8 +348,8 @@ enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
     return PST_OK;
 }
 
-/* A data set without a sample is none: shards that a failed first write left, then the journal, so
- * that until the last step it can be resumed. */
+/* Removes a data set without a sample: first the shards that a failed first write left, then the
+ * journal. Until the last step it can be resumed. */
 static void leave_nothing(pst_writer *writer)
 {
     char name[PSTI_SHARD_NAME_CAP];
@@ -374,7 +372,7 @@ void pst_writer_close(pst_writer **writer)
         return;
     *writer = NULL;
     if (closed->pid != getpid() || closed->state == PSTI_WRITER_FINISHED) {
-        /* Nothing of it is ours, or all is done. */
+        /* Nothing on the disk is this writer's, or all is done. */
     } else if (closed->base == NULL && closed->n_samples == 0) {
         leave_nothing(closed);
     } else if (closed->state == PSTI_WRITER_OPEN) {

@@ -1,8 +1,8 @@
-/* writer_add.c - one sample's values, checked before anything of them is written.
+/* writer_add.c - checks one sample's values before any of them is written.
  *
- * In: the caller's values, trusted in nothing. Out: writer->items, complete but for their places in
- * a shard. One thread. A sample that fails here leaves no trace, so the writer may go on; errors
- * name sample and field. */
+ * In: the caller's values, none of them trusted. Out: writer->items, complete except for their
+ * places in a shard. One thread. A sample that fails here leaves no trace, so the writer may go
+ * on. Errors name sample and field. */
 #include "writer/writer_int.h"
 
 #include "base/checked.h"
@@ -18,7 +18,7 @@
 
 enum { NAME_SHOWN_CAP = 164 };
 
-/* A name as messages show it: valid UTF-8, cut at a character's start. */
+/* Makes a name safe for messages: valid UTF-8, cut at a character's start. */
 static void shown_name(const char *name, char out[NAME_SHOWN_CAP])
 {
     size_t n = name != NULL ? strnlen(name, PSTI_NAME_LIMIT) : 0;
@@ -58,7 +58,7 @@ static enum pst_status check_shape(const struct pst_field *field, const struct p
                          "the array has %u dimensions, more than %d", item->ndim, PST_MAX_NDIM);
     memcpy(item->shape, value->shape, 4 * (size_t)item->ndim);
     if (field->ndim != 0 && item->ndim == 0) {
-        /* The schema says it all. */
+        /* The schema gives the whole shape. */
         item->ndim = field->ndim;
         memcpy(item->shape, field->shape, sizeof item->shape);
     }
@@ -76,7 +76,7 @@ static enum pst_status check_shape(const struct pst_field *field, const struct p
     return PST_OK;
 }
 
-/* Boxes (n, 4) and keypoints (n, 3) of f32: n follows from the length. */
+/* Checks boxes (n, 4) or keypoints (n, 3) of f32. n follows from the length. */
 static enum pst_status check_rows(const struct pst_value *value, uint32_t n_columns,
                                   struct pst_item *item, struct pst_error *err)
 {
@@ -112,8 +112,8 @@ static enum pst_status probe(pst_writer *writer, const struct pst_field *field,
                              info, err);
 }
 
-/* A PLI has the checksum of its pixels itself, and the index has the same: readers of parts rely on
- * it. That of a JPEG also says how long the file was. */
+/* Compares a PLI's own pixel checksum with the caller's. The index gets the same: readers of parts
+ * rely on it. The head of a JPEG kept as PLI also has the length of the file. */
 static enum pst_status check_pli(const struct pst_value *value, struct pst_item *item,
                                  struct pst_error *err)
 {
@@ -228,8 +228,8 @@ static enum pst_status check_value(pst_writer *writer, const struct pst_field *f
     }
 }
 
-/* An absent variant: images by form NONE, others by having no bytes at all; only one of several may
- * be. */
+/* True for an absent variant. An absent image has form NONE, other values have no bytes at all.
+ * Only one of several variants may be absent. */
 static bool is_absent(const struct pst_field *field, const struct pst_value *value)
 {
     return value->form == PST_FORM_NONE && value->bytes == NULL && value->nbytes == 0 &&
@@ -253,7 +253,7 @@ static enum pst_status check_field(pst_writer *writer, uint32_t i_field,
         if (status != PST_OK)
             return status;
         n_present++;
-        /* Header, worst alignment of the item, worst padding after it. */
+        /* Record header, the worst alignment of the item, the worst padding after it. */
         uint64_t most = PSTI_RECORD_NBYTES + 64 + 8;
         if (psti_format_has_items(field->type) &&
             (!psti_add_u64(most, values[v].nbytes, &most) || !psti_add_u64(*nbytes, most, nbytes) ||

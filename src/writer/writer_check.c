@@ -1,11 +1,11 @@
-/* writer_check.c - a journal held against the shards that it speaks of.
+/* writer_check.c - compares a journal with the shards that it refers to.
  *
- * In: a writer whose base and journal were read, before anything is changed. Out: OK, or where the
- * two differ. One thread. Checksums show damage, but no forgery: whoever can write a journal can
- * mend them. So every item that the journal places must begin where the item before it ended, under
- * a record that says the same of it, and the commits must count what is there. Then a data set that
- * is finished from this journal is one that verify accepts. Items themselves are not read; their
- * checksums stand in the records, and verify compares them. */
+ * In: a writer whose base and journal were read, before anything is changed. Out: OK, or the
+ * place where the two differ. One thread. Checksums reveal damage, but no forgery, because a
+ * forger can recompute them. So every item in the journal must begin where the item before it
+ * ended, under a record that agrees with the journal, and the commits must count the items
+ * found. Then verify accepts a data set that is finished from this journal. Items themselves are
+ * not read: their checksums are in the records, and verify compares them. */
 #include "writer/writer_int.h"
 
 #include "base/bits.h"
@@ -20,16 +20,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A page of a shard: small items lie close together, large ones need no more than this. */
+/* A page of a shard. Small items lie close together; a larger window would not help large ones. */
 enum { WINDOW_NBYTES = 4096 };
 
 struct check {
     const pst_writer *writer;
-    uint32_t n_shards;          /* that items were seen in, or that the base has */
-    uint64_t position, n_items; /* of the last of them, behind the last item seen */
-    int fd;                     /* the last of them, or -1 */
+    uint32_t n_shards;          /* shards in which items were seen, or that the base has */
+    uint64_t position, n_items; /* in the last of these shards, behind the last item seen */
+    int fd;                     /* the last of these shards, or -1 */
     char path[PATH_MAX];
-    uint64_t start; /* `window` has the bytes [start, start + n) of it */
+    uint64_t start; /* `window` has the file's bytes [start, start + n) */
     size_t n;
     uint8_t window[WINDOW_NBYTES];
 };
@@ -56,7 +56,7 @@ static enum pst_status open_shard(struct check *check, struct pst_error *err)
                : psti_fail_os(err, errno, "writer", check->path, -1, "cannot open a shard");
 }
 
-/* The last shard that was seen holds what the last commit says. */
+/* The last shard that was seen must hold as much as the last commit says. */
 static enum pst_status check_totals(const struct check *check, struct pst_error *err)
 {
     if (check->n_shards == 0)
@@ -82,7 +82,7 @@ static enum pst_status next_shard(struct check *check, struct pst_error *err)
     return open_shard(check, err);
 }
 
-/* The record header at check->position; what the shard lacks of it is zero. */
+/* Reads the record header at check->position. Bytes beyond the shard's end are zero. */
 static enum pst_status read_record(struct check *check, uint64_t n_left, struct psti_record *record,
                                    struct pst_error *err)
 {
@@ -131,7 +131,8 @@ static enum pst_status check_item(struct check *check, uint64_t sample, uint32_t
     return PST_OK;
 }
 
-/* The items of one field; *i_shard is the sample's shard, PST_FILE_NONE before its first item. */
+/* Checks the items of one field. *i_shard is the sample's shard, PST_FILE_NONE before its first
+ * item. */
 static enum pst_status check_field(struct check *check, uint64_t sample, uint32_t i_field,
                                    const uint8_t *row, uint32_t *i_shard, struct pst_error *err)
 {
@@ -182,7 +183,7 @@ static enum pst_status check_sample(void *ctx, const struct psti_journal_sample 
     return status;
 }
 
-/* No commit says another thing of the base's shards than the base; the last of them may grow. */
+/* The commits must agree with the base about the base's shards. Only the last of these may grow. */
 static enum pst_status begin_at_base(struct check *check, struct pst_error *err)
 {
     const pst_dataset *base = check->writer->base;

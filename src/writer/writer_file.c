@@ -1,10 +1,10 @@
 /* writer_file.c - the writer's system calls: buffered growing files, durability, the lock.
  *
- * One thread. All names are taken relative to the open directory of the data set, and no link in it
- * is followed. Every call that changes the disk asks psti_fault first, and a made-up full disk
- * takes half of a write before it fails, as real ones do. After a failed write or fsync nothing is
- * tried again on that file: the kernel may have dropped the pages, so the writer gives up and what
- * was committed counts. */
+ * One thread. All names are relative to the open directory of the data set, and no link in it is
+ * followed. Every call that changes the disk asks psti_fault first. A simulated full disk takes
+ * half of a write before it fails, as real ones do. After a failed write or fsync no call on
+ * that file is repeated, because the kernel may have dropped the pages. The writer gives up, and
+ * the last commit counts. */
 #include "writer/writer_file.h"
 
 #include "base/alloc.h"
@@ -21,11 +21,11 @@
 
 void psti_writer_dir_path(const struct psti_writer_dir *dir, const char *name, char out[PATH_MAX])
 {
-    /* Open refused paths for which this would not fit. */
+    /* Open refused paths that are too long for this. */
     snprintf(out, PATH_MAX, "%s/%s", dir->path, name);
 }
 
-/* A failed system call on one file of the directory. */
+/* Reports a failed system call on one file of the directory. */
 static enum pst_status fail_at(struct pst_error *err, int os_error,
                                const struct psti_writer_dir *dir, const char *name, int64_t offset,
                                const char *what)
@@ -58,7 +58,7 @@ static enum pst_status write_at(struct psti_writer_file *file, uint64_t offset,
     return PST_OK;
 }
 
-/* Opens an existing file for writing; *failed: errno, or 0 if `err` says it all. */
+/* Opens an existing file for writing. *failed is errno, or 0 if `err` is complete. */
 static int open_existing(const struct psti_writer_dir *dir, const char *name, int *failed,
                          struct pst_error *err)
 {
@@ -81,7 +81,8 @@ static int open_existing(const struct psti_writer_dir *dir, const char *name, in
     return -1;
 }
 
-/* What has the name goes, so that neither a link nor a file of somebody else's is written to. */
+/* Removes whatever has the name first, so that neither a link nor another owner's file is
+ * written to. */
 static int open_anew(const struct psti_writer_dir *dir, const char *name)
 {
     if (unlinkat(dir->fd, name, 0) != 0 && errno != ENOENT)
@@ -138,7 +139,7 @@ enum pst_status psti_writer_file_append(struct psti_writer_file *file, const voi
     if (nbytes > file->capacity - file->n)
         status = psti_writer_file_flush(file, err);
     if (status == PST_OK && nbytes >= file->capacity) {
-        /* Too large to gain by a copy. */
+        /* The bytes are written without a copy into the buffer, because they are many. */
         status = write_at(file, file->offset, from, nbytes, err);
         if (status == PST_OK)
             file->offset += nbytes;
@@ -176,7 +177,7 @@ void psti_writer_file_close(struct psti_writer_file *file)
     *file = (struct psti_writer_file){.fd = -1};
 }
 
-/* `name` of a directory: "." or "..". */
+/* Syncs a directory. `name` is "." or "..". */
 static int sync_directory(const struct psti_writer_dir *dir, const char *name)
 {
     int fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -200,7 +201,7 @@ enum pst_status psti_writer_sync_directory(const struct psti_writer_dir *dir, st
 enum pst_status psti_writer_sync_parent(const struct psti_writer_dir *dir, struct pst_error *err)
 {
     int failed = sync_directory(dir, "..");
-    /* Whoever may not list it (EACCES) or write to it cannot do more. */
+    /* A process that may not list (EACCES) or write the directory cannot sync it. */
     return failed == 0 || failed == EACCES || failed == EROFS
                ? PST_OK
                : psti_fail_os(err, failed, "writer", dir->path, -1,
@@ -242,7 +243,7 @@ enum pst_status psti_writer_truncate(const struct psti_writer_dir *dir, const ch
     if (fd >= 0 &&
         (psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1) : ftruncate(fd, (off_t)nbytes)) != 0)
         failed = errno;
-    /* Else bytes of before might come back behind what is written next. */
+    /* Without the sync, old bytes might reappear behind those written next. */
     if (fd >= 0 && failed == 0 &&
         (psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1) : fsync(fd)) != 0)
         failed = errno;
@@ -309,7 +310,7 @@ enum pst_status psti_writer_lock(const struct psti_writer_dir *dir, const char *
             return psti_fail_at(err, PST_ERROR_BUSY, "writer", path, -1,
                                 "another writer is at work on this data set");
         }
-        /* The holder before us may have removed the file between our open and our lock. */
+        /* The previous holder may have removed the file between this open and this lock. */
         bool same = fstat(*fd, &ours) == 0 &&
                     fstatat(dir->fd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
                     ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;

@@ -1,8 +1,9 @@
-/* writer_geometry.c - do a sample's masks, boxes and keypoints fit its image?
+/* writer_geometry.c - checks that a sample's masks, boxes and keypoints fit its image.
  *
  * In: a sample whose values were checked one by one, so that writer->items has sizes and
- * orientations. Out: PST_OK, or the field at fault and why. One thread. A mask has the size of an
- * image of its sample, boxes lie on the sample's image: the field `image`, else the first one. */
+ * orientations. Out: PST_OK, or the field at fault and the reason. One thread. A mask has the
+ * size of an image of its sample. Boxes lie on the sample's image: the field `image`, else the
+ * first one. */
 #include "writer/writer_int.h"
 
 #include "base/fail.h"
@@ -11,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The first variant that is there; NULL: none is. */
+/* Returns the first variant that is present; NULL if none is. */
 static const struct pst_item *present(const pst_writer *writer, uint32_t i_field)
 {
     for (uint32_t v = 0; v < writer->fields[i_field].n_variants; v++)
@@ -26,7 +27,7 @@ static struct psti_picture_size size_of(const struct pst_item *item)
         .height = item->height, .width = item->width, .orientation = item->orientation};
 }
 
-/* The image that gives the sample's geometry; -1: there is none. */
+/* Returns the field of the image that gives the sample's geometry; -1 if there is none. */
 static int find_image(const pst_writer *writer)
 {
     int first = -1;
@@ -77,7 +78,7 @@ static enum pst_status check_mask(const pst_writer *writer, uint32_t i_mask, uin
                      mask->height, writer->fields[i_image].name, image->width, image->height);
 }
 
-/* Rows are looked at where they lie: f32, perhaps not aligned. */
+/* Rows are read in place: f32, perhaps not aligned. */
 static enum pst_status check_points(const pst_writer *writer, uint32_t i_field, int i_image,
                                     const struct pst_value *value, struct pst_error *err)
 {

@@ -1,9 +1,9 @@
-/* writer_index.c - the index written from the base index and the journal, column by column.
+/* writer_index.c - writes the index from the base index and the journal, column by column.
  *
- * One thread, at finish. The journal is on the disk and read once for each column, so that memory
- * does not grow with the number of samples; the payload streams out in blocks that are hashed on
- * the way. The header, which makes the file valid, goes last; the rename, which makes it the data
- * set's, after the fsync. */
+ * One thread, at finish. The journal is on the disk and read once for each column, so that
+ * memory does not grow with the number of samples. The payload is written in blocks that are
+ * hashed on the way. The header, which makes the file valid, is written last. After the fsync, a
+ * rename makes the file the data set's index. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"
@@ -17,9 +17,9 @@ enum { INDEX_BUFFER_NBYTES = 1 << 20 };
 
 struct sink {
     struct psti_writer_file file;
-    uint8_t *block; /* PSTI_INDEX_BLOCK_NBYTES being filled */
+    uint8_t *block; /* the PSTI_INDEX_BLOCK_NBYTES being filled */
     size_t n;
-    uint64_t position; /* in the file, of what comes next */
+    uint64_t position; /* in the file, of the next byte */
     uint64_t *sums;    /* [n_blocks] */
     uint64_t i_block, n_blocks;
 };
@@ -57,7 +57,7 @@ static enum pst_status sink_put(struct sink *sink, const void *bytes, size_t nby
     return PST_OK;
 }
 
-/* Zeros up to `offset`, the start of the next section. */
+/* Writes zeros up to `offset`, the start of the next section. */
 static enum pst_status sink_pad_to(struct sink *sink, uint64_t offset, struct pst_error *err)
 {
     static const uint8_t zeros[PSTI_INDEX_ALIGNMENT] = {0};
@@ -68,13 +68,13 @@ static enum pst_status sink_pad_to(struct sink *sink, uint64_t offset, struct ps
 
 /* Columns ------------------------------------------------------------------- */
 
-/* What is taken out of each sample in one pass over base and journal. */
+/* The part of each sample that one pass over base and journal writes. */
 enum pass_kind { PASS_FIELD, PASS_NAME_OFFSETS, PASS_NAMES };
 struct pass {
     enum pass_kind kind;
     uint32_t i_field;      /* PASS_FIELD */
-    size_t row_offset;     /* PASS_FIELD: of its row among the journal's rows */
-    uint64_t names_nbytes; /* PASS_NAME_OFFSETS: so far */
+    size_t row_offset;     /* PASS_FIELD: of its bytes among the sample's in the journal */
+    uint64_t names_nbytes; /* PASS_NAME_OFFSETS: bytes of names so far */
 };
 
 static enum pst_status put_name(struct sink *sink, struct pass *pass, const char *name,

@@ -1,8 +1,9 @@
-/* writer_journal.c - the journal: what makes an unfinished data set resumable.
+/* writer_journal.c - the journal, from which an unfinished data set is resumed.
  *
- * One thread. Records stream out through the file's buffer; they count only up to the last commit
- * record, which is written after the shards were made durable and is then made durable itself. The
- * reader stops at the first record that does not check: that is where a crash cut. */
+ * One thread. Records are written through the file's buffer. They count only up to the last
+ * commit record. A commit record is written after the shards were made durable, and is then made
+ * durable itself. The reader stops at the first record with a wrong checksum, because a crash
+ * may have cut it off. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"

@@ -1,8 +1,8 @@
 /* writer_names.c - the set of names that a writer has seen, to refuse duplicates.
  *
- * Two XXH3 of a name (the second one of its first hash and the name) make 128 bits: among ten
- * million names the chance that two different ones meet is below 1e-24, so names themselves need
- * not be kept. */
+ * Two XXH3 of a name (the second one is of the first hash and the name) make 128 bits. Among ten
+ * million names the probability of a collision is below 1e-24, so the names themselves need not
+ * be kept. */
 #include "writer/writer_names.h"
 
 #include "base/alloc.h"
@@ -22,7 +22,7 @@ static void hash_name(const char *name, size_t nbytes, uint64_t out[2])
         out[1] = 1;
 }
 
-/* The slot of `hash`, or the free one where it belongs. */
+/* Returns the entry of `hash`, or the free entry for it. */
 static uint64_t *find(const struct psti_writer_names *names, const uint64_t hash[2])
 {
     for (uint64_t i = hash[0];; i++) {

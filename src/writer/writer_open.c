@@ -1,9 +1,8 @@
-/* writer_open.c - a writer opened in one of three modes: what is on the disk is found out, the lock
- * taken, and the state made that the mode asks for.
+/* writer_open.c - opens a writer in one of three modes: examines the disk, takes the lock, and
+ * makes the state that the mode needs.
  *
- * One thread. Nothing but the lock is touched before the schema given and the one on the disk
- * agree. An open that fails leaves the disk in the state in which it found it, but that uncommitted
- * bytes may be gone. */
+ * One thread. Only the lock is changed before the given schema and the one on the disk agree. An
+ * open that fails leaves the disk as it found it, except that uncommitted bytes may be gone. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"
@@ -19,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A directory counts as empty if it holds only what a writer leaves that ended before its journal
- * stood. */
+/* Checks that the directory is empty. It may hold the files of a writer that ended before its
+ * journal was in place. */
 static enum pst_status check_empty(const pst_writer *writer, struct pst_error *err)
 {
     static const char *const ours[] = {".", "..", PSTI_LOCK_NAME, PSTI_JOURNAL_TMP_NAME,
@@ -64,7 +63,7 @@ static enum pst_status check_fields(const struct pst_field *fields, uint32_t n_f
     return PST_OK;
 }
 
-/* Takes `fields` as the schema; `given`, if there are any, must be the same ones. */
+/* Takes `fields` as the schema. If there are `given` fields, they must be the same. */
 static enum pst_status take_fields(pst_writer *writer, const struct pst_field *fields,
                                    uint32_t n_fields, const struct pst_field *given,
                                    uint32_t n_given, struct pst_error *err)
@@ -109,9 +108,9 @@ static enum pst_status open_base(pst_writer *writer, struct pst_error *err)
     return PST_OK;
 }
 
-/* Reads the journal's header. *has becomes false if the journal is merged into the index already:
- * then the last steps of a finish that was interrupted are done. The index must have its name for
- * good before the journal goes. */
+/* Reads the journal's header. If the journal is merged into the index already, does the last
+ * steps of the interrupted finish and sets *has to false. The index must have its name durably
+ * before the journal is removed. */
 static enum pst_status open_journal(pst_writer *writer, struct pst_field fields[PST_MAX_FIELDS],
                                     uint32_t *n_fields, bool *has, struct pst_error *err)
 {
@@ -155,7 +154,7 @@ static enum pst_status make_id(pst_writer *writer, struct pst_error *err)
     return PST_OK;
 }
 
-/* What the mode says to what is there. */
+/* Checks that the mode permits the state of the disk. */
 static enum pst_status check_mode(const pst_writer *writer, enum pst_writer_mode mode,
                                   bool has_journal, uint32_t n_given, struct pst_error *err)
 {
@@ -215,7 +214,7 @@ static enum pst_status open_locked(pst_writer *writer, enum pst_writer_mode mode
         status = psti_writer_check_records(writer, err);
     if (status == PST_OK)
         status = psti_writer_trim_shards(writer, first_grown, err);
-    /* A life before this one may have ended between a rename or mkdir and the sync after it. */
+    /* An earlier writer may have ended between a rename or mkdir and the sync after it. */
     if (status == PST_OK && writer->base == NULL)
         status = psti_writer_sync_parent(&writer->dir, err);
     if (status == PST_OK && has_journal)
@@ -226,11 +225,11 @@ static enum pst_status open_locked(pst_writer *writer, enum pst_writer_mode mode
     return status;
 }
 
-/* Makes the directory if the mode may, then takes the lock. */
+/* Makes the directory if the mode permits that, then takes the lock. */
 static enum pst_status enter(pst_writer *writer, enum pst_writer_mode mode, struct pst_error *err)
 {
     struct stat st;
-    int no_link = 0; /* the caller may name a link to a directory; one made here is none */
+    int no_link = 0; /* the caller may name a link to a directory; a new directory is no link */
     if (stat(writer->path, &st) != 0) {
         if (errno != ENOENT || mode == PST_WRITER_APPEND)
             return psti_fail_os(err, errno, "writer", writer->path, -1, "cannot open the data set");
@@ -273,7 +272,7 @@ static enum pst_status new_writer(const char *path, const struct pst_writer_opti
     return PST_OK;
 }
 
-/* Only with the lock: else it is somebody else's by now. */
+/* Only with the lock: without it the directory may be another writer's by now. */
 void psti_writer_undo_directory(pst_writer *writer)
 {
     if (!writer->made_directory || writer->lock_fd < 0 ||

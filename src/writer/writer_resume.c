@@ -1,10 +1,10 @@
-/* writer_resume.c - a writer's state rebuilt from the disk: from a finished index, a journal, or
+/* writer_resume.c - rebuilds a writer's state from the disk: from a finished index, a journal, or
  * both.
  *
  * One thread, before anything is added. The journal is read twice: once to find its last commit,
- * once to apply everything up to it. What was committed must be there: shorter shards are an error,
- * not a loss in silence. When all agrees, journal and shards are cut to that commit, so that what a
- * crash left behind it is gone before new bytes follow. */
+ * once to apply everything up to it. All committed bytes must be there: a shorter shard is an
+ * error, never a silent loss. If all agree, journal and shards are cut to that commit, so that
+ * the uncommitted bytes of a crash are gone before new bytes follow. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"
@@ -170,8 +170,8 @@ static enum pst_status apply_commit(pst_writer *writer, const uint8_t *body, uin
     return PST_OK;
 }
 
-/* Body of PSTI_JOURNAL_CLASSES: u32 field, u32 zero, then the field's class names with their NULs.
- */
+/* Reads the body of PSTI_JOURNAL_CLASSES: u32 field, u32 zero, then the field's class names with
+ * their NULs. */
 static enum pst_status apply_classes(pst_writer *writer, const uint8_t *body, uint64_t nbytes,
                                      struct pst_error *err)
 {
@@ -198,7 +198,7 @@ static enum pst_status apply_classes(pst_writer *writer, const uint8_t *body, ui
     return PST_OK;
 }
 
-/* Position after the last commit record, or of the first record if there is none. */
+/* Finds the position after the last commit record, or of the first record if there is none. */
 static enum pst_status find_last_commit(struct psti_writer_journal_reader *reader, uint64_t *end,
                                         struct pst_error *err)
 {
@@ -293,7 +293,7 @@ enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_v
     return status;
 }
 
-/* Shard `number` on disk: its header is read, checked and noted, *st is what fstat says. */
+/* Reads, checks and notes the header of shard `number`. *st is the result of fstat. */
 static enum pst_status look_at_shard(pst_writer *writer, uint32_t number, const char *name,
                                      struct stat *st, struct pst_error *err)
 {
@@ -348,8 +348,8 @@ enum pst_status psti_writer_check_shards(pst_writer *writer, uint32_t first, str
     return PST_OK;
 }
 
-/* Removes shards that were never committed. A loss of power may have left some of them only, with
- * gaps between. */
+/* Removes shards that were never committed. A loss of power may have left only some of them,
+ * with gaps in their numbers. */
 static enum pst_status remove_strays(const pst_writer *writer, struct pst_error *err)
 {
     const struct dirent *entry;
@@ -379,7 +379,8 @@ enum pst_status psti_writer_trim_shards(pst_writer *writer, uint32_t first, stru
         struct stat st;
         enum pst_status status = PST_OK;
         psti_format_shard_name(i, name);
-        /* A shard with a second name will not grow, and bytes behind its end harm nobody. */
+        /* A shard with a second name is not written to, and uncommitted bytes at its end do no
+         * harm. */
         if (fstatat(writer->dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink == 1 &&
             (uint64_t)st.st_size > writer->shards[i].nbytes)
             status = psti_writer_truncate(&writer->dir, name, writer->shards[i].nbytes, err);
