@@ -1,4 +1,4 @@
-/* cli.h - what the verbs of the command line share: options, output as text or JSON, errors,
+/* cli.h - shared by the verbs of the command line: options, output as text or JSON, errors,
  * progress. */
 #ifndef PENSTOCK_CLI_H
 #define PENSTOCK_CLI_H
@@ -11,17 +11,17 @@
 enum cli_exit { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130, CLI_PIPE = 141 };
 
 struct cli_verb;
-/* What progress remembers from one call to the next. */
+/* State of a progress display between calls. */
 struct cli_meter {
-    double next_s;         /* without a terminal: when the next line is due; 0: not begun */
-    double mark_s[2];      /* two earlier moments, the older one first */
-    uint64_t mark_done[2]; /* and how much was done then */
+    double next_s;         /* without a terminal: time of the next line; 0 before the first */
+    double mark_s[2];      /* two earlier times, the older one first */
+    uint64_t mark_done[2]; /* samples done at these times */
 };
 struct cli {
-    const struct cli_verb *verb; /* NULL: none yet */
+    const struct cli_verb *verb; /* NULL before the verb is known */
     bool json, quiet;
     bool bar;   /* draw a progress bar on stderr */
-    bool lines; /* or, where that is no terminal, print a line of progress now and then */
+    bool lines; /* print a line of progress now and then; for a stderr that is no terminal */
     bool color;
     struct cli_meter *meter;
 };
@@ -34,7 +34,7 @@ struct cli_verb {
     const char *name;
     const char *summary; /* one line */
     int (*run)(struct cli *cli, int argc,
-               char **argv); /* argv: what follows the verb; returns the exit status */
+               char **argv); /* argv: the words behind the verb; returns the exit status */
 };
 extern const struct cli_verb cli_verbs[]; /* ends with a NULL name */
 
@@ -60,11 +60,11 @@ enum cli_kind {
 };
 struct cli_option {
     const char *name; /* without the dashes; NULL ends a table */
-    char letter;      /* 0: none */
+    char letter;      /* 0 if none */
     enum cli_kind kind;
     void *target;
     const char *argument; /* "N", "FILE"; NULL for a flag */
-    const char *standard; /* the default, in words; NULL: off, none */
+    const char *standard; /* the default, in words; NULL if off or none */
     const char *help;
 };
 struct cli_command {
@@ -74,23 +74,23 @@ struct cli_command {
     const struct cli_option *options;
     int n_min, n_max; /* operands */
 };
-/* Sets targets and operands (at most 4). Returns -1 to go on, or the exit status (after --help, or
- * wrong use). */
+/* Sets targets and operands (at most 4). Returns -1 to go on, or the exit status (after --help
+ * or wrong use). */
 int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv,
               const char *operands[4]);
-/* Exit status CLI_USAGE after a message. */
+/* Prints a message and returns the exit status CLI_USAGE. */
 int cli_usage(const struct cli *cli, const char *format, ...) PST_PRINTF(2, 3);
 bool cli_size(const char *text, uint64_t *nbytes);
 bool cli_count(const char *text, uint64_t *count);
-/* The candidate most like `word`, or NULL if none is near; candidates: names at `stride` bytes,
- * NULL ends. */
+/* Returns the candidate most like `word`, or NULL if none is near. Candidates are names at a
+ * distance of `stride` bytes; NULL ends them. */
 const char *cli_nearest(const char *word, const void *first, size_t stride);
 void cli_size_text(uint64_t nbytes, char out[32]); /* "1.5 MiB" */
 
 /* Output (cli_output.c)
  * ------------------------------------------------------------------------------------ */
 
-/* Writes JSON to stdout as it comes. Keys NULL inside lists. */
+/* Writes JSON to stdout without buffering it. Keys are NULL inside lists. */
 struct cli_json {
     unsigned depth;
     bool filled[16];
@@ -107,23 +107,24 @@ void cli_json_error(struct cli_json *json, const char *key, const struct pst_err
 /* Prints JSON text with line ends and indentation. */
 void cli_json_pretty(const char *text);
 
-/* A field's name as text that cannot upset a terminal: control characters become \xNN. */
+/* Prints a field's name so that it cannot upset a terminal: control characters become \xNN. */
 void cli_print_name(FILE *file, const char *name);
-/* Prints an argument as a POSIX shell wants it: in single quotes where it needs them. */
+/* Prints an argument for a POSIX shell, in single quotes if it needs them. */
 void cli_print_word(FILE *file, const char *word);
 /* Prints "1 sample" or "2 samples". */
 void cli_print_count(uint64_t n, const char *one, const char *many);
 /* Reports a failure; returns CLI_FAILED, or CLI_INTERRUPTED for PST_ERROR_CANCELLED. */
 int cli_fail(const struct cli *cli, const struct pst_error *err);
-/* A remark on stderr, unless --quiet. */
+/* Prints a note on stderr, unless --quiet. */
 void cli_note(const struct cli *cli, const char *format, ...) PST_PRINTF(2, 3);
-/* A bad sample on stderr. */
+/* Prints a bad sample on stderr. */
 void cli_complain(const struct cli *cli, const struct pst_error *err);
 
-/* Draws the bar; a pst_progress_fn body. Returns 1 once the user has interrupted. */
+/* Draws the progress bar; the body of a pst_progress_fn. Returns 1 once the user has
+ * interrupted. */
 int cli_progress(const struct cli *cli, const char *what, const struct pst_progress *progress);
 void cli_progress_end(const struct cli *cli);
-/* From now on SIGINT and SIGTERM set a flag (the second one ends the process). */
+/* After this call SIGINT and SIGTERM set a flag. The second signal ends the process. */
 void cli_catch_interrupt(void);
 bool cli_interrupted(void);
 
@@ -141,23 +142,23 @@ struct cli_reasons {
     size_t n;
     struct cli_reason groups[CLI_REASONS_CAP];
 };
-/* Counts one more sample; false: no memory for its name, which is left out. */
+/* Counts one more sample. False if there is no memory for its name, which is then left out. */
 bool cli_reasons_add(struct cli_reasons *reasons, const char *text, const char *name);
 void cli_reasons_json(const struct cli_reasons *reasons, struct cli_json *json, const char *key);
-void cli_reasons_text(const struct cli_reasons *reasons); /* indented, a line each */
+void cli_reasons_text(const struct cli_reasons *reasons); /* indented, one line for each reason */
 void cli_reasons_free(struct cli_reasons *reasons);
 
 /* Data sets (cli_data.c)
  * ----------------------------------------------------------------------------------- */
 
-/* How a plain folder is to be read, as the options say it. */
+/* The options that say how to read a plain folder. */
 struct cli_source {
     const char *labels, *masks; /* masks: names of columns, comma-separated */
     bool allow_unreadable;
-    char *words; /* the names, each with its NUL: cli_source_free */
+    char *words; /* the names, each with its NUL; cli_source_free frees them */
     const char *names[PST_MAX_FIELDS];
 };
-/* The rows of a table of options that set `source`. letter: of --labels; 0: none. */
+/* The entries of a table of options that set `source`. letter: the one of --labels; 0 if none. */
 #define CLI_SOURCE_OPTIONS(source, letter)                                                         \
     {"labels",                                                                                     \
      letter,                                                                                       \
@@ -177,28 +178,28 @@ struct cli_source {
         "allow-unreadable", 0, CLI_FLAG, &(source).allow_unreadable, NULL, NULL,                   \
             "leave out files and folders of a plain folder that cannot be read or named"           \
     }
-/* Fills `options` from what was given; its pointers are into `source`. */
+/* Fills `options` from the given options. Its pointers are into `source`. */
 enum pst_status cli_source_options(struct cli_source *source, struct pst_dataset_options *options,
                                    struct pst_error *err);
 void cli_source_free(struct cli_source *source);
-/* source NULL: by the defaults. */
+/* Opens a data set or folder. With `source` NULL, the defaults apply. */
 enum pst_status cli_open(const char *path, struct cli_source *source, pst_dataset **out,
                          struct pst_error *err);
-/* What opening a plain folder left out or found odd: notes on stderr, or a JSON list "notices". */
+/* Prints the notices of a plain folder: on stderr, or as a JSON list "notices". */
 void cli_notices(const struct cli *cli, const pst_dataset *dataset);
 void cli_notices_json(struct cli_json *json, const pst_dataset *dataset);
 /* Reads a whole item into memory that the caller frees. */
 enum pst_status cli_read_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                               uint32_t variant, const struct pst_item *item, void **bytes,
                               struct pst_error *err);
-/* Completes form, size and orientation of an image item by reading its header, where the index
- * lacks them. */
+/* Completes form, size and orientation of an image item by reading its header if the index lacks
+ * them. */
 enum pst_status cli_complete_item(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                   uint32_t variant, struct pst_item *item, struct pst_error *err);
 /* Puts data set, sample and file into an error. */
 void cli_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t sample,
                 const struct pst_item *item);
-/* The whole file, to be freed. */
+/* Reads the whole file; the caller frees `bytes`. */
 enum pst_status cli_read_file(const char *path, void **bytes, size_t *nbytes,
                               struct pst_error *err);
 /* Images (cli_image.c)
@@ -211,12 +212,12 @@ struct cli_image_form {
 };
 extern const struct cli_image_form cli_image_forms[]; /* ends with a NULL name */
 
-/* --tier, --effort and --max-error as they were given. */
+/* --tier, --effort and --max-error as given. */
 struct cli_pli {
     const char *tier;
     uint64_t effort, max_error;
 };
-/* -1 and *options, or the exit status of wrong use. */
+/* Returns -1 and *options, or the exit status of wrong use. */
 int cli_take_pli(const struct cli *cli, const struct cli_pli *pli,
                  struct pst_pli_encode_options *options);
 bool cli_gives_pli(const struct cli_pli *pli);
@@ -227,11 +228,12 @@ struct cli_image {
     size_t nbytes;
 };
 enum { CLI_HEAD_CAP = 128 };
-/* `item`: form, nbytes, and for raw pixels their size. image->pixels.data is to be freed, also
- * after failure. */
+/* `item` has form, nbytes, and for raw pixels their size. The caller frees image->pixels.data,
+ * also after failure. */
 enum pst_status cli_decode(const struct pst_item *item, const void *bytes, bool indices,
                            struct cli_image *image, struct pst_error *err);
-/* The file: `head`, a text, then `*bytes`, to be freed. The image's data may be used up. */
+/* Makes a file: `head`, a text, then `*bytes`, which the caller frees. The image's data may be
+ * used up. */
 enum pst_status cli_encode(struct cli_image *image, enum cli_as as,
                            const struct pst_pli_encode_options *pli, char head[CLI_HEAD_CAP],
                            void **bytes, size_t *nbytes, struct pst_error *err);
@@ -239,26 +241,27 @@ enum pst_status cli_encode(struct cli_image *image, enum cli_as as,
 /* Trying PLI (pack_trial.c)
  * ------------------------------------------------------------------------------------- */
 
-/* Encodes some of the source's lossless images as PLI and says in a note, or as the JSON member
- * "pli_trial", how bytes and decoding time compare, where that form would pay. */
+/* Encodes some of the source's lossless images as PLI. If that form would pay, compares bytes
+ * and decoding time in a note or as the JSON member "pli_trial". */
 void pack_try_pli(const struct cli *cli, struct cli_json *json, const pst_dataset *source);
 
 /* Original files (cli_original.c)
  * ----------------------------------------------------------------------------- */
 
-/* Whether the name ends so, in any case of letters. */
+/* True if the name ends with the suffix, in any case of letters. */
 bool cli_ends_with(const char *name, const char *suffix);
-/* The first variant that gives back the file that was packed; *found false: none. */
+/* Finds the first variant that can restore the file that was packed. *found is false if there is
+ * none. */
 enum pst_status cli_find_original(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                   uint32_t *variant, struct pst_item *item, bool *found,
                                   struct pst_error *err);
-/* PLI of a JPEG -> the JPEG, in the place of `*bytes`, which are malloc's. */
+/* Restores the JPEG from a PLI of it, in the place of `*bytes`, which are malloc's. */
 enum pst_status cli_restore_jpeg(void **bytes, size_t *nbytes, struct pst_error *err);
-/* The other way; *bytes is to be freed, also after failure. */
+/* Makes a PLI of the JPEG. The caller frees *bytes, also after failure. */
 enum pst_status cli_keep_jpeg(const void *jpeg, size_t jpeg_nbytes, void **bytes, size_t *nbytes,
                               struct pst_error *err);
 
-/* The first field of this type, or -1. */
+/* Returns the first field of this type, or -1. */
 int cli_field_of_type(const pst_dataset *dataset, enum pst_field_type type);
 enum pst_status cli_error(struct pst_error *err, enum pst_status status, const char *format, ...)
     PST_PRINTF(3, 4);

@@ -1,4 +1,4 @@
-/* cli_data.c - opening data sets and reading items, for the verbs that look into them. */
+/* cli_data.c - opens data sets and reads items, for verbs that inspect them. */
 #include "cli.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ void cli_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t samp
     n = strlen(path);
     memcpy(err->file, n < sizeof err->file ? path : path + n - sizeof err->file + 1,
            n < sizeof err->file ? n + 1 : sizeof err->file);
-    /* A decoder counts from the first byte of the item; a shard holds many. */
+    /* A decoder counts offsets from the item's first byte; a shard holds many items. */
     err->offset = err->offset < 0 ? (int64_t)item->offset : err->offset + (int64_t)item->offset;
 }
 

@@ -1,4 +1,4 @@
-/* cli_options.c - options and operands of a verb, from one table that also makes its help. */
+/* cli_options.c - parses options and operands of a verb by a table, which also makes its help. */
 #include "cli.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ int cli_usage(const struct cli *cli, const char *format, ...)
     return CLI_USAGE;
 }
 
-/* Edits (insert, delete, replace, swap of neighbours) between two words, words of at most 31
+/* Counts edits (insert, delete, replace, swap of neighbours) between two words of at most 31
  * letters. */
 static size_t distance(const char *a, const char *b)
 {
@@ -62,7 +62,7 @@ const char *cli_nearest(const char *word, const void *first, size_t stride)
         if (name == NULL)
             return best;
         size_t d = distance(word, name);
-        /* A beginning is as good as one edit. */
+        /* A common beginning counts as one edit. */
         if (strlen(word) >= 2 && strncmp(name, word, strlen(word)) == 0)
             d = 1;
         if (d < best_distance) {
@@ -206,7 +206,7 @@ static int set_option(const struct cli *cli, const struct cli_option *option, co
     return -1;
 }
 
-/* Takes the option at argv[*i] and its value. */
+/* Parses the option at argv[*i] and its value. */
 static int take_option(const struct cli *cli, const struct cli_command *command, int argc,
                        char **argv, int *i)
 {
@@ -236,7 +236,7 @@ static int take_option(const struct cli *cli, const struct cli_command *command,
     }
     if (option->target == NULL) {
         if (option->letter != 'h')
-            return -1; /* --json and --quiet were seen at the start */
+            return -1; /* main.c has parsed --json and --quiet */
         print_help(command);
         return CLI_OK;
     }

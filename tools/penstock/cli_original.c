@@ -1,5 +1,5 @@
-/* cli_original.c - the files that images were before they were packed: those kept as they are, and
- * JPEGs out of the PLI that they became. */
+/* cli_original.c - original files of images: those kept as they are, and JPEGs restored from
+ * PLI. */
 #include "cli.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* cli_output.c - what the verbs print: JSON, errors, progress; and the flag that an interrupt sets.
+/* cli_output.c - output of the verbs: JSON, errors, progress; and the flag that an interrupt sets.
  */
 #include "cli.h"
 
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Bytes of the UTF-8 sequence at `s`, 0 if it is none. */
+/* Returns the bytes of the UTF-8 sequence at `s`, 0 if it is none. */
 static size_t sequence(const unsigned char *s)
 {
     static const struct {
@@ -185,7 +185,7 @@ void cli_print_count(uint64_t n, const char *one, const char *many)
     printf("%llu %s", (unsigned long long)n, n == 1 ? one : many);
 }
 
-/* `quote` stands for each single quote. */
+/* Prints a text. `quote` replaces each single quote. */
 static void print_text(FILE *file, const char *text, const char *quote)
 {
     for (const unsigned char *s = (const unsigned char *)text; *s != '\0';) {
@@ -259,7 +259,7 @@ void cli_note(const struct cli *cli, const char *format, ...)
     fputc('\n', stderr);
 }
 
-/* "1:02:03", "4:05"; "-" where it cannot be known. */
+/* Prints "1:02:03", "4:05", or "-" if the time is unknown. */
 static void time_text(double seconds, char out[32])
 {
     if (!(seconds >= 0 && seconds < 1e8)) {
@@ -280,8 +280,8 @@ static double now_seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Samples per second over the last 5 to 10 seconds, or since the begin where that is less long ago.
- * 0: not known yet. */
+/* Returns samples per second over the last 5 to 10 seconds, or since the beginning if that is
+ * less. 0 if unknown. */
 static double rate(struct cli_meter *meter, double now, uint64_t n_done)
 {
     enum { SPAN_S = 5 };
@@ -300,7 +300,7 @@ static double rate(struct cli_meter *meter, double now, uint64_t n_done)
     return result;
 }
 
-/* Seconds between two lines where stderr is no terminal. */
+/* Returns the seconds between two lines if stderr is no terminal. */
 static double line_seconds(void)
 {
     const char *text = getenv("PENSTOCK_PROGRESS_SECONDS");
@@ -309,7 +309,7 @@ static double line_seconds(void)
     return text != NULL && (end == text || *end != '\0' || !(seconds >= 0)) ? 30 : seconds;
 }
 
-/* What both forms of progress say behind the name of the verb. */
+/* Makes the text behind the verb's name, for both forms of progress. */
 static void progress_text(const struct pst_progress *progress, double per_second, char out[128])
 {
     char in[32], left[32];
@@ -331,7 +331,7 @@ static void draw_bar(const char *what, double share, const char *text)
     int used = (int)(strlen(what) + strlen(text)) + 5; /* spaces and brackets */
     int width = columns - used > 40 ? 40 : columns - used;
     fprintf(stderr, "\r\033[K%s ", what);
-    if (width >= 8) { /* less than that shows nothing */
+    if (width >= 8) { /* a shorter bar would show nothing */
         memset(bar, '.', sizeof bar);
         memset(bar, '#', (size_t)(share * width));
         fprintf(stderr, "[%.*s] ", width, bar);

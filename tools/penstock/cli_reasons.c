@@ -1,11 +1,11 @@
-/* cli_reasons.c - what happened to many samples, grouped by why: each reason once, how often, and
- * the names of the first samples. Reasons that differ in numbers only are one. */
+/* cli_reasons.c - groups messages about many samples by reason: each reason once, its count, and
+ * the names of the first samples. Reasons that differ only in numbers are one. */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* True if the texts are equal but for their numbers. */
+/* True if the texts are equal except for their numbers. */
 static bool same_reason(const char *a, const char *b)
 {
     static const char digits[] = "0123456789";
@@ -24,7 +24,7 @@ bool cli_reasons_add(struct cli_reasons *reasons, const char *text, const char *
     size_t i = 0;
     while (i < reasons->n && !same_reason(reasons->groups[i].text, text))
         i++;
-    if (i == CLI_REASONS_CAP) { /* the last group takes what is left over */
+    if (i == CLI_REASONS_CAP) { /* the last group takes all further reasons */
         i = CLI_REASONS_CAP - 1;
         snprintf(reasons->groups[i].text, sizeof reasons->groups[i].text, "other reasons");
     }

@@ -1,5 +1,5 @@
-/* cmd_bench.c - the verb bench: loads a data set as a training run would and says how fast, and
- * where time went. */
+/* cmd_bench.c - the verb bench: loads a data set as a training run would, and reports the speed
+ * and where time went. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ struct bench {
     struct cli *cli;
     uint64_t batch_size, workers, epochs, seed, host_memory;
     const char *operation, *device, *on_error;
-    enum pst_placement placement; /* what `device` says */
+    enum pst_placement placement; /* placement that `device` selects */
     int32_t ordinal;
     struct cli_source source;
     pst_dataset *dataset;
@@ -33,7 +33,7 @@ static void normalize(struct pst_op *op)
     memcpy(op->std, std, sizeof std);
 }
 
-/* The usual chain: crop, flip, normalise, f32 NCHW. Returns the number of operations. */
+/* Makes the usual chain: crop, flip, normalise, f32 NCHW. Returns the number of operations. */
 static size_t make_chain(const char *name, struct pst_op ops[3], struct pst_field_output *output)
 {
     if (strcmp(name, "none") == 0)
@@ -53,8 +53,8 @@ static size_t make_chain(const char *name, struct pst_op ops[3], struct pst_fiel
     return 3;
 }
 
-/* Reads "cpu", "cuda" or "cuda:N"; false: it is none of these. The library says whether there is
- * such a GPU. */
+/* Parses "cpu", "cuda" or "cuda:N". False for other texts. The library checks that the GPU
+ * exists. */
 static bool read_device(const char *name, enum pst_placement *placement, int32_t *device)
 {
     uint64_t ordinal = 0;
@@ -122,7 +122,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Who made the others wait. */
+/* Names the stage that the others waited for. */
 static const char *bound_by(const struct pst_loader_stats *s, double seconds)
 {
     if (1e-9 * (double)s->caller_wait_ns < 0.1 * seconds)

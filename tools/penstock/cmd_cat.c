@@ -1,5 +1,5 @@
-/* cmd_cat.c - the verb cat: one item of one sample, or an image file: its bytes as stored, or its
- * pixels in another form. */
+/* cmd_cat.c - the verb cat: writes one item of a sample, or an image file, as stored or in
+ * another form. */
 #include "cli.h"
 
 #include <errno.h>
@@ -37,8 +37,8 @@ static enum pst_status find_sample(const struct cat *cat, const char *text, uint
     return pst_dataset_find_sample(cat->dataset, text, sample, err);
 }
 
-/* A name beside `output` for what is not whole yet; empty where `output` is a device, a link or the
- * like, which is written to as it is. */
+/* Makes a temporary name beside `output`. It is empty if `output` is a device, a link or the
+ * like, which is written to directly. */
 static void name_part(const char *output, char part[PATH_MAX])
 {
     struct stat st;
@@ -48,7 +48,7 @@ static void name_part(const char *output, char part[PATH_MAX])
         part[0] = '\0';
 }
 
-/* Both parts, and nothing left in memory; false with errno. */
+/* Writes both parts and flushes them. False with errno. */
 static bool write_both(FILE *file, const void *head, size_t head_nbytes, const void *bytes,
                        size_t nbytes)
 {
@@ -64,14 +64,14 @@ static enum pst_status fail_put(const char *name, int os_error, struct pst_error
     return err->status;
 }
 
-/* Writes everything, to the file of -o, whose name it has only when it is whole, or to stdout. */
+/* Writes everything to stdout, or to the file of -o, which gets its name only when it is whole. */
 static enum pst_status put(const struct cat *cat, const void *head, size_t head_nbytes,
                            const void *bytes, size_t nbytes, struct pst_error *err)
 {
     char part[PATH_MAX];
     if (cat->output == NULL || strcmp(cat->output, "-") == 0) {
         if (write_both(stdout, head, head_nbytes, bytes, nbytes) || errno == EPIPE)
-            return PST_OK; /* main ends quietly when the reader has gone */
+            return PST_OK; /* main ends quietly if the reader has closed the pipe */
         return fail_put("stdout", errno, err);
     }
     name_part(cat->output, part);
@@ -95,21 +95,21 @@ static enum pst_status put(const struct cat *cat, const void *head, size_t head_
     return fail_put(cat->output, os_error, err);
 }
 
-/* True if the bytes are in the form asked for already. */
+/* True if the bytes are in the requested form already. */
 static bool is_so_already(const struct cat *cat, enum pst_form form)
 {
     if (cat->as == CLI_AS_STORED)
         return true;
     if (cat->as == CLI_AS_PLI_JPEG)
         return form == PST_FORM_PLI_JPEG;
-    if (cat->indices) /* of a palette: other pixels than those stored */
+    if (cat->indices) /* indices of a palette are other pixels than the stored form's */
         return false;
     return (cat->as == CLI_AS_PNG && form == PST_FORM_PNG) ||
            (cat->as == CLI_AS_RAW && form == PST_FORM_RAW) ||
            (cat->as == CLI_AS_PLI && form == PST_FORM_PLI && !cli_gives_pli(&cat->pli));
 }
 
-/* A JPEG as PLI of its coefficients. */
+/* Writes the JPEG as a PLI of its coefficients. */
 static enum pst_status put_pli_jpeg(const struct cat *cat, const struct pst_item *item,
                                     const void *bytes, struct pst_error *err)
 {
@@ -126,7 +126,7 @@ static enum pst_status put_pli_jpeg(const struct cat *cat, const struct pst_item
     return status;
 }
 
-/* `item`: form and nbytes, and for raw pixels their size. */
+/* Writes an image. `item` has form and nbytes, and for raw pixels their size. */
 static enum pst_status put_image(const struct cat *cat, const struct pst_item *item,
                                  const void *bytes, bool indices, struct pst_error *err)
 {
@@ -195,7 +195,7 @@ static enum pst_status put_item(struct cat *cat, uint64_t sample, uint32_t i_fie
     status = cli_read_item(cat->dataset, sample, i_field, variant, &item, &bytes, err);
     if (status != PST_OK)
         goto out;
-    if (cat->as != CLI_AS_STORED) /* a folder's file says its form itself */
+    if (cat->as != CLI_AS_STORED) /* a folder's file tells its form itself */
         status = cli_complete_item(cat->dataset, sample, i_field, variant, &item, err);
     if (status == PST_OK)
         status = put_image(cat, &item, bytes, type == PST_FIELD_MASK || cat->indices, err);
@@ -206,7 +206,7 @@ out:
     return status;
 }
 
-/* The file that the image was before it was packed. */
+/* Writes the original of the image. */
 static enum pst_status put_original(struct cat *cat, uint64_t sample, uint32_t i_field,
                                     struct pst_error *err)
 {
@@ -264,7 +264,7 @@ static int run_cat(struct cat *cat, const char *text)
     return status == PST_OK ? CLI_OK : cli_fail(cat->cli, &err);
 }
 
-/* An image file, in no data set. */
+/* Writes an image file outside a data set. */
 static int cat_file(struct cat *cat, const char *path)
 {
     struct pst_error err;

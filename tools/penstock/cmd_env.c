@@ -1,15 +1,15 @@
-/* cmd_env.c - the verb env: what this build and this machine can do, for bug reports. */
+/* cmd_env.c - the verb env: describes this build and this machine, for bug reports. */
 #include "cli.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ENGINES_NBYTES 16 /* of a GPU's number */
+#define ENGINES_NBYTES 16 /* digits of a GPU's number */
 #define ENGINES_NAME ", \"jpeg_engines\": ["
 
-/* Puts what nvJPEG finds on each GPU behind the last member of the object in `text`. It starts the
- * GPUs' contexts, which a process of its own may do. */
+/* Adds the nvJPEG engines of each GPU behind the last member of the object in `text`. This
+ * starts contexts on the GPUs, which a process of its own may do. */
 static void add_engines(char *text, size_t capacity, uint32_t n_gpus)
 {
     size_t at = strlen(text) - 1; /* the closing brace */

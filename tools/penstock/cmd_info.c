@@ -1,11 +1,11 @@
-/* cmd_info.c - the verb info: what is in a data set, a folder or one image file. */
+/* cmd_info.c - the verb info: describes a data set, a folder or one image file. */
 #include "cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define SAMPLE_OF_FOLDER 256 /* files of a folder whose headers are read unless --all */
+#define SAMPLE_OF_FOLDER 256 /* without --all, headers of so many files of a folder are read */
 #define N_FORMS 32
 
 static const char *const tiers[] = {"?", "fast", "small", "dense"};
@@ -19,10 +19,10 @@ static double bits_per_pixel(const struct pst_pli_info *pli, size_t nbytes)
 /* Sums over the items of one field. */
 struct field_sums {
     uint64_t n[N_FORMS], nbytes[N_FORMS];
-    uint64_t jpeg_nbytes; /* of the files that those of form pli-jpeg were */
+    uint64_t jpeg_nbytes; /* length of the JPEGs that became pli-jpeg */
     uint32_t min_height, max_height, min_width, max_width;
     uint64_t n_sized;
-    unsigned channels, bits; /* bit c: so many channels; bit b: 8 << b bits... 8 and 16 */
+    unsigned channels, bits; /* bit c: c channels occur; bit b: 8 << b bits occur */
 };
 
 struct info {
@@ -30,7 +30,7 @@ struct info {
     struct cli_json json;
     pst_dataset *dataset;
     bool all;
-    uint64_t n_looked; /* headers read in a folder */
+    uint64_t n_looked; /* number of headers read in a folder */
     uint64_t n_bad;
     struct field_sums *sums;
 };
@@ -55,8 +55,8 @@ static void add_item(struct field_sums *sums, const struct pst_item *item)
     sums->bits |= item->bits == 16 ? 2 : 1;
 }
 
-/* True if a file of this sample is to be looked into: all, or some that are spread over the folder.
- */
+/* True if the headers of this sample's files are to be read: of all samples, or of some that are
+ * spread over the folder. */
 static bool look_into(const struct info *info, uint64_t sample)
 {
     uint64_t n = pst_dataset_count(info->dataset),
@@ -310,7 +310,7 @@ out:
 
 enum { SAMPLING_CAP = 24 };
 
-/* "4:2:0" and the like; other factors by themselves: "1x2,1x1,1x1". */
+/* Returns "4:2:0" and the like. Other factors are listed: "1x2,1x1,1x1". */
 static const char *sampling_text(const struct pst_pli_info *pli, char out[SAMPLING_CAP])
 {
     static const struct {
@@ -331,7 +331,7 @@ static const char *sampling_text(const struct pst_pli_info *pli, char out[SAMPLI
     return out;
 }
 
-/* What a PLI says of itself, beside what every image says. */
+/* Adds the members that only a PLI has. */
 static void pli_json(struct cli_json *json, const struct pst_pli_info *pli, size_t nbytes)
 {
     char checksum[17];
@@ -394,7 +394,7 @@ static void pli_text(const struct pst_pli_info *pli, size_t nbytes)
            (unsigned long long)pli->pixel_checksum);
 }
 
-/* Cut within its head or behind it, or followed by something. */
+/* Checks that a PLI is neither cut nor followed by other bytes. */
 static enum pst_status check_length(const struct pst_pli_info *pli, const char *path, size_t nbytes,
                                     struct pst_error *err)
 {
@@ -415,8 +415,8 @@ static enum pst_status check_length(const struct pst_pli_info *pli, const char *
     return status;
 }
 
-/* Whether the bytes begin as a file of a data set does (docs/format-dataset.md); "shard" and the
- * like, or NULL. */
+/* Returns "shard" and the like if the bytes begin as a file of a data set does
+ * (docs/format-dataset.md), else NULL. */
 static const char *dataset_part(const unsigned char *bytes, size_t nbytes)
 {
     static const struct {

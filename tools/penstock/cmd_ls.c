@@ -1,4 +1,4 @@
-/* cmd_ls.c - the verb ls: samples, one per line. */
+/* cmd_ls.c - the verb ls: prints samples, one per line. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct ls {
     uint64_t n_bad;
 };
 
-/* "a:b", "a:", ":b", "a"; b is not included. */
+/* Parses "a:b", "a:", ":b" or "a". b is not included. */
 static bool parse_range(const char *text, uint64_t count, uint64_t *begin, uint64_t *end)
 {
     char first[32];
@@ -81,7 +81,7 @@ static void print_line(struct ls *ls, uint64_t sample, const char *name, int64_t
     putchar('\n');
 }
 
-/* The first variant that the sample has. */
+/* Finds the first variant that the sample has. */
 static enum pst_status first_item(struct ls *ls, uint64_t sample, struct pst_item *item,
                                   struct pst_error *err)
 {

@@ -1,5 +1,5 @@
-/* cmd_pack.c - the verbs pack, append and repack: images of a folder or data set into a data set.
- */
+/* cmd_pack.c - the verbs pack, append and repack: they store images of a folder or data set in a
+ * data set. */
 #include "cli.h"
 
 #include <limits.h>
@@ -15,20 +15,20 @@ struct pack_arguments {
     uint64_t shard_nbytes, commit_nbytes, workers;
     bool resume, verify_pixels, of_lossy;
     struct cli_pli pli;
-    int argc; /* all of them, as they were given */
+    int argc; /* number of all arguments as given */
     char **argv;
 };
 
 struct pack_run {
     struct cli *cli;
     enum pack_kind kind;
-    struct cli_json json; /* "bad" is written while packing */
+    struct cli_json json; /* the list "bad" is written while packing */
     bool skip;
     uint64_t n_bad;
     struct pst_progress last;
-    struct cli_reasons kept; /* JPEGs that stay as they are */
-    bool tries_pli;          /* no form was asked for: say whether PLI would pay */
-    bool opened;             /* the source is; "bad" is an open list of the JSON then */
+    struct cli_reasons kept; /* reasons why JPEGs stay as they are */
+    bool tries_pli;          /* no form was requested: report whether PLI would pay */
+    bool opened;             /* the source is open, and "bad" is an open list of the JSON */
 };
 
 static int on_progress(void *ctx, const struct pst_progress *progress)
@@ -54,7 +54,7 @@ static int on_bad(void *ctx, const char *name, const struct pst_error *err)
     return 0;
 }
 
-/* Says what the source leaves out, and whether PLI would be the better form. */
+/* Prints the source's notices, and whether PLI would be the better form. */
 static int on_source(void *ctx, pst_dataset *source)
 {
     struct pack_run *run = ctx;
@@ -77,7 +77,7 @@ static int on_kept(void *ctx, const char *name, const struct pst_error *why)
     return 0;
 }
 
-/* "original,raw" -> forms. */
+/* Parses forms such as "original,raw". */
 static int parse_forms(const struct cli *cli, const char *option, const char *text,
                        enum pst_form forms[PST_MAX_VARIANTS], uint32_t *n)
 {
@@ -104,7 +104,7 @@ static int parse_forms(const struct cli *cli, const char *option, const char *te
     return -1;
 }
 
-/* Says how to go on, which is what was asked for once more, if anything was left to go on with. */
+/* Prints the command that resumes, the given one with --resume, if there is anything to resume. */
 static void how_to_resume(const struct pack_run *run, const struct pack_arguments *a,
                           const char *destination)
 {
@@ -124,7 +124,7 @@ static void how_to_resume(const struct pack_run *run, const struct pack_argument
     fputc('\n', stderr);
 }
 
-/* What became of JPEGs. */
+/* Adds the counts of JPEGs that became PLI, stayed or were restored. */
 static void jpegs_json(struct pack_run *run, const struct pst_pack_report *report)
 {
     cli_json_open(&run->json, "pli_jpeg", '{');
@@ -238,7 +238,7 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
     if (cli->json && !run.opened)
         cli_json_open(&run.json, "bad", '[');
     cli_progress_end(cli);
-    if (cli->json || status == PST_OK || run.last.n_total > 0) /* else nothing was begun */
+    if (cli->json || status == PST_OK || run.last.n_total > 0) /* otherwise nothing was begun */
         print_report(&run, &report, destination, encodes(options));
     bool skipped = report.n_bad > 0 || (!a->source.allow_unreadable && report.n_skipped > 0);
     int exit_status = skipped ? CLI_FAILED : CLI_OK;
@@ -248,7 +248,7 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
         if (cli->json)
             cli_json_error(&run.json, "error", &err);
         exit_status = cli_fail(&plain, &err);
-        if (run.last.n_total > 0) /* it had begun */
+        if (run.last.n_total > 0) /* packing had begun */
             how_to_resume(&run, a, destination);
     } else if (kind == REPACK && options->n_forms + options->n_mask_forms == 0 &&
                report.n_samples > report.n_resumed && report.n_pli_jpeg + report.n_kept_jpeg == 0) {
@@ -279,7 +279,7 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     options->pli_max_error = pli.max_error;
     options->pli_of_lossy = a->of_lossy;
     if ((cli_gives_pli(&a->pli) || a->of_lossy) && !encodes(options) &&
-        kind != APPEND) /* which may find PLI where it appends */
+        kind != APPEND) /* an append may find PLI in the data set */
         return cli_usage(cli, "--tier, --effort, --max-error and --of-lossy go with the form pli");
     if (strcmp(a->on_error, "stop") != 0 && strcmp(a->on_error, "skip") != 0)
         return cli_usage(cli, "--on-error is \"%s\": stop or skip is expected", a->on_error);
@@ -296,7 +296,7 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     return -1;
 }
 
-/* Takes an option out of a table. */
+/* Removes an option from a table. */
 static void leave_out(struct cli_option *options, const char *name)
 {
     while (options->name != NULL && strcmp(options->name, name) != 0)
@@ -305,7 +305,7 @@ static void leave_out(struct cli_option *options, const char *name)
         options[0] = options[1];
 }
 
-/* The verbs but for their words: append names DST first. */
+/* Runs the three verbs, which differ in their help and options. append takes DST first. */
 static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command command,
                      enum pack_kind kind)
 {
@@ -344,9 +344,9 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     const char *operands[4] = {0};
     enum pst_form forms[2][PST_MAX_VARIANTS];
     struct pst_pack_options pack = {0};
-    if (kind == APPEND) /* the data set that is there says it */
+    if (kind == APPEND) /* an existing data set has its fields already */
         leave_out(options, "made-for");
-    if (kind == REPACK) { /* these are of folders */
+    if (kind == REPACK) { /* these options are for folders */
         leave_out(options, "labels");
         leave_out(options, "masks");
         leave_out(options, "allow-unreadable");
@@ -361,7 +361,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     struct pst_error err;
     pst_error_clear(&err);
     struct cli_source source = a.source;
-    /* Who skips bad images means those that cannot be read, too. */
+    /* --on-error skip includes images that cannot be read. */
     source.allow_unreadable |= strcmp(a.on_error, "skip") == 0;
     struct pst_dataset_options source_options;
     if (cli_source_options(&source, &source_options, &err) != PST_OK) {

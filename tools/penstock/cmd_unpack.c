@@ -1,8 +1,8 @@
-/* cmd_unpack.c - the verb unpack: a data set into a folder of the files that were packed.
+/* cmd_unpack.c - the verb unpack: writes a data set's original files into a folder.
  *
- * Workers take samples in order, one at a time, and write a file each; the calling thread waits,
- * draws progress and listens for an interrupt. The first failure stops all, unless bad samples are
- * to be skipped. The label file comes last. */
+ * Workers take samples in order, one at a time, and write a file for each. The calling thread
+ * waits, draws progress and watches for an interrupt. The first failure stops all, unless bad
+ * samples are to be skipped. The label file is written last. */
 #include "unpack.h"
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ struct unpack {
     struct unpack_plan plan;
     struct unpack_labels labels;
     bool skips;
-    char *skipped; /* [count]: samples that were bad */
+    char *skipped; /* [count]: true for bad samples */
     pthread_mutex_t lock;
     pthread_cond_t moved;
     /* Guarded by the lock: */
@@ -37,7 +37,7 @@ struct unpack {
     struct pst_error err;
 };
 
-/* What one worker did with one sample. */
+/* The result of one sample's work. */
 struct outcome {
     struct unpack_file file;
     bool was_there;
@@ -51,7 +51,7 @@ static bool same_pixels(const struct cli_image *a, const struct cli_image *b)
            a->nbytes == b->nbytes && memcmp(a->pixels.data, b->pixels.data, a->nbytes) == 0;
 }
 
-/* The PNG that is there has the sample's pixels. */
+/* Checks that the existing PNG has the sample's pixels. */
 static enum pst_status compare_pixels(const struct unpack_plan *plan, uint64_t sample,
                                       uint32_t i_field, const struct unpack_file *file, bool *same,
                                       struct pst_error *err)
@@ -80,8 +80,8 @@ static enum pst_status compare_pixels(const struct unpack_plan *plan, uint64_t s
     return status;
 }
 
-/* Resuming: the file is there, as long as it is to be, or with the pixels of the sample. The name
- * is this sample's alone. */
+/* When resuming: checks that the existing file has the right length, or the pixels of the
+ * sample. No other sample has the name. */
 static enum pst_status look(const struct unpack_plan *plan, uint64_t sample, uint32_t i_field,
                             const struct unpack_file *file, bool *there, struct pst_error *err)
 {
@@ -102,7 +102,7 @@ static enum pst_status look(const struct unpack_plan *plan, uint64_t sample, uin
     return PST_ERROR_EXISTS;
 }
 
-/* The bytes that the file is to have, to be freed. */
+/* Makes the bytes of the file; the caller frees them. */
 static enum pst_status make_bytes(const struct unpack_plan *plan, uint64_t sample, uint32_t i_field,
                                   const struct unpack_file *file, void **bytes, size_t *nbytes,
                                   struct pst_error *err)
@@ -126,7 +126,7 @@ static enum pst_status make_bytes(const struct unpack_plan *plan, uint64_t sampl
     return status;
 }
 
-/* Finds the names of a sample's files, and takes them. The lock must be held. */
+/* Finds and claims the names of a sample's files. The caller holds the lock. */
 static enum pst_status take_names(struct unpack *unpack, uint64_t sample, struct outcome *image,
                                   struct outcome *mask, struct pst_error *err)
 {
@@ -161,7 +161,7 @@ static enum pst_status write_one(const struct unpack_plan *plan, const char *tem
     return status;
 }
 
-/* The lock must be held. */
+/* The caller holds the lock. */
 static void count(struct unpack *unpack, const struct outcome *outcome)
 {
     unpack->n_files++;
@@ -171,7 +171,7 @@ static void count(struct unpack *unpack, const struct outcome *outcome)
     unpack->n_other += !outcome->file.is_original;
 }
 
-/* A failure that is the sample's own. */
+/* True for a failure of the sample alone. */
 static bool is_bad_sample(enum pst_status status)
 {
     return status == PST_ERROR_CORRUPT || status == PST_ERROR_TRUNCATED ||
@@ -235,7 +235,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* The lock must be held; waits until all workers have ended. */
+/* Waits until all workers have ended. The caller holds the lock. */
 static void watch(struct unpack *unpack)
 {
     while (unpack->n_workers > 0) {
@@ -292,8 +292,8 @@ static enum pst_status fail_folder(const struct unpack_plan *plan, enum pst_stat
     return status;
 }
 
-/* The folder is new or empty, unless files that are there are meant to stay. The caller's own word
- * for it may be a link; one that is made here is none. */
+/* Opens the folder, which must be new or empty unless existing files may stay. The caller may
+ * name a link to a folder; a new folder is no link. */
 static enum pst_status open_folder(struct unpack_plan *plan, struct pst_error *err)
 {
     bool empty = true, made = mkdir(plan->folder, 0777) == 0;
@@ -319,8 +319,9 @@ static enum pst_status open_folder(struct unpack_plan *plan, struct pst_error *e
                        err);
 }
 
-/* One run at a time: names of unfinished files are the workers' numbers. What a killed run left of
- * them goes. Where files cannot be locked, all is as if nobody else were there. */
+/* Locks the folder: only one run at a time may use it, because names of unfinished files are the
+ * workers' numbers. Removes the unfinished files of a killed run. If the file system has no
+ * locks, the run goes on without. */
 static enum pst_status hold_folder(const struct unpack_plan *plan, struct pst_error *err)
 {
     char name[40];
@@ -335,7 +336,7 @@ static enum pst_status hold_folder(const struct unpack_plan *plan, struct pst_er
     return PST_OK;
 }
 
-/* Fields that become files. */
+/* Chooses the fields that become files. */
 static enum pst_status choose_fields(struct unpack_plan *plan, struct pst_error *err)
 {
     plan->i_image = pst_dataset_find_field(plan->dataset, "image");
@@ -413,7 +414,7 @@ static void print_text(const struct unpack *unpack)
                unpack->labels.lost[i].why);
 }
 
-/* All files are there: the label file, and the names of all on the disk. */
+/* Writes the label file after all other files, and makes all names durable. */
 static enum pst_status end_folder(struct unpack *unpack)
 {
     enum pst_status status = PST_OK;
@@ -447,7 +448,7 @@ static int run_unpack(struct unpack *unpack, uint32_t n_workers)
         print_json(unpack);
     else if (unpack->status == PST_OK && !cli->quiet)
         print_text(unpack);
-    /* Whoever goes by the exit status must not take a part for the whole. */
+    /* Callers that read only the exit status must not mistake a part for the whole. */
     int exit_status = unpack->n_bad > 0 || unpack->labels.n_lost > 0 ? CLI_FAILED : CLI_OK;
     if (unpack->status != PST_OK) {
         struct cli plain = *cli;

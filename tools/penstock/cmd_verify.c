@@ -1,5 +1,5 @@
-/* cmd_verify.c - the verb verify: reads everything, prints each finding, exit status 1 if there is
- * one. */
+/* cmd_verify.c - the verb verify: reads everything and prints each finding. The exit status is 1
+ * if there is a finding. */
 #include "cli.h"
 
 #include <string.h>
@@ -95,7 +95,7 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
     exit_status = status == PST_OK                ? CLI_OK
                   : status == PST_ERROR_CANCELLED ? CLI_INTERRUPTED
                                                   : CLI_FAILED;
-    /* Not a finding, but the reason why the run ended early. */
+    /* This error is no finding but the reason why the run ended early. */
     bool ended = status != PST_OK && (report.n_bad == 0 || status == PST_ERROR_CANCELLED);
     if (cli->json) {
         cli_json_close(&run.json, ']');

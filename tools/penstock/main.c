@@ -1,7 +1,7 @@
 /* main.c - the command `penstock`: finds the verb and runs it.
  *
- * Results go to stdout, all else to stderr. Exit status: 0 done, 1 failed or something was found, 2
- * wrong use, 130 interrupted. */
+ * Results go to stdout, all else to stderr. Exit status: 0 done, 1 failed or something was
+ * found, 2 wrong use, 130 interrupted. */
 #include "cli.h"
 
 #include <errno.h>
@@ -43,7 +43,8 @@ static bool truthy(const char *variable)
     return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
 }
 
-/* Looked for before the options are parsed, so that wrong use is reported as it was asked for. */
+/* Finds an argument before the options are parsed, so that errors of use are reported in the
+ * requested form. */
 static bool has_argument(int argc, char **argv, const char *wanted)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -106,8 +107,8 @@ static int run(struct cli *cli, int argc, char **argv)
     return unknown_verb(cli, argv[i]);
 }
 
-/* True if stdout is a pipe that nobody reads any more (the errno of the write that failed is long
- * gone). */
+/* True if stdout is a pipe that nobody reads any more. The errno of the write that failed is
+ * lost by now. */
 static bool reader_has_gone(void)
 {
     struct pollfd fd = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -118,7 +119,8 @@ int main(int argc, char **argv)
 {
     struct cli_meter meter = {0};
     struct cli cli = {.meter = &meter};
-    /* `penstock ls | head` ends quietly by the failing write, and a pack writes its last commit. */
+    /* With SIGPIPE ignored, the write of `penstock ls | head` fails and the program ends
+     * quietly, and a pack writes its last commit. */
     signal(SIGPIPE, SIG_IGN);
     cli.json = has_argument(argc, argv, "--json");
     cli.quiet = has_argument(argc, argv, "--quiet");

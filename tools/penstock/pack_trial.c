@@ -1,8 +1,8 @@
-/* pack_trial.c - whether the form pli would pay, tried on some images before they are packed.
+/* pack_trial.c - tries on some images, before they are packed, whether the form pli would pay.
  *
- * Up to 8 lossless images (PNG, WebP), evenly spread over the source, are decoded, encoded as the
- * small tier of PLI, and decoded again. It ends early after a second. JPEGs are left alone: they
- * become pli-jpeg anyway. An image that cannot be read is left to the packer to complain of. */
+ * Up to 8 lossless images (PNG, WebP), evenly spread over the source, are decoded, encoded as
+ * the small tier of PLI, and decoded again. The trial ends after a second. JPEGs are not tried,
+ * because they become pli-jpeg anyway. The packer reports images that cannot be read. */
 #include "cli.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum { N_TRIED = 8, N_LOOKED = 64 };
 struct trial {
     uint32_t n;
     uint64_t nbytes, pli_nbytes;
-    double seconds, pli_seconds; /* of decoding */
+    double seconds, pli_seconds; /* decoding time */
 };
 
 static double cpu_seconds(void)
@@ -24,18 +24,18 @@ static double cpu_seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* A VP8L chunk is there, and no VP8 one: the file is lossless. */
+/* True if there is a VP8L chunk and no VP8 chunk, so that the file is lossless. */
 static bool is_lossless_webp(const unsigned char *bytes, size_t nbytes)
 {
     if (nbytes < 16)
         return false;
     if (memcmp(bytes + 12, "VP8X", 4) != 0)
         return memcmp(bytes + 12, "VP8L", 4) == 0;
-    size_t searched = nbytes < 4096 ? nbytes : 4096; /* chunks before the pixels are short */
+    size_t searched = nbytes < 4096 ? nbytes : 4096; /* the chunks before the pixels are short */
     return memmem(bytes, searched, "VP8L", 4) != NULL && memmem(bytes, searched, "VP8 ", 4) == NULL;
 }
 
-/* True if the pixels came back; then the image is counted. */
+/* Encodes and decodes one image. Counts it and returns true if the pixels are equal. */
 static bool try_image(struct trial *trial, const struct pst_item *item, const void *bytes)
 {
     static const struct pst_pli_encode_options small = {.struct_size = sizeof small,
@@ -45,7 +45,7 @@ static bool try_image(struct trial *trial, const struct pst_item *item, const vo
     void *encoded = NULL;
     size_t nbytes = 0;
     char head[CLI_HEAD_CAP];
-    struct pst_error err; /* of nobody: the packer meets what is wrong again */
+    struct pst_error err; /* ignored: the packer meets and reports the same error */
     double start = cpu_seconds();
     bool good = cli_decode(item, bytes, false, &image, &err) == PST_OK;
     double decoded = cpu_seconds();
@@ -70,7 +70,7 @@ static void try_sample(struct trial *trial, const pst_dataset *source, uint64_t 
                        uint32_t i_field)
 {
     struct pst_item item;
-    struct pst_error err; /* as above */
+    struct pst_error err; /* ignored, as above */
     void *bytes = NULL;
     if (pst_dataset_item(source, sample, i_field, 0, &item, sizeof item, &err) != PST_OK ||
         cli_complete_item(source, sample, i_field, 0, &item, &err) != PST_OK ||
@@ -89,7 +89,8 @@ void pack_try_pli(const struct cli *cli, struct cli_json *json, const pst_datase
     uint64_t count = pst_dataset_count(source);
     uint64_t n_looked = count < N_LOOKED ? count : N_LOOKED;
     double end = cpu_seconds() + 1;
-    /* In steps of an eighth of the source, so that the first images tried lie far apart. */
+    /* The order goes in steps of an eighth of the source, so that the first images lie far
+     * apart. */
     uint64_t step = (n_looked + N_TRIED - 1) / N_TRIED;
     for (uint64_t i = 0; i_field >= 0 && i < step * N_TRIED && trial.n < N_TRIED; i++) {
         uint64_t place = i % N_TRIED * step + i / N_TRIED;

@@ -1,9 +1,10 @@
-/* unpack_file.c - one file of the verb unpack: its name, and writing it whole or not at all.
+/* unpack_file.c - the files of the verb unpack: finds each file's name, and writes it whole or not
+ * at all.
  *
- * In: samples of a data set that may be hostile: no name leads out of the folder. A file is written
- * under a name that `pack` ignores and renamed when it is complete and on the disk, so that neither
- * a kill nor a loss of power leaves a part of one under its own name, and nothing that is there is
- * replaced. The names are on the disk when unpack_sync() has returned. Any thread. */
+ * In: samples of a data set that may be hostile: no name leads out of the folder. A file is
+ * written under a name that `pack` ignores, and renamed when it is complete and durable. So
+ * neither a kill nor a loss of power leaves a part of a file under its own name, and no existing
+ * file is replaced. Names are durable when unpack_sync() has returned. Any thread. */
 #include "unpack.h"
 
 #include <errno.h>
@@ -23,12 +24,12 @@ static enum pst_status fail_os(struct pst_error *err, int os_error, const char *
                                                         : PST_ERROR_IO;
     cli_error(err, status, "%s", what);
     err->os_error = os_error == EEXIST ? 0 : os_error;
-    size_t n = strlen(path); /* a long one keeps its end */
+    size_t n = strlen(path); /* a long path keeps its end */
     snprintf(err->file, sizeof err->file, "%.255s", n > 255 ? path + n - 255 : path);
     return err->status;
 }
 
-/* A path below the folder: no empty part, no "." and no "..". */
+/* True for a path below the folder: no empty part, no "." and no "..". */
 static bool stays_within(const char *name)
 {
     for (const char *at = name;;) {
@@ -59,12 +60,12 @@ static const char *suffix_of(const struct unpack_file *file)
         return ".pli";
     case PST_FORM_PLI_JPEG:
         return file->restores ? ".jpg" : ".pli";
-    default: /* raw pixels become one, too */
+    default: /* raw pixels become PNG, too */
         return ".png";
     }
 }
 
-/* The first variant that is the file that was packed, else the first that there is. */
+/* Finds the original's variant, else the first variant. */
 static enum pst_status find_item(const struct unpack_plan *plan, uint64_t sample, uint32_t i_field,
                                  const char *name, struct unpack_file *file, struct pst_error *err)
 {
@@ -95,7 +96,7 @@ enum pst_status unpack_find(const struct unpack_plan *plan, uint64_t sample, boo
         return status;
     file->restores = pst_item_was_jpeg(&file->item);
     file->encodes = file->item.form == PST_FORM_RAW;
-    /* A file may have had any image's suffix; what is not that file does not take its name. */
+    /* An original may have had any image's suffix. Other files must not take such a name. */
     bool named = file->is_original ? has_image_suffix(name) : cli_ends_with(name, suffix_of(file));
     if (mask || !named)
         suffix = suffix_of(file);
@@ -108,9 +109,9 @@ enum pst_status unpack_find(const struct unpack_plan *plan, uint64_t sample, boo
     return PST_OK;
 }
 
-/* Opens the folder of `path`, part by part, and makes what is missing of it if `make`. No link is
- * followed, so it lies where it seems to lie. *last: the file's own name. -1: errno says why,
- * EEXIST for a link or a file in a folder's place. */
+/* Opens the folder of `path`, part by part, and makes missing parts if `make`. No link is
+ * followed, so the path cannot lead out of the folder. *last is the file's own name. -1 with
+ * errno: EEXIST for a link or a file in the place of a folder. */
 static int open_parent(const struct unpack_plan *plan, const char *path, bool make,
                        const char **last)
 {
@@ -201,25 +202,26 @@ static bool write_all(int fd, const char *bytes, size_t nbytes)
     return true;
 }
 
-/* Gives a complete file its name, unless that is taken. */
+/* Gives a complete file its name, unless the name is taken. */
 static bool rename_new(int from_dir, const char *from, int to_dir, const char *to)
 {
     if (renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0)
         return true;
     if (errno != EINVAL && errno != ENOSYS)
         return false;
-    /* A file system that cannot do both in one step; links are not replaced either. */
+    /* For file systems that cannot rename without replacing. linkat does not replace links
+     * either. */
     if (linkat(from_dir, from, to_dir, to, 0) != 0)
         return false;
     (void)unlinkat(from_dir, from, 0);
     return true;
 }
 
-/* Makes a temporary file that is complete and on the disk. */
+/* Makes a temporary file that is complete and durable. */
 static enum pst_status write_temporary(const struct unpack_plan *plan, const char *name,
                                        const void *bytes, size_t nbytes, struct pst_error *err)
 {
-    /* What has the name is of a run that ended early, or is somebody's link. */
+    /* A file of that name is left from a run that ended early, or is a foreign link. */
     int fd = -1;
     if (unlinkat(plan->fd, name, 0) == 0 || errno == ENOENT)
         fd = openat(plan->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);

@@ -1,8 +1,8 @@
-/* unpack_labels.c - what samples are besides images, as a label file that `pack --labels` reads.
+/* unpack_labels.c - writes fields other than images as a label file that `pack --labels` reads.
  *
- * In: the fields of a data set. Out: one JSON object per line; or nothing, where classes are the
- * folders in which the images lie, as `pack` finds them by itself. What a label file cannot hold is
- * named. One thread. */
+ * In: the fields of a data set. Out: one JSON object per line, or no file if the images' folders
+ * are their classes, which `pack` finds by itself. Fields that a label file cannot hold are
+ * reported. One thread. */
 #include "unpack.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Text that grows. */
+/* A text that grows. */
 struct text {
     FILE *file;
     char *bytes;
@@ -33,7 +33,7 @@ static void put_string(FILE *file, const char *text, size_t nbytes)
     fputc('"', file);
 }
 
-/* As many digits as it takes, and not those of a whole number. */
+/* Prints as many digits as needed, and not as a whole number. */
 static void put_float(FILE *file, double value, int digits)
 {
     char number[40];
@@ -43,7 +43,7 @@ static void put_float(FILE *file, double value, int digits)
         fputs(".0", file);
 }
 
-/* f32 rows of `n_columns`. */
+/* Prints f32 rows of `n_columns`. */
 static bool put_rows(FILE *file, const void *bytes, size_t nbytes, size_t n_columns)
 {
     size_t n = nbytes / sizeof(float);
@@ -65,7 +65,7 @@ static void lose(struct unpack_labels *labels, const char *name, const char *why
     labels->lost[labels->n_lost++] = (struct unpack_lost){name, why};
 }
 
-/* Whether the label of each sample is the folder that it lies in. */
+/* Finds out whether the label of each sample is the name of its folder. */
 static enum pst_status folders_say_it(const struct unpack_plan *plan, uint32_t i_field, bool *so,
                                       struct pst_error *err)
 {
@@ -88,7 +88,7 @@ static enum pst_status folders_say_it(const struct unpack_plan *plan, uint32_t i
     return status;
 }
 
-/* NULL, or why a label file cannot hold the field. */
+/* Returns NULL, or the reason why a label file cannot hold the field. */
 static const char *why_lost(const struct pst_field *field)
 {
     bool is_boxes = strcmp(field->name, "boxes") == 0;
@@ -155,7 +155,7 @@ static enum pst_status put_item(const struct unpack_plan *plan, FILE *file, uint
     if (field->type == PST_FIELD_TEXT)
         put_string(file, bytes, nbytes);
     else if (field->type == PST_FIELD_JSON)
-        for (size_t i = 0; i < nbytes; i++) { /* line ends between values mean nothing */
+        for (size_t i = 0; i < nbytes; i++) { /* line ends between JSON values become spaces */
             char c = ((const char *)bytes)[i];
             fputc(c == '\n' || c == '\r' ? ' ' : c, file);
         }
@@ -220,7 +220,7 @@ static enum pst_status put_line(const struct unpack_plan *plan, const struct unp
     return status;
 }
 
-/* The label file that is there holds just that. */
+/* True if the existing label file holds exactly this text. */
 static bool is_there(const struct unpack_plan *plan, const struct text *text)
 {
     void *bytes;

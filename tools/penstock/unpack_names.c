@@ -1,10 +1,10 @@
-/* unpack_names.c - which sample's file has which name: no two samples may share one.
+/* unpack_names.c - the names of samples' files: no two samples may share one.
  *
- * In: the names of files, in the order of samples. Out: OK, or PST_ERROR_EXISTS for a name that an
- * earlier sample has, also where one sample's file is another one's folder. Whether that is so
- * depends on the data set alone, not on threads or on what lies in the folder. The caller holds a
- * lock. The table keeps 16 bytes for each name: its hash, and the sample from which the name can be
- * made again. */
+ * In: the names of files, in the order of samples. Out: OK, or PST_ERROR_EXISTS for a name that
+ * an earlier sample has, also if one sample's file is another one's folder. The result depends
+ * on the data set alone, not on threads or on files in the folder. The caller holds a lock. The
+ * table keeps 16 bytes for each name: its hash, and the sample from which the name can be made
+ * again. */
 #include "unpack.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ enum { OF_MASK = 1, AS_FOLDER = 2, N_FLAGS = 2 };
 
 struct unpack_name {
     uint64_t hash;
-    uint64_t owner; /* sample + 1, shifted by the flags; 0: free */
+    uint64_t owner; /* sample + 1, shifted by the flags; 0 if free */
 };
 
 static uint64_t hash_of(const char *path, size_t nbytes)
@@ -45,13 +45,14 @@ static bool grow(struct unpack_names *names)
     return true;
 }
 
-/* Whether the owner of a slot has the first `nbytes` of `path`, as its file or as its folder. */
+/* True if the owner of a table entry has the first `nbytes` of `path`, as its file or as its
+ * folder. */
 static bool is_same(const struct unpack_plan *plan, uint64_t owner, const char *path, size_t nbytes)
 {
     struct unpack_file file;
     struct pst_error unused;
     if (unpack_find(plan, (owner >> N_FLAGS) - 1, (owner & OF_MASK) != 0, &file, &unused) != PST_OK)
-        return true; /* its data set changed: better refused than lost */
+        return true; /* the data set changed: refuse rather than lose a file */
     return strncmp(file.path, path, nbytes) == 0 &&
            file.path[nbytes] == ((owner & AS_FOLDER) != 0 ? '/' : '\0');
 }
