@@ -3,7 +3,7 @@
  *
  *     pli-jpeg-model [--leave 0|1] [--against TABLES] [--output FILE] LIST...
  *
- * Prints, for each list, what the parts of the format need with the constants. */
+ * For each list it prints the bytes of each part of the format with the constants. */
 #include "pli_jpeg_model.h"
 
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static bool parse(int argc, char **argv, struct options *options, int *first)
     return i < argc;
 }
 
-/* One line for each list: percent of the bytes of its files, of those left out if there are any. */
+/* Prints one line for each list: percent of the bytes of its files. If files were left out, only
+ * those count. */
 static void report(const struct corpus *corpus, const char *name, bool left_out,
                    const struct constants *constants)
 {
@@ -65,7 +66,7 @@ static void report(const struct corpus *corpus, const char *name, bool left_out,
     }
 }
 
-/* `{0, 1, ...}` in lines of at most 96 columns, the later ones beginning with `indent`. */
+/* Prints `{0, 1, ...}` in lines of at most 96 columns; `indent` begins the later lines. */
 static void print_numbers(FILE *out, const char *indent, const int *numbers, int n)
 {
     int column = (int)strlen(indent);

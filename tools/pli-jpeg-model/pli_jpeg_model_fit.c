@@ -1,10 +1,10 @@
-/* pli_jpeg_model_fit.c - weights, biases and limits.
+/* pli_jpeg_model_fit.c - fits weights, biases and limits.
  *
- * The coefficients of a side and a k are gathered into cells, one for each combination of the six
+ * The coefficients of a side and a k are gathered in cells. A cell is a combination of the six
  * features that occurs, with the weights of the symbols (distance and token) seen there. Weights
- * begin as a weighted least-squares estimate of g from the features. Then, in turns: limits, the
- * best that there are for the counts by x (dynamic programming); tables; and for each side and k
- * weights and bias, moved one at a time as long as the tokens cost less. */
+ * begin as a weighted least-squares estimate of g from the features. Then three fits take turns:
+ * limits, the best ones for the counts by x (dynamic programming); tables; and for each side and
+ * k weights and bias, moved one at a time as long as the tokens cost less. */
 #include "pli_jpeg_model.h"
 
 #include <math.h>
@@ -12,23 +12,23 @@
 #include <string.h>
 
 enum {
-    N_PARAMETERS = N_FEATURES + 1, /* and the bias */
-    N_KEYS = 1 << 3 * N_FEATURES,  /* tokens of six features */
-    SCALE = 24,                    /* of the first weights: x is 12 times the estimate */
+    N_PARAMETERS = N_FEATURES + 1, /* weights and the bias */
+    N_KEYS = 1 << 3 * N_FEATURES,  /* combinations of tokens of six features */
+    SCALE = 24,                    /* scale of the first weights: x is 12 times the estimate */
     WEIGHT_MAX = 127,
-    BIAS_MAX = 4095, /* sums of products stay within 16 bits */
+    BIAS_MAX = 4095, /* with this limit, sums of products fit in 16 bits */
     ROUNDS_MAX = 40,
     STEP_MAX = 8
 };
 
-static const double ENOUGH = 2e-5; /* relative: a round that gains less is the last */
-static const double SMALL = 0.02;  /* what each symbol is given before a logarithm */
+static const double ENOUGH = 2e-5; /* relative: fitting ends after a round that gains less */
+static const double SMALL = 0.02;  /* added to each symbol's count before a logarithm */
 
 const int token_values[N_AC_TOKENS] = {0, 1, 2, 4, 7, 12, 20, 32};
 
 struct cell {
-    uint8_t values[N_PARAMETERS]; /* g of the features, then 1 */
-    uint32_t first, n;            /* entries */
+    uint8_t values[N_PARAMETERS]; /* g of the features, then 1 for the bias */
+    uint32_t first, n;            /* entries of the cell */
 };
 
 struct entry {
@@ -41,7 +41,8 @@ struct plane {
     struct cell *cells;
     size_t n_cells;
     struct entry *entries;
-    bool moves[N_PARAMETERS]; /* others stay 0: no such feature, or it repeats an earlier one */
+    bool moves[N_PARAMETERS]; /* false: stays 0, because there is no such feature or it repeats an
+                                 earlier one */
 };
 
 void buckets_of(const int limits[N_LIMITS], uint8_t buckets[N_INDICES])
@@ -54,7 +55,7 @@ void buckets_of(const int limits[N_LIMITS], uint8_t buckets[N_INDICES])
     }
 }
 
-/* Weights of symbols by key, of all blocks that train. */
+/* Gathers the weights of symbols by key, from all blocks that train. */
 static void gather(const struct corpus *corpus, int side, int k, const uint8_t *positions,
                    double *weights)
 {
@@ -132,11 +133,11 @@ static bool make_planes(const struct corpus *corpus, struct plane planes[2][64])
     return good;
 }
 
-/* Solves a * x = b, symmetric, in place: b becomes x. */
+/* Solves a * x = b for a symmetric a, in place: b becomes x. */
 static void solve(double a[N_PARAMETERS][N_PARAMETERS], double b[N_PARAMETERS])
 {
     for (int i = 0; i < N_PARAMETERS; i++) {
-        a[i][i] += 1e-6 + 1e-4 * a[i][i]; /* so that nothing is singular */
+        a[i][i] += 1e-6 + 1e-4 * a[i][i]; /* so that no matrix is singular */
         for (int row = 0; row < N_PARAMETERS; row++) {
             double factor = a[row][i] / a[i][i];
             if (row == i || factor == 0)
@@ -204,7 +205,7 @@ static void count_by_index(struct plane planes[2][64], const struct constants *c
         }
 }
 
-/* Bits of the tokens counted, with the best table for each distance. */
+/* Returns the bits of the counted tokens with the best table for each distance. */
 static double entropy(const double counts[N_SYMBOLS])
 {
     double bits = 0;
@@ -220,12 +221,12 @@ static double entropy(const double counts[N_SYMBOLS])
     return bits;
 }
 
-/* The limits that make the counts cheapest; returns their bits. */
+/* Finds the limits with which the counts cost least; returns their bits. */
 static double fit_limits(double counts[N_INDICES][N_SYMBOLS], int limits[N_LIMITS])
 {
-    static double one[N_INDICES][N_INDICES + 1];      /* a bucket of [from, to) */
-    static double best[N_BUCKETS + 1][N_INDICES + 1]; /* n buckets up to x */
-    static int from[N_BUCKETS + 1][N_INDICES + 1];    /* where the last of them begins */
+    static double one[N_INDICES][N_INDICES + 1];      /* cost of a bucket of [from, to) */
+    static double best[N_BUCKETS + 1][N_INDICES + 1]; /* least cost of n buckets up to x */
+    static int from[N_BUCKETS + 1][N_INDICES + 1];    /* first value of the last of these buckets */
     for (int x = 0; x < N_INDICES; x++) {
         double sums[N_SYMBOLS] = {0};
         for (int to = x + 1; to <= N_INDICES; to++) {
@@ -252,7 +253,7 @@ static double fit_limits(double counts[N_INDICES][N_SYMBOLS], int limits[N_LIMIT
     return best[N_BUCKETS][N_INDICES];
 }
 
-/* What each symbol costs in each bucket. */
+/* Computes the cost of each symbol in each bucket. */
 static void fit_costs(double counts[N_INDICES][N_SYMBOLS], const uint8_t buckets[N_INDICES],
                       double costs[N_SYMBOLS][N_BUCKETS])
 {
@@ -270,7 +271,8 @@ static void fit_costs(double counts[N_INDICES][N_SYMBOLS], const uint8_t buckets
         }
 }
 
-/* A search for the parameters of one plane: costs of its cells by bucket, and their sums. */
+/* State of a search for the parameters of one plane: costs of its cells by bucket, and their
+ * sums. */
 struct search {
     const struct plane *plane;
     const uint8_t *buckets;
@@ -278,7 +280,7 @@ struct search {
     int *sums;                  /* [cell] */
 };
 
-/* Bits of the plane if parameter p grew by `step`. */
+/* Returns the plane's bits after a change of parameter p by `step`. */
 static double bits_if(const struct search *search, int p, int step)
 {
     double bits = 0;
@@ -289,7 +291,7 @@ static double bits_if(const struct search *search, int p, int step)
     return bits;
 }
 
-/* The best of the steps of parameter p, done; returns the bits. */
+/* Applies the best step of parameter p; returns the bits. */
 static double improve(const struct search *search, int p, double bits, int most, int *parameter)
 {
     int best_step = 0;

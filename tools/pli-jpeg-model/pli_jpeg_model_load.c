@@ -1,5 +1,5 @@
-/* pli_jpeg_model_load.c - JPEG files -> blocks of tokens, as section 8 of the law cuts them with
- * units of 128 pixels. A file that libjpeg gives up ends the program. */
+/* pli_jpeg_model_load.c - JPEG files -> blocks of tokens, as section 8 of the format defines
+ * them for units of 128 pixels. The program ends if libjpeg cannot read a file. */
 #include "pli_jpeg_model.h"
 
 #include <stdlib.h>
@@ -44,7 +44,8 @@ void features_of(int k, uint8_t positions[N_FEATURES])
     positions[5] = (uint8_t)zigzag_number(row - 2, column);
 }
 
-/* Token of a magnitude where 3 and more are told by powers of two; and how many bits it leaves. */
+/* Returns the token of a magnitude of DC, and its number of raw bits. Magnitudes from 3 on are
+ * grouped by powers of two. */
 static int dc_token(int m, int *raw_bits)
 {
     int t = m < 3 ? m : 33 - __builtin_clz((unsigned)m - 1);
@@ -69,7 +70,8 @@ struct grid {
     int16_t *dc;
 };
 
-/* -1, else the index of the block (dy, dx) away if the square of (y, x) has it. */
+/* Returns the index of the block at distance (dy, dx) from (y, x) if both are in one square,
+ * else -1. */
 static long neighbour(const struct grid *grid, int y, int x, int dy, int dx)
 {
     int to_y = y + dy, to_x = x + dx;
@@ -112,7 +114,7 @@ static int dc_difference(const struct grid *grid, int y, int x)
            (from < 0 ? 0 : grid->dc[from]);
 }
 
-/* What a block says of itself; false if a magnitude is out of range. */
+/* Sets the parts of a block that need no other block. False if a magnitude is out of range. */
 static bool read_block(const JCOEF *from, struct block *block, int16_t *dc, double *raw_bits)
 {
     int n_bits = 0;
@@ -131,7 +133,7 @@ static bool read_block(const JCOEF *from, struct block *block, int16_t *dc, doub
     return true;
 }
 
-/* What a block says with the help of others, which are all there. */
+/* Sets the parts of blocks that need their neighbours, which are all known now. */
 static bool read_neighbours(const struct grid *grid, int side, double *raw_bits)
 {
     for (int y = 0; y < grid->rows; y++)
@@ -163,7 +165,8 @@ static bool reserve(struct corpus *corpus, size_t n)
 
 static int round_up(int n, int step) { return (n + step - 1) / step * step; }
 
-/* Component c's blocks behind those of the corpus. False: no memory, or out of range. */
+/* Appends component c's blocks to the corpus. False if there is no memory or a magnitude is out
+ * of range. */
 static bool add_component(struct corpus *corpus, struct jpeg_decompress_struct *jpeg,
                           jvirt_barray_ptr coefs, int c, double *raw_bits)
 {
@@ -198,7 +201,7 @@ out:
     return good;
 }
 
-/* Content 2 takes factors 1, 2 and 4 that divide the largest. */
+/* True if content 2 holds the sampling factors: 1, 2 and 4 that divide the largest. */
 static bool suits(const struct jpeg_decompress_struct *jpeg)
 {
     if (jpeg->num_components != 1 && jpeg->num_components != 3)

@@ -1,5 +1,5 @@
-/* pli_jpeg_model_tables.c - tokens counted by context, frequency tables, and what tokens cost with
- * them. */
+/* pli_jpeg_model_tables.c - counts tokens by context, makes frequency tables, and computes the
+ * cost of tokens with them. */
 #include "pli_jpeg_model.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 enum { STEPS_PER_OCTAVE = 5, CODES_MAX = 63, FIELD_BITS = 6 }; /* of coded frequencies */
 
-/* What every token of a table is given, so that none has a frequency by chance. */
+/* Added to every token's count, so that none has a frequency by chance. */
 static const double PRIOR = 0.05;
 
 void counts_add(const struct corpus *corpus, const struct image *image,
@@ -44,7 +44,7 @@ void round_freqs(const double *counts, int n, uint16_t *freqs)
         freqs[t] = (uint16_t)(f < 1 ? 1 : f);
         left -= freqs[t];
     }
-    /* What is missing or too much goes where it changes the fewest bits. */
+    /* Corrects the sum at the frequencies where that changes the fewest bits. */
     while (left != 0) {
         int step = left > 0 ? 1 : -1, best = -1;
         double best_gain = -INFINITY;
@@ -82,7 +82,7 @@ static double cost(const double *counts, const double *freqs, int n)
     return bits;
 }
 
-/* Bits of a table as an image tells it (section 8.6), and of the counts with it. */
+/* Returns the bits of an image's own table (section 8.6) and of the counts with it. */
 static double own_cost(const double *counts, int n)
 {
     double sum = 0, widths_sum = 0, freqs[N_TOKENS_MAX] = {0};
@@ -133,7 +133,7 @@ struct bits image_bits(const struct counts *counts, const struct constants *cons
     return bits;
 }
 
-/* `n` numbers behind the name, the first `n_indices` of them saying where the rest belongs. */
+/* Reads `n` numbers behind the name. The first `n_indices` of them are the place of the others. */
 static bool read_numbers(const char *line, int *numbers, int n)
 {
     int length = 0;
@@ -148,7 +148,7 @@ static bool read_numbers(const char *line, int *numbers, int n)
     return true;
 }
 
-/* A row of a table: "name set context f0 f1 ...". */
+/* Reads a row of a table: "name set context f0 f1 ...". */
 static bool read_row(const char *line, uint16_t *rows, int n_sets, int n_contexts, int n_tokens)
 {
     int numbers[2 + N_TOKENS_MAX];

@@ -2,7 +2,7 @@
  *
  *     pli-model [--images N] [--units N] [--leave 0|1] [--output FILE] FOLDER...
  *
- * Prints, for each folder, the bits per pixel that an ideal coder of the format needs. */
+ * For each folder it prints the bits per pixel of an ideal coder of the format. */
 #include "pli_model.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Mode, raw length, exponents of the states, index. */
+/* Bytes of mode, raw length, exponents of the states, and index. */
 static const int UNIT_OVERHEAD_NBYTES[N_CODES] = {1 + 2 + 12 + 6, 1 + 2 + 16 + 6};
 enum { FILE_OVERHEAD_NBYTES = 40 + 4 };
 
@@ -41,9 +41,9 @@ static bool parse(int argc, char **argv, struct options *options, int *first)
     return i < argc;
 }
 
-/* Counts of the units of an image, made by `dictionary` (NULL: the small tier). */
+/* Counts of an image's units, coded with `dictionary` (NULL: the small tier). */
 struct tally {
-    struct counts own, as_16; /* by the code of its bit depth; by that of 16 bits */
+    struct counts own, as_16; /* by the code of its bit depth; by the code of 16 bits */
     double raw_bits, side_bits;
 };
 
@@ -65,8 +65,8 @@ static void count_images(struct corpus *corpus, const struct dictionary *diction
     }
 }
 
-/* Counts of the images that train, by their bit depth's code, and of those of 8 bits by that of
- * 16. */
+/* Counts of the images that train, by the code of their bit depth; and of 8-bit images by the
+ * code of 16 bits. */
 struct pools {
     struct counts own[N_CODES], as_16;
 };
@@ -78,7 +78,7 @@ static void pool_image(const struct image *image, const struct counts *counts, s
             pool->n[e][t] += counts->n[e][t] * 1e5 / (image->sample_px * image->channels);
 }
 
-/* Each image weighs alike. */
+/* Adds up the images' counts with weights that make all images weigh alike. */
 static void pool_images(const struct corpus *corpus, const struct tally *tallies,
                         struct pools *pools)
 {

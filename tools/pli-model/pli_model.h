@@ -1,7 +1,7 @@
 /* pli_model.h - the trainer of PLI's wave mode: images in, constants out (docs/format-pli.md, 5).
  *
- * A corpus is a sample of units of 64x64 pixels of the images given. Filters are trained on blocks
- * of it, then residuals are made as an encoder would make them, then contexts and tables are fitted
+ * A corpus is a sample of units of 64x64 pixels of the given images. Filters are trained on its
+ * blocks. Then residuals are made as an encoder makes them, and contexts and tables are fitted
  * to their tokens. One thread; memory is freed at exit only. */
 #ifndef PST_PLI_MODEL_H
 #define PST_PLI_MODEL_H
@@ -22,21 +22,21 @@ enum {
     N_TOKENS = 47,
     N_CONTEXTS = 16,
     N_ENERGIES = 256,
-    FREE_ENERGIES = 32 /* from here on only energy >> 4 counts */
+    FREE_ENERGIES = 32 /* larger energies are told apart only by energy >> 4 */
 };
 
-/* The two ways of coding residuals: that of images of 8 bits and that of 16. */
+/* The two codes of residuals: of images of 8 bits, and of 16. */
 enum code { CODE_8, CODE_16, N_CODES };
 
 struct filter {
-    int k[N_COEFFICIENTS]; /* in 1/32 */
+    int k[N_COEFFICIENTS]; /* in units of 1/32 */
 };
 
 struct dictionary {
     struct filter filters[N_PLANES][N_FILTERS];
 };
 
-/* How often which token came, by the energy of its neighbours (E in the law). */
+/* Counts of tokens by the energy of their neighbours (E in the format). */
 struct counts {
     double n[N_ENERGIES][N_TOKENS];
 };
@@ -51,17 +51,17 @@ struct unit {
     int height, width;
     uint16_t planes[N_PLANES][UNIT_SAMPLES];
     int16_t residuals[N_PLANES][UNIT_SAMPLES];
-    double side_bits; /* of the choices that made the residuals */
+    double side_bits; /* bits of the encoder's choices */
 };
 
 struct image {
-    char name[256]; /* of the file */
+    char name[256]; /* name of the file */
     uint32_t group; /* index of the folder */
     int channels, bits;
-    bool trains;      /* else left out, and only reported on */
-    double n_px;      /* of the whole image */
-    double n_units;   /* of the whole image */
-    double sample_px; /* in the corpus */
+    bool trains;      /* false: left out of training and only reported */
+    double n_px;      /* pixels of the whole image */
+    double n_units;   /* units of the whole image */
+    double sample_px; /* pixels in the corpus */
 };
 
 struct corpus {
@@ -74,44 +74,47 @@ struct corpus {
 };
 
 /* pli_model_load.c: adds at most `n_units` units, evenly spread, of each of the first `n_images`
- * images of `folder`. Of every two images one has `trains` off if `leave` is 0 or 1. False: said on
- * stderr. */
+ * images of `folder`. With `leave` 0 or 1, every second image is left out of training. False
+ * after a message on stderr. */
 bool corpus_load(struct corpus *corpus, const char *folder, size_t n_images, size_t n_units,
                  int leave);
 
-/* pli_model_predict.c: the law's prediction. */
+/* pli_model_predict.c: the format's prediction. */
 struct neighbours {
     int left, up, up_left, up_right, up_up, left_left;
 };
 struct neighbours neighbours_at(const uint16_t *plane, int y, int x, int width);
 int predict_med(const struct neighbours *n);
 int wrap(int value, int bits);
-/* Chooses predictors for each plane of a unit (small tier: one of four a plane, and taps; with
- * `dictionary`: also filters a block) and leaves the residuals and their side bits in the unit. */
+/* Chooses predictors for each plane of a unit: in the small tier one of four for each plane, and
+ * taps; with `dictionary` also a filter for each block. Stores the residuals and their side bits
+ * in the unit. */
 void unit_predict(struct unit *unit, const struct image *image,
                   const struct dictionary *dictionary);
 
-/* pli_model_filters.c: the filters of each plane, trained on the corpus's 8-bit images. False: no
- * memory. */
+/* pli_model_filters.c: trains the filters of each plane on the corpus's 8-bit images. False if
+ * there is no memory. */
 bool filters_train(struct corpus *corpus, struct dictionary *out);
 
 /* pli_model_tokens.c */
 int code_n_tokens(enum code code);
 int code_prob_sum(enum code code);
-/* Of 8 bits: how many raw bits more a token costs where the last one takes its place. */
+/* Code of 8 bits: returns how many more raw bits a token costs if the last token replaces it. */
 int token_replaced_bits(int token);
-/* Tokens of a unit by `code`, which may be the other bit depth's (that of 8 bits only for images of
- * 8 bits), added to `counts`, and their raw bits with signs to `raw_bits`. */
+/* Adds the tokens of a unit to `counts`, and their raw bits with signs to `raw_bits`. `code` may
+ * be that of the other bit depth; the code of 8 bits takes only images of 8 bits. */
 void unit_count(const struct unit *unit, const struct image *image, enum code code,
                 struct counts *counts, double *raw_bits);
 
 /* pli_model_contexts.c */
-/* Contexts and tables of 8 bits from the counts of such images by their code; contexts of 16 bits
- * from `as_16`, counts of the same by the code of 16 bits, and tables from those of both. */
+/* Fits contexts and tables. Those of 8 bits come from `of_8`, the counts of 8-bit images by
+ * their own code. Contexts of 16 bits come from `as_16`, counts of the same images by the code
+ * of 16 bits; tables of 16 bits come from `as_16` and `of_16`. */
 void tables_fit(const struct counts *of_8, const struct counts *as_16, const struct counts *of_16,
                 struct tables *out);
-/* Bits of an image's tokens: with its own tables (their coding included) or the built-in ones,
- * whichever are fewer, context by context. `share`: of the image's samples, in `counts`. */
+/* Returns the bits of an image's tokens. In each context it takes the image's own table (with
+ * its coding) or the built-in one, whichever needs fewer. `share`: the part of the image's
+ * samples that `counts` has. */
 double tables_cost(const struct counts *counts, const struct tables *tables, enum code code,
                    double share);
 

@@ -1,7 +1,7 @@
-/* pli_model_contexts.c - contexts and tables: fitted to counts of tokens, and what they would cost.
+/* pli_model_contexts.c - fits contexts and tables to counts of tokens, and computes their cost.
  *
- * A context is a range of energies; a frequency table is rounded so that each token of the code
- * keeps at least 1, but what of 8 bits is rare. */
+ * A context is a range of energies. Frequencies are rounded such that each token of the code
+ * keeps at least 1, except for rare ones of 8 bits. */
 #include "pli_model.h"
 
 #include <math.h>
@@ -9,18 +9,19 @@
 #include <string.h>
 
 enum {
-    STEPS_PER_OCTAVE = 5, /* of a coded frequency */
+    STEPS_PER_OCTAVE = 5, /* steps of a coded frequency */
     FREQ_FIELD_BITS = 6,
     LENGTH_FIELD_BITS = 6
 };
 
-/* 8 bits: the last token holds what any other but 0 does, at more raw bits. */
+/* Code of 8 bits: the last token can replace any other except 0, with more raw bits. */
 enum { LAST_OF_8 = 15 };
 
-/* What the counts of 8-bit images weigh in the tables of 16 bits, where those have few. */
+/* Weight of 8-bit images' counts in the tables of 16 bits; it matters where these have few
+ * counts. */
 static const double PRIOR_OF_8 = 0.01;
 
-/* Bits of the counts with an ideal table of their own. */
+/* Returns the bits of the counts with an ideal table of their own. */
 static double entropy(const double counts[N_TOKENS])
 {
     double sum = 0, bits = 0;
@@ -32,8 +33,8 @@ static double entropy(const double counts[N_TOKENS])
     return sum > 0 ? bits + sum * log2(sum) : 0;
 }
 
-/* Frequencies of sum `prob_sum`; `n_tokens` tokens get at least 1, but those whose counts are
- * negative. */
+/* Rounds counts to frequencies of sum `prob_sum`. Each of `n_tokens` tokens gets at least 1,
+ * except those with negative counts. */
 static void round_freqs(const double counts[N_TOKENS], int n_tokens, int prob_sum,
                         uint16_t freqs[N_TOKENS])
 {
@@ -49,7 +50,7 @@ static void round_freqs(const double counts[N_TOKENS], int n_tokens, int prob_su
         freqs[t] = (uint16_t)(f < 1 ? 1 : f);
         left -= freqs[t];
     }
-    /* What is missing or too much goes where it changes the fewest bits. */
+    /* Corrects the sum at the frequencies where that changes the fewest bits. */
     while (left != 0) {
         int step = left > 0 ? 1 : -1, best = -1;
         double best_gain = -INFINITY;
@@ -67,7 +68,7 @@ static void round_freqs(const double counts[N_TOKENS], int n_tokens, int prob_su
     }
 }
 
-/* The counts of contexts. */
+/* Adds up the counts of each context. */
 static void gather(const struct counts *counts, const uint8_t context_of[N_ENERGIES],
                    double by_context[N_CONTEXTS][N_TOKENS])
 {
@@ -85,7 +86,7 @@ static int piece_of(int energy)
     return energy < FREE_ENERGIES ? energy : FREE_ENERGIES + (energy - FREE_ENERGIES) / 16;
 }
 
-/* costs[i][j]: the bits of pieces i..j-1 as one context. */
+/* Sets costs[i][j] to the bits of pieces i..j-1 as one context. */
 static void find_costs(const struct counts *counts, double costs[N_PIECES][N_PIECES + 1])
 {
     static double pieces[N_PIECES][N_TOKENS];
@@ -103,11 +104,12 @@ static void find_costs(const struct counts *counts, double costs[N_PIECES][N_PIE
     }
 }
 
-/* The contexts that cost the fewest bits: the best k of the first j pieces, for all k and j. */
+/* Finds the contexts that cost the fewest bits, by the best k contexts of the first j pieces,
+ * for all k and j. */
 static void fit_buckets(const struct counts *counts, uint8_t context_of[N_ENERGIES])
 {
     static double costs[N_PIECES][N_PIECES + 1], least[N_CONTEXTS + 1][N_PIECES + 1];
-    static int last[N_CONTEXTS + 1][N_PIECES + 1]; /* where the last of k contexts begins */
+    static int last[N_CONTEXTS + 1][N_PIECES + 1]; /* first piece of the last of k contexts */
     int context_of_piece[N_PIECES];
     find_costs(counts, costs);
     for (int k = 0; k <= N_CONTEXTS; k++)
@@ -127,7 +129,7 @@ static void fit_buckets(const struct counts *counts, uint8_t context_of[N_ENERGI
 }
 
 struct bucket {
-    int first; /* energy */
+    int first; /* its first energy */
     double counts[N_TOKENS];
 };
 
@@ -139,9 +141,9 @@ static double merge_loss(const struct bucket *a, const struct bucket *b)
     return entropy(both) - entropy(a->counts) - entropy(b->counts);
 }
 
-/* Contexts by merging neighbours where it costs the fewest bits: those of 16 bits, whose counts are
- * not of images of 16 bits. The best ones for these counts take 0.2 to 0.35 % more for such
- * images. */
+/* Makes contexts by merging neighbours with the least cost. It is used for 16 bits, whose counts
+ * are of 8-bit images. The contexts that are best for these counts take 0.2 to 0.35 % more for
+ * images of 16 bits. */
 static void merge_buckets(const struct counts *counts, uint8_t context_of[N_ENERGIES])
 {
     static struct bucket buckets[N_ENERGIES];
@@ -176,8 +178,8 @@ static void merge_buckets(const struct counts *counts, uint8_t context_of[N_ENER
     }
 }
 
-/* Takes a token from contexts 0, 1.. as long as it is so rare that the 1 / 256 that the others get
- * are worth more; its counts become -1. What neighbours' contexts lose by it hardly matters. */
+/* Removes a token from contexts 0, 1.. as long as it is so rare that the other tokens gain more
+ * by its 1 / 256. Its counts become -1. The effect on neighbours' contexts is neglected. */
 static void replace_rare(double by_context[N_CONTEXTS][N_TOKENS])
 {
     for (int t = 1; t < LAST_OF_8; t++)
@@ -216,7 +218,7 @@ void tables_fit(const struct counts *of_8, const struct counts *as_16, const str
     fit_freqs(by_context, CODE_16, out);
 }
 
-/* Bits of a table as an image codes it, and of the counts with it. */
+/* Returns the bits of an image's own table and of the counts with it. */
 static double own_cost(const double counts[N_TOKENS], int prob_sum, double share)
 {
     double sum = 0, rounded[N_TOKENS] = {0};

@@ -1,10 +1,10 @@
-/* pli_model_filters.c - the dictionary of filters, by a kind of k-means.
+/* pli_model_filters.c - trains the dictionary of filters, by a kind of k-means.
  *
- * Blocks of 16x16 samples are given to the filter that predicts them at the fewest bits (or to MED,
- * which is always there), each filter is fitted anew to its blocks by least squares with weights
- * that let large errors count little, and rounded to 1/32. One filter becomes 2, 4, .. 63 by
- * splitting. Plane by plane: plane 1 sees the residuals that plane 0's filters leave, and so on.
- * Every image weighs alike. */
+ * Blocks of 16x16 samples are assigned to the filter that predicts them with the fewest bits, or
+ * to MED, which is always there. Each filter is fitted anew to its blocks by least squares, with
+ * small weights for large errors, and rounded to 1/32. One filter becomes 2, 4, .. 63 by
+ * splitting. Planes follow each other: plane 1 sees the residuals that plane 0's filters leave,
+ * and so on. All images weigh alike. */
 #include "pli_model.h"
 
 #include <math.h>
@@ -27,10 +27,10 @@ struct block {
     struct unit *unit;
     int y0, x0;
     float weight;
-    int chosen; /* 0 MED, then filters */
+    int chosen; /* 0 MED, else a filter */
 };
 
-/* log2(v) of a positive whole number, straight between powers of two, in units of 2^-15. */
+/* Returns log2(v) of a positive whole number, linear between powers of two, in units of 2^-15. */
 static inline int32_t log2_of(int v)
 {
     float f = (float)v;
@@ -55,7 +55,7 @@ static void filter_block(const struct block *block, const struct filter *filter,
     }
 }
 
-/* Sums of magnitudes of the parts of 4x4, row by row. */
+/* Sums magnitudes of the parts of 4x4, row by row. */
 static void part_sums(const int16_t residuals[BLOCK_SAMPLES], int sums[BLOCK_PARTS])
 {
     int16_t columns[BLOCK];
@@ -73,7 +73,8 @@ static void part_sums(const int16_t residuals[BLOCK_SAMPLES], int sums[BLOCK_PAR
     }
 }
 
-/* What an adaptive coder needs, but for a constant: 16 log2(5 + sum of magnitudes) a part. */
+/* Estimates the bits of an adaptive coder except for a constant: 16 log2(5 + sum of magnitudes)
+ * for each part. */
 static int64_t block_cost(const int16_t residuals[BLOCK_SAMPLES])
 {
     int sums[BLOCK_PARTS];
@@ -103,7 +104,7 @@ static void fill_block(struct block *block, int plane)
     }
 }
 
-/* Gives each block to its best filter; the mean cost of a sample in bits. */
+/* Assigns each block to its best filter; returns the mean cost of a sample in bits. */
 static double assign(struct block *blocks, size_t n_blocks, const struct filter *filters, int n)
 {
     int16_t residuals[BLOCK_SAMPLES];
@@ -131,8 +132,8 @@ struct equations {
     double weight;
 };
 
-/* Adds a block's samples, with weights that make the squares stand for the cost: 1 / (mean
- * magnitude of the part * (that + own magnitude)), by the filter as it is. */
+/* Adds a block's samples, with weights that make the squares approximate the cost: 1 / (mean
+ * magnitude of the part * (that + own magnitude)), with the filter's present residuals. */
 static void add_block(struct equations *equations, const struct block *block,
                       const struct filter *filter)
 {
@@ -156,7 +157,7 @@ static void add_block(struct equations *equations, const struct block *block,
     equations->weight += block->weight;
 }
 
-/* Cholesky with a touch of ridge; unused features get 0. */
+/* Solves by Cholesky with a small ridge; unused features get 0. */
 static void solve(struct equations *e, double x[N_COEFFICIENTS])
 {
     enum { N = N_COEFFICIENTS };
@@ -183,8 +184,8 @@ static void solve(struct equations *e, double x[N_COEFFICIENTS])
     }
 }
 
-/* Whether products of two bytes each, added in pairs, stay within 16 bits: vector units add them
- * so (maddubs), with L's own coefficient first. */
+/* True if products of two bytes each, added in pairs, fit in 16 bits. Vector units add them so
+ * (maddubs), with L's own coefficient first. */
 static bool fits(const int *k)
 {
     int own = 32 - k[0] - k[1] - k[2] - k[3] - k[4];
@@ -198,7 +199,7 @@ static bool fits(const int *k)
     return true;
 }
 
-/* Rounds to 1/32; coefficients that do not fit are shrunk together. */
+/* Rounds to 1/32. Coefficients that do not fit are shrunk together. */
 static void round_filter(const double x[N_COEFFICIENTS], struct filter *out)
 {
     for (double scale = 1; scale > 0; scale -= 0.05) {
@@ -209,8 +210,8 @@ static void round_filter(const double x[N_COEFFICIENTS], struct filter *out)
     }
 }
 
-/* Fits every filter to its blocks. One that has next to none becomes a neighbour of the one that
- * has most. */
+/* Fits every filter to its blocks. A filter with almost no blocks becomes a neighbour of the
+ * filter with the most. */
 static void refit(const struct block *blocks, size_t n_blocks, struct filter *filters, int n,
                   bool all)
 {
@@ -240,14 +241,14 @@ static void refit(const struct block *blocks, size_t n_blocks, struct filter *fi
     }
 }
 
-/* A small deterministic generator: the split must be the same everywhere. */
+/* A small deterministic generator, because the split must be the same everywhere. */
 static int jitter(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
     return (int)(*state >> 24) % 5 - 2;
 }
 
-/* Two filters of each, while there is room. */
+/* Makes two filters of each while there are fewer than the limit. */
 static int split(struct filter *filters, int n, uint32_t *state)
 {
     int n_new = 2 * n < N_FILTERS ? 2 * n : N_FILTERS;
@@ -293,7 +294,7 @@ static void train_plane(struct block *blocks, size_t n_blocks, int plane, struct
     }
 }
 
-/* Puts the filters in an order in which the first n are the best n, greedily, beside MED. */
+/* Orders the filters so that the first n are the best n beside MED, by greedy choice. */
 static bool order_filters(const struct block *blocks, size_t n_blocks, struct filter *filters)
 {
     float *costs = malloc(n_blocks * (N_FILTERS + 1) * sizeof *costs);
@@ -351,7 +352,7 @@ static void leave_residuals(struct block *blocks, size_t n_blocks, int plane,
     }
 }
 
-/* Whole blocks of the units of 8-bit images that train. */
+/* Collects the whole blocks of the units of 8-bit images that train. */
 static size_t collect(struct corpus *corpus, struct block *blocks)
 {
     size_t n = 0;

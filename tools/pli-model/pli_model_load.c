@@ -1,7 +1,7 @@
-/* pli_model_load.c - images of a folder, decoded and cut into the units of a corpus.
+/* pli_model_load.c - decodes the images of a folder and cuts them into the units of a corpus.
  *
- * Files that are no images, or of no form that the library decodes, are an error: a corpus is to
- * be what the README says it is. */
+ * A file that the library cannot decode is an error, because the corpus must be as the README
+ * describes it. */
 #include "pli_model.h"
 
 #include <penstock/image.h>
@@ -45,7 +45,7 @@ static bool read_file(const char *path, uint8_t **bytes, size_t *nbytes)
     return true;
 }
 
-/* The planes of the unit at (y0, x0): gray, or subtract green modulo 256 (or 65536). */
+/* Cuts the planes of the unit at (y0, x0): gray, or green subtracted modulo 256 (or 65536). */
 static void cut_unit(struct unit *unit, const uint8_t *pixels, const struct pst_image_info *info,
                      uint32_t y0, uint32_t x0)
 {
@@ -84,7 +84,8 @@ static bool add_image(struct corpus *corpus, const uint8_t *pixels,
     image->n_px = (double)info->height * info->width;
     image->n_units = (double)all;
     for (size_t i = 0; i < n; i++) {
-        /* One of each n-th part, anywhere in it: a constant step would keep to some columns. */
+        /* Takes one unit of each n-th part, anywhere in it. A constant step would always hit the
+         * same columns. */
         size_t first = i * all / n, length = (i + 1) * all / n - first;
         size_t at = first + (i * 2654435761u >> 7) % length;
         struct unit *unit = &corpus->units[corpus->n_units++];

@@ -1,7 +1,7 @@
-/* pli_model_predict.c - the law's prediction, and an encoder's choices: for each plane of a unit
- * the cheaper of the simple predictors with taps, and, with a dictionary, of filters a block.
+/* pli_model_predict.c - the format's prediction, and an encoder's choices: for each plane of a unit
+ * the simple predictor with taps of lower cost, and with a dictionary a filter for each block.
  *
- * Cost is the sum over parts of 4x4 samples of the logarithm of their mean magnitude, which orders
+ * The cost is the sum of the logarithms of the mean magnitude of parts of 4x4 samples. It orders
  * candidates much as a coder does whose contexts are neighbouring magnitudes. */
 #include "pli_model.h"
 
@@ -47,7 +47,7 @@ int predict_med(const struct neighbours *n)
 
 int wrap(int value, int bits) { return bits == 8 ? (int8_t)value : (int16_t)value; }
 
-/* What an adaptive coder needs for rows y0..y1-1 and columns x0..x1-1, but for a constant. */
+/* Estimates the bits of rows y0..y1-1 and columns x0..x1-1 except for a constant. */
 static double region_cost(const int16_t *residuals, int y0, int y1, int x0, int x1)
 {
     double cost = 0;
@@ -81,8 +81,8 @@ static int predict_simple(int which, const struct neighbours *n)
     }
 }
 
-/* Taps that make `residuals` small, given those of earlier planes: weighted least squares, large
- * errors weighing little, four rounds. */
+/* Fits taps that make `residuals` small, from the residuals of earlier planes: weighted least
+ * squares with small weights for large errors, four rounds. */
 static void fit_taps(const struct unit *unit, int plane, const int16_t *residuals, int taps[2])
 {
     const int16_t *g = unit->residuals[0], *r = unit->residuals[1];
@@ -121,7 +121,7 @@ static void apply_taps(const struct unit *unit, int bits, const int taps[2],
         }
 }
 
-/* The best of the simple predictors into `best`; its cost with side bits. */
+/* Stores the residuals of the best simple predictor in `best`; returns its cost with side bits. */
 static double choose_simple(const struct unit *unit, const struct image *image, int plane,
                             int16_t best[UNIT_SAMPLES], double *side_bits)
 {
@@ -184,7 +184,7 @@ static int block_residual(const struct unit *unit, const struct image *image, in
     return wrap(unit->planes[plane][y * EDGE + x] - predict_med(&n), image->bits);
 }
 
-/* The best filter of each block into `best`. */
+/* Stores the residuals of each block's best filter in `best`. */
 static double choose_filters(const struct unit *unit, const struct image *image, int plane,
                              const struct dictionary *dictionary, int16_t best[UNIT_SAMPLES],
                              double *side_bits)

@@ -1,5 +1,5 @@
-/* pli_model_tokens.c - the law's tokens, and the energy of the neighbours of a sample or pair, by
- * which its context is found (docs/format-pli.md, 5.4 and 5.6). */
+/* pli_model_tokens.c - the format's tokens, and the energy of the neighbours of a sample or
+ * pair, which gives its context (docs/format-pli.md, 5.4 and 5.6). */
 #include "pli_model.h"
 
 #include <stdlib.h>
@@ -9,14 +9,14 @@ enum {
     N_TOKENS_8 = 16,
     PROB_SUM_8 = 256,
     PROB_SUM_16 = 1024,
-    PAIRS = EDGE / 2, /* of a row */
+    PAIRS = EDGE / 2, /* in a row */
     FIRST_SQUARE = 11,
     ANY_PAIR = 15,
     ANY_PAIR_RAW_BITS = 16,
-    TOKEN_DIRECT = 24 /* of 16 bits: tokens below are magnitudes */
+    TOKEN_DIRECT = 24 /* code of 16 bits: tokens below are magnitudes */
 };
 
-/* Of 8 bits, by token. */
+/* Code of 8 bits, by token. */
 static const struct {
     uint8_t first_bits, second_bits, base, activity;
 } TOKENS_8[N_TOKENS_8] = {{0, 0, 0, 0},   {2, 0, 0, 1},   {3, 0, 1, 2},   {4, 0, 3, 3},
@@ -37,7 +37,7 @@ int token_replaced_bits(int token) { return ANY_PAIR_RAW_BITS - raw_bits_of_8(to
 /* [x modulo 256][y modulo 256]: the least token that holds the pair. */
 static uint8_t token_of_pair[256][256];
 
-/* The pair of a token, 1 to 14, with raw bits `first` and `second`. */
+/* Finds the pair of a token, 1 to 14, with raw bits `first` and `second`. */
 static void find_pair(int token, int first, int second, int *x, int *y)
 {
     int base = TOKENS_8[token].base, index = first >> 2, a, b;
@@ -86,8 +86,8 @@ static int token_of_16(int magnitude, int *raw_bits)
 
 static int half_up(int v) { return (v + 1) >> 1; }
 
-/* E of 16 bits at (y, x), from the tokens of the planes up to `plane`; `bits` of the image's
- * samples. */
+/* Returns E of 16 bits at (y, x), from the tokens of the planes up to `plane`. `bits` is that of
+ * the image's samples. */
 static int energy(uint8_t tokens[N_PLANES][UNIT_SAMPLES], int plane, int y, int x, int width,
                   int bits)
 {
@@ -125,8 +125,7 @@ static void count_samples(const struct unit *unit, const struct image *image, st
                          [tokens[c][y * EDGE + x]]++;
 }
 
-/* Activities of pairs, with room for those outside the unit, 0: two rows above, two pairs before,
- * one behind. */
+/* Activities of pairs. Around the unit they are 0: two rows above, two pairs before, one behind. */
 enum { ABOVE = 2, BEFORE = 2, ROOM_HEIGHT = ABOVE + EDGE, ROOM_WIDTH = BEFORE + PAIRS + 1 };
 typedef uint8_t activities[ROOM_HEIGHT][ROOM_WIDTH];
 
