@@ -2,9 +2,9 @@
  *
  *     bench_augment [--json FILE]
  *
- * Looks inside the room (to choose CPU levels in one process). Checks first that all levels give
- * the same bytes. Sources lie in the cache, as after a decoder's band; slots go round through 256
- * MiB, as in a loader. Median of 9 runs. */
+ * It uses internals of the room to choose CPU levels in one process. It checks first that all
+ * levels give the same bytes. Sources are in the cache, as after a decoder's band; slots cycle
+ * through 256 MiB, as in a loader. Figures are medians of 9 runs. */
 #include <augment/augment_int.h>
 #include <base/cpu.h>
 
@@ -97,7 +97,7 @@ static void stage_open(struct stage *s, const struct bench_case *c, uint32_t fea
                     (c->format.layout == PST_LAYOUT_CHW ? 1 : c->format.channels);
 }
 
-/* One sample; the draw is made anew, as a loader does. */
+/* Augments one sample. The draw is new for each, as in a loader. */
 static void stage_run(struct stage *s, const struct bench_case *c, const unsigned char *source,
                       unsigned char *slot)
 {
@@ -117,7 +117,7 @@ static void stage_run(struct stage *s, const struct bench_case *c, const unsigne
         die(&err);
 }
 
-/* Time that this thread computed: other programs on the machine do not count. */
+/* Returns the CPU time of this thread, so that other programs on the machine do not count. */
 static int64_t cpu_ns(void)
 {
     struct timespec t;
@@ -131,7 +131,7 @@ static int compare(const void *a, const void *b)
     return d < 0 ? -1 : d > 0;
 }
 
-/* Milliseconds per sample. */
+/* Returns milliseconds per sample. */
 static double measure(struct stage *s, const struct bench_case *c, const unsigned char *source,
                       unsigned char *slots)
 {
@@ -152,7 +152,7 @@ static double measure(struct stage *s, const struct bench_case *c, const unsigne
     return times[RUNS / 2];
 }
 
-/* Milliseconds of a plain copy of as many bytes into the slots. */
+/* Returns milliseconds of a plain copy of as many bytes into the slots. */
 static double measure_copy(size_t nbytes, const unsigned char *source, unsigned char *slots)
 {
     double times[RUNS];

@@ -1,4 +1,4 @@
-/* bench_loader_raw.c - what the loader costs by itself: raw pixels from memory into batches,
+/* bench_loader_raw.c - the cost of the loader itself: raw pixels from memory into batches,
  * against a plain memcpy of the same bytes by as many threads.
  *
  *     bench_loader_raw [--json FILE] [--samples N] [--seconds S]
@@ -98,7 +98,7 @@ static pst_loader *open_loader(pst_dataset *dataset, const struct setting *setti
     return loader;
 }
 
-/* One epoch; with `all`, every byte is compared. Returns bytes delivered. */
+/* Runs one epoch; with `all`, compares every byte. Returns the bytes delivered. */
 static size_t run_epoch(pst_loader *loader, uint64_t epoch, const uint8_t *all)
 {
     pst_batch *batch;

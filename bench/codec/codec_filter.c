@@ -1,8 +1,9 @@
-/* codec_filter.c - the filters of PNG over whole images, for zstd behind them.
+/* codec_filter.c - the filters of PNG over whole images, followed by zstd.
  *
- * Pixels in, one byte of filter type and a filtered row out for each row, and back. Undoing is as
- * in a fast PNG reader: SSE2 one pixel a step for pixels of 3 and 4 bytes, plain C (which the
- * compiler widens for `up`) for the rest. Rows are filtered as their bytes lie in memory. */
+ * Pixels in, one byte of filter type and a filtered row out for each row, and back. Filters are
+ * undone as in a fast PNG reader: SSE2 with one pixel a step for pixels of 3 and 4 bytes, else
+ * plain C (which the compiler vectorises for `up`). Rows are filtered as their bytes are in
+ * memory. */
 #include "codec.h"
 
 #include <stdlib.h>
@@ -101,8 +102,8 @@ static void undo_up(const uint8_t *in, const uint8_t *above, size_t n, uint8_t *
 }
 
 #ifdef __SSE2__
-/* Four bytes also where a pixel has three: what is too much is the next pixel's, and is written
- * over by it; behind the last row of all lies the slack. */
+/* Loads or stores four bytes, even for a pixel of three. The fourth byte belongs to the next
+ * pixel, which overwrites it. Behind the last row the slack takes it. */
 static inline __m128i load_pixel(const uint8_t *p)
 {
     uint32_t bits;
@@ -139,7 +140,7 @@ static inline void undo_wide(int type, const uint8_t *in, const uint8_t *above, 
         if (type == LEFT) {
             a = _mm_add_epi8(x, a);
         } else if (type == AVERAGE) {
-            /* avg_epu8 rounds up: take off what it added. */
+            /* avg_epu8 rounds up; this subtracts the rounding. */
             __m128i odd = _mm_and_si128(_mm_xor_si128(a, b), ones);
             a = _mm_add_epi8(x, _mm_sub_epi8(_mm_avg_epu8(a, b), odd));
         } else {
@@ -154,7 +155,7 @@ static inline void undo_wide(int type, const uint8_t *in, const uint8_t *above, 
     }
 }
 
-/* Constants for `type` and `bpp` let the compiler make one loop of each. */
+/* Constant `type` and `bpp` let the compiler make a loop for each. */
 static void undo_wide_row(int type, const uint8_t *in, const uint8_t *above, size_t n, size_t bpp,
                           uint8_t *row)
 {

@@ -1,9 +1,9 @@
 /* codec_images.c - groups of images from folders: file names in, pixels out.
  *
- * Every file is decoded by <penstock/image.h> to its own channels and bits, but alpha that is
- * opaque throughout, as screenshots have it, is left out: no codec shall win by coding nothing.
- * Files that are no image (by their name) are passed over. One thread; ends the program on any
- * error, since figures over a part of a group would be no figures of that group. */
+ * <penstock/image.h> decodes every file to its own channels and bits. Alpha that is opaque
+ * throughout, as in screenshots, is removed, so that no codec wins by not coding it. Files
+ * without an image's suffix are skipped. One thread. Any error ends the program, because figures
+ * of a part of a group are not figures of the group. */
 #include "codec.h"
 
 #include <penstock/image.h>
@@ -66,7 +66,7 @@ static bool is_opaque(const struct image *image)
     return true;
 }
 
-/* In place: a pixel never moves to behind where it was. */
+/* Works in place: no pixel moves to a higher address. */
 static void drop_opaque_alpha(struct image *image)
 {
     if (image->channels % 2 != 0 || image->bits != 8 || !is_opaque(image))

@@ -1,8 +1,8 @@
-/* codec_list.c - which families of codecs this build has, and which it lacks. */
+/* codec_list.c - the families of codecs in this build, and the missing ones. */
 #include "codec.h"
 #include "peers.h"
 
-/* In the order of the table's rows. */
+/* In the order of the table's lines. */
 static const struct codec_family *const families[] = {
     &family_memcpy, &family_png, &family_penstock_png,
 #ifdef CODEC_HAVE_SPNG

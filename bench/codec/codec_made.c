@@ -1,7 +1,8 @@
-/* codec_made.c - groups of generated images, for a run where there are no photographs (tests).
+/* codec_made.c - groups of generated images, for runs without photographs (tests).
  *
- * Every number of channels and of bits, smooth pictures with noise, and label maps of few values;
- * sides that are no multiple of anything, and one image of a single pixel. Always the same. */
+ * They have every number of channels and of bits: smooth pictures with noise, and label maps of
+ * few values. Sides are no multiples of block sizes, and one image is a single pixel. The images
+ * are the same in every run. */
 #include "codec.h"
 
 #include <stdio.h>
@@ -17,7 +18,8 @@ static const struct made {
             {"made_gray16", 1, 16, false},    {"made_labels8", 1, 8, true},
             {"made_instances16", 1, 16, true}};
 
-/* A slope in each direction, less steep in later channels, and a few levels of noise. */
+/* Makes a sample: a slope in each direction, less steep in later channels, and noise of a few
+ * levels. */
 static uint32_t smooth(uint32_t y, uint32_t x, uint32_t c, uint32_t *random)
 {
     *random = *random * 1664525u + 1013904223u;

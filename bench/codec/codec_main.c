@@ -1,13 +1,13 @@
-/* codec_main.c - lossless image codecs beside each other, in memory: bytes and MB/s of pixels.
+/* codec_main.c - compares lossless image codecs, in memory: bytes and MB/s of pixels.
  *
  *     bench_codec [options] FOLDER...
  *     bench_codec [options] --data ROOT [--groups a,b,c]
  *     bench_codec [options] --generated
  *
  * A group is a folder of images. Every image of a group is encoded by every codec that can hold
- * it, what comes back is compared with its pixels, and then the codecs decode the whole group in
- * turn, round after round; the median of the rounds is given. Codecs that cannot hold every image
- * of a group are left out there. PENSTOCK_CPU_MASK lowers the level of Penstock's own. */
+ * it, and the decoded pixels are compared. Then the codecs decode the whole group in turn, round
+ * after round; figures are medians of the rounds. Codecs that cannot hold every image of a group
+ * are left out there. PENSTOCK_CPU_MASK lowers the level of Penstock's own. */
 #include "codec.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ static void parse(int argc, char **argv, struct arguments *a)
         a->settings.encode_seconds = a->settings.seconds / 2;
 }
 
-/* Whether `name` is in the list "a,b*,c"; everything is in no list. */
+/* True if `name` is in the list "a,b*,c". No list (NULL) contains everything. */
 static bool is_named(const char *list, const char *name)
 {
     while (list && *list) {
@@ -157,7 +157,7 @@ static size_t choose(struct measurement *rows, size_t cap, const struct group *g
     return n;
 }
 
-/* Frees the group. */
+/* Runs a group and frees it. */
 static void run_group(struct group *group, const struct arguments *a, struct output *out)
 {
     enum { MAX_ROWS = 64 };
@@ -196,7 +196,7 @@ static void list_codecs(void)
         printf("%-16s absent: %s\n", absences[i].name, absences[i].why);
 }
 
-/* Groups of --data: those named, which must be there, or those known that are there. */
+/* Runs groups of --data: the named ones, which must exist, or all known ones that exist. */
 static void run_data(const struct arguments *a, struct output *out)
 {
     const char *list = a->groups ? a->groups : known_groups;
@@ -223,8 +223,8 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
-    /* Memory stays with the process, in one heap: else codecs that claim their buffers for each
-     * image are charged for page faults, which a loader that runs for hours does not see. */
+    /* Memory stays with the process, in one heap. Otherwise codecs that allocate their buffers
+     * for each image pay for page faults, which a loader that runs for hours does not see. */
     mallopt(M_MMAP_MAX, 0);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     mallopt(M_TOP_PAD, 64 << 20);

@@ -1,12 +1,12 @@
-/* codec_measure.c - encode, compare, and decode, in loops: one core, and all of them.
+/* codec_measure.c - encodes, compares, and decodes in loops: on one core, and on all.
  *
- * Everything lies in memory and every buffer is used again. One core: the thread is pinned, whole
- * passes over the group are made until the time is up, and bytes of pixels are divided by the CPU
- * time of the thread, so that other work on the machine counts against nobody; how much of the
- * wall time the core was ours is kept beside the figure. What CPU time does not show is a core
- * whose other thread is at work for somebody else; so the shortest time that each image took is
- * kept as well. All cores: every thread is pinned, has its own copy of the coded bytes and its own
- * output and starts at another image; wall time. */
+ * Everything is in memory and every buffer is used again. One core: the thread is pinned and
+ * makes whole passes over the group until the time is up. The figure is bytes of pixels by the
+ * CPU time of the thread, so that other work on the machine does not count. The share of the
+ * wall time in which the thread had the core is kept beside the figure. CPU time does not show
+ * whether the core's other hardware thread was busy with other work, so the shortest time of
+ * each image is kept as well. All cores: every thread is pinned, has its own copy of the coded
+ * bytes and its own output, and starts at another image; the figure is by wall time. */
 #include "codec.h"
 
 #include <pthread.h>
@@ -65,7 +65,7 @@ double wall_seconds(void) { return clock_seconds(CLOCK_MONOTONIC); }
 
 double thread_cpu_seconds(void) { return clock_seconds(CLOCK_THREAD_CPUTIME_ID); }
 
-/* The cores that this process was started on; pinning changes what the kernel would say later. */
+/* The cores that this process was started on. Pinning changes what the kernel reports later. */
 static cpu_set_t allowed_cores;
 static pthread_once_t allowed_once = PTHREAD_ONCE_INIT;
 
@@ -131,7 +131,7 @@ static void encode_pass(struct measurement *m, const struct group *group)
     }
 }
 
-/* Compares every image, written over bytes that are none of its own. */
+/* Compares every image. The output buffer is first filled with other bytes. */
 static void check(const struct measurement *m, const struct group *group)
 {
     uint8_t *pixels = claim(group->largest_nbytes + CODEC_SLACK_NBYTES);
@@ -149,9 +149,9 @@ static void check(const struct measurement *m, const struct group *group)
     free(pixels);
 }
 
-/* The median of passes over the group. The first touches memory that later ones find there, as a
- * program that encodes image after image does: it counts only where it is so long that nothing else
- * fits into the time. */
+/* Returns the median of passes over the group. The first pass touches memory that later passes
+ * find mapped, as in a program that encodes image after image. It counts only if it is so long
+ * that no other pass fits into the time. */
 static double encode_rate(struct measurement *m, const struct group *group, double seconds)
 {
     double rates[64], spent = 0;

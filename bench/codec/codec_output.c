@@ -1,7 +1,7 @@
-/* codec_output.c - what was measured, as JSON, as sizes of every image (CSV) and as a table.
+/* codec_output.c - writes the measurements as JSON, as sizes of every image (CSV) and as a table.
  *
- * Each group is written as soon as it is done, so that a long run that is cut short leaves what it
- * has: the JSON is whole only after output_close(). */
+ * Each group is written as soon as it is done, so that an interrupted run leaves its finished
+ * groups. The JSON is whole only after output_close(). */
 #include "codec.h"
 
 #include <penstock/penstock.h>
@@ -50,7 +50,7 @@ static void cpu_model(char *model, size_t cap)
         fclose(file);
 }
 
-/* Names come from files and from the system: quotes and the like are left out, not escaped. */
+/* Names come from files and from the system. Quotes and the like are left out, not escaped. */
 static void put_text(FILE *file, const char *text)
 {
     fputc('"', file);
@@ -135,7 +135,7 @@ static void put_row(struct output *out, const struct group *group, const struct 
     fflush(file);
 }
 
-/* One line for each image and codec: every table of sizes can be made of that. */
+/* Prints one line for each image and codec, from which any table of sizes can be made. */
 static void put_sizes(FILE *file, const struct group *group, const struct measurement *rows,
                       size_t n_rows)
 {

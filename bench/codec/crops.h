@@ -1,4 +1,4 @@
-/* crops.h - what is cropped, and what that costs. */
+/* crops.h - the cropped groups and the cost of their crops. */
 #ifndef PST_BENCH_CROPS_H
 #define PST_BENCH_CROPS_H
 
@@ -22,13 +22,13 @@ struct crop_tier {
 struct crop_result {
     size_t n_images;
     double pixel_share;
-    double units_touched, units_whole; /* by geometry, over the rectangles drawn */
-    double units;                      /* that the loader decoded, by its counters */
+    double units_touched, units_whole; /* by geometry, over the drawn rectangles */
+    double units;                      /* decoded by the loader, from its counters */
     double whole_seconds, crop_seconds;
     double loader_whole_seconds, loader_crop_seconds;
 };
 
-/* A rectangle as the operation draws it. */
+/* Draws a rectangle as the operation does. */
 struct pst_pli_region crop_draw(uint64_t *random, const struct crop_case *what,
                                 const struct image *image);
 void crop_measure(const struct crop_case *what, const struct crop_tier *tier,

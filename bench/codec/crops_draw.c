@@ -29,7 +29,7 @@ static struct pst_pli_region place(uint64_t *random, const struct image *image, 
                                    .width = width};
 }
 
-/* The rule of torchvision: ten tries, then the largest centred crop of an allowed ratio. */
+/* Draws by torchvision's rule: ten tries, then the largest centred crop of an allowed ratio. */
 static struct pst_pli_region draw_resized(uint64_t *random, const struct image *image)
 {
     const double area = (double)image->height * image->width, low = 3.0 / 4, high = 4.0 / 3;

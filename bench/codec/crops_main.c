@@ -1,13 +1,13 @@
-/* crops_main.c - what a crop costs: PLI decoded in pieces against whole images.
+/* crops_main.c - the cost of a crop: PLI decoded in parts against whole images.
  *
  *     bench_codec_crops --data ROOT [--seconds S] [--repeats N] [--json FILE]
  *
  * RandomCrop(768) of cityscapes and RandomResizedCrop(224) of imagenet, each measured twice. By the
  * codec alone: rectangles drawn by the same rules, pst_pli_decode of the rectangle against the
- * whole. Through the loader: the group as a data set of PLI in memory, in the calling thread; its
- * counters say how many units it decoded (RandomResizedCrop pays for its resizing there, so that
- * its speed-up through the loader says little). CPU time of this thread; whole and pieces take
- * turns. */
+ * whole. Through the loader: the group as a data set of PLI in memory, in the calling thread. Its
+ * counters give the number of decoded units. RandomResizedCrop also resizes there, so its speed-up
+ * through the loader says little. Figures are CPU time of this thread; whole images and parts
+ * take turns. */
 #include "codec.h"
 #include "crops.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRAWS = 64 }; /* rectangles for each image, and epochs that are counted */
+enum { DRAWS = 64 }; /* rectangles for each image, and epochs that are timed */
 
 struct work {
     const struct crop_case *what;
@@ -118,7 +118,8 @@ static void count_units(const struct work *w, struct crop_result *result)
     result->units_whole = whole / (double)w->group->n;
 }
 
-/* Seconds of CPU per sample, over whole passes: of all rectangles, or of every image once. */
+/* Returns seconds of CPU per sample over whole passes: of all rectangles, or of every image
+ * once. */
 static double time_codec(const struct work *w, bool crops, double seconds)
 {
     const size_t n_each = crops ? DRAWS : 1;
@@ -175,7 +176,7 @@ static pst_loader *open_loader(pst_dataset *dataset, const struct pst_op *op)
     return loader;
 }
 
-/* Seconds of CPU per sample, over whole epochs; each has draws of its own. */
+/* Returns seconds of CPU per sample over whole epochs; each has its own draws. */
 static double time_loader(pst_loader *loader, uint64_t *epoch, double seconds)
 {
     struct pst_error err;
@@ -195,7 +196,7 @@ static double time_loader(pst_loader *loader, uint64_t *epoch, double seconds)
     return (now - start) / (double)n;
 }
 
-/* Units of a sample, over epochs whose draws are the same in every run. */
+/* Returns units per sample, over epochs whose draws are the same in every run. */
 static double count_loader(pst_dataset *dataset, const struct pst_op *op)
 {
     struct pst_loader_stats stats = {0};

@@ -1,4 +1,5 @@
-/* jpegs.h - JPEG files kept as PLI beside libjpeg-turbo: what the parts of that benchmark share. */
+/* jpegs.h - shared by the parts of the benchmark of JPEG files kept as PLI against
+ * libjpeg-turbo. */
 #ifndef PST_BENCH_JPEGS_H
 #define PST_BENCH_JPEGS_H
 
@@ -8,7 +9,7 @@ enum { JPEG_DRAWS = 2 }; /* RandomResizedCrop rectangles for each file */
 
 struct jpeg {
     char *name;
-    struct bytes file, pli; /* pli.nbytes 0: this file stays as it is */
+    struct bytes file, pli; /* pli.nbytes is 0 if this file stays as it is */
     uint32_t height, width;
     uint8_t channels;
     size_t scratch_nbytes;
@@ -19,33 +20,34 @@ struct jpegs {
     const char *name;
     struct jpeg *files;
     size_t n;
-    size_t pixels_nbytes; /* of the largest */
+    size_t pixels_nbytes; /* of the largest image */
 };
 
-/* Every *.jpg, *.jpeg, *.JPEG below `root`/`folder` and its folders, by name. */
+/* Finds every *.jpg, *.jpeg, *.JPEG below `root`/`folder`, by name. */
 void jpegs_find(struct jpegs *jpegs, const char *root, const char *folder, size_t max);
-/* Photographs of `root`/clic2025 and hrstereo, encoded by libjpeg with its standard tables. */
+/* Makes JPEGs of the photographs of `root`/clic2025 and hrstereo, by libjpeg with its standard
+ * tables. */
 void jpegs_make(struct jpegs *jpegs, const char *name, const char *root, int quality,
                 bool subsampled, size_t max);
 void jpegs_free(struct jpegs *jpegs);
 
-/* libjpeg-turbo at its best: object and buffers kept, 16 rows a call. */
+/* libjpeg-turbo in its fastest use: object and buffers are reused, 16 rows a call. */
 struct peer;
 struct peer *peer_open(void);
 void peer_close(struct peer *peer);
 void peer_size(struct peer *peer, struct jpeg *jpeg);
-/* Rows `row_nbytes` apart. */
+/* Decodes a whole image; rows are `row_nbytes` apart. */
 void peer_whole(struct peer *peer, const struct jpeg *jpeg, uint8_t *pixels, size_t row_nbytes);
-/* As many columns as libjpeg makes for the region, which may be more. */
+/* Decodes a region. libjpeg may make more columns than the region has. */
 void peer_region(struct peer *peer, const struct jpeg *jpeg, const struct pst_pli_region *region,
                  uint8_t *pixels, size_t row_nbytes);
-/* libjpeg's own encoder, for files that the benchmark makes. */
+/* Encodes by libjpeg, for files that the benchmark makes. */
 void peer_encode(const struct image *image, int quality, bool subsampled, struct bytes *out);
 
-/* Seconds of CPU for a pass over all files that are kept; medians over repeats. */
+/* Seconds of CPU for a pass over all files that are kept as PLI; medians over repeats. */
 struct jpegs_result {
     size_t n_kept, n_same_pixels, n_restored;
-    double file_nbytes, pli_nbytes; /* of all files: what is not kept counts as it is */
+    double file_nbytes, pli_nbytes; /* of all files; a file that is not kept counts as it is */
     double from_seconds, to_seconds;
     double peer_whole, peer_crop, pli_whole, pli_crop;
 };

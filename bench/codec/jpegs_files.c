@@ -1,5 +1,5 @@
-/* jpegs_files.c - JPEG files from folders, or made of photographs. One thread; ends the program on
- * any error. */
+/* jpegs_files.c - JPEG files from folders, or made from photographs. One thread; ends the
+ * program on any error. */
 #include "jpegs.h"
 
 #include <dirent.h>
@@ -26,7 +26,7 @@ static struct jpeg *add(struct jpegs *jpegs, const char *name)
     return more;
 }
 
-/* Where the name has no suffix it is a folder, whose files come in the place of its name. */
+/* A name without a suffix is a folder. Its files replace its name. */
 static void find(struct jpegs *jpegs, const char *folder, size_t max)
 {
     struct dirent **names;
@@ -45,7 +45,7 @@ static void find(struct jpegs *jpegs, const char *folder, size_t max)
     free(names);
 }
 
-/* Sizes, and the rectangles: the same in every run. */
+/* Sets sizes and rectangles, which are the same in every run. */
 static void complete(struct jpegs *jpegs)
 {
     static const struct crop_case what = {.op = PST_OP_RANDOM_RESIZED_CROP, .size = 224};
@@ -57,7 +57,7 @@ static void complete(struct jpegs *jpegs)
         const struct image size = {.height = jpeg->height, .width = jpeg->width};
         for (int k = 0; k < JPEG_DRAWS; k++)
             jpeg->regions[k] = crop_draw(&random, &what, &size);
-        /* libjpeg's crops are wider than asked for. */
+        /* libjpeg's crops are wider than requested. */
         size_t nbytes = (size_t)(jpeg->width + 64) * jpeg->height * 3;
         if (nbytes > jpegs->pixels_nbytes)
             jpegs->pixels_nbytes = nbytes;

@@ -1,4 +1,4 @@
-/* jpegs_main.c - JPEG files kept as PLI beside libjpeg-turbo.
+/* jpegs_main.c - compares JPEG files kept as PLI with libjpeg-turbo.
  *
  *     bench_codec_jpeg --data ROOT [--repeats N] [--max-images N] [--json FILE]
  *

@@ -1,8 +1,8 @@
-/* jpegs_measure.c - a group of JPEG files: kept as PLI, restored, decoded whole and in crops by PLI
- * and by libjpeg-turbo in turns.
+/* jpegs_measure.c - a group of JPEG files: kept as PLI, restored, and decoded whole and in crops,
+ * by PLI and by libjpeg-turbo in turns.
  *
- * Before anything is timed every file is restored and compared, and its pixels, and those of its
- * rectangles, are compared with libjpeg-turbo's. One thread, its CPU time. */
+ * Before anything is timed, every file is restored and compared, and its pixels and those of its
+ * rectangles are compared with libjpeg-turbo's. One thread, its CPU time. */
 #include "jpegs.h"
 
 #include <penstock/penstock.h>
@@ -37,7 +37,7 @@ static void decode(const struct work *w, const struct jpeg *jpeg,
         die(jpeg->name, err.text);
 }
 
-/* Keeps the file as PLI if it can be; the pass over all files is what is timed. */
+/* Keeps the file as PLI if possible. The pass over all files is timed. */
 static void convert(const struct work *w, struct jpegs_result *result)
 {
     double start = thread_cpu_seconds();

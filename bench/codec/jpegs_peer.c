@@ -1,5 +1,6 @@
-/* jpegs_peer.c - libjpeg-turbo through its classic interface, as the charter's default decoder:
- * accurate integer DCT, fancy upsampling. The decompressor is kept from file to file. */
+/* jpegs_peer.c - libjpeg-turbo through its classic interface, with the settings of Penstock's
+ * default decoder: accurate integer DCT, fancy upsampling. The decompressor is reused for all
+ * files. */
 #include "jpegs.h"
 
 #include <stdio.h>

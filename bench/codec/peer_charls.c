@@ -1,8 +1,8 @@
 /* peer_charls.c - JPEG-LS by charls, lossless: gray of 8 and 16 bits, 8-bit RGB.
  *
  * RGB is coded line by line with the colour transform HP1 (the difference to green), which makes
- * smaller files than planes as they are. Its objects serve one image only. Four channels are left
- * out: charls 2.4 does not give them back as they were. */
+ * smaller files than untransformed planes. Its objects serve one image only. Images of four
+ * channels are left out, because charls 2.4 does not restore them. */
 #include "codec.h"
 #include "peers.h"
 

@@ -1,4 +1,4 @@
-/* peer_jxl.c - libjxl, lossless, effort 1, without threads. Encoder and decoder are kept. */
+/* peer_jxl.c - libjxl, lossless, effort 1, without threads. Encoder and decoder are reused. */
 #include "codec.h"
 #include "peers.h"
 

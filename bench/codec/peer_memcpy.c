@@ -1,4 +1,4 @@
-/* peer_memcpy.c - the ceiling: pixels copied as they are. No state. */
+/* peer_memcpy.c - the upper limit: pixels copied as they are. No state. */
 #include "codec.h"
 #include "peers.h"
 

@@ -1,7 +1,7 @@
 /* peer_pli.c - PLI through <penstock/pli.h>: its tiers, at the default effort and at others.
  *
- * On the calling thread alone, with checksums of units, as a loader decodes it. Scratch memory is
- * kept. Which SIMD it uses: PENSTOCK_CPU_MASK, once for the process. */
+ * It runs on the calling thread alone, with checksums of units, as a loader decodes. Scratch
+ * memory is reused. PENSTOCK_CPU_MASK sets the level once for the process. */
 #include "codec.h"
 #include "peers.h"
 

@@ -1,15 +1,15 @@
 /* peer_qoi.c - QOI by its reference header: 8-bit RGB and RGBA.
  *
- * The header hands out memory that it claims itself; its two hooks for that are given the buffer
- * of the caller, so that the output is written in place, as by every other codec here. */
+ * The header allocates the memory that it returns. Its two hooks for that return the caller's
+ * buffer here, so that the output is written in place, as by every other codec. */
 #include "codec.h"
 #include "peers.h"
 
 #include <string.h>
 
 static _Thread_local struct {
-    struct bytes *grows; /* encoding */
-    uint8_t *pixels;     /* decoding */
+    struct bytes *grows; /* for encoding */
+    uint8_t *pixels;     /* for decoding */
     size_t room;
 } target;
 

@@ -1,7 +1,7 @@
-/* peer_webp.c - libwebp, lossless: 8-bit RGB and RGBA, colours under alpha 0 kept ("exact").
+/* peer_webp.c - libwebp, lossless: 8-bit RGB and RGBA, with colours under alpha 0 ("exact").
  *
  * Quality (the effort within a method) is 75, as of `cwebp -lossless -m N`. libwebp makes its
- * decoder anew for each image; pixels go straight into the buffer given. */
+ * decoder for each image. Pixels go directly into the given buffer. */
 #include "codec.h"
 #include "peers.h"
 

@@ -1,6 +1,6 @@
 /* peer_zstd.c - zstd on raw pixels, and behind the filters of PNG.
  *
- * Contexts and the filtered image are kept from one image to the next. `tier` says what is coded:
+ * Contexts and the filtered image are kept from one image to the next. `tier` selects the input:
  * pixels as they are, every row less its left neighbours, or each row by the filter whose sum of
  * absolute values is least (the choice that PNG's authors recommend). */
 #include "codec.h"

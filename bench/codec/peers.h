@@ -1,4 +1,5 @@
-/* peers.h - the families of codecs, each in peer_<name>.c; which are built: CMakeLists.txt. */
+/* peers.h - the families of codecs, each in peer_<name>.c. CMakeLists.txt decides which are
+ * built. */
 #ifndef PST_BENCH_CODEC_PEERS_H
 #define PST_BENCH_CODEC_PEERS_H
 
