@@ -181,7 +181,7 @@ static void open_loader(pst_dataset *from, const struct way *way, enum pst_on_er
         n_ops++;
     }
     if (way->flips)
-        pst_op_init(&ops[n_ops++], sizeof ops[n_ops++], PST_OP_HORIZONTAL_FLIP);
+        pst_op_init(&ops[n_ops++], sizeof *ops, PST_OP_HORIZONTAL_FLIP);
     if (way->normalises) {
         pst_op_init(&ops[n_ops], sizeof ops[n_ops], PST_OP_NORMALIZE);
         for (int c = 0; c < 3; c++) {
