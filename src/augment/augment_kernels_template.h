@@ -15,11 +15,10 @@
  *     add_two_taps(sums, bytes, half, weights, channels)   pixels 0 and 1 of what load_16() or
  *                          load_8() loaded (half 1: pixels 2 and 3 of 16 bytes), of 3 or 4
  *                          channels, times two weights
- *     add_eight_taps(sums, rows, at, weights)   one channel; the sums of a row are to be added
- *     shifted(sums, precision)
+ *     add_eight_taps(sums, rows, at, weights)   one channel; a row's four sums are parts of one
+ *     shifted(sums, precision)                  sums >> precision
  *     store_pixels(rows, at, sums, channels)    sums[0..3] are four pixels of each row, clamped
- *     store_samples(rows, at, sums, precision)  the same of one channel, not rounded and shifted
- * yet
+ *     store_samples(rows, at, sums, precision)  the same of one channel; they are not shifted yet
  *
  * for the vertical pass, with COLUMNS sums at a time:
  *
@@ -32,8 +31,8 @@
  *     BYTES, load_bytes(from), store_bytes(to, v)    16 bytes at any address
  *     shuffled(v, order)                        bytes of v by their numbers; 255 gives 0
  *     load_planes(from, v)                      16 pixels of three channels as v[0..2]
- *     FLOATS, N_FLOATS, load_floats(from)       some floats, a divisor of 48 of them
- *     scaled(from, scale, offset)               as many bytes, times scale, plus offset; both round
+ *     FLOATS, N_FLOATS, load_floats(from)       floats, 8 or 16
+ *     scaled(from, scale, offset)               bytes, times scale, plus offset; both round
  *     store_f32(to, v), store_f16(to, v), store_bf16(to, v)    finite floats to any address
  */
 

@@ -15,9 +15,7 @@
  *     above(a, b)                      the MASK of lanes where a > b, 16 bits, signed
  *     choose(mask, no, yes)            `yes` in the lanes of the mask
  *     is_none(mask), is_all(mask)      whether no lane is chosen, or all are
- *     struct work                      vectors in[64] (dequantised, [8 * row + column]) and
- * half[64] (after the columns), order[LANES], and for a group of n blocks: n, stride, to[LANES],
- * where they go (lanes without a block: where the first one goes), samples[4][4 * LANES]
+ *     struct work                      see below
  *     four_times(v)                    clamped
  *     transform_column(in, n, out)     eight outputs of the first n of eight inputs, 8 apart
  *     rows(work, n)                    rows of n values in work->half -> samples where they go
@@ -27,7 +25,12 @@
  *                                      work->in, work->samples[y] from that; where the four of
  *                                      lane i lie
  *
- * It defines do_group(), all_blocks() and open_unit(), which the level calls. */
+ * struct work has the vectors in[64] (dequantised, [8 * row + column]) and half[64] (after the
+ * columns), order[LANES], samples[4][4 * LANES] or more, and for a group of blocks: how many (n),
+ * the stride of samples, and to[LANES], where they go. Lanes without a block go where the first one
+ * goes.
+ *
+ * This file defines do_group(), all_blocks() and open_unit(), which the level calls. */
 #include <string.h>
 
 enum { SMALL_LAST = 24 /* the last coefficient of 4x4 frequencies */ };
