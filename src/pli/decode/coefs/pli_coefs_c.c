@@ -1,62 +1,45 @@
-/* pli_coefs_c.c - the tokens of a unit of coefficients in plain C, the judge of every other level
- * (docs/format-pli.md, 8.2 to 8.4).
+/* pli_coefs_c.c - the stages of a unit of coefficients in plain C, the reference for every other
+ * level (docs/format-pli.md, section 8, in whose order this file is).
  *
- * What bounds it is the number of instructions for a token of AC. So contexts are found for many
- * blocks at once, from the g of earlier planes; a token is looked up in 512 bins of its table,
- * which stays in the first cache, and counted on where a token begins within the bin; whether a
- * state takes a word, as good as random, is no branch. Blocks in the order of the list make planes
- * dense: D is a question of where in the plane a block stands. */
+ * In: words, raw bits and squares of a unit; out: planes. Pure functions, any thread. Places among
+ * 64, of a square or of a group of the list, are bits of a mask, from which those that have a
+ * token or a raw bit are taken in ascending order. */
 #include "pli/decode/coefs/pli_coefs_int.h"
 
 #include <string.h>
 
 enum {
     LANES = PSTI_COEFS_LANES,
-    CHUNK = 8 * LANES, /* list positions whose contexts are found at once */
-    SQUARE = PSTI_COEFS_SQUARE,
-    SLOTS = PSTI_JPEG_PROB_SUM,
-    SLOT_BITS = PSTI_JPEG_PROB_BITS,
-    FREQ_SHIFT = 16,
-    BEGIN_MASK = 0xffff
+    GROUP = PSTI_COEFS_SQUARE, /* positions of a square, entries of a group */
+    SLOTS = PSTI_JPEG_PROB_SUM
 };
 
 /* -- Tables -- */
 
-/* `first`: of the bins' first slots, `base` added. */
+/* `base` is added to the tokens in `first`. */
 static void fill_table(const uint16_t *freqs, uint32_t n_tokens, uint32_t bin_log2, uint32_t base,
                        uint8_t *first, uint32_t *entries)
 {
     uint32_t begin = 0, bin = 0, bin_slots = 1u << bin_log2;
     for (uint32_t token = 0; token < n_tokens; token++) {
         uint32_t end = begin + freqs[token], end_bin = (end + bin_slots - 1) >> bin_log2;
-        entries[token] = begin | (uint32_t)freqs[token] << FREQ_SHIFT;
+        entries[token] = begin | (uint32_t)freqs[token] << 16;
         memset(first + bin, (int)(base + token), end_bin - bin);
         bin = end_bin;
         begin = end;
     }
 }
 
-static void fill_spread(struct psti_coefs_tables_c *t)
-{
-    for (uint32_t mask = 0; mask < 16; mask++) {
-        t->n_ones[mask] = (uint8_t)((mask & 1) + (mask >> 1 & 1) + (mask >> 2 & 1) + (mask >> 3));
-        for (uint32_t bits = 0; bits < 16; bits++) {
-            uint32_t out = 0, left = bits;
-            for (uint32_t i = 0; i < 4; i++) {
-                out |= (left & (mask >> i) & 1) << (8 * i);
-                left >>= (mask >> i) & 1;
-            }
-            t->spread[mask][bits] = out;
-        }
-    }
-}
-
 void psti_pli_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
 {
     struct psti_coefs_tables_c *t = &tables->plain;
+    uint8_t contexts[PSTI_JPEG_N_INDICES];
+    psti_pli_jpeg_fill_contexts(contexts);
+    for (uint32_t i = 0; i < PSTI_JPEG_N_INDICES; i++)
+        t->ac_row[i] = contexts[i] * (uint32_t)SLOTS;
     for (uint32_t c = 0; c < PSTI_JPEG_N_AC_CONTEXTS; c++)
-        fill_table(tables->freqs.ac[c], PSTI_JPEG_N_AC_TOKENS, PSTI_COEFS_AC_BIN_LOG2,
-                   c * PSTI_JPEG_N_AC_TOKENS, t->ac_first + (size_t)c * PSTI_COEFS_AC_N_BINS,
+        fill_table(tables->freqs.ac[c], PSTI_JPEG_N_AC_TOKENS, 0, c * PSTI_JPEG_N_AC_TOKENS,
+                   t->ac_first + (size_t)c * SLOTS,
                    t->ac_entries + (size_t)c * PSTI_JPEG_N_AC_TOKENS);
     for (uint32_t side = 0; side < 2; side++)
         for (uint32_t c = 0; c < PSTI_JPEG_N_ENDS; c++) {
@@ -66,87 +49,189 @@ void psti_pli_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
             fill_table(tables->freqs.dc[side][c], PSTI_JPEG_N_DC_TOKENS, PSTI_COEFS_BIN_LOG2, 0,
                        dc->first, dc->entries);
         }
-    uint8_t contexts[PSTI_JPEG_N_INDICES];
-    fill_spread(t);
-    psti_pli_jpeg_fill_contexts(contexts);
-    for (uint32_t i = 0; i < PSTI_JPEG_N_INDICES; i++)
-        t->ac_row[i] = contexts[i] * (uint32_t)PSTI_COEFS_AC_N_BINS;
 }
 
-/* Slots of the state's from where the token with that entry begins, which is at or before it. */
-static inline uint32_t bias_of(uint32_t x, uint32_t entry)
-{
-    return (x & (SLOTS - 1)) - (entry & BEGIN_MASK);
-}
+/* -- Tokens: section 0, rANS -- */
 
-static inline uint8_t read_token(const struct psti_coefs_table *table, uint32_t *state,
-                                 const uint8_t **words)
+/* The state goes on behind its token, still without the word that it may need. */
+static inline uint32_t read_token(const uint8_t *first, uint32_t bin_log2, const uint32_t *entries,
+                                  uint32_t *state)
 {
-    uint32_t x = *state, token = table->first[(x & (SLOTS - 1)) >> PSTI_COEFS_BIN_LOG2];
-    while (bias_of(x, table->entries[token]) >= table->entries[token] >> FREQ_SHIFT)
+    uint32_t x = *state, place = x & (SLOTS - 1), token = first[place >> bin_log2];
+    while (bin_log2 > 0 && place - (entries[token] & 0xffff) >= entries[token] >> 16)
         token++;
-    uint32_t entry = table->entries[token];
-    x = (entry >> FREQ_SHIFT) * (x >> SLOT_BITS) + bias_of(x, entry);
-    uint32_t full = x << 16 | psti_load_u16(*words), low = x < 65536;
-    *words += 2 * low;
-    *state = x ^ ((0u - low) & (x ^ full));
-    return (uint8_t)token;
+    uint32_t begin = entries[token] & 0xffff, freq = entries[token] >> 16;
+    *state = freq * (x >> PSTI_JPEG_PROB_BITS) + place - begin;
+    return token;
 }
 
-/* Where the words of the next step are. */
-static inline const uint8_t *open_step(struct psti_coefs_words *words)
+static uint8_t read_from(const struct psti_coefs_table *table, uint32_t *state)
 {
-    if (words->at > words->limit)
-        psti_pli_coefs_more_words(words);
-    return words->at;
+    return (uint8_t)read_token(table->first, PSTI_COEFS_BIN_LOG2, table->entries, state);
 }
 
-/* -- Ends of blocks and DC -- */
+/* Those of 64 bytes, all below 128, that are at least `least`. */
+static uint64_t at_least(const uint8_t *bytes, uint32_t least)
+{
+    const uint64_t each = 0x0101010101010101;
+    uint64_t mask = 0, add = (128 - least) * each;
+    for (uint32_t i = 0; i < GROUP; i += 8) {
+        uint64_t is_high = (psti_load_u64(bytes + i) + add) >> 7 & each;
+        mask |= is_high * 0x0102040810204080 >> 56 << i; /* its eight bits side by side */
+    }
+    return mask;
+}
+
+/* The end of a step: the states that need a word take it, in ascending order. */
+static void take_words(struct psti_coefs_unit *unit)
+{
+    uint8_t needs_word[GROUP] = {0};
+    if (unit->words.at > unit->words.limit)
+        psti_pli_coefs_more_words(&unit->words);
+    for (uint32_t l = 0; l < LANES; l++)
+        needs_word[l] = unit->states[l] < 65536;
+    for (uint64_t left = at_least(needs_word, 1); left != 0; left &= left - 1) {
+        uint32_t *state = &unit->states[__builtin_ctzll(left)];
+        *state = *state << 16 | psti_load_u16(unit->words.at);
+        unit->words.at += 2;
+    }
+}
+
+/* -- Raw bits -- */
+
+/* Bit 0 of all entries that have one, then bit 1 of those that have two, and so on: adds (bit +
+ * more) << b for bit b. */
+static void add_bits(struct psti_coefs_bits *bits, const uint8_t n_bits[GROUP], uint32_t more,
+                     int16_t values[GROUP])
+{
+    uint64_t left;
+    for (uint32_t b = 0; (left = at_least(n_bits, b + 1)) != 0; b++) {
+        uint64_t next = psti_pli_coefs_peek(bits);
+        for (; left != 0; left &= left - 1, next >>= 1, bits->at++) {
+            int16_t *value = values + __builtin_ctzll(left);
+            *value = (int16_t)(*value + (int16_t)(((next & 1) + more) << b));
+        }
+    }
+}
+
+/* 8.5, 2: a raw bit more for each octave. */
+static void add_octaves(struct psti_coefs_bits *bits, uint64_t going_on, uint8_t n_bits[GROUP])
+{
+    for (uint32_t i = 0; i < 5 && going_on != 0; i++) {
+        uint64_t next = psti_pli_coefs_peek(bits);
+        for (uint64_t left = going_on; left != 0; left &= left - 1, next >>= 1, bits->at++) {
+            n_bits[__builtin_ctzll(left)] += next & 1;
+            going_on ^= next & 1 ? 0 : left & -left;
+        }
+    }
+}
+
+/* 8.3 and 8.5, 2 and 3. A token or octave with n raw bits has the lowest magnitude 2^n + 1, which
+ * is 2 and 2^b for each of its bits b. */
+void psti_pli_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens,
+                                  bool has_octaves, int16_t *values)
+{
+    uint8_t n_bits[GROUP];
+    for (uint32_t l = 0; l < GROUP; l++)
+        n_bits[l] = (uint8_t)((tokens[l] > 2 ? tokens[l] : 2) - 2);
+    if (has_octaves)
+        add_octaves(bits, at_least(tokens, PSTI_JPEG_N_AC_TOKENS - 1), n_bits);
+    add_bits(bits, n_bits, 1, values);
+}
+
+/* 8.3 and 8.5: signs, then magnitudes of 64 tokens. */
+static void place_group(struct psti_coefs_bits *bits, const uint8_t tokens[GROUP], bool has_octaves,
+                        int16_t values[GROUP])
+{
+    uint64_t signs = psti_pli_coefs_peek(bits), left = at_least(tokens, 1);
+    bits->at += (uint32_t)__builtin_popcountll(left);
+    for (uint32_t l = 0; l < GROUP; l++)
+        values[l] = tokens[l] < 2 ? tokens[l] : 2;
+    psti_pli_coefs_place_large_c(bits, tokens, has_octaves, values);
+    for (; left != 0; left &= left - 1, signs >>= 1) {
+        int16_t *value = values + __builtin_ctzll(left);
+        int negative = -(int)(signs & 1);
+        *value = (int16_t)((*value ^ negative) - negative);
+    }
+}
+
+/* -- 8.2: ends of blocks -- */
 
 void psti_pli_coefs_read_classes_c(struct psti_coefs_unit *unit)
 {
-    const struct psti_coefs_tables_c *t = &unit->tables->plain;
     for (uint32_t s = 0; s < unit->out->n_squares; s++) {
         const struct psti_jpeg_square *q = &unit->out->squares[s];
-        const struct psti_coefs_table *tables = t->ends[q->side];
-        uint64_t blocks = psti_pli_jpeg_blocks(q);
+        const struct psti_coefs_table *tables = unit->tables->plain.ends[q->side];
         uint8_t *classes = unit->classes[s];
-        memset(classes, 0, SQUARE);
-        const uint8_t *words = open_step(&unit->words);
-        for (uint64_t left = blocks & PSTI_JPEG_EVEN; left != 0; left &= left - 1) {
-            uint32_t p = (uint32_t)__builtin_ctzll(left);
-            classes[p] = read_token(&tables[PSTI_JPEG_EVEN_CONTEXT], &unit->states[p >> 1], &words);
+        memset(classes, 0, GROUP);
+        for (uint32_t is_odd = 0; is_odd < 2; is_odd++) {
+            uint64_t left = psti_pli_jpeg_blocks(q) & (is_odd ? ~PSTI_JPEG_EVEN : PSTI_JPEG_EVEN);
+            for (; left != 0; left &= left - 1) {
+                uint32_t p = (uint32_t)__builtin_ctzll(left), context = PSTI_JPEG_EVEN_CONTEXT;
+                if (is_odd)
+                    context = psti_pli_jpeg_end_context(q, classes, p);
+                classes[p] = read_from(&tables[context], &unit->states[p >> 1]);
+            }
+            take_words(unit);
         }
-        unit->words.at = words;
-        words = open_step(&unit->words);
-        for (uint64_t left = blocks & ~PSTI_JPEG_EVEN; left != 0; left &= left - 1) {
-            uint32_t p = (uint32_t)__builtin_ctzll(left);
-            classes[p] = read_token(&tables[psti_pli_jpeg_end_context(q, classes, p)],
-                                    &unit->states[p >> 1], &words);
-        }
-        unit->words.at = words;
     }
 }
 
+void psti_pli_coefs_read_ends_c(struct psti_coefs_unit *unit)
+{
+    for (uint32_t s = 0; s < unit->out->n_squares; s++) {
+        uint8_t n_bits[GROUP];
+        int16_t ends[GROUP];
+        for (uint32_t p = 0; p < GROUP; p++) {
+            n_bits[p] = psti_jpeg_end_bits[unit->classes[s][p]];
+            ends[p] = psti_jpeg_end_lowest[unit->classes[s][p]];
+        }
+        add_bits(&unit->bits, n_bits, 0, ends);
+        for (uint32_t p = 0; p < GROUP; p++)
+            unit->ends[s][p] = (uint8_t)ends[p];
+    }
+}
+
+/* -- 8.3: DC -- */
+
 void psti_pli_coefs_read_dc_c(struct psti_coefs_unit *unit)
 {
-    const struct psti_coefs_tables_c *t = &unit->tables->plain;
     for (uint32_t s = 0; s < unit->out->n_squares; s++) {
         const struct psti_jpeg_square *q = &unit->out->squares[s];
-        uint8_t *tokens = unit->dc_tokens[s];
-        memset(tokens, 0, SQUARE);
-        for (uint32_t half = 0; half < SQUARE; half += LANES) {
+        const struct psti_coefs_table *tables = unit->tables->plain.dc[q->side];
+        memset(unit->dc_tokens[s], 0, GROUP);
+        for (uint32_t half = 0; half < GROUP; half += LANES) {
             uint64_t left = psti_pli_jpeg_blocks(q) & (uint64_t)UINT32_MAX << half;
-            const uint8_t *words = open_step(&unit->words);
             for (; left != 0; left &= left - 1) {
                 uint32_t p = (uint32_t)__builtin_ctzll(left);
-                tokens[p] = read_token(&t->dc[q->side][unit->classes[s][p]],
-                                       &unit->states[p - half], &words);
+                unit->dc_tokens[s][p] =
+                    read_from(&tables[unit->classes[s][p]], &unit->states[p - half]);
             }
-            unit->words.at = words;
+            take_words(unit);
         }
     }
 }
+
+void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    int16_t values[PSTI_JPEG_SQUARES_MAX * GROUP], *plane = unit->planes;
+    for (uint32_t s = 0; s < out->n_squares; s++) {
+        int16_t *dc = values + (size_t)GROUP * s;
+        place_group(&unit->bits, unit->dc_tokens[s], false, dc);
+        /* Differences -> values, but for position 0. */
+        uint64_t left = psti_pli_jpeg_blocks(&out->squares[s]) & ~UINT64_C(1);
+        for (; left != 0; left &= left - 1) {
+            uint32_t p = (uint32_t)__builtin_ctzll(left);
+            dc[p] = (int16_t)(dc[p] + dc[p % 8 > 0 ? p - 1 : p - 8]);
+        }
+    }
+    for (uint32_t i = 0; i < out->n; i++)
+        plane[i] = values[unit->order[i]];
+    memset(plane + out->n, 0, (psti_round_up(out->n, GROUP) - out->n) * sizeof *plane);
+}
+
+/* -- 8.4: the list, and AC tokens -- */
 
 void psti_pli_coefs_sort_c(struct psti_coefs_unit *unit)
 {
@@ -164,14 +249,12 @@ void psti_pli_coefs_sort_c(struct psti_coefs_unit *unit)
         uint8_t side = out->squares[s].side ? 255 : 0;
         for (uint64_t left = psti_pli_jpeg_blocks(&out->squares[s]); left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left), i = next[unit->ends[s][p]]++;
-            unit->order[i] = (uint16_t)(SQUARE * s + p);
+            unit->order[i] = (uint16_t)(GROUP * s + p);
             unit->sides[i] = side;
         }
     }
-    memset(unit->sides + out->n, 0, psti_round_up(out->n, SQUARE) - out->n);
+    memset(unit->sides + out->n, 0, psti_round_up(out->n, GROUP) - out->n);
 }
-
-/* -- AC -- */
 
 /* Of plane k, in which the g of tokens are until the values are placed. */
 static uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
@@ -179,168 +262,49 @@ static uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
     return (uint8_t *)(unit->planes + k * unit->out->stride);
 }
 
-/* The states of a step in halves of 16 bits, for which vectors have products; and the entries of
- * its tokens. */
-struct halves {
-    _Alignas(64) uint16_t low[LANES];
-    _Alignas(64) uint16_t high[LANES];
-};
-struct entries {
-    uint16_t begin[LANES], freq[LANES];
-};
-
-/* States behind tokens with those entries, of which some may be behind the slot yet: says whether
- * one is. A state is freq * (x >> 12) + bias; x >> 12 is 16 bits and, above, 4 more. */
-static inline bool advance(const struct halves *restrict states,
-                           const struct entries *restrict entries, struct halves *restrict next)
+static void read_plane(struct psti_coefs_unit *unit, uint32_t k)
 {
-    uint16_t behind[LANES], any = 0;
-    for (uint32_t l = 0; l < LANES; l++) {
-        uint16_t low = states->low[l], high = states->high[l];
-        uint16_t freq = entries->freq[l],
-                 bias = (uint16_t)((low & (SLOTS - 1)) - entries->begin[l]);
-        uint16_t times = (uint16_t)(high << (16 - SLOT_BITS) | low >> SLOT_BITS);
-        uint16_t product = (uint16_t)((uint32_t)freq * times), sum = (uint16_t)(product + bias);
-        uint16_t carry = (uint16_t)((uint32_t)freq * times >> 16);
-        uint16_t above = (uint16_t)((uint32_t)freq * (uint16_t)(high >> SLOT_BITS));
-        next->low[l] = sum;
-        next->high[l] = (uint16_t)(carry + above + (sum < bias));
-        behind[l] = (uint16_t)(freq - 1 - bias);
-    }
-    for (uint32_t l = 0; l < LANES; l++)
-        any |= behind[l];
-    return any >> 15;
-}
-
-/* Lanes whose state must take a word, as bits. */
-static inline uint32_t find_low(const struct halves *states)
-{
-    uint8_t low[LANES];
-    uint32_t mask = 0;
-    for (uint32_t l = 0; l < LANES; l++)
-        low[l] = states->high[l] == 0;
-#pragma GCC unroll 4
-    for (uint32_t l = 0; l < LANES; l += 8)
-        mask |= (uint32_t)((psti_load_u64(low + l) * 0x0102040810204080ull) >> 56) << l;
-    return mask;
-}
-
-/* Tokens of a step whose lanes all have one; `next` are the states behind it. */
-static inline const uint8_t *read_full_step(const struct psti_coefs_tables_c *t,
-                                            const uint16_t *indices,
-                                            const struct halves *restrict states,
-                                            struct halves *restrict next, const uint8_t *words,
-                                            uint8_t *restrict tokens)
-{
-    uint16_t bins[LANES];
-    struct entries entries;
-    for (uint32_t l = 0; l < LANES; l++)
-        bins[l] = (uint16_t)((states->low[l] & (SLOTS - 1)) >> PSTI_COEFS_AC_BIN_LOG2);
-#pragma GCC unroll 32
-    for (uint32_t l = 0; l < LANES; l++) {
-        uint32_t token = t->ac_first[t->ac_row[indices[l]] + bins[l]];
-        uint32_t entry = t->ac_entries[token];
-        tokens[l] = (uint8_t)token;
-        entries.begin[l] = (uint16_t)entry;
-        entries.freq[l] = (uint16_t)(entry >> FREQ_SHIFT);
-    }
-    while (__builtin_expect(advance(states, &entries, next), 0))
-        for (uint32_t l = 0; l < LANES; l++)
-            if (bias_of(states->low[l], entries.begin[l]) >= entries.freq[l]) {
-                uint32_t entry = t->ac_entries[++tokens[l]];
-                entries.begin[l] = (uint16_t)entry;
-                entries.freq[l] = (uint16_t)(entry >> FREQ_SHIFT);
-            }
-    for (uint32_t low = find_low(next); low != 0; low &= low - 1, words += 2) {
-        uint32_t l = (uint32_t)__builtin_ctz(low);
-        next->high[l] = next->low[l];
-        next->low[l] = psti_load_u16(words);
-    }
-    return words;
-}
-
-/* Of a step with n tokens. */
-static const uint8_t *read_step(const struct psti_coefs_tables_c *t, uint32_t n,
-                                const uint16_t *indices, struct halves *states,
-                                const uint8_t *words, uint8_t *tokens)
-{
-    for (uint32_t l = 0; l < n; l++) {
-        uint32_t x = states->low[l] | (uint32_t)states->high[l] << 16;
-        uint32_t bin = (x & (SLOTS - 1)) >> PSTI_COEFS_AC_BIN_LOG2;
-        uint32_t token = t->ac_first[t->ac_row[indices[l]] + bin], entry = t->ac_entries[token];
-        while (bias_of(x, entry) >= entry >> FREQ_SHIFT)
-            entry = t->ac_entries[++token];
-        x = (entry >> FREQ_SHIFT) * (x >> SLOT_BITS) + bias_of(x, entry);
-        uint32_t full = x << 16 | psti_load_u16(words), low = x < 65536;
-        words += 2 * low;
-        x ^= (0u - low) & (x ^ full);
-        states->low[l] = (uint16_t)x;
-        states->high[l] = (uint16_t)(x >> 16);
-        tokens[l] = (uint8_t)token;
-    }
-    return words;
-}
-
-/* Tokens of n lanes, a multiple of 32, that still have their contexts; and their g, which is the
- * token and more from 3 on. */
-static void find_g(uint32_t n, uint8_t *restrict tokens, uint8_t *restrict g)
-{
-    for (uint32_t base = 0; base < n; base += LANES, tokens += LANES, g += LANES)
-        for (uint32_t l = 0; l < LANES; l++) {
-            uint8_t t = tokens[l] & (PSTI_JPEG_N_AC_TOKENS - 1);
-            uint8_t a = (uint8_t)((t > 3) << 1), b = (uint8_t)((t > 4) << 2);
-            uint8_t c = (uint8_t)(7 * (t > 5)), d = (uint8_t)(11 * (t > 6));
-            tokens[l] = t;
-            g[l] = (uint8_t)(t + (t > 2) + a + b + c + d);
-        }
-}
-
-/* Plane k; the states are where this returns, one of the two. */
-static struct halves *read_plane(struct psti_coefs_unit *unit, uint32_t k, struct halves *states,
-                                 struct halves *next)
-{
-    const struct psti_pli_coefs *out = unit->out;
     const struct psti_coefs_tables_c *t = &unit->tables->plain;
-    uint32_t n = out->n_k[k], padded = (uint32_t)psti_round_up(n, SQUARE);
-    uint8_t *tokens = unit->tokens + k * out->stride;
+    uint32_t n = unit->out->n_k[k], padded = (uint32_t)psti_round_up(n, GROUP);
+    uint8_t *tokens = unit->tokens + k * unit->out->stride, *g = g_of(unit, k);
     const uint8_t *earlier[PSTI_JPEG_N_FEATURES];
-    _Alignas(64) uint16_t indices[CHUNK];
+    uint16_t indices[PSTI_JPEG_SQUARES_MAX * GROUP];
     for (uint32_t i = 0; i < PSTI_JPEG_N_FEATURES; i++)
         earlier[i] = g_of(unit, psti_jpeg_features[k][i]);
-    memset(tokens + n, 0, padded - n);
+    psti_pli_jpeg_find_indices(k, unit->out->n_k, earlier, unit->sides, 0, padded, indices);
     for (uint32_t base = 0; base < n; base += LANES) {
-        const uint16_t *own = indices + base % CHUNK;
-        if (own == indices)
-            psti_pli_jpeg_find_indices(k, out->n_k, earlier, unit->sides, base,
-                                       padded - base < CHUNK ? padded - base : CHUNK, indices);
-        const uint8_t *words = open_step(&unit->words);
-        if (n - base >= LANES) {
-            words = read_full_step(t, own, states, next, words, tokens + base);
-            struct halves *before = states;
-            states = next;
-            next = before;
-        } else {
-            words = read_step(t, n - base, own, states, words, tokens + base);
+        uint32_t active = n - base < LANES ? n - base : LANES;
+        for (uint32_t l = 0; l < active; l++) {
+            uint32_t token = read_token(t->ac_first + t->ac_row[indices[base + l]], 0,
+                                        t->ac_entries, &unit->states[l]);
+            token %= PSTI_JPEG_N_AC_TOKENS;
+            tokens[base + l] = (uint8_t)token;
+            g[base + l] = psti_jpeg_ac_weight[token];
         }
-        unit->words.at = words;
+        take_words(unit);
     }
-    find_g(padded, tokens, g_of(unit, k));
-    return states;
+    memset(tokens + n, 0, padded - n);
+    memset(g + n, 0, padded - n);
 }
 
 void psti_pli_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
 {
-    struct halves two[2], *states = two;
-    for (uint32_t l = 0; l < LANES; l++) {
-        states->low[l] = (uint16_t)unit->states[l];
-        states->high[l] = (uint16_t)(unit->states[l] >> 16);
-    }
     if (first == 1)
-        memset(g_of(unit, 0), 0, psti_round_up(unit->out->n, SQUARE));
+        memset(g_of(unit, 0), 0, psti_round_up(unit->out->n, GROUP));
     for (uint32_t k = first; k <= last; k++)
-        states = read_plane(unit, k, states, two + (states == two));
-    for (uint32_t l = 0; l < LANES; l++)
-        unit->states[l] = states->low[l] | (uint32_t)states->high[l] << 16;
+        read_plane(unit, k);
+}
+
+/* -- 8.5: AC raw bits -- */
+
+void psti_pli_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    for (uint32_t k = 1; k <= last; k++)
+        for (uint32_t base = 0; base < out->n_k[k]; base += GROUP) {
+            size_t at = k * out->stride + base;
+            place_group(&unit->bits, unit->tokens + at, true, unit->planes + at);
+        }
 }
 
 const struct psti_coefs_level psti_coefs_level_c = {

@@ -18,30 +18,26 @@ enum {
     /* Bytes that may be read from where a step's words begin; it takes at most 64 of them. */
     PSTI_COEFS_STEP_NBYTES = 96,
     PSTI_COEFS_TAIL_NBYTES = 8, /* of the raw bytes, in front of the payload */
-    PSTI_COEFS_AC_BIN_LOG2 = 3, /* slots that share an entry of `first` */
-    PSTI_COEFS_BIN_LOG2 = 4,
-    PSTI_COEFS_AC_N_BINS = PSTI_JPEG_PROB_SUM >> PSTI_COEFS_AC_BIN_LOG2,
+    PSTI_COEFS_BIN_LOG2 = 4,    /* slots that share an entry of `first` */
     PSTI_COEFS_N_BINS = PSTI_JPEG_PROB_SUM >> PSTI_COEFS_BIN_LOG2,
     PSTI_COEFS_LEVEL_NBYTES = 32 * 1024
 };
 
 /* -- Tables -- */
 
-/* Plain C: `first` has the token of a bin's first slot; from there on it is the next one for as
- * long as the slot lies behind it, which is hardly ever. Entries: the token's first slot in bits
- * 0..15, its frequency in bits 16..31. */
+/* Plain C: `first` has the token of a bin's first slot; that of another slot of the bin is the same
+ * or, rarely, a later one. Entries: the token's first slot in bits 0..15, its frequency in bits
+ * 16..31. */
 struct psti_coefs_table {
     uint8_t first[PSTI_COEFS_N_BINS];
     uint32_t entries[PSTI_JPEG_N_ENDS];
 };
+/* AC: bins of one slot. `first` and entries of all contexts, with tokens as 8 * context + token. */
 struct psti_coefs_tables_c {
-    uint8_t ac_first[PSTI_JPEG_N_AC_CONTEXTS * PSTI_COEFS_AC_N_BINS]; /* 8 * context + token */
+    uint8_t ac_first[PSTI_JPEG_N_AC_CONTEXTS * PSTI_JPEG_PROB_SUM];
     uint32_t ac_entries[PSTI_JPEG_N_AC_CONTEXTS * PSTI_JPEG_N_AC_TOKENS];
-    uint32_t ac_row[PSTI_JPEG_N_INDICES]; /* 128 * D + x (8.4) -> where its context's bins begin */
+    uint32_t ac_row[PSTI_JPEG_N_INDICES]; /* 128 * D + x (8.4) -> where its context's slots begin */
     struct psti_coefs_table ends[2][PSTI_JPEG_N_ENDS], dc[2][PSTI_JPEG_N_ENDS];
-    /* [mask][bits]: bytes of 0 and 1, the lowest bits at the places of the mask's. */
-    uint32_t spread[16][16];
-    uint8_t n_ones[16];
 };
 struct psti_pli_coefs_tables {
     const struct psti_coefs_level *level;
@@ -153,7 +149,7 @@ struct psti_coefs_level {
 extern const struct psti_coefs_level psti_coefs_level_c, psti_coefs_level_avx2,
     psti_coefs_level_avx512, psti_coefs_level_neon;
 
-/* The stages in plain C, the judge (pli_coefs_c.c, pli_coefs_c_values.c). */
+/* The stages in plain C, the reference (pli_coefs_c.c). */
 void psti_pli_coefs_prepare_c(struct psti_pli_coefs_tables *tables);
 void psti_pli_coefs_read_classes_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_read_ends_c(struct psti_coefs_unit *unit);
@@ -162,9 +158,9 @@ void psti_pli_coefs_read_dc_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
 void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last);
-/* Of 64 entries: raw bits -> magnitudes of those in `large`, which have tokens from 3 on, and these
- * as values. */
+/* 8.3 and 8.5 of 64 entries: adds what tokens from 3 on have to their values, which are 2 yet.
+ * `has_octaves`: token 7 is that of AC. */
 void psti_pli_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens,
-                                  uint64_t large, int16_t *values);
+                                  bool has_octaves, int16_t *values);
 
 #endif

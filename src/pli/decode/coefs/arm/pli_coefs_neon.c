@@ -369,17 +369,6 @@ PSTI_NEON_INLINE struct square hand_out(uint64_t bits, struct square to, uint32_
     return out;
 }
 
-/* A bit for each entry with 255. */
-PSTI_NEON_INLINE uint64_t bits_of(struct square s)
-{
-    const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(UINT64_C(0x8040201008040201)));
-    uint8x16_t low = vpaddq_u8(vandq_u8(s.v[0], bit), vandq_u8(s.v[1], bit));
-    uint8x16_t high = vpaddq_u8(vandq_u8(s.v[2], bit), vandq_u8(s.v[3], bit));
-    low = vpaddq_u8(low, high);
-    low = vpaddq_u8(low, low);
-    return vgetq_lane_u64(vreinterpretq_u64_u8(low), 0);
-}
-
 /* v less 2 v where `negative` has -1. */
 PSTI_NEON_INLINE int16x8_t with_sign(int16x8_t v, int8x8_t negative)
 {
@@ -389,23 +378,23 @@ PSTI_NEON_INLINE int16x8_t with_sign(int16x8_t v, int8x8_t negative)
 
 static void place_group(struct psti_coefs_bits *bits, const uint8_t *tokens, int16_t *values)
 {
-    struct square some, large, negative;
+    struct square some, negative;
+    uint8x16_t largest = vdupq_n_u8(0);
     uint32_t n;
     for (int i = 0; i < 4; i++) {
         uint8x16_t t = vld1q_u8(tokens + 16 * i);
         some.v[i] = vtstq_u8(t, t);
-        large.v[i] = vcgeq_u8(t, vdupq_n_u8(3));
+        largest = vmaxq_u8(largest, t);
     }
     negative = hand_out(psti_pli_coefs_peek(bits), some, &n);
     bits->at += n;
     for (int i = 0; i < 4; i++) {
-        uint8x16_t t = vld1q_u8(tokens + 16 * i);
+        uint8x16_t t = vminq_u8(vld1q_u8(tokens + 16 * i), vdupq_n_u8(2));
         vst1q_s16(values + 16 * i, vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(t))));
         vst1q_s16(values + 16 * i + 8, vreinterpretq_s16_u16(vmovl_high_u8(t)));
     }
-    uint64_t which = bits_of(large);
-    if (which != 0)
-        psti_pli_coefs_place_large_c(bits, tokens, which, values);
+    if (vmaxvq_u8(largest) > 2)
+        psti_pli_coefs_place_large_c(bits, tokens, true, values);
     for (int i = 0; i < 4; i++) {
         int8x16_t sign = vreinterpretq_s8_u8(negative.v[i]);
         int16_t *at = values + 16 * i;
