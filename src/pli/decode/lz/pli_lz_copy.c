@@ -2,6 +2,18 @@
  * the other levels. See pli_lz_execute.h. */
 #include "pli/decode/lz/pli_lz_copy.h"
 
+#define REPEATED(d, i)                                                                             \
+    (i) % (d), ((i) + 1) % (d), ((i) + 2) % (d), ((i) + 3) % (d), ((i) + 4) % (d),                 \
+        ((i) + 5) % (d), ((i) + 6) % (d), ((i) + 7) % (d)
+#define REPEATS(d)                                                                                 \
+    {                                                                                              \
+        REPEATED(d, 0), REPEATED(d, 8), REPEATED(d, 16), REPEATED(d, 24)                           \
+    }
+const uint8_t psti_lz_repeats[16][WIDE] = {REPEATS(1),  REPEATS(2),  REPEATS(3),  REPEATS(4),
+                                           REPEATS(5),  REPEATS(6),  REPEATS(7),  REPEATS(8),
+                                           REPEATS(9),  REPEATS(10), REPEATS(11), REPEATS(12),
+                                           REPEATS(13), REPEATS(14), REPEATS(15), REPEATS(16)};
+
 #define LZ_TARGET
 #define LZ_INLINE __attribute__((always_inline))
 #define LZ_MOVE move_wide

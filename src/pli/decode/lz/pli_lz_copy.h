@@ -64,6 +64,10 @@ struct psti_lz_execution {
 typedef const char *psti_lz_execute(struct psti_lz_execution *run, uint32_t pixel_nbytes);
 psti_lz_execute psti_pli_lz_execute_c, psti_pli_lz_execute_avx2, psti_pli_lz_execute_neon;
 
+/* [distance - 1]: which of the `distance` bytes before stand in the next WIDE, for levels that
+ * repeat a pattern from a register. */
+extern const uint8_t psti_lz_repeats[16][WIDE];
+
 /* memcpy of 1, 2, 3, 4, 6 or 8 bytes; they may overlap. */
 static inline void psti_pli_lz_move_pixel(uint8_t *to, const uint8_t *from, uint32_t nbytes)
 {

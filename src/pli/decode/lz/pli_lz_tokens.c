@@ -1,23 +1,21 @@
-/* pli_lz_tokens.c - words -> tokens and samples of an lz unit, in plain C.
- *
- * The lanes' states are independent, so the processor works on several at once; what must not come
- * in is a branch on whether a state needs a word, which cannot be foreseen. Of units of 8 lanes or
- * more AVX2 or NEON does most of the steps, and this file the last. */
+/* pli_lz_tokens.c - words -> tokens and samples of an lz unit, in plain C (docs/format-pli.md, 6.2,
+ * 6.4, 6.5). Of units of 8 lanes or more AVX2 or NEON does most of the steps, and this file the
+ * last. */
 #include "pli/decode/lz/pli_lz_tokens.h"
 
 enum { VECTOR_LANES = 8 };
 
-/* The next symbol of lane l. With `checked` words are not read beyond the end. */
-__attribute__((always_inline)) static inline uint8_t next_symbol(struct psti_lz_lanes *lanes,
-                                                                 uint32_t l, const uint8_t *table,
-                                                                 const uint32_t log2,
-                                                                 const bool checked)
+/* The next symbol of lane l. Words are not read beyond their end: a state that lacks one is not
+ * what it has to be at the end. No branch depends on whether a state takes a word: that is as good
+ * as random. */
+static inline uint8_t next_symbol(struct psti_lz_lanes *lanes, uint32_t l, const uint8_t *table,
+                                  const uint32_t log2)
 {
     uint32_t x = lanes->x[l];
     uint32_t entry = psti_load_u32(table + 4 * (size_t)(x & ((1u << log2) - 1)));
     x = (entry >> PSTI_LZ_FREQ_SHIFT & PSTI_LZ_FREQ_MASK) * (x >> log2) +
         (entry >> PSTI_LZ_PLACE_SHIFT);
-    if (!checked || lanes->end - lanes->words >= 2) {
+    if (lanes->end - lanes->words >= 2) {
         uint32_t low = x < PSTI_LZ_STATE_LOW;
         x = x << 16 * low | (psti_load_u16(lanes->words) & (0 - low));
         lanes->words += 2 * low;
@@ -26,29 +24,22 @@ __attribute__((always_inline)) static inline uint8_t next_symbol(struct psti_lz_
     return (uint8_t)entry;
 }
 
-/* Whether `n` symbols might need more words than there are. */
-static inline bool is_short(const struct psti_lz_lanes *lanes, uint32_t n)
-{
-    return (size_t)(lanes->end - lanes->words) < 2 * (size_t)n;
-}
-
 /* One step of the first `active` lanes: three tokens each. */
-__attribute__((always_inline)) static inline void sequence_step(
-    struct psti_lz_lanes *lanes, const struct psti_lz_sequence_tables *tables, uint32_t active,
-    uint8_t *endings, uint32_t *tokens, const bool checked)
+static void sequence_step(struct psti_lz_lanes *lanes, const struct psti_lz_sequence_tables *tables,
+                          uint32_t active, uint8_t *endings, uint32_t *tokens)
 {
     enum { LOG2 = PSTI_PLI_LZ_SEQUENCE_BITS };
     uint8_t codes[PSTI_LZ_LANES_MAX];
     for (uint32_t l = 0; l < active; l++)
-        tokens[l] = next_symbol(lanes, l, tables->run[endings[l]], LOG2, checked);
+        tokens[l] = next_symbol(lanes, l, tables->run[endings[l]], LOG2);
     for (uint32_t l = 0; l < active; l++) {
         uint32_t context = tokens[l] > 0 ? PSTI_PLI_LZ_OFFSET_AFTER_RUN : endings[l];
-        codes[l] = next_symbol(lanes, l, tables->offset[context], LOG2, checked);
+        codes[l] = next_symbol(lanes, l, tables->offset[context], LOG2);
         tokens[l] |= (uint32_t)codes[l] << 8;
     }
     for (uint32_t l = 0; l < active; l++) {
         const uint8_t *table = tables->length[psti_pli_lz_offset_class(codes[l])];
-        uint32_t length = next_symbol(lanes, l, table, LOG2, checked);
+        uint32_t length = next_symbol(lanes, l, table, LOG2);
         tokens[l] |= length << 16;
         endings[l] = (uint8_t)psti_pli_lz_ending(codes[l], length);
     }
@@ -66,14 +57,9 @@ void psti_pli_lz_decode_sequences(const struct psti_lz_kernels *kernels,
     memset(endings, PSTI_PLI_LZ_ENDING_FIRST, sizeof endings);
     if (kernels->sequences && lanes.n >= VECTOR_LANES)
         t = kernels->sequences(&lanes, tables, share, tokens, endings);
-    for (; t < share.per_lane; t++) {
-        uint32_t active = psti_pli_lz_active(share, t);
-        uint32_t *out = tokens + (size_t)t * lanes.n;
-        if (is_short(&lanes, 3 * active))
-            sequence_step(&lanes, tables, active, endings, out, true);
-        else
-            sequence_step(&lanes, tables, active, endings, out, false);
-    }
+    for (; t < share.per_lane; t++)
+        sequence_step(&lanes, tables, psti_pli_lz_active(share, t), endings,
+                      tokens + (size_t)t * lanes.n);
     *given = lanes;
 }
 
@@ -83,34 +69,14 @@ void psti_pli_lz_decode_symbols(const struct psti_lz_kernels *kernels, struct ps
     struct psti_lz_lanes lanes = *given;
     struct psti_pli_lz_share share = psti_pli_lz_share(n, lanes.n);
     uint32_t t = 0;
-    enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
     if (kernels->symbols && lanes.n >= VECTOR_LANES)
         t = kernels->symbols(&lanes, table, share, out);
     for (; t < share.per_lane; t++) {
         uint32_t active = psti_pli_lz_active(share, t);
-        bool checked = is_short(&lanes, active);
-        for (uint32_t l = 0; l < active && !checked; l++)
-            out[l * share.per_lane + t] = next_symbol(&lanes, l, table, LOG2, false);
-        for (uint32_t l = 0; l < active && checked; l++)
-            out[l * share.per_lane + t] = next_symbol(&lanes, l, table, LOG2, true);
+        for (uint32_t l = 0; l < active; l++)
+            out[l * share.per_lane + t] = next_symbol(&lanes, l, table, PSTI_PLI_LZ_PIXEL_BITS);
     }
     *given = lanes;
-}
-
-/* One byte of each of the first `active` pixels `at`. */
-__attribute__((always_inline)) static inline void decode_bytes(struct psti_lz_lanes *lanes,
-                                                               const uint8_t *table,
-                                                               uint8_t *const *at, uint32_t active,
-                                                               uint32_t byte)
-{
-    enum { LOG2 = PSTI_PLI_LZ_PIXEL_BITS };
-    bool checked = is_short(lanes, active), single = psti_pli_lz_is_single(table);
-    for (uint32_t l = 0; l < active && single; l++)
-        at[l][byte] = table[0];
-    for (uint32_t l = 0; l < active && !single && !checked; l++)
-        at[l][byte] = next_symbol(lanes, l, table, LOG2, false);
-    for (uint32_t l = 0; l < active && !single && checked; l++)
-        at[l][byte] = next_symbol(lanes, l, table, LOG2, true);
 }
 
 void psti_pli_lz_decode_pixels(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *given,
@@ -127,7 +93,8 @@ void psti_pli_lz_decode_pixels(const struct psti_lz_kernels *kernels, struct pst
         for (uint32_t l = 0; l < active; l++)
             at[l] = psti_pli_lz_pixel_at(to, l * share.per_lane + t);
         for (uint32_t b = 0; b < to->pixel_nbytes; b++)
-            decode_bytes(&lanes, to->tables[b], at, active, b);
+            for (uint32_t l = 0; l < active; l++)
+                at[l][b] = next_symbol(&lanes, l, to->tables[b], PSTI_PLI_LZ_PIXEL_BITS);
         for (uint32_t l = 0; l < active && to->add_green; l++)
             psti_pli_lz_add_green(at[l]);
     }

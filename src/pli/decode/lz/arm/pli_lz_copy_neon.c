@@ -13,19 +13,6 @@
 #define LZ_REPEAT repeat
 #define LZ_EDGE copy_to_edge
 
-/* [distance - 1]: which of the bytes before are repeated. */
-#define EIGHT(d, i)                                                                                \
-    (i) % (d), ((i) + 1) % (d), ((i) + 2) % (d), ((i) + 3) % (d), ((i) + 4) % (d),                 \
-        ((i) + 5) % (d), ((i) + 6) % (d), ((i) + 7) % (d)
-#define REPEATS(d)                                                                                 \
-    {                                                                                              \
-        EIGHT(d, 0), EIGHT(d, 8), EIGHT(d, 16), EIGHT(d, 24)                                       \
-    }
-static const uint8_t repeats[16][WIDE] = {REPEATS(1),  REPEATS(2),  REPEATS(3),  REPEATS(4),
-                                          REPEATS(5),  REPEATS(6),  REPEATS(7),  REPEATS(8),
-                                          REPEATS(9),  REPEATS(10), REPEATS(11), REPEATS(12),
-                                          REPEATS(13), REPEATS(14), REPEATS(15), REPEATS(16)};
-
 LZ_INLINE static inline void move_wide(uint8_t *to, const uint8_t *from)
 {
     uint8x16_t low = vld1q_u8(from), high = vld1q_u8(from + 16);
@@ -41,7 +28,7 @@ LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
             move_wide(to + i, to + i - distance);
         return;
     }
-    const uint8_t *order = repeats[distance - 1];
+    const uint8_t *order = psti_lz_repeats[distance - 1];
     uint8x16_t before = vld1q_u8(to - distance);
     uint8x16_t low = vqtbl1q_u8(before, vld1q_u8(order));
     uint8x16_t high = vqtbl1q_u8(before, vld1q_u8(order + 16));
