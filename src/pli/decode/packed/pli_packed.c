@@ -185,15 +185,9 @@ static void find_additions(const struct psti_packed_plane *plane,
     const int16_t *r1 = (const int16_t *)(const void *)work->residuals[1] + (size_t)64 * y;
     int a = plane->tap[0], b = plane->tap[1];
     memcpy(add, own, PSTI_PACKED_EDGE * sizeof *add);
-    if (a != 0 && b != 0)
+    if (a != 0 || b != 0)
         for (uint32_t x = 0; x < PSTI_PACKED_EDGE; x++)
             add[x] = (uint16_t)(add[x] + ((a * r0[x] + b * r1[x] + 16) >> 5));
-    else if (a != 0)
-        for (uint32_t x = 0; x < PSTI_PACKED_EDGE; x++)
-            add[x] = (uint16_t)(add[x] + ((a * r0[x] + 16) >> 5));
-    else if (b != 0)
-        for (uint32_t x = 0; x < PSTI_PACKED_EDGE; x++)
-            add[x] = (uint16_t)(add[x] + ((b * r1[x] + 16) >> 5));
 }
 
 /* The part of the prediction that comes from the row above (4.5, last column). */

@@ -152,6 +152,15 @@ static inline __attribute__((always_inline)) bool psti_pli_packed_find_runs(
     return true;
 }
 
+/* Whether a later plane has a tap of plane `p`. */
+static inline bool psti_pli_packed_is_tapped(const struct psti_packed *unit, uint32_t p)
+{
+    for (uint32_t later = p + 1; p < 2 && later < unit->n_planes; later++)
+        if (unit->planes[later].tap[p])
+            return true;
+    return false;
+}
+
 /* What follows is for kernels that read more bytes than they need. */
 
 enum {

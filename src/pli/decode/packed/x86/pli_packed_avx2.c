@@ -353,15 +353,6 @@ ROWS8_WITH(LARGE_TAPS)
         [PSTI_PACKED_SMOOTH_GRADIENT] = smooth_gradient_##kind,                                    \
     }
 
-/* Whether a later plane has a tap of plane `p`. */
-static bool is_tapped(const struct psti_packed *unit, uint32_t p)
-{
-    for (uint32_t later = p + 1; p < 2 && later < unit->n_planes; later++)
-        if (unit->planes[later].tap[p])
-            return true;
-    return false;
-}
-
 /* Shares fit a byte if the taps come to less than 32, for residuals are 128 at most. */
 TARGET static enum taps open_taps8(struct plane8 *plane)
 {
@@ -393,7 +384,7 @@ TARGET static void rebuild8(const struct psti_packed *unit, uint32_t p,
     struct plane8 plane = {.unit = unit,
                            .work = work,
                            .number = p,
-                           .saved = is_tapped(unit, p) ? work->residuals[p] : NULL,
+                           .saved = psti_pli_packed_is_tapped(unit, p) ? work->residuals[p] : NULL,
                            .last = load_row8(columns)};
     rows8_of *const *by_predictor = rows[open_taps8(&plane)];
     __m256i start = _mm256_set1_epi8((char)unit->planes[p].start);

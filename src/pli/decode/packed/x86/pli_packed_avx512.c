@@ -286,15 +286,6 @@ static bool has_sums(const struct psti_packed_plane *plane, uint32_t y)
     return predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH;
 }
 
-/* Whether later planes have taps of plane `p`. */
-static bool has_taps_of(const struct psti_packed *unit, uint32_t p)
-{
-    for (uint32_t later = p + 1; p < 2 && later < unit->n_planes; later++)
-        if (unit->planes[later].tap[p] && !unit->planes[later].is_constant)
-            return true;
-    return false;
-}
-
 PSTI_ICL_TARGET static void rebuild_avx512(const struct psti_packed *unit, uint32_t p,
                                            struct psti_packed_work *work)
 {
@@ -305,7 +296,7 @@ PSTI_ICL_TARGET static void rebuild_avx512(const struct psti_packed *unit, uint3
     };
     const struct psti_packed_plane *plane = &unit->planes[p];
     rows_of *const *by_sums = by_taps[plane->tap[1] ? TWO_TAPS : plane->tap[0] ? ONE_TAP : NO_TAPS];
-    bool keeps = has_taps_of(unit, p);
+    bool keeps = psti_pli_packed_is_tapped(unit, p);
     size_t at = by_sums[true](unit, p, work, 0, 1, work->offsets[64 * p], keeps);
     for (uint32_t y = 0; y < unit->height; y += 16) {
         uint32_t end = unit->height - y < 16 ? unit->height : y + 16;
