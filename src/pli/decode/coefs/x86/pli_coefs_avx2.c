@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
-#define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
 #define EIGHT(v) v, v, v, v, v, v, v, v
 const uint8_t psti_coefs_avx2_ramp[64] = {EIGHT(0), EIGHT(0), EIGHT(0), EIGHT(0),

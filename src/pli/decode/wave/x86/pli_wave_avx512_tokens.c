@@ -155,8 +155,8 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
 /* -- Tokens -- */
 
 /* A step of a pair has two parts: the search, a long chain of few instructions, and all else. While
- * one pair searches, the other finishes its step; of three, two search. Their instructions are made
- * to take turns, as the processor's queues are too short to find that by themselves. */
+ * one pair finishes its step, two others search. Their instructions are made to take turns, as the
+ * processor's queues are too short to find that by themselves. */
 #if defined(PST_SIMDE)
 #define IN_TURN
 #else
@@ -290,7 +290,7 @@ struct steps {
 
 /* A pair's step that is to be finished: its tokens are found. */
 struct rest {
-    struct pair *x; /* NULL: there is none */
+    struct pair *x;
     const struct found *found;
     /* What its parts tell each other. */
     struct product product;
@@ -298,17 +298,10 @@ struct rest {
     __mmask64 active;
     __m512i g, e;
 };
-INLINE struct rest rest_of(struct pair *x, const struct found *found)
-{
-    return (struct rest){.x = x, .found = found};
-}
-#define NONE ((struct rest){.x = NULL})
 
 INLINE void finish_1(const struct stream *s, const struct shape *shape, const struct kind *k,
                      struct rest *r, const struct steps *p)
 {
-    if (!r->x)
-        return;
     r->g = r->found->g;
     r->active = k->whole ? UINT64_MAX : active_lanes(s, shape, r->x, p->at);
     if (!k->whole)
@@ -318,8 +311,6 @@ INLINE void finish_1(const struct stream *s, const struct shape *shape, const st
 INLINE void finish_2(const struct stream *s, const struct shape *shape, const struct kind *k,
                      struct rest *r, const struct steps *p)
 {
-    if (!r->x)
-        return;
     add_bias(s, r->x, r->found, &r->product);
     row_store(r->x->rows[p->at.t], r->g);
     r->turned = turn_down(s, r->g, p->at.next_up, p->at.next_up_up);
@@ -328,66 +319,45 @@ INLINE void finish_2(const struct stream *s, const struct shape *shape, const st
 /* Then the pair has the contexts of the next step. */
 INLINE void finish_3(const struct stream *s, const struct kind *k, struct rest *r)
 {
-    if (!r->x)
-        return;
     fill(r->x, &r->product, r->active, k->whole);
     r->x->context = contexts(s, r->e);
 }
 
-/* Pair x, if there is one, searches for the tokens of a step, while another finishes one. */
-INLINE void search_and_finish(const struct stream *s, const struct shape *shape,
-                              const struct kind *k, const struct pair *x, struct found *y,
-                              struct rest r, const struct steps *p)
+/* A third of a step: pair i finishes it, the next pair searches for the second half of its tokens'
+ * bits, the one behind that for the first half, as far as there are such pairs. `opens`: a band
+ * begins, nothing is to be finished, and no search is half done in its first turn, 1. The compiler
+ * finds an order within this that is better than the one here. */
+INLINE void take_turn(const struct stream *s, const struct shape *shape, const struct kind *k,
+                      struct pair *x, struct found *in, uint32_t i, bool opens,
+                      const struct steps *p)
 {
-    if (x)
-        compare_half(s, x, y, 0);
-    IN_TURN;
-    finish_1(s, shape, k, &r, p);
-    IN_TURN;
-    if (x) {
-        take_half(x, y, 0);
-        compare_half(s, x, y, 1);
+    const uint32_t first = (i + 2) % 3, second = (i + 1) % 3;
+    const bool has_first = first < k->n_pairs;
+    const bool has_second = second < k->n_pairs && !(opens && i == 1);
+    const bool finishes = i < k->n_pairs && !opens;
+    struct rest r = {.x = x + i, .found = in + i};
+    if (has_first)
+        compare_half(s, x + first, in + first, 0);
+    if (has_second)
+        compare_half(s, x + second, in + second, 2);
+    if (finishes)
+        finish_1(s, shape, k, &r, p);
+    if (has_first) {
+        take_half(x + first, in + first, 0);
+        compare_half(s, x + first, in + first, 1);
     }
-    IN_TURN;
-    finish_2(s, shape, k, &r, p);
-    IN_TURN;
-    if (x) {
-        take_half(x, y, 1);
-        compare_half(s, x, y, 2);
+    if (has_second) {
+        take_half(x + second, in + second, 2);
+        look_around(s, x + second, in + second);
     }
-    IN_TURN;
-    finish_3(s, k, &r);
-    IN_TURN;
-    if (x) {
-        take_half(x, y, 2);
-        look_around(s, x, y);
-        take_last(s, x, y);
-    }
-    IN_TURN;
-}
-
-/* Of three pairs: x searches for the first half of its tokens' bits, y, if there is one, for the
- * second. The compiler finds an order within this that is better than the one here. */
-INLINE void search_twice_and_finish(const struct stream *s, const struct shape *shape,
-                                    const struct kind *k, const struct pair *x, struct found *in_x,
-                                    const struct pair *y, struct found *in_y, struct rest r,
-                                    const struct steps *p)
-{
-    compare_half(s, x, in_x, 0);
-    if (y)
-        compare_half(s, y, in_y, 2);
-    finish_1(s, shape, k, &r, p);
-    take_half(x, in_x, 0);
-    compare_half(s, x, in_x, 1);
-    if (y) {
-        take_half(y, in_y, 2);
-        look_around(s, y, in_y);
-    }
-    finish_2(s, shape, k, &r, p);
-    take_half(x, in_x, 1);
-    if (y)
-        take_last(s, y, in_y);
-    finish_3(s, k, &r);
+    if (finishes)
+        finish_2(s, shape, k, &r, p);
+    if (has_first)
+        take_half(x + first, in + first, 1);
+    if (has_second)
+        take_last(s, x + second, in + second);
+    if (finishes)
+        finish_3(s, k, &r);
     IN_TURN;
 }
 
@@ -405,27 +375,6 @@ INLINE void begin_pair(const struct stream *s, const struct shape *shape, struct
     x->context = contexts(s, e);
 }
 
-/* One step of all pairs; searches are ahead as at the end of it. */
-INLINE void step_of_all(const struct stream *s, const struct shape *shape, const struct kind *k,
-                        struct pair *x, struct found *in, const struct steps *p)
-{
-    const uint32_t n = k->n_pairs;
-    if (n == 1)
-        search_and_finish(s, shape, k, x, in, NONE, p);
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < n; i++) {
-        struct rest r = rest_of(x + i, in + i);
-        uint32_t first = (i + 2) % 3, second = (i + 1) % 3;
-        if (n == 1)
-            search_and_finish(s, shape, k, NULL, NULL, r, p);
-        else if (n == 2)
-            search_and_finish(s, shape, k, x + 1 - i, in + 1 - i, r, p);
-        else
-            search_twice_and_finish(s, shape, k, x + first, in + first, x + second, in + second, r,
-                                    p);
-    }
-}
-
 /* Steps of one band. Searches of the first pairs are a step ahead at the end: the next band begins
  * with it anew, as contexts may have another formula there. */
 INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end,
@@ -441,15 +390,18 @@ INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, ui
         x[i] = s->pairs[i];
         begin_pair(&c, shape, x + i, t, k.energy);
     }
-    if (n == 2)
-        search_and_finish(&c, shape, &k, x, in, NONE, &p);
-    if (n == 3) {
-        search_twice_and_finish(&c, shape, &k, x, in, NULL, NULL, NONE, &p);
-        search_twice_and_finish(&c, shape, &k, x + 1, in + 1, x, in, NONE, &p);
+    if (n > 1) {
+        take_turn(&c, shape, &k, x, in, 1, true, &p);
+        take_turn(&c, shape, &k, x, in, 2, true, &p);
     }
     while (p.at.t < end) {
         p.after = step_at(shape, p.at.t + 2);
-        step_of_all(&c, shape, &k, x, in, &p);
+        if (n > 1)
+            take_turn(&c, shape, &k, x, in, 0, false, &p);
+        take_turn(&c, shape, &k, x, in, 1, false, &p);
+        take_turn(&c, shape, &k, x, in, 2, false, &p);
+        if (n == 1) /* alone it need not be ahead */
+            take_turn(&c, shape, &k, x, in, 0, false, &p);
 #pragma GCC unroll 4
         for (uint32_t i = n; i-- > 0;) /* a step takes 32 words of each at most */
             hold(x + i);
