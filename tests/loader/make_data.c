@@ -121,6 +121,16 @@ uint8_t *encode_progressive_jpeg(const uint8_t *pixels, uint32_t height, uint32_
     return encode_scans(pixels, height, width, true, nbytes);
 }
 
+void add_sample(pst_writer *writer, const char *name, const struct pst_value *const *values)
+{
+    struct pst_error err;
+    const struct pst_sample sample = {.struct_size = sizeof sample,
+                                      .value_nbytes = sizeof **values,
+                                      .name = name,
+                                      .values = values};
+    assert_ok(pst_writer_add(writer, &sample, &err));
+}
+
 static uint32_t make_schema(struct pst_field *fields, bool all_fields)
 {
     static const struct pst_field schema[] = {
@@ -173,9 +183,8 @@ static void make_image(uint32_t i, const struct make_options *options, struct ps
     value->bytes = *owned;
 }
 
-static void add_sample(pst_writer *writer, uint32_t i, const struct make_options *options)
+static void make_sample(pst_writer *writer, uint32_t i, const struct make_options *options)
 {
-    struct pst_error err;
     uint8_t *image = NULL, *mask = NULL;
     struct pst_value v[9];
     memset(v, 0, sizeof v);
@@ -217,12 +226,7 @@ static void add_sample(pst_writer *writer, uint32_t i, const struct make_options
         values[k] = &v[k];
     char name[32];
     snprintf(name, sizeof name, "sample-%06u", i);
-    assert_ok(pst_writer_add(writer,
-                             &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
-                                                  .value_nbytes = sizeof(struct pst_value),
-                                                  .name = name,
-                                                  .values = values},
-                             &err));
+    add_sample(writer, name, values);
     free(image);
     free(mask);
 }
@@ -239,7 +243,7 @@ void make_dataset(const char *path, const struct make_options *options)
                                      .shard_nbytes = options->shard_nbytes},
         &writer, &err));
     for (uint32_t i = 0; i < options->n_samples; i++)
-        add_sample(writer, i, options);
+        make_sample(writer, i, options);
     assert_ok(pst_writer_finish(writer, &err));
     pst_writer_close(&writer);
 }

@@ -18,6 +18,9 @@ struct make_options {
 void make_directory(char path[64]);
 void remove_tree(const char *path);
 
+/* Adds a sample, which must be good. */
+void add_sample(pst_writer *writer, const char *name, const struct pst_value *const *values);
+
 /* Writes a data set at `path`. Fields: image, label (int), and with all_fields mask, boxes, points,
  * text, score (float), vector (array f32 (3)), table (array, ragged). */
 void make_dataset(const char *path, const struct make_options *options);

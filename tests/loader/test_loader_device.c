@@ -285,12 +285,7 @@ static void test_rows_without_room(void **state)
                                         .bits = 8};
         const struct pst_value *values[1] = {&value};
         snprintf(name, sizeof name, "%u", i);
-        assert_ok(pst_writer_add(writer,
-                                 &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
-                                                      .value_nbytes = sizeof(struct pst_value),
-                                                      .name = name,
-                                                      .values = values},
-                                 &err));
+        add_sample(writer, name, values);
     }
     assert_ok(pst_writer_finish(writer, &err));
     pst_writer_close(&writer);
@@ -365,12 +360,7 @@ static void make_pli(const char *path, uint32_t n, bool checksums)
         value.bytes = bytes;
         value.nbytes = nbytes;
         snprintf(name, sizeof name, "%u", i);
-        assert_ok(pst_writer_add(writer,
-                                 &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
-                                                      .value_nbytes = sizeof(struct pst_value),
-                                                      .name = name,
-                                                      .values = values},
-                                 &err));
+        add_sample(writer, name, values);
         free(pixels);
         free(bytes);
     }

@@ -78,11 +78,7 @@ static pst_dataset *open_stored(enum pst_field_type type, const struct stored *s
         snprintf(name, sizeof name, "%u", i);
         for (uint32_t v = 0; v < n_variants; v++)
             values[v] = value_of(&stored[i * n_variants + v]);
-        const struct pst_sample sample = {.struct_size = sizeof(struct pst_sample),
-                                          .value_nbytes = sizeof(struct pst_value),
-                                          .name = name,
-                                          .values = &of_field};
-        assert_ok(pst_writer_add(writer, &sample, &err));
+        add_sample(writer, name, &of_field);
         for (uint32_t v = 0; v < n_variants; v++)
             free((void *)(uintptr_t)values[v].bytes);
     }

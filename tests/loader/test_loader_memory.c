@@ -185,12 +185,7 @@ static pst_dataset *make_large(const char *name, uint32_t side, enum pst_form fo
         value.bytes = file;
         const struct pst_value *values[1] = {&value};
         snprintf(sample, sizeof sample, "%u", i);
-        assert_ok(pst_writer_add(writer,
-                                 &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
-                                                      .value_nbytes = sizeof(struct pst_value),
-                                                      .name = sample,
-                                                      .values = values},
-                                 &err));
+        add_sample(writer, sample, values);
         free(file);
     }
     free(pixels);

@@ -126,12 +126,7 @@ static void make_all(const char *name, bool is_spoilt, pst_dataset **dataset)
         value.bytes = bytes;
         snprintf(path, sizeof path, "%s/%s/%04u.jpg", directory, name, i);
         if (is_packed)
-            assert_ok(pst_writer_add(writer,
-                                     &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
-                                                          .value_nbytes = sizeof(struct pst_value),
-                                                          .name = path,
-                                                          .values = values},
-                                     &err));
+            add_sample(writer, path, values);
         else
             write_file(path, bytes, value.nbytes);
         free(bytes);
@@ -494,12 +489,7 @@ static void test_rows_without_room(void **state)
         snprintf(name, sizeof name, "%u", i);
         if (is_large)
             large[k++] = i;
-        assert_ok(pst_writer_add(writer,
-                                 &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
-                                                      .value_nbytes = sizeof(struct pst_value),
-                                                      .name = name,
-                                                      .values = values},
-                                 &err));
+        add_sample(writer, name, values);
         free(bytes);
     }
     assert_ok(pst_writer_finish(writer, &err));

@@ -89,12 +89,7 @@ static void make(const char *name, uint32_t n_samples, bool no_checksum, pst_dat
         make_values(values[0], image, 3, no_checksum);
         make_values(values[1], mask, 1, no_checksum);
         snprintf(sample_name, sizeof sample_name, "s%u", i);
-        assert_ok(pst_writer_add(writer,
-                                 &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
-                                                      .value_nbytes = sizeof(struct pst_value),
-                                                      .name = sample_name,
-                                                      .values = lists},
-                                 &err));
+        add_sample(writer, sample_name, lists);
         free((void *)(uintptr_t)values[0][0].bytes);
         free((void *)(uintptr_t)values[1][0].bytes);
     }
@@ -545,12 +540,7 @@ static void make_turned(const char *path)
     values[0][0].form = PST_FORM_JPEG;
     make_values(values[1], mask, 1, false);
     assert_ok(pst_writer_open(path, fields, 2, &options, &writer, &err));
-    assert_ok(pst_writer_add(writer,
-                             &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
-                                                  .value_nbytes = sizeof(struct pst_value),
-                                                  .name = "s",
-                                                  .values = lists},
-                             &err));
+    add_sample(writer, "s", lists);
     assert_ok(pst_writer_finish(writer, &err));
     pst_writer_close(&writer);
     free((void *)(uintptr_t)values[1][0].bytes);

@@ -38,12 +38,7 @@ static int set_up(void **state)
                                   .bits = 8};
         const struct pst_value *values[1] = {&value};
         snprintf(name, sizeof name, "%u", i);
-        assert_ok(pst_writer_add(writer,
-                                 &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
-                                                      .value_nbytes = sizeof(struct pst_value),
-                                                      .name = name,
-                                                      .values = values},
-                                 &err));
+        add_sample(writer, name, values);
     }
     free(pixels);
     assert_ok(pst_writer_finish(writer, &err));

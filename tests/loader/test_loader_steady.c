@@ -154,7 +154,6 @@ static uint8_t *encode_mask(uint32_t i, uint32_t height, uint32_t width, struct 
 
 static void add(pst_writer *writer, enum kind kind, uint32_t i)
 {
-    struct pst_error err;
     struct pst_value v[N_FIELDS];
     uint32_t height, width, n = i % 9;
     memset(v, 0, sizeof v);
@@ -193,12 +192,7 @@ static void add(pst_writer *writer, enum kind kind, uint32_t i)
         values[k] = &v[k];
     char name[16];
     snprintf(name, sizeof name, "%04u", i);
-    assert_ok(pst_writer_add(writer,
-                             &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
-                                                  .value_nbytes = sizeof(struct pst_value),
-                                                  .name = name,
-                                                  .values = values},
-                             &err));
+    add_sample(writer, name, values);
     free(image);
     free(mask);
 }
