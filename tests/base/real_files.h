@@ -1,5 +1,5 @@
-/* real_files.h - images as they are found, for tests: the files of a group in the folder that
- * PST_SHARED_DATA names. Without it such tests are skipped. */
+/* real_files.h - images of real data sets, for tests: the files of a group in the folder that
+ * PST_SHARED_DATA names. Without that folder such tests are skipped. */
 #ifndef PST_TEST_REAL_FILES_H
 #define PST_TEST_REAL_FILES_H
 
@@ -12,21 +12,22 @@
 
 struct real_file {
     const char *path;
-    uint8_t *data; /* of its own length, so that over-reads are seen; the callback frees it */
+    uint8_t
+        *data; /* of exactly its length, so that over-reads are detected; the callback frees it */
     size_t nbytes;
 };
 
-/* True: it counts. */
+/* Returns true if the file counts. */
 typedef bool real_file_fn(struct real_file *file, void *context);
 
-/* NULL: there are none. */
+/* Returns the folder of groups; NULL if there is none. */
 static inline const char *real_files_root(void)
 {
     const char *root = getenv("PST_SHARED_DATA");
     return root && root[0] ? root : NULL;
 }
 
-/* PENSTOCK_TEST_ROUNDS times as many as a test takes by itself. */
+/* Returns n, multiplied by PENSTOCK_TEST_ROUNDS if that is set. */
 static inline uint32_t real_files_rounds(uint32_t n)
 {
     const char *more = getenv("PENSTOCK_TEST_ROUNDS");
@@ -68,7 +69,8 @@ static inline void real_files_below(const char *folder, uint32_t most, uint32_t 
         closedir(dir);
 }
 
-/* Shows files of a group, and of the folders in it, until `most` count; returns how many do. */
+/* Calls `one` for files of a group, and of the folders in it, until `most` count. Returns how
+ * many counted. */
 static inline uint32_t real_files(const char *group, uint32_t most, real_file_fn *one,
                                   void *context)
 {

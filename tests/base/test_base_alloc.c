@@ -1,4 +1,4 @@
-/* Memory: hooks, counts, alignment, overflow, and faults on demand. */
+/* Memory: hooks, counts, alignment, overflow, and injected faults. */
 #include "test.h"
 
 #include "base/alloc.h"
@@ -82,10 +82,10 @@ static void sizes_that_overflow(void **state)
     assert_int_equal(stats().live_nbytes, before.live_nbytes);
 }
 
-/* Hooks that count, and check that each size comes back. */
+/* Hooks that count allocations, and check that free gets the size of malloc. */
 struct ledger {
     size_t n_live, nbytes_live, n_calls;
-    bool empty; /* as a system without memory */
+    bool empty; /* simulates a system without memory */
     bool bad;
 };
 
@@ -104,7 +104,7 @@ static void *ledger_alloc(void *ctx, size_t alignment, size_t nbytes)
     return (char *)memory + alignment;
 }
 
-/* The alignment is not told again, so the ledger's own is always 16 or 64 in this test. */
+/* Hooks get the alignment only when they allocate. In this test it is always 16 or 64. */
 static size_t expected_alignment = 16;
 
 static void ledger_free(void *ctx, void *memory, size_t nbytes)
@@ -159,7 +159,7 @@ static void hooks(void **state)
     psti_free(memory);
 }
 
-/* Going on would corrupt the heap of the program that uses the library. */
+/* To go on would corrupt the heap of the program that uses the library. */
 static void freeing_what_is_not_ours_stops(void **state)
 {
     (void)state;

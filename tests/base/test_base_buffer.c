@@ -1,5 +1,5 @@
-/* test_base_buffer.c - a growing buffer: what fits is used again, what does not is freed first, and
- * a failure leaves an empty buffer and an error with room and purpose. */
+/* test_base_buffer.c - a growing buffer: memory that is large enough is used again, other memory
+ * is freed first, and a failure leaves an empty buffer and an error with room and purpose. */
 #include "base/alloc.h"
 #include "base/buffer.h"
 #include "base/fault.h"

@@ -1,4 +1,4 @@
-/* Cores: quotas of control groups in made trees of files, and the share of a rank. */
+/* Cores: quotas of control groups in generated trees of files, and the share of a rank. */
 #include "test.h"
 
 #include "base/cores.h"
@@ -33,7 +33,7 @@ static int tear_down(void **state)
     return nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Writes root/path, with the folders that it lies in. */
+/* Writes root/path, and makes its folders. */
 static void put(const char *path, const char *text)
 {
     char full[512];
@@ -52,12 +52,12 @@ static void put(const char *path, const char *text)
 static void quotas_of_version_2(void **state)
 {
     (void)state;
-    assert_int_equal(psti_cores_quota(root), 0); /* there is nothing at all */
+    assert_int_equal(psti_cores_quota(root), 0); /* no files at all */
     put("/proc/self/cgroup", "0::/kube/pod/one\n");
     assert_int_equal(psti_cores_quota(root), 0);
     put("/sys/fs/cgroup/kube/pod/one/cpu.max", "max 100000\n");
     assert_int_equal(psti_cores_quota(root), 0);
-    put("/sys/fs/cgroup/kube/cpu.max", "600000 100000\n"); /* of a parent */
+    put("/sys/fs/cgroup/kube/cpu.max", "600000 100000\n"); /* quota of a parent */
     assert_int_equal(psti_cores_quota(root), 6);
     put("/sys/fs/cgroup/kube/pod/cpu.max", "250000 100000\n"); /* 2.5 */
     assert_int_equal(psti_cores_quota(root), 3);
@@ -65,14 +65,14 @@ static void quotas_of_version_2(void **state)
     assert_int_equal(psti_cores_quota(root), 1);
     put("/proc/self/cgroup", "0::/\n");
     assert_int_equal(psti_cores_quota(root), 0);
-    put("/sys/fs/cgroup/cpu.max", "400000 100000\n"); /* of a container */
+    put("/sys/fs/cgroup/cpu.max", "400000 100000\n"); /* quota of a container */
     assert_int_equal(psti_cores_quota(root), 4);
     put("/proc/self/cgroup", "0::/../../host/path\n");
     assert_int_equal(psti_cores_quota(root), 4);
     put("/proc/self/cgroup", "0::/not/mounted/here\n");
     assert_int_equal(psti_cores_quota(root), 4);
-    static const char *const senseless[] = {"", "\n", "many 100000\n", "-5 100000\n", "100 0\n",
-                                            "99999999999999999999 1\n"};
+    static const char *const senseless[] = {
+        "", "\n", "many 100000\n", "-5 100000\n", "100 0\n", "99999999999999999999 1\n"};
     for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++) {
         put("/sys/fs/cgroup/cpu.max", senseless[i]);
         assert_int_equal(psti_cores_quota(root), 0);
@@ -99,10 +99,15 @@ static void quotas_of_version_1(void **state)
 
 static void clear_launchers(void)
 {
-    static const char *const names[] = {
-        "LOCAL_WORLD_SIZE",          "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_ID",
-        "SLURM_STEPID",              "SLURM_NODEID",               "SLURM_CPUS_ON_NODE",
-        "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE",       "SLURM_NTASKS_PER_NODE"};
+    static const char *const names[] = {"LOCAL_WORLD_SIZE",
+                                        "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                        "SLURM_STEP_ID",
+                                        "SLURM_STEPID",
+                                        "SLURM_NODEID",
+                                        "SLURM_CPUS_ON_NODE",
+                                        "SLURM_STEP_TASKS_PER_NODE",
+                                        "SLURM_TASKS_PER_NODE",
+                                        "SLURM_NTASKS_PER_NODE"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unsetenv(names[i]);
 }
@@ -134,7 +139,7 @@ static void shares(void **state)
          8,
          4},
         {{{"SLURM_TASKS_PER_NODE", "(x4"}, {"SLURM_STEP_ID", "0"}}, 8, 8},
-        /* Bound by srun to 8 of 64 cores; and not bound. */
+        /* With 8 of 64 cores bound by srun; and without binding. */
         {{{"SLURM_TASKS_PER_NODE", "8"}, {"SLURM_STEP_ID", "0"}, {"SLURM_CPUS_ON_NODE", "64"}},
          8,
          8},

@@ -1,5 +1,4 @@
-/* Statuses and errors: numbers that are pinned, what a line says, what happens to texts that are
- * too long. */
+/* Statuses and errors: pinned numbers, the text of a line, texts that are too long. */
 #include "test.h"
 
 #include "base/fail.h"
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Written out once more on purpose: a number that changes in the list must be noticed here. */
+/* The numbers are repeated here on purpose, to detect a change in the list. */
 static void numbers_are_pinned(void **state)
 {
     (void)state;
@@ -94,7 +93,7 @@ static void a_line_says_all_that_is_known(void **state)
     assert_string_equal(line, "success");
 }
 
-/* As snprintf: the length of all, as much of it as fits, always terminated. */
+/* As snprintf: returns the whole length, prints as much as fits, always terminates. */
 static void a_line_that_does_not_fit(void **state)
 {
     (void)state;
@@ -106,7 +105,7 @@ static void a_line_that_does_not_fit(void **state)
     size_t length = pst_error_format(&err, whole, sizeof whole);
     assert_int_equal(pst_error_format(&err, NULL, 0), length);
     for (size_t capacity = 1; capacity <= length + 2; capacity++) {
-        char *part = malloc(capacity); /* so that a byte too many is found */
+        char *part = malloc(capacity); /* allocated exactly, so that a byte too many is detected */
         memset(part, 'x', capacity);
         assert_int_equal(pst_error_format(&err, part, capacity), length);
         size_t expected = length < capacity ? length : capacity - 1;
@@ -141,7 +140,7 @@ static void a_long_path_keeps_its_end(void **state)
         assert_int_equal(strncmp(err.file, "...", 3) == 0, !whole);
         assert_int_equal(strlen(err.file), whole ? length : PST_ERROR_PATH_CAP - 1);
     }
-    psti_fail(&err, PST_ERROR_IO, "storage", "%s", path); /* the cause keeps its begin */
+    psti_fail(&err, PST_ERROR_IO, "storage", "%s", path); /* the cause keeps its beginning */
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
 
@@ -243,7 +242,7 @@ static void names(void **state)
         {PST_DTYPE_BOOL, "bool", 1},
     };
     for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
-        assert_int_equal(dtypes[i].dtype, i + 1); /* stored in files */
+        assert_int_equal(dtypes[i].dtype, i + 1); /* the numbers are stored in files */
         assert_string_equal(pst_dtype_name(dtypes[i].dtype), dtypes[i].name);
         assert_int_equal(pst_dtype_nbytes(dtypes[i].dtype), dtypes[i].nbytes);
         assert_int_equal(pst_dtype_from_name(dtypes[i].name), dtypes[i].dtype);
@@ -255,8 +254,9 @@ static void names(void **state)
     }
     assert_int_equal(pst_dtype_from_name("none"), 0);
     assert_int_equal(pst_dtype_from_name(""), 0);
-    static const enum pst_form forms[] = {PST_FORM_RAW, PST_FORM_JPEG, PST_FORM_PNG, PST_FORM_WEBP,
-                                          PST_FORM_PLI, PST_FORM_PLI_JPEG, PST_FORM_BYTES};
+    static const enum pst_form forms[] = {PST_FORM_RAW,  PST_FORM_JPEG, PST_FORM_PNG,
+                                          PST_FORM_WEBP, PST_FORM_PLI,  PST_FORM_PLI_JPEG,
+                                          PST_FORM_BYTES};
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         assert_int_equal(pst_form_from_name(pst_form_name(forms[i])), forms[i]);
     assert_string_equal(pst_form_name(PST_FORM_JPEG), "jpeg");

@@ -1,4 +1,4 @@
-/* Arithmetic that notices overflow, bytes, CPU mask, cores, clock, threads. */
+/* Overflow detection, byte order, CPU mask, cores, clock, threads. */
 #include "test.h"
 
 #include "base/bits.h"
@@ -67,7 +67,8 @@ static void little_endian_at_any_address(void **state)
     assert_int_equal(psti_round_up(65, 64), 128);
 }
 
-/* Features with PENSTOCK_CPU_MASK set so; in a child, because they are found once in a process. */
+/* Returns the features with this PENSTOCK_CPU_MASK. It uses a child process, because features
+ * are found once per process. */
 static uint32_t features_with(const char *mask)
 {
     int ends[2];
@@ -79,7 +80,7 @@ static uint32_t features_with(const char *mask)
         else
             unsetenv("PENSTOCK_CPU_MASK");
         uint32_t first = psti_cpu_features();
-        setenv("PENSTOCK_CPU_MASK", "c", 1); /* too late to count */
+        setenv("PENSTOCK_CPU_MASK", "c", 1); /* too late to have an effect */
         uint32_t second = psti_cpu_features();
         uint32_t answer = first == second ? first : UINT32_MAX;
         ssize_t n = write(ends[1], &answer, sizeof answer);
@@ -142,7 +143,7 @@ static void time_goes_forward(void **state)
         assert_true(now >= last);
         last = now;
     }
-    psti_clock_sleep_until(last - 1000000000); /* in the past: at once */
+    psti_clock_sleep_until(last - 1000000000); /* in the past: returns at once */
     psti_clock_sleep_until(0);
     psti_clock_sleep_until(last + 10000000);
     assert_true(psti_clock_ns() >= last + 10000000);
@@ -176,7 +177,7 @@ static void look_around(void *arg)
     struct seen *seen = arg;
     seen->value++;
     pthread_sigmask(SIG_SETMASK, NULL, &seen->blocked);
-    /* The starter names the thread: it may take a moment. */
+    /* The new thread's name is set by its starter, perhaps after a moment. */
     for (int i = 0; i < 2000; i++) {
         pthread_getname_np(pthread_self(), seen->name, sizeof seen->name);
         if (strncmp(seen->name, "pst-", 4) == 0)

@@ -1,5 +1,5 @@
 /* Philox-4x32-10 against the vectors that Random123 publishes, and the streams of random numbers
- * that orders and augmentations are made of: their values are a contract. */
+ * of orders and augmentations: their values are a contract. */
 #include "test.h"
 
 #include "base/philox.h"
@@ -26,7 +26,7 @@ static void published_vectors(void **state)
     }
 }
 
-/* Values of another implementation of the definition in philox.h. They must never change. */
+/* Values of an independent implementation of the definition in philox.h. They must never change. */
 static void streams_are_pinned(void **state)
 {
     (void)state;

@@ -34,7 +34,7 @@ static void first_in_first_out(void **state)
         assert_null(psti_queue_try_pop(&queue));
     }
     psti_queue_destroy(&queue);
-    psti_queue_destroy(&queue); /* allowed: nothing is left */
+    psti_queue_destroy(&queue); /* allowed, because the queue is empty */
 }
 
 static void closing_drains(void **state)
@@ -82,7 +82,7 @@ static void closing_wakes_everybody(void **state)
         for (int i = 0; i < 4; i++)
             assert_ok(psti_thread_start(
                 &threads[i], "wait", pushing ? push_until_closed : pop_until_closed, NULL, &err));
-        psti_clock_sleep_until(psti_clock_ns() + 5000000); /* most of them wait by now */
+        psti_clock_sleep_until(psti_clock_ns() + 5000000); /* most threads wait by now */
         assert_int_equal(atomic_load(&n_returned), 0);
         psti_queue_close(&queue);
         for (int i = 0; i < 4; i++)
@@ -107,7 +107,7 @@ static void produce(void *arg)
 static void consume(void *arg)
 {
     (void)arg;
-    size_t last[N_THREADS] = {0}; /* one consumer sees each producer's items in their order */
+    size_t last[N_THREADS] = {0}; /* each consumer sees the items of a producer in their order */
     unsigned char *got;
     while ((got = psti_queue_pop(&queue)) != NULL) {
         size_t at = (size_t)(got - items), producer = at / N_ITEMS;

@@ -1,5 +1,5 @@
 /* test_fault_loader.c - the n-th allocation, thread or read fails, for n = 1, 2, ...: each call
- * succeeds or says what is wrong, nothing leaks, nothing hangs, and afterwards all is well again.
+ * succeeds or returns an error, nothing leaks, nothing hangs, and later calls succeed.
  */
 #include "loader/loader_fixture.h"
 #include "test.h"
@@ -110,7 +110,7 @@ static void fail_nth(enum psti_fault_kind kind, bool sticky)
         struct pst_memory_stats before, after;
         struct pst_error err;
         unsigned failures = 0;
-        assert_ok(run(&all[w], &err)); /* also warms up what is made once per process */
+        assert_ok(run(&all[w], &err)); /* also warms up objects that exist once per process */
         pst_memory_stats(&before, sizeof before);
         for (uint64_t n = 1;; n++) {
             pst_error_clear(&err);
@@ -128,7 +128,7 @@ static void fail_nth(enum psti_fault_kind kind, bool sticky)
             if (!fired)
                 break;
             if (n > 150)
-                n += n / 40; /* the steady part: every one would take long */
+                n += n / 40; /* the steady part: testing each call would take long */
         }
         if (kind != PSTI_FAULT_READ || all[w].on_error == PST_ON_ERROR_RAISE)
             if (kind != PSTI_FAULT_THREAD || all[w].workers)

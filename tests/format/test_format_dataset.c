@@ -1,5 +1,5 @@
-/* test_format_dataset.c - the law held against the C: places of values in bytes, round trips, what
- * is refused. */
+/* test_format_dataset.c - compares the C code with the format's document: places of values in
+ * bytes, round trips, refusals. */
 #include "format/format_dataset.h"
 
 #include "test.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Spelled out once more from docs/format-dataset.md, not taken from the code. */
+/* Offsets are repeated here from docs/format-dataset.md, not taken from the code. */
 static void index_header_bytes(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void item_bytes(void **state)
     assert_int_equal(psti_load_u64(bytes + 48), 6);
     assert_ok(psti_format_parse_item(bytes, PST_FIELD_IMAGE, &back, &err));
     assert_memory_equal(&back, &image, sizeof back);
-    /* What only PLI have is of PLI alone, whoever says otherwise. */
+    /* Members that only PLI have are ignored for other forms. */
     struct pst_item pli = image;
     pli.was_pli = true;
     psti_format_print_item(PST_FIELD_IMAGE, &pli, bytes);
@@ -136,13 +136,13 @@ static void item_bytes(void **state)
                      PST_ERROR_CORRUPT);
 }
 
-/* Entries that no decoder could serve are refused where they are parsed. */
+/* Entries that no decoder could serve are refused when they are parsed. */
 static void impossible_items(void **state)
 {
     (void)state;
     static const struct {
         enum pst_field_type type;
-        unsigned at; /* byte that is set in a raw image of 2 x 3 pixels with 3 channels */
+        unsigned at; /* the byte to set in a raw image of 2 x 3 pixels with 3 channels */
         uint8_t value;
         bool good;
     } cases[] = {{PST_FIELD_IMAGE, 28, 1, true},   {PST_FIELD_IMAGE, 28, 7, false},
@@ -155,7 +155,7 @@ static void impossible_items(void **state)
                  {PST_FIELD_IMAGE, 41, 0, false},  {PST_FIELD_IMAGE, 41, 16, false},
                  {PST_FIELD_IMAGE, 41, 12, false}, {PST_FIELD_IMAGE, 42, 0, false},
                  {PST_FIELD_IMAGE, 42, 8, true},   {PST_FIELD_IMAGE, 42, 9, false},
-                 {PST_FIELD_MASK, 28, 1, false}, /* of three channels */
+                 {PST_FIELD_MASK, 28, 1, false}, /* a mask of three channels */
                  {PST_FIELD_TEXT, 28, 1, false},   {PST_FIELD_TEXT, 28, 16, true}};
     const struct pst_item image = {.form = PST_FORM_RAW,
                                    .nbytes = 18,

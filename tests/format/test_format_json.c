@@ -1,5 +1,5 @@
-/* test_format_json.c - what is JSON for a data set. python/tests/test_text.py asks Python's json
- * about the same texts. */
+/* test_format_json.c - the JSON that a data set admits. python/tests/test_text.py compares the
+ * same texts with Python's json. */
 #include "test.h"
 
 #include "format/format_dataset.h"
@@ -9,7 +9,7 @@
 
 static bool good(const char *text)
 {
-    /* A copy of its own length, so that a sanitizer sees a step beyond it. */
+    /* A copy of exactly its length, so that a sanitizer detects over-reads. */
     size_t n = strlen(text);
     char *copy = malloc(n + 1);
     memcpy(copy, text, n);

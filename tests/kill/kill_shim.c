@@ -1,15 +1,14 @@
 /* kill_shim.c - preloaded into a program: ends it at its n-th call that changes the disk, and keeps
- * a log of those before.
+ * a log of the calls before.
  *
  * PST_KILL_ROOT: the directory whose changes count, an absolute path. PST_KILL_LOG: a file that
- * grows by one entry per call, in order, of which those that failed say no more. PST_KILL_AT: the
- * call, from 1, before which the process ends by SIGKILL (a write: after half of it); 0 or none: it
- * lives. What a change is: open with O_CREAT of a new file, write, fsync, ftruncate, mkdir, rename,
- * link, unlink, rmdir. The log is what tests/kill/disk_model.py makes a disk after a loss of power
- * of.
+ * grows by one entry per successful call, in order. PST_KILL_AT: the call, from 1, before which the
+ * process ends by SIGKILL (a write: after half of it); with 0 or none it does not end. Changes are:
+ * open with O_CREAT of a new file, write, fsync, ftruncate, mkdir, rename, link, unlink, rmdir.
+ * From the log, tests/kill/disk_model.py makes the disk after a loss of power.
  *
  * An entry: u32 kind; u32 lengths of two paths; u32 zero; u64 inode, u64 offset, u64 length; the
- * paths; the bytes of a write. Calls are taken one at a time, whichever thread they come from. */
+ * paths; the bytes of a write. Calls from all threads are serialised. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -34,7 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *root;
 static size_t root_nbytes;
 static int log_fd = -1;
-static uint64_t left; /* calls until the end; 0: none */
+static uint64_t left; /* calls until the end; 0: no end */
 
 static __attribute__((constructor)) void begin(void)
 {
@@ -48,7 +47,8 @@ static __attribute__((constructor)) void begin(void)
         (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 }
 
-/* The absolute path of `name` below `dir`, no link resolved; false: not below the root. */
+/* Finds the absolute path of `name` below `dir`, without resolving links. False if it is not
+ * below the root. */
 static bool locate(int dir, const char *name, char path[2 * PATH_MAX])
 {
     char self[64], base[PATH_MAX] = "";
@@ -78,7 +78,7 @@ static bool locate_fd(int fd, char path[2 * PATH_MAX])
     return fd >= 0 && fd != log_fd && locate(fd, "", path);
 }
 
-/* The lock must be held. True: the process is to end at this call. */
+/* True if the process must end at this call. The caller holds the lock. */
 static bool is_the_end(void) { return left > 0 && --left == 0; }
 
 static void end_process(void)
@@ -149,7 +149,7 @@ OPEN(open64, NOTHING, AT_FDCWD)
 OPEN(openat, DIR_PARAMETER, dir_fd)
 OPEN(openat64, DIR_PARAMETER, dir_fd)
 
-/* A write at `offset`, or where the file stands if that is negative. */
+/* Writes at `offset`, or at the file's position if `offset` is negative. */
 static ssize_t write_any(int fd, const void *bytes, size_t nbytes, off_t offset)
 {
     char path[2 * PATH_MAX];
@@ -191,7 +191,7 @@ EXPORT ssize_t pwrite64(int fd, const void *bytes, size_t nbytes, off_t offset)
     return write_any(fd, bytes, nbytes, offset);
 }
 
-/* All other calls: `call` makes the change in `path`, `noting` writes it down. */
+/* The body of all other calls: `call` makes the change in `path`, `noting` logs it. */
 #define CHANGE(is_ours, call, path, noting)                                                        \
     bool ours = is_ours;                                                                           \
     if (ours)                                                                                      \

@@ -37,7 +37,7 @@ static void read_whole(const pst_dataset *dataset, uint64_t sample, uint32_t i_f
     assert_ok(pst_dataset_read(dataset, sample, i_field, variant, 0, item->nbytes, bytes, &err));
 }
 
-/* Equal samples, names, items, labels and bytes. */
+/* Compares samples, names, items, labels and bytes. */
 static void assert_same(const pst_dataset *a, const pst_dataset *b)
 {
     static uint8_t bytes_a[65536], bytes_b[65536];
@@ -102,7 +102,7 @@ static void order_and_bytes_for_any_number_of_workers(void **state)
         assert_int_equal(raw.nbytes, raw.width * raw.height * raw.channels);
         for (uint32_t k = 0; k < raw.nbytes; k++)
             assert_int_equal(bytes[k], made_pixel(k, seed));
-        /* PNG and raw hold the same pixels, and say so. */
+        /* PNG and raw hold the same pixels, and their checksums are equal. */
         assert_true(item.has_pixel_checksum && raw.has_pixel_checksum);
         assert_true(item.pixel_checksum == raw.pixel_checksum);
         assert_true(raw.pixel_checksum == psti_hash64(bytes, raw.nbytes));
@@ -118,7 +118,7 @@ struct watch {
     uint64_t last_done;
     char bad[8][64];
     enum pst_status statuses[8];
-    int verdict; /* of bad samples */
+    int verdict; /* the callback's answer for bad samples */
 };
 
 static int on_progress(void *ctx, const struct pst_progress *progress)
@@ -159,17 +159,17 @@ static void bad_samples_by_policy(void **state)
     folder_text(state, "f/a/03.png", "");
     folder_text(state, "f/b/01.png", "this is no image at all");
     folder_file(state, "f/c/05.png", png, n / 2);
-    /* No callback: the first one ends it, and says which. */
+    /* Without a callback the first bad sample ends the pack, with an error that names it. */
     enum pst_status status = pack(state, "f", "stop.pst", NULL, &report, &err);
     assert_int_not_equal(status, PST_OK);
     assert_non_null(strstr(err.file, "f/a/03.png"));
     assert_int_equal(err.sample, 1);
-    /* A callback that says stop. */
+    /* A callback that ends the pack. */
     struct watch watch = {.verdict = 1};
     struct pst_pack_options options = {.bad_sample = on_bad, .ctx = &watch};
     assert_int_equal(pack(state, "f", "stop2.pst", &options, &report, &err), status);
     assert_int_equal(watch.n_bad, 1);
-    /* Go on. */
+    /* A callback that goes on. */
     watch = (struct watch){0};
     assert_ok(pack(state, "f", "skip.pst", &options, &report, &err));
     assert_int_equal(report.n_bad, 3);
@@ -191,12 +191,12 @@ static void cancelled_then_resumed(void **state)
     make_folder(state, "f", 40);
     struct pst_pack_options options = {.forms = forms, .n_forms = 1, .num_workers = 2};
     assert_ok(pack(state, "f", "whole.pst", &options, &report, &err));
-    /* The first call of progress comes before any sample; a signal may arrive just then. */
+    /* The first call of progress comes before any sample, because a signal may arrive then. */
     struct watch watch = {.stop_at = 1};
     options.progress = on_progress;
     options.ctx = &watch;
     assert_int_equal(pack(state, "f", "a.pst", &options, &report, &err), PST_ERROR_CANCELLED);
-    /* Stop by a bad sample in the middle instead: those before it are kept. */
+    /* A bad sample in the middle ends the pack: samples before it are kept. */
     watch = (struct watch){0};
     char saved[8192];
     FILE *file = fopen(folder_path(state, "f/b/19.png"), "rb");
@@ -229,7 +229,7 @@ static void remove_dataset(void **state, const char *name)
     assert_int_equal(rmdir(folder_path(state, name)), 0);
 }
 
-/* A pack of f into a.pst that stopped at the 20th of 40 samples. */
+/* Starts a pack of f into a.pst that stops at the 20th of 40 samples. */
 static void interrupt(void **state, const struct pst_pack_options *given)
 {
     struct pst_error err;
@@ -246,7 +246,8 @@ static void interrupt(void **state, const struct pst_pack_options *given)
     folder_file(state, "f/b/19.png", saved, n);
 }
 
-/* Resuming is refused and says `says`; what was stored is not touched. */
+/* Checks that resuming is refused with a text that contains `says`, and that stored bytes do not
+ * change. */
 static void assert_refused(void **state, const struct pst_pack_options *given, const char *says)
 {
     struct pst_error err;
@@ -275,7 +276,7 @@ static void resume_refuses_other_forms(void **state)
     struct pst_pack_options again = as_original;
     again.writer = &resuming;
     assert_ok(pack(state, "f", "a.pst", &again, NULL, &err));
-    /* Whole: to go on there is to append, in its forms. */
+    /* The data set is whole: resuming appends, in its forms. */
     assert_refused(state, &as_raw, "as png, raw is asked for");
     remove_dataset(state, "a.pst");
     interrupt(state, &as_both);
@@ -295,23 +296,23 @@ static void resume_refuses_a_changed_source(void **state)
     interrupt(state, &plain);
     snprintf(saved, sizeof saved, "%s", folder_path(state, "saved"));
     snprintf(path, sizeof path, "%s", folder_path(state, "f/a/06.png"));
-    /* Gone. */
+    /* The file is removed. */
     assert_int_equal(rename(path, saved), 0);
     assert_refused(state, &plain, "a/06.png");
-    /* Replaced. */
+    /* The file is replaced. */
     make_png(state, "f/a/06.png", 30, 31, 3, 99);
     assert_refused(state, &plain, "a/06.png");
     assert_int_equal(rename(saved, path), 0);
-    /* New, among those that were packed. */
+    /* A new file is among those that were packed. */
     make_png(state, "f/a/06b.png", 9, 9, 3, 1);
     assert_refused(state, &plain, "a/06b.png");
     assert_int_equal(unlink(folder_path(state, "f/a/06b.png")), 0);
-    /* Another class: other names, and the number of classes. */
+    /* A new class changes the names and the number of classes. */
     make_png(state, "f/d/new.png", 9, 9, 3, 1);
     assert_refused(state, &plain, "fields differ");
     assert_int_equal(unlink(folder_path(state, "f/d/new.png")), 0);
     assert_int_equal(rmdir(folder_path(state, "f/d")), 0);
-    /* As it was; and more behind what was packed. */
+    /* All is as before, with one more file behind the packed ones. */
     make_png(state, "f/c/99.png", 9, 9, 3, 1);
     struct pst_pack_options again = plain;
     again.writer = &resuming;
@@ -355,7 +356,7 @@ static void resume_refuses_other_labels(void **state)
     assert_int_equal(report.n_samples, 40);
 }
 
-/* Bad samples that were skipped are no reason to refuse, and are told again. */
+/* Bad samples that were skipped do not prevent resuming, and are reported again. */
 static void resume_passes_what_was_skipped(void **state)
 {
     struct pst_error err;
@@ -366,7 +367,7 @@ static void resume_passes_what_was_skipped(void **state)
     folder_text(state, "f/a/03.png", "");
     folder_text(state, "f/c/05.png", "broken");
     folder_text(state, "f/c/08.png", "broken");
-    /* Stops at the last one. */
+    /* This pack stops at the last one. */
     struct pst_pack_options first = options;
     struct watch until = {0};
     first.ctx = &until;
@@ -379,7 +380,7 @@ static void resume_passes_what_was_skipped(void **state)
     assert_int_equal(report.n_resumed, 6);
 }
 
-/* A data set that got no sample is none: the next pack begins as if there had been no other. */
+/* A data set without a sample is removed. The next pack begins as if there had been none. */
 static void nothing_is_left_of_a_pack_without_samples(void **state)
 {
     struct pst_error err;
@@ -387,7 +388,7 @@ static void nothing_is_left_of_a_pack_without_samples(void **state)
     folder_text(state, "f/a/00.png", "broken");
     assert_int_not_equal(pack(state, "f", "a.pst", NULL, NULL, &err), PST_OK);
     assert_int_equal(access(folder_path(state, "a.pst"), F_OK), -1);
-    /* A directory that was there stays, empty. */
+    /* An existing directory stays, empty. */
     assert_int_equal(mkdir(folder_path(state, "b.pst"), 0700), 0);
     assert_int_not_equal(pack(state, "f", "b.pst", NULL, NULL, &err), PST_OK);
     assert_int_equal(rmdir(folder_path(state, "b.pst")), 0);
@@ -436,7 +437,7 @@ static void appended_labels_follow_names(void **state)
         assert_int_equal(label, i == 6 ? 1 : 2);
     }
     pst_dataset_close(&dataset);
-    /* To go on with an append follows the names too, and skips what is there. */
+    /* Resuming an append compares the names too, and skips the stored ones. */
     make_png(state, "g/c/newer.png", 5, 5, 3, 3);
     options.writer = &resuming;
     assert_ok(pack(state, "g", "a.pst", &options, &report, &err));
@@ -449,7 +450,7 @@ static void appended_labels_follow_names(void **state)
     assert_string_equal(pst_dataset_class_name(dataset, 1, 0), "a");
     pst_dataset_close(&dataset);
     options.writer = &appending;
-    /* The same again: those names are taken. */
+    /* The same append again fails, because the names are taken. */
     assert_int_equal(pack(state, "g", "a.pst", &options, &report, &err), PST_ERROR_EXISTS);
     assert_non_null(strstr(err.file, "g/b/new.png"));
 }
@@ -506,7 +507,7 @@ static void every_kind_of_field(void **state)
 }
 
 #ifdef PST_FAULTS
-/* A report after a full disk counts what is there, which is what resuming finds at least. */
+/* A report after a full disk counts the committed samples. Resuming finds at least these. */
 static void the_report_counts_what_is_kept(void **state)
 {
     const struct pst_writer_options often = {.struct_size = sizeof often, .commit_nbytes = 1000},
@@ -531,7 +532,7 @@ static void the_report_counts_what_is_kept(void **state)
         assert_true(err.status == PST_ERROR_NO_SPACE || err.status == PST_ERROR_IO);
         assert_ok(pack(state, "f", name, &again, &resumed, &err));
         assert_int_equal(resumed.n_samples, 12);
-        /* A commit whose last sync failed may be there, too. */
+        /* A commit whose last sync failed may be on the disk, too. */
         assert_true(resumed.n_resumed >= report.n_samples);
         saw_less = saw_less || (report.n_samples > 0 && report.n_samples < 12);
         assert_true(report.n_samples > 0 || report.nbytes_out == 0);
@@ -539,8 +540,8 @@ static void the_report_counts_what_is_kept(void **state)
     assert_true(saw_less);
 }
 
-/* Lets the n-th operation of a kind fail, n = 1, 2, ... until the pack succeeds: each time a clean
- * error, no leak, and a destination that is absent, resumable or whole. */
+/* Lets the n-th operation of a kind fail, n = 1, 2, ... until the pack succeeds. Each time there
+ * is a clean error, no leak, and a destination that is absent, resumable or whole. */
 static void every_failure_is_clean(void **state)
 {
     static const enum psti_fault_kind kinds[] = {PSTI_FAULT_ALLOC, PSTI_FAULT_THREAD,
@@ -551,7 +552,7 @@ static void every_failure_is_clean(void **state)
     make_folder(state, "f", 5);
     pst_memory_stats(&before, sizeof before);
     for (unsigned k = 0; k < 4; k++) {
-        /* Steps grow with n: the beginning is where most differs. */
+        /* Steps grow with n, because most differences are at the beginning. */
         enum pst_status status = PST_ERROR_MEMORY;
         for (uint64_t n = 1; status != PST_OK; n += 1 + n / 16) {
             struct pst_error err;
@@ -573,7 +574,7 @@ static void every_failure_is_clean(void **state)
                 pst_dataset_open(folder_path(state, name), NULL, &dataset, NULL);
             pst_dataset_close(&dataset);
             if (state_of == PST_OK)
-                continue; /* whole already: only what came after failed */
+                continue; /* the data set is whole: a later call failed */
             assert_ok(pack(state, "f", name, &options, NULL, &err));
             struct pst_verify_options verify = {.struct_size = sizeof verify, .decode = true};
             assert_ok(pst_verify(folder_path(state, name), &verify, NULL, 0, &err));

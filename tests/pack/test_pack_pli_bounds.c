@@ -1,6 +1,6 @@
-/* test_pack_pli_bounds.c - restoring a JPEG from a PLI costs what its head lets expect: lengths
- * that cannot be are errors before memory is asked for, DEFLATE data end where they should, scans
- * are bounded. Files are forged with their checksums mended. */
+/* test_pack_pli_bounds.c - the cost of restoring a JPEG from a PLI is bounded by its head:
+ * impossible lengths are errors before memory is allocated, DEFLATE data end where they should,
+ * scans are limited. Forged files have right checksums. */
 #include "../decode/decode_make.h"
 #include "fuzz/fuzz_pli.h"
 
@@ -11,7 +11,7 @@
 #include <jpeglib.h>
 #include <stdlib.h>
 
-/* A PLI of a JPEG, and where the last 20 bytes of its frame are (section 7). */
+/* A PLI of a JPEG, and the place of the last 20 bytes of its frame (section 7). */
 struct kept {
     struct bytes jpeg;
     uint8_t *pli;
@@ -45,7 +45,7 @@ static void free_kept(struct kept *kept)
     bytes_free(&kept->jpeg);
 }
 
-/* Checksums of the restoration and the head. */
+/* Recomputes the checksums of the restoration and the head. */
 static void mend(struct kept *kept)
 {
     const uint8_t *restoration = kept->pli + kept->nbytes - kept->restoration_nbytes;
@@ -93,7 +93,7 @@ static void deflate_ends_where_it_should(void **state)
     (void)state;
     mend(&kept);
     assert_ok(to_jpeg(&kept, &err));
-    /* A byte behind the data. */
+    /* One byte follows the data. */
     kept.pli[kept.nbytes++] = 0;
     kept.restoration_nbytes++;
     mend(&kept);
@@ -101,7 +101,7 @@ static void deflate_ends_where_it_should(void **state)
     assert_non_null(strstr(err.text, "does not end where its head says"));
     kept.nbytes--;
     kept.restoration_nbytes--;
-    /* More of `extra` is stated than there is. */
+    /* The stated length of `extra` is more than there is. */
     uint8_t *extra_nbytes = kept.pli + kept.nbytes - kept.restoration_nbytes + 5;
     psti_store_u32(extra_nbytes, psti_load_u32(extra_nbytes) + 1000);
     mend(&kept);
@@ -127,7 +127,7 @@ static void bytes_behind_the_restoration(void **state)
     free_kept(&kept);
 }
 
-/* Megabytes of zeros behind the image come to nothing when packed: such a file is not kept. */
+/* Megabytes of zeros behind the image take no space when packed. Such a file is not kept as PLI. */
 static void a_file_that_would_be_a_bomb_is_not_kept(void **state)
 {
     struct kept kept = make_kept();
@@ -145,7 +145,8 @@ static void a_file_that_would_be_a_bomb_is_not_kept(void **state)
     free_kept(&kept);
 }
 
-/* Gray; DC, then each AC coefficient alone, and most of them in two scans. */
+/* Makes a gray JPEG with a scan of DC, then one of each AC coefficient alone, most of them in
+ * two scans. */
 static struct bytes make_scans(int n_scans)
 {
     enum { EDGE = 24, N_AC = 63 };
@@ -203,7 +204,7 @@ static void scans_are_bounded(void **state)
     }
 }
 
-/* One to three bytes changed anywhere but in the magic, all checksums mended. */
+/* Changes one to three bytes anywhere except in the magic, and recomputes all checksums. */
 static void mutants_restore_nothing_else(void **state)
 {
     enum { N_MUTANTS = 1500 };
@@ -214,18 +215,20 @@ static void mutants_restore_nothing_else(void **state)
     for (int i = 0; i < N_MUTANTS; i++) {
         struct kept mutant = kept;
         struct pst_error err;
-        mutant.pli = malloc(kept.nbytes); /* exact: over-reads are seen */
+        mutant.pli = malloc(kept.nbytes); /* exact, so that over-reads are detected */
         memcpy(mutant.pli, kept.pli, kept.nbytes);
         for (uint32_t n = 1 + random_below(&seed, 3); n > 0; n--) {
             uint32_t at = 5 + random_below(&seed, (uint32_t)kept.nbytes - 5);
-            if (random_below(&seed, 2)) /* the restoration is a small part */
+            if (random_below(
+                    &seed,
+                    2)) /* half of the changes go into the restoration, which is a small part */
                 at = (uint32_t)kept.nbytes - 1 - random_below(&seed, kept.restoration_nbytes);
             mutant.pli[at] ^= (uint8_t)(1u << random_below(&seed, 8));
         }
         fuzz_pli_mend(mutant.pli, mutant.nbytes);
         if (random_below(&seed, 4))
             mend(&mutant);
-        n_restored += to_jpeg(&mutant, &err) == PST_OK; /* compared there */
+        n_restored += to_jpeg(&mutant, &err) == PST_OK; /* to_jpeg compares the file */
         free(mutant.pli);
     }
     assert_in_range(n_restored, 0, N_MUTANTS / 2);

@@ -1,6 +1,6 @@
-/* test_pack_pli_jpeg.c - JPEG files <-> PLI: of every kind that content 2 takes the pixels and the
- * file come back; what it does not take is refused with a reason; broken PLI never give another
- * file; and in a pack all of it is counted, resumed and without leaks when anything fails. */
+/* test_pack_pli_jpeg.c - JPEG files <-> PLI. Of every kind that content 2 takes, the pixels and
+ * the file are restored. Other kinds are refused with a reason. Broken PLI never give another
+ * file. In a pack all of this is counted, resumed, and free of leaks when an operation fails. */
 #include "../dataset/folder_test.h"
 #include "../decode/decode_make.h"
 #include "pack/pack_int.h"
@@ -23,8 +23,8 @@ static uint8_t *from_jpeg(const struct bytes *jpeg, const struct pst_pli_from_jp
     return pli;
 }
 
-/* The file's beginning comes back, though nothing is there between the PLI's head and its end: up
- * to the entropy-coded data, of the first scan, and no further. */
+/* Checks that the beginning of the file is restored from head and end of the PLI alone: exactly
+ * up to the entropy-coded data of the first scan. */
 static void check_head(const struct bytes *jpeg, const uint8_t *pli, size_t nbytes,
                        const struct pst_pli_info *info)
 {
@@ -41,7 +41,7 @@ static void check_head(const struct bytes *jpeg, const uint8_t *pli, size_t nbyt
         i += jpeg->data[i] == 0xFF && jpeg->data[i + 1] >= 0xC0 && jpeg->data[i + 1] != 0xD8
                  ? 2u + (size_t)jpeg->data[i + 2] * 256 + jpeg->data[i + 3]
                  : 1;
-    assert_int_equal(n, i + 2 + jpeg->data[i + 3]); /* the head of a scan is short */
+    assert_int_equal(n, i + 2 + jpeg->data[i + 3]); /* the header of a scan is short */
     assert_int_equal(pst_pli_to_jpeg_head(sparse, nbytes, back, jpeg->nbytes - 1, &n, &err),
                      PST_ERROR_ARGUMENT);
     sparse[nbytes - 1] ^= 1;
@@ -53,7 +53,7 @@ static void check_head(const struct bytes *jpeg, const uint8_t *pli, size_t nbyt
     free(back);
 }
 
-/* The file comes back, and both decode to the same pixels. */
+/* Checks that the file is restored, and that both decode to the same pixels. */
 static void check_both(const struct bytes *jpeg, const uint8_t *pli, size_t nbytes,
                        const struct jpeg_spec *spec)
 {
@@ -131,7 +131,7 @@ static void every_kind_comes_back(void **state)
             }
 }
 
-/* What follows the end of the image, and what stands before it. */
+/* Bytes behind the end of the image, and bytes before its start. */
 static void bytes_around_the_image_come_back(void **state)
 {
     static const struct jpeg_spec spec = {
@@ -195,7 +195,7 @@ static void what_is_not_taken_is_refused(void **state)
                     status == PST_ERROR_UNSUPPORTED);
         assert_true(psti_pli_keep_stays(status));
     }
-    /* Room for less than the PLI has is no room. */
+    /* Capacity for less than the whole PLI is refused. */
     uint8_t *pli = from_jpeg(&jpeg, NULL, &nbytes);
     size_t fits = nbytes;
     for (size_t n = 0; n < fits; n += 1 + n / 8)
@@ -206,7 +206,7 @@ static void what_is_not_taken_is_refused(void **state)
     bytes_free(&jpeg);
 }
 
-/* Where libjpeg-turbo's own kernels do not agree it is the file that is at fault, not the library.
+/* If libjpeg-turbo's own kernels disagree, the error blames the file, not the library.
  */
 static void coefficients_beyond_samples_are_refused(void **state)
 {
@@ -227,11 +227,12 @@ static void coefficients_beyond_samples_are_refused(void **state)
     bytes_free(&jpeg);
 }
 
-/* Who gives a byte less than the JPEG has asks for a smaller one, and is told so: no number that
- * belongs to one file only, since reasons are told for many. */
+/* A caller whose buffer is a byte smaller than the JPEG wants a smaller PLI, and gets the reason
+ * why there is none. The text has no number of a single file, because reasons are grouped over
+ * many files. */
 static void what_would_not_become_smaller_says_so(void **state)
 {
-    enum { NOISE_NBYTES = 1000000 }; /* DEFLATE adds more to it than one block saves */
+    enum { NOISE_NBYTES = 1000000 }; /* DEFLATE adds more to noise than one block saves */
     const struct jpeg_spec spec = {.height = 1, .width = 1, .colours = COLOURS_GRAY, .quality = 90};
     struct bytes small = make_jpeg(&spec, 1);
     struct pst_error err;
@@ -253,7 +254,7 @@ static void what_would_not_become_smaller_says_so(void **state)
     bytes_free(&small);
 }
 
-/* A PLI that was altered or cut gives an error, or the very file. */
+/* A PLI that was altered or cut gives an error, or the same file. */
 static void broken_ones_give_no_other_file(void **state)
 {
     static const struct jpeg_spec spec = {.height = 70,
@@ -300,7 +301,7 @@ static void write_jpeg(void **state, const char *path, const struct jpeg_spec *s
     bytes_free(&jpeg);
 }
 
-/* Two JPEGs, one that cannot be kept, and a PNG. */
+/* Makes two JPEGs, one that cannot be kept, and a PNG. */
 static void make_mixed(void **state, const char *folder)
 {
     struct jpeg_spec spec = {.height = 60,
@@ -398,14 +399,14 @@ static void folders_keep_jpegs_so(void **state)
     const struct pst_verify_options verify = {
         .struct_size = sizeof verify, .decode = true, .restore = true};
     assert_ok(pst_verify(folder_path(state, "a.pst"), &verify, NULL, 0, &err));
-    /* The callback may end it. */
+    /* The callback may end the pack. */
     options.kept_jpeg = on_kept_stop;
     assert_int_equal(
         pst_pack(source, folder_path(state, "b.pst"), &options, &report, sizeof report, &err),
         PST_ERROR_CANCELLED);
 }
 
-/* What stands in the index and the shard is what the PLI says of itself. */
+/* The writer compares index and shard with the PLI's own head. */
 static void the_writer_looks_at_them(void **state)
 {
     static const struct jpeg_spec spec = {.height = 60,
@@ -428,13 +429,13 @@ static void the_writer_looks_at_them(void **state)
                                       .name = "x",
                                       .values = &list};
     assert_ok(pst_writer_open(folder_path(state, "a.pst"), &field, 1, NULL, &writer, &err));
-    value.form = PST_FORM_PLI; /* of pixels: it is not */
+    value.form = PST_FORM_PLI; /* the PLI does not hold pixels */
     assert_int_equal(pst_writer_add(writer, &sample, &err), PST_ERROR_UNSUPPORTED);
     value.form = PST_FORM_PLI_JPEG;
     value.has_pixel_checksum = true;
     assert_int_equal(pst_writer_add(writer, &sample, &err), PST_ERROR_CORRUPT);
     value.has_pixel_checksum = false;
-    value.nbytes = 60; /* not even the head */
+    value.nbytes = 60; /* shorter than the head */
     assert_int_equal(pst_writer_add(writer, &sample, &err), PST_ERROR_TRUNCATED);
     value.nbytes = nbytes;
     value.bytes = jpeg.data;
@@ -453,7 +454,7 @@ static void the_writer_looks_at_them(void **state)
     bytes_free(&jpeg);
 }
 
-/* Packs `from` into `to`, 4 samples, by forms or, n_forms 0, by default. */
+/* Packs `from` into `to`, 4 samples, in the given forms or, with n_forms 0, by default. */
 static void repack(void **state, const char *from, const char *to, const enum pst_form *forms,
                    uint32_t n_forms, struct pst_pack_report *report)
 {
@@ -469,7 +470,7 @@ static void repack(void **state, const char *from, const char *to, const enum ps
     assert_ok(pst_verify(folder_path(state, to), &verify, NULL, 0, &err));
 }
 
-/* Variant va of a's images is variant vb of b's, to the byte. */
+/* Checks that variant va of a's images equals variant vb of b's, to the byte. */
 static void assert_same_images(void **state, const char *a, uint32_t va, const char *b, uint32_t vb)
 {
     pst_dataset *of_a = folder_open(state, a, NULL), *of_b = folder_open(state, b, NULL);
@@ -499,22 +500,22 @@ static void data_sets_become_others(void **state)
     struct pst_pack_report there, back, report;
     make_mixed(state, "f");
     repack(state, "f", "files.pst", original, 1, &report);
-    assert_int_equal(report.n_not_original, 0); /* it is a folder of files */
+    assert_int_equal(report.n_not_original, 0); /* originals of a folder are its files */
     repack(state, "f", "pli.pst", pli, 1, &report);
-    /* By default: what is a JPEG, if it can. */
+    /* By default a JPEG becomes PLI if it can. */
     repack(state, "files.pst", "there.pst", NULL, 0, &there);
     assert_same_images(state, "there.pst", 0, "pli.pst", 0);
     assert_int_equal(there.n_pli_jpeg, 2);
     assert_int_equal(there.n_kept_jpeg, 1);
     assert_int_equal(there.n_restored_jpeg + there.n_not_original, 0);
-    /* And back: the files. */
+    /* And back to the files. */
     repack(state, "there.pst", "back.pst", original, 1, &back);
     assert_same_images(state, "back.pst", 0, "files.pst", 0);
     assert_int_equal(back.n_restored_jpeg, 2);
     assert_int_equal(back.restored_jpeg_nbytes, there.jpeg_nbytes);
     assert_int_equal(back.restored_pli_jpeg_nbytes, there.pli_jpeg_nbytes);
     assert_int_equal(back.n_pli_jpeg + back.n_kept_jpeg + back.n_not_original, 0);
-    /* Several variants stay, and a JPEG beside its PLI does. */
+    /* All variants stay, and so does a JPEG beside its PLI. */
     repack(state, "files.pst", "raw.pst", beside_raw, 2, &report);
     repack(state, "raw.pst", "raw-pli.pst", NULL, 0, &report);
     assert_int_equal(report.n_pli_jpeg, 2);
@@ -523,15 +524,16 @@ static void data_sets_become_others(void **state)
     repack(state, "files.pst", "both.pst", both, 2, &report);
     repack(state, "both.pst", "both-again.pst", NULL, 0, &report);
     assert_int_equal(report.n_pli_jpeg, 0);
-    assert_int_equal(report.n_kept_jpeg, 2); /* two of one kind, as it could not be otherwise */
+    assert_int_equal(report.n_kept_jpeg,
+                     2); /* the JPEGs stay, because a field cannot have two variants of one kind */
     assert_same_images(state, "both-again.pst", 0, "pli.pst", 0);
     assert_same_images(state, "both-again.pst", 1, "files.pst", 0);
-    /* The file, which stands behind the pixels, and what is made of both. */
+    /* The file, a variant behind the pixels, and the forms made of both. */
     repack(state, "raw-pli.pst", "out.pst", twice, 2, &report);
     assert_int_equal(report.n_not_original, 0);
     assert_same_images(state, "out.pst", 0, "files.pst", 0);
     assert_same_images(state, "out.pst", 1, "pli.pst", 0);
-    /* No file is left to go back to. */
+    /* No variant is left from which the file could be restored. */
     repack(state, "raw.pst", "pixels.pst", beside_raw, 1, &report);
     repack(state, "pixels.pst", "pixels-again.pst", original, 1, &report);
     assert_int_equal(report.n_not_original, 4);
@@ -611,14 +613,14 @@ static void a_data_set_is_not_packed_into_itself(void **state)
                 PST_ERROR_ARGUMENT);
             assert_string_equal(err.dataset, folder_path(state, inside[i]));
         }
-    repack(state, "a.pst", "a.pst/../b.pst", NULL, 0, &report); /* beside it */
+    repack(state, "a.pst", "a.pst/../b.pst", NULL, 0, &report); /* beside the source */
     repack(state, "a.pst", "a.pst2", NULL, 0, &report);
-    repack(state, "f", "f/c.pst", NULL, 0, &report); /* a folder may hold it */
+    repack(state, "f", "f/c.pst", NULL, 0, &report); /* a folder may hold the data set */
 }
 
 #ifdef PST_FAULTS
-/* Lets the n-th operation of a kind fail until all is well: a clean error each time, no leak, and a
- * pack that goes on to the same data set. */
+/* Lets the n-th operation of a kind fail until all succeed. Each time there is a clean error, no
+ * leak, and a pack that resumes to the same data set. */
 static void fail_everywhere(void **state, const char *from, const enum pst_form *forms,
                             uint32_t n_forms)
 {

@@ -1,6 +1,7 @@
-/* test_pack_pli_racing.c - a JPEG that changes while it becomes a PLI, and a PLI while its JPEG is
- * written: an error, or what the bytes were at some time, but never memory beyond what belongs to
- * the call. AddressSanitizer is the judge; buffers have exactly the length of what they hold. */
+/* test_pack_pli_racing.c - a JPEG that changes while it becomes a PLI, and a PLI that changes
+ * while its JPEG is restored. The result is an error, or the bytes of some moment, but never an
+ * access beyond the call's memory. AddressSanitizer checks that; buffers have exactly the length
+ * of their contents. */
 #include "../decode/decode_make.h"
 #include "racer.h"
 
@@ -14,7 +15,7 @@ static const struct jpeg_spec specs[] = {
     {60, 90, COLOURS_GRAY, .h = 1, .v = 1, .quality = 85, .restart = 2},
 };
 
-/* Where the data of the first scan begin. */
+/* Returns the offset of the data of the first scan. */
 static size_t head_nbytes(const struct bytes *jpeg)
 {
     size_t at = 2;
@@ -31,7 +32,7 @@ static void race_from_jpeg(const struct bytes *jpeg, size_t from, size_t n_raced
     uint8_t *pli = malloc(capacity), *back = malloc(jpeg->nbytes);
     racer_start(&racer, jpeg->data + from, n_raced);
     for (int i = 0; i < n; i++) {
-        /* What was proven is what comes back. */
+        /* The proven bytes are the restored ones. */
         if (pst_pli_from_jpeg(jpeg->data, jpeg->nbytes, NULL, pli, capacity, &nbytes, &err) ==
             PST_OK) {
             size_t n_back;

@@ -1,5 +1,5 @@
-/* test_verify.c - pst_verify finds what was altered, all of it, in the same order for any
- * number of workers. */
+/* test_verify.c - pst_verify finds every alteration, in the same order for any number of
+ * workers. */
 #include "pack/folder_pack.h"
 
 #include "base/fault.h"
@@ -14,7 +14,7 @@ struct findings {
     unsigned n;
     struct pst_error errors[64];
     char names[64][64];
-    unsigned stop_after; /* 0: never */
+    unsigned stop_after; /* 0: do not stop */
 };
 
 static int on_finding(void *ctx, const char *name, const struct pst_error *err)
@@ -108,7 +108,7 @@ static void all_bad_items_are_found_in_order(void **state)
         assert_int_equal(verify(state, "a.pst", workers[w], w == 1, &findings, &report),
                          PST_ERROR_CHECKSUM);
         assert_int_equal(report.n_bad, 4);
-        assert_int_equal(findings.n, 4); /* each once: not with its shard too */
+        assert_int_equal(findings.n, 4); /* each once, not again with its shard */
         for (unsigned i = 0; i < findings.n; i++) {
             const struct pst_error *err = &findings.errors[i];
             assert_int_equal(err->status, PST_ERROR_CHECKSUM);
@@ -163,8 +163,8 @@ static void a_shard_that_is_gone_or_short(void **state)
 
 static void pixels_that_differ_behind_good_bytes(void **state)
 {
-    /* A writer that was told a wrong pixel checksum: bytes are right, pixels are not what was
-     * promised. */
+    /* The writer was given a wrong pixel checksum: the bytes are right, but the pixels are not
+     * as stated. */
     static char png[8192];
     struct pst_error err;
     struct pst_verify_report report;

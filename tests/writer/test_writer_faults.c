@@ -1,6 +1,6 @@
 /* test_writer_faults.c - a full disk at every single write, a lack of memory at every single
- * allocation, and disks that end within a write: the data set is absent, resumable or whole
- * afterwards, and ends up the same. */
+ * allocation, and disks that end within a write. The data set is absent, resumable or whole
+ * afterwards, and is the same at the end. */
 #include "writer/writer_fixture.h"
 
 #include "base/fault.h"
@@ -16,7 +16,7 @@
 
 enum { N_FIRST = 24, N_SECOND = 40 };
 
-/* What a reader sees in between: nothing, "resume it", or a whole state that was finished before.
+/* Checks what a reader finds meanwhile: nothing, "resume it", or an earlier finished data set.
  */
 static void check_between(const char *path, uint64_t n_before)
 {
@@ -71,8 +71,8 @@ static void disk_full_at_every_write(void **state)
     fixture_remove(directory);
 }
 
-/* Once only, and the same writer's life goes on as far as it may: nothing may be lost without an
- * error. */
+/* One operation fails once, and the same writer goes on as far as it may. Nothing may be lost
+ * without an error. */
 static void one_failed_write_is_never_forgotten(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void a_failed_read_while_resuming(void **state)
     fixture_remove(directory);
 }
 
-/* A real limit of the kernel's: writes are cut short where it lies, then fail. */
+/* A real limit of the kernel: writes are cut short at it, then fail. */
 static void files_that_must_not_grow(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
-/* test_writer_journal_forged.c - a journal altered by somebody who can mend checksums: resuming
- * either refuses it, or ends in a data set that verify finds good.
+/* test_writer_journal_forged.c - a forged journal with right checksums: resuming either refuses it,
+ * or ends in a data set that verify finds good.
  *
- * Each number of a real journal takes other values; entries are dropped, doubled and swapped. The
- * short form looks at some of the samples' entries, "long" at all of them. */
+ * Each number of a real journal takes other values; entries are dropped, doubled and swapped.
+ * The short form tests some of the samples' entries, "long" all of them. */
 #include "writer/journal_forge.h"
 #include "writer/writer_fixture.h"
 
@@ -77,7 +77,7 @@ static void end(struct forge *forge)
                   forge->n_refused, forge->n_finished);
 }
 
-/* Resumes from the journal given, and finishes if it can. */
+/* Resumes from the given journal, and finishes if possible. */
 static void try_journal(struct forge *forge, const uint8_t *bytes, size_t nbytes, const char *what)
 {
     struct pst_error err = {0};
@@ -109,7 +109,7 @@ static void try_journal(struct forge *forge, const uint8_t *bytes, size_t nbytes
         fail_msg("%s: finished, but verify says: %s", what, err.text);
 }
 
-/* True for an entry that the short form looks at, too. */
+/* True for an entry that the short form tests, too. */
 static bool is_chosen(const struct journal_map *map, size_t i_entry, const uint8_t *bytes)
 {
     bool is_sample = bytes[map->entries[i_entry] + 4] == 1;
@@ -138,7 +138,7 @@ static void alter_numbers(struct forge *forge, const struct journal_map *map)
     free(bytes);
 }
 
-/* Entry i is left out, comes twice, or changes places with the one behind it. */
+/* Drops entry i, doubles it, or swaps it with the next one. */
 static void alter_entries(struct forge *forge, const struct journal_map *map)
 {
     size_t nbytes = forge->image.nbytes[0];

@@ -1,9 +1,9 @@
 /* test_writer_kill.c - the process ends at every system call that changes the disk, with and
- * without power.
+ * without a loss of power.
  *
  * The linker wraps those calls (see CMakeLists.txt). In a forked child the n-th one ends the
- * process: before the call, or after half of a write. "Without power" also takes back what was
- * written but never synced: every file is cut to its length at its last fsync, or its unsynced part
+ * process: before the call, or after half of a write. A loss of power also undoes writes that
+ * were never synced: every file is cut to its length at its last fsync, or its unsynced part
  * becomes garbage of the same length. */
 #include "writer/writer_fixture.h"
 
@@ -60,7 +60,7 @@ static void end_process(void)
     _exit(9);
 }
 
-/* True: this is the call at which the process ends. */
+/* True if the process must end at this call. */
 static bool is_the_end(void) { return kill_plan.armed && kill_plan.left-- == 1; }
 
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t offset)
@@ -119,13 +119,13 @@ int __wrap_openat(int dir, const char *name, int flags, ...)
     struct stat st;
     if (fd >= 0 && fd < N_FILES && (flags & O_ACCMODE) == O_WRONLY && fstat(fd, &st) == 0) {
         kill_plan.is_open[fd] = true;
-        kill_plan.synced[fd] = st.st_size; /* what an earlier life left is taken as durable */
+        kill_plan.synced[fd] = st.st_size; /* bytes of an earlier process count as durable */
     }
     return fd;
 }
 
-/* A file closed without a sync keeps its length here: the writer closes unsynced files only when it
- * gives up. */
+/* A file that is closed without a sync keeps its length here, because the writer closes unsynced
+ * files only when it gives up. */
 int __wrap_close(int fd)
 {
     if (fd >= 0 && fd < N_FILES)
@@ -133,7 +133,7 @@ int __wrap_close(int fd)
     return __real_close(fd);
 }
 
-/* Runs a life in a child that ends at call n; true if it got through. */
+/* Runs a writer in a child process that ends at call n. True if the writer finished. */
 static bool live_and_die(const char *path, enum pst_writer_mode mode, uint64_t end, uint64_t n,
                          enum power power)
 {
@@ -160,8 +160,8 @@ static bool in(const char *path, const char *name)
     return access(full, F_OK) == 0;
 }
 
-/* Absent, resumable, or whole with exactly one of two lengths; each is taken to whole by the mode
- * that fits. */
+/* Checks that the data set is absent, resumable, or whole with exactly one of two lengths. Then
+ * completes it in the mode that fits. */
 static void check_after(const char *path, uint64_t n_before, uint64_t end)
 {
     struct pst_error err = {0};
@@ -226,7 +226,7 @@ static void power_cut_leaving_garbage(void **state)
     run(POWER_GARBLES);
 }
 
-/* The resuming life dies too, again and again, one call later each time, until one gets through. */
+/* The resuming process ends too, each time one call later, until one finishes. */
 static void killed_while_resuming(void **state)
 {
     (void)state;

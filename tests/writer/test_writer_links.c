@@ -1,5 +1,5 @@
-/* test_writer_links.c - a directory that somebody else prepared: whatever its links point to,
- * a writer leaves it as it is. Hard links count too: a snapshot made of them must not change. */
+/* test_writer_links.c - a directory prepared by an attacker: a writer never changes the targets
+ * of its links. Hard links count too: a snapshot made of them must not change. */
 #include "writer/writer_fixture.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static void in_set(const struct place *place, const char *name, char path[700])
     snprintf(path, 700, "%s/%s", place->set, name);
 }
 
-/* A link `name` in the set to the victim, which is there only if `exists`. */
+/* Makes a link `name` in the set to the victim, which exists only if `exists`. */
 static void put_link(const struct place *place, const char *name, bool exists)
 {
     char path[700];
@@ -65,7 +65,7 @@ static void check_victim(const struct place *place, bool exists)
     free(bytes);
 }
 
-/* Samples 0..n-1, committed but not finished. */
+/* Adds samples 0..n-1 and commits, without finishing. */
 static void begin(const char *path, enum pst_writer_mode mode, uint64_t n)
 {
     struct pst_error err = {0};
@@ -78,7 +78,8 @@ static void begin(const char *path, enum pst_writer_mode mode, uint64_t n)
     pst_writer_close(&writer);
 }
 
-/* Temporaries are replaced, the lock is refused; neither way anything is written elsewhere. */
+/* Temporary files are replaced, the lock file is refused. In both cases nothing is written
+ * elsewhere. */
 static void names_that_a_new_set_takes(void **state)
 {
     static const char *const names[] = {"index.pst.tmp", "journal.pst.tmp", "writer.lock"};
@@ -126,7 +127,8 @@ static void names_that_an_append_takes(void **state)
         }
 }
 
-/* The set's own files moved elsewhere, with links in their places: they are not written there. */
+/* The set's own files are moved elsewhere and replaced by links. The writer does not write to
+ * them. */
 static void files_that_are_links(void **state)
 {
     static const char *const names[] = {"shard-000000.pst", "journal.pst"};
@@ -152,7 +154,7 @@ static void files_that_are_links(void **state)
     }
 }
 
-/* A FIFO in the place of a file: refused at once, not waited for. */
+/* A FIFO in the place of a file is refused at once, without waiting. */
 static void no_plain_files(void **state)
 {
     static const char *const names[] = {"shard-000000.pst", "journal.pst", "writer.lock"};
@@ -170,7 +172,7 @@ static void no_plain_files(void **state)
     }
 }
 
-/* Of shards that were never committed a loss of power may leave any. */
+/* A loss of power may leave any of the shards that were never committed. */
 static void stray_shards(void **state)
 {
     static const char *const names[] = {"shard-000007.pst", "shard-1000000.pst"};
@@ -214,7 +216,7 @@ static void snapshots_of_hard_links(void **state)
     assert_ok(fixture_live(place->set, PST_WRITER_APPEND, N_SECOND, &err));
     fixture_check(place->set, N_SECOND);
     fixture_check(snapshot, N_FIRST);
-    for (int i = 0;; i++) { /* what they share is as the snapshot has it */
+    for (int i = 0;; i++) { /* files that both have are as in the snapshot */
         struct stat ours, theirs;
         snprintf(name, sizeof name, "../snapshot/shard-%06d.pst", i);
         in_set(place, name, shard);
@@ -224,7 +226,7 @@ static void snapshots_of_hard_links(void **state)
         assert_int_equal(stat(shard, &ours), 0);
         assert_int_equal(ours.st_ino, theirs.st_ino);
     }
-    /* An unfinished one needs its journal for itself. */
+    /* An unfinished data set must not share its journal. */
     fixture_empty(snapshot);
     rmdir(snapshot);
     begin(place->set, PST_WRITER_APPEND, N_SECOND + 2);
@@ -234,7 +236,7 @@ static void snapshots_of_hard_links(void **state)
     assert_non_null(strstr(err.file, "journal.pst"));
 }
 
-/* The caller's own word for the directory may be a link. */
+/* The path that the caller gives may be a link. */
 static void the_set_by_a_link(void **state)
 {
     const struct place *place = *state;

@@ -1,5 +1,5 @@
-/* test_writer_refusals.c - values, schemas and directories that the writer must not accept; a
- * refused sample leaves no trace, a refused open leaves the directory as it was. */
+/* test_writer_refusals.c - values, schemas and directories that the writer must not accept. A
+ * refused sample leaves no trace; a refused open leaves the directory as it was. */
 #include "writer/writer_fixture.h"
 
 #include <stdlib.h>
@@ -140,8 +140,8 @@ static enum pst_status apply_image(struct fixture_sample *s, enum change change,
     return PST_ERROR_ARGUMENT;
 }
 
-/* Spoils the sample in one way; returns the status wanted and, in *field, the field that the error
- * must name. */
+/* Spoils the sample in one way. Returns the expected status and, in *field, the field that the
+ * error must name. */
 static enum pst_status apply(struct fixture_sample *s, enum change change, const char **field)
 {
     struct pst_value(*v)[2] = s->value;
@@ -235,7 +235,7 @@ static void bad_samples_leave_no_trace(void **state)
         pst_error_clear(&err);
         enum pst_status got = pst_writer_add(place->writer, &s.sample, &err);
         if (want == (enum pst_status) - 1)
-            /* The decoder's choice of words; any refusal that is the sample's own fault. */
+            /* The decoder chooses the status. Any refusal that blames the sample is right. */
             assert_true(got == PST_ERROR_CORRUPT || got == PST_ERROR_TRUNCATED ||
                         got == PST_ERROR_ARGUMENT || got == PST_ERROR_UNSUPPORTED);
         else if (got != want) {
@@ -326,7 +326,7 @@ static void modes_and_states(void **state)
     struct place *place = *state;
     struct pst_error err = {0};
     char other[600], file[700];
-    /* Held by the fixture's writer. */
+    /* The fixture's writer has the lock. */
     for (int mode = PST_WRITER_CREATE; mode <= PST_WRITER_APPEND; mode++) {
         assert_int_equal(
             try_open(place->path, (enum pst_writer_mode)mode, fixture_fields, FIX_N_FIELDS, &err),
@@ -354,7 +354,7 @@ static void modes_and_states(void **state)
     assert_int_equal(try_open(other, PST_WRITER_APPEND, fixture_fields, FIX_N_FIELDS, &err),
                      PST_ERROR_NOT_FOUND);
     assert_int_equal(access(other, F_OK), -1);
-    /* Somebody's folder. */
+    /* A foreign folder. */
     assert_int_equal(mkdir(other, 0777), 0);
     snprintf(file, sizeof file, "%s/holiday.jpg", other);
     fixture_write_file(file, "x", 1);
@@ -367,7 +367,7 @@ static void modes_and_states(void **state)
     assert_int_equal(try_open(file, PST_WRITER_CREATE, fixture_fields, FIX_N_FIELDS, &err),
                      PST_ERROR_EXISTS);
     assert_int_equal(unlink(file), 0);
-    /* What a writer leaves that died before its journal stood is "absent". */
+    /* A writer that ended before its journal was in place leaves an "absent" data set. */
     snprintf(file, sizeof file, "%s/journal.pst.tmp", other);
     fixture_write_file(file, "half a header", 13);
     snprintf(file, sizeof file, "%s/writer.lock", other);
@@ -397,7 +397,7 @@ static void a_forked_child_does_no_harm(void **state)
     fixture_check(place->path, 2);
 }
 
-/* Readers of parts of a PLI take its head for the item's if both state the same pixels. */
+/* Readers of parts of a PLI identify its head by the pixel checksum, which the item states too. */
 static void a_pli_states_its_own_pixel_checksum(void **state)
 {
     const struct place *place = *state;
@@ -455,7 +455,7 @@ static void a_pli_states_its_own_pixel_checksum(void **state)
     free(bytes);
 }
 
-/* A program of a newer version: its values are longer, and so is its sample. */
+/* A program built for a newer version: its values are longer, and so is its sample. */
 static void what_a_newer_program_knows(void **state)
 {
     const struct place *place = *state;

@@ -1,4 +1,4 @@
-/* test_writer_round_trip.c - what the writer was given comes back: every field type, ragged,
+/* test_writer_round_trip.c - values read are the values written: every field type, ragged,
  * variants, several shards, class names; after resume and append too. */
 #include "writer/writer_fixture.h"
 
@@ -79,7 +79,7 @@ static void every_field_type(void **state)
     pst_dataset_close(&ds);
     fixture_check_open(same, 100);
     pst_dataset_close(&same);
-    /* Nothing but shards and index is left. */
+    /* Only shards and index are left. */
     const char *const gone[] = {"journal.pst", "journal.pst.tmp", "index.pst.tmp", "writer.lock"};
     for (size_t i = 0; i < 4; i++) {
         snprintf(leftover, sizeof leftover, "%s/%s", path, gone[i]);
@@ -158,15 +158,16 @@ static void resume_goes_on(void **state)
         pst_writer_close(&writer);
         done = stop;
         assert_int_equal(pst_dataset_open(path, NULL, &ds, &err),
-                         stop == 60  ? PST_OK
-                         : stop == 0 ? PST_ERROR_NOT_FOUND /* nothing is left of nothing */
-                                     : PST_ERROR_INCOMPLETE);
+                         stop == 60 ? PST_OK
+                         : stop == 0
+                             ? PST_ERROR_NOT_FOUND /* nothing is left if nothing was committed */
+                             : PST_ERROR_INCOMPLETE);
         if (ds != NULL)
             assert_string_equal(pst_dataset_class_name(ds, FIX_LABEL, 4), "e");
         pst_dataset_close(&ds);
     }
     fixture_check(path, 60);
-    /* Resuming what is whole changes nothing: a script may do it twice. */
+    /* Resuming a whole data set changes nothing, so that a script may do it twice. */
     pst_writer *writer = open_writer(path, PST_WRITER_RESUME, FIX_N_FIELDS);
     assert_int_equal(pst_writer_count(writer), 60);
     assert_ok(pst_writer_finish(writer, &err));
@@ -193,7 +194,7 @@ static void append_leaves_readers_alone(void **state)
     add_range(writer, 20, 50);
     fixture_check_open(before, 20);
     fixture_check(path, 20);
-    pst_writer_close(&writer); /* interrupted: still the old state for readers */
+    pst_writer_close(&writer); /* interrupted: readers still see the old state */
     fixture_check(path, 20);
     writer = open_writer(path, PST_WRITER_APPEND, 0);
     assert_int_equal(pst_writer_count(writer), 50);
@@ -298,7 +299,7 @@ static void an_item_larger_than_shard_and_buffer(void **state)
     free(bytes);
 }
 
-/* A reader that was written from the document alone, in another language. */
+/* A reader in another language, written from the document alone. */
 static void the_reference_reader_agrees(void **state)
 {
     struct pst_error err = {0};

@@ -1,5 +1,5 @@
-/* writer_fixture.c - see the header. Aborts the test by cmocka's asserts; plain malloc, so that
- * fault counts are the library's alone. */
+/* writer_fixture.c - see the header. Ends the test by cmocka's asserts. Uses plain malloc, so
+ * that fault counts are the library's alone. */
 #include "writer/writer_fixture.h"
 
 #include "base/hash.h"
@@ -89,7 +89,7 @@ static void put(struct fixture_sample *s, int field, size_t nbytes, uint64_t see
     s->value[field][0].nbytes = nbytes;
 }
 
-/* Boxes and keypoints on an image of any size: x0, y0, x1, y1; x, y, visibility. */
+/* Makes boxes or keypoints on an image of any size: x0, y0, x1, y1; x, y, visibility. */
 static void put_points(struct fixture_sample *s, int field, size_t n_columns, size_t n)
 {
     float *rows = grow(s, n * n_columns * sizeof *rows, 1);

@@ -1,5 +1,5 @@
-/* writer_fixture.h - a data set with a field of every type, whose sample i is a function of i, and
- * its check. */
+/* writer_fixture.h - makes and checks a data set with a field of every type, whose sample i is a
+ * function of i. */
 #ifndef PST_TESTS_WRITER_FIXTURE_H
 #define PST_TESTS_WRITER_FIXTURE_H
 
@@ -25,13 +25,13 @@ enum {
 extern const struct pst_field fixture_fields[FIX_N_FIELDS];
 extern const char *const fixture_classes[5];
 
-/* A directory for one test, removed by fixture_remove; in memory where /dev/shm is there. */
+/* Makes a directory for one test, in memory if /dev/shm exists. fixture_remove removes it. */
 char *fixture_directory(void);
 void fixture_remove(char *directory);
 void fixture_empty(
-    const char *directory); /* removes what is in it, one level of directories deep */
+    const char *directory); /* removes the files in it, one level of directories deep */
 
-/* Everything about sample i. */
+/* All values of sample i. */
 struct fixture_sample {
     struct pst_sample sample;
     const struct pst_value *values[FIX_N_FIELDS];
@@ -45,19 +45,19 @@ struct fixture_sample {
 void fixture_make(struct fixture_sample *sample, uint64_t i);
 enum pst_status fixture_add(pst_writer *writer, uint64_t i, struct pst_error *err);
 
-/* Writer options with small shards and commits, so that few samples make many of both. */
+/* Returns writer options with small shards and commits, so that few samples make many of both. */
 struct pst_writer_options fixture_options(enum pst_writer_mode mode);
 
-/* One life of a writer: from where the disk is, to `end` samples and finish. */
+/* Runs a writer: it goes on from the state of the disk to `end` samples and finishes. */
 enum pst_status fixture_live(const char *path, enum pst_writer_mode mode, uint64_t end,
                              struct pst_error *err);
 
 /* Asserts that the data set at `path` is whole and holds exactly samples 0..n-1, byte for byte. */
 void fixture_check(const char *path, uint64_t n);
-/* The same for an open one. */
+/* As fixture_check, for an open data set. */
 void fixture_check_open(const pst_dataset *dataset, uint64_t n);
 
-/* A whole file in memory (malloc). */
+/* Reads a whole file into memory (malloc). */
 uint8_t *fixture_read_file(const char *path, size_t *nbytes);
 void fixture_write_file(const char *path, const void *bytes, size_t nbytes);
 
