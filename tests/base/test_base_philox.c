@@ -88,8 +88,7 @@ static void ranges(void **state)
     assert_int_equal(psti_uniform_below(UINT32_MAX, UINT32_MAX), UINT32_MAX - 1);
 }
 
-/* 16 cells of 4096 draws each: chi-squared with 15 degrees of freedom is above 50 once in 80,000.
- */
+/* 16 cells of 4096 draws each. Chi-squared with 15 degrees of freedom exceeds 50 once in 80,000. */
 static void draws_are_spread_evenly(void **state)
 {
     (void)state;

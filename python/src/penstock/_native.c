@@ -1,7 +1,8 @@
 /* _native.c - the module: its types, constants and functions.
  *
- * Everything a user sees is Python (penstock/, the .py files); this module carries arguments in and
- * memory out. Built once for all CPython >= 3.11 on the limited API. */
+ * All that users see is Python (the .py files of penstock/). This module converts arguments for
+ * the C library and its memory for Python. One build on the limited API serves all CPython >=
+ * 3.11. */
 #include "_native.h"
 
 #include <stdio.h>
@@ -122,8 +123,8 @@ static PyObject *cuda_nvjpeg(PyObject *module, PyObject *argument)
                          PyBool_FromLong(info.interpolates));
 }
 
-/* Messages of the library, one line each on stderr, from any thread and without the GIL. A line
- * that cannot be written is lost: there is nobody left to tell. */
+/* Prints the library's messages, one line each, on stderr, from any thread and without the GIL.
+ * A line that cannot be written is lost, because there is no place to report it. */
 static void log_to_stderr(void *ctx, enum pst_log_level level, const char *room, const char *text)
 {
     (void)ctx;

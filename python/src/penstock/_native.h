@@ -1,9 +1,9 @@
-/* _native.h - what the files of the extension module share.
+/* _native.h - shared by the files of the extension module.
  *
- * Rules: arguments come in checked by the Python side but are checked for type and range again;
- * no pipeline logic here. Functions that may block give the GIL away. No thread of the C library
- * ever calls Python. After fork(), handles of the parent are left alone in the child: they are
- * neither used nor freed there (their threads do not exist). */
+ * Rules: the Python side has checked arguments, but this module checks type and range again. No
+ * pipeline logic here. Functions that may block release the GIL. No thread of the C library ever
+ * calls Python. After fork(), the child neither uses nor frees handles of the parent, because
+ * their threads do not exist there. */
 #ifndef PENSTOCK_NATIVE_H
 #define PENSTOCK_NATIVE_H
 
@@ -17,7 +17,7 @@
 
 #include <sys/types.h>
 
-/* The types of the module; kept in the module's state. */
+/* The types of the module; stored in the module's state. */
 struct native_state {
     PyTypeObject *dataset_type;
     PyTypeObject *loader_type;
@@ -30,27 +30,30 @@ struct native_dataset {
     PyObject_HEAD pst_dataset *handle; /* NULL once closed */
 };
 
-/* Names of columns of masks, a tuple of str that must outlive the use of `options`. -1: raised. */
+/* Converts the names of mask columns, a tuple of str that must outlive the use of `options`. -1
+ * with an exception set. */
 int native_mask_names(PyObject *names, const char *out[PST_MAX_FIELDS],
                       struct pst_dataset_options *options);
-/* What opening a plain folder noticed: a new list of dicts; NULL: raised. */
+/* Returns the notices of a plain folder as a new list of dicts. NULL with an exception set. */
 PyObject *native_notices(const pst_dataset *dataset);
 
 struct native_batch {
-    PyObject_HEAD pst_batch *handle; /* one owner's share; never NULL after construction */
-    pid_t pid;                       /* of the process whose loader made it */
+    PyObject_HEAD pst_batch *handle; /* this object's share; never NULL after construction */
+    pid_t pid;                       /* process whose loader made the batch */
 };
 
 /* Errors (native_error.c). All return NULL and set a Python exception. */
 PyObject *native_raise(enum pst_status status, const struct pst_error *err);
 PyObject *native_raise_text(enum pst_status status, const char *format, ...) PST_PRINTF(2, 3);
-/* `err` as a dict with the attributes of PenstockError. NULL with an exception set on failure. */
+/* Returns `err` as a dict with the attributes of PenstockError. NULL with an exception set on
+ * failure. */
 PyObject *native_error_dict(const struct pst_error *err);
 
-/* Locks (native_lock.c): a lock taken with the GIL held, waiting without it, open to Ctrl-C. */
+/* Locks (native_lock.c). The GIL is held on entry and released while waiting; Ctrl-C ends the
+ * wait. */
 int native_lock_take(PyThread_type_lock lock); /* 0, or -1 with an exception set */
 
-/* Dicts (native_dict.c) as struct members: keys that are absent leave the member as it is. */
+/* Dicts (native_dict.c) as struct members. A missing key leaves its member unchanged. */
 enum native_kind {
     NATIVE_U8,
     NATIVE_U32,
@@ -64,17 +67,21 @@ struct native_member {
     const char *key;
     enum native_kind kind;
     size_t offset;
-    Py_ssize_t count; /* 0: a number; else a sequence of at most so many numbers */
+    Py_ssize_t count; /* 0: a number; else a sequence of at most this many numbers */
 };
-/* 0, or -1 with an exception set. A key of `dict` that is in no row of `members` is an error. */
+/* Returns 0, or -1 with an exception set. A key of `dict` that no entry of `members` has is an
+ * error. */
 int native_dict_read(PyObject *dict, const struct native_member *members, size_t n_members,
                      void *target, const char *what);
-/* Adds a new reference to `dict` under `key` and drops it; `value` NULL passes the error on. */
+/* Adds `value` to `dict` under `key` and drops the caller's reference to `value`. Returns -1 if it
+ * is NULL, with its exception still set. */
 int native_dict_put(PyObject *dict, const char *key, PyObject *value);
-/* Sequence of strings as C strings that live as long as `*owner`. NULL with an exception set. */
+/* Converts a sequence of strings to C strings that live as long as `*owner`. NULL with an
+ * exception set. */
 const char **native_strings(PyObject *sequence, Py_ssize_t *n, PyObject **owner);
 
-/* Loader options (native_options.c): Python's dict as struct, with the memory that it points to. */
+/* Loader options (native_options.c): converts Python's dict to a struct, with the memory that
+ * the struct points to. */
 struct native_options {
     struct pst_loader_options loader;
     struct pst_field_output *fields;
@@ -90,21 +97,22 @@ PyObject *native_batch_new(struct native_state *state, pst_batch *handle); /* ta
                                                                               on failure */
 PyObject *native_tensor_new(struct native_state *state, PyObject *batch,
                             const struct pst_tensor *tensor);
-/* The same with memory of its own, so that who keeps it does not keep the batch: for contiguous
- * arrays in host memory. */
+/* As native_tensor_new for contiguous arrays in host memory, but with memory of its own, so that
+ * the array does not keep the batch alive. */
 PyObject *native_tensor_copy(struct native_state *state, const struct pst_tensor *tensor);
 struct native_state *native_state_of(PyObject *self);
 
-/* Buffer format of a dtype (struct module's letters); NULL for bfloat16 and unknown ones. */
+/* Returns the buffer format of a dtype (struct module's letters); NULL for bfloat16 and unknown
+ * dtypes. */
 const char *native_dtype_format(enum pst_dtype dtype);
-/* Memory of small arrays (native_block.c): 64-byte aligned, freed with its last owner. Retain and
- * release need no GIL. NULL: no memory. */
+/* Memory of small arrays (native_block.c): 64-byte aligned, freed with its last owner. Retain
+ * and release need no GIL. NULL if there is no memory. */
 struct native_block;
 struct native_block *native_block_new(size_t nbytes);
 void *native_block_data(struct native_block *block);
 void native_block_retain(struct native_block *block);
-void native_block_release(struct native_block *block); /* NULL-safe */
-/* A DLPack capsule over `tensor`; the consumer keeps `batch`, or else `block`, alive. */
+void native_block_release(struct native_block *block); /* NULL is allowed */
+/* Makes a DLPack capsule over `tensor`. The consumer keeps `batch`, or else `block`, alive. */
 PyObject *native_dlpack_export(struct native_batch *batch, struct native_block *block,
                                const struct pst_tensor *tensor, int versioned);
 

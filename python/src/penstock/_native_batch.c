@@ -1,13 +1,13 @@
 /* _native_batch.c - penstock._native.Batch: one share of a batch of the loader.
  *
- * The object is dropped as soon as its fields are wrapped; the arrays over it keep shares of their
- * own. Small arrays (labels, indices, boxes) are copied out of the slot, so that who keeps one of
- * them does not keep the images beside it. */
+ * The object is dropped as soon as its fields are wrapped; the arrays over it hold shares of
+ * their own. Small arrays (labels, indices, boxes) are copied out of the slot, so that a caller
+ * that keeps one of them does not keep the batch's images in memory. */
 #include "_native.h"
 
 #include <unistd.h>
 
-/* The copy of an array of up to this size costs less than the Python object around it does. */
+/* The copy of an array of up to this size costs less than its Python object. */
 #define COPIED_NBYTES_MAX ((size_t)64 << 10)
 
 static pst_batch *handle_of(PyObject *self) { return ((struct native_batch *)self)->handle; }
@@ -35,7 +35,7 @@ static void batch_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* 0 with *i_field set, or -1 with an exception set. */
+/* Returns 0 with *i_field set, or -1 with an exception set. */
 static int field_argument(PyObject *self, PyObject *argument, uint32_t *i_field)
 {
     unsigned long number = PyLong_AsUnsignedLong(argument);
@@ -72,8 +72,8 @@ static PyObject *failed(enum pst_status status)
     return native_raise(status, &err);
 }
 
-/* Numbers of a small array in host memory become a copy; pixels and large arrays stay where they
- * are. Strides are C's. */
+/* Wraps a tensor. Numbers of a small array in host memory are copied; pixels and large arrays
+ * stay in place. Strides are C's. */
 static PyObject *wrap(PyObject *self, const struct pst_tensor *tensor, bool pixels)
 {
     size_t nbytes = pst_dtype_nbytes(tensor->dtype);
@@ -115,7 +115,7 @@ static PyObject *batch_host_tensor(PyObject *self, PyObject *argument)
     return wrap(self, &tensor, is_pixels(self, i_field));
 }
 
-/* How one row becomes a Python object. */
+/* Converts one row to a Python object. */
 typedef PyObject *(*row_fn)(PyObject *self, const struct pst_tensor *tensor);
 
 static PyObject *row_pixels(PyObject *self, const struct pst_tensor *tensor)
@@ -142,7 +142,7 @@ static PyObject *row_text(PyObject *self, const struct pst_tensor *tensor)
     return PyUnicode_DecodeUTF8(tensor->data, (Py_ssize_t)tensor->shape[0], "strict");
 }
 
-/* A list over the rows of field `argument`. `bytes_only`: rows must be u8 (n). */
+/* Makes a list over the rows of field `argument`. `bytes_only`: rows must be u8 (n). */
 static PyObject *each_row(PyObject *self, PyObject *argument, row_fn fn, bool bytes_only)
 {
     uint32_t i_field;

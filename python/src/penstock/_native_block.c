@@ -1,13 +1,13 @@
 /* _native_block.c - memory of small arrays, apart from the slot of their batch.
  *
- * Tensors and DLPack consumers share a block, and the last of them frees it, on any thread and
+ * Tensors and DLPack consumers share a block. The last of them frees it, on any thread and
  * without the GIL. */
 #include "_native.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define HEAD_NBYTES 64 /* and the alignment of what follows */
+#define HEAD_NBYTES 64 /* also the alignment of the memory behind it */
 
 struct native_block {
     atomic_uint refs;

@@ -1,7 +1,7 @@
 /* _native_dataset.c - penstock._native.Dataset: one share of a data set that is open for reading.
  *
- * The handle is immutable, so any thread may call; what may read from disk does so without the
- * GIL, on a share of its own, so that close() in another thread does no harm. */
+ * The handle is immutable, so any thread may call. Calls that may read from disk release the GIL
+ * and hold a share of their own, so that close() in another thread does no harm. */
 #include "_native.h"
 
 #include <string.h>
@@ -202,7 +202,7 @@ static PyObject *dataset_name(PyObject *self, PyObject *args)
     return PyUnicode_DecodeFSDefault(name);
 }
 
-/* A folder does not know forms before it has read, but it knows which files there are. */
+/* A folder's forms are unknown before a file is read, but its files are known. */
 static bool is_present(const pst_dataset *handle, const struct pst_item *item)
 {
     if (item->form != PST_FORM_NONE)

@@ -1,4 +1,5 @@
-/* _native_dict.c - Python dicts as members of C structs, by tables. Called with the GIL held. */
+/* _native_dict.c - converts Python dicts to members of C structs, by tables. Called with the GIL
+ * held. */
 #include "_native.h"
 
 #include <string.h>

@@ -25,7 +25,7 @@ struct dlpack_tensor {
     uint64_t byte_offset;
 };
 
-/* Capsules named "dltensor", "used_dltensor" once taken. */
+/* Capsules named "dltensor", and "used_dltensor" once a consumer has taken them. */
 struct dlpack_managed {
     struct dlpack_tensor tensor;
     void *ctx;

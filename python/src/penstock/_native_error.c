@@ -1,14 +1,14 @@
-/* _native_error.c - a status and its struct pst_error as a Python exception.
+/* _native_error.c - raises a Python exception from a status and its struct pst_error.
  *
- * The exception classes are Python's (penstock/errors.py); this file hands them the parts. Called
- * with the GIL held. */
+ * The exception classes are Python's (penstock/errors.py); this file passes them the parts.
+ * Called with the GIL held. */
 #include "_native.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Text that came from file names may be no UTF-8: bytes that are not are shown as escapes. */
+/* Text from file names may be invalid UTF-8. Its invalid bytes are shown as escapes. */
 static PyObject *text_of(const char *text)
 {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
@@ -66,7 +66,7 @@ PyObject *native_raise(enum pst_status status, const struct pst_error *err)
     errors = PyImport_ImportModule("penstock.errors");
     if (errors == NULL)
         goto out;
-    /* Interned: the interpreter's cache of attribute names would keep each new string. */
+    /* Interned, because the interpreter's cache of attribute names would keep each new string. */
     method = PyUnicode_InternFromString("from_parts");
     if (method == NULL)
         goto out;

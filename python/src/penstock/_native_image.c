@@ -1,4 +1,5 @@
-/* _native_image.c - probe() and decode(): encoded bytes in, facts or pixels out, without the GIL.
+/* _native_image.c - probe() and decode(): encoded bytes in, properties or pixels out, without the
+ * GIL.
  */
 #include "_native.h"
 

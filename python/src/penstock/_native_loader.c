@@ -1,10 +1,10 @@
 /* _native_loader.c - penstock._native.Loader: the loader's handle and the locks around it.
  *
- * The C handle wants one thread at a time: `run_lock` guards begin, resume, next and close,
- * `fetch_lock` guards fetch and replay, close takes both. next() waits in slices, without the GIL,
- * and looks at signals in between; fetch and replay look at them between rows. `handle` changes
- * only with the GIL and both locks held. In a forked child the handle is neither used nor
- * freed. */
+ * Only one thread at a time may use the C handle: `run_lock` guards begin, resume, next and
+ * close, `fetch_lock` guards fetch and replay, close takes both. next() waits in slices, without
+ * the GIL, and checks for signals in between; fetch and replay check between rows. `handle`
+ * changes only with the GIL and both locks held. In a forked child the handle is neither used
+ * nor freed. */
 #include "_native.h"
 
 #include <string.h>
@@ -17,14 +17,15 @@ struct native_loader {
     PyObject_HEAD pst_loader *handle; /* NULL once closed */
     PyThread_type_lock run_lock, fetch_lock;
     struct pst_loader_state
-        state; /* after the batch last returned; read and written under the GIL */
+        state; /* state after the last batch that was returned; read and written under the GIL */
     pid_t pid;
-    bool closing;     /* waiting calls give up; under the GIL */
-    int64_t asked_ns; /* when a fetch or replay last looked at signals; under fetch_lock */
+    bool closing; /* true: waiting calls give up; under the GIL */
+    int64_t
+        asked_ns; /* time of the last check for signals in a fetch or replay; under fetch_lock */
 };
 
-/* fetch() and replay() run without the GIL: once in a while they take it and look at signals. 1:
- * end the call, with an exception set or because the loader is being closed. */
+/* fetch() and replay() run without the GIL. From time to time this takes it and checks for
+ * signals. 1: end the call, with an exception set or because the loader is being closed. */
 static int interrupt(void *ctx)
 {
     struct native_loader *self = ctx;
@@ -40,7 +41,8 @@ static int interrupt(void *ctx)
     return stops;
 }
 
-/* NULL-safe for parts that were not made. The GIL is held on entry and on return. */
+/* Closes the handle and frees the locks; each may be NULL. The GIL is held on entry and on
+ * return. */
 static void shut(struct native_loader *self)
 {
     pst_loader *handle = self->handle;
@@ -56,7 +58,8 @@ static void loader_dealloc(PyObject *object)
     struct native_loader *self = (struct native_loader *)object;
     PyTypeObject *type = Py_TYPE(object);
     shut(self);
-    /* A lock that a thread of the parent held during fork() stays so: it is left alone. */
+    /* In a forked child a lock may be held by a thread that does not exist there, so locks are
+     * left alone. */
     if (self->pid == getpid()) {
         if (self->run_lock != NULL)
             PyThread_free_lock(self->run_lock);
@@ -295,7 +298,7 @@ static PyObject *loader_replay(PyObject *object, PyObject *args)
     return native_batch_new(native_state_of(object), batch);
 }
 
-/* The handle, for short calls that are made with the GIL held: close() cannot come in between. */
+/* Returns the handle for short calls with the GIL held, so that close() cannot run meanwhile. */
 static pst_loader *peek(struct native_loader *self)
 {
     if (self->pid == getpid() && self->handle != NULL)
@@ -304,7 +307,7 @@ static pst_loader *peek(struct native_loader *self)
     return NULL;
 }
 
-/* Arithmetic on what never changes: a forked child may ask as well. */
+/* Computes with constants only, so a forked child may call it as well. */
 static PyObject *loader_n_batches(PyObject *object, PyObject *args)
 {
     pst_loader *handle = ((struct native_loader *)object)->handle;
@@ -339,7 +342,7 @@ static PyObject *loader_quarantine(PyObject *object, PyObject *unused)
     return list;
 }
 
-/* What there is to say of a GPU. `dict` NULL passes the error on. */
+/* Adds the statistics of a GPU. If `dict` is NULL, its exception stays set. */
 static PyObject *add_gpu_stats(PyObject *dict, const struct pst_loader_stats *stats)
 {
 #define NUMBER(name)                                                                               \
@@ -371,7 +374,7 @@ static PyObject *add_gpu_stats(PyObject *dict, const struct pst_loader_stats *st
     return dict;
 }
 
-/* {name: (count, meaning)} of the fall-backs that were taken. */
+/* Returns {name: (count, meaning)} of the fall-backs that were taken. */
 static PyObject *fallbacks_of(const struct pst_loader_stats *stats)
 {
     PyObject *dict = PyDict_New();
@@ -386,9 +389,8 @@ static PyObject *fallbacks_of(const struct pst_loader_stats *stats)
     return dict;
 }
 
-/* Fall-backs, levels of SIMD, and what workers did with their time. `dict` NULL passes the error
- * on.
- */
+/* Adds fall-backs, levels of vectors, and times of workers. If `dict` is NULL, its exception stays
+ * set. */
 static PyObject *add_other_stats(PyObject *dict, const struct pst_loader_stats *stats)
 {
     int status = dict == NULL ? -1 : native_dict_put(dict, "fallbacks", fallbacks_of(stats));

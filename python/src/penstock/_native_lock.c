@@ -1,7 +1,8 @@
-/* _native_lock.c - a lock around one handle of the C library, which wants one thread at a time.
+/* _native_lock.c - a lock around one handle of the C library, which only one thread at a time may
+ * use.
  *
- * The GIL is given away while waiting, and signals are looked at ten times a second, so that a
- * thread that waits for another one can be interrupted. */
+ * A waiting thread releases the GIL and checks for signals ten times a second, so that it can be
+ * interrupted. */
 #include "_native.h"
 
 #define SLICE_US 100000

@@ -1,4 +1,4 @@
-/* _native_options.c - the dict that penstock.Loader makes, as struct pst_loader_options.
+/* _native_options.c - converts the dict of penstock.Loader to struct pst_loader_options.
  *
  * In: {"fields": [{"name": str, "ops": [{...}, ...], ...}, ...], "indices": u64 buffer,
  * "weights": f64 buffer, and numbers}. Out: a struct and the memory it points to, freed by
@@ -86,8 +86,8 @@ static const struct native_member loader_members[] = {
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 
-/* Takes `key` out of `dict`: a new reference, or NULL, with an exception set only after an error.
- */
+/* Removes `key` from `dict` and returns its value as a new reference. NULL if there is none; an
+ * exception is set only after an error. */
 static PyObject *take(PyObject *dict, const char *key)
 {
     PyObject *value = PyDict_GetItemString(dict, key);
@@ -164,7 +164,7 @@ static int read_field(PyObject *source, struct pst_field_output *field, struct p
         PyErr_SetString(PyExc_TypeError, "a field without a name");
         goto out;
     }
-    field->name = PyUnicode_AsUTF8AndSize(name, NULL); /* `source` keeps it alive */
+    field->name = PyUnicode_AsUTF8AndSize(name, NULL); /* `source` keeps the text alive */
     if (field->name == NULL)
         goto out;
     if (boxes != NULL && (field->per_box_of = PyUnicode_AsUTF8AndSize(boxes, NULL)) == NULL)

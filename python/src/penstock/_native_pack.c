@@ -1,20 +1,20 @@
 /* _native_pack.c - pack() and verify(), with callbacks into Python.
  *
- * The C functions call back on the thread that called them; there the GIL is taken again for the
- * time of the callback. Signals are looked at in each, so Ctrl-C ends the run at the next sample;
- * what was committed can be resumed. */
+ * The C functions call back on the thread that called them. Each callback takes the GIL for its
+ * duration and checks for signals, so Ctrl-C ends the run at the next sample. Committed samples
+ * can be resumed. */
 #include "_native.h"
 
 #include <string.h>
 
-/* What the callbacks need. `thread` is set while the GIL is away. */
+/* State of the callbacks. `thread` is set while the GIL is released. */
 struct watch {
     PyThreadState *thread;
     PyObject *progress, *bad_sample, *kept_jpeg; /* callables or None; borrowed */
-    PyObject *notices;                           /* of the source; NULL: it was not opened */
+    PyObject *notices;                           /* of the source; NULL if it was not opened */
 };
 
-/* The truth of `answer`, which it consumes: 0 false or None, 1 true or an exception. */
+/* Evaluates and consumes `answer`: 0 for false or None, 1 for true or an exception. */
 static int stop_if(PyObject *answer)
 {
     if (answer == NULL)
@@ -161,7 +161,7 @@ PyObject *native_pack(PyObject *module, PyObject *args)
                           PyUnicode_FSConverter, &destination, &labels, &PyTuple_Type, &columns,
                           &forms_list, &masks_list, &dict, &watch.progress, &watch.bad_sample,
                           &watch.kept_jpeg))
-        return NULL; /* the converters' objects are given back by ParseTuple */
+        return NULL; /* ParseTuple has released the converters' objects */
     PyObject *result = NULL;
     enum pst_form forms[PST_MAX_VARIANTS], mask_forms[PST_MAX_VARIANTS];
     struct native_pack pack;

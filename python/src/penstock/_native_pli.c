@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* What an array's buffer says about its pixels: (H, W) or (H, W, C) of uint8 or uint16. The caller
- * releases the view if this returns 0; else an exception is set. */
+/* Reads an array's buffer as pixels: (H, W) or (H, W, C) of uint8 or uint16. If this returns 0,
+ * the caller releases the view; else an exception is set. */
 static int read_pixels(PyObject *array, int flags, Py_buffer *view, struct pst_pixels *pixels)
 {
     if (PyObject_GetBuffer(array, view, PyBUF_FORMAT | PyBUF_STRIDES | flags) < 0)
@@ -37,7 +37,7 @@ static int read_pixels(PyObject *array, int flags, Py_buffer *view, struct pst_p
     return 0;
 }
 
-/* The encoder's jobs on threads of ours, the calling one among them. */
+/* The encoder's jobs, shared by new threads and the calling one. */
 struct crew {
     unsigned int n_threads;
     void (*job)(void *arg, size_t i);
@@ -64,7 +64,7 @@ static void run_jobs(void *ctx, void (*job)(void *arg, size_t i), void *arg, siz
     crew->arg = arg;
     crew->n_jobs = n_jobs;
     atomic_store(&crew->next, 0);
-    /* A thread that does not start leaves its work to the others. */
+    /* If a thread does not start, the others do its work. */
     while (started + 1 < wanted && started < MAX_THREADS &&
            pthread_create(&threads[started], NULL, work, crew) == 0)
         started++;
@@ -176,8 +176,8 @@ PyObject *native_pli_info(PyObject *module, PyObject *args)
     return dict;
 }
 
-/* Holds the GIL but for the decoding itself. `verify`: the pixels are all of the image's, and are
- * compared with their checksum. */
+/* Releases the GIL only while decoding. `verify`: the pixels are the whole image's, and their
+ * checksum is compared. */
 static enum pst_status decode(const Py_buffer *bytes, const struct pst_pli_region *region,
                               int channel, const struct pst_pixels *pixels, bool verify,
                               struct pst_error *err)
@@ -200,8 +200,8 @@ static enum pst_status decode(const Py_buffer *bytes, const struct pst_pli_regio
     return status;
 }
 
-/* pli_decode(bytes, y, x, channel, out, verify=False): fills the writable array `out` with its size
- * of region at (y, x) */
+/* pli_decode(bytes, y, x, channel, out, verify=False): fills the writable array `out` with the
+ * region of its size at (y, x) */
 PyObject *native_pli_decode(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -1,7 +1,8 @@
 /* _native_pli_jpeg.c - penstock.pli: JPEG files <-> PLI of their coefficients, without the GIL. */
 #include "_native.h"
 
-/* The first `nbytes` bytes of `room`, which is given back; or the exception of what failed. */
+/* Returns the first `nbytes` bytes of `room` and frees `room`. After a failure, raises its
+ * exception. */
 static PyObject *finish(enum pst_status status, const struct pst_error *err, void *room,
                         size_t nbytes)
 {
@@ -16,8 +17,8 @@ static PyObject *finish(enum pst_status status, const struct pst_error *err, voi
     return result;
 }
 
-/* pli_from_jpeg(jpeg, unit_edge, checksums, smaller=False) -> bytes; `smaller`: than the JPEG, or
- * an error */
+/* pli_from_jpeg(jpeg, unit_edge, checksums, smaller=False) -> bytes; `smaller`: an error if the
+ * PLI would not be smaller than the JPEG */
 PyObject *native_pli_from_jpeg(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -44,7 +45,7 @@ PyObject *native_pli_from_jpeg(PyObject *module, PyObject *args)
     return finish(status, &err, room, nbytes);
 }
 
-/* pli_to_jpeg(pli, head=False) -> bytes; `head`: up to the data of the first scan */
+/* pli_to_jpeg(pli, head=False) -> bytes; `head`: the beginning, up to the data of the first scan */
 PyObject *native_pli_to_jpeg(PyObject *module, PyObject *args)
 {
     (void)module;

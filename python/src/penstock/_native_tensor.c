@@ -1,22 +1,22 @@
-/* _native_tensor.c - penstock._native.Tensor: an array over the memory of a batch, or, if it is
+/* _native_tensor.c - penstock._native.Tensor: an array over the memory of a batch or, if it is
  * small, over memory of its own.
  *
- * It is read through the buffer protocol (numpy) or DLPack (torch); both without a copy and
- * writable: the slot is the caller's until the last reader has let go. On a GPU it is read through
- * DLPack, which names the stream that is going to read it, or the CUDA array interface, which does
- * not: there it is the legacy default stream. */
+ * It is read through the buffer protocol (numpy) or DLPack (torch), both without a copy and
+ * writable: the slot is the caller's until the last reader has released it. On a GPU it is read
+ * through DLPack, which names the stream that will read it, or through the CUDA array interface,
+ * which uses the legacy default stream. */
 #include "_native.h"
 
 #include <string.h>
 
 struct native_tensor {
-    PyObject_HEAD PyObject *batch; /* a struct native_batch; NULL: the memory is the block's */
+    PyObject_HEAD PyObject *batch; /* a struct native_batch; NULL: the block has the memory */
     struct native_block *block;
     struct pst_tensor tensor;
     Py_ssize_t shape[PST_MAX_NDIM + 1], strides[PST_MAX_NDIM + 1];
     Py_ssize_t nbytes;
     bool contiguous;
-    char nothing[16]; /* the address of arrays without elements */
+    char nothing[16]; /* gives arrays without elements an address */
 };
 
 const char *native_dtype_format(enum pst_dtype dtype)
@@ -51,7 +51,7 @@ const char *native_dtype_format(enum pst_dtype dtype)
     }
 }
 
-/* `batch` or `block` is NULL; a new share is taken of the other. */
+/* One of `batch` and `block` is NULL. The tensor takes a new share of the other. */
 static PyObject *new_tensor(struct native_state *state, PyObject *batch, struct native_block *block,
                             const struct pst_tensor *tensor)
 {
@@ -162,9 +162,9 @@ static int allows_versioned(PyObject *max_version)
     return major >= 1;
 }
 
-/* The stream that DLPack's argument names: None is the legacy default one, and so, to be on the
- * safe side of later writes, is -1, by which the consumer asks for no waiting (a batch that was
- * handed out is there, so none is waited for). -1 with an exception set, or 0. */
+/* Converts DLPack's stream argument. None is the legacy default stream. So is -1, by which the
+ * consumer requests no waiting: a batch that was handed out is ready, and later writes stay
+ * safe. -1 with an exception set, or 0. */
 static int stream_argument(PyObject *argument, uint64_t *stream)
 {
     *stream = 1;
@@ -184,7 +184,7 @@ static int stream_argument(PyObject *argument, uint64_t *stream)
     return 0;
 }
 
-/* 0, or -1 with an exception set. */
+/* Returns 0, or -1 with an exception set. */
 static int await_stream(struct native_tensor *self, uint64_t stream)
 {
     struct native_batch *batch = (struct native_batch *)self->batch;
@@ -239,7 +239,7 @@ static PyObject *tensor_dlpack_device(PyObject *object, PyObject *unused)
     return device < 0 ? Py_BuildValue("(ii)", 1, 0) : Py_BuildValue("(ii)", 2, (int)device);
 }
 
-/* Elements per axis, or bytes from one to the next. */
+/* Makes a tuple of elements per axis, or of strides in bytes. */
 static PyObject *tuple_of(const Py_ssize_t *numbers, uint32_t n)
 {
     PyObject *tuple = PyTuple_New((Py_ssize_t)n);
@@ -280,7 +280,7 @@ static PyObject *tensor_cuda_interface(PyObject *object, void *unused)
     return result;
 }
 
-/* The same memory with its axes in another order. */
+/* Returns the same memory with its axes in another order. */
 static PyObject *tensor_permute(PyObject *object, PyObject *axes)
 {
     struct native_tensor *self = (struct native_tensor *)object;
@@ -306,7 +306,7 @@ static PyObject *tensor_permute(PyObject *object, PyObject *axes)
     return new_tensor(native_state_of(object), self->batch, self->block, &view);
 }
 
-/* Without the last axis: its first element. */
+/* Removes the last axis by taking its first element. */
 static PyObject *tensor_first_of_last(PyObject *object, PyObject *unused)
 {
     (void)unused;

@@ -1,8 +1,9 @@
 /* _native_writer.c - penstock._native.Writer: the writer's handle and the lock around it.
  *
- * Values come in as tuples (buffer, form, height, width, channels, bits, shape); their memory is
- * lent for the time of the call. Every call that writes gives the GIL away. In a forked child the
- * handle is neither used nor freed: freeing would commit to the parent's files. */
+ * Values come as tuples (buffer, form, height, width, channels, bits, shape); their memory is
+ * borrowed for the duration of the call. Every call that writes releases the GIL. In a forked
+ * child the handle is neither used nor freed, because freeing would commit to the parent's
+ * files. */
 #include "_native.h"
 
 #include <string.h>
@@ -75,7 +76,8 @@ out:
     return status;
 }
 
-/* Reads the list of dicts `list` into `fields` (room for PST_MAX_FIELDS). -1: exception set. */
+/* Reads the list of dicts `list` into `fields`, which has PST_MAX_FIELDS entries. -1 with an
+ * exception set. */
 static int read_fields(PyObject *list, struct pst_field *fields, uint32_t *n_fields)
 {
     Py_ssize_t n = PySequence_Size(list);
@@ -167,7 +169,7 @@ static int enter(struct native_writer *self)
     return -1;
 }
 
-/* The values of one call of add(), lent from Python. */
+/* The values of one call of add(), borrowed from Python. */
 struct lent {
     struct pst_value values[PST_MAX_FIELDS][PST_MAX_VARIANTS];
     const struct pst_value *rows[PST_MAX_FIELDS];
@@ -202,7 +204,7 @@ static int lend_shape(PyObject *shape, struct pst_value *value)
     return 0;
 }
 
-/* `item`: None (the variant is absent) or a _Value of writer.py. */
+/* `item` is None (the variant is absent) or a _Value of writer.py. */
 static int lend_value(PyObject *item, struct lent *lent, struct pst_value *value)
 {
     if (item == Py_None)
@@ -212,8 +214,8 @@ static int lend_value(PyObject *item, struct lent *lent, struct pst_value *value
     unsigned char channels, bits;
     int was_pli;
     Py_buffer *buffer = &lent->buffers[lent->n_buffers];
-    if (!PyArg_ParseTuple(item, "y*IIIbbOp:value", buffer, &form, &height, &width, &channels,
-                          &bits, &shape, &was_pli))
+    if (!PyArg_ParseTuple(item, "y*IIIbbOp:value", buffer, &form, &height, &width, &channels, &bits,
+                          &shape, &was_pli))
         return -1;
     lent->n_buffers++;
     value->bytes = buffer->buf;
@@ -240,7 +242,7 @@ static int lend_row(PyObject *row, uint32_t i_field, uint8_t n_variants, struct 
         if (item == NULL)
             return -1;
         int status = lend_value(item, lent, &lent->values[i_field][v]);
-        Py_DECREF(item); /* the buffer keeps the memory */
+        Py_DECREF(item); /* the buffer keeps the memory alive */
         if (status < 0)
             return -1;
     }
