@@ -9,7 +9,7 @@
     for batch in loader:
         step(batch["image"], batch["label"])
 
-Importing it imports neither torch nor numpy; parts are loaded when first used.
+Importing it imports neither torch nor numpy. Its parts are loaded when first used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from . import _native, errors
 from .errors import PenstockError
 
-TYPE_CHECKING = False  # as typing has it, without the import, which would cost most of the time
+TYPE_CHECKING = False  # set as in typing, without the import, which would take most of the time
 if TYPE_CHECKING:
     from typing import Any
 
@@ -85,7 +85,7 @@ __all__ = [
     "verify",
 ]
 
-# Where the names above come from; torch.py imports torch, so it waits until it is asked for.
+# The modules of the names above. torch.py imports torch, so it is loaded only when used.
 _HOMES = {
     **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
     **dict.fromkeys(("Dataset", "Field"), "dataset"),
@@ -133,7 +133,7 @@ def __dir__() -> list[str]:
 
 
 def show_config(mode: str = "stdout") -> dict[str, Any] | None:
-    """What this build and this machine can do, for bug reports.
+    """Describes this build and this machine, for bug reports.
 
     ``mode="stdout"`` prints it, ``mode="dict"`` returns it.
     """

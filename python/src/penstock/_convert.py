@@ -1,6 +1,6 @@
 """Fields of a batch as numpy arrays, torch tensors, DLPack or Python objects.
 
-Pixels and large arrays lie in the batch's memory; arrays of up to 64 KiB that are no pixels are copies.
+Pixels and large arrays lie in the batch's memory. Other arrays of up to 64 KiB are copies.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Wrap = Callable[[_native.Tensor], Any]
 
 
 def wrapper(output: str) -> Wrap:
-    """What makes an array of the wanted kind over a Tensor's memory."""
+    """Returns the function that makes an array of the wanted kind over a Tensor's memory."""
     if output == "dlpack":
         return lambda tensor: tensor
     if output == "torch":
@@ -28,7 +28,7 @@ def wrapper(output: str) -> Wrap:
 
 
 def _channels_last(array: Any) -> Any:
-    """(..., H, W, C) in memory, shown as (..., C, H, W)."""
+    """Shows an array (..., H, W, C) as (..., C, H, W)."""
     n = len(array.shape)
     axes = (*range(n - 3), n - 1, n - 3, n - 2)
     return array.permute(axes) if hasattr(array, "permute") else array.transpose(axes)
@@ -45,10 +45,10 @@ def _parse(text: str) -> Any:
 def to_dict(
     batch: _native.Batch, wrap: Wrap, encoded: Collection[str], channels_last: Collection[str]
 ) -> dict[str, Any]:
-    """All fields and "index".
+    """Returns all fields and "index".
 
-    `encoded` names the image fields that carry stored bytes, `channels_last` those that are to be
-    shown as NCHW although they lie as NHWC.
+    `encoded` names the image fields that hold stored bytes. `channels_last` names those that are shown as NCHW over
+    NHWC memory.
     """
     result: dict[str, Any] = {}
     for i_field, (name, kind, ragged) in enumerate(batch.fields()):

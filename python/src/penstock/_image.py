@@ -1,4 +1,4 @@
-"""Single images: what a header says, and pixels."""
+"""Single images: reads headers and decodes pixels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMS = ("jpeg", "png", "webp", "pli", "pli-jpeg", "raw")
 
 
 class ImageInfo(NamedTuple):
-    """What the header of an encoded image says. Height and width are those of the picture as shown."""
+    """The contents of an encoded image's header. Height and width are those of the shown picture."""
 
     form: str
     height: int
@@ -28,7 +28,7 @@ class ImageInfo(NamedTuple):
 
 
 def form_number(form: str | None) -> int:
-    """Number of a form; None: look at the first bytes."""
+    """Returns the number of a form; with None it is found from the first bytes."""
     if form is None:
         return 0
     number = _native.form_number(form)
@@ -42,7 +42,7 @@ def probe(data: Any, form: str | None = None, *, ignore_orientation: bool = Fals
 
     Args:
         data: bytes, or any buffer that holds them.
-        form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None looks at the first bytes.
+        form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None finds it from the first bytes.
         ignore_orientation: report the size as stored, without the EXIF orientation.
     """
     options = {"ignore_orientation": ignore_orientation}
@@ -63,10 +63,10 @@ def decode(
 
     Args:
         data: bytes, or any buffer that holds them.
-        form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None looks at the first bytes.
-        channels: 0 as stored; 1, 3 or 4 to convert.
-        bits: 0 as stored; 8 or 16 to convert.
-        ignore_orientation: leave the EXIF orientation unapplied.
+        form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None finds it from the first bytes.
+        channels: 0 keeps the stored ones; 1, 3 or 4 converts.
+        bits: 0 keeps the stored ones; 8 or 16 converts.
+        ignore_orientation: do not apply the EXIF orientation.
         palette_indices: a palette image yields its indices, one channel.
         max_pixels: larger images are an error; 0 = 2**28.
 

@@ -1,4 +1,4 @@
-"""Arguments that several parts take: sizes, counts, ranks, dtypes."""
+"""Arguments of several modules: sizes, counts, ranks, dtypes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from . import _native
 from .errors import ArgumentError, UnsupportedError
 
-TIERS = ("fast", "small", "dense")  # of PLI
+TIERS = ("fast", "small", "dense")  # tiers of PLI
 
 _UNITS = {
     "": 1,
@@ -28,7 +28,7 @@ _UNITS = {
 
 
 def nbytes(name: str, value: int | float | str) -> int:
-    """Bytes of a number or of a text such as "4GiB" (1024s) or "500 MB" (1000s)."""
+    """Returns the bytes of a number or of a text such as "4GiB" (1024s) or "500 MB" (1000s)."""
     number: float
     if isinstance(value, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
@@ -54,7 +54,7 @@ def count(name: str, value: Any, low: int, high: int = 2**32 - 1) -> int:
 
 
 def choice(name: str, value: Any, choices: Iterable[str]) -> int:
-    """Place of `value` in `choices`."""
+    """Returns the place of `value` in `choices`."""
     known = list(choices)
     if isinstance(value, str) and value in known:
         return known.index(value)
@@ -82,7 +82,7 @@ def device_name(device: Any) -> str:
 
 
 def dtype_number(dtype: Any) -> int:
-    """Number of a dtype given as a name, a numpy or a torch dtype."""
+    """Returns the number of a dtype given as a name, a numpy or a torch dtype."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
     if name is None:
         name = getattr(dtype, "__name__", None) or str(dtype)
@@ -93,7 +93,7 @@ def dtype_number(dtype: Any) -> int:
 
 
 def workers(num_workers: int | None) -> int:
-    """Threads: the argument, else PENSTOCK_NUM_THREADS, else this rank's part of the cores."""
+    """Returns the number of threads: the argument, else PENSTOCK_NUM_THREADS, else this rank's part of the cores."""
     if num_workers is not None:
         return count("num_workers", num_workers, 0, 4096)
     text = os.environ.get("PENSTOCK_NUM_THREADS", "")
@@ -104,18 +104,18 @@ def workers(num_workers: int | None) -> int:
     return count("PENSTOCK_NUM_THREADS", int(text), 0, 4096)
 
 
-# Variables of the launchers; the first that is found wins. Open MPI comes before Slurm, because mpirun may
-# start its processes through a step of Slurm that has one task per node.
+# Variables of the launchers. The first that is set counts. Open MPI comes before Slurm, because mpirun may start its
+# processes through a Slurm step that has one task per node.
 _LAUNCHERS = (
     ("torchrun", "RANK", "WORLD_SIZE"),
     ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
-_SLURM_STEPS_END = 0xFFFFFFF0  # step numbers from here on are batch scripts, shells and the like
+_SLURM_STEPS_END = 0xFFFFFFF0  # batch scripts, shells and the like have step numbers from here on
 
 
 def _in_slurm_step() -> bool:
-    """Whether srun started this process; a batch script has the variables of its whole job."""
+    """True if srun started this process. A batch script has the variables of its whole job instead."""
     step = os.environ.get("SLURM_STEP_ID") or os.environ.get("SLURM_STEPID") or ""
     return step.isdigit() and int(step) < _SLURM_STEPS_END
 
@@ -144,7 +144,7 @@ def _launched() -> tuple[int, int, str] | None:
 
 
 def ranks(rank: int | None, world_size: int | None) -> tuple[int, int, str]:
-    """(rank, world_size, where they come from): both given, or both found, or (0, 1)."""
+    """Returns (rank, world_size, source): both given, or both found, or (0, 1)."""
     if (rank is None) != (world_size is None):
         raise ArgumentError("give both rank= and world_size=, or neither")
     source = "arguments"
@@ -163,7 +163,7 @@ def ranks(rank: int | None, world_size: int | None) -> tuple[int, int, str]:
 
 
 def output_kind(output: str, device: str) -> str:
-    """ "numpy", "torch" or "dlpack"; "auto" is torch if the process has imported it."""
+    """Returns "numpy", "torch" or "dlpack". "auto" is torch if the process has imported it."""
     if output == "auto":
         if "torch" in sys.modules:
             return "torch"
@@ -176,16 +176,16 @@ def output_kind(output: str, device: str) -> str:
     return output
 
 
-MADE_FOR = ("", "upright", "stored")  # numbers of enum pst_made_for
+MADE_FOR = ("", "upright", "stored")  # the places are the numbers of enum pst_made_for
 
 
 def made_for(value: object) -> int:
-    """The number of made_for; None is 0."""
+    """Returns the number of made_for; None is 0."""
     return 0 if value is None else choice("made_for", value, MADE_FOR[1:]) + 1
 
 
 def pin(given: Any, device: str) -> int:
-    """enum pst_pin of the argument pin_memory."""
+    """Returns the enum pst_pin of the argument pin_memory."""
     if not (isinstance(given, bool) or given == "auto"):
         raise ArgumentError(f'pin_memory is True, False or "auto", not {given!r}')
     if given and device != "cpu":

@@ -1,4 +1,4 @@
-"""Pillow's view of PLI: modes L, LA, RGB, RGBA, I;16, and P and 1 by their values on saving."""
+"""PLI for Pillow: modes L, LA, RGB, RGBA, I;16. On saving, P and 1 are converted by their values."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MODES = {(1, 8): "L", (2, 8): "LA", (3, 8): "RGB", (4, 8): "RGBA", (1, 16): "I;1
 
 
 class PliImageFile(ImageFile.ImageFile):
-    """Opens by what lies around the units; pixels are decoded at load()."""
+    """Opens a file by the bytes around its units; load() decodes the pixels."""
 
     tile: Any
-    fp: Any  # Pillow's stubs allow None, which it is only after load()
+    fp: Any  # Pillow's stubs allow None, but it is None only after load()
     format = "PLI"
     format_description = "Parallel lossless image"
 
@@ -46,10 +46,11 @@ class PliImageFile(ImageFile.ImageFile):
         self._pending = True
 
     def _info_of_jpeg(self, start: bytes, head: dict[str, Any]) -> dict[Any, Any]:
-        """What Pillow finds in the JPEG itself: EXIF, colour profile, XMP, comment, resolution, ..."""
+        """Returns the properties that Pillow reads from the JPEG: EXIF, colour profile, XMP, comment, resolution,
+        ..."""
         if head["restoration_nbytes"] > 0:
             self.fp.seek(0, SEEK_END)
-            sparse = bytearray(self.fp.tell())  # the units between are not looked at
+            sparse = bytearray(self.fp.tell())  # the units in between are not read
             sparse[: len(start)] = start
             tail = max(len(start), len(sparse) - head["restoration_nbytes"])
             self.fp.seek(tail)
@@ -57,12 +58,12 @@ class PliImageFile(ImageFile.ImageFile):
             return JpegImagePlugin.JpegImageFile(BytesIO(_native.pli_to_jpeg(sparse, True))).info
         if head["orientation"] == 1:
             return {}
-        exif = Image.Exif()  # for ImageOps.exif_transpose, as of the JPEG
+        exif = Image.Exif()  # for ImageOps.exif_transpose, as in the JPEG
         exif[ORIENTATION] = head["orientation"]
         return {"exif": exif.tobytes()}
 
     def load(self) -> Any:
-        """Decodes the pixels, once; Pillow's own loader takes them from memory."""
+        """Decodes the pixels, once. Pillow's own loader takes them from memory."""
         if self._pending:
             self._pending = False
             self.fp.seek(0)
@@ -74,11 +75,11 @@ class PliImageFile(ImageFile.ImageFile):
         return super().load()
 
     def load_seek(self, pos: int) -> None:
-        """Being there keeps Pillow from mapping the file, which does not hold the pixels."""
+        """Its existence keeps Pillow from mapping the file, which does not hold the pixels."""
 
 
 def save(image: Image.Image, fp: IO[bytes], filename: str | bytes) -> None:
-    """Handler of Image.save: options tier, effort, max_error as of penstock.pli.encode."""
+    """Handles Image.save: options tier, effort, max_error as of penstock.pli.encode."""
     import numpy as np
 
     options = {name: image.encoderinfo[name] for name in ("tier", "effort", "max_error") if name in image.encoderinfo}
@@ -90,7 +91,7 @@ def save(image: Image.Image, fp: IO[bytes], filename: str | bytes) -> None:
 
 
 def register() -> None:
-    """Makes Pillow know the format; harmless when repeated."""
+    """Registers the format with Pillow; may be repeated."""
     Image.register_open("PLI", PliImageFile, lambda prefix: prefix.startswith(MAGIC))
     Image.register_save("PLI", save)
     Image.register_extension("PLI", ".pli")

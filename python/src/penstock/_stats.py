@@ -1,4 +1,4 @@
-"""What ``Loader.stats()`` returns: its type, and how it is made of the C library's counters."""
+"""The result of ``Loader.stats()``: its type, and its conversion from the C library's counters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 
 class SampleStats(TypedDict):
-    """Samples: delivered, bad, replaced by another one, repeated to fill ranks."""
+    """Numbers of samples: delivered, bad, replaced by another one, repeated to fill ranks."""
 
     delivered: int
     bad: int
@@ -15,7 +15,7 @@ class SampleStats(TypedDict):
 
 
 class StorageStats(TypedDict):
-    """Reads. seconds: at least one was under way; partial_reads: images read in parts."""
+    """Reads. seconds: time with at least one read under way; partial_reads: images read in parts."""
 
     kind: str
     reason: str
@@ -27,7 +27,7 @@ class StorageStats(TypedDict):
 
 
 class DecodeStats(TypedDict):
-    """Decoding. seconds: summed over workers; units of PLI images, and how many these images have."""
+    """Decoding. seconds: summed over workers; units of PLI images that were decoded, and all units of these images."""
 
     nbytes_decoded: int
     seconds: float
@@ -38,13 +38,13 @@ class DecodeStats(TypedDict):
 
 
 class BoxStats(TypedDict):
-    """Boxes that ``min_area`` or ``min_visibility`` dropped."""
+    """Number of boxes that ``min_area`` or ``min_visibility`` dropped."""
 
     dropped: int
 
 
 class CallerStats(TypedDict):
-    """The loop. wait_seconds: it waited for a batch."""
+    """The loop. wait_seconds: time that it waited for a batch."""
 
     wait_seconds: float
 
@@ -78,7 +78,7 @@ class DeviceStats(TypedDict):
 
 
 class WorkerSeconds(TypedDict):
-    """Seconds summed over workers: at their rows, waiting for storage, idle because the caller is slower."""
+    """Seconds summed over workers: making rows, waiting for storage, idle because the caller is slower."""
 
     busy: float
     waiting_for_storage: float
@@ -112,7 +112,7 @@ class LoaderStats(TypedDict):
 def loader_stats(
     raw: dict[str, Any], storages: tuple[str, ...], epoch: int, ranks: tuple[int, int, str]
 ) -> LoaderStats:
-    """Sorts the counters of ``_native.Loader.stats()``."""
+    """Groups the counters of ``_native.Loader.stats()``."""
     return {
         "batches": raw["n_batches"],
         "samples": {

@@ -1,12 +1,12 @@
-"""What Penstock raises: one base class, and a subclass per kind that is also the built-in kind.
+"""The exceptions of Penstock: one base class, and a subclass for each kind that also has a built-in base.
 
 ``except ps.PenstockError`` catches everything; ``except FileNotFoundError`` and the like work too.
-The message names all that is known; the same facts are attributes.
+The message has all known facts. They are also attributes.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as typing has it, without the import
+TYPE_CHECKING = False  # set as in typing, without the import
 if TYPE_CHECKING:
     from typing import Any
 
@@ -47,7 +47,7 @@ class PenstockError(Exception):
         file: path of the file read or written.
         offset: byte offset in ``file``.
         codec: ``"jpeg"``, ``"png"``, ...
-        room: the part of Penstock that noticed.
+        room: the part of Penstock that reported the error.
         os_error: errno of the failed system call.
     """
 
@@ -77,7 +77,7 @@ class PenstockError(Exception):
         return str(self.args[0]) if self.args else ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # OSError and BaseException would rebuild from args alone and lose the parts.
+        # OSError and BaseException would rebuild the exception from args alone and lose the parts.
         parts = {name: getattr(self, name) for name in _PARTS}
         return _rebuild, (type(self), str(self), self.status, parts)
 
@@ -95,19 +95,19 @@ class OutOfMemoryError(PenstockError, MemoryError):
 
 
 class LimitError(PenstockError, RuntimeError):
-    """A limit that was set (``host_memory``, ``max_pixels``, ``max_errors``) would be exceeded."""
+    """The operation would exceed a limit (``host_memory``, ``max_pixels``, ``max_errors``)."""
 
     default_status = "PST_ERROR_LIMIT"
 
 
 class StateError(PenstockError, RuntimeError):
-    """Not possible now: closed, finished, or superseded by a newer iterator."""
+    """The call is not possible now: closed, finished, or superseded by a newer iterator."""
 
     default_status = "PST_ERROR_STATE"
 
 
 class NotFoundError(PenstockError, FileNotFoundError):
-    """A file or data set is not there."""
+    """A file or data set does not exist."""
 
     default_status = "PST_ERROR_NOT_FOUND"
 
@@ -137,7 +137,7 @@ class NoSpaceError(PenstockError, OSError):
 
 
 class CorruptError(PenstockError, ValueError):
-    """Stored data is not what it should be."""
+    """Stored data is damaged or invalid."""
 
     default_status = "PST_ERROR_CORRUPT"
 
@@ -161,7 +161,7 @@ class VersionError(PenstockError, ValueError):
 
 
 class UnsupportedError(PenstockError, NotImplementedError):
-    """This build or release does not do that."""
+    """This build or release does not support the operation."""
 
     default_status = "PST_ERROR_UNSUPPORTED"
 
@@ -173,7 +173,7 @@ class IncompleteError(PenstockError, RuntimeError):
 
 
 class CancelledError(PenstockError, RuntimeError):
-    """A callback asked to stop."""
+    """A callback stopped the operation."""
 
     default_status = "PST_ERROR_CANCELLED"
 
@@ -227,7 +227,7 @@ def _rebuild(
 
 
 def from_parts(parts: dict[str, Any]) -> PenstockError:
-    """The exception for an error that the C library reports (called by the extension module)."""
+    """Returns the exception for an error of the C library (called by the extension module)."""
     kind = _KINDS.get(parts["status"], InternalError)
     known = {name: parts.get(name) for name in _PARTS}
     return kind(parts["message"], status=parts["status"], **known)

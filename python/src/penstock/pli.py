@@ -1,4 +1,4 @@
-"""PLI, the parallel lossless image: numpy arrays to bytes and back.
+"""PLI, the parallel lossless image: converts numpy arrays to bytes and back.
 
     data = penstock.pli.encode(array, tier="small")
     crop = penstock.pli.decode(data, region=(y, x, height, width))
@@ -6,8 +6,9 @@
     smaller = penstock.pli.from_jpeg(jpeg)         # the JPEG's own coefficients: the same pixels
     assert penstock.pli.to_jpeg(smaller) == jpeg   # and the file, byte for byte
 
-A region costs only the units that it touches, 64x64 pixels each (of a JPEG mostly 128x128). Where Pillow is installed,
-importing this module registers the format there, so that ``Image.open("x.pli")`` and ``image.save("x.pli")`` work.
+A region costs only the units that it touches, of 64x64 pixels each (128x128 in most PLI of JPEGs). If Pillow is
+installed, importing this module registers the format there, so that ``Image.open("x.pli")`` and ``image.save("x.pli")``
+work.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _SUBSAMPLINGS: dict[tuple[int, ...], str] = {
 
 
 def _subsampling(samplings: tuple[int, ...]) -> str | None:
-    """The usual name; other factors by themselves, "1x2,1x1,1x1"; None where only the header was given."""
+    """Returns the usual name; lists other factors, "1x2,1x1,1x1"; None if only the header was given."""
     if not any(samplings):
         return None
     if len(samplings) == 1:
@@ -60,10 +61,10 @@ def encode(
     Args:
         image: uint8 or uint16, (H, W) or (H, W, C) with C 1 to 4, any strides; H and W 1 to 65535.
         tier: "fast" (quickest to decode, about PNG's size), "small" (about WebP lossless's size) or "dense" (smallest).
-        effort: 1 to 5; more is smaller and takes longer to encode, not to decode.
-        max_error: 0 is lossless; else no sample differs by more than this (at most 127).
-        checksums: of each unit, 4 bytes each, so that damage is noticed when an image or a region is decoded.
-            Without them damage is noticed only where the whole image is decoded, by the checksum of its pixels.
+        effort: 1 to 5. A higher effort makes fewer bytes and takes longer to encode, not to decode.
+        max_error: 0 is lossless. Otherwise no sample differs by more than this (at most 127).
+        checksums: store 4 bytes for each unit, so that damage is detected when an image or a region is decoded. Without
+            them damage is detected only if the whole image is decoded, by the checksum of its pixels.
         num_threads: threads that encode; the bytes do not depend on it.
     """
     if tier not in TIERS:
@@ -78,12 +79,12 @@ def encode(
 
 
 def info(data: Any) -> dict[str, Any]:
-    """What the head of a PLI says: content, height, width, channels, bits, tier, effort, max_error, sizes, checksums,
-    units by mode.
+    """Reads the head of a PLI: content, height, width, channels, bits, tier, effort, max_error, sizes, checksums, units
+    by mode.
 
-    "content" is "pixels" or "jpeg"; of the latter also "subsampling" ("4:2:0", ...), "orientation", "jpeg_nbytes"
-    (length of the file) and "restoration_nbytes" (what of it is not coefficients); it has no tier. The first 40 bytes
-    are enough for all but these, "nbytes" and "units", which are 0 then.
+    "content" is "pixels" or "jpeg". A "jpeg" has no tier, but "subsampling" ("4:2:0", ...), "orientation",
+    "jpeg_nbytes" (length of the file) and "restoration_nbytes" (bytes for the parts of the file that are not
+    coefficients). The first 40 bytes are enough for all but these four, "nbytes" and "units", which are 0 then.
     """
     result = _native.pli_info(data)
     is_jpeg = result["content"] == "jpeg"
@@ -99,21 +100,22 @@ def info(data: Any) -> dict[str, Any]:
 
 
 def from_jpeg(jpeg: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes:
-    """The PLI of a JPEG file: its own quantised coefficients, coded anew, about a tenth smaller.
+    """Makes a PLI of a JPEG file from its own quantised coefficients, about a tenth smaller.
 
     It decodes to exactly the pixels of libjpeg-turbo's default decoder, several times as fast, and :func:`to_jpeg`
-    gives the file back. Both are proven before this returns. :func:`decode` gives pixels as they are stored; the EXIF
-    orientation is in :func:`info`, and is applied by ``penstock.decode``, the loader and Pillow's exif_transpose.
+    restores the file. Both are proven before this returns. :func:`decode` gives pixels as they are stored. :func:`info`
+    has the EXIF orientation; ``penstock.decode``, the loader and Pillow's exif_transpose apply it.
 
     Args:
         jpeg: the bytes of the whole file, or any buffer that holds them.
         unit_edge: 64, 128 or 256 pixels; 0 chooses by the bit rate.
-        checksums: of each unit, 4 bytes each, so that damage is noticed when an image or a region is decoded.
-            Without them damage is noticed only where the whole image is decoded, and by :func:`to_jpeg`.
+        checksums: store 4 bytes for each unit, so that damage is detected when an image or a region is decoded. Without
+            them damage is detected only if the whole image is decoded, and by :func:`to_jpeg`.
 
     Raises:
-        PenstockError: cannot be kept so (the text says why): keep the file. UnsupportedError: a kind of JPEG that is
-            not taken; CorruptError, TruncatedError: it is broken; InternalError: a proof failed, a fault of Penstock.
+        PenstockError: the JPEG cannot be kept so (the text has the reason): keep the file. UnsupportedError: an
+            unsupported kind of JPEG; CorruptError, TruncatedError: the JPEG is broken; InternalError: a proof failed,
+            which is a bug in Penstock.
     """
     if unit_edge not in (0, 64, 128, 256):
         raise ArgumentError(f"unit_edge is 64, 128, 256 or 0, not {unit_edge!r}")
@@ -121,11 +123,11 @@ def from_jpeg(jpeg: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes
 
 
 def to_jpeg(data: Any, *, max_nbytes: int = 1 << 30) -> bytes:
-    """The JPEG file that :func:`from_jpeg` was given, byte for byte.
+    """Restores the JPEG file that was given to :func:`from_jpeg`, byte for byte.
 
     Args:
         data: the bytes of the whole PLI, or any buffer that holds them.
-        max_nbytes: longer files are a LimitError, before memory for them is asked for.
+        max_nbytes: a longer file is a LimitError, before memory for it is allocated.
     """
     nbytes = _native.pli_info(data)["jpeg_nbytes"]
     if nbytes > max_nbytes:
@@ -146,13 +148,13 @@ def decode(
 
     Args:
         data: bytes, or any buffer that holds them.
-        region: (y, x, height, width) in pixels; None is the whole image. Only the units it touches are decoded.
+        region: (y, x, height, width) in pixels; None is the whole image. Only the units that it touches are decoded.
         out: array to write to, of the region's size, any strides: ``chw.transpose(1, 2, 0)`` fills a (C, H, W) array.
-        channel: that channel alone, as (H, W).
-        max_pixels: a larger result (height * width) is a LimitError, before memory for it is asked for. Without meaning if
+        channel: decode only this channel, as (H, W).
+        max_pixels: a larger result (height * width) is a LimitError, before memory for it is allocated. Ignored if
             `out` is given.
-        verify: compares the pixels with their checksum in the head, beyond the checksums of units; only of a whole image.
-            Whole images whose units have no checksums are always compared.
+        verify: compare the pixels with their checksum in the head, in addition to the checksums of units; only for a
+            whole image. Whole images whose units have no checksums are always compared.
 
     Returns:
         `out`, or a new uint8 or uint16 array (H, W, C); (H, W) for one channel.

@@ -17,8 +17,8 @@ from .loader import Loader
 
 __all__ = ["TorchDataset"]
 
-_COUNTERS = 1024  # of samples fetched: one for the main process, the others for workers
-# Arguments of Loader that would do nothing here, and why.
+_COUNTERS = 1024  # counters of fetched samples: one for the main process, the others for workers
+# Arguments of Loader that would have no effect here, with the reasons.
 _OF_THE_DATA_LOADER = (
     "batch_size", "shuffle", "order", "page_samples", "window_pages", "rank", "world_size", "num_workers", "weights",
     "drop_last", "padding", "prefetch", "collate_fn", "pin_memory",
@@ -35,14 +35,14 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
     once (``__getitems__``), in any number of workers, forked or spawned.
 
     Augmentations are a function of (seed, epoch, sample): call :meth:`set_epoch` before each epoch (with Lightning
-    in ``on_train_epoch_start``); it reaches workers that are alive already (``persistent_workers=True``). A data set
-    cannot see where an epoch of DataLoader begins, so it does not advance by itself: if operations are random and
-    more samples than an epoch has were fetched with one epoch number, it warns, once.
+    in ``on_train_epoch_start``); it also reaches workers that run already (``persistent_workers=True``). A data set
+    cannot see where an epoch of DataLoader begins, so it does not advance by itself. It warns once if operations are
+    random and more samples than an epoch has were fetched with one epoch number.
 
     Args:
         dataset: a :class:`Dataset` or a path.
         transforms: operations per field, as for :class:`Loader`.
-        seed: of the augmentations.
+        seed: seed of the augmentations.
         output: "torch" or "numpy"; "auto" is torch.
         as_tuple: see above.
         loader_options: further arguments of :class:`Loader`: ``dtype``, ``layout``, ``channels``,
@@ -90,8 +90,8 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         )
         self._indices = self._loader.dataset._indices
         self._names = self._tuple_names(as_tuple)
-        # Shared with worker processes, so that set_epoch reaches those that live on: the epoch, and how many samples
-        # each process fetched since then, -1 once that was warned of. Each counter has one writer.
+        # Shared with worker processes, so that set_epoch reaches running ones: the epoch, and how many samples each
+        # process fetched since then, -1 after the warning. Each counter has one writer.
         self._epoch = torch.zeros(1, dtype=torch.int64)
         self._epoch.share_memory_()  # type: ignore[no-untyped-call, unused-ignore]
         self._fetched = torch.zeros(_COUNTERS, dtype=torch.int64)
@@ -123,7 +123,7 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         return int(self._epoch[0])
 
     def set_epoch(self, epoch: int) -> None:
-        """Randomness from now on is that of ``epoch``."""
+        """Sets the epoch that random operations use from now on."""
         if epoch < 0:
             raise ArgumentError(f"epoch must not be negative, not {epoch}")
         self._epoch[0] = epoch
@@ -160,13 +160,13 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
     def _count(self, n: int) -> None:
         """Warns once if more samples than an epoch has were fetched with one epoch number."""
         worker = torch.utils.data.get_worker_info()
-        if int(self._fetched.min()) < 0:  # it was warned of
+        if int(self._fetched.min()) < 0:  # the warning was given
             self._counts = False
             return
         self._fetched[0 if worker is None else 1 + worker.id % (_COUNTERS - 1)] += n
         try:
             world_size = _options.ranks(None, None)[1]
-        except ArgumentError:  # of a launcher's variables
+        except ArgumentError:  # from a launcher's variables
             world_size = 1
         if int(self._fetched.sum()) <= -(-len(self) // world_size):
             return
@@ -191,7 +191,7 @@ def _copy(array: Any) -> Any:
 
 
 def _rows(values: Any) -> list[Any]:
-    """One entry per sample that does not lie in the loader's memory."""
+    """Makes a list of one entry per sample, none of them in the loader's memory."""
     if isinstance(values, list):
         if values and not isinstance(values[0], (str, bytes)) and hasattr(values[0], "shape"):
             return [_copy(array) for array in values]

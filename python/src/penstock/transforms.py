@@ -1,10 +1,9 @@
 """Operations on the pixels of a sample, with torchvision's names and arguments.
 
-They only describe: the C library runs them, fused, straight into the batch. A list of them is for a
-sample: Resize, CenterCrop, RandomCrop, RandomResizedCrop, Pad and the flips are geometric and move
-its images, masks, boxes and keypoints together; the others are for images only. Masks are
-interpolated by "nearest", whatever ``interpolation`` says, unless it says "nearest-exact"; where they
-are padded they get ``mask_fill``.
+Operations only describe. The C library runs them, fused, straight into the batch. A list of operations is for a sample:
+Resize, CenterCrop, RandomCrop, RandomResizedCrop, Pad and the flips are geometric and move its images, masks, boxes and
+keypoints together; the others are for images only. Masks are interpolated by "nearest" whatever ``interpolation`` is,
+except "nearest-exact". Their padding gets ``mask_fill``.
 
 Random parameters are a function of (seed, epoch, sample, draw, view, operation): see
 ``include/penstock/augment.h``. Geometric operations are numbered among themselves, so a colour
@@ -42,7 +41,7 @@ Padding = Union[int, Sequence[int]]
 Fill = Union[float, Sequence[float]]
 Jitter = Union[float, Sequence[float]]
 
-# Numbers of include/penstock/augment.h; they are pinned there.
+# Numbers of include/penstock/augment.h, which pins them.
 _RESIZE, _CENTER_CROP, _RANDOM_CROP, _RANDOM_RESIZED_CROP = 1, 2, 3, 4
 _HORIZONTAL_FLIP, _VERTICAL_FLIP, _PAD, _COLOR_JITTER, _GRAYSCALE, _NORMALIZE = 5, 6, 7, 8, 9, 10
 _INTERPOLATIONS = {"nearest": 1, "bilinear": 2, "bicubic": 3, "nearest-exact": 4}
@@ -63,7 +62,7 @@ def _side(op: object, value: object) -> int:
 
 
 def _pair(op: object, size: object, square: bool) -> tuple[int, int]:
-    """(height, width) of `size`; one number is a square, or (shorter side, 0)."""
+    """Returns (height, width) of `size`; one number is a square, or (shorter side, 0)."""
     if isinstance(size, numbers.Integral):
         side = _side(op, size)
         return (side, side) if square else (side, 0)
@@ -75,7 +74,7 @@ def _pair(op: object, size: object, square: bool) -> tuple[int, int]:
 
 
 def _interpolation(op: object, value: object) -> int:
-    """Takes a name, or torchvision's InterpolationMode, whose value is the name."""
+    """Accepts a name, or torchvision's InterpolationMode, whose value is the name."""
     name = getattr(value, "value", value)
     if isinstance(name, str) and name.lower() in _INTERPOLATIONS:
         return _INTERPOLATIONS[name.lower()]
@@ -98,7 +97,7 @@ def _range(op: object, name: str, value: object, low: float, high: float) -> lis
 
 
 def _padding(op: object, padding: object) -> list[int]:
-    """left, top, right, bottom by torchvision's rule for 1, 2 and 4 numbers."""
+    """Returns left, top, right, bottom by torchvision's rule for 1, 2 and 4 numbers."""
     given = [padding] if isinstance(padding, numbers.Integral) else padding
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) not in (1, 2, 4):
         raise _fail(op, f"padding is 1, 2 or 4 numbers, not {padding!r}")
@@ -136,13 +135,13 @@ def _per_channel(op: object, name: str, values: object) -> list[float]:
 
 
 class Transform:
-    """Base of all operations. They are values: equal by their arguments, hashable, picklable."""
+    """Base of all operations. Operations are values: equal by their arguments, hashable, picklable."""
 
     def __post_init__(self) -> None:
-        self.describe()  # wrong arguments are found where they are written
+        self.describe()  # reports wrong arguments when the operation is made
 
     def describe(self) -> dict[str, Any]:
-        """The operation as the C library takes it: members of ``struct pst_op``."""
+        """Returns the operation for the C library: members of ``struct pst_op``."""
         raise NotImplementedError
 
 
@@ -171,7 +170,7 @@ class Resize(Transform):
 
 @dataclass(frozen=True)
 class CenterCrop(Transform):
-    """Crops ``size`` out of the middle; a smaller image is padded with zeros first, a mask with ``mask_fill``."""
+    """Crops ``size`` out of the middle. A smaller image is first padded with zeros, a mask with ``mask_fill``."""
 
     size: Size
     mask_fill: float = 0
@@ -334,7 +333,7 @@ class Grayscale(Transform):
 
 @dataclass(frozen=True)
 class RandomGrayscale(Transform):
-    """With probability ``p`` BT.601 luma in all channels."""
+    """Converts to BT.601 luma in all channels with probability ``p``."""
 
     p: float = 0.1
 
@@ -344,7 +343,7 @@ class RandomGrayscale(Transform):
 
 @dataclass(frozen=True)
 class Normalize(Transform):
-    """(v - mean) / std per channel, with pixels scaled to 0..1. Makes floats; comes last.
+    """Computes (v - mean) / std per channel, with pixels scaled to 0..1. The result is floats; it must come last.
 
     Images are scaled by their own depth: 8 bits as v / 255, 16 bits as v / 65535 (see ``bits`` of the
     loader). So ``mean`` lies within 0..1, and ``std`` is above 0, to 10. One number is for all channels,
@@ -381,7 +380,7 @@ class Normalize(Transform):
 
 
 def chain(field: str | None, transforms: object) -> list[Transform]:
-    """`transforms` of one field, or of a sample (None), as a checked list."""
+    """Checks `transforms` of one field, or of a sample (None), and returns them as a list."""
     name = "transforms" if field is None else f"transforms[{field!r}]"
     given = [transforms] if isinstance(transforms, Transform) else transforms
     if not isinstance(given, Sequence):
@@ -396,12 +395,12 @@ def chain(field: str | None, transforms: object) -> list[Transform]:
 
 
 def geometric(ops: Sequence[Transform]) -> list[Transform]:
-    """Those of `ops` that move pixels."""
+    """Returns the operations of `ops` that move pixels."""
     return [op for op in ops if op.describe()["kind"] <= _PAD]
 
 
 def output_channels(field: str, ops: list[Transform]) -> int:
-    """1 if the chain asks for one channel, else 0 (no wish)."""
+    """Returns 1 if the chain makes one channel, else 0 (no wish)."""
     for i, op in enumerate(ops):
         if isinstance(op, Grayscale) and op.num_output_channels == 1:
             if any(isinstance(before, ColorJitter) for before in ops[:i]):
