@@ -19,7 +19,7 @@ __all__ = ["Dataset", "Field"]
 
 
 def mask_columns(masks: Sequence[str]) -> tuple[str, ...]:
-    """The argument ``masks`` as the native module takes it."""
+    """Converts the argument ``masks`` for the native module."""
     if isinstance(masks, str):
         raise ArgumentError(f"masks is a list of columns, not {masks!r}")
     return tuple(masks)
@@ -28,10 +28,10 @@ def mask_columns(masks: Sequence[str]) -> tuple[str, ...]:
 class Field(NamedTuple):
     """One column of a data set.
 
-    ``dtype`` and ``shape`` are those of an array field ("" and () elsewhere; () also for ragged
-    arrays). ``n_classes`` is 0 where labels have no bound. ``max_item_nbytes`` is the largest stored
-    item, ``max_pixels_nbytes`` the largest decoded image (0: not known). ``made_for`` of masks, boxes and
-    keypoints is "upright", "stored" or "": see :class:`Mask`.
+    ``dtype`` and ``shape`` are those of an array field. They are "" and () for other fields; shape is also () for
+    ragged arrays. ``n_classes`` is 0 if labels have no bound. ``max_item_nbytes`` is the largest stored item,
+    ``max_pixels_nbytes`` the largest decoded image (0: not known). ``made_for`` of masks, boxes and keypoints is
+    "upright", "stored" or "": see :class:`Mask`.
     """
 
     name: str
@@ -95,15 +95,15 @@ class Dataset:
             for field in self._native.fields()
         )
         self._places = {field.name: i for i, field in enumerate(self._fields)}
-        self._indices: npt.NDArray[np.uint64] | None = None  # of a view: its samples
+        self._indices: npt.NDArray[np.uint64] | None = None  # the samples of a view
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (type(self), self._arguments, self._indices)
 
     def close(self) -> None:
-        """Closes the files, for this data set and all its views. Reading is a StateError afterwards.
+        """Closes the files, for this data set and all its views. Reading then raises StateError.
 
-        A :class:`Loader` made of it goes on: it holds a share of its own. Closing again does nothing.
+        A :class:`Loader` made from it goes on, because it has its own share. Closing again does nothing.
         """
         self._native.close()
 
@@ -115,12 +115,12 @@ class Dataset:
 
     @property
     def path(self) -> str:
-        """Where it lies, as given."""
+        """The path, as given."""
         return self._path
 
     @property
     def id(self) -> str:
-        """32 hexadecimal digits that name the data set; for a folder, made of names and sizes."""
+        """32 hexadecimal digits that identify the data set; of a folder they are made from names and sizes."""
         return self._id.hex()
 
     @property
@@ -130,12 +130,13 @@ class Dataset:
 
     @property
     def n_skipped(self) -> int:
-        """Files left out by ``allow_unreadable``."""
+        """The number of files that ``allow_unreadable`` left out."""
         return self._n_skipped
 
     @property
     def notices(self) -> list[dict[str, Any]]:
-        """What a plain folder holds and the data set does not show: dicts of ``kind``, ``name``, ``count``, ``first``.
+        """The notices of a plain folder, about parts that the data set does not show: dicts of ``kind``, ``name``,
+        ``count``, ``first``.
 
         Kinds: "left_out" (no images; ``name`` is the extension, "hidden", ...), "unreadable",
         "mask_without_image", "image_without_mask", and "text_names_files" (a text column, ``name``, whose
@@ -159,7 +160,7 @@ class Dataset:
         return None
 
     def class_names(self, field: str) -> list[str] | None:
-        """Names of the classes of an int field; None if there are none."""
+        """Returns the names of the classes of an int field; None if there are none."""
         i_field = self._place(field)
         names = []
         for label in range(self._fields[i_field].n_classes):
@@ -171,20 +172,20 @@ class Dataset:
 
     @property
     def indices(self) -> npt.NDArray[np.uint64]:
-        """Numbers of the samples in the whole data set, uint64 (n): 0, 1, ... unless this is a view."""
+        """The numbers of the samples in the whole data set, uint64 (n): 0, 1, ... unless this is a view."""
         import numpy as np
 
         return np.arange(self._count, dtype=np.uint64) if self._indices is None else self._indices.copy()
 
     def name(self, i: int) -> str:
-        """The unique name of a sample: its file's relative path, or the key given to the writer."""
+        """Returns the unique name of a sample: its file's relative path, or the name given to the writer."""
         return self._native.name(self._sample(i))
 
     def index_of(self, name: str) -> int:
-        """The position of the sample with that name: ``ds.name(ds.index_of(name)) == name``.
+        """Returns the position of the sample with that name: ``ds.name(ds.index_of(name)) == name``.
 
-        Names are read one after the other; for many look-ups make a dict of them once. NotFoundError
-        if there is none.
+        Names are read one after another. For many look-ups make a dict of them once. Raises NotFoundError if there is
+        no such sample.
         """
         number = self._native.find(name)
         if self._indices is None:
@@ -195,7 +196,7 @@ class Dataset:
         return int(found[0])
 
     def column(self, field: str) -> Any:
-        """The values of one field of all samples, without the other fields.
+        """Returns the values of one field of all samples, without reading the other fields.
 
         int: int64 (n). float: float64 (n). Arrays of a fixed shape: (n, ...). Boxes, keypoints and
         ragged arrays: a list of arrays. Text, JSON, bytes, audio: a list. Images and masks have no
@@ -221,7 +222,7 @@ class Dataset:
         return rows
 
     def subset(self, indices: Any) -> Dataset:
-        """A view of some samples: positions (also negative), a slice, or a mask of bools (n)."""
+        """Returns a view of some samples: positions (also negative), a slice, or a mask of bools (n)."""
         import numpy as np
 
         own = self.indices
@@ -240,12 +241,12 @@ class Dataset:
         return _view(self, own[chosen])
 
     def filter(self, keep: Any = None, /, **columns: Any) -> Dataset:
-        """A view of the samples that pass.
+        """Returns a view of the samples that pass.
 
-        ``keep``: a mask of bools (n), or a function of a dict of the sample's values (images, masks and
-        audio left out) that says whether it stays. By name of a field: a function of its whole
-        :meth:`column` that returns such a mask, or a value or list of values that are kept:
-        ``ds.filter(label=3)``, ``ds.filter(score=lambda score: score > 0.5)``.
+        ``keep`` is a mask of bools (n), or a function of a dict of the sample's values (without images, masks and
+        audio) that returns whether the sample stays. By a field's name: a function of its whole :meth:`column` that
+        returns such a mask, or a value or list of values to keep: ``ds.filter(label=3)``, ``ds.filter(score=lambda
+        score: score > 0.5)``.
         """
         import numpy as np
 
@@ -278,13 +279,13 @@ class Dataset:
     def split(
         self, fractions: Sequence[float], seed: int = 0, stratify: str | Sequence[Any] | None = None
     ) -> list[Dataset]:
-        """Views that share the samples out: one for each fraction, no sample in two of them.
+        """Returns views that share out the samples: one view for each fraction, no sample in two of them.
 
         Args:
             fractions: parts of the whole, at most 1 together: ``[0.9, 0.1]``. Sizes are rounded.
-            seed: which sample goes where is a function of (seed, number of the sample, what samples
-                there are), the same in every version and on every machine.
-            stratify: name of an int or text field, or one value per sample: each value is shared out by
+            seed: the view of a sample is a function of (seed, number of the sample, the samples in the data set), the
+                same in every version and on every machine.
+            stratify: name of an int or text field, or one value per sample. The samples of each value are shared out by
                 the same fractions, as far as whole samples allow.
 
         Within a view samples keep their order.
@@ -302,7 +303,7 @@ class Dataset:
             if groups.shape != (n,):
                 raise ArgumentError(f"stratify has {groups.size} values for {n} samples")
         keys = _mixed(numbers, seed)
-        # Each sample's place within its group, as a part of the group: the cuts fall through all groups alike.
+        # Each sample's place within its group, as a fraction of the group, so that the cuts divide all groups alike.
         order = np.lexsort((keys, groups))
         sizes = np.bincount(groups)
         starts = np.cumsum(sizes) - sizes
@@ -313,9 +314,10 @@ class Dataset:
         return [_view(self, numbers[np.sort(order[a:b])]) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
 
     def item(self, i: int, field: str, variant: int | None = None) -> dict[str, Any]:
-        """Where and how an item is stored: form, file, offset, nbytes, checksums, size.
+        """Returns where and how an item is stored: form, file, offset, nbytes, checksums, size.
 
-        ``variant`` None: the first one present. A plain folder does not know the form (None).
+        ``variant`` None selects the first variant that is present. The form is None in a plain folder, which does not
+        know it.
         """
         sample, i_field = self._sample(i), self._item_place(field)
         chosen = self._variant(sample, i_field, variant)
@@ -328,10 +330,10 @@ class Dataset:
     def read(
         self, i: int, field: str, variant: int | None = None, *, original: bool = False
     ) -> bytes:
-        """The stored bytes of an item, checked against their checksum.
+        """Returns the stored bytes of an item after comparing their checksum.
 
-        ``original``: of a JPEG that is kept as PLI ("pli-jpeg") the bytes of the JPEG file. One that was
-        a PLI already when it was packed is that file.
+        ``original``: for a JPEG that is kept as PLI ("pli-jpeg"), return the bytes of the JPEG file. A file that was a
+        PLI before it was packed is its own original.
         """
         sample, i_field = self._sample(i), self._item_place(field)
         chosen = self._variant(sample, i_field, variant)
@@ -368,7 +370,7 @@ class Dataset:
             yield self[i]
 
     def _sample(self, i: int) -> int:
-        """The number in the whole data set of the sample at position i."""
+        """Returns the number in the whole data set of the sample at position i."""
         sample, n = int(i.__index__()), len(self)
         if sample < 0:
             sample += n
@@ -434,7 +436,7 @@ class Dataset:
             try:
                 pixels = _image.decode(data, item["form"], palette_indices=field.type == "mask")
             except PenstockError as error:
-                # The decoder saw bytes only; say whose they are.
+                # The decoder saw only bytes; this adds the sample.
                 error.dataset, error.sample = self._path, sample
                 if item["i_file"] is not None:
                     error.file = self._native.file_path(item["i_file"])
@@ -463,7 +465,7 @@ class Dataset:
 
 
 def _view(dataset: Dataset, indices: npt.NDArray[np.uint64]) -> Dataset:
-    """The same open data set, showing samples by their numbers."""
+    """Returns a view of the open data set with these sample numbers."""
     view = object.__new__(type(dataset))
     view.__dict__.update(dataset.__dict__)
     view._indices = indices
@@ -473,7 +475,7 @@ def _view(dataset: Dataset, indices: npt.NDArray[np.uint64]) -> Dataset:
 def _reopened(
     kind: type[Dataset], arguments: tuple[Any, ...], indices: npt.NDArray[np.uint64] | None
 ) -> Dataset:
-    """A data set that was pickled, or a view."""
+    """Restores a pickled data set or view."""
     path, labels, allow_unreadable, masks = arguments
     dataset = kind(path, labels=labels, allow_unreadable=allow_unreadable, masks=masks)
     return dataset if indices is None else _view(dataset, indices)
@@ -489,7 +491,7 @@ def _mask_of(values: Any, n: int) -> npt.NDArray[np.bool_]:
 
 
 def _mixed(numbers: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]:
-    """64 bits that look random, a function of (seed, number): the finalizer of splitmix64, twice."""
+    """Returns 64 pseudo-random bits, a function of (seed, number): the finalizer of splitmix64, twice."""
     import numpy as np
 
     words = [np.array([seed & (2**64 - 1)], np.uint64), numbers]
@@ -518,7 +520,7 @@ def _stored_array(field: Field, item: dict[str, Any], data: bytes) -> Any:
         return np.frombuffer(bytearray(data), "<f4").reshape(-1, 4 if field.type == "boxes" else 3)
     shape = item["shape"] or field.shape
     if field.dtype == "bfloat16":
-        import torch  # numpy has no such type
+        import torch  # numpy has no bfloat16
 
         return torch.frombuffer(bytearray(data), dtype=torch.bfloat16).reshape(shape)
     return np.frombuffer(bytearray(data), field.dtype).reshape(shape)

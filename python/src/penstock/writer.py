@@ -1,4 +1,4 @@
-"""Making data sets."""
+"""Writes and verifies data sets."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _RAW = _native.form_number("raw")
 
 
 class _Value(NamedTuple):
-    """Bytes of one variant, and what ``struct pst_value`` says of them."""
+    """Bytes of one variant, with the members of ``struct pst_value``."""
 
     buffer: Any
     form: int = 0
@@ -68,20 +68,20 @@ def _is_bytes(value: Any) -> bool:
 
 
 class FieldSpec:
-    """A column of the schema; use the subclasses."""
+    """A field of the schema; use the subclasses."""
 
     type = ""
 
     def describe(self) -> dict[str, Any]:
-        """Members of ``struct pst_field``, without the name."""
+        """Returns the members of ``struct pst_field``, without the name."""
         return {"type": _native.field_type_number(self.type), "n_variants": 1}
 
     def variants(self, value: Any, kept: list[PenstockError]) -> list[_Value | None]:
-        """As :meth:`values`; ``kept`` takes the reason why a JPEG stays as it is."""
+        """As :meth:`values`. ``kept`` receives the reason why a JPEG stays as it is."""
         return self.values(value)
 
     def values(self, value: Any) -> list[_Value | None]:
-        """One entry per variant."""
+        """Returns one entry per variant."""
         raise NotImplementedError
 
     def _fail(self, value: Any, wanted: str) -> ArgumentError:
@@ -93,19 +93,18 @@ class FieldSpec:
 
 
 class Image(FieldSpec):
-    """An image, stored as it comes: no form is ever made by lossy re-encoding.
+    """An image. No form is ever made by lossy re-encoding.
 
     Values: encoded bytes; a path (str or os.PathLike) of an encoded file; a uint8 or uint16 array
     (H, W) or (H, W, C).
 
     Args:
-        form: "original": encoded bytes as they are, arrays as raw pixels. "jpeg", "png", "webp", "pli":
-            encoded bytes that must have that form (arrays: penstock.pli.encode makes such bytes).
-            "pli-jpeg": JPEGs become smaller, to the same pixels and with the file restorable (see
-            penstock.pli.from_jpeg; those that cannot, or would not be smaller, stay JPEG, and
-            :attr:`Writer.kept_jpeg` says why), other bytes stay as they are.
-            "raw": pixels, decoded at writing if need be (lossless). A list stores the image in
-            several forms (variants), first one preferred.
+        form: "original": encoded bytes as they are, arrays as raw pixels. "jpeg", "png", "webp", "pli": encoded bytes
+            that must have that form (penstock.pli.encode makes such bytes from arrays). "pli-jpeg": JPEGs become
+            smaller, with the same pixels, and the file can be restored (see penstock.pli.from_jpeg). JPEGs that cannot
+            be kept so, or would not be smaller, stay JPEG, and :attr:`Writer.kept_jpeg` has the reasons. Other bytes
+            stay as they are. "raw": pixels, decoded at writing if needed (lossless). A list stores the image in several
+            forms (variants), the preferred one first.
     """
 
     type = "image"
@@ -195,9 +194,9 @@ class Mask(Image):
 
     Args:
         form: as for :class:`Image`.
-        made_for: for which picture of an image with an EXIF orientation it was made: "upright", the one that is
-            shown with its orientation applied, or "stored". None: not stated; then such a sample is an error
-            unless the mask's size decides.
+        made_for: the picture that the mask was made for, if its image has an EXIF orientation: "upright", with the
+            orientation applied, or "stored". None: not stated; then such a sample is an error unless the mask's size
+            decides.
     """
 
     type = "mask"
@@ -239,7 +238,7 @@ class _Points(FieldSpec):
 class Boxes(_Points):
     """float32 (n, 4): x0, y0, x1, y1 in pixels; n may differ from sample to sample.
 
-    Each is finite, has an area (x0 < x1 and y0 < y1) and lies on the image, if only in part; else the sample
+    Each box is finite, has an area (x0 < x1 and y0 < y1) and lies on the image, if only in part; otherwise the sample
     is refused. ``made_for`` is as for :class:`Mask`.
     """
 
@@ -261,7 +260,7 @@ class Int(FieldSpec):
     """One int64.
 
     Args:
-        classes: labels are 0 to n-1: the number n, or the names (then values may be names too).
+        classes: labels are 0 to n-1. Give the number n, or the names (then values may be names too).
     """
 
     type = "int"
@@ -344,7 +343,7 @@ class Text(FieldSpec):
 
 
 class Json(FieldSpec):
-    """Anything that ``json.dumps`` takes."""
+    """Any value that ``json.dumps`` accepts."""
 
     type = "json"
 
@@ -360,7 +359,7 @@ class Array(FieldSpec):
     """An n-d array.
 
     Args:
-        dtype: of the elements: a name, or a numpy or torch dtype. Values are not converted.
+        dtype: dtype of the elements: a name, or a numpy or torch dtype. Values are not converted.
         shape: the shape that every sample has, or None: any shape (up to 8 axes).
     """
 
@@ -391,7 +390,7 @@ class Array(FieldSpec):
     def values(self, value: Any) -> list[_Value | None]:
         import numpy as np
 
-        if self.dtype == "bfloat16":  # numpy has no such type: torch's bits
+        if self.dtype == "bfloat16":  # numpy has no bfloat16, so torch's bits are stored
             if str(getattr(value, "dtype", "")) != "torch.bfloat16":
                 raise self._fail(value, "a torch.bfloat16 tensor is wanted")
             import torch
@@ -443,7 +442,7 @@ def _spec(name: str, given: Any) -> FieldSpec:
 
 
 def _spec_on_disk(field: dict[str, Any]) -> FieldSpec:
-    """The field of a data set that is continued without a schema."""
+    """Returns the field of an existing data set that is continued without a schema."""
     if field["type"] == "int":
         return Int(field["n_classes"] or None)
     if field["type"] == "array":
@@ -464,7 +463,7 @@ def _spec_on_disk(field: dict[str, Any]) -> FieldSpec:
 
 
 class Writer:
-    """Makes a data set, sample by sample; safe against crashes.
+    """Writes a data set, sample by sample; safe against crashes.
 
     ::
 
@@ -472,18 +471,18 @@ class Writer:
             for path, label in files:
                 writer.write({"image": path, "label": label})
 
-    Leaving the ``with`` block without an exception finishes the data set; with one, what was
-    committed stays and ``resume=True`` goes on from there (``len(writer)`` samples are in it).
+    Leaving the ``with`` block without an exception finishes the data set. After an exception, committed samples stay,
+    and ``resume=True`` goes on from there (``len(writer)`` samples are in it).
 
     Args:
-        path: the directory to make; it must not exist, or be empty.
+        path: the directory to make; it must not exist, or must be empty.
         schema: fields by name: :class:`Image`, :class:`Int`, ... or shorthands ("image", "jpeg", "int",
             "float", "text", "json", "bytes", "array", "mask", "boxes", "keypoints", "audio"). May be
             left out with ``resume`` and ``append``.
-        resume: go on with an interrupted writer (or begin, if there is nothing).
+        resume: continue an interrupted writer (or begin, if there is none).
         append: add to a finished data set.
-        shard_size: a new file beyond that many bytes.
-        commit_size: make what was written durable each time so many bytes came.
+        shard_size: begin a new file after this many bytes.
+        commit_size: commit each time after this many bytes.
 
     One thread at a time.
     """
@@ -531,16 +530,17 @@ class Writer:
 
     @property
     def n_kept_jpeg(self) -> int:
-        """JPEGs written with ``Image("pli-jpeg")`` that stay as they are."""
+        """The number of JPEGs written with ``Image("pli-jpeg")`` that stay as they are."""
         return self._n_kept_jpeg
 
     @property
     def kept_jpeg(self) -> list[dict[str, Any]]:
-        """The first 1000 of these: name, field, and why (status, text, offset in the JPEG)."""
+        """The first 1000 JPEGs that stay as they are: name, field, and the reason (status, text, offset in the
+        JPEG)."""
         return [dict(entry) for entry in self._kept_jpeg]
 
     def __len__(self) -> int:
-        """Samples in the data set so far: a resumed job goes on with that one."""
+        """The number of samples in the data set so far. A resumed job goes on with that sample."""
         return self._native.count()
 
     def __contains__(self, name: str) -> bool:
@@ -548,7 +548,7 @@ class Writer:
         return self._native.has(name)
 
     def write(self, sample: Mapping[str, Any], name: str | None = None) -> None:
-        """Adds a sample: a value per field. A bad sample raises, and the writer can go on.
+        """Adds a sample: a value per field. A bad sample raises an error, and the writer can go on.
 
         ``name`` must be unique; None: the sample's number, in twelve digits.
         """
@@ -580,7 +580,7 @@ class Writer:
     def write_many(
         self, samples: Iterable[Mapping[str, Any] | tuple[str, Mapping[str, Any]]]
     ) -> int:
-        """Adds samples, or pairs (name, sample). Returns how many."""
+        """Adds samples, or pairs (name, sample). Returns their number."""
         n = 0
         for entry in samples:
             if isinstance(entry, tuple):
@@ -592,22 +592,22 @@ class Writer:
 
     @staticmethod
     def from_folder(path: Path, folder: Path, **options: Any) -> PackReport:
-        """Makes the data set ``path`` from a folder of images: :func:`pack` the other way round."""
+        """Makes the data set ``path`` from a folder of images, as :func:`pack` with its arguments swapped."""
         return pack(folder, path, **options)
 
     def commit(self) -> None:
-        """Makes what was written durable now."""
+        """Makes all added samples durable."""
         self._native.commit()
 
     def finish(self) -> None:
-        """Makes the data set whole. After it nothing can be written."""
+        """Finishes the data set. After it nothing can be written."""
         if not self._finished:
             self._native.finish()
             self._finished = True
         self._native.close()
 
     def close(self) -> None:
-        """Frees. Without :meth:`finish` the data set stays resumable."""
+        """Frees the writer. Without :meth:`finish` the data set stays resumable."""
         self._native.close()
 
     def __enter__(self) -> Writer:
@@ -624,14 +624,14 @@ class Writer:
 
 
 class PackReport(NamedTuple):
-    """What :func:`pack` did; sizes in bytes, ``bad`` a dict per sample that was left out.
+    """The result of :func:`pack`; sizes are in bytes, ``bad`` has a dict for each sample that was left out.
 
-    ``n_skipped`` counts files that ``allow_unreadable`` left out, ``n_resumed`` samples that were there,
-    ``n_pli_jpeg`` JPEGs that became PLI (their bytes before and after: ``jpeg_nbytes``, ``pli_jpeg_nbytes``),
-    ``n_kept_jpeg`` those that stay as they are; why is in ``kept_jpeg``, for the first 1000. ``n_restored_jpeg``
-    JPEGs were made again out of "pli-jpeg" (``restored_pli_jpeg_nbytes`` before, ``restored_jpeg_nbytes`` after),
-    ``n_not_original`` images were asked for as "original" and stay, as only their pixels were kept.
-    ``notices`` says what the source holds and the data set does not, as :attr:`Dataset.notices`.
+    ``n_skipped`` counts files that ``allow_unreadable`` left out, ``n_resumed`` samples that were stored before.
+    ``n_pli_jpeg`` counts JPEGs that became PLI (their bytes before and after: ``jpeg_nbytes``, ``pli_jpeg_nbytes``),
+    ``n_kept_jpeg`` those that stay as they are; ``kept_jpeg`` has the reasons for the first 1000. ``n_restored_jpeg``
+    JPEGs were restored from "pli-jpeg" (``restored_pli_jpeg_nbytes`` before, ``restored_jpeg_nbytes`` after).
+    ``n_not_original`` images were requested as "original" but stay as they are, because only their pixels were kept.
+    ``notices`` lists parts of the source that the data set does not have, as :attr:`Dataset.notices`.
     """
 
     n_samples: int
@@ -655,7 +655,7 @@ class PackReport(NamedTuple):
 
 
 class VerifyReport(NamedTuple):
-    """What :func:`verify` found: ``findings`` has a dict per fault."""
+    """The result of :func:`verify`: ``findings`` has a dict for each finding."""
 
     ok: bool
     n_samples: int
@@ -703,35 +703,35 @@ def pack(
 ) -> PackReport:
     """Packs a folder of images, or another data set (as ``penstock repack`` does), into a data set.
 
-    Of a data set the samples' order, names, labels and other fields stay as they are.
+    From a data set, the samples' order, names, labels and other fields stay as they are.
 
     Args:
         source, destination: the folder (or data set), and the directory to make.
-        forms: how each image is stored: "pli-jpeg" (JPEGs as PLI of their own coefficients: smaller, the same
-            pixels, the file restorable; others as they are), "original" (the file's own bytes; of a data set
-            those of the file that was packed, so that "pli-jpeg" becomes the JPEG again), "raw", "pli",
-            "jpeg" (only of JPEGs and "pli-jpeg"), ...; several make variants, the first one preferred.
-            None: "pli-jpeg"; an image that a data set stores in several forms keeps them all.
-        mask_forms: the same for masks; None: as the source has them.
-        tier, effort, max_error: of the form "pli", as for :func:`penstock.pli.encode`: "fast", "small" or "dense"
-            (None: "small"), 1 to 5 (None: 3), 0 (lossless) to 127. Masks are always lossless. What is PLI already
-            is kept as it is, unless one of these is given and it was made otherwise.
-        of_lossy: "pli" of JPEGs and lossy WebP too, which makes them larger; else those are images that cannot be
+        forms: the forms in which each image is stored. "pli-jpeg": JPEGs as PLI of their own coefficients (smaller, the
+            same pixels, the file can be restored), other files as they are. "original": the file's own bytes; from a
+            data set, the original's, so that "pli-jpeg" becomes the JPEG again. Also "raw", "pli", "jpeg" (only from
+            JPEGs and "pli-jpeg"), ... Several forms make variants, the preferred one first. None: "pli-jpeg", but an
+            image that a data set stores in several forms keeps them all.
+        mask_forms: the forms for masks; None: as in the source.
+        tier, effort, max_error: for the form "pli", as for :func:`penstock.pli.encode`: "fast", "small" or "dense"
+            (None: "small"), 1 to 5 (None: 3), 0 (lossless) to 127. Masks are always lossless. Images that are PLI
+            already are kept, unless one of these arguments is given and they were encoded otherwise.
+        of_lossy: make "pli" from JPEGs and lossy WebP too, which makes them larger. Otherwise such images cannot be
             used, unless max_error is given.
         labels, masks, allow_unreadable: as for :class:`Dataset`.
-        append: add to a finished data set; a name that is there already is an error. Forms, and how "pli" is made,
-            are those of that data set where they are not given.
-        resume: go on where an interrupted run (also one with ``append``) stopped.
-        on_error: "raise" stops at the first image that cannot be used; "skip" leaves it out and lists
-            it in the report's ``bad``.
+        append: add to a finished data set. A name that exists already is an error. Forms and settings of "pli" are
+            those of that data set unless they are given.
+        resume: continue an interrupted run (also one with ``append``).
+        on_error: "raise" stops at the first image that cannot be used; "skip" leaves it out and lists it in the
+            report's ``bad``.
         verify_pixels: decode every image once, so that bad ones are found now.
         num_workers: threads; None: as many as the process may use.
-        progress: called now and then with (samples done, samples in all, bytes in, bytes out); a
-            true result cancels.
-        made_for: for which picture of images with an EXIF orientation masks, boxes and keypoints were made,
-            "upright" or "stored", where the source does not say it: see :class:`Mask`. Not when appending.
+        progress: called now and then with (samples done, samples in all, bytes in, bytes out). If it returns true, the
+            run is cancelled.
+        made_for: "upright" or "stored": the picture that masks, boxes and keypoints were made for, where an image has
+            an EXIF orientation and the source does not state it: see :class:`Mask`. Not when appending.
 
-    Interrupted (also by Ctrl-C), it goes on with ``resume=True`` and otherwise the same arguments.
+    To continue an interrupted run (also after Ctrl-C), call it with ``resume=True`` and otherwise the same arguments.
     """
     gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
     if gives_pli and not append and "pli" not in (*(forms or ()), *(mask_forms or ())):
@@ -779,17 +779,17 @@ def verify(
     masks: Sequence[str] = (),
     allow_unreadable: bool = False,
 ) -> VerifyReport:
-    """Reads a data set whole and checks every checksum; faults are listed, not raised.
+    """Reads a whole data set and compares every checksum. Faults are listed, not raised.
 
     Args:
         path: the data set, or a plain folder (whose images are then decoded).
         decode: decode images too and compare their pixels' checksums.
-        restore: of "pli-jpeg", make the JPEG files again and compare their checksums.
+        restore: restore the JPEG files of "pli-jpeg" and compare their checksums.
         num_workers: threads; None: as many as the process may use.
         progress: as for :func:`pack`.
-        on_finding: called with the sample's name and a dict that says what is wrong; a true result
-            ends the run.
-        labels, masks, allow_unreadable: of a plain folder, as for :class:`Dataset`.
+        on_finding: called with the sample's name and a dict that describes the finding. If it returns true, the run
+            ends.
+        labels, masks, allow_unreadable: for a plain folder, as for :class:`Dataset`.
     """
     findings: list[dict[str, Any]] = []
     error, counts = _native.verify(
@@ -806,5 +806,5 @@ def verify(
     if error is not None and (not findings or not os.path.exists(path)):
         from .errors import from_parts
 
-        raise from_parts(error)  # nothing could be checked
+        raise from_parts(error)  # verification was not possible
     return VerifyReport(ok=error is None, **counts, findings=findings)
