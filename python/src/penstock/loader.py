@@ -41,8 +41,8 @@ _STATE_KEYS = (
 )
 _STATE_VERSION = 2
 
-_State = tuple[int, ...]  # by _STATE_KEYS
-_Ranks = tuple[int, int, str]  # rank, world size, where they come from
+_State = tuple[int, ...]  # in the order of _STATE_KEYS
+_Ranks = tuple[int, int, str]  # rank, world size, their source
 
 _alive: weakref.WeakSet[Loader] = weakref.WeakSet()
 _log = logging.getLogger("penstock")
@@ -50,7 +50,7 @@ _log = logging.getLogger("penstock")
 
 @atexit.register
 def _close_all() -> None:
-    """Ends the threads while the interpreter is still whole; batches stay valid."""
+    """Ends the threads while the interpreter still works; batches stay valid."""
     for loader in list(_alive):
         loader._stop()
 
@@ -58,10 +58,10 @@ def _close_all() -> None:
 class Loader:
     """Iterates over batches; one ``for`` is one epoch, and the epoch number advances by itself.
 
-    An epoch counts as begun when its second batch is asked for: ``next(iter(loader))`` alone, or an ``iter()``
-    that nobody uses, burns none, and the next ``for`` starts at the same place. A loop left later (``break``)
-    has used its epoch up. ``set_epoch`` and ``load_state_dict`` say otherwise. ``len(loader)`` is a whole
-    epoch, :attr:`remaining` what the pass under way has still to give, and ``len(iter(loader))`` as well.
+    An epoch begins when its second batch is requested. ``next(iter(loader))`` alone, or an unused ``iter()``, takes
+    no epoch: the next ``for`` starts at the same place. A loop that ends later (``break``) has used its epoch.
+    ``set_epoch`` and ``load_state_dict`` choose another place. ``len(loader)`` counts the batches of a whole epoch;
+    :attr:`remaining` and ``len(iter(loader))`` those that the pass under way has still to deliver.
 
     A batch is a dict: the fields of the data set by name, and ``"index"``, the sample numbers (int64).
     Images are (N, C, H, W) or (N, H, W, C) arrays, uint8 unless the chain normalises or ``dtype`` says
@@ -75,31 +75,31 @@ class Loader:
         dataset: a :class:`Dataset` or a path.
         batch_size: samples per batch and rank.
         shuffle: a new global permutation in every epoch.
-        seed: 0 to 2**64-1; order and augmentation are functions of it. A sample that ``weights`` or repeated
-            ``indices`` give several times in an epoch is augmented differently each time.
-        transforms: a list of operations of ``penstock.transforms``, for the sample: what is geometric (resize,
-            crops, flips, pad) moves its images, masks, boxes and keypoints together; colour operations and
-            Normalize are for its images. Or ``{"image": [...], "mask": [...]}``, chains per field: a mask or
-            further image that has none follows the geometry of the sample's image (the field "image", else the
-            first one); one that has a chain must have that image's geometric operations in it (but for
-            interpolation, antialias and fill), else ArgumentError names both chains and the first difference.
-            Masks are interpolated by nearest, or nearest-exact where their own chain says so.
-        own_geometry: names of images and masks that do not share the sample's geometry: their chains may be any,
-            and random operations draw for each of them anew.
-        made_for: "upright" or "stored": for which picture of images with an EXIF orientation masks, boxes and
-            keypoints were made, instead of what the data set says (plain folders say nothing); or a dict per
-            field. What was made for the stored picture is turned with it (with ``ignore_orientation``: what was
-            made for the upright one, back). Where nothing says it, and a mask's size does not either, a sample
-            whose image is turned is an error.
-        min_area, min_visibility: where ``transforms`` crop or resize, a box is dropped of which less than
-            ``min_area`` pixels^2 is left after them, or less than the share ``min_visibility``, 0 to 1, of the
-            area that it would have if nothing of it were cut off: the rule of torchvision's
-            SanitizeBoundingBoxes. ``stats()["boxes"]["dropped"]`` counts them. Boxes are always clipped to the
-            picture. Keypoints outside of it keep their coordinates and get visibility 0.
+        seed: 0 to 2**64-1; order and augmentation are functions of it. If ``weights`` or repeated ``indices``
+            deliver a sample several times in an epoch, each time is augmented differently.
+        transforms: a list of operations of ``penstock.transforms`` for the sample: geometric ones (resize, crops,
+            flips, pad) move its images, masks, boxes and keypoints together; colour operations and Normalize are
+            for its images. Or ``{"image": [...], "mask": [...]}``, chains per field. A mask or further image
+            without a chain follows the geometry of the sample's image (the field "image", else the first one). Its
+            own chain must contain that image's geometric operations (except for interpolation, antialias and fill);
+            otherwise ArgumentError names both chains and the first difference. Masks are interpolated by nearest,
+            or nearest-exact if their own chain has it.
+        own_geometry: names of images and masks that do not share the sample's geometry. Their chains may be any,
+            and random operations draw for each of them separately.
+        made_for: "upright" or "stored": the picture that masks, boxes and keypoints were made for, where an image
+            has an EXIF orientation; or a dict per field. It overrides the data set's statement (plain folders have
+            none). Values made for the stored picture are rotated with it. With ``ignore_orientation``, values made
+            for the upright picture are rotated back. A sample whose image is rotated is an error if neither a
+            statement nor a mask's size decides.
+        min_area, min_visibility: where ``transforms`` crop or resize, a box is dropped if less than ``min_area``
+            pixels^2 of it is left, or less than the share ``min_visibility``, 0 to 1, of the area that it would
+            have without being cut off: the rule of torchvision's SanitizeBoundingBoxes.
+            ``stats()["boxes"]["dropped"]`` counts them. Boxes are always clipped to the picture. Keypoints outside
+            of it keep their coordinates and get visibility 0.
         per_box: names of keypoints and ragged arrays (such as labels) with a row for each box, which is dropped
-            with its box; of a data set with several boxes fields ``{"labels": "boxes", ...}``. None: not stated;
-            then a field that looks as if it had (in the first 64 samples) is an error that says so, where boxes
-            may be dropped. ``()``: none has.
+            with its box; for a data set with several boxes fields ``{"labels": "boxes", ...}``. None: not stated.
+            Then, if boxes may be dropped, a field that seems to have such rows (in the first 64 samples) is an
+            error. ``()``: no field has.
         keep_boxes: drop none, so that some have no area.
         device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays of
             fixed shape lie on that GPU: images and masks (which then need one size: a Resize or a crop),
@@ -122,43 +122,43 @@ class Loader:
             masks: ``{"mask": "int64"}``, or "uint8", "uint16", "int32", "float32": the numbers that are stored.
             Masks without one are uint8 or uint16, as the first mask of the data set is stored.
         layout: "NCHW", "NHWC", or "channels_last" (NCHW shape over NHWC memory); or a dict per field.
-        channels: of images: 1, 3 or 4; "stored": those that each image has, 1 to 4 (a batch whose images differ
-            is a list of arrays); None: 3, or 1 after ``Grayscale(1)``; or a dict per field.
-        bits: of images on their way through the operations: 8 or 16; or a dict per field, also for masks. None: 8 for
-            uint8, 16 for uint16, and for floats as many as each image has: a 16-bit image is not reduced to 8 bits
-            first. Floats are v / 255 or v / 65535, so depths may be mixed within a field. ``fill`` of operations is
-            in units of 8 bits (0..255) unless 16 bits are asked for by ``bits`` or dtype "uint16".
-        num_workers: decoding threads in this process; 0: all work in the calling thread; None:
-            PENSTOCK_NUM_THREADS, else the cores that affinity and control groups leave the process, divided
-            among the ranks that torchrun, Open MPI or srun started on this machine.
+        channels: of images: 1, 3 or 4; "stored": each image keeps its own, 1 to 4 (a batch whose images differ is a
+            list of arrays); None: 3, or 1 after ``Grayscale(1)``; or a dict per field.
+        bits: of images while operations run: 8 or 16; or a dict per field, also for masks. None: 8 for uint8, 16
+            for uint16, and for floats each image's own: a 16-bit image is not reduced to 8 bits first. Floats are
+            v / 255 or v / 65535, so a field may mix depths. ``fill`` of operations is in units of 8 bits (0..255)
+            unless ``bits`` or dtype "uint16" selects 16 bits.
+        num_workers: decoding threads in this process. 0: the calling thread does all work. None:
+            PENSTOCK_NUM_THREADS, else the cores that affinity and control groups allow the process, divided among
+            the ranks that torchrun, Open MPI or srun started on this machine.
         drop_last: False: the epoch is padded from its start so that all ranks have equally many
             samples (torch's DistributedSampler), the last batch may be short. True: whole batches only.
-        padding: False: no sample is repeated; each comes once over all ranks, so ranks may differ by one sample and,
-            at times, by one batch: for validation, without collective operations per batch. ``len()`` says how
-            many this rank gets. Not with ``drop_last``.
-        rank, world_size: both or neither. Given, they are fixed. Else they are read whenever an epoch begins,
-            so the loader may be made before ``init_process_group``, by Lightning or before ``mp.spawn``: from
-            torch.distributed if it is initialised, torchrun (RANK, WORLD_SIZE), Open MPI
-            (OMPI_COMM_WORLD_RANK, ..._SIZE) or a step of Slurm that srun started (SLURM_PROCID,
-            SLURM_STEP_NUM_TASKS); else 0 of 1. An epoch under way keeps its ranks. ``stats()["ranks"]`` says
-            where they come from; so does the logger "penstock" (INFO) when they change.
+        padding: False: no sample is repeated. Each comes once over all ranks, so ranks may differ by one sample and
+            sometimes by one batch: for validation, without collective operations per batch. ``len()`` counts this
+            rank's batches. Not with ``drop_last``.
+        rank, world_size: both or neither. If given, they are fixed. Else they are read whenever an epoch begins, so
+            the loader may be made before ``init_process_group``, by Lightning or before ``mp.spawn``: from
+            torch.distributed if it is initialised, torchrun (RANK, WORLD_SIZE), Open MPI (OMPI_COMM_WORLD_RANK,
+            ..._SIZE) or a Slurm step that srun started (SLURM_PROCID, SLURM_STEP_NUM_TASKS); else 0 of 1. An epoch
+            under way keeps its ranks. ``stats()["ranks"]`` has their source; the logger "penstock" (INFO) reports
+            it when they change.
         order: "sequential", "shuffled" or "pages" (page-aware); None: by ``shuffle``.
-        page_samples, window_pages: "pages": so many neighbours on disk form a page, and how many pages
-            are mixed with each other. Default 64 and 64.
+        page_samples, window_pages: for "pages": the number of neighbours on disk in a page, and the number of pages
+            that are mixed with each other. Default 64 and 64.
         indices: the samples to use, in this order, instead of all; positions in ``dataset`` if that is a view.
-        weights: one per sample: drawn with replacement, as many as there are samples.
+        weights: one per sample: samples are drawn with replacement, as many as the data set has.
         on_error: "raise", "skip" (the batch is shorter), or "replace" (by another sample) for bad samples: damaged,
-            cut short, of a kind that no decoder takes, or one missing file of a folder. They are listed in
-            :attr:`quarantine`. Other faults end the epoch with their own error all the same: a dead mount, a lost
-            folder, a lacking permission, a memory limit, an operation that cannot be applied.
-        max_errors: more bad samples than that in an epoch are a LimitError; None: no bound.
-        on_empty: with on_error="skip", a batch all of whose samples are bad: "pad" gives it one other sample, drawn
-            as "replace" does (counted as replaced); "empty" delivers it with no rows, and an epoch of a rank
-            without any good sample ends with an error. Either way every rank gets ``len(loader)`` batches,
+            cut short, of an unsupported kind, or one missing file of a folder. They are listed in
+            :attr:`quarantine`. Other faults always end the epoch with their own error: a dead mount, a lost folder,
+            a missing permission, a memory limit, an operation that cannot be applied.
+        max_errors: if an epoch has more bad samples, it ends with a LimitError; None: no limit.
+        on_empty: with on_error="skip", for a batch whose samples are all bad: "pad" gives it one other sample,
+            drawn as "replace" does (counted as replaced); "empty" delivers it without rows, and an epoch of a rank
+            without any good sample ends with an error. In both cases every rank gets ``len(loader)`` batches,
             whatever samples are bad. None: "pad".
-        host_memory: hard limit on batches, read buffers and scratch: bytes, or a text like "4GiB". A lack
-            of it costs time and no sample. Arrays of a batch keep its memory as long as you keep them,
-            but those of up to 64 KiB that are no pixels (labels, ``index``, boxes) are copies.
+        host_memory: hard limit on batches, read buffers and scratch: bytes, or a text like "4GiB". If it is scarce,
+            loading takes longer, but no sample is lost. Arrays of a batch keep its memory as long as you keep them;
+            but small arrays (up to 64 KiB, not pixels: labels, ``index``, boxes) are copies.
         pin_memory: True: batches in host memory lie in page-locked memory, made by the CUDA driver, from which
             ``tensor.to("cuda", non_blocking=True)`` copies while the CPU goes on; UnsupportedError without a driver or a
             GPU. "auto": where there is one, else plain memory, counted in ``stats()["fallbacks"]["pin"]``. Small copies
@@ -175,26 +175,24 @@ class Loader:
             ``__cuda_array_interface__``), or "auto": torch tensors if the process has imported torch when the
             loader is made, else numpy arrays, or on a GPU "dlpack".
         storage: "auto" (io_uring if the kernel allows it, else threads), "threads", "uring", "memory".
-        page_cache: "keep", "drop" what was read from the kernel's cache, or read around it ("direct").
+        page_cache: "keep", "drop" the bytes read from the kernel's cache, or read around it ("direct").
         io_threads: readers of storage "threads"; None: 4.
-        verify: compare checksums of what is read.
+        verify: compare checksums of the bytes read.
         throttle: (bytes per second, seconds per read) to slow reads down, 0 for none; for tests and
             predictions.
         ignore_orientation: leave the EXIF orientation unapplied.
-        scaled_decode: images kept as pli-jpeg, of which the chain makes a crop or the whole smaller
-            by more than 2, 4 or 8 on both sides, are decoded at a half, a quarter or an eighth of
-            their size and made smaller from there: an approximation. RandomResizedCrop(224) of
-            photographs of 2 to 3 Mpixel (quality 90, 4:2:0): twice the images/s, 42.9 dB PSNR from
-            the exact result (the worst crop 35.5), 0.7 levels of 255 in the mean, 20 at most in the
-            median crop and 45 in all; of ImageNet files, few of which are large enough, 42.6 dB
-            and 1.0 levels (bench/loader/scaled_decode.py). For batches in host memory only. Or a dict
-            per field.
+        scaled_decode: decode pli-jpeg images at a half, a quarter or an eighth of their size, and resize from
+            there, if the chain makes a crop or the whole image smaller by more than 2, 4 or 8 on both sides: an
+            approximation. RandomResizedCrop(224) of photographs of 2 to 3 Mpixel (quality 90, 4:2:0): twice the
+            images/s, 42.9 dB PSNR from the exact result (the worst crop 35.5), 0.7 levels of 255 in the mean, 20 at
+            most in the median crop and 45 in all; for ImageNet files, few of which are large enough, 42.6 dB and
+            1.0 levels (bench/loader/scaled_decode.py). For batches in host memory only. Or a dict per field.
         max_pixels: larger images are errors; None: 2**28.
         collate_fn: called with each batch's dict; its result is what the iteration yields.
 
-    Safe to leave early: ``break``, exceptions and Ctrl-C lose nothing. In a forked child the loader
-    rebuilds itself at first use. It pickles by its arguments and its state. One iteration at a time:
-    a new ``iter()`` ends the one before it.
+    Safe to leave early: ``break``, exceptions and Ctrl-C lose nothing. In a forked child the loader rebuilds itself
+    at first use. It is pickled by its arguments and its state. One iteration at a time: a new ``iter()`` ends the
+    previous one.
     """
 
     def __init__(
@@ -322,7 +320,7 @@ class Loader:
         self._collate: Callable[[dict[str, Any]], Any] | None = given["collate_fn"]
         self._ranks: _Ranks | None = None  # of the newest pass
         if given["rank"] is not None or given["world_size"] is not None:
-            _options.ranks(given["rank"], given["world_size"])  # wrong ones are an error here
+            _options.ranks(given["rank"], given["world_size"])  # wrong ones raise an error here
         self._encoded: set[str] = set()
         self._channels_last: set[str] = set()
         self._wrap = _convert.wrapper(self._output)
@@ -333,17 +331,17 @@ class Loader:
         self._epoch = 0  # of the newest pass
         self._next_epoch = 0
         self._passing = False  # the state is a place within the newest pass
-        self._pending: _State | None = None  # where the next pass is to begin
-        self._again: _State | None = None  # where it begins if the newest one counts for nothing
-        self._n_peeks = 0  # passes in a row of which one batch was taken
-        self._taken = self._left = 0  # batches of the newest pass
+        self._pending: _State | None = None  # the place where the next pass begins, if one was set
+        self._again: _State | None = None  # the place where it begins if the newest pass does not count
+        self._n_peeks = 0  # number of passes in a row of which one batch was taken
+        self._taken = self._left = 0  # batches taken of the newest pass, and left
         self._over = False  # the newest pass ended in the parent process
         self._native = _native.Loader(dataset._native, self._native_options)
-        self._n_batches = 0  # of the last look
+        self._n_batches = 0  # when it was last counted
         self._own_names = frozenset({*self.__dict__, "_own_names"} - before)
         _alive.add(self)
 
-    # Arguments as the C library takes them ---------------------------------------------------------
+    # Arguments for the C library ---------------------------------------------------------------------
 
     def _make_options(self) -> dict[str, Any]:
         given = self._given
@@ -445,7 +443,8 @@ class Loader:
             options["weights"] = weights
 
     def _sample_chains(self, ops: list[_transforms.Transform]) -> dict[str, list[_transforms.Transform]]:
-        """`ops` of a sample per field: all for images; masks follow an image by themselves if there is one."""
+        """Returns `ops` of a sample per field: all for images. Masks follow an image by themselves if there is
+        one."""
         wanted, own = self._given["fields"], self._given["own_geometry"]
         pixels = {
             field.name: field.type
@@ -464,7 +463,7 @@ class Loader:
         }
 
     def _chains(self) -> dict[str, list[_transforms.Transform]]:
-        """Operations per field."""
+        """Returns the operations per field."""
         transforms = self._given["transforms"]
         if transforms is None:
             return {}
@@ -520,7 +519,7 @@ class Loader:
             self._encoded.add(field.name)
             return options | {"encoded": True}
         if field.type == "mask":
-            options["layout"] = 0  # one channel: shown without that axis
+            options["layout"] = 0  # one channel: the array has no channel axis
             for name in ("dtype", "bits"):
                 mapping = self._given[name]
                 if isinstance(mapping, Mapping) and mapping.get(field.name) is not None:
@@ -547,7 +546,7 @@ class Loader:
         return options
 
     def _pixel_option(self, name: str, value: Any) -> dict[str, int]:
-        """dtype or bits of a field, as the C library takes it."""
+        """Returns dtype or bits of a field for the C library."""
         if name == "bits":
             if value not in (8, 16):
                 raise ArgumentError(f"bits is 8 or 16, not {value!r}")
@@ -558,7 +557,7 @@ class Loader:
         return {"dtype": number}
 
     def _refuse_options(self, field: Field) -> None:
-        """What is asked for a field by name must be possible there."""
+        """Checks that arguments given per field are possible for the field."""
         possible = {
             "image": tuple(name for name in _PER_FIELD if name != "made_for"),
             "mask": ("dtype", "bits", "variants", "made_for"),
@@ -571,7 +570,7 @@ class Loader:
                 raise ArgumentError(f"{name}[{field.name!r}] is not possible: the field is of type {field.type}")
 
     def _add_boxes(self, field: Field, options: dict[str, Any]) -> None:
-        """What becomes of boxes, and of what has a row for each of them."""
+        """Adds the options about boxes, and about fields with a row for each box."""
         given = self._given
         if field.type == "boxes":
             if not float(given["min_area"]) > 0:
@@ -597,7 +596,7 @@ class Loader:
         return value.get(field, default) if isinstance(value, Mapping) else value
 
     def _form_mask(self, field: Field) -> int:
-        """Bits of the forms allowed."""
+        """Returns the bits of the allowed forms."""
         forms = self._given["variants"][field.name]
         if isinstance(forms, str) or not forms:
             raise ArgumentError(f"variants[{field.name!r}] is a list of forms, at least one, not {forms!r}")
@@ -606,7 +605,7 @@ class Loader:
     # Iteration --------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Batches that this rank gets in a whole epoch: of the pass under way, else of the next one."""
+        """The number of batches of this rank in a whole epoch: the one under way, else the next one."""
         if not self._closed:
             rank, world_size, _ = self._ranks_now()
             self._n_batches = self._native.n_batches(0, rank, world_size)
@@ -619,13 +618,13 @@ class Loader:
         )
 
     def _ranks_now(self) -> _Ranks:
-        """Those of the pass under way; else those that an epoch would have that begins now."""
+        """Returns the ranks of the pass under way, else those of an epoch that would begin now."""
         if self._passing and self._ranks is not None:
             return self._ranks
         return _options.ranks(self._given["rank"], self._given["world_size"])
 
     def _take_ranks(self, native: _native.Loader) -> None:
-        """An epoch begins: it gets the ranks of this moment."""
+        """Begins an epoch, with the ranks of this moment."""
         ranks = _options.ranks(self._given["rank"], self._given["world_size"])
         if ranks != self._ranks:
             _log.info("%s: rank %d of %d, from %s", self._dataset.path, *ranks)
@@ -641,7 +640,7 @@ class Loader:
         return _Pass(self, self._serial)
 
     def _begin(self, native: _native.Loader, place: _State | None) -> None:
-        """A pass from `place` on, or a whole one of the next epoch."""
+        """Begins a pass at `place`, or a whole one of the next epoch."""
         if place is not None:
             native.resume(place)
         else:
@@ -665,20 +664,20 @@ class Loader:
 
     @property
     def remaining(self) -> int:
-        """Batches that the pass under way (also after ``break``) has still to give.
+        """The number of batches that the pass under way (also after ``break``) has still to deliver.
 
-        Before a pass: those of the next one, which of a resumed epoch is the rest.
+        Before a pass: that of the next one, which is the rest of a resumed epoch.
         """
         if self._passing:
             return self._left
         position = 0 if self._pending is None else self._pending[1]
         rank, world_size, _ = self._ranks_now()
-        if position == 0 or self._native.n_batches(position, 0, world_size) == 0:  # the next epoch then
+        if position == 0 or self._native.n_batches(position, 0, world_size) == 0:  # then the next epoch
             return len(self)
         return self._native.n_batches(position, rank, world_size)
 
     def _open(self) -> _native.Loader:
-        """The native loader of this process: a forked child makes one of its own."""
+        """Returns the native loader of this process. A forked child makes its own."""
         if self._closed:
             raise StateError("the loader is closed", dataset=self._dataset.path)
         if self._native.pid != os.getpid():
@@ -699,7 +698,7 @@ class Loader:
                 dataset=self._dataset.path,
             )
         native = self._open()
-        if self._taken:  # the second batch is asked for
+        if self._taken:  # the second batch is requested
             self._again = None
         batch = None if self._over else native.next()
         self._passing = batch is not None
@@ -713,14 +712,15 @@ class Loader:
             return arrays
         try:
             return self._collate(arrays)
-        except StopIteration as error:  # would look like the end of the epoch
+        except StopIteration as error:  # it would look like the end of the epoch
             raise RuntimeError("collate_fn raised StopIteration") from error
 
     def fetch(self, samples: Sequence[int], epoch: int | None = None) -> dict[str, Any]:
-        """Prepares samples, by number in the whole data set, in the calling thread, with the randomness of ``epoch``.
+        """Makes a batch of samples, by number in the whole data set, in the calling thread, with the randomness of
+        ``epoch``.
 
-        Does not disturb a running iteration. With ``on_error="replace"`` another sample takes a bad one's place
-        (in host memory), otherwise errors are raised.
+        Does not disturb a running iteration. With ``on_error="replace"`` another sample replaces a bad one (in host
+        memory); otherwise errors are raised.
         """
         import numpy as np
 
@@ -734,7 +734,7 @@ class Loader:
         return _convert.to_dict(batch, self._wrap, self._encoded, self._channels_last)
 
     def replay(self, step: int, epoch: int | None = None) -> Any:
-        """Prepares batch ``step`` of an epoch (None: the newest one) of this rank again, to the bit."""
+        """Makes batch ``step`` of an epoch (None: the newest one) of this rank again, with the same bits."""
         wanted = self._epoch if epoch is None else _options.count("epoch", epoch, 0, 2**64 - 1)
         number = _options.count("step", step, 0, 2**64 - 1)
         return self._deliver(self._open().replay(wanted, number))
@@ -749,7 +749,7 @@ class Loader:
         return self._next_epoch if self._pending is None else self._pending[0]
 
     def set_epoch(self, epoch: int) -> None:
-        """The next ``for`` is this epoch, from its first batch."""
+        """Sets the epoch of the next ``for``, which starts at its first batch."""
         self._next_epoch = _options.count("epoch", epoch, 0, 2**64 - 1)
         self._pending = self._again = None
         self._passing = False
@@ -760,7 +760,7 @@ class Loader:
         return _EpochSetter(self)
 
     def _agree_on_epoch(self, epoch: int) -> None:
-        """As set_epoch, but a place within that epoch stays, and a pass that waits for its begin is moved."""
+        """As set_epoch, but keeps a place within that epoch, and moves a pass that was not begun."""
         waits = self._passing and self._taken == 0
         if epoch == (self._epoch if waits else self.epoch if self._pending is not None else -1):
             return
@@ -771,9 +771,9 @@ class Loader:
             self.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, int]:
-        """Where the caller stands, after the last batch received: a few numbers, JSON-able.
+        """Returns the place after the last batch received: a few numbers that JSON can hold.
 
-        After the last batch of an epoch, also inside of the loop, that is the begin of the next epoch.
+        After the last batch of an epoch, also inside the loop, that is the beginning of the next epoch.
         """
         if self._pending is not None:
             state: _State = self._pending
@@ -784,7 +784,7 @@ class Loader:
         return {"version": _STATE_VERSION, **dict(zip(_STATE_KEYS, state, strict=True))}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """The next ``for`` goes on where ``state`` was taken, also with another world size."""
+        """Sets the place of the next ``for`` to that of ``state``, also with another world size."""
         if state.get("version") != _STATE_VERSION:
             raise ArgumentError(f"state of version {state.get('version')!r}, not {_STATE_VERSION}")
         missing = [key for key in _STATE_KEYS if key not in state]
@@ -839,18 +839,18 @@ class Loader:
     def stats(self) -> _stats.LoaderStats:
         """Counters since the loader was made: a nested dict of plain numbers and texts.
 
-        Times are seconds; sizes are bytes. storage.seconds: at least one read was under way; worker_seconds,
-        summed over workers: at their rows (also as decode.seconds), waiting for storage, or idle because the
-        caller is slower; caller.wait_seconds: you waited for a batch. decode.units: how many units of PLI images were
-        decoded, of how many that these images have; decode.scaled: images decoded at a part of their size
-        (scaled_decode); storage.partial_reads: images of which only such units were read. fallbacks: what was
-        done otherwise than asked or hoped, by name, where it happened at all; fallback_reasons: what these
-        names mean. cpu_rooms: the level of SIMD of each room's kernels.
+        Times are seconds; sizes are bytes. storage.seconds: time with at least one read under way. worker_seconds,
+        summed over workers: making rows (also as decode.seconds), waiting for storage, or idle because the caller
+        is slower. caller.wait_seconds: time that the caller waited for a batch. decode.units: units of PLI images
+        that were decoded, and all units of these images; decode.scaled: images decoded at a part of their size
+        (scaled_decode); storage.partial_reads: images of which only the needed units were read. fallbacks: counts
+        of the fall-backs that were taken, by name; fallback_reasons: the meanings of these names. cpu_rooms: the
+        vector level of each room's kernels.
         """
         return _stats.loader_stats(self._watch()[0], _STORAGES, self.epoch, self._ranks_now())
 
     def _watch(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Counters and bad samples; those of the last moment once closed."""
+        """Returns counters and bad samples. After close() they are those of the last moment."""
         if self._final is not None:
             return self._final[0], [dict(entry) for entry in self._final[1]]
         native = self._open()
@@ -860,7 +860,7 @@ class Loader:
         order = _ORDERS[self._native_options["order"]]
         try:
             ranks = "{} batches, epoch {}, rank {} of {} ({})".format(len(self), self.epoch, *self._ranks_now())
-        except ArgumentError as error:  # of a launcher's variables
+        except ArgumentError as error:  # from a launcher's variables
             ranks = f"epoch {self.epoch}, no rank: {error.text}"
         return (
             f"Loader({self._dataset.path!r}, batch_size={self.batch_size}, {order}, "
@@ -873,7 +873,7 @@ class Loader:
     def close(self) -> None:
         """Ends the threads and frees the memory that no batch holds. Batches stay valid."""
         if not self._closed and self._native.pid == os.getpid():
-            with contextlib.suppress(ArgumentError):  # of a launcher's variables
+            with contextlib.suppress(ArgumentError):  # from a launcher's variables
                 len(self)
             self._final = (self._native.stats(), self._native.quarantine())
         self._closed = True
@@ -903,7 +903,7 @@ class Loader:
 
 
 class _EpochSetter:
-    """What torch's samplers have for frameworks that count epochs."""
+    """The part of torch's samplers that frameworks use to count epochs."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
@@ -924,7 +924,7 @@ class _Pass:
         return self
 
     def __len__(self) -> int:
-        """Batches that it has still to give."""
+        """Returns the number of batches that the pass has still to deliver."""
         return 0 if self._done or self._serial != self._loader._serial else self._loader._left
 
     def __next__(self) -> Any:
