@@ -3,8 +3,8 @@
 
     bench/figures.py [--out FILE.svg]
 
-A column for each kind of data, a row for each loader, images per second on one core. Each column has its own scale, from 0.
-Loaders that keep decoded pixels are left out: docs/figures.md has them.
+A column for each kind of data, a bar for each loader, images per second on one core. Each column has its own scale, from 0.
+Loaders that keep decoded pixels are left out; docs/figures.md has them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ ROWS = (("Penstock, packed", ("penstock_pli_jpeg", "penstock_pli")), ("Penstock,
 
 NAMES, COLUMN, BAR, ROW, TOP, BOTTOM, MARGIN = 170, 236, 16, 25, 100, 34, 20
 WIDTH, HEIGHT = MARGIN + NAMES + len(COLUMNS) * COLUMN + MARGIN, TOP + len(ROWS) * ROW + BOTTOM
-LONGEST = COLUMN - 84  # leaves room for the number and the ratio behind the bar
+LONGEST = COLUMN - 84  # the rest of the width is for number and ratio behind the bar
 FONT = "font-family='Helvetica, Arial, DejaVu Sans, sans-serif'"
 INK, MUTED, OWN, PEER, FRAME = "#1b1f24", "#57606a", "#0b6bcb", "#a5adb7", "#d0d7de"
 
 
 def latest(stem: str) -> dict:
-    """The newest file of that name and a date; files of other machines have a word in between."""
+    """Returns the newest file of that name and a date. Files of other machines have a word in between."""
     return json.loads(max(RESULTS.glob(f"{stem}-*.json")).read_text())
 
 

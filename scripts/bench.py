@@ -3,8 +3,8 @@
 
     scripts/bench.py BUILD OUT_FOLDER [--only bench_x ...]
 
-Each program is called with --json OUT_FOLDER/<name>.json and prints its table. To its figures is added what they were
-measured on: "machine", with versions, commit and date.
+Each program is called with --json OUT_FOLDER/<name>.json and prints its table. The script adds "machine" to the figures: the
+machine, versions, commit and date.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Runs every check, one step after another, and sums up. `make check` and `make check-long` call it after the set-up.
+"""Runs every check, one step after another, and prints a summary. `make check` and `make check-long` call it after the set-up.
 
     scripts/check.py [--long] [--only STEP ...] [--list]
 
-Without --long: what has to hold before a change goes in. With it: the slower suites, which repeat nothing of that. The
-steps are in check_steps.py; all run even if one fails. In the end come the tests that were skipped, with their reasons,
-and a table of the steps; the last line says how many tests passed and how many failed. The exit status is 1 if any
-failed. Tests on data outside the repository run where PST_SHARED_DATA names it or ../shared/data exists; elsewhere they
-skip.
+Without --long: the checks that a change must pass. With it: the slower suites, which do not repeat these. check_steps.py has
+the steps. All run even if one fails. At the end the script prints the skipped tests with their reasons and a table of the
+steps; the last line has the numbers of passed and failed tests. The exit status is 1 if any failed. Tests on data outside the
+repository run if PST_SHARED_DATA names it or ../shared/data exists; otherwise they are skipped.
 """
 
 from __future__ import annotations
@@ -39,15 +38,15 @@ class Count:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0
-    reasons: list[str] = field(default_factory=list)  # one line for each skipped test: name and why
+    reasons: list[str] = field(default_factory=list)  # one line for each skipped test: name and reason
 
 
 def count_output(kind: str, output: str, status: int) -> Count:
-    """What a command's output says of its tests. A failing status never counts as nothing failed."""
+    """Counts tests from a command's output. If its status is a failure, at least one test counts as failed."""
     count = Count()
     if kind == "ctest":
         for failed, total in CTEST_SUMMARY.findall(output):
-            count.failed += int(failed or 0)  # ctest 4 says nothing where none failed
+            count.failed += int(failed or 0)  # ctest 4 prints no number if none failed
             count.passed += int(total) - int(failed or 0)
         skipped = len(CTEST_SKIPPED.findall(output))
         count.skipped, count.passed = skipped, count.passed - skipped
@@ -61,12 +60,12 @@ def count_output(kind: str, output: str, status: int) -> Count:
     if status != 0 and count.failed == 0:
         count.failed = 1
     if status == 0 and kind in ("ctest", "pytest") and count.passed + count.skipped == 0:
-        count.failed = 1  # a suite that ran nothing proves nothing
+        count.failed = 1  # a suite that ran no test proves nothing
     return count
 
 
 def skipped_by_ctest(report: Path) -> list[str]:
-    """Tests that ctest's JUnit file says were skipped, and those that a cmocka program skipped in itself."""
+    """Returns the tests that ctest's JUnit file lists as skipped, and those that cmocka programs skipped themselves."""
     reasons = []
     for case in xml.etree.ElementTree.parse(report).getroot().iter("testcase"):
         output = case.findtext("system-out") or ""
@@ -87,7 +86,7 @@ def skip_reasons(kind: str, command: list[str], output: str) -> list[str]:
 
 
 def run(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
-    """Runs one command, its output shown as it comes and returned as well."""
+    """Runs one command; shows its output at once and returns it as well."""
     print("$ " + " ".join(f"{key}={value}" for key, value in environment.items()) + " " * bool(environment)
           + " ".join(command), flush=True)
     lines = []
@@ -119,7 +118,7 @@ def run_step(step: Step) -> Count:
 
 
 def summary(results: dict[str, Count]) -> str:
-    """The skipped tests with their reasons, once each, and a table of the steps."""
+    """Prints the skipped tests with their reasons, once each, and a table of the steps."""
     where: dict[str, list[str]] = {}
     for name, count in results.items():
         for reason in count.reasons:
@@ -134,7 +133,7 @@ def summary(results: dict[str, Count]) -> str:
 
 
 def shared_data() -> dict[str, str]:
-    """Where tests find real images that the repository may not contain."""
+    """Returns the variable that names the folder of real images, which the repository may not contain."""
     if "PST_SHARED_DATA" in os.environ:
         return {}
     beside = ROOT.parent / "shared" / "data"
@@ -157,7 +156,7 @@ def main() -> int:
             parser.error("no such step: " + ", ".join(sorted(unknown)))
         every = [step for step in every if step.name in arguments.only]
     os.environ.update(shared_data())
-    # A suite under test must not see the settings of whoever runs it.
+    # A suite under test must not see the caller's settings.
     for name in [name for name in os.environ if name.startswith("PENSTOCK_")]:
         del os.environ[name]
     if shutil.which("ccache"):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compares what compiled programs rely on with the description that is committed: tests/headers/abi.txt.
+"""Compares the library's ABI with the committed description, tests/headers/abi.txt.
 
     scripts/check_abi.py [BUILD_OR_LIBRARY] [--include DIR] [--update]
 
-The description has a line for each public enumerator (its number), struct (its size), member (offset, size and type),
-function (types of its result and its parameters) and symbol (its version node in src/penstock.map). The headers are
-preprocessed and read here; numbers, sizes and offsets are those that the C compiler gives, on a machine where pointers have
-8 bytes. With a library, it must export each symbol with its version. A difference is printed and the exit status is 1.
---update writes the description anew; the commit that does so says why programs that exist go on working.
+The description has a line for each public enumerator (its number), struct (its size), member (offset, size and type), function
+(types of its result and its parameters) and symbol (its version node in src/penstock.map). The headers are preprocessed and
+parsed here; numbers, sizes and offsets are the C compiler's, on a machine with pointers of 8 bytes. If a library is given, it
+must export each symbol with its version. A difference is printed and the exit status is 1. --update rewrites the description;
+that commit must give the reason why existing programs keep working.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ POINTER_TO_FUNCTION = re.compile(r"\(\s*\*\s*(\w+)\s*\)\s*\(")
 
 
 def preprocessed(include: Path) -> str:
-    """The declarations of all public headers, without comments, attributes, and what other headers declare."""
+    """Returns the declarations of all public headers, without comments, attributes, and declarations of other headers."""
     code = "".join(f"#include <penstock/{path.name}>\n" for path in sorted((include / "penstock").glob("*.h")))
     text = subprocess.run([COMPILER, "-std=gnu17", "-E", f"-I{include}", "-xc", "-"], input=code, check=True,
                           capture_output=True, text=True).stdout
@@ -46,12 +46,12 @@ def preprocessed(include: Path) -> str:
 
 
 def spaced(text: str) -> str:
-    """A type or declaration with one space where C needs one."""
+    """Returns a type or declaration with one space where C needs one."""
     return re.sub(r"\s*\*\s*", " *", re.sub(r"\s+", " ", text)).replace("* *", "**").strip()
 
 
 def split(parameters: str) -> list[str]:
-    """Parameters at the commas that are not within parentheses."""
+    """Splits parameters at the commas outside parentheses."""
     parts, depth = [""], 0
     for character in parameters:
         depth += (character == "(") - (character == ")")
@@ -63,7 +63,7 @@ def split(parameters: str) -> list[str]:
 
 
 def without_name(declaration: str) -> str:
-    """The type of a parameter or member. Names of parameters are no part of the ABI."""
+    """Returns the type of a parameter or member. Names of parameters are no part of the ABI."""
     text = spaced(declaration)
     if POINTER_TO_FUNCTION.search(text):
         head, parameters = re.split(r"\)\s*\(", text, maxsplit=1)
@@ -77,7 +77,7 @@ def without_name(declaration: str) -> str:
 
 
 def members(body: str) -> list[tuple[str, str]]:
-    """Names and types of the members of a struct, in order."""
+    """Returns names and types of the members of a struct, in order."""
     found = []
     for declaration in filter(None, map(str.strip, body.split(";"))):
         callback = POINTER_TO_FUNCTION.search(declaration)
@@ -95,7 +95,7 @@ def members(body: str) -> list[tuple[str, str]]:
 
 
 def probe(text: str, include: Path) -> list[str]:
-    """Lines of enumerators, structs and members, with the compiler's numbers."""
+    """Returns lines of enumerators, structs and members, with the compiler's numbers."""
     prints = []
     for enum, body in re.findall(r"\benum (pst_\w+)\s*\{(.*?)\}", text, flags=re.S):
         prints += [f'printf("enumerator {enum} {name} %d\\n", (int){name});' for name in re.findall(r"\b(PST_\w+)\s*=", body)]
@@ -114,7 +114,7 @@ def probe(text: str, include: Path) -> list[str]:
 
 
 def functions(text: str) -> list[str]:
-    """Lines of functions and of types of callbacks, sorted."""
+    """Returns lines of functions and of types of callbacks, sorted."""
     text = re.sub(r"\{[^{}]*\}", "", text)
     lines = []
     for result, name, parameters in re.findall(r"^((?!typedef)[a-z_][\w \t*\n]*?)\b(pst_\w+)\s*\(([^;]*)\)\s*;", text, flags=re.M):
@@ -125,7 +125,7 @@ def functions(text: str) -> list[str]:
 
 
 def symbols(version_script: str) -> list[str]:
-    """Lines of exported names, each with its version node."""
+    """Returns lines of exported names, each with its version node."""
     text = re.sub(r"/\*.*?\*/", "", version_script, flags=re.S)
     return [f"symbol {name} {node}" for node, body in re.findall(r"(PENSTOCK_[\d.]+)\s*\{(.*?)\}", text, flags=re.S)
             for name in re.findall(r"\b(pst_[\w*]+);", body)]
@@ -137,7 +137,7 @@ def describe(include: Path) -> list[str]:
 
 
 def key(line: str) -> str:
-    """What a line is about, without what it says of it."""
+    """Returns the subject of a line: the name without its properties."""
     words = line.split()
     return " ".join(words[:3] if words[0] == "enumerator" else words[:2]).rstrip(":")
 
@@ -150,7 +150,7 @@ def compare(wanted: list[str], found: list[str]) -> list[str]:
 
 
 def missing(description: list[str], library: Path) -> list[str]:
-    """Symbols of the description that the library does not export with that version."""
+    """Returns symbols of the description that the library does not export with that version."""
     exported = check_symbols.exported(library)
     wanted = [line.split()[1:] for line in description if line.startswith("symbol ")]
     return [f"{library.name} does not export {name}@{node}" for name, node in wanted if exported.get(name) != node]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles all kernels for the architectures that libpenstock_cuda carries, and shows what they need.
+"""Compiles all kernels for the architectures of libpenstock_cuda, and prints their resources.
 
     scripts/check_cuda.py [--root DIR] [--nvcc NVCC] [--only FILE ...] [--json]
 
@@ -23,11 +23,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-# The oldest is shipped as PTX; it is compiled here all the same, as a driver would.
+# The oldest architecture is shipped as PTX; it is compiled here too, as a driver would.
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
-# Of one multiprocessor: warps, registers of 32 bits.
+# Limits of one multiprocessor: warps, registers of 32 bits.
 ROOM = {"sm_75": (32, 65536), "sm_80": (64, 65536), "sm_90": (64, 65536), "sm_100": (64, 65536)}
-REGISTERS_STEP = 8  # registers of a thread are given out in steps of this
+REGISTERS_STEP = 8  # a thread's registers are allocated in steps of this
 SKIPPED = 77
 
 FILES = re.compile(r"set\(PST_CUDA_KERNELS([^)]*)\)")
@@ -50,21 +50,21 @@ class Kernel:
 
     @property
     def warps(self) -> int:
-        """That fit one multiprocessor, as far as registers go."""
+        """Returns the warps that fit one multiprocessor by their registers."""
         most, registers = ROOM[self.architecture]
         step = -(-max(self.registers, 1) // REGISTERS_STEP) * REGISTERS_STEP
         return min(most, registers // (32 * step))
 
 
 def kernel_files(root: Path) -> list[Path]:
-    """As src/gpu/CMakeLists.txt lists them."""
+    """Returns the list in src/gpu/CMakeLists.txt."""
     folder = root / "src" / "gpu"
     listed = FILES.search((folder / "CMakeLists.txt").read_text())
     return [folder / name for name in listed[1].split()] if listed else []
 
 
 def parse(file: str, output: str) -> list[Kernel]:
-    """What ptxas -v says, in its order. Functions that were not inlined add to the stack of their kernel."""
+    """Parses the output of ptxas -v, in its order. Functions that were not inlined add to the stack of their kernel."""
     kernels: list[Kernel] = []
     for line in output.splitlines():
         if entry := ENTRY.search(line):
@@ -80,7 +80,7 @@ def parse(file: str, output: str) -> list[Kernel]:
 
 
 def compile_file(nvcc: str, root: Path, path: Path, architecture: str) -> tuple[list[Kernel], list[str]]:
-    """The kernels of one file for one architecture, and what is wrong with them."""
+    """Returns the kernels of one file for one architecture, and their faults."""
     where = path.relative_to(root).as_posix()
     number = architecture.removeprefix("sm_")
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the documents: links and anchors of *.md resolve, files and `make` targets that they name exist; each public function
-has a comment, and the public headers have enough of them.
+"""Checks the documents: links and anchors of *.md resolve, and the files and `make` targets that they name exist. Each public
+function has a comment, and the public headers have enough comments.
 
     scripts/check_docs.py [--root DIR]
 
@@ -18,21 +18,21 @@ from urllib.parse import unquote
 from check_style import tracked
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
-# A path in back-quotes that begins with one of the house's folders is a claim that it exists.
+# A path in back-quotes that begins with one of the repository's folders must exist.
 NAMED = re.compile(r"`((?:src|include|tests|scripts|docs|examples|bench|python|cmake|tools)/[\w./-]+\w/?)`")
-# Lines of comments for a line of code in the public headers together: they are the C library's reference.
+# Lines of comments per line of code in the public headers together. The headers are the C library's reference.
 COMMENT_TO_CODE = 1.5
 TARGET = re.compile(r"`make ([a-z][a-z0-9-]*)")
 
 
 def anchor_of(heading: str) -> str:
-    """The anchor that a forge makes of a heading."""
+    """Returns the anchor that a forge makes from a heading."""
     text = re.sub(r"`|\*|\[([^\]]*)\]\([^)]*\)", lambda match: match[1] or "", heading.strip().lower())
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
 
 
 def prose_of(text: str) -> str:
-    """The text with fenced code blanked; lines keep their numbers."""
+    """Returns the text with fenced code blanked; lines keep their numbers."""
     return re.sub(r"^(```|~~~).*?^\1[^\n]*$", lambda match: "\n" * match[0].count("\n"), text,
                   flags=re.MULTILINE | re.DOTALL)
 
@@ -79,7 +79,8 @@ def check_document(root: Path, where: str, targets: set[str]) -> list[str]:
 
 
 def header_lines(text: str) -> tuple[int, int]:
-    """Lines of code and lines of comments in a C header. A remark behind code counts for neither, nor does a blank line."""
+    """Counts lines of code and lines of comments in a C header. A comment behind code counts as code; a blank line does not
+    count."""
     n_code = n_comment = 0
     within = ""
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -97,7 +98,7 @@ def header_lines(text: str) -> tuple[int, int]:
 
 
 def check_headers(root: Path) -> list[str]:
-    """Each public function has a comment right before it, and public headers say more than they declare."""
+    """Checks that each public function has a comment right before it, and that public headers have enough comments."""
     findings, n_code, n_comment = [], 0, 0
     for path in sorted((root / "include").rglob("*.h")):
         text = path.read_text()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the example against an installed copy in every way that users have, and runs each result on photographs.
+"""Builds the example against an installed copy in every way that users have, and runs each program on photographs.
 
     scripts/check_install.py PREFIX
 
@@ -42,7 +42,7 @@ def built_by_pkg_config(lib_dir: Path, out: Path) -> list[Path]:
     flags = run("pkg-config", "--cflags", "--libs", "penstock", environment=environment).split()
     shared = out / "shared"
     run(compiler, "-std=c17", "-Wall", "-Werror", EXAMPLE, "-o", shared, *flags, f"-Wl,-rpath,{lib_dir}")
-    # The static library, with the parts of others as shared ones: -l:libpenstock.a in the place of -lpenstock.
+    # The static library, with its dependencies as shared ones: -l:libpenstock.a in the place of -lpenstock.
     flags = run("pkg-config", "--static", "--cflags", "--libs", "penstock", environment=environment).split()
     static = out / "static"
     run(compiler, "-std=c17", "-Wall", "-Werror", EXAMPLE, "-o", static,

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs tests of the Python package against an extension module that a preset built, not the installed one.
+"""Runs tests of the Python package with an extension module that a preset built, instead of the installed one.
 
     scripts/check_package.py BUILD [--asan] PYTEST_ARGUMENT ...
 
-BUILD/tests/python/penstock is the package (`ninja python_package`). With --asan the extension is one of AddressSanitizer,
-whose library has to come into the interpreter first. Then leaks are not looked for (the interpreter itself leaks), and what
-cannot hold there is left out, by name and with the reason.
+BUILD/tests/python/penstock is the package (`ninja python_package`). With --asan the extension is built with AddressSanitizer,
+whose library must be loaded into the interpreter first. Then leaks are not detected (the interpreter itself leaks), and tests
+that cannot run there are left out, by name and with the reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WHERE = "import sys, penstock; sys.exit(0 if penstock.__file__.startswith(sys.argv[1]) else penstock.__file__)"
-# Of the Python tests, what AddressSanitizer cannot run; by pytest's names, which begin below python/.
+# The Python tests that AddressSanitizer cannot run, by pytest's names, which begin below python/.
 WITHOUT_ASAN = {
     "tests/test_leaks.py": "memory that was freed stays resident, in quarantine",
     "tests/test_bad_input.py::test_memory_stays_over_many_epochs": "memory that was freed stays resident, in quarantine",
@@ -26,7 +26,7 @@ WITHOUT_ASAN = {
 
 
 def asan_environment() -> dict[str, str]:
-    """The libraries to load first: AddressSanitizer's, and C++'s, whose exceptions (of torch) it wants to know."""
+    """Returns the libraries to load first: AddressSanitizer's, and C++'s, whose exceptions (of torch) it intercepts."""
     compiler = os.environ.get("CC", "gcc")
     libraries = []
     for name in ("libasan.so", "libstdc++.so"):

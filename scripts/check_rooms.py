@@ -13,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-# Which other rooms' doors a room under src/ may open. Every room sees itself and <penstock/...>.
+# The rooms whose doors each room under src/ may open. Every room sees itself and <penstock/...>.
 FOUNDATION = {"base", "format"}
 WALLS = {
     "base": set(),
@@ -21,7 +21,7 @@ WALLS = {
     "storage": FOUNDATION,
     "dataset": FOUNDATION,
     "order": FOUNDATION,
-    # The codec can be lifted out: it needs the foundation alone.
+    # The codec can be used alone: it needs only base/ and format/.
     "pli": {"base"},
     "decode": FOUNDATION | {"pli"},
     "augment": FOUNDATION,
@@ -34,7 +34,7 @@ WALLS = {
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
     "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
 }
-# Folders inside a room: which others of the same room each may open. A folder below one of these belongs to it.
+# Folders inside a room, with the other folders of the room that each may open. A folder below one of these belongs to it.
 PARTS = {
     "pli": {
         "format": set(),
@@ -60,8 +60,8 @@ KERNEL_TABLES = {
     "src/pli/encode/pli_encode_kernels.c",
     "src/pli/jpegfile/pli_jpeg_file_kernels.c",
 }
-# What a room shows to the others that may open its door. All headers of base and format are doors, and a name that ends
-# with a slash stands for all headers of that folder.
+# The headers that a room shows to others. All headers of base and format are doors. A name that ends with a slash stands for
+# all headers of that folder.
 DOORS = {
     "storage": {"storage.h"},
     "dataset": {"dataset.h"},
@@ -91,14 +91,14 @@ FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
 ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
                 "bench/gpu/bench_gpu.c": {"base", "augment", "decode", "device", "gpu", "pli"},
                 "bench/gpu/bench_nvjpeg.c": {"base", "decode", "device"}}
-# Folders of tests that belong to no room, or need more than theirs: the rooms that they may look into, with their insides.
+# Folders of tests that belong to no room, or need several: the rooms that they may see, with their inner headers.
 HOUSE_TESTS = {
     "cli": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),
     "golden": {"base", "format", "decode", "pli"}, "fault": {"base"}, "fuzz": set(WALLS),
     "kernels": {"base", "format", "augment", "decode", "gpu", "pli"},
     "gpu": {"base", "augment", "decode", "device", "gpu", "pli"},
 }
-# Headers of others that only the rooms named may see: the one place where such a part can be exchanged.
+# Headers of other libraries that only the named rooms may include, so that a library can be exchanged in one place.
 OWNED = {
     r"semaphore\.h|threads\.h": {"base"},
     r"xxhash\.h": {"base"},
@@ -108,7 +108,7 @@ OWNED = {
     r"warp_host\.cuh": {"gpu"},
     r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h|libdeflate\.h|webp/.*": {"decode"},
 }
-# format/ parses and prints (snprintf): it neither reads and writes files nor claims memory nor starts threads.
+# format/ parses and prints (snprintf). It does no file I/O, allocates no memory and starts no threads.
 FORMAT_FORBIDDEN = r"stdlib\.h|unistd\.h|fcntl\.h|errno\.h|pthread\.h|malloc\.h|sys/.*"
 
 SOURCES = {".c", ".h", ".cu", ".cuh"}
@@ -129,7 +129,7 @@ def is_door(other: str, name: str) -> bool:
 
 
 def judge_part(room: str, part: str, name: str) -> str | None:
-    """An #include of a file of the same room, from its folder `part` ("" is the room's own)."""
+    """Checks an #include of a file of the same room, from its folder `part` ("" is the room's own)."""
     parts = PARTS.get(room, {})
     other = name.partition("/")[0]
     if "/" not in name or part not in parts or other == part or other in parts[part]:
@@ -138,7 +138,7 @@ def judge_part(room: str, part: str, name: str) -> str | None:
 
 
 def judge_inner(room: str, path: str, header: str) -> str | None:
-    """An #include in the file `path` of a room that keeps some headers to a part of itself."""
+    """Checks an #include in the file `path` of a room that keeps some headers to a part of itself."""
     for headers, files in INNER_WALLS.get(room, {}).items():
         if re.fullmatch(headers, header) and not re.fullmatch(files, path):
             return f'"{header}" is for {files} of {room} alone'
@@ -146,7 +146,7 @@ def judge_inner(room: str, path: str, header: str) -> str | None:
 
 
 def judge_room(room: str, header: str) -> str | None:
-    """An #include "..." in src/<room>/, or in tests/<room>/ where the walls are the same."""
+    """Checks an #include "..." in src/<room>/, or in tests/<room>/, which has the same walls."""
     other, _, name = header.partition("/")
     if not name:
         return f'"{header}": write "{room}/{header}"'
@@ -162,7 +162,7 @@ def judge_room(room: str, header: str) -> str | None:
 
 
 def judge_outside(path: Path, header: str, root: Path) -> str | None:
-    """An #include "..." of tools, bench, examples, python: only files beside it, or below its own top folder."""
+    """Checks an #include "..." of tools, bench, examples, python: only files beside it, or below its own top folder."""
     top = root / path.relative_to(root).parts[0]
     if (path.parent / header).is_file() or any(found.is_file() for found in top.rglob(Path(header).name)):
         return None

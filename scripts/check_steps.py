@@ -15,19 +15,19 @@ ASAN = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1"
 TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
 # Rooms that start threads; cmake/PenstockTest.cmake has the same list for the target threaded_tests.
 THREADED = "^(base|batch|device|loader|storage|pack|writer|verify)$"
-# A minute and more each with that sanitizer: left to make check-long.
+# Each takes a minute or more with that sanitizer; make check-long runs them.
 SLOW_WITH_TSAN = "^test_loader_(limit|steady)$"
 SLOW_WITH_ASAN = "^test_(pli_jpeg_pixels|loader_limit|loader_steady)$"
-# These hold all CPU levels to plain C in one process, or have no kernels of their own, and need no run at each level.
+# These compare all CPU levels with plain C in one process, or have no kernels, so they need no run at each level.
 SAME_AT_ALL_LEVELS = (r"_(levels|slow)$|^test_(pli_jpeg_(pixels|idct|rows)|decode_(unfilter|webp_memory)"
                       r"|loader_(device|life|limit|nvjpeg|steady))$")
-# Fuzzing in check-long only shows that all targets run and that nothing is found at once; `make fuzz` takes its time.
+# Fuzzing in check-long only checks that all targets run and find nothing at once; `make fuzz` runs longer.
 FUZZ_SECONDS = "8"
 
 
 @dataclass
 class Step:
-    """Commands run in order until one fails. `kind`: how to count, as ctest, as pytest, or as one test ("script")."""
+    """Commands that run in order until one fails. `kind`: how to count, as ctest, as pytest, or as one test ("script")."""
 
     name: str
     kind: str
@@ -41,7 +41,7 @@ def build(preset: str, *targets: str) -> list[list[str]]:
 
 
 def ctest(preset: str, *arguments: str, long: bool = False) -> list[str]:
-    """Tests with the label "long" (kill sweeps, mutators, what sleeps) run in check-long alone."""
+    """Runs tests of a preset. Tests with the label "long" (kill sweeps, mutators, sleeping tests) run in check-long alone."""
     return ["ctest", "--test-dir", str(BUILD / preset), "--output-on-failure", "--no-tests=error",
             "--output-junit", str(BUILD / preset / "ctest.xml"), "--test-output-size-passed", "100000",
             "-j", str(os.cpu_count() or 1), "-L" if long else "-LE", "^long$", *arguments]
@@ -52,16 +52,16 @@ def pytest(*arguments: str) -> list[str]:
 
 
 def python_of(preset: str, *tests: str, asan: bool = False) -> Step:
-    """Tests of the Python package with the extension that the preset builds."""
+    """Runs tests of the Python package with the extension that the preset builds."""
     command = [PYTHON, "scripts/check_package.py", str(BUILD / preset), *["--asan"] * asan, *tests]
     return Step(f"{preset}-python", "pytest", [*build(preset, "python_package"), command])
 
 
 def check_steps() -> list[Step]:
-    """What has to hold before a change goes in."""
+    """Returns the steps that a change must pass."""
     installed = BUILD / "installed"
     by_level = "decode|pli|golden|augment|loader"
-    # The level that the machine has by itself is the one that all other steps run at.
+    # All other steps run at the machine's own level.
     below = ("c", "avx2") if "avx512bw" in Path("/proc/cpuinfo").read_text() else ("c",)
     by_level_tests = ctest("check", "-L", by_level, "-E", SAME_AT_ALL_LEVELS)
     levels = [Step(f"level-{level}", "ctest", [by_level_tests], {"PENSTOCK_CPU_MASK": level}) for level in below]
@@ -99,7 +99,7 @@ def check_steps() -> list[Step]:
 
 
 def long_steps() -> list[Step]:
-    """What takes too long for every change. Nothing of check_steps() is repeated, but for what it builds on."""
+    """Returns the steps that take too long for every change. They repeat nothing of check_steps() except builds."""
     wide = "^(dataset|pli|decode|fault|cli)$"
     return [
         Step("long", "ctest", [*build("check"), ctest("check", long=True)]),

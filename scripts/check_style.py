@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what a machine can check of CONTRIBUTING.md: sizes, names, white space, labels, forbidden calls.
+"""Checks the rules of CONTRIBUTING.md that a program can check: sizes, names, white space, labels, forbidden calls.
 
     scripts/check_style.py [--root DIR] [--lengths N]
 
@@ -25,7 +25,7 @@ LONG_FUNCTIONS: dict[str, str] = {}
 # Names of files in src/<room>/ begin with the room's name, but in base.
 UNPREFIXED_ROOMS = {"base"}
 
-# What no C file but a test may call, and what the library may not: silent about errors, or an end of its user's process.
+# Functions that only tests may call, because they have no bounds, hide errors, or end the user's process.
 FORBIDDEN = {
     "strcpy": "no bound", "strcat": "no bound", "sprintf": "no bound", "vsprintf": "no bound", "gets": "no bound",
     "strncpy": "may not terminate", "alloca": "no bound",
@@ -60,10 +60,10 @@ def blank(match: re.Match[str]) -> str:
 
 
 def code_only(text: str) -> str:
-    """The text with comments, strings and preprocessor lines blanked; every line keeps its number.
+    """Returns the text with comments, strings and preprocessor lines blanked; every line keeps its number.
 
-    A macro that stands for `static ...` is replaced by that word: one of the file's own, or one whose name tells,
-    INLINE or PSTI_..._INLINE."""
+    A macro that stands for `static ...` is replaced by `static`: a macro of the file, or one named INLINE or
+    PSTI_..._INLINE."""
     token = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
     text = token.sub(blank, text)
     directive = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
@@ -73,7 +73,7 @@ def code_only(text: str) -> str:
 
 
 def functions_of(code: str) -> list[Function]:
-    """Function definitions at file scope. `code` comes from code_only; extern "C" braces do not count as depth."""
+    """Finds function definitions at file scope. `code` comes from code_only; extern "C" braces do not count as depth."""
     code = re.sub(r"\bextern\s+\{", lambda match: match[0][:-1] + " ", code)
     found, depth, start_of_item, opened = [], 0, 0, None
     for match in re.finditer(r"[{};]", code):
@@ -95,7 +95,7 @@ def functions_of(code: str) -> list[Function]:
 
 
 def head_of_function(head: str, start: int, code: str) -> tuple[str, int, bool] | None:
-    """Name, line and linkage if `head`, the text before a brace, is that of a function.
+    """Returns name, line and linkage if `head`, the text before a brace, is that of a function.
 
     Its last parenthesis closes the arguments; macros called before it at file scope are no part of it."""
     bare = re.sub(r"__attribute__\s*\(\(.*?\)\)|\bPST\w*\s*\([^()]*\)(?=\s*$)", blank, head, flags=re.DOTALL).rstrip()
@@ -175,7 +175,7 @@ def check_functions(where: str, functions: list[Function], public: set[str]) -> 
 
 
 def check_guard(where: str, text: str) -> list[str]:
-    """A header is guarded, or says in its first comment that it is included several times."""
+    """Checks that a header is guarded, or says in its first comment that it is included several times."""
     code = re.sub(r"/\*.*?\*/", blank, text, flags=re.DOTALL)
     match = re.search(r"^\s*#\s*ifndef (\w+)\s*\n\s*#\s*define (\w+)\b", code)
     if match and match[1] == match[2]:
@@ -217,7 +217,7 @@ def check_unique(names: list[str]) -> list[str]:
 
 
 def check_global_names(functions: dict[str, list[Function]]) -> list[str]:
-    """Functions that two files of the library define: it would not link, or link the wrong one."""
+    """Finds functions that two files of the library define: the library would not link, or link the wrong one."""
     seen: dict[str, str] = {}
     findings = []
     for where, found in functions.items():
@@ -230,7 +230,7 @@ def check_global_names(functions: dict[str, list[Function]]) -> list[str]:
 
 
 def check_tags(codes: dict[str, str]) -> list[str]:
-    """Tags of structs that two rooms define, with different members: neither a reader nor a debugger tells them apart."""
+    """Finds tags of structs that two rooms define with different members, which confuses readers and debuggers."""
     seen: dict[str, str] = {}
     findings = []
     for where, code in codes.items():
@@ -245,7 +245,7 @@ def check_tags(codes: dict[str, str]) -> list[str]:
 
 
 def tracked(root: Path) -> list[str]:
-    """Files to check: git's and those it would take; where there is no git, every file."""
+    """Returns the files to check: all that git tracks or would add; without git, every file."""
     if (root / ".git").exists():
         output = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z"], check=True,
                                 capture_output=True, text=True).stdout

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def declared(include: Path) -> set[str]:
-    """Functions declared in the headers: names before a parenthesis that are not types of callbacks."""
+    """Returns functions declared in the headers: names before a parenthesis that are not types of callbacks."""
     names: set[str] = set()
     for header in sorted(include.rglob("*.h")):
         code = code_only(header.read_text())
@@ -29,7 +29,7 @@ def declared(include: Path) -> set[str]:
 
 
 def exported(library: Path) -> dict[str, str]:
-    """Defined dynamic symbols and their versions; the version nodes themselves (absolute symbols) are left out."""
+    """Returns defined dynamic symbols and their versions, without the version nodes themselves (absolute symbols)."""
     output = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", str(library)], check=True,
                             capture_output=True, text=True).stdout
     symbols = {}
@@ -49,7 +49,7 @@ def compare(wanted: set[str], symbols: dict[str, str]) -> list[str]:
 
 
 def untested(wanted: set[str], tests: Path) -> list[str]:
-    """Functions that no C file below `tests` calls."""
+    """Returns functions that no C file below `tests` calls."""
     called: set[str] = set()
     for source in sorted(tests.rglob("*.c")):
         called.update(re.findall(r"\b(pst_\w+)\s*\(", code_only(source.read_text())))

@@ -3,8 +3,8 @@
 
     scripts/check_types.py
 
-stubtest imports the installed package and compares it with python/src/penstock/_native.pyi, so the package has to be
-installed for the Python that runs this.
+stubtest imports the installed package and compares it with python/src/penstock/_native.pyi. So the package must be installed
+for the Python that runs this script.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# CPython 3.11 and older have no name for the buffer protocol; type checkers know it by this one in all versions.
+# CPython 3.11 has no name for the buffer protocol. Type checkers know it by this one in all versions.
 UNNAMED_AT_RUN_TIME = r".*\.__buffer__"
 
 
 def commands(source: Path, cache: Path, allowed: Path) -> list[list[str]]:
-    """mypy and stubtest, as lists of arguments; options of mypy come from pyproject.toml."""
+    """Returns the commands of mypy and stubtest; options of mypy come from pyproject.toml."""
     python = source.parent.parent
     return [
         [sys.executable, "-m", "mypy", "--config-file", str(python / "pyproject.toml"), "--cache-dir", str(cache), str(source)],
@@ -30,7 +30,7 @@ def commands(source: Path, cache: Path, allowed: Path) -> list[list[str]]:
 
 
 def stale(stub: Path) -> str | None:
-    """Why the installed stub cannot speak for the one in the sources; None if it can."""
+    """Returns the reason why the installed stub differs from the one in the sources; None if it does not."""
     found = subprocess.run([sys.executable, "-c", "import penstock; print(penstock.__path__[0])"], cwd="/", text=True,
                            capture_output=True)
     if found.returncode != 0:
@@ -54,7 +54,7 @@ def main() -> int:
     for command in commands(source, ROOT / "build" / "mypy", allowed):
         done = subprocess.run(command, cwd=ROOT, env={**os.environ, "MYPY_FORCE_COLOR": "0"}, capture_output=True, text=True)
         print((done.stdout + done.stderr).strip())
-        # stubtest's status is 0 where it could not import what it should check.
+        # stubtest's status is 0 even if it cannot import the package.
         good = good and done.returncode == 0 and re.search(r"^Success: no issues found", done.stdout, re.MULTILINE) is not None
     return 0 if good else 1
 

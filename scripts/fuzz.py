@@ -3,9 +3,8 @@
 
     scripts/fuzz.py BUILD [--seconds 600] [--only fuzz_x ...] [--findings build/fuzz-findings] [--json FILE]
 
-Each target starts from its corpus (tests/fuzz/corpus/<what>) and what earlier runs found worth keeping
-(build/fuzz-corpus/<what>). Inputs that crash, hang or leak are kept below --findings; the exit status is 1 if there is
-one.
+Each target starts from its corpus (tests/fuzz/corpus/<what>) and the inputs that earlier runs kept (build/fuzz-corpus/<what>).
+Inputs that crash, hang or leak are kept below --findings; the exit status is 1 if there is one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""goals.py: the figures that PLI is to reach, each beside what was measured: met, not met, or not measured.
+"""goals.py: compares the figures with PLI's goals: met, not met, or not measured.
 
-Speeds over several groups are all pixels over all time; ratios compare figures of one process. A goal for a CPU level
-that this machine has not is "not measured", and so is one whose groups are not in the run.
+Speeds over several groups are all pixels over all time; ratios compare figures of one process. A goal is "not measured" if this
+machine lacks its CPU level or the run lacks its groups.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def bytes_rows(figures, groups, tier: str, peer: str, most: float, most_group: f
 
 
 def undisturbed(own: dict, other: dict) -> str:
-    """What the verdict does not count: each image's shortest time, where others' work on the same cores shows least."""
+    """Prints a figure outside the verdict: the speed by each image's shortest time, which other work on the cores affects
+    least."""
     speed, peer = own.get("decode_undisturbed"), other.get("decode_undisturbed")
     return f"; undisturbed {speed / peer:.2f} ({speed:.0f} MB/s)" if speed and peer else ""
 
@@ -78,11 +79,12 @@ def size_row(figures, group: str, tier: str, most: float) -> tuple:
 
 
 def crop_rows(crops: list[dict]) -> list[tuple]:
-    """The share of units allows a speed-up of 1 / share; it shall be within 15 % of that.
+    """Checks crops. With a share of the units, a speed-up of 1 / share is possible; the measured one shall be within 15 % of
+    that.
 
-    Units are counted by the loader over its own draws, and by geometry over as many draws of the same rule: means of
-    random draws, so equal within 3 %. Through the loader, only a crop that is not resized can be compared with whole
-    images, since resizing costs what decoding does.
+    The loader counts units over its own draws, and geometry over as many draws of the same rule. Both are means of random
+    draws, so equal within 3 %. Through the loader, only a crop without resizing can be compared with whole images, because
+    resizing costs as much as decoding.
     """
     rows = []
     for crop in crops:

@@ -1,9 +1,9 @@
-"""jpegs_report.py: runs bench_codec_jpeg at every CPU level of this machine; one table, its goals, one JSON per run.
+"""jpegs_report.py: runs bench_codec_jpeg at every CPU level of this machine; makes a table, its goals and a JSON per run.
 
     jpegs_report.py --program bench_codec_jpeg --out DIR -- ARGUMENTS OF bench_codec_jpeg
 
-Each level is a process of its own (PENSTOCK_CPU_MASK) with libjpeg-turbo, which keeps its SIMD, again: every ratio
-compares figures of one process. Writes codec_jpeg-<date>.json and .md into DIR. Needs nothing but Python.
+Each level is a process of its own (PENSTOCK_CPU_MASK) that measures libjpeg-turbo, which keeps its vectors, again: every ratio
+compares figures of one process. Writes codec_jpeg-<date>.json and .md into DIR. Needs only Python.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
 from common import machine  # noqa: E402
 
 LEVELS = ("avx512", "avx2", "c")
-# group: bytes of the files at most; and at each level, whole files and crops against libjpeg-turbo at least
+# group: greatest share of the files' bytes; and at each level, least speed of whole files and crops against libjpeg-turbo
 BYTES = {"imagenet": 0.90, "imagenet_folder": 0.90, "photographs_420": 0.88, "photographs_444": 0.88}
 SPEEDS = {"avx512": {"imagenet": (3.0, 4.0), "imagenet_folder": (3.0, 4.0), "photographs_420": (2.5, 4.0),
                      "photographs_444": (2.5, 4.0)},

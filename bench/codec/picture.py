@@ -1,4 +1,4 @@
-"""picture.py: bytes against speed as an SVG, both axes logarithmic, every point named beside it."""
+"""picture.py: draws bytes against speed as an SVG, both axes logarithmic, every point named beside it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FONT = "font-family='Helvetica, Arial, sans-serif'"
 INK, MUTED, GRID, PEER = "#1b1f24", "#5b6470", "#e6e9ed", "#7a8591"
 SERIES = {"avx512": "#6a2fb5", "avx2": "#0b6bcb", "neon": "#0b6bcb", "c": "#c2570c"}
 LABEL_HEIGHT_PX = 13
-LETTERS_PX = {**dict.fromkeys("mw", 10.5), **dict.fromkeys("iljtfr", 4.2)}  # the others, at this size: 6.9
+LETTERS_PX = {**dict.fromkeys("mw", 10.5), **dict.fromkeys("iljtfr", 4.2)}  # other letters, at this size: 6.9
 
 
 def ticks(low: float, high: float, steps) -> list[float]:
@@ -22,7 +22,7 @@ def ticks(low: float, high: float, steps) -> list[float]:
 
 
 class Axis:
-    """A logarithmic axis over what is there, with room on both ends."""
+    """Makes a logarithmic axis over the values, with space at both ends."""
 
     def __init__(self, values: list[float], start: float, end: float, steps):
         low, high = min(values) / 1.18, max(values) * 1.25
@@ -38,7 +38,7 @@ def overlap(a, b) -> float:
 
 
 def places(x: float, y: float, name: str):
-    """Boxes in which the name of a point could stand, the best ones first."""
+    """Returns boxes in which the name of a point could stand, the best ones first."""
     wide, high = sum(LETTERS_PX.get(letter, 6.9) for letter in name), LABEL_HEIGHT_PX
     for gap in (8, 20, 34, 50):
         for left, top in ((x + gap, y - high / 2), (x - gap - wide, y - high / 2), (x - wide / 2, y - gap - high),
@@ -48,7 +48,7 @@ def places(x: float, y: float, name: str):
 
 
 def place_names(marks: list[tuple[float, float, str]]) -> list[tuple]:
-    """For every mark the box of its name: the first of the nearest places that covers least."""
+    """Chooses for every mark the box of its name: the first of the nearest places that covers least."""
     taken = [(x - 6, y - 6, x + 6, y + 6) for x, y, _ in marks]
     boxes = []
     for x, y, name in marks:

@@ -1,11 +1,11 @@
-"""report.py: runs bench_codec at every CPU level of this machine; one table, one picture, one JSON per run.
+"""report.py: runs bench_codec at every CPU level of this machine; makes a table, a picture and a JSON per run.
 
     report.py --program bench_codec --out DIR [--crops bench_codec_crops] -- ARGUMENTS OF bench_codec
     report.py --from FILE.json --out DIR
 
-The first run has every codec at the machine's own level. Lower levels (PENSTOCK_CPU_MASK) are processes of their own,
-with PLI and with libpng and libwebp again, so that every ratio compares figures of one process. Writes codec-<date>.json,
-.md and .svg into DIR. Needs nothing but Python.
+The first run has every codec at the machine's own level. Lower levels (PENSTOCK_CPU_MASK) are processes of their own that
+measure PLI, and libpng and libwebp again, so that every ratio compares figures of one process. Writes codec-<date>.json, .md
+and .svg into DIR. Needs only Python.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ import goals
 import picture
 
 PHOTOGRAPHS = ("kodak", "cityscapes", "clic2025", "imagenet", "nuscenes_png", "cid22")
-LEVELS = ("c", "avx2", "avx512")  # as PENSTOCK_CPU_MASK has them, lowest first
+LEVELS = ("c", "avx2", "avx512")  # the names of PENSTOCK_CPU_MASK, lowest first
 
 
 class Figures:
-    """Rows of a run by codec, CPU level and group. Peers are at the machine's own level."""
+    """Results of a run by codec, CPU level and group. Peers are at the machine's own level."""
 
     def __init__(self, merged: dict):
         self.groups = list(dict.fromkeys(r["group"] for run in merged["runs"] for r in run["results"]))
@@ -41,7 +41,7 @@ class Figures:
         return self.rows.get((level or self.top, codec, group))
 
     def together(self, codec: str, groups, level: str | None = None) -> dict | None:
-        """Sums over groups: bytes, and speeds as all pixels over all time. None where one group lacks."""
+        """Returns sums over groups: bytes, and speeds as all pixels over all time. None if one group lacks."""
         rows = [self.row(codec, g, level) for g in groups]
         if not rows or any(r is None for r in rows):
             return None
@@ -83,7 +83,7 @@ def measure_all(args) -> dict:
 
 
 def measure_crops(args) -> dict:
-    """The same images; rounds and seconds are the program's own."""
+    """Measures crops of the same images; rounds and seconds are the program's own."""
     data = args.arguments[args.arguments.index("--data") + 1]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "crops.json"
@@ -99,7 +99,7 @@ def cell(row: dict | None) -> str:
 
 
 def rows_of(figures: Figures) -> list[tuple[str, str]]:
-    """(codec, level) in the order of the table: peers, then PLI with its levels beside each other."""
+    """Returns (codec, level) in the order of the table: peers, then PLI with its levels beside each other."""
     rows = []
     for codec in figures.codecs:
         own = codec.startswith("pli")
@@ -168,7 +168,7 @@ def main() -> None:
 
 
 def points(figures: Figures) -> list[dict]:
-    """Codecs that hold every group drawn: the photographs that are there, else all groups of this run."""
+    """Returns codecs that hold every drawn group: the present photographs, else all groups of this run."""
     groups = [g for g in PHOTOGRAPHS if g in figures.groups] or figures.groups
     found = []
     for codec, level in rows_of(figures):

@@ -8,7 +8,7 @@ WIDTH, LEFT, RIGHT, TOP = 960, 230, 104, 76
 BAR, GAP, HEAD, FOOT = 11, 8, 34, 26
 FONT = "font-family='Helvetica, Arial, sans-serif'"
 INK, MUTED, GRID = "#1b1f24", "#5b6470", "#e6e9ed"
-# Few cores lighter, more cores darker.
+# Few cores are lighter, more cores darker.
 OWN, PEER, PIXELS = ("#7fb2e5", "#0b6bcb"), ("#c3cad2", "#7a8591"), ("#ecd9c6", "#c9a27c")
 TITLES = {"imagenet": "ImageNet JPEG, RandomResizedCrop(224)",
           "photographs": "Photographs of 2.7 Mpixel, JPEG, RandomResizedCrop(224)",
@@ -25,7 +25,7 @@ def colors_of(cell: dict) -> tuple[str, str]:
 
 
 def step_of(largest: float) -> float:
-    """A round distance of grid lines that makes at most six of them."""
+    """Returns a round distance of grid lines, such that there are at most six."""
     power = 1.0
     while largest / power > 60:
         power *= 10
@@ -50,7 +50,7 @@ def bar(cell: dict, y: float, dark: bool, scale: float) -> list[str]:
 
 
 def panel(cells: list[dict], group: str, top: float) -> tuple[list[str], float]:
-    """The panel and where it ends."""
+    """Draws a panel; returns it and its end."""
     largest = max(c["images_per_s"] for c in cells)
     scale = (WIDTH - LEFT - RIGHT) / largest
     counts = sorted({c["cores"] for c in cells})

@@ -1,4 +1,4 @@
-"""What every peer of the comparison shares: the groups of images, the crop rule, the clocks.
+"""Shared by the peers of the comparison: the groups of images, the crop rule, the clocks.
 
 A peer is a module `peer_<name>.py` with
 
@@ -6,13 +6,13 @@ A peer is a module `peer_<name>.py` with
     batches(work, store, threads)  -> endless iterator of (images, labels), f32 NCHW, normalised
     evaluate(work, store, files)   -> f32 (n, 3, S, S): the same files by a rule without randomness
 
-and, where it differs from what is said here,
+and optionally, instead of these defaults,
 
-    prepare(work) -> Path   makes, once, what the peer reads (`store`); without it that is the folder of images
-    AREA = False            True: its antialiased resize takes means of areas; else a triangle over them, as Pillow's
-    DECODES = True          False: it keeps pixels, so its figures stand apart from those who decode
+    prepare(work) -> Path   makes, once, the peer's input (`store`); without it that is the folder of images
+    AREA = False            True: its antialiased resize averages areas; else a triangle filter, as Pillow's
+    DECODES = True          False: it keeps pixels, so its figures are separate from those of decoders
 
-`evaluate` is compared with Pillow before anything is timed. What a peer cannot do it says with `Unavailable`.
+`evaluate` is compared with Pillow before anything is timed. A peer raises `Unavailable` for work that it cannot do.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Unavailable(Exception):
-    """The peer cannot take part, for the reason given."""
+    """The peer cannot take part, for the given reason."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Work:
     root: Path
     batch: int
     size: int
-    resized: bool  # RandomResizedCrop(size); else RandomCrop(size) without a resize
+    resized: bool  # else RandomCrop(size) without a resize
     jpeg: bool  # else PNG
 
     def files(self) -> list[Path]:
@@ -56,7 +56,7 @@ class Work:
         return [names.index(p.parent.name) for p in self.files()]
 
     def store(self, what: str) -> Path:
-        """Where a peer keeps its own copy of the group; of a group that has grown it makes another."""
+        """Returns the folder of a peer's own copy of the group. A group that has grown gets another one."""
         return self.root.parent / f"{self.name}-{len(self.files())}.{what}"
 
 
@@ -76,7 +76,7 @@ def remove(path: Path) -> None:
 
 
 def made(path: Path, make: Callable[[Path], object]) -> Path:
-    """`path`, by make(path) where it is not there yet; half of it is never left under that name."""
+    """Returns `path`, made by make(path) if it does not exist. An incomplete one never has that name."""
     if not path.exists():
         unfinished = path.with_name("unfinished-" + path.name)
         remove(unfinished)
@@ -86,7 +86,7 @@ def made(path: Path, make: Callable[[Path], object]) -> Path:
 
 
 def random_box(width: int, height: int) -> tuple[int, int, int, int]:
-    """Left, top, width, height of torchvision's RandomResizedCrop (scale 0.08 to 1, ratio 3/4 to 4/3)."""
+    """Returns left, top, width, height of torchvision's RandomResizedCrop (scale 0.08 to 1, ratio 3/4 to 4/3)."""
     low, high = math.log(3 / 4), math.log(4 / 3)
     for _ in range(10):
         area = width * height * random.uniform(0.08, 1)
@@ -103,7 +103,7 @@ def center_box(width: int, height: int, size: int) -> tuple[int, int, int, int]:
 
 
 def area_means(array, size: int):
-    """The first axis resized to `size`, each new sample the mean of what it covers, parts of samples included."""
+    """Resizes the first axis to `size`. Each new sample is the mean of the samples that it covers, also in part."""
     import numpy as np
 
     sums = np.concatenate([np.zeros_like(array[:1]), np.cumsum(array, axis=0)])
@@ -124,7 +124,8 @@ def resized(image, size: int, area: bool):
 
 
 def reference(work: Work, files: list[Path], area: bool = False):
-    """What `evaluate` must give: the whole image, decoded by Pillow, resized to size x size, or its centre crop."""
+    """Returns the expected result of `evaluate`: the whole image, decoded by Pillow, resized to size x size, or its centre
+    crop."""
     import numpy as np
     from PIL import Image
 
@@ -141,7 +142,7 @@ def reference(work: Work, files: list[Path], area: bool = False):
 
 
 def process_tree() -> dict[int, float]:
-    """CPU seconds (own and of reaped children) of this process and all below it."""
+    """Returns CPU seconds (own and of reaped children) of this process and all below it."""
     parents: dict[int, tuple[int, float]] = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -165,14 +166,14 @@ def cpu_seconds() -> float:
 
 
 def machine_seconds() -> tuple[float, float]:
-    """Busy and stolen CPU seconds of the whole machine so far."""
+    """Returns busy and stolen CPU seconds of the whole machine so far."""
     with open("/proc/stat") as stat:
         ticks = [int(x) / CLOCK_TICKS for x in stat.readline().split()[1:9]]
     return sum(ticks) - ticks[3] - ticks[4] - ticks[7], ticks[7]
 
 
 def forget_peak_rss() -> None:
-    """From here on: what was needed to check the output is no memory of the loader's."""
+    """Resets the peak of memory, because the comparison of the output is not the loader's."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError as error:
@@ -180,7 +181,7 @@ def forget_peak_rss() -> None:
 
 
 def peak_rss_mb() -> float:
-    """Sum of the peaks of all processes of the tree (shared pages count once per process)."""
+    """Returns the sum of the peaks of all processes of the tree (shared pages count once per process)."""
     total = 0
     for pid in process_tree():
         try:
@@ -198,7 +199,7 @@ def stored_mb(store: Path) -> float:
 
 
 def libraries() -> dict[str, str]:
-    """Versions of the codec libraries that Penstock links, as pkg-config knows them."""
+    """Returns versions of the codec libraries that Penstock links, from pkg-config."""
     versions = {}
     for name in ("libjpeg", "libpng", "zlib", "libdeflate", "libwebp", "libxxhash", "liburing"):
         try:
@@ -211,7 +212,7 @@ def libraries() -> dict[str, str]:
 
 
 def machine() -> dict:
-    """What figures have to say of where they come from."""
+    """Describes machine, versions, commit and date of the figures."""
     model = ""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

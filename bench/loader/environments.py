@@ -1,7 +1,7 @@
 """The virtual environments that hold the peers, their versions pinned in pins/<name>.txt.
 
-Each is made once under BUILD/venv and kept; changed pins or packages bring it up to date. What does not install is no
-error here: the reason is returned, and stands in the table where the figures would.
+Each is made once under BUILD/venv and kept; changed pins or packages bring it up to date. A failed installation is no error
+here: its reason is returned, and replaces the figures in the table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ERROR = re.compile(r"^(error|fatal|e): |\w(Error|Exception): ", re.IGNORECASE)
 @dataclass(frozen=True)
 class Environment:
     packages: tuple[str, ...]
-    # Installed last, without what they ask for: CUDA builds, or what only their path for GPUs imports.
+    # Installed last, without their dependencies, which are CUDA builds or only for GPUs.
     alone: tuple[str, ...] = ()
     debian: tuple[str, ...] = ()
 
@@ -44,14 +44,14 @@ def python_of(build: Path, name: str) -> Path:
 
 
 def reason_of(output: str) -> str:
-    """The first line of a tool's output that names an error; what pip says after it only sums up."""
+    """Returns the first line of a tool's output that names an error; pip's later lines only sum up."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if ERROR.search(line) and "subprocess-exited" not in line]
     return (errors or lines[-1:] or ["no output"])[0][:200]
 
 
 def run(build: Path, command: list[str]) -> str | None:
-    """None, or why it failed; all that it printed goes into install.log."""
+    """Runs a command; returns None or the reason of its failure. All output goes into install.log."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           check=False, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"})
     with (build / "install.log").open("a") as log:
@@ -65,7 +65,7 @@ def is_installed(package: str) -> bool:
 
 
 def install_debian(build: Path, packages: tuple[str, ...]) -> str | None:
-    """Where this is no Debian or there are no rights, what needs the packages fails and says so."""
+    """Installs packages of the system. Without Debian or without rights, peers that need them fail with that reason."""
     try:
         missing = [package for package in packages if not is_installed(package)]
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def install_debian(build: Path, packages: tuple[str, ...]) -> str | None:
 
 
 def prepare(build: Path, name: str) -> str | None:
-    """None where the environment is there now, else the reason."""
+    """Makes an environment; returns None or the reason of its failure."""
     wanted = ENVIRONMENTS[name]
     pins = HERE / "pins" / f"{name}.txt"
     stamp = hashlib.sha256(repr(wanted).encode() + pins.read_bytes()).hexdigest()
@@ -109,6 +109,6 @@ def prepare(build: Path, name: str) -> str | None:
 
 
 def prepare_penstock(build: Path) -> str | None:
-    """The tree as it is now, into the environment of torch."""
+    """Installs the present tree into the environment of torch."""
     return run(build, [str(python_of(build, "torch")), "-m", "pip", "install", "-q", "--no-build-isolation", "--no-deps",
                        str(ROOT / "python")])

@@ -1,8 +1,8 @@
 """measure.py PEER GROUP THREADS: check one peer's output, then time it. Prints one JSON line.
 
-Run it pinned (taskset) with a fresh process per cell. A window in which others used more of the machine (their CPU time
-and the time stolen from it) than FOREIGN_LIMIT of a core is timed again, up to --retries times; if none stays clean the
-cell says so (clean = 0) instead of hiding it.
+Run it pinned (taskset) with a fresh process per cell. If other processes take more CPU time of the machine (including stolen
+time) in a window than FOREIGN_LIMIT of a core, the window is timed again, up to --retries times. If no window is clean, the
+cell says so (clean = 0).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pathlib import Path
 
 import common
 
-# Mean difference from Pillow, in levels of 255, that passes as "the same picture": decoders differ in chroma
-# upsampling, resizers in rounding; a missing antialias or a wrong crop is far beyond it.
+# Mean difference from Pillow, in levels of 255, that passes as "the same picture". Decoders differ in chroma upsampling,
+# resizers in rounding; a missing antialias or a wrong crop is far beyond it.
 TOLERANCE_LEVELS = 2.0
 FOREIGN_LIMIT = 0.05
-# Readers ahead of the consumer hand out batches in bursts; a window of fewer would show the burst.
+# Readers ahead of the consumer deliver batches in bursts; a shorter window would show the burst.
 MIN_BATCHES = 4
 WARM_S = 1.0
 
@@ -125,7 +125,7 @@ def main() -> None:
             except OSError:
                 pass
     sys.stdout.flush()
-    os._exit(0)  # some peers hang when their threads are torn down
+    os._exit(0)  # some peers hang when they end their threads
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python bench/loader/memory.py DATA... [--workers 2] [--batch-size 64] [--epochs 3]
 
-Each DATA (a folder of images or a packed data set) is loaded in a process of its own: RandomResizedCrop(224), flip,
-normalise, float32, NCHW. Peak is VmHWM of that process, steady is VmRSS at the end of the last epoch; both have the
-interpreter, numpy and mapped libraries in them. Results go to stdout as a table.
+Each DATA (a folder of images or a packed data set) is loaded in a process of its own: RandomResizedCrop(224), flip, normalise,
+float32, NCHW. Peak is VmHWM of that process, steady is VmRSS at the end of the last epoch. Both include the interpreter, numpy
+and mapped libraries. Results go to stdout as a table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""FFCV, the original JPEG bytes in its own file. FFCV's writer would encode anew; OriginalField stores what is there."""
+"""FFCV, with the original JPEG bytes in its own file. FFCV's writer would encode again, so OriginalField stores the file's
+bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ import common
 NAME = "FFCV, original JPEG"
 AREA = True  # it resizes with OpenCV's INTER_AREA
 PAGE_NBYTES = 1 << 25  # an image must fit into a page
-EPOCHS = 1000  # its threads start anew with every epoch: one long epoch of repeats instead
+EPOCHS = 1000  # its threads start again in every epoch, so one long epoch of repeats is used
 
 
 def versions() -> dict:
@@ -106,7 +107,7 @@ def evaluate(work: common.Work, store: Path, files):
     known = {path: i for i, path in enumerate(work.files())}
     numbers = np.array([known[path] for path in files])
     crop = decoder(work.size, whole if work.resized else centered(work.size))
-    Compiler.set_enabled(False)  # the same functions; compiling them takes 5 to 20 s
+    Compiler.set_enabled(False)  # without compilation, which takes 5 to 20 s, the same functions run
     images = next(iter(loader(work, store, numbers, 1, OrderOption.SEQUENTIAL, [crop])))[0].numpy().copy()
     Compiler.set_enabled(True)
     return images

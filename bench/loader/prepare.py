@@ -1,7 +1,7 @@
-"""prepare.py DATA ROOT: lay out the groups as folders of one class each.
+"""prepare.py DATA ROOT: makes the groups as folders of one class each.
 
-DATA holds `imagenet_folder/<class>/*.JPEG`, `clic2025/*.png`, `cityscapes/*.png`; a part that is missing is left out,
-and so is its group. Needs Pillow.
+DATA holds `imagenet_folder/<class>/*.JPEG`, `clic2025/*.png`, `cityscapes/*.png`. The group of a missing part is left out.
+Needs Pillow.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     report.py --data DIR --build DIR --out DIR [--groups LIST] [--peers LIST] [--cores LIST] ...
     report.py --from FILE.json --out DIR
 
-Lists are separated by commas; a peer may be a pattern ("penstock*"). Every cell is a process of its own, pinned to the
-cores it may use; cells of one group and core count follow each other directly. Writes loader-<date>.json, .md and .svg.
+Lists are separated by commas; a peer may be a pattern ("penstock*"). Every cell is a process of its own, pinned to the cores it
+may use; cells of one group and core count follow each other directly. Writes loader-<date>.json, .md and .svg.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import bars
 import common
 import environments
 
-# peer -> the environment that holds it
+# peer -> its environment
 PEERS = {"penstock": "torch", "penstock_original": "torch", "penstock_pli": "torch", "penstock_pli_jpeg": "torch",
          "dali": "dali", "tfdata": "tf", "torchvision": "torch", "pillow": "torch", "webdataset": "torch", "spdl": "spdl",
          "ffcv": "ffcv", "ffcv_raw": "ffcv"}
 GROUPS = tuple(common.works(Path()))
-CELL_LIMIT_S = 400  # what a peer converts on first use included
+CELL_LIMIT_S = 400  # including the peer's conversion at first use
 
 
 def command_of(args, peer: str, group: str, cores: int) -> list[str]:
@@ -39,7 +39,7 @@ def command_of(args, peer: str, group: str, cores: int) -> list[str]:
 
 
 def run_cell(args, peer: str, group: str, cores: int) -> dict:
-    """The figures of one cell, or {"absent": reason}."""
+    """Returns the figures of one cell, or {"absent": reason}."""
     env = dict(os.environ, PYTHONPATH=str(Path(__file__).parent), OMP_NUM_THREADS=str(cores))
     if peer in ("torchvision", "webdataset"):
         env["LD_LIBRARY_PATH"] = str(args.build / "stand_in")
@@ -50,7 +50,7 @@ def run_cell(args, peer: str, group: str, cores: int) -> dict:
     except subprocess.TimeoutExpired:
         return {"absent": f"no result within {CELL_LIMIT_S} s"}
     finally:
-        if process.poll() is None:  # its workers too
+        if process.poll() is None:  # and its workers
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     lines = [line for line in output.splitlines() if line.startswith("{")]
@@ -60,7 +60,8 @@ def run_cell(args, peer: str, group: str, cores: int) -> dict:
 
 
 def install(args) -> dict[str, str]:
-    """Environments of the chosen peers that are not to be had, with the reason. Without Penstock there is no comparison."""
+    """Returns environments of the chosen peers that cannot be made, with the reasons. Without Penstock there is no
+    comparison."""
     args.build.mkdir(parents=True, exist_ok=True)
     wanted = dict.fromkeys(["torch", *(PEERS[peer] for peer in args.peers)])  # prepare.py needs torch's Pillow
     absent = {name: reason for name in wanted if (reason := environments.prepare(args.build, name))}
@@ -104,7 +105,7 @@ def row(cell: dict, best: float | None) -> str:
 
 
 def best_peer(cells: list[dict]) -> float | None:
-    """The fastest of those who are not Penstock and decode."""
+    """Returns the fastest peer that decodes, without Penstock."""
     return max((c["images_per_s"] for c in cells if c.get("decodes") and not c["peer"].startswith("penstock")), default=None)
 
 

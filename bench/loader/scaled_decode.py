@@ -1,8 +1,8 @@
-"""scaled_decode.py FOLDER...: what Loader(scaled_decode=True) changes, and what it gains.
+"""scaled_decode.py FOLDER...: the effect of Loader(scaled_decode=True) on pixels and speed.
 
-Each FOLDER holds photographs in JPEG files, which are kept as pli-jpeg. RandomResizedCrop(SIDE) of every image, with
-and without `scaled_decode`, seeds and so crops alike: the difference in levels of 0..255 over the images that were
-decoded at a part of their size, and the images/s of both ways on one core, taken in turn. Needs numpy.
+Each FOLDER holds photographs in JPEG files, which are kept as pli-jpeg. RandomResizedCrop(SIDE) of every image, with and
+without `scaled_decode`, with the same seeds and so the same crops: the difference in levels of 0..255 over the images that were
+decoded at a part of their size, and the images/s of both on one core, in turns. Needs numpy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def make(data: Path, scaled: bool, side: int, batch_size: int) -> ps.Loader:
 
 
 def compare(data: Path, side: int, epochs: int) -> tuple[int, list[np.ndarray]]:
-    """How many images were looked at, and the differences of those that were decoded at a part of their size."""
+    """Returns the number of images compared, and the differences of those that were decoded at a part of their size."""
     n_images, gaps = 0, []
     with contextlib.closing(make(data, False, side, 1)) as exact, contextlib.closing(make(data, True, side, 1)) as scaled:
         for _ in range(epochs):
@@ -50,7 +50,7 @@ def compare(data: Path, side: int, epochs: int) -> tuple[int, list[np.ndarray]]:
 
 
 def rates(data: Path, side: int, epochs: int) -> tuple[float, float]:
-    """Medians of images/s, without and with."""
+    """Returns medians of images/s, without and with scaled_decode."""
     seconds: dict[bool, list[float]] = {False: [], True: []}
     with contextlib.closing(make(data, False, side, 32)) as exact, contextlib.closing(make(data, True, side, 32)) as scaled:
         n = len(exact._dataset)

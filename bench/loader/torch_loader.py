@@ -22,7 +22,7 @@ class Endless(torch.utils.data.Sampler):
 
 
 def forever(samples, batch: int, threads: int):
-    """One thread: no worker process (the faster choice on one core); more: as many workers, kept alive."""
+    """With one thread no worker process (the faster choice on one core); with more, as many workers, kept alive."""
     torch.set_num_threads(threads)
     workers = threads if threads > 1 else 0
     extra = {"persistent_workers": True, "prefetch_factor": 2} if workers else {}
