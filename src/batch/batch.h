@@ -55,7 +55,8 @@ struct psti_slot_gpu {
                             struct psti_slot_part *part);
     /* Frees it. The lock is held. */
     void (*unmake)(void *ctx, struct psti_slot_part *part);
-    /* Lets `stream` wait until the batch may be read. One thread at a time for each part. */
+    /* `stream` is going to read the batch: notes it as a reader until `released`, and lets it wait
+     * until the batch may be read. One thread at a time for each part. */
     enum pst_status (*await)(void *ctx, struct psti_slot_part *part, uint64_t stream,
                              struct pst_error *err);
     /* Called when nobody holds the batch any more. False: its memory must not be used again. */

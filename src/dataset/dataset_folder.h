@@ -78,7 +78,7 @@ struct psti_folder {
     const char *const *masks; /* [n_masks] columns that are masks; the caller's, during open */
     size_t n_masks;
     uint64_t n_skipped;
-    struct psti_notices *notices;    /* the folder's path, for messages and for opening */
+    struct psti_notices *notices;    /* NULL while there are none */
     struct psti_dataset_files files; /* rows */
     struct psti_column *columns;
     uint32_t n_columns;

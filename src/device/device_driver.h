@@ -16,7 +16,7 @@ typedef struct CUstream_st *psti_cu_stream;
 typedef struct CUevent_st *psti_cu_event;
 typedef unsigned long long psti_cu_address;
 
-/* Values of cuda.h. Names are those of cuda.h behind CU. */
+/* Values of cuda.h, under shorter names. */
 enum psti_cu_result {
     PSTI_CU_SUCCESS = 0,
     PSTI_CU_INVALID_VALUE = 1,

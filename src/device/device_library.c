@@ -20,8 +20,8 @@
 
 #define PATH_CAP 1024
 
-/* Opens a library. NULL: it is not there, or does not fit, and `why` says so in at most
- * `why_nbytes`. If there is no such file `why` is unchanged. */
+/* Opens a library. NULL: it is not there, or does not fit; `why` says so in at most `why_nbytes`.
+ */
 static const struct psti_device_library *open_one(const char *path, char *why, size_t why_nbytes)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -15,7 +15,7 @@ typedef struct nvjpegDecodeParams *psti_nvj_params;
 typedef struct nvjpegBufferPinned *psti_nvj_pinned;
 typedef struct nvjpegBufferDevice *psti_nvj_buffer;
 
-/* Values of nvjpeg.h. Names are those of nvjpeg.h behind NVJPEG. */
+/* Values of nvjpeg.h, under shorter names. */
 enum psti_nvj_status {
     PSTI_NVJ_SUCCESS = 0,
     PSTI_NVJ_NOT_INITIALIZED = 1,

@@ -69,7 +69,7 @@ static unsigned create_lane(struct psti_nvjpeg_lane *lane)
         result = PSTI_NVJPEG_CALL(nvjpeg, file_create(nvjpeg->engines, &lane->header));
     if (result == PSTI_NVJ_SUCCESS)
         result = PSTI_NVJPEG_CALL(nvjpeg, params_create(handle, &lane->params));
-    if (result == PSTI_NVJ_SUCCESS) /* not rotated here; the sink does that */
+    if (result == PSTI_NVJ_SUCCESS) /* as stored; the caller rotates the picture */
         result =
             PSTI_NVJPEG_CALL(nvjpeg, params_orientation(lane->params, PSTI_NVJ_ORIENTATION_NORMAL));
     return result;

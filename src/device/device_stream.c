@@ -62,7 +62,7 @@ void psti_device_stream_close(struct psti_stream **stream)
     psti_free(closed);
 }
 
-/* Without bytes the driver is not called. */
+/* This and the next three functions do not call the driver for 0 bytes. */
 enum pst_status psti_device_stream_upload(struct psti_stream *stream, uint64_t to, const void *from,
                                           size_t nbytes, struct pst_error *err)
 {

@@ -149,7 +149,8 @@ enum pst_status psti_gpu_block_pixels(struct psti_gpu_block *block, uint32_t i_f
                                       struct pst_error *err);
 void psti_gpu_block_done(struct psti_gpu_block *block, uint32_t i_field, uint32_t row);
 
-/* Claims pinned memory for the finished row: the data of a psti_target, rows packed. */
+/* Claims pinned memory for the finished row: the data of a psti_target, rows packed.
+ * psti_gpu_block_done adds the row. Statuses as above. */
 enum pst_status psti_gpu_block_finished(struct psti_gpu_block *block, uint32_t i_field,
                                         uint32_t row, void **data, struct pst_error *err);
 
@@ -161,8 +162,9 @@ struct psti_gpu_launch {
 };
 /* Run in this order on one stream: copy bytes 0..upload_nbytes of `pinned` to `upload`; the
  * launches; copy from upload + statuses_offset back to pinned + statuses_offset. The launches may
- * run once more after bytes 0..cleared_nbytes of `upload` were set to 0, since they change no other
- * bytes there. The sums that contrasts need lie elsewhere. */
+ * run once more after bytes 0..cleared_nbytes of `upload` were set to 0, unless there are
+ * contrasts: their sums lie behind these bytes and must be uploaded as 0 again. Launches change no
+ * other bytes of `upload`. */
 struct psti_gpu_work {
     size_t upload_nbytes, cleared_nbytes;
     size_t statuses_offset, statuses_nbytes; /* 0 bytes: no row can fail */

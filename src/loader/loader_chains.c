@@ -1,7 +1,7 @@
 /* loader_chains.c - compiles the chains of an image or mask field from the caller's wish.
  *
  * In: the wish, and the stored form of the first sample. Out: a chain for each kind of pixels that
- * may come, of 8 and 16 bits, of 1 to 4 channels. A field has one chain if the wish fixes both.
+ * may come, of 8 and 16 bits, of 1 to 4 channels. A field has one chain if both are fixed.
  * Otherwise a row takes the chain of its pixels, so that the result for an image never depends on
  * the field's other images. Runs at open; the result is constant. */
 #include "loader/loader_plan.h"

@@ -70,7 +70,8 @@ static enum pst_status finish(pst_loader *loader, enum pst_status status, pst_ba
     return status;
 }
 
-/* Closes a batch whose rows are all there or bad. *batch is then the caller's. */
+/* Closes a batch whose rows are all there or bad. It is then as the caller gets it; finish() hands
+ * it out. */
 static enum pst_status close_batch(pst_loader *loader, pst_batch *batch, uint64_t epoch,
                                    uint32_t n_rows, struct psti_loader_job *job,
                                    struct pst_error *err)

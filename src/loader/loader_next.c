@@ -371,7 +371,7 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
         if (loader->next_step >= loader->n_steps)
             return end_epoch(loader, err);
         struct psti_loader_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
-        /* Otherwise it belongs to the thread that starts or fills it. */
+        /* A job that is not whole belongs to the thread that starts or fills it. */
         if (job->state != PSTI_LOADER_JOB_WHOLE)
             status = advance(loader, job, deadline, err);
         else if (!job->settled)

@@ -102,7 +102,7 @@ static enum pst_status fail_small(const pst_loader *loader, uint64_t slot, uint6
                      needed);
 }
 
-/* Bytes of the notes which items were checked, a bit for each. 0: no notes are kept. */
+/* Bytes of the notes of which items were checked, a bit for each. 0: no notes are kept. */
 static uint64_t verified_nbytes(const pst_loader *loader)
 {
     uint64_t n = pst_dataset_count(loader->dataset), bits;

@@ -5,7 +5,7 @@
  * decoded. A worker's scratch grows to the needs of its images: from the budget as long as that
  * lasts, then from the reserve, one worker at a time, to be given back after the row. So an image's
  * size alone decides if it can be decoded, not the load of the moment. Scratch that only makes a
- * decoder faster comes from the budget. */
+ * decoder faster comes from the budget, never from the reserve. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
@@ -398,7 +398,7 @@ static enum pst_status decode_picture(struct psti_loader_worker *worker,
 }
 
 /* True if a draw made from the index holds for the image itself. A draw depends on the image's
- * size; for the stored region the orientation counts, too. */
+ * size; its scale also depends on form and orientation. */
 static bool holds(const struct psti_loader_source *source, const struct pst_image_info *info)
 {
     const struct pst_image_info *by = &source->drawn_for;
@@ -420,9 +420,9 @@ static enum pst_status take_draw(struct psti_loader_worker *worker, const struct
         status = psti_loader_row_draw(worker->loader, image->plan, key, &image->info, draw, err);
     if (status != PST_OK || !source->partial)
         return status;
-    /* Only the units of source->stored are in memory, and the decoder reads no others. The image's
-     * head gives its size. The orientation may come from the image that it follows, and the index
-     * may disagree with that. */
+    /* Only the units of source->stored are in memory, so the decoder must need no others. The
+     * image's own head gives its size. But its orientation may come from the image that it follows,
+     * and the index may state another one for that. */
     const struct psti_rect region = region_of(draw);
     const struct psti_rect stored =
         psti_decode_stored(&image->info, &image->plan->decode, draw->scale_log2, &region);

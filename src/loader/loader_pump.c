@@ -244,7 +244,7 @@ void psti_loader_pump(pst_loader *loader)
         return;
     loader->pumping = true;
     do {
-        /* Other threads set it while the lock is released and something changes. */
+        /* This thread sets it when it releases the lock: something may have changed then. */
         loader->pump_again = false;
         while (loader->running && psti_loader_pump_start_job(loader))
             ;

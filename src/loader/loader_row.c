@@ -357,7 +357,8 @@ static enum pst_status fill_number(pst_loader *loader, pst_batch *batch, uint32_
     return status;
 }
 
-/* Copies values of a folder's label file, which lie in no file, to the item's buffer. */
+/* Copies a value that is in no file of its own, from a folder's label file, to the item's buffer.
+ */
 static enum pst_status copy_fileless(pst_loader *loader, uint64_t sample,
                                      const struct psti_loader_plan_field *field,
                                      struct psti_loader_source *source, struct pst_error *err)

@@ -26,10 +26,10 @@ struct psti_loader_source {
     void *buffer;            /* destination of the read; NULL: in memory already, or empty */
     const void *data;        /* its bytes; NULL: not there yet */
     bool sparse;             /* two-round read: the first n_here bytes, then the needed rest */
-    bool partial;            /* `data` has only the head and the units of `region` */
+    bool partial;            /* `data` has only the head and the units of `stored` */
     uint32_t n_more;         /* reads of the second round */
     size_t n_here;           /* sparse: bytes of the first round */
-    struct psti_rect stored; /* sparse: region of the stored image from which the draw is made */
+    struct psti_rect stored; /* sparse: part of the stored image that the draw's region needs */
     /* Header of a PLI, which the first round has read; width 0: not parsed yet. */
     struct psti_pli_header pli;
     /* The draw made before anything was read, from the index: */

@@ -2,8 +2,8 @@
  *
  * A worker pumps, takes rows, fills them without the lock, and gives back their buffers. Cancelling
  * drops queued rows, waits for reads and rows that are under way, and puts all slots back. Each
- * worker checks `cancelled` between rows; the throttle releases its requests. After it no thread
- * touches a job. */
+ * worker checks `cancelled` between rows; the throttle releases the requests that it holds back.
+ * After cancelling no thread touches a job. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"

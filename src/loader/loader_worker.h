@@ -1,7 +1,7 @@
 /* loader_worker.h - a worker: the tools with which one thread fills rows.
  *
  * It belongs to that thread, and its members need no lock. Only psti_loader_worker_merge touches
- * data of other threads. */
+ * data that other threads see. */
 #ifndef PST_LOADER_LOADER_WORKER_H
 #define PST_LOADER_LOADER_WORKER_H
 
@@ -66,7 +66,7 @@ bool psti_loader_worker_grow(struct psti_loader_worker *worker);
  * meets such an image. */
 bool psti_loader_worker_lags(const struct psti_loader_worker *worker);
 void psti_loader_worker_catch_up(struct psti_loader_worker *worker);
-/* Gives back scratch of the reserve after a row. */
+/* Gives back all that came from the reserve, and its lock, after a row. */
 void psti_loader_worker_settle(struct psti_loader_worker *worker);
 void psti_loader_worker_count(struct psti_loader_worker *worker, int64_t start_ns);
 /* Counts a read by this thread itself that began at start_ns. within_row: psti_loader_worker_count

@@ -63,7 +63,7 @@ static uint64_t fold(uint64_t x, uint64_t multiplier)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Position of x < n in a permutation of 0..n-1 under `keys`. */
+/* The number at place x < n of a permutation of 0..n-1 under `keys`. */
 static uint64_t permute(uint64_t n, struct keys keys, uint64_t x)
 {
     if (n < 2)

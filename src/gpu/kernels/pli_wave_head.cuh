@@ -103,8 +103,8 @@ PSTI_LANES void wave_load_context8(shared<uint8_t> to, const uint16_t *first,
                                    const uint8_t *activities)
 {
     const uint32_t n = 16;
-    /* Entry of token `lane` modulo 16: byte 1 is its frequency, byte 2 minus its first slot, byte 3
-     * its activity. */
+    /* Entry of token `lane` modulo 16: byte 1 is its frequency; bytes 2 and 3 are 256 times its
+     * activity, less its first slot. */
     const lane_u32 token = lane_id() & lane_u32(n - 1);
     const lane_u32 activity = load(activities, token);
     const lane_u32 begin = load(first, token), end = load(first, token + lane_u32(1));

@@ -331,8 +331,8 @@ PSTI_LANES uint32_t wave_pick_others(const wave_unit &u)
     return (first == 0 ? 0x0011 : 0x0111) | (second < 2 ? 4 * second : 1) << 12;
 }
 
-/* Rebuilds step t of the first plane. `places` has the samples' places in each plane; `odd`: one
- * row behind them. */
+/* Rebuilds a step of the first plane. `places` has the samples' places in each plane for an even
+ * step; `odd` (0 or 1) is the number of rows that this step lies behind them. */
 template <int coded, int odd>
 PSTI_LANES void wave_rebuild_step8(const wave_unit &u, wave_plane8 *p, const wave_picks &at,
                                    const lane_u32 *places, uint32_t pick_others)

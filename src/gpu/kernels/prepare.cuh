@@ -6,7 +6,8 @@
  * Resize: each row that the tile's filters reach goes through the horizontal filter once. It stays
  * in shared memory, one word per column and row (two for 16-bit samples), until the vertical filter
  * is done with it. Bytes are read a word at a time; one instruction multiplies two taps of a
- * channel. The filters are the CPU's own integers, so the bits are the same.
+ * channel. The filters are the CPU's own integers, and samples between the two filters have the
+ * CPU's precision, so the bits are the same.
  *
  * Colours follow augment/augment_color.c operation by operation. Every multiplication and addition
  * is rounded by itself, so the bits are the same. */

@@ -32,14 +32,10 @@ PSTI_LANES int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 /* An orientation is a transposition (5 to 8) followed by mirroring of stored axes
  * (decode/decode_turn.c). */
 PSTI_LANES bool sink_swaps(uint32_t o) { return o >= 5; }
-PSTI_LANES bool sink_mirrors_x(uint32_t o)
-{
-    return (0x18cu >> o & 1) != 0;
-} /* orientations 2 3 7 8 */
-PSTI_LANES bool sink_mirrors_y(uint32_t o)
-{
-    return (0x0d8u >> o & 1) != 0;
-} /* orientations 3 4 6 7 */
+/* Orientations 2 3 7 8. */
+PSTI_LANES bool sink_mirrors_x(uint32_t o) { return (0x18cu >> o & 1) != 0; }
+/* Orientations 3 4 6 7. */
+PSTI_LANES bool sink_mirrors_y(uint32_t o) { return (0x0d8u >> o & 1) != 0; }
 
 /* Row of the region that stored row y becomes; a column if axes are swapped. The result may lie
  * outside the region. */

@@ -4,8 +4,8 @@
  * the same in all lanes (uniform). On a GPU lanes<T> is T itself and every function here is an
  * instruction or two. On a CPU lanes<T> is an array of 32. A lanes<bool> is no condition, so a
  * branch on a lane's own value does not compile: branch on some(), every() or votes(), and choose
- * between values with select(). All 32 lanes are always there. A build of the kernels
- * for a CPU, as in the tests, has a <warp_host.cuh> on its include path.
+ * between values with select(). All 32 lanes are always there. A build of the kernels for a CPU, as
+ * in the tests, has a <warp_host.cuh> on its include path.
  *
  * The CPU build also checks the synchronisation that a GPU needs: shared<T> remembers who touched
  * which byte since when. Code that only works because lanes happen to run in step, or warps one
@@ -24,7 +24,7 @@
 
 #ifdef __CUDACC__
 #define PSTI_LANES __device__ __forceinline__
-#else /* kernels are large, and C++ compilers slow where all is one function */
+#else /* not forced: C++ compilers are slow if a large kernel is one function */
 #define PSTI_LANES inline
 #endif
 #define PSTI_WARP 32u

@@ -72,8 +72,7 @@ static struct psti_gpu_block_size row_size(const struct psti_gpu_field *field,
     size.scratch_nbytes = picture + 2 * finished_picture + 4 * PSTI_GPU_ALIGN;
     if (is_jpeg) /* samples of all components; a region takes whole blocks */
         size.scratch_nbytes += pixels * item->channels + 24 * ((size_t)item->height + item->width);
-    else if (item->form ==
-             PST_FORM_PLI) /* sequences of lz units; there is seldom one for every 8 bytes */
+    else if (item->form == PST_FORM_PLI) /* lz units seldom have a sequence for every 8 bytes */
         size.scratch_nbytes += pixels * item->channels * (item->bits / 8u) * 3 / 2;
     return size;
 }

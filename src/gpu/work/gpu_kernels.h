@@ -1,7 +1,7 @@
 /* gpu_kernels.h - the list of kernels. Plain C.
  *
  * Launches name a kernel by its number, drivers by its name. Both come from this one list. A
- * kernel's arguments are in the header of its launches. The build makes the ABI number of all these
+ * kernel's arguments are in the header of its launches. The build makes the ABI from all these
  * headers, so that a library of kernels which was built from another list or other structs is
  * recognised. */
 #ifndef PST_GPU_GPU_KERNELS_H

@@ -86,9 +86,9 @@ struct psti_loader_gpu {
     uint32_t n_fields; /* fields of pixels */
     struct psti_gpu_field *fields[PST_MAX_FIELDS];
     struct psti_gpu_item_size items[PST_MAX_FIELDS]; /* expected items of each field */
-    bool decodes[PST_MAX_FIELDS];                    /* the GPU decodes items of that form */
-    uint64_t pictures_nbytes[PST_MAX_FIELDS];  /* bytes of a row's picture that nvJPEG makes */
-    uint64_t pictures_nbytes_least;            /* bytes of a slot's pictures: the largest so far */
+    bool decodes[PST_MAX_FIELDS];                    /* the GPU decodes items of the field */
+    uint64_t pictures_nbytes[PST_MAX_FIELDS]; /* expected bytes of a row's picture by nvJPEG */
+    uint64_t pictures_nbytes_least; /* least bytes of a slot's pictures: one of the largest found */
     uint32_t plan_fields[PST_MAX_FIELDS];      /* a field's number in the plan */
     uint32_t fields_of_plan[PST_MAX_FIELDS];   /* the number of a plan's field here */
     struct psti_chain *chains[PST_MAX_FIELDS]; /* the plan's chains, once the loader is closed */
@@ -170,7 +170,7 @@ enum pst_status psti_loader_gpu_slot_open_jpeg(struct psti_loader_gpu *gpu,
 void psti_loader_gpu_slot_close_jpeg(struct psti_loader_gpu_slot *slot);
 /* Bytes of host memory that psti_loader_gpu_slot_open_jpeg takes. */
 uint64_t psti_loader_gpu_slot_jpeg_nbytes(const struct psti_loader_gpu *gpu, uint32_t n_rows);
-/* Forgets the engines' file of `row` (UINT32_MAX: all files). */
+/* Forgets the engines' file of `row` of the field. UINT32_MAX: all files of all fields. */
 void psti_loader_gpu_forget_files(const struct psti_loader_gpu *gpu,
                                   struct psti_loader_gpu_slot *slot, uint32_t i_field,
                                   uint32_t row);

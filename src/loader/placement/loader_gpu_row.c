@@ -46,8 +46,8 @@ void psti_loader_gpu_make_again(struct psti_loader_worker *worker,
     worker->placed.n_gpu_again++;
 }
 
-/* fill_item of loader_row.c compares the checksum before it calls psti_loader_row_pixels, unless
- * one of these is true. */
+/* fill_item of loader_row.c has compared the checksum before it calls psti_loader_row_pixels,
+ * unless one of these conditions is false. */
 bool psti_loader_gpu_is_verified(const pst_loader *loader, const struct psti_loader_source *source)
 {
     return source->item.has_checksum && !loader->options.no_verify && !source->partial;

@@ -137,7 +137,8 @@ enum pst_status psti_loader_gpu_wait(pst_loader *loader, pst_batch *batch, int64
 {
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
     (void)loader;
-    /* The thread that closed the batch wrote it before it made the job WHOLE under the lock. */
+    /* The thread that closed the batch wrote `submitted` before it made the job WHOLE, under the
+     * lock. */
     while (slot->submitted) {
         bool done = false;
         enum pst_status status = psti_device_event_is_done(slot->done, &done, err);

@@ -30,7 +30,7 @@ struct pin {
     void *memory;
     size_t nbytes;
     struct psti_event *last_read;
-    bool read_pending; /* `last_read` was recorded after the last readers */
+    bool read_pending; /* `last_read` was recorded at the last release and may not be done */
 };
 
 static void free_pin(struct psti_loader_pins *pins, struct pin *pin)
