@@ -39,7 +39,7 @@ enum pst_status psti_device_nvjpeg_look(uint32_t driver_version,
 /* A file that nvJPEG may decode here. That depends on its bytes alone: 8 bits, gray or YCbCr,
  * Huffman codes, a usual subsampling of chroma, an end. */
 struct psti_nvjpeg_file {
-    uint32_t height, width; /* of the stored image */
+    uint32_t height, width; /* size of the stored image */
     uint8_t channels;       /* channels of the decoded pixels: 1 or 3 */
 };
 /* False: the file is of another kind, and `why` (static) says which. */

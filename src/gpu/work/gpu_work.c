@@ -16,10 +16,10 @@
 
 enum {
     N_BUCKETS = 256,
-    PROCESSORS = 132,         /* of a GPU with unknown properties */
-    SHARED_NBYTES = 64 << 10, /* of a block there; every GPU has that much */
-    COEFS_WARPS = 20,         /* of a processor */
-    COEFS_SHARED = 48 << 10   /* of a block; every GPU has that much */
+    PROCESSORS = 132,         /* assumed if the GPU's properties are unknown */
+    SHARED_NBYTES = 64 << 10, /* then for a block; every GPU has that much */
+    COEFS_WARPS = 20,         /* warps that a processor runs */
+    COEFS_SHARED = 48 << 10   /* for a block; every GPU has that much */
 };
 
 /* The work while it is made, one field at a time. */
