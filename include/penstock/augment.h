@@ -4,9 +4,10 @@
  * (seed, epoch, sample, draw, view, operation) by Philox-4x32-10 (Salmon et al., SC 2011), so they
  * do not depend on threads, ranks, placement or resume. `draw` is 0. If weights or repeated indices
  * may give a sample several times in an epoch, it is the position in the epoch, so that each time
- * is augmented differently. `view` is 0. Geometric operations (Resize to Pad below, flips included)
- * are numbered among themselves, so colour operations between them change nothing.
- * pst_loader_state.augment_version is the version of this rule. */
+ * is augmented differently. `view` is 0, because each sample is asked for once. Geometric
+ * operations (Resize to Pad below, flips included) are numbered among themselves, so colour
+ * operations between them change nothing. pst_loader_state.augment_version is the version of this
+ * rule. */
 #ifndef PENSTOCK_AUGMENT_H
 #define PENSTOCK_AUGMENT_H
 

@@ -24,8 +24,8 @@ extern "C" {
 /* A loader: threads, buffers and an order over one data set. */
 typedef struct pst_loader pst_loader;
 
-/* A batch: the arrays of some samples. It belongs to the thread that got it, until
- * pst_batch_release. */
+/* A batch: the arrays of some samples. Its owners are the caller that got it and one more for each
+ * pst_batch_retain; each calls pst_batch_release. */
 typedef struct pst_batch pst_batch;
 
 /* The order in which an epoch visits the samples. */
@@ -91,7 +91,8 @@ enum pst_decode_place {
     /* The GPU decodes the forms that it can (raw, PLI of pixels and of JPEGs), the CPU the rest. */
     PST_DECODE_AUTO = 0,
     PST_DECODE_CPU = 1,
-    /* As AUTO, but the loader never chooses the CPU by itself. An error without a device. */
+    /* As AUTO in this version. Later versions may choose otherwise for AUTO, never for GPU. An
+     * error without a device. */
     PST_DECODE_GPU = 2
 };
 
@@ -122,8 +123,8 @@ enum pst_jpeg_decoder {
  * pst_loader_next waits for the GPU. */
 enum pst_pin {
     PST_PIN_NEVER = 0,
-    /* Pinned if there is a driver and a GPU, and they give the memory. PST_FALLBACK_PIN counts the
-     * batches' memory that is plain instead. */
+    /* Page-locked if there is a driver and a GPU, and they give the memory. PST_FALLBACK_PIN counts
+     * the batch slots that lie in plain memory instead. */
     PST_PIN_AUTO = 1,
     /* PST_ERROR_UNSUPPORTED at open if there is no driver or GPU. */
     PST_PIN_ALWAYS = 2
@@ -141,8 +142,8 @@ enum pst_pin {
  * pst_loader_open returns PST_ERROR_ARGUMENT. Masks are interpolated by nearest, or by
  * nearest-exact if their operations say so. Boxes and keypoints follow, too.
  *
- * These are bad samples: a mask of another size than the image (or a further image, if operations
- * move it), and boxes that lie outside of it, have no area or are not finite. Values made for the
+ * A sample is bad if a mask (or a further image, if operations move it) has another size than the
+ * image, or if boxes lie outside of it, have no area or are not finite. Values made for the
  * stored picture (made_for) are rotated with it. If ignore_orientation is set, those made for the
  * upright picture are rotated back.
  *
@@ -172,10 +173,10 @@ struct pst_field_output {
     bool encoded;
     /* Images stored as pli-jpeg: decode at a half, a quarter or an eighth of the size if the
      * operations make the image, or a crop of it, smaller by more than 2, 4 or 8 on both sides. The
-     * rest of the way is resized from there. This is an approximation, the same on every CPU. Crops
-     * of large photographs differ from exact ones by 43 dB (PSNR), 0.7 levels of 255 in the mean,
-     * and take half the time; bench/loader/scaled_decode.py measures it. For batches in host memory
-     * only. */
+     * operations resize the decoded image further. This is an approximation, the same on every CPU.
+     * Crops of large photographs differ from exact ones by 43 dB (PSNR), 0.7 levels of 255 in the
+     * mean, and take half the time; bench/loader/scaled_decode.py measures it. For batches in host
+     * memory only. */
     bool scaled_decode;
     /* Images, masks: a geometry and draws of their own, apart from the sample's. */
     bool own_geometry;
@@ -183,7 +184,8 @@ struct pst_field_output {
      * have its forms in any variants. A sample that has none of them is bad. Not for plain folders,
      * where each image has one form. */
     uint32_t form_mask;
-    /* Masks, boxes, keypoints: overrides the data set's statement. */
+    /* Masks, boxes, keypoints: replaces the data set's own statement, pst_field.made_for, which
+     * counts if this is 0. */
     enum pst_made_for made_for;
     /* Boxes: if operations crop or resize, a box is dropped that has less than min_area pixels^2
      * after them (0: 1) or less than min_visibility, 0..1, of the area that it would have without
@@ -550,8 +552,9 @@ const int64_t *pst_batch_index(const pst_batch *batch);
 void pst_batch_index_tensor(const pst_batch *batch, struct pst_tensor *tensor,
                             size_t tensor_nbytes);
 
-/* Memory of the batch: CUDA ordinal of the GPU, or -1 for host memory. Fields of a batch on a GPU
- * whose rows may differ in shape (bytes, text, boxes and so on) are in host memory all the same.
+/* Returns the device of the batch's memory: CUDA ordinal of the GPU, or -1 for host memory. Fields
+ * of a batch on a GPU whose rows may differ in shape (bytes, text, boxes and so on) are in host
+ * memory all the same.
  *
  * Any thread. */
 int32_t pst_batch_device(const pst_batch *batch);
@@ -602,7 +605,8 @@ void pst_batch_retain(pst_batch *batch);
  * Any thread. */
 void pst_batch_release(pst_batch *batch);
 
-/* Kinds of fall-backs: a loader counts each. Numbers are stable; new ones come at the end. */
+/* Kinds of fall-backs: slower ways taken because a faster one was not possible. A loader counts
+ * each of them, so none is silent. Numbers are stable; new ones come at the end. */
 enum pst_fallback {
     /* io_uring failed while reading. Storage and reason change, too. */
     PST_FALLBACK_URING = 0,
@@ -623,7 +627,7 @@ enum pst_fallback {
     PST_FALLBACK_RESERVE = 8,
     /* Batches that prefetch needs and host_memory does not hold. */
     PST_FALLBACK_SLOTS = 9,
-    /* Epochs that continued with one batch at a time. */
+    /* Epochs that continued with one batch at a time, for lack of host_memory. */
     PST_FALLBACK_AHEAD = 10,
     /* Large blocks on small pages, in this process since open. */
     PST_FALLBACK_HUGE_PAGES = 11,
@@ -717,8 +721,8 @@ struct pst_loader_stats {
     uint64_t fallbacks[PST_FALLBACKS_MAX]; /* Counts by enum pst_fallback. */
     /* Time of workers without a row while a read was under way, summed over workers. */
     uint64_t worker_read_wait_ns;
-    /* Time of workers without a row and without reads, summed over workers: all wanted batches are
-     * made. */
+    /* Time of workers without a row while no read was under way, summed over workers: all wanted
+     * batches are made. */
     uint64_t worker_idle_ns;
     /* Level of each room's kernels: "augment avx512, pli avx2, ...". */
     char cpu_rooms[96];

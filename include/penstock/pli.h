@@ -93,8 +93,8 @@ struct pst_pli_info {
     /* EXIF orientation, 1..8. Pixels are as stored. */
     uint8_t orientation;
     uint32_t jpeg_nbytes; /* Bytes of the JPEG file. */
-    /* Part of nbytes: the restoration, which gives the file back besides the coefficients. 0: the
-     * file cannot be made again. */
+    /* Part of nbytes: the restoration, which is needed besides the coefficients to make the JPEG
+     * file again. 0: the file cannot be made again. */
     uint32_t restoration_nbytes;
     /* For content pixels: the effort of encoding, 1..5. */
     uint32_t effort;

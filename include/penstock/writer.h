@@ -27,7 +27,7 @@ enum pst_writer_mode {
 struct pst_writer_options {
     size_t struct_size;
     enum pst_writer_mode mode;
-    /* Size beyond which a new shard is started; default 1 GiB. */
+    /* Bytes of a shard beyond which a new one is started; default 1 GiB. */
     uint64_t shard_nbytes;
     /* Make added samples durable (fsync) each time so many bytes were added; default 256 MiB. */
     uint64_t commit_nbytes;
@@ -200,13 +200,13 @@ struct pst_pack_options {
     const struct pst_writer_options *writer; /* Options of the writer; NULL: the defaults. */
     /* Options of opening the source; NULL: the defaults. */
     const struct pst_dataset_options *source;
-    /* Forms of the image, the preferred one first; each becomes a variant. NULL: JPEGs become
-     * PLI_JPEG and all else stays as it is; an image of a data set keeps all its variants, and a
-     * JPEG beside a PLI_JPEG stays one; when appending, the forms of the data set. PST_FORM_NONE:
-     * the file's own bytes. From a data set these are the file that was packed (a JPEG that is kept
-     * as PLI becomes the JPEG again), or the stored item if only pixels were kept. RAW and PLI are
-     * made from the decoded pixels. JPEG is also made from PLI_JPEG. Other forms are kept if the
-     * source has them. */
+    /* Forms of the image, the preferred one first; each becomes a variant. None (n_forms 0): JPEGs
+     * become PLI_JPEG and all else stays as it is; an image of a data set keeps all its variants,
+     * and a JPEG beside a PLI_JPEG stays one; when appending, the forms of the data set.
+     * PST_FORM_NONE: the file's own bytes. From a data set these are the file that was packed (a
+     * JPEG that is kept as PLI becomes the JPEG again), or the stored item if only pixels were
+     * kept. RAW and PLI are made from the decoded pixels. JPEG is also made from PLI_JPEG. Other
+     * forms are kept if the source has them. */
     const enum pst_form *forms;
     uint32_t n_forms;
     /* Number of threads; 0: as many as the process may use. */

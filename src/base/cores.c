@@ -14,8 +14,8 @@
 
 #define GROUPS "/sys/fs/cgroup"
 #define PATH_NBYTES 4096
-#define SLURM_STEPS_END 0xFFFFFFF0u /* batch scripts and the like have step numbers from here on   \
-                                     */
+/* Batch scripts and the like have step numbers from here on. */
+#define SLURM_STEPS_END 0xFFFFFFF0u
 
 static unsigned whole_cores(long long quota, long long period)
 {
@@ -83,7 +83,8 @@ static bool has_cpu(const char *controllers)
     return false;
 }
 
-/* Reads one line of /proc/self/cgroup. */
+/* Returns the smallest quota of the group that a line of /proc/self/cgroup names, and of its
+ * parents; 0 if there is none. Cuts the line into its parts. */
 static unsigned quota_of_line(const char *root, char *line)
 {
     char mount[PATH_NBYTES];
@@ -144,8 +145,8 @@ static unsigned number_of(const char *name)
     return end && *end == '\0' ? number : 0;
 }
 
-/* Reads a list such as "4(x2),1", the tasks on each node of a step: 4 on each of two nodes, then
- * 1. */
+/* Returns the tasks on node number `node` of a step, from a list such as "4(x2),1": 4 on each of
+ * two nodes, then 1. 0 if the list does not say. */
 static unsigned tasks_on(const char *text, unsigned node)
 {
     while (text && *text) {

@@ -1,6 +1,5 @@
-/* cpu.h - the vectors that this process may use: found once, lowered by
- * PENSTOCK_CPU_MASK=c|avx2|avx512.
- */
+/* cpu.h - the vector instructions (SIMD) that this process may use: found once, lowered by
+ * PENSTOCK_CPU_MASK=c|avx2|avx512. */
 #ifndef PST_BASE_CPU_H
 #define PST_BASE_CPU_H
 

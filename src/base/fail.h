@@ -16,6 +16,7 @@ enum pst_status psti_fail(struct pst_error *err, enum pst_status status, const c
 enum pst_status psti_fail_at(struct pst_error *err, enum pst_status status, const char *room,
                              const char *file, int64_t offset, const char *format, ...)
     PST_PRINTF(6, 7);
+/* The same with the arguments of the format as a list. */
 enum pst_status psti_fail_args(struct pst_error *err, enum pst_status status, const char *room,
                                const char *file, int64_t offset, const char *format, va_list args);
 

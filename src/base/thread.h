@@ -11,7 +11,7 @@
 enum pst_status psti_thread_start(pthread_t *thread, const char *name, void (*fn)(void *),
                                   void *arg, struct pst_error *err);
 void psti_thread_join(pthread_t thread);
-/* Returns PENSTOCK_NUM_THREADS if it is set, else psti_cores. */
+/* Returns PENSTOCK_NUM_THREADS if it is set to 1..4096, else psti_cores. */
 unsigned psti_thread_cores(void);
 /* Waits on `cond`, made by psti_cond_init, until `deadline_ns` of psti_clock_ns. Returns 0 or
  * ETIMEDOUT. */

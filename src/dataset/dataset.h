@@ -29,8 +29,7 @@ struct psti_index_shard;
 enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,
                                    struct psti_index_shard *shard, struct pst_error *err);
 
-/* True if an item, whose form is not NONE, has a shape that agrees with its bytes and with the
- * schema. */
+/* True if the item's shape agrees with its bytes and with the schema. Its form must not be NONE. */
 bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item *item);
 
 #endif

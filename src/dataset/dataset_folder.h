@@ -87,8 +87,8 @@ struct psti_folder {
 };
 void psti_dataset_folder_free(struct psti_folder *folder);
 
-/* Finds the images of folder->path. Fills rows, classes and column "label". If images and masks lie
- * in folders of their own, fills rows and the masks' columns. */
+/* Finds the images of folder->path. Fills rows, classes and column "label"; or, if images and masks
+ * lie in folders of their own, rows and the masks' columns. */
 enum pst_status psti_dataset_folder_scan(struct psti_folder *folder, struct pst_error *err);
 /* Adds the files below `folder` (relative, with a slash at its end) to `files`, sorted by path. */
 enum pst_status psti_dataset_folder_list(struct psti_folder *folder, const char *below,

@@ -23,7 +23,7 @@
 /* Facts about a column from the first pass. */
 struct guess {
     char name[64];
-    unsigned kinds;                               /* bit k: PSTI_CELL k was seen */
+    unsigned kinds;                               /* bit k: a cell of kind k was seen */
     uint64_t first_line[PSTI_DATASET_CELL_KINDS]; /* line on which kind k was first seen */
     int64_t max_int;
     struct psti_column *column; /* second pass */
@@ -188,7 +188,7 @@ static enum pst_field_type guess_type(const struct guess *guess)
     return types[kind];
 }
 
-/* Checks a cell of "label", which is the number of a class or its name. */
+/* Checks the column "label": its cells must be numbers or names of classes. */
 static enum pst_status check_label(struct labels *labels, const struct guess *guess)
 {
     for (unsigned kind = PSTI_DATASET_CELL_FLOAT; kind < PSTI_DATASET_CELL_KINDS; kind++) {

@@ -1,6 +1,7 @@
-/* dataset_folder_notice.c - notices: files that opening a plain folder left out.
+/* dataset_folder_notice.c - notices: what was met when a plain folder was opened, and its data set
+ * does not show.
  *
- * Notices are few: one for each kind of file, with a count and the first path. One thread makes
+ * Notices are few: one for each kind and name, with a count and the first path. One thread makes
  * them while the folder is opened. They are constant afterwards. */
 #include "dataset/dataset_folder.h"
 

@@ -433,7 +433,7 @@ static enum pst_status scan_pairs(struct scan *scan, const struct listing *top,
 static enum pst_status scan_top(struct scan *scan)
 {
     struct listing top = {0};
-    /* Long names in it are too large for the stack. */
+    /* The long names in it would take too much of the stack. */
     struct psti_folder_layout *layout = psti_calloc(1, sizeof *layout);
     enum pst_status status =
         layout != NULL ? list_directory(scan, &top)

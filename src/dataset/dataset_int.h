@@ -27,7 +27,7 @@ struct psti_dataset_ops {
     enum pst_status (*float_value)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
                                    double *value, struct pst_error *err);
     /* Reads the 8-byte values of samples first..first + n - 1 of an int or float field. dataset.c
-     * has checked the range and checks the values. NULL: the kind reads values one by one. */
+     * has checked the range and checks the values. NULL: dataset.c reads them one by one. */
     enum pst_status (*values)(const pst_dataset *dataset, uint32_t i_field, uint64_t first,
                               uint64_t n, void *values, struct pst_error *err);
     /* NULL: no name. `label` may be anything. */

@@ -160,7 +160,7 @@ struct psti_shard_header {
     uint64_t checksum; /* of the header itself */
 };
 
-/* Stands before each item in a shard. */
+/* Head of a record, which is before each item in a shard. */
 struct psti_record {
     uint16_t data_offset; /* from the record's first byte to the item's first byte */
     uint16_t i_field;
@@ -201,7 +201,7 @@ enum psti_journal_kind {
     PSTI_JOURNAL_CLASSES = 3
 };
 
-/* Stands before each entry of the journal: kind and length of its body. */
+/* Head of each entry of the journal: kind, length and checksum of its body. */
 struct psti_journal_record {
     uint32_t kind;
     uint64_t nbytes; /* of the body, without padding to 8 */

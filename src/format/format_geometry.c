@@ -52,7 +52,7 @@ uint8_t psti_format_turn_of_mask(const struct psti_picture_size *picture,
     return as_shown && as_other ? 0 : as_other ? of_other : 1;
 }
 
-/* Moves one point of a picture whose sides were `before_*` before the rotation. */
+/* Moves one point of a picture whose sides were `before_*` before the turn. */
 static void turn_point(uint8_t turn, float before_height, float before_width, float *x, float *y)
 {
     float to_x = mirrors_x(turn) ? before_width - *x : *x;

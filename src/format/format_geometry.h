@@ -17,16 +17,16 @@ struct psti_picture_size {
     bool is_stored;         /* shown as stored: the orientation is not applied */
 };
 
-/* Returns the orientation that rotates values made for `made_for` so that they fit the shown
- * picture. 1: they fit as they are. 0: unknown. */
+/* Returns the orientation that rotates or flips values made for `made_for` so that they fit the
+ * shown picture. 1: they fit as they are. 0: unknown. */
 uint8_t psti_format_turn_of(const struct psti_picture_size *picture, enum pst_made_for made_for);
 /* As psti_format_turn_of for a mask of that size. The mask's size may decide an unknown
  * orientation. *fits: after the rotation, the mask has the picture's size. */
 uint8_t psti_format_turn_of_mask(const struct psti_picture_size *picture,
                                  enum pst_made_for made_for, uint32_t height, uint32_t width,
                                  bool *fits);
-/* Rotates boxes, f32 (n,4), or keypoints, f32 (n,3), that were made for the picture before the
- * rotation. `height` and `width` are those of the shown picture, after the rotation. */
+/* Rotates or flips boxes, f32 (n,4), or keypoints, f32 (n,3), that were made for the picture before
+ * the turn. `height` and `width` are those of the shown picture, after the turn. */
 void psti_format_turn_boxes(uint8_t turn, uint32_t height, uint32_t width, float *boxes, size_t n);
 void psti_format_turn_keypoints(uint8_t turn, uint32_t height, uint32_t width, float *points,
                                 size_t n);

@@ -1,7 +1,7 @@
 /* format_journal.c - the writer's journal as bytes (docs/format-dataset.md, section 5). Pure:
- * bytes in, values out, and back; any thread. A record with a wrong checksum is not an error but
- * the end of the journal, because a crash may cut it off. A header with a wrong checksum is an
- * error, because a rename puts the whole header in place. */
+ * bytes in, values out, and back; any thread. A record that is not valid (magic, length, checksum)
+ * is no error but the end of the journal, because a crash may cut it off. A header with a wrong
+ * checksum is an error, because a rename puts the whole header in place. */
 #include "format/format_dataset.h"
 
 #include "base/bits.h"

@@ -44,7 +44,7 @@ struct pack {
     uint32_t n_threads;
     struct psti_decoder *decoders[MAX_WORKERS];
     struct psti_pli_keep jpegs[MAX_WORKERS];
-    uint32_t n_claimed; /* how many of the two arrays above threads use; guarded by lock */
+    uint32_t n_claimed; /* threads that have taken their decoder and jpeg; guarded by lock */
     struct pst_pack_report report;
     struct pst_pack_report kept; /* the report at the writer's last commit */
     int64_t next_progress_ns;

@@ -2,9 +2,9 @@
  *
  * Runs in a worker, with a decoder and a slot of its own. All bytes are read, so that the
  * source's checksums are compared. Images are decoded if the plan wants raw pixels or PLI, if
- * their pixel checksum is not known yet, or if all are to be verified. Only PLI is encoded. A
- * JPEG stays as it is if it cannot become a PLI of its coefficients or would not become smaller.
- * The slot then has the reason. */
+ * they are lossless and their pixel checksum is not known yet, or if all are to be verified. Only
+ * PLI is encoded. A JPEG stays as it is if it cannot become a PLI of its coefficients or would not
+ * become smaller. The slot then has the reason. */
 #include "pack/pack_int.h"
 #include "verify/verify.h"
 
@@ -259,8 +259,8 @@ static enum pst_status store_pli(struct work *work, const struct original *origi
     return status;
 }
 
-/* Stores a JPEG as a PLI of its coefficients. Other images, and JPEGs that cannot be kept so,
- * stay as they are. */
+/* Stores a JPEG as a PLI of its coefficients. Other images, and JPEGs that cannot be kept so or
+ * would not become smaller, stay as they are. */
 static enum pst_status store_pli_jpeg(struct work *work, const struct original *original,
                                       struct pst_value *value)
 {

@@ -156,8 +156,9 @@ static const struct pst_item *find_original(const struct originals *originals, e
     return v < originals->n ? &originals->items[v] : NULL;
 }
 
-/* Checks a stored JPEG although JPEGs are to become PLI: this one must not be convertible. The
- * first such JPEG stands for all, because it is too costly to convert the others once more. */
+/* Checks a JPEG that was stored as it is although JPEGs are to become PLI: it must still fail to
+ * become one. The first such JPEG stands for all, because it is too costly to convert the others
+ * once more. */
 static enum pst_status check_stays(const struct stored *stored, const struct pst_item *from,
                                    uint32_t variant, struct pst_error *err)
 {

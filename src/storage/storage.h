@@ -81,9 +81,10 @@ size_t psti_storage_buffer_alignment(const struct psti_storage *storage);
 void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads, size_t n);
 /* One read in the calling thread (done is not called). Thread-safe. */
 enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read *read);
-/* As psti_storage_read, without waiting for the throttle's time. *owed_ns grows by that time, which
- * the caller waits for later. The read counts as made that much later than now. So waiting for the
- * sum at the end gives the same times as waiting after each read. */
+/* As psti_storage_read, without waiting for the throttle's time. *owed_ns is the time that the
+ * caller has not waited for yet. The read counts as made that much later than now, and *owed_ns
+ * grows by its own time. So waiting for *owed_ns at the end gives the same times as waiting after
+ * each read. */
 enum pst_status psti_storage_read_owing(struct psti_storage *storage, struct psti_read *read,
                                         int64_t *owed_ns);
 
@@ -94,9 +95,8 @@ void psti_storage_cancel(struct psti_storage *storage);
 void psti_storage_resume(struct psti_storage *storage);
 
 enum pst_storage_kind psti_storage_kind_in_use(const struct psti_storage *storage);
-const char *psti_storage_reason(
-    const struct psti_storage
-        *storage); /* reason why io_uring is not in use, or not any more; "" */
+/* Returns the reason why io_uring is not in use, or not any more; "" otherwise. */
+const char *psti_storage_reason(const struct psti_storage *storage);
 
 struct psti_storage_stats {
     uint64_t n_reads, nbytes_read, read_ns, n_fallback_direct, memory_nbytes;

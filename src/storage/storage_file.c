@@ -1,8 +1,8 @@
 /* storage_file.c - files: opening, sizes, spans, hints.
  *
- * In: a path. Out: a struct psti_file that any thread may read through. It
- * is immutable but for `direct`, which a read may clear once. Files of a MEMORY storage hold all
- * their bytes and no descriptor. */
+ * In: a path. Out: a struct psti_file that any thread may read through. It is immutable but for
+ * `direct`, which a read may clear once. Files of a MEMORY storage hold all their bytes and no
+ * descriptor. */
 #include "storage/storage_int.h"
 
 #include "base/alloc.h"

@@ -90,7 +90,8 @@ int64_t psti_storage_pace_admit(struct psti_storage_pace *pace, int64_t now, uin
 void psti_storage_pace_hold(struct psti_storage_pace *pace, struct psti_read *read);
 /* Sleeps until that time, or until cancelled. */
 void psti_storage_pace_wait(struct psti_storage_pace *pace, int64_t until_ns);
-/* Releases held reads and sleeping threads, until cancel is false again. */
+/* With `cancelled` true, releases held reads and sleeping threads, and holds no later ones until a
+ * call with false. */
 void psti_storage_pace_cancel(struct psti_storage_pace *pace, bool cancelled);
 
 /* Engines. A failed open leaves nothing behind. */

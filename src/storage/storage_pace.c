@@ -14,7 +14,7 @@
 /* Tokens kept while idle, as time. A caller that wakes up late gets back what it lost, so the mean
  * rate holds. */
 #define BURST_NS 2000000
-/* Longest time of one read, in nanoseconds. It keeps sums far from overflow. */
+/* Longest time that one read takes of the rate, in nanoseconds. It keeps sums far from overflow. */
 #define COST_MAX_NS ((double)(INT64_MAX / 16))
 
 struct psti_storage_pace {

@@ -37,7 +37,7 @@ struct list {
 
 struct uring {
     struct psti_storage *storage;
-    struct io_uring ring; /* used by the thread alone, as are the next five */
+    struct io_uring ring; /* used by the thread alone, as are all up to `broken` */
     struct list waiting;  /* taken over, not yet started */
     unsigned n_entries, n_started;
     uint64_t wake_count; /* destination of the eventfd's read */

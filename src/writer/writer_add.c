@@ -112,8 +112,9 @@ static enum pst_status probe(pst_writer *writer, const struct pst_field *field,
                              info, err);
 }
 
-/* Compares a PLI's own pixel checksum with the caller's. The index gets the same: readers of parts
- * rely on it. The head of a JPEG kept as PLI also has the length of the file. */
+/* Takes the pixel checksum from the PLI's head, because readers of parts rely on the index having
+ * the same. It must equal the caller's, if there is one. Of a JPEG kept as PLI, also takes the
+ * length of the JPEG file. */
 static enum pst_status check_pli(const struct pst_value *value, struct pst_item *item,
                                  struct pst_error *err)
 {

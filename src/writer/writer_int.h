@@ -38,7 +38,7 @@ struct pst_writer {
     size_t rows_nbytes;
     struct psti_writer_classes classes[PST_MAX_FIELDS];
     bool classes_changed; /* since the last commit */
-    bool index_changed;   /* since the base index */
+    bool index_changed;   /* anything changed since the base index */
     uint64_t max_item_nbytes[PST_MAX_FIELDS], max_pixels_nbytes[PST_MAX_FIELDS];
 
     pst_dataset *base; /* the finished data set that is appended to, or NULL */

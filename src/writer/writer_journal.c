@@ -2,8 +2,8 @@
  *
  * One thread. Records are written through the file's buffer. They count only up to the last
  * commit record. A commit record is written after the shards were made durable, and is then made
- * durable itself. The reader stops at the first record with a wrong checksum, because a crash
- * may have cut it off. */
+ * durable itself. The reader stops at the first record that is not valid (magic, length,
+ * checksum), because a crash may have cut it off. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"

@@ -90,7 +90,7 @@ void cli_size_text(uint64_t nbytes, char out[32]); /* "1.5 MiB" */
 /* Output (cli_output.c)
  * ------------------------------------------------------------------------------------ */
 
-/* Writes JSON to stdout without buffering it. Keys are NULL inside lists. */
+/* Writes JSON to stdout piece by piece and keeps no text. Keys are NULL inside lists. */
 struct cli_json {
     unsigned depth;
     bool filled[16];

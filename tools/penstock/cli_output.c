@@ -259,7 +259,7 @@ void cli_note(const struct cli *cli, const char *format, ...)
     fputc('\n', stderr);
 }
 
-/* Prints "1:02:03", "4:05", or "-" if the time is unknown. */
+/* Writes "1:02:03", "4:05", or "-" if the time is unknown. */
 static void time_text(double seconds, char out[32])
 {
     if (!(seconds >= 0 && seconds < 1e8)) {

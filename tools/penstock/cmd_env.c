@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ENGINES_NBYTES 16 /* digits of a GPU's number */
+#define ENGINES_NBYTES 16 /* room for one GPU's number of engines */
 #define ENGINES_NAME ", \"jpeg_engines\": ["
 
 /* Adds the nvJPEG engines of each GPU behind the last member of the object in `text`. This

@@ -321,7 +321,7 @@ static enum pst_status open_folder(struct unpack_plan *plan, struct pst_error *e
 
 /* Locks the folder: only one run at a time may use it, because names of unfinished files are the
  * workers' numbers. Removes the unfinished files of a killed run. If the file system has no
- * locks, the run goes on without. */
+ * locks, the run goes on without one. */
 static enum pst_status hold_folder(const struct unpack_plan *plan, struct pst_error *err)
 {
     char name[40];

@@ -43,8 +43,8 @@ static bool truthy(const char *variable)
     return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
 }
 
-/* Finds an argument before the options are parsed, so that errors of use are reported in the
- * requested form. */
+/* True if an argument is given. It is asked before the options are parsed, so that errors of use
+ * are reported in the requested form. */
 static bool has_argument(int argc, char **argv, const char *wanted)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)

@@ -1,8 +1,9 @@
 /* pack_trial.c - tries on some images, before they are packed, whether the form pli would pay.
  *
  * Up to 8 lossless images (PNG, WebP), evenly spread over the source, are decoded, encoded as
- * the small tier of PLI, and decoded again. The trial ends after a second. JPEGs are not tried,
- * because they become pli-jpeg anyway. The packer reports images that cannot be read. */
+ * the small tier of PLI, and decoded again. The trial ends after a second of
+ * CPU time at the latest. JPEGs are not tried, because they become pli-jpeg anyway. The packer
+ * reports images that cannot be read. */
 #include "cli.h"
 
 #include <stdlib.h>

@@ -133,7 +133,7 @@ struct bits image_bits(const struct counts *counts, const struct constants *cons
     return bits;
 }
 
-/* Reads `n` numbers behind the name. The first `n_indices` of them are the place of the others. */
+/* Reads the first `n` numbers behind the name. False if there are fewer. */
 static bool read_numbers(const char *line, int *numbers, int n)
 {
     int length = 0;

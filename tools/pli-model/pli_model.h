@@ -22,7 +22,7 @@ enum {
     N_TOKENS = 47,
     N_CONTEXTS = 16,
     N_ENERGIES = 256,
-    FREE_ENERGIES = 32 /* larger energies are told apart only by energy >> 4 */
+    FREE_ENERGIES = 32 /* energies from here on are told apart only by energy >> 4 */
 };
 
 /* The two codes of residuals: of images of 8 bits, and of 16. */

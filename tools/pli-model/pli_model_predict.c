@@ -1,5 +1,6 @@
 /* pli_model_predict.c - the format's prediction, and an encoder's choices: for each plane of a unit
- * the simple predictor with taps of lower cost, and with a dictionary a filter for each block.
+ * the simple predictor, with taps or without, of the least cost; or, with a dictionary and if that
+ * costs less, a filter for each block.
  *
  * The cost is the sum of the logarithms of the mean magnitude of parts of 4x4 samples. It orders
  * candidates much as a coder does whose contexts are neighbouring magnitudes. */
@@ -121,7 +122,8 @@ static void apply_taps(const struct unit *unit, int bits, const int taps[2],
         }
 }
 
-/* Stores the residuals of the best simple predictor in `best`; returns its cost with side bits. */
+/* Stores the residuals of the best simple predictor in `best`; returns its cost. *side_bits are
+ * not in the cost. */
 static double choose_simple(const struct unit *unit, const struct image *image, int plane,
                             int16_t best[UNIT_SAMPLES], double *side_bits)
 {
@@ -184,7 +186,8 @@ static int block_residual(const struct unit *unit, const struct image *image, in
     return wrap(unit->planes[plane][y * EDGE + x] - predict_med(&n), image->bits);
 }
 
-/* Stores the residuals of each block's best filter in `best`. */
+/* Stores the residuals of each block's best filter in `best`; returns the cost with
+ * *side_bits. */
 static double choose_filters(const struct unit *unit, const struct image *image, int plane,
                              const struct dictionary *dictionary, int16_t best[UNIT_SAMPLES],
                              double *side_bits)
