@@ -3,9 +3,9 @@
 #
 #   scripts/check_arm64.sh [ARGUMENT OF CTEST ...]      for example: scripts/check_arm64.sh -R test_pli
 #
-# Fetches what is missing: the cross compiler and qemu as packages of this machine (as root or with sudo), libraries for
-# arm64 into build/arm64-root, a folder of their own, so that this machine's packages stay as they are. That is for Debian;
-# elsewhere PST_ARM64_ROOT names a folder that has them (usr/include, usr/lib/aarch64-linux-gnu). PST_ARM64_BUILD: where to
+# It fetches missing tools: the cross compiler and qemu as packages of this machine (as root or with sudo), and libraries for
+# arm64 into build/arm64-root, a folder of their own, so that this machine's packages stay as they are. That works on Debian;
+# elsewhere PST_ARM64_ROOT names a folder that has them (usr/include, usr/lib/aarch64-linux-gnu). PST_ARM64_BUILD: folder of the
 # build, instead of build/arm64. PST_SANITIZE=address: with AddressSanitizer and UndefinedBehaviorSanitizer.
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ source=$(pwd)
 build=${PST_ARM64_BUILD:-build/arm64${PST_SANITIZE:+-$PST_SANITIZE}}
 root=${PST_ARM64_ROOT:-$source/build/arm64-root}
 
-# Left out where the kernel does not know qemu (binfmt_misc): tests that start programs for arm64 themselves.
+# Tests that start programs for arm64 themselves are left out if the kernel cannot run these by qemu (binfmt_misc).
 starts_programs='test_cli_.*|test_pli_wave_same'
 
 if [ "$(uname -m)" = aarch64 ]; then
@@ -34,7 +34,7 @@ if [ -n "$missing" ]; then
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >/dev/null
 fi
 
-# An apt of its own that knows arm64 alone and believes that nothing is installed: what it downloads is unpacked.
+# Uses an apt configuration of its own for arm64 alone, in which no package is installed. Downloaded packages are unpacked.
 fetch_libraries() {
     apt=$root.apt
     rm -rf "$apt" "$root.new"
@@ -57,7 +57,7 @@ EOF
     for package in "$apt"/cache/archives/*.deb; do
         dpkg-deb -x "$package" "$root.new"
     done
-    # One folder of libraries, as in an installed system, and links that stay within it.
+    # Makes one folder of libraries, as in an installed system, and links that stay within it.
     if [ ! -L "$root.new/lib" ]; then
         cp -a "$root.new/lib/." "$root.new/usr/lib/"
         rm -rf "$root.new/lib"
@@ -75,7 +75,7 @@ cmake -G Ninja -S . -B "$build" -DCMAKE_TOOLCHAIN_FILE="$source/cmake/aarch64-li
     -DPST_SYSROOT="$root" -DPST_BUILD_TESTS=ON -DPST_FAULTS=ON -DPST_CUDA=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DPST_SANITIZE="${PST_SANITIZE:-}" --log-level=WARNING
 ninja -C "$build" ${NINJAFLAGS:-} --quiet
-# Leaks are looked for by ptrace, which qemu has not.
+# Detection of leaks needs ptrace, which qemu does not have.
 [ -z "${PST_SANITIZE:-}" ] || export ASAN_OPTIONS=detect_leaks=0
 left_out='^$'
 [ -e /proc/sys/fs/binfmt_misc/qemu-aarch64 ] || left_out="^($starts_programs)\$"

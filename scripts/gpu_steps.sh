@@ -1,11 +1,12 @@
 # gpu_steps.sh - sourced by tests/gpu/run.sh and bench/gpu/run.sh: what a GPU's machine is asked to do, step by step.
 #
-# Such a machine is often lent for minutes and a command there ended without warning. So each step has a limit of its own and
-# all together have PST_GPU_SECONDS (540), what became of them is in the JSON file after each, and single steps can be asked
-# for by name. A step that there was no time for is told as "left out". Files are few, since machines give few back.
+# Such a machine is often lent for minutes, and a command there ends without warning. So each step has a limit of its own, and
+# all together have PST_GPU_SECONDS (540). The JSON file has the results after each step, and single steps can be selected by
+# name. A step for which no time was left is reported as "left out". Results go into few files, because machines return only
+# few.
 
-# steps_begin WHAT CARRY OUT [STEP...]: the files are OUT/gpu-WHAT.json and .log; without steps all are wanted. $steps_work
-# is a folder until the end.
+# steps_begin WHAT CARRY OUT [STEP...]: the files are OUT/gpu-WHAT.json and .log; without steps all run. $steps_work is a
+# temporary folder until the end.
 steps_begin() {
     steps_what=$1 steps_carry=$2 steps_out=$3
     shift 3
@@ -15,7 +16,7 @@ steps_begin() {
     trap 'rm -rf "$steps_work"' EXIT
     mkdir -p "$steps_out" "$steps_work/lib"
     : >"$steps_out/gpu-$steps_what.log"
-    # Libraries of the system go first: those that came along may be too old for its Python and its torch.
+    # Libraries of the system go first, because the carried ones may be too old for its Python and its torch.
     local library
     for library in "$steps_carry"/lib/*; do
         ldconfig -p 2>/dev/null | grep -q "^[[:space:]]*$(basename "$library") " || ln -s "$library" "$steps_work/lib/"
@@ -31,8 +32,8 @@ steps_record() { # name, what became of it as JSON
         "$(cat "$steps_carry/commit" 2>/dev/null)" "$steps_lines" >"$steps_out/gpu-$steps_what.json"
 }
 
-# step NAME SECONDS COMMAND...: at most so long. Its status is in $steps_status, empty if it was not begun; 77: the machine
-# has not what it needs.
+# step NAME SECONDS COMMAND...: runs a command for at most SECONDS. $steps_status is its status, empty if it was not begun; 77:
+# the machine lacks something that the step needs.
 step() {
     local name=$1 limit=$2 left=$((steps_end - SECONDS)) begin=$SECONDS log=$steps_out/gpu-$steps_what.log from
     shift 2

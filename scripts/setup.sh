@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the system packages that the build needs, on Debian 12 and Ubuntu 24.04 or later. Does nothing when all are
-# there. As root, or with sudo; where neither is possible it prints what is missing and exits with status 1.
+# Installs the system packages that the build needs, on Debian 12 and Ubuntu 24.04 or later. Does nothing if all are installed.
+# Needs root or sudo; without both it prints the missing packages and exits with status 1.
 #
 #   scripts/setup.sh           what `make build` needs
 #   scripts/setup.sh check     and what `make check` needs (cmocka, clang)
@@ -39,7 +39,7 @@ missing=""
 for package in $wanted; do
     is_installed "$package" || missing="$missing $package"
 done
-# The runtime of the sanitizers and of libFuzzer is a package of clang's own version.
+# The runtime of the sanitizers and of libFuzzer is in a package with clang's version number.
 if [ "${1:-build}" = fuzz ] && command -v clang >/dev/null 2>&1; then
     version=$(clang -dumpversion | cut -d. -f1)
     is_installed "libclang-rt-$version-dev" || missing="$missing libclang-rt-$version-dev"
@@ -48,7 +48,7 @@ fi
 
 as_root=""
 if [ "$(id -u)" -ne 0 ]; then
-    # -n: never ask. Where a password is needed and a person is there, sudo may ask for it.
+    # -n: never ask. If a password is needed and there is a terminal, sudo may ask for it.
     if command -v sudo >/dev/null 2>&1 && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
         as_root=sudo
     else
@@ -66,7 +66,7 @@ if ! install_missing >/dev/null 2>&1; then
     $as_root apt-get update </dev/null
     install_missing
 fi
-# libclang-rt is known by name only after clang is there.
+# The name of libclang-rt is known only once clang is installed.
 if [ "${1:-build}" = fuzz ]; then
     version=$(clang -dumpversion | cut -d. -f1)
     if ! is_installed "libclang-rt-$version-dev"; then

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Makes the virtual environment .venv and puts tools into it.
+# Makes the virtual environment .venv and installs tools into it.
 #
 #   scripts/setup_venv.sh build    pip, the build requirements of the Python package, cmake and ninja where the system's
 #                                  are missing or old
 #   scripts/setup_venv.sh check    what tests, the demo and the examples import: pytest, numpy, torch, Pillow,
 #                                  torchvision, Lightning
 #
-# PYTHON names the interpreter (3.11 or later); otherwise the first that fits is taken. torch: on x86-64 Linux PyPI's
-# wheel brings CUDA; PIP_EXTRA_INDEX_URL or PIP_INDEX_URL=https://download.pytorch.org/whl/cpu gives the smaller one.
+# PYTHON names the interpreter (3.11 or later); otherwise the first suitable one is taken. torch: on x86-64 Linux PyPI's wheel
+# brings CUDA; PIP_EXTRA_INDEX_URL or PIP_INDEX_URL=https://download.pytorch.org/whl/cpu selects the smaller one.
 set -eu
 cd "$(dirname "$0")/.."
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_NO_INPUT=1
@@ -45,7 +45,7 @@ install() {
 case "${1:-build}" in
 build)
     tools="pip setuptools scikit-build-core"
-    # Those of the virtual environment itself do not count as the system's: they stay once they are there.
+    # Tools in the virtual environment itself do not count as the system's: once installed, they stay.
     cmake_is_recent || tools="$tools cmake"
     command -v ninja >/dev/null 2>&1 || tools="$tools ninja"
     install $tools
@@ -53,8 +53,8 @@ build)
 check)
     install pytest mypy numpy torch pillow
     # The reference of tests. Its wheel is linked against the CUDA build of torch, and its import fails beside another one
-    # unless it is helped (torchvision_v2 of python/tests/conftest.py). So it lies apart: whoever finds it in the virtual
-    # environment, as Lightning does, imports it.
+    # unless it is helped (torchvision_v2 of python/tests/conftest.py). So it has a folder of its own: libraries that find it in
+    # the virtual environment, as Lightning does, would import it.
     install --no-deps --upgrade --target .venv/torchvision torchvision ||
         echo "setup_venv.sh: no torchvision: test_torchvision.py will be skipped" >&2
     install lightning || echo "setup_venv.sh: no Lightning: its test in test_examples_ranks.py will be skipped" >&2

@@ -1,8 +1,8 @@
 #!/bin/bash
-# run.sh [arguments of bench_codec]: PLI beside other lossless image codecs on the groups of DATA (default:
-# $PST_SHARED_DATA, then ../shared/data). Installs the peers' packages where it may; a peer that is not there is named in
-# the table with the reason. Table, picture and figures: OUT (default bench/out). Build: build/bench-codec.
-# run.sh jpeg [arguments of bench_codec_jpeg]: JPEGs kept as PLI beside libjpeg-turbo.
+# run.sh [arguments of bench_codec]: compares PLI with other lossless image codecs on the groups of DATA (default:
+# $PST_SHARED_DATA, then ../shared/data). Installs the peers' packages if it may; the table names missing peers with the
+# reasons. Table, picture and figures: OUT (default bench/out). Build: build/bench-codec.
+# run.sh jpeg [arguments of bench_codec_jpeg]: compares JPEGs kept as PLI with libjpeg-turbo.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

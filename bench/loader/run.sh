@@ -1,8 +1,8 @@
 #!/bin/bash
-# run.sh [options of report.py]: Penstock beside other loaders on the same files and cores: torch DataLoader (torchvision
-# v2, Pillow), WebDataset, NVIDIA DALI, tf.data, FFCV, SPDL. Installs the peers in environments of their own under
-# PEERS_BUILD (default build/peers); a peer that does not install is named in the table with the reason. DATA: where the
-# images are (default $PST_SHARED_DATA, then ../shared/data). Table, picture and figures: OUT (default bench/out).
+# run.sh [options of report.py]: compares Penstock with other loaders on the same files and cores: torch DataLoader (torchvision
+# v2, Pillow), WebDataset, NVIDIA DALI, tf.data, FFCV, SPDL. Installs the peers in environments of their own under PEERS_BUILD
+# (default build/peers); the table names peers that cannot be installed, with the reasons. DATA: folder of the images (default
+# $PST_SHARED_DATA, then ../shared/data). Table, picture and figures: OUT (default bench/out).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

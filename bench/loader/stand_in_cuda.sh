@@ -1,7 +1,7 @@
 #!/bin/bash
-# stand_in_cuda.sh VENV OUT: lets torchvision's CUDA-linked wheel load beside the CPU build of torch, for measuring only.
-# Makes libraries in OUT in which every CUDA symbol that torchvision wants and torch lacks is a function that aborts;
-# the CPU operators that the benchmark times run from the unchanged wheel.
+# stand_in_cuda.sh VENV OUT: lets torchvision's CUDA-linked wheel load beside the CPU build of torch, for measurements only.
+# Makes libraries in OUT in which every CUDA symbol that torchvision needs and torch lacks is a function that aborts. The CPU
+# operators that the benchmark times are those of the unchanged wheel.
 set -euo pipefail
 site=$("$1/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 out=$2

@@ -1,4 +1,4 @@
-"""What the command-line tests share: running the program, making images, a directory of each test's own."""
+"""Shared by the command-line tests: runs the program, makes images, makes a directory for each test."""
 
 import json
 import os
@@ -16,7 +16,7 @@ VERBS = ["pack", "append", "repack", "info", "ls", "cat", "unpack", "verify", "b
 
 
 def png(width, height, channels=3, bits=8, seed=0):
-    """Bytes of a PNG whose samples are a pattern; and its pixels, as PNM stores them."""
+    """Returns the bytes of a PNG whose samples are a pattern, and its pixels as PNM stores them."""
     color = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
     rows, pixels = b"", b""
     for y in range(height):
@@ -57,7 +57,7 @@ class Case(unittest.TestCase):
         return self.dir / where
 
     def links(self, where, n_folders):
-        """Many samples from few files: each class is a link to the folder "one"."""
+        """Makes many samples from few files: each class is a link to the folder "one"."""
         (self.dir / where).mkdir()
         for i in range(n_folders):
             os.symlink("../one", self.dir / f"{where}/c{i:02}")
@@ -77,7 +77,7 @@ class Case(unittest.TestCase):
         return json.loads(self.ok(*arguments, "--json"))
 
     def fails(self, status, *arguments, says=()):
-        """Expects the exit status, words on stderr, and JSON on stdout, which it returns."""
+        """Expects the exit status, words on stderr, and JSON on stdout; returns the JSON."""
         done = self.run_cli("--json", *arguments)
         text = done.stderr.decode()
         self.assertEqual(done.returncode, status, text)

@@ -19,7 +19,7 @@ class Bad(cli_case.Case):
             self.write(f"f/{name}", content)
         error = self.fails(1, "pack", "f", "a.pst", "--verify-pixels", says="0001.jpg")["error"]
         self.assertTrue(error["file"].endswith("f/0001.jpg") or error["sample"] == 1, error)
-        # A bad one does not spoil what was packed: the same command goes on.
+        # A bad image does not spoil the packed ones: the same command goes on.
         done = self.run_cli("pack", "f", "b.pst", "--verify-pixels", "--on-error", "skip", "--json")
         self.assertEqual(done.returncode, 1)
         report = json.loads(done.stdout)
@@ -48,7 +48,7 @@ class Bad(cli_case.Case):
         self.jpegs("f", 4)
         good = (self.dir / "f/0000.jpg").read_bytes()
         self.write("f/0000.jpg", b"bad")
-        done = self.run_cli("pack", "f", "a.pst")  # at the first one: nothing is left
+        done = self.run_cli("pack", "f", "a.pst")  # it fails at the first image: nothing is left
         self.assertEqual(done.returncode, 1)
         self.assertNotIn(b"--resume", done.stderr)
         self.assertFalse((self.dir / "a.pst").exists())
@@ -60,13 +60,13 @@ class Bad(cli_case.Case):
         error = self.fails(1, "pack", "f", "a.pst", "--resume", says="as raw, pli-jpeg is asked for")["error"]
         self.assertEqual(error["status"], "ARGUMENT")
         self.ok("pack", "f", "a.pst", "--form", "raw", "--resume")
-        done = self.run_cli("append", "a.pst", "f")  # those names are there
+        done = self.run_cli("append", "a.pst", "f")  # the names exist already
         self.assertEqual(done.returncode, 1)
         self.assertNotIn(b"--resume", done.stderr)
         self.assertTrue(self.ok_json("verify", "a.pst", "--decode")["ok"])
 
     def test_what_is_offered_can_be_run(self):
-        """By a shell, whatever the names are, and once more where it fails again."""
+        """Runs the printed command by a shell, for any names, and again if it fails again."""
         names = [" it's here", 'a "$HOME" `b`', "c\\n*?[d]", "~", "#e", "f;g&h|i>j", "\u00e4(k)!{l,m}"]
         good = (self.jpegs("one", 2) / "0000.jpg").read_bytes()
         for name in names:

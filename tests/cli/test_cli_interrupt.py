@@ -1,4 +1,4 @@
-"""Interrupted and killed packs: nothing is lost, the command says how to go on, and going on gives the same."""
+"""Interrupted and killed packs: nothing is lost, the command prints how to resume, and resuming gives the same result."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ class Interrupt(cli_case.Case):
         self.links("photos", self.N_FOLDERS)
 
     def wait_until_written(self, process, nbytes):
-        """Waits until the data set holds so many bytes: then the pack is in its midst. False: it has ended."""
+        """Waits until the data set holds this many bytes, so that the pack is under way. False if it has ended."""
         while process.poll() is None:
             written = 0
             for path in (self.dir / "a.pst").glob("**/*"):
@@ -34,7 +34,7 @@ class Interrupt(cli_case.Case):
         return False
 
     def start_and_signal(self, number):
-        """Packs until some has been written, then sends the signal. Returns (status, stderr)."""
+        """Packs until some bytes are written, then sends the signal. Returns (status, stderr)."""
         for _ in range(5):
             process = subprocess.Popen([CLI, "pack", "photos", "a.pst", "--verify-pixels", "--workers", "1",
                                         "--commit-size", "64KiB"], cwd=self.dir, stdout=subprocess.PIPE,
@@ -44,7 +44,7 @@ class Interrupt(cli_case.Case):
             _, err = process.communicate(timeout=60)
             if process.returncode != 0:
                 break
-            # On a busy machine it may be done before this program looks again.
+            # On a busy machine the pack may end before this program looks again.
             shutil.rmtree(self.dir / "a.pst")
         return process.returncode, err.decode()
 
@@ -91,7 +91,7 @@ class Interrupt(cli_case.Case):
     def test_two_writers(self):
         first = subprocess.Popen([CLI, "pack", "photos", "a.pst", "--verify-pixels", "--workers", "1"], cwd=self.dir,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        # Bytes of samples, not only the first file: the lock is taken for sure.
+        # Waits for bytes of samples, not only the first file, so that the pack surely has the lock.
         self.assertTrue(self.wait_until_written(first, 500_000))
         first.send_signal(signal.SIGSTOP)
         try:

@@ -116,7 +116,7 @@ class Options(cli_case.Case):
             self.assertEqual(self.run_cli("cat", "f", "0", stdout=full).returncode, 1)
 
     def on_terminal(self, *arguments, env=None, stdout=None):
-        """Runs with stderr (and stdout, unless given) on a terminal. Returns exit status and what it showed."""
+        """Runs with stderr (and stdout, unless given) on a terminal. Returns the exit status and the terminal's contents."""
         master, slave = pty.openpty()
         process = subprocess.Popen([CLI, *map(str, arguments)], cwd=self.dir, stdin=subprocess.DEVNULL,
                                    stdout=slave if stdout is None else stdout, stderr=slave,

@@ -1,4 +1,4 @@
-"""What `penstock pack` says and recognises: files it leaves out, masks, whether PLI would pay, how far it is."""
+"""The messages of `penstock pack`: files that it leaves out, masks, whether PLI would pay, progress."""
 
 import json
 import os

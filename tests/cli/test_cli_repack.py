@@ -1,4 +1,4 @@
-"""A data set made of a data set: images in other forms, everything else as it was."""
+"""A data set made from a data set: images in other forms, everything else as it was."""
 
 import json
 import os
@@ -14,20 +14,20 @@ from cli_case import CLI
 
 class Repack(cli_case.Case):
     def forms(self, path, field=0):
-        """Items by form, and the number of forms of each image."""
+        """Returns items by form, and the number of forms of each image."""
         return {form: of["items"] for form, of in self.ok_json("info", path)["fields"][field]["forms"].items()}
 
     def items(self, path, n, variant=0, field="image"):
         return [self.ok("cat", path, i, "--variant", variant, "--field", field) for i in range(n)]
 
     def mixed(self):
-        """JPEGs of two classes and a PNG, packed as they are: a.pst, of 5 samples."""
+        """Packs JPEGs of two classes and a PNG as they are: a.pst, of 5 samples."""
         self.classes(count=2)
         self.write("photos/dog/z.png", cli_case.png(30, 20)[0])
         self.ok("pack", "photos", "a.pst", "--form", "original")
 
     def same_listing(self, a, b):
-        """Names, order, labels, classes."""
+        """Returns names, order, labels, classes."""
         keys = "sample", "name", "label", "class"
         listings = [[[s.get(k) for k in keys] for s in self.ok_json("ls", p)["samples"]] for p in (a, b)]
         self.assertEqual(*listings)
@@ -46,7 +46,7 @@ class Repack(cli_case.Case):
         self.assertEqual(self.forms("b.pst"), {"pli-jpeg": 4, "png": 1})
         self.same_listing("a.pst", "b.pst")
         self.assertTrue(self.ok_json("verify", "b.pst", "--decode", "--restore")["ok"])
-        # From a folder the same comes out.
+        # Packing the folder gives the same.
         self.ok("pack", "photos", "direct.pst")
         self.assertEqual(self.items("b.pst", 5), self.items("direct.pst", 5))
         self.assertEqual(self.ok("ls", "b.pst", "--long"), self.ok("ls", "direct.pst", "--long"))
@@ -60,7 +60,7 @@ class Repack(cli_case.Case):
         for of in verified:
             of.pop("path", None)
         self.assertEqual(*verified)
-        # "jpeg" is for JPEGs only, and says what is for all.
+        # "jpeg" is for JPEGs only; the error names a form for all images.
         error = self.fails(1, "repack", "b.pst", "d.pst", "--form", "jpeg", says=["png", "original"])["error"]
         self.assertEqual((error["status"], error["sample"], error["dataset"]), ("UNSUPPORTED", 4, "b.pst"))
         left = self.fails(1, "repack", "b.pst", "d.pst", "--form", "jpeg", "--on-error", "skip", "--resume")
@@ -73,7 +73,7 @@ class Repack(cli_case.Case):
         self.assertRegex(out, rb"b\.pst: 5 samples, .* read, .* written \(\d+\.\d %\)\n  4 JPEG kept as PLI.* saved\n")
         out = self.ok("repack", "b.pst", "c.pst", "--form", "original")
         self.assertIn(b"  4 JPEG made again from pli-jpeg, byte for byte: ", out)
-        done = self.run_cli("repack", "b.pst", "d.pst")  # there is nothing to do, which is said
+        done = self.run_cli("repack", "b.pst", "d.pst")  # there is nothing to do, and a note says so
         self.assertIn(b"no JPEG is left to become pli-jpeg", done.stderr)
         self.assertEqual((done.returncode, self.items("d.pst", 5)), (0, self.items("b.pst", 5)))
         done = self.run_cli("repack", "b.pst", "e.pst", "--quiet")
@@ -104,7 +104,7 @@ class Repack(cli_case.Case):
             self.assertTrue(self.ok_json("verify", path, "--decode")["ok"])
         self.assertEqual(report["bytes_in"], sum(len(item) for item in self.items("small.pst", 3)))
         self.assertEqual(report["bytes_out"], sum(len(item) for item in self.items("dense.pst", 3)))
-        # The files are gone: said, and counted.
+        # The files are lost, which is reported and counted.
         report = self.ok_json("repack", "dense.pst", "c.pst", "--form", "original")
         self.assertEqual((report["not_original"], report["restored_jpeg"]["items"]), (3, 0))
         self.assertEqual(self.items("c.pst", 3), self.items("dense.pst", 3))
@@ -140,7 +140,7 @@ class Repack(cli_case.Case):
         self.ok("repack", "two.pst", "b.pst")
         self.assertEqual(self.items("b.pst", 5), self.items("pli.pst", 5))
         self.assertEqual(self.items("b.pst", 5, 1), self.items("two.pst", 5, 1))
-        # Both are JPEGs: each becomes PLI, and neither is taken for another sample's.
+        # Both are JPEGs: each becomes its own PLI.
         jpegs = self.jpegs("g", 3)
         self.ok("pack", jpegs, "j.pst", "--form", "original,jpeg")
         self.ok("repack", "j.pst", "jj.pst")
@@ -148,12 +148,12 @@ class Repack(cli_case.Case):
         self.assertEqual(self.items("jj.pst", 3), self.items("jj.pst", 3, 1))
         for i in range(3):
             self.assertEqual(self.ok("cat", "jj.pst", i, "--original"), (jpegs / f"000{i}.jpg").read_bytes())
-        # A JPEG beside its PLI is there because somebody wanted both.
+        # A JPEG beside its PLI was stored on purpose.
         self.ok("pack", jpegs, "both.pst", "--form", "pli-jpeg,jpeg")
         self.ok("repack", "both.pst", "c.pst")
         for variant in 0, 1:
             self.assertEqual(self.items("c.pst", 3, variant), self.items("both.pst", 3, variant))
-        # Some of them, or one more.
+        # Some of the forms, or one more.
         self.ok("repack", "both.pst", "d.pst", "--form", "jpeg")
         self.assertEqual(self.items("d.pst", 3), self.items("both.pst", 3, 1))
         self.ok("repack", "jj.pst", "e.pst", "--form", "original,pli-jpeg")
@@ -166,7 +166,7 @@ class Repack(cli_case.Case):
         self.ok("repack", "a.pst", "b.pst", "--form", "raw,pli-jpeg")
         self.ok("repack", "b.pst", "c.pst", "--form", "original")
         self.assertEqual(self.items("c.pst", 5), before)
-        # PLI that were packed as such are such files, also where they hold a JPEG.
+        # PLI files that were packed are originals, even if they hold a JPEG.
         self.ok("cat", "photos/cat/0000.jpg", "--as", "pli-jpeg", "-o", "j.pli")
         self.ok("cat", "photos/dog/z.png", "--as", "pli", "-o", "p.pli")
         files = [self.write(f"f/{n}", (self.dir / n).read_bytes()).read_bytes() for n in ("j.pli", "p.pli")]
@@ -209,7 +209,7 @@ class Repack(cli_case.Case):
         self.ok("repack", "a.pst", "b.pst")
         self.fails(1, "repack", "a.pst", "b.pst", says="there already")
         self.assertEqual(self.ok_json("repack", "a.pst", "b.pst", "--resume")["resumed"], 5)
-        # A path that only looks as if it lay within.
+        # A path that only seems to lie within the source.
         self.ok("repack", "a.pst", "a.pst/../c.pst")
         self.ok("repack", "a.pst", "a.pst2")
 
@@ -229,7 +229,7 @@ class Repack(cli_case.Case):
             self.assertEqual(self.ok_json("repack", "a.pst", path, "--resume")["resumed"], 5)
             self.assertEqual(self.forms(path), forms)
             self.same_listing("a.pst", path)
-        # And what another data set has is added as these are.
+        # Samples of another data set are appended as these are.
         for name in "cat", "dog":
             self.jpegs(f"new/{name}/new2", 1)
         self.ok("pack", "new", "n.pst", "--form", "original")
@@ -268,7 +268,7 @@ class Interrupted(cli_case.Case):
         self.ok("pack", "photos", "a.pst", "--form", "original")
 
     def interrupt(self, number, *options):
-        """Repacks a.pst until some is committed, then sends the signal. Returns what it said."""
+        """Repacks a.pst until some samples are committed, then sends the signal. Returns stderr."""
         for _ in range(10):
             process = subprocess.Popen([CLI, "repack", "a.pst", "b.pst", "--workers", "1", "--commit-size", "64KiB",
                                         *options], cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -295,7 +295,7 @@ class Interrupted(cli_case.Case):
 
     def test_kill_and_resume(self):
         self.interrupt(signal.SIGKILL)
-        self.fails(1, "repack", "b.pst", "c.pst", says="--resume")  # it is no source yet
+        self.fails(1, "repack", "b.pst", "c.pst", says="--resume")  # it cannot be a source yet
         self.fails(1, "repack", "a.pst", "b.pst", "--form", "original", "--resume", says="as pli-jpeg, original is asked for")
         self.fails(1, "repack", "a.pst", "b.pst", "--form", "raw", "--resume", says="as pli-jpeg, raw is asked for")
         self.go_on()

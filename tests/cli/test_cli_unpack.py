@@ -1,4 +1,4 @@
-"""JPEGs kept as PLI, by the command line: what is saved and what stays, and the files that come back."""
+"""JPEGs kept as PLI, by the command line: saved bytes, files that stay, and restored files."""
 
 import fcntl
 import hashlib
@@ -34,7 +34,7 @@ class Unpack(cli_case.Case):
 
     def test_what_stays_is_named(self):
         photos = self.jpegs("f", 5)
-        for i in 1, 3:  # without its last bytes it can be decoded in part only
+        for i in 1, 3:  # without its last bytes it can be decoded only in part
             content = (photos / f"000{i}.jpg").read_bytes()
             (photos / f"000{i}.jpg").write_bytes(content[:-len(content) // 3])
         report = self.ok_json("pack", photos, "a.pst")
@@ -61,7 +61,7 @@ class Unpack(cli_case.Case):
             self.assertEqual(self.ok("cat", f"{form}.pst", 1, "--original"), (photos / "0001.jpg").read_bytes())
         self.assertEqual(stored, {"jpeg": {"jpeg"}, "original": {"jpeg"}, "pli-jpeg": {"pli-jpeg"},
                                   "raw,pli-jpeg": {"raw", "pli-jpeg"}, "pli-jpeg,jpeg": {"pli-jpeg", "jpeg"}})
-        # From data set to data set: as it is, into PLI, and back.
+        # From data set to data set: as they are, into PLI, and back.
         self.ok("pack", "pli-jpeg.pst", "same.pst")
         self.ok("pack", "jpeg.pst", "kept.pst", "--form", "pli-jpeg")
         self.ok("pack", "kept.pst", "back.pst", "--form", "jpeg")
@@ -83,7 +83,7 @@ class Unpack(cli_case.Case):
                          ["pli-jpeg", "png", "pli-jpeg", "pli"])
         self.ok("verify", "a.pst", "--decode", "--restore")
         self.ok("unpack", "a.pst", "out")
-        self.assertEqual(self.tree("out"), self.tree("f"))  # y.pli is the file, not the JPEG that it was made of
+        self.assertEqual(self.tree("out"), self.tree("f"))  # y.pli is the packed file, not the JPEG from which it was made
         self.ok("verify", "f/y.pli", "--restore")
         self.ok("verify", "f", "--restore")
 
@@ -95,7 +95,7 @@ class Unpack(cli_case.Case):
         self.write("x.png", cli_case.png(9, 7)[0])
         self.ok("cat", "x.png", "--as", "pli", "-o", "f/0003.png")  # a PLI of pixels
         self.ok("pack", "f", "a.pst")
-        self.ok("pack", "a.pst", "b.pst")  # it is known from data set to data set
+        self.ok("pack", "a.pst", "b.pst")  # originals stay known from data set to data set
         files = self.tree("f")
         self.assertEqual([s["form"] for s in self.ok_json("ls", "a.pst", "--long")["samples"]],
                          ["pli-jpeg", "pli-jpeg", "pli-jpeg", "pli"])
@@ -105,7 +105,7 @@ class Unpack(cli_case.Case):
             self.assertEqual(self.tree(f"{name}.out"), files)
             for i, file in enumerate(sorted(files)):
                 self.assertEqual(self.ok("cat", f"{name}.pst", i, "--original"), files[file])
-        # Made anew it is not the file that was packed, and what it was made of is not there.
+        # An image encoded again is not the original, and its original is not stored.
         self.ok("pack", "a.pst", "c.pst", "--form", "pli", "--max-error", 2)
         self.fails(1, "cat", "c.pst", 3, "--original", says="was not kept")
 
@@ -133,7 +133,7 @@ class Unpack(cli_case.Case):
             self.write("y.pli", content[:at] + bytes([content[at] ^ 4]) + content[at + 1:])
             done = self.run_cli("cat", "y.pli", "--original")
             self.assertTrue(done.returncode == 1 or hashlib.sha256(done.stdout).digest() == jpeg, at)
-            # What is not seen in the pixels is seen when the file is made again.
+            # Damage that does not change pixels is found when the file is restored.
             self.assertEqual(self.run_cli("verify", "y.pli", "--restore").returncode, 1, at)
 
     def test_folders_come_back(self):
@@ -193,7 +193,7 @@ class Unpack(cli_case.Case):
         self.assertEqual((report["files"], report["masks"], report["restored"]), (6, 3, 3))
         self.assertEqual(report["bytes"], sum(map(len, self.tree("out").values())))
         self.assertIn(b"6 files", self.ok("unpack", "a.pst", "again"))
-        # Of a run that goes on, what it did itself is counted.
+        # A resumed run counts only its own work.
         os.unlink(self.dir / "out/masks/0001.jpg.png")
         os.unlink(self.dir / "out/0002.jpg")
         written = sum(len((self.dir / "again" / name).read_bytes()) for name in ("masks/0001.jpg.png", "0002.jpg"))
@@ -213,7 +213,7 @@ class Unpack(cli_case.Case):
 
     def test_what_is_beyond_a_limit_is_a_bad_sample(self):
         self.jpegs("f", 2)
-        deep = "/".join(["d" * 200] * 15)  # a path of 3 KB fits here, but not below a long folder
+        deep = "/".join(["d" * 200] * 15)  # this path of 3 KB works here, but not below a long folder
         for place, name in ("a", "0000.jpg"), (deep, "0001.jpg"):
             (self.dir / "f" / place).mkdir(parents=True)
             os.rename(self.dir / "f" / name, self.dir / "f" / place / name)
@@ -278,7 +278,7 @@ class Unpack(cli_case.Case):
                 for name, content in self.tree("out").items():
                     if not name.startswith("."):
                         self.assertEqual(content, wanted[name])
-        # What was left unfinished goes, whichever worker's it was.
+        # Unfinished files of all workers are removed.
         (self.dir / "out").mkdir(exist_ok=True)
         self.write("out/.penstock-200.tmp", "part")
         self.ok("unpack", "a.pst", "out", "--resume", "--workers", 1)

@@ -1,4 +1,4 @@
-"""Unpack, where names meet: two samples of one file name, links and files in the way, names that are too long."""
+"""Unpack with conflicts of names: two samples with one file name, links and files in the way, names that are too long."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import cli_case
 
 class Names(cli_case.Case):
     def raw(self, *names):
-        """A data set of raw pixels, which become PNG: `names` are those of its samples, each has its own picture."""
+        """Makes a data set of raw pixels, which become PNG. `names` are those of its samples; each has its own picture."""
         for i, name in enumerate(names):
             self.write(f"f/{name}", cli_case.png(9, 7 + i, seed=i)[0])
         self.ok("pack", "f", "a.pst", "--form", "raw")
@@ -26,7 +26,7 @@ class Names(cli_case.Case):
             out = f"out{workers}"
             error = self.fails(1, "unpack", "a.pst", out, "--workers", workers, says="sample 0 has the file of this name")["error"]
             self.assertEqual((error["sample"], error["file"]), (1, "x.jpg.png"))
-            # Going on does not take the first one's file for the second one's.
+            # Resuming does not mistake the first sample's file for the second's.
             self.fails(1, "unpack", "a.pst", out, "--resume", "--workers", workers, says="sample 0 has the file of this name")
             for _ in range(2):
                 report = self.skips("a.pst", out, "--resume", "--workers", workers)
@@ -42,7 +42,7 @@ class Names(cli_case.Case):
             self.assertEqual((report["files"], report["there_already"]), (2, 2 if resume else 0))
 
     def test_names_that_are_too_long(self):
-        self.raw("a.png", "x" * 248 + ".jpg")  # and .png is too much
+        self.raw("a.png", "x" * 248 + ".jpg")  # with .png the name is too long
         report = self.skips("a.pst", "out")
         self.assertEqual((report["files"], report["skipped"]), (1, 1))
         self.assertEqual(report["bad"][0]["error"]["status"], "LIMIT")
@@ -59,12 +59,12 @@ class Names(cli_case.Case):
         report = self.skips("a.pst", "out", "--resume")
         self.assertEqual((report["files"], report["skipped"]), (2, 2))
         self.assertEqual(os.listdir(self.dir / "elsewhere"), [])
-        # A file that is a link to an equal one is not that file.
+        # A link to an equal file does not count as that file.
         os.rename(self.dir / "out/dog/0000.jpg", self.dir / "elsewhere/0000.jpg")
         os.symlink("../../elsewhere/0000.jpg", self.dir / "out/dog/0000.jpg")
         report = self.skips("a.pst", "out", "--resume")
         self.assertEqual((report["files"], report["skipped"], report["there_already"]), (1, 3, 1))
-        # The folder itself may be named by a link.
+        # The path of the folder itself may be a link.
         (self.dir / "real").mkdir()
         os.symlink("real", self.dir / "named")
         self.ok("unpack", "a.pst", "named")

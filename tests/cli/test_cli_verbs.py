@@ -115,7 +115,7 @@ class Verbs(cli_case.Case):
         self.assertEqual(self.ok_json("append", "a.pst", "more")["samples"], 2)
         samples = self.ok_json("ls", "a.pst")["samples"]
         self.assertEqual(len(samples), 8)
-        # In "more" dog is class 0; in the data set it is class 1 and stays that.
+        # In "more" dog is class 0; in the data set it stays class 1.
         self.assertEqual([s["class"] for s in samples[6:]], ["dog", "dog"])
         self.assertTrue(self.ok_json("verify", "a.pst", "--decode")["ok"])
         self.fails(1, "append", "a.pst", "more", says="dog/new/0000.jpg")

@@ -2,8 +2,8 @@
 
 usage: test_fault_bad_input.py PENSTOCK [unittest arguments]
 
-Each case states the exit status and what the message must name. What is made here is the same in every run: no clock
-and no random number decides anything.
+Each case states the exit status and the names in the message. Inputs are the same in every run: they depend on no clock and no
+random number.
 """
 
 import errno
@@ -28,7 +28,7 @@ def chunk(tag, body):
 
 
 def png(width, height, bits=8, color=2, seed=0, body=None):
-    """A PNG whose header says what is asked; its pixels follow from `seed` unless a body is given."""
+    """Makes a PNG with the given header. Its pixels follow from `seed` unless a body is given."""
     channels = {0: 1, 2: 3, 4: 2, 6: 4}.get(color, 1)
     if body is None:
         row = (width * channels * bits + 7) // 8
@@ -69,7 +69,7 @@ class Case(unittest.TestCase):
         return json.loads(self.ok(*arguments, "--json"))
 
     def error(self, *arguments, status, says=(), exit_status=1):
-        """Runs with --json, expects a failure, and returns the error it states."""
+        """Runs with --json, expects a failure, and returns the error."""
         done = self.run_cli(*arguments, "--json")
         self.assertEqual(done.returncode, exit_status, done.stderr.decode(errors="replace"))
         found = json.loads(done.stdout)
@@ -80,7 +80,7 @@ class Case(unittest.TestCase):
         return error
 
     def contents(self, path):
-        """Names, and the stored bytes of every sample."""
+        """Returns names, and the stored bytes of every sample."""
         samples = self.ok_json("ls", path, "--long")["samples"]
         return [(s, self.ok("cat", path, str(s["sample"]))) for s in samples]
 
@@ -111,14 +111,14 @@ class Images(Case):
                 self.assertIsNotNone(error["offset"])
 
     def test_a_bomb_is_refused_by_its_header(self):
-        # 17000 x 17000 gray pixels are beyond 2**28: refused by the header, before zlib makes a byte of them.
+        # 17000 x 17000 gray pixels are more than 2**28: refused by the header, before zlib inflates anything.
         self.write("f/a.png", png(17000, 17000, color=0, body=b""))
         error = self.error("verify", "f", status="LIMIT", says="17000 x 17000")
         self.assertEqual(error["codec"], "png")
 
     def test_a_png_cut_at_every_length_is_found(self):
         whole = png(20, 10, seed=3)
-        end = whole.index(b"IDAT") + 4  # before that nothing but header; behind the data the pixels are whole
+        end = whole.index(b"IDAT") + 4  # before it there are only headers; behind the data the pixels are whole
         data_end = len(whole) - 12 - 4
         for n in range(data_end):
             self.write(f"f/{n:04d}.png", whole[:n])
@@ -128,7 +128,7 @@ class Images(Case):
         for entry in found["findings"]:
             self.assertIn(entry["error"]["status"], ("TRUNCATED", "CORRUPT", "UNSUPPORTED"), entry)
             self.assertTrue(entry["error"]["file"].endswith(entry["name"]))
-            # Without a byte there is nothing to tell a codec by.
+            # Without a byte no codec can be recognised.
             self.assertEqual(entry["error"]["codec"], "png" if entry["error"]["sample"] > 0 else None)
 
     def test_a_png_with_any_bit_turned_never_crashes_and_is_found(self):
@@ -139,7 +139,7 @@ class Images(Case):
         names = {f["name"] for f in found["findings"]}
         quiet = [n for n in range(len(whole) - 12) if f"{n:04d}.png" not in names]
         self.assertEqual(quiet, [], "every chunk has a checksum")
-        # Skipping leaves a data set that is good.
+        # Skipping leaves a good data set.
         done = self.run_cli("pack", "f", "a.pst", "--verify-pixels", "--on-error", "skip", "--json")
         report = json.loads(done.stdout)
         self.assertEqual((done.returncode, report["skipped"]), (1, len(names)))
@@ -181,9 +181,9 @@ class Folders(Case):
         os.chmod(self.dir, 0o777)
         self.folder()
         os.chmod(self.dir / "f/0002.png", 0)
-        program = shutil.copy(CLI, self.dir / "penstock")  # where that user may read it
+        program = shutil.copy(CLI, self.dir / "penstock")  # a place where that user may read it
         for library in pathlib.Path(CLI).resolve().parents[2].glob("libpenstock.so.?"):
-            shutil.copy(library, self.dir)  # the build may lie under a directory that only its owner may enter
+            shutil.copy(library, self.dir)  # only its owner may be able to enter the directory of the build
         other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", f"LD_LIBRARY_PATH={self.dir}", program]
         if subprocess.run([*other, "--version"], capture_output=True, timeout=60).returncode != 0:
             self.skipTest("another user cannot run the program here")
@@ -360,7 +360,7 @@ class DataSets(Case):
                 self.assertEqual(done.returncode, 1)
                 self.assertEqual(error["dataset"], "f/0000.png")
                 self.assertIn("a data set is a directory", error["text"])
-        self.assertTrue(self.ok_json("verify", "f/0000.png")["ok"])  # images can be read by themselves
+        self.assertTrue(self.ok_json("verify", "f/0000.png")["ok"])  # a single image can still be verified
         done = self.run_cli("cat", "f/0000.png", "0", "--json")
         self.assertEqual((done.returncode, json.loads(done.stdout)["error"]["status"]), (2, "USAGE"))
         (self.dir / "text.txt").write_text("no image\n")
@@ -370,7 +370,7 @@ class DataSets(Case):
         self.error("pack", "a.pst", "a.pst", status="ARGUMENT", says="the same data set")
         self.assertTrue(self.ok_json("verify", "a.pst")["ok"])
         done = self.run_cli("pack", "none", "x.pst")
-        self.assertEqual((done.returncode, done.stdout), (1, b""))  # nothing begun, no result
+        self.assertEqual((done.returncode, done.stdout), (1, b""))  # nothing was begun, so there is no result
         self.assertFalse((self.dir / "x.pst").exists())
 
 
@@ -387,7 +387,7 @@ class Writers(Case):
                 work = subprocess.Popen([CLI, "pack", "f", "k.pst", "--resume", "--quiet", *self.SIZES], cwd=self.dir,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
                 time.sleep(when * (1 + kills / 4))
-                work.kill()  # whenever that is: nothing below depends on how far it came
+                work.kill()  # at any time: nothing below depends on its progress
                 _, text = work.communicate(timeout=60)
                 kills += 1
                 if work.returncode == 0:
@@ -400,7 +400,7 @@ class Writers(Case):
             self.assertTrue(self.ok_json("verify", "k.pst", "--decode")["ok"])
             self.assertEqual(sorted(os.listdir(self.dir / "k.pst")), sorted(os.listdir(self.dir / "ref.pst")))
             for name in os.listdir(self.dir / "ref.pst"):
-                if name.startswith("shard"):  # all but the 16 bytes that name the set, and the sum over them
+                if name.startswith("shard"):  # all but the 16 bytes of the data set's id, and the checksum over them
                     a, b = ((self.dir / s / name).read_bytes()[64:] for s in ("ref.pst", "k.pst"))
                     self.assertEqual(a, b)
             shutil.rmtree(self.dir / "k.pst")
@@ -437,7 +437,7 @@ class Writers(Case):
         if os.geteuid() != 0 or subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode != 0:
             self.skipTest("a small tmpfs cannot be mounted here")
         self.addCleanup(subprocess.run, ["umount", "-l", str(full)], check=False)
-        # Pixels that do not compress, stored raw: 80 x 6144 bytes.
+        # Pixels that cannot be compressed, stored raw: 80 x 6144 bytes.
         self.folder("f", 80, (64, 32))
         arguments = ("pack", "f", "full/a.pst", "--form", "raw", "--commit-size", "20kB")
         for more in (), ("--resume",):

@@ -1,8 +1,8 @@
-"""What may lie on a disk after a loss of power, told from the log of kill_shim.c.
+"""The possible states of a disk after a loss of power, from the log of kill_shim.c.
 
-Durable is what was fsynced: bytes of a file by an fsync of it, names of a directory by an fsync of that directory. Of
-changes after that any subset may have reached the disk. A rename within a directory is one change; one between
-directories is two, the new name and the loss of the old one.
+Bytes of a file are durable after an fsync of the file, names of a directory after an fsync of that directory. Of later changes
+any subset may have reached the disk. A rename within a directory is one change; a rename between directories is two, the new
+name and the loss of the old one.
 """
 
 import os
@@ -80,7 +80,7 @@ def count(log):
 
 
 class Disk:
-    """All below `root` as it is now is durable; replay() takes what happened since."""
+    """All files below `root` are durable now; replay() applies the changes since."""
 
     def __init__(self, root):
         self.root = pathlib.Path(root)
@@ -97,7 +97,7 @@ class Disk:
         return directory
 
     def _find(self, path):
-        """The directory in which a path lies, and its name there."""
+        """Returns the directory of a path, and its name there."""
         parts = pathlib.Path(path).relative_to(self.root).parts
         directory = self.top
         for part in parts[:-1]:
@@ -143,7 +143,7 @@ class Disk:
         return directory.change((name, None))
 
     def write_to(self, target, pick_names, pick_bytes):
-        """Makes the directory `target` as the disk may be: each change that no fsync covers is there if its pick()."""
+        """Makes the directory `target` as a possible disk: a change that no fsync covers is there if its pick() is true."""
         self._write(self.top, pathlib.Path(target), pick_names, pick_bytes)
 
     def _write(self, thing, path, pick_names, pick_bytes):

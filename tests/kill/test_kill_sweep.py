@@ -1,8 +1,8 @@
 """The process ends, or power is lost, at each call that changes the disk, in every verb that writes.
 
-Whatever is left opens or is gone on with, to the same end; and when a verb has ended well, all of it is on the disk.
-Each verb is also killed while it goes on after a kill. A few of the calls are tried; with the argument "long" all are, and
-of a verb that goes on after a kill every third.
+Every remaining state opens or can be resumed, with the same result; and after a verb has ended well, all of it is on the disk.
+Each verb is also killed while it resumes after a kill. The short form tries a few of the calls. With the argument "long" all
+are tried, and every third of a verb that resumes after a kill.
 """
 
 import os
@@ -21,10 +21,10 @@ import disk_model  # noqa: E402
 
 SHIM = os.environ["KILL_SHIM"]
 LONG = "long" in sys.argv[1:]
-N_TRIED = 5  # calls of the short form, for each verb; and the end
+N_TRIED = 5  # calls that the short form tries for each verb, beside the end
 KILLED = -9
 if os.access("/dev/shm", os.W_OK):
-    tempfile.tempdir = "/dev/shm"  # a disk's own speed says nothing here: the model is the disk
+    tempfile.tempdir = "/dev/shm"  # the disk's own speed does not matter, because the model is the disk
 
 
 def always():
@@ -36,7 +36,7 @@ def never():
 
 
 def states(seed):
-    """How changes that no fsync covers end: lists of names and bytes that got through."""
+    """Choices about changes that no fsync covers: lists of the names and bytes that reach the disk."""
     yield "nothing", never, never
     yield "names alone", always, never
     for i in range(4 if LONG else 1):
@@ -51,7 +51,7 @@ class Sweep(cli_case.Case):
         self.small = ("--workers", 1, "--commit-size", "3KiB", "--shard-size", "6KiB")
 
     def killed(self, at, *arguments):
-        """Runs a verb in the root, which ends at that call; True if it was through before."""
+        """Runs a verb in the root, which ends at that call. True if the verb finished before."""
         env = {**os.environ, "LD_PRELOAD": SHIM, "PST_KILL_ROOT": str(self.root), "PST_KILL_LOG": str(self.log),
                "PST_KILL_AT": str(at)}
         done = subprocess.run([cli_case.CLI, *map(str, arguments)], cwd=self.root, env=env, stdin=subprocess.DEVNULL,
@@ -60,14 +60,14 @@ class Sweep(cli_case.Case):
         return done.returncode == 0
 
     def begin(self, base):
-        """A fresh root; all in it is durable."""
+        """Makes a fresh root; all files in it are durable."""
         shutil.rmtree(self.root, True)
         shutil.copytree(base, self.root)
         self.log.unlink(missing_ok=True)
         return disk_model.Disk(self.root)
 
     def count_calls(self, base, arguments, before=None):
-        """How many a verb makes that nobody ends; `before`: going on after that one."""
+        """Counts the calls of a verb that is not ended; with `before`, of one that resumes after that call."""
         self.begin(base)
         if before is not None:
             self.assertFalse(self.killed(before, *arguments))
@@ -76,16 +76,16 @@ class Sweep(cli_case.Case):
         return disk_model.count(self.log)
 
     def sweep(self, base, arguments, check, before=None):
-        """`check(root, through)` asserts that what lies in a root is as it may be, goes on, and asserts what comes of it.
-        `before`: the verb was killed at that call, with power staying, and now goes on."""
-        last = self.count_calls(base, arguments, before) + 1  # at which it does not end any more
+        """`check(root, through)` asserts that the state of a root is possible, resumes, and asserts the result. `before`:
+        the verb was killed at that call, without a loss of power, and now resumes."""
+        last = self.count_calls(base, arguments, before) + 1  # at this call it does not end any more
         self.assertGreater(last, 8)
         if not LONG:
             chosen = sorted({1 + i * (last - 1) // N_TRIED for i in range(N_TRIED)} | {last})
         elif before is None:
             chosen = range(1, last + 1)
         else:
-            chosen = sorted({*range(1 + before // 5 % 3, last, 3), last})  # other ones for the next `before`
+            chosen = sorted({*range(1 + before // 5 % 3, last, 3), last})  # other calls for the next `before`
         for at in chosen:
             disk = self.begin(base)
             if before is not None:
@@ -102,7 +102,7 @@ class Sweep(cli_case.Case):
                 check(self.root, through)
 
     def listing(self, root, name):
-        """What a data set holds, whatever its id and shards are."""
+        """Returns the contents of a data set, without its id and shards."""
         done = subprocess.run([cli_case.CLI, "verify", name], cwd=root, capture_output=True)
         self.assertEqual(done.returncode, 0, done.stdout.decode() + done.stderr.decode())
         return subprocess.run([cli_case.CLI, "ls", name, "--long"], cwd=root, capture_output=True, check=True).stdout
@@ -121,7 +121,7 @@ class Sweep(cli_case.Case):
         return check
 
     def make_base(self):
-        """base/: two folders of images, and a data set of the first."""
+        """Makes base/: two folders of images, and a data set of the first."""
         base = self.dir / "base"
         self.jpegs("base/f", 5, 40, 30)
         self.jpegs("base/g/all", 8, 40, 30)
@@ -133,10 +133,10 @@ class Sweep(cli_case.Case):
         return base
 
     def both(self, base, arguments, check):
-        """The verb from its beginning, and from where a kill in its midst left it."""
+        """Sweeps the verb from its beginning, and from the state that a kill in the middle left."""
         self.sweep(base, arguments, check)
         n = self.count_calls(base, arguments)
-        # n - 2: a data set's index has its name, and that is not durable yet.
+        # n - 2: a data set's index has its name, but the name is not durable yet.
         for before in sorted({*range(1, n, 5), n - 2, n - 1}) if LONG else (n // 2, n - 2):
             self.sweep(base, arguments, check, before)
 

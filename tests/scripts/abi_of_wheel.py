@@ -1,4 +1,4 @@
-"""Does the one wheel, built by this Python, serve the other CPythons of this machine? `make check-long` runs it.
+"""Checks that one wheel, built by this Python, works with the other CPythons of this machine. `make check-long` runs it.
 
 Its name keeps it out of the other tests of this folder: it builds the wheel.
 """
@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
-# Needs nothing but the standard library and the package: numpy may not be there for that Python.
+# Needs only the standard library and the package, because that Python may lack numpy.
 PROGRAM = """
 import sys, pathlib
 photographs, out = sys.argv[1:]
@@ -36,7 +36,7 @@ print("samples", report.n_samples)
 
 
 def others() -> dict[str, str | None]:
-    """The interpreter of each version, None where the machine has none; the one that runs this is left out."""
+    """Returns the interpreter of each version, None if the machine has none. The running one is left out."""
     found = {}
     for version in VERSIONS:
         if version == f"{sys.version_info.major}.{sys.version_info.minor}":
@@ -49,7 +49,7 @@ def others() -> dict[str, str | None]:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
-    """The unpacked wheel."""
+    """Returns the folder of the unpacked wheel."""
     out = tmp_path_factory.mktemp("wheel")
     subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-build-isolation",
                     "--no-deps", "-C", "cmake.define.PST_CUDA=OFF", "-w", str(out), str(ROOT / "python")], check=True)

@@ -1,4 +1,4 @@
-"""The comparison of loaders: its crop rule, its reference, what it says of the absent and the disturbed. Figures are invented."""
+"""The comparison of loaders: its crop rule, its reference, its lines for absent and disturbed peers. Figures are invented."""
 
 import importlib
 import random
@@ -14,7 +14,7 @@ LOADER = Path(__file__).resolve().parents[2] / "bench" / "loader"
 
 
 def load(name):
-    """A module of bench/loader; other benches have modules of the same names."""
+    """Imports a module of bench/loader; other benches have modules of the same names."""
     before = sys.modules.pop(name, None)
     sys.path.insert(0, str(LOADER))
     try:
@@ -55,7 +55,7 @@ def test_no_box_fits_so_the_largest_allowed_is_taken():
 def test_area_means_are_means():
     array = np.arange(12.0).reshape(6, 2)
     np.testing.assert_allclose(common.area_means(array, 3), array.reshape(3, 2, 2).mean(axis=1))
-    # 3 samples over 2: the middle one counts half to each side.
+    # From 3 samples to 2: the middle one counts half for each.
     np.testing.assert_allclose(common.area_means(np.array([0.0, 3.0, 9.0]), 2), [1.0, 7.0])
     np.testing.assert_allclose(common.area_means(np.array([2.0, 4.0]), 4), [2, 2, 4, 4])
 
@@ -138,7 +138,7 @@ MERGED = {"machine": {"cpu": "a <cpu>", "cores": 2, "commit": "abc", "date": "20
 def test_the_table_compares_with_peers_that_decode():
     rows = {line.split("|")[1].strip(): [c.strip() for c in line.split("|")] for line in report.table(MERGED).splitlines()
             if line.startswith("| ")}
-    assert rows["PENSTOCK"][3] == "-"  # of two cores, where no peer is
+    assert rows["PENSTOCK"][3] == "-"  # two cores have no peer
     assert rows["DALI"][3] == "1.00" and rows["FFCV_RAW"][3] == "4.00" and rows["PILLOW"][3] == "0.50"
     assert rows["PILLOW"][8] == "0/8 **disturbed**"
     assert rows["spdl"][2] == "did not install: no / wheel"
@@ -178,6 +178,6 @@ def test_what_does_not_install_gives_its_reason(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.setitem(environments.ENVIRONMENTS, "tf", environments.Environment(("tensorflow-cpu",)))
-    assert "tensorflow-cpu" in environments.prepare(tmp_path, "tf")  # the package, or the conflict over it
+    assert "tensorflow-cpu" in environments.prepare(tmp_path, "tf")  # the missing package, or a conflict about it
     assert not (tmp_path / "venv" / "tf" / "ready").exists()
     assert "ERROR" in (tmp_path / "install.log").read_text()

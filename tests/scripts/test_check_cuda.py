@@ -1,4 +1,4 @@
-"""check_cuda.py: what it reads from ptxas, and that it finds a kernel that goes to local memory."""
+"""check_cuda.py parses ptxas's output, and finds a kernel that uses local memory."""
 
 import shutil
 from pathlib import Path

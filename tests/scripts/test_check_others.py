@@ -144,7 +144,7 @@ def test_every_public_struct_has_its_size_pinned():
 
 
 def test_types_of_another_installation_are_refused(tmp_path):
-    """stubtest looks at the installed stub: one that is not the sources' says nothing about them."""
+    """stubtest uses the installed stub. If that differs from the one in the sources, its result does not count."""
     stub = tmp_path / "_native.pyi"
     stub.write_text("x: int\n")
     reason = check_types.stale(stub)

@@ -1,4 +1,4 @@
-"""The picture of README.md is what bench/figures.py draws from the committed figures, and its bars are as long as it says."""
+"""bench/figures.py draws the picture of README.md from the committed figures, with bars of the right lengths."""
 
 import importlib.util
 import json
@@ -35,6 +35,6 @@ def test_bars_and_numbers(tmp_path, monkeypatch):
     texts = [element.text for element in drawn.iter(f"{SVG}text")]
     bars = [float(element.get("width")) for element in drawn.iter(f"{SVG}rect")][1:]
     assert "800  (4.0 x)" in texts and "400  (2.0 x)" in texts and "8  (8.0 x)" in texts and "200" in texts
-    assert "900" not in texts and "5000" not in texts  # decoded pixels; two cores
+    assert "900" not in texts and "5000" not in texts  # neither decoded pixels nor two cores
     assert texts.count("reads no such files") == 3 * len(figures.ROWS) - len(bars)
     assert [round(bar / bars[0], 2) for bar in bars[:3]] == pytest.approx([1, 0.5, 0.25], abs=0.01)

@@ -1,4 +1,4 @@
-"""setup.sh on machines that lack packages: with root, with sudo, with neither; small programs play the machine."""
+"""setup.sh on machines that lack packages: with root, with sudo, with neither. Small programs stand in for the machine."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ SETUP = Path(__file__).resolve().parents[2] / "scripts" / "setup.sh"
 
 
 class Machine:
-    """A PATH of its own: dpkg-query knows the packages in the file `installed`, apt-get adds to it and keeps a log."""
+    """Makes a PATH of its own: dpkg-query reads the packages in the file `installed`, apt-get adds to it and keeps a log."""
 
     def __init__(self, folder: Path, uid: int, sudo: bool, lists_are_fresh: bool = True):
         self.bin = folder / "bin"
