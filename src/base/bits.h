@@ -7,7 +7,8 @@
 #include <string.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "formats are little-endian and mapped as they are: big-endian hosts are not supported"
+#error                                                                                             \
+    "formats are little-endian and mapped as they are: big-endian hosts are not supported"
 #endif
 
 static inline uint16_t psti_load_u16(const void *p)

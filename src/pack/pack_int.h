@@ -108,12 +108,10 @@ struct psti_pack_slot {
     enum pst_status status;
     struct pst_error err;
     uint64_t nbytes_in, nbytes_out;
-    uint64_t n_pli_jpeg, jpeg_nbytes,
-        pli_jpeg_nbytes;                    /* JPEGs that became PLI; bytes before and after */
-    uint64_t n_kept_jpeg, kept_jpeg_nbytes; /* JPEGs that stay as they are */
-    struct pst_error why_kept;              /* the reason for the first JPEG that stayed */
-    uint64_t n_restored_jpeg, restored_pli_jpeg_nbytes,
-        restored_jpeg_nbytes;       /* JPEGs restored from PLI; bytes before and after */
+    uint64_t n_pli_jpeg, jpeg_nbytes, pli_jpeg_nbytes; /* JPEGs that became PLI: before, after */
+    uint64_t n_kept_jpeg, kept_jpeg_nbytes;            /* JPEGs that stay as they are */
+    struct pst_error why_kept; /* the reason for the first JPEG that stayed */
+    uint64_t n_restored_jpeg, restored_pli_jpeg_nbytes, restored_jpeg_nbytes; /* from PLI */
     uint64_t n_not_original;        /* images whose original was requested and does not exist */
     struct pst_value *values;       /* [n_fields][PST_MAX_VARIANTS] */
     const struct pst_value **lists; /* [n_fields] */

@@ -32,9 +32,8 @@ struct work {
     struct psti_pack_slot *slot;
     uint32_t i_field, i_source;
     struct pst_decode_options options;
-    struct pst_item item; /* the item read last, for error messages */
-    const struct original
-        *pixels_of; /* the original whose pixels are in BLOB_PIXELS; NULL if there is none */
+    struct pst_item item;             /* the item read last, for error messages */
+    const struct original *pixels_of; /* its pixels are in BLOB_PIXELS; NULL if none are */
 };
 
 /* An image or mask of the source, read and with its header parsed. */

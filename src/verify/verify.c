@@ -41,8 +41,8 @@ struct verify {
     uint32_t n_claimed; /* decoders taken by threads, guarded by lock */
     uint64_t nbytes_shards;
     int64_t next_progress_ns;
-    struct pst_error
-        *held; /* findings of shards about items; the findings of their samples may replace them */
+    /* Findings of shards about items. The findings of their samples may replace them. */
+    struct pst_error *held;
     size_t n_held;
     uint64_t largest_item[PST_MAX_FIELDS], largest_pixels[PST_MAX_FIELDS]; /* bytes */
 };

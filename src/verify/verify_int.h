@@ -36,8 +36,7 @@ struct psti_verify_job {
 struct psti_verify_context {
     pst_dataset *dataset;
     bool decode, restore;
-    bool
-        *shard_bad; /* [n_files] of a written data set; items of good shards are known to be good */
+    bool *shard_bad; /* [n_files] of a written data set; items of good shards are good */
 };
 
 /* Decodes an image and compares its pixels with the known checksums: the one of `item`, and a

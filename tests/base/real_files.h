@@ -12,8 +12,7 @@
 
 struct real_file {
     const char *path;
-    uint8_t
-        *data; /* of exactly its length, so that over-reads are detected; the callback frees it */
+    uint8_t *data; /* of exactly its length, to detect over-reads; the callback frees it */
     size_t nbytes;
 };
 

@@ -71,8 +71,8 @@ static void quotas_of_version_2(void **state)
     assert_int_equal(psti_cores_quota(root), 4);
     put("/proc/self/cgroup", "0::/not/mounted/here\n");
     assert_int_equal(psti_cores_quota(root), 4);
-    static const char *const senseless[] = {
-        "", "\n", "many 100000\n", "-5 100000\n", "100 0\n", "99999999999999999999 1\n"};
+    static const char *const senseless[] = {"", "\n", "many 100000\n", "-5 100000\n", "100 0\n",
+                                            "99999999999999999999 1\n"};
     for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++) {
         put("/sys/fs/cgroup/cpu.max", senseless[i]);
         assert_int_equal(psti_cores_quota(root), 0);
@@ -99,15 +99,10 @@ static void quotas_of_version_1(void **state)
 
 static void clear_launchers(void)
 {
-    static const char *const names[] = {"LOCAL_WORLD_SIZE",
-                                        "OMPI_COMM_WORLD_LOCAL_SIZE",
-                                        "SLURM_STEP_ID",
-                                        "SLURM_STEPID",
-                                        "SLURM_NODEID",
-                                        "SLURM_CPUS_ON_NODE",
-                                        "SLURM_STEP_TASKS_PER_NODE",
-                                        "SLURM_TASKS_PER_NODE",
-                                        "SLURM_NTASKS_PER_NODE"};
+    static const char *const names[] = {
+        "LOCAL_WORLD_SIZE",          "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_ID",
+        "SLURM_STEPID",              "SLURM_NODEID",               "SLURM_CPUS_ON_NODE",
+        "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE",       "SLURM_NTASKS_PER_NODE"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unsetenv(names[i]);
 }

@@ -254,9 +254,8 @@ static void names(void **state)
     }
     assert_int_equal(pst_dtype_from_name("none"), 0);
     assert_int_equal(pst_dtype_from_name(""), 0);
-    static const enum pst_form forms[] = {PST_FORM_RAW,  PST_FORM_JPEG, PST_FORM_PNG,
-                                          PST_FORM_WEBP, PST_FORM_PLI,  PST_FORM_PLI_JPEG,
-                                          PST_FORM_BYTES};
+    static const enum pst_form forms[] = {PST_FORM_RAW, PST_FORM_JPEG, PST_FORM_PNG, PST_FORM_WEBP,
+                                          PST_FORM_PLI, PST_FORM_PLI_JPEG, PST_FORM_BYTES};
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         assert_int_equal(pst_form_from_name(pst_form_name(forms[i])), forms[i]);
     assert_string_equal(pst_form_name(PST_FORM_JPEG), "jpeg");

@@ -106,8 +106,7 @@ static bool verify_finds(const struct set *set, bool decode)
                                          .ctx = &n};
     struct pst_verify_report report;
     enum pst_status status = pst_verify(set->path, &options, &report, sizeof report, &err);
-    assert_true((n > 0) == (status != PST_OK) ||
-                n == 0); /* if the open fails there is no finding */
+    assert_true((n > 0) == (status != PST_OK) || n == 0); /* an open that fails has no finding */
     return status != PST_OK;
 }
 

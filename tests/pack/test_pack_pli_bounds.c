@@ -219,9 +219,7 @@ static void mutants_restore_nothing_else(void **state)
         memcpy(mutant.pli, kept.pli, kept.nbytes);
         for (uint32_t n = 1 + random_below(&seed, 3); n > 0; n--) {
             uint32_t at = 5 + random_below(&seed, (uint32_t)kept.nbytes - 5);
-            if (random_below(
-                    &seed,
-                    2)) /* half of the changes go into the restoration, which is a small part */
+            if (random_below(&seed, 2)) /* half of them in the restoration, a small part */
                 at = (uint32_t)kept.nbytes - 1 - random_below(&seed, kept.restoration_nbytes);
             mutant.pli[at] ^= (uint8_t)(1u << random_below(&seed, 8));
         }

@@ -524,8 +524,7 @@ static void data_sets_become_others(void **state)
     repack(state, "files.pst", "both.pst", both, 2, &report);
     repack(state, "both.pst", "both-again.pst", NULL, 0, &report);
     assert_int_equal(report.n_pli_jpeg, 0);
-    assert_int_equal(report.n_kept_jpeg,
-                     2); /* the JPEGs stay, because a field cannot have two variants of one kind */
+    assert_int_equal(report.n_kept_jpeg, 2); /* a field cannot have two variants of one kind */
     assert_same_images(state, "both-again.pst", 0, "pli.pst", 0);
     assert_same_images(state, "both-again.pst", 1, "files.pst", 0);
     /* The file, a variant behind the pixels, and the forms made of both. */

@@ -158,10 +158,9 @@ static void resume_goes_on(void **state)
         pst_writer_close(&writer);
         done = stop;
         assert_int_equal(pst_dataset_open(path, NULL, &ds, &err),
-                         stop == 60 ? PST_OK
-                         : stop == 0
-                             ? PST_ERROR_NOT_FOUND /* nothing is left if nothing was committed */
-                             : PST_ERROR_INCOMPLETE);
+                         stop == 60  ? PST_OK
+                         : stop == 0 ? PST_ERROR_NOT_FOUND /* nothing was committed */
+                                     : PST_ERROR_INCOMPLETE);
         if (ds != NULL)
             assert_string_equal(pst_dataset_class_name(ds, FIX_LABEL, 4), "e");
         pst_dataset_close(&ds);

@@ -19,9 +19,8 @@ struct native_loader {
     struct pst_loader_state
         state; /* state after the last batch that was returned; read and written under the GIL */
     pid_t pid;
-    bool closing; /* true: waiting calls give up; under the GIL */
-    int64_t
-        asked_ns; /* time of the last check for signals in a fetch or replay; under fetch_lock */
+    bool closing;     /* true: waiting calls give up; under the GIL */
+    int64_t asked_ns; /* when a fetch or replay last checked for signals; under fetch_lock */
 };
 
 /* fetch() and replay() run without the GIL. From time to time this takes it and checks for
