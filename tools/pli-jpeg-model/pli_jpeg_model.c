@@ -1,5 +1,5 @@
 /* pli_jpeg_model.c - the trainer's command line: lists of JPEG files in,
- * src/pli/format/pli_jpeg_model.c out.
+ * src/pli/format/pli_jpeg_constants.c out.
  *
  *     pli-jpeg-model [--leave 0|1] [--against TABLES] [--output FILE] LIST...
  *

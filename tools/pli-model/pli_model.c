@@ -1,4 +1,4 @@
-/* pli_model.c - the trainer's command line: folders in, src/pli/format/pli_model.c out.
+/* pli_model.c - the trainer's command line: folders in, src/pli/format/pli_wave_constants.c out.
  *
  *     pli-model [--images N] [--units N] [--leave 0|1] [--output FILE] FOLDER...
  *
