@@ -1,7 +1,8 @@
-/* Cores: quotas of control groups in generated trees of files, and the share of a rank. */
+/* Cores and memory: limits of control groups in generated trees, and the share of a rank. */
 #include "test.h"
 
 #include "base/cores.h"
+#include "base/memory_limit.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -97,6 +98,45 @@ static void quotas_of_version_1(void **state)
     assert_int_equal(psti_cores_quota(root), 0);
 }
 
+static void memory_of_version_2(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "0::/kube/pod\n");
+    assert_true(psti_memory_limit_below(root) == UINT64_MAX); /* nothing is known */
+    put("/proc/meminfo", "MemTotal:       16384 kB\nMemFree: 1 kB\n");
+    assert_true(psti_memory_limit_below(root) == 16384 * 1024);
+    put("/sys/fs/cgroup/kube/pod/memory.max", "max\n");
+    assert_true(psti_memory_limit_below(root) == 16384 * 1024);
+    put("/sys/fs/cgroup/kube/memory.max", "8388608\n"); /* of a parent */
+    assert_true(psti_memory_limit_below(root) == 8388608);
+    put("/sys/fs/cgroup/kube/pod/memory.max", "4194304\n");
+    assert_true(psti_memory_limit_below(root) == 4194304);
+    put("/sys/fs/cgroup/kube/pod/memory.max", "99999999999999\n"); /* more than there is */
+    assert_true(psti_memory_limit_below(root) == 8388608);
+    static const char *const senseless[] = {"", "\n", "much\n", "-5\n"};
+    put("/sys/fs/cgroup/kube/memory.max", "max\n");
+    for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++) {
+        put("/sys/fs/cgroup/kube/pod/memory.max", senseless[i]);
+        assert_true(psti_memory_limit_below(root) == 16384 * 1024);
+    }
+    assert_true(psti_memory_limit() > 0);
+}
+
+static void memory_of_version_1(void **state)
+{
+    (void)state;
+    put("/proc/meminfo", "MemTotal: 16384 kB\n");
+    put("/proc/self/cgroup", "5:memory:/slurm/job\n4:cpu,cpuacct:/slurm/job\n0::/\n");
+    put("/sys/fs/cgroup/memory/slurm/job/memory.limit_in_bytes",
+        "9223372036854771712\n"); /* none */
+    assert_true(psti_memory_limit_below(root) == 16384 * 1024);
+    put("/sys/fs/cgroup/memory/slurm/memory.limit_in_bytes", "2097152\n");
+    assert_true(psti_memory_limit_below(root) == 2097152);
+    put("/sys/fs/cgroup/cpu,cpuacct/slurm/job/memory.limit_in_bytes",
+        "1\n"); /* not its controller */
+    assert_true(psti_memory_limit_below(root) == 2097152);
+}
+
 static void clear_launchers(void)
 {
     static const char *const names[] = {
@@ -162,6 +202,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(quotas_of_version_2, set_up, tear_down),
         cmocka_unit_test_setup_teardown(quotas_of_version_1, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_of_version_2, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(memory_of_version_1, set_up, tear_down),
         cmocka_unit_test(shares),
     };
     alarm(60);

@@ -1,0 +1,13 @@
+/* memory_limit.h - how much memory this process may come to use. */
+#ifndef PST_BASE_MEMORY_LIMIT_H
+#define PST_BASE_MEMORY_LIMIT_H
+
+#include <stdint.h>
+
+/* Bytes: the machine's memory, or less where a control group of the process (version 1 or 2) or a
+ * parent of it has a limit. UINT64_MAX: not known. */
+uint64_t psti_memory_limit(void);
+/* The same below `root`, which goes before /proc and /sys, for tests. */
+uint64_t psti_memory_limit_below(const char *root);
+
+#endif
