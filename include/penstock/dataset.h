@@ -401,6 +401,16 @@ PST_WARN_UNUSED enum pst_status pst_dataset_find_sample(const pst_dataset *datas
 /* Number of files that hold items: shards of a packed data set, images of a folder. Any thread. */
 uint32_t pst_dataset_n_files(const pst_dataset *dataset);
 
+/* Counts the bytes of all files that items lie in.
+ *
+ * nbytes: receives the sum after success.
+ *
+ * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_IO: the index cannot be read.
+ *
+ * Any thread. */
+PST_WARN_UNUSED enum pst_status pst_dataset_nbytes(const pst_dataset *dataset, uint64_t *nbytes,
+                                                   struct pst_error *err);
+
 /* Writes the path of one file. It is relative to the current directory, or absolute, as the path
  * of the data set is.
  *

@@ -7,6 +7,7 @@
 #include "dataset/dataset_int.h"
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/fail.h"
@@ -149,6 +150,37 @@ const char *pst_dataset_path(const pst_dataset *dataset) { return dataset->path;
 bool pst_dataset_is_folder(const pst_dataset *dataset) { return dataset->is_folder; }
 uint64_t pst_dataset_count(const pst_dataset *dataset) { return dataset->n_samples; }
 const uint8_t *pst_dataset_id(const pst_dataset *dataset) { return dataset->id; }
+
+enum pst_status pst_dataset_nbytes(const pst_dataset *dataset, uint64_t *nbytes,
+                                   struct pst_error *err)
+{
+    struct psti_index_shard shard;
+    uint64_t sum = dataset->nbytes;
+    for (uint32_t i = 0; !dataset->is_folder && i < dataset->n_files; i++) {
+        enum pst_status status = psti_dataset_shard(dataset, i, &shard, err);
+        if (status != PST_OK)
+            return status;
+        sum += shard.nbytes;
+    }
+    *nbytes = sum;
+    return PST_OK;
+}
+
+void psti_dataset_version(const pst_dataset *dataset, uint8_t version[16])
+{
+    for (uint8_t half = 0; half < 2; half++) {
+        struct psti_hash_state state;
+        const uint64_t numbers[] = {dataset->edition, dataset->n_samples};
+        psti_hash_begin(&state);
+        psti_hash_update(&state, &half, 1);
+        psti_hash_update(&state, dataset->id, sizeof dataset->id);
+        psti_hash_update(&state, numbers, sizeof numbers);
+        for (uint32_t i = 0; i < dataset->n_fields; i++)
+            psti_hash_update(&state, dataset->fields[i].name, strlen(dataset->fields[i].name) + 1);
+        psti_store_u64(version + 8 * half, psti_hash_end(&state));
+    }
+}
+
 uint64_t pst_dataset_n_skipped(const pst_dataset *dataset) { return dataset->n_skipped; }
 uint32_t pst_dataset_n_fields(const pst_dataset *dataset) { return dataset->n_fields; }
 uint32_t pst_dataset_n_files(const pst_dataset *dataset) { return dataset->n_files; }

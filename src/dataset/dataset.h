@@ -29,6 +29,11 @@ struct psti_index_shard;
 enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,
                                    struct psti_index_shard *shard, struct pst_error *err);
 
+/* Writes 16 bytes that differ where the bytes of any item, the order of samples or the fields
+ * differ. For a written data set they are made of id and generation; for a folder of names, sizes,
+ * inodes and times of its files when it was opened. Any thread. */
+void psti_dataset_version(const pst_dataset *dataset, uint8_t version[16]);
+
 /* True if the item's shape agrees with its bytes and with the schema. Its form must not be NONE. */
 bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item *item);
 

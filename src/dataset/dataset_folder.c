@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct folder_dataset {
     struct pst_dataset base; /* first member */
@@ -221,6 +222,34 @@ static void make_id(const struct psti_folder *folder, uint8_t id[16])
     }
 }
 
+void psti_dataset_folder_stamp(struct psti_folder *folder, const char *path, const struct stat *st)
+{
+    const uint64_t parts[] = {psti_hash64(path, strlen(path)),
+                              (uint64_t)st->st_dev,
+                              (uint64_t)st->st_ino,
+                              (uint64_t)st->st_size,
+                              (uint64_t)st->st_mtim.tv_sec,
+                              (uint64_t)st->st_mtim.tv_nsec,
+                              (uint64_t)st->st_ctim.tv_sec,
+                              (uint64_t)st->st_ctim.tv_nsec};
+    folder->stamps += psti_hash64(parts, sizeof parts);
+}
+
+/* Joins the stamps of all files and the paths of each sample's masks. */
+static uint64_t edition_of(const struct psti_folder *folder)
+{
+    struct psti_hash_state state;
+    psti_hash_begin(&state);
+    for (uint32_t i = 0; i < folder->n_columns; i++) {
+        const struct psti_column *column = &folder->columns[i];
+        if (column->field.type != PST_FIELD_MASK)
+            continue;
+        psti_hash_update(&state, column->starts, (folder->files.n + 1) * sizeof *column->starts);
+        psti_hash_update(&state, column->values.bytes, column->values.nbytes);
+    }
+    return folder->stamps + psti_hash_end(&state);
+}
+
 /* Frees what growing tables left over, because the handle may live for days. */
 static void trim(struct psti_folder *folder)
 {
@@ -251,15 +280,19 @@ static enum pst_status describe(struct folder_dataset *self, struct pst_error *e
     snprintf(base->fields[0].name, sizeof base->fields[0].name, "image");
     base->fields[0].type = PST_FIELD_IMAGE;
     base->fields[0].n_variants = 1;
-    for (size_t i = 0; i < folder->files.n; i++)
+    for (size_t i = 0; i < folder->files.n; i++) {
+        base->nbytes += folder->files.nbytes[i];
         if (folder->files.nbytes[i] > base->max_item_nbytes[0])
             base->max_item_nbytes[0] = folder->files.nbytes[i];
+    }
     for (uint32_t i = 0; i < folder->n_columns; i++) {
         base->fields[i + 1] = folder->columns[i].field;
         base->max_item_nbytes[i + 1] = folder->columns[i].max_nbytes;
         if (folder->columns[i].field.type == PST_FIELD_MASK) {
             self->mask_number[i + 1] = n_masks;
             self->mask_column[n_masks++] = i;
+            for (size_t row = 0; row < folder->files.n; row++)
+                base->nbytes += folder->columns[i].mask_nbytes[row];
         }
     }
     uint64_t n_files = base->n_samples * (n_masks + 1);
@@ -268,6 +301,7 @@ static enum pst_status describe(struct folder_dataset *self, struct pst_error *e
                          "more than 4294967294 files: pack them instead");
     base->n_files = (uint32_t)n_files;
     make_id(folder, base->id);
+    base->edition = edition_of(folder);
     return PST_OK;
 }
 

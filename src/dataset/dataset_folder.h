@@ -78,6 +78,7 @@ struct psti_folder {
     const char *const *masks; /* [n_masks] columns that are masks; the caller's, during open */
     size_t n_masks;
     uint64_t n_skipped;
+    uint64_t stamps;                 /* sum over all files: psti_dataset_folder_stamp */
     struct psti_notices *notices;    /* NULL while there are none */
     struct psti_dataset_files files; /* rows */
     struct psti_column *columns;
@@ -86,6 +87,11 @@ struct psti_folder {
     uint32_t *row_of_sample;   /* NULL: samples are rows */
 };
 void psti_dataset_folder_free(struct psti_folder *folder);
+
+/* Adds a file to folder->stamps: its path, inode, size and times. A file that was written anew, or
+ * changed in place, changes the sum. The order in which files are found does not. */
+struct stat;
+void psti_dataset_folder_stamp(struct psti_folder *folder, const char *path, const struct stat *st);
 
 /* Finds the images of folder->path. Fills rows, classes and column "label"; or, if images and masks
  * lie in folders of their own, rows and the masks' columns. */

@@ -294,6 +294,7 @@ static enum pst_status look_up(struct labels *labels, const char *path, size_t n
         what = "not a regular file";
     if (os_error == 0 && what[0] == '\0') {
         *size = (uint64_t)st.st_size;
+        psti_dataset_folder_stamp(folder, labels->file, &st);
         return PST_OK;
     }
     if (os_error != 0)

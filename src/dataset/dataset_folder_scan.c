@@ -181,6 +181,9 @@ static enum pst_status look_at(struct scan *scan, struct listing *listing, int f
         return unusable(scan, name, PST_ERROR_UNSUPPORTED, 0, "not a regular file");
     if (faccessat(fd, name, R_OK, AT_EACCESS) != 0)
         return unusable(scan, name, PST_OK, errno, "cannot be read");
+    char path[2 * PSTI_DATASET_FOLDER_NAME_CAP];
+    whole_path(scan, name, path);
+    psti_dataset_folder_stamp(scan->folder, path, &st);
     return add_entry(scan, listing, name, false, (uint64_t)st.st_size);
 }
 

@@ -336,6 +336,7 @@ static enum pst_status read_schema(struct psti_dataset_index *index, struct pst_
         status = read_classes(index, i, err);
     }
     memcpy(base->id, header->id, 16);
+    base->edition = header->generation;
     base->n_samples = header->n_samples;
     base->n_files = header->n_shards;
     return status;

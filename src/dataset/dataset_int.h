@@ -47,8 +47,10 @@ struct pst_dataset {
     atomic_uint n_owners;
     char *path; /* the path given to open, without trailing slashes */
     uint8_t id[16];
+    uint64_t edition; /* what else psti_dataset_version is made of: generation, stamps of files */
     bool is_folder;
     uint64_t n_samples;
+    uint64_t nbytes;    /* folders: of all files */
     uint64_t n_skipped; /* folders: files left out by allow_unreadable */
     uint32_t n_files;
     uint32_t n_fields;
