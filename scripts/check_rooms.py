@@ -19,6 +19,7 @@ WALLS = {
     "base": set(),
     "format": {"base"},
     "storage": FOUNDATION,
+    "cache": {"base"},
     "dataset": FOUNDATION,
     "order": FOUNDATION,
     # The codec can be used alone: it needs only base/ and format/.
@@ -29,7 +30,7 @@ WALLS = {
     "device": FOUNDATION,
     # It does the work of decode and augment on a GPU, by their plans.
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
-    "loader": FOUNDATION | {"storage", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu"},
+    "loader": FOUNDATION | {"storage", "cache", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
     "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
@@ -64,6 +65,7 @@ KERNEL_TABLES = {
 # all headers of that folder.
 DOORS = {
     "storage": {"storage.h"},
+    "cache": {"cache.h"},
     "dataset": {"dataset.h"},
     "order": {"order.h"},
     "pli": {"pli.h", "format/"},

@@ -272,6 +272,10 @@ struct pst_loader_options {
     size_t field_nbytes;
     /* sizeof(struct pst_op): the size of each of `ops` of all `fields`. */
     size_t op_nbytes;
+    /* Stored bytes are kept there as they are read, and taken from there from then on. NULL: none.
+     * The loader has a hold of its own on it. PST_ERROR_ARGUMENT with PST_STORAGE_MEMORY, which
+     * has all bytes in memory. */
+    struct pst_cache *cache;
 };
 
 /* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */
@@ -636,7 +640,9 @@ enum pst_fallback {
     /* Images meant for a GPU, decoded by the CPU. */
     PST_FALLBACK_GPU = 13,
     /* Slots that were not page-locked: see PST_PIN_AUTO. */
-    PST_FALLBACK_PIN = 14
+    PST_FALLBACK_PIN = 14,
+    /* Items that the cache had room for, but the system no memory. */
+    PST_FALLBACK_CACHE_MEMORY = 15
 };
 
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
@@ -728,6 +734,12 @@ struct pst_loader_stats {
     char cpu_rooms[96];
     /* Boxes dropped in prepared samples: see pst_field_output.min_area. */
     uint64_t n_boxes_dropped;
+    /* Items taken from the cache, and their bytes. */
+    uint64_t n_cache_hits, nbytes_cache_hit;
+    /* Items that were read because the cache did not have them; 0 without a cache. */
+    uint64_t n_cache_misses;
+    /* Of the cache: its limit, what is used of it, and the items of this data set. */
+    uint64_t cache_nbytes, cache_nbytes_used, n_cache_items;
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

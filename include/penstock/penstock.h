@@ -3,6 +3,7 @@
 #define PENSTOCK_PENSTOCK_H
 
 #include <penstock/augment.h>
+#include <penstock/cache.h>
 #include <penstock/cuda.h>
 #include <penstock/dataset.h>
 #include <penstock/image.h>

@@ -20,7 +20,7 @@ def test_loader_takes_all_but_two_arguments_by_name(packed):
         ps.Loader(packed, 2, True)
 
 
-@pytest.mark.parametrize("name", ["cache", "share"])
+@pytest.mark.parametrize("name", ["share"])
 def test_there_are_no_arguments_that_do_nothing(packed, name):
     with pytest.raises(TypeError, match=name):
         ps.Loader(packed, **{name: None})

@@ -36,6 +36,8 @@ static const struct {
     [PST_FALLBACK_CPU] = {"cpu", "kernels that use a lower level than cpu_level's highest: see "
                                  "cpu_rooms"},
     [PST_FALLBACK_GPU] = {"gpu", "images meant for the GPU that the CPU decoded"},
+    [PST_FALLBACK_CACHE_MEMORY] = {"cache_memory", "items that the cache had room for, but the "
+                                                   "system no memory"},
     [PST_FALLBACK_PIN] = {"pin", "batches in memory that pin_memory was to page-lock and the CUDA "
                                  "driver did not"},
 };

@@ -9,6 +9,7 @@
 #define PST_LOADER_LOADER_HANDLE_H
 
 #include "batch/batch.h"
+#include "cache/cache.h"
 #include "order/order.h"
 #include "loader/loader_arena.h"
 #include "loader/loader_files.h"
@@ -38,6 +39,8 @@ struct pst_loader {
     struct psti_loader_plan plan;
     struct psti_order *order;
     struct psti_storage *storage;
+    struct psti_cache_set *cache;         /* of this data set; NULL: none */
+    uint32_t cache_items[PST_MAX_FIELDS]; /* number in the cache of each field's first variant */
     struct psti_placement placement;
     bool in_memory;            /* no item needs a read */
     uint64_t block_nbytes_max; /* a row's items larger than this are PST_ERROR_LIMIT */
@@ -58,6 +61,7 @@ struct pst_loader {
     atomic_uchar *verified; /* a bit per (sample, item): MEMORY storage checks each item once */
     atomic_bool cancelled;  /* written with the lock, read without it by workers, between rows */
     atomic_uint_fast64_t fallbacks[PST_FALLBACKS_MAX]; /* any thread counts */
+    atomic_uint_fast64_t n_cache_hits, nbytes_cache_hit, n_cache_misses;
 
     /* Each belongs to one thread: workers to their own, the repair worker and the fetcher to the
      * caller's. */
@@ -106,6 +110,11 @@ struct pst_loader {
 
 /* Reports the use in a forked child. */
 enum pst_status psti_loader_fail_forked(struct pst_error *err);
+
+/* loader_cache.c */
+/* Opens the data set's items in options.cache, if there is one. */
+enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err);
+void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 
 /* loader_options.c */
 /* Completes the caller's options to `options` of this library's size, and refuses impossible ones.

@@ -343,6 +343,8 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
     loader->in_memory = loader->plan.n_items == 0 || (resident && !throttled);
     status = psti_loader_files_open(loader, err);
     if (status == PST_OK)
+        status = psti_loader_cache_open(loader, loader->options.cache, err);
+    if (status == PST_OK)
         status = charge_tables(loader, err);
     if (status == PST_OK)
         status = divide_memory(loader, &arena, err);
@@ -445,6 +447,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_free(loader->ring);
     close_tasks(loader);
     psti_loader_files_close(&loader->files);
+    psti_cache_set_close(&loader->cache);
     psti_storage_close(&loader->storage);
     psti_free(loader->verified);
     psti_free(loader->quarantine);

@@ -82,8 +82,9 @@ bool psti_loader_pump_start_job(pst_loader *loader)
         return false;
     uint64_t step = loader->issue_step, epoch = loader->epoch, start = loader->start;
     struct psti_ranks ranks = loader->ranks;
-    /* If only parts of items are read, the kernel must not read the other parts ahead. */
-    bool reads_parts = loader->stats.n_partial_reads > 0;
+    /* If only parts of items are read, or only some items, the kernel must not read the rest ahead.
+     */
+    bool reads_parts = loader->stats.n_partial_reads > 0 || loader->cache;
     pthread_mutex_unlock(loader->lock);
     psti_loader_job_set(loader, job, ranks, epoch, start, step, loader->step_base + step);
     if (!reads_parts)

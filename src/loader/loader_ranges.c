@@ -201,6 +201,7 @@ uint32_t psti_loader_ranges_reads(pst_loader *loader, struct psti_loader_source 
             read->path = NULL;
             read->offset = source->item.offset + ranges[k].offset;
             read->nbytes = (size_t)ranges[k].nbytes;
+            read->drop = false;
             read->buffer = (char *)source->buffer +
                            ((const char *)source->data - (char *)source->buffer) + ranges[k].offset;
             read->data = NULL;

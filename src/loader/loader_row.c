@@ -131,7 +131,10 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
             psti_loader_row_name_error(loader, sample, NULL, err);
             break;
         }
-        status = find_bytes(loader, &sources[i], path, err);
+        sources[i].sample = sample;
+        psti_loader_cache_ask(loader, field, &sources[i]);
+        if (!sources[i].is_cached)
+            status = find_bytes(loader, &sources[i], path, err);
         if (status == PST_OK && !sources[i].data) {
             uint64_t left = loader->block_nbytes_max - *nbytes;
             if (sources[i].item.nbytes > left || buffer_nbytes(loader, &sources[i]) > left)
@@ -147,7 +150,8 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
             psti_loader_row_name_error(loader, sample, &sources[i], err);
     }
     for (i = 0; status == PST_OK && i < plan->n_items; i++)
-        if (!sources[i].data && !is_turned_mask(plan, sources, plan->fields_of_items[i]))
+        if (!sources[i].data && !sources[i].is_wanted &&
+            !is_turned_mask(plan, sources, plan->fields_of_items[i]))
             psti_loader_ranges_consider(loader, key, &plan->fields[plan->fields_of_items[i]],
                                         &sources[i]);
     if (status != PST_OK)
@@ -186,6 +190,7 @@ uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *so
         read->offset = source->item.offset;
         read->nbytes = source->sparse ? source->n_here : source->item.nbytes;
         read->buffer = source->buffer;
+        read->drop = source->is_wanted; /* memory is not spent twice */
         read->data = NULL;
         read->status = PST_OK;
     }
@@ -213,6 +218,7 @@ enum pst_status psti_loader_row_take_reads(pst_loader *loader, uint64_t sample,
 
 void psti_loader_row_release(pst_loader *loader, struct psti_loader_source *sources)
 {
+    psti_loader_cache_give_up(loader, sources);
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         psti_loader_files_release(loader, sources[i].item.i_file, sources[i].file);
         sources[i].file = NULL;
@@ -429,6 +435,8 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
         if (status != PST_OK)
             psti_loader_row_name_error(worker->loader, sample, NULL, err);
     }
+    if (status == PST_OK)
+        psti_loader_cache_keep(worker->loader, sources);
     psti_loader_worker_settle(worker);
     return status;
 }

@@ -25,6 +25,9 @@ struct psti_loader_source {
     const char *path;        /* path of a folder's file; NULL otherwise */
     void *buffer;            /* destination of the read; NULL: in memory already, or empty */
     const void *data;        /* its bytes; NULL: not there yet */
+    uint64_t sample;         /* number of the sample in the data set */
+    bool is_cached;          /* `data` lies in the cache */
+    bool is_wanted;          /* the cache has reserved room for it */
     bool sparse;             /* two-round read: the first n_here bytes, then the needed rest */
     bool partial;            /* `data` has only the head and the units of `stored` */
     uint32_t n_more;         /* reads of the second round */
@@ -67,6 +70,15 @@ enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batc
                                      struct pst_error *err);
 void psti_loader_row_name_error(const pst_loader *loader, uint64_t sample,
                                 const struct psti_loader_source *source, struct pst_error *err);
+/* loader_cache.c */
+/* Looks for the item in the cache. Sets data and is_cached, or is_wanted, or neither. */
+void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_field *field,
+                           struct psti_loader_source *source);
+/* Keeps the wanted items of a row that was filled. */
+void psti_loader_cache_keep(pst_loader *loader, struct psti_loader_source *sources);
+/* Gives up the reservations of a row's items that are still wanted. */
+void psti_loader_cache_give_up(pst_loader *loader, struct psti_loader_source *sources);
+
 /* loader_ranges.c */
 /* Marks the located item as sparse if a two-round read is likely to save enough. */
 void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_draw_key *key,

@@ -8,6 +8,8 @@
 
 #include <penstock/loader.h>
 
+#include <stdbool.h>
+
 struct psti_storage;
 struct psti_file;
 
@@ -51,6 +53,7 @@ struct psti_read {
     size_t nbytes;
     void *buffer; /* psti_storage_buffer_nbytes bytes, aligned to psti_storage_buffer_alignment;
                      without O_DIRECT to any address */
+    bool drop;    /* the kernel need not keep the pages, whatever page_cache says */
     void (*done)(struct psti_read *read); /* called once, by an engine thread */
     void *user;
     /* Results: */

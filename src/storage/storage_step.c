@@ -235,7 +235,8 @@ void psti_storage_finish(struct psti_storage *storage, struct psti_read *read)
 {
     struct psti_read_engine *e = &read->engine;
     if (e->fd >= 0) {
-        if (storage->options.page_cache != PST_PAGE_CACHE_KEEP && !e->direct)
+        bool drop = read->drop || storage->options.page_cache != PST_PAGE_CACHE_KEEP;
+        if (drop && !e->direct)
             drop_pages(storage, read);
         if (read->file == NULL)
             close(e->fd);

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from . import cuda, pli, transforms
     from ._image import ImageInfo, decode, probe
+    from .cache import Cache
     from .dataset import Dataset, Field
     from .loader import Loader
     from .torch import TorchDataset
@@ -57,6 +58,7 @@ __all__ = [
     "Audio",
     "Boxes",
     "Bytes",
+    "Cache",
     "Dataset",
     "Field",
     "Float",
@@ -88,6 +90,7 @@ __all__ = [
 # The modules of the names above. torch.py imports torch, so it is loaded only when used.
 _HOMES = {
     **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
+    "Cache": "cache",
     **dict.fromkeys(("Dataset", "Field"), "dataset"),
     "Loader": "loader",
     "TorchDataset": "torch",

@@ -24,6 +24,7 @@ struct native_state {
     PyTypeObject *batch_type;
     PyTypeObject *tensor_type;
     PyTypeObject *writer_type;
+    PyTypeObject *cache_type;
 };
 
 struct native_dataset {
@@ -36,6 +37,11 @@ int native_mask_names(PyObject *names, const char *out[PST_MAX_FIELDS],
                       struct pst_dataset_options *options);
 /* Returns the notices of a plain folder as a new list of dicts. NULL with an exception set. */
 PyObject *native_notices(const pst_dataset *dataset);
+
+struct native_cache {
+    PyObject_HEAD pst_cache *handle; /* never NULL after construction */
+    pid_t pid;                       /* of the process that made it */
+};
 
 struct native_batch {
     PyObject_HEAD pst_batch *handle; /* this object's share; never NULL after construction */
@@ -89,7 +95,7 @@ struct native_options {
     PyObject *owner;     /* keeps names alive */
     Py_buffer indices, weights;
 };
-int native_options_read(struct native_options *options, PyObject *dict);
+int native_options_read(struct native_options *options, PyObject *dict, PyTypeObject *cache_type);
 void native_options_free(struct native_options *options);
 
 /* Objects. Each returns a new reference or NULL with an exception set. */
@@ -117,7 +123,7 @@ PyObject *native_dlpack_export(struct native_batch *batch, struct native_block *
                                const struct pst_tensor *tensor, int versioned);
 
 extern PyType_Spec native_dataset_spec, native_loader_spec, native_batch_spec, native_tensor_spec,
-    native_writer_spec;
+    native_writer_spec, native_cache_spec;
 
 /* Module functions (native_image.c, native_pli.c, native_pli_jpeg.c, native_pack.c). */
 PyObject *native_probe(PyObject *module, PyObject *args);

@@ -123,6 +123,23 @@ static PyObject *dataset_info(PyObject *self, PyObject *unused)
         (unsigned int)pst_dataset_n_files(handle));
 }
 
+static PyObject *dataset_nbytes(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    pst_dataset *handle = open_handle(self);
+    if (handle == NULL)
+        return NULL;
+    struct pst_error err;
+    pst_error_clear(&err);
+    uint64_t nbytes = 0;
+    enum pst_status status;
+    pst_dataset_retain(handle);
+    Py_BEGIN_ALLOW_THREADS status = pst_dataset_nbytes(handle, &nbytes, &err);
+    pst_dataset_close(&handle);
+    Py_END_ALLOW_THREADS return status == PST_OK ? PyLong_FromUnsignedLongLong(nbytes)
+                                                 : native_raise(status, &err);
+}
+
 static PyObject *dataset_notices(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -374,6 +391,7 @@ static PyObject *dataset_file_path(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"close", dataset_close, METH_NOARGS, "Gives the share back."},
     {"notices", dataset_notices, METH_NOARGS, "A dict per notice of a plain folder."},
+    {"nbytes", dataset_nbytes, METH_NOARGS, "Bytes of all files that items lie in."},
     {"info", dataset_info, METH_NOARGS, "What is known of the whole."},
     {"fields", dataset_fields, METH_NOARGS, "A dict per field."},
     {"class_name", dataset_class_name, METH_VARARGS, "class_name(i_field, label): str or None."},

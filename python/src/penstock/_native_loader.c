@@ -113,7 +113,7 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     pst_error_clear(&err);
     struct native_options options;
     enum pst_status status = PST_OK;
-    if (native_options_read(&options, dict) == 0)
+    if (native_options_read(&options, dict, state->cache_type) == 0)
         status = open_handle(source, &options, self, &err);
     native_options_free(&options);
     if (status == PST_OK && !PyErr_Occurred()) {
@@ -341,8 +341,8 @@ static PyObject *loader_quarantine(PyObject *object, PyObject *unused)
     return list;
 }
 
-/* Adds the statistics of a GPU. If `dict` is NULL, its exception stays set. */
-static PyObject *add_gpu_stats(PyObject *dict, const struct pst_loader_stats *stats)
+/* Adds the statistics of a GPU and of a cache. If `dict` is NULL, its exception stays set. */
+static PyObject *add_part_stats(PyObject *dict, const struct pst_loader_stats *stats)
 {
 #define NUMBER(name)                                                                               \
     {                                                                                              \
@@ -351,10 +351,13 @@ static PyObject *add_gpu_stats(PyObject *dict, const struct pst_loader_stats *st
     const struct {
         const char *key;
         uint64_t value;
-    } numbers[] = {NUMBER(n_cpu_samples),      NUMBER(n_gpu_samples),      NUMBER(n_gpu_fallback),
-                   NUMBER(n_gpu_again),        NUMBER(nbytes_upload),      NUMBER(device_memory),
-                   NUMBER(device_memory_used), NUMBER(device_memory_peak), NUMBER(n_nvjpeg_samples),
-                   NUMBER(n_jpeg_engines)};
+    } numbers[] = {
+        NUMBER(n_cpu_samples),      NUMBER(n_gpu_samples),      NUMBER(n_gpu_fallback),
+        NUMBER(n_gpu_again),        NUMBER(nbytes_upload),      NUMBER(device_memory),
+        NUMBER(device_memory_used), NUMBER(device_memory_peak), NUMBER(n_nvjpeg_samples),
+        NUMBER(n_jpeg_engines),     NUMBER(n_cache_hits),       NUMBER(nbytes_cache_hit),
+        NUMBER(n_cache_misses),     NUMBER(cache_nbytes),       NUMBER(cache_nbytes_used),
+        NUMBER(n_cache_items)};
 #undef NUMBER
     int status = dict == NULL ? -1 : 0;
     for (size_t i = 0; status == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -428,7 +431,7 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
         NUMBER(n_units_decoded), NUMBER(n_units_whole), NUMBER(n_partial_reads), NUMBER(n_scaled),
         NUMBER(n_boxes_dropped));
 #undef NUMBER
-    return add_gpu_stats(add_other_stats(dict, &stats), &stats);
+    return add_part_stats(add_other_stats(dict, &stats), &stats);
 }
 
 static PyObject *loader_pid(PyObject *object, void *unused)

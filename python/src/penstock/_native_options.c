@@ -221,12 +221,23 @@ static int read_buffer(PyObject *object, Py_buffer *buffer, const void **data, u
     return 0;
 }
 
-int native_options_read(struct native_options *options, PyObject *source)
+/* A _native.Cache of this process, which `source` keeps alive. */
+static int read_cache(PyObject *object, PyTypeObject *type, struct pst_loader_options *loader)
+{
+    if (!PyObject_TypeCheck(object, type)) {
+        PyErr_SetString(PyExc_TypeError, "cache: a _native.Cache is wanted");
+        return -1;
+    }
+    loader->cache = ((struct native_cache *)object)->handle;
+    return 0;
+}
+
+int native_options_read(struct native_options *options, PyObject *source, PyTypeObject *cache_type)
 {
     memset(options, 0, sizeof(*options));
     options->loader.struct_size = sizeof(options->loader);
     int status = -1;
-    PyObject *fields = NULL, *indices = NULL, *weights = NULL;
+    PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL;
     if (!PyDict_Check(source)) {
         PyErr_SetString(PyExc_TypeError, "options: a dict is wanted");
         return -1;
@@ -238,11 +249,14 @@ int native_options_read(struct native_options *options, PyObject *source)
     fields = take(dict, "fields");
     indices = take(dict, "indices");
     weights = take(dict, "weights");
+    cache = take(dict, "cache");
     if (PyErr_Occurred())
         goto out;
     uint64_t n_weights = 0;
     const void *data = NULL;
     if (fields != NULL && read_fields(fields, options) < 0)
+        goto out;
+    if (cache != NULL && read_cache(cache, cache_type, &options->loader) < 0)
         goto out;
     if (indices != NULL) {
         if (read_buffer(indices, &options->indices, &data, &options->loader.n_indices) < 0)
@@ -257,6 +271,7 @@ int native_options_read(struct native_options *options, PyObject *source)
     status =
         native_dict_read(dict, loader_members, N_OF(loader_members), &options->loader, "options");
 out:
+    Py_XDECREF(cache);
     Py_XDECREF(weights);
     Py_XDECREF(indices);
     Py_XDECREF(fields);

@@ -37,6 +37,20 @@ class DecodeStats(TypedDict):
     scaled: int
 
 
+class CacheStats(TypedDict):
+    """Items taken from the cache (hits), and items read because it did not have them (misses).
+
+    limit and used: the cache's bytes, of all data sets in it; items: those of this data set. All 0 without a cache.
+    """
+
+    hits: int
+    misses: int
+    nbytes_hit: int
+    items: int
+    limit: int
+    used: int
+
+
 class BoxStats(TypedDict):
     """Number of boxes that ``min_area`` or ``min_visibility`` dropped."""
 
@@ -95,6 +109,7 @@ class LoaderStats(TypedDict):
     samples: SampleStats
     storage: StorageStats
     decode: DecodeStats
+    cache: CacheStats
     boxes: BoxStats
     caller: CallerStats
     memory: MemoryStats
@@ -137,6 +152,14 @@ def loader_stats(
             "units": raw["n_units_decoded"],
             "units_whole": raw["n_units_whole"],
             "scaled": raw["n_scaled"],
+        },
+        "cache": {
+            "hits": raw["n_cache_hits"],
+            "misses": raw["n_cache_misses"],
+            "nbytes_hit": raw["nbytes_cache_hit"],
+            "items": raw["n_cache_items"],
+            "limit": raw["cache_nbytes"],
+            "used": raw["cache_nbytes_used"],
         },
         "boxes": {"dropped": raw["n_boxes_dropped"]},
         "caller": {"wait_seconds": raw["caller_wait_ns"] / 1e9},

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _convert, _image, _native, _options, _stats
+from . import cache as _cache
 from . import transforms as _transforms
 from .dataset import Dataset, Field
 from .errors import ArgumentError, StateError
@@ -166,6 +167,10 @@ class Loader:
             CUDA's default stream, torch's usual one, copies it, on the GPU that is current where the loader is made (else
             GPU 0): its memory is written again only after that. Keep what another stream copies until it has. While the
             GPU is behind, more batches are made, within ``host_memory``. Tested without a GPU only.
+        cache: memory that keeps stored bytes as they are read, until it is full, and evicts nothing: later epochs do
+            not read these. Bytes, or a text like "8GiB" or "50%" (of the data set's bytes): for this loader alone; a
+            :class:`Cache`: shared by all loaders of this process that are given it. It is no part of ``host_memory``.
+            None: no cache. ``stats()["cache"]`` counts.
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
         encoded: names of image fields to deliver as stored bytes.
@@ -249,6 +254,7 @@ class Loader:
         min_visibility: float = 0.0,
         keep_boxes: bool = False,
         pin_memory: bool | str = False,
+        cache: _cache.Cache | int | str | None = None,
     ) -> None:
         place = _options.device_name(device)
         kind = _options.output_kind(output, place)
@@ -306,6 +312,7 @@ class Loader:
             "min_visibility": min_visibility,
             "keep_boxes": keep_boxes,
             "pin_memory": pin_memory,
+            "cache": cache,
         }
         self._start(given)
 
@@ -336,12 +343,19 @@ class Loader:
         self._n_peeks = 0  # number of passes in a row of which one batch was taken
         self._taken = self._left = 0  # batches taken of the newest pass, and left
         self._over = False  # the newest pass ended in the parent process
-        self._native = _native.Loader(dataset._native, self._native_options)
+        self._cache: _cache.Cache | None = _cache.taken(given["cache"], dataset._native.nbytes)
+        self._native = self._make_native()
         self._n_batches = 0  # when it was last counted
         self._own_names = frozenset({*self.__dict__, "_own_names"} - before)
         _alive.add(self)
 
     # Arguments for the C library ---------------------------------------------------------------------
+
+    def _make_native(self) -> _native.Loader:
+        options = dict(self._native_options)
+        if self._cache is not None:
+            options["cache"] = self._cache._open()
+        return _native.Loader(self._dataset._native, options)
 
     def _make_options(self) -> dict[str, Any]:
         given = self._given
@@ -682,7 +696,7 @@ class Loader:
             raise StateError("the loader is closed", dataset=self._dataset.path)
         if self._native.pid != os.getpid():
             state = self._native.state()
-            self._native = _native.Loader(self._dataset._native, self._native_options)
+            self._native = self._make_native()
             if self._passing and self._ranks is not None:
                 self._native.set_ranks(*self._ranks[:2])
                 self._over = state[0] != self._epoch

@@ -1,0 +1,84 @@
+/* _native_cache.c - penstock._native.Cache: one share of a cache of this process.
+ *
+ * The C library locks by itself. In a forked child the cache is left alone: its memory is the
+ * parent's, and its locks may be held by threads that are not there. */
+#include "_native.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static PyObject *cache_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    unsigned long long nbytes;
+    if (kwargs != NULL && PyDict_Size(kwargs) > 0) {
+        PyErr_SetString(PyExc_TypeError, "Cache takes no keyword arguments");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "K:Cache", &nbytes))
+        return NULL;
+    struct native_cache *self = (struct native_cache *)PyType_GenericAlloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    const struct pst_cache_options options = {.struct_size = sizeof(options), .nbytes = nbytes};
+    struct pst_error err;
+    pst_error_clear(&err);
+    self->pid = getpid();
+    enum pst_status status = pst_cache_open(&options, &self->handle, &err);
+    if (status == PST_OK)
+        return (PyObject *)self;
+    Py_DECREF(self);
+    return native_raise(status, &err);
+}
+
+static void cache_dealloc(PyObject *object)
+{
+    struct native_cache *self = (struct native_cache *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    if (self->pid == getpid())
+        pst_cache_close(&self->handle);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+static PyObject *cache_stats(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    struct native_cache *self = (struct native_cache *)object;
+    if (self->pid != getpid())
+        return native_raise_text(PST_ERROR_FORKED, "the cache belongs to the parent process");
+    struct pst_cache_stats stats;
+    memset(&stats, 0, sizeof(stats));
+    pst_cache_stats(self->handle, &stats, sizeof stats);
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K}", "limit", (unsigned long long)stats.nbytes, "used",
+                         (unsigned long long)stats.nbytes_used, "items",
+                         (unsigned long long)stats.n_items, "datasets",
+                         (unsigned long long)stats.n_datasets, "refused",
+                         (unsigned long long)stats.n_refused);
+}
+
+static PyObject *cache_pid(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong((long)((struct native_cache *)object)->pid);
+}
+
+static PyMethodDef methods[] = {{"stats", cache_stats, METH_NOARGS, "What it holds now."},
+                                {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef getset[] = {{"pid", cache_pid, NULL, "The process that made it.", NULL},
+                               {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot slots[] = {{Py_tp_new, cache_new},
+                              {Py_tp_dealloc, cache_dealloc},
+                              {Py_tp_methods, methods},
+                              {Py_tp_getset, getset},
+                              {Py_tp_doc, "Stored bytes kept in memory."},
+                              {0, NULL}};
+
+PyType_Spec native_cache_spec = {
+    .name = "penstock._native.Cache",
+    .basicsize = sizeof(struct native_cache),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = slots,
+};

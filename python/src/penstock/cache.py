@@ -1,0 +1,94 @@
+"""Caches of stored bytes, of which nothing is ever evicted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+from . import _native, _options
+from .errors import ArgumentError
+
+
+class CacheUse(TypedDict):
+    """What a cache holds: bytes (limit, used), items, data sets, and how often an item found no room."""
+
+    limit: int
+    used: int
+    items: int
+    datasets: int
+    refused: int
+
+
+class Cache:
+    """Memory of this process for stored bytes of samples, which loaders that are given it share.
+
+        cache = ps.Cache("8GiB")
+        train = ps.Loader(train_set, batch_size=256, shuffle=True, cache=cache)
+        check = ps.Loader(check_set, batch_size=256, cache=cache)
+
+    Items are kept as they are read until the bytes are used up, and stay: in each later epoch exactly these are not
+    read. Loaders of the same data set find each other's items. The items of a data set that no loader uses any more
+    give way, all at once, when another one needs the room. A data set that was written anew, or a folder of which a
+    file has changed since, is another data set.
+
+    nbytes: a number of bytes, or a text like "8GiB": items, 16 to 31 bytes beside each, and 8 bytes for each item of
+        a data set that uses the cache. It is no part of a loader's ``host_memory``. LimitError if it is more than the
+        machine or a control group leaves this process.
+
+    It belongs to its process: pickled or in a forked child it is a new, empty one of the same size. The memory is
+    freed when neither you nor a loader holds the cache.
+    """
+
+    def __init__(self, nbytes: int | str) -> None:
+        self._nbytes = _options.nbytes("nbytes", nbytes)
+        self._native = _native.Cache(self._nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        """The limit in bytes."""
+        return self._nbytes
+
+    def stats(self) -> CacheUse:
+        """What it holds now."""
+        found = self._open().stats()
+        return {
+            "limit": found["limit"],
+            "used": found["used"],
+            "items": found["items"],
+            "datasets": found["datasets"],
+            "refused": found["refused"],
+        }
+
+    def _open(self) -> _native.Cache:
+        if self._native.pid != os.getpid():
+            self._native = _native.Cache(self._nbytes)
+        return self._native
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cache, (self._nbytes,)
+
+    def __repr__(self) -> str:
+        use = self.stats()
+        return f"Cache({use['used']} of {use['limit']} bytes, {use['items']} items)"
+
+
+def taken(given: Any, dataset_nbytes: Callable[[], int]) -> Cache | None:
+    """The cache that the argument ``cache`` of a loader means."""
+    if given is None or isinstance(given, Cache):
+        return given
+    if isinstance(given, str) and given.strip().endswith("%"):
+        return Cache(_share(given, dataset_nbytes()))
+    if isinstance(given, (int, str)) and not isinstance(given, bool):
+        return Cache(_options.nbytes("cache", given))
+    raise ArgumentError(f'cache is a ps.Cache, bytes, a text such as "8GiB" or "50%", or None, not {given!r}')
+
+
+def _share(text: str, nbytes: int) -> int:
+    try:
+        percent = float(text.strip()[:-1])
+    except ValueError:
+        percent = 0.0
+    if not 0 < percent <= 100:
+        raise ArgumentError(f"cache={text!r}: a part of the data set is above 0%, to 100%")
+    return max(1 << 20, int(nbytes * percent / 100))

@@ -1,0 +1,206 @@
+/* cache.c - a cache: its budget, and the sets that share it. */
+#include "cache/cache_int.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/memory_limit.h"
+#include "base/options.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define LIMIT_MIN ((uint64_t)1 << 20)
+
+static enum pst_status check_limit(uint64_t nbytes, struct pst_error *err)
+{
+    uint64_t most = psti_memory_limit();
+    if (nbytes < LIMIT_MIN)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "cache",
+                         "a cache of %" PRIu64 " bytes: at least 1 MiB is needed", nbytes);
+    if (nbytes > most)
+        return psti_fail(err, PST_ERROR_LIMIT, "cache",
+                         "a cache of %" PRIu64 " bytes: this process may have %" PRIu64
+                         " bytes of memory",
+                         nbytes, most);
+    return PST_OK;
+}
+
+enum pst_status pst_cache_open(const struct pst_cache_options *options, pst_cache **out,
+                               struct pst_error *err)
+{
+    struct pst_cache_options full;
+    if (!out)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "cache", "out is NULL");
+    *out = NULL;
+    enum pst_status status = psti_options_copy(&full, sizeof full, options, "cache", err);
+    if (status == PST_OK)
+        status = check_limit(full.nbytes, err);
+    if (status != PST_OK)
+        return status;
+    pst_cache *cache = psti_calloc(1, sizeof *cache);
+    if (!cache)
+        return psti_fail(err, PST_ERROR_MEMORY, "cache", "no memory for a cache");
+    pthread_mutex_init(&cache->lock, NULL);
+    cache->limit = full.nbytes;
+    cache->n_owners = 1;
+    *out = cache;
+    return PST_OK;
+}
+
+/* The lock is held, and is let go. */
+static void let_go(pst_cache *cache)
+{
+    bool last = --cache->n_owners == 0;
+    pthread_mutex_unlock(&cache->lock);
+    if (!last)
+        return;
+    while (cache->sets) {
+        struct psti_cache_set *set = cache->sets;
+        cache->sets = set->next;
+        psti_cache_set_free(set);
+    }
+    pthread_mutex_destroy(&cache->lock);
+    psti_free(cache);
+}
+
+void pst_cache_close(pst_cache **cache_ptr)
+{
+    pst_cache *cache = cache_ptr ? *cache_ptr : NULL;
+    if (!cache)
+        return;
+    *cache_ptr = NULL;
+    pthread_mutex_lock(&cache->lock);
+    let_go(cache);
+}
+
+static bool take_if_free(pst_cache *cache, uint64_t nbytes)
+{
+    uint_fast64_t used = atomic_load_explicit(&cache->used, memory_order_relaxed);
+    do {
+        if (nbytes > cache->limit - used)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&cache->used, &used, used + nbytes,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
+/* Frees the set that was closed first among those that nobody has open. */
+static bool free_closed(pst_cache *cache)
+{
+    struct psti_cache_set **oldest = NULL, *set;
+    pthread_mutex_lock(&cache->lock);
+    for (struct psti_cache_set **at = &cache->sets; *at; at = &(*at)->next)
+        if ((*at)->n_owners == 0 && (!oldest || (*at)->closed < (*oldest)->closed))
+            oldest = at;
+    set = oldest ? *oldest : NULL;
+    if (set) {
+        *oldest = set->next;
+        atomic_fetch_sub(&cache->n_closed, 1);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    if (set)
+        psti_cache_set_free(set);
+    return set != NULL;
+}
+
+bool psti_cache_take(struct psti_cache_set *set, uint64_t nbytes)
+{
+    pst_cache *cache = set->cache;
+    while (!take_if_free(cache, nbytes))
+        if (!atomic_load_explicit(&cache->n_closed, memory_order_relaxed) || !free_closed(cache)) {
+            atomic_fetch_add_explicit(&cache->n_refused, 1, memory_order_relaxed);
+            return false;
+        }
+    atomic_fetch_add_explicit(&set->nbytes, nbytes, memory_order_relaxed);
+    return true;
+}
+
+void psti_cache_return(struct psti_cache_set *set, uint64_t nbytes)
+{
+    atomic_fetch_sub_explicit(&set->nbytes, nbytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&set->cache->used, nbytes, memory_order_relaxed);
+}
+
+/* The lock is held. */
+static struct psti_cache_set *find_set(pst_cache *cache, const struct psti_cache_shape *shape)
+{
+    struct psti_cache_set *set = cache->sets;
+    while (set &&
+           (memcmp(set->shape.identity, shape->identity, sizeof shape->identity) != 0 ||
+            set->shape.n_samples != shape->n_samples || set->shape.n_items != shape->n_items))
+        set = set->next;
+    if (!set)
+        return NULL;
+    if (set->n_owners++ == 0)
+        atomic_fetch_sub(&cache->n_closed, 1);
+    cache->n_owners++;
+    return set;
+}
+
+/* Puts a new set into the list, unless another thread has put one there meanwhile. */
+static struct psti_cache_set *add_set(pst_cache *cache, struct psti_cache_set *made)
+{
+    pthread_mutex_lock(&cache->lock);
+    struct psti_cache_set *set = find_set(cache, &made->shape);
+    if (!set) {
+        made->n_owners = 1;
+        made->next = cache->sets;
+        cache->sets = set = made;
+        cache->n_owners++;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    if (set != made)
+        psti_cache_set_free(made);
+    return set;
+}
+
+enum pst_status psti_cache_set_open(pst_cache *cache, const struct psti_cache_shape *shape,
+                                    struct psti_cache_set **out, struct pst_error *err)
+{
+    struct psti_cache_set *made;
+    pthread_mutex_lock(&cache->lock);
+    *out = find_set(cache, shape);
+    pthread_mutex_unlock(&cache->lock);
+    if (*out)
+        return PST_OK;
+    /* Without the lock: to make room for its table, closed sets may have to be freed. */
+    enum pst_status status = psti_cache_set_make(cache, shape, &made, err);
+    if (status == PST_OK)
+        *out = add_set(cache, made);
+    return status;
+}
+
+void psti_cache_set_close(struct psti_cache_set **set_ptr)
+{
+    struct psti_cache_set *set = *set_ptr;
+    if (!set)
+        return;
+    *set_ptr = NULL;
+    pst_cache *cache = set->cache;
+    pthread_mutex_lock(&cache->lock);
+    if (--set->n_owners == 0) {
+        set->closed = ++cache->tick;
+        atomic_fetch_add(&cache->n_closed, 1);
+    }
+    let_go(cache);
+}
+
+void psti_cache_set_stats(struct psti_cache_set *set, struct pst_cache_stats *stats)
+{
+    pst_cache_stats(set->cache, stats, sizeof *stats);
+    stats->n_items = atomic_load(&set->n_items);
+}
+
+void pst_cache_stats(pst_cache *cache, struct pst_cache_stats *stats, size_t stats_nbytes)
+{
+    struct pst_cache_stats full = {.nbytes = cache->limit,
+                                   .nbytes_used = atomic_load(&cache->used),
+                                   .n_refused = atomic_load(&cache->n_refused)};
+    pthread_mutex_lock(&cache->lock);
+    for (struct psti_cache_set *set = cache->sets; set; set = set->next) {
+        full.n_datasets++;
+        full.n_items += atomic_load(&set->n_items);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    psti_struct_write(stats, stats_nbytes, &full, sizeof full);
+}

@@ -1,0 +1,277 @@
+/* test_cache.c - what is kept, what is refused, which set gives way, and that all is counted to the
+ * byte. */
+#include "test.h"
+
+#include "base/fault.h"
+#include "cache/cache.h"
+
+#include <penstock/penstock.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB ((uint64_t)1 << 20)
+#define ITEM_HEAD 16 /* beside each item's bytes */
+
+static pst_cache *open_cache(uint64_t nbytes)
+{
+    const struct pst_cache_options options = {sizeof options, nbytes};
+    pst_cache *cache = NULL;
+    struct pst_error err;
+    assert_ok(pst_cache_open(&options, &cache, &err));
+    return cache;
+}
+
+static struct psti_cache_set *open_set(pst_cache *cache, uint8_t identity, uint64_t n_samples)
+{
+    const struct psti_cache_shape shape = {{identity}, n_samples, 1};
+    struct psti_cache_set *set = NULL;
+    struct pst_error err;
+    assert_ok(psti_cache_set_open(cache, &shape, &set, &err));
+    return set;
+}
+
+static struct pst_cache_stats stats_of(pst_cache *cache)
+{
+    struct pst_cache_stats stats;
+    pst_cache_stats(cache, &stats, sizeof stats);
+    return stats;
+}
+
+/* Bytes of an item, different for each sample and place. */
+static void fill(unsigned char *bytes, uint64_t nbytes, uint64_t sample)
+{
+    for (uint64_t i = 0; i < nbytes; i++)
+        bytes[i] = (unsigned char)(sample * 31 + i * 7 + (i >> 8));
+}
+
+/* Keeps the item if the cache wants it, else checks what it has. */
+static enum psti_cache_answer visit(struct psti_cache_set *set, uint64_t sample, uint64_t nbytes)
+{
+    struct psti_cache_span span;
+    unsigned char *bytes = malloc(nbytes ? nbytes : 1);
+    assert_non_null(bytes);
+    fill(bytes, nbytes, sample);
+    enum psti_cache_answer answer = psti_cache_ask(set, sample, 0, nbytes, &span);
+    if (answer == PSTI_CACHE_ADMIT)
+        assert_true(psti_cache_keep(set, sample, 0, bytes, nbytes));
+    if (answer == PSTI_CACHE_HIT) {
+        assert_int_equal(span.nbytes, nbytes);
+        assert_memory_equal(span.bytes, bytes, nbytes);
+        assert_int_equal((uintptr_t)span.bytes % 16, 0);
+    }
+    free(bytes);
+    return answer;
+}
+
+static void test_hits_are_what_was_kept(void **state)
+{
+    (void)state;
+    enum { N = 1000, NBYTES = 4096 - ITEM_HEAD, N_FIT = 500 };
+    pst_cache *cache = open_cache(N * 8 + N_FIT * 4096 + 4095);
+    struct psti_cache_set *set = open_set(cache, 1, N);
+    uint64_t n[3] = {0};
+    for (uint64_t i = 0; i < N; i++)
+        n[visit(set, i, NBYTES)]++;
+    assert_int_equal(n[PSTI_CACHE_ADMIT], N_FIT);
+    assert_int_equal(n[PSTI_CACHE_PASS], N - N_FIT);
+    struct pst_cache_stats stats = stats_of(cache);
+    assert_int_equal(stats.n_items, N_FIT);
+    assert_int_equal(stats.n_refused, N - N_FIT);
+    assert_int_equal(stats.nbytes_used, N * 8 + N_FIT * 4096);
+    for (int epoch = 0; epoch < 3; epoch++) {
+        memset(n, 0, sizeof n);
+        for (uint64_t i = 0; i < N; i++)
+            n[visit(set, (i * 7 + (uint64_t)epoch) % N, NBYTES)]++;
+        assert_int_equal(n[PSTI_CACHE_HIT], N_FIT);
+        assert_int_equal(n[PSTI_CACHE_ADMIT], 0);
+    }
+    /* An item as small as what is left still comes in. */
+    assert_int_equal(visit(set, N - 1, 4095 - ITEM_HEAD - 15), PSTI_CACHE_ADMIT);
+    psti_cache_set_close(&set);
+    pst_cache_close(&cache);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    pst_cache *cache = open_cache(64 * MIB);
+    struct psti_cache_set *set = open_set(cache, 1, 64);
+    static const uint64_t sizes[] = {0, 1, 15, 16, 17, 4095, 65536, 5 * MIB + 3, 17 * MIB};
+    uint64_t used = 64 * 8;
+    for (uint64_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_int_equal(visit(set, i, sizes[i]), PSTI_CACHE_ADMIT);
+        used += (ITEM_HEAD + sizes[i] + 15) / 16 * 16;
+        assert_int_equal(stats_of(cache).nbytes_used, used);
+    }
+    for (uint64_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        assert_int_equal(visit(set, i, sizes[i]), PSTI_CACHE_HIT);
+    struct psti_cache_span span;
+    assert_int_equal(psti_cache_ask(set, 20, 0, 64 * MIB, &span), PSTI_CACHE_PASS);
+    assert_int_equal(psti_cache_ask(set, 20, 0, UINT64_MAX, &span), PSTI_CACHE_PASS);
+    assert_int_equal(psti_cache_ask(set, 20, 0, UINT64_MAX - 31, &span), PSTI_CACHE_PASS);
+    assert_int_equal(stats_of(cache).nbytes_used, used);
+    psti_cache_set_close(&set);
+    pst_cache_close(&cache);
+}
+
+static void test_reservation_is_exclusive_and_returns(void **state)
+{
+    (void)state;
+    pst_cache *cache = open_cache(MIB);
+    struct psti_cache_set *set = open_set(cache, 1, 8);
+    struct psti_cache_span span;
+    uint64_t before = stats_of(cache).nbytes_used;
+    assert_int_equal(psti_cache_ask(set, 3, 0, 600000, &span), PSTI_CACHE_ADMIT);
+    assert_int_equal(psti_cache_ask(set, 3, 0, 600000, &span), PSTI_CACHE_PASS);
+    assert_int_equal(psti_cache_ask(set, 4, 0, 600000, &span), PSTI_CACHE_PASS);
+    psti_cache_give_up(set, 3, 0, 600000);
+    assert_int_equal(stats_of(cache).nbytes_used, before);
+    assert_int_equal(visit(set, 4, 600000), PSTI_CACHE_ADMIT);
+    assert_int_equal(visit(set, 3, 600000), PSTI_CACHE_PASS);
+    assert_int_equal(visit(set, 4, 600000), PSTI_CACHE_HIT);
+    psti_cache_set_close(&set);
+    pst_cache_close(&cache);
+}
+
+static void test_variants_are_items_of_their_own(void **state)
+{
+    (void)state;
+    pst_cache *cache = open_cache(MIB);
+    const struct psti_cache_shape shape = {{7}, 10, 3};
+    struct psti_cache_set *set = NULL;
+    struct psti_cache_span span;
+    struct pst_error err;
+    assert_ok(psti_cache_set_open(cache, &shape, &set, &err));
+    for (uint64_t sample = 0; sample < 10; sample++)
+        for (uint32_t item = 0; item < 3; item++) {
+            const unsigned char byte = (unsigned char)(sample * 3 + item);
+            assert_int_equal(psti_cache_ask(set, sample, item, 1, &span), PSTI_CACHE_ADMIT);
+            assert_true(psti_cache_keep(set, sample, item, &byte, 1));
+        }
+    for (uint64_t sample = 0; sample < 10; sample++)
+        for (uint32_t item = 0; item < 3; item++) {
+            assert_int_equal(psti_cache_ask(set, sample, item, 1, &span), PSTI_CACHE_HIT);
+            assert_int_equal(*(const unsigned char *)span.bytes, sample * 3 + item);
+        }
+    psti_cache_set_close(&set);
+    pst_cache_close(&cache);
+}
+
+/* Two loaders of one data set share; another version is another set; closed sets give way whole,
+ * the longest closed first, and open ones never. */
+static void test_sets(void **state)
+{
+    (void)state;
+    pst_cache *cache = open_cache(4 * MIB);
+    struct psti_cache_set *a = open_set(cache, 1, 4), *same = open_set(cache, 1, 4);
+    struct psti_cache_set *b = open_set(cache, 2, 4), *c = open_set(cache, 3, 4);
+    assert_ptr_equal(a, same);
+    assert_ptr_not_equal(a, b);
+    assert_int_equal(visit(a, 0, MIB), PSTI_CACHE_ADMIT);
+    assert_int_equal(visit(same, 0, MIB), PSTI_CACHE_HIT);
+    assert_int_equal(visit(b, 0, MIB), PSTI_CACHE_ADMIT);
+    assert_int_equal(visit(c, 0, MIB), PSTI_CACHE_ADMIT);
+    assert_int_equal(visit(c, 1, MIB), PSTI_CACHE_PASS);
+    psti_cache_set_close(&same);
+    psti_cache_set_close(&b);
+    psti_cache_set_close(&a);
+    assert_int_equal(stats_of(cache).n_datasets, 3);
+    b = open_set(cache, 2, 4);
+    assert_int_equal(visit(b, 0, MIB), PSTI_CACHE_HIT);   /* still there */
+    assert_int_equal(visit(c, 1, MIB), PSTI_CACHE_ADMIT); /* a is gone */
+    assert_int_equal(visit(c, 2, MIB), PSTI_CACHE_PASS);  /* b is in use */
+    assert_int_equal(stats_of(cache).n_datasets, 2);
+    assert_int_equal(visit(b, 0, MIB), PSTI_CACHE_HIT);
+    psti_cache_set_close(&b);
+    a = open_set(cache, 1, 4);
+    assert_int_equal(visit(a, 0, MIB), PSTI_CACHE_ADMIT); /* b is gone, and a empty */
+    psti_cache_set_close(&a);
+    pst_cache_close(&cache); /* c still holds it */
+    assert_null(cache);
+    assert_int_equal(visit(c, 0, MIB), PSTI_CACHE_HIT);
+    psti_cache_set_close(&c);
+    struct pst_memory_stats memory;
+    pst_memory_stats(&memory, sizeof memory);
+    assert_int_equal(memory.live_nbytes, 0);
+}
+
+static void test_what_cannot_be(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    pst_cache *cache = NULL;
+    struct pst_cache_options options = {sizeof options, 0};
+    assert_int_equal(pst_cache_open(&options, &cache, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_cache_open(NULL, &cache, &err), PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_cache_open(&options, NULL, &err), PST_ERROR_ARGUMENT);
+    options.nbytes = UINT64_MAX / 2;
+    assert_int_equal(pst_cache_open(&options, &cache, &err), PST_ERROR_LIMIT);
+    assert_non_null(strstr(err.text, "bytes of memory"));
+    assert_null(cache);
+    pst_cache_close(&cache);
+    pst_cache_close(NULL);
+    cache = open_cache(MIB);
+    struct psti_cache_set *set = NULL;
+    struct psti_cache_shape shape = {{0}, MIB, 1}; /* a table of 8 MiB */
+    assert_int_equal(psti_cache_set_open(cache, &shape, &set, &err), PST_ERROR_LIMIT);
+    shape.n_samples = UINT64_MAX / 4;
+    shape.n_items = 8;
+    assert_int_equal(psti_cache_set_open(cache, &shape, &set, &err), PST_ERROR_LIMIT);
+    assert_null(set);
+    psti_cache_set_close(&set);
+    assert_int_equal(stats_of(cache).nbytes_used, 0);
+    pst_cache_close(&cache);
+}
+
+/* Memory that does not come: nothing is lost, nothing stays reserved. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    for (uint64_t n = 1;; n++) {
+        const struct pst_cache_options options = {sizeof options, 4 * MIB};
+        const struct psti_cache_shape shape = {{1}, 4, 1};
+        pst_cache *cache = NULL;
+        struct psti_cache_set *set = NULL;
+        struct psti_cache_span span;
+        psti_fault_arm(PSTI_FAULT_ALLOC, n, false);
+        enum pst_status status = pst_cache_open(&options, &cache, &err);
+        if (status == PST_OK)
+            status = psti_cache_set_open(cache, &shape, &set, &err);
+        bool kept = false;
+        if (status == PST_OK) {
+            assert_int_equal(psti_cache_ask(set, 0, 0, 3, &span), PSTI_CACHE_ADMIT);
+            unsigned char bytes[3];
+            fill(bytes, 3, 0);
+            kept = psti_cache_keep(set, 0, 0, bytes, 3);
+        } else {
+            assert_int_equal(status, PST_ERROR_MEMORY);
+        }
+        psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
+        if (status == PST_OK) {
+            assert_int_equal(stats_of(cache).n_items, kept);
+            assert_int_equal(stats_of(cache).nbytes_used, 4 * 8 + (kept ? 32 : 0));
+            assert_int_equal(visit(set, 0, 3), kept ? PSTI_CACHE_HIT : PSTI_CACHE_ADMIT);
+        }
+        psti_cache_set_close(&set);
+        pst_cache_close(&cache);
+        if (kept)
+            return;
+        assert_true(n < 20);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hits_are_what_was_kept),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_reservation_is_exclusive_and_returns),
+        cmocka_unit_test(test_variants_are_items_of_their_own),
+        cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_what_cannot_be),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
