@@ -47,7 +47,8 @@ enum pst_status pst_cache_open(const struct pst_cache_options *options, pst_cach
     return PST_OK;
 }
 
-/* The lock is held, and is let go. */
+/* Gives up one owner of the cache and releases the lock, which the caller holds. The last owner
+ * frees all. */
 static void let_go(pst_cache *cache)
 {
     bool last = --cache->n_owners == 0;
@@ -84,7 +85,8 @@ static bool take_if_free(pst_cache *cache, uint64_t nbytes)
     return true;
 }
 
-/* Frees the set that was closed first among those that nobody has open. */
+/* Frees the set that has been closed for the longest time. Returns false if every set is still
+ * open. */
 static bool free_closed(pst_cache *cache)
 {
     struct psti_cache_set **oldest = NULL, *set;
@@ -121,7 +123,8 @@ void psti_cache_return(struct psti_cache_set *set, uint64_t nbytes)
     atomic_fetch_sub_explicit(&set->cache->used, nbytes, memory_order_relaxed);
 }
 
-/* The lock is held. */
+/* Returns the open or closed set with this shape and adds an owner to it, or NULL. The caller holds
+ * the lock. */
 static struct psti_cache_set *find_set(pst_cache *cache, const struct psti_cache_shape *shape)
 {
     struct psti_cache_set *set = cache->sets;
@@ -163,7 +166,7 @@ enum pst_status psti_cache_set_open(pst_cache *cache, const struct psti_cache_sh
     pthread_mutex_unlock(&cache->lock);
     if (*out)
         return PST_OK;
-    /* Without the lock: to make room for its table, closed sets may have to be freed. */
+    /* This runs without the lock: space for the table may need closed sets to be freed. */
     enum pst_status status = psti_cache_set_make(cache, shape, &made, err);
     if (status == PST_OK)
         *out = add_set(cache, made);

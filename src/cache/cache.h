@@ -1,8 +1,10 @@
 /* cache.h - the door of cache: stored items of data sets in memory; nothing is evicted.
  *
- * A set holds the items of one version of one data set. Whoever is about to read an item asks for
- * it first. The answer is the item's bytes, or that the asker reads the item and then keeps it
- * here, or that there is no room. Any thread may call anything; asking takes no lock. */
+ * A set holds the items of one version of one data set. A reader asks the set for an item before it
+ * reads the item from storage. The set answers in one of three ways: it gives the item's bytes; or
+ * it reserves space, and the reader reads the item and stores a copy here; or it declines, and the
+ * reader reads the item without storing it. Any thread may call any function. Asking takes no lock.
+ */
 #ifndef PST_CACHE_CACHE_H
 #define PST_CACHE_CACHE_H
 
@@ -12,11 +14,11 @@
 
 struct psti_cache_set;
 
-/* Which data set, of which version, and how many items it may have. */
+/* Names one version of one data set and says how many items it may have. */
 struct psti_cache_shape {
     uint8_t identity[16]; /* equal for two data sets only if all their bytes are */
     uint64_t n_samples;
-    uint32_t n_items; /* of each sample: the variants of all its fields */
+    uint32_t n_items; /* items of each sample: the variants of all its fields */
 };
 
 struct psti_cache_span {
@@ -25,29 +27,32 @@ struct psti_cache_span {
 };
 
 enum psti_cache_answer {
-    PSTI_CACHE_HIT,   /* the span is set */
-    PSTI_CACHE_ADMIT, /* room is reserved: end this by psti_cache_keep or psti_cache_give_up */
-    PSTI_CACHE_PASS   /* no room, or another thread is about to keep it */
+    PSTI_CACHE_HIT, /* *span holds the item's bytes */
+    /* space is reserved; the caller must call psti_cache_keep or psti_cache_give_up */
+    PSTI_CACHE_ADMIT,
+    PSTI_CACHE_PASS /* there is no space, or another thread has reserved space for the item */
 };
 
-/* The set of that data set in the cache; it is made if it is not there yet. Holds the cache. A set
- * that nobody has open stays until another one needs its memory, the longest closed one first.
- * PST_ERROR_LIMIT: its table alone does not fit. */
+/* Opens the set of that data set in the cache, and makes it if the cache has none. An open set
+ * keeps the cache alive. A closed set stays in memory until another set needs that memory; the set
+ * that has been closed for the longest time is freed first. PST_ERROR_LIMIT: the set's table alone
+ * does not fit into the cache. */
 enum pst_status psti_cache_set_open(pst_cache *cache, const struct psti_cache_shape *shape,
                                     struct psti_cache_set **out, struct pst_error *err);
-/* No span of it may be in use. NULL-safe. */
+/* Closes the set. No span of the set may be in use any more. *set may be NULL. */
 void psti_cache_set_close(struct psti_cache_set **set);
 
-/* As pst_cache_stats, but n_items counts those of this set. */
+/* Gives the numbers of pst_cache_stats, but n_items counts the items of this set alone. */
 void psti_cache_set_stats(struct psti_cache_set *set, struct pst_cache_stats *stats);
 
 /* Asks for item `i_item` of a sample (numbers below those of the shape), which is nbytes long. */
 enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                       uint64_t nbytes, struct psti_cache_span *span);
-/* Copies the bytes that were read. False: memory did not come, and the reservation is given up. */
+/* Copies the bytes that were read into the reserved space. Returns false if the system has no more
+ * memory; the reservation is given up then. */
 bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                      const void *bytes, uint64_t nbytes);
-/* The item could not be read, or is not good: its room is for others. */
+/* Gives the reserved space back, because the item could not be read or is not good. */
 void psti_cache_give_up(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                         uint64_t nbytes);
 

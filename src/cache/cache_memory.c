@@ -1,8 +1,8 @@
 /* cache_memory.c - a large range of addresses, claimed step by step.
  *
  * The range is reserved without access rights, which costs no memory under any overcommit policy.
- * A step that is made accessible may be refused, where memory touched beyond a limit would be
- * answered by a kill. */
+ * The system may refuse to make a step accessible, and the caller then gets an error. Memory that
+ * is touched beyond a limit would instead get the process killed. */
 #include "cache/cache_int.h"
 
 #include "base/bits.h"

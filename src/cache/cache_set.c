@@ -1,9 +1,10 @@
 /* cache_set.c - the items of one data set: a table of places, and the memory they lie in.
  *
- * Items are only ever added, one behind the other, so a place that was once published stays good
- * for as long as the set is open, and asking needs no lock: an entry goes from 0 (not here) to 1
- * (reserved by one thread) and from there to its place, or back to 0. The bytes are written before
- * the place is stored with release order, and read after it was loaded with acquire order. */
+ * Items are only ever added, one behind the other. So an offset that was published stays valid as
+ * long as the set is open, and asking needs no lock. An entry of the table goes from 0 (the item is
+ * not here) to 1 (one thread has reserved space), and from 1 to the item's offset + 2 or back to 0.
+ * A writer stores the item's bytes first and then the entry, with release order. A reader loads the
+ * entry with acquire order and then reads the bytes. */
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
@@ -19,7 +20,8 @@
 #define RESERVED 1
 #define FIRST_PLACE 2
 
-/* Room of an item in memory and in the budget. */
+/* Computes the bytes that an item takes in memory and in the budget. Returns false if the item is
+ * too long. */
 static bool item_room(uint64_t nbytes, uint64_t *room)
 {
     if (nbytes > SIZE_MAX / 2)

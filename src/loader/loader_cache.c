@@ -1,10 +1,10 @@
-/* loader_cache.c - the loader's items in a cache: asked for before they are read, kept after the
- * row was filled.
+/* loader_cache.c - the loader's use of a cache. The loader asks for an item before it reads it, and
+ * stores a copy after it has filled the row.
  *
- * The pump looks rows up in the order of the epoch, one at a time, and room in the cache is
- * reserved there. So which items a fresh cache takes does not depend on how fast they are read. An
- * item is kept only after its checksum was compared and its row was filled: bad bytes are never
- * kept. */
+ * The pump looks up rows in the order of the epoch, one at a time, and reserves space in the cache
+ * as it does so. So the choice of items that a fresh cache takes does not depend on how fast they
+ * are read. A copy is stored only after the item's checksum was compared and its row was filled, so
+ * the cache never holds bad bytes. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_row.h"
