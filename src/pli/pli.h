@@ -1,9 +1,9 @@
-/* pli.h - the door of the PLI codec: what other rooms call of it.
+/* pli.h - the door of the PLI codec: the functions that other rooms call.
  *
- * pli/ includes base/ and itself, so that it can be lifted out as a library of its own. Beside this
- * header, the headers of pli/format/ are open to all rooms: they state the byte layout
- * (docs/format-pli.md), which host code of the GPU kernels reads too. pst_pli_* of
- * <penstock/pli.h> are defined here, but for pst_pli_from_jpeg, which needs a JPEG decoder. */
+ * pli/ includes only base/ and itself, so that it can be lifted out as a library of its own.
+ * Besides this header, the headers of pli/format/ are open to all rooms: they state the byte layout
+ * (docs/format-pli.md), which the host code of the GPU kernels reads, too. The functions pst_pli_*
+ * of <penstock/pli.h> are defined here, except pst_pli_from_jpeg, which needs a JPEG decoder. */
 #ifndef PST_PLI_PLI_H
 #define PST_PLI_PLI_H
 
@@ -14,20 +14,21 @@
 /* Decoding (pli/decode)
  * ------------------------------------------------------------------------------------------- */
 
-/* pst_pli_decode on one level (PSTI_CPU_*), pixels unproven: tests hold levels to plain C. */
+/* Does pst_pli_decode on one level (PSTI_CPU_*), without comparing the pixel checksum. Tests use it
+ * to compare the levels with plain C. */
 enum pst_status psti_pli_decode_on(uint32_t cpu, const void *bytes, size_t nbytes,
                                    const struct pst_pli_region *region, int channel,
                                    const struct pst_pixels *pixels, void *scratch,
                                    size_t scratch_nbytes, struct pst_error *err);
 
-/* pst_pli_decode of all channels, a band of rows at a time. `header`: what psti_pli_parse_header
- * gave for these bytes, so that it is parsed once; NULL: it is parsed here. The head's checksum is
- * compared in either case, and only the parsed header is believed, so bytes that changed since are
- * an error. `pixels` has room for one, that is, its
- * height is that of the region or psti_pli_band_rows(), whichever is smaller. `band` is called when
- * the first `n_rows` rows of it are rows y, y + 1, ... of the region; anything but PST_OK ends the
- * decode with that status. `scratch` of psti_pli_region_scratch_nbytes(). */
-enum { PSTI_PLI_JPEG_BAND_ROWS = 16 }; /* content 2: few enough to stay in the first cache */
+/* Decodes all channels as pst_pli_decode does, one band of rows at a time. `header` is the result
+ * of psti_pli_parse_header for these bytes, so that they are parsed only once; if it is NULL, the
+ * header is parsed here. The head's checksum is compared in either case, and only the parsed header
+ * is believed, so that bytes that changed since are an error. `pixels` holds one band: its height
+ * is the smaller of the region's height and psti_pli_band_rows(). `band` is called each time that
+ * the first `n_rows` rows of `pixels` hold rows y, y + 1, ... of the region. If it returns anything
+ * but PST_OK, the decode ends with that status. `scratch` has psti_pli_region_scratch_nbytes(). */
+enum { PSTI_PLI_JPEG_BAND_ROWS = 16 }; /* for content 2: so few rows stay in the first cache */
 static inline uint32_t psti_pli_band_rows(uint32_t content, uint32_t unit_edge)
 {
     return content == PST_PLI_CONTENT_JPEG ? PSTI_PLI_JPEG_BAND_ROWS : unit_edge;
@@ -39,8 +40,9 @@ enum pst_status psti_pli_decode_bands(const struct psti_pli_header *header, cons
                                       size_t scratch_nbytes, psti_pli_band band, void *ctx,
                                       struct pst_error *err);
 
-/* pst_pli_info and pst_pli_ranges for who has parsed the header of these bytes already. The first
- * compares the head's checksum, as soon as the head is whole; the second believes it. */
+/* Do as pst_pli_info and pst_pli_ranges for callers that have already parsed the header of these
+ * bytes. The first function compares the head's checksum if the head is whole. The second function
+ * trusts the head. */
 enum pst_status psti_pli_describe(const struct psti_pli_header *header, const void *bytes,
                                   size_t nbytes, struct pst_pli_info *info, struct pst_error *err);
 enum pst_status psti_pli_find_ranges(const struct psti_pli_header *header, const void *bytes,
@@ -48,15 +50,15 @@ enum pst_status psti_pli_find_ranges(const struct psti_pli_header *header, const
                                      struct pst_pli_range *ranges, size_t capacity, size_t *n,
                                      struct pst_error *err);
 
-/* What pst_pli_decode needs to work in for regions of that width. */
+/* Returns the size of the scratch that pst_pli_decode needs for regions of that width. */
 size_t psti_pli_region_scratch_nbytes(const struct psti_pli_header *header, uint32_t width);
 
-/* How many units a decode of the region decodes, at that scale (0: pst_pli_decode); the head is
- * known to be right. */
+/* Returns how many units a decode of the region at that scale decodes. Scale 0 means
+ * pst_pli_decode. The head must have been checked. */
 uint64_t psti_pli_count_units(const struct psti_pli_header *header, const void *bytes,
                               uint32_t scale_log2, const struct pst_pli_region *region);
 
-/* Units in rows row0..row1 - 1, columns column0..column1 - 1. */
+/* The units in rows row0..row1 - 1 and columns column0..column1 - 1. */
 struct psti_pli_span {
     uint32_t row0, row1, column0, column1;
 };
@@ -64,33 +66,35 @@ struct psti_pli_span {
 /* JPEGs kept as PLI (content 2): decoding (pli/decode/jpeg; docs/format-pli.md, sections 7 to 9)
  * ------------------------------------------------------------------------------------------- */
 
-/* The frame of a PLI of content 2, from its head, which is checked. */
+/* Reads the frame of a PLI of content 2 from its head, which is checked. */
 enum pst_status psti_pli_jpeg_frame(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
                                     struct pst_error *err);
 
-/* All coefficients: `coefs[c]` has room for psti_pli_jpeg_n_coefs(frame, c) values, rows of blocks,
- * each in zigzag order. Every unit is checked. `scratch` of pst_pli_scratch_nbytes(), aligned
- * to 64. */
+/* Decodes all coefficients. `coefs[c]` has space for psti_pli_jpeg_n_coefs(frame, c) values: blocks
+ * row by row, each in zigzag order. Every unit is checked. `scratch` has pst_pli_scratch_nbytes()
+ * and is aligned to 64. */
 enum pst_status psti_pli_jpeg_coefs(const void *bytes, size_t nbytes,
                                     const struct psti_jpeg_frame *frame, int16_t *const coefs[],
                                     void *scratch, size_t scratch_nbytes, struct pst_error *err);
 
-/* Both from one decode of the units, for who proves that both are right: pixels as of
- * psti_pli_decode_bands of the whole image, coefficients as of psti_pli_jpeg_coefs. */
+/* Decodes pixels and coefficients from one decode of the units, for callers that prove that both
+ * are right. The pixels are those of psti_pli_decode_bands for the whole image, the coefficients
+ * those of psti_pli_jpeg_coefs. */
 enum pst_status psti_pli_jpeg_decode_both(const void *bytes, size_t nbytes,
                                           const struct psti_jpeg_frame *frame,
                                           int16_t *const coefs[], const struct pst_pixels *pixels,
                                           void *scratch, size_t scratch_nbytes, psti_pli_band band,
                                           void *band_ctx, struct pst_error *err);
 
-/* Pixels at 1 / 2^scale_log2 of the size, 1..3, for consumers that make them smaller still and can
- * do with an approximation: of each block only the 4x4, 2x2 or 1x1 lowest frequencies are decoded
- * and transformed (pli_jpeg_small.c states the arithmetic); upsampling and colour follow as for
- * whole pixels, by the small sizes. That is neither what libjpeg-turbo makes of scale_num nor the
- * average of the pixels, from which 200 ImageNet photographs differ by 36.0 dB (PSNR) at a half,
- * 38.3 dB at a quarter and 46.9 dB at an eighth (test_pli_jpeg_small measures it). The small image
- * has psti_pli_jpeg_scaled() pixels each way; `region` (NULL: all of it) and `pixels` are of that.
- * Else as psti_pli_decode_bands, or with `band` NULL as pst_pli_decode; of a PLI of pixels
+/* Decodes pixels at 1 / 2^scale_log2 of the size. scale_log2 is 1..3. This is for callers that
+ * shrink the image further and accept an approximation. Only the 4x4, 2x2 or 1x1 lowest frequencies
+ * of each block are decoded and transformed (pli_jpeg_small.c states the arithmetic). Upsampling
+ * and colour conversion are as for whole pixels, with the small sizes. The result is neither that
+ * of libjpeg-turbo's scale_num nor the average of the pixels. From that average 200 ImageNet
+ * photographs differ by 36.0 dB (PSNR) at a half, 38.3 dB at a quarter and 46.9 dB at an eighth
+ * (test_pli_jpeg_small measures it). The small image has psti_pli_jpeg_scaled() pixels in each
+ * direction. `region` (NULL: the whole image) and `pixels` count in small pixels. All else is as in
+ * psti_pli_decode_bands, or, if `band` is NULL, as in pst_pli_decode. A PLI of pixels gives
  * PST_ERROR_ARGUMENT. */
 static inline uint32_t psti_pli_jpeg_scaled(uint32_t n, uint32_t scale_log2)
 {
@@ -103,22 +107,23 @@ enum pst_status psti_pli_jpeg_decode_scaled(const struct psti_pli_header *header
                                             size_t scratch_nbytes, psti_pli_band band,
                                             void *band_ctx, struct pst_error *err);
 
-/* JPEGs kept as PLI: which samples, blocks and units of a component a region takes. For callers
- * that decode them elsewhere. Pure.
+/* JPEGs kept as PLI: the samples, blocks and units of a component that a region needs, for callers
+ * that decode them elsewhere. Pure functions.
  * ------------------------------------------------------------------------------------------- */
 
-/* Of a component. */
+/* The part of one component that a region needs. */
 struct psti_pli_jpeg_need {
-    uint8_t across_log2, down_log2;        /* of pixels to a sample: 0, 1 or 2 */
-    bool sideways, upright;                /* samples are interpolated, else repeated */
-    uint32_t x0, x1, y0, y1;               /* samples, with the margin that interpolation needs */
+    uint8_t across_log2, down_log2;        /* log2 of pixels per sample: 0, 1 or 2 */
+    bool sideways, upright;                /* interpolated that way, else repeated */
+    uint32_t x0, x1, y0, y1;               /* samples, with the margin for interpolation */
     uint32_t column0, column1, row0, row1; /* blocks */
 };
-/* `block`: samples of one each way. */
+/* Finds the needs of all components. `block` is the number of samples of a block in each
+ * direction. */
 void psti_pli_jpeg_find_needs(const struct psti_jpeg_frame *frame, uint32_t block,
                               const struct pst_pli_region *region,
                               struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX]);
-/* The units that these blocks lie in. */
+/* Returns the units that hold the blocks of `needs`. */
 struct psti_pli_span psti_pli_jpeg_find_span(const struct psti_jpeg_frame *frame,
                                              uint32_t unit_log2,
                                              const struct psti_pli_jpeg_need *needs);
@@ -126,31 +131,33 @@ struct psti_pli_span psti_pli_jpeg_find_span(const struct psti_jpeg_frame *frame
 /* JPEGs kept as PLI: JPEG files to PLI and back (pli/jpegfile)
  * ------------------------------------------------------------------------------------------- */
 
-/* Buffers of one worker, kept from image to image; zeros to begin with. Aligned to 64. */
+/* The buffers of one worker, which are used again for every image. They begin as zeros and are
+ * aligned to 64. */
 struct psti_pli_keep {
     struct psti_buffer coefs, restoration, scratch, file, pixels, work;
 };
 void psti_pli_keep_free(struct psti_pli_keep *keep);
 
-/* The JPEG decoder that the PLI has to agree with, given by the caller: sets *checksum to the XXH3
- * of the JPEG's pixels as they are stored (EXIF orientation not applied), u8 (H,W,C). */
+/* The JPEG decoder whose pixels the PLI's must equal, given by the caller. `hash` sets *checksum to
+ * the XXH3 of the JPEG's pixels as they are stored (EXIF orientation not applied), u8 (H,W,C). */
 struct psti_pli_reference {
     enum pst_status (*hash)(void *ctx, const void *jpeg, size_t nbytes, uint64_t *checksum,
                             struct pst_error *err);
     void *ctx;
 };
-/* As pst_pli_from_jpeg, with options that are checked and buffers that are there already. `jpeg` is
- * read several times and must not change. */
+/* Does as pst_pli_from_jpeg, with options that have been checked and with buffers of the caller.
+ * `jpeg` is read several times and must not change. */
 enum pst_status psti_pli_keep_jpeg(struct psti_pli_keep *keep,
                                    const struct psti_pli_reference *reference, const void *jpeg,
                                    size_t jpeg_nbytes,
                                    const struct pst_pli_from_jpeg_options *options, void *pli,
                                    size_t capacity, size_t *nbytes, struct pst_error *err);
-/* As pst_pli_to_jpeg. */
+/* Does as pst_pli_to_jpeg. */
 enum pst_status psti_pli_keep_restore(struct psti_pli_keep *keep, const void *pli,
                                       size_t pli_nbytes, void *jpeg, size_t capacity,
                                       size_t *nbytes, struct pst_error *err);
-/* True if such a failure of psti_pli_keep_jpeg says that this JPEG had better stay as it is. */
+/* Returns true if psti_pli_keep_jpeg's failure with this status means that the JPEG should stay as
+ * it is. */
 bool psti_pli_keep_stays(enum pst_status status);
 
 #endif

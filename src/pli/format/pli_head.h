@@ -1,7 +1,7 @@
 /* pli_head.h - the byte layout of PLI, as docs/format-pli.md states it.
  *
- * Pure functions: bytes in, values out, and back. No I/O, no memory, no threads. Parsing trusts
- * nothing. */
+ * Pure functions that turn bytes into values and values into bytes. They do no I/O, allocate
+ * nothing and start no threads. Parsing trusts nothing. */
 #ifndef PST_PLI_HEAD_H
 #define PST_PLI_HEAD_H
 
@@ -10,12 +10,12 @@
 enum {
     PSTI_PLI_VERSION = 2,
     PSTI_PLI_HEADER_NBYTES = 40,
-    PSTI_PLI_UNIT_LOG2_MIN = 6, /* 64 pixels: the only edge of packed and wave units */
+    PSTI_PLI_UNIT_LOG2_MIN = 6, /* 64 pixels: the only edge of packed and wave units (section 3) */
     PSTI_PLI_UNIT_LOG2_MAX = 9,
-    PSTI_PLI_JPEG_UNIT_LOG2_MAX = 8, /* of content 2 */
+    PSTI_PLI_JPEG_UNIT_LOG2_MAX = 8, /* the largest in content 2 (section 1) */
     PSTI_PLI_MAX_ERROR = 127,
     PSTI_PLI_INDEX_ENTRY_MAX = 8,
-    PSTI_PLI_BLOCK_HEADER_NBYTES = 4 /* of a model block */
+    PSTI_PLI_BLOCK_HEADER_NBYTES = 4 /* of a model block (section 1) */
 };
 
 enum psti_pli_mode {
@@ -24,14 +24,14 @@ enum psti_pli_mode {
     PSTI_PLI_PACKED = 2,
     PSTI_PLI_WAVE = 3,
     PSTI_PLI_LZ = 4,
-    PSTI_PLI_COEFS = 5, /* of content 2, which has no other */
+    PSTI_PLI_COEFS = 5, /* the only mode of content 2 (section 3) */
     PSTI_PLI_N_MODES = 6
 };
 
 enum psti_pli_transform {
     PSTI_PLI_TRANSFORM_NONE = 0,
-    PSTI_PLI_SUBTRACT_GREEN = 1, /* content 1 */
-    PSTI_PLI_YCBCR = 1           /* content 2 */
+    PSTI_PLI_SUBTRACT_GREEN = 1, /* in content 1 (section 1) */
+    PSTI_PLI_YCBCR = 1           /* in content 2 (section 1) */
 };
 
 struct psti_pli_header {
@@ -42,8 +42,8 @@ struct psti_pli_header {
     uint64_t pixel_checksum, head_checksum;
 };
 
-/* A *number* of sections 6 and 8: 7 bits a byte, low ones first, at most 4 bytes; *p goes behind
- * it. False if it ends too late. */
+/* Takes a *number* (section 0): 7 bits a byte, low ones first, at most 4 bytes. Moves *p behind it.
+ * Returns false if `end` or the fourth byte comes before the number ends. */
 static inline bool psti_pli_take_number(const uint8_t **p, const uint8_t *end, uint32_t *value)
 {
     *value = 0;
@@ -56,7 +56,7 @@ static inline bool psti_pli_take_number(const uint8_t **p, const uint8_t *end, u
     return false;
 }
 
-/* Geometry that follows from the header. */
+/* Sizes and offsets that follow from the header. */
 static inline uint32_t psti_pli_edge(const struct psti_pli_header *h) { return 1u << h->unit_log2; }
 static inline uint32_t psti_pli_unit_rows(const struct psti_pli_header *h)
 {
@@ -79,63 +79,66 @@ static inline uint64_t psti_pli_head_nbytes(const struct psti_pli_header *h)
     return psti_pli_index_offset(h) + (uint64_t)psti_pli_unit_rows(h) * psti_pli_unit_columns(h) *
                                           psti_pli_index_entry_nbytes(h);
 }
-/* How many units of `edge` pixels the `n` >= 1 pixels from `first` on touch, along one axis. */
+/* Returns how many units of `edge` pixels are touched, along one axis, by `n` >= 1 pixels from
+ * `first` on. */
 static inline uint32_t psti_pli_units_along(uint32_t first, uint32_t n, uint32_t edge)
 {
     return (first + n - 1) / edge - first / edge + 1;
 }
 
-/* Reads and checks the header alone (40 bytes needed), not the head's checksum. */
+/* Reads and checks the header only, which takes 40 bytes. Does not compare the head's checksum. */
 enum pst_status psti_pli_parse_header(const void *bytes, size_t nbytes, struct psti_pli_header *out,
                                       struct pst_error *err);
 /* Checks the whole head (header, model, index) against its checksum. */
 enum pst_status psti_pli_check_head(const void *bytes, size_t nbytes,
                                     const struct psti_pli_header *header, struct pst_error *err);
-/* Writes the 40 bytes; model and index lie behind them already, for the checksum. */
+/* Writes the 40 bytes of the header. Model and index must lie behind them already, because the
+ * checksum covers them. */
 void psti_pli_print_header(const struct psti_pli_header *header, uint8_t *head);
 
-/* Of bytes whose head has been checked: nothing is behind the units and the restoration. There may
- * be less: who needs a unit finds out. */
+/* Checks that no bytes stand behind the units and the restoration. The head must have been checked.
+ * Fewer bytes are no error here: the decode of a unit that lacks bytes finds that. */
 enum pst_status psti_pli_check_end(const void *bytes, size_t nbytes,
                                    const struct psti_pli_header *header,
                                    uint32_t restoration_nbytes, struct pst_error *err);
 
 struct psti_pli_entry {
     uint32_t nbytes;
-    uint32_t checksum; /* low half of XXH3-64 of the unit; 0 without checksums */
+    uint32_t checksum; /* low half of the unit's XXH3-64; 0 if the PLI has no checksums */
 };
-/* Entry `unit` of the index of a head that has been checked. */
+/* Returns entry `unit` of the index. The head must have been checked. */
 struct psti_pli_entry psti_pli_parse_entry(const void *head, const struct psti_pli_header *header,
                                            uint32_t unit);
 void psti_pli_print_entry(uint8_t *head, const struct psti_pli_header *header, uint32_t unit,
                           struct psti_pli_entry entry);
 
-/* Looks at a unit's bytes as a whole: `nbytes` bytes of the PLI are here, the unit's among them, at
- * `offset`; and, where the PLI has checksums and they are asked for, the unit is true to its own.
- */
+/* Checks that the unit's bytes at `offset` lie within the `nbytes` bytes of the PLI that are here.
+ * If the PLI has checksums and `want_checksum` is set, checks the unit's checksum, too. */
 enum pst_status psti_pli_check_unit(const struct psti_pli_header *header, const void *bytes,
                                     size_t nbytes, uint64_t offset, struct psti_pli_entry entry,
                                     bool want_checksum, struct pst_error *err);
-/* Makes what `err` says of a unit, where offsets above 0 count from behind its mode byte, a remark
- * about the PLI: which unit, and where in the file. Names the codec. Returns `status`. */
+/* Extends `err`, which tells of an error in a unit: names the unit's row and column, and makes the
+ * offset one in the file. An offset above 0 in `err` counts from behind the unit's mode byte. Names
+ * the codec and returns `status`. */
 enum pst_status psti_pli_unit_failed(uint32_t row, uint32_t column, uint64_t offset,
                                      enum pst_status status, struct pst_error *err);
-/* Names the codec in `err` and returns `status`, for what concerns no unit. */
+/* Names the codec in `err` and returns `status`, for errors that concern no unit. */
 enum pst_status psti_pli_failed(enum pst_status status, struct pst_error *err);
 
-/* The model block of `kind`: its bytes and length, or NULL and 0. PST_ERROR_CORRUPT if the model is
+/* The kinds of model blocks (section 1). psti_pli_find_model gives the bytes and the length of the
+ * block of `kind`, or NULL and 0 if there is none. It fails with PST_ERROR_CORRUPT if the model is
  * not a sequence of blocks that the content may have. */
 enum psti_pli_model_kind {
-    PSTI_PLI_MODEL_WAVE = 1,  /* content 1 */
-    PSTI_PLI_MODEL_COEFS = 2, /* content 2: tables */
-    PSTI_PLI_MODEL_FRAME = 3  /* content 2, which must have it */
+    PSTI_PLI_MODEL_WAVE = 1,  /* in content 1: tables of waves */
+    PSTI_PLI_MODEL_COEFS = 2, /* in content 2: tables of coefficients */
+    PSTI_PLI_MODEL_FRAME = 3  /* in content 2, where it must be there */
 };
 enum pst_status psti_pli_find_model(const void *head, const struct psti_pli_header *header,
                                     enum psti_pli_model_kind kind, const uint8_t **block,
                                     size_t *nbytes, struct pst_error *err);
 
-/* Heads a model block whose `nbytes` bytes of content lie at `at` +
- * PSTI_PLI_BLOCK_HEADER_NBYTES already; returns its end. */
+/* Writes the header of a model block whose `nbytes` bytes of content already lie at `at` +
+ * PSTI_PLI_BLOCK_HEADER_NBYTES. Returns the block's end. */
 uint8_t *psti_pli_print_block(uint8_t *at, enum psti_pli_model_kind kind, size_t nbytes);
 
 #endif

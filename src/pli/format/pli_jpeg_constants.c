@@ -1,8 +1,9 @@
-/* pli_jpeg_constants.c - trained constants of PLI's JPEG content: what earlier coefficients say
- * about the next one, and built-in tables.
+/* pli_jpeg_constants.c - trained constants of PLI's JPEG content: the weights, biases and limits
+ * that make contexts of earlier coefficients, and the built-in tables.
  *
  * Printed by tools/pli-jpeg-model (its README names the files and the command). They are part of
- * the format (docs/format-pli.md, 8.7), model number 1: a change is a new number. */
+ * the format (docs/format-pli.md, 8.7), as model number 1. Changed constants need a new model
+ * number. */
 #include "pli/format/pli_jpeg_format.h"
 
 /* clang-format off */

@@ -1,6 +1,6 @@
-/* pli_jpeg_dictionary.c - what the DEFLATE data of a JPEG's restoration may copy from
- * (docs/format-pli.md, section 10): what encoders, cameras and editors write again and again. Part
- * of the format, and in docs/format-pli-tables.txt. */
+/* pli_jpeg_dictionary.c - the bytes that the DEFLATE data of a JPEG's restoration may copy from
+ * (docs/format-pli.md, section 10): bytes that encoders, cameras and editors write again and again.
+ * They are part of the format and stand in docs/format-pli-tables.txt, too. */
 #include "pli/format/pli_jpeg_format.h"
 
 /* clang-format off */
@@ -193,7 +193,7 @@ const uint8_t psti_jpeg_dictionary[] = {
     185, 186, 194, 195, 196, 197, 198, 199, 200, 201, 202, 210, 211, 212, 213, 214, 215, 216,
     217, 218, 226, 227, 228, 229, 230, 231, 232, 233, 234, 242, 243, 244, 245, 246, 247, 248,
     249, 250,
-    /* heads of files */
+    /* beginnings of files */
     255, 216, 255, 225, 255, 216, 255, 237, 255, 216, 255, 238, 0, 14, 65, 100, 111, 98, 101, 0,
     100, 128, 0, 0, 0, 1, 255, 216, 255, 238, 0, 14, 65, 100, 111, 98, 101, 0, 100, 0, 0, 0, 0,
     1, 255, 226, 12, 88, 73, 67, 67, 95, 80, 82, 79, 70, 73, 76, 69, 0, 1, 1, 0, 0, 255, 216,

@@ -1,8 +1,8 @@
 /* pli_jpeg_format.c - PLI's content 2 (docs/format-pli.md, sections 7 and 8): the frame of a JPEG,
- * where its blocks are, and the model block of tables.
+ * the places of its blocks, and the model block of tables.
  *
- * Bytes in, values out, and back. Pure functions; parsing trusts nothing, so that whoever has a
- * frame or tables computes with them freely. */
+ * Pure functions that turn bytes into values and values into bytes. Parsing trusts nothing, so that
+ * callers can compute freely with a frame or with tables. */
 #include "pli/format/pli_jpeg_format.h"
 
 #include "base/bits.h"
@@ -14,7 +14,8 @@
 #define ROOM "format"
 
 enum {
-    TAIL_NBYTES = 4 + 8 + 4 + 4 /* of the frame, behind the quantisation tables */
+    /* length of the frame's part behind the quantisation tables (section 7) */
+    TAIL_NBYTES = 4 + 8 + 4 + 4
 };
 
 const uint8_t psti_jpeg_zigzag[64] = {
@@ -96,7 +97,7 @@ bool psti_pli_jpeg_length_is_kept(const struct psti_jpeg_frame *frame)
            PER_BYTE * (uint64_t)frame->restoration_nbytes + PER_SAMPLE * n_samples + SPARE;
 }
 
-/* Which quantisation tables components name, as bits. */
+/* Returns the quantisation tables that components name, as a set of bits. */
 static uint32_t named_quants(const struct psti_jpeg_frame *frame)
 {
     uint32_t named = 0;
@@ -105,7 +106,7 @@ static uint32_t named_quants(const struct psti_jpeg_frame *frame)
     return named;
 }
 
-/* What is left of the block. */
+/* The part of the block that has not been read yet. */
 struct cursor {
     const uint8_t *at, *end;
 };
@@ -129,7 +130,7 @@ static enum pst_status parse_quant(struct cursor *c, uint16_t *quant, struct pst
     const uint8_t *head = take(c, 1);
     if (!head)
         return corrupt(err, "ends early");
-    const uint8_t width = *head; /* read once: the bytes may be changed by others */
+    const uint8_t width = *head; /* read only once, because others may change the bytes */
     if (width > 1)
         return corrupt(err, "has values of an unknown width");
     const uint8_t *values = take(c, 64u << width);
@@ -263,7 +264,7 @@ uint32_t psti_pli_jpeg_squares(const struct psti_jpeg_frame *frame, uint32_t uni
 
 enum { CONTEXT_GROUP = 32 };
 
-/* The sums of 32 list positions, g of one feature times its weight added. Nothing overflows 16
+/* Adds g of one feature, times its weight, to the sums of 32 list positions. Nothing overflows 16
  * bits: test_pli_jpeg_format adds the weights up. */
 static void add_feature(const uint8_t *restrict g, int16_t weight, int16_t *restrict sums)
 {
@@ -271,7 +272,8 @@ static void add_feature(const uint8_t *restrict g, int16_t weight, int16_t *rest
         sums[l] = (int16_t)(sums[l] + (int16_t)(g[l] * weight));
 }
 
-/* The same where some have side 1, of which the weight is `other`; `sides`: 0 or -1. */
+/* Does as add_feature where some positions have side 1. `weight` is that of side 0, `other` that of
+ * side 1. `sides` holds 0 or -1. */
 static void add_mixed_feature(const uint8_t *restrict g, int16_t weight, int16_t other,
                               const int16_t *restrict sides, int16_t *restrict sums)
 {
@@ -280,7 +282,7 @@ static void add_mixed_feature(const uint8_t *restrict g, int16_t weight, int16_t
         sums[l] = (int16_t)(sums[l] + (int16_t)(g[l] * (int16_t)(weight + (more & sides[l]))));
 }
 
-/* Sums of the formula in 8.4 for 32 list positions whose sides are all `side`. */
+/* Computes the sums of section 8.4 for 32 list positions whose sides are all `side`. */
 static void sum_side(uint32_t k, const uint8_t *const g[PSTI_JPEG_N_FEATURES], uint32_t side,
                      uint32_t base, int16_t *restrict sums)
 {
@@ -292,7 +294,8 @@ static void sum_side(uint32_t k, const uint8_t *const g[PSTI_JPEG_N_FEATURES], u
             add_feature(g[i] + base, psti_jpeg_weights[side][k][i], sums);
 }
 
-/* The same of any sides, 0 or 255. */
+/* Computes the sums of section 8.4 for 32 list positions of any sides. `of` holds the sides, 0 or
+ * 255. */
 static void sum_sides(uint32_t k, const uint8_t *const g[PSTI_JPEG_N_FEATURES],
                       const uint8_t *restrict of, uint32_t base, int16_t *restrict sums)
 {
@@ -308,7 +311,7 @@ static void sum_sides(uint32_t k, const uint8_t *const g[PSTI_JPEG_N_FEATURES],
                               sides, sums);
 }
 
-/* 32 sides are the first one. */
+/* Returns true if all 32 sides equal the first one. */
 static bool is_one_side(const uint8_t *sides)
 {
     uint64_t first = sides[0] ? UINT64_MAX : 0, others = 0;
@@ -317,7 +320,8 @@ static bool is_one_side(const uint8_t *sides)
     return others == 0;
 }
 
-/* Sums -> x, and `distance`, 128 * D of all. */
+/* Computes size of section 8.4 from the sums and adds `distance`, which is 128 times the distance
+ * of all positions. */
 static void find_x(const int16_t *restrict sums, int16_t distance, uint16_t *restrict indices)
 {
     for (uint32_t l = 0; l < CONTEXT_GROUP; l++) {
@@ -328,7 +332,7 @@ static void find_x(const int16_t *restrict sums, int16_t distance, uint16_t *res
     }
 }
 
-/* 128 more for the first of a group, where `end` is within it. */
+/* Adds 128 to the indices of the group's positions before `end`, if `end` lies within the group. */
 static void add_distance(uint32_t end, uint32_t base, uint16_t *restrict indices)
 {
     if (end >= base + CONTEXT_GROUP)
@@ -337,7 +341,7 @@ static void add_distance(uint32_t end, uint32_t base, uint16_t *restrict indices
         indices[i - base] = (uint16_t)(indices[i - base] + 128);
 }
 
-/* D of most groups is the same for all; of the others it is added position by position. */
+/* Most groups have one distance for all positions. In the others it is added for each position. */
 void psti_pli_jpeg_find_indices(uint32_t k, const uint16_t *n_k,
                                 const uint8_t *const g[PSTI_JPEG_N_FEATURES], const uint8_t *sides,
                                 uint32_t first, uint32_t n, uint16_t *restrict indices)
@@ -369,7 +373,7 @@ void psti_pli_jpeg_fill_contexts(uint8_t contexts[PSTI_JPEG_N_INDICES])
     }
 }
 
-/* 8.2: of an odd block, from the even ones around it. */
+/* Section 8.2. */
 uint32_t psti_pli_jpeg_end_context(const struct psti_jpeg_square *q, const uint8_t *classes,
                                    uint32_t p)
 {
@@ -390,7 +394,7 @@ bool psti_pli_jpeg_expand(const struct psti_jpeg_own *own, uint32_t n_tokens, ui
     return psti_pli_expand_table(own->q, own->n, n_tokens, PSTI_JPEG_PROB_BITS, freqs);
 }
 
-/* Table `i` of section 8.6: where it is and how many tokens it has. */
+/* Returns table `i` of section 8.6 and its number of tokens. */
 static uint16_t *find_table(struct psti_jpeg_tables *tables, uint32_t i, uint32_t *n_tokens)
 {
     *n_tokens = PSTI_JPEG_N_AC_TOKENS;

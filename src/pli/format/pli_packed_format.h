@@ -7,7 +7,7 @@
 
 enum {
     PSTI_PACKED_EDGE = 64,
-    PSTI_PACKED_ROW_GROUPS = 8, /* groups of 8 samples in a row, at most */
+    PSTI_PACKED_ROW_GROUPS = 8, /* at most: groups of 8 samples in a row */
     PSTI_PACKED_MAX_TAP = 64
 };
 
@@ -20,7 +20,7 @@ enum psti_packed_predictor {
     PSTI_PACKED_SMOOTH_GRADIENT = 5
 };
 
-/* Taps that the record of a plane that is not constant has. */
+/* Returns the number of taps in the record of a plane that is not constant (section 4.2). */
 static inline uint32_t psti_pli_packed_n_taps(uint8_t transform, uint32_t plane)
 {
     return transform == PSTI_PLI_SUBTRACT_GREEN && plane < 3 ? plane : 0;

@@ -1,9 +1,10 @@
-/* pli_wave_format.c - the model block of PLI's wave mode <-> frequencies (docs/format-pli.md,
- * section 5.8).
+/* pli_wave_format.c - converts between the model block of PLI's wave mode and frequencies, and
+ * between pairs and tokens (docs/format-pli.md, sections 5.4 and 5.8).
  *
- * A block holds, for each of the 16 contexts, a bit; if that is set, a number of entries and that
- * many exponents of 2^(1/5), from which frequencies of sum 1024 follow in integers only, so that
- * every decoder finds the same. Pure functions; parsing trusts nothing. */
+ * A block holds a bit for each of the 16 contexts. If the bit is set, a number of entries and that
+ * many codes of weights, which are powers of 2^(1/5), follow. The frequencies are computed from
+ * them in integers only, so that every decoder finds the same. Pure functions; parsing trusts
+ * nothing. */
 #include "pli/format/pli_wave_format.h"
 
 #include "base/fail.h"
@@ -46,7 +47,7 @@ const uint8_t psti_pli_wave_points_b[128] = {
     14, 0, 1, 2, 3, 4, 5, 6, 7};
 /* clang-format on */
 
-/* Turns (a, b) by -t right angles: the other way round than find_pair(). */
+/* Rotates (a, b) by -t right angles, the inverse of the rotation in psti_pli_wave_find_pair. */
 static void turn_back(uint32_t t, int32_t *a, int32_t *b)
 {
     int32_t x = *a, y = *b;
@@ -57,7 +58,7 @@ static void turn_back(uint32_t t, int32_t *a, int32_t *b)
 struct psti_pli_wave_coded_pair psti_pli_wave_code_pair(int32_t x, int32_t y)
 {
     struct psti_pli_wave_coded_pair c = {PSTI_PLI_WAVE_ANY_PAIR, (uint8_t)x, (uint8_t)y};
-    /* How often a point with a > 0 and b >= 0 was turned. */
+    /* Number of right angles by which a point with a > 0 and b >= 0 was rotated to (x, y). */
     uint32_t t = x > 0 && y >= 0 ? 0 : y > 0 ? 1 : x < 0 ? 2 : 3;
     int32_t a = x, b = y;
     turn_back(t, &a, &b);
@@ -76,7 +77,8 @@ struct psti_pli_wave_coded_pair psti_pli_wave_code_pair(int32_t x, int32_t y)
     const int32_t half = d < 32 ? 16 : 32; /* u is half .. 2 * half - 1 */
     int32_t u = d;
     c.token = d < 32 ? 11 : 13;
-    if (b - a > half) { /* the other square's side: turned once more */
+    /* the point belongs to the other side of the square: one more right angle */
+    if (b - a > half) {
         t = (t + 1) & 3;
         const int32_t old = a;
         a = b;
@@ -129,14 +131,15 @@ bool psti_pli_expand_table(const uint8_t *q, uint32_t n, uint32_t n_tokens, uint
         given += f;
         largest = f > freqs[largest] ? i : largest;
     }
-    /* Rounding up to 1 may have given away more than there is; the largest pays. */
+    /* Rounding up to 1 may have given away more than the sum. The largest frequency makes up for
+     * it. */
     int32_t rest = (int32_t)freqs[largest] + (1 << prob_bits) - (int32_t)given;
     freqs[largest] = (uint16_t)rest;
     return rest >= 1;
 }
 
-/* Token 0 can always be and none is alone, so that frequencies less 1 are bytes. Returns how many
- * entries there are then. */
+/* Completes an own table of 8 bits: token 0 gets an entry above 0, and at least one other token, so
+ * that every frequency less 1 fits a byte. Returns the number of entries. */
 static uint32_t complete_own_8(const struct psti_pli_wave_own *own, uint8_t *q)
 {
     uint32_t n = own->n;
