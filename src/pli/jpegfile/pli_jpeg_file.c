@@ -1,8 +1,9 @@
-/* pli_jpeg_file.c - a JPEG file -> its frame, coefficients and restoration.
+/* pli_jpeg_file.c - reads a JPEG file into its frame, coefficients and restoration.
  *
- * The walk stops at each scan, whose blocks are read; what lies outside the scans' data is packed
- * at the end, when it is known that the file can be kept. Until then the memory of the restoration
- * serves as the stage of unstuffed data and, behind it, holds the events. Any thread. */
+ * The walk stops at each scan, and the blocks of the scan are read. The bytes outside the scans'
+ * data are packed at the end, when it is certain that the file can be kept. Until then the memory
+ * of the restoration serves as the stage of unstuffed data, and holds the events behind it. Any
+ * thread may call these functions. */
 #include "pli/jpegfile/pli_jpeg_file.h"
 
 #include "base/hash.h"
@@ -18,7 +19,7 @@ struct read_work {
     struct psti_jpeg_gap gaps[GAPS_MAX];
     size_t n_gaps, n_cuts;
     bool keeps_quants;
-    uint32_t latched; /* components whose quantisation table is known, as bits */
+    uint32_t latched; /* components whose quantisation table is known, as a set of bits */
     bool quant_latched[PSTI_JPEG_N_QUANTS];
     struct psti_jpeg_reader reader;
 };
@@ -54,8 +55,8 @@ enum pst_status psti_pli_jpeg_probe(const void *bytes, size_t nbytes, struct pst
     return status == PST_OK ? psti_pli_jpeg_walk_frame(&walk, frame, err) : status;
 }
 
-/* The quantisation tables of the scan's components: libjpeg takes what is there at a component's
- * first scan. */
+/* Copies the quantisation tables of the scan's components to the frame. As in libjpeg, a
+ * component's table is the one that is defined at its first scan. */
 static enum pst_status latch_quants(struct read_work *w, struct psti_jpeg_frame *frame,
                                     struct pst_error *err)
 {
@@ -81,7 +82,8 @@ static enum pst_status latch_quants(struct read_work *w, struct psti_jpeg_frame 
     return PST_OK;
 }
 
-/* Values of tables that were passed since the last scan, where a component names the table. */
+/* Notes gaps for the values of quantisation tables that were read since the last scan, if a
+ * component names the table. */
 static void note_cuts(struct read_work *w, const struct psti_jpeg_frame *frame)
 {
     const struct psti_jpeg_walk *walk = &w->reader.walk;
@@ -98,7 +100,7 @@ static void note_cuts(struct read_work *w, const struct psti_jpeg_frame *frame)
     }
 }
 
-/* Are the values in all gaps those of the frame? */
+/* Returns true if the values in all gaps are those of the frame. */
 static bool cuts_are_the_frames(const struct read_work *w, const struct psti_jpeg_frame *frame)
 {
     for (size_t i = 0; i < w->n_gaps; i++) {
@@ -127,7 +129,8 @@ static enum pst_status read_scans(struct read_work *w, struct psti_jpeg_frame *f
         if (!psti_pli_jpeg_walk_fits(walk, frame))
             return psti_pli_jpeg_file_fail(err, PST_ERROR_ARGUMENT, -1,
                                            "the file is not the one that was probed");
-        /* Scans of several components of a sequential file write all blocks, others do not. */
+        /* Scans of several components of a sequential file write all blocks. Other scans do not, so
+         * their coefficients are cleared first. */
         const struct psti_jpeg_scan *scan = &walk->scan;
         for (uint32_t c = 0; c < frame->n_components; c++)
             if (walk->progressive ? walk->n_scans == 1

@@ -1,41 +1,41 @@
-/* pli_jpeg_file.h - JPEG files <-> their quantised coefficients and the rest of their bytes
- * (docs/format-pli.md, section 10).
+/* pli_jpeg_file.h - converts JPEG files to their quantised coefficients and the rest of their
+ * bytes, and back (docs/format-pli.md, section 10).
  *
- * Our own reader and writer of ITU-T T.81's Huffman-coded scans, sequential and progressive: a
- * library that decodes does not say how the bytes were made, and the file must come back to the
- * bit. Pure functions of the caller's memory; any thread. */
+ * This is our own reader and writer of ITU-T T.81's Huffman-coded scans, sequential and
+ * progressive. A library that decodes does not tell how the bytes were made, but the file must come
+ * back to the bit. The functions are pure; memory is the caller's. Any thread may call them. */
 #ifndef PST_PLI_JPEG_FILE_H
 #define PST_PLI_JPEG_FILE_H
 
 #include "pli/format/pli_jpeg_format.h"
 
-/* Reads the markers up to the first scan: all of `frame` but the quantisation tables (a later one
- * may come) and what is said of restoration. PST_ERROR_UNSUPPORTED, with the reason, for what
- * content 2 does not take: 12 bits, arithmetic coding, lossless, 2 or 4 components, odd sampling
- * factors, more than 65535 pixels, ... */
+/* Reads the markers up to the first scan. Fills `frame`, except the quantisation tables (later ones
+ * may follow) and the members about the restoration. Fails with PST_ERROR_UNSUPPORTED and the
+ * reason if content 2 does not allow the file: 12 bits, arithmetic coding, lossless, 2 or 4
+ * components, odd sampling factors, more than 65500 pixels along a side, ... */
 enum pst_status psti_pli_jpeg_probe(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
                                     struct pst_error *err);
 
-/* Reads the file: quantisation tables into `frame`, which was probed, coefficients into `coefs[c]`
- * (psti_pli_jpeg_n_coefs values each, cleared by the callee), and what is not coefficients into
- * `restoration` (at most `capacity` bytes; psti_pli_jpeg_restoration_bound(nbytes) are enough).
- * Sets jpeg_nbytes, jpeg_checksum, restoration_nbytes and restoration_checksum.
- * PST_ERROR_UNSUPPORTED: valid, or nearly so, but cannot be kept. `work`:
- * psti_pli_jpeg_work_nbytes(), aligned to 64. */
+/* Reads the file. `frame` must have been probed and gets the quantisation tables. `coefs[c]` gets
+ * the coefficients, psti_pli_jpeg_n_coefs values each; this function clears them first.
+ * `restoration` gets all that is not coefficients: at most `capacity` bytes, for which
+ * psti_pli_jpeg_restoration_bound(nbytes) is enough. Sets jpeg_nbytes, jpeg_checksum,
+ * restoration_nbytes and restoration_checksum. PST_ERROR_UNSUPPORTED means that the file is valid,
+ * or nearly so, but cannot be kept. `work` has psti_pli_jpeg_work_nbytes() and is aligned to 64. */
 size_t psti_pli_jpeg_work_nbytes(void);
 size_t psti_pli_jpeg_restoration_bound(size_t nbytes);
 enum pst_status psti_pli_jpeg_read(const void *bytes, size_t nbytes, struct psti_jpeg_frame *frame,
                                    int16_t *const coefs[], uint8_t *restoration, size_t capacity,
                                    void *work, struct pst_error *err);
 
-/* The other way: writes frame->jpeg_nbytes bytes to `bytes`. The result is checked against
- * jpeg_checksum (PST_ERROR_CHECKSUM); the restoration is hostile. */
+/* Writes the JPEG file, frame->jpeg_nbytes bytes, to `bytes`. The result is compared with
+ * jpeg_checksum (PST_ERROR_CHECKSUM). The restoration is not trusted. */
 enum pst_status psti_pli_jpeg_write(const struct psti_jpeg_frame *frame,
                                     const int16_t *const coefs[], const uint8_t *restoration,
                                     void *bytes, size_t capacity, void *work,
                                     struct pst_error *err);
-/* The same up to the data of the first scan: `*nbytes`, of which no checksum tells but the
- * restoration's own. What lies behind them in `bytes` is overwritten. */
+/* Writes the JPEG file up to the data of the first scan and sets *nbytes to the length. No checksum
+ * but the restoration's own covers these bytes. `bytes` is overwritten behind them, too. */
 enum pst_status psti_pli_jpeg_write_head(const struct psti_jpeg_frame *frame,
                                          const uint8_t *restoration, void *bytes, size_t capacity,
                                          size_t *nbytes, void *work, struct pst_error *err);

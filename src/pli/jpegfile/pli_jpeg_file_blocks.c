@@ -1,9 +1,11 @@
-/* pli_jpeg_file_blocks.c - the blocks of a scan: Huffman codes -> coefficients in zigzag order.
+/* pli_jpeg_file_blocks.c - reads the blocks of a scan: Huffman codes become coefficients in zigzag
+ * order.
  *
- * In: bits of one restart interval with zeros behind them. Out: coefficients, and events for what
- * the writer's rules do not foresee (docs/format-pli.md, section 10). Each block looks once whether
- * the bits went on beyond the data; PSTI_JPEG_STAGE_PADDING covers what one block can take. The
- * bits are kept in a local copy during n MCUs, for the compiler's sake. */
+ * The input is the bits of one restart interval with zeros behind them. The output is coefficients,
+ * and events where the file differs from the writer's rules (docs/format-pli.md, section 10). Each
+ * block checks once whether the bits went beyond the data; PSTI_JPEG_STAGE_PADDING is more than one
+ * block can take. During n MCUs the bits are kept in a local copy, which lets the compiler keep
+ * them in registers. */
 #include "pli/jpegfile/pli_jpeg_file_read_mcus.h"
 
 enum psti_jpeg_trouble psti_pli_jpeg_read_sequential(struct psti_jpeg_reader *r, uint32_t row,
@@ -14,7 +16,7 @@ enum psti_jpeg_trouble psti_pli_jpeg_read_sequential(struct psti_jpeg_reader *r,
 
 /* -- Progressive: DC -- */
 
-/* The difference of a DC and its prediction. */
+/* Takes the difference of a DC and adds it to its prediction. */
 static inline enum psti_jpeg_trouble take_dc(struct psti_jpeg_bits *b,
                                              const struct psti_jpeg_decoder_table *table,
                                              int32_t *prediction)
@@ -70,8 +72,9 @@ enum psti_jpeg_trouble psti_pli_jpeg_read_dc_more(struct psti_jpeg_reader *r, ui
 
 /* -- Progressive: AC -- */
 
-/* A block has nothing but an end, which is told though the run before it could have gone on, or
- * went on though libjpeg's encoder would have broken it (`broke` false). */
+/* Notes an event if the run of ends breaks at this block, or goes on, against the rule of libjpeg's
+ * encoder. The block has only an end. `broke` says that the file tells this end with a code instead
+ * of counting it in the run. Returns false if there is no space for the event. */
 static bool note_run(struct psti_jpeg_reader *r, uint64_t position, bool broke)
 {
     if (r->run == 0 || r->run == PSTI_JPEG_EOB_RUN_MAX)
@@ -83,8 +86,8 @@ static bool note_run(struct psti_jpeg_reader *r, uint64_t position, bool broke)
     return psti_pli_jpeg_add_event(&r->events, position, PSTI_JPEG_EVENT_RUN);
 }
 
-/* A run of ends begins with this block: the symbol's upper half says how many bits of its length
- * follow. */
+/* Begins a run of ends with this block. `size`, the symbol's upper half, is the number of bits of
+ * its length that follow. */
 static inline void begin_run(struct psti_jpeg_reader *r, struct psti_jpeg_bits *b, uint32_t size)
 {
     uint32_t length = 1u << size;
@@ -155,7 +158,7 @@ enum psti_jpeg_trouble psti_pli_jpeg_read_ac_first(struct psti_jpeg_reader *r, u
     return trouble;
 }
 
-/* The next bit of a coefficient that is not 0. */
+/* Takes the next bit of a coefficient that is not 0. */
 static inline void correct(struct psti_jpeg_bits *b, int16_t *coef, uint32_t low)
 {
     psti_pli_jpeg_need(b);
@@ -163,7 +166,7 @@ static inline void correct(struct psti_jpeg_bits *b, int16_t *coef, uint32_t low
     *coef = (int16_t)(*coef + (*coef < 0 ? -bit : bit));
 }
 
-/* Corrects all that are not 0 from k on; returns how many. */
+/* Corrects all coefficients from k on that are not 0. Returns how many there are. */
 static uint32_t correct_rest(struct psti_jpeg_bits *b, int16_t *block, uint32_t k, uint32_t last,
                              uint32_t low)
 {
@@ -174,8 +177,8 @@ static uint32_t correct_rest(struct psti_jpeg_bits *b, int16_t *block, uint32_t 
     return (uint32_t)__builtin_popcountll(left);
 }
 
-/* Passes `n_zeros` coefficients that are 0 and corrects those between; stops before the next one
- * that is 0, or behind `last`. */
+/* Passes `n_zeros` coefficients that are 0 and corrects those between them. Returns the number of
+ * the next coefficient that is 0, or last + 1. */
 static uint32_t pass_zeros(struct psti_jpeg_bits *b, int16_t *block, uint32_t k, uint32_t last,
                            uint32_t low, uint32_t n_zeros)
 {
@@ -216,7 +219,7 @@ static enum psti_jpeg_trouble take_ac_more(struct psti_jpeg_reader *r, struct ps
         block[k++] = (int16_t)value;
         after_zeros = size == 0;
     }
-    if (after_zeros) /* codes of zeros that nothing follows */
+    if (after_zeros) /* codes of 16 zeros that no coefficient follows */
         return PSTI_JPEG_ODD_CODE;
     return b->at > b->limit ? PSTI_JPEG_NO_DATA : PSTI_JPEG_FINE;
 }

@@ -1,5 +1,5 @@
-/* pli_jpeg_file_kernels.c - the kernels of JPEG files' reader and printer by CPU level, and the one
- * place that chooses a level. Constant; any thread. */
+/* pli_jpeg_file_kernels.c - the kernels of the reader and printer of JPEG files by CPU level. Only
+ * this function chooses a level. The tables are constant; any thread may use them. */
 #include "pli/jpegfile/pli_jpeg_file_kernels.h"
 
 #include "base/cpu.h"

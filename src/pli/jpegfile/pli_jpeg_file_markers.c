@@ -1,8 +1,9 @@
 /* pli_jpeg_file_markers.c - the walk through the segments of a JPEG file or of its skeleton.
  *
- * In: bytes that nobody vouches for. Out: what the next scan needs to know, in the walk. No memory,
- * no threads. As forgiving as libjpeg about stray bytes between segments, and where libjpeg gives
- * up or makes pixels up, here is an error: content 2 holds what is certain. */
+ * The input bytes are not trusted. The output is the walk, which holds what the next scan needs.
+ * Nothing is allocated, and there are no threads. Stray bytes between segments are accepted as
+ * libjpeg accepts them. Where libjpeg gives up or invents pixels, this walk fails, because content
+ * 2 holds only what is certain. */
 #include "pli/jpegfile/pli_jpeg_file_int.h"
 
 #include "base/fail.h"
@@ -38,7 +39,7 @@ enum {
     M_APP15 = 0xEF,
     M_COM = 0xFE
 };
-enum { SIDE_MAX = 65500 }; /* of libjpeg */
+enum { SIDE_MAX = 65500 }; /* the limit of libjpeg */
 
 enum pst_status psti_pli_jpeg_file_fail(struct pst_error *err, enum pst_status status,
                                         int64_t offset, const char *format, ...)
@@ -58,7 +59,7 @@ enum pst_status psti_pli_jpeg_file_fail(struct pst_error *err, enum pst_status s
 #define FAIL(walk, status, ...)                                                                    \
     psti_pli_jpeg_file_fail(err, status, (int64_t)(walk)->at, __VA_ARGS__)
 
-/* One segment behind its length. */
+/* The content of a segment, behind its length. */
 struct segment {
     const uint8_t *bytes;
     size_t nbytes;
@@ -153,7 +154,8 @@ static bool is_named(const struct psti_jpeg_frame *frame, uint32_t quant)
     return false;
 }
 
-/* w->at is behind the length, which says `nbytes`; of a skeleton there may be less. */
+/* Reads a DQT segment. w->at is behind the segment's length, which says `nbytes`. A skeleton may
+ * have fewer bytes. */
 static enum pst_status read_quants(struct psti_jpeg_walk *w, size_t nbytes, struct pst_error *err)
 {
     while (nbytes > 0) {
@@ -200,7 +202,8 @@ static void read_app(struct psti_jpeg_walk *w, uint8_t marker, struct segment s)
 
 static uint32_t mcu_blocks(const struct psti_jpeg_component *c) { return (uint32_t)c->h * c->v; }
 
-/* Each scan costs time for all blocks of its components, even if its data are a few bytes. */
+/* Counts scans and passes and checks their limits. Each scan costs time for all blocks of its
+ * components, even if its data are a few bytes. */
 static enum pst_status limit_scans(struct psti_jpeg_walk *w, struct pst_error *err)
 {
     uint32_t all = 0;
@@ -248,13 +251,13 @@ static enum pst_status read_scan(struct psti_jpeg_walk *w, struct segment s, str
     return limit_scans(w, err);
 }
 
-/* Every bit of every coefficient comes once and in order: else what was decoded last would not say
- * what the earlier scans held. */
+/* Checks that every bit of every coefficient comes once and in order. Otherwise the coefficients
+ * would not tell what earlier scans held. */
 static enum pst_status check_progress(struct psti_jpeg_walk *w, struct pst_error *err)
 {
     struct psti_jpeg_scan *s = &w->scan;
     if (!w->progressive)
-        s->first = 0, s->last = 63, s->high = s->low = 0; /* libjpeg does not mind either */
+        s->first = 0, s->last = 63, s->high = s->low = 0; /* libjpeg ignores these values, too */
     else if (s->first > s->last || s->last > 63 || (s->first == 0 && s->last != 0) ||
              (s->first > 0 && s->n_components != 1) || s->low > 13 ||
              (s->high != 0 && s->low != s->high - 1))
@@ -290,7 +293,7 @@ enum pst_status psti_pli_jpeg_walk_begin(struct psti_jpeg_walk *w, const uint8_t
     return PST_OK;
 }
 
-/* The segment of `marker`, whose content has `nbytes` bytes. w->at goes behind it. */
+/* Reads the segment of `marker`, whose content has `nbytes` bytes. Moves w->at behind it. */
 static enum pst_status read_segment(struct psti_jpeg_walk *w, uint8_t marker, size_t nbytes,
                                     struct pst_error *err)
 {
@@ -362,7 +365,7 @@ enum pst_status psti_pli_jpeg_walk_check_end(const struct psti_jpeg_walk *w, str
 
 /* -- The frame -- */
 
-/* 1 if the three components are YCbCr, as libjpeg guesses. */
+/* Returns 1 if the three components are YCbCr by libjpeg's rules, else 0. */
 static uint8_t transform_of(const struct psti_jpeg_walk *w)
 {
     if (w->n_components != 3)
@@ -385,7 +388,7 @@ enum pst_status psti_pli_jpeg_walk_frame(const struct psti_jpeg_walk *w,
                                       .transform = transform_of(w),
                                       .orientation = w->orientation};
     memcpy(frame->components, w->components, sizeof frame->components);
-    if (w->n_components == 1) /* whatever is stored: an MCU of one component is a block */
+    if (w->n_components == 1) /* whatever the file says: with one component an MCU is a block */
         frame->components[0].h = frame->components[0].v = 1;
     if (!psti_pli_jpeg_frame_measure(frame))
         return FAIL(w, PST_ERROR_UNSUPPORTED, "sampling factors %ux%u, %ux%u, %ux%u",
@@ -445,7 +448,7 @@ bool psti_pli_jpeg_huffman_codes(const struct psti_jpeg_huffman *table, uint16_t
             lengths[i] = length;
             codes[i++] = (uint16_t)code++;
         }
-        if (code >> length) /* a code of ones alone is not allowed */
+        if (code >> length) /* a code of only ones is not allowed */
             return false;
     }
     return true;

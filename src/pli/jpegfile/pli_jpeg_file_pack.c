@@ -1,7 +1,8 @@
-/* pli_jpeg_file_pack.c - skeleton and extra of a JPEG file <-> its restoration: raw DEFLATE with
- * the dictionary of the format (docs/format-pli.md, section 10), by zlib.
+/* pli_jpeg_file_pack.c - packs skeleton and extra of a JPEG file into its restoration, and unpacks
+ * them: raw DEFLATE with the dictionary of the format (docs/format-pli.md, section 10), by zlib.
  *
- * zlib's memory is claimed per call through base/alloc.h and given back at its end. Any thread. */
+ * zlib's memory is allocated in each call through base/alloc.h and freed at its end. Any thread may
+ * call these functions. */
 #include "pli/jpegfile/pli_jpeg_file_print.h"
 
 #include "base/alloc.h"
@@ -9,7 +10,7 @@
 
 #include <zlib.h>
 
-enum { LEVEL = 9, WINDOW_BITS = -15 /* raw */, MEMORY_LEVEL = 8 };
+enum { LEVEL = 9, WINDOW_BITS = -15 /* negative: raw DEFLATE */, MEMORY_LEVEL = 8 };
 
 static voidpf claim(voidpf opaque, uInt n, uInt size)
 {
@@ -29,12 +30,12 @@ static enum pst_status no_memory(struct pst_error *err)
                                    "no memory to pack what is not coefficients");
 }
 
-/* False: no room. */
+/* Compresses `nbytes` bytes. Returns false if the output has no space. */
 static bool feed(z_stream *z, const uint8_t *bytes, size_t nbytes)
 {
     while (nbytes > 0) {
         uInt n = nbytes < UINT32_MAX ? (uInt)nbytes : UINT32_MAX;
-        z->next_in = (Bytef *)(uintptr_t)bytes; /* zlib's type lacks a const */
+        z->next_in = (Bytef *)(uintptr_t)bytes; /* a cast, because zlib's type lacks const */
         z->avail_in = n;
         if (deflate(z, Z_NO_FLUSH) != Z_OK || z->avail_in > 0)
             return false;
@@ -44,7 +45,8 @@ static bool feed(z_stream *z, const uint8_t *bytes, size_t nbytes)
     return true;
 }
 
-/* The skeleton, then the extra; *skeleton_nbytes. */
+/* Compresses the skeleton, then the extra. Sets *skeleton_nbytes. Returns false if the output has
+ * no space. */
 static bool feed_parts(z_stream *z, const struct psti_jpeg_parts *p, uint32_t *skeleton_nbytes)
 {
     size_t at = 0, total = 0;
@@ -141,7 +143,7 @@ int psti_pli_jpeg_unpack_byte(struct psti_jpeg_unpacker *u)
             continue;
         u->at = 0;
         u->n = wanted - z->avail_out;
-        u->extra_left -= wanted; /* what did not come will not */
+        u->extra_left -= wanted; /* bytes that did not come now will not come later */
         u->is_short |= z->avail_out > 0;
         if (u->n == 0)
             return -1;

@@ -1,9 +1,9 @@
-/* pli_jpeg_file_print.c - coefficients -> the entropy-coded data of one scan of a JPEG file, by the
- * rules of docs/format-pli.md, section 10, and by events where the file did otherwise.
+/* pli_jpeg_file_print.c - prints coefficients as the entropy-coded data of one scan of a JPEG file,
+ * by the rules of docs/format-pli.md, section 10, and by events where the file differs from them.
  *
- * The rules are those of libjpeg's encoder. A run of ends of blocks is written when it is over: its
- * length comes first, then the bits that correct the blocks in it, for which they are gone through
- * once more. No memory, no threads. */
+ * The rules are those of libjpeg's encoder. A run of ends of blocks is written when it is over. Its
+ * length comes first, then the bits that correct the blocks in it; these blocks are read once more
+ * for that. Nothing is allocated, and there are no threads. */
 #include "pli/jpegfile/pli_jpeg_file_kernels.h"
 
 #include "base/cpu.h"
@@ -98,10 +98,10 @@ static void print_dc_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t co
 
 /* -- Progressive: AC -- */
 
-/* Magnitude without the bits that are still to come. */
+/* Returns the magnitude without the bits that later scans tell. */
 static inline uint32_t magnitude(int16_t v, uint32_t low) { return (uint32_t)abs(v) >> low; }
 
-/* Up to 63 bits, the first one highest. */
+/* Writes up to 63 bits, the highest of them first. */
 static void put_corrections(struct psti_jpeg_sink *s, uint64_t bits, uint32_t n)
 {
     if (n > 32)
@@ -110,7 +110,7 @@ static void put_corrections(struct psti_jpeg_sink *s, uint64_t bits, uint32_t n)
         psti_pli_jpeg_put(s, (uint32_t)bits, n > 32 ? 32 : n);
 }
 
-/* Coefficients of the scan that are not 0, if later bits count, from k on. */
+/* Returns, as bits, the scan's coefficients from k on that are not 0 when all bits are known. */
 static inline uint64_t nonzeros_from(const int16_t *block, uint32_t k,
                                      const struct psti_jpeg_scan *scan)
 {
@@ -119,7 +119,8 @@ static inline uint64_t nonzeros_from(const int16_t *block, uint32_t k,
                                 ~(uint64_t)0 >> (63 - scan->last);
 }
 
-/* The bits that correct what was not 0 before this scan, from k on. */
+/* Collects the bits that correct the coefficients from k on that were not 0 before this scan.
+ * Returns how many bits there are. */
 static uint32_t corrections_of(const int16_t *block, uint32_t k, const struct psti_jpeg_scan *scan,
                                uint64_t *bits)
 {
@@ -135,7 +136,7 @@ static uint32_t corrections_of(const int16_t *block, uint32_t k, const struct ps
     return n;
 }
 
-/* The run of ends that is not yet written. */
+/* Prints the run of ends that is not written yet. */
 static void print_run(struct psti_jpeg_printer *p)
 {
     const struct psti_jpeg_scan *scan = &p->walk.scan;
@@ -154,7 +155,7 @@ static void print_run(struct psti_jpeg_printer *p)
     p->run = p->n_corrections = 0;
 }
 
-/* A run of ends begins in this block at k. */
+/* Begins a run of ends in this block at coefficient k. */
 static void begin_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t k,
                       uint32_t n_corrections)
 {
@@ -164,7 +165,7 @@ static void begin_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t k
     p->n_corrections = n_corrections;
 }
 
-/* A block that is nothing but an end joins the run, or begins the next one. */
+/* Adds a block that has only an end to the run, or begins the next run with it. */
 static void join_run(struct psti_jpeg_printer *p, uint64_t position, uint32_t n_corrections)
 {
     bool breaks = p->run == PSTI_JPEG_EOB_RUN_MAX;
@@ -225,8 +226,8 @@ static void print_ac_first(struct psti_jpeg_printer *p, uint32_t row, uint32_t c
     }
 }
 
-/* A block with coefficients that become 1 or -1 in this scan, the last of them at `end`; `left`:
- * those that are not 0 up to there. */
+/* Prints a block in which coefficients become 1 or -1 in this scan. The last of them is number
+ * `end`. `left` holds, as bits, the coefficients up to there that are not 0. */
 static void add_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uint64_t position,
                         uint64_t left, uint32_t end)
 {
@@ -237,7 +238,7 @@ static void add_ac_more(struct psti_jpeg_printer *p, const int16_t *block, uint6
     print_run(p);
     for (; left; left &= left - 1) {
         uint32_t k = (uint32_t)__builtin_ctzll(left), m = magnitude(block[k], scan->low);
-        if (m == 0) /* still */
+        if (m == 0) /* still 0 after this scan */
             continue;
         run += k - next;
         next = k + 1;
@@ -282,7 +283,7 @@ static void print_ac_more(struct psti_jpeg_printer *p, uint32_t row, uint32_t co
 
 /* -- The scan -- */
 
-/* Entries of the symbol's values, if those are small. */
+/* Fills the entries of the symbol's values, if the values are small. */
 static void fill_small(struct psti_jpeg_encoder_table *table, uint32_t symbol, uint32_t code,
                        uint32_t length)
 {
@@ -342,7 +343,7 @@ static psti_jpeg_mcus_printer *printer_for(const struct psti_jpeg_walk *w)
     return w->scan.high ? print_ac_more : print_ac_first;
 }
 
-/* The last bits of an interval and those that fill its last byte. */
+/* Writes the last bits of an interval, and the bits that fill its last byte. */
 static void end_interval(struct psti_jpeg_printer *p)
 {
     struct psti_jpeg_sink *s = &p->sink;

@@ -1,9 +1,11 @@
-/* pli_jpeg_file_print.h - inside the writer of JPEG files: one scan's state, and how bits are put.
+/* pli_jpeg_file_print.h - inside the writer of JPEG files: the state of one scan, and functions
+ * that write bits.
  *
- * Bits go to a stage of a few kilobytes, as they are; from there they are copied to the file, with
- * a zero behind each 0xFF. Hostile restorations lead here: every symbol may lack a code, every byte
- * may lack room. Both are remembered and looked at once per row; the stage has room for an MCU
- * whatever is in it, and nothing is written beyond `end`. */
+ * Bits are written to a stage of a few kilobytes without stuffing. From there they are copied to
+ * the file, with a zero behind each 0xFF. Hostile restorations reach this code: any symbol may lack
+ * a code, and the file may lack space for any byte. Both errors are remembered, and checked once
+ * per row. The stage has space for an MCU whatever the MCU holds, and nothing is written beyond
+ * `end`. */
 #ifndef PST_PLI_JPEG_FILE_PRINT_H
 #define PST_PLI_JPEG_FILE_PRINT_H
 
@@ -11,11 +13,12 @@
 #include "pli/jpegfile/pli_jpeg_file_int.h"
 
 enum {
-    PSTI_JPEG_SMALL_MAX = 127, /* values that have entries of their own, with either sign */
+    PSTI_JPEG_SMALL_MAX = 127, /* the largest magnitude with entries of its own in `small` */
     PSTI_JPEG_SMALL_SIZE = 7,
     PSTI_JPEG_RUN_STEP = 256,
     PSTI_JPEG_LENGTH_BITS = 6,
-    /* A block: DC, 63 coefficients, each a code of 16 bits and 15 more, and 5 codes more. */
+    /* The most bytes of a block: DC and 63 coefficients, each a code of 16 bits and 15 more bits,
+     * and 5 more codes. */
     PSTI_JPEG_BLOCK_NBYTES = (64 * 31 + 5 * 16) / 8 + 1,
     PSTI_JPEG_MCU_NBYTES = PSTI_JPEG_MCU_BLOCKS_MAX * PSTI_JPEG_BLOCK_NBYTES + 8,
     PSTI_JPEG_PRINT_STAGE_NBYTES = 8192
@@ -23,31 +26,34 @@ enum {
 #define PSTI_JPEG_NO_CODE 0x80000000u
 
 struct psti_jpeg_encoder_table {
-    /* By symbol: the code, then 6 bits: its length. PSTI_JPEG_NO_CODE: none. */
+    /* By symbol: the code, then 6 bits with its length. PSTI_JPEG_NO_CODE if there is no code. */
     uint32_t codes[256];
-    /* By run and value, run * PSTI_JPEG_RUN_STEP + value + PSTI_JPEG_SMALL_MAX: the code with the
-     * value's bits behind it, then 6 bits: the length of both. PSTI_JPEG_NO_CODE: none. Value 0
-     * stands for the symbol that has the run and no bits. */
+    /* By run and value, at run * PSTI_JPEG_RUN_STEP + value + PSTI_JPEG_SMALL_MAX: the code with
+     * the value's bits behind it, then 6 bits with the length of both. PSTI_JPEG_NO_CODE if there
+     * is no code. The entry of value 0 is that of the symbol with the run and without bits. */
     uint32_t small[16 * PSTI_JPEG_RUN_STEP];
 };
 
-/* Entropy-coded data on their way: `count` bits, lowest in `buffer`; above them are bits that are
- * gone. */
+/* Entropy-coded bits that are being written. The lowest `count` bits of `buffer` are to be written.
+ * The bits above them have been written already. */
 struct psti_jpeg_sink {
     uint64_t buffer;
     uint32_t count;
-    uint32_t entries; /* all that were put, ORed: PSTI_JPEG_NO_CODE shows */
-    uint8_t *at;      /* of the stage, which has room */
+    /* all entries used so far, ORed, so that PSTI_JPEG_NO_CODE shows that one was missing */
+    uint32_t entries;
+    uint8_t *at; /* place in the stage, which has space */
 };
 
-/* Adds `n` bits, at most 32, the value has no others; at most 63 may come together. */
+/* Adds `n` bits, at most 32. `value` has no bits above them. At most 63 bits may be added between
+ * flushes. */
 static inline void psti_pli_jpeg_add(struct psti_jpeg_sink *s, uint32_t value, uint32_t n)
 {
     s->buffer = s->buffer << n | value;
     s->count += n;
 }
 
-/* Leaves at most 7 bits. There is no branch: when a word is full is as good as random. */
+/* Writes whole bytes and leaves at most 7 bits. There is no branch: whether a word is full is
+ * as good as random. */
 static inline void psti_pli_jpeg_flush(struct psti_jpeg_sink *s)
 {
     psti_store_u64(s->at, __builtin_bswap64(s->buffer << (-s->count & 63)));
@@ -55,14 +61,14 @@ static inline void psti_pli_jpeg_flush(struct psti_jpeg_sink *s)
     s->count &= 7;
 }
 
-/* Both; at most 7 bits were left. */
+/* Adds bits and flushes. At most 7 bits may be left from before. */
 static inline void psti_pli_jpeg_put(struct psti_jpeg_sink *s, uint32_t value, uint32_t n)
 {
     psti_pli_jpeg_add(s, value, n);
     psti_pli_jpeg_flush(s);
 }
 
-/* A symbol and `n` bits behind it, at most 15. */
+/* Writes a symbol and the `n` bits behind it, at most 15. */
 static inline void psti_pli_jpeg_put_symbol(struct psti_jpeg_sink *s,
                                             const struct psti_jpeg_encoder_table *table,
                                             uint32_t symbol, uint32_t value, uint32_t n)
@@ -72,9 +78,10 @@ static inline void psti_pli_jpeg_put_symbol(struct psti_jpeg_sink *s,
     psti_pli_jpeg_put(s, (code >> PSTI_JPEG_LENGTH_BITS) << n | value, (code & 63) + n);
 }
 
-/* Any value behind a run of up to 15 zeros, where at most 38 bits are: to them come at most 23 of a
- * small one, which 0 is too, or 38 are left of all. The bits of one that is not small are its
- * lowest, or those of v - 1 if it is negative, as many as its size says. */
+/* Adds any value behind a run of up to 15 zeros. At most 38 bits may be in the sink before. A small
+ * value (0 is one) adds at most 23 bits. Any other value flushes first, and then at most 38 bits
+ * are in the sink. Its bits are the lowest bits of v, or of v - 1 if v is negative; their number is
+ * its size. */
 PSTI_JPEG_INLINE void psti_pli_jpeg_add_any(struct psti_jpeg_sink *s,
                                             const struct psti_jpeg_encoder_table *table,
                                             uint32_t run, int32_t v)
@@ -94,7 +101,7 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_add_any(struct psti_jpeg_sink *s,
     psti_pli_jpeg_add(s, code >> PSTI_JPEG_LENGTH_BITS << size | bits, (code & 63) + size);
 }
 
-/* Events as they come out of the restoration; `position` is UINT64_MAX behind the last one. */
+/* The next event of the restoration. `position` is UINT64_MAX behind the last event. */
 struct psti_jpeg_unpacker;
 struct psti_jpeg_event {
     uint64_t position;
@@ -107,26 +114,30 @@ struct psti_jpeg_printer {
     const struct psti_jpeg_frame *frame;
     const int16_t *const *coefs;
     struct psti_jpeg_unpacker *unpacker;
-    struct psti_jpeg_event event; /* the next one */
+    struct psti_jpeg_event event; /* the next event */
     bool bad_event, pads_with_0;
-    uint64_t position, scan_begin; /* blocks of all scans so far; at the beginning of this one */
+    /* blocks of all scans so far; the same at the beginning of this scan */
+    uint64_t position, scan_begin;
     struct psti_jpeg_sink sink;
-    uint8_t *to, *end; /* of the file's scan: where it goes on, and where its room ends */
-    bool full;         /* it did not do */
-    int32_t predictions[PSTI_JPEG_COMPONENTS_MAX]; /* by slot */
-    /* Of scans of AC: the run of ends of blocks that is not yet written, its first block and where
-     * in it the run begins, and its bits of correction. */
+    /* where the scan's data go on in the file, and where the space for them ends */
+    uint8_t *to, *end;
+    bool full;                                     /* set if that space was too small */
+    int32_t predictions[PSTI_JPEG_COMPONENTS_MAX]; /* by number among the scan's components */
+    /* In scans of AC: the blocks in the run of ends that is not written yet, its first block, the
+     * coefficient of that block at which the run begins, and the bits of correction in the run. */
     uint32_t run, run_first, run_k, n_corrections;
     const struct psti_jpeg_encoder_table *dc[PSTI_JPEG_COMPONENTS_MAX],
         *ac[PSTI_JPEG_COMPONENTS_MAX];
-    /* From here on nothing is cleared before a file: tables are made when they are first used. */
+    /* The members from here on are not cleared before a file. Tables are made when they are first
+     * used. */
     struct psti_jpeg_encoder_table dc_tables[4], ac_tables[4];
     uint8_t stage[PSTI_JPEG_PRINT_STAGE_NBYTES];
 };
 
-/* What is in the stage goes to the file. */
+/* Copies the stage to the file and empties it. */
 void psti_pli_jpeg_drain(struct psti_jpeg_printer *p);
-/* Room in the stage for an MCU; for a block, the end of a run before it, and more than that. */
+/* Returns true if the stage has space for an MCU. A block and the end of a run before it need
+ * less. */
 static inline bool psti_pli_jpeg_has_room(const struct psti_jpeg_printer *p, const uint8_t *at)
 {
     return p->stage + PSTI_JPEG_PRINT_STAGE_NBYTES - at >= PSTI_JPEG_MCU_NBYTES;
@@ -137,39 +148,40 @@ static inline void psti_pli_jpeg_make_room(struct psti_jpeg_printer *p)
         psti_pli_jpeg_drain(p);
 }
 
-/* The scan that the walk stands at, into the sink. */
+/* Prints the data of the scan at which the walk stands. */
 enum pst_status psti_pli_jpeg_print_scan(struct psti_jpeg_printer *p, struct pst_error *err);
 
 size_t psti_pli_jpeg_print_work_nbytes(void);
 
-/* Codes of 16 zeros at the end of this block that the file has for no need. */
+/* Returns how many codes of 16 zeros an event adds at the end of this block. */
 uint32_t psti_pli_jpeg_zeros_at(struct psti_jpeg_printer *p, uint64_t position);
-/* Takes the event that is due, for the next one. */
+/* Replaces the current event, which is done, by the next one. */
 void psti_pli_jpeg_next_event(struct psti_jpeg_printer *p);
 
-/* n MCUs of a row of MCUs, from `column` on; within one interval. */
+/* Prints n MCUs of a row of MCUs, from `column` on, within one interval. */
 typedef void psti_jpeg_mcus_printer(struct psti_jpeg_printer *p, uint32_t row, uint32_t column,
                                     uint32_t n);
 psti_jpeg_mcus_printer psti_pli_jpeg_print_sequential, psti_pli_jpeg_print_sequential_avx2;
 
-/* Restoration -> skeleton, then extra, piece by piece; pli_jpeg_file_pack.c. */
+/* Reads a restoration piece by piece: first the skeleton, then extra (pli_jpeg_file_pack.c). */
 struct psti_jpeg_unpacker {
-    void *stream; /* zlib's */
+    void *stream; /* a z_stream of zlib */
     uint32_t skeleton_nbytes, extra_left;
     uint8_t flags;
-    uint32_t n, at; /* of `extra` */
-    bool is_short;  /* less of extra came than was stated */
+    uint32_t n, at; /* of `extra`: bytes that it holds, and bytes that were taken */
+    bool is_short;  /* fewer bytes of extra came than the restoration states */
     uint8_t extra[256];
 };
-/* After this psti_pli_jpeg_unpack_end is due, whatever it returned. */
+/* Begins to read a restoration. psti_pli_jpeg_unpack_end must follow, whatever this returns. */
 enum pst_status psti_pli_jpeg_unpack_begin(struct psti_jpeg_unpacker *u, const uint8_t *restoration,
                                            size_t nbytes, struct pst_error *err);
-/* The whole of it: skeleton_nbytes. */
+/* Reads the whole skeleton, skeleton_nbytes bytes. */
 enum pst_status psti_pli_jpeg_unpack_skeleton(struct psti_jpeg_unpacker *u, uint8_t *skeleton,
                                               struct pst_error *err);
-/* The next byte of extra; -1: there is none. */
+/* Returns the next byte of extra, or -1 if there is none. */
 int psti_pli_jpeg_unpack_byte(struct psti_jpeg_unpacker *u);
-/* When all of extra was taken: the data must end with it, and the restoration with the data. */
+/* Checks, when all of extra was taken, that the DEFLATE data end with it and that the restoration
+ * ends with the data. */
 enum pst_status psti_pli_jpeg_unpack_check_end(struct psti_jpeg_unpacker *u, struct pst_error *err);
 void psti_pli_jpeg_unpack_end(struct psti_jpeg_unpacker *u);
 

@@ -1,11 +1,11 @@
-/* pli_jpeg_file_print_mcus.h - MCUs of a sequential scan -> bits: the one loop that all CPU levels
- * compile for themselves. */
+/* pli_jpeg_file_print_mcus.h - writes MCUs of a sequential scan as bits: the one loop that every
+ * CPU level compiles for itself. */
 #ifndef PST_PLI_JPEG_FILE_PRINT_MCUS_H
 #define PST_PLI_JPEG_FILE_PRINT_MCUS_H
 
 #include "pli/jpegfile/pli_jpeg_file_print.h"
 
-/* The coefficient `next` behind the one before `k`. */
+/* Adds coefficient number `next`. The last one before it that was written has number k - 1. */
 PSTI_JPEG_INLINE void psti_pli_jpeg_add_coef(struct psti_jpeg_sink *s,
                                              const struct psti_jpeg_encoder_table *table,
                                              const int16_t *block, uint32_t k, uint32_t next)
@@ -19,13 +19,13 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_add_coef(struct psti_jpeg_sink *s,
     psti_pli_jpeg_add_any(s, table, run, block[next]);
 }
 
-/* `left`: which of the block's coefficients are not 0, as bits. Two of them come between flushes.
- */
+/* Writes the AC of a block. `left` holds, as bits, the coefficients that are not 0. Two
+ * coefficients fit between flushes. `zeros` codes of 16 zeros stand at the end. */
 PSTI_JPEG_INLINE void psti_pli_jpeg_put_ac(struct psti_jpeg_sink *s,
                                            const struct psti_jpeg_encoder_table *table,
                                            const int16_t *block, uint64_t left, uint32_t zeros)
 {
-    uint32_t k = 1; /* behind the last one */
+    uint32_t k = 1; /* behind the last coefficient written */
     for (left &= ~(uint64_t)1; left; left &= left - 1) {
         uint32_t next = (uint32_t)__builtin_ctzll(left);
         psti_pli_jpeg_add_coef(s, table, block, k, next);

@@ -1,8 +1,9 @@
-/* pli_jpeg_file_read_mcus.h - bits -> MCUs of a sequential scan: the one loop that all CPU levels
- * compile for themselves.
+/* pli_jpeg_file_read_mcus.h - reads MCUs of a sequential scan from bits: the one loop that every
+ * CPU level compiles for itself.
  *
- * Most codes, with the bits of their values, are within PSTI_JPEG_QUICK_BITS: one look gives the
- * coefficient, where it belongs and how far to go on. A refill lasts for several such looks. */
+ * Most codes, together with the bits of their values, fit in PSTI_JPEG_QUICK_BITS. For them one
+ * look-up gives the coefficient, its place, and the number of bits to drop. One refill is enough
+ * for several look-ups. */
 #ifndef PST_PLI_JPEG_FILE_READ_MCUS_H
 #define PST_PLI_JPEG_FILE_READ_MCUS_H
 
@@ -10,10 +11,10 @@
 
 #include <string.h>
 
-/* With either sign, so that a later bit of it fits, too. */
+/* Returns true if 16 bits hold `v` and -v, so that a later bit of it fits, too. */
 PSTI_JPEG_INLINE bool psti_pli_jpeg_fits_16(int32_t v) { return v >= -INT16_MAX && v <= INT16_MAX; }
 
-/* The next code that is not quick, as `codes` have it; 0: there is none. */
+/* Returns the next code, which is not quick, in the form of `codes`, or 0 if there is none. */
 PSTI_JPEG_INLINE uint32_t psti_pli_jpeg_slow_code(uint64_t buffer, uint32_t entry,
                                                   const struct psti_jpeg_decoder_table *table)
 {
@@ -22,7 +23,7 @@ PSTI_JPEG_INLINE uint32_t psti_pli_jpeg_slow_code(uint64_t buffer, uint32_t entr
                       : psti_pli_jpeg_find_long_code(buffer, table);
 }
 
-/* The DC: its prediction becomes it. */
+/* Reads the next DC into `prediction`, which holds the DC before it. */
 PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_pli_jpeg_next_dc(
     struct psti_jpeg_bits *b, const struct psti_jpeg_decoder_table *table, int32_t *prediction)
 {
@@ -42,7 +43,8 @@ PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_pli_jpeg_next_dc(
     return psti_pli_jpeg_fits_16(*prediction) ? PSTI_JPEG_FINE : PSTI_JPEG_BAD_RANGE;
 }
 
-/* Codes of 16 zeros behind the last coefficient: they end at `end`. */
+/* Returns how many codes of 16 zeros stand behind the last coefficient. `end` is the number behind
+ * their last zero, and may be above 64. */
 static inline uint32_t psti_pli_jpeg_zeros_before(const int16_t *block, size_t end)
 {
     size_t k = end > 64 ? 64 : end;
@@ -51,15 +53,15 @@ static inline uint32_t psti_pli_jpeg_zeros_before(const int16_t *block, size_t e
     return (uint32_t)(end - k) / 16;
 }
 
-/* A block of which some are read. */
+/* A block that is being read. */
 struct psti_jpeg_part {
     int16_t *block;
-    size_t k;       /* where it goes on */
-    uint32_t zeros; /* see psti_pli_jpeg_zeros_before */
+    size_t k;       /* number of the next coefficient */
+    uint32_t zeros; /* result of psti_pli_jpeg_zeros_before */
     enum psti_jpeg_trouble trouble;
 };
 
-/* The entry's code is slow, or ends the block by going up to `next`. False: that was all of it. */
+/* Reads a code whose entry is slow. Returns false if the block has ended or is wrong. */
 PSTI_JPEG_INLINE bool psti_pli_jpeg_next_slow(struct psti_jpeg_bits *b, uint32_t entry,
                                               const struct psti_jpeg_decoder_table *table,
                                               struct psti_jpeg_part *part)
@@ -94,7 +96,8 @@ PSTI_JPEG_INLINE bool psti_pli_jpeg_next_slow(struct psti_jpeg_bits *b, uint32_t
     return false;
 }
 
-/* The entry of a value, or of zeros, goes up to `next`, the block's end or beyond it. */
+/* Handles a quick entry, of a value or of zeros, that goes on to `next`, at the block's end or
+ * beyond it. */
 PSTI_JPEG_INLINE void psti_pli_jpeg_next_last(struct psti_jpeg_bits *b, uint32_t entry, size_t next,
                                               struct psti_jpeg_part *part)
 {
@@ -108,7 +111,7 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_next_last(struct psti_jpeg_bits *b, uint32_t
         psti_pli_jpeg_drop(b, entry & 63);
 }
 
-/* The AC of a block, which is cleared. */
+/* Reads the AC of a block, which was cleared before. */
 PSTI_JPEG_INLINE void psti_pli_jpeg_next_ac(struct psti_jpeg_bits *bits,
                                             const struct psti_jpeg_decoder_table *table,
                                             struct psti_jpeg_part *part)
@@ -126,7 +129,7 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_next_ac(struct psti_jpeg_bits *bits,
                 break;
             part->block[next - 1] = (int16_t)(entry >> 16);
             b.buffer <<= entry & 63;
-            b.count -= entry; /* its lowest bits are what matters */
+            b.count -= entry; /* only its lowest bits matter */
             part->k = next;
         }
         if (next < 64)
@@ -136,7 +139,7 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_next_ac(struct psti_jpeg_bits *bits,
             psti_pli_jpeg_next_last(&b, entry, next, part);
             break;
         }
-        if (__builtin_expect(entry >> 16 == 0 && (entry & 63) != 0, 1)) { /* an end */
+        if (__builtin_expect(entry >> 16 == 0 && (entry & 63) != 0, 1)) { /* an end of block */
             psti_pli_jpeg_drop(&b, entry & 63);
             if (part->k > 1 && part->block[part->k - 1] == 0)
                 part->zeros = psti_pli_jpeg_zeros_before(part->block, part->k);
@@ -148,7 +151,7 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_next_ac(struct psti_jpeg_bits *bits,
     *bits = b;
 }
 
-/* MCUs from `column` on are cleared, by rows of blocks. */
+/* Clears the blocks of `n` MCUs from `column` on, by rows of blocks. */
 static inline void psti_pli_jpeg_clear_mcus(const struct psti_jpeg_reader *r, uint32_t row,
                                             uint32_t column, uint32_t n)
 {
@@ -164,7 +167,8 @@ PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_pli_jpeg_read_mcus(struct psti_jpeg
                                                                 uint32_t row, uint32_t column,
                                                                 uint32_t n)
 {
-    enum { CLEARED = 4 }; /* MCUs at a time, so that they come into the caches while others do */
+    /* MCUs to clear at a time, so that their memory is in the caches when they are read */
+    enum { CLEARED = 4 };
     struct psti_jpeg_bits bits = r->bits;
     enum psti_jpeg_trouble trouble = PSTI_JPEG_FINE;
     struct psti_jpeg_steps steps;

@@ -1,8 +1,10 @@
-/* pli_jpeg_file_scan.c - one scan of a JPEG file: its restart intervals, unstuffed and checked, are
- * handed to the readers of blocks; what lies between and behind them is noted as events.
+/* pli_jpeg_file_scan.c - reads one scan of a JPEG file: unstuffs and checks its restart intervals
+ * and calls the readers of blocks. Irregularities between the intervals and behind them become
+ * events.
  *
- * In: the walk at a scan. Out: coefficients, events, and the walk behind the scan's data. The stage
- * has room for the whole file and PSTI_JPEG_STAGE_PADDING. No memory, no threads. */
+ * The input is a walk that stands at a scan. The output is coefficients, events, and the walk
+ * behind the scan's data. The stage has space for the whole file and PSTI_JPEG_STAGE_PADDING more
+ * bytes. Nothing is allocated, and there are no threads. */
 #include "pli/jpegfile/pli_jpeg_file_kernels.h"
 
 #include "base/cpu.h"
@@ -14,7 +16,7 @@
 
 /* -- Tables -- */
 
-/* As they are in the table. */
+/* Returns an entry of the table's `codes`. */
 static uint32_t code_of(uint32_t length, uint32_t symbol)
 {
     return length << 16 | symbol << 8 | (length + (symbol & 15));
@@ -26,7 +28,7 @@ static void fill(uint32_t *entries, uint32_t n, uint32_t entry)
         entries[i] = entry;
 }
 
-/* Entries that begin with the code. */
+/* Fills all entries whose index begins with the code. */
 static void fill_quick(struct psti_jpeg_decoder_table *table, bool is_dc, uint32_t symbol,
                        uint32_t code, uint32_t length)
 {
@@ -51,8 +53,8 @@ static void fill_codes(struct psti_jpeg_decoder_table *table, uint32_t symbol, u
     fill(table->codes + code * n, n, code_of(length, symbol));
 }
 
-/* False: no table that libjpeg would take. `codes` are made for progressive files, `quick` for
- * others. */
+/* Fills a decoder table. Returns false if libjpeg would reject the table. Progressive files get
+ * `codes`, sequential ones `quick`. */
 static bool fill_table(const struct psti_jpeg_huffman *from, bool is_dc, bool is_progressive,
                        struct psti_jpeg_decoder_table *table)
 {
@@ -147,7 +149,7 @@ static enum pst_status fail_for(const struct psti_jpeg_reader *r, enum psti_jpeg
 {
     uint32_t row = r->walk.n_scans;
     size_t taken = (size_t)(r->bits.at - r->stage) - r->bits.count / 8;
-    /* What looks like a bad code may have been cut off. */
+    /* What looks like a bad code may be one that the end of the data cut off. */
     taken += trouble == PSTI_JPEG_BAD_CODE || trouble == PSTI_JPEG_BAD_RUN ? 2 : 0;
     if (taken > r->stage_nbytes || trouble == PSTI_JPEG_NO_DATA)
         return r->at_end_of_file
@@ -169,7 +171,7 @@ static enum pst_status fail_for(const struct psti_jpeg_reader *r, enum psti_jpeg
     }
 }
 
-/* Where in the file the first `n` bytes of the stage end. */
+/* Returns the place in the file at which the first `n` bytes of the stage end. */
 static size_t end_in_file(const struct psti_jpeg_reader *r, size_t n)
 {
     const uint8_t *bytes = r->walk.bytes;
@@ -192,7 +194,8 @@ static bool note_padding(struct psti_jpeg_reader *r, uint32_t n, uint32_t value)
                                    (uint8_t)(PSTI_JPEG_EVENT_PADDING | value));
 }
 
-/* All blocks of the interval are read: what is left of its data, and where they end: r->end. */
+/* Ends an interval after all of its blocks were read: notes its padding, and sets r->end to the
+ * place in the file where its data end. */
 static enum pst_status end_interval(struct psti_jpeg_reader *r, struct pst_error *err)
 {
     struct psti_jpeg_bits *b = &r->bits;
@@ -212,7 +215,7 @@ static enum pst_status end_interval(struct psti_jpeg_reader *r, struct pst_error
     return PST_OK;
 }
 
-/* The restart marker behind an interval, and the next interval. */
+/* Reads the restart marker behind an interval and begins the next interval. */
 static enum pst_status next_interval(struct psti_jpeg_reader *r, struct pst_error *err)
 {
     const uint8_t *bytes = r->walk.bytes;
@@ -242,7 +245,7 @@ static enum pst_status next_interval(struct psti_jpeg_reader *r, struct pst_erro
 
 /* -- The scan -- */
 
-/* A writer could not tell which of two codes was used. */
+/* Returns true if a symbol has two codes. A writer could not tell which of them was used. */
 static bool has_symbol_twice(const struct psti_jpeg_huffman *table)
 {
     bool seen[256] = {false};

@@ -1,9 +1,9 @@
-/* pli_jpeg_file_scan.h - inside the reader of JPEG files: one scan's state, and how its bits are
- * taken.
+/* pli_jpeg_file_scan.h - inside the reader of JPEG files: the state of one scan, and functions that
+ * take its bits.
  *
- * Entropy-coded data are unstuffed, a restart interval at a time, into memory with zeros behind it,
- * so that the inner loops load eight bytes at once and look only once per block whether they have
- * left the data. */
+ * Entropy-coded data are copied without stuffing, one restart interval at a time, to memory with
+ * zeros behind it. So the inner loops can load eight bytes at once and need to check only once per
+ * block whether they have left the data. */
 #ifndef PST_PLI_JPEG_FILE_SCAN_H
 #define PST_PLI_JPEG_FILE_SCAN_H
 
@@ -15,53 +15,58 @@ enum {
     PSTI_JPEG_LOOK = 1 << PSTI_JPEG_LOOK_BITS,
     PSTI_JPEG_QUICK_BITS = 11,
     PSTI_JPEG_QUICK = 1 << PSTI_JPEG_QUICK_BITS,
-    PSTI_JPEG_QUICK_STEPS = 5,     /* looks of so many bits within the 56 that a refill gives */
-    PSTI_JPEG_STAGE_PADDING = 512, /* more than a block and the loads ahead of it can take */
+    PSTI_JPEG_QUICK_STEPS = 5,     /* 5 look-ups of 11 bits fit in the 56 bits of a refill */
+    PSTI_JPEG_STAGE_PADDING = 512, /* more bytes than a block and the loads ahead of it can take */
     PSTI_JPEG_NO_SYMBOL = 256
 };
 
-/* What is wrong with a block; 0 is nothing. */
+/* The kinds of errors in a block; 0 means no error. */
 enum psti_jpeg_trouble {
     PSTI_JPEG_FINE,
     PSTI_JPEG_BAD_CODE,
-    PSTI_JPEG_BAD_RUN,   /* beyond the block's end */
-    PSTI_JPEG_BAD_RANGE, /* a coefficient that 16 bits do not hold */
-    PSTI_JPEG_NO_DATA,   /* the data end before */
-    PSTI_JPEG_ODD_CODE,  /* sound, but not what the writer would have written */
-    PSTI_JPEG_ODD_DATA,  /* irregular in more places than are kept */
+    PSTI_JPEG_BAD_RUN,   /* a run goes beyond the block's end */
+    PSTI_JPEG_BAD_RANGE, /* a coefficient does not fit 16 bits */
+    PSTI_JPEG_NO_DATA,   /* the data end too early */
+    PSTI_JPEG_ODD_CODE,  /* valid, but not as the writer would have written it */
+    PSTI_JPEG_ODD_DATA,  /* irregular in more places than can be kept */
 };
 
 struct psti_jpeg_decoder_table {
-    /* By the next bits: bits of the code << 16 | symbol << 8 | bits of the code and of its value,
-     * as many as the symbol's lower half says. 0: the code is longer. */
+    /* By the next bits: length of the code << 16 | symbol << 8 | length of code and value together.
+     * The symbol's lower half is the length of the value. 0: the code is longer than the index. */
     uint32_t codes[PSTI_JPEG_LOOK];
-    /* For sequential scans, by the next bits: bits of the code and of its value, then, from bit 8
-     * on, by how many coefficients it goes on, from bit 16 on, the value; of 16 zeros that is 0.
-     * Or PSTI_JPEG_SLOW, bits of the code, from bit 16 on the symbol: what ends a block, or has
-     * more bits. No bits: the code is longer, or there is none. */
+    /* For sequential scans, by the next bits. A quick entry holds the length of code and value
+     * together; from bit 8 on, by how many coefficients it goes on; from bit 16 on, the value,
+     * which is 0 for a code of 16 zeros. A slow entry holds PSTI_JPEG_SLOW, the length of the code
+     * and, from bit 16 on, the symbol. Entries are slow for codes that end a block or have more
+     * bits than the index. A length of 0 means that the code is longer than the index, or that
+     * there is none. */
     uint32_t quick[PSTI_JPEG_QUICK];
-    uint32_t ends[17];   /* by length: what 16 bits are below of codes so long */
-    int32_t offsets[17]; /* + code: place in symbols */
+    /* by length: the next 16 bits are below this value for codes of this length */
+    uint32_t ends[17];
+    int32_t offsets[17]; /* by length: added to a code it gives the code's place in symbols */
     uint8_t symbols[256];
 };
 #define PSTI_JPEG_SLOW 0x8000u
 
-/* Bits, the next one on top of `buffer`, of which `count` are to be relied upon. */
+/* Bits to read. The next bit is the highest of `buffer`, of which `count` bits are valid. */
 struct psti_jpeg_bits {
     uint64_t buffer;
-    const uint8_t *at, *limit; /* beyond `limit` more was taken than there is */
+    /* when `at` is beyond `limit`, more bits were taken than there are */
+    const uint8_t *at, *limit;
     uint32_t count;
 };
 
-/* At least 56 bits; what was loaded before is loaded again as it was. Of `count` only 6 bits are
- * looked at, for those who let the bits above them go astray. */
+/* Loads bits until there are at least 56. Bits that were loaded before are loaded again with the
+ * same value. Only the 6 lowest bits of `count` are used, because some callers let the bits above
+ * them become wrong. */
 static inline void psti_pli_jpeg_refill(struct psti_jpeg_bits *b)
 {
     b->buffer |= __builtin_bswap64(psti_load_u64(b->at)) >> (b->count & 63);
     b->at += (~b->count & 63) >> 3;
     b->count |= 56;
 }
-/* At least 32: a code and its value. */
+/* Loads bits if there are fewer than 32. That is enough for a code and its value. */
 static inline void psti_pli_jpeg_need(struct psti_jpeg_bits *b)
 {
     if (b->count < 32)
@@ -72,14 +77,15 @@ static inline void psti_pli_jpeg_drop(struct psti_jpeg_bits *b, uint32_t n)
     b->buffer <<= n;
     b->count -= n;
 }
-/* n: 1..16. */
+/* Takes n bits, 1..16. */
 static inline uint32_t psti_pli_jpeg_take(struct psti_jpeg_bits *b, uint32_t n)
 {
     uint32_t value = (uint32_t)(b->buffer >> (64 - n));
     psti_pli_jpeg_drop(b, n);
     return value;
 }
-/* The value that the top n bits are, 1..15: those that begin with 0 are of the negative ones. */
+/* Returns the value that the highest n bits stand for, n = 1..15. Bits that begin with 0 stand for
+ * a negative value. */
 static inline int32_t psti_pli_jpeg_value(uint64_t top, uint32_t n)
 {
     uint64_t minus = (uint64_t)((int64_t)~top >> 63);
@@ -91,8 +97,9 @@ static inline int32_t psti_pli_jpeg_take_value(struct psti_jpeg_bits *b, uint32_
     psti_pli_jpeg_drop(b, n);
     return value;
 }
-/* A code that is not in `codes`, as they are; 0: there is none. Bits are passed by value: what a
- * call has the address of is no longer kept in registers. */
+/* Returns a code that is not in `codes`, in the same form, or 0 if there is none. The bits are
+ * passed by value, because a compiler does not keep in registers a variable whose address a call
+ * gets. */
 uint32_t psti_pli_jpeg_find_long_code(uint64_t buffer, const struct psti_jpeg_decoder_table *table);
 static inline uint32_t psti_pli_jpeg_find_code(const struct psti_jpeg_bits *b,
                                                const struct psti_jpeg_decoder_table *table)
@@ -100,7 +107,7 @@ static inline uint32_t psti_pli_jpeg_find_code(const struct psti_jpeg_bits *b,
     uint32_t code = table->codes[b->buffer >> (64 - PSTI_JPEG_LOOK_BITS)];
     return __builtin_expect(code == 0, 0) ? psti_pli_jpeg_find_long_code(b->buffer, table) : code;
 }
-/* PSTI_JPEG_NO_SYMBOL: no such code. */
+/* Takes a symbol. Returns PSTI_JPEG_NO_SYMBOL if no code fits. */
 static inline uint32_t psti_pli_jpeg_take_symbol(struct psti_jpeg_bits *b,
                                                  const struct psti_jpeg_decoder_table *table)
 {
@@ -111,11 +118,12 @@ static inline uint32_t psti_pli_jpeg_take_symbol(struct psti_jpeg_bits *b,
     return code >> 8 & 255;
 }
 
-/* Codes of events and where they stand; see PSTI_JPEG_EVENT_... */
+/* The events of a file as `extra` holds them (section 10.2): positions and codes
+ * PSTI_JPEG_EVENT_... */
 struct psti_jpeg_events {
     uint8_t *bytes;
     size_t nbytes, capacity;
-    uint64_t position; /* of the last one */
+    uint64_t position; /* of the last event */
 };
 
 struct psti_jpeg_reader {
@@ -125,31 +133,33 @@ struct psti_jpeg_reader {
     int16_t *const *coefs;
     struct psti_jpeg_events events;
     bool pads_known, pads_with_0;
-    uint64_t position; /* blocks of all scans so far, at the beginning of a row or interval */
-    /* The interval. */
-    uint8_t *stage;    /* unstuffed data */
-    size_t begin, end; /* of the data in the file */
+    uint64_t position; /* blocks of all scans up to the beginning of the current row or interval */
+    /* The restart interval that is being read. */
+    uint8_t *stage;    /* its data without stuffing */
+    size_t begin, end; /* place of the data in the file */
     size_t stage_nbytes;
     bool at_end_of_file;
     uint8_t n_restarts;
     struct psti_jpeg_bits bits;
-    int32_t predictions[PSTI_JPEG_COMPONENTS_MAX]; /* by slot */
-    /* Of scans of AC: blocks still to come in the run of ends, its length so far, its bits of
-     * correction. */
+    int32_t predictions[PSTI_JPEG_COMPONENTS_MAX]; /* by number among the scan's components */
+    /* In scans of AC: blocks still to come in the run of ends, the run's length so far, and the
+     * bits of correction in it. */
     uint32_t run_left, run, n_corrections;
     const struct psti_jpeg_decoder_table *dc[PSTI_JPEG_COMPONENTS_MAX],
         *ac[PSTI_JPEG_COMPONENTS_MAX];
-    /* From here on nothing is cleared before a file: tables are made when they are first used. */
+    /* The members from here on are not cleared before a file. Tables are made when they are first
+     * used. */
     struct psti_jpeg_decoder_table dc_tables[4], ac_tables[4];
 };
 
-/* The scan that the walk stands at, whose data end where walk.at will be. */
+/* Reads the scan at which the walk stands. walk.at becomes the end of its data. */
 enum pst_status psti_pli_jpeg_read_scan(struct psti_jpeg_reader *r, struct pst_error *err);
 
-/* False: no room. */
+/* Adds an event. Returns false if there is no space for it, or if its position is too far from the
+ * last one. */
 bool psti_pli_jpeg_add_event(struct psti_jpeg_events *events, uint64_t position, uint8_t code);
 
-/* n MCUs of a row of MCUs, from `column` on; within one interval. */
+/* Reads n MCUs of a row of MCUs, from `column` on, within one interval. */
 typedef enum psti_jpeg_trouble psti_jpeg_mcus_reader(struct psti_jpeg_reader *r, uint32_t row,
                                                      uint32_t column, uint32_t n);
 psti_jpeg_mcus_reader psti_pli_jpeg_read_sequential, psti_pli_jpeg_read_dc_first,

@@ -1,9 +1,10 @@
-/* pli_jpeg_file_write.c - frame, coefficients and restoration -> the JPEG file, byte for byte.
+/* pli_jpeg_file_write.c - writes the JPEG file, byte for byte, from frame, coefficients and
+ * restoration.
  *
- * The skeleton is unpacked to the end of the file's memory and moves forward as the scans' data and
- * the values of quantisation tables come between: what is written never overtakes what is still to
- * be read, or the restoration is corrupt. The walk goes through the skeleton as the reader's went
- * through the file. Any thread. */
+ * The skeleton is unpacked to the end of the file's memory. It moves forward as the scans' data and
+ * the values of quantisation tables are inserted. If written bytes would overtake bytes that are
+ * still to be read, the restoration is corrupt. The walk goes through the skeleton as the reader's
+ * walk went through the file. Any thread may call these functions. */
 #include "pli/jpegfile/pli_jpeg_file.h"
 
 #include "base/hash.h"
@@ -17,7 +18,7 @@
 struct psti_jpeg_print_work {
     struct psti_jpeg_unpacker unpacker;
     uint8_t *at;     /* where the file goes on */
-    size_t n_copied; /* bytes of the skeleton that are in the file */
+    size_t n_copied; /* bytes of the skeleton that are in the file already */
     struct psti_jpeg_printer printer;
 };
 
@@ -43,7 +44,7 @@ void psti_pli_jpeg_next_event(struct psti_jpeg_printer *p)
     p->event.code = (uint8_t)code;
 }
 
-/* Skeleton up to `end`. */
+/* Copies the skeleton up to `end`. */
 static void copy_skeleton(struct psti_jpeg_print_work *w, size_t end)
 {
     size_t n = end - w->n_copied;
@@ -57,7 +58,8 @@ static size_t room(const struct psti_jpeg_print_work *w)
     return (size_t)(w->printer.walk.bytes + w->n_copied - w->at);
 }
 
-/* Skeleton up to the walk's place, with the values of quantisation tables that were cut out. */
+/* Copies the skeleton up to the walk's place and inserts the values of quantisation tables that
+ * were cut out. */
 static enum pst_status copy_segments(struct psti_jpeg_print_work *w,
                                      const struct psti_jpeg_frame *frame, struct pst_error *err)
 {
@@ -81,7 +83,7 @@ static enum pst_status copy_segments(struct psti_jpeg_print_work *w,
     return PST_OK;
 }
 
-/* All up to the next scan's data; the walk has ended if there is none. */
+/* Prints all bytes up to the next scan's data. If there is no scan, the walk has ended. */
 static enum pst_status print_segments(struct psti_jpeg_print_work *w, struct pst_error *err)
 {
     struct psti_jpeg_printer *p = &w->printer;
@@ -118,7 +120,7 @@ static enum pst_status print_file(struct psti_jpeg_print_work *w, struct pst_err
     return psti_pli_jpeg_unpack_check_end(&w->unpacker, err);
 }
 
-/* Also after a failure the unpacker is to be ended. */
+/* Begins to write a file. The unpacker must be ended afterwards, even after a failure. */
 static enum pst_status begin(struct psti_jpeg_print_work *w, const struct psti_jpeg_frame *frame,
                              const uint8_t *restoration, uint8_t *bytes, size_t capacity,
                              struct pst_error *err)

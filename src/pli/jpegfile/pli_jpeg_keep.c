@@ -1,9 +1,11 @@
-/* pli_jpeg_keep.c - JPEG files <-> PLI of their coefficients, and the proof that nothing is lost.
+/* pli_jpeg_keep.c - converts JPEG files to PLI of their coefficients and back, and proves that
+ * nothing is lost.
  *
- * In: the bytes of a JPEG. Out: a PLI. It was proven that its pixels are those that libjpeg-turbo
- * makes of the JPEG (the caller's reference decoder gives their checksum), and that the file comes
- * back from it, byte by byte. Or an error that says why this JPEG cannot be kept. Any thread, with
- * buffers of its own: they grow to what images need and are kept, but for very large ones. */
+ * The input is the bytes of a JPEG. The output is a PLI for which two things were proven: its
+ * pixels are those that libjpeg-turbo makes of the JPEG (the caller's reference decoder gives their
+ * checksum), and the file comes back from it byte for byte. Otherwise the result is an error that
+ * says why this JPEG cannot be kept. Any thread may call these functions with buffers of its own.
+ * The buffers grow to the size that images need and are kept, except very large ones. */
 #include "pli/pli.h"
 
 #include "base/alloc.h"
@@ -18,10 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Coefficients of 90 Mpixel of 4:4:4. */
+/* The coefficients of 90 Mpixel of 4:4:4. */
 #define COEFS_MAX_NBYTES ((uint64_t)512 << 20)
 #define KEEP_NBYTES ((size_t)32 << 20)
-/* A PLI has headers of its own, which a JPEG of a few pixels does not make up for. */
+/* A PLI has headers of its own. For a JPEG of a few pixels they are more than what is saved. */
 #define BOUND_EXTRA_NBYTES ((size_t)64 << 10)
 
 typedef int16_t *coefs_of[PSTI_JPEG_COMPONENTS_MAX];
@@ -56,8 +58,9 @@ void psti_pli_keep_free(struct psti_pli_keep *keep)
     psti_buffer_free(&keep->work);
 }
 
-/* Room for all coefficients, each component's aligned to 64. A block takes at least one bit of the
- * file: a header that states more of them is not worth the memory. */
+/* Allocates the coefficients of all components, each aligned to 64. A block takes at least one bit
+ * of the file, so a header that states more blocks than the file has bits is corrupt, and no memory
+ * is allocated for it. */
 static enum pst_status reserve_coefs(struct psti_pli_keep *keep,
                                      const struct psti_jpeg_frame *frame, uint64_t jpeg_nbytes,
                                      coefs_of coefs, struct pst_error *err)
@@ -83,7 +86,7 @@ static enum pst_status reserve_work(struct psti_pli_keep *keep, struct pst_error
     return reserve(&keep->work, psti_pli_jpeg_work_nbytes(), err);
 }
 
-/* JPEG -> frame, coefficients and restoration, in the room's buffers. */
+/* Reads a JPEG into frame, coefficients and restoration, in the buffers of `keep`. */
 static enum pst_status read_jpeg(struct psti_pli_keep *keep, const void *jpeg, size_t nbytes,
                                  struct psti_jpeg_frame *frame, coefs_of coefs,
                                  struct pst_error *err)
@@ -102,7 +105,7 @@ static enum pst_status read_jpeg(struct psti_pli_keep *keep, const void *jpeg, s
     return status;
 }
 
-/* What gives the JPEG back lies behind the units. */
+/* Finds the restoration, which lies behind the units, and checks it. */
 static enum pst_status find_restoration(const void *pli, size_t nbytes,
                                         const struct psti_jpeg_frame *frame,
                                         struct pst_pli_info *info, const uint8_t **restoration,
@@ -126,7 +129,7 @@ static enum pst_status find_restoration(const void *pli, size_t nbytes,
     return PST_OK;
 }
 
-/* Buffers to decode a PLI's coefficients, and to write its JPEG. */
+/* Allocates the buffers to decode a PLI's coefficients and to write its JPEG. */
 static enum pst_status reserve_back(struct psti_pli_keep *keep, const struct psti_jpeg_frame *frame,
                                     const struct pst_pli_info *info, coefs_of coefs,
                                     struct pst_error *err)
@@ -137,7 +140,7 @@ static enum pst_status reserve_back(struct psti_pli_keep *keep, const struct pst
     return status == PST_OK ? reserve_work(keep, err) : status;
 }
 
-/* Coefficients -> the JPEG in `jpeg`, of frame->jpeg_nbytes bytes. */
+/* Writes the JPEG, frame->jpeg_nbytes bytes, from coefficients and restoration. */
 static enum pst_status write_jpeg(struct psti_pli_keep *keep, const struct psti_jpeg_frame *frame,
                                   int16_t *const coefs[], const uint8_t *restoration, void *jpeg,
                                   size_t capacity, struct pst_error *err)
@@ -165,7 +168,7 @@ static enum pst_status restore(struct psti_pli_keep *keep, const void *pli, size
                             : status;
 }
 
-/* The pixels of a band. */
+/* The pixels of a band and the state of their checksum. */
 struct hash_band {
     struct psti_hash_state state;
     const uint8_t *pixels;
@@ -180,7 +183,7 @@ static enum pst_status hash_band(void *ctx, uint32_t y, uint32_t n_rows)
     return PST_OK;
 }
 
-/* Decodes the PLI once, as readers do: its coefficients, and the checksum of its pixels. */
+/* Decodes the PLI once, as readers do. Gives its coefficients and the checksum of its pixels. */
 static enum pst_status decode_back(struct psti_pli_keep *keep, const void *pli, size_t nbytes,
                                    const struct psti_jpeg_frame *frame,
                                    const struct pst_pli_info *info, int16_t *const coefs[],
@@ -208,8 +211,9 @@ static enum pst_status decode_back(struct psti_pli_keep *keep, const void *pli, 
     return status;
 }
 
-/* A block beyond what samples of 8 bits make: libjpeg-turbo's kernels, which then wrap or saturate
- * each in its own way, do not agree on its pixels. Sums up to the limit keep all of them exact. */
+/* Returns true if a block has larger coefficients than samples of 8 bits make. libjpeg-turbo's
+ * kernels then wrap or saturate, each in its own way, and do not agree on its pixels. With sums up
+ * to the limit all of them are exact. */
 static bool is_beyond_samples(const struct psti_jpeg_frame *frame, int16_t *const coefs[])
 {
     enum { SUM_MAX = 2048 };
@@ -227,7 +231,7 @@ static bool is_beyond_samples(const struct psti_jpeg_frame *frame, int16_t *cons
     return false;
 }
 
-/* The pixels are those of libjpeg-turbo, and the file comes back, byte for byte? */
+/* Proves that the pixels are those of libjpeg-turbo, and that the file comes back byte for byte. */
 static enum pst_status prove(struct psti_pli_keep *keep, const void *jpeg, size_t jpeg_nbytes,
                              const void *pli, size_t nbytes, uint64_t wanted, struct pst_error *err)
 {
@@ -286,7 +290,8 @@ static enum pst_status convert(struct psti_pli_keep *keep,
     return status;
 }
 
-/* What failed was the JPEG, or its proof: the cause is said to be one for that. */
+/* Extends the error's text if the JPEG or its proof failed: says that the JPEG cannot be kept, and
+ * why. */
 static enum pst_status tell(enum pst_status status, struct pst_error *err)
 {
     char cause[PST_ERROR_TEXT_CAP];
@@ -332,12 +337,12 @@ enum pst_status psti_pli_keep_restore(struct psti_pli_keep *keep, const void *pl
 bool psti_pli_keep_stays(enum pst_status status)
 {
     switch (status) {
-    case PST_ERROR_UNSUPPORTED: /* not of the kinds that are taken */
+    case PST_ERROR_UNSUPPORTED: /* content 2 does not allow this kind of JPEG */
     case PST_ERROR_LIMIT:       /* not smaller, or beyond a limit of the decoder */
     case PST_ERROR_CORRUPT:
     case PST_ERROR_TRUNCATED:
     case PST_ERROR_CHECKSUM:
-    case PST_ERROR_INTERNAL: /* the proof failed: nothing is lost by keeping the file */
+    case PST_ERROR_INTERNAL: /* the proof failed; nothing is lost if the file is kept as it is */
         return true;
     default:
         return false;

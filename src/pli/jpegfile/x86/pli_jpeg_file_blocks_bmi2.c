@@ -1,5 +1,6 @@
-/* pli_jpeg_file_blocks_bmi2.c - the blocks of a sequential scan with BMI2, whose shifts take any
- * register for their number: the same as pli_jpeg_file_blocks.c reads. Pure; any thread. */
+/* pli_jpeg_file_blocks_bmi2.c - reads the blocks of a sequential scan with BMI2, whose shifts take
+ * their count from any register. The results are those of pli_jpeg_file_blocks.c. Pure; any
+ * thread. */
 #include "pli/jpegfile/pli_jpeg_file_read_mcus.h"
 
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
-/* pli_jpeg_file_print_avx2.c - MCUs of a sequential scan -> bits with AVX2 and BMI: the same as
- * pli_jpeg_file_print.c writes. Pure; any thread. */
+/* pli_jpeg_file_print_avx2.c - prints MCUs of a sequential scan with AVX2 and BMI. The bits are
+ * those of pli_jpeg_file_print.c. Pure; any thread. */
 #include "pli/jpegfile/pli_jpeg_file_print_mcus.h"
 
 #if defined(__x86_64__)
@@ -9,7 +9,7 @@
 
 enum { WORDS = 16 /* to a vector */, HALF = 32 };
 
-/* Which of 32 coefficients are 0. */
+/* Returns, as bits, which of 32 coefficients are 0. */
 TARGET static inline uint32_t zeros_of(const int16_t *block)
 {
     const __m256i zero = _mm256_setzero_si256();
