@@ -1,26 +1,30 @@
 /* augment_axis.c - the filter weights of one axis of a resize.
  *
  * In: sides, interpolation, the outputs wanted. Out: struct psti_axis with integer weights. Any
- * thread; the memory is the caller's. It runs twice for every sample (each crop has its own size),
- * so it does little.
+ * thread; the memory is the caller's. The code runs twice for every sample (each crop has its own
+ * size), so it must be fast.
  *
- * Output i of n_to has its centre at (2 i + 1) n_from / (2 n_to) of the source, and weighs source
- * pixel k by its distance |(2 k + 1) n_to - (2 i + 1) n_from| / unit, where unit = 2 n_to, or 2
- * max(n_from, n_to) with antialias, as PIL and torch (align_corners = False) have it. Distances are
- * kept as integers, exactly: the set of taps and the triangle's weights have no rounding, and the
- * cubic's rounding is the same everywhere. For 8-bit samples weights are then rounded to int16 by
- * torch's rule, so that resized pixels equal torch's (and so torchvision v2's) to the bit; for
- * 16-bit samples their running sum is rounded to 28 bits, so that no error builds up along a
- * filter. Pixels outside have no weight, but for the cubic without antialias, where torch repeats
- * the edge and takes a = -3/4. Nearest-exact takes the pixel that holds the centre, in exact
- * arithmetic: as torch and PIL do but for centres that lie on the border of two pixels, where those
- * follow their floats. Nearest takes the pixel in which output i begins, by torch's float32
- * arithmetic, one division and one multiplication, so that both agree for all sizes.
+ * Output i of n_to has its centre at (2 i + 1) n_from / (2 n_to) in the source. It weighs source
+ * pixel k by its distance |(2 k + 1) n_to - (2 i + 1) n_from| / unit. unit is 2 n_to, or 2
+ * max(n_from, n_to) with antialias, as in PIL and torch (align_corners = False). Distances are
+ * exact integers. So the set of taps and the triangle's weights have no rounding, and the cubic's
+ * rounding is the same everywhere.
  *
- * A source that comes at 1 / S of its size has pixels S wide, the first of which begins `lead`
- * source pixels before the axis does. They are weighed by the same filter at their centres, times
- * the part of them that lies within the axis: so the picture does not move, and a crop's edge need
- * not lie between two pixels. */
+ * For 8-bit samples, weights are then rounded to int16 by torch's rule, so that resized pixels
+ * equal torch's (and so torchvision v2's) to the bit. For 16-bit samples, the running sum of the
+ * weights is rounded to 28 bits, so that no error builds up along a filter. Pixels outside of the
+ * source have no weight. The exception is the cubic without antialias, where torch repeats the edge
+ * and takes a = -3/4.
+ *
+ * Nearest-exact takes the pixel that holds the centre, in exact arithmetic. torch and PIL take the
+ * same pixel, except for centres on the border of two pixels, where their floats decide. Nearest
+ * takes the pixel in which output i begins. It computes this in float32 as torch does, with one
+ * division and one multiplication, so that both agree for all sizes.
+ *
+ * A source that comes at 1 / S of its size has pixels that are S source pixels wide. The first of
+ * them begins `lead` source pixels before the axis does. Each gets the weight of the same filter at
+ * its centre, times the part of the pixel that lies within the axis. So the picture does not move,
+ * and a crop's edge need not lie between two pixels. */
 #include "augment/augment_int.h"
 
 #include "base/bits.h"
@@ -28,12 +32,14 @@
 /* The geometry of one axis, precomputed. */
 struct filter {
     int64_t n_from, n_to, unit;
-    int64_t reach;    /* support * unit */
-    int64_t pitch;    /* half the distance of pixels: n_to, or S * n_to */
-    int64_t n_pixels; /* n_from, or those of the small source that reach into it */
-    int64_t lead;     /* 2 n_to * the part of the first pixel before the axis */
+    int64_t reach; /* support of the filter * unit */
+    int64_t pitch; /* half the distance of pixels: n_to, or S * n_to */
+    /* n_from, or the number of pixels of the small source that lie within the axis, at least in
+     * part */
+    int64_t n_pixels;
+    int64_t lead; /* 2 n_to * the part of the first pixel before the axis */
     bool cubic, scaled;
-    bool repeats_edge; /* and a = -3/4: the cubic without antialias */
+    bool repeats_edge; /* the cubic without antialias repeats the edge, and has a = -3/4 */
 };
 
 static struct filter filter_make(const struct psti_axis_side *side)
@@ -51,19 +57,23 @@ static struct filter filter_make(const struct psti_axis_side *side)
     return f;
 }
 
-static int64_t floor_div(int64_t a, int64_t b) /* b > 0 */ { return a / b - (a % b < 0); }
+/* rounds down; b > 0 */
+static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
-/* Where output i has its centre, from the beginning of pixel 0. */
+/* Returns the centre of output i, counted from the beginning of pixel 0 in units of 1 / (2 n_to)
+ * source pixel. */
 static int64_t centre_of(const struct filter *f, int64_t i)
 {
     return (2 * i + 1) * f->n_from + f->lead;
 }
 
-/* Pixels k with |(2 k + 1) pitch - centre| < reach, clipped. */
+/* Gives the range [*begin, *end) of pixels k with |(2 k + 1) pitch - centre| < reach, clipped to
+ * the source. */
 static void filter_range(const struct filter *f, int64_t centre, int64_t *begin, int64_t *end)
 {
     int64_t low = floor_div(centre - f->reach - f->pitch, 2 * f->pitch) + 1;
-    int64_t high = -floor_div(f->pitch - centre - f->reach, 2 * f->pitch); /* ceil */
+    /* division that rounds up */
+    int64_t high = -floor_div(f->pitch - centre - f->reach, 2 * f->pitch);
     *begin = low < 0 ? 0 : low;
     *end = high > f->n_pixels ? f->n_pixels : high;
 }
@@ -102,7 +112,7 @@ uint32_t psti_augment_axis_max_taps(const struct psti_axis_spec *spec)
     return (uint32_t)(most < f.n_pixels ? most : f.n_pixels);
 }
 
-/* Taps per output as the kernels want them. */
+/* Returns the number of weights per output, padded as the kernels want it. */
 static uint32_t stride_of(const struct psti_axis_spec *spec)
 {
     uint32_t taps = psti_augment_axis_max_taps(spec);
@@ -122,7 +132,7 @@ size_t psti_augment_axis_nbytes(const struct psti_axis_spec *spec)
     return 2 * ints + (size_t)spec->n * stride_of(spec) * weight_nbytes(spec) + PSTI_SLACK;
 }
 
-/* Keys' cubic. x >= 0. */
+/* Returns Keys' cubic at x >= 0. */
 static double cubic(double x, double a)
 {
     if (x < 1)
@@ -132,8 +142,8 @@ static double cubic(double x, double a)
     return 0;
 }
 
-/* How much of pixel k lies within the axis, in parts of 2 pitch; only of the first and the last not
- * all. */
+/* Returns the part of pixel k that lies within the axis, where 2 pitch is the whole pixel. Only the
+ * first and the last pixel may lie within it in part. */
 static int64_t cover(const struct filter *f, int64_t k)
 {
     int64_t begin = 2 * k * f->pitch, end = begin + 2 * f->pitch;
@@ -151,7 +161,7 @@ static double tap_at(const struct filter *f, int64_t centre, int64_t k)
                     : (double)(f->unit - distance);
 }
 
-/* Weight of pixel k, not normalised. */
+/* Returns the weight of pixel k, not normalised. */
 static double weight_at(const struct filter *f, int64_t centre, int64_t k)
 {
     double weight = tap_at(f, centre, k);
@@ -165,7 +175,7 @@ static double weight_at(const struct filter *f, int64_t centre, int64_t k)
     return f->scaled ? weight * (double)cover(f, k) : weight;
 }
 
-/* Weights of pixels begin..end-1 are weight_at() / sum. */
+/* Returns the sum by which weight_at() of pixels begin..end-1 is divided to normalise it. */
 static double filter_sum(const struct filter *f, int64_t centre, int64_t begin, int64_t end)
 {
     double sum = 0;
@@ -174,8 +184,9 @@ static double filter_sum(const struct filter *f, int64_t centre, int64_t begin, 
     return sum;
 }
 
-/* The largest weight of output `i`: that of one of the two pixels next to its centre, unless one of
- * them does not count whole. */
+/* Returns the largest weight of output `i`. It is the weight of one of the two pixels next to the
+ * centre. In a scaled source one of these may lie within the axis only in part, so one pixel more
+ * is tried on each side. */
 static double largest_weight(const struct filter *f, int64_t i)
 {
     int64_t begin, end, centre = centre_of(f, i);
@@ -191,15 +202,17 @@ static double largest_weight(const struct filter *f, int64_t i)
     return most;
 }
 
-/* 8 bits: the most, up to 22, with which the largest weight of the whole axis (not only of the
- * outputs wanted: a window must not change the result) fits into an int16; torch's rule. 16 bits:
- * int32 weights, int64 sums. */
+/* Returns the number of fraction bits of weights. 8-bit samples follow torch's rule: the most bits,
+ * up to 22, with which the largest weight fits into an int16. The whole axis counts, not only the
+ * outputs wanted, because a window must not change the result. 16-bit samples have 28 bits, with
+ * int32 weights and int64 sums. */
 static uint32_t precision_of(const struct filter *f, uint32_t bits)
 {
     if (bits == 16)
         return 28;
     double most = 0;
-    /* The other half is its mirror image. */
+    /* The second half of the outputs is the mirror image of the first, unless the source is scaled.
+     */
     int64_t half = f->scaled ? f->n_to : (f->n_to + 1) / 2;
     for (int64_t i = 0; i < half; i++) {
         double weight = largest_weight(f, i);
@@ -222,7 +235,8 @@ static void narrow_weights(const struct filter *f, int64_t centre, int64_t begin
     }
 }
 
-/* The running sum is rounded, so that the weights add up to 1 << precision. */
+/* Makes the weights of 16-bit samples. The running sum is rounded, so that the weights add up to 1
+ * << precision. */
 static void wide_weights(const struct filter *f, int64_t centre, int64_t begin, int64_t end,
                          uint32_t precision, int32_t *weights, bool mirror)
 {
@@ -239,11 +253,13 @@ static void wide_weights(const struct filter *f, int64_t centre, int64_t begin, 
     }
 }
 
-/* Outputs whose padded windows lie within the source. Starts rise, or fall if flipped. */
+/* Finds the outputs whose padded windows lie within the source. The starts of windows rise, or fall
+ * if the outputs are flipped. */
 static void find_safe(const struct psti_axis_spec *spec, struct psti_axis *axis, bool falling)
 {
-    /* 3 channels: a load of 16 bytes takes 4 pixels and 4 bytes more, that is, part of 2 pixels. A
-     * load of a sweep may begin with the window's last pixel. */
+    /* With 3 channels a load of 16 bytes takes 4 pixels and 4 bytes more, that is, a part of 2
+     * pixels. A load of a sweep may begin with the window's last pixel, so it reads 3 pixels
+     * beyond. */
     uint64_t beyond = (spec->channels == 3 ? 2 : 0) + (spec->sweeps ? 3 : 0);
     uint32_t n_safe = 0;
     for (uint32_t i = 0; i < spec->n; i++) {

@@ -7,7 +7,8 @@
 
 #include <math.h>
 
-/* coordinate -> scale * coordinate + offset, on a side of `size` pixels after it. */
+/* The map of one axis: coordinate -> scale * coordinate + offset. The side has `size` pixels after
+ * it. */
 struct map {
     double scale, offset;
     double size;
@@ -21,7 +22,8 @@ static void map_add(struct map *map, double scale, double offset)
 
 typedef void (*visit)(void *ctx, const struct map *x, const struct map *y);
 
-/* Calls `fn` for every operation that moves pixels, in order, and once at the end. */
+/* Calls `fn` with the maps of every operation, in order, and once more at the end with maps that
+ * change nothing but have the final size. */
 static void walk(const struct psti_chain *chain, const struct psti_draw *draw, visit fn, void *ctx)
 {
     uint32_t height = psti_augment_draw_low(draw->opaque[PSTI_DRAW_SIZE]);

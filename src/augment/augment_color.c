@@ -1,21 +1,22 @@
 /* augment_color.c - ColorJitter and Grayscale on a picture in scratch, in place.
  *
  * In and out: HWC samples of 8 or 16 bits. One thread: the run's. The arithmetic is that of
- * torchvision's v2 functions on integer tensors: float, then cut off to an integer (not rounded);
- * luma is 0.2989 R + 0.587 G + 0.114 B there, cut off too. Grayscale alone has PIL's integer BT.601
- * luma, as the decoder's gray has. Gray pictures (1 or 2 channels) have no saturation and no hue;
- * the last of 2 or 4 channels is alpha and stays. */
+ * torchvision's v2 functions on integer tensors: it works in float and then truncates to an
+ * integer, without rounding. Luma is 0.2989 R + 0.587 G + 0.114 B there, truncated too. Only
+ * Grayscale takes another luma, PIL's integer BT.601 luma, as the decoder does when it makes gray.
+ * Gray pictures (1 or 2 channels) have no saturation and no hue. The last of 2 or 4 channels is
+ * alpha and stays as it is. */
 #include "augment/augment_int.h"
 
 #include "base/bits.h"
 
 #include <math.h>
 
-/* A picture's samples as one type: 8 or 16 bits. */
+/* A picture's samples, of 8 or 16 bits. */
 struct samples {
     unsigned char *data;
     size_t n_pixels;
-    uint32_t channels, colors; /* colors: 1 or 3, those that are not alpha */
+    uint32_t channels, colors; /* `colors` is the number of channels without alpha: 1 or 3 */
     bool wide;
     float most;
 };
@@ -25,7 +26,7 @@ static float get(const struct samples *s, size_t i)
     return s->wide ? (float)psti_load_u16(s->data + 2 * i) : (float)s->data[i];
 }
 
-/* Cuts off and clamps. */
+/* Stores a value as sample i, clamped to the range of samples and truncated. */
 static void put(const struct samples *s, size_t i, float value)
 {
     value = value < 0 ? 0 : value > s->most ? s->most : value;
@@ -53,7 +54,7 @@ static void brightness(const struct samples *s, float factor)
     }
 }
 
-/* factor * pixel + (1 - factor) * other */
+/* Sets each colour of the pixel to factor * colour + other. */
 static void blend_pixel(const struct samples *s, size_t pixel, float factor, float other)
 {
     for (uint32_t c = 0; c < s->colors; c++) {
@@ -82,7 +83,7 @@ static void saturation(const struct samples *s, float factor)
         blend_pixel(s, p, factor, luma_at(s, p) * (1.0f - factor));
 }
 
-/* Hue of a colour in turns (0..1), as torchvision's _rgb_to_hsv. */
+/* Returns the hue of a colour in turns (0..1), as torchvision's _rgb_to_hsv does. */
 static float hue_of(float r, float g, float b, float high, float range)
 {
     float rc = (high - r) / range, gc = (high - g) / range, bc = (high - b) / range;
@@ -146,7 +147,7 @@ static struct samples samples_of(const struct psti_run *run, const struct psti_p
     return s;
 }
 
-/* The factorial digits pick from those left. */
+/* Each digit of `order`, in the factorial number system, picks one of the operations left. */
 void psti_augment_jitter_order(uint32_t order, uint32_t out[4])
 {
     uint32_t left[4] = {0, 1, 2, 3}, divisor[4] = {6, 2, 1, 1};

@@ -1,7 +1,8 @@
-/* augment_compile.c - operations in, a checked and immutable chain out.
+/* augment_compile.c - checks operations and makes an immutable chain of them.
  *
- * Leaves to others: random numbers (augment_draw.c) and geometry (augment_plan.c), which depend on
- * the sample. A chain is read by many threads at once and never changes after compile. */
+ * Other files make the parts that depend on the sample: random numbers (augment_draw.c) and
+ * geometry (augment_plan.c). A chain is read by many threads at once and never changes after
+ * compile. */
 #include "augment/augment_int.h"
 
 #include "base/alloc.h"
@@ -199,7 +200,7 @@ static enum pst_status check_output(const struct psti_chain_output *output, stru
         return PST_OK;
     case PST_DTYPE_U8:
         if (output->is_mask && output->bits == 16)
-            break; /* would fold different labels into one */
+            break; /* different labels would become one */
         return PST_OK;
     case PST_DTYPE_I32:
     case PST_DTYPE_I64:
@@ -208,7 +209,7 @@ static enum pst_status check_output(const struct psti_chain_output *output, stru
         return PST_OK;
     case PST_DTYPE_F16:
     case PST_DTYPE_BF16:
-        if (output->is_mask) /* numbers above 2048 and 256 would not be exact */
+        if (output->is_mask) /* labels above 2048 (F16) or 256 (BF16) would not be exact */
             break;
         return PST_OK;
     default:
@@ -219,7 +220,8 @@ static enum pst_status check_output(const struct psti_chain_output *output, stru
                      pst_dtype_name(output->dtype));
 }
 
-/* Masks keep their numbers; images become 0..1, normalised if asked. */
+/* Sets scale and offset of the conversion to floats. Masks keep their numbers. Images become 0..1,
+ * and are then normalised if the chain says so. */
 static void set_scale(struct psti_chain *chain)
 {
     float most = chain->output.bits == 8 ? 255.0f : 65535.0f;

@@ -28,12 +28,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Where the numbers of one operation come from. */
+/* The source of one operation's random numbers. */
 struct stream {
-    uint32_t key[2]; /* of the sample's draw */
+    uint32_t key[2]; /* the key of the sample's draw */
     uint64_t sample;
-    uint32_t number; /* of the operation, as the rule counts */
-    uint32_t i_op;   /* its place in the chain */
+    uint32_t number; /* the operation's number by the rule above */
+    uint32_t i_op;   /* the operation's place in the chain */
 };
 
 enum { OWN_SHIFT = 8 };
@@ -51,7 +51,7 @@ static double between(const float range[2], uint32_t random)
     return range[0] + ((double)range[1] - range[0]) * psti_uniform01(random);
 }
 
-/* Rounds half to even, as Python's round(). 0 <= value < 2^31. */
+/* Rounds a half to even, as Python's round() does. 0 <= value < 2^31. */
 static uint32_t round_even(double value)
 {
     uint32_t whole = (uint32_t)value;
@@ -59,7 +59,7 @@ static uint32_t round_even(double value)
     return whole + (part > 0.5 || (part == 0.5 && (whole & 1) != 0));
 }
 
-/* The largest centred crop whose ratio is within the bounds. */
+/* Gives the largest centred crop whose ratio is within the bounds of the operation. */
 static void centre_crop(const struct pst_op *op, uint32_t height, uint32_t width, uint64_t words[4])
 {
     uint32_t h = height, w = width;

@@ -1,4 +1,4 @@
-/* augment_geometry.c - which operations move pixels, and whether two chains move them alike.
+/* augment_geometry.c - tells which operations move pixels, and whether two chains move them alike.
  *
  * In: operations as callers give them. Out: answers, and the chain of a field that follows another.
  * Pure, any thread. */
@@ -29,8 +29,8 @@ static bool same_pad(const struct pst_op *a, const struct pst_op *b)
 
 static bool same_range(const float a[2], const float b[2]) { return a[0] == b[0] && a[1] == b[1]; }
 
-/* Whether pixels of one picture go to the same places by both: what kind they are, and those
- * parameters that this kind reads. */
+/* Returns whether two operations move the pixels of one picture to the same places. Compares their
+ * kinds and the parameters that this kind reads. */
 static bool moves_alike(const struct pst_op *a, const struct pst_op *b)
 {
     bool same_size = a->height == b->height && a->width == b->width;
@@ -79,7 +79,7 @@ size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_m
     return n;
 }
 
-/* The next geometric operation from place i on; n if there is none. */
+/* Returns the place of the next geometric operation from place i on, or n if there is none. */
 static size_t next_geometric(const struct pst_op *ops, size_t n, size_t i)
 {
     while (i < n && !psti_augment_op_is_geometric(ops[i].kind))

@@ -1,4 +1,4 @@
-/* augment_int.h - what the files of this room share. Not a door.
+/* augment_int.h - the declarations that the files of this room share. It is not a door.
  *
  *     augment_compile.c  ops -> chain            augment_draw.c   chain + sample number -> draw
  *     augment_plan.c     chain + draw -> plan    augment_axis.c   filter weights of one axis
@@ -13,52 +13,57 @@
 #include "augment/augment.h"
 #include "augment/augment_kernels.h"
 
-/* Each of the PSTI_AUGMENT_MAX_OPS operations has 4 words of a draw; the last 4 are its own. */
-#define PSTI_AUGMENT_MAX_SIDE (1u << 20) /* pixels, of any picture on the way */
+/* Each of the PSTI_AUGMENT_MAX_OPS operations has 4 of a draw's 64 words. The last 4 words are the
+ * draw's own (PSTI_DRAW_SIZE, PSTI_DRAW_BEYOND). */
+/* pixels of a side, at most, of every picture of a chain */
+#define PSTI_AUGMENT_MAX_SIDE (1u << 20)
 
 struct psti_chain {
     struct pst_op ops[PSTI_AUGMENT_MAX_OPS];
     uint32_t n_ops;
-    struct psti_chain_output output; /* dtype filled in */
+    struct psti_chain_output output; /* dtype is not 0 here */
     double log_ratio[PSTI_AUGMENT_MAX_OPS][2];
-    float scale[PSTI_PATTERN], offset[PSTI_PATTERN]; /* of element i % PSTI_PATTERN of an HWC row */
+    /* [i % PSTI_PATTERN] is for element i of an HWC row */
+    float scale[PSTI_PATTERN], offset[PSTI_PATTERN];
     float plane_scale[4][PSTI_PATTERN],
-        plane_offset[4][PSTI_PATTERN]; /* of every element of a plane */
+        plane_offset[4][PSTI_PATTERN]; /* the same number for every element of a plane */
     bool normalizes;
-    bool unfused; /* tests: every operation by itself, from picture to picture */
+    bool unfused; /* for tests: every operation runs by itself, from picture to picture */
     bool fixed;
     uint32_t fixed_height, fixed_width;
     const struct psti_augment_ops *kernels;
 };
 
-/* The door's psti_augment_chain_compile, with the CPU level and the fusing for the caller to choose
- * (tests). */
+/* Does the work of psti_augment_chain_compile. The caller (a test) chooses the CPU level and
+ * whether operations are fused. */
 enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
                                      const struct psti_chain_output *output, uint32_t features,
                                      bool unfused, struct psti_chain **out, struct pst_error *err);
 
-/* Numbers that every compiler and CPU gives alike (augment_math.c). */
+/* These two give the same bits with every compiler and CPU (augment_math.c). */
 double psti_augment_log(double x); /* x > 0, finite, normal */
 double psti_augment_exp(double x); /* |x| < 700 */
 
-/* Geometry of an operation on a picture of height x width, given its drawn words. */
+/* The geometry of an operation on a picture of height x width, which follows from its drawn words.
+ */
 struct psti_op_sizes {
     bool has_pad;
     uint32_t pad[4]; /* left, top, right, bottom, before the crop */
     bool has_crop;
-    uint32_t y, x, height, width; /* of the padded picture */
+    uint32_t y, x, height, width; /* the crop, in the padded picture */
     bool has_resize;
     uint32_t to_height, to_width;
     bool flip_y, flip_x;
 };
 void psti_augment_op_sizes(const struct pst_op *op, const uint64_t words[4], uint32_t height,
                            uint32_t width, struct psti_op_sizes *sizes);
-/* Size after the operation. */
+/* Changes *height and *width from the size before the operation to the size after it. */
 void psti_augment_after(const struct psti_op_sizes *sizes, uint32_t *height, uint32_t *width);
-/* Pad of RandomCrop (with pad_if_needed) and of CenterCrop on a picture of that size. */
+/* Gives the padding that a RandomCrop (with pad_if_needed) or a CenterCrop adds to a picture of
+ * that size. */
 void psti_augment_crop_pad(const struct pst_op *op, uint32_t height, uint32_t width,
                            uint32_t pad[4]);
-/* Output size of a Resize. False: a side would exceed PSTI_AUGMENT_MAX_SIDE. */
+/* Gives the output size of a Resize. Returns false if a side would exceed PSTI_AUGMENT_MAX_SIDE. */
 bool psti_augment_resize_size(const struct pst_op *op, uint32_t height, uint32_t width,
                               uint32_t *to_height, uint32_t *to_width);
 
@@ -74,34 +79,36 @@ enum psti_step_kind {
 struct psti_step {
     enum psti_step_kind kind;
     uint32_t i_op;
-    uint32_t height, width; /* of the result */
-    /* WINDOW: top left corner in a picture of full_height x full_width, may lie outside of it; of
-     * that picture only the part from (base_y, base_x) on is in memory. */
+    uint32_t height, width; /* size of the result */
+    /* WINDOW: the window's top left corner in a picture of full_height x full_width. The corner may
+     * lie outside of that picture. Memory holds only the part of the picture from (base_y, base_x)
+     * on. */
     int64_t y, x;
     uint32_t full_height, full_width, base_y, base_x;
-    bool flip_y, flip_x; /* FLIP */
+    bool flip_y, flip_x; /* FLIP: the sides that are mirrored */
     float factors[4];    /* JITTER: brightness, contrast, saturation, hue */
-    uint32_t order;      /* JITTER: which of the 24 orders */
+    uint32_t order;      /* JITTER: number of the order of the four operations, 0..23 */
 };
 
-/* The streamed front: crop, resize, window of the result, flips, in this order. */
+/* The streamed front: a crop, a resize, a window of the result, and flips, in this order. */
 struct psti_front {
-    uint32_t y, x, height, width; /* crop of the source: the bounds that filters see */
+    uint32_t y, x, height, width; /* the crop of the source; filters see no pixel outside of it */
     bool resizes;
     enum pst_interpolation interpolation;
     bool no_antialias;
-    bool mirror_y, mirror_x;      /* a flip came before the resize: its tables are mirrored */
-    uint32_t to_height, to_width; /* of the resize */
-    uint32_t window_y, window_x, window_height, window_width; /* of the resize's result */
+    bool mirror_y, mirror_x; /* a flip came before the resize, whose tables are mirrored for it */
+    uint32_t to_height, to_width;                             /* size of the resize's result */
+    uint32_t window_y, window_x, window_height, window_width; /* part of the resize's result */
     bool flip_y, flip_x;
 };
 
 struct psti_augment_plan {
     uint32_t source_height, source_width;
     struct psti_front front;
-    uint32_t scale_log2; /* the source comes at that part of its size; the region is of that, too */
-    uint32_t origin_y, origin_x; /* the pixel, of what comes, with which the crop begins */
-    uint32_t lead_y, lead_x;     /* what of that pixel lies before the crop, in source pixels */
+    /* the source comes at 1 / 2^scale_log2 of its size, and the region is of this small picture */
+    uint32_t scale_log2;
+    uint32_t origin_y, origin_x; /* pixel of the source as it comes in which the crop begins */
+    uint32_t lead_y, lead_x; /* part of that pixel before the crop, in source pixels of full size */
     uint32_t region_y, region_x, region_height, region_width;
     struct psti_step steps[3 * PSTI_AUGMENT_MAX_OPS];
     uint32_t n_steps;
@@ -110,9 +117,10 @@ struct psti_augment_plan {
 void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *draw,
                        struct psti_augment_plan *plan);
 
-/* Words of a draw. */
-#define PSTI_DRAW_SIZE 60 /* opaque[60]: source height | width << 32 */
-/* opaque[61]: what the first pixels of a scaled source cover beyond the source, y | x << 32 */
+/* Numbers of the draw's own words. */
+#define PSTI_DRAW_SIZE 60 /* opaque[60] holds source height | width << 32. */
+/* opaque[61] holds y | x << 32: the source pixels by which the first pixels of a scaled source
+ * reach beyond the source. */
 #define PSTI_DRAW_BEYOND 61
 static inline uint64_t psti_augment_draw_pair(uint32_t low, uint32_t high)
 {
@@ -121,7 +129,8 @@ static inline uint64_t psti_augment_draw_pair(uint32_t low, uint32_t high)
 static inline uint32_t psti_augment_draw_low(uint64_t word) { return (uint32_t)word; }
 static inline uint32_t psti_augment_draw_high(uint64_t word) { return (uint32_t)(word >> 32); }
 
-/* Index of the pixel that a padded picture shows at `i` (of a side of n pixels), -1: the fill. */
+/* Returns the index of the pixel that a padded picture shows at `i`, on a side of n pixels. -1: it
+ * shows the fill. */
 int64_t psti_augment_pad_index(int64_t i, uint32_t n, enum pst_pad_mode mode);
 
 static inline bool psti_augment_is_nearest(enum pst_interpolation interpolation)
@@ -129,57 +138,63 @@ static inline bool psti_augment_is_nearest(enum pst_interpolation interpolation)
     return interpolation == PST_INTERPOLATION_NEAREST ||
            interpolation == PST_INTERPOLATION_NEAREST_EXACT;
 }
-/* An axis that keeps its size is copied, whatever the filter: all of them give the same then. */
+/* Returns the interpolation for one axis. An axis that keeps its size is copied, because every
+ * filter gives the same pixels then. */
 static inline enum pst_interpolation psti_augment_axis_interpolation(
     uint32_t n_from, uint32_t n_to, enum pst_interpolation interpolation)
 {
     return n_from == n_to ? PST_INTERPOLATION_NEAREST : interpolation;
 }
-/* One side of a resize as a whole. */
+/* One side (y or x) of a whole resize. */
 struct psti_axis_side {
     uint32_t n_from, n_to;
     enum pst_interpolation interpolation;
     bool no_antialias;
-    uint32_t scale_log2; /* the source comes at 1 / 2^scale_log2 of its size; not for nearest */
-    uint32_t lead;       /* then: what of its first pixel lies before the side, in source pixels */
+    uint32_t scale_log2; /* the source comes at 1 / 2^scale_log2 of its size; 0 for nearest */
+    /* for a scaled source: part of the first pixel before the side, in source pixels of full size
+     */
+    uint32_t lead;
 };
-/* Side y or x of the front's resize. */
+/* Returns side y or side x of the front's resize. */
 struct psti_axis_side psti_augment_front_side(const struct psti_augment_plan *plan, bool is_y);
-/* Pixels of the source that comes, of which part lies within the side. */
+/* Returns the number of incoming source pixels that lie within the side, at least in part. */
 static inline uint32_t psti_augment_axis_pixels(const struct psti_axis_side *side)
 {
     return (side->lead + side->n_from + (1u << side->scale_log2) - 1) >> side->scale_log2;
 }
-/* Pixels that the filter of output `i` reads: first and last + 1. */
+/* Gives the range [*begin, *end) of pixels that the filter of output `i` reads. */
 void psti_augment_axis_range(const struct psti_axis_side *side, uint32_t i, uint32_t *begin,
                              uint32_t *end);
 struct psti_axis_spec {
     struct psti_axis_side side;
-    bool mirror;       /* the source runs backwards; not of one that is scaled */
+    bool mirror;       /* the source runs backwards; false if the source is scaled */
     bool flip;         /* the outputs run backwards */
-    uint32_t begin, n; /* outputs wanted */
+    uint32_t begin, n; /* first output wanted, and number of outputs */
     uint32_t origin;   /* source pixel that becomes pixel 0 */
-    uint32_t n_source; /* source pixels from there */
-    uint32_t channels; /* 0: rows, not pixels */
+    uint32_t n_source; /* number of source pixels from `origin` on */
+    uint32_t channels; /* 0: the axis is of rows, not of pixels */
     uint32_t bits;
-    bool sweeps; /* safe outputs have room for a sweep */
+    bool sweeps; /* safe outputs leave space for the loads of a sweep */
 };
-/* Most taps of any output, unpadded. */
+/* Returns the largest number of taps of any output, without padding. */
 uint32_t psti_augment_axis_max_taps(const struct psti_axis_spec *spec);
 size_t psti_augment_axis_nbytes(const struct psti_axis_spec *spec);
-/* The front's resize, side y or x; both sides of a step's, on a picture of height x width. */
+/* Make the axes of resizes: psti_augment_front_axis side y or x of the front's resize,
+ * psti_augment_step_axes both sides of a step's resize of a picture of height x width. */
 struct psti_axis_spec psti_augment_front_axis(const struct psti_augment_plan *plan,
                                               const struct psti_chain_output *output, bool is_y);
 void psti_augment_step_axes(const struct pst_op *op, const struct psti_chain_output *output,
                             uint32_t height, uint32_t width, const struct psti_step *step,
                             struct psti_axis_spec *y, struct psti_axis_spec *x);
-/* Fills `axis`; its arrays lie in `memory` (aligned to 64). */
+/* Fills `axis`. Its arrays lie in `memory`, which is aligned to 64. */
 void psti_augment_axis_build(const struct psti_axis_spec *spec, void *memory,
                              struct psti_axis *axis);
-/* Whether a sweep is faster than window by window, where a kernel has one. */
+/* Returns whether a sweep would be faster than filtering window by window. The kernel may have no
+ * sweep. */
 bool psti_augment_sweep_suits(const struct psti_axis_spec *spec);
 size_t psti_augment_sweep_nbytes(const struct psti_axis_spec *spec);
-/* Of the axis's safe outputs, up to the first whose window does not follow the one before. */
+/* Builds the sweep of the axis's safe outputs, up to the first output whose window does not follow
+ * the window before. */
 void psti_augment_sweep_build(const struct psti_axis_spec *spec, const struct psti_axis *axis,
                               void *memory, struct psti_sweep *sweep);
 
@@ -205,24 +220,24 @@ struct psti_augment_buffer {
     size_t nbytes;
 };
 
-/* A picture in scratch: HWC of the chain's bits, rows packed. */
+/* A picture in scratch: HWC samples of the chain's bits, in packed rows. */
 struct psti_picture {
     unsigned char *data;
     size_t row_nbytes;
     uint32_t height, width;
 };
 
-#define PSTI_SLACK 64 /* bytes that kernels may write or read behind a scratch row */
+#define PSTI_SLACK 64 /* bytes behind a scratch row that kernels may write or read */
 
 /* Takes a finished row of a resample. */
 typedef void (*psti_emit)(struct psti_run *run, uint32_t i, const unsigned char *row);
 
 struct psti_resample {
     struct psti_axis x, y;
-    struct psti_sweep sweep; /* of x, if x_is_swept */
+    struct psti_sweep sweep; /* the sweep of axis x, if x_is_swept */
     bool has_x;              /* false: rows are taken as they are */
     bool x_is_nearest, x_is_swept;
-    const void **row_pointers; /* of one output row */
+    const void **row_pointers; /* the ring's rows that one output row is made from */
     uint32_t ring_rows;        /* a power of two */
     size_t ring_row_nbytes;
     uint32_t n_in; /* source rows */
@@ -235,51 +250,51 @@ struct psti_resample {
 struct psti_run {
     struct psti_augment_buffer buffers[PSTI_BUFFERS];
     uint64_t limit, held;
-    unsigned char
-        *block; /* of psti_augment_run_hold: from its front buffers are cut, anew for each sample */
+    /* memory of psti_augment_run_hold; each sample cuts its buffers from the front of it */
+    unsigned char *block;
     size_t block_nbytes, block_used;
-    const struct psti_chain *chain; /* of the sample under way */
+    const struct psti_chain *chain; /* chain of the sample under way */
     struct psti_augment_plan plan;
     struct psti_target target;
     struct psti_resample resample;
-    struct psti_picture picture; /* where rows go if there are steps */
+    struct psti_picture picture; /* the picture that receives the front's rows if there are steps */
     uint32_t pixel_nbytes;
     uint32_t next_row;
-    bool flip_rows; /* the resample did not mirror the rows: the emit function must */
+    bool flip_rows; /* the emit function must mirror the rows, because the resample did not */
     bool running;
 };
 
 enum pst_status psti_augment_run_reserve(struct psti_run *run, enum psti_buffer_kind kind,
                                          size_t nbytes, struct pst_error *err);
-/* Prepares run->resample: source of n_rows x n_columns pixels (the region), axes by the two specs.
- */
+/* Prepares run->resample for the axes of the two specs. They also say how many rows and columns the
+ * source (the region) has. */
 enum pst_status psti_augment_resample_begin(struct psti_run *run, const struct psti_axis_spec *x,
                                             const struct psti_axis_spec *y, psti_emit emit,
                                             struct pst_error *err);
 void psti_augment_resample_rows(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
                                 uint32_t n_rows);
-/* Runs the plan's steps; run->picture is input and output. */
+/* Runs the plan's steps. run->picture is input and output. */
 enum pst_status psti_augment_steps_run(struct psti_run *run, struct pst_error *err);
-/* Makes `picture` in image buffer `kind`. */
+/* Makes a picture of height x width in the image buffer `kind`. */
 enum pst_status psti_augment_picture_make(struct psti_run *run, enum psti_buffer_kind kind,
                                           uint32_t height, uint32_t width,
                                           struct psti_picture *picture, struct pst_error *err);
 
-/* Scratch that psti_augment_store_row needs for rows of `width` pixels. */
+/* Reserves the scratch that psti_augment_store_row needs for rows of `width` pixels. */
 enum pst_status psti_augment_store_begin(struct psti_run *run, uint32_t width,
                                          struct pst_error *err);
 /* Writes row `i` of the output, mirrored if `flip`. */
 void psti_augment_store_row(struct psti_run *run, uint32_t i, const unsigned char *row, bool flip);
-/* Mirrors a row of pixels; `to` has PSTI_SLACK bytes behind it. */
+/* Mirrors a row of pixels. PSTI_SLACK bytes behind `to` may be written. */
 void psti_augment_reverse_row(const struct psti_run *run, unsigned char *to,
                               const unsigned char *from, uint32_t width);
 
-/* The fill of a window, as samples. */
+/* Gives the fill of a window as samples. */
 void psti_augment_fill(const struct psti_chain *chain, const struct pst_op *op, uint16_t fill[4]);
-/* Order number `order` of the four operations of a ColorJitter. */
+/* Gives the order with number `order` (0..23) of the four operations of a ColorJitter. */
 void psti_augment_jitter_order(uint32_t order, uint32_t out[4]);
 
-/* Colour (augment_color.c), in place. */
+/* Colour operations (augment_color.c), which change the picture in place. */
 void psti_augment_color_jitter(const struct psti_run *run, const float factors[4], uint32_t order,
                                struct psti_picture *picture);
 void psti_augment_color_gray(const struct psti_run *run, struct psti_picture *picture);

@@ -1,7 +1,7 @@
 /* augment_kernels.h - the inner loops of this room, one table per CPU level.
  *
  * All levels give the same bits: filters are sums of integers, and the conversion to float is one
- * multiplication and one addition, never fused. Plain C is the judge. */
+ * multiplication and one addition, never fused. Plain C is the reference implementation. */
 #ifndef PST_AUGMENT_KERNELS_H
 #define PST_AUGMENT_KERNELS_H
 
@@ -9,72 +9,76 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Scale and offset of a row repeat after this many elements: a multiple of 1..4 channels and of
- * every vector. */
+/* Scale and offset of a row repeat after this many elements. The number is a multiple of 1..4
+ * channels and of the floats of every vector. */
 #define PSTI_PATTERN 48
 #define PSTI_MAX_LANES 4
 
-/* Filters of one axis: output i is (round + sum over k < taps of weights[i * stride + k] *
- * source[start[i] + k])
- * >> precision, clamped. */
+/* Filters of one axis: output i is (round + sum over k < taps[i] of weights[i * stride + k] *
+ * source[start[i] + k]) >> precision, clamped, where round = 1 << (precision - 1). */
 struct psti_axis {
     uint32_t n;         /* outputs */
-    uint32_t stride;    /* weights per output; those beyond the output's own taps are zero */
+    uint32_t stride;    /* weights per output; weights beyond the output's own taps are zero */
     uint32_t precision; /* weights add up to 1 << precision */
     const uint32_t *start;
-    const uint32_t *taps;          /* of each output, without the zeros */
-    const int16_t *weights;        /* 8-bit samples */
-    const int32_t *wide_weights;   /* 16-bit samples */
-    uint32_t safe_begin, safe_end; /* outputs whose windows (all `stride` taps, and the bytes that a
-                                      vector load takes beyond them) lie within the source row */
+    const uint32_t *taps;        /* number of weights of each output, without the zeros */
+    const int16_t *weights;      /* weights for 8-bit samples */
+    const int32_t *wide_weights; /* weights for 16-bit samples */
+    /* range of the safe outputs: their windows (all `stride` taps, and the bytes that a vector load
+     * takes beyond them) lie within the source row */
+    uint32_t safe_begin, safe_end;
 };
 
-/* The weights of an axis in the order of the source, where each pixel lies in two windows at most
- * (those of a triangle that shrinks without aliasing): the source is gone through once, and a pair
- * of pixels made ready once for all its windows. Pairs begin at even pixels; they go upwards from
- * pixel `first`, or downwards. For each output, from the axis's first safe one on, there is a word
- * with the number of its pairs, one at least: those behind the last of the output before, up to the
- * last of its own window; then for each of these two words: two weights for this output (an int16
- * in each half) and two for the next; then a word for the next but one, which may begin with the
+/* The weights of an axis in the order of the source. They suit axes where each pixel lies in at
+ * most two windows: a triangle filter that shrinks without aliasing. The kernel goes through the
+ * source once and prepares a pair of pixels once for all windows that hold the pair. Pairs begin at
+ * even pixels. They go upwards from pixel `first`, or downwards if `falls`.
+ *
+ * The words of one output follow those of another, from the axis's first safe output on. The first
+ * word of an output is its number of pairs, at least 1. The output's pairs are those behind the
+ * last pair of the output before, up to the last pair of its own window. Two words follow for each
+ * pair: two weights for this output (an int16 in each half), then two for the next output. One more
+ * word ends the output: two weights for the next output but one, whose window may begin with the
  * last of these pairs. */
 struct psti_sweep {
     const uint32_t *words;
     uint32_t first;
-    uint32_t end; /* output; others that are safe are left to resize_x */
+    /* output behind the last one of the sweep; resize_x makes the safe outputs from there on */
+    uint32_t end;
     bool falls;
 };
 
-/* Horizontal pass over `lanes` rows at once (dst and src: one pointer each): outputs begin..end-1,
- * source pixel p lies at src[(p - bias) * channels]. May write up to 16 bytes behind the last
- * output, and up to 16 bytes behind output `end - 1` where a later call writes again: calls go
- * upwards. */
+/* Makes the horizontal pass over `lanes` rows at once; dst and src have one pointer for each row.
+ * Makes the outputs begin..end-1. Source pixel p lies at src[(p - bias) * channels]. May write up
+ * to 16 bytes behind output `end - 1`. A later call writes its outputs over these bytes, so calls
+ * must go upwards. */
 typedef void psti_resize_x(uint8_t *const *dst, const uint8_t *const *src,
                            const struct psti_axis *axis, uint32_t begin, uint32_t end,
                            uint32_t bias);
 
-/* The same for outputs safe_begin..sweep->end-1. Reads nothing outside the row if the safe outputs
- * were found with room for a sweep. */
+/* Does the same for outputs safe_begin..sweep->end-1. Reads nothing outside the row if
+ * psti_axis_spec.sweeps was set when the safe outputs were found. */
 typedef void (*psti_sweep_x)(uint8_t *const *dst, const uint8_t *const *src,
                              const struct psti_axis *axis, const struct psti_sweep *sweep);
 
-/* HWC row -> planes. Writes and reads nothing outside. */
+/* Splits an HWC row into planes. Reads and writes nothing outside of them. */
 typedef void psti_split(uint8_t *const *planes, const uint8_t *src, uint32_t width);
 
 struct psti_augment_ops {
     const char *name;
-    uint32_t lanes[5];          /* rows that resize_x takes at once, by channels */
-    psti_resize_x *resize_x[5]; /* by channels, 1..4 */
-    psti_sweep_x sweep_x[5];    /* NULL: resize_x is as fast */
-    /* Vertical pass: n bytes of `taps` rows (even; weights[taps] i16). Reads and writes up to 63
-     * bytes more. */
+    uint32_t lanes[5];          /* [channels]: number of rows that resize_x takes at once */
+    psti_resize_x *resize_x[5]; /* [channels], 1..4 */
+    psti_sweep_x sweep_x[5];    /* [channels]; NULL: resize_x is as fast */
+    /* Makes the vertical pass: n bytes from `taps` rows with weights[taps]; `taps` is even. Reads
+     * and writes up to 63 bytes behind the n bytes. */
     void (*resize_y)(uint8_t *dst, const uint8_t *const *rows, const int16_t *weights,
                      uint32_t taps, uint32_t precision, size_t n);
-    /* Mirrors `width` pixels. May write up to 16 bytes behind the row, reads nothing outside. By
-     * channels. */
+    /* [channels]: mirrors `width` pixels. May write up to 16 bytes behind the row. Reads nothing
+     * outside of the row. */
     void (*reverse[5])(uint8_t *dst, const uint8_t *src, uint32_t width);
-    psti_split *split[5]; /* by channels, 2..4 */
-    /* out[i] = src[i] * scale[i % PSTI_PATTERN] + offset[i % PSTI_PATTERN]. Nothing outside. `dst`
-     * at any address. */
+    psti_split *split[5]; /* [channels], 2..4 */
+    /* out[i] = src[i] * scale[i % PSTI_PATTERN] + offset[i % PSTI_PATTERN]. Reads and writes
+     * nothing else. `dst` may have any address. */
     void (*to_f32)(void *dst, const uint8_t *src, size_t n, const float *scale,
                    const float *offset);
     void (*to_f16)(void *dst, const uint8_t *src, size_t n, const float *scale,
@@ -83,18 +87,18 @@ struct psti_augment_ops {
                     const float *offset);
 };
 
-/* The best table for a CPU with these features (PSTI_CPU_...). */
+/* Returns the best table for a CPU with these features (PSTI_CPU_...). */
 const struct psti_augment_ops *psti_augment_ops_for(uint32_t features);
 
 extern const struct psti_augment_ops psti_augment_ops_c, psti_augment_ops_avx2,
     psti_augment_ops_avx512, psti_augment_ops_neon;
-/* Plain C loops, of which other levels use those for channel counts they have no vectors for. */
+/* Loops in plain C. Other levels use them for channel counts for which they have no vectors. */
 psti_resize_x psti_augment_resize_x_1_c, psti_augment_resize_x_2_c, psti_augment_resize_x_3_c,
     psti_augment_resize_x_4_c;
 psti_split psti_augment_split_1_c, psti_augment_split_2_c, psti_augment_split_3_c,
     psti_augment_split_4_c;
 
-/* Round to nearest even, as VCVTPS2PH does. */
+/* These convert a float and round to nearest even, as VCVTPS2PH does. */
 uint16_t psti_augment_f16_from_f32(float value);
 uint16_t psti_augment_bf16_from_f32(float value);
 

@@ -1,11 +1,12 @@
 /* augment_kernels_neon.c - the inner loops with NEON: augment_kernels_template.h.
  *
- * In and out: see augment_kernels.h; plain C gives the same bits. Pure functions, any thread. What
- * bounds the filters is one multiply-add of four samples for each tap (half as many samples as with
- * SSE's multiply-add of pairs), which cores do one or two of a cycle; weights are taken from a lane
- * of a register, so nothing has to be spread. The horizontal pass takes two rows at once all the
- * same: what finds the taps of an output is shared. A sweep would multiply each pixel by a third
- * weight at times, so there is none. Tests compile this file against SIMDe (base/neon.h), too. */
+ * In and out: see augment_kernels.h; plain C gives the same bits. Pure functions, any thread. The
+ * filters are bound by their multiply-adds: one for each tap and four samples, half as many samples
+ * as in SSE's multiply-add of pairs. Cores do one or two of these per cycle. The instruction takes
+ * its weight from a lane of a register, so no weight has to be copied to all lanes. The horizontal
+ * pass takes two rows at once nevertheless, because both share the code that finds the taps of an
+ * output. There is no sweep, because a sweep multiplies some pixels by a third weight. Tests
+ * compile this file against SIMDe (base/neon.h), too. */
 #include "augment/augment_kernels.h"
 
 #include "base/neon.h"
@@ -53,7 +54,7 @@ INLINE int16x4_t weight_pair(const int16_t *weights) { return vcreate_s16(psti_l
 INLINE struct sums add_two_taps(struct sums sums, struct rows bytes, uint32_t half,
                                 const int16_t *weights, uint32_t channels)
 {
-    /* Two pixels in 16 bits. */
+    /* The orders that widen the samples of two pixels to 16 bits. */
     static const uint8_t orders[2][2][16] = {
         {{0, Z, 1, Z, 2, Z, Z, Z, 3, Z, 4, Z, 5, Z, Z, Z},
          {6, Z, 7, Z, 8, Z, Z, Z, 9, Z, 10, Z, 11, Z, Z, Z}},
@@ -92,7 +93,7 @@ INLINE struct sums shifted(struct sums sums, uint32_t precision)
     return (struct sums){{shifted_by(sums.v[0], precision), shifted_by(sums.v[1], precision)}};
 }
 
-/* 16 sums as bytes. */
+/* Returns 16 sums as bytes, clamped to 0..255. */
 INLINE uint8x16_t clamped(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d)
 {
     int16x8_t low = vcombine_s16(vqmovn_s32(a), vqmovn_s32(b));
@@ -139,7 +140,8 @@ INLINE struct columns set_columns(int32_t value)
     return (struct columns){{v, v, v, v, v, v, v, v}};
 }
 
-/* 16 samples times a weight, added to 16 sums; a macro, as a lane is a constant. */
+/* Adds 16 samples times a weight to 16 sums. It is a macro because the number of a lane must be a
+ * constant. */
 #define ADD_ROW(sums, row, weights, lane)                                                          \
     do {                                                                                           \
         uint8x16_t bytes = vld1q_u8(row);                                                          \
@@ -201,7 +203,7 @@ INLINE struct floats load_floats(const float *p)
     return (struct floats){vld1q_f32(p), vld1q_f32(p + 4)};
 }
 
-/* A multiplication and an addition: both roundings count. */
+/* Multiplies, then adds. The two are not fused, so that both results are rounded. */
 INLINE float32x4_t four_floats(uint16x4_t v, float32x4_t scale, float32x4_t offset)
 {
     return vaddq_f32(vmulq_f32(vcvtq_f32_u32(vmovl_u16(v)), scale), offset);
@@ -213,7 +215,7 @@ INLINE struct floats scaled(const uint8_t *src, struct floats scale, struct floa
                            four_floats(vget_high_u16(v), scale.high, offset.high)};
 }
 
-/* Stores by bytes: a slot may lie at any address. */
+/* Stores by bytes, because a slot may lie at any address. */
 INLINE void store_f32(unsigned char *to, struct floats v)
 {
     vst1q_u8(to, vreinterpretq_u8_f32(v.low));
@@ -225,7 +227,8 @@ INLINE void store_f16(unsigned char *to, struct floats v)
     vst1q_u8(to, vreinterpretq_u8_u16(vreinterpretq_u16_f16(halves)));
 }
 
-/* bits + 0x7fff + the bit that stays last, upper half. */
+/* Converts floats to bf16, rounded to nearest even: the upper half of bits + 0x7fff + the last bit
+ * that is kept. */
 INLINE uint16x4_t bf16_of(float32x4_t value)
 {
     uint32x4_t v = vreinterpretq_u32_f32(value);

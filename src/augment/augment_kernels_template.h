@@ -39,7 +39,7 @@
 /* Horizontal pass
  * ------------------------------------------------------------------------------------- */
 
-/* `sums` and the products of one window. */
+/* Returns `sums` plus the products of one window. */
 INLINE struct sums add_window(struct sums sums, const uint8_t *const *src, size_t at,
                               const int16_t *weights, uint32_t taps, uint32_t channels)
 {
@@ -54,7 +54,7 @@ INLINE struct sums add_window(struct sums sums, const uint8_t *const *src, size_
     return sums;
 }
 
-/* Outputs at[0..3] of all rows, put at output `i`. */
+/* Makes the outputs at[0..3] of all rows and stores them as outputs i..i+3. */
 INLINE void four_pixels(uint8_t *const *dst, const uint8_t *const *src,
                         const struct psti_axis *axis, size_t i, const size_t at[4], uint32_t bias,
                         uint32_t taps, uint32_t channels)
@@ -69,12 +69,14 @@ INLINE void four_pixels(uint8_t *const *dst, const uint8_t *const *src,
     store_pixels(dst, i * channels, sums, channels);
 }
 
-/* Four outputs at least; some are made twice where they are not a multiple of four. */
+/* Makes outputs begin..end-1, at least four of them. If their number is not a multiple of four,
+ * some are made twice. */
 INLINE void resize_x_pixels(uint8_t *const *dst, const uint8_t *const *src,
                             const struct psti_axis *axis, uint32_t begin, uint32_t end,
                             uint32_t bias, uint32_t taps, uint32_t channels)
 {
-    /* Bytes are stored below: what is not a local would be read again each time. */
+    /* These are locals because bytes are stored below: the compiler would read other memory again
+     * each time. */
     const struct psti_axis own = *axis;
     const uint8_t *from[LANES];
     uint8_t *to[LANES];
@@ -91,7 +93,7 @@ INLINE void resize_x_pixels(uint8_t *const *dst, const uint8_t *const *src,
     }
 }
 
-/* The loop for 3 and 4 channels, compiled for the taps of the usual scales. */
+/* The loop for 3 and 4 channels, compiled apart for the numbers of taps of the usual scales. */
 INLINE void resize_x(uint8_t *const *dst, const uint8_t *const *src, const struct psti_axis *axis,
                      uint32_t begin, uint32_t end, uint32_t bias, uint32_t channels)
 {
@@ -159,7 +161,7 @@ TARGET static void resize_y(uint8_t *dst, const uint8_t *const *rows, const int1
 /* Order of samples
  * ------------------------------------------------------------------------------------ */
 
-/* The last whole pixels of 16 bytes, by channels, backwards. */
+/* [channels]: the order that mirrors the last whole pixels of 16 bytes. */
 static const uint8_t backwards[5][16] = {
     {0},
     {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
@@ -220,8 +222,9 @@ INLINE void store_floats(unsigned char *to, FLOATS v, enum kind kind)
         store_bf16(to, v);
 }
 
-/* Three vectors are a whole number of patterns of 1..4 channels. Returns how many floats are left;
- * scale and offset of the first of them are *pattern numbers further on. */
+/* Converts as many elements as whole vectors take and returns how many are left. Scale and offset
+ * of the first one left are at *pattern. Three vectors have a number of elements that is a multiple
+ * of 1..4 channels, so each of their three places always takes the same scale and offset. */
 INLINE size_t convert(unsigned char *to, const uint8_t *src, size_t n, const float *scale,
                       const float *offset, enum kind kind, size_t *pattern)
 {

@@ -1,10 +1,11 @@
-/* augment_kernels_x86_template.h - what AVX2 and AVX-512 have in common below
- * augment_kernels_template.h, and sweeps.
+/* augment_kernels_x86_template.h - the vector operations that augment_kernels_template.h wants, for
+ * AVX2 and AVX-512 alike, and the sweeps.
  *
- * Four rows go side by side, each in a 128-bit part of a vector, so that weights are loaded once
- * for all: a shuffle makes pairs of 16-bit samples (taps k and k + 1 of one channel), a
- * multiply-add sums them. A level includes this file once, behind TARGET, INLINE, FLOATS and
- * N_FLOATS as the other template wants them, and definitions of these:
+ * Four rows are worked on side by side, each in a 128-bit part of a vector, so that weights are
+ * loaded once for all four. A shuffle makes pairs of 16-bit samples (taps k and k + 1 of one
+ * channel). A multiply-add multiplies them by their weights and sums them. A level includes this
+ * file once, behind TARGET, INLINE, FLOATS and N_FLOATS as the other template wants them, and
+ * definitions of these:
  *
  *     VECTOR, OP(name)        a vector, and the intrinsic `name` of that width
  *     load(from), store(to, v)              at any address
@@ -14,8 +15,7 @@
  *     store_parts(rows, at, v)              the parts of v
  *     widened(from)           N_FLOATS bytes as numbers of 32 bits
  *     bits_of(floats)         the same bits as integers
- *     store_low_halves(to, v)               of numbers of 32 bits
- */
+ *     store_low_halves(to, v)               of numbers of 32 bits */
 enum { LANES = 4, N_PARTS = sizeof(VECTOR) / 16, N_VECTORS = LANES / N_PARTS };
 
 #define Z ((char)-1) /* a shuffle index that gives 0 */
@@ -57,7 +57,8 @@ INLINE struct rows load_8(const uint8_t *const *src, size_t at)
     return bytes;
 }
 
-/* The samples of pixels 0 and 1 (half 0) or 2 and 3 (half 1) in pairs, 16 bits each. */
+/* Returns the samples of two pixels in pairs, 16 bits each: pixels 0 and 1 for half 0, pixels 2 and
+ * 3 for half 1. */
 INLINE struct rows pairs_of(struct rows bytes, uint32_t half, uint32_t channels)
 {
     const __m128i orders[2][2] = {
@@ -118,7 +119,7 @@ INLINE struct sums shifted(struct sums sums, uint32_t precision)
     return sums;
 }
 
-/* Four vectors of sums as bytes. */
+/* Returns four vectors of sums as bytes, clamped to 0..255. */
 INLINE VECTOR clamped(VECTOR a, VECTOR b, VECTOR c, VECTOR d)
 {
     return OP(packus_epi16)(OP(packs_epi32)(a, b), OP(packs_epi32)(c, d));
@@ -136,7 +137,7 @@ INLINE void store_pixels(uint8_t *const *dst, size_t at, const struct sums sums[
     }
 }
 
-/* a0 + a1, b0 + b1, a2 + a3, b2 + b3 of each part. */
+/* Returns a0 + a2, b0 + b2, a1 + a3, b1 + b3 of each part. */
 INLINE VECTOR add_across(VECTOR a, VECTOR b)
 {
     return OP(add_epi32)(OP(unpacklo_epi32)(a, b), OP(unpackhi_epi32)(a, b));
@@ -156,7 +157,8 @@ INLINE void store_samples(uint8_t *const *dst, size_t at, const struct sums sums
     }
 }
 
-/* The template of sweeps: sums of the windows of this output, the next and the next but one. */
+/* The template of sweeps. It keeps the sums of the windows of this output, the next one and the
+ * next but one. */
 INLINE void sweep_pixels(uint8_t *const *dst, const uint8_t *const *src,
                          const struct psti_axis *axis, const struct psti_sweep *sweep,
                          uint32_t channels)
@@ -252,7 +254,8 @@ INLINE __m128i load_bytes(const uint8_t *p)
 INLINE void store_bytes(void *p, __m128i v) { _mm_storeu_si128((__m128i *)p, v); }
 INLINE __m128i shuffled(__m128i v, __m128i order) { return _mm_shuffle_epi8(v, order); }
 
-/* Each plane takes its bytes from all three loads. */
+/* Splits 16 pixels of three channels into planes. Each plane takes its bytes from all three loads.
+ */
 INLINE void load_planes(const uint8_t *src, __m128i v[3])
 {
     const __m128i a = load_bytes(src), b = load_bytes(src + 16), c = load_bytes(src + 32);
@@ -284,7 +287,8 @@ INLINE FLOATS scaled(const uint8_t *src, FLOATS scale, FLOATS offset)
 }
 INLINE void store_f32(void *to, FLOATS v) { OP(storeu_ps)(to, v); }
 
-/* bits + 0x7fff + the bit that stays last, upper half. */
+/* Stores floats as bf16, rounded to nearest even: the upper half of bits + 0x7fff + the last bit
+ * that is kept. */
 INLINE void store_bf16(unsigned char *to, FLOATS floats)
 {
     VECTOR v = bits_of(floats), odd = OP(srli_epi32)(OP(slli_epi32)(v, 15), 31);

@@ -1,15 +1,16 @@
 /* augment_math.c - logarithm and exponential that give the same bits on every machine.
  *
  * In: a double. Out: a double. Pure, any thread. The C library's log and exp differ between
- * libraries and versions, and a crop must not. Here only operations that IEEE 754 fixes are used (+
- * - * / and exact scaling by powers of two, none fused: the build says -ffp-contract=off), in one
- * fixed order. Relative error of both < 4e-15 over the ranges stated at their declarations: far
- * below the half pixel that matters. */
+ * libraries and versions, but a crop must be the same everywhere. These functions use only
+ * operations whose results IEEE 754 fixes (+ - * / and exact scaling by powers of two), in one
+ * fixed order. None is fused: the build says -ffp-contract=off. The relative error of both is <
+ * 4e-15 over the ranges stated at their declarations, far below the half pixel that matters. */
 #include "augment/augment_int.h"
 
 #include "base/bits.h"
 
-#define LN2_HIGH 0x1.62e42fefa0000p-1 /* 40 bits, so that k * LN2_HIGH is exact for |k| < 4096 */
+/* LN2_HIGH has 40 bits, so that k * LN2_HIGH is exact for |k| < 4096 */
+#define LN2_HIGH 0x1.62e42fefa0000p-1
 #define LN2_LOW 0x1.cf79abc9e3b3ap-40
 
 static uint64_t bits_of(double x)
@@ -26,8 +27,9 @@ static double from_bits(uint64_t bits)
     return x;
 }
 
-/* log x = k log 2 + 2 artanh((m - 1) / (m + 1)), x = m 2^k, m in [sqrt 1/2, sqrt 2): the series in
- * s^2 <= 0.0295 is cut where its terms fall below 2^-56. */
+/* Computes log x = k log 2 + 2 artanh((m - 1) / (m + 1)), where x = m 2^k and m lies in [sqrt 1/2,
+ * sqrt 2). With s = (m - 1) / (m + 1) the series in s^2 <= 0.0295 ends where its terms fall below
+ * 2^-56. */
 double psti_augment_log(double x)
 {
     uint64_t bits = bits_of(x);
@@ -45,7 +47,7 @@ double psti_augment_log(double x)
     return k * LN2_HIGH + (2 * s * sum + k * LN2_LOW);
 }
 
-/* exp x = 2^k exp r, |r| <= log(2) / 2, by Taylor's series to r^14. */
+/* Computes exp x = 2^k exp r, |r| <= log(2) / 2, by Taylor's series up to r^14. */
 double psti_augment_exp(double x)
 {
     double scaled = x * 0x1.71547652b82fep+0;

@@ -1,17 +1,17 @@
-/* augment_plan.c - what has to be done for one sample: a streamed front and the steps behind it.
+/* augment_plan.c - plans the work for one sample: a streamed front and the steps behind it.
  *
  * In: chain and draw. Out: struct psti_augment_plan. A pure function, any thread.
  *
- * The front takes in operations as long as together they remain "crop, resize, window of the
- * result, flips": a crop after the resize narrows the window and so the source region that the
- * decoder must deliver; a crop after a flip is mirrored back in front of it; a resize after a flip
- * is a resize with mirrored tables before it. What does not fit (padding that shows, colour, a
- * second resize) becomes steps from picture to picture. */
+ * The front takes in operations as long as all of them together are still "crop, resize, window of
+ * the result, flips". A crop after the resize narrows the window, and so the source region that the
+ * decoder must deliver. A crop after a flip is mirrored and moved before the flip. A resize after a
+ * flip is moved before the flip, and its tables are mirrored. An operation that does not fit
+ * (padding that shows, colour, a second resize) becomes a step from picture to picture. */
 #include "augment/augment_int.h"
 
 #include <string.h>
 
-/* Half to even, as torchvision's int(round((larger - smaller) / 2.0)). */
+/* Halves and rounds a half to even, as torchvision's int(round((larger - smaller) / 2.0)) does. */
 static uint32_t half_even(uint32_t difference)
 {
     uint32_t half = difference / 2;
@@ -151,7 +151,7 @@ int64_t psti_augment_pad_index(int64_t i, uint32_t n, enum pst_pad_mode mode)
 struct growth {
     const struct psti_chain *chain;
     struct psti_augment_plan *plan;
-    uint32_t height, width; /* of the picture so far */
+    uint32_t height, width; /* size of the picture after the operations so far */
 };
 
 static struct psti_step *add_step(struct growth *g, enum psti_step_kind kind, uint32_t i_op)
@@ -167,7 +167,7 @@ static struct psti_step *add_step(struct growth *g, enum psti_step_kind kind, ui
 
 static bool in_front(const struct growth *g) { return g->plan->n_steps == 0 && !g->chain->unfused; }
 
-/* Narrows the front to a rectangle of what it shows. */
+/* Narrows the front to a rectangle of the picture that it makes. */
 static void front_crop(struct psti_front *front, uint32_t y, uint32_t x, uint32_t height,
                        uint32_t width)
 {
@@ -202,7 +202,7 @@ static void grow_pad(struct growth *g, const struct psti_op_sizes *sizes, uint32
     step->width = g->width;
 }
 
-/* A window that shows no padding is a crop. */
+/* Returns whether a window shows padding. A window that shows none is a crop. */
 static bool shows_padding(const struct psti_step *step)
 {
     return step->y < 0 || step->x < 0 || step->y + step->height > step->full_height ||
@@ -249,7 +249,7 @@ static void grow_resize(struct growth *g, const struct psti_op_sizes *sizes, uin
     g->height = sizes->to_height;
     g->width = sizes->to_width;
     if (!changes)
-        return; /* every filter gives the picture itself */
+        return; /* every filter would give the same picture again */
     if (!fits) {
         add_step(g, PSTI_STEP_RESIZE, i_op);
         return;
@@ -301,7 +301,8 @@ static void grow(struct growth *g, const struct psti_draw *draw, uint32_t i_op)
         add_step(g, PSTI_STEP_GRAY, i_op);
 }
 
-/* First and last + 1 of the indices that a window side shows; false if only the fill. */
+/* Gives the range [*begin, *end) of the indices that a side of a window shows. If the window shows
+ * only the fill, the range is [0, 1) and the return value false. */
 static bool window_range(int64_t start, uint32_t n, uint32_t full, enum pst_pad_mode mode,
                          uint32_t *begin, uint32_t *end)
 {
@@ -318,7 +319,7 @@ static bool window_range(int64_t start, uint32_t n, uint32_t full, enum pst_pad_
     return high >= 0;
 }
 
-/* If the first step is a window, the front makes only what it shows. */
+/* Narrows the front to the part that the window shows, if the first step is a window. */
 static void narrow_front(const struct psti_chain *chain, struct psti_augment_plan *plan)
 {
     if (chain->unfused || plan->n_steps == 0 || plan->steps[0].kind != PSTI_STEP_WINDOW)
@@ -348,8 +349,8 @@ struct psti_axis_side psti_augment_front_side(const struct psti_augment_plan *pl
     return side;
 }
 
-/* Pixels [*begin, *end) of the crop, as it comes, that outputs [first, first + n) of one axis read.
- */
+/* Gives the pixels [*begin, *end) that one axis of the front's window reads. They count from the
+ * crop's first pixel in the source as it comes. */
 static void source_range(const struct psti_augment_plan *plan, bool is_y, uint32_t *begin,
                          uint32_t *end)
 {
@@ -369,8 +370,9 @@ static void source_range(const struct psti_augment_plan *plan, bool is_y, uint32
     }
 }
 
-/* The crop on the grid of a source that comes at a part of its size. Its filters differ from end to
- * end with the place of that grid, so there is no table to be mirrored. */
+/* Places the crop on the grid of a source that comes at 1 / 2^scale_log2 of its size. The crop's
+ * ends may lie at different places within a pixel of that grid. So filters at one end are no mirror
+ * image of those at the other end, and no table may be mirrored. */
 static void scale_front(const struct psti_draw *draw, struct psti_augment_plan *plan)
 {
     struct psti_front *front = &plan->front;
@@ -418,7 +420,7 @@ void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *d
     find_region(plan);
 }
 
-/* The scale is part of the draw from here on, so that whoever makes the plan again finds it. */
+/* The draw keeps the scale, so that every later call of psti_augment_plan makes the same plan. */
 void psti_augment_chain_scale(const struct psti_chain *chain, struct psti_draw *draw, bool at_top,
                               bool at_left)
 {

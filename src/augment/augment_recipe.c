@@ -1,8 +1,8 @@
-/* augment_recipe.c - one draw laid open for another machine.
+/* augment_recipe.c - writes one draw as a recipe for another machine.
  *
  * In: chain and draw. Out: a struct psti_recipe, and its tables in the caller's memory. Pure
- * functions, any thread. The plan is made anew by both functions: it costs less than to keep it.
- * What a front does in one go (augment_run.c) is a first step here. */
+ * functions, any thread. Both functions make the plan anew, which costs less than keeping it. The
+ * front, which augment_run.c streams in one pass, becomes a first step here. */
 #include "augment/augment_int.h"
 #include "augment/augment_recipe.h"
 
@@ -25,10 +25,10 @@ void psti_augment_chain_finish(const struct psti_chain *chain, struct psti_recip
     memcpy(finish->offset, chain->offset, chain->output.channels * sizeof chain->offset[0]);
 }
 
-/* Tables so far. */
+/* The tables made so far. */
 struct shelf {
     const struct psti_chain *chain;
-    unsigned char *memory; /* NULL: only measured */
+    unsigned char *memory; /* NULL: the tables are only measured */
     size_t nbytes;
 };
 
@@ -36,7 +36,7 @@ static void lay_axis(struct shelf *shelf, struct psti_axis_spec *spec,
                      struct psti_recipe_axis *axis)
 {
     size_t ints = psti_round_up((size_t)spec->n * 4, 64);
-    spec->channels = 0; /* no vectors here that want more taps than there are */
+    spec->channels = 0; /* a recipe's tables need no more taps for vectors of a CPU */
     if (shelf->memory != NULL) {
         struct psti_axis built;
         psti_augment_axis_build(spec, shelf->memory + shelf->nbytes, &built);
@@ -97,7 +97,7 @@ static void lay_window(const struct psti_chain *chain, const struct psti_step *f
     psti_augment_fill(chain, op, step->fill);
 }
 
-/* A step on a picture of height x width. */
+/* Adds a step that works on a picture of height x width. */
 static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t height,
                      uint32_t width, struct psti_recipe *recipe)
 {

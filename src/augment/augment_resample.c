@@ -1,9 +1,10 @@
 /* augment_resample.c - a separable resize, row by row.
  *
- * In: source rows in order. Out: resized rows, handed to an emit function as soon as the rows that
- * they need are there. Each source row goes through the horizontal filter once, into a ring of rows
- * (8-bit samples stay 8 bits there, as in PIL and torch); output rows are sums over the ring. Rows
- * that no output needs are not touched. One thread: the run's. */
+ * In: source rows in order. Out: resized rows. Each is handed to an emit function as soon as the
+ * source rows that it needs are there. Each source row goes through the horizontal filter once,
+ * into a ring of rows. 8-bit samples stay 8 bits in the ring, as in PIL and torch. Output rows are
+ * weighted sums of rows of the ring. Source rows that no output needs are not touched. One thread:
+ * the run's. */
 #include "augment/augment_int.h"
 
 #include "base/bits.h"
@@ -13,8 +14,9 @@
 static uint32_t channels_of(const struct psti_run *run) { return run->chain->output.channels; }
 static uint32_t bits_of(const struct psti_run *run) { return run->chain->output.bits; }
 
-/* The rows' right ends are copied to a padded place for the windows that do not lie within the row.
- */
+/* Finds the tail of a source row, which begins with the first pixel that an unsafe output reads.
+ * tail_x copies the tails to padded memory, because the windows of these outputs do not lie within
+ * the row. */
 static void find_tail(struct psti_resample *r, uint32_t n_source)
 {
     uint32_t begin = n_source;
@@ -89,7 +91,7 @@ enum pst_status psti_augment_resample_begin(struct psti_run *run, const struct p
     while (r->ring_rows < psti_augment_axis_max_taps(y) + PSTI_MAX_LANES)
         r->ring_rows *= 2;
     r->ring_row_nbytes = psti_round_up((size_t)x->n * run->pixel_nbytes + PSTI_SLACK, 64);
-    /* One row more: where lanes without a row of their own write. */
+    /* The ring has one row more. Lanes without a row of their own write there. */
     size_t nbytes;
     if (!psti_mul_size((size_t)r->ring_rows + 1, r->ring_row_nbytes, &nbytes))
         return psti_fail(err, PST_ERROR_LIMIT, "augment", "the resize needs too much memory");
@@ -145,7 +147,7 @@ static void wide_x(void *to, const unsigned char *from, const struct psti_axis *
     }
 }
 
-/* The outputs [begin, end) that are not safe, from copies of the rows' ends. */
+/* Makes the outputs [begin, end), which are not safe, from padded copies of the rows' tails. */
 static void tail_x(struct psti_run *run, uint8_t *const *to, const uint8_t *const *from,
                    uint32_t lanes, uint32_t begin, uint32_t end)
 {
@@ -181,7 +183,7 @@ static void narrow_x(struct psti_run *run, uint8_t *const *to, const uint8_t *co
         tail_x(run, to, from, lanes, x->safe_end, x->n);
 }
 
-/* Filters the next `n` rows into the ring; n <= lanes of the kernel. */
+/* Filters the next `n` rows into the ring. n is at most the kernel's number of lanes. */
 static void rows_to_ring(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
                          uint32_t n, uint32_t lanes)
 {

@@ -1,9 +1,10 @@
-/* augment_run.c - one sample through its chain.
+/* augment_run.c - runs one sample through its chain.
  *
  * In: a draw, then the rows of its region as the decoder hands them over. Out: the pixels in the
- * batch slot. A run belongs to one thread and keeps its scratch: a block taken at once, or buffers
- * grown to the largest sample so far, so that later samples allocate nothing. Leaves the filters to
- * augment_resample.c and what needs the whole picture to augment_steps.c. */
+ * batch slot. A run belongs to one thread and keeps its scratch, so that later samples allocate
+ * nothing. The scratch is a block that is taken at once, or buffers that grow to the largest sample
+ * so far. augment_resample.c does the filters. augment_steps.c does the operations that need the
+ * whole picture. */
 #include "augment/augment_int.h"
 
 #include "base/alloc.h"
@@ -22,7 +23,7 @@ enum pst_status psti_augment_run_open(struct psti_run **out, struct pst_error *e
     return PST_OK;
 }
 
-/* Whether the buffer lies in the block. */
+/* Returns whether the buffer was cut from the block. */
 static bool is_cut(const struct psti_run *run, const struct psti_augment_buffer *buffer)
 {
     uintptr_t at = (uintptr_t)buffer->data, block = (uintptr_t)run->block;
@@ -127,7 +128,7 @@ enum pst_status psti_augment_picture_make(struct psti_run *run, enum psti_buffer
     return status;
 }
 
-/* The front's rows go to the slot, or to a picture if there are steps. */
+/* Takes a row of the front. Stores it in the slot, or in run->picture if there are steps. */
 static void front_emit(struct psti_run *run, uint32_t i, const unsigned char *row)
 {
     const struct psti_front *front = &run->plan.front;
@@ -194,7 +195,8 @@ enum pst_status psti_augment_run_begin(struct psti_run *run, const struct psti_c
     return status;
 }
 
-/* Rows that need nothing done: one copy if they lie without gaps on both sides. */
+/* Copies rows that need no work to the slot, all at once if neither side has gaps between rows.
+ * Returns false if the rows need work. */
 static bool copy_rows(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
                       uint32_t y, uint32_t n_rows)
 {

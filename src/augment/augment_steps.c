@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* The buffer that run->picture does not lie in. */
+/* Returns the image buffer that run->picture does not lie in. */
 static enum psti_buffer_kind other_buffer(const struct psti_run *run)
 {
     return run->picture.data == run->buffers[PSTI_BUFFER_IMAGE_0].data ? PSTI_BUFFER_IMAGE_1
@@ -38,8 +38,8 @@ static void fill_pixel(const struct psti_run *run, const struct pst_op *op, unsi
     }
 }
 
-/* One row of a window: pixels [0, before) and [after, width) by the map, those between as they lie.
- */
+/* Makes one row of a window. The pixels [before, after) are copied as they lie. The map tells the
+ * source of all other pixels, -1 for the fill. */
 static void window_row(const struct psti_run *run, const int32_t *map, uint32_t before,
                        uint32_t after, uint32_t width, const unsigned char *from,
                        const unsigned char *fill, unsigned char *to)

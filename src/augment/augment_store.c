@@ -1,9 +1,10 @@
-/* augment_store.c - a finished row of pixels into its place, dtype and layout in the batch slot.
+/* augment_store.c - stores a finished row of pixels at its place in the batch slot, in the slot's
+ * dtype and layout.
  *
- * In: a row, HWC, 8 or 16 bits. Out: bytes of the slot, nothing written outside of the row's own.
- * One thread: the run's. Images become 0..1 or normalised floats by one multiplication and one
- * addition; integer dtypes scale as the decoder does (8 -> 16: v * 257, 16 -> 8: (v * 255 + 32895)
- * >> 16); masks keep their numbers. */
+ * In: a row, HWC, 8 or 16 bits. Out: bytes of the slot. Nothing is written outside of the row's own
+ * bytes. One thread: the run's. Images become 0..1 or normalised floats by one multiplication and
+ * one addition; integer dtypes scale as the decoder does (8 -> 16: v * 257, 16 -> 8: (v * 255 +
+ * 32895) >> 16); masks keep their numbers. */
 #include "augment/augment_int.h"
 
 #include "base/bits.h"
@@ -35,7 +36,7 @@ void psti_augment_reverse_row(const struct psti_run *run, unsigned char *to,
         reverse_wide(to, from, width, run->pixel_nbytes);
 }
 
-/* n 8-bit samples, one after another, as `dtype`. */
+/* Converts n 8-bit samples, which lie one after another, to the chain's dtype. */
 static void convert(const struct psti_chain *chain, void *to, const uint8_t *from, size_t n,
                     const float *scale, const float *offset)
 {

@@ -1,16 +1,16 @@
 /* augment_sweep.c - the weights of an axis in the order of the source.
  *
  * In: a built axis. Out: struct psti_sweep, which kernels read word by word (augment_kernels.h).
- * Any thread; the memory is the caller's. Windows of a triangle that is as wide as shrinking makes
- * it overlap by half: window i ends where i + 2 begins. Window by window, each pixel would be
- * loaded and shuffled twice.
+ * Any thread may call these functions. The memory is the caller's. A triangle filter that shrinks
+ * is widened by the scale. Its windows then overlap by half: window i ends where window i + 2
+ * begins. So filtering window by window would load and shuffle each pixel twice.
  *
- * Pairs are counted in the direction in which the outputs go through the source: where that is
- * backwards, pair p begins at pixel -2 p. */
+ * Pairs are counted in the direction in which the outputs go through the source. Pair p begins at
+ * pixel 2 p, or at pixel -2 p if that direction is backwards. */
 #include "augment/augment_int.h"
 
-/* Measured, Zen 3: with fewer taps there is hardly a pair for each output, and what outputs cost
- * outweighs what a sweep saves. */
+/* The least number of taps for a sweep, measured on Zen 3. With fewer taps there is hardly one pair
+ * for each output, and the cost of each output is more than a sweep saves. */
 #define LEAST_TAPS 5
 
 struct windows {
@@ -30,9 +30,10 @@ static int64_t last_pair(struct windows w, uint32_t i)
     return w.falls ? -(start / 2) : (start + w.axis->taps[i] - 1) / 2;
 }
 
-/* Outputs, from the first safe one on, each of which has a last pair of its own, in which the next
- * but one may begin, but none does before. All but one, if the last window is cut off by the edge
- * of the picture. */
+/* Returns the end of the safe outputs that a sweep can make. Each of them must have a last pair of
+ * its own, different from the last pair of the output before. Window i + 2 may begin in the last
+ * pair of window i, but not before. Usually this takes all safe outputs, or all but one if the edge
+ * of the picture cuts off the last window. */
 static uint32_t find_end(struct windows w)
 {
     uint32_t begin = w.axis->safe_begin, end = w.axis->safe_end;
@@ -52,12 +53,13 @@ bool psti_augment_sweep_suits(const struct psti_axis_spec *spec)
 
 size_t psti_augment_sweep_nbytes(const struct psti_axis_spec *spec)
 {
-    /* A count and a word for the next but one for each output, two words for each pair, of which
-     * an odd source has one pixel more. */
+    /* Each output has a count and a word for the next output but one. Each pair has two words. A
+     * source of odd width has one pixel more in its pairs. */
     return ((size_t)spec->n * 2 + spec->n_source + 1) * sizeof(uint32_t);
 }
 
-/* Weights of pixels at and at + 1 for output i; none for one that is not swept. */
+/* Returns the two weights of pixels `at` and `at` + 1 for output i, or 0 if the sweep does not make
+ * that output. */
 static uint32_t pair_weights(const struct psti_axis *axis, uint32_t i, uint32_t end, int64_t at)
 {
     if (i >= end)
