@@ -1,7 +1,8 @@
-/* pli_checksum.c - do the pixels that came out have the checksum that the head of their PLI states?
+/* pli_checksum.c - compares the checksum of decoded pixels with the one that the PLI's header
+ * states.
  *
- * In: rows of pixels, in whatever layout they were decoded to. Nothing is written; pure; any
- * thread. */
+ * It reads rows of pixels in any layout and writes nothing. Its functions are pure; any thread may
+ * call them. */
 #include "pli/decode/pli_checksum.h"
 
 #include "base/fail.h"
@@ -12,7 +13,7 @@
 
 enum { PIECE_NBYTES = 4096 };
 
-/* One row, sample by sample, as (W, C). */
+/* Hashes one row sample by sample, in the order (W, C). */
 static void hash_scattered(const struct pst_pixels *p, const uint8_t *row,
                            struct psti_hash_state *state)
 {

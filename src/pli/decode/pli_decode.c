@@ -1,8 +1,9 @@
-/* pli_decode.c - the public decoder of PLI: head, index, the units that a region touches.
+/* pli_decode.c - the public decoder of PLI. It reads the head and the index, and decodes the units
+ * that a region touches.
  *
- * Pure functions of the caller's bytes, scratch and pixels; no state, no memory, any thread. The
- * head is checked as a whole before anything in it is believed, each unit against its checksum and
- * by its mode's decoder. */
+ * All functions are pure: they work on the caller's bytes, scratch and pixels, keep no state,
+ * allocate no memory, and may run in any thread. The head is checked as a whole before anything in
+ * it is believed. Each unit is checked against its checksum, and by the decoder of its mode. */
 #include "pli/decode/pli_checksum.h"
 #include "pli/pli.h"
 #include "pli/decode/pli_kernels.h"
@@ -17,20 +18,22 @@
 
 #define ROOM "decode"
 
-/* Units of that width have their pixels prefetched: those that rows of 64 samples are made of. */
+/* Units of this width have their pixels prefetched. Their rows have 64 samples. */
 enum { PREFETCH_WIDTH = 1 << PSTI_PLI_UNIT_LOG2_MIN };
 
-/* One call of pst_pli_decode. */
+/* Holds the state of one call of pst_pli_decode. */
 struct run {
     struct psti_pli_request request;
-    uint8_t *work;          /* of the modes */
-    uint8_t *samples;       /* one pixel unit */
-    uint8_t *tables_memory; /* of wave units */
+    uint8_t *work;          /* scratch of the modes */
+    uint8_t *samples;       /* the samples of one pixel unit */
+    uint8_t *tables_memory; /* memory for the tables of wave units */
     struct psti_pli_lz_tables *lz_tables;
-    struct psti_pli_wave_tables *tables; /* in it; NULL until a wave unit asks for them */
+    /* lies in tables_memory; NULL until a wave unit needs the tables */
+    struct psti_pli_wave_tables *tables;
 };
 
-/* `given`: the header of these bytes, parsed before; NULL: it is parsed here. */
+/* Checks the head and sets *header. `given` is the header of these bytes, if it was parsed before.
+ * With `given` NULL the header is parsed here. */
 static enum pst_status read_head(const struct psti_pli_header *given, const void *bytes,
                                  size_t nbytes, struct psti_pli_header *header,
                                  struct pst_error *err)
@@ -58,7 +61,7 @@ static size_t samples_nbytes(uint32_t edge, uint32_t height, uint32_t width, uin
     return psti_round_up(h * w * channels * (bits / 8u) + 64, 64);
 }
 
-/* Sizes of all units and, where their bytes are here, their modes. */
+/* Sums the sizes of all units. Counts the units of each mode, if `bytes` hold all units. */
 static void count_units(const uint8_t *bytes, size_t nbytes, const struct psti_pli_header *header,
                         struct pst_pli_info *info)
 {
@@ -78,7 +81,7 @@ static void count_units(const uint8_t *bytes, size_t nbytes, const struct psti_p
         memcpy(info->n_units, by_mode, sizeof by_mode);
 }
 
-/* What the frame of a JPEG says. */
+/* Copies the facts of a JPEG's frame to `info`. */
 static enum pst_status describe_frame(const void *bytes, const struct psti_pli_header *header,
                                       struct pst_pli_info *info, struct pst_error *err)
 {
@@ -94,7 +97,7 @@ static enum pst_status describe_frame(const void *bytes, const struct psti_pli_h
     return PST_OK;
 }
 
-/* The model of content pixels is blocks that belong there. */
+/* Checks that the model of a PLI of pixels consists of blocks that belong there. */
 static enum pst_status check_model(const void *bytes, const struct psti_pli_header *header,
                                    struct pst_error *err)
 {
@@ -216,7 +219,7 @@ static enum pst_status check_pixels(const struct psti_pli_request *request, stru
     return psti_pli_failed(PST_ERROR_ARGUMENT, err);
 }
 
-/* Which units a region of pixels touches. */
+/* Returns the units that a region of pixels touches. */
 static struct psti_pli_span touched(const struct psti_pli_header *header,
                                     const struct pst_pli_region *region)
 {
@@ -229,7 +232,7 @@ static struct psti_pli_span touched(const struct psti_pli_header *header,
     };
 }
 
-/* Which units a decode of the region reads. */
+/* Finds the units that a decode of the region reads. */
 static enum pst_status find_span(const void *bytes, const struct psti_pli_header *header,
                                  uint32_t scale_log2, const struct pst_pli_region *region,
                                  struct psti_pli_span *span, struct pst_error *err)
@@ -275,7 +278,7 @@ static enum pst_status wave_tables(struct run *run, struct pst_error *err)
     return status;
 }
 
-/* Units of mode raw and constant hold samples as they are. */
+/* Decodes a unit of mode raw or constant. Such units hold samples as they are. */
 static enum pst_status plain_unit(struct run *run, const struct psti_pli_unit *unit,
                                   enum psti_pli_mode mode, struct pst_error *err)
 {
@@ -290,7 +293,7 @@ static enum pst_status plain_unit(struct run *run, const struct psti_pli_unit *u
         return PST_OK;
     }
     memcpy(run->samples, unit->bytes, pixel_nbytes);
-    /* Doubling what is there keeps the copies long. */
+    /* Each copy doubles the part that is filled, so that the copies are long. */
     for (size_t done = pixel_nbytes, total = n_pixels * pixel_nbytes; done < total;) {
         size_t n = done < total - done ? done : total - done;
         memcpy(run->samples + done, run->samples, n);
@@ -313,7 +316,8 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
         status = plain_unit(run, unit, mode, err);
         break;
     case PSTI_PLI_PACKED:
-        if (!run->request.header.has_checksums) /* which would have read all of it */
+        /* a comparison of the checksum would have read all bytes */
+        if (!run->request.header.has_checksums)
             for (size_t at = 0; at < unit->nbytes; at += 64)
                 __builtin_prefetch(unit->bytes + at);
         status = psti_pli_packed_decode(unit, run->work, part, &planes, err);
@@ -339,8 +343,9 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
     return PST_OK;
 }
 
-/* Where the unit's pixels go, if that is all of it and its rows lie in one piece; else what is
- * prefetched is what is there anyway. */
+/* Sets the memory that will be prefetched for the unit's pixels. It is the place of the pixels if
+ * the part is the whole unit, 64 pixels wide, with all channels, planar or interleaved. Otherwise
+ * it is the unit's own bytes, which are in the cache already. */
 static void set_pixels(struct psti_pli_unit *unit, const struct psti_pli_part *part)
 {
     const struct pst_pixels *pixels = part->pixels;
@@ -357,14 +362,15 @@ static void set_pixels(struct psti_pli_unit *unit, const struct psti_pli_part *p
     unit->plane_nbytes = is_interleaved ? row : pixels->channel_nbytes;
 }
 
-/* A unit and its part of the region, which points to `pixels`: never copied. */
+/* A unit, and the part of it that the region covers. `part` points to `pixels` of the same struct,
+ * so the struct must not be copied. */
 struct placed {
     struct psti_pli_unit unit;
     struct pst_pixels pixels;
     struct psti_pli_part part;
 };
 
-/* Unit (row, column), whose bytes have been checked. */
+/* Describes unit (row, column) and its part of the region. The unit's bytes have been checked. */
 static void place_unit(const struct psti_pli_request *request, uint32_t row, uint32_t column,
                        const uint8_t *bytes, size_t nbytes, struct placed *p)
 {
@@ -387,7 +393,9 @@ static void place_unit(const struct psti_pli_request *request, uint32_t row, uin
     uint32_t y0 = r->y > y ? r->y : y, x0 = r->x > x ? r->x : x;
     uint32_t y1 = r->y + r->height < y + p->unit.height ? r->y + r->height : y + p->unit.height;
     uint32_t x1 = r->x + r->width < x + p->unit.width ? r->x + r->width : x + p->unit.width;
-    uint32_t top = request->band ? y0 : r->y; /* of the region, or its part in this row of units */
+    /* the first row that `pixels` hold: that of the region, or with bands that of this row of units
+     */
+    uint32_t top = request->band ? y0 : r->y;
     p->pixels = *request->pixels;
     p->pixels.data = (uint8_t *)p->pixels.data + (int64_t)(y0 - top) * p->pixels.row_nbytes +
                      (int64_t)(x0 - r->x) * p->pixels.pixel_nbytes;
@@ -403,7 +411,7 @@ static enum pst_status check_unit(const struct psti_pli_request *request, uint64
                                true, err);
 }
 
-/* A unit that is to be decoded, and where it is in the file. */
+/* A unit to decode, and its place in the file. */
 struct found {
     uint32_t row, column;
     uint64_t offset;
@@ -431,13 +439,14 @@ static bool is_wave(const struct psti_pli_request *request, const struct found *
            request->bytes[u->offset] == PSTI_PLI_WAVE;
 }
 
-/* Units to be decoded at once, waves if there are some, in the order of the file. */
+/* Units to decode at once, in the order of the file. If there are several, all are of mode wave. */
 struct group {
     uint32_t n_units;
     struct found units[PSTI_PLI_WAVE_MOST_UNITS];
 };
 
-/* The units of a group as they are placed; false: one of them is damaged. */
+/* Checks and places all units of a group, and prepares the tables of waves. Returns false if a unit
+ * is damaged or the tables are. */
 static bool place_group(struct run *run, const struct group *g, struct placed *p)
 {
     const struct psti_pli_request *request = &run->request;
@@ -451,8 +460,9 @@ static bool place_group(struct run *run, const struct group *g, struct placed *p
     return wave_tables(run, NULL) == PST_OK;
 }
 
-/* Two to six units at once, where the level does that. False: nothing was done; they are to be
- * decoded otherwise, one by one in the end, which also tells what is wrong with them. */
+/* Decodes two to six units at once, if the level can. Returns false if nothing was done. The caller
+ * then decodes smaller groups, and at last one unit at a time, which also reports the unit's error.
+ */
 static bool decode_group(struct run *run, const struct group *g, enum pst_status *status,
                          struct pst_error *err)
 {
@@ -478,7 +488,8 @@ static bool decode_group(struct run *run, const struct group *g, enum pst_status
     return true;
 }
 
-/* Row `row` of units, at least, from `offset` on: the first unit that the region touches. */
+/* Returns the first unit, from unit `u` on, that the region touches. The search begins at u.row,
+ * u.column and u.offset. */
 static struct found find_unit(const struct run *run, const struct psti_pli_span *span,
                               struct found u)
 {
@@ -501,15 +512,15 @@ static struct found unit_after(const struct run *run, const struct psti_pli_span
     return find_unit(run, span, u);
 }
 
-/* Whether units of both rows may be decoded at once: if they have the same height, and pixels of
- * more than a row of units are wanted. */
+/* Returns whether units of rows `a` and `b` may be decoded at once. They may if both rows are the
+ * same, or if row `b` has full height and the caller did not ask for bands. */
 static bool rows_go_together(const struct psti_pli_request *request, uint32_t a, uint32_t b)
 {
     uint32_t whole = request->header.height >> request->header.unit_log2;
     return a == b || (!request->band && b < whole);
 }
 
-/* Units from `first` on; returns the one behind those that were decoded. */
+/* Decodes one unit or more from `first` on. Returns the next unit to decode. */
 static struct found next_units(struct run *run, const struct psti_pli_span *span,
                                struct found first, enum pst_status *status, struct pst_error *err)
 {
@@ -533,7 +544,7 @@ static struct found next_units(struct run *run, const struct psti_pli_span *span
     return unit_after(run, span, first);
 }
 
-/* The region's part in a row of units is there. */
+/* Reports to the band's callback that the region's part of this row of units is decoded. */
 static enum pst_status end_row(const struct psti_pli_request *request, uint32_t row)
 {
     const struct pst_pli_region *r = &request->region;
@@ -581,8 +592,8 @@ static enum pst_status check_scale(const struct psti_pli_request *request, struc
     return psti_pli_failed(PST_ERROR_ARGUMENT, err);
 }
 
-/* All units of content 1 that the region touches. Nothing may stand behind the last unit, and the
- * model must be sound, whether or not a unit of the region needs it. */
+/* Decodes all units of content 1 that the region touches. Bytes behind the last unit are an error.
+ * A bad model is an error too, even if no unit of the region needs it. */
 static enum pst_status decode_pixels(const struct psti_pli_request *request, struct pst_error *err)
 {
     uint8_t *tables = request->scratch + PSTI_PLI_WORK_NBYTES;
@@ -604,7 +615,8 @@ static enum pst_status decode_pixels(const struct psti_pli_request *request, str
     return decode_units(&run, err);
 }
 
-/* A whole decode on its way to the caller's band, hashed. */
+/* A decode of a whole image whose rows go to the caller's band function and are hashed on the way.
+ */
 struct hashed {
     struct psti_hash_state state;
     const struct pst_pixels *pixels;
@@ -619,7 +631,7 @@ static enum pst_status hash_band(void *ctx, uint32_t y, uint32_t n_rows)
     return hashed->band(hashed->ctx, y, n_rows);
 }
 
-/* Whether nothing but the checksum of the pixels tells that all of them are right. */
+/* Returns whether only the checksum of the pixels can prove that all pixels are right. */
 static bool needs_proof(const struct psti_pli_request *request)
 {
     const struct psti_pli_header *h = &request->header;
@@ -652,7 +664,7 @@ static enum pst_status decode_proven(struct psti_pli_request *request, struct ps
     return psti_pli_compare_pixels(&hashed.state, &request->header, err);
 }
 
-/* Head, region, pixels and scratch are looked at, then the units. */
+/* Checks head, scale, region, pixels and scratch. Then decodes the units. */
 static enum pst_status decode(struct psti_pli_request *request,
                               const struct psti_pli_header *header,
                               const struct pst_pli_region *region, size_t scratch_nbytes,

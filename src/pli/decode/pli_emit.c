@@ -1,9 +1,9 @@
-/* pli_emit.c - the last step of a unit: planes or samples in scratch -> pixels in the caller's
- * memory. Undoes the colour transform and the levels of near-lossless images, cuts the part asked
- * for, and stores with any strides.
+/* pli_emit.c - the last stage of a unit: turns planes or samples in scratch into pixels in the
+ * caller's memory. It undoes the colour transform and the levels of near-lossless images, cuts out
+ * the part that is wanted, and stores with any strides.
  *
- * The usual cases (8 bits, lossless, interleaved or planar; RGB of 16 bits) go through row kernels
- * that exist per CPU level; everything else through the plain loops here, which are the judge of
+ * Row kernels, one set per CPU level, do the usual cases: 8 bits, lossless, interleaved or planar;
+ * RGB of 16 bits. The plain loops here do everything else. They are the reference implementation of
  * the kernels. */
 #include "pli/decode/pli_kernels.h"
 
@@ -81,14 +81,14 @@ const struct psti_pli_emit_kernels psti_pli_emit_kernels_c = {
     .plain_rgb8 = plain_rgb8,
 };
 
-/* The plane that holds channel `c`: planes are G, R, B, A where green was subtracted. */
+/* Returns the plane that holds channel `c`. The planes are G, R, B, A if green was subtracted. */
 static int plane_of(const struct psti_pli_unit *unit, int c)
 {
     static const int green_first[4] = {1, 0, 2, 3};
     return unit->transform == PSTI_PLI_SUBTRACT_GREEN ? green_first[c] : c;
 }
 
-/* True if plane `p` holds a difference to plane 0. */
+/* Returns whether plane `p` holds differences to plane 0. */
 static bool is_difference(const struct psti_pli_unit *unit, int p)
 {
     return unit->transform == PSTI_PLI_SUBTRACT_GREEN && (p == 1 || p == 2);
@@ -100,7 +100,8 @@ static uint32_t level(uint32_t q, uint32_t max_error, uint32_t max)
     return v < max ? v : max;
 }
 
-/* One channel of one row, any strides. `green` is NULL where the plane is no difference. */
+/* Stores one channel of one row, `step` bytes from sample to sample. `green` is NULL if the plane
+ * holds no differences. */
 static void store8(const uint8_t *row, const uint8_t *green, uint32_t n, uint8_t max_error,
                    uint8_t *out, int64_t step)
 {
@@ -133,7 +134,7 @@ static bool is_interleaved(const struct pst_pixels *pixels)
            pixels->pixel_nbytes == pixels->channels * (pixels->bits / 8);
 }
 
-/* Whole pixels for which there is a kernel. */
+/* The kinds of rows of whole pixels that have a fast way. */
 enum fast_row { NO_FAST_ROW, GREEN_RGB, GREEN_RGBA, PLAIN_RGB, RGB_16, COPY };
 
 static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
@@ -151,7 +152,8 @@ static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
     return unit->channels == 4 && green ? GREEN_RGBA : NO_FAST_ROW;
 }
 
-/* Rows of 64 pixels, those of a band at once; false if there is no such kernel. */
+/* Stores rows of 64 pixels, all rows of a band in one call. Returns false if the level has no such
+ * kernel or the part is not 64 pixels wide. */
 static bool emit_green_rgb(const struct psti_pli_emit_kernels *k,
                            const struct psti_pli_planes *planes, const struct psti_pli_part *part)
 {
@@ -181,7 +183,7 @@ static void emit_copies(const struct psti_pli_unit *unit, const struct psti_pli_
     uint8_t *out = part->pixels->data;
     for (uint32_t y = 0; y < part->height; y++, out += part->pixels->row_nbytes) {
         const uint8_t *row = plane_row(planes, 0, part->y + y) + skip;
-        if (nbytes == 64) /* a few moves instead of a call */
+        if (nbytes == 64) /* the compiler makes a few moves of it instead of a call */
             memcpy(out, row, 64);
         else if (nbytes == 128)
             memcpy(out, row, 128);
@@ -215,7 +217,7 @@ static void emit_fast_rows(const struct psti_pli_unit *unit, const struct psti_p
     }
 }
 
-/* One channel of one row. */
+/* Stores one channel of one row, in the fastest way that its layout allows. */
 static void emit_channel(const struct psti_pli_unit *unit, const struct psti_pli_part *part,
                          const uint8_t *const rows[4], int c, uint8_t *out)
 {

@@ -1,21 +1,22 @@
-/* pli_emit_template.h - rows of planes -> rows of pixels, by vectors of any width.
+/* pli_emit_template.h - turns rows of planes into rows of pixels, with vectors of any width.
  *
- * STEP pixels at a time; those of a last, shorter step go through a buffer. A level includes this
- * file once, behind definitions of these:
+ * The functions make STEP pixels at a time. The pixels of a last, shorter step go through a buffer.
+ * A level includes this file once, after it has defined these names:
  *
- *     TARGET, INLINE        attributes of functions, and of those that are always inlined
- *     VECTOR, STEP          a vector of bytes, and their number
- *     load(from, n)         the bytes of `from`, of which the first n count
- *     store(to, v)          all bytes, at any address
- *     add(a, b)             byte by byte
- *     less_128(v)           each byte less 128
- *     store_rgb(out, r, g, b), store_rgba(out, r, g, b, a)   STEP pixels, interleaved
+ *     TARGET, INLINE        attributes of functions, and of functions that are always inlined
+ *     VECTOR, STEP          a vector of bytes, and the number of its bytes
+ *     load(from, n)         loads bytes at `from`; only the first n have to be right
+ *     store(to, v)          stores all bytes, at any address
+ *     add(a, b)             adds byte by byte
+ *     less_128(v)           subtracts 128 from each byte
+ *     store_rgb(out, r, g, b), store_rgba(out, r, g, b, a)   store STEP interleaved pixels
  *
- * It defines the functions of 8 bits in struct psti_pli_emit_kernels, but for green_rgb8_rows. */
+ * The file defines the functions of 8 bits in struct psti_pli_emit_kernels, except green_rgb8_rows.
+ */
 #include <string.h>
 
-/* Pixels x .. x + STEP - 1 of a row of `n_channels`, of which 3 may be colours after green; the
- * first n count. */
+/* Stores pixels x .. x + STEP - 1 of a row of `n_channels` channels. Only the first n pixels are
+ * right. `green`: planes 1 and 2 are differences to green, which is plane 0. */
 INLINE void step(const uint8_t *const planes[4], uint32_t x, uint32_t n, uint32_t n_channels,
                  bool green, uint8_t *out)
 {

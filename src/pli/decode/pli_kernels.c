@@ -1,7 +1,9 @@
-/* pli_kernels.c - the decoder's kernels by CPU level, and the one place that chooses a level.
+/* pli_kernels.c - the tables of the decoder's kernels by CPU level, and the one function that
+ * chooses a level.
  *
- * A level fills what it has no kernel for with those of the level below. The AVX-512 level needs
- * all of PSTI_CPU_AVX512_ICL. Constant; any thread. */
+ * If a level has no kernel of its own for an entry, its table names that of a lower level. The
+ * AVX-512 level needs all of PSTI_CPU_AVX512_ICL. The tables are constant; any thread may use them.
+ */
 #include "pli/decode/pli_kernels.h"
 
 #include "base/cpu.h"

@@ -1,11 +1,13 @@
-/* pli_rgb.h - RGB pixels as plain C stores them: made as numbers of four bytes, by loops that
- * compilers turn into vectors, each is written over the end of the one before it. */
+/* pli_rgb.h - stores RGB pixels in plain C.
+ *
+ * Loops that compilers turn into vectors make each pixel a number of four bytes. Each number is
+ * stored three bytes behind the one before it, so that it overwrites that number's fourth byte. */
 #ifndef PST_PLI_RGB_H
 #define PST_PLI_RGB_H
 
 #include "base/bits.h"
 
-/* n pixels, R in the lowest byte, to 3 n bytes and no more. */
+/* Stores n pixels as exactly 3 n bytes. R is in the lowest byte of each number. */
 static inline void psti_pli_store_rgb(const uint32_t *pixels, uint32_t n, uint8_t *out)
 {
     for (uint32_t i = 0; i + 1 < n; i++)

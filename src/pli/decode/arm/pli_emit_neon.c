@@ -1,8 +1,8 @@
 /* pli_emit_neon.c - the row kernels of emission with NEON.
  *
- * In and out: see pli_emit.h; plain C gives the same bytes. Pure; any thread. 16 pixels of 8 bits a
- * step (pli_emit_template.h). Bound by st3 and st4, which a Neoverse N1 takes 3 and 4 cycles over.
- */
+ * pli_emit.h says what goes in and out. Plain C gives the same bytes. The functions are pure; any
+ * thread may call them. A step makes 16 pixels of 8 bits (pli_emit_template.h). The instructions
+ * st3 and st4 bound its time: they take 3 and 4 cycles on a Neoverse N1. */
 #include "pli/decode/pli_emit.h"
 
 #include "base/neon.h"
@@ -15,7 +15,7 @@
 
 enum { STEP = 16 };
 
-/* Reads all 16 bytes. */
+/* Loads all 16 bytes, whatever n is. */
 INLINE uint8x16_t load(const uint8_t *p, uint32_t n)
 {
     (void)n;

@@ -15,6 +15,6 @@ const struct psti_pli_refill psti_pli_refill = {
     {ORDER(0), ORDER(1), ORDER(2), ORDER(3), ORDER(4), ORDER(5), ORDER(6), ORDER(7), ORDER(8),
      ORDER(9), ORDER(10), ORDER(11), ORDER(12), ORDER(13), ORDER(14), ORDER(15)}};
 #else
-/* An empty file is none in C. */
+/* C does not allow an empty file. */
 typedef int psti_pli_no_refill;
 #endif

@@ -1,4 +1,4 @@
-/* pli_refill_neon.h - words of rANS to the states that take them, four at a time. */
+/* pli_refill_neon.h - hands words of rANS to the states that take them, four states at a time. */
 #ifndef PST_PLI_REFILL_NEON_H
 #define PST_PLI_REFILL_NEON_H
 
@@ -7,14 +7,16 @@
 #include <stdint.h>
 
 #if defined(PSTI_NEON)
-/* By the mask of those of four states that take words: bytes of the states, and from 16 on of the
- * words. A state that takes one moves up by it. */
+/* For each mask of four states that take words, 16 indices of bytes. Indices below 16 are bytes of
+ * the states, those from 16 on are bytes of the words. A state that takes a word moves up by the
+ * word's width. */
 struct psti_pli_refill {
     _Alignas(64) uint8_t order[16][16];
 };
 extern const struct psti_pli_refill psti_pli_refill;
 
-/* States x (below 2^16 where they take a word) with the next words; reads 16 bytes. */
+/* Returns the states x, each state in the mask extended by its next word. Such a state is below
+ * 2^16. Reads 16 bytes of `words`. */
 PSTI_NEON_INLINE uint32x4_t psti_pli_refill_four(uint32x4_t x, const uint8_t *words, uint64_t mask)
 {
     const uint8x16_t order = vld1q_u8(psti_pli_refill.order[mask & 15]);
@@ -22,7 +24,8 @@ PSTI_NEON_INLINE uint32x4_t psti_pli_refill_four(uint32x4_t x, const uint8_t *wo
     return vreinterpretq_u32_u8(vqtbl2q_u8(both, order));
 }
 
-/* Of 32 lanes, a byte for each four: bit i for lane i of them if its mask is set. */
+/* Returns a byte for each four of 32 lanes. Bit i of a byte is set if lane i of the four has its
+ * mask set in `low`. */
 PSTI_NEON_INLINE uint8x8_t psti_pli_refill_masks(const uint32x4_t *low)
 {
     const uint8x16_t bits = vreinterpretq_u8_u32(vdupq_n_u32(0x08040201));

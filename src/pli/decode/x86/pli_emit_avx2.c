@@ -1,7 +1,8 @@
 /* pli_emit_avx2.c - the row kernels of emission with AVX2.
  *
- * In and out: see pli_emit.h; plain C gives the same bytes. Pure; any thread. 32 pixels a step (16
- * of 16 bits); 8 bits: pli_emit_template.h. */
+ * pli_emit.h says what goes in and out. Plain C gives the same bytes. The functions are pure; any
+ * thread may call them. A step makes 32 pixels of 8 bits (pli_emit_template.h), or 16 of 16 bits.
+ */
 #include "pli/decode/pli_emit.h"
 
 #include "pli/decode/x86/pli_rgb_avx2.h"
@@ -16,7 +17,7 @@
 
 enum { STEP = 32 };
 
-/* Reads all 32 bytes. */
+/* Loads all 32 bytes, whatever n is. */
 INLINE __m256i load(const uint8_t *p, uint32_t n)
 {
     (void)n;
@@ -44,8 +45,8 @@ INLINE void store_rgba(uint8_t *out, __m256i r, __m256i g, __m256i b, __m256i a)
 
 #include "pli/decode/pli_emit_template.h"
 
-/* 16 pixels of 16 bits, as three vectors. In each half, of 8 pixels, sample i of channel c goes to
- * place 3 i + c. */
+/* Stores 16 pixels of 16 bits as three vectors. Each half has 8 pixels. Within a half, sample i of
+ * channel c goes to place 3 i + c. */
 INLINE void store_rgb16(uint8_t *out, __m256i r, __m256i g, __m256i b)
 {
 #define BOTH(...) _mm256_broadcastsi128_si256(_mm_setr_epi8(__VA_ARGS__))

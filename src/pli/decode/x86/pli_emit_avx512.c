@@ -1,9 +1,9 @@
 /* pli_emit_avx512.c - the row kernels of emission with AVX-512.
  *
- * In and out: see pli_emit.h; plain C gives the same bytes. Pure; any thread. 64 pixels a step:
- * pli_emit_template.h; those of a last, shorter step are loaded under a mask, but not stored under
- * one, which is slow on Zen 4. 64 pixels of three channels are bound by their loads and stores:
- * three permutations, six blends. */
+ * pli_emit.h says what goes in and out. Plain C gives the same bytes. The functions are pure; any
+ * thread may call them. A step makes 64 pixels (pli_emit_template.h). A last, shorter step loads
+ * its pixels under a mask. It does not store under a mask, which is slow on Zen 4. Loads and stores
+ * bound the time of 64 pixels of three channels, which take three permutations and six blends. */
 #include "pli/decode/pli_emit.h"
 #include "pli/decode/pli_decode_int.h"
 #include "pli/decode/x86/pli_rgb_avx512.h"
@@ -30,7 +30,8 @@ INLINE void store_rgb(uint8_t *out, __m512i r, __m512i g, __m512i b)
     psti_pli_store_rgb_avx512(out, r, g, b);
 }
 
-/* Unpacking works within quarters: each gets four pixels of every output vector. */
+/* Stores 64 RGBA pixels. Unpacking works within quarters of a vector, so each quarter first gets
+ * the four pixels that every output vector takes from it. */
 INLINE void store_rgba(uint8_t *out, __m512i r, __m512i g, __m512i b, __m512i a)
 {
     const __m512i fours = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
@@ -52,7 +53,9 @@ TARGET static void green_rgb8_rows(const uint8_t *g, const uint8_t *r, const uin
                                    size_t row_step, uint32_t height, uint8_t *out,
                                    int64_t row_nbytes)
 {
-    enum { AHEAD = 4 }; /* rows, whose lines are asked for: stores wait for one after the other */
+    /* Rows between a store and the prefetch of its cache lines. Without prefetches the stores would
+     * wait for one line after the other. */
+    enum { AHEAD = 4 };
     struct psti_pli_ahead ahead = {(uintptr_t)out + (uintptr_t)(AHEAD * row_nbytes),
                                    (uintptr_t)row_nbytes};
     for (uint32_t y = 0; y < height; y++, out += row_nbytes) {

@@ -1,5 +1,5 @@
-/* pli_rgb_avx2.h - three vectors of samples -> interleaved pixels; shared by the AVX2 kernels that
- * end in pixels. */
+/* pli_rgb_avx2.h - interleaves three vectors of samples to pixels. The AVX2 kernels that end in
+ * pixels share it. */
 #ifndef PST_PLI_RGB_AVX2_H
 #define PST_PLI_RGB_AVX2_H
 
@@ -7,8 +7,9 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-/* 32 pixels of three channels. Each channel is shuffled once, so that its bytes stand where they
- * belong in each of three vectors, which then take every third byte of each. */
+/* Stores 32 pixels of three channels. Each channel is shuffled once, so that its bytes stand at
+ * their final places in each of three vectors. Each output vector then takes every third byte of
+ * each channel. */
 __attribute__((always_inline, target("avx2"))) static inline void psti_pli_store_rgb(uint8_t *out,
                                                                                      __m256i r,
                                                                                      __m256i g,

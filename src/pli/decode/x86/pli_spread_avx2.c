@@ -16,6 +16,6 @@
 const struct psti_pli_spread psti_pli_spread = {
     {ROWS_64(0), ROWS_64(64), ROWS_64(128), ROWS_64(192)}};
 #else
-/* An empty file is none in C. */
+/* C does not allow an empty file. */
 typedef int psti_pli_no_spread;
 #endif

@@ -1,5 +1,5 @@
-/* pli_spread_avx2.h - words of rANS to the lanes that take them, for the loops of waves and of
- * coefficients. */
+/* pli_spread_avx2.h - hands words of rANS to the lanes that take them. The loops of waves and of
+ * coefficients use it. */
 #ifndef PST_PLI_SPREAD_AVX2_H
 #define PST_PLI_SPREAD_AVX2_H
 
@@ -8,13 +8,13 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* Which words 8 lanes take, of those at a pointer, by the mask of lanes: 16 byte indices. */
+/* For each mask of 8 lanes, 16 byte indices. They say which of the next words each lane takes. */
 struct psti_pli_spread {
     _Alignas(64) uint8_t bytes[256][16];
 };
 extern const struct psti_pli_spread psti_pli_spread;
 
-/* The mask of lanes is in bits 4..11. */
+/* Returns the words for 8 lanes. The mask of lanes is in bits 4..11 of `lanes`. */
 static inline __attribute__((always_inline, target("avx2"))) __m128i psti_pli_spread_words(
     const void *words, uint32_t lanes)
 {
