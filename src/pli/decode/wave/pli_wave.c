@@ -1,8 +1,9 @@
-/* pli_wave.c - PLI's wave mode (docs/format-pli.md, section 5): decoding tables, the head of a
- * unit, and the choice of level.
+/* pli_wave.c - PLI's wave mode (docs/format-pli.md, section 5): makes decoding tables, parses the
+ * head of a unit, and calls the level.
  *
- * The head is checked completely here, so that the levels find sizes that fit and filters that
- * exist; what they check themselves is that words and raw bits suffice. Pure functions. */
+ * The head is checked completely here, so that the levels may rely on sizes that fit and on filters
+ * that exist. The levels themselves check that words and raw bits suffice. The functions are pure.
+ */
 #include "pli/decode/pli_kernels.h"
 
 #include "base/bits.h"
@@ -101,7 +102,8 @@ static void find_bounds(const struct psti_pli_wave_freqs *freqs,
                         struct psti_pli_wave_bounds *bounds)
 {
     static const uint8_t order[PSTI_PLI_N_TOKENS_8 - 1] = {8, 4, 12, 2, 10, 6, 14, 1,
-                                                           9, 5, 13, 3, 11, 7, 15}; /* of tokens */
+                                                           /* the order of tokens in `bounds->of` */
+                                                           9, 5, 13, 3, 11, 7, 15};
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
         uint32_t sums[PSTI_PLI_N_TOKENS_8 + 1] = {0};
         for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
@@ -109,7 +111,8 @@ static void find_bounds(const struct psti_pli_wave_freqs *freqs,
         for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS_8 - 1; i++)
             bounds->of[i][c] = (uint8_t)(sums[order[i]] - 1);
     }
-    for (uint32_t i = 0; i < 16; i++) /* bits of a token, the highest first */
+    /* i holds the bits of a token in reverse: bit 0 of i is the token's highest bit */
+    for (uint32_t i = 0; i < 16; i++)
         bounds->activities[i] =
             psti_pli_wave_activities[(i & 1) << 3 | (i & 2) << 1 | (i & 4) >> 1 | i >> 3];
 }
@@ -131,7 +134,7 @@ enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint3
     return PST_OK;
 }
 
-/* What is left of the unit. */
+/* The bytes of the unit that are not parsed yet. */
 struct cursor {
     const uint8_t *at, *end;
 };
@@ -150,7 +153,8 @@ static enum pst_status truncated(struct pst_error *err)
     return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit ends early");
 }
 
-/* n fields of `size` bits, 8 at most, one after another: eight of them are `size` bytes. */
+/* Reads n fields of `size` bits, 8 at most, that follow one another. Eight fields take `size`
+ * bytes. */
 static void take_fields(const uint8_t *bytes, uint32_t size, uint32_t n, uint8_t *fields)
 {
     uint32_t nbytes = (size * n + 7) / 8;
@@ -163,7 +167,7 @@ static void take_fields(const uint8_t *bytes, uint32_t size, uint32_t n, uint8_t
     }
 }
 
-/* 6-bit numbers of the unit's blocks. */
+/* Reads the 6-bit filter numbers of the unit's blocks of 16x16 pixels (5.2). */
 static enum pst_status parse_filters(struct cursor *c, uint32_t n_blocks,
                                      struct psti_pli_wave_plane *plane, struct pst_error *err)
 {
@@ -221,7 +225,7 @@ static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t in
     return PST_OK;
 }
 
-/* At least 57 bits from `bit` on, as far as they are there. */
+/* Returns at least 57 bits from bit number `bit` on. Bits behind the last byte are 0. */
 static uint64_t bits_at(const uint8_t *bytes, size_t nbytes, uint32_t bit)
 {
     size_t at = bit >> 3;
@@ -233,7 +237,8 @@ static uint64_t bits_at(const uint8_t *bytes, size_t nbytes, uint32_t bit)
     return v >> (bit & 7);
 }
 
-/* The states of lanes whose mantissas begin at `bit`; returns where the next does. */
+/* Makes the states of n lanes, whose mantissas begin at bit number `bit`. Returns the number of the
+ * bit behind them. */
 static uint32_t take_states(const uint8_t *exponents, uint64_t mantissas, uint32_t bit,
                             uint32_t bits, const uint8_t *low, uint32_t n, uint32_t *states)
 {
@@ -246,7 +251,8 @@ static uint32_t take_states(const uint8_t *exponents, uint64_t mantissas, uint32
     return bit;
 }
 
-/* States: exponents and mantissas give the high halves. */
+/* Reads the states, the raw bytes and the words. Exponents and mantissas give the high halves of
+ * the states (section 0). */
 static enum pst_status parse_states(struct cursor *c, uint32_t bits,
                                     struct psti_pli_wave_head *head, struct pst_error *err)
 {
@@ -262,7 +268,7 @@ static enum pst_status parse_states(struct cursor *c, uint32_t bits,
     if (!raw)
         return truncated(err);
     take_fields(packed, exponent_bits, PSTI_PLI_LANES, exponents);
-    /* So many mantissas are less than 57 bits. */
+    /* The number of lanes whose mantissas together have less than 57 bits. */
     const uint32_t n = bits == 8 ? 8 : 2;
     uint32_t bit = 0;
     for (uint32_t l = 0; l < PSTI_PLI_LANES; l += n)
@@ -321,7 +327,7 @@ bool psti_pli_wave_same_shape(const struct psti_pli_unit *units,
     return true;
 }
 
-/* The coded planes of one line to their places; `nbytes` of a plane. */
+/* Moves the coded planes of one line to their places. A plane takes `nbytes` of a line. */
 static void place_coded(const struct psti_pli_wave_head *head, uint8_t *line, size_t nbytes)
 {
     for (uint32_t j = head->n_coded; j-- > 0;)

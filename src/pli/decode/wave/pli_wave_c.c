@@ -1,10 +1,11 @@
-/* pli_wave_c.c - the wave decoder in plain C: docs/format-pli.md, section 5, as it is written.
+/* pli_wave_c.c - the wave decoder in plain C. It follows docs/format-pli.md, section 5.
  *
- * It is the reference for all other levels, so it is scalar and follows the document; numbers in
- * parentheses are sections of that. A unit takes three passes: the tokens of all planes, step by
- * step (5.5 to 5.7); their residuals, in the same order (5.4); samples, row by row (5.3). The head
- * of the unit is checked (psti_pli_wave_parse()); words and raw bits are checked here. Pure
- * functions, any thread. */
+ * It is the reference implementation for all other levels, and therefore scalar. Numbers in
+ * parentheses are sections of that document. A unit takes three passes. The first decodes the
+ * tokens of all planes, step by step (5.5 to 5.7). The second makes their residuals, in the same
+ * order (5.4). The third makes samples, row by row (5.3). psti_pli_wave_parse() has checked the
+ * head of the unit; words and raw bits are checked here. The functions are pure; any thread may
+ * call them. */
 #include "pli/decode/wave/pli_wave_int.h"
 
 #include "base/bits.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 
 #define ROOM "decode"
-/* Functions that are compiled once for 8 bits and once for 16. */
+/* Marks functions that are compiled once for 8 bits and once for 16. */
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
@@ -21,33 +22,35 @@ enum {
     EDGE = PSTI_PLI_WAVE_EDGE,
     BLOCK = PSTI_PLI_WAVE_BLOCK,
     MOST_PLANES = 4,
-    BORDER = 2, /* rows above a plane and columns left of it: neighbours reach so far */
+    BORDER = 2, /* rows above a plane and columns left of it; no neighbour is farther away */
     STRIDE = BORDER + EDGE,
     PLANE_TOKENS = (BORDER + EDGE) * STRIDE,
     PLANE_SAMPLES = EDGE * EDGE,
-    READ_AHEAD = 96, /* samples that others may read from the start of a row */
-    /* A token takes at most one word. A sample of 16 bits has at most 15 raw bits, a pair of 8 bits
-     * at most 16. A step may read this much behind the end of either before that is found out. */
+    READ_AHEAD = 96, /* samples that callers may read from the start of a row */
+    /* Limits of memory. A token takes at most one word. A sample of 16 bits has at most 15 raw
+     * bits, a pair of 8 bits has at most 16. A step may read STEP_NBYTES behind the end of words or
+     * raw bits before the end is checked. */
     MOST_WORDS = MOST_PLANES * PLANE_SAMPLES,
     MOST_RAW_NBYTES = MOST_PLANES * PLANE_SAMPLES * 15 / 8,
     STEP_NBYTES = LANES * 16 / 8 + 8
 };
 
-/* The scratch. */
+/* The layout of the scratch. */
 struct memory {
-    /* Activities of tokens by coded plane, row and column; 8 bits: by pair of columns. What is
-     * outside of the unit is 0, and so are those of plane [0]: of all planes that are not coded. */
+    /* Activities of tokens by coded plane, row and column; with 8 bits by pair of columns.
+     * Activities outside the unit are 0. Plane [0] is all zeros and stands for every plane that is
+     * not coded. */
     uint8_t activities[(1 + MOST_PLANES) * PLANE_TOKENS];
-    /* By coded plane, row and column. */
+    /* Residuals by coded plane, row and column. */
     int16_t residuals[MOST_PLANES * PLANE_SAMPLES];
     uint8_t words[2 * MOST_WORDS + STEP_NBYTES];
     uint8_t raw[MOST_RAW_NBYTES + PSTI_PLI_WAVE_STATE_NBYTES + STEP_NBYTES];
-    /* By plane, row and column; samples of 8 bits are bytes. */
+    /* Samples by plane, row and column. Samples of 8 bits take one byte each. */
     uint16_t samples[MOST_PLANES * PLANE_SAMPLES + READ_AHEAD];
 };
 _Static_assert(sizeof(struct memory) <= PSTI_PLI_WORK_NBYTES, "scratch");
 
-/* A unit on its way. */
+/* The unit that is being decoded. */
 struct wave {
     const struct psti_pli_unit *unit;
     struct psti_pli_wave_head *head;
@@ -60,23 +63,25 @@ static inline uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 /* -- Order (5.5) -- */
 
-/* The active lanes of a band in a step: first .. end - 1. Each is a row below the lane before, and
- * one pair or two samples to the left. */
+/* The active lanes of a band in a step: lanes first .. end - 1. Each lane is one row below the lane
+ * before it, and one pair (8 bits) or two samples (16 bits) to its left. */
 struct run {
     uint32_t first, end;
-    uint32_t j, row, column; /* coded plane; where the first lane is */
+    uint32_t j, row, column; /* coded plane; row and column of lane `first` */
 };
 
-/* Part 0 is the band that began last, whose lanes are the lower ones; part 1 the band before. */
+/* Finds the active lanes of one band in step t. Part 0 is the band that began last; its lanes are
+ * the lower ones. Part 1 is the band before it. */
 INLINE struct run find_run(const struct wave *w, uint32_t bits, uint32_t t, uint32_t part)
 {
     const uint32_t lag = bits == 8 ? 1 : 2, two_bands = w->head->bands_per_plane - 1;
     const uint32_t n_columns = bits == 8 ? (w->unit->width + 1) / 2 : w->unit->width;
-    const uint32_t band = t / (LANES * lag) - part, x = t - LANES * lag * band; /* of lane 0 */
+    /* x is the column of lane 0 */
+    const uint32_t band = t / (LANES * lag) - part, x = t - LANES * lag * band;
     const uint32_t y = LANES * (band & two_bands);
     struct run run = {0};
     if (band >= w->head->n_bands)
-        return run; /* without lanes */
+        return run; /* an empty run, without lanes */
     run.j = band >> two_bands;
     run.first = x < n_columns ? 0 : (x - n_columns) / lag + 1;
     run.end = least(least(x / lag + 1, LANES), w->unit->height - y);
@@ -101,8 +106,8 @@ static struct words gather_words(const struct wave *w)
     return (struct words){bytes, w->head->n_words, 0};
 }
 
-/* One token by rANS (section 0); the result is its activity. Whether the state needs a word is as
- * good as random, so there is no branch. */
+/* Decodes one token by rANS (section 0) and returns its activity. Whether the state needs a word is
+ * as good as random, so the code has no branch for it. */
 INLINE uint8_t take_token(const struct psti_pli_wave_context *context, uint32_t bits,
                           uint32_t *state, struct words *words)
 {
@@ -113,13 +118,15 @@ INLINE uint8_t take_token(const struct psti_pli_wave_context *context, uint32_t 
                        context->of[activity].first_place;
     const uint32_t word =
         bits == 8 ? words->bytes[words->n_taken] : psti_load_u16(words->bytes + 2 * words->n_taken);
-    const uint32_t lacks = 0u - (x < 1u << bits); /* all bits or none */
+    /* all bits set if the state needs a word, else 0 */
+    const uint32_t lacks = 0u - (x < 1u << bits);
     *state = x << (lacks & bits) | (word & lacks);
     words->n_taken += lacks & 1;
     return activity;
 }
 
-/* Energy of the token whose activity will be at `g` (5.6); g0 and g1 are so far from it. */
+/* Returns the energy (5.6) of the token whose activity will be stored at `g`. `to_0` and `to_1` are
+ * the distances from `g` to the activities of planes 0 and 1 at the same place. */
 INLINE uint8_t find_energy(uint32_t bits, enum psti_pli_energy kind, const uint8_t *g,
                            ptrdiff_t to_0, ptrdiff_t to_1)
 {
@@ -155,7 +162,8 @@ INLINE void decode_run(const struct wave *w, uint32_t bits, const struct run *ru
     }
 }
 
-/* All tokens of a unit; false if its words do not end its states. */
+/* Decodes all tokens of a unit. Returns false if a state does not end at 1 in its high half or if
+ * the words are not all used. */
 INLINE bool decode_tokens(const struct wave *w, uint32_t bits)
 {
     if (w->head->n_words > MOST_WORDS)
@@ -175,13 +183,14 @@ INLINE bool decode_tokens(const struct wave *w, uint32_t bits)
 
 /* -- Residuals (5.4) -- */
 
-/* The raw string (5.7). */
+/* The raw string (5.7), and the bits of it that are taken. */
 struct raw {
     const uint8_t *bytes;
     uint64_t n_bits, at;
 };
 
-/* It is the raw bytes, then the payload. What no unit can need is left out. */
+/* Makes the raw string of the raw bytes and, behind them, the payload. Raw bytes that no unit can
+ * need are left out. */
 static struct raw gather_raw(const struct wave *w)
 {
     uint8_t *bytes = w->memory->raw;
@@ -197,7 +206,7 @@ static struct raw gather_raw(const struct wave *w)
     return (struct raw){bytes, 8 * (uint64_t)(n + payload), 0};
 }
 
-/* At most 16 bits. */
+/* Takes n bits, at most 16. */
 static inline uint32_t take_bits(struct raw *raw, uint32_t n)
 {
     const uint32_t bits = psti_load_u32(raw->bytes + (raw->at >> 3)) >> (raw->at & 7);
@@ -205,21 +214,23 @@ static inline uint32_t take_bits(struct raw *raw, uint32_t n)
     return bits & ((1u << n) - 1);
 }
 
-/* Where residuals of the first lane go; those of the next go LANE_RESIDUALS further. */
+/* Returns the place of the residual of the run's first lane. The residuals of each next lane are
+ * LANE_RESIDUALS further. */
 enum { LANE_RESIDUALS = EDGE - 2 };
 static int16_t *find_residual(const struct wave *w, const struct run *run, uint32_t column)
 {
     return w->memory->residuals + run->j * PLANE_SAMPLES + run->row * EDGE + column;
 }
 
-/* A pair that has a suffix2, not yet read. */
+/* A pair whose suffix2 has not been read yet. */
 struct half_pair {
     int16_t *to;
     uint32_t activity, turn;
 };
 
-/* The pairs of a run, 8 bits; returns how many of them have a suffix2. One more may be written to
- * `half`: a branch would often be mispredicted. */
+/* Reads suffix1 of the pairs of a run (8 bits). Returns how many of the pairs have a suffix2. Each
+ * pair is written to `half`, and kept there only if it has one: a branch would often be
+ * mispredicted. So `half` needs room for one pair more. */
 static uint32_t take_pairs(const struct wave *w, const struct run *run, struct raw *raw,
                            struct half_pair *half)
 {
@@ -227,7 +238,8 @@ static uint32_t take_pairs(const struct wave *w, const struct run *run, struct r
     int16_t *to = find_residual(w, run, 2 * run->column);
     uint32_t n_half = 0;
     for (uint32_t lane = run->first; lane < run->end; lane++) {
-        const uint32_t activity = *g, low = activity % 16; /* tells the token, too */
+        /* the lower four bits tell the token, too */
+        const uint32_t activity = *g, low = activity % 16;
         const uint32_t suffix1 = take_bits(raw, psti_pli_wave_first_bits_of[low]);
         to[0] = w->tables->pairs[low][suffix1][0];
         to[1] = w->tables->pairs[low][suffix1][1];
@@ -239,8 +251,8 @@ static uint32_t take_pairs(const struct wave *w, const struct run *run, struct r
     return n_half;
 }
 
-/* The table took suffix2 as 0. What it adds to `ring` goes up by half, the rest to the right; then
- * both are turned. */
+/* Reads suffix2 of these pairs. The table of pairs took suffix2 as 0. Half of suffix2 goes to `up`,
+ * the rest to `right` (5.4). Then the change is rotated like the pair. */
 static void take_second_halves(const struct half_pair *half, uint32_t n_half, struct raw *raw)
 {
     for (; n_half > 0; n_half--, half++) {
@@ -256,7 +268,7 @@ static void take_second_halves(const struct half_pair *half, uint32_t n_half, st
     }
 }
 
-/* All residuals of a unit; false if raw bits do not suffice. */
+/* Finds all residuals of a unit of 8 bits. Returns false if the raw bits do not suffice. */
 static bool find_residuals_8(const struct wave *w)
 {
     struct half_pair half[LANES + 1];
@@ -272,7 +284,7 @@ static bool find_residuals_8(const struct wave *w)
     return raw.at <= raw.n_bits;
 }
 
-/* The residuals of a run, 16 bits. */
+/* Finds the residuals of a run (16 bits). */
 static void take_residuals(const struct wave *w, const struct run *run, struct raw *signs,
                            struct raw *raw)
 {
@@ -304,8 +316,9 @@ static bool find_residuals_16(const struct wave *w)
 
 /* -- Samples (5.3) -- */
 
-/* A row of a plane and the two above it. Samples at the ends are what neighbours outside of the
- * unit are: two before the row (L and LL of column 0), one at either end of the row above. */
+/* A row of a plane and the two rows above it. The arrays have further samples at their ends, for
+ * neighbours outside the unit: two before the row (L and LL of column 0), one at either end of the
+ * row above. */
 struct row {
     uint32_t bits, width, y;
     const uint16_t *up, *up_up;
@@ -313,13 +326,13 @@ struct row {
     const int16_t *residuals, *residuals_0, *residuals_1; /* of this plane, of planes 0 and 1 */
 };
 
-/* The sum, computed modulo 2^16 or 2^32, read as signed. */
+/* Returns the sum modulo 2^16 (8 bits) or 2^32 (16 bits), read as signed. */
 static inline int32_t read_signed(uint32_t bits, int32_t sum)
 {
     return bits == 8 ? (int16_t)sum : sum;
 }
 
-/* a rG + b rR + 16 */
+/* Returns a rG + b rR + 16. */
 static inline int32_t sum_taps(const struct row *r, int32_t a, int32_t b, int32_t x)
 {
     return a * r->residuals_0[x] + b * r->residuals_1[x] + 16;
@@ -339,8 +352,8 @@ INLINE uint32_t predict(uint32_t predictor, uint32_t l, uint32_t u, uint32_t ul)
     }
 }
 
-/* Columns x .. end - 1. Each sample waits for the one before; so what needs no neighbours is added
- * up first. */
+/* Makes the samples of columns x .. end - 1 with one predictor. Each sample depends on the one
+ * before it, so the terms that need no neighbours are added up first. */
 INLINE void rebuild_by(uint32_t predictor, const struct row *r, int32_t a, int32_t b, int32_t x,
                        int32_t end)
 {
@@ -355,7 +368,8 @@ INLINE void rebuild_by(uint32_t predictor, const struct row *r, int32_t a, int32
     }
 }
 
-/* A loop for each predictor. In row 0, U and UL are L. */
+/* Makes samples with predictors 1..4. Each predictor has a loop of its own. In row 0, U and UL are
+ * L, so that all predictors give L. */
 static void rebuild_plainly(uint32_t predictor, const struct row *r, int32_t a, int32_t b,
                             int32_t x, int32_t end)
 {
@@ -374,7 +388,8 @@ static void rebuild_plainly(uint32_t predictor, const struct row *r, int32_t a, 
     }
 }
 
-/* By filters 1..63. In row 0 those above are L, so that c1..c4 multiply 0. */
+/* Makes samples with one of filters 1..63. In row 0 the samples above are L, so that c1..c4
+ * multiply 0. */
 static void rebuild_filtered(const struct psti_pli_filter *filter, const struct row *r, int32_t x,
                              int32_t end)
 {
@@ -413,7 +428,7 @@ static void rebuild_row(const struct psti_pli_wave_plane *plane, const struct ro
     }
 }
 
-/* To where pixels are made from. */
+/* Stores a row of samples at its place in the scratch, where emission reads it. */
 static void store_row(struct memory *memory, uint32_t plane, const struct row *r)
 {
     const size_t at = plane * PLANE_SAMPLES + r->y * EDGE;
@@ -425,7 +440,7 @@ static void store_row(struct memory *memory, uint32_t plane, const struct row *r
 
 static void rebuild_plane(const struct wave *w, uint32_t j)
 {
-    static const int16_t zeros[EDGE]; /* residuals of planes that are not coded */
+    static const int16_t zeros[EDGE]; /* stands for the residuals of planes that are not coded */
     const struct psti_pli_wave_plane *plane = w->head->planes + j;
     const uint32_t width = w->unit->width;
     uint16_t rows[3][BORDER + EDGE + 1] = {{0}};

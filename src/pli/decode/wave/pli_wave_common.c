@@ -1,10 +1,10 @@
-/* pli_wave_common.c - the wave decoder of AVX2 and of NEON, where they have no vectors.
+/* pli_wave_common.c - the parts of the AVX2 and NEON wave decoders that use no vectors.
  *
- * In: a unit with its rows of tokens; out: planes, or why there are none. Tokens get signs and raw
- * bits, then samples are made, rows of 32 lanes too, step by step. Turning columns into rows then
- * gives each lane's samples of all bands as one line, in which row y of plane p begins at 2 * (y %
- * 32) + 64 * (band of p and y): that is what the planes handed out describe. Pure functions, any
- * thread. */
+ * It takes a unit with its rows of tokens, and gives planes or an error. Signs and raw bits turn
+ * tokens into residuals. Then samples are made step by step, also in rows of 32 lanes. A
+ * transposition then gives each lane's samples of all bands as one line, in which row y of plane p
+ * begins at 2 * (y % 32) + 64 * (band of p and y). The planes that it returns describe these lines.
+ * The functions are pure; any thread may call them. */
 #include "pli/decode/wave/pli_wave_common.h"
 
 #include "base/bits.h"
@@ -50,7 +50,8 @@ void psti_pli_wave_rows_open_bands(const struct psti_pli_wave_job *job,
         memset(band->not_31, 255, sizeof band->not_31);
         if (part == 0)
             band->not_first[0] = band->not_30[14] = band->not_31[15] = 0;
-        if (k > head->n_bands) { /* what is left there belongs to the last plane */
+        /* a lane that is still in an earlier band belongs to the last plane */
+        if (k > head->n_bands) {
             memcpy(band->energy, band[-1].energy, sizeof band->energy);
             memcpy(band->used, band[-1].used, sizeof band->used);
             memcpy(band->doubled, band[-1].doubled, sizeof band->doubled);
@@ -89,7 +90,7 @@ struct psti_pli_wave_shape psti_pli_wave_rows_shape(const struct psti_pli_wave_j
 
 /* -- The unit -- */
 
-/* Gathers the unit's bits and finds the residuals that its tokens stand for. */
+/* Puts raw bytes and payload together and finds the residuals of the tokens. */
 static enum pst_status find_values(const struct psti_pli_wave_rows_level *level,
                                    struct psti_pli_wave_job *job, bool wide, struct pst_error *err)
 {

@@ -1,9 +1,9 @@
-/* pli_wave_common.h - inside the levels of the wave decoder whose rows have a byte for each lane,
- * AVX2 and NEON: their scratch, and what they have in common.
+/* pli_wave_common.h - declarations that the AVX2 and NEON levels of the wave decoder share: their
+ * scratch and the code that both need. Both keep rows with a byte for each lane.
  *
  * A step of the cylinder (docs/format-pli.md, 5.5) is a row of 32 tokens, one for each lane. Rows
- * are kept by step, so that neighbours stand at fixed distances; rows before step 0 exist and are
- * zeros. */
+ * are stored by step, so that neighbours are at fixed distances. The rows before step 0 exist and
+ * are zeros. */
 #ifndef PST_PLI_WAVE_COMMON_H
 #define PST_PLI_WAVE_COMMON_H
 
@@ -13,20 +13,21 @@ enum {
     WAVE_LANES = PSTI_PLI_LANES,
     WAVE_BEFORE = 4, /* rows before step 0 */
     WAVE_ROWS = WAVE_BEFORE + PSTI_PLI_WAVE_MAX_STEPS + 6,
-    /* Units that have more are left to plain C. There are no more words than 8 bits for each pair
-     * (10 for each sample, of 16 bits) make, nor more raw bits than 16 for each pair (14 and a sign
-     * for each sample); encoders store such noise raw. */
+    /* The most words and raw bytes of a unit; plain C decodes units that have more. Coding each
+     * pair with 8 bits, or each sample of 16 bits with 10, makes no more words than these. 16 raw
+     * bits for each pair, or 14 and a sign for each sample, make no more raw bytes. Encoders store
+     * noise beyond that raw. */
     WAVE_MAX_WORDS_8 = 8 * 1024,
     WAVE_MAX_WORDS = 10 * 1024,
     WAVE_MAX_RAW_NBYTES = 30 * 1024,
-    WAVE_BITS_BEHIND = 64, /* zeros, for those who read as many bytes at once */
-    WAVE_LINE = 704,       /* samples of one lane in all bands, for those who read 96 at once */
+    WAVE_BITS_BEHIND = 64, /* zeros behind the raw bits, for readers that load 64 bytes at once */
+    WAVE_LINE = 704,       /* samples of one lane in all bands, for readers that load 96 at once */
     WAVE_BAND = 64         /* steps */
 };
 
-/* 32 tokens or, of 8 bits, activities of their pairs; before them lanes 16..31 once more, so that
- * what stands one or two lanes up is read with one load. Each row is one line of the cache.
- * Residuals take its place: 32 of 16 bits, or those of two steps of 8 bits, as bytes. */
+/* A row of 32 tokens (16 bits), or of the activities of 32 pairs (8 bits). `before` repeats lanes
+ * 16..31, so that one load reads values one or two lanes up. Each row is one cache line. Later
+ * residuals take its place: 32 of 16 bits, or as bytes those of two steps of 8 bits. */
 struct psti_pli_wave_row {
     union {
         struct {
@@ -37,16 +38,18 @@ struct psti_pli_wave_row {
 };
 
 struct psti_pli_wave_memory {
-    _Alignas(64) struct psti_pli_wave_row tokens[WAVE_ROWS]; /* become residuals in place */
+    /* residuals replace the tokens in place */
+    _Alignas(64) struct psti_pli_wave_row tokens[WAVE_ROWS];
     union {
         uint8_t words_8[WAVE_MAX_WORDS_8 + 3 * WAVE_LANES];
         uint16_t words[WAVE_MAX_WORDS + 3 * WAVE_LANES];
-        /* NEON has samples less 128. */
+        /* The rows of samples and the lines of 8 bits. NEON stores samples less 128 in `samples`.
+         */
         struct {
             uint8_t lines[WAVE_LANES * WAVE_LINE];
             uint8_t samples[WAVE_ROWS][WAVE_LANES];
         } of_8;
-        /* Rows of the last steps, less 32768. */
+        /* The lines of 16 bits, and the rows of the last steps with samples less 32768. */
         struct {
             uint16_t lines[WAVE_LANES * WAVE_LINE];
             _Alignas(64) int16_t samples[WAVE_BAND][WAVE_LANES];
@@ -56,80 +59,91 @@ struct psti_pli_wave_memory {
 };
 _Static_assert(2 * sizeof(struct psti_pli_wave_memory) <= PSTI_PLI_WORK_NBYTES, "scratch");
 
-/* A unit on its way. */
+/* The unit that is being decoded. */
 struct psti_pli_wave_job {
     const struct psti_pli_unit *unit;
     const struct psti_pli_wave_head *head;
     struct psti_pli_wave_tables *tables;
     struct psti_pli_wave_memory *memory;
     uint16_t low[PSTI_PLI_LANES]; /* low halves of the states at the end */
-    bool ends;                    /* all words were used and the states are at their end */
+    bool ends;                    /* true if all words were used and all states are at their end */
 };
 
-/* What a level does with rows of tokens; of 8 bits and of 16, which NEON leaves to plain C. */
+/* The functions of a level that work on rows of tokens. [0] is for 8 bits, [1] for 16. NEON leaves
+ * 16 bits to plain C. */
 struct psti_pli_wave_rows_level {
-    /* Activities (8 bits) or tokens (16 bits) -> residuals, by signs and raw bits; returns how many
-     * bits of the unit are taken: if more than `n_bits`, not all was done. (A unit of 8 bits takes
-     * no more bytes than it has samples, which the memory has room for: a check at the end does.)
-     */
+    /* Turns activities (8 bits) or tokens (16 bits) into residuals, by signs and raw bits. Returns
+     * how many bits of the unit it took. If that is more than `n_bits`, not all residuals were
+     * made. (A unit of 8 bits takes no more bytes than it has samples, and the memory has room for
+     * as many. So a check at the end is enough.) */
     uint64_t (*values[2])(struct psti_pli_wave_job *job, uint64_t n_bits);
-    /* These -> lines of samples. */
+    /* Turns residuals into lines of samples. */
     void (*rebuild[2])(struct psti_pli_wave_job *job);
 };
 
-/* Whether there is scratch enough. */
+/* Returns whether the scratch is large enough for the unit's words and raw bytes. */
 bool psti_pli_wave_rows_fit(const struct psti_pli_unit *unit,
                             const struct psti_pli_wave_head *head);
-/* All behind the tokens, if there are any; shows the lines in `planes`. */
+/* Does all stages behind the tokens, if the unit has tokens, and describes the lines in `planes`.
+ */
 enum pst_status psti_pli_wave_rows_finish(const struct psti_pli_wave_rows_level *level,
                                           struct psti_pli_wave_job *job,
                                           struct psti_pli_planes *planes, struct pst_error *err);
 
-/* What the bands of a unit need in each step; masks of lanes. */
+/* The masks of lanes that the steps of a band need. */
 struct psti_pli_wave_band {
-    _Alignas(32) uint8_t rows[WAVE_LANES]; /* those with rows; zeros outside the cylinder */
-    uint8_t energy[WAVE_LANES];            /* 255 where E is that of a first plane: 2A + B */
-    uint8_t used[WAVE_LANES];              /* 255 where the plane before adds to E: */
-    uint8_t doubled[WAVE_LANES];           /* 255 where it adds them twice, else half of them */
-    uint8_t third[WAVE_LANES];             /* 255 where Z is g1; if it is 0, `doubled` is 0 */
-    uint8_t not_first[WAVE_LANES];         /* all but lane 0 where the band is its plane's first */
-    uint8_t not_30[16], not_31[16];        /* all but that lane, of lanes 16..31, if so */
+    /* 255 for lanes that have a row; zeros outside the cylinder */
+    _Alignas(32) uint8_t rows[WAVE_LANES];
+    /* 255 if the energy is that of a first plane: 2 near + far (5.6) */
+    uint8_t energy[WAVE_LANES];
+    uint8_t used[WAVE_LANES]; /* 255 if another plane's activities add to the energy */
+    /* 255 if they are added twice, 0 if half of them is added */
+    uint8_t doubled[WAVE_LANES];
+    /* 255 if the extra term is g1 (5.6); then `doubled` is 0 if plane 1 is not coded */
+    uint8_t third[WAVE_LANES];
+    uint8_t not_first[WAVE_LANES]; /* 0 in lane 0 of a plane's first band, else 255 */
+    /* lanes 16..31: 0 in lane 30 or 31 of a plane's first band, else 255 */
+    uint8_t not_30[16], not_31[16];
 };
 
-/* [0]: before the first; the last two: behind the last. */
+/* The number of bands in the table: [0] is before the first band, the last two are behind the last
+ * possible band. */
 enum { WAVE_BANDS = 11 };
 void psti_pli_wave_rows_open_bands(const struct psti_pli_wave_job *job,
                                    struct psti_pli_wave_band bands[WAVE_BANDS]);
 
-/* What steps 64 k .. 64 k + 63 have in common. */
+/* The facts that steps 64 k .. 64 k + 63 have in common. */
 struct psti_pli_wave_shape {
-    const struct psti_pli_wave_band *front; /* front[-1] is the one that ends */
-    bool whole; /* all lanes are active, and no table has but one token */
-    bool mixed; /* two planes with different formulas for E */
-    bool first; /* E of a first plane in all lanes */
-    bool used;  /* the plane before adds to E in some */
+    /* the band that begins; front[-1] is the band that ends */
+    const struct psti_pli_wave_band *front;
+    bool whole; /* all lanes are active, and no table gives one token all slots */
+    bool mixed; /* two planes with different formulas of energy share the steps */
+    bool first; /* all lanes use the energy of a first plane */
+    bool used;  /* in some lanes another plane adds to the energy */
 };
 struct psti_pli_wave_shape psti_pli_wave_rows_shape(const struct psti_pli_wave_job *job,
                                                     const struct psti_pli_wave_band *bands,
                                                     uint32_t k);
 
-/* Bytes of which one is 0 (at 31), or the first 32 are 255; (-2 l) mod 256. */
+/* Constants: bytes of 255 with one 0 at index 31; 32 bytes of 255, then zeros; and (-2 l) mod 256
+ * for each lane l. */
 extern const uint8_t psti_pli_wave_all_but_one[64], psti_pli_wave_first_lanes[64],
     psti_pli_wave_delay[WAVE_LANES];
 
-/* 32 bytes: 0 for the lane that enters band t >> 6 last, 255 for others. That lane is at column 0
- * in even steps, 1 in odd ones. */
+/* Returns 32 bytes: 0 for the lane that entered band t >> 6 last, 255 for the others. That lane is
+ * at column 0 in even steps and at column 1 in odd ones. */
 static inline const uint8_t *all_but_newest(uint32_t t)
 {
     return psti_pli_wave_all_but_one + 31 - ((t & 63) >> 1);
 }
-/* 255 for the lanes that are in band t >> 6; the others are in the band before. */
+/* Returns 32 bytes: 255 for the lanes in band t >> 6, 0 for the lanes that are still in the band
+ * before. */
 static inline const uint8_t *front_lanes(uint32_t t)
 {
     return psti_pli_wave_first_lanes + 31 - ((t & 63) >> 1);
 }
 
-/* Where a step finds what it needs. */
+/* The row and the masks of one step. */
 struct step {
     uint32_t t;
     struct psti_pli_wave_row *row;

@@ -1,43 +1,48 @@
-/* pli_wave_rebuild_template.h - template: from residuals to samples with AVX2 or NEON, step by
- * step, whatever the size of a sample.
+/* pli_wave_rebuild_template.h - template that turns residuals into samples with AVX2 or NEON, step
+ * by step, for any size of sample.
  *
- * Included once for each level and size. Bands are taken one after another; in most only one plane
- * has lanes, and the loop is made for its predictor. What stands before the #include:
+ * It is included once for each level and size. Bands are done one after another. In most bands only
+ * one plane has lanes, and the band's loop is compiled for that plane's predictor. The includer
+ * defines before the #include:
  *
- * - INLINE, TARGET: what functions of the level begin with;
- * - vec: 32 lanes of samples, residuals or masks; blend(no, yes, mask), turned(v), plus(a, b),
- *   med_of(l, u, ul), average_of(l, u), mask_of(32 bytes); first_two(v, from, lane 0?, lane 1?): v
- *   but for the lanes named, which are those of `from`;
- * - BITS, of a sample; LESS: they are kept less so much; vec_load(at), vec_store(at, v): of rows;
- * - struct taps, taps_of(a, b); struct lane_filters: coefficients of each lane.
+ *   - INLINE, TARGET: attributes of the level's functions;
+ *   - vec: 32 lanes of samples, residuals or masks; blend(no, yes, mask), turned(v), plus(a, b),
+ *     med_of(l, u, ul), average_of(l, u), mask_of(32 bytes); first_two(v, from, lane 0?, lane 1?):
+ *     returns v with the lanes named replaced by those of `from`;
+ *   - BITS: bits of a sample; LESS: stored samples are less by so much; vec_load(at), vec_store(at,
+ *     v): load and store rows;
+ *   - struct taps, taps_of(a, b); struct lane_filters: the coefficients of each lane.
  *
- * Behind it stands what is declared here. Pure functions, any thread. */
+ * Behind the #include it defines the functions that are declared here. The functions are pure; any
+ * thread may call them. */
 #include "pli/decode/wave/pli_wave_common.h"
 
 #include <string.h>
 
-/* Two planes share a band while one begins and the other ends; `front` has the lanes that began.
- * Offsets lead from a row of residuals to that of plane 0 and 1 at the same place. */
+/* One of the two planes that share a band while one begins and the other ends. `front` is the plane
+ * whose lanes have begun. The offsets lead from a row of residuals to the rows of planes 0 and 1 at
+ * the same place. */
 struct part {
     const struct psti_pli_wave_plane *plane;
     ptrdiff_t to_0, to_1;
     struct taps taps;
 };
 
-/* Coefficients: of L, U, UL, UR, UU, LL, and the taps of planes 0 and 1; then 255 where it is MED.
- */
+/* Indices of coefficients: of L, U, UL, UR, UU, LL, then the taps of planes 0 and 1. C_MED holds
+ * 255 where the filter is MED. */
 enum { C_L, C_U, C_UL, C_UR, C_UU, C_LL, C_A, C_B, C_MED, N_COEFFICIENTS };
 
 struct rebuild {
     struct psti_pli_wave_memory *memory;
-    uint32_t last; /* column */
+    uint32_t last; /* number of the last column */
     uint32_t bands_per_plane;
     struct part front, rear;
-    /* Bytes c of each half: of block column c in the half's row of blocks; 0..3 the front's blocks,
-     * 4..7 the rear's. */
+    /* Coefficients by block. Lanes 0..15 and 16..31 are halves of 16 bytes, each for one row of
+     * blocks. Byte c of a half is for block column c: bytes 0..3 for the front's blocks, 4..7 for
+     * the rear's. */
     _Alignas(32) uint8_t filters[N_COEFFICIENTS][WAVE_LANES];
     bool any_med;
-    bool any_taps; /* besides those of filters, where the parts are two */
+    bool any_taps; /* true if one of two parts has taps besides those of filters */
 };
 
 enum kind { LEFT, UP, AVERAGE, MED, FILTERS };
@@ -52,30 +57,31 @@ struct near {
     vec l, u, ul, ur, uu, ll;
 };
 
-/* Residuals of step t. */
+/* Returns the residuals of step t. */
 INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t);
-/* What taps add to the predictions of step t. */
+/* Returns the terms that taps add to the predictions of step t. */
 INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t);
-/* The same by the lane, of the front or of the rear; filters have none of these taps. */
+/* Does the same where each lane has the taps of the front or of the rear. Filters have none of
+ * these taps. */
 INLINE vec tapped_either(const struct rebuild *r, uint32_t t, vec in_front);
-/* For steps t and t + 1; without `taps` the filters have none. */
+/* Finds the coefficients of each lane for steps t and t + 1. `taps`: the filters may have taps. */
 INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
                               struct lane_filters *f);
 INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
                     const struct near *n, uint32_t t, bool taps);
-/* Samples of steps t .. end - 1 become lines. */
+/* Turns the samples of steps t .. end - 1 into lines. */
 INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end);
 
 /* -- Rows of samples -- */
 
-/* Of the last steps, as they are and turned by a lane, apart so that loops can hold in registers
- * what they need: to read what was written a step or two ago takes longer than all the rest. */
+/* The samples of the last steps, as they are and shifted by one lane. Loops hold them in registers,
+ * because reading back what was written one or two steps ago takes longer than all the rest. */
 struct history {
     vec last, last_2;
     vec above, above_2, above_3, above_4;
 };
 
-/* Step t. */
+/* Returns the row of samples of step t. */
 #if BITS == 8
 typedef uint8_t sample;
 INLINE sample *sample_row(struct psti_pli_wave_memory *m, uint32_t t)
@@ -90,7 +96,8 @@ INLINE sample *sample_row(struct psti_pli_wave_memory *m, uint32_t t)
 }
 #endif
 
-/* Before step t; `first`: a plane begins there, and its start stands above (0, 0). */
+/* Returns the history before step t. `first`: a plane begins there, and its start sample stands
+ * above (0, 0). */
 INLINE struct history history_at(const struct rebuild *r, uint32_t t, bool first)
 {
     struct psti_pli_wave_memory *m = r->memory;
@@ -109,14 +116,14 @@ INLINE struct history history_at(const struct rebuild *r, uint32_t t, bool first
 
 /* -- Neighbours -- */
 
-/* The lane at column `last`, if one is. */
+/* Returns a mask of all lanes but the one at column `last`, if there is one. */
 INLINE vec all_but_last(const struct rebuild *r, uint32_t t)
 {
     uint32_t d = (t - r->last) & 63;
     return mask_of(psti_pli_wave_all_but_one + (d & 1 ? 32 : 31 - (d >> 1)));
 }
 
-/* Neighbours of each lane's sample (5.3). `first`: lane 0 is in row 0. */
+/* Returns the neighbours of each lane's sample (5.3). `first`: lane 0 is in row 0. */
 INLINE struct near neighbours(const struct rebuild *r, const struct history *x, uint32_t t,
                               bool odd, bool first, bool filters)
 {
@@ -137,7 +144,7 @@ INLINE struct near neighbours(const struct rebuild *r, const struct history *x, 
     n.uu = turned(x->above_4);
     if (first)
         n.ur = first_two(n.ur, n.l, true, false);
-    /* Lane 1 follows lane 0 into a band two steps later. */
+    /* Lane 1 enters a band two steps after lane 0. */
     bool first_1 = (((t - 2) >> 6) & (r->bands_per_plane - 1)) == 0;
     n.uu = first_two(n.uu, n.u, first, first_1);
     n.ur = blend(n.u, n.ur, all_but_last(r, t));
@@ -208,7 +215,7 @@ BAND(med_band, MED)
 
 /* -- Bands of two planes, or with filters -- */
 
-/* Without taps but those of filters. */
+/* Returns the prediction of one part. Only the taps of filters are in it. */
 INLINE vec predict_part(const struct rebuild *r, const struct part *p, const struct lane_filters *f,
                         const struct near *n, uint32_t t, bool filters, bool taps)
 {
@@ -293,7 +300,7 @@ static bool has_filters(const struct part *p)
     return p->plane && p->plane->predictor == PSTI_PLI_PREDICT_FILTERS;
 }
 
-/* Puts the filters of one band into the tables, `shift` bytes from the start of each half. */
+/* Writes the filters of one band to the tables, from byte `shift` of each half on. */
 static void add_filters(struct rebuild *r, const struct psti_pli_wave_job *job,
                         const struct part *p, uint32_t band, uint32_t shift)
 {
@@ -365,10 +372,10 @@ static void TARGET rebuild_band(struct rebuild *r, const struct psti_pli_wave_jo
     }
 }
 
-/* Rows of samples before step 0 are there. */
+/* Makes the samples of a unit. The rows of samples before step 0 must be set. */
 INLINE void rebuild_unit(const struct psti_pli_wave_job *job)
 {
-    struct rebuild r; /* not all of it is made: units most often have no filters */
+    struct rebuild r; /* only partly initialised, because most units have no filters */
     r.memory = job->memory;
     r.last = job->unit->width - 1u;
     r.bands_per_plane = job->head->bands_per_plane;

@@ -1,5 +1,5 @@
-/* pli_wave_neon.h - inside the NEON level of the wave decoder: what its files tell each other. A
- * row of 32 bytes, one for each lane, is two vectors. */
+/* pli_wave_neon.h - declarations that the files of the wave decoder's NEON level share. A row of 32
+ * bytes, one for each lane, is two vectors. */
 #ifndef PST_PLI_WAVE_NEON_H
 #define PST_PLI_WAVE_NEON_H
 
@@ -10,15 +10,15 @@
 
 #if defined(PSTI_NEON)
 
-/* pli_wave_neon_tokens_u8.c: words -> rows of activities of pairs. */
+/* Decodes words to rows of activities of pairs (pli_wave_neon_tokens_u8.c). */
 void psti_pli_wave_neon_tokens(struct psti_pli_wave_job *job);
-/* pli_wave_neon_raw_u8.c: activities -> residuals; returns how many bits that takes: if more than
- * `n_bits`, not all was done. */
+/* Turns activities into residuals (pli_wave_neon_raw_u8.c). Returns how many bits that takes. If it
+ * is more than `n_bits`, not all residuals were made. */
 uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_bits);
-/* pli_wave_neon_rebuild_u8.c: residuals -> lines of samples. */
+/* Turns residuals into lines of samples (pli_wave_neon_rebuild_u8.c). */
 void psti_pli_wave_neon_rebuild(struct psti_pli_wave_job *job);
 
-/* Rows: lanes 0..15, 16..31. */
+/* A row: lanes 0..15, then lanes 16..31. */
 typedef struct {
     uint8x16_t v[2];
 } v32;
@@ -46,7 +46,8 @@ PSTI_WAVE_BOTH(row_or, vorrq_u8)
 PSTI_WAVE_BOTH(row_or_not, vornq_u8)
 PSTI_WAVE_BOTH(row_and_not, vbicq_u8)
 
-/* Lane l gets what lane l - 1 had, lane 0 what lane 31 had. */
+/* Returns v rotated by one lane: lane l gets the value of lane l - 1, and lane 0 that of lane 31.
+ */
 PSTI_NEON_INLINE v32 turn(v32 v)
 {
     return (v32){{vextq_u8(v.v[1], v.v[0], 15), vextq_u8(v.v[0], v.v[1], 15)}};
@@ -55,13 +56,14 @@ PSTI_NEON_INLINE v32 pick(v32 mask, v32 yes, v32 no)
 {
     return (v32){{vbslq_u8(mask.v[0], yes.v[0], no.v[0]), vbslq_u8(mask.v[1], yes.v[1], no.v[1])}};
 }
-/* (t mod 64) - 2 l mod 256. */
+/* Returns ((t mod 64) - 2 l) mod 256 for each lane l. */
 PSTI_NEON_INLINE v32 columns_of(uint32_t t)
 {
     return row_add(row_of((uint8_t)(t & 63)), row_load(psti_pli_wave_delay));
 }
 
-/* Lanes that have a sample in step t of samples, of which `in_front` are in the front's band. */
+/* Returns a mask of the lanes that have a sample in step t of samples. `in_front` is the mask of
+ * lanes in the front band. */
 PSTI_NEON_INLINE v32 active_lanes(uint8_t width, const struct psti_pli_wave_shape *shape,
                                   v32 in_front, uint32_t t)
 {
@@ -73,8 +75,8 @@ PSTI_NEON_INLINE v32 active_lanes(uint8_t width, const struct psti_pli_wave_shap
     return row_and((v32){{vcgtq_u8(n, x.v[0]), vcgtq_u8(n, x.v[1])}}, rows);
 }
 
-/* Sums of 16 bytes up to and including each: of four by a product, whose bytes have room for them,
- * of more by adding what all before have together. */
+/* Returns for each of 16 bytes the sum of the bytes up to and including it. A product makes the
+ * sums of four bytes, which fit a byte. Then the total of all fours before is added. */
 PSTI_NEON_INLINE uint8x16_t sums_of_fours_up_to(uint8x16_t v)
 {
 #define NONE 255, 255, 255, 255
@@ -89,10 +91,11 @@ PSTI_NEON_INLINE uint8x16_t sums_up_to(uint8x16_t v)
     uint32x4_t sums = vmulq_u32(vreinterpretq_u32_u8(v), vdupq_n_u32(0x01010101));
     return sums_of_fours_up_to(vreinterpretq_u8_u32(sums));
 }
-/* The same of how many bytes are 255; others are 0. */
+/* Returns for each byte the number of bytes up to and including it that are 255. All other bytes
+ * must be 0. */
 PSTI_NEON_INLINE uint8x16_t counts_up_to(uint8x16_t v)
 {
-    enum { ONE_255TH = 0xfbfcfdff }; /* of 0x01010101, modulo 2^32 */
+    enum { ONE_255TH = 0xfbfcfdff }; /* 0x01010101 / 255 modulo 2^32 */
     uint32x4_t sums = vmulq_u32(vreinterpretq_u32_u8(v), vdupq_n_u32(ONE_255TH));
     return sums_of_fours_up_to(vreinterpretq_u8_u32(sums));
 }

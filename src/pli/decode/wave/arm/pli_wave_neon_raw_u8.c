@@ -1,23 +1,25 @@
 /* pli_wave_neon_raw_u8.c - raw bits of 8-bit samples with NEON.
  *
- * In: rows of activities of pairs and the bits of the unit; out: residuals, two rows in place of
- * each. Sums of how many bits the lanes have say where each lane's begin; those of 16 lanes are 128
- * at most, so that two look-ups bring each lane the two bytes in which its own lie. Only how many
- * the lanes of a row have together goes from one row to the next. A row takes 110 instructions, 85
- * more if one of its pairs has a second part. Pure functions, any thread. */
+ * It takes rows of activities of pairs and the bits of the unit. It writes residuals, two rows in
+ * place of each row of activities. Running sums of the lanes' numbers of bits say where each lane's
+ * bits begin. 16 lanes have 128 bits at most, so that two look-ups bring each lane the two bytes
+ * that hold its bits. Only the number of bits of all lanes of a row passes from one row to the
+ * next. A row takes 110 instructions, and 85 more if one of its pairs has a suffix2. The functions
+ * are pure; any thread may call them. */
 #include "pli/decode/wave/arm/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)
 #include <string.h>
 
-/* By the lower four bits of an activity, if not said otherwise. */
+/* Tables by the lower four bits of an activity, unless their comments say otherwise. */
 struct raw_tables {
     uint8x16_t first_bits, second_bits, bases;
-    /* Points of tokens 1 to 10: q -> d = a + b, 0 from 128 on; d -> d (d - 1) / 2. The base of
-     * token 0 is 255, as its points[0], so that a and b are 0. */
+    /* Points of tokens 1 to 10. `sides` gives d = a + b of q (nth in section 5.4), and 0 from 128
+     * on. `triangles` gives d (d - 1) / 2 of d. The base of token 0 is 255 and so is triangles[0],
+     * so that a and b are 0. */
     uint8x16x4_t sides[2];
     uint8x16x2_t triangles;
-    uint8x16_t cosines, sines; /* of turns, modulo 4 */
+    uint8x16_t cosines, sines; /* by the number of turns, modulo 4 */
 };
 
 static void open_raw_tables(struct raw_tables *t)
@@ -36,10 +38,11 @@ static void open_raw_tables(struct raw_tables *t)
     t->bases = vld1q_u8(bases);
     t->triangles = vld1q_u8_x2(triangles);
     t->cosines = vld1q_u8(cosines);
-    t->sines = vextq_u8(t->cosines, t->cosines, 15); /* a turn later */
+    t->sines = vextq_u8(t->cosines, t->cosines, 15); /* the cosines of one turn less */
 }
 
-/* The next `n` bits of 16 lanes, 8 at most of each, from bit `*at` on, which goes on. */
+/* Takes the next `n` bits of 16 lanes, at most 8 for each lane. The bits begin at bit number `*at`,
+ * which moves behind them. */
 PSTI_NEON_INLINE uint8x16_t take_bits(uint8x16_t n, const uint8_t *bytes, uint64_t *at)
 {
     uint8x16_t sums = sums_up_to(n);
@@ -54,7 +57,7 @@ PSTI_NEON_INLINE uint8x16_t take_bits(uint8x16_t n, const uint8_t *bytes, uint64
     return vbicq_u8(bits, vshlq_u8(vdupq_n_u8(255), vreinterpretq_s8_u8(n)));
 }
 
-/* Points of 16 lanes. */
+/* The points of 16 lanes. */
 struct points {
     uint8x16_t a, b;
 };
@@ -69,7 +72,7 @@ PSTI_NEON_INLINE struct points find_near(const struct raw_tables *t, uint8x16_t 
     return (struct points){vsubq_u8(side, b), b};
 }
 
-/* Those of squares, for lanes with a second part of n bits. */
+/* Returns the points of squares (tokens 11 to 14), for lanes whose suffix2 has n bits. */
 PSTI_NEON_INLINE struct points find_far(const struct raw_tables *t, uint8x16_t which,
                                         uint8x16_t first, uint8x16_t n, uint8x16_t second)
 {
@@ -84,8 +87,8 @@ PSTI_NEON_INLINE struct points pick_points(uint8x16_t mask, struct points yes, s
     return (struct points){vbslq_u8(mask, yes.a, no.a), vbslq_u8(mask, yes.b, no.b)};
 }
 
-/* Reads the second parts of half a row, from which other points follow; or any pair, which must not
- * be turned: `*first` becomes 0. */
+/* Reads suffix2 of half a row, and returns the points that follow from it. Token 15 stands for any
+ * pair, which must not be rotated: its `*first` becomes 0. */
 PSTI_NEON_INLINE struct points add_second(const struct raw_tables *t, uint8x16_t activities,
                                           uint8x16_t *first, struct points near,
                                           const uint8_t *bits, uint64_t *at)
@@ -99,11 +102,12 @@ PSTI_NEON_INLINE struct points add_second(const struct raw_tables *t, uint8x16_t
     return pick_points(vtstq_u8(n, n), far, near);
 }
 
-/* Points turned by the lowest two of the first bits: x and y. */
+/* Rotates points by the lowest two of their first bits. Returns the residuals x and y. */
 PSTI_NEON_INLINE struct points turn_points(const struct raw_tables *t, struct points p,
                                            uint8x16_t first)
 {
-    uint8x16_t turns = vandq_u8(first, vdupq_n_u8(15)); /* modulo 4, as the tables are */
+    /* counts modulo 4, because the tables repeat after 4 */
+    uint8x16_t turns = vandq_u8(first, vdupq_n_u8(15));
     uint8x16_t c = vqtbl1q_u8(t->cosines, turns), s = vqtbl1q_u8(t->sines, turns);
     return (struct points){vmlsq_u8(vmulq_u8(p.a, c), p.b, s), vmlaq_u8(vmulq_u8(p.a, s), p.b, c)};
 }
@@ -118,7 +122,7 @@ uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_
     open_raw_tables(&tables);
     for (; row < end && at <= n_bits; row++) {
         const v32 activities = row_load(row->lanes);
-        struct points points[2]; /* of halves */
+        struct points points[2]; /* of the two halves of the row */
         v32 first;
 #pragma GCC unroll 2
         for (int i = 0; i < 2; i++) {

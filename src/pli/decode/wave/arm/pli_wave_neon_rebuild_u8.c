@@ -1,12 +1,13 @@
-/* pli_wave_neon_rebuild_u8.c - from residuals to samples of 8 bits with NEON: predictions, filters.
+/* pli_wave_neon_rebuild_u8.c - turns residuals into samples of 8 bits with NEON, by predictors and
+ * filters.
  *
- * In: rows of residuals; out: lines of samples. What other levels and sizes have, too, is in
- * pli_wave_rebuild_template.h. Pure functions, any thread. Samples are kept less 128, as signed
- * bytes, so that they can be multiplied by coefficients: sums, averages and the order of samples
- * are what they were, and a filter, whose coefficients of samples sum up to 32, gives the
- * prediction less 128 too. A step takes 65 instructions, 24 more with taps and 90 with filters (125
- * if those have taps); of those of filters 24 or 32 multiply, of which a Neoverse N1 starts one a
- * cycle. */
+ * It takes rows of residuals and gives lines of samples. pli_wave_rebuild_template.h has the code
+ * that is common to other levels and sizes. The functions are pure; any thread may call them.
+ * Samples are stored less 128, as signed bytes, so that they can be multiplied by coefficients.
+ * That changes neither sums, averages nor the order of samples. The coefficients of a filter's
+ * samples sum up to 32, so that its prediction is less by 128, too. A step takes 65 instructions,
+ * 24 more with taps, and 90 more with filters (125 if those have taps). Of the instructions of
+ * filters 24 or 32 multiply; a Neoverse N1 starts one of these a cycle. */
 #include "pli/decode/wave/arm/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)
@@ -28,7 +29,7 @@ INLINE struct taps taps_of(int a, int b)
     return (struct taps){vdupq_n_u8((uint8_t)a), vdupq_n_u8((uint8_t)b)};
 }
 
-/* Coefficients of each lane, for two steps. */
+/* The coefficients of each lane, for two steps. */
 struct lane_filters {
     v32 c[9];
 };
@@ -79,7 +80,7 @@ INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t)
     return row_load(residual_row(m, t));
 }
 
-/* Sums of products of bytes: lanes 0..7 and 8..15 of a vector. */
+/* Sums of products of bytes, for lanes 0..7 and 8..15 of a vector. */
 struct sums {
     int16x8_t low, high;
 };
@@ -95,7 +96,7 @@ INLINE void add_products(struct sums *sums, uint8x16_t v, uint8x16_t k)
     sums->high = vmlal_high_s8(sums->high, SIGNED(v), SIGNED(k));
 }
 
-/* (a r0 + b r1 + 16) >> 5 modulo 256: what exceeds 16 bits is not in it. */
+/* Returns (a r0 + b r1 + 16) >> 5 modulo 256. Bits of the sum beyond 16 do not count. */
 INLINE vec tapped(const struct rebuild *r, const struct part *p, uint32_t t)
 {
     const uint8_t *row = residual_row(r->memory, t);
@@ -120,10 +121,11 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
                               struct lane_filters *f)
 {
     v32 x = columns_of(t);
-    (void)taps; /* costs next to nothing */
+    (void)taps; /* filters with taps cost next to nothing more */
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
-        /* Bits 4 and 5: the column of blocks; bit 6 or 7 of a negative x: the rear band. */
+        /* Bits 4 and 5 of x are the column of blocks. Bit 6 or 7 is set if x is negative: the lane
+         * is in the rear band. */
         uint8x16_t block = vandq_u8(vshrq_n_u8(x.v[i], 4), vdupq_n_u8(7));
 #pragma GCC unroll 9
         for (int k = 0; k < N_COEFFICIENTS; k++)
@@ -164,7 +166,8 @@ INLINE void interleave(const uint8x16_t *in, uint8x16_t *out)
     }
 }
 
-/* 16 lanes of 16 steps: interleaving rows i and i + 8 four times turns 16 x 16 bytes around. */
+/* Transposes 16 lanes of 16 steps to lines. Interleaving rows i and i + 8 four times transposes 16
+ * x 16 bytes. */
 INLINE void turn_16(const uint8_t (*rows)[WAVE_LANES], uint32_t lane, uint8_t *lines)
 {
     const uint8x16_t top = vdupq_n_u8(LESS);

@@ -1,13 +1,13 @@
 /* pli_wave_neon_tokens_u8.c - the token loop of the wave decoder for samples of 8 bits with NEON.
  *
- * In: a parsed unit and its tables; out: rows of 32 activities, one for each step of pairs. Pure
- * functions, any thread.
+ * It takes a parsed unit and its tables, and gives rows of 32 activities, one row for each step of
+ * pairs. The functions are pure; any thread may call them.
  *
- * Neighbours are from the last two steps and go on in registers. States are bytes, their upper
- * halves and their lower ones, which are slots: a search that halves finds what each slot lies
- * between, by look-ups in tables of 16 contexts, and sums of how many lanes before each take a byte
- * say which one it takes. A step is some 170 instructions, 130 of vectors; 40 more where lanes are
- * idle. */
+ * Neighbours are from the last two steps and stay in registers. A state is two bytes: its high
+ * half, and its low half, which is a slot. A binary search finds the bounds that each slot lies
+ * between, by look-ups in tables of 16 contexts. Sums of how many lanes before each lane take a
+ * byte say which byte a lane takes. A step is some 170 instructions, 130 of them vector
+ * instructions, and 40 more if lanes are idle. */
 #include "pli/decode/wave/arm/pli_wave_neon.h"
 
 #if defined(PSTI_NEON)
@@ -15,40 +15,42 @@
 
 enum { PAIRS = PSTI_PLI_WAVE_PAIRS, HALF = WAVE_LANES / 2 };
 
-/* What goes from step to step; kept apart so that loops can hold it in registers. */
+/* The state that passes from step to step. It is a struct of its own so that loops can hold it in
+ * registers. */
 struct states {
     v32 low, high;
-    /* Activities of the next step's neighbours: gL, gLL; gU, gUL; gUU, gUUR. The last still has
-     * what is right of the last pair. */
+    /* Activities of the next step's neighbours: gL, gLL; gU, gUL; gUU, gUUR. above_2_right still
+     * has values right of the row's last pair. */
     v32 left, far_left, above, above_left, above_2, above_2_right;
     const uint8_t *words;
 };
 
 struct stream {
     struct states states;
-    const uint8_t *end; /* of the words */
+    const uint8_t *end; /* end of the words */
     struct psti_pli_wave_memory *memory;
-    size_t delay; /* bytes between rows of a plane and of the next */
+    size_t delay; /* bytes from a row of a plane to the row of the next plane at the same place */
     uint8_t width;
-    uint8x16x2_t near; /* contexts of E < 32 */
-    uint8x16_t far;    /* of others by E / 16 */
+    uint8x16x2_t near; /* contexts of energies < 32 */
+    uint8x16_t far;    /* contexts of other energies, by energy / 16 */
     const struct psti_pli_wave_bounds *bounds;
     struct psti_pli_wave_band bands[WAVE_BANDS];
 };
 
-/* Steps are taken 32 at a time, from 32 k - 1 on: those whose next steps are in band k, which
- * `front` begins, while the one before ends. */
+/* Facts about 32 steps, from step 32 k - 1 on. The steps after each of these are in band k, which
+ * `front` begins while the band before ends. */
 struct block {
     struct psti_pli_wave_shape shape;
-    uint8x16_t not_first;      /* all but lane 0 if the front begins a plane */
-    uint8x16_t not_first_2[2]; /* what sees nothing two rows up; of the last step */
-    bool own, cross;           /* Z is gLL, or that of the plane before, in all lanes */
+    uint8x16_t not_first;      /* 0 in lane 0 if the front begins a plane, else 255 */
+    uint8x16_t not_first_2[2]; /* the lanes that have pairs two rows up; [1] is for the last step */
+    /* `own`: the extra term is gLL in all lanes; `cross`: it is g1 in all lanes (5.6) */
+    bool own, cross;
 };
 
 /* -- Contexts -- */
 
-/* 255 in the lanes that are in the front's band: one less than in the next step, which is
- * `next` % 32 of its band. */
+/* Returns a mask of the lanes in the front band. It is one lane less than in the next step, which
+ * is step `next` % 32 of its band. */
 PSTI_NEON_INLINE v32 lanes_in_front(uint32_t next)
 {
     return row_load(psti_pli_wave_first_lanes + WAVE_LANES - next % PAIRS);
@@ -78,20 +80,20 @@ PSTI_NEON_INLINE v32 contexts(const struct stream *s, v32 e)
 {
     v32 c;
 #pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) /* each is 0 where the other one holds */
+    for (int i = 0; i < 2; i++) /* one of the two look-ups gives 0 */
         c.v[i] = vorrq_u8(vqtbl1q_u8(s->far, vshrq_n_u8(e.v[i], 4)), vqtbl2q_u8(s->near, e.v[i]));
     return c;
 }
 
 /* -- States and bytes -- */
 
-/* What a slot lies between: the next tokens begin above `above`, its own above `below`, which
- * wraps: 255 is below slot 0. */
+/* The bounds of each lane's slot. The lane's token begins above `below`, and the next token begins
+ * above `above`. `below` wraps: 255 is below slot 0. */
 struct found {
     v32 below, above, activities;
 };
 
-/* What tables of one, two and four registers have at `at`. */
+/* The next three return the bytes at indices `at` of tables of one, two and four registers. */
 PSTI_NEON_INLINE v32 look_up(const uint8_t *table, v32 at)
 {
     const uint8x16_t t = vld1q_u8(table);
@@ -121,7 +123,7 @@ PSTI_NEON_INLINE struct found search(const struct stream *s, v32 slots, v32 at)
     f.below = row_or_not(bound, above);
     f.above = row_or(bound, above);
     bound = look_up_2(b->of[1], at);
-    /* What the third and the fourth ask for is looked up for both answers of the one before. */
+    /* The third and fourth bounds are looked up for both outcomes of the comparison before. */
     v32 bound_0 = look_up_2(b->of[3], at), bound_1 = look_up_2(b->of[5], at);
     above = are_above(slots, bound);
     f.below = pick(above, bound, f.below);
@@ -143,8 +145,8 @@ PSTI_NEON_INLINE struct found search(const struct stream *s, v32 slots, v32 at)
     return f;
 }
 
-/* Of 32 lanes, those of `empty` get the next bytes, the first the first; `*words` goes on. Others
- * get any. */
+/* Gives the lanes of `empty` the next bytes, in ascending order. The other lanes get arbitrary
+ * bytes. `*words` moves behind the bytes that are taken. */
 PSTI_NEON_INLINE v32 take_bytes(const uint8_t **words, v32 empty)
 {
     const uint8x16x2_t next = vld1q_u8_x2(*words);
@@ -152,13 +154,13 @@ PSTI_NEON_INLINE v32 take_bytes(const uint8_t **words, v32 empty)
     uint8x16_t second = counts_up_to(empty.v[1]);
     second = vaddq_u8(second, vdupq_laneq_u8(first, 15));
     *words += vgetq_lane_u8(second, 15);
-    /* `empty` is -1: these are counts before each. */
+    /* `empty` is -1, which makes these sums the counts before each lane. */
     return (v32){{vqtbl1q_u8(next.val[0], vaddq_u8(first, empty.v[0])),
                   vqtbl2q_u8(next, vaddq_u8(second, empty.v[1]))}};
 }
 
-/* x := frequency * (x >> 8) + slot - first slot, and the next byte where that is below 2^8. Returns
- * activities. */
+/* Decodes one token in each lane: x := frequency * (x >> 8) + slot - first slot; if that is below
+ * 2^8, the lane takes the next byte. Returns activities. */
 PSTI_NEON_INLINE v32 run_states(const struct stream *s, const struct block *b, struct states *x,
                                 v32 e, uint32_t next, bool general)
 {
@@ -189,8 +191,8 @@ PSTI_NEON_INLINE v32 run_states(const struct stream *s, const struct block *b, s
 
 /* -- Steps -- */
 
-/* `cut`: 0 in the lane, of this half, that ends its row; it begins one in the next step. `g`: of
- * the step. */
+/* Updates the neighbours with the activities `g` of the step. `cut` is 0 in the lane, of this half,
+ * that ends its row and begins another in the next step. */
 PSTI_NEON_INLINE void keep_neighbours(const struct block *b, struct states *x, v32 g,
                                       uint8x16_t cut, int half, bool last)
 {
@@ -207,13 +209,14 @@ PSTI_NEON_INLINE void keep_neighbours(const struct block *b, struct states *x, v
     x->above_2_right.v[1] = vextq_u8(g.v[0], g.v[1], 14);
 }
 
-/* The 16 steps before `next` and those that follow, of which the first begins row 16 `half`. */
+/* Does 16 steps, beginning with the step before `next`. In step `next` lane 16 * `half` begins its
+ * row. */
 PSTI_NEON_INLINE void run_half(const struct stream *s, const struct block *b, struct states *x,
                                uint32_t next, int half, bool general)
 {
     uint8_t *row = s->memory->tokens[WAVE_BEFORE + next - 1].lanes;
     const uint8_t *cuts = psti_pli_wave_all_but_one + 31;
-    const uint8_t *words_end = s->end + 1; /* if so far, the unit is damaged */
+    const uint8_t *words_end = s->end + 1; /* a unit whose words reach this far is damaged */
     for (uint32_t i = 0; i < HALF; i += 2) {
 #pragma GCC unroll 2
         for (uint32_t j = i; j < i + 2; j++) {
@@ -247,7 +250,8 @@ static struct block block_at(const struct stream *s, const struct psti_pli_wave_
     const struct psti_pli_wave_band *front = b.shape.front;
     b.own = front->third[0] == 0 && front[-1].third[0] == 0;
     b.cross = front->doubled[0] != 0 && front[-1].doubled[0] != 0;
-    /* Lane 0 sees what is two rows up for two steps, lane 1 one step later than lane 0. */
+    /* The values of two rows up are read in the next two steps. Lane 1 enters a band one step after
+     * lane 0. */
     b.not_first = vld1q_u8(front->not_first);
     uint8x16_t of_1 = front->not_first[0] == 0 ? all_but_1 : vdupq_n_u8(255);
     b.not_first_2[0] = vandq_u8(of_1, b.not_first);
@@ -270,7 +274,7 @@ static void open_tables(struct stream *s, const struct psti_pli_wave_bounds *bou
 {
     const uint8_t *bucket = psti_pli_wave_bucket[0];
     uint8_t far[16] = {0};
-    for (uint32_t i = 2; i < 16; i++) /* buckets of E from 32 on are the same for 16 each */
+    for (uint32_t i = 2; i < 16; i++) /* from 32 on, the same bucket holds for 16 energies each */
         far[i] = bucket[16 * i];
     s->near = (uint8x16x2_t){{vld1q_u8(bucket), vld1q_u8(bucket + 16)}};
     s->far = vld1q_u8(far);
@@ -289,7 +293,7 @@ static void open_stream(struct stream *s, const struct psti_pli_wave_job *job)
         low[l] = (uint8_t)head->states[l];
         high[l] = (uint8_t)(head->states[l] >> 8);
     }
-    /* Loads go on by 33 bytes. */
+    /* Loads may read 33 bytes behind the words. */
     memcpy(m->words_8, head->words, head->n_words);
     memset(m->words_8 + head->n_words, 0, 2 * WAVE_LANES);
     s->end = m->words_8 + head->n_words;

@@ -1,12 +1,14 @@
 /* pli_wave_avx2.c - the wave decoder with AVX2.
  *
- * In and out: see pli_wave_int.h; plain C gives the same samples and statuses, and takes the units
- * that are not worth a road of their own: more words than the samples are worth and, of 8 bits,
- * taps beyond what 16-bit sums hold. Pure functions, any thread.
+ * pli_wave_int.h says what goes in and out. Plain C gives the same samples and statuses. Plain C
+ * also decodes the units that are not worth AVX2 code of their own: units with more words or raw
+ * bytes than the scratch holds and, with 8 bits, units whose taps exceed what 16-bit sums hold. The
+ * functions are pure; any thread may call them.
  *
- * Two units of one shape have their tokens decoded at once, for one alone leaves the processor
- * waiting for a third of the time. Tokens first (pli_wave_avx2_tokens_u8.c,
- * pli_wave_avx2_tokens_u16.c), the rest as pli_wave_common.c says. */
+ * The tokens of two units of one shape are decoded at once, because with one unit alone the
+ * processor waits a third of the time. The tokens come first (pli_wave_avx2_tokens_u8.c,
+ * pli_wave_avx2_tokens_u16.c), then the stages of pli_wave_common.c. R and S stand for suffix1 and
+ * suffix2 (docs/format-pli.md, 5.4). */
 #include "pli/decode/wave/x86/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
@@ -17,8 +19,8 @@
 
 /* -- Raw bits of 8 bits -- */
 
-/* By the lower bits of an activity: masks of as many bits as R and S have, and what makes points of
- * them, see points(). */
+/* Tables by the lower four bits of an activity. `first` and `second` are masks with as many bits as
+ * R and S have. points() makes points with the others. turns_x and turns_y are by R. */
 struct raw_tables {
     v32 first, second, start, length, sum, turns_x, turns_y;
 };
@@ -55,8 +57,9 @@ INLINE uint64_t next_bits(const uint8_t *bits, uint64_t at)
     return psti_load_u64(bits + (at >> 3)) >> (at & 7);
 }
 
-/* Masks of a row, eight lanes each, become as many bits, from bit `at` on; returns where these end.
- * `long_ones`: a mask may have more than 57. R of all tokens but ANY_PAIR has 7 at most: 56. */
+/* Replaces the masks of a row, one word for each eight lanes, by that many bits, from bit number
+ * `at` on. Returns the number of the bit behind them. `long_ones`: a mask may have more than 57
+ * bits. R of all tokens but ANY_PAIR has at most 7 bits, so that eight lanes have at most 56. */
 INLINE uint64_t deal_row(uint64_t *masks, bool long_ones, const uint8_t *bits, uint64_t at)
 {
 #pragma GCC unroll 4
@@ -70,7 +73,7 @@ INLINE uint64_t deal_row(uint64_t *masks, bool long_ones, const uint8_t *bits, u
     return at;
 }
 
-/* The same where most often all four masks have few bits. */
+/* Does the same, but is fast if all four masks together have few bits, which is usual. */
 INLINE uint64_t deal_short_row(uint64_t *masks, const uint8_t *bits, uint64_t at)
 {
     uint64_t n[4], sum, next = next_bits(bits, at);
@@ -88,10 +91,11 @@ INLINE uint64_t deal_short_row(uint64_t *masks, const uint8_t *bits, uint64_t at
     return at + sum;
 }
 
-/* Rows of activities become residuals, by R and S; `squares`: some have S.
+/* Turns a row of activities into residuals, by R and S. `squares`: some lanes have S.
  *
- * A triangle's tokens have points of at most three sums a + b: `start` is b of the first, `length`
- * how many have its sum, 127 where points are in a square: b is what remains. */
+ * The points of a token of triangles have at most three different sums a + b. `start` is b of the
+ * first point, and `length` is the number of points with its sum. Points of a square have `length`
+ * 127, so that b stays as it is. */
 INLINE void points(const struct raw_tables *tables, v32 g, v32 r, v32 s, bool squares,
                    uint8_t (*out)[WAVE_LANES])
 {
@@ -123,7 +127,8 @@ INLINE void points(const struct raw_tables *tables, v32 g, v32 r, v32 s, bool sq
     row_store(out[1], y);
 }
 
-/* Of a chunk of rows, by passes, as a load waits for the stores of its parts. */
+/* Decodes a chunk of rows in several passes, because a load that covers several stores has to wait
+ * for them. */
 INLINE uint64_t find_chunk(const struct raw_tables *tables, struct psti_pli_wave_row *rows,
                            uint32_t n, uint64_t *first, uint64_t *second, bool squares,
                            const uint8_t *bits, uint64_t at)
@@ -139,7 +144,7 @@ INLINE uint64_t find_chunk(const struct raw_tables *tables, struct psti_pli_wave
     return at;
 }
 
-/* Activities become residuals. */
+/* Turns all activities of a unit into residuals. */
 static uint64_t TARGET find_residuals(struct psti_pli_wave_job *job, uint64_t n_bits)
 {
     enum { ROWS = 16 };
@@ -147,9 +152,10 @@ static uint64_t TARGET find_residuals(struct psti_pli_wave_job *job, uint64_t n_
     const uint8_t *bits = job->memory->bits;
     uint64_t first[ROWS * 4], second[ROWS * 4], at = 0;
     uint32_t n_steps = job->head->n_token_steps;
-    uintptr_t next = (uintptr_t)job->unit->bytes + 2 * job->unit->nbytes; /* two units further */
+    /* the bytes two units further in the file */
+    uintptr_t next = (uintptr_t)job->unit->bytes + 2 * job->unit->nbytes;
     const struct raw_tables tables = open_tables();
-    (void)n_bits; /* see struct psti_pli_wave_rows_level */
+    (void)n_bits; /* struct psti_pli_wave_rows_level says why it is not needed */
     for (uint32_t t = 0, n; t < n_steps; t += n, rows += n) {
         v32 squares = _mm256_setzero_si256();
         n = n_steps - t < ROWS ? n_steps - t : ROWS;
@@ -215,7 +221,7 @@ bool psti_pli_wave_decode_some_avx2(const struct psti_pli_unit *units,
     else
         psti_pli_wave_avx2_tokens_two(jobs);
     if (!jobs[0].ends || !jobs[1].ends)
-        return false; /* what is wrong is told when they are decoded one by one */
+        return false; /* the caller decodes them one by one, which reports the error */
     statuses[0] = psti_pli_wave_rows_finish(&level, jobs, planes, err);
     statuses[1] =
         psti_pli_wave_rows_finish(&level, jobs + 1, planes + 1, statuses[0] == PST_OK ? err : NULL);

@@ -1,4 +1,4 @@
-/* pli_wave_avx2.h - inside the AVX2 level of the wave decoder: what its files tell each other. */
+/* pli_wave_avx2.h - declarations that the files of the wave decoder's AVX2 level share. */
 #ifndef PST_PLI_WAVE_AVX2_H
 #define PST_PLI_WAVE_AVX2_H
 
@@ -12,19 +12,20 @@
 
 typedef __m256i v32; /* a row */
 
-/* pli_wave_avx2_tokens_u8.c: activities of 8 bits; pli_wave_avx2_tokens_u16.c: tokens of 16 bits.
- */
+/* Decode words to activities of 8 bits (pli_wave_avx2_tokens_u8.c), or to tokens of 16 bits
+ * (pli_wave_avx2_tokens_u16.c). */
 void psti_pli_wave_avx2_tokens8(struct psti_pli_wave_job *job);
 void psti_pli_wave_avx2_tokens(struct psti_pli_wave_job *job);
-/* Of two units of one shape; if one of them does not end, the other may not have been done. */
+/* Do the same for two units of one shape. If the words of one unit do not end, the other unit may
+ * not be complete. */
 void psti_pli_wave_avx2_tokens8_two(struct psti_pli_wave_job jobs[2]);
 void psti_pli_wave_avx2_tokens_two(struct psti_pli_wave_job jobs[2]);
-/* pli_wave_avx2_rebuild_u8.c, pli_wave_avx2_rebuild_u16.c: tokens with raw bits, or residuals of 16
- * bits -> lines of samples. */
+/* Turn residuals of 8 bits (pli_wave_avx2_rebuild_u8.c) or of 16 bits (pli_wave_avx2_rebuild_u16.c)
+ * into lines of samples. */
 void psti_pli_wave_avx2_rebuild(struct psti_pli_wave_job *job);
 void psti_pli_wave_avx2_rebuild16(struct psti_pli_wave_job *job);
-/* pli_wave_avx2_raw_u16.c: tokens -> residuals of 16 bits; returns how many bits that takes: if
- * more than `n_bits`, it was not done. */
+/* Turns tokens into residuals of 16 bits (pli_wave_avx2_raw_u16.c). Returns how many bits that
+ * takes. If it is more than `n_bits`, no residuals were made. */
 uint64_t psti_pli_wave_avx2_residuals16(struct psti_pli_wave_job *job, uint64_t n_bits);
 
 PSTI_WAVE_INLINE v32 row_load(const void *at) { return _mm256_loadu_si256((const v32 *)at); }
@@ -33,7 +34,8 @@ PSTI_WAVE_INLINE v32 both_halves(const uint8_t *table)
 {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)table));
 }
-/* Lane l gets what lane l - 1 had, lane 0 what lane 31 had. */
+/* Returns v rotated by one lane: lane l gets the value of lane l - 1, and lane 0 that of lane 31.
+ */
 PSTI_WAVE_INLINE v32 turn(v32 v)
 {
     return _mm256_alignr_epi8(v, _mm256_permute2x128_si256(v, v, 1), 15);
@@ -42,7 +44,8 @@ PSTI_WAVE_INLINE v32 pick(v32 mask, v32 yes, v32 no)
 {
     return _mm256_xor_si256(no, _mm256_and_si256(mask, _mm256_xor_si256(yes, no)));
 }
-/* Lanes that have a sample in step t; `width`: of the unit, in all lanes. */
+/* Returns a mask of the lanes that have a sample in step t. `width` has the unit's width in all
+ * lanes. */
 PSTI_WAVE_INLINE v32 active_lanes(v32 width, const struct psti_pli_wave_shape *shape, uint32_t t)
 {
     v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), row_load(psti_pli_wave_delay));

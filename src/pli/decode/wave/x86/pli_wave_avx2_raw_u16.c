@@ -1,9 +1,9 @@
 /* pli_wave_avx2_raw_u16.c - signs and raw bits of 16-bit samples with AVX2.
  *
- * In: rows of tokens and the bits of the unit; out: residuals in place of the rows. Most tokens of
- * noisy images have raw bits, 3 to 14 of them: four lanes' are dealt at once by pdep, to the
- * places where masks have bits, and only how many there are is a chain. Pure functions, any
- * thread. */
+ * It takes rows of tokens and the bits of the unit, and writes residuals in place of the rows. Most
+ * tokens of noisy images have raw bits, 3 to 14 of them. One pdep moves the bits of four lanes to
+ * the places where a mask has bits. Only the number of bits passes from one pdep to the next. The
+ * functions are pure; any thread may call them. */
 #include "pli/decode/wave/x86/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
@@ -12,13 +12,14 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
-/* Bytes that are all ones where tokens have raw bits. */
+/* Returns bytes that are 255 for tokens with raw bits, else 0. */
 INLINE v32 large_of(v32 tokens)
 {
     return _mm256_cmpgt_epi8(tokens, _mm256_set1_epi8(PSTI_PLI_DIRECT - 1));
 }
 
-/* How many raw bits large tokens have, 3 to 14: (token - 17) / 2; of others 0. */
+/* Returns how many raw bits each token has: (token - 17) / 2, which is 3 to 14, for large tokens,
+ * and 0 for others. */
 INLINE v32 sizes_of(v32 tokens, v32 large)
 {
     v32 twice = _mm256_sub_epi8(tokens, _mm256_set1_epi8(17));
@@ -33,7 +34,8 @@ INLINE uint64_t sum_of(v32 sums)
     return four[0] + four[1] + four[2] + four[3];
 }
 
-/* Tokens other than 0, which have signs; and raw bits of all. */
+/* Counts the tokens other than 0, which have signs, and the raw bits of all tokens. Returns the
+ * first count and sets *n_raw to the second. */
 static uint64_t TARGET count_bits(const struct psti_pli_wave_job *job, uint64_t *n_raw)
 {
     const v32 zero = _mm256_setzero_si256();
@@ -48,49 +50,52 @@ static uint64_t TARGET count_bits(const struct psti_pli_wave_job *job, uint64_t 
     return 32 * (uint64_t)job->head->n_steps - sum_of(zeros) / 255;
 }
 
-/* 32 lanes of 16 bits, in order. */
+/* 32 lanes of 16 bits, in ascending order. */
 struct wide {
     v32 low, high;
 };
 
-/* Raw bits of all lanes, as many as the bits of `masks`, from bit `*at` on. */
+/* Takes raw bits of all lanes from bit number `*at` on, as many for each lane as its mask has bits.
+ */
 INLINE struct wide deal(const uint8_t *bits, uint64_t *at, struct wide masks)
 {
     uint64_t mask[8], raw[8], next = *at;
     row_store(mask, masks.low);
     row_store(mask + 4, masks.high);
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) { /* at most 56 */
+    for (int i = 0; i < 8; i++) { /* a mask has at most 56 bits */
         raw[i] = _pdep_u64(psti_load_u64(bits + (next >> 3)) >> (next & 7), mask[i]);
         next += (uint64_t)_mm_popcnt_u64(mask[i]);
     }
     *at = next;
-    /* Not by way of memory, where eight stores would have to end before a load. */
+    /* The result does not go through memory, because a load would wait for the eight stores. */
     return (struct wide){_mm256_set_epi64x((long long)raw[3], (long long)raw[2], (long long)raw[1],
                                            (long long)raw[0]),
                          _mm256_set_epi64x((long long)raw[7], (long long)raw[6], (long long)raw[5],
                                            (long long)raw[4])};
 }
 
-/* A large token of n raw bits begins at 2 << n or 3 << n. */
+/* Returns the magnitude of large tokens: 2 << n or 3 << n, n being the number of raw bits, plus the
+ * raw bits. */
 INLINE v32 magnitude_of(v32 power, v32 three, v32 raw)
 {
     v32 base = _mm256_add_epi16(_mm256_add_epi16(power, power), _mm256_and_si256(power, three));
     return _mm256_add_epi16(base, raw);
 }
 
-/* Magnitudes of large tokens, 0 in other lanes. `tokens` as unpacking puts them in order. */
+/* Returns the magnitudes of large tokens, and 0 in other lanes. `tokens` are in the order from
+ * which unpacking makes ascending lanes. */
 INLINE struct wide large_magnitudes(v32 tokens, v32 large, const uint8_t *bits, uint64_t *at)
 {
     const v32 one = _mm256_set1_epi16(1);
-    /* 1 << n, by n: bytes 0 and 1. */
+    /* Bytes 0 and 1 of 1 << n, by n. */
     const v32 low = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 0, 0, 8, 16, 32, 64, (char)128, 0, 0, 0, 0, 0, 0, 0, 0));
     const v32 high = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 0));
     v32 n = sizes_of(tokens, large);
     v32 power_0 = _mm256_shuffle_epi8(low, n), power_1 = _mm256_shuffle_epi8(high, n);
-    v32 three = _mm256_and_si256(tokens, _mm256_set1_epi8(1)); /* even tokens */
+    v32 three = _mm256_and_si256(tokens, _mm256_set1_epi8(1)); /* even tokens begin at 3 << n */
     three = _mm256_cmpeq_epi8(three, _mm256_setzero_si256());
     struct wide power = {_mm256_unpacklo_epi8(power_0, power_1),
                          _mm256_unpackhi_epi8(power_0, power_1)};
@@ -101,7 +106,7 @@ INLINE struct wide large_magnitudes(v32 tokens, v32 large, const uint8_t *bits, 
                          magnitude_of(power.high, _mm256_unpackhi_epi8(three, three), raw.high)};
 }
 
-/* Lanes whose bits are set, 16 of them, become negative. */
+/* Negates the 16 lanes whose bits in `negative` are set. */
 INLINE v32 negate(v32 v, uint32_t negative)
 {
     const v32 bit = _mm256_setr_epi16(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192,
@@ -111,7 +116,8 @@ INLINE v32 negate(v32 v, uint32_t negative)
     return _mm256_sub_epi16(_mm256_xor_si256(v, mask), mask);
 }
 
-/* The next residuals: signs from bit `*sign_at` on, raw bits from `*raw_at`. */
+/* Makes the residuals of the next row. Signs begin at bit number `*sign_at`, raw bits at `*raw_at`.
+ */
 INLINE void find_row(struct psti_pli_wave_row *row, const uint8_t *bits, uint64_t *sign_at,
                      uint64_t *raw_at)
 {

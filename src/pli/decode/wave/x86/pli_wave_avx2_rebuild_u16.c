@@ -1,12 +1,13 @@
-/* pli_wave_avx2_rebuild_u16.c - from residuals to samples of 16 bits with AVX2: predictions,
- * filters.
+/* pli_wave_avx2_rebuild_u16.c - turns residuals into samples of 16 bits with AVX2, by predictors
+ * and filters.
  *
- * In: rows of residuals; out: lines of samples. What samples of 8 bits have, too, is in
- * pli_wave_rebuild_template.h. Pure functions, any thread.
+ * It takes rows of residuals and gives lines of samples. pli_wave_rebuild_template.h has the code
+ * that samples of 8 bits share. The functions are pure; any thread may call them.
  *
- * On the way samples are less 32768: as signed numbers they can be multiplied by vpmaddwd, and as
- * the coefficients of a filter make 32 with that of L, the sum is that of the samples less 32 *
- * 32768, whose clamp to 16 bits is what vpackssdw does. Sums are of 32 bits, as the law wants. */
+ * Samples are stored less 32768 on the way, because vpmaddwd can multiply them as signed numbers.
+ * The coefficients of a filter sum up to 32, that of L included. So the sum is that of the samples
+ * less 32 * 32768, and vpackssdw clamps it to 16 bits just as the format requires. Sums have 32
+ * bits, as the format requires (5.3). */
 #include "pli/decode/wave/x86/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
@@ -20,15 +21,15 @@ typedef struct {
 } vec;
 
 struct taps {
-    v32 pair; /* 16 bits each, for vpmaddwd */
+    v32 pair; /* a and b as 16 bits each, for vpmaddwd */
 };
 INLINE struct taps taps_of(int a, int b)
 {
     return (struct taps){_mm256_set1_epi32((int)((uint32_t)(uint16_t)a | (uint32_t)b << 16))};
 }
 
-/* Pairs of coefficients, as unpacking pairs the lanes of a vec: of L and U, UL and UR, UU and LL,
- * and the taps; and where it is MED. */
+/* Pairs of coefficients, in the order in which unpacking pairs the lanes of a vec: of L and U, UL
+ * and UR, UU and LL, and the two taps. `med` is the mask of lanes whose filter is MED. */
 enum { L_U, UL_UR, UU_LL, TAPS, N_PAIRS };
 struct lane_filters {
     v32 pairs[N_PAIRS][4];
@@ -40,7 +41,8 @@ INLINE vec blend(vec no, vec yes, vec mask)
     return (vec){_mm256_blendv_epi8(no.low, yes.low, mask.low),
                  _mm256_blendv_epi8(no.high, yes.high, mask.high)};
 }
-/* Lane l gets what lane l - 1 had, lane 0 what lane 31 had. */
+/* Returns v rotated by one lane: lane l gets the value of lane l - 1, and lane 0 that of lane 31.
+ */
 INLINE vec turned(vec v)
 {
     v32 middle = _mm256_permute2x128_si256(v.low, v.high, 0x21);
@@ -107,13 +109,13 @@ INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t)
     return vec_load(residual_row(m, t));
 }
 
-/* a r0 + b r1 + 16 of lanes as unpacking pairs them. */
+/* Returns a r0 + b r1 + 16, for lanes in the order of unpacking. */
 INLINE v32 tap_sum(v32 pairs, v32 taps)
 {
     return _mm256_add_epi32(_mm256_madd_epi16(pairs, taps), _mm256_set1_epi32(16));
 }
 
-/* (a r0 + b r1 + 16) >> 5 modulo 2^16. */
+/* Returns (a r0 + b r1 + 16) >> 5 modulo 2^16. */
 INLINE v32 tap_half(v32 r0, v32 r1, v32 taps)
 {
     const v32 lower = _mm256_set1_epi32(0xffff);
@@ -136,7 +138,8 @@ INLINE vec tapped_either(const struct rebuild *r, uint32_t t, vec in_front)
 
 /* -- Filters -- */
 
-/* Pairs of bytes of 32 lanes, each half in the order 0..3, 8..11, 4..7, 12..15, to 16 bits. */
+/* Widens pairs of bytes of 32 lanes to 16 bits. The lanes of each half are in the order 0..3,
+ * 8..11, 4..7, 12..15. */
 INLINE void widen_pairs(v32 a, v32 b, v32 *pairs)
 {
     v32 first = _mm256_unpacklo_epi8(a, b), second = _mm256_unpackhi_epi8(a, b);
@@ -153,7 +156,8 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
                                           -26, -28, -30, -32, -34, -36, -38, -48, -50, -52, -54,
                                           -40, -42, -44, -46, -56, -58, -60, -62);
     v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), minus_2l);
-    /* Bits 4 and 5: the column of blocks; bit 6 or 7 of a negative x: the rear band. */
+    /* Bits 4 and 5 of x are the column of blocks. Bit 6 or 7 is set if x is negative: the lane is
+     * in the rear band. */
     v32 block = _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(7));
     for (int k = 0; k < (taps ? N_PAIRS : TAPS); k++)
         widen_pairs(_mm256_shuffle_epi8(row_load(r->filters[2 * k]), block),
@@ -167,12 +171,12 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
     }
 }
 
-/* Neighbours of 16 lanes, and what residuals of planes 0 and 1 add. */
+/* The neighbours of 16 lanes, and the residuals of planes 0 and 1. */
 struct half {
     v32 l, u, ul, ur, uu, ll, r0, r1;
 };
 
-/* The eight of them that unpacking by `unpack` makes pairs of. */
+/* Predicts the eight lanes whose pairs `unpack` makes. */
 #define EIGHT(unpack, h, f, which, taps)                                                           \
     eight(unpack((h)->l, (h)->u), unpack((h)->ul, (h)->ur), unpack((h)->uu, (h)->ll),              \
           taps ? tap_sum(unpack((h)->r0, (h)->r1), (f)->pairs[TAPS][which])                        \
@@ -207,8 +211,8 @@ INLINE vec filtered(const struct rebuild *r, const struct part *p, const struct 
 
 /* -- From rows of lanes to lines of samples -- */
 
-/* 8 steps of 16 lanes: interleaving rows i and i + 4 three times turns each half's 8 x 8 samples
- * around. */
+/* Transposes 8 steps of 16 lanes. Interleaving rows i and i + 4 three times transposes the 8 x 8
+ * samples of each half. */
 INLINE void interleave(const v32 *in, v32 *out)
 {
 #pragma GCC unroll 4

@@ -1,7 +1,8 @@
-/* pli_wave_avx2_rebuild_u8.c - from residuals to samples of 8 bits with AVX2: predictions, filters.
+/* pli_wave_avx2_rebuild_u8.c - turns residuals into samples of 8 bits with AVX2, by predictors and
+ * filters.
  *
- * In: rows of residuals; out: lines of samples. What samples of 16 bits have, too, is in
- * pli_wave_rebuild_template.h. Pure functions, any thread. */
+ * It takes rows of residuals and gives lines of samples. pli_wave_rebuild_template.h has the code
+ * that samples of 16 bits share. The functions are pure; any thread may call them. */
 #include "pli/decode/wave/x86/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
@@ -13,14 +14,14 @@
 typedef v32 vec;
 
 struct taps {
-    v32 a, b; /* bytes */
+    v32 a, b; /* each lane's taps as bytes */
 };
 INLINE struct taps taps_of(int a, int b)
 {
     return (struct taps){_mm256_set1_epi8((char)a), _mm256_set1_epi8((char)b)};
 }
 
-/* Coefficients of each lane, in pairs of bytes, for two steps. */
+/* The coefficients of each lane, in pairs of bytes, for two steps. */
 struct lane_filters {
     v32 l_u[2], ul_ur[2], uu_ll[2], a, b, med;
 };
@@ -30,8 +31,8 @@ INLINE void vec_store(void *at, vec v) { row_store(at, v); }
 INLINE vec blend(vec no, vec yes, vec mask) { return _mm256_blendv_epi8(no, yes, mask); }
 INLINE vec turned(vec v) { return turn(v); }
 INLINE vec plus(vec a, vec b) { return _mm256_add_epi8(a, b); }
-/* What is subtracted is the middle one of three, in an order that leaves little to be done when L
- * comes, which is last. */
+/* Returns MED: l + u less the middle one of the three. L is known last, and this order leaves
+ * little to do when it is. */
 INLINE vec med_of(vec l, vec u, vec ul)
 {
     v32 low = _mm256_min_epu8(u, ul), high = _mm256_max_epu8(u, ul);
@@ -66,8 +67,9 @@ INLINE vec residuals(const struct psti_pli_wave_memory *m, uint32_t t)
     return row_load(residual_row(m, t));
 }
 
-/* Products with taps, 16 bits: of the lanes that unpacking puts low and high. Residuals are made
- * unsigned by adding 128, which the last sum takes back; nothing saturates as |a| + |b| <= 128. */
+/* Sums of products with taps, 16 bits, of the lanes that unpacking puts low and high. Residuals
+ * become unsigned by adding 128, which the last sum takes back. Nothing saturates, since |a| + |b|
+ * <= 128. */
 struct words {
     v32 low, high;
 };
@@ -85,7 +87,7 @@ INLINE struct words tap_words(v32 r0, v32 r1, v32 a, v32 b)
     return w;
 }
 
-/* (a r0 + b r1 + 16) >> 5 modulo 256. */
+/* Returns (a r0 + b r1 + 16) >> 5 modulo 256. */
 INLINE v32 tap_bytes(v32 r0, v32 r1, v32 a, v32 b)
 {
     const v32 byte = _mm256_set1_epi16(255);
@@ -116,7 +118,8 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
                               struct lane_filters *f)
 {
     v32 x = _mm256_add_epi8(_mm256_set1_epi8((char)(t & 63)), row_load(psti_pli_wave_delay));
-    /* Bits 4 and 5: the column of blocks; bit 6 or 7 of a negative x: the rear band. */
+    /* Bits 4 and 5 of x are the column of blocks. Bit 6 or 7 is set if x is negative: the lane is
+     * in the rear band. */
     v32 block = _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(7));
     v32 c[N_COEFFICIENTS];
     for (int k = 0; k < N_COEFFICIENTS; k++)
@@ -127,7 +130,7 @@ INLINE void find_lane_filters(const struct rebuild *r, uint32_t t, bool taps,
     f->ul_ur[1] = _mm256_unpackhi_epi8(c[2], c[3]);
     f->uu_ll[0] = _mm256_unpacklo_epi8(c[4], c[5]);
     f->uu_ll[1] = _mm256_unpackhi_epi8(c[4], c[5]);
-    (void)taps; /* costs next to nothing */
+    (void)taps; /* filters with taps cost next to nothing more */
     f->a = c[6];
     f->b = c[7];
     f->med = c[8];
@@ -169,7 +172,8 @@ INLINE void interleave(const v32 *in, v32 *out)
     }
 }
 
-/* 16 steps: interleaving rows i and i + 8 four times turns each half's 16 x 16 bytes around. */
+/* Transposes 16 steps to lines. Interleaving rows i and i + 8 four times transposes the 16 x 16
+ * bytes of each half. */
 INLINE void turn_16(const uint8_t (*rows)[WAVE_LANES], uint8_t *lines)
 {
     v32 a[16], b[16];
@@ -197,8 +201,8 @@ INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end)
 
 /* -- The unit -- */
 
-/* The largest and the smallest sum of two products of coefficients with 0..255 fit 16 bits, as
- * those of all filters do. */
+/* Returns whether the largest and the smallest sum of two products of the coefficients with 0..255
+ * fit 16 bits. Those of all filters do. */
 static bool pair_fits(int a, int b)
 {
     int above = (a > 0 ? a : 0) + (b > 0 ? b : 0), below = (a < 0 ? a : 0) + (b < 0 ? b : 0);

@@ -1,14 +1,15 @@
 /* pli_wave_avx2_tokens_u16.c - the token loop of the wave decoder for samples of 16 bits with AVX2.
  *
- * In: a parsed unit and its tables; out: rows of 32 tokens. Pure functions, any thread. What
- * bounds it is a step's chain: slots -> 32 look-ups -> states -> which lanes take words -> slots.
- * The stages of a step stand in an order that puts what the chain does not need (rows of tokens,
- * the next contexts) where it waits. Two units of one shape go through the loop together where
- * there are two: each in the other's waits.
+ * It takes a parsed unit and its tables, and gives rows of 32 tokens. The functions are pure; any
+ * thread may call them. A step's chain bounds its time: slots -> 32 look-ups -> states -> which
+ * lanes take words -> slots. The order of a step's stages fills the waits of the chain with work
+ * that the chain does not need: rows of tokens, and the next contexts. Two units of one shape go
+ * through the loop together, so that each uses the waits of the other.
  *
- * States are kept as halves of 16 bits: vector A has lanes 0..7 and 16..23, vector B the others,
- * which is what unpacking and packing bytes gives. Look-ups go through general registers: the
- * processor's gather costs half as much again, and storing indices to load them again twice. */
+ * States are stored as halves of 16 bits. Vector A has lanes 0..7 and 16..23, vector B the others;
+ * unpacking and packing bytes gives this order. Look-ups go through general registers. The
+ * processor's gather costs half as much again, and storing the indices and loading them again costs
+ * twice as much. */
 #include "pli/decode/x86/pli_spread_avx2.h"
 #include "pli/decode/wave/x86/pli_wave_avx2.h"
 
@@ -20,39 +21,44 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
-/* What goes from step to step; kept apart so that loops can hold it in registers. */
+/* The state that passes from step to step. It is a struct of its own so that loops can hold it in
+ * registers. */
 struct states {
-    v32 hi_a, lo_a, hi_b, lo_b;         /* lo is 0 where a word comes: */
-    __m128i new_0, new_1, new_2, new_3; /* words of lanes 0..7, 8..15 and so on, or 0 */
-    v32 bias_a, high_a, bias_b, high_b; /* looked up */
+    /* halves of the states; lo is 0 where the lane's word is in new_0..new_3 */
+    v32 hi_a, lo_a, hi_b, lo_b;
+    /* the words of lanes 0..7, 8..15 and so on; 0 in lanes without one */
+    __m128i new_0, new_1, new_2, new_3;
+    v32 bias_a, high_a, bias_b, high_b; /* the halves of the entries that were looked up */
     v32 empty_a, empty_b;               /* lanes that need a word */
-    v32 tokens, above;                  /* of the last step */
-    v32 context;                        /* of the next one, times 4 */
+    v32 tokens, above;                  /* of the last step; `above`: rotated to the lane below */
+    v32 context;                        /* context of the next step, times 4 */
     const uint16_t *words;
 };
 
 struct stream {
     struct states states;
-    const uint16_t *end; /* of the words */
+    const uint16_t *end; /* end of the words */
     struct psti_pli_wave_memory *memory;
     const uint32_t *slots;
-    uint32_t delay; /* rows between a plane and the next */
+    uint32_t delay; /* rows from a plane to the next plane at the same place */
     v32 width;
-    v32 above_15, sixteen, fifteen; /* 0x70, 16, 15: bytes */
-    v32 near, middle, far;          /* contexts * 4 of E < 16, E < 32, others by E / 16 */
+    v32 above_15, sixteen, fifteen; /* bytes of 0x70, 16 and 15 */
+    /* contexts * 4: of energies < 16, of those from 16 to 31, and of others by energy / 16 */
+    v32 near, middle, far;
     struct psti_pli_wave_band bands[WAVE_BANDS];
 };
 
 /* -- Contexts and look-ups -- */
 
-/* Half of bytes, rounded down. */
+/* Returns half of each byte, rounded down. */
 INLINE v32 half_down(v32 v)
 {
     return _mm256_and_si256(_mm256_srli_epi16(v, 1), _mm256_set1_epi8(127));
 }
 
-/* Half of 2 A + B in lanes of `first`, in others of A + H(A) + B + 2 `twice`. Tokens
- * are at most 46: nothing exceeds a byte. */
+/* Returns energies (5.6) from a (near) and b (far): half of 2 a + b in lanes of `first`, half of a
+ * + half(a) + b + 2 `twice` in the others. Tokens are at most 46, so that nothing exceeds a byte.
+ */
 INLINE v32 all_energies(v32 a, v32 b, v32 first, v32 twice)
 {
     v32 others = _mm256_andnot_si256(first, a);
@@ -62,7 +68,7 @@ INLINE v32 all_energies(v32 a, v32 b, v32 first, v32 twice)
     return _mm256_add_epi8(_mm256_add_epi8(e, twice), _mm256_and_si256(a, first));
 }
 
-/* E of all lanes. `odd`: the step's parity. */
+/* Returns the energies of all lanes. `odd`: the number of the step is odd. */
 INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *shape,
                     const struct states *x, struct step at, bool odd)
 {
@@ -103,10 +109,11 @@ INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *sh
     return all_energies(a, b, first, twice);
 }
 
-/* Contexts times 4. */
+/* Returns the contexts times 4. */
 INLINE v32 contexts(const struct stream *s, v32 e)
 {
-    const v32 above_15 = s->above_15; /* sums have bit 7 from 16 on: 0 is looked up */
+    /* sums have bit 7 set from 16 on, for which vpshufb gives 0 */
+    const v32 above_15 = s->above_15;
     v32 near = _mm256_shuffle_epi8(s->near, _mm256_adds_epu8(e, above_15));
     v32 middle = _mm256_xor_si256(e, s->sixteen);
     middle = _mm256_shuffle_epi8(s->middle, _mm256_adds_epu8(middle, above_15));
@@ -133,10 +140,11 @@ INLINE v32 eight(v32 a, v32 b, v32 c, v32 d, v32 e, v32 f, v32 g, v32 h)
                               0xf0);
 }
 
-/* 16 look-ups by indices of 16 bits: the lower and upper halves of the entries. */
+/* Looks up 16 entries by indices of 16 bits. Sets the lower and the upper halves of the entries. */
 INLINE void look_up(const uint32_t *slots, __m128i lower, __m128i upper, v32 *low, v32 *high)
 {
-    /* Compilers would make two or three instructions of each of these if they knew them. */
+    /* The empty asm hides these constants: compilers that know them make two or three instructions
+     * of each extraction. */
     uint64_t second = 0x1010, third = 0x1020, fourth = 0x1030;
     __asm__("" : "+r"(second), "+r"(third), "+r"(fourth));
     uint64_t a = (uint64_t)_mm_cvtsi128_si64(lower), b = (uint64_t)_mm_extract_epi64(lower, 1);
@@ -167,7 +175,7 @@ INLINE void look_up_all(const struct stream *s, struct states *x)
 {
     const v32 zero = _mm256_setzero_si256(), slot = _mm256_set1_epi16(PSTI_PLI_PROB_SUM - 1);
     const __m128i slot_8 = _mm256_castsi256_si128(slot);
-    /* Words come last: all else waits for them ready. */
+    /* The new words come last, because all other operands are ready before them. */
     v32 a = _mm256_and_si256(x->lo_a, slot), b = _mm256_and_si256(x->lo_b, slot);
     a = _mm256_or_si256(a, _mm256_unpacklo_epi8(zero, x->context));
     b = _mm256_or_si256(b, _mm256_unpackhi_epi8(zero, x->context));
@@ -183,9 +191,9 @@ INLINE void look_up_all(const struct stream *s, struct states *x)
 
 /* -- States and words -- */
 
-/* x := frequency * (x >> 10) + bias, without the word that may follow; returns the lanes that
- * need one: their lower halves are 0. `high` is 64 * frequency + token, `bias` has bit 15 turned
- * over. */
+/* Computes x := frequency * (x >> 10) + bias, without the word that may follow. Returns a mask of
+ * the lanes that need a word; their lower halves are 0. `high` is 64 * frequency + token, and
+ * `bias` has bit 15 inverted. */
 INLINE v32 advance(v32 *hi, v32 *lo, v32 high, v32 token, v32 bias, bool whole)
 {
     const v32 top = _mm256_set1_epi16((short)0x8000);
@@ -194,11 +202,13 @@ INLINE v32 advance(v32 *hi, v32 *lo, v32 high, v32 token, v32 bias, bool whole)
     v32 small = _mm256_add_epi16(_mm256_mulhi_epu16(f, upper_bits), bias);
     v32 sum = _mm256_add_epi16(_mm256_mullo_epi16(f, *hi), small);
     v32 product = _mm256_mulhi_epu16(f, *hi);
-    v32 carry = _mm256_cmpgt_epi16(small, sum); /* -1 */
+    v32 carry = _mm256_cmpgt_epi16(small, sum); /* the carry as -1 */
     v32 new_lo = _mm256_xor_si256(sum, top);
     v32 new_hi = _mm256_sub_epi16(product, carry);
-    v32 empty = _mm256_cmpeq_epi16(product, carry); /* the product is less than 65535 */
-    if (!whole) {                                   /* a frequency of 1024 changes nothing */
+    /* lanes whose upper half is 0; `product` is below 65535 and so never equals a carry of -1 */
+    v32 empty = _mm256_cmpeq_epi16(product, carry);
+    /* a token with all slots has a stored frequency of 0 and leaves the state as it is */
+    if (!whole) {
         v32 same = _mm256_cmpeq_epi16(f, _mm256_setzero_si256());
         new_hi = _mm256_blendv_epi8(new_hi, *hi, same);
         new_lo = _mm256_blendv_epi8(new_lo, *lo, same);
@@ -235,7 +245,8 @@ INLINE void take_words(struct states *x)
 
 INLINE void keep_tokens(const struct psti_pli_wave_shape *shape, struct states *x, struct step at)
 {
-    /* Lane 31 is above lane 0 of the band in which that is when it looks. */
+    /* Lane 31 is above lane 0. The masks are those of the band that lane 0 is in when it reads lane
+     * 31. */
     const struct psti_pli_wave_band *next = shape->front, *after = shape->front;
     if ((at.t & 63) >= 60) {
         after++;
@@ -256,7 +267,7 @@ static void TARGET open_states(struct stream *s, const struct psti_pli_wave_head
 {
     _Alignas(32) uint16_t hi[32], lo[32];
     for (uint32_t l = 0; l < 32; l++) {
-        uint32_t at = (l & 7) | (l & 8) << 1 | (l & 16) >> 1; /* A, then B */
+        uint32_t at = (l & 7) | (l & 8) << 1 | (l & 16) >> 1; /* vector A first, then vector B */
         hi[at] = (uint16_t)(head->states[l] >> 16);
         lo[at] = (uint16_t)head->states[l];
     }
@@ -342,8 +353,8 @@ INLINE void run(struct stream *s, const struct psti_pli_wave_job *job)
     s->states = x;
 }
 
-/* The same for two streams of one shape: each stands where the other's chain waits. Stops where
- * the words of either are used up. */
+/* Does the same for two streams of one shape, so that each uses the waits of the other's chain.
+ * Stops when the words of either are used up. */
 INLINE void run_two(struct stream s[2], const struct psti_pli_wave_job *job)
 {
     struct states x = s[0].states, y = s[1].states;

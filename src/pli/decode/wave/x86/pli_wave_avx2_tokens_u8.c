@@ -1,14 +1,14 @@
 /* pli_wave_avx2_tokens_u8.c - the token loop of the wave decoder for samples of 8 bits with AVX2.
  *
- * In: a parsed unit and its tables; out: rows of 32 activities, of pairs. Pure functions, any
- * thread. States are two vectors of bytes. A token is found by halving: of 16 contexts' bounds,
- * each a vector, vpshufb takes those of all lanes. What follows from it is products of even and of
- * odd lanes, in 16 bits. Words come by one vpshufb, too: running counts of the lanes that take one
- * are their places in the stream. Two units of one shape go through the loop together where there
- * are two: each in the other's waits.
+ * It takes a parsed unit and its tables, and gives rows of 32 activities of pairs. The functions
+ * are pure; any thread may call them. States are two vectors of bytes. A binary search finds the
+ * token: each vector holds one bound for 16 contexts, and vpshufb picks the bound of each lane. The
+ * new states are products of even and of odd lanes, in 16 bits. One vpshufb also brings the words:
+ * running counts of the lanes that take a word are the words' places in the stream. Two units of
+ * one shape go through the loop together, so that each uses the waits of the other.
  *
- * Slots and bounds are compared with their bit 7 turned over, as there are comparisons of signed
- * bytes only. */
+ * Slots and bounds are compared with their bit 7 inverted, because AVX2 compares only signed bytes.
+ */
 #include "pli/decode/wave/x86/pli_wave_avx2.h"
 
 #if defined(__x86_64__)
@@ -17,35 +17,39 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
-/* What goes from step to step; kept apart so that loops can hold it in registers. */
+/* The state that passes from step to step. It is a struct of its own so that loops can hold it in
+ * registers. */
 struct states {
-    v32 hi, lo;           /* lo: bit 7 turned over */
+    v32 hi, lo;           /* halves of the states; lo has bit 7 inverted */
     v32 g;                /* activities of the last step */
-    v32 above, above_2;   /* the same turned by a lane and by two */
-    v32 left;             /* of the step before: what was left of its pairs, */
-    v32 far_up, far_up_2; /* and what was turned then */
-    v32 context;          /* of the next one */
-    v32 freq, bias;       /* of the tokens found */
-    v32 empty;            /* lanes that need a word; until it comes bit 7 of lo is what it is */
+    v32 above, above_2;   /* the same rotated by one lane and by two lanes */
+    v32 left;             /* gL of the step before, which is gLL now */
+    v32 far_up, far_up_2; /* above and above_2 of the step before */
+    v32 context;          /* context of the next step */
+    v32 freq, bias;       /* frequency and bias of the tokens found */
+    /* lanes that need a word; until they have it, bit 7 of lo is not inverted */
+    v32 empty;
     const uint8_t *words;
 };
 
 struct stream {
     struct states states;
-    const uint8_t *end; /* of the words */
+    const uint8_t *end; /* end of the words */
     struct psti_pli_wave_row *rows;
-    size_t delay; /* rows between a plane and the next */
+    size_t delay; /* rows from a plane to the next plane at the same place */
     v32 width;
     v32 bounds[PSTI_PLI_N_TOKENS_8 - 1], activities;
-    /* 0x70, 0x60, 15, 2, 4, 8, 0x7f: compilers would make them in each step. */
+    /* 0x70, 0x60, 15, 2, 4, 8, 0x7f. They are stored because compilers would make them anew in each
+     * step. */
     v32 above_15, above_31, fifteen, two, four, eight, none;
-    v32 near, middle, far; /* contexts, see contexts() */
+    v32 near, middle, far; /* tables of contexts, see contexts() */
 };
 
-/* What is Z in E of a band: gLL, g1, or by the lane. */
+/* The kinds of a band's extra term of energy (5.6): gLL, g1, or either by the lane. */
 enum formula { LEFT, BEFORE, ANY, N_FORMULAS };
 
-/* What the lanes that begin a plane see above: nothing. By step: 0..29, 30, 31. */
+/* Masks that are 0 for the lanes above those that begin a plane, which have nothing above. [0] is
+ * for steps 0..29 of the band, [1] for step 30, [2] for step 31. */
 struct above {
     _Alignas(32) uint8_t masks[3][WAVE_LANES];
 };
@@ -55,8 +59,8 @@ struct band {
     struct above above;
 };
 
-/* 32 bytes from BAND - i on: all but the one of the lane that enters the band in its step i; one
- * before: of the lane that leaves it behind this step. */
+/* The 32 bytes from BAND - i on are 255, but 0 for the lane that enters the band in its step i. The
+ * 32 bytes one before are 0 for the lane that leaves the band after this step. */
 enum { BAND = 32 };
 #define SEVEN 255, 255, 255, 255, 255, 255, 255
 #define EIGHT SEVEN, 255
@@ -65,10 +69,10 @@ static const uint8_t all_but_one_lane[2 * BAND] = {0, SEVEN, EIGHT, EIGHT, EIGHT
 
 /* -- Contexts -- */
 
-/* `no` where `mask` is 0. */
+/* Returns `no` where `mask` is 0, else `yes`. */
 INLINE v32 blend(v32 no, v32 yes, v32 mask) { return _mm256_blendv_epi8(no, yes, mask); }
 
-/* Z of all lanes, where these differ; `left`: gLL. */
+/* Returns the extra term of energy where lanes differ in its kind. `left` is gLL. */
 INLINE v32 any_z(const struct stream *s, const struct psti_pli_wave_shape *shape, uint32_t t,
                  v32 left)
 {
@@ -80,7 +84,7 @@ INLINE v32 any_z(const struct stream *s, const struct psti_pli_wave_shape *shape
     return _mm256_or_si256(_mm256_andnot_si256(without, left), before);
 }
 
-/* Of step t, all lanes. */
+/* Returns the energies of all lanes in step t. */
 INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *shape,
                     struct states *x, uint32_t t, enum formula formula)
 {
@@ -102,8 +106,8 @@ INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *sh
     return _mm256_adds_epu8(_mm256_add_epi8(side, side), rest);
 }
 
-/* Sums get bit 7, for which 0 is looked up, from E = 16 or 32 on. `near` lacks what `middle` adds
- * below 16. */
+/* Returns contexts. The sums get bit 7 from energy 16 or 32 on, for which vpshufb gives 0. Below 16
+ * the context is the sum of `near` and `middle`. */
 INLINE v32 contexts(const struct stream *s, v32 e)
 {
     v32 near = _mm256_shuffle_epi8(s->near, _mm256_adds_epu8(e, s->above_15));
@@ -121,7 +125,7 @@ INLINE void find_contexts(const struct stream *s, const struct psti_pli_wave_sha
 
 /* -- States and words -- */
 
-/* Two bounds of which each lane wants one, and four. */
+/* Returns for each lane one of two bounds; the next function returns one of four. */
 INLINE v32 look_up(const struct stream *s, v32 c, int i, v32 m1)
 {
     return blend(_mm256_shuffle_epi8(s->bounds[i], c), _mm256_shuffle_epi8(s->bounds[i + 1], c),
@@ -132,13 +136,13 @@ INLINE v32 look_up_4(const struct stream *s, v32 c, int i, v32 m1, v32 m2)
     return blend(look_up(s, c, i, m1), look_up(s, c, i + 2, m1), m2);
 }
 
-/* Each lane's token: its activity, its frequency, and how far behind its first slot the state is.
- */
+/* Finds each lane's token: its activity, its frequency, and how far the state is behind the token's
+ * first slot. */
 INLINE void find_tokens(const struct stream *s, struct states *x)
 {
     v32 c = x->context, lo = x->lo;
     v32 b1 = _mm256_shuffle_epi8(s->bounds[0], c), m1 = _mm256_cmpgt_epi8(lo, b1);
-    /* Where the token's slots begin and end, less 1. */
+    /* The begin and the end of the token's slots, less 1. */
     v32 below = blend(s->none, b1, m1), above = blend(b1, s->none, m1);
     v32 b2 = look_up(s, c, 1, m1), m2 = _mm256_cmpgt_epi8(lo, b2);
     below = blend(below, b2, m2);
@@ -158,7 +162,7 @@ INLINE void find_tokens(const struct stream *s, struct states *x)
     x->g = _mm256_shuffle_epi8(s->activities, which);
 }
 
-/* x := frequency * (x >> 8) + bias, without the word that may follow. */
+/* Computes x := frequency * (x >> 8) + bias, without the word that may follow. */
 INLINE void advance(const struct stream *s, const struct psti_pli_wave_shape *shape,
                     struct states *x, uint32_t t, bool whole)
 {
@@ -191,12 +195,13 @@ INLINE void take_words(struct states *x)
     uint32_t lanes = (uint32_t)_mm256_movemask_epi8(x->empty);
     const uint8_t *words = x->words, *words_16 = words + _mm_popcnt_u32(lanes & 0xffff);
     x->words = words + _mm_popcnt_u32(lanes);
-    /* Counts in each half, up to and including a lane: of fours (255 times that factor is
-     * 0x01010101), then of all before. */
+    /* Counts in each half, up to and including each lane: first within fours (255 times this factor
+     * is 0x01010101), then with all fours before. */
     v32 counts = _mm256_mullo_epi32(x->empty, _mm256_set1_epi32(-0x04030201));
     counts = _mm256_add_epi8(counts, _mm256_shuffle_epi8(counts, up_1));
     v32 before = _mm256_shuffle_epi8(counts, up_2);
-    counts = _mm256_add_epi8(_mm256_add_epi8(counts, x->empty), before); /* less 1 */
+    /* less 1, since `empty` is -1 */
+    counts = _mm256_add_epi8(_mm256_add_epi8(counts, x->empty), before);
     __m128i low = _mm_loadu_si128((const __m128i *)(const void *)words);
     __m128i high = _mm_loadu_si128((const __m128i *)(const void *)words_16);
     v32 both = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
@@ -222,8 +227,8 @@ static void open_above(const struct psti_pli_wave_band *front, struct above *abo
     uint8_t now = front->not_first[0], next = front[1].not_first[0];
     memset(above->masks, 255, sizeof above->masks);
     for (uint32_t i = 0; i < 3; i++) {
-        above->masks[i][14] = i < 1 ? now : next; /* lane 30, seen by lane 0 as two up */
-        above->masks[i][15] = i < 2 ? now : next; /* lane 31, by lanes 0 and 1 */
+        above->masks[i][14] = i < 1 ? now : next; /* lane 30, which lane 0 reads as two rows up */
+        above->masks[i][15] = i < 2 ? now : next; /* lane 31, which lanes 0 and 1 read */
     }
 }
 
@@ -297,7 +302,8 @@ static void TARGET close_stream(const struct stream *s, struct psti_pli_wave_job
     job->ends = s->states.words == s->end && _mm256_movemask_epi8(ends) == -1;
 }
 
-/* Member by member: for all at once compilers take an instruction that is slow to begin. */
+/* Copies member by member. For a copy of the whole struct, compilers take an instruction that is
+ * slow to begin. */
 INLINE void copy_states(struct states *to, const struct states *from)
 {
     to->hi = from->hi;
@@ -311,8 +317,8 @@ INLINE void copy_states(struct states *to, const struct states *from)
     to->words = from->words;
 }
 
-/* Steps t .. end - 1 of one unit or, for each to stand where the other's chain waits, of two of
- * one shape. Stops where the words of either are used up. */
+/* Does steps t .. end - 1 of one unit, or of two units of one shape so that each uses the waits of
+ * the other's chain. Stops when the words of either are used up. */
 INLINE void run_band(struct stream *s, const struct band *band, uint32_t t, uint32_t end,
                      enum formula formula, bool whole, bool two)
 {
@@ -368,7 +374,7 @@ typedef void run_function(struct stream *s, const struct band *band, uint32_t t,
 
 static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job, bool two)
 {
-    /* [two?][whole?][formula]; what is rare has no loop of its own. */
+    /* Indexed by [two?][whole?][formula]. Rare cases have no loop of their own. */
     static run_function *const loops[2][2][N_FORMULAS] = {
         {{one_part_left, one_part, one_part}, {one_left, one_before, one_any}},
         {{two_part_left, two_part, two_part}, {two_left, two_before, two_any}}};

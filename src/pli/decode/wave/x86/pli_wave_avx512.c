@@ -1,14 +1,14 @@
-/* pli_wave_avx512.c - the wave decoder with AVX-512: units of 8-bit samples, up to
- * six at a time.
+/* pli_wave_avx512.c - the wave decoder with AVX-512, for units of 8-bit samples, up to six units at
+ * a time.
  *
- * In and out: see pli_wave_int.h; plain C gives the same samples and statuses. AVX2 takes what is
- * not worth a road of its own: 16 bits, taps beyond what 16-bit sums hold. Pure functions, any
- * thread.
+ * pli_wave_int.h says what goes in and out. Plain C gives the same samples and statuses. AVX2
+ * decodes the units that are not worth AVX-512 code of their own: units of 16 bits, and units whose
+ * taps exceed what 16-bit sums hold. The functions are pure; any thread may call them.
  *
- * Activities, then residuals, then samples (the files pli_wave_avx512_*.c); each leaves rows of
- * lanes, step by step. Turning columns into rows then gives each lane's samples of all bands as one
- * line, in which row y of plane p begins at 2 * (y % 32) + 64 * (band of p and y): that is what the
- * planes handed out describe. */
+ * Activities are decoded first, then residuals, then samples (the files pli_wave_avx512_*.c). Each
+ * stage leaves rows of lanes, step by step. A transposition then gives each lane's samples of all
+ * bands as one line, in which row y of plane p begins at 2 * (y % 32) + 64 * (band of p and y). The
+ * planes that it returns describe these lines. */
 #include "pli/decode/wave/x86/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
@@ -31,7 +31,8 @@ INLINE void interleave(const __m512i *in, __m512i *out)
 
 INLINE void line_store(uint8_t *line, __m128i v) { _mm_storeu_si128((__m128i *)(void *)line, v); }
 
-/* 16 steps: interleaving rows i and i + 8 four times turns each quarter's 16 x 16 bytes around. */
+/* Transposes 16 steps to lines. Interleaving rows i and i + 8 four times transposes the 16 x 16
+ * bytes of each quarter. */
 INLINE void turn_16(const uint8_t (*rows)[WAVE_ROW], uint8_t *lines, size_t line_nbytes)
 {
     __m512i a[16], b[16];
@@ -52,8 +53,8 @@ INLINE void turn_16(const uint8_t (*rows)[WAVE_ROW], uint8_t *lines, size_t line
     }
 }
 
-/* Bytes from one lane's line to the next's: no more of the cache's lines than all planes need, and
- * an odd number, so that they are in different sets. */
+/* Returns the number of bytes from one lane's line to the next. It is no more cache lines than all
+ * planes need, and an odd number of them, so that the lines are in different cache sets. */
 static uint32_t line_nbytes(const struct psti_pli_wave_head *head)
 {
     uint32_t n_steps = head->n_steps + 64 * head->bands_per_plane * head->n_constant;
@@ -83,8 +84,8 @@ static enum pst_status status_of(const struct psti_pli_wave512_job *job, uint32_
     return PST_OK;
 }
 
-/* All that follows the tokens; `err` is of the first unit that failed, unless `failed` says that
- * one before did. */
+/* Does all stages behind the tokens. `err` describes the first unit that failed, unless `failed`
+ * says that an earlier one did. */
 static void finish(struct psti_pli_wave512_job *job, struct psti_pli_planes *planes,
                    enum pst_status *statuses, bool failed, struct pst_error *err)
 {
@@ -113,7 +114,7 @@ static void finish(struct psti_pli_wave512_job *job, struct psti_pli_planes *pla
     }
 }
 
-/* One unit to six, which go together. */
+/* Decodes one to six units of one shape. */
 static void decode_together(const struct psti_pli_unit *units,
                             const struct psti_pli_wave_head *heads, uint32_t n_units,
                             struct psti_pli_wave_tables *tables,

@@ -1,11 +1,11 @@
-/* pli_wave_avx512.h - inside the AVX-512 level of the wave decoder: its scratch, and what its files
- * tell each other.
+/* pli_wave_avx512.h - declarations that the files of the wave decoder's AVX-512 level share, and
+ * the level's scratch.
  *
- * Two units make a job, and tokens of up to three jobs are decoded in turns, as one unit alone
+ * Two units make a job. The tokens of up to three jobs are decoded in turns, because one unit alone
  * waits for itself most of the time. A step of the cylinder (docs/format-pli.md, 5.5) is a row of
- * 64 bytes: lanes of the first unit, then of the second, so that one vector of bytes holds both. A
- * unit that comes alone leaves its neighbour's bytes idle. Masks of lanes have a bit for each
- * likewise. */
+ * 64 bytes: the lanes of the first unit, then those of the second, so that one vector of bytes
+ * holds both. If a job has only one unit, the other half of the bytes is idle. Masks of lanes have
+ * one bit for each byte in the same order. */
 #ifndef PST_PLI_WAVE_AVX512_H
 #define PST_PLI_WAVE_AVX512_H
 
@@ -24,24 +24,25 @@
 enum {
     WAVE_LANES = PSTI_PLI_LANES,
     WAVE_UNITS = 2,
-    WAVE_JOBS = 3, /* of two units each, whose tokens are decoded at once */
+    WAVE_JOBS = 3, /* jobs of two units each, whose tokens are decoded at once */
     WAVE_ROW = WAVE_UNITS * WAVE_LANES,
     WAVE_SAMPLE_ROWS = (PSTI_PLI_WAVE_MAX_STEPS + 15) / 16 * 16,
-    /* A token of two samples takes one word at most, and two bytes of bits. */
+    /* Limits of a unit: a token of two samples takes at most one word, and two bytes of bits. */
     WAVE_MAX_WORDS = 2 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE + 1,
     WAVE_MAX_RAW_NBYTES = 4 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE,
-    WAVE_BEHIND = 128, /* may be read behind words and bits */
-    /* Of each row 64 bytes, as many as two in each lane, whatever a unit has. */
+    WAVE_BEHIND = 128, /* bytes that may be read behind words and bits */
+    /* Bits of all rows: 64 bytes each, as many as two bytes in each lane, whatever a unit has. */
     WAVE_MAX_BITS_NBYTES = PSTI_PLI_WAVE_MAX_STEPS / 2 * WAVE_ROW + WAVE_BEHIND,
-    WAVE_LINE = WAVE_SAMPLE_ROWS, /* bytes of one lane's samples of all bands, at most */
-    WAVE_LINES_BEHIND = 96        /* may be read behind where a row of 64 begins */
+    WAVE_LINE = WAVE_SAMPLE_ROWS, /* most bytes of one lane's samples of all bands */
+    WAVE_LINES_BEHIND = 96        /* bytes that may be read from the begin of a row of 64 on */
 };
 
 struct psti_pli_wave512_memory {
-    /* Residuals. Activities of a step of pairs stand where those of its first samples will. */
+    /* Residuals. The activities of a step of pairs stand where the residuals of its first samples
+     * will be. */
     _Alignas(64) uint8_t rows[PSTI_PLI_WAVE_MAX_STEPS][WAVE_ROW];
     uint8_t samples[WAVE_SAMPLE_ROWS][WAVE_ROW];
-    union { /* one after another */
+    union { /* used one after another */
         uint8_t words[WAVE_UNITS][WAVE_MAX_WORDS + WAVE_BEHIND];
         uint8_t bits[WAVE_UNITS][WAVE_MAX_BITS_NBYTES];
         uint8_t lines[WAVE_UNITS * WAVE_LANES * WAVE_LINE + WAVE_LINES_BEHIND];
@@ -50,37 +51,42 @@ struct psti_pli_wave512_memory {
 _Static_assert(WAVE_JOBS * sizeof(struct psti_pli_wave512_memory) <= PSTI_PLI_WORK_NBYTES,
                "scratch");
 
-/* Bits of a row's mask that are the first unit's; and the same bits for both units. */
+/* WAVE_FIRST_UNIT: the bits of the first unit in a row's mask. WAVE_BOTH: the same lanes in both
+ * units. */
 #define WAVE_FIRST_UNIT 0xffffffffull
 #define WAVE_BOTH(lanes) (0x100000001ull * (lanes))
 
-/* One unit, or two of the same shape: height, coded planes, and so bands and steps. Of one unit
- * alone the second unit and head are the first's once more. */
+/* One unit, or two of the same shape: height and coded planes, and therefore bands and steps. If
+ * the job has only one unit, the second unit and head are the first's once more. */
 struct psti_pli_wave512_job {
     uint32_t n_units;
     const struct psti_pli_unit *units[WAVE_UNITS];
     const struct psti_pli_wave_head *heads[WAVE_UNITS];
     struct psti_pli_wave_tables *tables;
     struct psti_pli_wave512_memory *memory;
-    uintptr_t next; /* where the file's bytes go on, about, that the next such job is to read */
+    uintptr_t next; /* about where the bytes of the file begin that the next such job will read */
     uint8_t low[WAVE_UNITS][WAVE_LANES]; /* low halves of the states at the end */
-    bool ends[WAVE_UNITS];               /* all words were used and the states are at their end */
+    /* true if all words were used and all states are at their end */
+    bool ends[WAVE_UNITS];
 };
 
 /* pli_wave_avx512_tokens.c */
-/* Of one job, or of more of one shape, of which all but the last have two units. */
+/* Decodes the tokens of one job, or of several jobs of one shape, of which all but the last have
+ * two units. */
 void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t n_jobs);
-/* pli_wave_avx512_raw.c: activities become residuals; `lacks` is set where a unit has too few
+/* Turns activities into residuals (pli_wave_avx512_raw.c). Sets `lacks` for a unit that has too few
  * bits. */
 void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS]);
-/* pli_wave_avx512_rebuild.c: residuals -> samples. */
+/* Turns residuals into samples (pli_wave_avx512_rebuild.c). */
 void psti_pli_wave512_rebuild(struct psti_pli_wave512_job *job);
-/* pli_wave_avx512_plain.c: both at once, of jobs whose planes are all MED without taps. */
+/* The first returns whether all planes of a job are MED without taps (pli_wave_avx512_plain.c). For
+ * such jobs the second does both stages at once. */
 bool psti_pli_wave512_is_plain(const struct psti_pli_wave512_job *job);
 void psti_pli_wave512_plain(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS]);
 
-/* Of both units: the lane at column 0 in even steps, 1 in odd ones; and lanes that are in band
- * t >> 6, while the others are in the band before. */
+/* Both return masks for both units. The first has the lane that is at column 0 in even steps, and
+ * at column 1 in odd ones. The second has the lanes in band t >> 6; the others are in the band
+ * before. */
 static inline uint64_t wave512_newest(uint32_t t) { return WAVE_BOTH(1) << ((t & 62) >> 1); }
 static inline uint64_t wave512_front(uint32_t t)
 {
@@ -89,12 +95,13 @@ static inline uint64_t wave512_front(uint32_t t)
 
 INLINE __m512i row_load(const void *at) { return _mm512_loadu_si512(at); }
 INLINE void row_store(void *at, __m512i v) { _mm512_storeu_si512(at, v); }
-/* 16 bytes in each quarter. */
+/* Returns a vector with these 16 bytes in each quarter. */
 INLINE __m512i same_16(const uint8_t *bytes)
 {
     return _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)bytes));
 }
-/* Lane l gets what lane l - 1 had, lane 0 what lane 31 had. */
+/* Returns v rotated by one lane in each unit: lane l gets the value of lane l - 1, and lane 0 that
+ * of lane 31. */
 INLINE __m512i turn(__m512i v)
 {
     const __m512i from = _mm512_set_epi8(
@@ -103,13 +110,13 @@ INLINE __m512i turn(__m512i v)
         16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 31);
     return _mm512_permutexvar_epi8(from, v);
 }
-/* Bits of `yes` where `mask` has ones, else of `no`. */
+/* Returns the bits of `yes` where `mask` has ones, else the bits of `no`. */
 INLINE __m512i choose_bits(__m512i mask, __m512i yes, __m512i no)
 {
     return _mm512_ternarylogic_epi32(no, mask, yes, 0xB8);
 }
-/* A 0 for that lane of both units, 255 for all others: 64 bytes, from memory, as masks cost more to
- * make. */
+/* Returns 64 bytes in memory: 0 for this lane of both units, 255 for all others. To make a mask in
+ * registers would cost more. */
 INLINE const uint8_t *wave512_all_but(uint32_t lane)
 {
 #define ALL_8 255, 255, 255, 255, 255, 255, 255, 255
@@ -119,8 +126,8 @@ INLINE const uint8_t *wave512_all_but(uint32_t lane)
 #undef ALL_31
 #undef ALL_8
 }
-/* The value between the others: MED is L + U less this one of L, U and UL. L, which is known last,
- * is looked at last. */
+/* Returns the middle one of L, U and UL. MED is L + U less this one. L is known last and therefore
+ * used last. */
 INLINE __m512i wave512_middle(__m512i l, __m512i u, __m512i ul)
 {
     return _mm512_max_epu8(_mm512_min_epu8(u, ul), _mm512_min_epu8(l, _mm512_max_epu8(u, ul)));

@@ -1,58 +1,68 @@
-/* pli_wave_avx512_pairs.h - from a row of activities and bits to pairs of residuals, inside the
+/* pli_wave_avx512_pairs.h - turns a row of activities and bits into pairs of residuals, inside the
  * AVX-512 level of the wave decoder.
  *
- * In: rows of activities, one after another, and the bits of the units with the low halves of their
- * states; out: residuals of the pairs' first samples and of their second ones. A row's R and S are
- * 64 bytes of each unit's bits at most. Each eight lanes take those bytes that hold theirs, and
- * each lane of them its bits: at most 57 for eight lanes, wherever they begin. Rows that have more
- * are rare and take each four lanes' apart. Those that have any S are not rare, but do something
- * else all the same: units have them in runs. */
+ * It takes rows of activities, one after another, and the bits of the units with the low halves of
+ * their states behind them. It gives the residuals of the pairs' first samples and of their second
+ * ones. R and S stand for suffix1 and suffix2 (docs/format-pli.md, 5.4). A row's R and S are at
+ * most 64 bytes of each unit's bits. Each eight lanes first take the bytes that hold their bits,
+ * then each lane takes its bits of these bytes. That works for at most 57 bits for eight lanes,
+ * wherever they begin. Rows with more are rare; their upper four lanes take bytes of their own.
+ * Rows with any S have a branch of their own. They are not rare, but units have them in runs. */
 #ifndef PST_PLI_WAVE_AVX512_PAIRS_H
 #define PST_PLI_WAVE_AVX512_PAIRS_H
 
 #include "pli/decode/wave/x86/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
-/* All of them, so that loops hold them in registers. */
+/* All constants, in one struct so that loops hold them in registers. */
 struct pair_constants {
-    __m512i sizes_r, sizes_s;        /* of parts, by lower four bits of activities */
-    __m512i masks_r, no_bits_s;      /* bits that R / 4 has, and that S lacks, likewise */
-    __m512i least_square, any, more; /* activities; and what too many bits of eights are at least */
-    /* Of all eights' sums, R's and then S's, which bytes sum up to what comes before the word's R
-     * (in a unit's first word: to all of them) and before its S. */
+    __m512i sizes_r, sizes_s; /* bits of R and of S, by the lower four bits of activities */
+    /* masks of the bits that R / 4 has, and of the bits that S lacks, likewise */
+    __m512i masks_r, no_bits_s;
+    /* two activities; and the least number of bits of eight lanes that is too many */
+    __m512i least_square, any, more;
+    /* Indices of bytes among the sums of all eights, those of R and then those of S. below_r picks
+     * the sums before the word's R; in a unit's first word it picks all sums. below_s picks the
+     * sums before the word's S. */
     __m512i below_r, below_s;
-    __m512i all;           /* which halves of words have a unit's sum, and the other's */
-    __m512i seven;         /* words */
-    __m512i ones, two;     /* bytes */
-    __m512i bytes;         /* in each byte of a word, how many bits are a byte: 3 */
-    __m512i ascending;     /* bytes of a word 0..7, + 64 of the second unit */
-    __m512i quarter, half; /* products of bits by these shift bytes to the right */
-    /* By lower four bits: the number of a token's first point, of which R / 4 are the lowest bits;
-     * what leads from R / 4 to b less half of u. */
+    /* indices of halves of words: of the unit's total sum, and of the other unit's */
+    __m512i all;
+    __m512i seven;     /* words of 7 */
+    __m512i ones, two; /* bytes of 1 and of 2 */
+    __m512i bytes;     /* bytes of 3: the shift that makes bytes of a number of bits */
+    __m512i ascending; /* bytes 0..7 in each word, + 64 in the second unit */
+    /* matrices; a product by them shifts bytes to the right by 2 or 1 bits */
+    __m512i quarter, half;
+    /* By the lower four bits of activities. `points`: the number of a token's first point, of which
+     * R / 4 are the lowest bits. `offsets`: the difference between R / 4 and b less half of u. */
     __m512i points, offsets;
-    __m512i points_a[2], points_b[2]; /* by number */
-    __mmask8 not_first;               /* words of units; a constant would be made in each turn */
+    __m512i points_a[2], points_b[2]; /* a and b of points, by the point's number */
+    /* the words that are not the first of a unit; compilers would make a constant anew in each turn
+     */
+    __mmask8 not_first;
 };
 
-/* Bits of the units, and what follows them: as many as rows can want. */
+/* The bits of the units, and memory behind them for as many bits as rows can take. */
 struct pair_bits {
     const uint8_t *of[WAVE_UNITS];
 };
 
-/* Where bits of a part are: the bytes that each eight lanes look at, and each lane's in them. */
+/* The place of bits in a row: the bytes that each eight lanes read, and each lane's bits in them.
+ */
 struct pair_place {
     __m512i bytes, bits;
 };
 
-/* A row whose bits have been found. `at`: how many are before it; of the second unit in the upper
- * half. */
+/* A row whose bits have been located. `at` is the number of bits before it; the upper half is that
+ * of the second unit. */
 struct pair_row {
     __m512i activities;
     struct pair_place first;
     uint64_t at;
-    bool special; /* there is more to it: */
+    bool special; /* some lanes have S: struct pair_special has more */
 };
-/* Some lanes have S, and so u; and some eight `many` bits: only a token that has S has 8. */
+/* More about a row in which some lanes have S, and therefore u. `many`: some eight lanes have more
+ * than 57 bits. Only a token that has S has 8 bits. */
 struct pair_special {
     __m512i u;
     bool many;
@@ -64,11 +74,12 @@ struct pair_residuals {
 
 /* -- Places -- */
 
-/* `begin`: words, where each eight's bits begin after the byte where the unit's do. */
+/* Locates the bits of all lanes. `begin` has in each word where the bits of these eight lanes
+ * begin, counted from the byte in which the unit's bits begin. */
 INLINE struct pair_place pair_find(const struct pair_constants *c, __m512i begin, __m512i sizes)
 {
     __m512i bytes = _mm512_multishift_epi64_epi8(c->bytes, begin);
-    /* Sums of sizes below, as sums go from byte to byte in products. */
+    /* The product adds up the sizes of the lanes below, because sums carry from byte to byte. */
     __m512i shifted = _mm512_ternarylogic_epi64(begin, c->seven, _mm512_slli_epi64(sizes, 8), 0xEA);
     return (struct pair_place){_mm512_add_epi8(bytes, c->ascending),
                                _mm512_mullo_epi64(shifted, c->ones)};
@@ -79,14 +90,14 @@ INLINE const uint8_t *pair_bytes(const struct pair_bits *bits, uint64_t at, uint
     return bits->of[u] + (u == 0 ? (uint32_t)at >> 3 : at >> 35);
 }
 
-/* The bits of each lane, and others above them. */
+/* Returns the bits of each lane, with other bits above them. */
 INLINE __m512i pair_deal(const uint8_t *first, const uint8_t *second, struct pair_place place)
 {
     __m512i bytes = _mm512_permutex2var_epi8(row_load(first), place.bytes, row_load(second));
     return _mm512_multishift_epi64_epi8(place.bits, bytes);
 }
 
-/* The same where eights have many bits: the upper four lanes look at bytes of their own. */
+/* Does the same if eight lanes have many bits: the upper four lanes read bytes of their own. */
 TARGET __attribute__((noinline, unused)) static void pair_deal_many(const struct pair_bits *bits,
                                                                     uint64_t at,
                                                                     struct pair_place *place,
@@ -124,7 +135,7 @@ INLINE __m512i pair_take(const struct pair_bits *bits, uint64_t at, const struct
 
 /* -- Rows -- */
 
-/* Takes S. Returns all eights' sums of its sizes. */
+/* Takes S. Returns the sums of its sizes over each eight lanes. */
 INLINE __m512i pair_find_special(const struct pair_constants *c, const struct pair_bits *bits,
                                  const struct pair_row *row, __m512i bit, __m512i eights,
                                  struct pair_special *special)
@@ -141,8 +152,8 @@ INLINE __m512i pair_find_special(const struct pair_constants *c, const struct pa
     return eights_s;
 }
 
-/* `at`: where the row's bits begin, and then the next row's; in each word of a unit, that of the
- * other unit in the upper half. */
+/* Locates the bits of a row. `at` is where the row's bits begin, and becomes where the next row's
+ * begin. Each word of a unit has the other unit's number in its upper half. */
 INLINE struct pair_row pair_find_row(const struct pair_constants *c, const uint8_t *activities,
                                      const struct pair_bits *bits, __m512i *at,
                                      struct pair_special *special)
@@ -163,12 +174,13 @@ INLINE struct pair_row pair_find_row(const struct pair_constants *c, const uint8
     return row;
 }
 
-/* Points, and how often they are to be turned: lower two bits. */
+/* Points, and in the lowest two bits of `turns` how often they are rotated. */
 struct pair_points {
     __m512i a, b, turns;
 };
 
-/* Those of tokens that have S; `turns`: R, and in other lanes anything above it. */
+/* Finds the points of tokens that have S. `p->turns` holds R, with arbitrary bits above it in other
+ * lanes. */
 INLINE void pair_find_squares(const struct pair_constants *c, __m512i activities, __m512i number,
                               __m512i u, struct pair_points *p)
 {
@@ -208,10 +220,11 @@ INLINE struct pair_residuals pair_take_row(const struct pair_constants *c,
 
 /* -- Jobs -- */
 
-/* pli_wave_avx512_raw.c */
+/* Copies the units' bits and returns the constants (pli_wave_avx512_raw.c). */
 struct pair_constants psti_pli_wave512_open_pairs(const struct psti_pli_wave512_job *job,
                                                   struct pair_bits *bits);
-/* `at`: bits before what follows the last row. */
+/* Sets `lacks` for units with too few bits. `at` is the number of bits up to the end of the last
+ * row. */
 void psti_pli_wave512_close_pairs(const struct psti_pli_wave512_job *job, uint64_t at,
                                   bool lacks[WAVE_UNITS]);
 #endif

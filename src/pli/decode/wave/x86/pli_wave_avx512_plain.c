@@ -1,20 +1,22 @@
-/* pli_wave_avx512_plain.c - from activities and raw bits to samples at once, with AVX-512, of
+/* pli_wave_avx512_plain.c - turns activities and raw bits into samples at once, with AVX-512, for
  * jobs whose planes are all MED without taps.
  *
- * In: rows of activities, and the bits of the units with the low halves of their states; out: rows
- * of samples by step, two for each. Pure functions, any thread. Nothing looks back at residuals
- * here: they stay in registers, and while samples wait for those to their left the next row's bits
- * are found and dealt. */
+ * It takes rows of activities, and the bits of the units with the low halves of their states behind
+ * them. It gives rows of samples by step, two for each row of activities. The functions are pure;
+ * any thread may call them. These planes never look back at residuals, so residuals stay in
+ * registers. While samples wait for those to their left, the next row's bits are located and taken.
+ */
 #include "pli/decode/wave/x86/pli_wave_avx512_pairs.h"
 
 #if defined(__x86_64__)
-/* Samples of the last steps; and of the lane below. */
+/* The samples of the last step, and those of the last three steps rotated to the lane below. */
 struct plain_samples {
     __m512i own, above1, above2, above3;
 };
 
-/* MED with what is to the left last. At column 0 that is the sample above, which then predicts, so
- * the one beside it does not matter. In a plane's first row what is to the left predicts. */
+/* Does one step of MED, with the left neighbour as late as possible. At column 0 the left neighbour
+ * is the sample above; then the prediction is that sample, and UL does not matter. In a plane's
+ * first row the left neighbour is the prediction. */
 INLINE __m512i plain_step(struct plain_samples *s, __m512i residual, uint32_t t, bool even,
                           __mmask64 first)
 {
@@ -30,8 +32,8 @@ INLINE __m512i plain_step(struct plain_samples *s, __m512i residual, uint32_t t,
     return s->own;
 }
 
-/* Lane 0 of both units where the row's band begins a plane. What stands above it at (0, 0) is put
- * there. */
+/* Returns the mask of lane 0 of both units if the band begins a plane, else 0. Also stores the
+ * start sample above lane 0, for (0, 0). */
 INLINE __mmask64 open_band(const struct psti_pli_wave512_job *job, uint32_t band,
                            struct plain_samples *s)
 {
@@ -56,8 +58,8 @@ bool psti_pli_wave512_is_plain(const struct psti_pli_wave512_job *job)
     return true;
 }
 
-/* While a row's samples are made, the bits of the next are found. (Behind the last row it is found
- * once more.) */
+/* Locates the bits of the next row while a row's samples are made. (Behind the last row it locates
+ * the last one once more.) */
 TARGET void psti_pli_wave512_plain(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS])
 {
     const uint8_t(*rows)[2 * WAVE_ROW] = (const uint8_t(*)[2 * WAVE_ROW]) job->memory->rows;

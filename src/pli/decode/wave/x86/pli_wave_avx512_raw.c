@@ -1,22 +1,24 @@
-/* pli_wave_avx512_raw.c - raw bits of the wave decoder with AVX-512: activities become
+/* pli_wave_avx512_raw.c - raw bits of the wave decoder with AVX-512: turns activities into
  * residuals.
  *
- * In: rows of activities, and the bits of the units with the low halves of their states; out: rows
- * of residuals, two for each. Pure functions, any thread. */
+ * It takes rows of activities, and the bits of the units with the low halves of their states behind
+ * them. It gives rows of residuals, two for each row of activities. The functions are pure; any
+ * thread may call them. */
 #include "pli/decode/wave/x86/pli_wave_avx512_pairs.h"
 
 #if defined(__x86_64__)
 #include <string.h>
 
 enum {
-    MOST_OF_EIGHT = 57, /* bits */
-    /* The number of the first point: so those of a token differ in the lowest bits only. */
+    MOST_OF_EIGHT = 57, /* bits that eight lanes can take at once */
+    /* The number of the first point. With this number the points of a token differ only in the
+     * lowest bits. */
     FIRST_POINT = 5
 };
 
 /* -- Constants -- */
 
-/* By lower four bits of activities. */
+/* Makes the constants that are looked up by the lower four bits of activities. */
 TARGET static void make_parts(struct pair_constants *c)
 {
     const __m512i zero = _mm512_setzero_si512();
@@ -35,8 +37,9 @@ TARGET static void make_parts(struct pair_constants *c)
     c->offsets = _mm512_mask_sub_epi8(zero, squares, zero, bases);
 }
 
-/* The sum of each eight is the lowest byte of its word, and the next one is 0. `all`: where a
- * unit's four sums of R are, and of S. */
+/* Makes the indices of sums. The sum of each eight lanes is the lowest byte of its word, and the
+ * byte above it is 0. `all` lists the places of a unit's four sums of R and of its four sums of S.
+ */
 TARGET static void make_sums(struct pair_constants *c)
 {
     const uint64_t zeros = 0x0101010101010101, second = 0x2020202020202020;
@@ -81,14 +84,14 @@ TARGET static void make_constants(struct pair_constants *c)
 
 /* -- Units -- */
 
-/* Samples need no more. */
+/* Returns the number of raw bytes to copy: samples need no more than the limit. */
 static size_t raw_nbytes(const struct psti_pli_wave_head *head)
 {
     return head->raw_nbytes < WAVE_MAX_RAW_NBYTES ? head->raw_nbytes : WAVE_MAX_RAW_NBYTES;
 }
 
-/* A unit's bits, and its states' halves behind them. Rows that want more take what was in the
- * memory before. */
+/* Copies a unit's raw bytes, and behind them its states' low halves. Rows that take more bits get
+ * those that were in the memory before. */
 static const uint8_t *open_bits(const struct psti_pli_wave512_job *job, uint32_t u)
 {
     const struct psti_pli_wave_head *head = job->heads[u];
@@ -105,7 +108,7 @@ TARGET __attribute__((noinline)) struct pair_constants psti_pli_wave512_open_pai
     struct pair_constants c;
     make_constants(&c);
     bits->of[0] = open_bits(job, 0);
-    bits->of[1] = job->n_units > 1 ? open_bits(job, 1) : bits->of[0]; /* means nothing */
+    bits->of[1] = job->n_units > 1 ? open_bits(job, 1) : bits->of[0]; /* its values are not used */
     return c;
 }
 
@@ -117,8 +120,8 @@ void psti_pli_wave512_close_pairs(const struct psti_pli_wave512_job *job, uint64
         lacks[u] = ends[u] > 8 * (raw_nbytes(job->heads[u]) + PSTI_PLI_WAVE_STATE_NBYTES_8);
 }
 
-/* While a row's residuals are made, the bits of the next are found. (Behind the last row it is
- * found once more.) */
+/* Locates the bits of the next row while a row's residuals are made. (Behind the last row it
+ * locates the last one once more.) */
 TARGET void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS])
 {
     uint8_t(*rows)[2 * WAVE_ROW] = (uint8_t(*)[2 * WAVE_ROW]) job->memory->rows;

@@ -1,9 +1,10 @@
-/* pli_wave_avx512_rebuild.c - from residuals to samples with AVX-512: predictions, filters.
+/* pli_wave_avx512_rebuild.c - turns residuals into samples with AVX-512, by predictors and filters.
  *
- * In: rows of residuals; out: rows of samples by step. Pure functions, any thread. A vector has a
- * step of both units; samples of the last four steps, as they are and turned to the lane below,
- * stay in registers. Bands are taken one after another; loops are made for what is common (MED,
- * with taps or without; filters), one for everything else. */
+ * It takes rows of residuals and gives rows of samples by step. The functions are pure; any thread
+ * may call them. A vector holds a step of both units. The samples of the last four steps stay in
+ * registers, as they are and rotated to the lane below. Bands are done one after another. There are
+ * loops for the common cases (MED with taps or without; filters) and one loop for everything else.
+ */
 #include "pli/decode/wave/x86/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
@@ -11,30 +12,31 @@
 
 #include <string.h>
 
-/* What goes from step to step. */
+/* The samples that pass from step to step. */
 struct samples {
     __m512i own1, own2;                     /* of the last step and of the one before */
-    __m512i above1, above2, above3, above4; /* of the last steps, in the lane below */
+    __m512i above1, above2, above3, above4; /* of the last four steps, rotated to the lane below */
 };
 
-/* The plane whose lanes begin in a band, or end. Offsets lead from a row of residuals to that of
- * planes 0 and 1 at the same place; masks are of units. */
+/* The plane whose lanes begin in a band, or the one whose lanes end. Offsets lead from a row of
+ * residuals to the rows of planes 0 and 1 at the same place. Masks have all lanes of a unit or
+ * none. */
 struct part {
     bool there;
-    uint32_t index; /* among the coded planes */
+    uint32_t index; /* index among the coded planes */
     ptrdiff_t to_0, to_1;
-    __m512i a, b;                       /* taps, as bytes */
-    uint64_t left, up, average, filter; /* units with that predictor; the others have MED */
+    __m512i a, b;                       /* taps as bytes */
+    uint64_t left, up, average, filter; /* units with this predictor; units in no mask have MED */
 };
 
-/* Coefficients by entry: 32 * unit + 16 * (lane / 16) + 2 * block column, + 8 of the part that
- * ends; pairs of bytes, or words. */
+/* Coefficients by entry. An entry is 32 * unit + 16 * (lane / 16) + 2 * block column, + 8 for the
+ * part that ends. Each entry is a pair of bytes, or a word. */
 struct filter_tables {
     __m512i l_u, ul_ur, uu_ll, a_b, bias;
-    __m512i med; /* at an entry's first byte: 255 where it is MED */
+    __m512i med; /* 255 in an entry's first byte if the filter is MED */
 };
 
-/* Which entry a byte looks up: `base` with bits of x = (t & 63) + `minus_2l`. */
+/* The numbers from which a byte's entry follows: `base` with bits of x = (t & 63) + `minus_2l`. */
 struct entry_places {
     __m512i minus_2l, base;
 };
@@ -43,13 +45,14 @@ struct rebuild {
     const struct psti_pli_wave512_job *job;
     struct psti_pli_wave512_memory *memory;
     struct samples samples;
-    uint32_t last[WAVE_UNITS]; /* column */
+    uint32_t last[WAVE_UNITS]; /* number of the last column */
     uint32_t bands_per_plane;
-    uint64_t first; /* lane 0 if it is in its plane's first row */
+    uint64_t first; /* lane 0 of both units if it is in its plane's first row */
     struct part front, rear;
     struct filter_tables tables;
     bool has_places;
-    struct entry_places low, high, all; /* of bytes as unpacking puts them, and as they are */
+    /* `low` and `high` for bytes in the order of unpacking, `all` for bytes in their own order */
+    struct entry_places low, high, all;
 };
 
 /* -- Neighbours -- */
@@ -58,23 +61,23 @@ struct near {
     __m512i l, u, ul, ur, uu, ll;
 };
 
-/* The lane at column `last` of each unit, if one is. */
+/* Returns the mask of the lane at column `last` of each unit, if there is one. */
 INLINE __mmask64 last_lanes(const struct rebuild *r, uint32_t t)
 {
     uint32_t d = (t - r->last[0]) & 63, e = (t - r->last[1]) & 63;
     return (d & 1 ? 0 : 1ull << (d >> 1)) | (e & 1 ? 0 : 1ull << (WAVE_LANES + (e >> 1)));
 }
 
-/* Lanes 0 and 1 where they are in their plane's first two rows; lane 1 follows lane 0 into a band
- * two steps later. */
+/* Returns the mask of lanes 0 and 1 if they are in their plane's first two rows. Lane 1 enters a
+ * band two steps after lane 0. */
 INLINE __mmask64 rows_01(const struct rebuild *r, uint32_t t)
 {
     bool first_1 = (((t - 2) >> 6) & (r->bands_per_plane - 1)) == 0;
     return r->first | (first_1 ? WAVE_BOTH(2) : 0);
 }
 
-/* Neighbours of each lane's sample (5.3). Only filters look at UL where it is outside: the others
- * find L = U there. */
+/* Returns the neighbours of each lane's sample (5.3). Only filters read UL outside the unit; the
+ * other predictors find L = U there. */
 INLINE struct near neighbours(const struct rebuild *r, const struct samples *x, uint32_t t,
                               bool odd, bool filters)
 {
@@ -119,7 +122,8 @@ INLINE __m512i average(const struct near *n)
     return _mm512_sub_epi8(_mm512_avg_epu8(n->l, n->u), odd);
 }
 
-/* Units of one part in the lanes of `front`, of the other in the rest. */
+/* Returns the units of one part in the lanes of `front`, and those of the other part in the other
+ * lanes. */
 INLINE __mmask64 of_parts(uint64_t front_units, uint64_t rear_units, uint64_t front)
 {
     return (front_units & front) | (rear_units & ~front);
@@ -135,12 +139,13 @@ INLINE __m512i simple(const struct rebuild *r, const struct near *n, uint64_t fr
 
 /* -- Taps -- */
 
-/* Words of 16 bits, of the bytes that unpacking puts low and high. */
+/* Words of 16 bits, made of the bytes that unpacking puts low and high. */
 struct words {
     __m512i low, high;
 };
-/* Pairs of coefficients, and what their sums begin with: half of a unit, less 128 times both, since
- * residuals are made unsigned by adding 128. Nothing saturates as |a| + |b| <= 128. */
+/* Pairs of coefficients, and the start of their sums: 16, which rounds, less 128 times both
+ * coefficients, since residuals become unsigned by adding 128. Nothing saturates, since |a| + |b|
+ * <= 128. */
 struct taps {
     struct words a_b, bias;
 };
@@ -150,7 +155,8 @@ INLINE struct words unpack(__m512i a, __m512i b)
     return (struct words){_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b)};
 }
 
-/* Of a step: of the part that begins in the lanes of `front`, or of it alone. */
+/* Returns the taps of a step. With `mixed` the lanes of `front` have those of the part that begins,
+ * the others those of the part that ends. Without it all lanes have those of the front. */
 INLINE struct taps find_taps(const struct rebuild *r, uint64_t front, bool mixed)
 {
     const __m512i top = _mm512_set1_epi8((char)0x80), half = _mm512_set1_epi16(16);
@@ -181,7 +187,7 @@ INLINE struct words tap_words(const struct rebuild *r, const struct taps *taps, 
     return w;
 }
 
-/* (a r0 + b r1 + 16) >> 5 modulo 256. */
+/* Returns (a r0 + b r1 + 16) >> 5 modulo 256. */
 INLINE __m512i tap_bytes(struct words w)
 {
     const __m512i byte = _mm512_set1_epi16(255);
@@ -191,7 +197,7 @@ INLINE __m512i tap_bytes(struct words w)
 
 /* -- Filters -- */
 
-/* Coefficients of each lane, in pairs of bytes, for two steps. */
+/* The coefficients of each lane, in pairs of bytes, for two steps. */
 struct lane_filters {
     struct words l_u, ul_ur, uu_ll;
     struct taps taps;
@@ -204,7 +210,8 @@ INLINE struct words look_up(__m512i low, __m512i high, __m512i table)
                           _mm512_permutexvar_epi8(high, table)};
 }
 
-/* Bits 4 and 5 of x are the column of blocks; bit 6 of a negative one says that the part ends. */
+/* Returns each byte's entry. Bits 4 and 5 of x are the column of blocks. Bit 6 is set if x is
+ * negative: the lane is in the part that ends. */
 INLINE __m512i entries(const struct entry_places *places, uint32_t t)
 {
     __m512i x = _mm512_add_epi8(_mm512_set1_epi8((char)(t & 63)), places->minus_2l);
@@ -233,7 +240,8 @@ INLINE void add_products(struct words *sums, __m512i a, __m512i b, const struct 
     sums->high = _mm512_add_epi16(sums->high, _mm512_maddubs_epi16(w.high, pairs->high));
 }
 
-/* Products of the left neighbour come last: all else waits for it ready. */
+/* Returns predictions by filters. The products of the left neighbour come last, because all other
+ * operands are ready before it. */
 INLINE __m512i filtered(const struct lane_filters *f, const struct near *n, struct words sums)
 {
     add_products(&sums, n->uu, n->ll, &f->uu_ll);
@@ -246,13 +254,13 @@ INLINE __m512i filtered(const struct lane_filters *f, const struct near *n, stru
 
 /* -- Bands -- */
 
-/* What a band's loop is made for. */
+/* The properties that a band's loop is compiled for. */
 struct kind {
-    bool filters; /* some lanes have filters, */
-    bool others;  /* some other predictors, */
-    bool not_med; /* which are not all MED */
-    bool taps;    /* some coefficients for planes before */
-    bool mixed;   /* two planes with different ones */
+    bool filters; /* some lanes have filters */
+    bool others;  /* some lanes have other predictors */
+    bool not_med; /* the other predictors are not all MED */
+    bool taps;    /* some taps are not 0 */
+    bool mixed;   /* two different planes share the steps */
 };
 
 INLINE void one_step(const struct rebuild *r, struct samples *x, const struct lane_filters *f,
@@ -265,7 +273,7 @@ INLINE void one_step(const struct rebuild *r, struct samples *x, const struct la
         p = filtered(f, &n, tap_words(r, &f->taps, t, front, kind.mixed));
     if (kind.others) {
         __m512i q = kind.not_med ? simple(r, &n, front) : med(&n);
-        if (kind.taps) /* which filters' planes have none of */
+        if (kind.taps) /* planes with filters have no taps of this kind */
             residual =
                 _mm512_add_epi8(residual, tap_bytes(tap_words(r, taps, t, front, kind.mixed)));
         p = kind.filters
@@ -369,7 +377,8 @@ static void add_filter(struct table_bytes *b, uint32_t entry, const struct psti_
     psti_store_u16(b->bias + entry, (uint16_t)(16 - 128 * (tap_a + tap_b)));
 }
 
-/* Adds the filters of one unit's band to the tables; `shift`: 8 in the part that ends. */
+/* Adds the filters of one unit's band to the tables. `shift` is 8 for the part that ends, else 0.
+ */
 static void add_filters(struct table_bytes *b, const struct psti_pli_wave512_job *job, uint32_t u,
                         const struct part *p, uint32_t band, uint32_t shift)
 {
@@ -403,7 +412,8 @@ TARGET static void open_tables(struct rebuild *r, const struct psti_pli_wave512_
                                        row_load(b.a_b), row_load(b.bias),  row_load(b.med)};
 }
 
-/* `order`: which byte of a row stands where. `pair`: whether bytes are parts of pairs. */
+/* Makes the numbers of entries. `order` lists which byte of a row stands at each place. `pair`:
+ * bytes are parts of pairs. */
 TARGET static struct entry_places places_of(const uint8_t order[64], bool pair)
 {
     uint8_t minus_2l[64], base[64];
@@ -436,7 +446,7 @@ TARGET static void open_band(struct rebuild *r, const struct psti_pli_wave512_jo
     const struct psti_pli_wave_head *head = job->heads[0];
     bool first = k < head->n_bands && k % head->bands_per_plane == 0;
     r->first = first ? WAVE_BOTH(1) : 0;
-    if (first) { /* stands above lane 0 at (0, 0) */
+    if (first) { /* start sample, stored above lane 0 for (0, 0) */
         uint32_t plane = k / head->bands_per_plane;
         __m512i starts = of_units((uint8_t)head->planes[plane].start,
                                   (uint8_t)job->heads[1]->planes[plane].start);

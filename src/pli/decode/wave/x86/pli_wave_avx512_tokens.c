@@ -1,71 +1,75 @@
 /* pli_wave_avx512_tokens.c - the token loop of the wave decoder with AVX-512.
  *
- * In: one to six parsed units and their tables; out: rows of activities. Pure functions, any
- * thread.
+ * It takes one to six parsed units and their tables, and gives rows of activities. The functions
+ * are pure; any thread may call them.
  *
- * All is bytes, and a vector holds those of two units. Tokens are searched for among the bounds of
- * their contexts, which permutations of registers look up; those around the token give its
- * frequency. Words are expanded straight into the lanes whose states fell short.
+ * All values are bytes, and a vector holds those of two units. Tokens are searched for among the
+ * bounds of their contexts, which permutations of registers look up. The bounds around the token
+ * give its frequency. Words are expanded straight into the lanes whose states fell below 256.
  *
  * A step is a chain (slots -> comparisons -> frequencies -> states -> which lanes take words ->
- * slots) of more cycles than its instructions take, so that pairs of units take turns. A token is
- * found by four comparisons, a bit of it by each: of all ways these are the fewest instructions,
- * and they are what bounds three pairs. */
+ * slots). The chain takes more cycles than its instructions need, so pairs of units take turns.
+ * Four comparisons find a token, one bit each. That takes the fewest instructions of all ways, and
+ * the number of instructions bounds the time of three pairs. */
 #include "pli/decode/wave/x86/pli_wave_avx512.h"
 
 #if defined(__x86_64__)
 #include <string.h>
 
-enum { BAND = PSTI_PLI_WAVE_PAIRS /* steps */ };
+enum { BAND = PSTI_PLI_WAVE_PAIRS /* steps of a band */ };
 
-/* What goes from step to step, of two units. */
+/* The state of two units that passes from step to step. */
 struct pair {
-    __m512i hi, lo;       /* halves of the states */
-    __m512i context;      /* of the next step */
-    __m512i sum, up_left; /* for E of the step after that: gUU + Z, gUL */
-    __m512i widths;       /* pairs of samples in a row */
+    __m512i hi, lo;  /* halves of the states */
+    __m512i context; /* context of the next step */
+    /* parts of the energy of the step after that: gUU + extra, and gUL (5.6) */
+    __m512i sum, up_left;
+    __m512i widths; /* number of pairs of samples in a row, for each lane */
     struct words {
-        const uint8_t *at, *end; /* end + 1: there were too few */
+        /* the next word and the end; `at` is end + 1 if there were too few */
+        const uint8_t *at, *end;
     } words[WAVE_UNITS];
-    uint8_t (*rows)[2 * WAVE_ROW];         /* the first half of each */
-    const uint8_t (*before)[2 * WAVE_ROW]; /* of the plane before: the same, or one of zeros */
+    uint8_t (*rows)[2 * WAVE_ROW]; /* rows of activities: the first half of each */
+    /* rows of the plane before: the same memory, or one row of zeros */
+    const uint8_t (*before)[2 * WAVE_ROW];
 };
 
-/* What the steps of a band have in common; masks are of all lanes or none but for those of rows.
- * [0] is of the band that begins, [1] of the one that ends, if nothing else is said. */
+/* The facts that the steps of a band have in common. Masks have all lanes or none, except those of
+ * rows. In arrays of two, [0] is for the band that begins and [1] for the one that ends. */
 struct shape {
     bool wide;          /* all lanes have pairs in all columns */
     bool whole;         /* all lanes are active */
-    uint64_t firsts[2]; /* E has what is two to the left, not the plane before */
-    uint64_t rows[2];   /* have rows */
-    /* Have one above, have two above; in the step after one of the first 30, the last but one, the
-     * last. */
+    uint64_t firsts[2]; /* units whose extra term of energy is gLL, not g1 */
+    uint64_t rows[2];   /* lanes that have rows */
+    /* Lanes that have a row above, and that have two rows above. [0] holds for the step after one
+     * of the first 30 steps, [1] after the last but one, [2] after the last. */
     uint64_t up[3], up_up[3];
-    uint64_t up_up_before; /* have two above in the first step */
+    uint64_t up_up_before; /* lanes that have two rows above in the first step */
 };
 
 struct stream {
     struct pair pairs[WAVE_JOBS];
-    uint32_t delay;                  /* rows between a plane and the next, if that matters */
-    __m512i contexts;                /* by min(E, 32 + E / 16) */
-    __m512i lane_above;              /* lane l is turned to l + 1, */
-    __m512i lane_above_2;            /* to l + 2 */
-    __m512i minus_l;                 /* of lane l */
-    __m512i swap;                    /* the bytes of 16 bits */
-    __m512i halves[3], around[3][2]; /* struct psti_pli_wave_indexed, */
-    __m512i activities_turned;       /* by tokens whose bits are turned around */
+    /* rows from a plane to the next plane at the same place; UINT32_MAX if none is read */
+    uint32_t delay;
+    __m512i contexts;                /* contexts by min(E, 32 + E / 16), E being the energy */
+    __m512i lane_above;              /* permutation that moves lane l to l + 1 */
+    __m512i lane_above_2;            /* permutation that moves lane l to l + 2 */
+    __m512i minus_l;                 /* -l in lane l */
+    __m512i swap;                    /* permutation that swaps the bytes of 16 bits */
+    __m512i halves[3], around[3][2]; /* tables of struct psti_pli_wave_indexed */
+    __m512i activities_turned;       /* activities by tokens whose bits are in reverse order */
 };
 
 /* -- Contexts -- */
 
-/* Where a step is, and lanes at the edges. */
+/* The place of a step, and masks of lanes at the edges. */
 struct step {
     uint32_t t;
     uint64_t front;        /* lanes in band t / BAND */
-    const uint8_t *newest; /* 255 for all but the lane at pair 0, */
-    const uint8_t *oldest; /* at pair 31 */
-    __mmask64 next_up;     /* lanes that have one above in the next step, */
-    __mmask64 next_up_up;  /* two above, in that or the one after it */
+    const uint8_t *newest; /* 255 for all lanes but the one at pair 0 */
+    const uint8_t *oldest; /* 255 for all lanes but the one at pair 31 */
+    __mmask64 next_up;     /* lanes that have a row above in the next step */
+    __mmask64 next_up_up;  /* lanes that have two rows above in the next step or the one after it */
 };
 
 INLINE struct step step_at(const struct shape *shape, uint32_t t)
@@ -86,11 +90,11 @@ INLINE __mmask64 of_bands(const uint64_t lanes[2], uint64_t front)
     return (lanes[0] & front) | (lanes[1] & ~front);
 }
 
-/* What of Z, the last addend of E, all lanes have: two to the left, the plane before, or not the
- * same. */
+/* The kinds of the extra term of energy: gLL in all lanes, g1 in all lanes, or either by the lane.
+ */
 enum energy { FIRST, SECOND, MIXED };
 
-/* Activities of a step in the lanes below, of those that have them above. */
+/* The activities of a step, moved to the lanes below that have them above. */
 struct turned {
     __m512i up, up_up;
 };
@@ -101,8 +105,8 @@ INLINE struct turned turn_down(const struct stream *s, __m512i g, __mmask64 up, 
                            _mm512_maskz_permutexvar_epi8(up_up, s->lane_above_2, g)};
 }
 
-/* What activities add to E of step `at`, two steps later. `left` are those that had a lane to the
- * right in the step between. */
+/* Stores the terms that activities add to the energy of step `at`, two steps later. `left` are the
+ * activities of lanes that had a right neighbour in the step between. */
 INLINE void join(const struct stream *s, struct pair *x, const struct shape *shape,
                  const struct turned *turned, __m512i left, struct step at, enum energy energy)
 {
@@ -116,9 +120,10 @@ INLINE void join(const struct stream *s, struct pair *x, const struct shape *sha
     x->up_left = _mm512_and_si512(turned->up, row_load(at.newest));
 }
 
-/* E of all lanes of both units in step `at`; g are the activities of the step before. They are at
- * most 46, so that only the last addition need saturate. Neighbours outside are left out of the
- * sums: above, they were when they were turned to their lanes. */
+/* Returns the energies of all lanes of both units in step `at`. `g` are the activities of the step
+ * before. They are at most 46, so that only the last addition needs to saturate. Neighbours outside
+ * the unit are left out of the sums. Those above were left out when they were moved to their lanes.
+ */
 INLINE __m512i energies(const struct stream *s, const struct shape *shape, struct pair *x,
                         __m512i g, const struct turned *turned, struct step at, struct step next,
                         enum energy energy)
@@ -131,7 +136,7 @@ INLINE __m512i energies(const struct stream *s, const struct shape *shape, struc
     return _mm512_adds_epu8(_mm512_add_epi8(side, side), rest);
 }
 
-/* Shifts bytes to the right by 4 bits, by GF2P8AFFINEQB. */
+/* Returns the matrix with which GF2P8AFFINEQB shifts bytes to the right by 4 bits. */
 INLINE __m512i to_the_right(void) { return _mm512_set1_epi64(0x1020408000000000); }
 
 INLINE __m512i contexts(const struct stream *s, __m512i e)
@@ -140,7 +145,7 @@ INLINE __m512i contexts(const struct stream *s, __m512i e)
     return _mm512_permutexvar_epi8(_mm512_min_epu8(e, q), s->contexts);
 }
 
-/* Lanes that have a pair. */
+/* Returns the mask of lanes that have a pair. */
 INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
                               const struct pair *p, struct step at)
 {
@@ -154,9 +159,9 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
 
 /* -- Tokens -- */
 
-/* A step of a pair has two parts: the search, a long chain of few instructions, and all else. While
- * one pair finishes its step, two others search. Their instructions are made to take turns, as the
- * processor's queues are too short to find that by themselves. */
+/* A step of a pair has two parts: the search, which is a long chain of few instructions, and all
+ * the rest. While one pair finishes its step, two others search. IN_TURN keeps their instructions
+ * interleaved, because the processor's queues are too short to find that order. */
 #if defined(PST_SIMDE)
 #define IN_TURN
 #else
@@ -164,13 +169,14 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
 #endif
 
 struct found {
-    __m512i index; /* context and what is known of the token: see struct psti_pli_wave_indexed */
+    /* the context, and the bits of the token that are known: see struct psti_pli_wave_indexed */
+    __m512i index;
     __m512i begins[3];
     __mmask64 above;
-    __m512i g, f, below; /* activity, frequency, where its slots begin, less 1 */
+    __m512i g, f, below; /* activity; frequency; begin of the token's slots, less 1 */
 };
 
-/* A bit of the token by each comparison, the highest first. */
+/* Each comparison gives a bit of the token, the highest bit first. */
 INLINE void compare_half(const struct stream *s, const struct pair *x, struct found *y, uint32_t i)
 {
     __m512i index = i == 0 ? x->context : y->index;
@@ -200,7 +206,8 @@ INLINE void take_last(const struct stream *s, const struct pair *x, struct found
     y->g = _mm512_shuffle_epi8(s->activities_turned, turned);
 }
 
-/* x := frequency * (x >> 8) + bias: products of even lanes and of odd ones, each in 16 bits. */
+/* Computes x := frequency * (x >> 8) + bias by products of even lanes and of odd ones, each in 16
+ * bits. */
 #define EVENS 0x5555555555555555ull
 struct product {
     __m512i evens, odds;
@@ -235,7 +242,7 @@ INLINE __m256i take_unit(struct words *words, uint32_t empty)
     words->at += _mm_popcnt_u32(empty);
     return _mm256_maskz_expand_epi8(empty, next);
 }
-/* The next words of each unit go to lanes whose states are less than 256. */
+/* Gives the next words of each unit to the lanes whose states are less than 256. */
 INLINE void fill(struct pair *x, struct product *z, __mmask64 active, bool whole)
 {
     __mmask64 empty = whole ? z->empty : z->empty & active;
@@ -256,7 +263,8 @@ INLINE void hold(struct pair *x)
             x->words[u].at = x->words[u].end + 1;
 }
 
-/* Apart from what rows may overwrite, so that loops hold them in registers. */
+/* Returns a copy of the constants. Stores to rows cannot change a local copy, so that loops hold it
+ * in registers. */
 INLINE struct stream constants_of(const struct stream *s)
 {
     struct stream c;
@@ -276,23 +284,23 @@ INLINE struct stream constants_of(const struct stream *s)
     return c;
 }
 
-/* What the loops of a band are made for. */
+/* The properties that the loops of a band are compiled for. */
 struct kind {
     uint32_t n_pairs;
     bool whole;
     enum energy energy;
 };
 
-/* A step that is taken, and the two after it. */
+/* A step that is done, and the two after it. */
 struct steps {
     struct step at, next, after;
 };
 
-/* A pair's step that is to be finished: its tokens are found. */
+/* The step of a pair that is to be finished. Its tokens are found. */
 struct rest {
     struct pair *x;
     const struct found *found;
-    /* What its parts tell each other. */
+    /* Intermediate results that one part of the step passes to the next. */
     struct product product;
     struct turned turned;
     __mmask64 active;
@@ -316,17 +324,17 @@ INLINE void finish_2(const struct stream *s, const struct shape *shape, const st
     r->turned = turn_down(s, r->g, p->at.next_up, p->at.next_up_up);
     r->e = energies(s, shape, r->x, r->g, &r->turned, p->next, p->after, k->energy);
 }
-/* Then the pair has the contexts of the next step. */
+/* Ends the step. Then the pair has the contexts of the next step. */
 INLINE void finish_3(const struct stream *s, const struct kind *k, struct rest *r)
 {
     fill(r->x, &r->product, r->active, k->whole);
     r->x->context = contexts(s, r->e);
 }
 
-/* A third of a step: pair i finishes it, the next pair searches for the second half of its tokens'
- * bits, the one behind that for the first half, as far as there are such pairs. `opens`: a band
- * begins, nothing is to be finished, and no search is half done in its first turn, 1. The compiler
- * finds an order within this that is better than the one here. */
+/* Does a third of a step, as far as there are such pairs: pair i finishes its step, the next pair
+ * searches for the second half of its tokens' bits, the one behind that for the first half.
+ * `opens`: a band begins and nothing is to be finished; in its first turn, which is 1, no search is
+ * half done. The compiler finds a better order of instructions within this function. */
 INLINE void take_turn(const struct stream *s, const struct shape *shape, const struct kind *k,
                       struct pair *x, struct found *in, uint32_t i, bool opens,
                       const struct steps *p)
@@ -361,7 +369,7 @@ INLINE void take_turn(const struct stream *s, const struct shape *shape, const s
     IN_TURN;
 }
 
-/* The contexts of a band's first step. */
+/* Finds the contexts of a band's first step. */
 INLINE void begin_pair(const struct stream *s, const struct shape *shape, struct pair *x,
                        uint32_t t, enum energy energy)
 {
@@ -375,8 +383,8 @@ INLINE void begin_pair(const struct stream *s, const struct shape *shape, struct
     x->context = contexts(s, e);
 }
 
-/* Steps of one band. Searches of the first pairs are a step ahead at the end: the next band begins
- * with it anew, as contexts may have another formula there. */
+/* Does the steps of one band. At the end the searches of the first pairs are a step ahead. The next
+ * band repeats them, because its contexts may have another formula. */
 INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, uint32_t end,
                      const struct kind k)
 {
@@ -400,10 +408,10 @@ INLINE void run_band(struct stream *s, const struct shape *shape, uint32_t t, ui
             take_turn(&c, shape, &k, x, in, 0, false, &p);
         take_turn(&c, shape, &k, x, in, 1, false, &p);
         take_turn(&c, shape, &k, x, in, 2, false, &p);
-        if (n == 1) /* alone it need not be ahead */
+        if (n == 1) /* a pair alone does not need to be ahead */
             take_turn(&c, shape, &k, x, in, 0, false, &p);
 #pragma GCC unroll 4
-        for (uint32_t i = n; i-- > 0;) /* a step takes 32 words of each at most */
+        for (uint32_t i = n; i-- > 0;) /* a step takes at most 32 words of each unit */
             hold(x + i);
         p.at = p.next;
         p.next = p.after;
@@ -439,7 +447,7 @@ static band_loop *loop_for(const struct shape *shape, uint32_t n_pairs)
         {{three_any_first, three_any_second, three_any}, {three_first, three_second, three_mixed}}};
     bool first = (shape->firsts[0] & shape->firsts[1]) != 0;
     bool second = (shape->firsts[0] | shape->firsts[1]) == 0;
-    /* Bands are not whole most often as the first of a unit, or behind its last. */
+    /* A band that is not whole is most often the first of a unit, or behind its last. */
     return loops[n_pairs - 1][shape->whole][first ? 0 : second ? 1 : 2];
 }
 
@@ -474,7 +482,7 @@ static bool are_wide(const struct psti_pli_wave512_job *jobs, uint32_t n_jobs)
     return all;
 }
 
-/* What steps [32 k, 32 k + 32) have in common. */
+/* Finds the facts that steps [32 k, 32 k + 32) have in common. */
 static struct shape shape_of(const struct psti_pli_wave512_job *job, bool wide, uint32_t k)
 {
     const struct psti_pli_wave_head *head = job->heads[0];
@@ -489,7 +497,7 @@ static struct shape shape_of(const struct psti_pli_wave512_job *job, bool wide, 
     add_band(&shape, job, 0, k);
     if (k > 0)
         add_band(&shape, job, 1, k - 1);
-    /* Lanes in no band are idle: they may have any E. */
+    /* Lanes in no band are idle and may have any energy. */
     uint32_t there = k < head->n_bands ? 0 : 1, other = 1 - there;
     if (k == 0 || there == 1)
         shape.firsts[other] = shape.firsts[there];
@@ -497,10 +505,10 @@ static struct shape shape_of(const struct psti_pli_wave512_job *job, bool wide, 
     return shape;
 }
 
-/* Activities of a plane that is not coded. */
+/* The activities of a plane that is not coded. */
 static const uint8_t no_plane[1][2 * WAVE_ROW];
 
-/* Whether there is what E of a third plane has in place of what is two to the left. */
+/* Returns whether a third plane has g1 in place of gLL in its energy, and plane 1 is coded. */
 static bool has_second_plane(const struct psti_pli_wave_head *head)
 {
     bool has = false;
@@ -510,21 +518,22 @@ static bool has_second_plane(const struct psti_pli_wave_head *head)
     return has;
 }
 
-/* A unit's words: where they are, if what is behind them may be read, else with zeros behind. */
+/* Returns a unit's words. They stay where they are if the bytes behind them may be read; otherwise
+ * a copy has zeros behind them. */
 static struct words open_words(const struct psti_pli_wave512_job *job, uint32_t u)
 {
     const struct psti_pli_wave_head *head = job->heads[u];
     if (job->units[u]->nbytes_behind >= WAVE_BEHIND)
         return (struct words){head->words, head->words + head->n_words};
     uint8_t *words = job->memory->words[u];
-    /* More than all tokens can take are as bad as one. */
+    /* One word more than all tokens can take is as wrong as many more. */
     size_t n_words = head->n_words < WAVE_MAX_WORDS ? head->n_words : WAVE_MAX_WORDS;
     memcpy(words, head->words, n_words);
     memset(words + n_words, 0, WAVE_BEHIND);
     return (struct words){words, words + n_words};
 }
 
-/* Bytes of 32 states, from bit `by` on. */
+/* Returns bytes of 32 states, from bit `by` on. */
 INLINE __m256i state_bytes(const uint32_t *states, uint32_t by)
 {
     __m512i low = _mm512_srli_epi32(row_load(states), by);
@@ -532,7 +541,8 @@ INLINE __m256i state_bytes(const uint32_t *states, uint32_t by)
     return _mm256_set_m128i(_mm512_cvtepi32_epi8(high), _mm512_cvtepi32_epi8(low));
 }
 
-/* A unit that is alone stands there twice; of the second no lane has pairs. */
+/* Opens the states of two units. A single unit stands there twice; no lane of the second has pairs.
+ */
 TARGET static void open_pair(struct pair *x, const struct psti_pli_wave512_job *job)
 {
     const uint32_t *a = job->heads[0]->states, *b = job->heads[1]->states;
