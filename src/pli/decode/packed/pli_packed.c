@@ -1,10 +1,11 @@
-/* pli_packed.c - units of mode packed (docs/format-pli.md, section 4): groups of 8 residuals that
- * share a bit width, predictors that need the row above and running sums only.
+/* pli_packed.c - units of mode packed (docs/format-pli.md, section 4): groups of 8 residuals share
+ * a bit width, and predictors need only the row above and running sums.
  *
- * In: a unit's bytes, hostile. Out: planes in work. Pure; any thread. Parsing, here, checks all
- * that the kernels rely on: predictors and taps are known ones, widths are 0..bits, and their sum
- * is the number of bytes of data, so that no group lies outside. The kernels of plain C are the
- * judge of the others. */
+ * It takes a unit's bytes, which are hostile, and makes planes in the caller's scratch. The
+ * functions are pure; any thread may call them. The parser here checks everything that the kernels
+ * rely on: predictors and taps are known ones, widths are 0..bits, and the sum of the widths is the
+ * number of bytes of data, so that no group lies outside. The kernels of plain C are the reference
+ * implementation of the others. */
 #include "pli/decode/pli_kernels.h"
 
 #include "base/fail.h"
@@ -28,7 +29,7 @@ struct reader {
     bool is_short;
 };
 
-/* The next `n` bytes (1 or 2) as a number; 0 and is_short behind the end. */
+/* Takes the next `n` bytes (1 or 2) as a number. Behind the end it returns 0 and sets is_short. */
 static uint32_t take(struct reader *in, size_t n)
 {
     if (in->nbytes - in->at < n) {
@@ -40,7 +41,8 @@ static uint32_t take(struct reader *in, size_t n)
     return v;
 }
 
-/* False: a predictor of rows that exist is not known, or one of rows that do not is given. */
+/* Parses the predictors of a plane. Returns false if the unit has the rows and the predictor is
+ * unknown, or has no such rows and a predictor is given. */
 static bool parse_predictors(uint32_t numbers, uint32_t height, struct psti_packed_plane *plane)
 {
     for (uint32_t k = 0; k < 4; k++, numbers >>= 4) {
@@ -101,12 +103,13 @@ static enum pst_status parse(const struct psti_pli_unit *unit, struct psti_packe
 
 static uint32_t bit_at(const uint8_t *bytes, uint32_t i) { return bytes[i >> 3] >> (i & 7) & 1; }
 
-/* d_i of the group for which M1 has a 1: sign and size. `at` are the runs' cursors. */
+/* Returns d_i of a group that has a 1 in M1, from its sign and size. `at` are the cursors of the
+ * runs. */
 static int width_step(const struct psti_packed *unit, const uint8_t *strings, uint32_t *at)
 {
     bool is_negative = bit_at(strings, at[1]++);
     int size = 1;
-    /* The last run is all zeros, and not read again: by now the bytes may be others. */
+    /* The last run is all zeros. It is not read again, because the bytes may have changed since. */
     for (uint32_t r = 2; r + 1 < unit->runs.n && bit_at(strings, at[r]++); r++)
         size++;
     return is_negative ? -size : size;
@@ -142,8 +145,8 @@ static enum psti_packed_verdict widths_c(struct psti_packed *unit, struct psti_p
     return PSTI_PACKED_FINE;
 }
 
-/* The 8 residuals of a group of `width` bytes at `at`: four from the first half, four from the
- * second, so that each half fits 64 bits. */
+/* Unpacks the 8 residuals of a group of `width` bytes at byte `at`. Each half of the group has four
+ * residuals, so that it fits 64 bits. */
 static void unpack_group(const struct psti_packed *unit, uint32_t at, uint32_t width, int16_t *out)
 {
     uint32_t sign = width ? 1u << (width - 1) : 0, mask = (sign << 1) - (width ? 1 : 0);
@@ -167,15 +170,16 @@ static void unpack_plane(const struct psti_packed *unit, uint32_t p, struct psti
     }
 }
 
-/* A row of samples of 8 or 16 bits, as it is made. Loops over it have fixed counts and no
- * conditions, so that compilers turn all but the running sum into vectors; what a narrow unit has
- * no groups for is made of whatever stands there, and not looked at. */
+/* The row of samples of 8 or 16 bits that is being made. Loops over it have fixed counts and no
+ * conditions, so that compilers turn all but the running sum into vectors. In a narrow unit the
+ * columns without groups are computed from arbitrary values and never read. */
 struct row {
-    uint16_t up[1 + PSTI_PACKED_EDGE + 1]; /* the row above, its ends once more beside it */
+    /* the row above, with its first and last sample repeated beyond its ends */
+    uint16_t up[1 + PSTI_PACKED_EDGE + 1];
     uint16_t base[PSTI_PACKED_EDGE], add[PSTI_PACKED_EDGE];
 };
 
-/* What is added to the prediction: residuals with the taps' share. */
+/* Sets `add` to the residuals plus what the taps add. */
 static void find_additions(const struct psti_packed_plane *plane,
                            const struct psti_packed_work *work, uint32_t p, uint32_t y,
                            uint16_t *restrict add)
@@ -190,7 +194,8 @@ static void find_additions(const struct psti_packed_plane *plane,
             add[x] = (uint16_t)(add[x] + ((a * r0[x] + b * r1[x] + 16) >> 5));
 }
 
-/* The part of the prediction that comes from the row above (4.5, last column). */
+/* Sets `base` to the part of the prediction that comes from the row above (4.5, third column of the
+ * table). */
 static void predict_base(enum psti_packed_predictor predictor, const uint16_t *up,
                          uint16_t *restrict base)
 {
@@ -211,7 +216,7 @@ static void run_sums(uint16_t *add)
         add[x] = sum = (uint16_t)(sum + add[x]);
 }
 
-/* The next row from what `row` holds; n samples of it are wanted. */
+/* Makes the next row of `base` and `add`. n of its samples are valid. */
 static void finish_row(struct row *row, uint32_t n, uint8_t bits, uint8_t *restrict out)
 {
     uint16_t mask = bits == 8 ? UINT8_MAX : UINT16_MAX, *up = row->up + 1;
@@ -234,7 +239,7 @@ static void rebuild_c(const struct psti_packed *unit, uint32_t p, struct psti_pa
     struct row row;
     unpack_plane(unit, p, work);
     for (uint32_t x = 0; x < PSTI_PACKED_EDGE + 2; x++)
-        row.up[x] = plane->start; /* as if above row 0 */
+        row.up[x] = plane->start; /* row 0 has the start sample above it */
     for (uint32_t y = 0; y < unit->height; y++) {
         enum psti_packed_predictor predictor = y ? plane->predictor[y >> 4] : PSTI_PACKED_LEFT;
         find_additions(plane, work, p, y, row.add);

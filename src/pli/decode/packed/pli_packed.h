@@ -1,5 +1,5 @@
-/* pli_packed.h - inside the packed mode: a unit as parsed, where it is decoded, and what its
- * kernels share. */
+/* pli_packed.h - declarations that the files of the packed mode share: a parsed unit, the scratch
+ * in which it is decoded, and the kernels (docs/format-pli.md, section 4). */
 #ifndef PST_PLI_PACKED_H
 #define PST_PLI_PACKED_H
 
@@ -8,47 +8,50 @@
 
 #include "base/bits.h"
 
-enum { PSTI_PACKED_ROWS = 4 * PSTI_PACKED_EDGE }; /* of all planes, at most */
+enum { PSTI_PACKED_ROWS = 4 * PSTI_PACKED_EDGE }; /* rows of all planes, at most */
 
 struct psti_packed_plane {
     bool is_constant;
     uint8_t first_width;
-    uint8_t predictor[4]; /* of 16 rows each */
+    uint8_t predictor[4]; /* one for each 16 rows */
     int8_t tap[2];        /* of the residuals of planes 0 and 1 */
-    uint16_t start;       /* start sample, or the constant */
+    uint16_t start;       /* the start sample, or the value of a constant plane */
 };
 
-/* The runs of bits that the widths are stored in: run r is bits begin[r] .. begin[r + 1] - 1 of
- * `strings`. Run 0 is M1, 1 is S, 2.. are M2..; the last one has no ones. */
+/* The runs of bits that hold the widths (4.3). Run r is bits begin[r] .. begin[r + 1] - 1 of
+ * `strings`. Run 0 is size 1 (M1), run 1 the signs (S), and runs 2.. are size 2.. (M2..). The last
+ * run has no ones. */
 enum { PSTI_PACKED_MAX_RUNS = 2 + 16 };
 struct psti_packed_runs {
     uint32_t n, begin[PSTI_PACKED_MAX_RUNS + 1];
 };
 
 struct psti_packed {
-    const struct psti_pli_unit *unit; /* as given */
+    const struct psti_pli_unit *unit; /* the unit as the caller gave it */
     uint32_t height, row_groups, n_planes;
     uint8_t bits;
     struct psti_packed_plane planes[4];
     uint32_t n_coded;       /* planes that are not constant */
-    const uint8_t *strings; /* runs of bits, then the data */
-    size_t strings_nbytes;  /* of both */
+    const uint8_t *strings; /* the runs of bits, and the data behind them */
+    size_t strings_nbytes;  /* of runs and data together */
     struct psti_packed_runs runs;
     const uint8_t *data;
     size_t data_nbytes;
 };
 
-/* In the caller's work. Rows of residuals and of samples are 64 samples apart. Row y of plane p has
- * number 64 p + y; a kernel uses what it needs. */
+/* The layout of the caller's scratch. Rows of residuals and of samples are 64 samples apart. Row y
+ * of plane p has number 64 p + y. A kernel uses only the members that it needs. */
 struct psti_packed_work {
     _Alignas(64) uint8_t widths[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS];
     _Alignas(
-        64) uint8_t within[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS]; /* groups, in their row */
+        /* place of each group in its row's data */
+        64) uint8_t within[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS];
     _Alignas(64) uint16_t tables[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS / 2];
-    _Alignas(64) uint64_t offsets[PSTI_PACKED_ROWS]; /* of rows, in the data */
-    _Alignas(64) uint64_t places[PSTI_PACKED_ROWS];  /* where rows' bytes go, 8 bits a group */
-    _Alignas(64) uint64_t nbytes[PSTI_PACKED_ROWS];  /* of rows */
-    _Alignas(64) uint8_t tail[512];                  /* a copy of the data's end */
+    _Alignas(64) uint64_t offsets[PSTI_PACKED_ROWS]; /* place of each row in the data */
+    /* places for a row's bytes: 8 bits for each group, one for each byte */
+    _Alignas(64) uint64_t places[PSTI_PACKED_ROWS];
+    _Alignas(64) uint64_t nbytes[PSTI_PACKED_ROWS]; /* bytes of each row */
+    _Alignas(64) uint8_t tail[512];                 /* a copy of the last bytes of the data */
     _Alignas(64) uint8_t residuals[4][PSTI_PACKED_EDGE * PSTI_PACKED_EDGE * 2];
     _Alignas(64) uint8_t planes[4][PSTI_PACKED_EDGE * PSTI_PACKED_EDGE * 2 + 128];
 };
@@ -57,32 +60,33 @@ _Static_assert(sizeof(struct psti_packed_work) <= PSTI_PLI_WORK_NBYTES, "work is
 enum psti_packed_verdict { PSTI_PACKED_FINE, PSTI_PACKED_NO_END, PSTI_PACKED_TOO_WIDE };
 
 struct psti_packed_kernels {
-    /* Finds the widths' runs and the data, and fills work->widths and work->offsets. Widths are
-     * 0..bits; `*sum` is the sum of all. */
+    /* Finds the runs of the widths and the data, and fills work->widths and work->offsets. Checks
+     * that widths are 0..bits. Sets `*sum` to the sum of all widths. */
     enum psti_packed_verdict (*widths)(struct psti_packed *unit, struct psti_packed_work *work,
                                        uint64_t *sum);
-    /* Residuals and samples of coded plane `p`; earlier planes are done; the sum of widths is
-     * data_nbytes. */
+    /* Makes the residuals and samples of coded plane `p`. Earlier planes are done, and the sum of
+     * widths is data_nbytes. */
     void (*rebuild)(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work);
-    /* NULL, or what makes samples of all coded planes of what rebuild() has left there. */
+    /* NULL, or makes samples of all coded planes from the values that rebuild() has left. */
     void (*finish)(const struct psti_packed *unit, struct psti_packed_work *work);
-    /* NULL, or the same for three coded planes of which psti_pli_is_green_rgb() part of the pixels
-     * is wanted: writes them, and leaves no samples. */
+    /* NULL, or does the same for three coded planes if psti_pli_is_green_rgb() holds for the part:
+     * writes the part's pixels and leaves no samples. */
     void (*finish_rgb)(const struct psti_packed *unit, struct psti_packed_work *work,
                        const struct psti_pli_part *part);
 };
 
 extern const struct psti_packed_kernels psti_packed_kernels_c, psti_packed_kernels_avx2;
-/* 8 bits only. */
+/* Kernels for 8 bits only. */
 extern const struct psti_packed_kernels psti_packed_kernels_avx512, psti_packed_kernels_neon;
 
-/* psti_pli_packed_decode with the kernels given: tests hold each to plain C. */
+/* Decodes as psti_pli_packed_decode with the kernels given. Tests compare each table with plain C.
+ */
 enum pst_status psti_pli_packed_decode_with(const struct psti_packed_kernels *kernels,
                                             const struct psti_pli_unit *unit, void *work_memory,
                                             const struct psti_pli_part *part,
                                             struct psti_pli_planes *planes, struct pst_error *err);
 
-/* The 64 bits from bit `position` of n bytes on, as far as there are any. */
+/* Returns up to 64 bits from bit `position` of n bytes on. Bits behind the last byte are 0. */
 static inline uint64_t psti_pli_packed_bits_at(const uint8_t *bytes, size_t nbytes,
                                                uint32_t position)
 {
@@ -102,9 +106,10 @@ static inline __attribute__((always_inline)) uint32_t psti_pli_packed_count_ones
     uint32_t n = 0, bits = end - begin;
     if (begin >= end)
         return 0;
-    /* Whole words, where they are there. */
+    /* Counts whole words if 9 bytes behind the last bit's byte may be read. */
     if ((end >> 3) + 9 <= unit->strings_nbytes) {
-        uint32_t skip = begin & 7, last = skip + bits - 1; /* bits of `bytes` */
+        /* numbers of bits, counted from `bytes` */
+        uint32_t skip = begin & 7, last = skip + bits - 1;
         uint64_t v = psti_load_u64(bytes) >> skip << skip;
         for (; last >= 64; last -= 64, bytes += 8, v = psti_load_u64(bytes))
             n += (uint32_t)__builtin_popcountll(v);
@@ -119,8 +124,8 @@ static inline __attribute__((always_inline)) uint32_t psti_pli_packed_count_ones
     return n;
 }
 
-/* Finds where runs and data begin; false if the runs do not fit. Inlined into each CPU level's
- * kernel, where counting ones is an instruction. */
+/* Finds where the runs and the data begin. Returns false if the runs do not fit. It is inlined into
+ * each CPU level's kernel, where counting ones is one instruction. */
 static inline __attribute__((always_inline)) bool psti_pli_packed_find_runs(
     struct psti_packed *unit)
 {
@@ -131,13 +136,15 @@ static inline __attribute__((always_inline)) bool psti_pli_packed_find_runs(
     if (n > total)
         return false;
     uint32_t ones = psti_pli_packed_count_ones(unit, 0, n);
-    if (ones > 0) { /* S, as long as M1 has ones */
+    if (ones > 0) { /* there are signs only if M1 has ones */
         runs->begin[2] = n + ones;
         runs->n = 2;
         if (runs->begin[2] > total)
             return false;
     }
-    while (ones > 0) { /* M2.., the last without ones; |d| <= bits, so there are M2..M(bits + 1) */
+    /* M2.., up to the first without ones; |d| <= bits, so that M(bits + 1) is the last possible one
+     */
+    while (ones > 0) {
         if (runs->n > unit->bits + 1u)
             return false;
         uint32_t begin = runs->begin[runs->n], end = begin + ones;
@@ -152,7 +159,7 @@ static inline __attribute__((always_inline)) bool psti_pli_packed_find_runs(
     return true;
 }
 
-/* Whether a later plane has a tap of plane `p`. */
+/* Returns whether a later plane has a tap of plane `p`. */
 static inline bool psti_pli_packed_is_tapped(const struct psti_packed *unit, uint32_t p)
 {
     for (uint32_t later = p + 1; p < 2 && later < unit->n_planes; later++)
@@ -161,18 +168,19 @@ static inline bool psti_pli_packed_is_tapped(const struct psti_packed *unit, uin
     return false;
 }
 
-/* What follows is for kernels that read more bytes than they need. */
+/* The rest is for kernels that read more bytes than they need. */
 
 enum {
-    PSTI_PACKED_RUNS_MARGIN = 24,      /* read behind a run's cursor */
-    PSTI_PACKED_ROW_MARGIN = 128 + 16, /* from a row's start: the longest row, and a vector */
-    PSTI_PACKED_TAIL = 256             /* bytes copied to work->tail */
+    PSTI_PACKED_RUNS_MARGIN = 24, /* bytes that may be read behind a run's cursor */
+    /* bytes that may be read from a row's start: the longest row and a vector */
+    PSTI_PACKED_ROW_MARGIN = 128 + 16,
+    PSTI_PACKED_TAIL = 256 /* bytes copied to work->tail */
 };
 _Static_assert(PSTI_PACKED_TAIL + PSTI_PACKED_ROW_MARGIN <=
                    sizeof(((struct psti_packed_work *)0)->tail),
                "tail is too short");
 
-/* 64 bits from bit `at` on; reads 9 bytes. */
+/* Returns 64 bits from bit `at` on. Reads 9 bytes. */
 static inline __attribute__((always_inline)) uint64_t psti_pli_packed_bits64(const uint8_t *bytes,
                                                                              uint32_t at)
 {
@@ -180,9 +188,10 @@ static inline __attribute__((always_inline)) uint64_t psti_pli_packed_bits64(con
     return low >> (at & 7) | high << 1 << (63 - (at & 7));
 }
 
-/* Finds the runs and returns where to read them; NULL if they do not fit. Copies the data's end to
- * work->tail. Kernels count the ones of the runs again. If somebody writes to the bytes meanwhile,
- * a cursor may pass its run's end, by a bit per group at most: so much more is readable. */
+/* Finds the runs and returns the address to read them from, or NULL if they do not fit. Copies the
+ * end of the data to work->tail. Kernels count the ones of the runs again. If somebody writes to
+ * the bytes meanwhile, a cursor may pass its run's end by at most one bit for each group. That many
+ * bits are readable. */
 static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_open_runs(
     struct psti_packed *unit, struct psti_packed_work *work)
 {
@@ -190,11 +199,13 @@ static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_open
         return NULL;
     size_t n = unit->data_nbytes;
     if (n >= PSTI_PACKED_TAIL)
-        for (size_t at = 0; at < PSTI_PACKED_TAIL; at += 64) /* as vectors, without a call */
+        /* a fixed size makes vector moves of it instead of a call */
+        for (size_t at = 0; at < PSTI_PACKED_TAIL; at += 64)
             memcpy(work->tail + at, unit->data + n - PSTI_PACKED_TAIL + at, 64);
     else
         memcpy(work->tail, unit->data, n);
-    const size_t margin = PSTI_PACKED_RUNS_MARGIN + unit->runs.begin[1] / 8; /* M1: all groups */
+    /* M1 has a bit for each group */
+    const size_t margin = PSTI_PACKED_RUNS_MARGIN + unit->runs.begin[1] / 8;
     if (unit->data_nbytes >= margin)
         return unit->strings;
     n = unit->strings_nbytes - unit->data_nbytes; /* at most 18 runs of 2048 bits */
@@ -203,7 +214,8 @@ static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_open
     return (const uint8_t *)work->residuals;
 }
 
-/* Where groups that begin at byte `at` are, with ROW_MARGIN bytes readable. */
+/* Returns the address of groups that begin at byte `at` of the data. ROW_MARGIN bytes are readable
+ * there. */
 static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_data_at(
     const struct psti_packed *unit, const struct psti_packed_work *work, size_t at)
 {

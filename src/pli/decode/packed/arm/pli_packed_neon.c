@@ -1,12 +1,13 @@
 /* pli_packed_neon.c - mode packed with NEON, of 8 bits.
  *
- * In and out: see pli_packed.h; plain C gives the same bits. Pure; any thread. Widths: a run's bits
- * are dealt to the groups that have one by counting these (tbl by the count), 8 rows at a time.
- * Rows: a group of 8 residuals is unpacked by a tbl, a shift that brings each residual to the top
- * of its lane, and one that brings it down. Each row is unpacked and predicted before the next, so
- * that the chain from row to row runs beside the unpacking of later ones. A row of 64 bytes
- * with sums takes some 150 instructions, 80 of vectors; of those a Neoverse N1, which they bound,
- * starts two a cycle, and one that shifts. */
+ * pli_packed.h says what goes in and out. Plain C gives the same bits. The functions are pure; any
+ * thread may call them. Widths, 8 rows at a time: counting the groups that have a bit in a run
+ * gives each of them its bit (a tbl by the count). Rows: a tbl unpacks a group of 8 residuals, a
+ * shift brings each residual to the top of its lane, and another shift brings it down. Each row is
+ * unpacked and predicted before the next, so that the chain from row to row runs beside the
+ * unpacking of later rows. A row of 64 bytes with sums takes some 150 instructions, 80 of them
+ * vector instructions, which bound the time: a Neoverse N1 starts two of them a cycle, and one that
+ * shifts. */
 #include "pli/decode/packed/pli_packed.h"
 
 #include "base/neon.h"
@@ -16,8 +17,8 @@
 /* Groups
  * ------------------------------------------------------------------------------------- */
 
-/* How to unpack a group of a width: `shuffle` moves the bytes that hold a residual into its lane,
- * `align` moves it to the lane's top. */
+/* The operands that unpack a group of a width. `shuffle` moves the bytes that hold a residual into
+ * its lane. `align` moves the residual to the lane's top. */
 struct group8 {
     uint8_t shuffle[16];
     int16_t align[8];
@@ -46,10 +47,10 @@ struct row8 {
     uint8x16_t v[QUARTERS];
 };
 
-/* Bytes moved up by n, zeros below. */
+/* Returns the bytes moved up by n, with zeros below. */
 #define MOVE_UP(v, n) vextq_u8(vdupq_n_u8(0), v, 16 - (n))
 
-/* Running sums of 64 bytes. */
+/* Returns running sums of 64 bytes. */
 PSTI_NEON_INLINE struct row8 sum_row8(struct row8 v)
 {
     uint8x16_t before = vdupq_n_u8(0);
@@ -68,12 +69,12 @@ PSTI_NEON_INLINE struct row8 sum_row8(struct row8 v)
 
 struct width_state {
     const uint8_t *strings;
-    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* the runs' cursors */
+    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* the cursors of the runs */
     uint8x16_t above, widest;
     uint64x2_t offset;
 };
 
-/* 0xFF for each bit of `bits` that is set. */
+/* Returns 0xFF for each bit of `bits` that is set, else 0. */
 PSTI_NEON_INLINE struct row8 spread(uint64_t bits)
 {
     const uint8x16_t each = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
@@ -86,8 +87,8 @@ PSTI_NEON_INLINE struct row8 spread(uint64_t bits)
     return out;
 }
 
-/* Deals the next bits of run r to the bytes of `m` that are 0xFF, in their order: 0xFF remains
- * where the bit is 1. */
+/* Hands the next bits of run r to the bytes of `m` that are 0xFF, in ascending order. A byte stays
+ * 0xFF if its bit is 1. */
 PSTI_NEON_INLINE struct row8 deal(struct width_state *s, uint32_t r, struct row8 m)
 {
     uint64_t run = psti_pli_packed_bits64(s->strings, s->at[r]);
@@ -95,7 +96,8 @@ PSTI_NEON_INLINE struct row8 deal(struct width_state *s, uint32_t r, struct row8
     struct row8 minus_count = sum_row8(m), out;
 #pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
-        uint8x16_t c = minus_count.v[q]; /* -n for the n-th, whose bit is n - 1: ~-n */
+        /* the n-th byte has -n; its bit is number n - 1, which is ~-n */
+        uint8x16_t c = minus_count.v[q];
         uint8x16_t byte = vqtbl1q_u8(bits, vshrq_n_u8(vmvnq_u8(c), 3));
         int8x16_t to_top = vreinterpretq_s8_u8(vandq_u8(c, vdupq_n_u8(7))); /* 7 - (~c & 7) */
         int8x16_t top = vreinterpretq_s8_u8(vshlq_u8(byte, to_top));
@@ -111,7 +113,7 @@ PSTI_NEON_INLINE bool has_any(struct row8 m)
     return vmaxvq_u8(any) != 0;
 }
 
-/* What d_i are for 8 rows of groups, whose bits of M1 are in `m1`, one byte a row. */
+/* Returns d_i of 8 rows of groups. `m1` has their bits of M1, one byte for each row. */
 PSTI_NEON_INLINE struct row8 read_steps(struct width_state *s, uint64_t m1)
 {
     struct row8 m = spread(m1), steps, sign;
@@ -123,7 +125,7 @@ PSTI_NEON_INLINE struct row8 read_steps(struct width_state *s, uint64_t m1)
         sign.v[q] = vorrq_u8(negative.v[q], vdupq_n_u8(1));
         steps.v[q] = vandq_u8(m.v[q], sign.v[q]);
     }
-    for (uint32_t r = 2; r + 1 < s->n_runs; r++) { /* M2.. but the last, all 0 */
+    for (uint32_t r = 2; r + 1 < s->n_runs; r++) { /* M2.. without the last one, which is all 0 */
         m = deal(s, r, m);
         if (!has_any(m))
             break;
@@ -134,7 +136,7 @@ PSTI_NEON_INLINE struct row8 read_steps(struct width_state *s, uint64_t m1)
     return steps;
 }
 
-/* Two rows: widths, and what follows from them. */
+/* Stores the widths of two rows, and the places that follow from them. */
 PSTI_NEON_INLINE void store_widths(struct width_state *s, uint8x16_t steps, uint32_t row,
                                    struct psti_packed_work *work)
 {
@@ -143,7 +145,7 @@ PSTI_NEON_INLINE void store_widths(struct width_state *s, uint8x16_t steps, uint
     s->widest = vmaxq_u8(s->widest, w);
     vst1q_u8(work->widths[row], w);
     uint64x2_t within = vshlq_n_u64(vreinterpretq_u64_u8(w), 8);
-    within = vaddq_u64(within, vshlq_n_u64(within, 8)); /* no sum that counts exceeds a byte */
+    within = vaddq_u64(within, vshlq_n_u64(within, 8)); /* no sum that is used exceeds a byte */
     within = vaddq_u64(within, vshlq_n_u64(within, 16));
     within = vaddq_u64(within, vshlq_n_u64(within, 32));
     vst1q_u8(work->within[row], vreinterpretq_u8_u64(within));
@@ -153,7 +155,8 @@ PSTI_NEON_INLINE void store_widths(struct width_state *s, uint8x16_t steps, uint
     s->offset = vdupq_laneq_u64(end, 1);
 }
 
-/* `bits`, 8 rows of `n` bits, with a byte a row; rows from `n_rows` on are 0. */
+/* Returns `bits`, which are 8 rows of `n` bits, with one byte for each row. Rows from `n_rows` on
+ * are 0. */
 PSTI_NEON_INLINE uint64_t byte_a_row(uint64_t bits, uint32_t n, uint32_t n_rows)
 {
     uint64_t out = bits;
@@ -165,8 +168,8 @@ PSTI_NEON_INLINE uint64_t byte_a_row(uint64_t bits, uint32_t n, uint32_t n_rows)
     return n_rows < 8 ? out & ((UINT64_C(1) << 8 * n_rows) - 1) : out;
 }
 
-/* One plane's widths; its groups begin at bit `at` of M1. Rows that are not there have no step, and
- * count for nothing below. */
+/* Decodes the widths of one plane. Its groups begin at bit `at` of M1. Rows that the unit does not
+ * have get no steps, and are not counted. */
 PSTI_NEON_INLINE void plane_widths(struct width_state *s, const struct psti_packed *unit,
                                    uint32_t p, uint32_t at, struct psti_packed_work *work)
 {
@@ -222,7 +225,7 @@ PSTI_NEON_INLINE void store_row8(uint8_t *p, struct row8 v)
         vst1q_u8(p + 16 * q, v.v[q]);
 }
 
-/* The residuals of a group, each in the upper byte of its lane, at the top. */
+/* Returns the residuals of a group, each at the top of its 16-bit lane. */
 PSTI_NEON_INLINE uint8x16_t align_group8(const uint8_t *data, uint32_t w)
 {
     const struct group8 *group = &groups8[w];
@@ -234,7 +237,8 @@ PSTI_NEON_INLINE struct row8 unpack_row8(const uint8_t *data, const uint8_t *wid
                                          const uint8_t *within)
 {
     const uint8x16_t first = vcombine_u8(vdup_n_u8(0), vdup_n_u8(1));
-    /* Widths less 8: how far residuals stand above the bottom of a byte, negative. */
+    /* Widths less 8, which are negative: how far residuals have to move down to the bottom of a
+     * byte. */
     uint8x16_t down = vcombine_u8(vsub_u8(vld1_u8(widths), vdup_n_u8(8)), vdup_n_u8(0));
     struct row8 v;
 #pragma GCC unroll 4
@@ -248,7 +252,7 @@ PSTI_NEON_INLINE struct row8 unpack_row8(const uint8_t *data, const uint8_t *wid
     return v;
 }
 
-/* v with (a r0 + b r1 + 16) >> 5 added, of 16 residuals. */
+/* Returns v + ((a r0 + b r1 + 16) >> 5), of 16 residuals. */
 PSTI_NEON_INLINE uint8x16_t add_taps8(uint8x16_t v, const uint8_t *r0, const uint8_t *r1,
                                       const int8_t taps[2])
 {
@@ -261,7 +265,7 @@ PSTI_NEON_INLINE uint8x16_t add_taps8(uint8x16_t v, const uint8_t *r0, const uin
     return vaddq_u8(v, vreinterpretq_u8_s8(sum));
 }
 
-/* The smoothed row above; `last` marks the last column, of which there is one. */
+/* Returns the smoothed row above. `last` is a mask of the last column, which is always there. */
 PSTI_NEON_INLINE struct row8 smooth_row8(struct row8 u, struct row8 last)
 {
     uint8x16_t before = vdupq_laneq_u8(u.v[0], 0);
@@ -289,7 +293,8 @@ PSTI_NEON_INLINE struct row8 base_row8(enum psti_packed_predictor predictor, str
     return u;
 }
 
-/* Rows begin .. end - 1 of plane `p`, all of one predictor, below row `u`. */
+/* Makes rows begin .. end - 1 of plane `p`, which have one predictor. `u` is the row above them.
+ * Returns the last row. */
 PSTI_NEON_INLINE struct row8 rows8(const struct psti_packed *unit, uint32_t p,
                                    struct psti_packed_work *work, uint32_t begin, uint32_t end,
                                    struct row8 u, enum psti_packed_predictor predictor,

@@ -1,12 +1,12 @@
 /* pli_packed_avx2.c - mode packed with AVX2 and BMI.
  *
- * In and out: see pli_packed.h; plain C gives the same bits. Pure; any thread. Widths: the runs of
- * bits are spread over the groups by pdep, 8 rows at a time, and summed down the columns. Rows: two
- * groups of 8 residuals are unpacked by one shuffle and two multiplications, whose operands are
- * looked up by the pair of widths; predictors that sum along the row do so in registers. Each row
- * is unpacked and predicted before the next, so that the chain from row to row runs beside the
- * unpacking of later ones. (To unpack all rows first takes a tenth longer.) Residuals that later
- * planes have taps of are kept as they are unpacked, 16 bits each. */
+ * pli_packed.h says what goes in and out. Plain C gives the same bits. The functions are pure; any
+ * thread may call them. Widths, 8 rows at a time: pdep spreads the runs of bits over the groups,
+ * and sums run down the columns. Rows: one shuffle and two multiplications unpack two groups of 8
+ * residuals; their operands are looked up by the two widths. Predictors that sum along the row do
+ * so in registers. Each row is unpacked and predicted before the next, so that the chain from row
+ * to row runs beside the unpacking of later rows. (Unpacking all rows first takes a tenth longer.)
+ * Residuals that later planes have taps of are stored as they are unpacked, 16 bits each. */
 #include "pli/decode/packed/pli_packed.h"
 
 #if defined(__x86_64__)
@@ -22,9 +22,10 @@ INLINE void store(void *p, __m256i v) { _mm256_storeu_si256(p, v); }
 /* Pairs of groups
  * ------------------------------------------------------------------------------------- */
 
-/* How to unpack two groups of widths a and b that begin at the same address: one in each half.
- * `shuffle` moves the two bytes that hold a residual into its 16-bit lane, `align` moves it to the
- * lane's top, and the upper half of the product with `scale` is the residual with its sign. */
+/* The operands that unpack two groups of widths a and b, which follow one another; each group goes
+ * to one half. `shuffle` moves the two bytes that hold a residual into its 16-bit lane. `align`
+ * moves the residual to the lane's top. The upper half of the product with `scale` is the residual
+ * with its sign. */
 struct pair {
     uint8_t shuffle[32];
     uint16_t align[16], scale[16];
@@ -51,7 +52,7 @@ static const _Alignas(64) struct pair pairs[9 * 9] = {
 /* Widths
  * ------------------------------------------------------------------------------------- */
 
-/* 0xFF for each bit of 32 that is set. */
+/* Returns 0xFF for each of 32 bits that is set, else 0. */
 INLINE __m256i spread(uint32_t bits)
 {
     const __m256i which =
@@ -61,7 +62,8 @@ INLINE __m256i spread(uint32_t bits)
     return _mm256_cmpeq_epi8(_mm256_and_si256(v, bit), bit);
 }
 
-/* Sums of the four quarters up to and including each, which are 4 rows of bytes or 4 numbers. */
+/* Returns for each quarter the sum of the quarters up to and including it. The quarters are 4 rows
+ * of bytes, or 4 numbers. */
 INLINE __m256i sum_quarters(__m256i v, bool is_bytes)
 {
     const __m256i zero = _mm256_setzero_si256();
@@ -73,11 +75,12 @@ INLINE __m256i sum_quarters(__m256i v, bool is_bytes)
 
 struct width_state {
     const uint8_t *strings;
-    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* the runs' cursors */
+    uint32_t n_runs, at[PSTI_PACKED_MAX_RUNS + 1]; /* the cursors of the runs */
     __m256i above, widest, offset;
 };
 
-/* What d_i are for the 64 places of `groups`, those of 8 rows, which stand at bit `at` of M1. */
+/* Returns in `steps` the d_i of 8 rows. `groups` has a bit for each of 64 places that has a group.
+ * The bits of these groups begin at bit `at` of M1. */
 INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m256i steps[2])
 {
     const __m256i one = _mm256_set1_epi8(1);
@@ -89,7 +92,8 @@ INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m2
     __m256i sign1 = _mm256_or_si256(spread((uint32_t)(negative >> 32)), one);
     steps[0] = _mm256_and_si256(spread((uint32_t)m), sign0);
     steps[1] = _mm256_and_si256(spread((uint32_t)(m >> 32)), sign1);
-    for (uint32_t r = 2; r + 1 < s->n_runs && ones > 0; r++) { /* M2.. but the last, all 0 */
+    /* M2.. without the last one, which is all 0 */
+    for (uint32_t r = 2; r + 1 < s->n_runs && ones > 0; r++) {
         m = _pdep_u64(psti_pli_packed_bits64(s->strings, s->at[r]), m);
         s->at[r] += ones;
         ones = (uint32_t)_mm_popcnt_u64(m);
@@ -100,7 +104,7 @@ INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m2
     }
 }
 
-/* Four rows: widths, and what follows from them. */
+/* Stores the widths of four rows, and the places and operands that follow from them. */
 INLINE void store_widths(struct width_state *s, __m256i steps, uint32_t row,
                          struct psti_packed_work *work)
 {
@@ -120,19 +124,20 @@ INLINE void store_widths(struct width_state *s, __m256i steps, uint32_t row,
     s->offset = _mm256_permute4x64_epi64(end, 0xFF);
 }
 
-/* One plane's widths; its groups begin at bit `at` of M1. */
+/* Decodes the widths of one plane. Its groups begin at bit `at` of M1. */
 INLINE void plane_widths(struct width_state *s, const struct psti_packed *unit, uint32_t p,
                          uint32_t at, struct psti_packed_work *work)
 {
     const uint64_t each = 0x0101010101010101;
-    uint64_t groups = each * ((1u << unit->row_groups) - 1); /* of 8 rows, a byte each */
+    /* the groups of 8 rows, one byte for each row */
+    uint64_t groups = each * ((1u << unit->row_groups) - 1);
     uint64_t present =
         unit->row_groups == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * unit->row_groups)) - 1;
     s->above = _mm256_set1_epi64x((int64_t)(each * unit->planes[p].first_width & present));
     for (uint32_t y = 0; y < unit->height; y += 8, at += 8 * unit->row_groups) {
         uint32_t left = unit->height - y;
         __m256i steps[2];
-        if (left < 8) { /* rows that are not there have no step, and count for nothing below */
+        if (left < 8) { /* rows that the unit does not have get no steps, and are not counted */
             groups &= (UINT64_C(1) << 8 * left) - 1;
         }
         read_steps(s, at, groups, steps);
@@ -193,17 +198,19 @@ INLINE __m256i unpack_pair8(const uint8_t *data, uint32_t table)
     return _mm256_mulhi_epi16(_mm256_mullo_epi16(v, load(pair->align)), load(pair->scale));
 }
 
-/* What is added to the residuals of a plane: nothing, shares of one or two earlier planes' that are
- * small enough for a byte, or any. */
+/* The terms that are added to the residuals of a plane: none; those of one tap or of two taps,
+ * which fit a byte; or those of any taps. */
 enum taps { NO_TAPS, ONE_TAP, TWO_TAPS, LARGE_TAPS, N_TAPS };
 
 struct taps8 {
-    const uint8_t *r0, *r1; /* residuals of planes 0 and 1, 16 bits each; ONE_TAP: r0 alone */
-    __m256i a, b;           /* ONE_TAP: a << 10 */
+    /* residuals of planes 0 and 1, 16 bits each; with ONE_TAP only r0, of the plane that has the
+     * tap */
+    const uint8_t *r0, *r1;
+    __m256i a, b; /* the taps; with ONE_TAP only a, times 1 << 10 */
 };
 
-/* (a r0 + b r1 + 16) >> 5 of 16 residuals. The last step of it is what a product with 1 << 10,
- * rounded at bit 15, is. */
+/* Returns (a r0 + b r1 + 16) >> 5 of 16 residuals. The shift with its rounding is a product with 1
+ * << 10 that is rounded at bit 15. */
 INLINE __m256i tapped8(enum taps kind, const struct taps8 *taps, size_t at)
 {
     __m256i t = load(taps->r0 + at);
@@ -214,7 +221,7 @@ INLINE __m256i tapped8(enum taps kind, const struct taps8 *taps, size_t at)
     return _mm256_mulhrs_epi16(t, _mm256_set1_epi16(1 << 10));
 }
 
-/* Residuals and their taps' shares, 32 each -> bytes, in the order of packing. */
+/* Returns 32 packed residuals plus the terms of their taps, as bytes in the order of packing. */
 INLINE __m256i add_tapped8(__m256i packed, enum taps kind, const struct taps8 *taps, size_t at)
 {
     const __m256i low_byte = _mm256_set1_epi16(0xFF);
@@ -227,7 +234,8 @@ INLINE __m256i add_tapped8(__m256i packed, enum taps kind, const struct taps8 *t
     return _mm256_add_epi8(packed, t0);
 }
 
-/* The next row: residuals, with their taps' share; bare ones are left at `saved`, too. */
+/* Unpacks the next row and adds the terms of taps to the residuals. If `saved` is not NULL, the
+ * residuals without these terms are stored there. */
 INLINE struct row8 unpack_row8(const uint8_t *data, const uint16_t *tables, const uint8_t *within,
                                enum taps kind, const struct taps8 *taps, size_t at, uint8_t *saved)
 {
@@ -245,7 +253,7 @@ INLINE struct row8 unpack_row8(const uint8_t *data, const uint16_t *tables, cons
     return (struct row8){_mm256_permute4x64_epi64(a, 0xD8), _mm256_permute4x64_epi64(b, 0xD8)};
 }
 
-/* Running sums of 64 bytes. */
+/* Returns running sums of 64 bytes. */
 INLINE struct row8 sum_row8(struct row8 v)
 {
     const __m256i last = _mm256_set1_epi8(15);
@@ -259,11 +267,11 @@ INLINE struct row8 sum_row8(struct row8 v)
     return (struct row8){v.a, _mm256_add_epi8(v.b, _mm256_permute2x128_si256(b, b, 0x08))};
 }
 
-/* The smoothed row above; `first` and `last` mark the first and last column. */
+/* Returns the smoothed row above. `first` and `last` are masks of the first and the last column. */
 INLINE struct row8 smooth_row8(struct row8 u, __m256i first, struct row8 last)
 {
     const __m256i ones = _mm256_set1_epi8((char)0xFF);
-    /* Averages round up; of complements, they round down. */
+    /* vpavgb rounds up. Of complements it therefore rounds down. */
     __m256i a = _mm256_xor_si256(u.a, ones), b = _mm256_xor_si256(u.b, ones);
     __m256i middle = _mm256_permute2x128_si256(a, b, 0x21);
     __m256i left_a = _mm256_alignr_epi8(a, _mm256_permute2x128_si256(a, a, 0x08), 15);
@@ -290,22 +298,23 @@ INLINE struct row8 base_row8(enum psti_packed_predictor predictor, struct row8 u
     return u;
 }
 
-/* A plane on its way. */
+/* The plane that is being made. */
 struct plane8 {
     const struct psti_packed *unit;
     struct psti_packed_work *work;
     uint32_t number;
-    uint8_t *saved; /* where residuals go that later planes have taps of, or NULL */
+    uint8_t *saved; /* memory for the residuals if later planes have taps of them, else NULL */
     struct taps8 taps;
     struct row8 last; /* 255 in the last column */
 };
 
-/* Rows begin .. end - 1 of one predictor, below row `u`. */
+/* Makes rows begin .. end - 1, which have one predictor. `u` is the row above them. Returns the
+ * last row. */
 INLINE struct row8 rows8(const struct plane8 *plane, size_t begin, size_t end, struct row8 u,
                          enum psti_packed_predictor predictor, enum taps kind)
 {
     const struct psti_packed_work *work = plane->work;
-    /* Copies, which nothing that the loop stores can alias. */
+    /* These are copies, so that the compiler knows that the loop's stores do not change them. */
     const struct psti_packed unit = {.data = plane->unit->data,
                                      .data_nbytes = plane->unit->data_nbytes};
     const struct taps8 taps = plane->taps;
@@ -353,7 +362,8 @@ ROWS8_WITH(LARGE_TAPS)
         [PSTI_PACKED_SMOOTH_GRADIENT] = smooth_gradient_##kind,                                    \
     }
 
-/* Shares fit a byte if the taps come to less than 32, for residuals are 128 at most. */
+/* Chooses the kind of taps. Terms fit a byte if |a| + |b| is less than 32, because |residual| is at
+ * most 128. */
 TARGET static enum taps open_taps8(struct plane8 *plane)
 {
     const int8_t *tap = plane->unit->planes[plane->number].tap;
@@ -405,7 +415,7 @@ struct row16 {
     __m256i v[QUARTERS];
 };
 
-/* The 8 residuals of a group: 4 from each half of its bytes. */
+/* Unpacks the 8 residuals of a group, 4 from each half of its bytes. */
 INLINE __m128i unpack_group16(const uint8_t *data, uint32_t w)
 {
     const __m128i width = _mm_cvtsi32_si128((int)w), unused = _mm_cvtsi32_si128((int)(16 - w));
@@ -428,7 +438,7 @@ INLINE struct row16 unpack_row16(const uint8_t *data, const uint8_t *widths, con
     return v;
 }
 
-/* (a r0 + b r1 + 16) >> 5 of 16 residuals, modulo 2^16. */
+/* Returns (a r0 + b r1 + 16) >> 5 of 16 residuals, modulo 2^16. */
 INLINE __m256i tap_quarter16(__m256i r0, __m256i r1, __m256i taps)
 {
     const __m256i half = _mm256_set1_epi32(16), low_word = _mm256_set1_epi32(0xFFFF);
@@ -536,7 +546,7 @@ TARGET static void rebuild16(const struct psti_packed *unit, uint32_t p,
     for (uint32_t y = 0; y < unit->height; y += 16) {
         uint32_t begin = y ? y : 1, end = unit->height - y < 16 ? unit->height : y + 16;
         switch ((enum psti_packed_predictor)unit->planes[p].predictor[y >> 4]) {
-        case PSTI_PACKED_CONSTANT: /* not among those of coded planes */
+        case PSTI_PACKED_CONSTANT: /* coded planes never have this one */
         case PSTI_PACKED_LEFT:
             u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_LEFT);
             break;

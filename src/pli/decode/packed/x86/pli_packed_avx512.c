@@ -1,11 +1,12 @@
 /* pli_packed_avx512.c - mode packed with AVX-512 (VBMI), units of 8 bits.
  *
- * In and out: see pli_packed.h; plain C gives the same bits. Pure; any thread. A row of 64
- * residuals is one vector: its bytes are expanded so that each group's stand in its own 64-bit
- * lane, from which a multishift takes the 8 residuals; a matrix of bits for each lane extends their
- * signs. Samples come last, of all planes at once: the chain from row to row is as long as what
- * unpacks a row, and planes' chains do not wait for each other. Tests compile this file against
- * SIMDe (base/avx512.h), so that it is run on machines without AVX-512 too. */
+ * pli_packed.h says what goes in and out. Plain C gives the same bits. The functions are pure; any
+ * thread may call them. A row of 64 residuals is one vector. Its bytes are expanded so that each
+ * group has its own 64-bit lane. A multishift takes the 8 residuals of each lane, and a matrix of
+ * bits for each lane extends their signs. Samples come last, of all planes at once. The chain from
+ * row to row is as long as unpacking a row takes, and the chains of planes do not wait for each
+ * other. Tests compile this file against SIMDe (base/avx512.h), so that it also runs on machines
+ * without AVX-512. */
 #include "pli/decode/packed/pli_packed.h"
 
 #if defined(__x86_64__)
@@ -13,7 +14,7 @@
 
 PSTI_ICL_INLINE __m512i load(const void *p) { return _mm512_loadu_si512(p); }
 
-/* As many bytes as `places` has ones, at these places. */
+/* Loads as many bytes as `places` has ones, to these places. Other bytes are 0. */
 PSTI_ICL_INLINE __m512i load_to(uint64_t places, const void *p)
 {
     return _mm512_maskz_expand_epi8(places, load(p));
@@ -24,19 +25,19 @@ PSTI_ICL_INLINE __m512i load_to(uint64_t places, const void *p)
 
 struct width_state {
     const uint8_t *strings;
-    const uint8_t *steps; /* the d_i that are not 0, the next one first */
+    const uint8_t *steps; /* the d_i that are not 0, beginning with the next one */
     __m512i above, widest;
 };
 
-/* Sizes of all that run `r`, M2 or a later one, has a bit for; of M2, with their signs. `below`:
- * sizes that the next run gives. So runs are read once, from the last one, and none of their bits
- * waits for another's place. */
+/* Writes the sizes of all groups that have a bit in run `r`, which is M2 or a later run; for M2
+ * with their signs. `below` are the sizes that the next run gave. So each run is read once, the
+ * last one first, and none of its bits waits for the place of another. */
 PSTI_ICL_INLINE void read_run(const struct psti_packed *unit, const uint8_t *strings, uint32_t r,
                               const uint8_t *below, uint8_t *out)
 {
     const __m512i one = _mm512_set1_epi8(1);
     uint32_t at = unit->runs.begin[r], end = unit->runs.begin[r + 1], sign = unit->runs.begin[1];
-    bool is_last = r + 1 == unit->runs.n; /* all 0 */
+    bool is_last = r + 1 == unit->runs.n; /* the last run is all 0 */
     for (; at < end; at += 64, sign += 64, out += 64) {
         __m512i v = _mm512_setzero_si512();
         if (!is_last) {
@@ -52,7 +53,7 @@ PSTI_ICL_INLINE void read_run(const struct psti_packed *unit, const uint8_t *str
     }
 }
 
-/* All d_i that are not 0, in turn in two buffers. */
+/* Returns all d_i that are not 0. The runs write two buffers by turns. */
 PSTI_ICL_INLINE const uint8_t *read_all_steps(const struct psti_packed *unit,
                                               const uint8_t *strings, struct psti_packed_work *work)
 {
@@ -65,7 +66,7 @@ PSTI_ICL_INLINE const uint8_t *read_all_steps(const struct psti_packed *unit,
     return below;
 }
 
-/* Sums of the eight rows of 8 bytes up to and including each. */
+/* Returns for each of eight rows of 8 bytes the sum of the rows up to and including it. */
 PSTI_ICL_INLINE __m512i sum_rows(__m512i v)
 {
     const __m512i zero = _mm512_setzero_si512();
@@ -74,7 +75,8 @@ PSTI_ICL_INLINE __m512i sum_rows(__m512i v)
     return _mm512_add_epi8(v, _mm512_alignr_epi64(v, zero, 4));
 }
 
-/* What d_i are for the 64 places of `groups`, those of 8 rows, which stand at bit `at` of M1. */
+/* Returns the d_i of 8 rows. `groups` has a bit for each of 64 places that has a group. The bits of
+ * these groups begin at bit `at` of M1. */
 PSTI_ICL_INLINE __m512i read_steps(struct width_state *s, uint32_t at, uint64_t groups)
 {
     uint64_t m = _pdep_u64(psti_pli_packed_bits64(s->strings, at), groups);
@@ -83,8 +85,8 @@ PSTI_ICL_INLINE __m512i read_steps(struct width_state *s, uint32_t at, uint64_t 
     return steps;
 }
 
-/* Eight rows: widths, and what follows from them. Where rows begin is left to who reads them, one
- * after the other. Returns the rows' bytes. */
+/* Stores the widths of eight rows, and what follows from them except the rows' offsets: rows are
+ * read one after the other, which gives the offsets. Returns the rows' numbers of bytes. */
 PSTI_ICL_INLINE __m512i store_widths(struct width_state *s, __m512i steps, uint32_t row,
                                      struct psti_packed_work *work)
 {
@@ -101,19 +103,21 @@ PSTI_ICL_INLINE __m512i store_widths(struct width_state *s, __m512i steps, uint3
     return nbytes;
 }
 
-/* One plane's widths; its groups begin at bit `at` of M1. Returns their sum. */
+/* Decodes the widths of one plane. Its groups begin at bit `at` of M1. Returns the sum of the
+ * widths. */
 PSTI_ICL_INLINE uint32_t plane_widths(struct width_state *s, const struct psti_packed *unit,
                                       uint32_t p, uint32_t at, struct psti_packed_work *work)
 {
     const uint64_t each = 0x0101010101010101;
     const uint32_t height = unit->height, step = 8 * unit->row_groups;
-    uint64_t groups = each * ((1u << unit->row_groups) - 1); /* of 8 rows, a byte each */
+    /* the groups of 8 rows, one byte for each row */
+    uint64_t groups = each * ((1u << unit->row_groups) - 1);
     uint64_t present = UINT64_MAX >> (64 - 8 * unit->row_groups);
     __m512i sum = _mm512_setzero_si512();
     s->above = _mm512_set1_epi64((int64_t)(each * unit->planes[p].first_width & present));
     for (uint32_t y = 0; y < height; y += 8, at += step) {
         uint32_t left = height - y, row = 64 * p + y;
-        if (left < 8) /* rows that are not there have no step, and count for nothing below */
+        if (left < 8) /* rows that the unit does not have get no steps, and are not counted */
             groups &= (UINT64_C(1) << 8 * left) - 1;
         __m512i nbytes = store_widths(s, read_steps(s, at, groups), row, work);
         __mmask8 there = left < 8 ? (__mmask8)((1u << left) - 1) : 0xFF;
@@ -148,23 +152,25 @@ PSTI_ICL_TARGET static enum psti_packed_verdict widths_avx512(struct psti_packed
 /* Rows
  * ------------------------------------------------------------------------------------- */
 
-/* What unpacking looks up by width modulo 8, 8 bytes each. */
+/* Tables for unpacking, by width modulo 8, with 8 bytes for each width. */
 struct lookup {
-    uint8_t shift[8][8];  /* where in the group's bits residual k begins */
-    uint8_t extend[8][8]; /* the matrix that repeats the residual's highest bit above it */
+    uint8_t shift[8][8]; /* the bit of the group at which residual k begins */
+    /* the matrix that repeats the residual's highest bit in the bits above it */
+    uint8_t extend[8][8];
 };
 
 #define SHIFTS(w)                                                                                  \
     {                                                                                              \
         0, (w), 2 * (w), 3 * (w), 4 * (w), 5 * (w), 6 * (w), 7 * (w)                               \
     }
-/* Bit i of the result is bit min(i, w - 1); the matrix's last row makes bit 0. */
+/* Bit i of the result is bit min(i, w - 1) of the byte. The matrix's last row makes bit 0. */
 #define BIT(w, i) 1 << ((i) < (w) ? (i) : (w)-1)
 #define EXTEND(w)                                                                                  \
     {                                                                                              \
         BIT(w, 7), BIT(w, 6), BIT(w, 5), BIT(w, 4), BIT(w, 3), BIT(w, 2), BIT(w, 1), BIT(w, 0)     \
     }
-/* Groups of width 0 hold zeros before they are looked up, so that their place is free for 8. */
+/* The entry of width 0 holds that of width 8. Groups of width 0 are zeros before the look-up, so
+ * that they may use any entry. */
 static const _Alignas(64) struct lookup lookup = {
     .shift = {SHIFTS(8), SHIFTS(1), SHIFTS(2), SHIFTS(3), SHIFTS(4), SHIFTS(5), SHIFTS(6),
               SHIFTS(7)},
@@ -185,22 +191,23 @@ PSTI_ICL_INLINE __m512i unpack_row(const uint8_t *data, const uint8_t *widths, u
     return _mm512_gf2p8affine_epi64_epi8(v, _mm512_permutexvar_epi64(w, load(lookup.extend)), 0);
 }
 
-/* Running sums of 64 bytes. */
+/* Returns running sums of 64 bytes. */
 PSTI_ICL_INLINE __m512i sum_row(__m512i v)
 {
-    const __m512i last = _mm512_set1_epi64(0x3F372F271F170F07); /* of each group */
+    const __m512i last = _mm512_set1_epi64(0x3F372F271F170F07); /* last byte of each group */
     const __m512i first = _mm512_set_epi64(0x0808080808080808, 0, 0x0808080808080808, 0,
                                            0x0808080808080808, 0, 0x0808080808080808, 0);
     v = _mm512_add_epi8(v, _mm512_slli_epi64(v, 8));
     v = _mm512_add_epi8(v, _mm512_slli_epi64(v, 16));
     v = _mm512_add_epi8(v, _mm512_slli_epi64(v, 32));
-    /* The totals of the groups before each, and their sum. */
+    /* The totals of the groups before each group, and then their sum. */
     __m512i before = _mm512_maskz_permutexvar_epi8(0x7F3F1F0F07030100, last, v);
     before = _mm512_sad_epu8(before, _mm512_setzero_si512());
     return _mm512_add_epi8(v, _mm512_shuffle_epi8(before, first));
 }
 
-/* (a r + 16) >> 5 of 64 residuals; a4: 4 a. That is (256 r * 4 a + (1 << 14)) >> 15. */
+/* Returns (a r + 16) >> 5 of 64 residuals. `a4` is 4 a. The result is computed as (256 r * 4 a + (1
+ * << 14)) >> 15. */
 PSTI_ICL_INLINE __m512i one_tap_row(__m512i r, __m512i a4)
 {
     const uint64_t even = 0x5555555555555555;
@@ -209,8 +216,9 @@ PSTI_ICL_INLINE __m512i one_tap_row(__m512i r, __m512i a4)
     return _mm512_mask_mov_epi8(_mm512_slli_epi16(high, 8), even, low);
 }
 
-/* (a r0 + b r1 + 16) >> 5 of 64 residuals plus 4 (a + b): the unsigned bytes that are multiplied
- * are residuals + 128. The last step is what a product with 1 << 10, rounded at bit 15, is. */
+/* Returns ((a r0 + b r1 + 16) >> 5) + 4 (a + b) of 64 residuals. The excess comes from the unsigned
+ * bytes that are multiplied, which are residuals + 128. The shift with its rounding is a product
+ * with 1 << 10 that is rounded at bit 15. */
 PSTI_ICL_INLINE __m512i two_taps_row(__m512i r0, __m512i r1, __m512i taps)
 {
     const __m512i flip = _mm512_set1_epi8((char)0x80), shift = _mm512_set1_epi16(1 << 10);
@@ -224,17 +232,17 @@ PSTI_ICL_INLINE __m512i two_taps_row(__m512i r0, __m512i r1, __m512i taps)
     return _mm512_packus_epi16(low, high);
 }
 
-enum taps { NO_TAPS, ONE_TAP, TWO_TAPS }; /* ONE_TAP: of plane 0 */
+enum taps { NO_TAPS, ONE_TAP, TWO_TAPS }; /* ONE_TAP: a tap of plane 0 only */
 
-/* Rows begin .. end - 1 of plane `p`, whose bytes begin at `at`: what is to be added to the part of
- * the prediction that comes from the row above. Residuals are kept if `keeps`. Returns where the
- * next row's bytes begin. */
+/* Unpacks rows begin .. end - 1 of plane `p`, whose bytes begin at `at`. Writes the values that
+ * will be added to the part of the prediction that comes from the row above. Stores the residuals
+ * too if `keeps`. Returns where the next row's bytes begin. */
 PSTI_ICL_INLINE size_t rows(const struct psti_packed *given, uint32_t p,
                             struct psti_packed_work *work, uint32_t begin, uint32_t end, size_t at,
                             bool keeps, bool sums, enum taps kind)
 {
     const struct psti_packed_plane *plane = &given->planes[p];
-    /* A copy, which nothing that the loop stores can alias. */
+    /* This is a copy, so that the compiler knows that the loop's stores do not change it. */
     const struct psti_packed unit = {.data = given->data, .data_nbytes = given->data_nbytes};
     const int a = plane->tap[0], b = plane->tap[1];
     const __m512i a4 = _mm512_set1_epi16((int16_t)(4 * a));
@@ -243,11 +251,13 @@ PSTI_ICL_INLINE size_t rows(const struct psti_packed *given, uint32_t p,
     const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[1];
     uint8_t *residuals = work->residuals[p], *out = work->planes[p];
     struct psti_pli_ahead ahead = psti_pli_ahead(given->unit, p, begin);
-    const uintptr_t next = (uintptr_t)given->unit->bytes + given->unit->nbytes; /* unit */
+    /* bytes of the next unit */
+    const uintptr_t next = (uintptr_t)given->unit->bytes + given->unit->nbytes;
     for (size_t y = begin; y < end; y++) {
         uint32_t row = 64 * p + (uint32_t)y;
         psti_pli_ask(&ahead, 64);
-        __builtin_prefetch((const void *)(next + 32 * row)); /* the checksum is soon to read it */
+        /* the next unit's checksum will read them soon */
+        __builtin_prefetch((const void *)(next + 32 * row));
         __m512i v = unpack_row(psti_pli_packed_data_at(&unit, work, at), work->widths[row],
                                work->places[row]);
         at += work->nbytes[row];
@@ -307,9 +317,9 @@ PSTI_ICL_TARGET static void rebuild_avx512(const struct psti_packed *unit, uint3
 /* Samples
  * ------------------------------------------------------------------------------------- */
 
-/* A plane's rows, one after the other. What the row above adds to the next one is, for all
- * predictors, the average (rounded up) of samples of it and of the average (rounded down) of two
- * samples of it: `self`, `left` and `right` say which. */
+/* The rows of a plane, made one after the other. For all predictors the row above contributes an
+ * average (rounded up) of a sample of it and of the average (rounded down) of two other samples of
+ * it. `self`, `left` and `right` are the columns of these samples. */
 struct chain {
     __m512i u, self, left, right;
     const struct psti_packed_plane *plane;
@@ -321,7 +331,7 @@ PSTI_ICL_INLINE void open_chain(struct chain *c, const struct psti_packed *unit,
     c->u = _mm512_set1_epi8((char)c->plane->start);
 }
 
-/* The next 16 rows, from row y on; `last`: the last column. */
+/* Sets the predictor of the 16 rows from row y on. `last` is the last column. */
 PSTI_ICL_INLINE void set_predictor(struct chain *c, uint32_t y, uint32_t last)
 {
     const __m512i column = load(columns), one = _mm512_set1_epi8(1);
@@ -334,20 +344,20 @@ PSTI_ICL_INLINE void set_predictor(struct chain *c, uint32_t y, uint32_t last)
                                     _mm512_set1_epi8((char)last));
 }
 
-/* Two permutations and what makes averages of them exact is a chain of 14 cycles on Zen 4. */
+/* Makes the next row. The permutations and the exact averages are a chain of 14 cycles on Zen 4. */
 PSTI_ICL_INLINE void next_row(struct chain *c, __m512i added)
 {
     __m512i left = _mm512_permutexvar_epi8(c->left, c->u);
     __m512i right = _mm512_permutexvar_epi8(c->right, c->u);
     __m512i self = _mm512_permutexvar_epi8(c->self, c->u);
-    /* (left ^ right) & 1: what the average was rounded up by. */
+    /* (left ^ right) & 1 is what the average was rounded up by. */
     __m512i up = _mm512_ternarylogic_epi64(left, right, _mm512_set1_epi8(1), 0x28);
     __m512i beside = _mm512_sub_epi8(_mm512_avg_epu8(left, right), up);
     c->u = _mm512_add_epi8(added, _mm512_avg_epu8(beside, self));
 }
 
-/* The first n pixels, or all (`whole`), of the row that planes G, R - G + 128 and B - G + 128 are
- * at. */
+/* Stores the first n pixels of the current row, or all 64 if `whole`, from planes G, R - G + 128
+ * and B - G + 128. */
 PSTI_ICL_INLINE void store_pixels(const struct chain *g, const struct chain *r,
                                   const struct chain *b, bool whole, uint32_t n, uint8_t *out)
 {
@@ -359,8 +369,9 @@ PSTI_ICL_INLINE void store_pixels(const struct chain *g, const struct chain *r,
         psti_pli_store_some_rgb_avx512(out, red, g->u, blue, n, load(columns));
 }
 
-/* One plane or three, whose chains run side by side. With `part`, its pixels are written, 64 a row
- * if `whole`, and no samples: between chains there is time for it. */
+/* Makes the samples of one plane or of three, whose chains run side by side. If `part` is not NULL,
+ * writes the part's pixels and no samples; rows have 64 pixels if `whole`. The chains leave time
+ * for storing pixels. */
 PSTI_ICL_INLINE void finish_planes(const struct psti_packed *unit, struct psti_packed_work *work,
                                    const uint32_t *planes, bool three,
                                    const struct psti_pli_part *part, bool whole)
