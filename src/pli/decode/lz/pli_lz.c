@@ -1,13 +1,14 @@
 /* pli_lz.c - units of mode lz: label maps, screenshots, graphics (docs/format-pli.md, section 6).
  *
- * Three phases. Tokens of all sequences, then the literals' pixels, come out of K interleaved rANS
- * states, each of which decodes its own run of sequences, so that lanes need nothing of each other.
- * Then the sequences are executed in order: literals and copies of earlier pixels. Literals wait at
- * the end of `samples`, where the output can never overtake them; tokens and tables lie in `work`.
- * Rows are written to where they go as they come, for a unit is larger than the near caches.
- * No memory, any thread. Hostile bytes: tokens are checked as they are executed, each sequence
- * against the room before the literals still to come, which bounds the output too; `samples` has 64
- * bytes more than the pixels need, for copies that run over. */
+ * Decoding has three phases. K interleaved rANS states first decode the tokens of all sequences,
+ * then the literals' pixels. Each state decodes its own share, so that lanes need nothing of each
+ * other. Then the sequences are executed in order: literals, and copies of earlier pixels. Literals
+ * wait at the end of `samples`, where the output can never overtake them. Tokens and tables lie in
+ * `work`. Rows of pixels are written to their place while the unit is executed, because a unit is
+ * larger than the near caches. The functions allocate no memory; any thread may call them. The
+ * bytes are hostile: tokens are checked as they are executed, and each sequence is checked against
+ * the space before the literals still to come, which also bounds the output. `samples` has 64 bytes
+ * more than the pixels need, for copies that run over. */
 #include "pli/decode/pli_decode_int.h"
 #include "pli/format/pli_lz_format.h"
 
@@ -35,10 +36,11 @@ struct work {
 };
 static_assert(sizeof(struct work) <= PSTI_PLI_WORK_NBYTES, "work of the lz mode");
 
-/* Of one set, labels or graphics; another takes their place. Most units tell few tables of their
- * own, and making one takes as long as some hundred tokens. */
+/* The built-in tables of one set, labels or graphics. Tables of the other set take their place.
+ * Most units have few tables of their own, and making a table takes as long as some hundred tokens.
+ */
 struct psti_pli_lz_tables {
-    const struct psti_pli_lz_built_in *of; /* NULL: none is made */
+    const struct psti_pli_lz_built_in *of; /* the set, or NULL if no table is made */
     bool is_made[PSTI_PLI_LZ_N_SEQUENCE_TABLES];
     _Alignas(64) uint8_t tables[PSTI_PLI_LZ_N_SEQUENCE_TABLES][PSTI_LZ_SEQUENCE_TABLE_NBYTES];
 };
@@ -52,12 +54,12 @@ struct decoder {
     struct work *work;
     uint8_t *samples;
     uint32_t pixel_nbytes, n_pixels;
-    /* head */
+    /* the head of the unit */
     uint32_t n_sequences, n_literals, n_colours, n_escapes, raw_nbytes, tables_nbytes;
     bool subtract_green;
     const struct psti_pli_lz_built_in *built_in;
     const uint8_t *raw, *end;
-    struct psti_lz_bits tables; /* descriptions of tables not yet read */
+    struct psti_lz_bits tables; /* the descriptions of tables that are not read yet */
     struct psti_lz_lanes states;
 };
 
@@ -95,7 +97,7 @@ static enum pst_status read_head(struct decoder *d, struct pst_error *err)
     if (d->n_sequences > PSTI_PLI_LZ_SEQUENCES_MAX || d->n_literals > d->n_pixels ||
         d->n_colours > PSTI_PLI_LZ_COLOURS_MAX || d->n_escapes > d->n_literals)
         return corrupt(d, err, p, "counts out of range");
-    /* Indices of colours lie at the start of `samples` while pixels grow at its end. */
+    /* Indices of colours lie at the start of `samples` while pixels are written at its end. */
     if (d->n_colours > 0 &&
         (uint64_t)d->n_literals * (d->pixel_nbytes + 1) > (uint64_t)d->n_pixels * d->pixel_nbytes)
         return corrupt(d, err, p, "too many literals for colours");
@@ -112,8 +114,9 @@ static enum pst_status read_head(struct decoder *d, struct pst_error *err)
     return PST_OK;
 }
 
-/* Frequencies as the unit tells them: false if they do not come to 1 << log2. What is a frequency
- * and what a number of zeros cannot be foreseen: both are made of the same bits. */
+/* Reads the frequencies of a table (6.3). Returns false if they do not sum up to 1 << log2. A
+ * branch could not predict whether a field is a frequency or a number of zeros, so the same
+ * instructions read both. */
 static bool read_freqs(struct psti_lz_bits *bits, uint16_t *freqs, uint32_t n, uint32_t log2)
 {
     uint32_t left = 1u << log2, i = 0;
@@ -126,7 +129,8 @@ static bool read_freqs(struct psti_lz_bits *bits, uint16_t *freqs, uint32_t n, u
         i += is_freq ? 0 : field + 1;
         if (freq > left || i + is_freq > n)
             return false;
-        freqs[i < n ? i : 0] |= (uint16_t)freq; /* behind the last: zeros only */
+        /* i is n only behind the last symbol, where the field is a number of zeros */
+        freqs[i < n ? i : 0] |= (uint16_t)freq;
         i += is_freq;
         left -= freq;
     }
@@ -137,7 +141,8 @@ static void build_table(const uint16_t *freqs, uint32_t n, uint8_t *table)
 {
     for (uint32_t symbol = 0; symbol < n; symbol++) {
         uint32_t entry = symbol | (uint32_t)freqs[symbol] << PSTI_LZ_FREQ_SHIFT;
-        /* Into what follows, or the entries behind the table. */
+        /* Writes beyond the symbol's entries, into those of the next symbols or into the spare ones
+         * behind the table. */
         for (uint32_t k = 0; k < freqs[symbol]; k += PSTI_LZ_TABLE_AT_ONCE)
             for (uint32_t i = 0; i < PSTI_LZ_TABLE_AT_ONCE; i++)
                 psti_store_u32(table + 4 * (size_t)(k + i),
@@ -146,14 +151,17 @@ static void build_table(const uint16_t *freqs, uint32_t n, uint8_t *table)
     }
 }
 
-/* One kind of symbol. Built-in tables of sequences, numbers `first` and on, are kept. */
+/* The tables of one kind of symbol. Built-in tables of sequences are kept, from number `first` on.
+ */
 struct kind {
     uint32_t n_contexts, n_symbols, log2, first;
-    const uint16_t *built_in; /* of context 0; the others' are `step` behind each other */
+    /* frequencies of context 0; those of each next context are `step` further */
+    const uint16_t *built_in;
     uint32_t step;
 };
 
-/* The built-in table of context c; one that is not kept is made at *memory. */
+/* Returns the built-in table of context c. A table that is not kept is made at *memory, which moves
+ * behind it. */
 static const uint8_t *built_in_table(struct decoder *d, const struct kind *kind, uint32_t c,
                                      uint8_t **memory)
 {
@@ -172,8 +180,8 @@ static const uint8_t *built_in_table(struct decoder *d, const struct kind *kind,
     return table;
 }
 
-/* The tables of all contexts, those that are not kept made one after another at `memory`. Returns
- * memory for more, NULL if corrupt. */
+/* Finds or makes the tables of all contexts. Tables that are not kept are made one after another at
+ * `memory`. Returns the memory behind them, or NULL if the unit is corrupt. */
 static uint8_t *read_tables(struct decoder *d, const struct kind *kind, uint8_t *memory,
                             const uint8_t **tables)
 {
@@ -241,7 +249,7 @@ static enum pst_status decode_sequences(struct decoder *d, struct pst_error *err
     return PST_OK;
 }
 
-/* Uniform frequencies over n symbols. */
+/* Sets uniform frequencies of n symbols. */
 static void flat_freqs(uint16_t *freqs, uint32_t n)
 {
     uint32_t sum = 1u << PSTI_PLI_LZ_PIXEL_BITS;
@@ -249,7 +257,7 @@ static void flat_freqs(uint16_t *freqs, uint32_t n)
         freqs[i] = (uint16_t)(sum / n + (i < sum % n));
 }
 
-/* As psti_pli_lz_add_green, of samples of 16 bits. */
+/* Does the same as psti_pli_lz_add_green, with samples of 16 bits. */
 static void add_green16(uint8_t *pixel)
 {
     uint16_t green = psti_load_u16(pixel + 2);
@@ -257,7 +265,7 @@ static void add_green16(uint8_t *pixel)
     psti_store_u16(pixel + 4, (uint16_t)(psti_load_u16(pixel + 4) + green));
 }
 
-/* Colours, then escapes to the end of `samples`. */
+/* Decodes the colours, and then the escaped pixels to the end of `samples`. */
 static void decode_pixels(struct decoder *d, const uint8_t *const *tables)
 {
     uint32_t P = d->pixel_nbytes;
@@ -276,13 +284,15 @@ static void decode_pixels(struct decoder *d, const uint8_t *const *tables)
         add_green16(psti_pli_lz_pixel_at(&to, i));
 }
 
-/* Where literals are put, and the escaped pixels that are to come, which no write reaches. */
+/* The places that literals are written to, and the escaped pixels that are still to come. No write
+ * reaches the latter. */
 struct placing {
     const uint8_t *index, *escape, *end;
     uint8_t *out;
 };
 
-/* Pixels of 3 or 4 bytes, four bytes at a time, up to where that would reach the escaped ones. */
+/* Writes literals of 3 or 4 bytes, four bytes at a time, as long as that does not reach the escaped
+ * pixels. */
 static inline __attribute__((always_inline)) void place_many(struct placing *p,
                                                              const struct decoder *d,
                                                              const uint32_t P)
@@ -293,7 +303,8 @@ static inline __attribute__((always_inline)) void place_many(struct placing *p,
     struct placing now = *p;
     while (now.escape - now.out >= 2 * (ptrdiff_t)P && now.escape < now.end) {
         uint32_t index = *now.index++, is_escape = index >= d->n_colours;
-        /* Chosen by arithmetic, for which literals are escaped cannot be foreseen. */
+        /* Arithmetic chooses between both, because a branch could not predict which literals are
+         * escaped. */
         uint32_t colour = colours[index];
         psti_store_u32(now.out, colour ^ ((colour ^ psti_load_u32(now.escape)) & (0 - is_escape)));
         now.out += P;
@@ -302,8 +313,9 @@ static inline __attribute__((always_inline)) void place_many(struct placing *p,
     *p = now;
 }
 
-/* Literals to the end of `samples`: indices at its start become pixels there, between them escaped
- * pixels move down from the very end. False if they do not come out even. */
+/* Writes all literals to the end of `samples`. The indices at its start become pixels, and escaped
+ * pixels move down from its very end. Returns false if indices and escaped pixels do not match in
+ * number. */
 static bool place_literals(const struct decoder *d)
 {
     uint32_t P = d->pixel_nbytes;
@@ -371,15 +383,15 @@ static enum pst_status check_end(const struct decoder *d, struct pst_error *err)
     return PST_OK;
 }
 
-/* Rows of pixels that are there and not yet written to where they go. */
+/* The rows of pixels that are complete, and how many of them are written to their place. */
 struct rows {
     const struct psti_pli_unit *unit;
     const uint8_t *samples;
     const struct psti_pli_part *part;
-    uint32_t n; /* of the part, written */
+    uint32_t n; /* rows of the part that are written */
 };
 
-/* Writes the rows that are whole by now, while they are in a near cache. */
+/* Writes the rows that are complete by now, while they are in a near cache. */
 static void write_rows(void *ctx, size_t nbytes)
 {
     struct rows *rows = ctx;

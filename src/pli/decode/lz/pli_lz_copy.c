@@ -1,5 +1,5 @@
 /* pli_lz_copy.c - executes the sequences of an lz unit in plain C, the reference implementation of
- * the other levels. See pli_lz_execute.h. */
+ * the other levels. pli_lz_execute.h has the loop. */
 #include "pli/decode/lz/pli_lz_copy.h"
 
 #define REPEATED(d, i)                                                                             \
@@ -27,7 +27,8 @@ static inline void move_wide(uint8_t *to, const uint8_t *from)
     memcpy(to, bytes, WIDE);
 }
 
-/* Each turn doubles what is there of the pattern, until a wide copy reads only what is. */
+/* Each turn doubles the part of the pattern that is written, until a wide copy reads only written
+ * bytes. */
 static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
 {
     const uint8_t *from = to - distance;
@@ -42,11 +43,11 @@ static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
         move_wide(to + i, to + i - distance);
 }
 
-/* Eight bytes at a time; copies nothing before it knows how much. */
+/* Compares eight bytes at a time. It copies only after it knows how much. */
 LZ_INLINE static inline size_t find_edge(uint8_t *to, const uint8_t *from, size_t room, uint32_t n,
                                          const uint32_t P)
 {
-    const uint8_t *end = to, *p = from; /* p: the pixel before the next that may be an edge */
+    const uint8_t *end = to, *p = from; /* p: the pixel before the next one that may be an edge */
     for (; n > 0; n--) {
         size_t i = 0;
         uint64_t differ;

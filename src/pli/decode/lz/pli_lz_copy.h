@@ -1,5 +1,5 @@
-/* pli_lz_copy.h - what the two halves of the lz mode share: raw bits, and the call that executes
- * sequences. */
+/* pli_lz_copy.h - declarations that both parts of the lz mode share: raw bits, and the call that
+ * executes sequences. */
 #ifndef PST_PLI_LZ_COPY_H
 #define PST_PLI_LZ_COPY_H
 
@@ -7,14 +7,17 @@
 
 #include <stdbool.h>
 
-enum { WIDE = 32 }; /* bytes copied at once */
+enum { WIDE = 32 }; /* bytes that are copied at once */
 
-/* Bits LSB-first of `size` bytes; behind them are zeros without end, and psti_pli_lz_bits_used()
- * tells whether they were needed. */
+/* A string of bits, LSB-first, of `size` bytes. Zeros without end follow them;
+ * psti_pli_lz_bits_used() tells whether any were needed. */
 struct psti_lz_bits {
     const uint8_t *base;
-    size_t size, next; /* next byte to take up; beyond size at the zeros */
-    uint64_t ahead;    /* at least n bits taken up and not yet used, the others 0 or repeated */
+    /* next: the next byte to load; it goes beyond `size` when zeros are loaded */
+    size_t size, next;
+    /* at least n bits that are loaded and not used yet; the bits above them are 0, or already those
+     * that the next load brings */
+    uint64_t ahead;
     uint32_t n;
 };
 
@@ -22,7 +25,7 @@ static inline void psti_pli_lz_bits_begin(struct psti_lz_bits *b, const uint8_t 
 {
     *b = (struct psti_lz_bits){.base = base, .size = size};
 }
-/* At least 56 bits may be taken after this. */
+/* Loads bits, so that at least 56 may be taken. */
 static inline void psti_pli_lz_bits_fill(struct psti_lz_bits *b)
 {
     uint64_t more = 0;
@@ -34,7 +37,7 @@ static inline void psti_pli_lz_bits_fill(struct psti_lz_bits *b)
     b->next += (63 - b->n) >> 3;
     b->n |= 56;
 }
-/* count <= 32 */
+/* Takes `count` bits, at most 32. */
 static inline uint32_t psti_pli_lz_bits_take(struct psti_lz_bits *b, uint32_t count)
 {
     uint32_t value = (uint32_t)(b->ahead & ((1ull << count) - 1));
@@ -42,33 +45,34 @@ static inline uint32_t psti_pli_lz_bits_take(struct psti_lz_bits *b, uint32_t co
     b->n -= count;
     return value;
 }
-/* Bytes of which bits have been used. */
+/* Returns the number of bytes of which bits have been used. */
 static inline size_t psti_pli_lz_bits_used(const struct psti_lz_bits *b)
 {
     return b->next - b->n / 8;
 }
 
 struct psti_lz_execution {
-    const uint32_t *tokens; /* as psti_pli_lz_decode_sequences leaves them */
+    const uint32_t *tokens; /* in the order of psti_pli_lz_decode_sequences */
     uint32_t n_sequences, n_lanes, width;
     struct psti_lz_bits raw;
-    uint8_t *samples;        /* the unit's pixels and 64 bytes more */
-    const uint8_t *literals; /* the last n_literals pixels of them */
+    uint8_t *samples;        /* the unit's pixels, and 64 bytes more */
+    const uint8_t *literals; /* the last n_literals pixels of `samples` */
     uint32_t n_literals, n_pixels;
-    /* Told now and then how many bytes of pixels are there, and at last of all; NULL: nobody is. */
+    /* Called now and then with the number of bytes of pixels that are complete, and once more at
+     * the end. NULL: nobody is told. */
     void (*done)(void *ctx, size_t nbytes);
     void *done_ctx;
 };
 
-/* Writes all pixels; NULL, or what is wrong with the sequences. */
+/* Writes all pixels. Returns NULL, or a text that says what is wrong with the sequences. */
 typedef const char *psti_lz_execute(struct psti_lz_execution *run, uint32_t pixel_nbytes);
 psti_lz_execute psti_pli_lz_execute_c, psti_pli_lz_execute_avx2, psti_pli_lz_execute_neon;
 
-/* [distance - 1]: which of the `distance` bytes before stand in the next WIDE, for levels that
- * repeat a pattern from a register. */
+/* By [distance - 1]: for each of the next WIDE bytes, which of the `distance` bytes before them it
+ * repeats. Levels that repeat a pattern from a register use it. */
 extern const uint8_t psti_lz_repeats[16][WIDE];
 
-/* memcpy of 1, 2, 3, 4, 6 or 8 bytes; they may overlap. */
+/* Copies 1, 2, 3, 4, 6 or 8 bytes. Source and destination may overlap. */
 static inline void psti_pli_lz_move_pixel(uint8_t *to, const uint8_t *from, uint32_t nbytes)
 {
     uint8_t pixel[8];

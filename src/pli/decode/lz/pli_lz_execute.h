@@ -1,37 +1,39 @@
 /* pli_lz_execute.h - the loop that executes sequences: a template for the CPU levels.
  *
- * Whoever includes it defines LZ_TARGET (an attribute of every function), LZ_INLINE (that
- * and always_inline) and
+ * The includer defines LZ_TARGET (an attribute of every function), LZ_INLINE (LZ_TARGET and
+ * always_inline) and these three:
  *
  *   size_t LZ_EDGE(uint8_t *to, const uint8_t *from, size_t room, uint32_t n, uint32_t P)
  *
- * the bytes from `from` to the n-th pixel behind it that differs from the one before it and lies
- * before `to`; 0 if there is none. Up to `room` bytes of `to` may have been overwritten with a copy
- * of `from`; what is returned has been copied if it is at least 2 * WIDE less than `room`.
+ * LZ_EDGE returns the number of bytes from `from` to the n-th edge: a pixel behind `from` and
+ * before `to` that differs from the pixel before it. It returns 0 if there is none. It may
+ * overwrite up to `room` bytes of `to` with a copy of `from`. The bytes that it returns have been
+ * copied if they are at least 2 * WIDE less than `room`.
  *
  *   void LZ_MOVE(uint8_t *to, const uint8_t *from)
  *
- * WIDE bytes, all read before any is written.
+ * LZ_MOVE copies WIDE bytes. It reads all of them before it writes any.
  *
  *   void LZ_REPEAT(uint8_t *to, size_t distance, size_t nbytes)
  *
- * Repeats what lies `distance` < WIDE bytes before; writes up to WIDE - 1 bytes more.
+ * LZ_REPEAT repeats the `distance` < WIDE bytes before `to`. It writes up to WIDE - 1 bytes more.
  *
- * Copies run over their end by up to WIDE - 1 bytes; the literals not yet used lie behind the
- * output in the same memory, so where the gap between them is short copies are exact. That gap also
- * bounds every write: a sequence that would reach the literals still to come is an error. What
- * depends on tokens is looked up rather than branched on, for tokens are hard to predict. */
+ * Copies run over their end by up to WIDE - 1 bytes. The literals not yet used lie behind the
+ * output in the same memory, so copies are exact if the gap between them is short. The gap also
+ * bounds every write: a sequence that would reach the literals still to come is an error. Values
+ * that depend on tokens are looked up without branches, because tokens are hard to predict. */
 #include "pli/decode/lz/pli_lz_copy.h"
 #include "pli/decode/lz/pli_lz_tokens.h"
 #include "pli/format/pli_lz_format.h"
 
-/* Where the output stands, and the literals behind it. */
+/* The place of the output, and the literals behind it. */
 struct output {
     uint8_t *at;
     const uint8_t *start, *literals, *end;
 };
 
-/* A token's number is base + raw bits. Recent offsets are the first of the offsets. */
+/* The number of a token is its base plus raw bits. Recent offsets are the first entries of the
+ * offsets. */
 struct numbers {
     uint32_t offset_base[PSTI_PLI_LZ_N_OFFSETS];
     uint32_t count_base[PSTI_PLI_LZ_N_RUNS];
@@ -63,7 +65,7 @@ LZ_INLINE static inline void copy_wide(uint8_t *to, const uint8_t *from, size_t 
         LZ_MOVE(to + i, from + i);
 }
 
-/* Literals move down, or stay where they are. */
+/* Copies literals down, or leaves them if they are in place. */
 LZ_INLINE static inline void put_literals(struct output *o, size_t nbytes)
 {
     if ((size_t)(o->literals - o->at) >= WIDE)
@@ -88,7 +90,8 @@ LZ_INLINE static inline void put_copy(struct output *o, size_t distance, size_t 
     o->at += nbytes;
 }
 
-/* A copy up to an edge: nothing in it overlaps, for the edge lies before the output. */
+/* Copies up to an edge. Source and destination do not overlap, because the edge lies before the
+ * output. */
 LZ_INLINE static inline const char *put_edge(struct output *o, size_t distance, uint32_t edge,
                                              const uint32_t P)
 {
@@ -126,7 +129,7 @@ LZ_INLINE static inline uint32_t take_count(struct psti_lz_execution *run,
            psti_pli_lz_bits_take(&run->raw, numbers->count_bits[token]);
 }
 
-/* The n sequences of one lane. */
+/* Executes the n sequences of one lane. */
 LZ_INLINE static inline const char *execute_lane(struct psti_lz_execution *run,
                                                  struct numbers *numbers, struct output *o,
                                                  const uint32_t *tokens, uint32_t n,
@@ -159,10 +162,11 @@ LZ_INLINE static inline const char *execute_lane(struct psti_lz_execution *run,
     return NULL;
 }
 
-/* Made once for each size of pixel. */
+/* Executes all sequences. It is compiled once for each size of pixel. */
 LZ_INLINE static inline const char *execute(struct psti_lz_execution *given, const uint32_t P)
 {
-    struct psti_lz_execution run = *given; /* what the loop changes stays in registers */
+    /* a copy, so that the members that the loop changes stay in registers */
+    struct psti_lz_execution run = *given;
     struct numbers numbers;
     struct output o = {
         .at = run.samples,

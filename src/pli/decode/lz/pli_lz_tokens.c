@@ -1,12 +1,12 @@
-/* pli_lz_tokens.c - words -> tokens and samples of an lz unit, in plain C (docs/format-pli.md, 6.2,
- * 6.4, 6.5). Of units of 8 lanes or more AVX2 or NEON does most of the steps, and this file the
- * last. */
+/* pli_lz_tokens.c - decodes words to tokens and samples of an lz unit, in plain C
+ * (docs/format-pli.md, 6.2, 6.4, 6.5). In units of 8 lanes or more, AVX2 or NEON does most of the
+ * steps, and this file does the last ones. */
 #include "pli/decode/lz/pli_lz_tokens.h"
 
 enum { VECTOR_LANES = 8 };
 
-/* The next symbol of lane l. Words are not read beyond their end: a state that lacks one is not
- * what it has to be at the end. No branch depends on whether a state takes a word: that is as good
+/* Decodes the next symbol of lane l. It never reads words beyond their end: a state that lacks a
+ * word ends at a wrong value. No branch depends on whether a state takes a word, which is as good
  * as random. */
 static inline uint8_t next_symbol(struct psti_lz_lanes *lanes, uint32_t l, const uint8_t *table,
                                   const uint32_t log2)
@@ -24,7 +24,7 @@ static inline uint8_t next_symbol(struct psti_lz_lanes *lanes, uint32_t l, const
     return (uint8_t)entry;
 }
 
-/* One step of the first `active` lanes: three tokens each. */
+/* Does one step of the first `active` lanes, which gives three tokens each. */
 static void sequence_step(struct psti_lz_lanes *lanes, const struct psti_lz_sequence_tables *tables,
                           uint32_t active, uint8_t *endings, uint32_t *tokens)
 {

@@ -1,15 +1,16 @@
-/* pli_lz_tokens.h - tables, states and the loops that turn words into tokens and samples, shared by
- * the lz mode's files. */
+/* pli_lz_tokens.h - declarations that the files of the lz mode share: tables, states, and the loops
+ * that decode words to tokens and samples. */
 #ifndef PST_PLI_LZ_TOKENS_H
 #define PST_PLI_LZ_TOKENS_H
 
 #include "pli/decode/lz/pli_lz_copy.h"
 #include "pli/format/pli_lz_format.h"
 
-/* A table: for each state modulo the sum the symbol, its frequency << 8 and, << 20, the place among
- * those of that symbol. One look-up is all that a step waits for. */
+/* Sizes and shifts of decoding tables. A table has an entry for each state modulo the sum of
+ * frequencies: the symbol, its frequency << 8, and << 20 the place among the symbol's entries. So a
+ * step waits for only one look-up. */
 enum {
-    PSTI_LZ_TABLE_AT_ONCE = 8, /* making a table writes that many entries at once */
+    PSTI_LZ_TABLE_AT_ONCE = 8, /* entries that are written at once when a table is made */
     PSTI_LZ_SEQUENCE_SUM = 1 << PSTI_PLI_LZ_SEQUENCE_BITS,
     PSTI_LZ_PIXEL_SUM = 1 << PSTI_PLI_LZ_PIXEL_BITS,
     PSTI_LZ_SEQUENCE_TABLE_NBYTES = 4 * (PSTI_LZ_SEQUENCE_SUM + PSTI_LZ_TABLE_AT_ONCE),
@@ -17,19 +18,20 @@ enum {
     PSTI_LZ_FREQ_SHIFT = 8,
     PSTI_LZ_FREQ_MASK = 0xfff,
     PSTI_LZ_PLACE_SHIFT = 20,
-    PSTI_LZ_STATE_LOW = 1 << 16, /* states are below 2^32 and at least this */
+    PSTI_LZ_STATE_LOW = 1 << 16, /* the least value of a state; states are below 2^32 */
     PSTI_LZ_LANES_MAX = 1 << PSTI_PLI_LZ_LANES_LOG2_MAX
 };
 
-/* The states and the words that refill them. Loops work on a copy of their own, which nothing that
- * they write can alias. */
+/* The states, and the words that refill them. Loops work on a local copy, so that the compiler
+ * knows that their stores do not change it. */
 struct psti_lz_lanes {
     uint32_t x[PSTI_LZ_LANES_MAX];
     uint32_t n;
     const uint8_t *words, *end;
 };
 
-/* By context; runs by ending. All of one scratch with `memory`, some entries from it. */
+/* Tables by context; those of runs by ending. `memory` and all tables lie in one scratch, a whole
+ * number of entries apart. */
 enum { PSTI_LZ_N_ENDINGS = 6 };
 struct psti_lz_sequence_tables {
     const uint8_t *memory;
@@ -38,8 +40,8 @@ struct psti_lz_sequence_tables {
     const uint8_t *length[PSTI_PLI_LZ_LENGTH_CONTEXTS];
 };
 
-/* How n things are shared among lanes: thing t of lane l is number l * per_lane + t. In step t the
- * first `active` lanes have one. */
+/* The way in which n things are shared among lanes (6.2). Thing t of lane l is number l * per_lane
+ * + t. In step t the first `active` lanes have a thing. */
 struct psti_pli_lz_share {
     uint32_t n, per_lane;
 };
@@ -52,38 +54,38 @@ static inline uint32_t psti_pli_lz_active(struct psti_pli_lz_share s, uint32_t t
     return (s.n - t + s.per_lane - 1) / s.per_lane;
 }
 
-/* n pixels: the first `split` to `colours`, behind which 4 bytes may be overwritten, the others to
- * `out`. tables[b]: of byte b. */
+/* The destination of n pixels: the first `split` go to `colours`, behind which 4 bytes may be
+ * overwritten, the others to `out`. tables[b] is the table of byte b. */
 struct psti_lz_pixels_to {
     const uint8_t *tables[8];
     uint32_t pixel_nbytes, n, split;
-    bool add_green; /* byte 1 to bytes 0 and 2 */
+    bool add_green; /* adds byte 1 to bytes 0 and 2 */
     uint8_t *colours, *out;
 };
 
-/* The kernels of one CPU level. Three of them do only the first steps of what the functions below
- * do, as long as words are plenty (NEON: and all lanes are active), and return how many steps they
- * did; all three are NULL in plain C. lanes->n is 8, 16 or 32. */
+/* The kernels of one CPU level. The first three do only the first steps of the functions below, as
+ * long as many words are left (with NEON also: as long as all lanes are active). They return how
+ * many steps they did. All three are NULL in plain C. lanes->n is 8, 16 or 32. */
 struct psti_lz_kernels {
-    /* `endings`: of all lanes, in and out. */
+    /* `endings` has those of all lanes, before and after. */
     uint32_t (*sequences)(struct psti_lz_lanes *lanes, const struct psti_lz_sequence_tables *tables,
                           struct psti_pli_lz_share share, uint32_t *tokens, uint8_t *endings);
     uint32_t (*symbols)(struct psti_lz_lanes *lanes, const uint8_t *table,
                         struct psti_pli_lz_share share, uint8_t *out);
     uint32_t (*pixels)(struct psti_lz_lanes *lanes, const struct psti_lz_pixels_to *to,
                        struct psti_pli_lz_share share);
-    /* All sequences -> pixels. */
+    /* Executes all sequences, which makes the pixels. */
     psti_lz_execute *execute;
 };
 extern const struct psti_lz_kernels psti_lz_kernels_c, psti_lz_kernels_avx2, psti_lz_kernels_neon;
 
-/* Tokens of n sequences: run | offset << 8 | length << 16, step after step, lanes->n of them in
- * each. */
+/* Decodes the tokens of n sequences as run | offset << 8 | length << 16. Each step writes lanes->n
+ * of them. */
 void psti_pli_lz_decode_sequences(const struct psti_lz_kernels *kernels,
                                   struct psti_lz_lanes *lanes,
                                   const struct psti_lz_sequence_tables *tables, uint32_t n,
                                   uint32_t *tokens);
-/* n symbols of one table, in order. */
+/* Decodes n symbols of one table, in order. */
 void psti_pli_lz_decode_symbols(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *lanes,
                                 const uint8_t *table, uint32_t n, uint8_t *out);
 void psti_pli_lz_decode_pixels(const struct psti_lz_kernels *kernels, struct psti_lz_lanes *lanes,
@@ -99,7 +101,8 @@ static inline void psti_pli_lz_add_green(uint8_t *pixel)
     pixel[0] = (uint8_t)(pixel[0] + pixel[1]);
     pixel[2] = (uint8_t)(pixel[2] + pixel[1]);
 }
-/* Whether the table has one symbol only, as alpha's often has: states stay as they are. */
+/* Returns whether the table has only one symbol, as that of alpha often has. Such a symbol leaves
+ * states as they are. */
 static inline bool psti_pli_lz_is_single(const uint8_t *table)
 {
     return (psti_load_u32(table) >> PSTI_LZ_FREQ_SHIFT & PSTI_LZ_FREQ_MASK) == PSTI_LZ_PIXEL_SUM;

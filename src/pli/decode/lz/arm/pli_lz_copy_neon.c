@@ -1,6 +1,7 @@
-/* pli_lz_copy_neon.c - executes the sequences of an lz unit with NEON: edges are looked for 24 to
- * 32 bytes at a time while these bytes are copied. See pli_lz_execute.h. Bound by the sequences,
- * which depend on each other, and within long copies by loads: three for each vector. */
+/* pli_lz_copy_neon.c - executes the sequences of an lz unit with NEON. It searches edges 24 to 32
+ * bytes at a time and copies these bytes on the way. pli_lz_execute.h has the loop. The sequences
+ * depend on each other, which bounds the time; within long copies loads bound it, three for each
+ * vector. */
 #include "pli/decode/lz/pli_lz_copy.h"
 
 #include "base/neon.h"
@@ -20,7 +21,7 @@ LZ_INLINE static inline void move_wide(uint8_t *to, const uint8_t *from)
     vst1q_u8(to + 16, high);
 }
 
-/* The pattern stays in registers: nothing waits for what has just been written. */
+/* The pattern stays in registers, so that no load waits for bytes that have just been written. */
 LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
 {
     if (distance > 16) {
@@ -32,15 +33,15 @@ LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
     uint8x16_t before = vld1q_u8(to - distance);
     uint8x16_t low = vqtbl1q_u8(before, vld1q_u8(order));
     uint8x16_t high = vqtbl1q_u8(before, vld1q_u8(order + 16));
-    size_t step = WIDE - (order[WIDE - 1] + 1u) % distance; /* whole repeats */
+    size_t step = WIDE - (order[WIDE - 1] + 1u) % distance; /* whole repetitions */
     for (size_t i = 0; i < nbytes; i += step) {
         vst1q_u8(to + i, low);
         vst1q_u8(to + i + 16, high);
     }
 }
 
-/* Of a vector of pixels and the same one pixel on: one bit for each of the 16 / P pixels that the
- * next one differs from, at 4 times the number of its first byte. */
+/* Returns a bit for each of the 16 / P pixels that the next one differs from, at 4 times the number
+ * of the pixel's first byte. `b` is the vector one pixel behind `a`. */
 LZ_INLINE static inline uint64_t edges_of(uint8x16_t a, uint8x16_t b, const uint32_t P)
 {
     uint8x16_t same = vceqq_u8(a, b);
@@ -69,7 +70,8 @@ LZ_INLINE static inline uint64_t edges_of(uint8x16_t a, uint8x16_t b, const uint
     }
 }
 
-/* Where the n-th of the edges is, in bytes; `high` are those of a vector `step` bytes on. */
+/* Returns the place of the n-th edge, in bytes. `high` are the edges of a vector `step` bytes on.
+ */
 LZ_INLINE static inline size_t place_of(uint64_t low, uint64_t high, size_t step, uint32_t n)
 {
     for (; n > 1 && low != 0; n--)
@@ -86,8 +88,8 @@ LZ_INLINE static inline size_t copy_to_edge(uint8_t *to, const uint8_t *from, si
 {
     const size_t step = 16 / P * P;
     size_t before = (size_t)(to - from);
-    /* Two vectors a turn: most copies end in the first, so turns can be foreseen. Near the end of
-     * the pixels nothing is copied: whoever calls does that, exactly. */
+    /* Does two vectors a turn. Most copies end in the first turn, so that the branch is
+     * predictable. Near the end of the pixels it copies nothing: the caller then copies exactly. */
     for (size_t i = 0; i < before; i += 2 * step) {
         uint8x16_t low = vld1q_u8(from + i), high = vld1q_u8(from + i + step);
         uint64_t low_edges = edges_of(low, vld1q_u8(from + i + P), P);

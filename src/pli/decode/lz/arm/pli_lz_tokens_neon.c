@@ -1,10 +1,11 @@
-/* pli_lz_tokens_neon.c - words -> tokens and samples of an lz unit with NEON: 8 lanes at once.
+/* pli_lz_tokens_neon.c - decodes words to tokens and samples of an lz unit with NEON, 8 lanes at
+ * once.
  *
- * Symbols and their frequencies are looked up through general registers, one lane after the other;
- * what is computed from them, and the words for the states that need them, in vectors of four.
- * Works while every lane has a thing to do and words are plenty; plain C does the rest. A symbol
- * takes 9 instructions and 4 more where each lane has a table of its own, half of what plain C
- * takes; these, not what they wait for, bound it. */
+ * Symbols and their frequencies are looked up through general registers, one lane after the other.
+ * Vectors of four compute the new states and hand words to the states that need them. The loops run
+ * while every lane has a thing to decode and many words are left. Plain C does the rest. A symbol
+ * takes 9 instructions, and 4 more if each lane has a table of its own, which is half of what plain
+ * C takes. The number of instructions bounds the time, not what they wait for. */
 #include "pli/decode/lz/pli_lz_tokens.h"
 
 #include "pli/decode/lz/pli_lz_copy.h"
@@ -14,18 +15,18 @@
 
 enum { LANES = 8, EIGHTS_MAX = PSTI_LZ_LANES_MAX / LANES };
 
-/* Eight lanes' bytes, the first lane's lowest. */
+/* Returns byte i of eight lanes' bytes. The first lane's is the lowest. */
 #define BYTE_OF(bytes, i) (uint8_t)((bytes) >> (8 * (i)))
 
-/* Eight states. */
+/* The states of eight lanes. */
 struct eight {
     uint32x4_t x[2];
 };
 
-/* Steps in which all lanes are active. */
+/* Returns the number of steps in which all lanes are active. */
 static uint32_t full_steps(struct psti_pli_lz_share share, uint32_t n_lanes)
 {
-    uint32_t others = (n_lanes - 1) * share.per_lane; /* of all lanes but the last */
+    uint32_t others = (n_lanes - 1) * share.per_lane; /* things of all lanes but the last */
     return share.n > others ? share.n - others : 0;
 }
 
@@ -39,14 +40,14 @@ PSTI_NEON_INLINE void store_eight(uint32_t *x, struct eight v)
     vst1q_u32(x + 4, v.x[1]);
 }
 
-/* What the table has at `place`; returns the symbol. */
+/* Sets *entry to the entry of the table at `place`. Returns its symbol. */
 PSTI_NEON_INLINE uint64_t look_up(const uint8_t *table, uint32_t place, uint32_t *entry)
 {
     *entry = psti_load_u32(table + 4 * (size_t)place);
     return *entry & 255;
 }
 
-/* The next symbols of 8 states, each of its table. Reads 24 bytes of words. */
+/* Decodes the next symbols of 8 states, each with its own table. Reads 24 bytes of words. */
 PSTI_NEON_INLINE uint64_t next_symbols(struct eight *states, const uint8_t *const tables[LANES],
                                        const uint32_t log2, const uint8_t **words)
 {
@@ -76,7 +77,7 @@ PSTI_NEON_INLINE uint64_t next_symbols(struct eight *states, const uint8_t *cons
     uint16x8_t both = vuzp1q_u16(vreinterpretq_u16_u32(low[0]), vreinterpretq_u16_u32(low[1]));
     uint8x8_t which = vand_u8(vmovn_u16(both), bits);
     which = vpadd_u8(which, which);
-    which = vpadd_u8(which, which); /* a byte for each four lanes */
+    which = vpadd_u8(which, which); /* one byte for each four lanes */
     uint32_t masks = vget_lane_u32(vreinterpret_u32_u8(which), 0);
     uint32_t counts = vget_lane_u32(vreinterpret_u32_u8(vcnt_u8(which)), 0);
     states->x[0] = psti_pli_refill_four(states->x[0], *words, masks);
@@ -86,7 +87,7 @@ PSTI_NEON_INLINE uint64_t next_symbols(struct eight *states, const uint8_t *cons
     return symbols;
 }
 
-/* Tables that lanes use, by their contexts. */
+/* Finds the tables that the lanes use, by their contexts. */
 PSTI_NEON_INLINE void choose(const uint8_t *const *tables, uint64_t contexts,
                              const uint8_t *chosen[LANES])
 {
@@ -97,13 +98,13 @@ PSTI_NEON_INLINE void choose(const uint8_t *const *tables, uint64_t contexts,
 
 PSTI_NEON_INLINE uint64_t bytes_of(uint8x8_t v) { return vget_lane_u64(vreinterpret_u64_u8(v), 0); }
 
-/* 255 where v > limit. */
+/* Returns 255 where v > limit, else 0. */
 PSTI_NEON_INLINE uint8x8_t above(uint8x8_t v, uint8_t limit)
 {
     return vcgt_u8(v, vdup_n_u8(limit));
 }
 
-/* Class of offset codes, as psti_pli_lz_offset_class. */
+/* Returns the classes of offset codes, as psti_pli_lz_offset_class. */
 PSTI_NEON_INLINE uint8x8_t classes_of(uint8x8_t codes)
 {
     uint8x8_t sum =
@@ -111,7 +112,7 @@ PSTI_NEON_INLINE uint8x8_t classes_of(uint8x8_t codes)
     return vsub_u8(vdup_n_u8(0), vadd_u8(sum, above(codes, PSTI_PLI_LZ_EXPLICIT - 1)));
 }
 
-/* As psti_pli_lz_ending. */
+/* Returns the endings of sequences, as psti_pli_lz_ending. */
 PSTI_NEON_INLINE uint8x8_t endings_of(uint8x8_t codes, uint8x8_t lengths)
 {
     enum { N = PSTI_PLI_LZ_N_RUNS - 1, STEP = PSTI_PLI_LZ_EDGE_N };
@@ -122,7 +123,7 @@ PSTI_NEON_INLINE uint8x8_t endings_of(uint8x8_t codes, uint8x8_t lengths)
     return vbsl_u8(above(lengths, N), edge, plain);
 }
 
-/* run | offset << 8 | length << 16 */
+/* Stores tokens as run | offset << 8 | length << 16. */
 PSTI_NEON_INLINE void store_tokens(uint32_t *tokens, uint8x8_t runs, uint8x8_t codes,
                                    uint8x8_t lengths)
 {
@@ -187,7 +188,7 @@ static uint32_t decode_sequences(struct psti_lz_lanes *lanes,
     return sequences(lanes, tables, steps, tokens, endings, 4);
 }
 
-/* The next symbols of lanes l .. l + 7, all of one table. */
+/* Decodes the next symbols of lanes l .. l + 7, all with one table. */
 PSTI_NEON_INLINE uint64_t symbols_of(struct psti_lz_lanes *lanes, uint32_t l, const uint8_t *table,
                                      const uint8_t **words)
 {
@@ -215,8 +216,7 @@ static uint32_t decode_symbols(struct psti_lz_lanes *lanes, const uint8_t *table
     return t;
 }
 
-/* Rows of 8 bytes change places with their columns: by interleaving rows i and i + 4 three times.
- */
+/* Transposes 8 x 8 bytes by interleaving rows i and i + 4 three times. */
 PSTI_NEON_INLINE void turn_8x8(const uint64_t in[8], uint64_t out[8])
 {
     uint8x8_t a[8], b[8];
@@ -248,7 +248,7 @@ static uint32_t decode_pixels(struct psti_lz_lanes *lanes, const struct psti_lz_
     for (uint32_t b = 0; b < P; b++)
         single[b] = psti_pli_lz_is_single(to->tables[b]);
     for (; t < steps && (size_t)(lanes->end - words) >= 2 * P * lanes->n + 16; t++) {
-        uint64_t bytes[EIGHTS_MAX][8] = {0}; /* a row of 8 lanes' for each byte of a pixel */
+        uint64_t bytes[EIGHTS_MAX][8] = {0}; /* for each byte of a pixel a row of 8 lanes */
         for (uint32_t b = 0; b < P; b++)
             for (uint32_t l = 0; l < lanes->n; l += LANES)
                 bytes[l / LANES][b] = single[b] ? 0x0101010101010101 * to->tables[b][0]

@@ -1,5 +1,5 @@
-/* pli_lz_copy_avx2.c - executes the sequences of an lz unit with AVX2: edges are looked for 32
- * bytes at a time while these bytes are copied. See pli_lz_execute.h. */
+/* pli_lz_copy_avx2.c - executes the sequences of an lz unit with AVX2. It searches edges 32 bytes
+ * at a time and copies these bytes on the way. pli_lz_execute.h has the loop. */
 #include "pli/decode/lz/pli_lz_copy.h"
 
 #ifdef __x86_64__
@@ -17,7 +17,7 @@ LZ_INLINE static inline void move_wide(uint8_t *to, const uint8_t *from)
     _mm256_storeu_si256((__m256i *)(void *)to, bytes);
 }
 
-/* The pattern stays in a register: nothing waits for what has just been written. */
+/* The pattern stays in a register, so that no load waits for bytes that have just been written. */
 LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
 {
     if (distance > 16) {
@@ -29,12 +29,13 @@ LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
     __m128i before = _mm_loadu_si128((const __m128i *)(const void *)(to - distance));
     __m256i pattern = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(before),
                                           _mm256_loadu_si256((const __m256i *)(const void *)order));
-    size_t step = WIDE - (order[WIDE - 1] + 1u) % distance; /* whole repeats */
+    size_t step = WIDE - (order[WIDE - 1] + 1u) % distance; /* whole repetitions */
     for (size_t i = 0; i < nbytes; i += step)
         _mm256_storeu_si256((__m256i *)(void *)(to + i), pattern);
 }
 
-/* One bit, at its first byte, for each of WIDE / P pixels that the next one differs from. */
+/* Returns a bit for each of the WIDE / P pixels that the next one differs from, at the number of
+ * the pixel's first byte. */
 LZ_INLINE static inline uint32_t edges_of(const uint8_t *from, const uint32_t P)
 {
     __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)from);
@@ -57,7 +58,7 @@ LZ_INLINE static inline uint32_t edges_of(const uint8_t *from, const uint32_t P)
     }
 }
 
-/* Where the n-th of the edges is, in bytes. */
+/* Returns the place of the n-th edge, in bytes. */
 LZ_INLINE static inline size_t place_of(uint64_t edges, uint32_t n)
 {
     return (size_t)_tzcnt_u64(_pdep_u64(1ull << (n - 1), edges));
@@ -68,8 +69,9 @@ LZ_INLINE static inline size_t copy_to_edge(uint8_t *to, const uint8_t *from, si
 {
     const uint32_t step = WIDE / P * P;
     size_t before = (size_t)(to - from), i = 0;
-    /* Two vectors a turn: most copies end in the first, so turns can be foreseen. Near the end of
-     * the pixels one, for it looks at what lies WIDE + P behind. */
+    /* Does two vectors a turn. Most copies end in the first turn, so that the branch is
+     * predictable. Near the end of the pixels it does one vector a turn and copies nothing, because
+     * the search reads WIDE + P bytes. */
     for (; i < before && i + 2 * WIDE + P <= room; i += 2 * step) {
         uint64_t edges = edges_of(from + i, P) | (uint64_t)edges_of(from + i + step, P) << step;
         uint32_t count = (uint32_t)_mm_popcnt_u64(edges);

@@ -1,9 +1,10 @@
-/* pli_lz_tokens_avx2.c - words -> tokens and samples of an lz unit with AVX2: 8 lanes at once.
+/* pli_lz_tokens_avx2.c - decodes words to tokens and samples of an lz unit with AVX2, 8 lanes at
+ * once.
  *
- * One gather brings symbols, frequencies and places from the lanes' tables; the states that need
- * words get them, in order, by a permutation looked up by the mask of those states. Lanes that have
- * no more to decode keep their states. Works while words are plenty; plain C does the rest. Gathers
- * bound it: 11 of some 20 ticks for 8 symbols on Zen 3. */
+ * One gather loads symbols, frequencies and places from the lanes' tables. A shuffle, looked up by
+ * the mask of the states that need words, hands them their words in order. Lanes that have no more
+ * to decode keep their states. The loops run while many words are left. Plain C does the rest.
+ * Gathers bound the time: 11 of some 20 ticks for 8 symbols on Zen 3. */
 #include "pli/decode/lz/pli_lz_tokens.h"
 
 #include "pli/decode/x86/pli_spread_avx2.h"
@@ -16,7 +17,8 @@
 
 enum { LANES = 8, VECTORS_MAX = PSTI_LZ_LANES_MAX / LANES };
 
-/* `of`(lanes, ...) for as many vectors as the lanes fill, as a constant: loops over them unroll. */
+/* Calls `of`(lanes, ...) with the number of vectors that the lanes fill as a constant, so that
+ * loops over vectors unroll. */
 #define BY_VECTORS(of, lanes, ...)                                                                 \
     ((lanes)->n == LANES       ? of(lanes, __VA_ARGS__, 1)                                         \
      : (lanes)->n == 2 * LANES ? of(lanes, __VA_ARGS__, 2)                                         \
@@ -24,12 +26,13 @@ enum { LANES = 8, VECTORS_MAX = PSTI_LZ_LANES_MAX / LANES };
 
 INLINE static inline __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
-/* Steps begin .. end - 1, of which the first `active` lanes decode. */
+/* Steps begin .. end - 1, in which the first `active` lanes decode. */
 struct phase {
     uint32_t begin, end, active;
 };
 
-/* Lanes have as many things to decode each, but the last of those that have any has fewer. */
+/* Splits the steps into two phases. All lanes that have things to decode have equally many, except
+ * the last of them, which may have fewer. */
 static void phases_of(struct psti_pli_lz_share share, struct phase phases[2])
 {
     uint32_t last = share.n > 0 ? (share.n - 1) / share.per_lane : 0;
@@ -38,14 +41,14 @@ static void phases_of(struct psti_pli_lz_share share, struct phase phases[2])
     phases[1] = (struct phase){n_last, share.per_lane, last};
 }
 
-/* The 8 lanes of vector v that are among the first `active`. */
+/* Returns a mask of the 8 lanes of vector v that are among the first `active`. */
 INLINE static inline __m256i lanes_of(uint32_t active, uint32_t v)
 {
     __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)active - (int)(LANES * v)), lanes);
 }
 
-/* The states, and which of them are at work. */
+/* The states, and masks of the lanes that decode. */
 struct vectors {
     __m256i x[VECTORS_MAX], active[VECTORS_MAX];
     const uint8_t *words;
@@ -66,14 +69,16 @@ INLINE static inline void store_states(const struct vectors *s, struct psti_lz_l
         _mm256_storeu_si256((void *)(lanes->x + LANES * v), s->x[v]);
     lanes->words = s->words;
 }
-/* Whether `n_symbols` of all lanes surely find their words, read 16 bytes at once. */
+/* Returns whether all lanes certainly find the words for `n_symbols` each. Words are loaded 16
+ * bytes at once. */
 INLINE static inline bool has_words(const struct vectors *s, const struct psti_lz_lanes *lanes,
                                     uint32_t n_symbols, const uint32_t n_vectors)
 {
     return (size_t)(lanes->end - s->words) >= 2 * n_symbols * LANES * n_vectors + 16;
 }
 
-/* The next symbols of vector v; `tables`: of each lane, in entries from `memory`. */
+/* Decodes the next symbols of vector v. `tables` has for each lane where its table begins, in
+ * entries from `memory`. */
 INLINE static inline __m256i next_symbols(struct vectors *s, uint32_t v, const uint8_t *memory,
                                           __m256i tables, const uint32_t log2)
 {
@@ -95,7 +100,7 @@ INLINE static inline __m256i next_symbols(struct vectors *s, uint32_t v, const u
     return _mm256_and_si256(entries, _mm256_set1_epi32(255));
 }
 
-/* Where tables begin, by context, in entries, as a vector to look up. */
+/* Returns by context where the tables begin, in entries from `memory`, as a vector for look-ups. */
 INLINE static inline __m256i offsets_of(const uint8_t *memory, const uint8_t *const *tables,
                                         uint32_t n)
 {
@@ -105,13 +110,13 @@ INLINE static inline __m256i offsets_of(const uint8_t *memory, const uint8_t *co
     return load(offsets);
 }
 
-/* 1 where v > limit, else 0, minus. */
+/* Returns -1 where v > limit, else 0. */
 INLINE static inline __m256i above(__m256i v, int limit)
 {
     return _mm256_cmpgt_epi32(v, _mm256_set1_epi32(limit));
 }
 
-/* Class of offset codes, as psti_pli_lz_offset_class. */
+/* Returns the classes of offset codes, as psti_pli_lz_offset_class. */
 INLINE static inline __m256i classes_of(__m256i codes)
 {
     __m256i sum = _mm256_add_epi32(above(codes, PSTI_PLI_LZ_N_RECENT - 1),
@@ -120,7 +125,7 @@ INLINE static inline __m256i classes_of(__m256i codes)
                             _mm256_add_epi32(sum, above(codes, PSTI_PLI_LZ_EXPLICIT - 1)));
 }
 
-/* As psti_pli_lz_ending. */
+/* Returns the endings of sequences, as psti_pli_lz_ending. */
 INLINE static inline __m256i endings_of(__m256i codes, __m256i lengths)
 {
     enum { N = PSTI_PLI_LZ_N_RUNS - 1, STEP = PSTI_PLI_LZ_EDGE_N };
@@ -194,7 +199,7 @@ TARGET static uint32_t decode_sequences(struct psti_lz_lanes *lanes,
     return t;
 }
 
-/* Four bytes of each of the first n lanes. */
+/* Stores four bytes of each of the first n lanes. */
 INLINE static inline void put_words(uint8_t *const *to, size_t offset, __m256i v, uint32_t n)
 {
     uint32_t words[LANES];
@@ -215,7 +220,7 @@ INLINE static inline void put_all_words(uint8_t *const *to, size_t offset, const
         put_words(to + LANES * i, offset, v[i], n > LANES * i ? n - LANES * i : 0);
 }
 
-/* Four steps a turn: what a lane decodes in them stands side by side. */
+/* Decodes symbols, four steps a turn: the four symbols of a lane are stored side by side. */
 INLINE static inline uint32_t symbols(struct psti_lz_lanes *lanes, const uint8_t *table,
                                       uint32_t per_lane, struct phase phase, uint8_t *out,
                                       const uint32_t n_vectors)
@@ -254,8 +259,8 @@ TARGET static uint32_t decode_symbols(struct psti_lz_lanes *lanes, const uint8_t
     return t;
 }
 
-/* Pixels, as long as words are plenty; returns the step after. Stores are of 4 bytes: a lane's next
- * pixels overwrite what is not of this one. */
+/* Decodes pixels as long as many words are left. Returns the number of the step after the last one.
+ * Stores have 4 bytes: a lane's next pixels overwrite the bytes that are too many. */
 INLINE static inline uint32_t some_pixels(struct psti_lz_lanes *lanes,
                                           const struct psti_lz_pixels_to *to, uint32_t per_lane,
                                           struct phase phase, const uint32_t n_vectors)
@@ -298,8 +303,9 @@ INLINE static inline uint32_t some_pixels(struct psti_lz_lanes *lanes,
     return t;
 }
 
-/* Colours and other pixels lie apart: in one lane the ones end and the others begin. Steps whose
- * stores would reach into the next lane's pixels are left to plain C. */
+/* Decodes pixels of all phases. Colours and escaped pixels lie apart, and one lane has the last
+ * colours and the first escaped pixels. Plain C does the steps whose stores would reach into the
+ * next lane's pixels. */
 INLINE static inline uint32_t pixels(struct psti_lz_lanes *lanes,
                                      const struct psti_lz_pixels_to *to,
                                      struct psti_pli_lz_share share, const uint32_t n_vectors)
