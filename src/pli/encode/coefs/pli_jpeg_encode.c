@@ -1,10 +1,11 @@
 /* pli_jpeg_encode.c - the driver of the encoder of PLI's JPEG content (docs/format-pli.md, sections
- * 7 and 8): coefficients in, a whole file out.
+ * 7 and 8): takes coefficients and writes a whole file.
  *
- * Two passes. The first turns units into tokens with their contexts, which depend on no table, and
- * raw bits, and counts; from the counts come the image's tables. The second writes units with them.
- * In between, tokens take a byte per coefficient up to the end of its block. On the calling thread;
- * bytes depend on arguments alone. */
+ * There are two passes. The first one turns units into raw bits and into tokens with their
+ * contexts, which depend on no table, and counts the tokens. The image's tables follow from the
+ * counts. The second pass writes units with these tables. Between the passes, tokens take one byte
+ * per coefficient up to the end of its block. All work is on the calling thread. The bytes depend
+ * only on the arguments. */
 #include "pli/encode/pli_encode_kernels.h"
 
 #include "base/alloc.h"
@@ -21,10 +22,10 @@
 enum {
     DEFAULT_LOG2 = 7,
     SMALLER_LOG2 = 6,
-    /* AC tokens that a unit of the default size should have on average, about 2 KB: below, what
-     * each unit costs by itself would show, and units are larger. */
+    /* AC tokens that a unit of the default size should have on average, about 2 KB. With fewer
+     * tokens the fixed bytes of each unit would count too much, and units are larger. */
     ENOUGH_TOKENS = 5000,
-    /* Bytes of raw bits, and words, that a block can have at most. */
+    /* The most bytes of raw bits, and the most words, that a block can have. */
     BLOCK_RAW_NBYTES = 2 * 63 + 3,
     BLOCK_WORDS = 63 + 2,
     SLACK_NBYTES = 64
@@ -37,16 +38,16 @@ struct encoder {
     struct psti_pli_header header;
     uint32_t n_units, unit_columns;
     struct psti_je_unit *units;
-    struct psti_pli_entry *entries; /* of the index */
-    uint8_t *ends;                  /* of blocks */
-    uint8_t *ac;                    /* tokens of all units */
+    struct psti_pli_entry *entries; /* entries of the index */
+    uint8_t *ends;                  /* ends of blocks */
+    uint8_t *ac;                    /* AC tokens of all units */
     uint16_t *small;
-    uint8_t *raw; /* raw bits of all units; grows */
+    uint8_t *raw; /* raw bits of all units; the buffer grows */
     size_t raw_nbytes, raw_capacity;
     struct psti_je_counts *counts;
     struct psti_je_codes *codes;
     struct psti_je_work work;
-    void *memory; /* of `work` */
+    void *memory; /* the memory of `work` */
     uint8_t *bytes;
     size_t capacity;
 };
@@ -60,7 +61,8 @@ static enum pst_status fail(struct pst_error *err, enum pst_status status, const
 
 static enum pst_status fail_room(const struct encoder *e, struct pst_error *err)
 {
-    if (e->capacity + 1 == e->frame->jpeg_nbytes) /* how a caller asks for a smaller one */
+    /* the capacity with which a caller asks for a smaller file */
+    if (e->capacity + 1 == e->frame->jpeg_nbytes)
         psti_fail(err, PST_ERROR_LIMIT, ROOM, "it would not become smaller");
     else
         psti_fail(err, PST_ERROR_LIMIT, ROOM, "as PLI the JPEG takes more than the %zu bytes given",
@@ -110,7 +112,8 @@ static enum pst_status claim_work(struct encoder *e)
     return PST_OK;
 }
 
-/* Ends of blocks, the size of units, and the memory that follows from them. */
+/* Finds the ends of blocks, chooses the size of units, and allocates the memory that follows from
+ * them. */
 static enum pst_status begin(struct encoder *e, const struct psti_jpeg_encode_options *options,
                              struct pst_error *err)
 {
@@ -136,7 +139,7 @@ static enum pst_status begin(struct encoder *e, const struct psti_jpeg_encode_op
     return PST_OK;
 }
 
-/* Keeps a unit's raw bits. */
+/* Copies a unit's raw bits to those of all units. */
 static bool keep_raw(struct encoder *e, struct psti_je_unit *unit)
 {
     if (e->raw_capacity - e->raw_nbytes <= unit->raw_nbytes) {
@@ -173,7 +176,7 @@ static enum pst_status find_tokens(struct encoder *e, struct pst_error *err)
     return PST_OK;
 }
 
-/* Model blocks behind the header. */
+/* Writes the model blocks behind the header. */
 static enum pst_status write_model(struct encoder *e, struct pst_error *err)
 {
     uint8_t model[2 * PSTI_PLI_BLOCK_HEADER_NBYTES + PSTI_JPEG_TABLES_MAX_NBYTES +
@@ -192,8 +195,9 @@ static enum pst_status write_model(struct encoder *e, struct pst_error *err)
     return PST_OK;
 }
 
-/* Units to their places behind a head whose sizes take 16 bits; their sizes and checksums, too. If
- * a size takes more, all moves once. Returns the end of the units, NULL if there is no room. */
+/* Writes units behind a head with sizes of 16 bits, and their sizes and checksums into the index.
+ * If a size needs more bits, all units are moved once. Returns the end of the units, or NULL if
+ * they do not fit. */
 static uint8_t *write_units(struct encoder *e)
 {
     struct psti_pli_header *h = &e->header;

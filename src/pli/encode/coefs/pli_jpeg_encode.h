@@ -1,5 +1,5 @@
-/* pli_jpeg_encode.h - quantised coefficients -> a PLI of content 2 (docs/format-pli.md, sections 7
- * and 8). */
+/* pli_jpeg_encode.h - encodes quantised coefficients as a PLI of content 2 (docs/format-pli.md,
+ * sections 7 and 8). */
 #ifndef PST_PLI_JPEG_ENCODE_H
 #define PST_PLI_JPEG_ENCODE_H
 
@@ -7,13 +7,14 @@
 
 struct psti_jpeg_encode_options {
     uint64_t pixel_checksum; /* of the decoded image, for the header */
-    uint8_t unit_log2;       /* 6..8; 0: chosen by the bit rate */
+    uint8_t unit_log2;       /* 6..8, or 0: chosen by the bit rate */
     bool no_checksum;
 };
 
-/* Writes the whole file into `bytes`. Deterministic, on the calling thread. PST_ERROR_LIMIT if
- * `capacity` does not do (a caller who wants no file larger than the JPEG gives just that);
- * PST_ERROR_UNSUPPORTED if a coefficient is out of range. Memory for its work is allocated. */
+/* Writes the whole file into `bytes`. Deterministic, on the calling thread. Fails with
+ * PST_ERROR_LIMIT if `capacity` is too small. A caller that wants only a file smaller than the JPEG
+ * gives one byte less than the JPEG has. Fails with PST_ERROR_UNSUPPORTED if a coefficient is out
+ * of range. Allocates its working memory. */
 enum pst_status psti_pli_jpeg_encode(const struct psti_jpeg_frame *frame,
                                      const int16_t *const coefs[], const uint8_t *restoration,
                                      const struct psti_jpeg_encode_options *options, void *bytes,

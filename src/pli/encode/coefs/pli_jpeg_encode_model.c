@@ -11,17 +11,18 @@
 
 enum {
     COST_SHIFT = 12,
-    N_BITS = 6, /* of the number of entries, and of each */
+    N_BITS = 6, /* of the number of entries, and of each entry */
     Q_MAX = 63,
-    N_WIDTHS = 16, /* codes of a table lie that far apart, of AC 8 */
+    N_WIDTHS = 16, /* codes of ends' and DC's tables are so far apart; those of AC are 8 apart */
     BLOCK_BITS = 8 * PSTI_PLI_BLOCK_HEADER_NBYTES + PSTI_JPEG_N_TABLES
 };
 
-/* What the tokens cost with these frequencies, in 1/4096 bit. Logarithms, 4096 * log2(freq) rounded
- * down, come a bit of all at a time, as each bit waits for a product. */
+/* Returns the cost of the tokens with these frequencies, in 1/4096 bit. The logarithms, 4096 *
+ * log2(freq) rounded down, are computed one bit at a time for all tokens together, because each bit
+ * waits for a product. */
 static uint64_t cost(const uint32_t *counts, const uint16_t *freqs, uint32_t n_tokens)
 {
-    uint64_t x[N_WIDTHS], sum = 0; /* 1.31 */
+    uint64_t x[N_WIDTHS], sum = 0; /* fixed point, 1 bit before and 31 behind the point */
     uint32_t some[N_WIDTHS], logs[N_WIDTHS], n = 0;
     for (uint32_t i = 0; i < n_tokens; i++)
         if (counts[i] > 0) {
@@ -41,8 +42,9 @@ static uint64_t cost(const uint32_t *counts, const uint16_t *freqs, uint32_t n_t
     return sum;
 }
 
-/* The exponent whose weight comes nearest to count / total of the whole: the largest but for 1 of
- * which the geometric mean with the one below, about 1.072 times that, is not above. */
+/* Returns the code whose weight is nearest to count / total of the sum. It is the largest code
+ * whose geometric mean with the code below is not above that. The geometric mean is about 1.072
+ * times the weight of the code below. If no code fits, the result is 1. */
 static uint8_t find_q(uint32_t count, uint64_t total)
 {
     uint64_t wanted = (uint64_t)count * PSTI_JPEG_PROB_SUM;
@@ -90,7 +92,7 @@ static void find_quick_codes(struct psti_je_codes *codes)
     }
 }
 
-/* One of the tables, in the order of section 8.6. */
+/* One table. Tables are numbered as in section 8.6. */
 struct table {
     uint32_t n_tokens;
     const uint32_t *counts;

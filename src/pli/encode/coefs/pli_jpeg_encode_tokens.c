@@ -1,9 +1,9 @@
-/* pli_jpeg_encode_tokens.c - coefficients of a unit -> tokens, their contexts, and raw bits
- * (docs/format-pli.md, 8.2 to 8.5), in the order in which a decoder wants them.
+/* pli_jpeg_encode_tokens.c - turns the coefficients of a unit into tokens, their contexts, and raw
+ * bits (docs/format-pli.md, 8.2 to 8.5), in the order in which a decoder needs them.
  *
- * Blocks are sorted by their ends and turned into planes, as the decoder has them, so that contexts
- * are found by the same function and tokens by loops over neighbours in the list. Nothing is
- * allocated; what is written is bounded by the unit's size. */
+ * Blocks are sorted by their ends and copied to planes, as in the decoder. So the decoder's
+ * function finds contexts, and loops over neighbours in the list find tokens. Nothing is allocated.
+ * The unit's size limits the length of the output. */
 #include "pli/encode/coefs/pli_jpeg_encode_int.h"
 
 #include <string.h>
@@ -18,8 +18,9 @@ static void put_end(struct psti_je_bits *b)
     b->waiting = b->n_waiting = 0;
 }
 
-/* What is left of magnitudes above the lowest of their tokens: bit 0 of those in the list, then bit
- * 1 of those that have more, and so on. `left` and `n_bits` by list number; the list is used up. */
+/* Writes the parts of magnitudes above the lowest of their tokens: bit 0 of each entry in the list,
+ * then bit 1 of those that have more bits, and so on. `left` and `n_bits` are by list number. Both
+ * lists are overwritten. */
 static void put_planes(struct psti_je_bits *b, uint32_t n, uint16_t *left, uint8_t *n_bits)
 {
     while (n > 0) {
@@ -51,7 +52,7 @@ static void put_left(struct psti_je_bits *b, uint16_t *left, uint8_t *n_bits)
 
 /* -- Ends -- */
 
-/* The last coefficient of a block that is not 0, or 0. */
+/* Returns the number of a block's last coefficient that is not 0, or 0. */
 static uint32_t find_end(const int16_t *block)
 {
     uint32_t k = 60;
@@ -61,7 +62,8 @@ static uint32_t find_end(const int16_t *block)
     return last == 0 ? 0 : k + (63u - (uint32_t)__builtin_clzll(last)) / 16;
 }
 
-/* Of all but DC. First the bits of all, in vectors; nearly always that says it. */
+/* Returns true if all coefficients but DC are in range. It first ORs all magnitudes, which vectors
+ * can do. Nearly always that is enough. */
 static bool in_range(const int16_t *block)
 {
     int16_t bits = 0;
@@ -109,7 +111,7 @@ static uint8_t class_of(uint32_t end)
     return classes[end];
 }
 
-/* Where tokens of ends and DC go. */
+/* The place where the next token of ends or DC is stored, and the counts of such tokens. */
 struct small_tokens {
     uint16_t *at;
     uint32_t *counts;
@@ -122,8 +124,8 @@ static void put_small(struct small_tokens *t, uint32_t table, uint32_t token, ui
     *t->at++ = (uint16_t)(lane << PSTI_JE_LANE_SHIFT | code);
 }
 
-/* Ends of a square's blocks; the lines of their DC, which are far from one another, are asked for.
- */
+/* Copies the ends of a square's blocks and finds their classes. Prefetches the cache lines of their
+ * DC, which are far apart. */
 static void load_square(const struct psti_jpeg_square *q, const int16_t *coefs, const uint8_t *ends,
                         uint32_t columns, uint8_t *own_ends, uint8_t *classes)
 {
@@ -201,7 +203,7 @@ static bool put_dc_square(const struct psti_jpeg_square *q, const int16_t *coefs
 
 /* -- AC -- */
 
-/* The list of blocks. */
+/* Makes the list of blocks (section 8.4). */
 static void sort(const struct psti_jpeg_frame *frame, const int16_t *const coefs[],
                  struct psti_je_work *work, struct psti_je_unit *unit)
 {
@@ -247,7 +249,7 @@ static void to_planes(const int16_t *const *blocks, const uint16_t *n_k, uint32_
                (psti_round_up(n_k[k], SQUARE) - n_k[k]) * sizeof *values);
 }
 
-/* By counting how many limits a magnitude exceeds, which vectors can do. */
+/* Counts how many limits a magnitude exceeds, which vectors can do. */
 static void find_tokens(const int16_t *values, uint32_t n, uint8_t *restrict tokens,
                         uint8_t *restrict g)
 {
@@ -321,7 +323,7 @@ const struct psti_je_kernels psti_je_kernels_c = {
     .put_values = put_values,
 };
 
-/* In several sets, as neighbours are often equal. */
+/* Counts in several tables, because neighbours are often equal. */
 static void count(const uint8_t *codes, size_t n, uint32_t *counts)
 {
     enum { N_SETS = 4 };
@@ -366,7 +368,8 @@ bool psti_pli_jpeg_encode_tokenise(const struct psti_je_kernels *kernels,
 {
     struct small_tokens tokens = {small, counts->small};
     struct psti_je_bits bits = {.at = work->raw};
-    size_t first[PSTI_JPEG_COMPONENTS_MAX] = {0}; /* block of each component in `ends` */
+    /* number of each component's first block in `ends` */
+    size_t first[PSTI_JPEG_COMPONENTS_MAX] = {0};
     for (uint32_t c = 1; c < frame->n_components; c++)
         first[c] = first[c - 1] + psti_pli_jpeg_n_coefs(frame, c - 1) / 64;
     work->n_squares = psti_pli_jpeg_squares(frame, unit_log2, row, column, work->squares);

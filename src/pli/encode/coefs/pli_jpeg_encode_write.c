@@ -1,8 +1,9 @@
-/* pli_jpeg_encode_write.c - tokens and raw bits of a unit -> its bytes (docs/format-pli.md, 8.1).
+/* pli_jpeg_encode_write.c - writes a unit's bytes from its tokens and raw bits (docs/format-pli.md,
+ * 8.1).
  *
- * 32 rANS states are run backwards over the tokens, so that the decoder finds them in order. They
- * begin with the last 64 bytes of the raw bits as their low halves, which so cost nothing, and end
- * as the states from which the decoder sets out. */
+ * 32 rANS states go backwards over the tokens, so that the decoder finds the tokens in order. The
+ * states begin with the last 64 bytes of the raw bits as their low halves, so that these bytes take
+ * no space. At the end they are the states with which the decoder begins. */
 #include "pli/encode/coefs/pli_jpeg_encode_int.h"
 
 #include "base/bits.h"
@@ -11,20 +12,20 @@
 
 enum { LANES = PSTI_JE_LANES, NUMBER_MAX_NBYTES = 4, MANTISSA_MAX_NBYTES = 60 };
 
-/* Puts a token before those that the state holds; a word that it loses is written before `words`.
- * Whether it must is as good as random: no branch. */
+/* Codes a token before those that the state holds. If the state loses a word, it is written before
+ * `words`. There is no branch, because a branch here would be as good as random. */
 static inline uint32_t take(uint32_t x, const struct psti_je_code *code, uint16_t **words)
 {
     uint32_t full = x > code->last;
     (*words)[-1] = (uint16_t)x;
     *words -= full;
     x >>= 16 * full;
-    /* x < freq * 2^20 and reciprocal <= 2^44 / freq + 1: the product is below 2^64. */
+    /* x < freq * 2^20 and reciprocal <= 2^44 / freq + 1, so the product is below 2^64. */
     uint32_t quotient = (uint32_t)(x * code->reciprocal >> PSTI_JE_RECIPROCAL_SHIFT);
     return x + quotient * code->rest + code->first;
 }
 
-/* All tokens of a unit, the last first; returns where its words begin. */
+/* Codes all tokens of a unit, the last first. Returns where its words begin. */
 static uint16_t *take_all(const struct psti_je_unit *unit, const uint8_t *ac, const uint16_t *small,
                           const struct psti_je_codes *codes, const struct psti_je_kernels *kernels,
                           uint32_t *states, uint16_t *words)
@@ -55,8 +56,8 @@ static uint8_t *put_number(uint8_t *out, uint32_t value)
     return out;
 }
 
-/* Upper halves of the states: exponents to `exponents`, the rest to `mantissas`; returns the bytes
- * of these. */
+/* Writes the high halves of the states: exponents to `exponents`, the rest to `mantissas`. Returns
+ * the number of bytes in `mantissas`. */
 static size_t put_states(const uint32_t *states, uint8_t *exponents, uint8_t *mantissas)
 {
     struct psti_je_bits bits = {.at = mantissas};

@@ -1,6 +1,6 @@
-/* pli_jpeg_encode_avx2.c - tokens and raw bits of AC coefficients with AVX2 and BMI2: the same as
- * pli_jpeg_encode_tokens.c makes. A group of 64 is turned into masks of 64 bits, out of which pext
- * takes the bits of those that have one. Pure; any thread. */
+/* pli_jpeg_encode_avx2.c - makes tokens and raw bits of AC coefficients with AVX2 and BMI2. The
+ * results are those of pli_jpeg_encode_tokens.c. A group of 64 becomes masks of 64 bits, from which
+ * pext takes the bits of the coefficients that have one. Pure; any thread. */
 #include "pli/encode/coefs/pli_jpeg_encode_int.h"
 
 #if defined(__x86_64__)
@@ -14,20 +14,20 @@ enum { HALF = 32, GROUP = 64, LARGEST = PSTI_JPEG_N_AC_TOKENS - 1, N_CLASS_BITS 
 INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 INLINE void store(void *p, __m256i v) { _mm256_storeu_si256(p, v); }
 
-/* 32 words as bytes, in order. */
+/* Returns 32 words as bytes, in order. */
 INLINE __m256i narrow(__m256i low, __m256i high)
 {
     return _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xD8);
 }
 
-/* Of bytes in order 0..31, the words 0..15 or 16..31. */
+/* Returns bytes 0..15 as words, or bytes 16..31 if `half` is 1. The bytes are in order. */
 INLINE __m256i widen(__m256i bytes, int half)
 {
     return _mm256_cvtepu8_epi16(half ? _mm256_extracti128_si256(bytes, 1)
                                      : _mm256_castsi256_si128(bytes));
 }
 
-/* Values of tokens, from a table of 8. */
+/* Looks up tokens in a table of 8. */
 INLINE __m256i look_up(const uint8_t *table, __m256i tokens)
 {
     return _mm256_shuffle_epi8(
@@ -48,7 +48,7 @@ TARGET static void find_tokens(const int16_t *values, uint32_t n, uint8_t *token
     }
 }
 
-/* Which of 64 bytes are above `limit`. */
+/* Returns, as bits, which of 64 bytes are above `limit`. */
 INLINE uint64_t above(const __m256i *bytes, int limit)
 {
     __m256i l = _mm256_set1_epi8((char)limit);
@@ -57,7 +57,7 @@ INLINE uint64_t above(const __m256i *bytes, int limit)
     return low | (uint64_t)high << HALF;
 }
 
-/* Bit b of 64 words. */
+/* Returns bit b of 64 words. */
 INLINE uint64_t bit_of(const __m256i *words, uint32_t b)
 {
     __m128i up = _mm_cvtsi32_si128((int)(15 - b));
@@ -75,7 +75,8 @@ INLINE void put_masked(struct psti_je_bits *bits, uint64_t values, uint64_t mask
     psti_pli_jpeg_encode_put_group(bits, _pext_u64(values, mask), (uint32_t)_mm_popcnt_u64(mask));
 }
 
-/* Bit 0 of the words that have `n_bits`, bit 1 of those that have more, and so on. */
+/* Writes bit 0 of the words that have at least one bit by `n_bits`, bit 1 of those that have more,
+ * and so on. */
 INLINE void put_planes(struct psti_je_bits *bits, const __m256i *words, const __m256i *n_bits)
 {
     uint64_t mask = above(n_bits, 0);
@@ -91,7 +92,8 @@ TARGET static void put_left(struct psti_je_bits *bits, uint16_t *left, uint8_t *
     put_planes(bits, words, n);
 }
 
-/* The classes of those with token 7; corrects what they have left, and how many bits. */
+/* Writes the octaves of the coefficients with token 7 (section 8.5). Corrects their entries in
+ * `left` and `n_bits`. */
 TARGET static void put_classes(struct psti_je_bits *bits, uint64_t largest, uint16_t *left,
                                uint8_t *n_bits)
 {

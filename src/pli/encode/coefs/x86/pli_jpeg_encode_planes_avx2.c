@@ -1,5 +1,5 @@
-/* pli_jpeg_encode_planes_avx2.c - ends of blocks, blocks into planes and codes of AC tokens with
- * AVX2: the same as pli_jpeg_encode_tokens.c makes. Pure; any thread. */
+/* pli_jpeg_encode_planes_avx2.c - finds ends of blocks, copies blocks to planes and finds codes of
+ * AC tokens with AVX2. The results are those of pli_jpeg_encode_tokens.c. Pure; any thread. */
 #include "pli/encode/coefs/pli_jpeg_encode_int.h"
 
 #if defined(__x86_64__)
@@ -8,7 +8,7 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
-enum { HALF = 32, WORDS = 16 /* to a vector */, EDGE = 8 };
+enum { HALF = 32, WORDS = 16 /* in a vector */, EDGE = 8 };
 
 INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 INLINE void store(void *p, __m256i v) { _mm256_storeu_si256(p, v); }
@@ -29,7 +29,7 @@ TARGET bool psti_pli_jpeg_encode_find_ends_avx2(const int16_t *block, size_t n, 
         __m256i ab = _mm256_max_epu16(_mm256_abs_epi16(a), _mm256_abs_epi16(b));
         __m256i cd = _mm256_max_epu16(_mm256_abs_epi16(c), _mm256_abs_epi16(d));
         large = _mm256_or_si256(large, _mm256_subs_epu16(_mm256_max_epu16(ab, cd), most));
-        /* Bytes in the order 0..7, 16..23, 8..15, 24..31. */
+        /* The bytes are in the order 0..7, 16..23, 8..15, 24..31. */
         __m256i low = _mm256_packs_epi16(_mm256_cmpeq_epi16(a, zero), _mm256_cmpeq_epi16(b, zero));
         __m256i high = _mm256_packs_epi16(_mm256_cmpeq_epi16(c, zero), _mm256_cmpeq_epi16(d, zero));
         uint64_t some = (uint32_t)~_mm256_movemask_epi8(_mm256_permute4x64_epi64(low, 0xD8));
@@ -44,7 +44,8 @@ TARGET bool psti_pli_jpeg_encode_find_ends_avx2(const int16_t *block, size_t n, 
 
 /* -- Planes -- */
 
-/* 8 coefficients of each of 16 blocks, from `k` on -> 16 entries of each of 8 planes. */
+/* Transposes 8 coefficients of each of 16 blocks, from `k` on, to 16 entries of each of 8
+ * planes. */
 INLINE void turn(const int16_t *const *blocks, uint32_t k, int16_t *values, size_t stride)
 {
     __m256i r[EDGE], s[EDGE];
@@ -86,19 +87,20 @@ TARGET void psti_pli_jpeg_encode_to_planes_avx2(const int16_t *const *blocks, co
 
 /* -- Codes -- */
 
-/* Weights and biases: of side 0, then of side 1, in each 32 bits; two bytes, or 16 bits, each. */
+/* Fills a vector with weights or biases: in each 32 bits those of side 0, then those of side 1, as
+ * two bytes or 16 bits each. */
 INLINE __m256i of_sides(uint32_t side_0, uint32_t side_1)
 {
     return _mm256_set1_epi32((int)((side_0 & 0xffff) | side_1 << 16));
 }
 
-/* What the sums of a plane are made of. */
+/* The inputs of the sums of a plane. */
 struct plane {
     const uint8_t *g[PSTI_JPEG_N_FEATURES], *sides;
     __m256i weights[PSTI_JPEG_N_FEATURES / 2], bias;
 };
 
-/* Sums of 32 lanes before they are halved, cut to 0..255, less 128. */
+/* Returns the sums of 32 lanes before they are halved, clamped to 0..255, less 128. */
 INLINE __m256i sums_of(const struct plane *p, uint32_t base)
 {
     __m256i side = _mm256_and_si256(load(p->sides + base), _mm256_set1_epi8(2));
@@ -115,7 +117,7 @@ INLINE __m256i sums_of(const struct plane *p, uint32_t base)
     return _mm256_packs_epi16(a, b);
 }
 
-/* 8 in the lanes of a step that are before list position n. */
+/* Returns 8 in the lanes of a step that are before list position n, else 0. */
 INLINE __m256i lanes_before(uint32_t n, uint32_t base)
 {
     const __m256i lanes =
@@ -126,7 +128,8 @@ INLINE __m256i lanes_before(uint32_t n, uint32_t base)
                             _mm256_set1_epi8(8));
 }
 
-/* The context has 5 bits, of which D is the upper 2, and is 8 times as much in the code. */
+/* A context has 5 bits, of which the upper two are the distance. In a code it is multiplied by
+ * 8. */
 TARGET void psti_pli_jpeg_encode_find_codes_avx2(const struct psti_je_work *work,
                                                  const uint16_t *n_k, uint32_t k, uint8_t *codes)
 {

@@ -1,6 +1,6 @@
-/* pli_jpeg_encode_states_avx2.c - AC tokens into the 32 states of a unit with AVX2: the same words
- * as pli_jpeg_encode_write.c makes. States are in four vectors, of which each takes eight tokens.
- * Pure; any thread. */
+/* pli_jpeg_encode_states_avx2.c - codes AC tokens into the 32 states of a unit with AVX2. The words
+ * are those of pli_jpeg_encode_write.c. The states are in four vectors; each vector takes eight
+ * tokens at once. Pure; any thread. */
 #include "pli/encode/coefs/pli_jpeg_encode_int.h"
 #include "pli/encode/x86/pli_rans_avx2.h"
 
@@ -22,7 +22,7 @@ INLINE __m256i take_eight(const uint8_t *tokens, const uint64_t *codes, __m256i 
     return psti_pli_rans_take_eight(PSTI_JPEG_PROB_BITS, even, odd, states, words);
 }
 
-/* The first `n` vectors take the tokens of a group, or of the first part of one. */
+/* Lets the first `n` vectors take the tokens of a group, or of the first part of one. */
 INLINE uint16_t *take_group(const uint8_t *group, const uint64_t *codes, uint32_t n, __m256i x[4],
                             uint16_t *words)
 {
