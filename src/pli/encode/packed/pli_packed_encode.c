@@ -1,9 +1,10 @@
-/* pli_packed_encode.c - units of mode packed (docs/format-pli.md, section 4): choosing predictors
+/* pli_packed_encode.c - units of mode packed (docs/format-pli.md, section 4): chooses predictors
  * and taps.
  *
- * In: a unit's planes. Out: the unit's bytes, written by pli_packed_write.c. Pure; any thread. For
- * every 16 rows of a plane the predictor is taken that costs the fewest bits, those of widths and
- * the price of its decoding included; pli_packed_rows.c has the kernels that try them. */
+ * The input is a unit's planes. The output is the unit's bytes, which pli_packed_write.c writes.
+ * Pure; any thread. For every 16 rows of a plane the predictor of lowest cost is taken. The cost is
+ * in bits. It includes the widths and a charge for the time of decoding. pli_packed_rows.c has the
+ * kernels that try predictors. */
 #include "pli/encode/packed/pli_packed_encode.h"
 #include "pli/encode/pli_encode_kernels.h"
 
@@ -13,20 +14,20 @@
 
 enum { BLOCK = 16 };
 
-/* Prices of what makes decoding slower, in bits a row: two for each cycle that it takes with
- * AVX-512 (docs/internals/cpu-decode.md). They make images 1.1 % larger and decoding 12 % faster.
- */
+/* Charges for choices that make decoding slower, in bits per row: two bits for each cycle that they
+ * take with AVX-512 (docs/internals/cpu-decode.md). They make images 1.1 % larger and decoding 12 %
+ * faster. */
 enum { PRICE_OF_SUMS = 11, PRICE_OF_ONE_TAP = 7, PRICE_OF_TWO_TAPS = 16 };
 
-/* What a plane is coded from. */
+/* One plane to be coded. */
 struct task {
     const struct psti_packed_rows *rows; /* kernels */
     const struct psti_pli_source *source;
     const struct psti_packed_samples *samples;
-    const struct psti_packed_coded *r0, *r1; /* of planes 0 and 1, for taps */
+    const struct psti_packed_coded *r0, *r1; /* planes 0 and 1, to which taps refer */
 };
 
-/* The first width that makes row 0 cheapest. */
+/* Returns the first width with which row 0 has the lowest cost. */
 static uint8_t choose_first_width(const uint8_t *widths, uint32_t n, uint8_t bits)
 {
     uint32_t best = UINT32_MAX;
@@ -49,7 +50,7 @@ static bool has_sums(uint32_t predictor)
            predictor == PSTI_PACKED_SMOOTH_GRADIENT;
 }
 
-/* Codes the plane with the taps given; returns the bits it costs, prices included. */
+/* Codes the plane with the given taps. Returns its cost in bits, with charges. */
 static uint32_t code_plane(const struct task *task, const int8_t tap[2],
                            struct psti_packed_coded *out)
 {
@@ -63,7 +64,7 @@ static uint32_t code_plane(const struct task *task, const int8_t tap[2],
     uint32_t price = tap[1] ? PRICE_OF_TWO_TAPS : tap[0] ? PRICE_OF_ONE_TAP : 0;
     uint32_t total = price * task->source->height;
     memcpy(out->tap, tap, 2);
-    task->rows->code(&block, 0, out); /* row 0, the same for all predictors */
+    task->rows->code(&block, 0, out); /* row 0 is the same for all predictors */
     out->first_width = choose_first_width(out->widths[0], block.groups, block.bits);
     memset(block.above, out->first_width, sizeof block.above);
     for (; block.first < task->source->height; block.first += BLOCK) {
@@ -94,7 +95,8 @@ static int8_t to_tap(double v)
                                               : t);
 }
 
-/* Sums of products over a row; int32 is enough for 8 bits, and what vectors multiply. */
+/* Returns the sum of products over a row. With 8 bits int32 is enough, and vectors can multiply
+ * it. */
 static int64_t row_product(const int16_t *a, const int16_t *b, uint8_t bits)
 {
     if (bits == 8) {
@@ -109,7 +111,7 @@ static int64_t row_product(const int16_t *a, const int16_t *b, uint8_t bits)
     return sum;
 }
 
-/* The taps of least squares. */
+/* Computes the taps of least squares. */
 static void fit_taps(const struct task *task, const struct psti_packed_coded *coded,
                      uint32_t n_taps, int8_t tap[2])
 {
@@ -136,7 +138,8 @@ static void fit_taps(const struct task *task, const struct psti_packed_coded *co
     }
 }
 
-/* Codes with other taps and keeps the cheaper; returns its cost. `other` is room for it. */
+/* Codes the plane with other taps and keeps the coding of lower cost. Returns that cost. `other` is
+ * working memory. */
 static uint32_t try_taps(const struct task *task, const int8_t tap[2], uint32_t cost,
                          struct psti_packed_coded *best, struct psti_packed_coded *other)
 {

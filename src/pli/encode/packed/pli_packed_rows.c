@@ -1,7 +1,7 @@
-/* pli_packed_rows.c - trying predictors on rows of a plane: residuals, widths, what they cost.
+/* pli_packed_rows.c - tries predictors on rows of a plane: residuals, widths and costs.
  *
- * In: samples. Out: numbers. Pure; any thread. Plain C, the judge of pli_packed_rows_avx2.c. All is
- * done on 64 columns in 16-bit lanes; groups behind the last do not count. */
+ * Pure; any thread. This is plain C, the reference implementation for pli_packed_rows_avx2.c. All
+ * loops are over 64 columns in 16-bit lanes; groups behind the last one do not count. */
 #include "pli/encode/packed/pli_packed_encode.h"
 
 #include "base/bits.h"
@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum { EDGE = PSTI_PACKED_EDGE, GROUPS = PSTI_PACKED_ROW_GROUPS, START = PSTI_PACKED_ROW_START };
-/* Columns before the first, and all columns, of a row made wide. */
+/* Columns before the first one and behind the last one, and all columns, of a row in 16-bit
+ * lanes. */
 enum { MARGIN = 8, WIDE = MARGIN + EDGE + MARGIN };
 
 void psti_pli_packed_load(const struct psti_pli_source *source, uint32_t p,
@@ -42,7 +43,7 @@ uint32_t psti_pli_packed_row_cost(const uint8_t *widths, const uint8_t *above, u
     return bits;
 }
 
-/* Row `y` in 16-bit lanes, from one column before the first to one behind the last. */
+/* Returns row `y` in 16-bit lanes, from one column before the first to one behind the last. */
 static const uint16_t *wide_row(const struct psti_packed_block *block, uint32_t y,
                                 uint16_t *restrict buffer)
 {
@@ -54,7 +55,8 @@ static const uint16_t *wide_row(const struct psti_packed_block *block, uint32_t 
     return buffer + MARGIN;
 }
 
-/* The averages of two numbers of 16 bits, rounded down and up, within 16 bits. */
+/* Return the average of two numbers of 16 bits, rounded down and rounded up, without leaving 16
+ * bits. */
 static inline uint16_t average_down(uint16_t a, uint16_t b)
 {
     return (uint16_t)((a & b) + ((a ^ b) >> 1));
@@ -64,7 +66,8 @@ static inline uint16_t average_up(uint16_t a, uint16_t b)
     return (uint16_t)((a | b) - ((a ^ b) >> 1));
 }
 
-/* Residuals of one row without taps, modulo 2^16; `x` and `u` are the row and the one above. */
+/* Computes the residuals of one row without taps, modulo 2^16. `x` is the row and `u` the row
+ * above. */
 static void predict_row(const uint16_t *x, const uint16_t *u, uint16_t (*restrict out)[EDGE])
 {
     uint16_t smooth[MARGIN + EDGE] = {0};
@@ -84,7 +87,7 @@ static void predict_row(const uint16_t *x, const uint16_t *u, uint16_t (*restric
     out[PSTI_PACKED_SMOOTH_GRADIENT - 1][0] = out[PSTI_PACKED_SMOOTH - 1][0];
 }
 
-/* Row 0 is predicted from the left, whatever the predictor. */
+/* Computes the residuals of row 0, which is predicted from the left whatever the predictor is. */
 static void predict_first_row(const uint16_t *x, uint16_t out[PSTI_PACKED_N_PREDICTORS][EDGE])
 {
     for (int i = 0; i < EDGE; i++)
@@ -104,7 +107,7 @@ static void predict(const struct psti_packed_block *block, uint32_t y,
         predict_row(row, wide_row(block, y - 1, buffer_above), raw);
 }
 
-/* What the taps add to the prediction of row `y`. */
+/* Computes what the taps add to the prediction of row `y`. */
 static void tap_row(const struct psti_packed_block *block, uint32_t y, uint16_t *out)
 {
     const int16_t *r0 = block->r0->residuals[y], *r1 = block->r1->residuals[y];
@@ -113,7 +116,8 @@ static void tap_row(const struct psti_packed_block *block, uint32_t y, uint16_t 
         out[i] = (uint16_t)((block->tap[0] * r0[i] + block->tap[1] * r1[i] + 16) >> 5);
 }
 
-/* Subtracts the taps' share and wraps to `bits`: the residuals, and their groups' widths. */
+/* Subtracts the taps' part and wraps to `bits`. Stores the residuals and the widths of their
+ * groups. */
 static void finish_row(const uint16_t *raw, const uint16_t *taps, uint8_t bits,
                        int16_t *restrict residuals, uint8_t *widths)
 {

@@ -1,16 +1,16 @@
-/* pli_packed_write.c - a unit of mode packed as bytes (docs/format-pli.md, section 4). In: planes
- * as coded. Out: records, widths, data. Pure; any thread. */
+/* pli_packed_write.c - writes a unit of mode packed as bytes (docs/format-pli.md, section 4):
+ * records, widths and data of coded planes. Pure; any thread. */
 #include "pli/encode/packed/pli_packed_encode.h"
 
 #include "base/bits.h"
 
 #include <string.h>
 
-/* Bytes and, behind them, bits. What does not fit is counted, not written. */
+/* Writes bytes, and bits behind them. Bytes that do not fit are counted, but not written. */
 struct writer {
     uint8_t *out;
     size_t capacity, nbytes;
-    uint64_t bits; /* not written yet, n_bits < 8 of them */
+    uint64_t bits; /* bits not yet written; n_bits, below 8, says how many */
     uint32_t n_bits;
 };
 
@@ -27,7 +27,7 @@ static void put_number(struct writer *w, uint32_t v, uint32_t nbytes)
         put_byte(w, v >> 8 * k);
 }
 
-/* At most 56 bits. */
+/* Writes at most 56 bits. */
 static void put_bits(struct writer *w, uint64_t v, uint32_t n)
 {
     w->bits |= v << w->n_bits;
@@ -64,7 +64,8 @@ static void put_record(struct writer *w, const struct psti_pli_source *source, u
     put_byte(w, coded->first_width);
 }
 
-/* The differences of widths to those above, of all groups; returns how many there are. */
+/* Lists, for all groups, the difference of the width to that of the group above. Returns how many
+ * groups there are. */
 static uint32_t list_steps(const struct psti_pli_source *source,
                            const struct psti_packed_coded *coded, int8_t *steps)
 {
@@ -78,8 +79,8 @@ static uint32_t list_steps(const struct psti_pli_source *source,
     return n;
 }
 
-/* Puts the run of bits of size `size`: M1, M2.. Leaves in `steps` those that have a 1, and returns
- * their number. */
+/* Writes the run of bits of size `size` (section 4.3). Keeps in `steps` those that have a 1, and
+ * returns their number. */
 static uint32_t put_sizes(struct writer *w, int8_t *steps, uint32_t n, int size)
 {
     uint32_t kept = 0;
@@ -111,7 +112,7 @@ static void put_widths(struct writer *w, const struct psti_pli_source *source,
     pad_bits(w);
 }
 
-/* Four numbers of `width` bits. */
+/* Joins four numbers of `width` bits. */
 static uint64_t four(const int16_t *residuals, uint32_t width)
 {
     uint64_t mask = (UINT64_C(1) << width) - 1;
@@ -120,7 +121,7 @@ static uint64_t four(const int16_t *residuals, uint32_t width)
            ((uint16_t)residuals[3] & mask) << 3 * width;
 }
 
-/* `width` bytes; nothing is pending. */
+/* Writes a group of `width` bytes. No bits may be waiting. */
 static void put_group(struct writer *w, const int16_t *residuals, uint32_t width)
 {
     uint64_t first = four(residuals, width), second = four(residuals + 4, width), bytes[2];

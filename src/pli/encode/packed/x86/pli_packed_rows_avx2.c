@@ -1,8 +1,8 @@
-/* pli_packed_rows_avx2.c - trying predictors on rows of 8-bit samples with AVX2.
+/* pli_packed_rows_avx2.c - tries predictors on rows of 8-bit samples with AVX2.
  *
- * In and out: see pli_packed_encode.h; plain C gives the same numbers. Pure; any thread. The widths
- * of a row's 8 groups for all predictors, 40 numbers, are found side by side: byte m of a 64-bit
- * lane is predictor m's, the lane is the group. */
+ * pli_packed_encode.h describes input and output; plain C gives the same numbers. Pure; any thread.
+ * The widths of a row's 8 groups for all predictors, 40 numbers, are found together: a 64-bit lane
+ * holds a group, and byte m of it belongs to predictor m. */
 #include "pli/encode/packed/pli_packed_encode.h"
 
 #if defined(__x86_64__)
@@ -18,7 +18,7 @@ enum { N = PSTI_PACKED_N_PREDICTORS, START = PSTI_PACKED_ROW_START };
 
 INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
-/* The share of the taps in 32 predictions, modulo 2^8. */
+/* Returns the part of the taps in 32 predictions, modulo 2^8. */
 INLINE __m256i tap_half(const int16_t *r0, const int16_t *r1, __m256i tap0, __m256i tap1)
 {
     const __m256i half = _mm256_set1_epi16(16), low_byte = _mm256_set1_epi16(0xFF);
@@ -32,7 +32,7 @@ INLINE __m256i tap_half(const int16_t *r0, const int16_t *r1, __m256i tap0, __m2
     return _mm256_permute4x64_epi64(_mm256_packus_epi16(t[0], t[1]), 0xD8);
 }
 
-/* Columns x .. x + 31 of row y: residuals by all predictors. */
+/* Computes the residuals of columns x .. x + 31 of row y for all predictors. */
 INLINE void predict_half(const struct psti_packed_block *block, uint32_t y, uint32_t x,
                          bool has_taps, __m256i out[N])
 {
@@ -45,7 +45,8 @@ INLINE void predict_half(const struct psti_packed_block *block, uint32_t y, uint
     } else {
         const uint8_t *above = block->samples->row8[y - 1] + START + x;
         __m256i u = load(above), ul = load(above - 1), ur = load(above + 1);
-        /* `smooth` is that of columns x - 1 .. x + 30 and then x .. x + 31. */
+        /* `smooth` is smooth() of section 4.5 for columns x .. x + 31, `before` that of columns x -
+         * 1 .. x + 30. */
         __m256i sides = _mm256_avg_epu8(_mm256_xor_si256(ul, ones), _mm256_xor_si256(ur, ones));
         __m256i smooth = _mm256_avg_epu8(_mm256_xor_si256(sides, ones), u);
         sides = _mm256_avg_epu8(_mm256_xor_si256(load(above - 2), ones), _mm256_xor_si256(u, ones));
@@ -74,7 +75,7 @@ INLINE void predict_half(const struct psti_packed_block *block, uint32_t y, uint
     }
 }
 
-/* Zigzag numbers of each group's residuals or'ed: in byte 0 of the group's lane. */
+/* ORs the zigzag numbers of each group's residuals. The result is in byte 0 of the group's lane. */
 INLINE __m256i any_of(__m256i residuals)
 {
     __m256i v = _mm256_xor_si256(_mm256_add_epi8(residuals, residuals),
@@ -84,7 +85,7 @@ INLINE __m256i any_of(__m256i residuals)
     return _mm256_or_si256(v, _mm256_srli_epi64(v, 8));
 }
 
-/* Bit lengths of bytes. */
+/* Returns the bit lengths of bytes. */
 INLINE __m256i lengths_of(__m256i v)
 {
     const __m256i low =
@@ -97,7 +98,8 @@ INLINE __m256i lengths_of(__m256i v)
         _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble)));
 }
 
-/* Widths of four groups, byte m of each lane by predictor m; bytes 5..7 are 0. */
+/* Returns the widths of four groups. Byte m of each lane is that of predictor m; bytes 5..7 are
+ * 0. */
 INLINE __m256i widths_of(const __m256i residuals[N])
 {
     const __m256i byte = _mm256_set1_epi64x(0xFF);
@@ -109,7 +111,7 @@ INLINE __m256i widths_of(const __m256i residuals[N])
     return lengths_of(v);
 }
 
-/* 8 w + |d| + (d ? 2 : 1) in each byte. */
+/* Returns 8 w + |d| + (d ? 2 : 1) in each byte. */
 INLINE __m256i costs_of(__m256i widths, __m256i above)
 {
     const __m256i two = _mm256_set1_epi8(2);
@@ -119,7 +121,8 @@ INLINE __m256i costs_of(__m256i widths, __m256i above)
     return _mm256_add_epi8(v, _mm256_add_epi8(two, equal));
 }
 
-/* Lane k: the widths above of group `from` + k, for each predictor, and 0xFF.. if it exists. */
+/* Fills lane k with the width above of group `from` + k, once for each predictor. `exists` is all
+ * ones there if the group exists. */
 INLINE void spread_above(const struct psti_packed_block *block, uint32_t from, __m256i *above,
                          __m256i *exists)
 {
