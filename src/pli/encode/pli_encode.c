@@ -1,10 +1,10 @@
-/* pli_encode.c - the driver of the PLI encoder: options, colour transform, which mode for which
- * unit, index and checksums.
+/* pli_encode.c - the driver of the PLI encoder: options, colour transform, modes of units, index
+ * and checksums.
  *
- * Pixels come in with any strides; each row of units is one job, which may run on any of the
- * caller's threads: jobs read the pixels and write disjoint parts of the output, so the bytes do
- * not depend on who ran them. Every unit may fall back to raw, so pst_pli_encode_bound() always
- * holds. Working memory is claimed per job and given back. */
+ * Pixels may have any strides. Each row of units is one job, which may run on any of the caller's
+ * threads. Jobs read the pixels and write separate parts of the output, so the bytes do not depend
+ * on which thread ran them. Every unit may fall back to raw, so that pst_pli_encode_bound() always
+ * holds. Working memory is allocated per job and freed at its end. */
 #include "pli/encode/pli_encode_kernels.h"
 
 #include "base/alloc.h"
@@ -26,7 +26,7 @@ enum {
     MODEL_MAX_NBYTES = 1024,
     SMALL_EDGE_LOG2 = PSTI_PLI_UNIT_LOG2_MIN,
     SMALL_EDGE = 1 << SMALL_EDGE_LOG2,
-    LOOK_STEP = 4 /* rows: what is looked at for lz */
+    LOOK_STEP = 4 /* every so many rows are examined for lz */
 };
 
 /* One call of pst_pli_encode. */
@@ -34,30 +34,30 @@ struct encoder {
     struct psti_pli_image image;
     struct pst_pli_encode_options options;
     struct psti_pli_header header;
-    uint8_t *slots;      /* rows of units at row_capacity apart, compacted at the end */
-    size_t row_capacity; /* the worst case of a row of units */
-    uint32_t *sizes;     /* of units */
-    /* Wave units only: what pass one leaves to pass two. */
-    uint8_t *looks; /* of units: enum look */
-    uint8_t *plans; /* of units, plan_nbytes apart */
+    uint8_t *slots;      /* rows of units, row_capacity apart; joined at the end */
+    size_t row_capacity; /* the largest possible size of a row of units */
+    uint32_t *sizes;     /* sizes of units */
+    /* For wave units only: the results of pass one that pass two needs. */
+    uint8_t *looks; /* enum look of each unit */
+    uint8_t *plans; /* plans of units, plan_nbytes apart */
     size_t plan_nbytes;
-    struct psti_pli_wave_counts *counts; /* of rows of units */
+    struct psti_pli_wave_counts *counts; /* by row of units */
     struct psti_pli_wave_codes *codes;
-    bool has_codes; /* of an earlier plan */
+    bool has_codes; /* `codes` are those of an earlier plan */
     uint8_t model[MODEL_MAX_NBYTES];
-    uint64_t total; /* bytes of all */
+    uint64_t total; /* length of the whole PLI */
     atomic_bool out_of_memory;
 };
 
-/* What a unit's pixels look like. */
+/* The kind of a unit's pixels. */
 enum look { PHOTOGRAPH, SYNTHETIC, CONSTANT };
 
-/* What a job works in. */
+/* The working memory of a job. */
 struct work {
-    uint8_t *memory; /* all of it */
+    uint8_t *memory; /* the whole of it */
     uint8_t *unit;   /* one unit's samples */
-    uint8_t *spare;  /* a second coding of it */
-    void *mode;      /* the modes' own */
+    uint8_t *spare;  /* another encoding of the unit */
+    void *mode;      /* memory of the modes' encoders */
 };
 
 size_t pst_pli_encode_bound(uint32_t height, uint32_t width, uint8_t channels, uint8_t bits)
@@ -122,7 +122,7 @@ static size_t store_plain(const struct psti_pli_source *s, enum psti_pli_mode mo
     return 1 + nbytes;
 }
 
-/* Pixels of p's n bytes that equal those at q. */
+/* Returns how many pixels of the n bytes at p equal those at q. */
 static inline size_t count_equal_of(const uint8_t *p, const uint8_t *q, size_t n, size_t step)
 {
     size_t same = 0;
@@ -131,7 +131,7 @@ static inline size_t count_equal_of(const uint8_t *p, const uint8_t *q, size_t n
     return same;
 }
 
-/* The same, without branches where pixels are of a size that is known. */
+/* Does as count_equal_of, but without branches for pixels of the usual sizes. */
 static size_t count_equal(const uint8_t *p, const uint8_t *q, size_t n, size_t pixel_nbytes)
 {
     size_t same = 0;
@@ -151,8 +151,8 @@ static size_t count_equal(const uint8_t *p, const uint8_t *q, size_t n, size_t p
     }
 }
 
-/* Few colours, hard edges: three of four pixels repeat their left neighbour, in every fourth row.
- */
+/* Returns true if a unit has few colours and hard edges: more than three of four pixels equal their
+ * left neighbour. Reads every fourth row. */
 static bool is_synthetic(const struct psti_pli_source *s)
 {
     size_t pixel_nbytes = psti_pli_raw_nbytes(1, 1, s->channels, s->bits);
@@ -164,8 +164,9 @@ static bool is_synthetic(const struct psti_pli_source *s)
     return 4 * same > 3 * n;
 }
 
-/* Whether lz could come to half of `nbytes`: it takes nearly two bytes for each pixel that equals
- * neither the one before nor the one above; these are counted in every fourth row. */
+/* Returns true if lz could take half of `nbytes`. It takes nearly two bytes for each pixel that
+ * equals neither the pixel before it nor the one above. These pixels are counted in every fourth
+ * row. */
 static bool could_halve(const struct psti_pli_source *s, size_t nbytes)
 {
     size_t pixel_nbytes = psti_pli_raw_nbytes(1, 1, s->channels, s->bits);
@@ -179,20 +180,21 @@ static bool could_halve(const struct psti_pli_source *s, size_t nbytes)
     return 2 * LOOK_STEP * n_new < nbytes / 2;
 }
 
-/* Of a unit of 64: a larger one is lz whatever it looks like. */
+/* Returns the kind of a unit of edge 64. Larger units are lz unless they are constant. */
 static enum look look_at(const struct psti_pli_source *s)
 {
     return is_constant(s) ? CONSTANT : is_synthetic(s) ? SYNTHETIC : PHOTOGRAPH;
 }
 
-/* The smallest of what `out` has in `nbytes` (0: nothing), lz, and raw. */
+/* Keeps the encoding of `nbytes` bytes that is in `out` (0: there is none), or replaces it by lz
+ * where that is small enough. Stores raw if there is neither. Returns the size. */
 static size_t encode_otherwise(const struct encoder *e, const struct psti_pli_source *s,
                                enum look look, const struct work *work, uint8_t *out, size_t nbytes)
 {
     size_t raw_nbytes = psti_pli_raw_nbytes(s->height, s->width, s->channels, s->bits);
     if (nbytes == 0 || (look == SYNTHETIC && could_halve(s, nbytes))) {
-        /* Beside units that decode by vectors, lz must be worth its time: a unit that lz makes only
-         * a little smaller is several times as slow. */
+        /* Units of other modes decode with vectors. A unit that lz makes only a little smaller
+         * decodes several times as slowly, so lz must halve it. */
         size_t room = nbytes ? nbytes / 2 : raw_nbytes;
         size_t lz = psti_pli_lz_encode(s, e->options.effort, work->mode, work->spare, room);
         if (lz > 0) {
@@ -203,7 +205,7 @@ static size_t encode_otherwise(const struct encoder *e, const struct psti_pli_so
     return nbytes ? nbytes : store_plain(s, PSTI_PLI_RAW, raw_nbytes, out);
 }
 
-/* A unit of pass one's; its pixels are seldom needed again. */
+/* Encodes a unit that pass one planned. Its pixels are seldom needed again. */
 static size_t encode_planned(const struct encoder *e, uint32_t row, uint32_t column,
                              const struct work *work, uint8_t *out)
 {
@@ -227,7 +229,7 @@ static size_t encode_planned(const struct encoder *e, uint32_t row, uint32_t col
     return encode_otherwise(e, &s, look, work, out, nbytes);
 }
 
-/* A unit of the fast tier, or one for lz. */
+/* Encodes a unit of the fast tier, or a unit for lz. */
 static size_t encode_unit(const struct encoder *e, uint32_t row, uint32_t column,
                           const struct work *work, uint8_t *out)
 {
@@ -269,14 +271,15 @@ static bool claim(struct encoder *e, struct work *work)
     return true;
 }
 
-/* Filters in the tier for which they are, and where one plane of 8 bits is all that there is to
- * decode: noise in gray would take more than PNG without them. */
+/* Returns true if filters may be used: in the dense tier, which has them, and in images of 8 bits
+ * with fewer than 3 channels, which have little else to decode. Without filters, noise in gray
+ * would take more than PNG. */
 static bool may_filter(const struct encoder *e)
 {
     return e->options.tier == PST_PLI_TIER_DENSE || (e->header.bits == 8 && e->header.channels < 3);
 }
 
-/* Job of pass one: chooses the predictors of one row of units and counts their tokens. */
+/* The job of pass one: chooses the predictors of one row of units and counts their tokens. */
 static void plan_row(void *arg, size_t row)
 {
     struct encoder *e = arg;
@@ -297,7 +300,7 @@ static void plan_row(void *arg, size_t row)
     psti_free(work.memory);
 }
 
-/* Job: encodes one row of units into its slot. */
+/* The job that encodes one row of units into its part of `slots`. */
 static void encode_row(void *arg, size_t row)
 {
     struct encoder *e = arg;
@@ -325,7 +328,7 @@ static void run_jobs(struct encoder *e, void (*job)(void *arg, size_t i), size_t
         job(e, i);
 }
 
-/* Puts head and units together in `bytes`; returns the size of all. */
+/* Writes head and units to `bytes`. Returns the length of the PLI. */
 static size_t assemble(struct encoder *e, uint8_t *bytes)
 {
     struct psti_pli_header *h = &e->header;
@@ -353,7 +356,7 @@ static size_t assemble(struct encoder *e, uint8_t *bytes)
     return (size_t)(out - bytes);
 }
 
-/* Plans all units, and makes the image's tables of their tokens. */
+/* Plans all units and makes the image's tables from their tokens. */
 static void plan_once(struct encoder *e)
 {
     uint32_t rows = psti_pli_unit_rows(&e->header), bits = e->image.pixels->bits;
@@ -371,7 +374,8 @@ static void plan_once(struct encoder *e)
             (uint32_t)(psti_pli_print_block(e->model, PSTI_PLI_MODEL_WAVE, nbytes) - e->model);
 }
 
-/* Pass one of wave units and the image's model. High efforts choose again with its tables. */
+/* Does pass one of wave units and makes the image's model. High efforts then choose again, with the
+ * image's tables. */
 static void plan_waves(struct encoder *e)
 {
     enum { EFFORT_AGAIN = 4 };
@@ -393,7 +397,7 @@ static void plan_waves(struct encoder *e)
     plan_once(e);
 }
 
-/* Everything for units of that size, but the pixels' checksum. */
+/* Encodes with units of that size. Only the pixel checksum is left to do. */
 static enum pst_status encode_as(struct encoder *e, uint8_t unit_log2, struct pst_error *err)
 {
     const struct pst_pixels *p = e->image.pixels;
@@ -445,11 +449,11 @@ static void release(struct encoder *e)
     psti_free(e->sizes);
 }
 
-/* Encodes in the units that suit the picture. What looks like graphics but stays large may be a
- * photograph in part: then the other way is tried too, and the smaller one kept. */
+/* Encodes with the units that suit the image. An image that looks like graphics but stays large may
+ * be a photograph in part. Then small units are tried, too, and the smaller result is kept. */
 static enum pst_status encode_best(struct encoder *e, struct pst_error *err)
 {
-    enum { LARGE = 6 }; /* of raw bytes, a part of 1 / LARGE */
+    enum { LARGE = 6 }; /* large: above 1 / LARGE of the raw bytes */
     const struct pst_pixels *p = e->image.pixels;
     uint8_t log2 = psti_pli_lz_suits(p);
     enum pst_status status = encode_as(e, log2 ? log2 : SMALL_EDGE_LOG2, err);

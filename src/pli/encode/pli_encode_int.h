@@ -1,21 +1,23 @@
-/* pli_encode_int.h - inside the PLI encoder: what the driver (pli_encode.c) asks of the modes. */
+/* pli_encode_int.h - inside the PLI encoder: the functions of the modes that the driver
+ * (pli_encode.c) calls. */
 #ifndef PST_PLI_ENCODE_INT_H
 #define PST_PLI_ENCODE_INT_H
 
 #include "pli/format/pli_head.h"
 
-/* One unit as the modes see it. Samples are levels (max_error divided out). Planes are after the
- * colour transform, 64 samples a row, u8 or u16; samples beyond width and height are whatever. */
+/* One unit as the modes see it. Samples are levels (max_error divided out). Planes are those after
+ * the colour transform, 64 samples a row, u8 or u16; samples beyond width and height may have any
+ * value. */
 struct psti_pli_encode_kernels; /* pli_encode_kernels.h */
 struct psti_pli_source {
     uint32_t height, width; /* of the unit */
     uint8_t channels, bits, transform;
-    const void *planes[4]; /* NULL where edge > 64 */
+    const void *planes[4]; /* NULL if edge > 64 */
     const void *pixels;    /* interleaved, no padding */
     const struct psti_pli_encode_kernels *kernels;
 };
 
-/* pli_load.c: the image as its units. */
+/* The image of which units are loaded (pli_load.c). */
 struct psti_pli_image {
     const struct pst_pixels *pixels;
     uint32_t max_error;
@@ -27,59 +29,61 @@ static inline size_t psti_pli_raw_nbytes(uint32_t height, uint32_t width, uint8_
 {
     return (size_t)height * width * channels * (bits / 8u);
 }
-/* XXH3-64 of the pixels that a decoder will deliver. */
+/* Computes the XXH3-64 of the pixels that a decoder will deliver. */
 enum pst_status psti_pli_checksum(const struct psti_pli_image *image, uint64_t *checksum,
                                   struct pst_error *err);
 uint8_t psti_pli_choose_transform(const struct psti_pli_image *image);
-/* One unit's sizes, without its samples. */
+/* Sets one unit's sizes, without its samples. */
 void psti_pli_describe_unit(const struct psti_pli_image *image, uint32_t row, uint32_t column,
                             struct psti_pli_source *source);
-/* One unit's samples in `memory` of psti_pli_unit_memory_nbytes(), aligned to 64. */
+/* Loads one unit's samples into `memory`, which has psti_pli_unit_memory_nbytes() and is aligned to
+ * 64. */
 size_t psti_pli_unit_memory_nbytes(const struct psti_pli_image *image);
 void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32_t column,
                         uint8_t *memory, struct psti_pli_source *source);
-/* Whether all samples of a plane are the same. */
+/* Returns true if all samples of a plane are the same. */
 bool psti_pli_plane_is_constant(const struct psti_pli_source *source, uint32_t plane);
 
-/* Each encoder writes a whole unit, mode byte first, into `out` and returns its size, or 0 if it
- * does not fit `capacity` (the driver then takes another mode). Deterministic; thread-safe: `work`
- * is the calling thread's. */
+/* Each encoder writes a whole unit, mode byte first, into `out`. It returns the unit's size, or 0
+ * if the unit does not fit `capacity`; the driver then takes another mode. Encoders are
+ * deterministic and thread-safe. `work` belongs to the calling thread. */
 
 /* pli_packed_encode.c */
 size_t psti_pli_packed_encode(const struct psti_pli_source *source, uint32_t effort, uint8_t *out,
                               size_t capacity);
 
-/* pli_lz_suits.c: log2 of the edge of units if the image is one for lz (labels, graphics), 0 if it
- * is a photograph or noise. Looks at up to 256 rows. */
+/* Returns log2 of the edge of units if the image suits lz (labels, graphics), or 0 if it is a
+ * photograph or noise. Reads at most 256 rows (pli_lz_suits.c). */
 uint8_t psti_pli_lz_suits(const struct pst_pixels *pixels);
 
-/* pli_lz_encode.c. `work`: psti_pli_lz_work_nbytes(source). */
+/* pli_lz_encode.c. `work` has psti_pli_lz_work_nbytes(). */
 size_t psti_pli_lz_work_nbytes(uint32_t edge, uint8_t channels, uint8_t bits);
 size_t psti_pli_lz_encode(const struct psti_pli_source *source, uint32_t effort, void *work,
                           uint8_t *out, size_t capacity);
 
-/* pli_wave_encode.c: two passes over the image. The first chooses predictors and counts tokens; the
- * counts of all units, added, give the image's tables and model block; the second writes units.
- */
+/* pli_wave_encode.c goes over the image in two passes. The first pass chooses predictors and counts
+ * tokens. The counts of all units, added, give the image's tables and model block. The second pass
+ * writes units. */
 struct psti_pli_wave_counts {
-    uint32_t n[16][48]; /* context, token */
+    uint32_t n[16][48]; /* [context][token] */
 };
 struct psti_pli_wave_codes;
-/* What pass one keeps of a unit: caller's memory of psti_pli_wave_plan_nbytes(). */
+/* Returns the size of what pass one keeps of a unit. The memory is the caller's. */
 size_t psti_pli_wave_plan_nbytes(uint8_t channels, uint8_t bits);
-/* `dense`: filters may be used. `codes`, of an earlier plan of the image: choices are compared by
- * what they cost with its tables; NULL: by an estimate. Adds to `counts`. `work`:
+/* Chooses the predictors of a unit and adds its tokens to `counts`. `dense` allows filters. `codes`
+ * are those of an earlier plan of the image: choices are then compared by their cost with these
+ * tables. If it is NULL, choices are compared by an estimate. `work` has
  * psti_pli_wave_work_nbytes(). */
 void psti_pli_wave_plan(const struct psti_pli_source *source, bool dense, uint32_t effort,
                         const struct psti_pli_wave_codes *codes, void *plan,
                         struct psti_pli_wave_counts *counts, void *work);
 size_t psti_pli_wave_work_nbytes(void);
-/* Tables for the image from its counts: writes the model block's content (0 bytes: built-in tables
- * everywhere) and prepares `tables` for encoding. */
+/* Makes the image's tables from its counts: writes the content of the model block (0 bytes if all
+ * tables are built in) and prepares `codes` for encoding. */
 size_t psti_pli_wave_codes_nbytes(void);
 size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t bits, uint8_t *block,
                            size_t capacity, struct psti_pli_wave_codes *codes);
-/* `next`: the plan that is likely next, or this one again: it is fetched into the caches. */
+/* Writes a unit. `next` is the plan that is likely next, or this plan again. It is prefetched. */
 size_t psti_pli_wave_encode(const struct psti_pli_source *source, const void *plan,
                             const void *next, const struct psti_pli_wave_codes *codes, void *work,
                             uint8_t *out, size_t capacity);

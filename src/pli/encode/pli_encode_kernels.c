@@ -1,7 +1,7 @@
-/* pli_encode_kernels.c - the encoder's kernels by CPU level, and the one place that chooses a
- * level.
+/* pli_encode_kernels.c - the encoder's kernels by CPU level. Only this file chooses a level.
  *
- * What a level has no kernel for it takes from plain C. Constant; any thread. */
+ * A level that lacks a kernel has the one of plain C. The tables are constant; any thread may use
+ * them. */
 #include "pli/encode/pli_encode_kernels.h"
 
 #include "base/cpu.h"

@@ -15,37 +15,37 @@
 
 /* Mode wave, for samples of 8 bits or of 16. */
 struct psti_wave_kernels {
-    /* Predictions of a plane -> residuals and what they cost. */
+    /* Compute residuals from the predictions of a plane, and their cost. */
     const struct psti_wave_rows *rows;
-    /* What each filter costs each block of 16 rows. */
+    /* Computes the cost of each filter for each block of 16 rows. */
     psti_wave_price_filters *price_filters;
-    /* A row of residuals -> activities. */
+    /* Computes activities from a row of residuals. */
     psti_wave_find_activities *find_activities;
-    /* A plane's residuals -> activities and records of tokens. */
+    /* Computes activities and records of tokens from a plane's residuals. */
     psti_wave_put_records *put_records;
-    /* Activities -> what their tokens cost. */
+    /* Computes the cost of the tokens of activities. */
     psti_wave_cost *cost;
-    /* Records -> 32 slots a step -> signs and raw bits, words. NULL in plain C, which has the
-     * tokens in a list instead (pli_wave_encode.c). */
+    /* Bring records into 32 slots a step, write signs and raw bits from these, and write words.
+     * NULL in plain C, which keeps the tokens in a list instead (pli_wave_encode.c). */
     psti_wave_find_slots *find_slots;
     psti_wave_write_slots *write_slots;
     psti_wave_code_slots *code_slots;
 };
 
 struct psti_pli_encode_kernels {
-    /* RGB of 8 bits without gaps: pixels -> planes; what neighbours differ by, with green
-     * subtracted and without (NULL: it is found sample by sample). */
+    /* For RGB of 8 bits without gaps: splits pixels into planes; sums the differences of neighbours
+     * with green subtracted and without (NULL: the sums are made sample by sample). */
     psti_pli_split_green *split_green;
     psti_pli_add_changes *add_changes;
-    /* Mode packed: residuals, widths and costs of rows, by the samples' bits. */
+    /* Mode packed, by the samples' bits: residuals, widths and costs of rows. */
     const struct psti_packed_rows *packed_rows_u8, *packed_rows_u16;
     /* Mode wave, by the samples' bits. */
     struct psti_wave_kernels wave_u8, wave_u16;
-    /* Content JPEG: coefficients -> tokens, raw bits, words. */
+    /* Content JPEG: make tokens, raw bits and words from coefficients. */
     const struct psti_je_kernels *coefs;
 };
 
-/* The table of the highest level that `cpu` (PSTI_CPU_*) allows. */
+/* Returns the table of the highest level that `cpu` (PSTI_CPU_*) allows. */
 const struct psti_pli_encode_kernels *psti_pli_encode_kernels_of(uint32_t cpu);
 
 static inline const struct psti_wave_kernels *psti_pli_wave_kernels_of(

@@ -1,7 +1,7 @@
-/* pli_load.c - what the encoder sees of the caller's pixels: levels (near-lossless), the colour
+/* pli_load.c - the encoder's view of the caller's pixels: levels (near-lossless), the colour
  * transform, and one unit at a time as interleaved samples and as planes.
  *
- * Reads the caller's memory with any strides; writes memory that its caller claimed. */
+ * Reads the caller's memory with any strides. Writes memory that its caller allocated. */
 #include "pli/encode/pli_encode_kernels.h"
 
 #include "base/alloc.h"
@@ -22,7 +22,7 @@ static uint32_t sample_at(const struct pst_pixels *p, uint32_t y, uint32_t x, ui
     return p->bits == 8 ? *at : psti_load_u16(at);
 }
 
-/* Levels of `width` pixels of row y from column x on, interleaved. */
+/* Reads the levels of `width` pixels of row y from column x on, interleaved. */
 static void read_levels(const struct psti_pli_image *image, uint32_t y, uint32_t x, uint32_t width,
                         uint8_t *out)
 {
@@ -48,7 +48,7 @@ static void read_levels(const struct psti_pli_image *image, uint32_t y, uint32_t
     }
 }
 
-/* What the decoder will deliver for a row of levels, in place. */
+/* Replaces a row of levels by the samples that the decoder will deliver. */
 static void levels_to_samples(const struct psti_pli_image *image, uint8_t *row, size_t n_samples)
 {
     uint32_t step = 2 * image->max_error + 1;
@@ -102,8 +102,8 @@ static void add_changes(const struct pst_pixels *p, uint32_t y, uint64_t *plain,
     }
 }
 
-/* Subtract green pays if the differences to green change less from pixel to pixel than red and blue
- * do; a sample of rows decides. */
+/* Subtracts green if the differences to green change less from pixel to pixel than red and blue do.
+ * Some of the rows are measured. */
 uint8_t psti_pli_choose_transform(const struct psti_pli_image *image)
 {
     enum { ROWS = 64 };
@@ -123,7 +123,7 @@ uint8_t psti_pli_choose_transform(const struct psti_pli_image *image)
     return green < plain ? PSTI_PLI_SUBTRACT_GREEN : PSTI_PLI_TRANSFORM_NONE;
 }
 
-/* Planes of a unit of at most 64x64 pixels out of its interleaved levels. */
+/* Splits the interleaved levels of a unit of at most 64x64 pixels into planes. */
 static void split_planes8(const struct psti_pli_image *image, const struct psti_pli_source *s,
                           uint8_t *const planes[4])
 {
@@ -160,8 +160,8 @@ void psti_pli_split_green8_c(const uint8_t *in, uint32_t n, uint8_t *restrict gr
     }
 }
 
-/* Planes of RGB of 8 bits with green subtracted. Kernels may read and write beyond the unit's
- * width: behind its pixels lie its planes, whose rows have 64 samples. */
+/* Splits RGB of 8 bits into planes with green subtracted. Kernels may read and write beyond the
+ * unit's width, because the planes lie behind the pixels and their rows have 64 samples. */
 static void split_green8(const struct psti_pli_source *s, uint8_t *const planes[4])
 {
     const uint8_t *in = s->pixels;

@@ -1,5 +1,5 @@
-/* pli_load_avx2.c - RGB of 8 bits to planes, and the measure that chooses their transform, with
- * AVX2: the same numbers as pli_load.c. Pure; any thread. */
+/* pli_load_avx2.c - splits RGB of 8 bits into planes, and measures which transform suits, with
+ * AVX2. The numbers are those of pli_load.c. Pure; any thread. */
 #include "pli/encode/pli_load.h"
 
 #if defined(__x86_64__)
@@ -10,7 +10,8 @@
 
 enum { NONE = -1 };
 
-/* Bytes 16 k .. 16 k + 15 of pixels 0..15 in the low half, of pixels 16..31 in the high one. */
+/* Loads bytes 16 k .. 16 k + 15 of pixels 0..15 into the low half and of pixels 16..31 into the
+ * high half. */
 INLINE __m256i load_two(const uint8_t *in, uint32_t k)
 {
     const __m128i *low = (const __m128i *)(in + 16 * (size_t)k);
@@ -37,7 +38,8 @@ TARGET void psti_pli_split_green8_avx2(const uint8_t *in, uint32_t n, uint8_t *g
     const __m256i red_1 = BOTH(-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1);
     const __m256i red_2 = BOTH(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13);
     const __m256i one = _mm256_set1_epi8(1);
-    /* Green stands one byte behind red, blue two; where that leaves a register another has it. */
+    /* Green is one byte behind red, blue two bytes. A byte that leaves a register by that is in the
+     * next one. */
     const __m256i green_0 = BOTH(1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
     const __m256i green_1 = BOTH(-1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1);
     const __m256i green_2 =
@@ -59,7 +61,7 @@ TARGET void psti_pli_split_green8_avx2(const uint8_t *in, uint32_t n, uint8_t *g
 
 INLINE __m256i load(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 
-/* 0xff in the bytes x with (x + first) % 3 != but. */
+/* Returns 0xff in the bytes x with (x + first) % 3 != but. */
 INLINE __m256i mask_but(uint32_t first, uint32_t but)
 {
     _Alignas(32) uint8_t bytes[32];
@@ -74,8 +76,9 @@ static uint32_t change_of(uint32_t v)
     return v < 128 ? v : 256 - v;
 }
 
-/* On interleaved bytes: a byte's change d is that to the pixel before; d of red minus d of green,
- * and d of green minus d of blue, are differences of bytes side by side. */
+/* Works on interleaved bytes. The change d of a byte is its difference to the same channel of the
+ * pixel before. d of red less d of green, and d of green less d of blue, are differences of
+ * neighbouring bytes. */
 TARGET void psti_pli_add_changes8_avx2(const uint8_t *row, size_t n_pixels, uint64_t *plain,
                                        uint64_t *green)
 {

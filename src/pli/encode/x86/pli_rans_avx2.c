@@ -1,8 +1,8 @@
-/* pli_rans_avx2.c - the table of pli_rans_avx2.h, made by the compiler. */
+/* pli_rans_avx2.c - the table of pli_rans_avx2.h, which the compiler computes. */
 #include "pli/encode/x86/pli_rans_avx2.h"
 
 #if defined(__x86_64__)
-/* The lane of mask m above which n others are; none: 0. */
+/* LANE is the lane of mask m above which n other lanes are in m, or 0 if there is none. */
 #define IS(m, n, i) (((m) >> (i)) % 2 == 1 && __builtin_popcount((m) >> (i) >> 1) == (n))
 #define LANE(m, n)                                                                                 \
     (IS(m, n, 1) + 2 * IS(m, n, 2) + 3 * IS(m, n, 3) + 4 * IS(m, n, 4) + 5 * IS(m, n, 5) +         \

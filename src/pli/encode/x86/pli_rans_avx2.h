@@ -1,4 +1,4 @@
-/* pli_rans_avx2.h - tokens into eight rANS states at once: what the modes' encoders share. The
+/* pli_rans_avx2.h - eight rANS states take tokens at once, for the encoders of several modes. The
  * codes are those of pli_rans.h. */
 #ifndef PST_PLI_RANS_AVX2_H
 #define PST_PLI_RANS_AVX2_H
@@ -8,8 +8,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* pli_rans_avx2.c: which of eight words a mask has, the last of them at byte 14: 16 byte indices.
- */
+/* By mask of eight words: 16 byte indices that move the words of the mask to the end, the last of
+ * them to byte 14 (pli_rans_avx2.c). */
 struct psti_rans_picks {
     _Alignas(64) uint8_t bytes[256][16];
 };
@@ -17,7 +17,8 @@ extern const struct psti_rans_picks psti_rans_picks;
 
 #define PSTI_RANS_INLINE static inline __attribute__((always_inline, target("avx2,bmi2,popcnt")))
 
-/* The low words of those states that are full go before `end`, where eight are written. */
+/* Stores the low words of the states in `full` before `end` and returns where they begin. Eight
+ * words before `end` are overwritten in any case. */
 PSTI_RANS_INLINE uint16_t *psti_pli_rans_put_words(__m256i states, __m256i full, uint16_t *end)
 {
     uint32_t mask = (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(full));
@@ -28,9 +29,9 @@ PSTI_RANS_INLINE uint16_t *psti_pli_rans_put_words(__m256i states, __m256i full,
     return end - _mm_popcnt_u32(mask);
 }
 
-/* Eight states take a token each; `even` and `odd` are the codes of states 0, 2, 4, 6 and 1, 3, 5,
- * 7. The words of those that are full go before `*end`, which moves to where they begin; eight are
- * written. */
+/* Eight states take a token each. `even` holds the codes of states 0, 2, 4, 6 and `odd` those of
+ * states 1, 3, 5, 7. The words of full states are stored before `*end`, which moves to where they
+ * begin. Eight words before it are overwritten in any case. */
 PSTI_RANS_INLINE __m256i psti_pli_rans_take_eight(uint32_t prob_bits, __m256i even, __m256i odd,
                                                   __m256i x, uint16_t **end)
 {
@@ -38,7 +39,7 @@ PSTI_RANS_INLINE __m256i psti_pli_rans_take_eight(uint32_t prob_bits, __m256i ev
     __m256i fields = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
     __m256i first = _mm256_and_si256(fields, most);
     __m256i rest = _mm256_and_si256(_mm256_srli_epi32(fields, (int)prob_bits), most);
-    /* full: x >> (32 - prob_bits) is not below the frequency. */
+    /* A state is full if x >> (32 - prob_bits) is not below the frequency. */
     __m256i sum = _mm256_add_epi32(_mm256_srli_epi32(x, (int)(32 - prob_bits)), rest);
     __m256i full = _mm256_cmpgt_epi32(sum, most);
     *end = psti_pli_rans_put_words(x, full, *end);
@@ -52,7 +53,7 @@ PSTI_RANS_INLINE __m256i psti_pli_rans_take_eight(uint32_t prob_bits, __m256i ev
     return _mm256_add_epi32(_mm256_add_epi32(x, first), _mm256_mullo_epi32(quotient, rest));
 }
 
-/* Of two tokens, and of four: loads are quicker than a gather. */
+/* Load the codes of two tokens, and of four. Single loads are faster than a gather. */
 PSTI_RANS_INLINE __m128i psti_pli_rans_load_two(const uint64_t *a, const uint64_t *b)
 {
     __m128d low = _mm_castsi128_pd(_mm_loadl_epi64((const __m128i *)(const void *)a));
