@@ -1,9 +1,10 @@
-/* pli_lz_encode.c - one unit of mode lz: pixels -> sequences -> colours, tables, states, bytes.
+/* pli_lz_encode.c - writes one unit of mode lz: pixels become sequences, colours, tables, states
+ * and bytes.
  *
- * Pixels become ids, so that parsing knows nothing of channels. Literals that come again become
- * indices of colours, others their samples. Whatever does not fit the room given, or cannot be
- * said in this mode, is left to the other modes. Deterministic, integers only, works in the
- * caller's memory. */
+ * Pixels first become ids, so that the parser needs to know nothing of channels. Literals that
+ * occur often become indices of colours; other literals keep their samples. A unit that does not
+ * fit the given capacity, or that this mode cannot hold, is left to the other modes. Deterministic;
+ * uses only integers and the caller's memory. */
 #include "pli/encode/pli_encode_int.h"
 #include "pli/encode/lz/pli_lz_int.h"
 
@@ -14,9 +15,9 @@
 enum {
     TABLES_CAPACITY = 16 * 1024,
     RAW_CAPACITY = PSTI_PLI_LZ_SEQUENCES_MAX * 6,
-    LANE_SYMBOLS = 192, /* a lane costs some 20 bits, so it should code at least this */
-    INDEX_BITS = 7,     /* what an index of a colour costs, about */
-    SAMPLE_BITS = 6,    /* what a sample's byte costs, about */
+    LANE_SYMBOLS = 192, /* a lane costs some 20 bits, so it should code at least so many symbols */
+    INDEX_BITS = 7,     /* about the cost of an index of a colour */
+    SAMPLE_BITS = 6,    /* about the cost of a byte of a sample */
     N_TABLES = PSTI_PLI_LZ_N_SEQUENCE_TABLES + 1 + PSTI_PLI_LZ_N_SAMPLE_TABLES
 };
 
@@ -30,19 +31,19 @@ static const struct psti_lz_effort efforts[6] = {
 
 struct encoder {
     const struct psti_pli_source *source;
-    uint32_t P, n; /* bytes of a pixel, pixels */
+    uint32_t P, n; /* bytes of a pixel; number of pixels */
     struct psti_lz_pixels pixels;
     struct psti_lz_sequence *sequences;
     uint32_t n_sequences;
     struct psti_lz_counts *counts;
-    uint32_t *literals; /* positions of them */
+    uint32_t *literals; /* the positions of literals */
     uint32_t n_literals;
-    uint64_t *keys[2]; /* for sorting, n + 1 each */
-    uint8_t *indices;  /* of the literals' colours; n_colours: escaped */
-    uint8_t *coded;    /* pixels that are told by samples: colours, then escapes */
+    uint64_t *keys[2]; /* for sorting; n + 1 each */
+    uint8_t *indices;  /* of the literals' colours; n_colours marks an escape */
+    uint8_t *coded;    /* pixels that are told by samples: first colours, then escapes */
     uint32_t n_colours, n_coded;
     bool subtract_green;
-    bool graphics; /* which built-in tables */
+    bool graphics; /* built-in tables of graphics, else of labels */
     const struct psti_pli_lz_built_in *built_in;
     struct psti_lz_symbol *symbols;
     size_t n_symbols;
@@ -50,7 +51,7 @@ struct encoder {
     struct psti_lz_writer table_bits, raw_bits;
 };
 
-/* Memory one after another, aligned to 64. */
+/* Takes memory behind what was taken before, aligned to 64. */
 static void *claim(uint8_t **memory, size_t nbytes)
 {
     uint8_t *claimed = *memory;
@@ -63,7 +64,8 @@ static size_t symbols_max(size_t n, size_t P)
     return 3 * (size_t)PSTI_PLI_LZ_SEQUENCES_MAX + n + (n + PSTI_PLI_LZ_COLOURS_MAX) * P;
 }
 
-/* Lays the arrays out; with a NULL `memory` their sum is what counts. */
+/* Places the arrays in `memory` and returns the sum of their sizes. A caller that needs only the
+ * sum does not use the arrays. */
 static size_t lay_out(struct encoder *e, uint8_t *memory, size_t n, size_t P)
 {
     uint8_t *m = memory;
@@ -97,7 +99,7 @@ size_t psti_pli_lz_work_nbytes(uint32_t edge, uint8_t channels, uint8_t bits)
     return lay_out(&e, nowhere, (size_t)edge * edge, (size_t)channels * (bits / 8u)) + 64;
 }
 
-/* Pixels of more than 4 bytes: the id is the place where such a pixel stood first. */
+/* Gives ids to pixels of more than 4 bytes. The id is the place of the first equal pixel. */
 static void intern(struct encoder *e, uint32_t *slots, uint32_t log2)
 {
     const uint8_t *pixel = e->source->pixels;
@@ -139,7 +141,8 @@ static void make_ids(struct encoder *e)
         memcpy(ids, pixel, 4 * (size_t)n);
         break;
     default: {
-        /* More slots than twice the pixels; keys[0] and keys[1] together have four times n. */
+        /* `slots` needs more entries than twice the pixels. keys[0] and keys[1] together have space
+         * for four times n. */
         uint32_t log2 = 1;
         while ((1u << log2) <= 2 * n)
             log2++;
@@ -148,7 +151,8 @@ static void make_ids(struct encoder *e)
     }
 }
 
-/* How `n` things are shared among the lanes: lane l has those from l * per_lane on. */
+/* The way in which `n` things are shared among the lanes: lane l has the things from l * per_lane
+ * on. */
 struct shares {
     uint32_t n, per_lane;
 };
@@ -156,13 +160,13 @@ static struct shares share(uint32_t n, uint32_t lanes)
 {
     return (struct shares){n, (n + lanes - 1) / lanes};
 }
-/* Lanes that have a thing of number t of theirs; 0 at the end. */
+/* Returns how many lanes have a thing number t of their own, or 0 at the end. */
 static uint32_t active(struct shares s, uint32_t t)
 {
     return t < s.per_lane ? (s.n - t + s.per_lane - 1) / s.per_lane : 0;
 }
 
-/* Counts as the lanes meet the contexts: each lane begins with the first. */
+/* Counts tokens in the contexts that the lanes meet. Each lane begins with the first ending. */
 static void count_tokens(struct encoder *e, uint32_t lanes)
 {
     struct shares s = share(e->n_sequences, lanes);
@@ -192,7 +196,8 @@ static void list_literals(struct encoder *e)
         e->literals[e->n_literals++] = at++;
 }
 
-/* Ascending; keys[0] sorted on return. Bytes in which all keys agree cost one pass of counting. */
+/* Sorts keys in ascending order; the result is in keys[0]. A byte in which all keys agree costs
+ * only one pass of counting. */
 static void sort_keys(uint64_t *keys[2], uint32_t n)
 {
     for (uint32_t shift = 0; shift < 64; shift += 8) {
@@ -220,7 +225,7 @@ static void code_pixel(struct encoder *e, uint32_t at)
            (const uint8_t *)e->source->pixels + (size_t)at * e->P, e->P);
 }
 
-/* Colours that stand often enough among the literals, most frequent first. */
+/* Chooses colours that occur often enough among the literals, the most frequent first. */
 static void choose_colours(struct encoder *e)
 {
     uint32_t n = e->n_literals, n_kinds = 0;
@@ -228,7 +233,7 @@ static void choose_colours(struct encoder *e)
     e->n_colours = e->n_coded = 0;
     if (e->P == 1 || (uint64_t)n * (e->P + 1) > (uint64_t)e->n * e->P)
         return;
-    /* Literals by id, then kinds by how often and where first. */
+    /* Sort literals by id; then sort the different ids by how often and where first they occur. */
     for (uint32_t i = 0; i < n; i++)
         keys[0][i] = (uint64_t)e->pixels.ids[e->literals[i]] << 32 | i;
     sort_keys(keys, n);
@@ -248,7 +253,7 @@ static void choose_colours(struct encoder *e)
     }
 }
 
-/* A pixel as a number. */
+/* Returns a pixel as a number. */
 static uint64_t value_of(const uint8_t *pixel, uint32_t P)
 {
     uint64_t value = 0;
@@ -256,14 +261,14 @@ static uint64_t value_of(const uint8_t *pixel, uint32_t P)
     return value;
 }
 
-/* Where colours are found by value; no more than half of the slots are ever taken. */
+/* A hash table that finds colours by value. At most half of its entries are taken. */
 enum { SLOTS_LOG2 = 9, N_SLOTS = 1 << SLOTS_LOG2 };
 struct colour_slots {
     uint64_t values[N_SLOTS];
-    uint16_t indices[N_SLOTS]; /* n_colours: free */
+    uint16_t indices[N_SLOTS]; /* n_colours marks a free entry */
 };
 
-/* The slot that holds `value`, or where it would be. */
+/* Returns the entry that holds `value`, or the free entry where it belongs. */
 static uint32_t find_slot(const struct colour_slots *slots, uint64_t value, uint32_t n_colours)
 {
     uint32_t at = (uint32_t)(value * 0x9e3779b97f4a7c15ull >> (64 - SLOTS_LOG2));
@@ -272,7 +277,7 @@ static uint32_t find_slot(const struct colour_slots *slots, uint64_t value, uint
     return at;
 }
 
-/* Indices of all literals; those without a colour are escaped. */
+/* Finds the indices of all literals. Literals without a colour are escaped. */
 static void index_literals(struct encoder *e)
 {
     struct colour_slots slots;
@@ -320,7 +325,8 @@ static void count_samples(const struct encoder *e, bool subtract_green, uint32_t
     }
 }
 
-/* How many kinds of sample there are, weighted: fewer are cheaper. */
+/* Returns the sum of c log2 c over the counts. It is larger where fewer values share the samples,
+ * and these are of lower cost. */
 static uint64_t spread(uint32_t counts[4][256])
 {
     uint64_t sum = 0;
@@ -338,7 +344,8 @@ static void choose_green(struct encoder *e, uint32_t counts[4][256])
         return;
     uint32_t less[4][256];
     count_samples(e, true, less);
-    /* Totals are the same, so the coding with the greater sum of c log c is the shorter. */
+    /* Both codings have the same number of samples, so the one with the greater sum of c log2 c is
+     * shorter. */
     if (spread(less) <= spread(counts))
         return;
     memcpy(counts, less, sizeof less);

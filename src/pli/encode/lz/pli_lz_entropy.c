@@ -1,7 +1,8 @@
-/* pli_lz_entropy.c - tables and states of lz units: counts -> frequencies -> bytes.
+/* pli_lz_entropy.c - tables and states of lz units: turns counts into frequencies and bytes.
  *
- * Contexts are grouped so that description and coded tokens together are shortest; then symbols are
- * coded backwards into K states, so that the decoder runs forwards. Integers only. */
+ * Contexts are grouped so that the descriptions of tables and the coded tokens are shortest
+ * together. The symbols are then coded backwards into the states, so that the decoder goes
+ * forwards. Only integers are used. */
 #include "pli/encode/lz/pli_lz_int.h"
 
 #include "base/bits.h"
@@ -10,11 +11,11 @@
 
 enum { CONTEXTS_MAX = 8, SYMBOLS_MAX = 256, STATE_LOW = 1 << 16 };
 
-/* log2(v) in 1/64, v >= 1. */
+/* Returns log2(v) in 1/64, for v >= 1. */
 static uint32_t log2_64(uint32_t v)
 {
     uint32_t whole = 31 - (uint32_t)__builtin_clz(v), fraction = 0;
-    uint64_t mantissa = (uint64_t)v << (31 - whole); /* [2^31, 2^32) */
+    uint64_t mantissa = (uint64_t)v << (31 - whole); /* in [2^31, 2^32) */
     for (int i = 0; i < 6; i++) {
         mantissa = mantissa * mantissa >> 31;
         fraction <<= 1;
@@ -49,7 +50,8 @@ void psti_pli_lz_price_built_in(const struct psti_pli_lz_built_in *built_in,
         prices_of(built_in->length[c], PSTI_PLI_LZ_N_LENGTHS, prices->length[c]);
 }
 
-/* A quarter is added to each count, so that what has not been seen stays possible. */
+/* Computes costs from counts. A quarter is added to each count, so that tokens that did not occur
+ * stay possible. */
 static void prices_of_counts(const uint32_t *counts, uint32_t n, uint16_t *prices)
 {
     uint32_t sum = n;
@@ -89,7 +91,8 @@ void psti_pli_lz_flush_bits(struct psti_lz_writer *w)
         psti_pli_lz_put_bits(w, 0, 8 - w->n);
 }
 
-/* Frequencies that sum to 1 << log2, at least 1 where there are counts (one of which is not 0). */
+/* Computes frequencies that sum to 1 << log2. Each is at least 1 where the count is not 0. At least
+ * one count must not be 0. */
 static void normalise(const uint32_t *counts, uint32_t n, uint32_t log2, uint16_t *freqs)
 {
     uint64_t total = 0;
@@ -107,7 +110,8 @@ static void normalise(const uint32_t *counts, uint32_t n, uint32_t log2, uint16_
         freqs[most] = (uint16_t)(freqs[most] + left);
         return;
     }
-    /* Many symbols of frequency 1 want more than the most frequent can give: all others give. */
+    /* Many symbols of frequency 1 need more than the most frequent one can give, so all others
+     * give. */
     while (left < 0)
         for (uint32_t i = 0; i < n && left < 0; i++)
             if (freqs[i] > 1) {
@@ -116,7 +120,8 @@ static void normalise(const uint32_t *counts, uint32_t n, uint32_t log2, uint16_
             }
 }
 
-/* Bits that describe the frequencies; writes them if `w` is given. */
+/* Returns how many bits describe the frequencies (section 6.3). Writes these bits if `w` is
+ * given. */
 static uint32_t describe(const uint16_t *freqs, uint32_t n, uint32_t log2, struct psti_lz_writer *w)
 {
     uint32_t left = 1u << log2, bits = 0;
@@ -140,7 +145,8 @@ static uint32_t describe(const uint16_t *freqs, uint32_t n, uint32_t log2, struc
     return bits;
 }
 
-/* Bits, in 1/64, of coding the counts with the frequencies; more than anything if one is 0. */
+/* Returns the bits, in 1/64, that the counted symbols take with these frequencies. If a symbol that
+ * is needed has frequency 0, the result is larger than any cost. */
 static uint64_t coded(const uint32_t *counts, const uint16_t *freqs, uint32_t n, uint32_t log2)
 {
     uint64_t sum = 0;
@@ -168,7 +174,7 @@ static bool any(const uint32_t *counts, uint32_t n)
     return false;
 }
 
-/* Sum of the contexts [first, last]. */
+/* Computes the sum of the contexts first..last. */
 static void group_counts(const uint32_t *counts, uint32_t n, uint32_t first, uint32_t last,
                          uint32_t *sum)
 {
@@ -177,8 +183,9 @@ static void group_counts(const uint32_t *counts, uint32_t n, uint32_t first, uin
         add_counts(sum, counts + (size_t)c * n, n);
 }
 
-/* Shortest way to serve contexts: best[i] is the price of the first i, begins[i] where the group
- * that ends with context i - 1 begins; own[i]: it has a table of its own. */
+/* The shortest way to give tables to contexts. best[i] is the cost of the first i contexts.
+ * begins[i] is where the group that ends with context i - 1 begins. own[i] says that this group has
+ * a table of its own. */
 struct grouping {
     uint64_t best[CONTEXTS_MAX + 1];
     uint8_t begins[CONTEXTS_MAX + 1];
@@ -229,7 +236,7 @@ void psti_pli_lz_choose_tables(const uint32_t *counts, uint32_t n_contexts, uint
                                struct psti_lz_writer *w, struct psti_lz_table *tables)
 {
     struct grouping g;
-    uint8_t ends[CONTEXTS_MAX]; /* of the group that begins here */
+    uint8_t ends[CONTEXTS_MAX]; /* end of the group that begins here */
     bool own[CONTEXTS_MAX];
     group(counts, n_contexts, n_symbols, log2, built_in, built_in_step, &g);
     for (uint32_t i = n_contexts; i > 0; i = g.begins[i]) {

@@ -11,7 +11,7 @@ struct psti_lz_sequence {
     uint8_t run_token, offset_code, length_token;
 };
 
-/* Token of a count, and of an explicit offset (>= 1). */
+/* Return the token of a count, and the code of an explicit offset, which is at least 1. */
 static inline uint32_t psti_pli_lz_count_token(uint32_t count)
 {
     if (count < PSTI_PLI_LZ_COUNT_DIRECT)
@@ -27,29 +27,32 @@ static inline uint32_t psti_pli_lz_explicit_code(uint32_t offset)
     return PSTI_PLI_LZ_EXPLICIT + 2 * log2 - 1 + ((offset >> (log2 - 1)) & 1);
 }
 
-/* Prices in 1/64 bit, without raw bits. */
+/* Costs in 1/64 bit, without raw bits. */
 enum { PSTI_LZ_BIT = 64, PSTI_LZ_NEVER = 40 * PSTI_LZ_BIT };
 struct psti_lz_prices {
-    uint16_t run[PSTI_PLI_LZ_N_RUNS]; /* one context: where a run ends is not known before */
+    /* one context only, because the end of a run is not known in advance */
+    uint16_t run[PSTI_PLI_LZ_N_RUNS];
     uint16_t offset[PSTI_PLI_LZ_OFFSET_CONTEXTS][PSTI_PLI_LZ_N_OFFSETS];
     uint16_t length[PSTI_PLI_LZ_LENGTH_CONTEXTS][PSTI_PLI_LZ_N_LENGTHS];
     uint32_t literal;
 };
 
-/* How often each token stands in each context. */
+/* The number of times that each token occurs in each context. */
 struct psti_lz_counts {
     uint32_t run[PSTI_PLI_LZ_RUN_CONTEXTS][PSTI_PLI_LZ_N_RUNS];
     uint32_t offset[PSTI_PLI_LZ_OFFSET_CONTEXTS][PSTI_PLI_LZ_N_OFFSETS];
     uint32_t length[PSTI_PLI_LZ_LENGTH_CONTEXTS][PSTI_PLI_LZ_N_LENGTHS];
 };
 
-/* A unit for the parser: equal ids are equal pixels. All arrays are the caller's. */
+/* A unit for the parser. Equal ids stand for equal pixels. All arrays are the caller's. */
 struct psti_lz_pixels {
-    uint32_t *ids;              /* n, and 16 more that may be read */
-    uint32_t *edges;            /* n: how many pixels up to this one differ from the one before */
-    uint8_t *to_edge;           /* n + 4: pixels from here on to such a one; 4: more than 3 */
-    uint32_t *chain;            /* n */
-    uint32_t *heads;            /* 1 << PSTI_LZ_HASH_BITS */
+    uint32_t *ids; /* n, and 16 more that may be read */
+    /* n: how many pixels up to and including this one differ from the pixel before them */
+    uint32_t *edges;
+    /* n + 4: number of pixels from here to the next such pixel; 4 if there are more than 3 */
+    uint8_t *to_edge;
+    uint32_t *chain;            /* n: the pixel before with the same hash */
+    uint32_t *heads;            /* 1 << PSTI_LZ_HASH_BITS: the last pixel by hash */
     struct psti_lz_node *nodes; /* PSTI_LZ_N_NODES */
     uint32_t n, width;
 };
@@ -58,43 +61,44 @@ enum { PSTI_LZ_HASH_BITS = 15, PSTI_LZ_N_NODES = 2049 };
 struct psti_lz_node {
     uint32_t price, offset;
     uint32_t recent[PSTI_PLI_LZ_N_RECENT];
-    uint16_t from, length; /* length 0: a literal */
+    uint16_t from, length; /* length 0 stands for a literal */
     uint32_t run;
     uint8_t code, ending;
 };
 
 struct psti_lz_effort {
-    uint32_t depth;   /* of the chains of equal hash */
-    uint32_t nice;    /* a copy this long is taken at once */
-    uint32_t shorter; /* copies are tried at every length up to this */
-    uint32_t sparse;  /* inside long copies one pixel in this many can be found later */
+    uint32_t depth;   /* how many pixels of a chain of equal hash are tried */
+    uint32_t nice;    /* a copy of this length is taken at once */
+    uint32_t shorter; /* copies are also tried at every length up to this */
+    uint32_t sparse;  /* inside long copies only one pixel of so many can be found later */
     uint32_t passes;
 };
 
 void psti_pli_lz_prepare(const struct psti_lz_pixels *pixels);
-/* Sequences of the unit, at most PSTI_PLI_LZ_SEQUENCES_MAX; pixels behind the last are literals. */
+/* Finds the sequences of the unit, at most PSTI_PLI_LZ_SEQUENCES_MAX. Returns their number. Pixels
+ * behind the last sequence are literals. */
 uint32_t psti_pli_lz_parse(const struct psti_lz_pixels *pixels, const struct psti_lz_effort *effort,
                            const struct psti_lz_prices *prices, struct psti_lz_sequence *sequences);
 
-/* Prices of built-in tables, or of counts. */
+/* Compute costs from built-in tables, or from counts. */
 void psti_pli_lz_price_built_in(const struct psti_pli_lz_built_in *built_in,
                                 struct psti_lz_prices *prices);
 void psti_pli_lz_price_counts(const struct psti_lz_counts *counts, struct psti_lz_prices *prices);
 
-/* Bits LSB-first, as far as there is room. */
+/* Writes bits LSB-first. Bytes that do not fit are counted, but not written. */
 struct psti_lz_writer {
     uint8_t *out;
-    size_t capacity, nbytes; /* nbytes > capacity: it did not fit */
+    size_t capacity, nbytes; /* nbytes > capacity: not all bytes fitted */
     uint64_t ahead;
     uint32_t n;
 };
 void psti_pli_lz_put_bits(struct psti_lz_writer *w, uint32_t value, uint32_t count);
 void psti_pli_lz_flush_bits(struct psti_lz_writer *w);
 
-/* c log2 c: the information that c equal symbols do not cost. */
+/* Returns c log2 c: the information that c equal symbols do not cost. */
 uint64_t psti_pli_lz_information(uint32_t count);
 
-/* What a state codes. */
+/* A symbol as a state codes it. */
 struct psti_lz_symbol {
     uint16_t freq, start;
     uint8_t lane, log2;
@@ -103,14 +107,15 @@ struct psti_lz_table {
     uint16_t freq[256], start[256];
 };
 
-/* Chooses tables for `n_contexts` contexts of `n_symbols` symbols with the counts given (step
- * n_symbols), describes them in `w` and fills `tables`. */
+/* Chooses tables for `n_contexts` contexts of `n_symbols` symbols with the given counts (n_symbols
+ * for each context). Describes them in `w` and fills `tables`. */
 void psti_pli_lz_choose_tables(const uint32_t *counts, uint32_t n_contexts, uint32_t n_symbols,
                                uint32_t log2, const uint16_t *built_in, uint32_t built_in_step,
                                struct psti_lz_writer *w, struct psti_lz_table *tables);
 
-/* Writes states (4 bytes each) to `states` and words behind; symbols in the order of decoding.
- * Returns how many bytes of words, or SIZE_MAX where they do not fit. */
+/* Codes the symbols, which are in the order of decoding. Writes the states (4 bytes each) to
+ * `states` and the words to `words`. Returns the number of bytes of words, or SIZE_MAX if they do
+ * not fit. */
 size_t psti_pli_lz_put_states(const struct psti_lz_symbol *symbols, size_t n, uint32_t n_lanes,
                               uint8_t *states, uint8_t *words, size_t capacity);
 

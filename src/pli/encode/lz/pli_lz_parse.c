@@ -1,9 +1,9 @@
-/* pli_lz_parse.c - cuts an lz unit into literals and copies, cheapest first.
+/* pli_lz_parse.c - cuts an lz unit into literals and copies of the lowest cost.
  *
- * A shortest path over the pixels: every pixel is reached by a literal or by the end of a copy from
- * recent offsets, from neighbours, or from pixels found by hash. Where a long copy begins the path
- * so far is fixed and the copy taken, which keeps the graph small and long copies cheap to find.
- * Integers only; works in the caller's memory. */
+ * This is a shortest path over the pixels. Every pixel is reached by a literal or by the end of a
+ * copy: from recent offsets, from neighbours, or from pixels found by hash. Where a long copy
+ * begins, the path so far is fixed and the copy is taken. That keeps the graph small, and long
+ * copies take little time to find. Only integers are used. Works in the caller's memory. */
 #include "pli/encode/lz/pli_lz_int.h"
 
 #include "base/bits.h"
@@ -13,14 +13,15 @@
 enum {
     HASH_LENGTH = 3,
     SURELY = 8 * PSTI_LZ_BIT,
-    /* Of the time that a copy takes; paths of fewer copies also turn out shorter than foreseen. */
+    /* A charge for the time that a copy takes. Paths with fewer copies also turn out shorter than
+     * estimated. */
     SEQUENCE_PRICE = 4 * PSTI_LZ_BIT,
     CANDIDATES_MAX = 40,
     NOT_REACHED = 0x7fffffff,
     NO_POSITION = 0xffffffff
 };
 
-/* Whether none of the 8 pixels from i on differs from the one before it. */
+/* Returns true if none of the 8 pixels from i on differs from the pixel before it. */
 static bool flat(const uint32_t *ids, uint32_t i)
 {
     uint32_t differ = 0;
@@ -60,10 +61,10 @@ struct parser {
     const struct psti_lz_pixels *pixels;
     const struct psti_lz_effort *effort;
     const struct psti_lz_prices *prices;
-    uint32_t near[PSTI_PLI_LZ_N_NEAR]; /* as offsets; 0 where there is none */
-    uint32_t hashed;                   /* pixels before this can be found */
+    uint32_t near[PSTI_PLI_LZ_N_NEAR]; /* offsets of neighbours; 0 where there is none */
+    uint32_t hashed;                   /* pixels before this one can be found by hash */
     struct candidate candidates[CANDIDATES_MAX];
-    uint32_t n_candidates, longest; /* index of the longest */
+    uint32_t n_candidates, longest; /* `longest` is the index of the longest candidate */
 };
 
 static uint32_t hash(const uint32_t *ids)
@@ -82,7 +83,7 @@ static void insert(struct parser *s, uint32_t at)
     *head = at;
 }
 
-/* How many ids from b on equal those from a on, at most `max`. */
+/* Returns how many ids from b on equal those from a on, at most `max`. */
 static uint32_t equal_ids(const uint32_t *a, const uint32_t *b, uint32_t max)
 {
     uint32_t i = 0;
@@ -108,7 +109,7 @@ static void add(struct parser *s, uint32_t at, uint32_t offset, uint32_t code, u
     struct candidate *c = s->candidates + s->n_candidates;
     if (offset - 1 >= at || ids[0] != ids[-(int64_t)offset])
         return;
-    /* Beside a copy that will be taken at once only a longer one counts. */
+    /* If one copy is long enough to be taken at once, only a longer copy counts. */
     uint32_t longest = s->n_candidates > 0 ? s->candidates[s->longest].length : 0;
     if (longest >= s->effort->nice &&
         (longest == max || ids[longest] != ids[(int64_t)longest - offset]))
@@ -145,7 +146,8 @@ static void add_by_hash(struct parser *s, uint32_t at, uint32_t max)
     }
 }
 
-/* Which neighbours of pixel `at` equal it, a bit each: without branches, as few are foreseen. */
+/* Returns, as bits, which neighbours of pixel `at` equal it. There are no branches, because few of
+ * them could be predicted. */
 static uint32_t equal_neighbours(const struct parser *s, uint32_t at)
 {
     const uint32_t *ids = s->pixels->ids + at;
@@ -157,7 +159,8 @@ static uint32_t equal_neighbours(const struct parser *s, uint32_t at)
     return which;
 }
 
-/* All copies that may begin at `at`; if one is nice the others do not matter much. */
+/* Finds the copies that may begin at `at`. If one of them is long enough to be taken at once, the
+ * others hardly matter, and no hash is looked up. */
 static void find_candidates(struct parser *s, uint32_t at, const uint32_t *recent)
 {
     uint32_t max = s->pixels->n - at;
@@ -172,7 +175,8 @@ static void find_candidates(struct parser *s, uint32_t at, const uint32_t *recen
         add_by_hash(s, at, max);
 }
 
-/* A copy's length as token: the edge it ends at or just before, if there is one. */
+/* Returns the token of a copy's length. If the copy ends at an edge or at most 3 pixels before one,
+ * and that edge is among the first 12, the edge gives the token. Else the count does. */
 static uint32_t length_token(const struct psti_lz_pixels *p, uint32_t at, uint32_t offset,
                              uint32_t length)
 {
@@ -244,7 +248,8 @@ static void relax_copy(const struct parser *s, uint32_t at, const struct psti_lz
     next->ending = (uint8_t)psti_pli_lz_ending(c->code, token);
 }
 
-/* Long copies from where one should not yet decide are tried this far only. */
+/* Limits the length of a copy. Where no decision should be made yet, long copies are tried only so
+ * far. */
 static uint32_t shortened(const struct parser *s, uint32_t length)
 {
     return length < 2 * s->effort->nice ? length : 2 * s->effort->nice;
@@ -266,7 +271,7 @@ static void relax_copies(const struct parser *s, uint32_t at, const struct psti_
     }
 }
 
-/* Of the candidates about as long as the longest the one that costs least. */
+/* Returns, of the candidates as long as the longest, the one of lowest cost. */
 static const struct candidate *choose_nice(const struct parser *s, const struct psti_lz_node *node)
 {
     const struct candidate *best = s->candidates + s->longest;
@@ -284,7 +289,7 @@ static const struct candidate *choose_nice(const struct parser *s, const struct 
 
 struct path {
     struct psti_lz_sequence *sequences;
-    uint32_t n, at, run; /* pixels done; literals since the last copy */
+    uint32_t n, at, run; /* pixels that are done; literals since the last copy */
     uint32_t recent[PSTI_PLI_LZ_N_RECENT];
     uint8_t ending;
 };
@@ -308,11 +313,12 @@ static void emit_copy(const struct parser *s, struct path *path, uint32_t offset
     push_recent(path->recent, offset);
 }
 
-/* Fixes the cheapest path to node `last`. */
+/* Fixes the path of lowest cost to node `last`. */
 static void emit_path(const struct parser *s, struct path *path, uint32_t last)
 {
     struct psti_lz_node *nodes = s->pixels->nodes;
-    /* Turn the links round: `from` of each node on the path becomes the step that leaves it. */
+    /* Reverse the links: `from` of each node on the path becomes the length of the step that leaves
+     * it. */
     uint32_t step = 0;
     for (uint32_t i = last; i > 0;) {
         uint32_t length = nodes[i].length > 0 ? nodes[i].length : 1;
@@ -332,7 +338,7 @@ static void emit_path(const struct parser *s, struct path *path, uint32_t last)
     }
 }
 
-/* Cheapest node of those reached behind `i`. */
+/* Returns the lowest cost of the nodes behind `i` that have been reached. */
 static uint32_t cheapest_behind(const struct psti_lz_node *nodes, uint32_t i, uint32_t reach)
 {
     uint32_t least = NOT_REACHED;
@@ -341,15 +347,15 @@ static uint32_t cheapest_behind(const struct psti_lz_node *nodes, uint32_t i, ui
     return least;
 }
 
-/* From path->at on to the next long copy or the end of the graph. */
+/* Parses from path->at to the next long copy or to the end of the graph. */
 static void parse_stretch(struct parser *s, struct path *path)
 {
     struct psti_lz_node *nodes = s->pixels->nodes;
     uint32_t at = path->at, left = s->pixels->n - at;
     uint32_t end = left < PSTI_LZ_N_NODES - 1 ? left : PSTI_LZ_N_NODES - 1;
     uint32_t reach = 0; /* nodes up to this one are initialised */
-    /* A price contains that of the run so far: a literal that makes the run a cheaper one takes off
-     * no more than what is there, and no price falls below 0. */
+    /* A cost contains that of the run so far. A literal that makes the cost of the run lower
+     * subtracts no more than that, and so no cost falls below 0. */
     nodes[0] = (struct psti_lz_node){
         .price = count_price(s->prices->run, psti_pli_lz_count_token(path->run)),
         .run = path->run,
@@ -359,7 +365,7 @@ static void parse_stretch(struct parser *s, struct path *path)
     for (uint32_t i = 0; i < end; i++) {
         for (; s->hashed < at + i; s->hashed++)
             insert(s, s->hashed);
-        /* A node that others have passed for less is hardly on the way. */
+        /* Other paths have passed this node at lower cost, so it is hardly on the best path. */
         uint32_t behind = cheapest_behind(nodes, i, reach);
         if (behind <= nodes[i].price)
             continue;
@@ -378,7 +384,7 @@ static void parse_stretch(struct parser *s, struct path *path)
         relax_literal(s, nodes + i);
         if (s->n_candidates > 0)
             relax_copies(s, at + i, nodes + i, end - i);
-        /* All paths meet here: what lies before is decided. */
+        /* All paths meet here, so the path before this node is decided. */
         if (reach == i + 1 && i > 256) {
             end = i + 1;
             break;
@@ -387,7 +393,7 @@ static void parse_stretch(struct parser *s, struct path *path)
     emit_path(s, path, end);
 }
 
-/* Inside long copies only some pixels can be found later. */
+/* Adds only some of the pixels inside a long copy to the hash table. */
 static void skip_hashing(struct parser *s, uint32_t end)
 {
     for (; s->hashed < end; s->hashed += s->effort->sparse)

@@ -1,8 +1,8 @@
-/* pli_lz_suits.c - is this a label map, a screenshot, a drawing, or a photograph?
+/* pli_lz_suits.c - tells label maps, screenshots and drawings from photographs.
  *
- * In the former nearly every pixel equals one of its neighbours that were before it; in the
- * flattest photographs one of nine or more does not. Looks at some rows only; reads the caller's
- * pixels, keeps nothing. */
+ * In the former nearly every pixel equals a neighbour that comes before it. In the flattest
+ * photographs one pixel of nine or more does not. Only some rows are read. The functions read the
+ * caller's pixels and keep nothing. */
 #include "pli/encode/pli_encode_int.h"
 
 #include "base/bits.h"
@@ -10,15 +10,16 @@
 #include <string.h>
 
 enum {
-    WINDOW = 256,     /* columns looked at together */
-    ROWS_MAX = 256,   /* rows looked at, spread over the image */
-    NEW_PERCENT = 10, /* pixels unlike their neighbours: above this it is a photograph */
-    /* Of units: what comes again, as letters do, is seldom near; and label maps decode so much
-     * faster in large units that a crop costs no more than in small ones. */
+    WINDOW = 256,     /* columns that are compared at a time */
+    ROWS_MAX = 256,   /* rows that are read, spread over the image */
+    NEW_PERCENT = 10, /* of pixels unlike their neighbours; an image with more is a photograph */
+    /* log2 of the edge of units. Units are large because things that repeat, as letters do, are
+     * seldom near each other. And label maps decode so much faster in large units that a crop costs
+     * no more than in small ones. */
     EDGE_LOG2 = 9
 };
 
-/* Pixels x.. of row y as numbers. */
+/* Loads n pixels of row y, from column x on, as numbers. */
 static void load(const struct pst_pixels *p, uint32_t y, uint32_t x, uint32_t n, uint64_t *out)
 {
     const uint8_t *base = (const uint8_t *)p->data + (int64_t)y * p->row_nbytes;
@@ -43,7 +44,8 @@ static void load(const struct pst_pixels *p, uint32_t y, uint32_t x, uint32_t n,
     }
 }
 
-/* How many of the pixels 1..n-2 of `row` equal neither the one before nor those above. */
+/* Returns how many of the pixels 1..n-2 of `row` equal neither the pixel before nor any of the
+ * three above. */
 static uint32_t count_new(const uint64_t *above, const uint64_t *row, uint32_t n)
 {
     uint32_t count = 0;
@@ -53,7 +55,7 @@ static uint32_t count_new(const uint64_t *above, const uint64_t *row, uint32_t n
     return count;
 }
 
-/* Of a whole row. */
+/* Counts such pixels in a whole row. */
 static uint32_t count_new_in_row(const struct pst_pixels *pixels, uint32_t y)
 {
     uint64_t above[WINDOW], row[WINDOW];
@@ -62,7 +64,7 @@ static uint32_t count_new_in_row(const struct pst_pixels *pixels, uint32_t y)
         uint32_t left = pixels->width - x, wide = left < WINDOW ? left : WINDOW;
         load(pixels, y > 0 ? y - 1 : 0, x, wide, above);
         load(pixels, y, x, wide, row);
-        if (y == 0) /* the only row has nothing above it: only the pixel before counts */
+        if (y == 0) /* nothing is above the only row: only the pixel before counts */
             memset(above, 0xff, sizeof above);
         count += count_new(above, row, wide);
     }
@@ -76,7 +78,7 @@ uint8_t psti_pli_lz_suits(const struct pst_pixels *pixels)
     uint64_t n = pixels->width > 2 ? n_rows * (pixels->width - 2) : 0, n_new = 0;
     if (n == 0)
         return 0;
-    /* A photograph has too many long before the end. */
+    /* In a photograph the limit is exceeded long before the last row. */
     for (uint32_t y = first; y < pixels->height; y += step) {
         n_new += count_new_in_row(pixels, y);
         if (n_new * 100 > n * NEW_PERCENT)
