@@ -1,25 +1,25 @@
-/* pli_wave_cost.c - what residuals cost in context, for high efforts of PLI's wave mode.
+/* pli_wave_cost.c - the cost of residuals in their contexts, for high efforts of PLI's wave mode.
  *
- * Costs are those of the tables that a first choice led to. Works in the caller's memory; in
- * integers, so that files do not depend on the machine. */
+ * Costs are those of the tables that followed from a first choice. Works in the caller's memory.
+ * Computed in integers, so that files do not depend on the machine. */
 #include "pli/encode/pli_encode_kernels.h"
 
 #include <string.h>
 
 enum { EDGE = PSTI_WAVE_EDGE, BLOCK = PSTI_WAVE_BLOCK };
 
-/* Activities of a place, in their padded rows. */
+/* Returns the activities from a place on, in their padded rows. */
 static const uint8_t *activities_at(const struct psti_wave_work *work, uint32_t plane, uint32_t y,
                                     uint32_t column)
 {
     return work->padded[plane][PSTI_WAVE_PAD_ROWS + y] + PSTI_WAVE_PAD + column;
 }
 
-/* Of tokens of an area: rows from y on, columns from `column` on. */
+/* The tokens of an area: rows from y on, columns from `column` on. */
 struct block {
     uint32_t y, column, height, columns;
 };
-/* A block of 16x16 samples, cut at the unit's edge. */
+/* Returns the tokens of a block of 16x16 samples, cut at the unit's edge. */
 static struct block block_at(const struct psti_pli_source *source, uint32_t y, uint32_t x)
 {
     uint32_t per_token = EDGE / psti_pli_wave_columns(source->bits);
@@ -32,7 +32,7 @@ static struct block block_at(const struct psti_pli_source *source, uint32_t y, u
                           .columns = (width + per_token - 1) / per_token};
 }
 
-/* Of 8 pairs, of which `n` count; `z`: their part Z in E. */
+/* Returns the cost of the first `n` of 8 pairs. `z` is `extra` of section 5.6. */
 static uint32_t cost_pairs(const uint8_t *g, const uint8_t *z, uint32_t n, const uint16_t *costs)
 {
     enum { S = PSTI_WAVE_PADDED };
@@ -46,7 +46,7 @@ static uint32_t cost_pairs(const uint8_t *g, const uint8_t *z, uint32_t n, const
     return sum;
 }
 
-/* Of 16 samples of 16 bits, of which `n` count. */
+/* Returns the cost of the first `n` of 16 samples of 16 bits. */
 static uint32_t cost_samples(enum psti_pli_energy kind, const uint8_t *g, const uint8_t *g0,
                              const uint8_t *g1, uint32_t n, const uint16_t *costs)
 {
@@ -119,8 +119,8 @@ uint32_t psti_pli_wave_cost_plane(const struct psti_pli_source *source, uint32_t
     return cost_block(source, plane, kind, &whole, work);
 }
 
-/* Puts a filter's activities where the block is and says what they cost. Those of the blocks to the
- * right and below change with it, but are not counted: they are about to be chosen. */
+/* Stores a filter's activities in the block and returns their cost. The costs of the blocks to the
+ * right and below change with them, but are not counted, because those blocks are chosen next. */
 static uint32_t try_filter(const struct psti_pli_source *source, uint32_t plane,
                            enum psti_pli_energy kind, const struct block *b, uint32_t number,
                            struct psti_wave_work *work)

@@ -1,9 +1,9 @@
 /* pli_wave_encode.c - writes a unit of PLI's wave mode from its plan and the image's tables
  * (docs/format-pli.md, section 5).
  *
- * Records are put in the order of tokens once; signs and raw bits are written along it, words
- * backwards. The last bytes of signs and raw bits become the states' first low halves, so that
- * 32 states cost next to nothing. Works in the caller's memory. */
+ * Records are brought into the order of tokens once. Signs and raw bits are written in this order,
+ * words in the reverse order. The last bytes of signs and raw bits become the states' first low
+ * halves, so that the 32 states take hardly any space. Works in the caller's memory. */
 #include "pli/encode/pli_encode_kernels.h"
 
 #include "base/bits.h"
@@ -16,16 +16,17 @@ enum {
     LANE_SHIFT = PSTI_WAVE_INDEX_BITS
 };
 
-/* Writes up to 8 bytes behind what it has to: buffers have room for them. */
+/* Writes bits. Up to 8 bytes behind the last bit are overwritten, so buffers have WRITER_SLACK more
+ * bytes. */
 struct writer {
     uint8_t *bytes;
-    size_t n; /* whole bytes written */
+    size_t n; /* whole bytes that have been written */
     uint64_t acc;
-    uint32_t n_acc; /* below 8 */
+    uint32_t n_acc; /* bits in `acc`, fewer than 8 */
 };
 enum { WRITER_SLACK = 8 };
 
-/* At most 32 bits. */
+/* Writes at most 32 bits. */
 static inline void put_bits(struct writer *w, uint32_t v, uint32_t n)
 {
     w->acc |= (uint64_t)v << w->n_acc;
@@ -43,21 +44,22 @@ static void flush_bits(struct writer *w)
     w->acc = w->n_acc = 0;
 }
 
-/* One unit. */
+/* A unit that is being written. */
 struct unit {
     const struct psti_pli_source *source;
     const struct psti_wave_kernels *kernels;
     const struct psti_wave_plan *plan;
-    const void *next; /* plan: only fetched */
+    const void *next; /* another plan, which is only prefetched */
     struct psti_wave_work *work;
     uint32_t n_bands, n_steps;
-    uint32_t n; /* records ordered, where they are not in slots */
+    uint32_t n; /* number of records in order.ordered */
 };
 
-/* Records are in slots, 32 a step, or else in order.ordered. */
+/* Returns true if records are in slots, 32 a step. Otherwise they are in order.ordered. */
 static bool in_slots(const struct unit *u) { return u->kernels->find_slots != NULL; }
 
-/* Step t takes from lane l the record t - lag * l of its stream: before and behind are none. */
+/* Brings records into order. Step t takes record t - lag * l from lane l's stream. A lane has none
+ * before the first one and behind the last one. */
 static inline __attribute__((always_inline)) void put_in_order(struct unit *u, uint32_t bits)
 {
     const uint32_t lag = psti_pli_wave_lag(bits), none = psti_pli_wave_none(bits);
@@ -96,7 +98,8 @@ static void find_order(struct unit *u)
         put_in_order(u, 16);
 }
 
-/* Signs of all samples, and those with raw bits; returns how many of these there are. */
+/* Collects the signs of all samples, and the samples with raw bits. Returns how many of the latter
+ * there are. */
 static uint32_t scan(struct psti_wave_work *work, uint32_t n)
 {
     uint32_t n_large = 0;
@@ -107,7 +110,7 @@ static uint32_t scan(struct psti_wave_work *work, uint32_t n)
             uint32_t sample = work->order.ordered[i];
             signs.bits |= (sample >> 31) << signs.n;
             signs.n += sample % PSTI_WAVE_TOKEN_MAX != 0;
-            /* Most are small: stored, and overwritten. */
+            /* Most samples have no raw bits. They are stored and overwritten by the next one. */
             work->large[n_large] = sample;
             n_large += sample % PSTI_WAVE_TOKEN_MAX >= PSTI_PLI_DIRECT;
         }
@@ -116,7 +119,7 @@ static uint32_t scan(struct psti_wave_work *work, uint32_t n)
     return n_large;
 }
 
-/* Of each step R of all tokens, then S. */
+/* Writes, for each step, R of all tokens, then S. Returns the number of bytes. */
 static size_t write_bits_8(const struct unit *u)
 {
     const uint32_t *ordered = u->work->order.ordered;
@@ -138,7 +141,7 @@ static size_t write_bits_8(const struct unit *u)
     return w.n;
 }
 
-/* Signs, then raw bits. */
+/* Writes the signs, then the raw bits. Returns the number of bytes. */
 static size_t write_bits_16(const struct unit *u)
 {
     struct psti_wave_work *work = u->work;
@@ -153,7 +156,7 @@ static size_t write_bits_16(const struct unit *u)
     return w.n;
 }
 
-/* Signs and raw bits to work->bits; returns their bytes. */
+/* Writes signs and raw bits to work->bits. Returns the number of bytes. */
 static size_t write_bits(const struct unit *u)
 {
     struct psti_wave_work *work = u->work;
@@ -163,7 +166,8 @@ static size_t write_bits(const struct unit *u)
     return u->source->bits == 8 ? write_bits_8(u) : write_bits_16(u);
 }
 
-/* Codes all tokens backwards; words of `bits` go before `words`. Returns where they begin. */
+/* Codes all tokens backwards. Words of `bits` bits are stored before `words`. Returns where they
+ * begin. */
 static inline __attribute__((always_inline)) uint8_t *code_backwards(
     const struct unit *u, const struct psti_pli_wave_codes *codes, uint32_t bits, uint32_t *states,
     uint8_t *words)
@@ -173,7 +177,7 @@ static inline __attribute__((always_inline)) uint8_t *code_backwards(
         uint32_t sample = ordered[i], *state = &states[(sample >> LANE_SHIFT) % LANES];
         const struct psti_wave_code *code = &codes->of[sample % (1u << PSTI_WAVE_INDEX_BITS)];
         uint64_t x = *state;
-        /* A word goes out or not, as good as at random: no branch. */
+        /* Whether a state loses a word is as good as random, so there is no branch. */
         uint32_t full = x > code->last;
         if (bits == 8)
             words[-1] = (uint8_t)x;
@@ -181,7 +185,7 @@ static inline __attribute__((always_inline)) uint8_t *code_backwards(
             psti_store_u16(words - 2, (uint16_t)x);
         words -= bits / 8 * full;
         x >>= bits * full;
-        /* x < freq * 2^22: the product fits, and the quotient is exact. x = quotient * freq +
+        /* x < freq * 2^22, so the product fits and the quotient is exact. x = quotient * freq +
          * rest becomes quotient * 2^prob_bits + rest + first. */
         uint64_t quotient = (x * code->reciprocal) >> PSTI_WAVE_RECIPROCAL_SHIFT;
         *state = (uint32_t)x + (uint32_t)quotient * code->rest + code->first;
@@ -189,7 +193,7 @@ static inline __attribute__((always_inline)) uint8_t *code_backwards(
     return words;
 }
 
-/* Words go to the end of work->words. Returns their bytes. */
+/* Codes the tokens. The words end at the end of work->words. Returns their number of bytes. */
 static size_t code_tokens(const struct unit *u, const struct psti_pli_wave_codes *codes,
                           uint32_t *states)
 {
@@ -226,7 +230,8 @@ static void write_records(const struct unit *u, const struct psti_wave_plan *pla
     }
 }
 
-/* What stands before the raw bits: states. Returns the mantissas' bytes. */
+/* Writes the high halves of the states as exponents and mantissas. Returns the number of bytes of
+ * the mantissas. */
 static size_t write_mantissas(uint32_t bits, const uint32_t *states, uint8_t *exponents,
                               uint8_t *mantissas)
 {
@@ -251,7 +256,8 @@ static size_t write_coded(const struct unit *u, const struct psti_pli_wave_codes
     const size_t n_low = psti_pli_wave_state_nbytes(k);
     const size_t n_exponents = LANES * psti_pli_wave_exponent_bits(k) / 8;
     size_t n_bits_bytes = write_bits(u);
-    /* The payload is the end of the bits, or all of them and zeros. */
+    /* The payload is the last bytes of signs and raw bits. If there are fewer bytes, it is all of
+     * them and zeros. */
     memset(bits + n_bits_bytes, 0, n_low);
     size_t n_raw = n_bits_bytes > n_low ? n_bits_bytes - n_low : 0;
     for (uint32_t l = 0; l < LANES; l++)

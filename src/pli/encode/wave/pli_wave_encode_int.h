@@ -1,5 +1,5 @@
 /* pli_wave_encode_int.h - inside the encoder of PLI's wave mode (docs/format-pli.md, section 5):
- * what choosing, counting and writing share. */
+ * declarations that choosing, counting and writing share. */
 #ifndef PST_PLI_WAVE_ENCODE_INT_H
 #define PST_PLI_WAVE_ENCODE_INT_H
 
@@ -11,7 +11,7 @@ enum {
     PSTI_WAVE_EDGE = PSTI_PLI_WAVE_EDGE,
     PSTI_WAVE_SAMPLES = PSTI_WAVE_EDGE * PSTI_WAVE_EDGE,
     PSTI_WAVE_BLOCK = PSTI_PLI_WAVE_BLOCK,
-    /* Activities have zeros around them, so that neighbours outside the unit are 0. */
+    /* Activities have zeros around them, so that neighbours outside the unit count 0. */
     PSTI_WAVE_PAD = 16,
     PSTI_WAVE_PAD_ROWS = 2,
     PSTI_WAVE_PADDED = PSTI_WAVE_PAD + PSTI_WAVE_EDGE + PSTI_WAVE_PAD,
@@ -21,35 +21,35 @@ enum {
     PSTI_WAVE_TOKEN_MAX = 1 << PSTI_WAVE_TOKEN_BITS,
     PSTI_WAVE_WORDS_SLACK = 8,
     PSTI_WAVE_STEPS_SLACK = 2,
-    PSTI_WAVE_BANDS_MAX = 8, /* 4 planes of 2 */
+    PSTI_WAVE_BANDS_MAX = 8, /* of 4 planes with 2 bands each */
     PSTI_WAVE_STREAM_PAD = 16,
     PSTI_WAVE_LOG2_SHIFT = 8,
-    PSTI_WAVE_PRICE_UNIT = 16 /* of a bit */
+    PSTI_WAVE_PRICE_UNIT = 16 /* estimates count in 1/16 bit */
 };
 
-/* A prediction: predictor 1..4 with taps, or one filter (taps are its own). */
+/* A prediction to try: predictor 1..4 with taps, or one filter, which has taps of its own. */
 struct psti_wave_candidate {
-    uint8_t predictor; /* PSTI_PLI_PREDICT_FILTERS: of k, a, b */
+    uint8_t predictor; /* PSTI_PLI_PREDICT_FILTERS: the filter of k, a, b */
     int8_t k[5], a, b;
 };
 
-/* What is chosen for a unit; all that is kept between the two passes. */
+/* The choices for a unit. Only this is kept between the two passes. */
 struct psti_wave_plane_plan {
     uint8_t predictor; /* enum psti_pli_predictor */
     int8_t a, b;
     uint16_t start;
     uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS];
 };
-/* Tokens as pass two codes them, the rows of each lane one after another: lane l's `stride` records
- * are PAD of no token, its row of band 0, its row of band 1.., PAD of no token. Behind the unit's
- * width and height are records of no token. As many as the planes that are coded need: indices,
- * then as many values. */
+/* `streams` holds the unit's tokens as pass two codes them: first all indices, then as many values.
+ * The rows of a lane follow one another. Lane l has `stride` records: STREAM_PAD without token, its
+ * row of band 0, its row of band 1 and so on, STREAM_PAD without token. Records behind the unit's
+ * width and height have no token. Only the planes that are coded have records. */
 struct psti_wave_plan {
     struct psti_wave_plane_plan planes[4];
     uint16_t streams[2 * PSTI_PLI_LANES *
                      (2 * PSTI_WAVE_STREAM_PAD + PSTI_WAVE_EDGE * PSTI_WAVE_BANDS_MAX)];
 };
-/* Tokens in a row of 64 samples. */
+/* Returns the number of tokens in a row of 64 samples. */
 static inline uint32_t psti_pli_wave_columns(uint32_t bits)
 {
     return bits == 8 ? PSTI_PLI_WAVE_PAIRS : PSTI_WAVE_EDGE;
@@ -62,21 +62,22 @@ static inline size_t psti_pli_wave_n_records(uint32_t bits, uint32_t n_bands)
 {
     return (size_t)PSTI_PLI_LANES * psti_pli_wave_stride(bits, n_bands);
 }
-/* By how many steps a lane trails the one before. */
+/* Returns by how many steps a lane is behind the lane before it. */
 static inline uint32_t psti_pli_wave_lag(uint32_t bits) { return bits == 8 ? 1 : 2; }
 static inline uint32_t psti_pli_wave_n_steps(uint32_t bits, uint32_t n_bands)
 {
     return psti_pli_wave_columns(bits) * n_bands + psti_pli_wave_lag(bits) * (PSTI_PLI_LANES - 1);
 }
-/* Bands of a unit of that height: of a plane. */
+/* Returns how many bands a plane of a unit of that height has. */
 static inline uint32_t psti_pli_wave_plane_bands(uint32_t height)
 {
     return height <= PSTI_PLI_LANES ? 1 : 2;
 }
 
-/* A record is an index, that is, token, 4 bits (16-bit samples: 6), and context, 4; and a value: R,
- * 8 bits, and S, 8 (16: raw bits, 14, nothing, 1, and sign, 1). Where plain C has both in one
- * number the 6 bits between are the lane. The index NONE is no token. */
+/* A record is an index and a value. An index is the token in 4 bits (16-bit samples: in 6) and
+ * above it the context in 4 bits. A value is R in 8 bits and S in 8 bits (16-bit samples: raw bits
+ * in 14 bits, an unused bit, and the sign in one bit). Plain C keeps both in one number, and the
+ * lane in the 6 bits between them. The index NONE stands for no token. */
 enum {
     PSTI_WAVE_TOKEN_BITS_8 = 4,
     PSTI_WAVE_NONE_8 = PSTI_PLI_N_CONTEXTS << PSTI_WAVE_TOKEN_BITS_8,
@@ -94,7 +95,7 @@ static inline uint16_t psti_pli_wave_none(uint32_t bits)
     return bits == 8 ? PSTI_WAVE_NONE_8 : PSTI_WAVE_NONE_16;
 }
 
-/* Neighbours of 16 rows of a plane, as section 5.3 states them. */
+/* The neighbours of 16 rows of a plane, as section 5.3 states them. `s` are the samples. */
 struct psti_wave_near_8 {
     uint8_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
     uint8_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
@@ -108,27 +109,30 @@ struct psti_wave_near_16 {
     uint16_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
 };
 
-/* Signs of 32 samples that follow in the order of tokens: one bit for each that is not 0. */
+/* The signs of 32 samples that follow one another in the order of tokens. A sample that is not 0
+ * has one bit. */
 struct psti_wave_signs {
     uint32_t bits, n;
 };
 
-/* One thread's memory. */
+/* The memory of one thread. */
 struct psti_wave_work {
     _Alignas(64) union {
         struct psti_wave_near_8 of_8;
         struct psti_wave_near_16 of_16;
     } near;
-    _Alignas(64) int16_t residuals[4][PSTI_WAVE_SAMPLES]; /* [plane] */
-    _Alignas(64) int16_t trial[5][PSTI_WAVE_SAMPLES];     /* residuals of candidates */
+    _Alignas(64) int16_t residuals[4][PSTI_WAVE_SAMPLES]; /* by plane */
+    _Alignas(64) int16_t trial[5][PSTI_WAVE_SAMPLES]; /* residuals of predictions that are tried */
     _Alignas(64) uint8_t padded[4][PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
     _Alignas(64) int16_t zeros[PSTI_WAVE_SAMPLES];
-    /* Of one block row under each filter; what an activity costs in each context. */
+    /* The residuals and activities of one row of blocks under each filter, and the cost of each
+     * activity in each context. */
     int16_t filtered[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint8_t filtered_g[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_BLOCK * PSTI_WAVE_EDGE];
     uint16_t costs[1 << PSTI_WAVE_INDEX_BITS];
-    /* Records in the order of tokens: 32 a step, with those of no token; or, in plain C, index,
-     * lane and value in one, without them. */
+    /* Records in the order of tokens. `slots` and `values` have 32 a step, with records of no
+     * token. `ordered`, in plain C, has index, lane and value in one number, and only records of
+     * tokens. */
     _Alignas(64) union {
         struct {
             uint16_t slots[(PSTI_PLI_WAVE_MAX_STEPS + PSTI_WAVE_STEPS_SLACK) * PSTI_PLI_LANES];
@@ -136,16 +140,18 @@ struct psti_wave_work {
         };
         uint32_t ordered[4 * PSTI_WAVE_SAMPLES + 1];
     } order;
-    uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* 16 bits: of these, those with raw bits */
-    struct psti_wave_signs signs[PSTI_PLI_WAVE_MAX_STEPS]; /* 16 bits */
-    uint32_t step_ends[PSTI_PLI_WAVE_MAX_PAIR_STEPS];      /* 8 bits: in order.ordered */
+    uint32_t large[4 * PSTI_WAVE_SAMPLES + 1]; /* 16 bits: those of `ordered` that have raw bits */
+    struct psti_wave_signs signs[PSTI_PLI_WAVE_MAX_STEPS]; /* for 16 bits */
+    /* for 8 bits: end of each step in order.ordered */
+    uint32_t step_ends[PSTI_PLI_WAVE_MAX_PAIR_STEPS];
     uint16_t counts[4][PSTI_PLI_N_CONTEXTS * PSTI_WAVE_TOKEN_MAX];
-    /* One for each token, of 1 byte or 2; those before are written over. */
+    /* One word for each token, of 1 byte or 2 bytes. The bytes before the first word are
+     * overwritten, too. */
     _Alignas(16) uint8_t words[2 * (PSTI_WAVE_WORDS_SLACK + 4 * PSTI_WAVE_SAMPLES)];
     uint8_t bits[4 * PSTI_WAVE_SAMPLES * 2 + 128]; /* signs and raw bits */
 };
 
-/* About 16 * log2(1 + m): joined lines, so that vectors can do it. */
+/* Returns about 16 * log2(1 + m). Straight lines are joined, so that vectors can compute it. */
 static inline __attribute__((always_inline)) int16_t psti_pli_wave_price_8(int16_t m)
 {
     int16_t a = (int16_t)(16 * m), b = (int16_t)(6 * m + 13), c = (int16_t)(2 * m + 34);
@@ -153,7 +159,8 @@ static inline __attribute__((always_inline)) int16_t psti_pli_wave_price_8(int16
     least = least < c ? least : c;
     return least < d ? least : d;
 }
-/* The exponent and four bits of the fraction of a float, which holds 1 + m exactly. */
+/* Returns about 16 * log2(1 + m): the exponent and four bits of the fraction of a float, which
+ * holds 1 + m exactly. */
 static inline __attribute__((always_inline)) int32_t psti_pli_wave_price_16(int32_t m)
 {
     enum { BIAS = 127, FRACTION = 23, KEPT = 4 };
@@ -164,36 +171,37 @@ static inline __attribute__((always_inline)) int32_t psti_pli_wave_price_16(int3
     return (v.bits >> (FRACTION - KEPT)) - (BIAS << KEPT);
 }
 
-/* Sums of products of residuals s with those of planes 0 and 1. */
+/* Sums of products of residuals: g and r are those of planes 0 and 1, s those of the plane. */
 struct psti_wave_moments {
     int64_t gg, gr, rr, gs, rs;
 };
 
-/* pli_wave_predict.c: loops over rows of a plane, 64 samples to a row; those that look at
- * neighbours over rows y0 .. y0 + n_rows - 1, at most 16. `g`, `r`: residuals of planes 0 and 1 in
- * the same rows. Prices are of the unit's width only. */
+/* Loops over rows of a plane, 64 samples to a row (pli_wave_predict.c). Loops that need neighbours
+ * go over rows y0 .. y0 + n_rows - 1, at most 16. `g` and `r` are the residuals of planes 0 and 1
+ * in the same rows. Estimated costs (prices) cover only the unit's width. */
 struct psti_wave_rows {
-    /* The neighbours, to work->near: what the next three use. */
+    /* Stores the neighbours, which the next three functions need, in work->near. */
     void (*gather)(const struct psti_pli_source *source, uint32_t plane, uint32_t y0,
                    struct psti_wave_work *work);
     void (*find_residuals)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                            uint32_t n_rows, const int16_t *g, const int16_t *r, int16_t *out);
-    /* The same of the 16 columns from x0 on. */
+    /* Does as find_residuals for the 16 columns from x0 on. */
     void (*find_block)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                        uint32_t n_rows, uint32_t x0, const int16_t *g, const int16_t *r,
                        int16_t *out);
-    /* The same of row i of those gathered; `g`, `r`, `out`: of that row. */
+    /* Does as find_residuals for row i of the gathered rows. `g`, `r` and `out` begin at that
+     * row. */
     void (*find_row)(const struct psti_wave_work *work, const struct psti_wave_candidate *c,
                      uint32_t i, const int16_t *g, const int16_t *r, int16_t *out);
-    /* Of the whole plane, for i = from..3: residuals of predictor i + 1 without taps, to
-     * work->trial[i], and their prices. */
+    /* Computes for the whole plane, for i = from..3, the residuals of predictor i + 1 without taps,
+     * to work->trial[i], and their estimated costs. */
     void (*try_simple)(const struct psti_pli_source *source, uint32_t plane, uint32_t from,
                        struct psti_wave_work *work, uint64_t prices[4]);
     uint64_t (*price)(const struct psti_pli_source *source, const int16_t *residuals);
-    /* Residuals without taps -> with taps; any number of rows. */
+    /* Adds taps to residuals without taps, for any number of rows. */
     void (*add_taps)(const int16_t *from, uint32_t n_rows, int8_t a, int8_t b, const int16_t *g,
                      const int16_t *r, int16_t *to);
-    /* The price of what these are, of the whole plane. */
+    /* Returns the estimated cost of the residuals that add_taps would give for the whole plane. */
     uint64_t (*price_taps)(const struct psti_pli_source *source, const int16_t *from, int8_t a,
                            int8_t b, const int16_t *g, const int16_t *r);
     void (*add_moments)(const struct psti_pli_source *source, const int16_t *g, const int16_t *r,
@@ -202,53 +210,59 @@ struct psti_wave_rows {
 extern const struct psti_wave_rows psti_wave_rows8_c, psti_wave_rows16_c, psti_wave_rows8_avx2,
     psti_wave_rows16_avx2;
 
-/* pli_wave_tokens.c: work->residuals -> the plan's streams. */
+/* Makes the plan's streams from work->residuals (pli_wave_tokens.c). */
 void psti_pli_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
                             struct psti_wave_work *work);
-/* pli_wave_cost.c: what residuals cost by work->costs, in 1/16 bit. */
-/* Of a plane; leaves its activities in work->padded[plane], where planes before it have theirs. */
+/* pli_wave_cost.c computes the cost of residuals by work->costs, in 1/16 bit. */
+/* Returns the cost of a plane. Leaves its activities in work->padded[plane]; the planes before it
+ * must have left theirs. */
 uint32_t psti_pli_wave_cost_plane(const struct psti_pli_source *source, uint32_t plane,
                                   enum psti_pli_energy kind, const int16_t *residuals,
                                   struct psti_wave_work *work);
 /* Exchanges filters, one block after another, where that costs less with the activities of the
- * blocks around it. `residuals`: of the filters as they are, and on return as they have become. */
+ * blocks around. `residuals` are those of the given filters, and on return those of the new
+ * ones. */
 void psti_pli_wave_refine(const struct psti_pli_source *source, uint32_t plane,
                           enum psti_pli_energy kind, const int16_t *g, const int16_t *r,
                           uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
 
-/* Activities (docs/format-pli.md, 5.4) of a row of 64 residuals, of which the unit has `width`: 0
- * behind them. */
+/* Computes the activities (docs/format-pli.md, 5.4) of a row of 64 residuals, of which the unit has
+ * `width`. Activities behind them are 0. */
 typedef void psti_wave_find_activities(const int16_t *residuals, uint32_t width, uint8_t *g);
 psti_wave_find_activities psti_pli_wave_find_activities8_c, psti_pli_wave_find_activities8_avx2,
     psti_pli_wave_find_activities16_c, psti_pli_wave_find_activities16_avx2;
 
-/* Rows of one plane that become records: activities to `g`, indices and values to the streams. */
+/* Rows of one plane that become records. Activities are stored in `g`, indices and values in the
+ * streams. */
 struct psti_wave_record_rows {
     uint32_t height, width, stride;
     const int16_t *residuals;
-    enum psti_pli_energy kind; /* 16 bits */
-    /* Padded rows of activities: of the plane; of planes 0 and 1 (16 bits); of the plane for Z
-     * (8 bits; NULL: the row's own, two before). */
+    enum psti_pli_energy kind; /* for 16 bits */
+    /* Padded rows of activities. `g` is of the plane itself; `g0` and `g1` are of planes 0 and 1
+     * (16 bits). `z` is `extra` of section 5.6 (8 bits; NULL: the plane's own activities, two
+     * before). */
     uint8_t *g;
     const uint8_t *g0, *g1, *z;
-    const uint8_t *first_with; /* 8 bits: by an activity's lower half, the first context with it */
+    /* 8 bits: by the lower four bits of an activity, the first context whose table has its token */
+    const uint8_t *first_with;
     uint16_t *indices, *values;
 };
 typedef void psti_wave_put_records(const struct psti_wave_record_rows *rows);
 psti_wave_put_records psti_pli_wave_put_records8_c, psti_pli_wave_put_records8_avx2,
     psti_pli_wave_put_records16_c, psti_pli_wave_put_records16_avx2;
-/* Where the records of row y begin, behind those of row 0. */
+/* Returns where the records of row y begin, counted from those of row 0. */
 static inline size_t psti_pli_wave_record_at(uint32_t bits, uint32_t stride, uint32_t y)
 {
     return (size_t)(y % PSTI_PLI_LANES) * stride +
            (size_t)(y / PSTI_PLI_LANES) * psti_pli_wave_columns(bits);
 }
-/* Contexts of a row of 64 samples of 16 bits. */
+/* Finds the contexts of a row of 64 samples of 16 bits. */
 void psti_pli_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g,
                                         const uint8_t *g0, const uint8_t *g1, uint8_t *contexts);
 
-/* What `columns` tokens of each of `n_rows` padded rows of activities cost. 8 bits: `z` is as in
- * psti_wave_record_rows, but never NULL, and columns are at most 32. 16 bits: kind, g0 and g1. */
+/* The input of psti_wave_cost, which returns the cost of `columns` tokens of each of `n_rows`
+ * padded rows of activities. With 8 bits `z` is as in psti_wave_record_rows, but never NULL, and
+ * columns are at most 32. With 16 bits kind, g0 and g1 are needed. */
 struct psti_wave_cost_rows {
     enum psti_pli_energy kind;
     const uint8_t *g, *g0, *g1, *z;
@@ -257,14 +271,15 @@ struct psti_wave_cost_rows {
 typedef uint32_t psti_wave_cost(const struct psti_wave_cost_rows *rows, const uint16_t *costs);
 psti_wave_cost psti_pli_wave_cost8_c, psti_pli_wave_cost8_avx2, psti_pli_wave_cost16_c;
 
-/* pli_wave_code_avx2.c. Indices or values of all steps, 32 a step, `none` where none are. */
+/* Stores the indices or the values of all steps, 32 a step, and `none` where a step has no token
+ * (pli_wave_code_avx2.c). */
 typedef void psti_wave_find_slots(uint32_t bits, const uint16_t *streams, uint32_t n_bands,
                                   uint16_t none, uint16_t *slots);
-/* Signs and raw bits of the steps, as bytes; returns their number. */
+/* Writes signs and raw bits of the steps as bytes. Returns their number. */
 typedef size_t psti_wave_write_slots(const uint16_t *indices, const uint16_t *values,
                                      uint32_t n_steps, uint8_t *bits);
-/* Words to before `end`, and the states. `ahead`: lines that are fetched, two a step (16 bits:
- * one). Returns where the words begin. */
+/* Writes words before `end` and updates the states. Prefetches cache lines of `ahead`, two a step
+ * (16 bits: one). Returns where the words begin. */
 typedef uint8_t *psti_wave_code_slots(const uint16_t *indices, uint32_t n_steps,
                                       const uint64_t *codes, const void *ahead, uint32_t *states,
                                       uint8_t *end);
@@ -272,11 +287,12 @@ psti_wave_find_slots psti_pli_wave_find_slots_avx2;
 psti_wave_write_slots psti_pli_wave_write_bits_avx2, psti_pli_wave_write_bits16_avx2;
 psti_wave_code_slots psti_pli_wave_code_avx2, psti_pli_wave_code16_avx2;
 
-/* 256 * log2(v), rounded down; v > 0. In integers, so that files do not depend on the machine. */
+/* Returns 256 * log2(v), rounded down, for v > 0. Computed in integers, so that files do not depend
+ * on the machine. */
 static inline uint32_t psti_pli_wave_log2(uint32_t v)
 {
     uint32_t e = 31u - (uint32_t)__builtin_clz(v), fraction = 0;
-    uint64_t x = (uint64_t)v << (31 - e); /* 1.31 */
+    uint64_t x = (uint64_t)v << (31 - e); /* fixed point, 1 bit before and 31 behind the point */
     for (uint32_t i = 0; i < PSTI_WAVE_LOG2_SHIFT; i++) {
         x = (x * x) >> 31;
         fraction <<= 1;
@@ -288,7 +304,7 @@ static inline uint32_t psti_pli_wave_log2(uint32_t v)
     return e << PSTI_WAVE_LOG2_SHIFT | fraction;
 }
 
-/* Number 0 is MED. */
+/* Returns a filter of a list. Number 0 is MED. */
 static inline struct psti_wave_candidate psti_pli_wave_filter(uint32_t list, uint32_t number)
 {
     if (number == 0)
@@ -298,15 +314,16 @@ static inline struct psti_wave_candidate psti_pli_wave_filter(uint32_t list, uin
         PSTI_PLI_PREDICT_FILTERS, {f->k[0], f->k[1], f->k[2], f->k[3], f->k[4]}, f->a, f->b};
 }
 
-/* pli_wave_model.c: encoding tables. */
+/* The tables for encoding (pli_wave_model.c). */
 struct psti_wave_code {
-    uint64_t reciprocal;  /* 2^42 / freq rounded up */
+    uint64_t reciprocal;  /* 2^42 / freq, rounded up */
     uint32_t last;        /* freq * 2^(2 * bits - prob_bits) - 1: states above lose a word first */
     uint16_t rest, first; /* 2^prob_bits - freq */
 };
-/* The same for vectors; 0 if freq is. 16 bits: as pli_rans.h has it. 8 bits: four numbers of 16, a
- * reciprocal r, a power of 2 p, p or 0, and 2^8 - freq with first above it: x divided by freq is
- * (x * p + third) * r >> 23, its first product and sum of 16 bits. */
+/* Return the same for vectors, or 0 if freq is 0. With 16 bits the code is that of pli_rans.h. With
+ * 8 bits it is four numbers of 16 bits: a reciprocal r, a power of two p, `third`, which is p or 0,
+ * and 2^8 - freq with `first` above it. x divided by freq is (x * p + third) * r >> 23. The first
+ * product and the sum have 16 bits. */
 uint64_t psti_pli_wave_slot_code(uint32_t freq, uint32_t first);
 uint64_t psti_pli_wave_slot_code_8(uint32_t freq, uint32_t first);
 struct psti_pli_wave_codes {
@@ -314,7 +331,8 @@ struct psti_pli_wave_codes {
     uint64_t of_slots[1 << PSTI_WAVE_INDEX_BITS];
     uint16_t costs[1 << PSTI_WAVE_INDEX_BITS]; /* in 1/16 bit */
 };
-/* Where the cost of an activity stands. 8 bits: its lower half tells it from others. */
+/* Returns the place of an activity's cost. With 8 bits the lower four bits tell activities
+ * apart. */
 static inline uint32_t psti_pli_wave_cost_index(uint32_t bits, uint32_t context, uint32_t g)
 {
     return bits == 8 ? context << PSTI_WAVE_TOKEN_BITS_8 | g % PSTI_PLI_N_TOKENS_8

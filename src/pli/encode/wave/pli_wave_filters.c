@@ -1,9 +1,10 @@
-/* pli_wave_filters.c - what each filter of the wave mode would cost each block of 16x16 samples.
+/* pli_wave_filters.c - estimates the cost of each filter of the wave mode for each block of 16x16
+ * samples.
  *
- * A price is, of 8 bits, the sum of log2(5 + sum of |residual|) over patches of 8x2 samples, cut at
- * the unit's edge, in 1/256 bit, the fraction from a straight line; of 16 bits, the sum of samples'
- * own prices. Integers, the same at every CPU level.
- * Reads the neighbours that the caller gathered; pure. */
+ * With 8 bits the estimate is the sum of log2(5 + sum of |residual|) over patches of 8x2 samples,
+ * cut at the unit's edge. It is in 1/256 bit, and straight lines give the fraction of the
+ * logarithm. With 16 bits the estimate is the sum of the samples' own estimates. All are integers,
+ * the same at every CPU level. Reads the neighbours that the caller gathered; pure. */
 #include "pli/encode/wave/pli_wave_filters.h"
 
 #include <string.h>

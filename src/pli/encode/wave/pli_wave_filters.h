@@ -1,4 +1,5 @@
-/* pli_wave_filters.h - prices of filters for the blocks of 16 rows, plain C and AVX2. */
+/* pli_wave_filters.h - estimated costs (prices) of filters for the blocks of 16 rows, in plain C
+ * and AVX2. */
 #ifndef PST_PLI_WAVE_FILTERS_H
 #define PST_PLI_WAVE_FILTERS_H
 
@@ -6,17 +7,19 @@
 
 enum {
     PSTI_WAVE_PATCH_WIDTH = 8,
-    PSTI_WAVE_PATCH_SHIFT = 8, /* fraction bits of a patch's price */
+    PSTI_WAVE_PATCH_SHIFT = 8, /* fraction bits of a patch's estimated cost */
     PSTI_WAVE_PATCH_BASE = 5   /* about 0.3 for each of 16 samples */
 };
 
-/* Which filters, and where: numbers 0 .. n_filters - 1 on the first two (16 bits: the first) of
- * every `step` rows of those in work->near; `g`, `r`: residuals of planes 0 and 1 there. */
+/* The filters and rows to estimate: filters 0 .. n_filters - 1 on the first two rows (16 bits: on
+ * the first one) of every `step` rows in work->near. `g` and `r` are the residuals of planes 0 and
+ * 1 there. */
 struct psti_wave_filter_query {
     uint32_t list, n_filters, n_rows, step, width;
     const int16_t *g, *r;
 };
-/* By filter and block; `best`: the number of each block's cheapest, the first of several. */
+/* Estimated costs by filter and block. `best` is the number of each block's filter of lowest cost,
+ * the first of equals. */
 struct psti_wave_filter_prices {
     uint32_t of[PSTI_PLI_N_FILTERS + 1][PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK];
     uint32_t best[PSTI_WAVE_EDGE / PSTI_WAVE_BLOCK];
@@ -28,13 +31,14 @@ static inline uint32_t psti_pli_wave_patch_price(uint32_t sum)
     return e << PSTI_WAVE_PATCH_SHIFT | ((v - (1u << e)) << PSTI_WAVE_PATCH_SHIFT) >> e;
 }
 
-/* 8 bits: sums over patches; 16 bits: sums of psti_pli_wave_price_16(). */
+/* Estimates with 8 bits are sums over patches, with 16 bits sums of psti_pli_wave_price_16(). */
 typedef void psti_wave_price_filters(const struct psti_wave_work *work,
                                      const struct psti_wave_filter_query *q,
                                      struct psti_wave_filter_prices *prices);
 psti_wave_price_filters psti_pli_wave_price_filters_c, psti_pli_wave_price_filters_avx2,
     psti_pli_wave_price_filters16_c, psti_pli_wave_price_filters16_avx2;
-/* For struct psti_wave_rows: of filters, and of MED without taps. */
+/* Functions for struct psti_wave_rows. They compute residuals of filters, and of MED without
+ * taps. */
 void psti_pli_wave_find_block_avx2(const struct psti_wave_work *work,
                                    const struct psti_wave_candidate *c, uint32_t n_rows,
                                    uint32_t x0, const int16_t *g, const int16_t *r, int16_t *out);

@@ -1,19 +1,22 @@
-/* pli_wave_model.c - tables of an image from its counts of tokens (docs/format-pli.md, 5.8).
+/* pli_wave_model.c - makes the tables of an image from its counts of tokens (docs/format-pli.md,
+ * 5.8).
  *
- * For each context the image's own table is taken if it saves more bits than it takes. Costs are
- * in 1/256 bit, computed in integers, so that files do not depend on the machine. */
+ * A context gets the image's own table if that saves more bits than it takes. Costs are in 1/256
+ * bit. They are computed in integers, so that files do not depend on the machine. */
 #include "pli/encode/wave/pli_wave_encode_int.h"
 
 #include <string.h>
 
 enum { OWN_HEAD_BITS = 7, ENTRY_BITS = 6, LARGEST_Q = 63 };
 
-/* The exponent whose weight comes nearest to count / largest, with the largest at LARGEST_Q. */
+/* Returns the code whose weight is nearest to count / largest, where the largest count has
+ * LARGEST_Q. */
 static uint8_t find_q(uint32_t count, uint32_t largest)
 {
     uint64_t wanted = (uint64_t)count * psti_pli_wave_weights[LARGEST_Q];
     uint8_t q = LARGEST_Q;
-    /* Down to where the geometric mean of two neighbours, about 1.072 of the lower, is below. */
+    /* Go down to the first code whose geometric mean with the code below is not above the wanted
+     * weight. That mean is about 1.072 times the weight of the code below. */
     while (q > 1 && (uint64_t)psti_pli_wave_weights[q - 1] * largest * 1097 / 1024 > wanted)
         q--;
     return q;
@@ -60,10 +63,12 @@ uint64_t psti_pli_wave_slot_code(uint32_t freq, uint32_t first)
     return freq == 0 ? 0 : psti_pli_rans_code(PSTI_PLI_PROB_BITS, freq, first);
 }
 
-/* x < 256 freq <= 2^(8 + c), with c = log2 freq rounded up. The reciprocal, 2^(15 + c) / freq to
- * the nearer side, is below 2^16, and its product with freq off 2^(15 + c) by some e of at most
- * freq / 2: e times x is below 2^(15 + c), so the quotient is exact, where 1 is added to x if the
- * reciprocal was rounded down. x times 2^(8 - c) makes the shift the same for all, 16 + 7. */
+/* Returns the code of a token for 16-bit arithmetic. It is exact for these reasons. Let c be log2
+ * freq, rounded up: x < 256 freq <= 2^(8 + c). The reciprocal is 2^(15 + c) / freq, rounded to the
+ * nearer side, and below 2^16. Its product with freq differs from 2^(15 + c) by some e, at most
+ * freq / 2. e times x is below 2^(15 + c). So the quotient is exact if 1 is added to x where the
+ * reciprocal was rounded down. x is multiplied by 2^(8 - c), so that the shift is 16 + 7 for all
+ * tokens. */
 uint64_t psti_pli_wave_slot_code_8(uint32_t freq, uint32_t first)
 {
     if (freq == 0)
@@ -75,7 +80,7 @@ uint64_t psti_pli_wave_slot_code_8(uint32_t freq, uint32_t first)
            (uint64_t)(PSTI_PLI_PROB_SUM_8 - freq) << 48 | (uint64_t)first << 56;
 }
 
-/* Of one context. */
+/* Computes the codes of one context. */
 static void find_slot_codes_8(const uint16_t *freqs, uint64_t *codes)
 {
     uint32_t first = 0;
@@ -84,7 +89,7 @@ static void find_slot_codes_8(const uint16_t *freqs, uint64_t *codes)
         first += freqs[i];
     }
 }
-/* NONE, no token, leaves a state as it is. */
+/* Computes the codes of one context. The code of NONE, no token, leaves a state as it is. */
 static void find_slot_codes_16(const uint16_t *freqs, uint64_t *codes)
 {
     uint32_t first = 0;
@@ -95,8 +100,8 @@ static void find_slot_codes_16(const uint16_t *freqs, uint64_t *codes)
     codes[PSTI_WAVE_NONE_16] = psti_pli_wave_slot_code(PSTI_PLI_PROB_SUM, 0);
 }
 
-/* What tokens cost, with raw bits and sign; one that the table does not have as much as a rare one
- * (8 bits: as what takes its place). */
+/* Computes the costs of tokens with their raw bits and sign. A token that the table lacks costs as
+ * much as a rare one (8 bits: as much as the token that takes its place). */
 static void find_costs(const uint16_t *freqs, uint32_t bits, uint32_t context, uint16_t *costs)
 {
     for (uint32_t i = 0; i < psti_pli_wave_n_tokens(bits); i++) {

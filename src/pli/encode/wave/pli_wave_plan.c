@@ -1,9 +1,9 @@
-/* pli_wave_plan.c - which predictions a unit of PLI's wave mode uses, and the counts of its tokens.
+/* pli_wave_plan.c - chooses the predictions of a unit of PLI's wave mode, and counts its tokens.
  *
- * Predictions are compared by about what their residuals cost: log2(1 + |r|) in 1/16 bit, from
- * straight lines, so that rows of residuals are added up in vectors; or, once the image has tables,
- * by what they cost in these. Taps are fitted by least squares, then tried. All in integers: the
- * same pixels give the same file everywhere. */
+ * Predictions are compared by an estimate of their residuals' cost: log2(1 + |r|) in 1/16 bit, from
+ * straight lines, so that vectors can add up rows of residuals. Once the image has tables,
+ * predictions are compared by their cost with these. Taps are fitted by least squares, then tried.
+ * All computations are in integers: the same pixels give the same file everywhere. */
 #include "pli/encode/pli_encode_kernels.h"
 
 #include "base/bits.h"
@@ -13,16 +13,16 @@
 
 enum {
     N_SIMPLE = 4,
-    EFFORT_TAPS = 3,   /* from here on taps beside the best are tried, */
-    EFFORT_REFINE = 5, /* and from here more of them, and filters block by block */
-    /* What it is worth that a plain unit, MED without taps in all its planes, decodes faster: 1/8
-     * bit of the file for each sample (docs/internals/pli-encode.md has the curve). */
+    EFFORT_TAPS = 3,   /* from this effort on taps beside the best ones are tried */
+    EFFORT_REFINE = 5, /* from this effort on more taps are tried, and filters block by block */
+    /* The value of faster decoding: a plain unit, with MED and no taps in all its planes, may take
+     * 1/8 bit of the file more for each sample (docs/internals/pli-encode.md has the curve). */
     PLAIN_WORTH = PSTI_WAVE_PRICE_UNIT / 8,
     FILTERS_PRICE =
         PSTI_WAVE_PRICE_UNIT * PSTI_PLI_FILTER_BITS * PSTI_PLI_WAVE_N_BLOCKS /* in 1/16 bit */
 };
 
-/* One plane while it is being planned. */
+/* One plane that is being planned. */
 struct choice {
     const struct psti_pli_source *source;
     const struct psti_wave_rows *rows;
@@ -31,7 +31,7 @@ struct choice {
     uint32_t n_taps;
     bool dense, by_cost;
     enum psti_pli_energy kind;
-    const int16_t *g, *r; /* residuals that taps refer to */
+    const int16_t *g, *r; /* the residuals to which taps refer */
 };
 
 static uint32_t rows_from(const struct psti_pli_source *s, uint32_t y0)
@@ -48,7 +48,7 @@ static uint64_t price_plane(const struct choice *c, const int16_t *residuals)
 
 static int8_t to_tap(int64_t numerator, int64_t denominator)
 {
-    /* 32 * numerator / denominator, rounded; denominator > 0. */
+    /* This is 32 * numerator / denominator, rounded. The denominator is above 0. */
     int64_t twice = 64 * numerator + denominator;
     int64_t tap = twice >= 0 ? twice / (2 * denominator)
                              : -((-twice + 2 * denominator - 1) / (2 * denominator));
@@ -59,14 +59,14 @@ static struct psti_wave_moments find_moments(const struct choice *c, const int16
 {
     struct psti_wave_moments m = {0};
     c->rows->add_moments(c->source, c->g, c->r, residuals, &m);
-    /* The products of two such sums, times 64, must fit into 63 bits. */
+    /* The products of two such sums, times 64, must fit in 63 bits. */
     while (m.gg >= 1 << 26 || m.rr >= 1 << 26 || m.gs >= 1 << 28 || m.gs <= -(1 << 28) ||
            m.rs >= 1 << 28 || m.rs <= -(1 << 28))
         m = (struct psti_wave_moments){m.gg >> 1, m.gr >> 1, m.rr >> 1, m.gs >> 1, m.rs >> 1};
     return m;
 }
 
-/* Least squares of `residuals` by those of planes 0 and 1. */
+/* Fits taps by least squares: `residuals` by the residuals of planes 0 and 1. */
 static void fit_taps(const struct choice *c, const int16_t *residuals, int8_t *a, int8_t *b)
 {
     struct psti_wave_moments m = find_moments(c, residuals);
@@ -82,7 +82,7 @@ static void fit_taps(const struct choice *c, const int16_t *residuals, int8_t *a
     }
 }
 
-/* Of `from`, the residuals of a predictor without taps, with these. */
+/* Returns the cost with these taps. `from` are the residuals of a predictor without taps. */
 static uint64_t price_taps(const struct choice *c, const int16_t *from, int a, int b)
 {
     int16_t *to = c->work->trial[N_SIMPLE];
@@ -92,7 +92,7 @@ static uint64_t price_taps(const struct choice *c, const int16_t *from, int a, i
     return price_plane(c, to);
 }
 
-/* Taps a little off what fits best by squares, where they cost less; returns the price. */
+/* Tries taps near those of least squares and takes them if they cost less. Returns the cost. */
 static uint64_t refine_taps(const struct choice *c, struct psti_wave_plane_plan *plan,
                             uint64_t price)
 {
@@ -113,14 +113,15 @@ static uint64_t refine_taps(const struct choice *c, struct psti_wave_plane_plan 
     return price;
 }
 
-/* The best of predictors 1..4, with taps; returns its price, and those of all without taps in
- * `prices`. Residuals without taps are left in work->trial. */
+/* Chooses the best of predictors 1..4, with taps. Returns its cost. Stores the costs of all without
+ * taps in `prices`, and leaves the residuals without taps in work->trial. */
 static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_plan *plan,
                               uint64_t prices[N_SIMPLE])
 {
     struct psti_wave_work *work = c->work;
     uint64_t best_price;
-    /* Where filters are next, MED is the one that they have to beat. */
+    /* Where filters are tried next, only MED is tried here, because filters are compared with
+     * it. */
     uint32_t from = c->dense && !c->by_cost ? PSTI_PLI_PREDICT_MED - 1 : 0;
     uint32_t best = from;
     c->rows->try_simple(c->source, c->plane, from, work, prices);
@@ -132,7 +133,8 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
     best_price = prices[best];
     plan->predictor = (uint8_t)(best + 1);
     plan->a = plan->b = 0;
-    /* Taps change which predictor is best only where two are close: low efforts fit the one. */
+    /* Taps change the choice of the predictor only where two are close. Low efforts fit taps to the
+     * best one only. */
     for (uint32_t i = from; c->n_taps > 0 && i < N_SIMPLE; i++) {
         int8_t a, b;
         if (i != best && (c->effort < 2 || prices[i] > prices[best] + prices[best] / 16))
@@ -153,7 +155,8 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
     return best_price;
 }
 
-/* Residuals of what choose_simple() chose: those without taps are still in work->trial. */
+/* Stores the residuals of the choice of choose_simple(), which has left those without taps in
+ * work->trial. */
 static void apply_simple(const struct choice *c, const struct psti_wave_plane_plan *plan)
 {
     const int16_t *from = c->work->trial[plan->predictor - 1];
@@ -164,20 +167,23 @@ static void apply_simple(const struct choice *c, const struct psti_wave_plane_pl
         c->rows->add_taps(from, c->source->height, plan->a, plan->b, c->g, c->r, to);
 }
 
-/* Prices of 16 bits take four times as long: the default effort is content with fewer. */
+/* Returns the effort for filters. Estimates for 16 bits take four times as long, so the default
+ * effort tries fewer filters. */
 static uint32_t spent_on_filters(const struct choice *c)
 {
     return c->source->bits == 16 && c->effort == 3 ? 2 : c->effort;
 }
-/* Low efforts look at every second or fourth row of a block. */
+/* Returns every how many rows of a block filters are estimated. Low efforts use every second or
+ * fourth row. */
 static uint32_t row_step(uint32_t effort) { return effort <= 1 ? 4 : effort <= 2 ? 2 : 1; }
-/* And at fewer filters: they are sorted so that the first n are the best n. */
+/* Returns how many filters are tried, fewer at low efforts. Filters are sorted so that the first n
+ * are the best n. */
 static uint32_t n_filters(uint32_t effort)
 {
     return effort <= 1 ? 16 : effort <= 2 ? 32 : PSTI_PLI_N_FILTERS + 1;
 }
 
-/* The best filter of each block of 16 rows that are gathered. */
+/* Chooses the best filter of each block of the 16 gathered rows. */
 static void choose_numbers(const struct choice *c, uint32_t y0, uint32_t columns, uint8_t *numbers)
 {
     struct psti_wave_filter_prices prices;
@@ -195,7 +201,7 @@ static void choose_numbers(const struct choice *c, uint32_t y0, uint32_t columns
         numbers[i] = (uint8_t)prices.best[i];
 }
 
-/* Residuals of the filters of 16 rows that are gathered, to work->residuals. */
+/* Stores the residuals of the filters of the 16 gathered rows in work->residuals. */
 static void apply_filters(const struct choice *c, uint32_t y0, const uint8_t *numbers)
 {
     uint32_t list = psti_pli_wave_filter_list(c->plane, c->source->transform);
@@ -208,7 +214,7 @@ static void apply_filters(const struct choice *c, uint32_t y0, const uint8_t *nu
     }
 }
 
-/* The best filter of each block; their residuals go to work->residuals. */
+/* Chooses the best filter of each block. Stores their residuals in work->residuals. */
 static void choose_filters(const struct choice *c, uint8_t *filters)
 {
     uint32_t columns = (c->source->width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK;
@@ -226,7 +232,8 @@ static uint16_t sample_at(const struct psti_pli_source *s, uint32_t plane, size_
                         : ((const uint16_t *)s->planes[plane])[at];
 }
 
-/* A plane's start, and whether there is anything else to plan. */
+/* Sets a plane's start sample. Returns true if there is more to plan, and false if the plane is
+ * constant. */
 static bool start_plane(const struct choice *c, struct psti_wave_plane_plan *plan)
 {
     struct psti_wave_work *work = c->work;
@@ -259,11 +266,11 @@ static void plan_plane(const struct choice *c, struct psti_wave_plane_plan *plan
         apply_simple(c, plan);
 }
 
-/* Neighbours often have the same token and context: tables for each of four, so that one addition
- * need not wait for the other's store. */
+/* Counts indices. Neighbours often have the same token and context. So four tables count in turn,
+ * and an addition need not wait for the store of the one before. */
 static void count_indices(const uint16_t *indices, size_t n, struct psti_wave_work *work)
 {
-    for (size_t i = 0; i < n; i += 4) { /* strides are */
+    for (size_t i = 0; i < n; i += 4) { /* strides are multiples of 4, too */
         uint64_t four = psti_load_u64(indices + i);
         work->counts[0][four & UINT16_MAX]++;
         work->counts[1][four >> 16 & UINT16_MAX]++;
@@ -311,16 +318,17 @@ static struct choice open_choice(const struct psti_pli_source *source, uint32_t 
                            .r = n_taps > 1 ? work->residuals[1] : work->zeros};
 }
 
-/* Whether a unit is to be plain that costs `price` by MED, though others would save so much. A file
- * saves more than prices say: at p bits a sample 1 + 1 / p times as much. */
+/* Returns true if a unit should be plain. `price` is its cost with MED, and `saved` is how much
+ * less other predictions cost. A file saves more than these estimates say: with p bits a sample 1 +
+ * 1 / p times as much. */
 static bool suits_plain(uint64_t saved, uint64_t price, uint64_t n_samples)
 {
     return saved * (price + PSTI_WAVE_PRICE_UNIT * n_samples) <= PLAIN_WORTH * n_samples * price;
 }
 
-/* Plans a plain unit, residuals and all; returns whether it is to stay one. What other predictions
- * would save is found as effort 1 does, beside MED in the planes before: effort does not change how
- * fast a file decodes. */
+/* Plans a plain unit with its residuals. Returns true if it should stay plain. The saving by other
+ * predictions is found as effort 1 finds it, with MED in the planes before. So effort does not
+ * change how fast a file decodes. */
 static bool plan_plain(const struct psti_pli_source *source, struct psti_wave_plan *p,
                        struct psti_wave_work *work)
 {
@@ -351,7 +359,7 @@ static void plan_planes(const struct psti_pli_source *source, bool dense, uint32
         choice.by_cost = by_cost;
         choice.kind = psti_pli_wave_energy_kind(i, source->transform, first);
         plan_plane(&choice, &p->planes[i]);
-        if (by_cost) /* contexts of later planes see this one as it is now */
+        if (by_cost) /* contexts of later planes depend on this plane as it is now */
             (void)psti_pli_wave_cost_plane(source, i, choice.kind, work->residuals[i], work);
         first = first && p->planes[i].predictor == PSTI_PLI_PREDICT_CONSTANT;
     }

@@ -1,8 +1,9 @@
 /* pli_wave_predict.c - residuals of a plane under a prediction (docs/format-pli.md, 5.3) and their
- * prices, in plain C.
+ * estimated costs, in plain C.
  *
- * Neighbours are gathered once for 16 rows and then serve all candidates. Written from the law, not
- * from the decoder, and in rows where that works in diagonals: each checks the other. */
+ * Neighbours are gathered once for 16 rows, and all predictions that are tried use them. The code
+ * was written from the format's document and not from the decoder. It works in rows, where the
+ * decoder works in diagonals. So each checks the other. */
 #include "pli/encode/wave/pli_wave_encode_int.h"
 
 #include <string.h>

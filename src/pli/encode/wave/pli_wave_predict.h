@@ -1,10 +1,11 @@
-/* pli_wave_predict.h - template: neighbours, predictions and prices of 16 rows.
+/* pli_wave_predict.h - template: neighbours, predictions and estimated costs of 16 rows.
  *
- * Included once per bit depth and CPU level with NAME(x), NEAR (the struct of neighbours), LANE (16
- * bits for 8-bit samples, else 32), SAMPLE, SIGNED, BITS, PRODUCTS (a sum of 64 products),
- * price_lane(m), and TARGET and INLINE for the level. PSTI_WAVE_BY_HAND leaves out what has a
- * better form; PSTI_WAVE_MOMENTS keeps two of that. Rows are 64 samples whatever the unit's width,
- * so that loops become vectors; what lies beyond the width means nothing. */
+ * A file includes it once per bit depth and CPU level. The file defines NAME(x), NEAR (the struct
+ * of neighbours), LANE (16 bits for 8-bit samples, else 32), SAMPLE, SIGNED, BITS, PRODUCTS (the
+ * type of a sum of 64 products), price_lane(m), and TARGET and INLINE for the level.
+ * PSTI_WAVE_BY_HAND leaves out the functions that have a better form elsewhere; PSTI_WAVE_MOMENTS
+ * keeps two of these. Rows have 64 samples whatever the unit's width, so that loops become vectors.
+ * Values beyond the width mean nothing. */
 
 static TARGET void NAME(gather)(const struct psti_pli_source *source, uint32_t p, uint32_t y0,
                                 struct psti_wave_work *work)
@@ -47,7 +48,8 @@ INLINE LANE NAME(med)(LANE l, LANE u, LANE ul)
     return (LANE)(l + u - middle);
 }
 
-/* Residuals of columns x0 .. x0 + n - 1 of row i; `g`, `r`, `out`: of that row. */
+/* Computes the residuals of columns x0 .. x0 + n - 1 of row i. `g`, `r` and `out` begin at that
+ * row. */
 INLINE void NAME(simple)(const NEAR *near, const struct psti_wave_candidate *c, uint32_t i,
                          uint32_t x0, uint32_t n, const int16_t *g, const int16_t *r,
                          int16_t *restrict out)
@@ -182,7 +184,7 @@ static TARGET void NAME(add_moments)(const struct psti_pli_source *source, const
                                      struct psti_wave_moments *m)
 {
     for (uint32_t y = 0; y < source->height; y++) {
-        PRODUCTS gg = 0, gr = 0, rr = 0, gs = 0, rs = 0; /* 8 bits: 64 products of 15 */
+        PRODUCTS gg = 0, gr = 0, rr = 0, gs = 0, rs = 0; /* with 8 bits: 64 products of 15 bits */
         for (uint32_t x = 0; x < source->width; x++) {
             gg += (PRODUCTS)g[x] * g[x];
             gr += (PRODUCTS)g[x] * r[x];

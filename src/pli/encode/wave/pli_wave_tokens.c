@@ -1,7 +1,7 @@
-/* pli_wave_tokens.c - from residuals to tokens, contexts and the records that pass two writes.
+/* pli_wave_tokens.c - turns residuals into tokens, contexts and the records that pass two writes.
  *
- * Activities, which tell tokens, stand in rows with zeros around them, so that contexts at the
- * unit's edges need no thought; records in the streams of lanes. Pure; works in the caller's
+ * Activities stand for tokens. Their rows have zeros around them, so that contexts at the unit's
+ * edges need no special code. Records go to the streams of lanes. Pure; works in the caller's
  * memory. */
 #include "pli/encode/pli_encode_kernels.h"
 
@@ -9,11 +9,11 @@
 
 #include <string.h>
 
-/* The same as psti_pli_wave_code_pair(), without branches for most. */
+/* Returns the same as psti_pli_wave_code_pair(), without branches for most pairs. */
 static inline struct psti_pli_wave_coded_pair code_pair(int32_t x, int32_t y)
 {
     int32_t right = x < 0 ? -x : x, up = y < 0 ? -y : y, d = right + up;
-    bool odd = x == 0 || (x < 0 ? y > 0 : y < 0); /* turned once or three times */
+    bool odd = x == 0 || (x < 0 ? y > 0 : y < 0); /* rotated by one or three right angles */
     uint32_t q_5 = (uint32_t)(d * (d - 1) / 2 + (odd ? right : up) + 5);
     if (q_5 >= 128)
         return psti_pli_wave_code_pair(x, y);
@@ -26,7 +26,7 @@ static inline struct psti_pli_wave_coded_pair code_pair(int32_t x, int32_t y)
         .first = (uint8_t)(any * (turns | (q_5 - 5 - psti_pli_wave_bases[token]) << 2))};
 }
 
-/* 32 pairs' activities and values. */
+/* Computes the activities and values of 32 pairs. */
 static void code_pairs(const int16_t *residuals, uint8_t *g, uint16_t *values)
 {
     for (uint32_t p = 0; p < PSTI_PLI_WAVE_PAIRS; p++) {
@@ -35,8 +35,8 @@ static void code_pairs(const int16_t *residuals, uint8_t *g, uint16_t *values)
         values[p] = (uint16_t)(c.first | c.second << 8);
     }
 }
-/* 16 bits: tokens. From 32 on a token follows exponent and first bit of the fraction of a float,
- * which holds m. */
+/* Computes the tokens of a row of 16 bits. From m = 32 on, the token follows from the exponent and
+ * the first bit of the fraction of a float, which holds m exactly. */
 static void tokens_16(const int16_t *residuals, uint8_t *g)
 {
     enum { FRACTION = 23, BIAS = 127, FIRST = 25 - 2 * 5 };
@@ -52,7 +52,7 @@ static void tokens_16(const int16_t *residuals, uint8_t *g)
     }
 }
 
-/* What the unit has of a row, `width` residuals; behind it zeros. */
+/* Copies the `width` residuals of a row that the unit has, and zeros behind them. */
 static void cut_row(const int16_t *residuals, uint32_t width, int16_t *row)
 {
     memcpy(row, residuals, width * sizeof *row);
@@ -74,7 +74,7 @@ void psti_pli_wave_find_activities16_c(const int16_t *residuals, uint32_t width,
     tokens_16(row, g);
 }
 
-/* Contexts of a row of pairs. `z`: their part Z in E. */
+/* Finds the contexts of a row of pairs. `z` is `extra` of section 5.6. */
 static void find_contexts_8(const uint8_t *g, const uint8_t *z, uint8_t *contexts)
 {
     enum { S = PSTI_WAVE_PADDED };
@@ -83,8 +83,9 @@ static void find_contexts_8(const uint8_t *g, const uint8_t *z, uint8_t *context
             g[p - 1], g[p - S], g[p - S - 1], g[p - 2 * S], g[p - 2 * S + 1], z[p])];
 }
 
-/* Where a context lacks a token the one that holds any pair takes its place. Energies grow by that,
- * and larger contexts lack no more than smaller ones. False: nowhere. */
+/* Replaces the tokens that their contexts lack by the one that stands for any pair. Energies grow
+ * by that, but higher contexts lack no more tokens than lower ones. Returns false if no token was
+ * replaced. */
 static bool replace_lacking(const uint8_t *first_with, const int16_t *residuals,
                             const uint8_t *contexts, uint8_t *g, uint16_t *values)
 {
@@ -130,7 +131,7 @@ static void find_energies_16(const struct psti_wave_record_rows *rows, size_t ro
                                            g[x - S + 1], g[x - 2 * S], g[x - 2], g0[x], g1[x]);
 }
 
-/* A token's least magnitude has zeros where its raw bits are. */
+/* Returns the raw bits of a magnitude. A token's least magnitude has zeros in their place. */
 static inline uint32_t raw_of_16(uint32_t token, uint32_t m)
 {
     return m & ((1u << psti_pli_wave_raw_bits(token)) - 1);
@@ -160,12 +161,13 @@ static void clear_streams(uint32_t bits, size_t n, uint16_t *streams)
     uint64_t none = psti_pli_wave_none(bits);
     none |= none << 16;
     none |= none << 32;
-    for (size_t i = 0; i < n; i += 4) /* strides are multiples of that */
+    for (size_t i = 0; i < n; i += 4) /* strides are multiples of 4 */
         psti_store_u64(streams + i, none);
     memset(streams + n, 0, n * sizeof *streams);
 }
 
-/* Contexts that have a token are those from some one on (pli_wave_format.h). */
+/* Finds the first context that has each token. All higher contexts have it, too
+ * (pli_wave_format.h). */
 static void find_first_with(uint8_t *first_with)
 {
     for (uint32_t i = 0; i < 16; i++) {

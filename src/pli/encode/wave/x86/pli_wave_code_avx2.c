@@ -1,9 +1,9 @@
 /* pli_wave_code_avx2.c - the order of tokens, signs, raw bits and the states of the wave mode's
- * encoder with AVX2: the same bytes as plain C.
+ * encoder with AVX2. The bytes are those of plain C.
  *
- * Records are transposed from the streams of lanes to slots, 32 a step; slots of no sample have a
- * code that leaves a state as it is, so that all lanes always work. States stay in vectors: of 16
- * bits in four, of 8 in two. */
+ * Records are transposed from the streams of lanes to slots, 32 a step. Slots without a sample have
+ * a code that leaves a state as it is, so that all lanes always work. States stay in vectors: those
+ * of 16 bits in four, those of 8 bits in two. */
 #include "pli/encode/wave/pli_wave_encode_int.h"
 #include "pli/encode/wave/x86/pli_wave_lanes_avx2_u16.h"
 #include "pli/encode/x86/pli_rans_avx2.h"
@@ -19,7 +19,7 @@
 
 enum { LANES = PSTI_PLI_LANES, GROUP = 8, BLOCK = 8, LINE_NBYTES = 64 };
 
-/* Slots of 8 steps of 8 lanes: lane i's records begin at in + i * skew. */
+/* Stores the slots of 8 steps of 8 lanes. Lane i's records begin at in + i * skew. */
 INLINE void transpose(const uint16_t *in, size_t skew, uint16_t *out)
 {
     __m128i r[GROUP], a[GROUP], b[GROUP];
@@ -41,7 +41,8 @@ INLINE void transpose(const uint16_t *in, size_t skew, uint16_t *out)
     }
 }
 
-/* Lanes 8 g .. 8 g + 7 have nothing before step 8 g lag, nor 7 lag steps behind a row's records. */
+/* Lanes 8 g .. 8 g + 7 have no record before step 8 g lag, and none from 7 lag steps behind a row's
+ * records on. */
 TARGET void psti_pli_wave_find_slots_avx2(uint32_t bits, const uint16_t *streams, uint32_t n_bands,
                                           uint16_t none_, uint16_t *slots)
 {
@@ -68,7 +69,7 @@ struct writer {
     uint32_t n;
 };
 
-/* At most 56 bits. */
+/* Writes at most 56 bits. */
 INLINE void put_bits(struct writer *w, uint64_t bits, uint32_t n)
 {
     w->acc |= bits << w->n;
@@ -79,21 +80,21 @@ INLINE void put_bits(struct writer *w, uint64_t bits, uint32_t n)
     w->n &= 7;
 }
 
-/* One bit for each of a step's 16-bit lanes that is negative. */
+/* Returns one bit for each of a step's 32 lanes of 16 bits: 1 if it is negative. */
 INLINE uint32_t signs_of(__m256i low, __m256i high)
 {
     __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xD8);
     return (uint32_t)_mm256_movemask_epi8(packed);
 }
 
-/* Two vectors of 16-bit lanes, all below 256, as one of bytes. */
+/* Joins two vectors of 16-bit lanes, all below 256, to one of bytes. */
 INLINE __m256i narrow(__m256i low, __m256i high)
 {
     return _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xD8);
 }
 
-/* The bits of `values` in `masks`, 16 lanes' at once where they are not many: what is put waits for
- * what was. */
+/* Writes the bits of `values` that `masks` selects. Bits of 16 lanes are written at once if they
+ * are at most 56, because every write waits for the one before. */
 INLINE void put_masked(struct writer *w, const uint64_t *values, const uint64_t *masks)
 {
     uint32_t n = (uint32_t)_mm_popcnt_u64(masks[0]), all = n + (uint32_t)_mm_popcnt_u64(masks[1]);
@@ -108,7 +109,7 @@ INLINE void put_masked(struct writer *w, const uint64_t *values, const uint64_t 
     }
 }
 
-/* By token: as many bits set as R or S has. */
+/* Returns a table by token that has as many bits set as the token's R or S has. */
 INLINE __m256i load_masks(const uint8_t *n_bits)
 {
     _Alignas(16) uint8_t masks[PSTI_PLI_N_TOKENS_8];
@@ -149,7 +150,7 @@ TARGET size_t psti_pli_wave_write_bits_avx2(const uint16_t *indices, const uint1
     return (size_t)(w.bytes - bits) + (w.n > 0);
 }
 
-/* Signs of a step's samples that are not 0. */
+/* Writes the signs of a step's samples that are not 0. */
 INLINE void put_signs(struct writer *w, const uint16_t *indices, const uint16_t *values)
 {
     const __m256i token = _mm256_set1_epi16(PSTI_WAVE_NONE_16), zero = _mm256_setzero_si256();
@@ -163,12 +164,12 @@ INLINE void put_signs(struct writer *w, const uint16_t *indices, const uint16_t 
     put_bits(w, _pext_u32(negative, ~no_sign), LANES - (uint32_t)_mm_popcnt_u32(no_sign));
 }
 
-/* Raw bits of 16 lanes: those of four are at most 56. */
+/* Writes the raw bits of 16 lanes. Those of four lanes are at most 56 bits. */
 INLINE void put_raw_bits(struct writer *w, const uint16_t *indices, const uint16_t *values)
 {
     const __m256i token = _mm256_set1_epi16(PSTI_WAVE_NONE_16);
     __m256i v = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)indices), token);
-    v = _mm256_andnot_si256(_mm256_cmpeq_epi16(v, token), v); /* no sample: as token 0 */
+    v = _mm256_andnot_si256(_mm256_cmpeq_epi16(v, token), v); /* no sample counts as token 0 */
     v = psti_pli_wave_raw_masks16(v);
     if (_mm256_testz_si256(v, v))
         return;
@@ -190,7 +191,7 @@ TARGET size_t psti_pli_wave_write_bits16_avx2(const uint16_t *indices, const uin
     return (size_t)(w.bytes - bits) + (w.n > 0);
 }
 
-/* The codes of 16 tokens as four vectors of their numbers. */
+/* The codes of 16 tokens, as four vectors of the numbers in them. */
 struct codes_8 {
     __m256i reciprocal, scale, third, fields;
 };
@@ -200,7 +201,7 @@ INLINE struct codes_8 load_codes(const uint16_t *i, const uint64_t *codes)
     for (uint32_t k = 0; k < 4; k++)
         v[k] = psti_pli_rans_load_four(codes + i[k], codes + i[k + 4], codes + i[k + 8],
                                        codes + i[k + 12]);
-    for (uint32_t k = 0; k < 2; k++) { /* of tokens 0, 1 and 4, 5; 2, 3 and 6, 7 */
+    for (uint32_t k = 0; k < 2; k++) { /* tokens 0, 1 and 4, 5; then 2, 3 and 6, 7 */
         __m256i low = _mm256_unpacklo_epi16(v[2 * k], v[2 * k + 1]);
         __m256i high = _mm256_unpackhi_epi16(v[2 * k], v[2 * k + 1]);
         lower[k] = low;
@@ -218,12 +219,12 @@ INLINE struct codes_8 load_codes(const uint16_t *i, const uint64_t *codes)
     };
 }
 
-/* 16 lanes take a token each; `full` are those that lose a word first. */
+/* Lets 16 lanes take a token each. `full` are those that lose a word first. */
 INLINE __m256i take_sixteen(const struct codes_8 *c, __m256i x, __m256i *full)
 {
     const __m256i most = _mm256_set1_epi16(PSTI_PLI_PROB_SUM_8 - 1);
     __m256i rest = _mm256_and_si256(c->fields, most), high = _mm256_srli_epi16(x, 8);
-    /* x >> 8 is not below the frequency. */
+    /* A lane is full if x >> 8 is not below the frequency. */
     *full = _mm256_cmpgt_epi16(_mm256_add_epi16(high, rest), most);
     x = _mm256_blendv_epi8(x, high, *full);
     __m256i scaled = _mm256_add_epi16(_mm256_mullo_epi16(x, c->scale), c->third);
@@ -232,7 +233,8 @@ INLINE __m256i take_sixteen(const struct codes_8 *c, __m256i x, __m256i *full)
     return _mm256_add_epi16(x, _mm256_mullo_epi16(quotient, rest));
 }
 
-/* Those of 32 bytes that `full` has, to before `end`, 8 bytes at a time. */
+/* Stores those of 32 bytes that `full` selects before `end`, 8 bytes at a time. Returns where they
+ * begin. */
 INLINE uint8_t *put_words(__m256i words, __m256i full, uint8_t *end)
 {
     uint64_t parts[4], masks[4];
@@ -276,7 +278,7 @@ TARGET uint8_t *psti_pli_wave_code_avx2(const uint16_t *indices, uint32_t n_step
     return end;
 }
 
-/* Eight lanes take a token each. */
+/* Lets eight lanes take a token each. */
 INLINE __m256i code_eight(const uint16_t *indices, const uint64_t *codes, __m256i states,
                           uint16_t **end)
 {

@@ -1,11 +1,11 @@
-/* pli_wave_filters_avx2.c - prices of the wave mode's filters with AVX2: the same numbers as plain
- * C.
+/* pli_wave_filters_avx2.c - estimated costs of the wave mode's filters with AVX2. The numbers are
+ * those of plain C.
  *
- * Neighbours are paired to bytes of 16-bit lanes once; a filter is then three or four vpmaddubsw
- * for 16 samples, as all pairs of coefficients of the dictionary keep the sum of two products
- * within 16 bits (the decoder counts on that too). Four filters at once share the loads of pairs.
- * Residuals of planes 0 and 1 are made unsigned by adding 128, which a constant takes back modulo
- * 2^16. */
+ * Neighbours are paired once as bytes of 16-bit lanes. A filter then takes three or four vpmaddubsw
+ * for 16 samples. For all filters of the format, the sum of the two products of a pair stays within
+ * 16 bits; the decoder relies on that, too. Four filters at once share the loads of pairs.
+ * Residuals of planes 0 and 1 are made unsigned by adding 128; a constant subtracts its effect
+ * again, modulo 2^16. */
 #include "pli/encode/wave/pli_wave_filters.h"
 #include "pli/encode/wave/x86/pli_wave_lanes_avx2_u16.h"
 
@@ -17,25 +17,25 @@
 
 enum {
     EDGE = PSTI_WAVE_EDGE,
-    LANES = 16, /* samples in a vector */
+    LANES = 16, /* samples in a vector of 16-bit lanes */
     N_VECTORS = EDGE / LANES,
     N_PAIRS = 4,
-    AT_ONCE = 4, /* filters */
+    AT_ONCE = 4, /* filters that are estimated together */
     EXPONENT_BIAS = 127,
     FLOAT_FRACTION = 23
 };
 
-/* What a filter's sums are made of, besides neighbours. */
+/* The parts of a filter's sums besides neighbours. */
 enum kind { MED, NO_TAPS, ONE_TAP, TWO_TAPS };
 
-/* Of one row: pairs of neighbours by vector, samples as vpackuswb orders bytes. */
+/* One row: its pairs of neighbours by vector, and its samples in the byte order of vpackuswb. */
 struct row {
     __m256i pairs[N_VECTORS][N_PAIRS];
     __m256i samples[N_VECTORS / 2];
 };
 
 INLINE __m256i load(const int16_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
-/* 16 bytes in lanes of 16 bits. */
+/* Loads 16 bytes into lanes of 16 bits. */
 INLINE __m256i widen(const uint8_t *p)
 {
     return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
@@ -59,7 +59,8 @@ INLINE void pair_vector(const struct psti_wave_near_8 *n, uint32_t i, uint32_t x
     pairs[3] = pair(offset(load(g + x)), offset(load(r + x)));
 }
 
-/* Of list 1, whose filters have one tap, 128 takes the place of the other's residual. */
+/* Makes the pairs and samples of a row. The filters of list 1 have one tap; there 128 stands in
+ * place of the second residual. */
 INLINE void pair_row(const struct psti_wave_near_8 *n, uint32_t i, const int16_t *g,
                      const int16_t *r, bool one_tap, struct row *row)
 {
@@ -69,13 +70,13 @@ INLINE void pair_row(const struct psti_wave_near_8 *n, uint32_t i, const int16_t
         if (one_tap)
             pairs[3] = pair(offset(load(g + (size_t)v * LANES)), _mm256_set1_epi16(128));
     }
-    /* As vpackuswb puts two vectors' lanes. */
+    /* This is the order in which vpackuswb leaves the lanes of two vectors. */
     for (uint32_t v = 0; v < N_VECTORS / 2; v++)
         row->samples[v] = _mm256_permute4x64_epi64(
             _mm256_loadu_si256((const __m256i *)(n->s[i] + 2 * LANES * v)), 0xD8);
 }
 
-/* Makes the columns behind the unit's such that whatever is predicted there comes true. */
+/* Clears the columns behind the unit's width, so that every prediction there equals its sample. */
 INLINE void cut_row(uint32_t width, struct row *row)
 {
     const __m256i no_taps = _mm256_set1_epi16((int16_t)(128 * 257));
@@ -97,8 +98,8 @@ struct filter {
     __m256i k[N_PAIRS], offset;
 };
 
-/* From 8 bytes: that of L, the others, the taps. ONE_TAP: what 128 times the tap is too much the
- * pair's other half takes back. */
+/* Spreads a filter from 8 bytes: the coefficient of L, the others, the taps. With ONE_TAP the other
+ * half of the pair subtracts what the 128 adds, 128 times the tap. */
 INLINE struct filter spread(uint64_t bytes, enum kind kind)
 {
     const uint64_t tap = bytes >> 48 & UINT8_MAX;
@@ -117,13 +118,13 @@ INLINE struct filter spread(uint64_t bytes, enum kind kind)
 
 INLINE struct filter filter_of(const struct psti_pli_filter *c, enum kind kind)
 {
-    const uint8_t *bytes = (const uint8_t *)c; /* 7: those of k, a, b */
+    const uint8_t *bytes = (const uint8_t *)c; /* 7 bytes: k, a and b */
     int own = 32 - c->k[0] - c->k[1] - c->k[2] - c->k[3] - c->k[4];
     uint64_t others = psti_load_u32(bytes) | (uint64_t)psti_load_u32(bytes + 3) << 24;
     return spread((uint8_t)own | others << 8, kind);
 }
 
-/* vpmulhrsw by 1024 is (sum + 16) >> 5. */
+/* Returns the predictions. vpmulhrsw by 1024 is (sum + 16) >> 5. */
 INLINE __m256i predict(const __m256i *pairs, const struct filter *f, enum kind kind)
 {
     __m256i x = _mm256_add_epi16(_mm256_maddubs_epi16(pairs[0], f->k[0]),
@@ -152,7 +153,8 @@ INLINE __m256i add_magnitudes(__m256i sums, __m256i samples, __m256i first, __m2
                             _mm256_sad_epu8(_mm256_abs_epi8(residuals), _mm256_setzero_si256()));
 }
 
-/* Adds |residual| of 8 samples each, of half a row, under AT_ONCE filters (MED: under that). */
+/* Adds |residual| of half a row, as sums of 8 samples, under AT_ONCE filters (or under MED
+ * alone). */
 INLINE void add_half(const struct row *row, uint32_t half, const struct filter *f, enum kind kind,
                      __m256i *sums)
 {
@@ -171,8 +173,8 @@ INLINE void add_half(const struct row *row, uint32_t half, const struct filter *
         sums[k] = add_magnitudes(sums[k], row->samples[half], first[k], predict(next, &f[k], kind));
 }
 
-/* psti_pli_wave_patch_price() of the sums, plus a constant: the exponent's bias. A float holds them
- * exactly, and its bits are the logarithm. */
+/* Returns psti_pli_wave_patch_price() of the sums, plus a constant, the bias of the exponent. A
+ * float holds the sums exactly, and its bits are the logarithm. */
 INLINE __m256i patch_prices(__m256i sums)
 {
     __m256i v = _mm256_add_epi32(sums, _mm256_set1_epi32(PSTI_WAVE_PATCH_BASE));
@@ -180,8 +182,8 @@ INLINE __m256i patch_prices(__m256i sums)
                              FLOAT_FRACTION - PSTI_WAVE_PATCH_SHIFT);
 }
 
-/* Prices of the four blocks, from the sums of patches, which stand as vpackuswb leaves them: first
- * those of the lower half of columns. */
+/* Returns the estimated costs of the four blocks from those of patches, which are in the order of
+ * vpackuswb: first those of the lower half of columns. */
 INLINE __m128i sum_prices(__m256i all, uint32_t n_rows)
 {
     __m128i four = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
@@ -190,7 +192,8 @@ INLINE __m128i sum_prices(__m256i all, uint32_t n_rows)
                          _mm_set1_epi32((int)bias));
 }
 
-/* Prices of the blocks under each of AT_ONCE filters: rows are loaded once for all of them. */
+/* Estimates the costs of the blocks under each of AT_ONCE filters. Rows are loaded once for all of
+ * them. */
 INLINE void price(const struct row *rows, uint32_t n_rows, const struct filter *f, enum kind kind,
                   __m128i *prices)
 {
@@ -218,7 +221,7 @@ INLINE void price(const struct row *rows, uint32_t n_rows, const struct filter *
         prices[k] = sum_prices(all[k], n_rows);
 }
 
-/* The cheapest so far. */
+/* The filters of lowest cost so far, by block. */
 struct best {
     __m128i prices, numbers;
 };
@@ -242,7 +245,7 @@ INLINE void price_list(const struct row *rows, uint32_t n_rows,
         struct filter filters[AT_ONCE];
         __m128i now[AT_ONCE];
         uint32_t numbers[AT_ONCE];
-        /* Behind the last comes the last again. */
+        /* Behind the last filter the last one is repeated. */
         for (uint32_t k = 0; k < AT_ONCE; k++) {
             numbers[k] = first + k < q->n_filters ? first + k : q->n_filters - 1;
             filters[k] = filter_of(&psti_pli_filters[q->list][numbers[k] - 1], kind);
@@ -263,7 +266,7 @@ TARGET void psti_pli_wave_price_filters_avx2(const struct psti_wave_work *work,
     const struct psti_wave_near_8 *near = &work->near.of_8;
     struct row rows[PSTI_WAVE_BLOCK];
     uint32_t n = 0;
-    /* Rows come two by two; where the last stands alone one follows that costs nothing. */
+    /* Rows come in pairs. If the last row is alone, a row that costs nothing follows it. */
     for (uint32_t i = 0; i < q->n_rows; i += q->step)
         for (uint32_t y = i; y < i + 2; y++, n++) {
             size_t at = (size_t)(y < q->n_rows ? y : i) * EDGE;

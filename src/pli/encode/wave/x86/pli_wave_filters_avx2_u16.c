@@ -1,9 +1,10 @@
-/* pli_wave_filters_avx2_u16.c - prices of the wave mode's filters for samples of 16 bits with AVX2:
- * the same numbers as plain C.
+/* pli_wave_filters_avx2_u16.c - estimated costs of the wave mode's filters for samples of 16 bits
+ * with AVX2. The numbers are those of plain C.
  *
- * Neighbours are paired once; a filter is then four vpmaddwd for 8 samples. Samples are less 32768,
- * to be signed: as the coefficients of a filter make 32 with that of L, sums are less 32 * 32768,
- * and vpackssdw clamps them (as in the decoder). A vector of 16 samples is a row of a block. */
+ * Neighbours are paired once. A filter then takes four vpmaddwd for 8 samples. 32768 is subtracted
+ * from samples, which makes them signed. The coefficients of a filter and that of L sum to 32, so
+ * sums are lower by 32 * 32768, and vpackssdw clamps them (as in the decoder). A vector of 16
+ * samples is a row of a block. */
 #include "pli/encode/wave/pli_wave_filters.h"
 #include "pli/encode/wave/x86/pli_wave_lanes_avx2_u16.h"
 
@@ -18,10 +19,10 @@ enum {
     N_PAIRS = 4 /* L and U, UL and UR, UU and LL, residuals of planes 0 and 1 */
 };
 
-/* 16 samples and their neighbours: pairs as unpacking makes them of lanes. */
+/* 16 samples and their neighbours. Pairs are in the order in which unpacking leaves lanes. */
 struct neighbours {
     __m256i low[N_PAIRS], high[N_PAIRS];
-    __m256i samples, med; /* `med`: what MED predicts */
+    __m256i samples, med; /* `med` is MED's prediction */
 };
 
 INLINE __m256i load(const int16_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
@@ -36,7 +37,7 @@ INLINE void put_pair(struct neighbours *n, uint32_t i, __m256i a, __m256i b)
     n->high[i] = _mm256_unpackhi_epi16(a, b);
 }
 
-/* Row i from column x on; `g`, `r`: of that row. */
+/* Finds the neighbours of row i from column x on. `g` and `r` begin at that row. */
 INLINE void find_neighbours(const struct psti_wave_near_16 *near, uint32_t i, uint32_t x,
                             const int16_t *g, const int16_t *r, struct neighbours *n)
 {
@@ -85,7 +86,8 @@ INLINE __m256i filtered(const struct neighbours *n, const struct filter *f, bool
     return _mm256_sub_epi16(n->samples, p);
 }
 
-/* Prices of the blocks under a filter (NULL: MED). Lanes hold 16 biased prices, below 65536. */
+/* Estimates the costs of the blocks under a filter (NULL: MED). Lanes hold 16 biased estimates,
+ * below 65536 together. */
 INLINE __m128i price_filter(const struct neighbours (*rows)[N_BLOCKS], uint32_t n_rows,
                             const struct filter *f, bool taps, const __m256i *masks)
 {

@@ -1,5 +1,5 @@
-/* pli_wave_lanes_avx2_u16.h - 16 lanes of 16 bits: prices of residuals of 16-bit samples, masks,
- * sums. */
+/* pli_wave_lanes_avx2_u16.h - 16 lanes of 16 bits: estimated costs of residuals of 16-bit samples,
+ * masks, sums. */
 #ifndef PST_PLI_WAVE_LANES_AVX2_U16_H
 #define PST_PLI_WAVE_LANES_AVX2_U16_H
 
@@ -10,10 +10,12 @@
 
 #define PSTI_WAVE_INLINE static inline __attribute__((always_inline, target("avx2")))
 
-/* What psti_pli_wave_biased_prices16() gives above the price: the exponent's bias. */
+/* The amount by which psti_pli_wave_biased_prices16() is above the estimate: the bias of the
+ * exponent. */
 enum { PSTI_WAVE_PRICE_FRACTION = 4, PSTI_WAVE_PRICE_BIAS = 127 << PSTI_WAVE_PRICE_FRACTION };
 
-/* psti_pli_wave_price_16() of magnitudes, -32768 counting 32768, and the bias: below 4096. */
+/* Returns psti_pli_wave_price_16() of the magnitudes, plus the bias; the sum is below 4096. -32768
+ * counts as 32768. */
 PSTI_WAVE_INLINE __m256i psti_pli_wave_biased_prices16(__m256i residuals)
 {
     enum { SHIFT = 23 - PSTI_WAVE_PRICE_FRACTION };
@@ -25,7 +27,7 @@ PSTI_WAVE_INLINE __m256i psti_pli_wave_biased_prices16(__m256i residuals)
                                _mm256_srli_epi32(_mm256_castps_si256(high), SHIFT));
 }
 
-/* All ones in the lanes of columns x .. x + 15 that the unit has. */
+/* Returns all ones in the lanes of columns x .. x + 15 that the unit has. */
 PSTI_WAVE_INLINE __m256i psti_pli_wave_columns16(uint32_t x, uint32_t width)
 {
     __m256i columns = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
@@ -33,10 +35,11 @@ PSTI_WAVE_INLINE __m256i psti_pli_wave_columns16(uint32_t x, uint32_t width)
     return _mm256_cmpgt_epi16(_mm256_set1_epi16((int16_t)width), columns);
 }
 
-/* As many bits set as tokens in lanes of 16 bits have raw bits: (token - 17) / 2 from 24 on. */
+/* Returns masks with as many bits set as the tokens in lanes of 16 bits have raw bits: (token - 17)
+ * / 2 from token 24 on. */
 PSTI_WAVE_INLINE __m256i psti_pli_wave_raw_masks16(__m256i tokens)
 {
-    /* 1 << n, by n: bytes 0 and 1. */
+    /* 1 << n by n; `low` has byte 0 of it, `high` byte 1. */
     const __m256i low = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 0, 0, 8, 16, 32, 64, (char)128, 0, 0, 0, 0, 0, 0, 0, 0));
     const __m256i high = _mm256_broadcastsi128_si256(
@@ -49,7 +52,7 @@ PSTI_WAVE_INLINE __m256i psti_pli_wave_raw_masks16(__m256i tokens)
     return _mm256_subs_epu16(power, _mm256_set1_epi16(1));
 }
 
-/* Of eight numbers of 32 bits. */
+/* Returns the sum of eight numbers of 32 bits. */
 PSTI_WAVE_INLINE uint32_t psti_pli_wave_sum32(__m256i v)
 {
     __m128i four = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));

@@ -1,8 +1,8 @@
-/* pli_wave_predict_avx2.c - the loops of pli_wave_predict.h for samples of 8 bits compiled for
- * AVX2, and by hand those that every unit goes through: the same numbers as plain C.
+/* pli_wave_predict_avx2.c - the loops of pli_wave_predict.h for samples of 8 bits, compiled for
+ * AVX2. The loops that every unit needs are written by hand. The numbers are those of plain C.
  *
- * The simple predictors stay within bytes, and so does the price of a residual: where a line of it
- * saturates another is lower. */
+ * The simple predictors stay within bytes. So does the estimated cost of a residual: where one of
+ * its lines saturates, another is lower. */
 #include "pli/encode/wave/pli_wave_encode_int.h"
 #include "pli/encode/wave/pli_wave_filters.h"
 
@@ -16,7 +16,7 @@ enum { LANES = 32 };
 
 INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
-/* 0xff in columns x .. x + 31 that the unit has. */
+/* Returns 0xff in the columns x .. x + 31 that the unit has. */
 INLINE __m256i columns_of(uint32_t x, uint32_t width)
 {
     _Alignas(32) uint8_t mask[LANES];
@@ -25,7 +25,7 @@ INLINE __m256i columns_of(uint32_t x, uint32_t width)
     return load(mask);
 }
 
-/* psti_pli_wave_price_8() of bytes; -128 counts 128. Sums of 8. */
+/* Returns psti_pli_wave_price_8() of bytes, in sums of 8. -128 counts as 128. */
 INLINE __m256i prices_of(__m256i residuals, __m256i mask)
 {
     __m256i m = _mm256_abs_epi8(residuals), twice = _mm256_adds_epu8(m, m);
@@ -59,7 +59,7 @@ static TARGET uint64_t price_plane_8(const struct psti_pli_source *source, const
     return sum_of(sum);
 }
 
-/* 16 residuals with taps, modulo 256: vpmulhrsw by 1024 is (sum + 16) >> 5. */
+/* Returns 16 residuals with taps, modulo 256. vpmulhrsw by 1024 is (sum + 16) >> 5. */
 INLINE __m256i add_taps_to(const int16_t *from, __m256i a, __m256i b, const int16_t *g,
                            const int16_t *r)
 {
@@ -70,13 +70,13 @@ INLINE __m256i add_taps_to(const int16_t *from, __m256i a, __m256i b, const int1
     return _mm256_and_si256(_mm256_sub_epi16(load(from), tap), _mm256_set1_epi16(255));
 }
 
-/* `r` NULL: b is 0. */
+/* Returns the estimated cost with taps. `r` is NULL if b is 0. */
 INLINE uint64_t price_taps(const struct psti_pli_source *source, const int16_t *from, int8_t a,
                            int8_t b, const int16_t *g, const int16_t *r)
 {
     const __m256i va = _mm256_set1_epi16(a), vb = _mm256_set1_epi16(b);
     __m256i sum = _mm256_setzero_si256(), masks[2];
-    for (uint32_t half = 0; half < 2; half++) /* as vpackuswb orders bytes */
+    for (uint32_t half = 0; half < 2; half++) /* in the byte order of vpackuswb */
         masks[half] = _mm256_permute4x64_epi64(columns_of(half * LANES, source->width), 0xD8);
     for (size_t i = 0; i < (size_t)source->height * PSTI_WAVE_EDGE; i += PSTI_WAVE_EDGE)
         for (size_t half = 0; half < 2; half++) {
@@ -123,7 +123,7 @@ INLINE int64_t sum_32(__m256i v)
     return sum;
 }
 
-/* A plane's 4096 products of 14 bits and a sign fit into 32. */
+/* A plane has 4096 products of 14 bits and a sign, whose sum fits in 32 bits. */
 static TARGET void add_moments_by_hand_8(const struct psti_pli_source *source, const int16_t *g,
                                          const int16_t *r, const int16_t *s,
                                          struct psti_wave_moments *m)

@@ -1,5 +1,6 @@
-/* pli_wave_predict_avx2_u16.c - the loops of pli_wave_predict.h for samples of 16 bits compiled for
- * AVX2, and by hand those that every unit goes through: the same numbers as plain C. */
+/* pli_wave_predict_avx2_u16.c - the loops of pli_wave_predict.h for samples of 16 bits, compiled
+ * for AVX2. The loops that every unit needs are written by hand. The numbers are those of plain
+ * C. */
 #include "pli/encode/wave/pli_wave_encode_int.h"
 #include "pli/encode/wave/pli_wave_filters.h"
 #include "pli/encode/wave/x86/pli_wave_lanes_avx2_u16.h"

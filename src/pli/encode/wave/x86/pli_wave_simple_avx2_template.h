@@ -13,7 +13,7 @@
 
 enum { N_SIMPLE = 4, N_VECTORS = PSTI_WAVE_EDGE / LANES };
 
-/* Predictions 1..4. */
+/* Computes predictions 1..4. */
 INLINE void predict_simple(__m256i l, __m256i u, __m256i ul, __m256i *p)
 {
     __m256i least = OP(min_epu)(l, u), most = OP(max_epu)(l, u);
@@ -29,7 +29,7 @@ INLINE void try_rows(const struct psti_pli_source *source, uint32_t plane, uint3
                      struct psti_wave_work *work, uint64_t *prices)
 {
     __m256i masks[N_VECTORS], sums[N_SIMPLE];
-    /* Two rows with room before them, for the neighbour of column 0. */
+    /* Two rows, with space before them for the left neighbour of column 0. */
     _Alignas(32) SAMPLE rows[2][LANES + PSTI_WAVE_EDGE];
     for (uint32_t i = 0; i < N_VECTORS; i++)
         masks[i] = columns_of(i * LANES, source->width);
@@ -42,7 +42,7 @@ INLINE void try_rows(const struct psti_pli_source *source, uint32_t plane, uint3
         own[-1] = y > 0 ? above[0] : s[0];
         if (y == 0) /* U and UL are L */
             memcpy(above, own - 1, PSTI_WAVE_EDGE * sizeof *s);
-        /* UL of column 0 is U; of row 0, the start sample. */
+        /* UL of column 0 is U. In row 0 it is the start sample. */
         above[-1] = above[0];
         for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += LANES) {
             __m256i predictions[N_SIMPLE], v = load(own + x), u = load(above + x);

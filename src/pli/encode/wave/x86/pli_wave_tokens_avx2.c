@@ -1,5 +1,5 @@
-/* pli_wave_tokens_avx2.c - tokens, contexts and records of the wave mode's encoder with AVX2: the
- * same numbers as plain C. */
+/* pli_wave_tokens_avx2.c - tokens, contexts and records of the wave mode's encoder with AVX2. The
+ * numbers are those of plain C. */
 #include "pli/encode/wave/pli_wave_encode_int.h"
 #include "pli/encode/wave/x86/pli_wave_lanes_avx2_u16.h"
 
@@ -14,19 +14,20 @@ enum { HALF = 32 };
 
 INLINE __m256i load(const void *p) { return _mm256_loadu_si256(p); }
 
-/* A table of 16 bytes in both halves. */
+/* Loads a table of 16 bytes into both halves. */
 INLINE __m256i load_table(const uint8_t *table)
 {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
 }
 
-/* Of 16 residuals, in 16 bits. From 32 on a token follows exponent and first bit of the fraction
- * of a float, which holds the magnitude. */
+/* Returns the tokens of 16 residuals in lanes of 16 bits. From magnitude 32 on, the token follows
+ * from the exponent and the first bit of the fraction of a float, which holds the magnitude
+ * exactly. */
 INLINE __m256i tokens_of_16(__m256i residuals)
 {
     enum { FRACTION = 23, BIAS = 127, FIRST = 25 - 2 * 5 };
     const __m256i zero = _mm256_setzero_si256();
-    __m256i m = _mm256_abs_epi16(residuals); /* -32768: 32768 */
+    __m256i m = _mm256_abs_epi16(residuals); /* -32768 becomes 32768 */
     __m256 low = _mm256_cvtepi32_ps(_mm256_unpacklo_epi16(m, zero));
     __m256 high = _mm256_cvtepi32_ps(_mm256_unpackhi_epi16(m, zero));
     __m256i large = _mm256_packus_epi32(_mm256_srli_epi32(_mm256_castps_si256(low), FRACTION - 1),
@@ -50,14 +51,15 @@ TARGET void psti_pli_wave_find_activities16_avx2(const int16_t *residuals, uint3
 }
 
 INLINE __m256i half_up(__m256i v) { return _mm256_avg_epu8(v, _mm256_setzero_si256()); }
-/* Half of the sum, rounded down. */
+/* Returns half of the sum, rounded down. */
 INLINE __m256i half_of(__m256i a, __m256i b)
 {
     __m256i odd = _mm256_and_si256(_mm256_xor_si256(a, b), _mm256_set1_epi8(1));
     return _mm256_sub_epi8(_mm256_avg_epu8(a, b), odd);
 }
 
-/* docs/format-pli.md, 5.6, halved, of tokens up to 46: no byte is exceeded; `own`: g0 or g1. */
+/* Returns energies (docs/format-pli.md, 5.6), halved. Tokens are at most 46, so no byte overflows.
+ * `own` is g0 or g1. */
 INLINE __m256i energies_16(enum psti_pli_energy kind, __m256i cross, __m256i far, __m256i own)
 {
     if (kind == PSTI_PLI_ENERGY_FIRST)
@@ -68,7 +70,7 @@ INLINE __m256i energies_16(enum psti_pli_energy kind, __m256i cross, __m256i far
     return _mm256_add_epi8(half_of(cross, far), own);
 }
 
-/* Q[E] in three shuffles: from E = 32 on it depends on E >> 4 only. */
+/* The tables for Q[energy] in three shuffles. From energy = 32 on Q depends on energy >> 4 only. */
 struct buckets {
     __m256i below_16, below_32, others;
 };
@@ -96,22 +98,23 @@ INLINE __m256i bucket_of(const struct buckets *b, __m256i e)
     return _mm256_blendv_epi8(c, _mm256_shuffle_epi8(b->below_16, low), of_0);
 }
 
-/* 32 pairs, as bytes but for `raw`, x and y as they are, of pairs 0..15 and 16..31. The order of
- * bytes is that of _mm256_packus_epi16(): what is interleaved is in order again. `first`: R, but of
- * the token of any pair; `second`: S. Bits beyond those that a token has mean nothing. */
+/* 32 pairs. `raw` holds x and y as they are, of pairs 0..15 and of pairs 16..31. The other members
+ * are bytes in the order of _mm256_packus_epi16(); interleaving them brings them into order again.
+ * `first` is R, except for the token of any pair, and `second` is S. Bits above those that a token
+ * has mean nothing. */
 struct pairs {
     __m256i raw[2], token, first, second;
 };
 
-/* Of 16 pairs |x| + |y| = d, the point's b, how often it was turned, and q, as far as that matters,
- * plus 5 (docs/format-pli.md, 5.4). */
+/* For 16 pairs: d = |x| + |y|, the point's b (`up` of docs/format-pli.md, 5.4), the number of right
+ * angles by which it was rotated, and q + 5 as far as it matters (`nth` of 5.4 is q). */
 struct points {
     __m256i d, b, turns, q_5;
 };
 INLINE struct points find_points(__m256i raw)
 {
     const __m256i zero = _mm256_setzero_si256();
-    __m256i magnitudes = _mm256_abs_epi8(raw); /* -128: 128 */
+    __m256i magnitudes = _mm256_abs_epi8(raw); /* -128 becomes 128 */
     __m256i d = _mm256_maddubs_epi16(magnitudes, _mm256_set1_epi8(1));
     __m256i x = _mm256_srai_epi16(_mm256_slli_epi16(raw, 8), 8), y = _mm256_srai_epi16(raw, 8);
     __m256i b = _mm256_sign_epi16(y, x);
@@ -127,7 +130,8 @@ INLINE struct points find_points(__m256i raw)
         .q_5 = _mm256_min_epu16(q, _mm256_set1_epi16(UINT8_MAX))};
 }
 
-/* Tokens 1 to 10 begin where q + 5 is 4, 6, 8, 12, 16, 24, .., 96: 0 from 128 on. */
+/* Returns tokens 1 to 10. They begin where q + 5 is 4, 6, 8, 12, 16, 24, .., 96. The result is 0
+ * from 128 on. */
 INLINE __m256i small_tokens(__m256i q_5)
 {
     const __m256i low =
@@ -139,8 +143,9 @@ INLINE __m256i small_tokens(__m256i q_5)
                               _mm256_cmpgt_epi8(q_5, _mm256_set1_epi8(15)));
 }
 
-/* Tokens 11 to 15, by d and b; what they add to the number of turns, taken away; u; half of the
- * least u above a square's; and b as those have it. */
+/* Tokens 11 to 15, which follow from d and b. `turned`, 0 or -1, is subtracted from the number of
+ * rotations. `u` is u (`ring` of section 5.4), `half` the least u of the token, and `b` the point's
+ * b after these rotations. */
 struct squares {
     __m256i token, turned, u, half, b;
 };
@@ -165,10 +170,10 @@ INLINE struct squares find_squares(__m256i d, __m256i b)
         .b = _mm256_blendv_epi8(b, _mm256_sub_epi8(_mm256_setzero_si256(), a), turned)};
 }
 
-/* Of 64 residuals, of which those outside of `columns` count 0. */
+/* Codes the pairs of 64 residuals. Residuals outside of `columns` count as 0. */
 INLINE struct pairs code_pairs(const int16_t *residuals, const __m256i *columns)
 {
-    /* What index and q + 5, or b and u, differ by. */
+    /* The number to add to q + 5 (tokens 11 to 15: to b - (u >> 1)) to get the index. */
     const __m256i bases = load_table(psti_pli_wave_bases), three = _mm256_set1_epi8(3);
     const __m256i to_index =
         _mm256_blendv_epi8(_mm256_sub_epi8(_mm256_set1_epi8(-5), bases), bases,
@@ -185,7 +190,7 @@ INLINE struct pairs code_pairs(const int16_t *residuals, const __m256i *columns)
     __m256i q_5 = _mm256_packus_epi16(p[0].q_5, p[1].q_5), d = _mm256_packus_epi16(p[0].d, p[1].d);
     __m256i turns = _mm256_packus_epi16(p[0].turns, p[1].turns);
     struct squares s = find_squares(d, _mm256_packus_epi16(p[0].b, p[1].b));
-    /* blendv takes the highest bit: q + 5 is at least 128. */
+    /* blendv tests the highest bit, which says that q + 5 is at least 128. */
     __m256i token = _mm256_blendv_epi8(small_tokens(q_5), s.token, q_5);
     __m256i half_u = _mm256_and_si256(_mm256_srli_epi16(s.u, 1), _mm256_set1_epi8(INT8_MAX));
     __m256i index = _mm256_blendv_epi8(q_5, _mm256_sub_epi8(s.b, half_u), q_5);
@@ -197,14 +202,15 @@ INLINE struct pairs code_pairs(const int16_t *residuals, const __m256i *columns)
     return out;
 }
 
-/* Activities of tokens, in order. */
+/* Returns the activities of tokens, in the order of pairs. */
 INLINE __m256i activities_of(__m256i token)
 {
     __m256i g = _mm256_shuffle_epi8(load_table(psti_pli_wave_activities), token);
     return _mm256_permute4x64_epi64(g, 0xD8);
 }
 
-/* All ones in the bytes from `first` on that stand for columns below `width`. */
+/* Returns all ones in the bytes that stand for columns below `width`. Byte 0 stands for column
+ * `first`. */
 INLINE __m256i columns_below(uint32_t width, uint32_t first)
 {
     const __m256i column =
@@ -221,15 +227,15 @@ TARGET void psti_pli_wave_find_activities8_avx2(const int16_t *residuals, uint32
     _mm256_storeu_si256((__m256i *)g, activities_of(p.token));
 }
 
-/* The bytes of a row moved up by n, behind zeros, and down by one. */
+/* Move the bytes of a row up by n, with zeros below them, and down by one. */
 #define MOVED_UP(v, n) _mm256_alignr_epi8(v, _mm256_permute2x128_si256(v, v, 0x08), 16 - (n))
 #define MOVED_DOWN(v) _mm256_alignr_epi8(_mm256_permute2x128_si256(v, v, 0x81), v, 1)
 
-/* Activities of neighbours. */
+/* The activities of neighbours. */
 struct near {
     __m256i l, u, ul, uu, uur, z;
 };
-/* docs/format-pli.md, 5.6. */
+/* Returns the contexts (docs/format-pli.md, 5.6). */
 INLINE __m256i contexts_of(const struct buckets *b, const struct near *n)
 {
     __m256i side = _mm256_add_epi8(n->l, n->u), far = _mm256_avg_epu8(n->ul, n->uur);
@@ -272,11 +278,11 @@ INLINE void put_values(const struct pairs *p, uint16_t *values)
     _mm256_storeu_si256((__m256i *)(values + 16), high);
 }
 
-/* `there`: pairs that the unit has; others are no tokens. */
+/* Stores the indices of pairs that the unit has, as `there` says, and NONE for the others. */
 INLINE void put_indices(__m256i token, __m256i context, __m256i there, uint16_t *indices)
 {
     const __m256i none = _mm256_set1_epi16(PSTI_WAVE_NONE_8);
-    /* Contexts are below 16: they stay in their bytes. */
+    /* Contexts are below 16, so they stay within their bytes. */
     __m256i index = _mm256_or_si256(_mm256_permute4x64_epi64(token, 0xD8),
                                     _mm256_slli_epi16(context, PSTI_WAVE_TOKEN_BITS_8));
     for (uint32_t i = 0; i < 2; i++) {
@@ -339,7 +345,8 @@ TARGET void psti_pli_wave_find_contexts16_avx2(enum psti_pli_energy kind, const 
     }
 }
 
-/* Raw bits of 16 tokens, 3 to 14 (docs/format-pli.md, 5.4), and signs. */
+/* Returns the raw bits of 16 tokens, of which those with raw bits have 3 to 14 (docs/format-pli.md,
+ * 5.4), and their signs. */
 INLINE __m256i values_of(__m256i residuals, const uint8_t *tokens)
 {
     __m256i token = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)tokens));
@@ -347,7 +354,8 @@ INLINE __m256i values_of(__m256i residuals, const uint8_t *tokens)
     return _mm256_or_si256(raw, _mm256_and_si256(residuals, _mm256_set1_epi16(INT16_MIN)));
 }
 
-/* 32 indices: token and the lower 2 bits of the context; its upper 2 bits. */
+/* Stores 32 indices. The low byte is the token and the lower 2 bits of the context, the high byte
+ * the upper 2 bits of the context. */
 INLINE void indices_of(__m256i token, __m256i context, uint16_t *out)
 {
     __m256i shifted = _mm256_slli_epi16(context, PSTI_WAVE_TOKEN_BITS);
@@ -358,7 +366,7 @@ INLINE void indices_of(__m256i token, __m256i context, uint16_t *out)
     _mm256_storeu_si256((__m256i *)(out + 16), _mm256_permute2x128_si256(even, odd, 0x31));
 }
 
-/* Records of a row from activities and contexts, as far as `width`. */
+/* Makes the records of a row, as far as `width`, from activities and contexts. */
 TARGET static void find_records_16(const int16_t *residuals, const uint8_t *tokens,
                                    const uint8_t *contexts, uint32_t width, uint16_t *indices,
                                    uint16_t *values)
