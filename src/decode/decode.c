@@ -1,8 +1,10 @@
-/* decode.c - the door of decode: options and errors checked once, then the codec's own file.
+/* decode.c - the functions of decode's door. They check options and headers once and then call the
+ * codec's own file.
  *
- * A decoder has one arena, empty at the start of every image; codec objects that are worth keeping
- * (libjpeg's) are kept beside it. A decoder belongs to one thread. Headers are read by parsers of
- * our own that allocate nothing, so probing needs no decoder and cannot fail for want of memory. */
+ * A decoder has one arena, which is empty at the start of every image. It also keeps the codec
+ * objects that are worth keeping: libjpeg's and libdeflate's. A decoder belongs to one thread. Our
+ * own parsers, which allocate nothing, read the headers. So probing needs no decoder and cannot
+ * fail for lack of memory. */
 #include "decode/decode_int.h"
 
 #include "base/alloc.h"
@@ -42,7 +44,8 @@ void *psti_decode_alloc(struct psti_decode_job *job, size_t nbytes, enum pst_sta
     return memory;
 }
 
-/* Fills `out` from options of any age; zeroes are already the defaults. */
+/* Fills `out` from the caller's options, whatever version of the struct they are, and checks them.
+ * Members that are 0 get their defaults. */
 static enum pst_status read_options(const struct pst_decode_options *options,
                                     struct pst_decode_options *out, enum pst_form form,
                                     struct pst_error *err)
@@ -66,14 +69,15 @@ static enum pst_status read_options(const struct pst_decode_options *options,
 static const uint8_t jpeg_magic[] = {0xFF, 0xD8, 0xFF};
 static const uint8_t png_magic[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 static const uint8_t pli_magic[] = {0x89, 'P', 'L', 'I'};
-enum { PLI_CONTENT = 5 }; /* where a PLI says what it holds */
+enum { PLI_CONTENT = 5 }; /* offset of the content in a PLI's header (format-pli.md, section 1) */
 
 static bool begins_with(const uint8_t *bytes, size_t nbytes, const void *magic, size_t magic_nbytes)
 {
     return memcmp(bytes, magic, nbytes < magic_nbytes ? nbytes : magic_nbytes) == 0;
 }
 
-/* True also for a beginning that is cut short within the magic. */
+/* Returns true if the bytes begin with the magic of this form, or with a part of it and end there.
+ */
 static bool looks_like(const uint8_t *bytes, size_t nbytes, enum pst_form form)
 {
     switch (form) {
@@ -109,7 +113,8 @@ static enum pst_status wrong_magic(const uint8_t *bytes, size_t nbytes, enum pst
                             "not a %s image: it begins with %s", pst_form_name(form), hex);
 }
 
-/* NONE -> the form that the first bytes say; any other: checked against them. */
+/* Changes form NONE to the form that the first bytes say. Checks any other form against the first
+ * bytes. */
 static enum pst_status find_form(const uint8_t *bytes, size_t nbytes, enum pst_form *form,
                                  struct pst_error *err)
 {
@@ -240,7 +245,8 @@ void psti_decode_output(const struct pst_image_info *info, const struct pst_deco
     *bits = info->bits;
     if (read_options(options, &full, info->form, NULL) != PST_OK)
         return;
-    if (info->palette && full.palette_indices) /* numbers of classes: no colours to convert */
+    /* palette indices are numbers of classes, not colours that could be converted */
+    if (info->palette && full.palette_indices)
         return;
     if (full.channels)
         *channels = full.channels;
@@ -336,8 +342,9 @@ static enum pst_status run_codec(struct psti_decode_job *job)
     }
 }
 
-/* Pixels [*from, *from + *count) of n that as many of a small picture are made from. `margin`: what
- * of the small one upsampling may look at beyond them, a sample of two pixels. */
+/* Changes a range of pixels [*from, *from + *count) of a small picture to the range of the full
+ * picture, of n pixels, that it is made from. `margin` is in pixels of the small picture:
+ * upsampling may look at samples beyond the range, and a sample may be two pixels wide. */
 static void unscale(uint32_t *from, uint32_t *count, uint32_t n, uint32_t scale_log2)
 {
     const uint32_t margin = 4;
@@ -369,7 +376,7 @@ void psti_decode_ends(const struct pst_image_info *info, const struct pst_decode
                       bool *top, bool *left)
 {
     uint8_t orientation = options->ignore_orientation ? 1 : info->orientation;
-    /* Where the first shown pixel of a picture of 2 x 2 is stored. */
+    /* A picture of 2 x 2 pixels tells the sides: its first shown pixel is stored at `stored`. */
     const struct psti_rect first = {0, 0, 1, 1};
     struct psti_rect stored = psti_decode_turn_to_stored(&first, orientation, 2, 2);
     bool swaps = psti_decode_turn_swaps(orientation);
@@ -427,7 +434,7 @@ enum pst_status psti_decode_rows_scaled(struct psti_decoder *decoder, const void
 
 struct copy_target {
     uint8_t *pixels;
-    size_t stride_nbytes, row_nbytes; /* from row to row; used of each row */
+    size_t stride_nbytes, row_nbytes; /* distance of rows; bytes of a row that are used */
 };
 
 static enum pst_status copy_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,

@@ -1,9 +1,9 @@
 /* decode_arena.c - scratch memory of one decoder.
  *
  * Codecs ask for memory in many small pieces and give it back all at once, at the next image. An
- * arena hands it out by moving a pointer; after an image that needed several chunks they are
- * replaced by one of their total size, so that after a few images nothing is allocated any more.
- * Memory is not cleared: what an image left is what the next one finds. */
+ * arena hands out memory by moving a pointer. After an image that needed several chunks, one chunk
+ * of their total size replaces them, so that after a few images nothing is allocated any more.
+ * Memory is not cleared: an image finds the bytes that the image before left there. */
 #include "decode/decode_arena.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@
 
 struct psti_arena_chunk {
     struct psti_arena_chunk *next;
-    size_t nbytes; /* with this head */
+    size_t nbytes; /* bytes of the chunk, with this header */
     size_t used;
 };
 
@@ -33,7 +33,7 @@ static void free_chunks(struct psti_decode_arena *arena)
     arena->held = 0;
 }
 
-/* A new chunk with room for `nbytes`; generous while the limit allows it. */
+/* Adds a new chunk with space for `nbytes`, and for more if the limit allows it. */
 static bool add_chunk(struct psti_decode_arena *arena, size_t nbytes, enum pst_status *why)
 {
     struct psti_arena_chunk *chunk = NULL;
@@ -47,8 +47,8 @@ static bool add_chunk(struct psti_decode_arena *arena, size_t nbytes, enum pst_s
     generous = generous > CHUNK_NBYTES_MIN ? generous : CHUNK_NBYTES_MIN;
     if (generous < least)
         generous = least;
-    /* In steps: random crops, each a little larger than those before, shall not each want another
-     * chunk. */
+    /* Sizes go in steps. Otherwise each random crop that is a little larger than those before would
+     * need another chunk. */
     generous = psti_round_up(generous, CHUNK_NBYTES_MIN);
     if (generous > left)
         generous = left;
@@ -86,7 +86,8 @@ bool psti_decode_arena_prepare(struct psti_decode_arena *arena, size_t nbytes, e
 {
     if (arena->chunks && arena->chunks->nbytes - arena->chunks->used >= nbytes)
         return true;
-    if (nbytes > arena->limit || arena->limit - nbytes < CHUNK_HEAD) { /* keeps what there is */
+    /* the chunks that are there stay */
+    if (nbytes > arena->limit || arena->limit - nbytes < CHUNK_HEAD) {
         *why = PST_ERROR_LIMIT;
         return false;
     }
@@ -114,8 +115,9 @@ bool psti_decode_arena_lend(struct psti_decode_arena *arena, uint64_t nbytes)
         uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
         uintptr_t from = ((uintptr_t)chunk + chunk->used + page - 1) & ~(page - 1);
         uintptr_t to = ((uintptr_t)chunk + chunk->nbytes) & ~(page - 1);
+        /* if this fails the pages stay, and nothing is lost */
         if (from < to)
-            madvise((void *)from, to - from, MADV_DONTNEED); /* or they stay: nothing is lost */
+            madvise((void *)from, to - from, MADV_DONTNEED);
     }
     return true;
 }
@@ -127,7 +129,7 @@ void psti_decode_arena_reset(struct psti_decode_arena *arena)
     if (arena->chunks->next) {
         arena->want = arena->held;
         free_chunks(arena);
-    } else if (arena->held > arena->limit) { /* the limit was lowered since */
+    } else if (arena->held > arena->limit) { /* the limit was lowered since the chunk was taken */
         arena->want = 0;
         free_chunks(arena);
     } else {

@@ -1,15 +1,15 @@
-/* decode_convert.c - other numbers of channels, other numbers of bits.
+/* decode_convert.c - converts pixels to other numbers of channels and of bits.
  *
- * Channels are converted first, at the depth they come in, then the depth. Gray is ITU-R BT.601
- * luma in the fixed point of PIL, for 16 bits too (the weights add up to 65536, so that the sum
- * fits 32 bits). Pure functions; rows are short enough for the compiler's vectors to matter more
- * than the second pass over them. */
+ * Channels are converted first, with the bits that come in. The bits are converted after that. Gray
+ * is ITU-R BT.601 luma in the fixed point of PIL, for 16 bits too. The weights add up to 65536, so
+ * that the sum fits 32 bits. Pure functions. Rows are short, so a second pass over them costs less
+ * than the compiler's vectors save. */
 #include "decode/decode_int.h"
 
 #include <string.h>
 
-/* Pixels converted at a time where both channels and bits change: the part in between stays small.
- */
+/* The number of pixels that are converted at a time if both channels and bits change, so that the
+ * memory between the two conversions stays small. */
 #define STEP_PX 512
 
 #define DEFINE_CHANNELS(name, sample, opaque)                                                      \

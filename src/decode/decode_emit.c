@@ -1,9 +1,10 @@
 /* decode_emit.c - the way of a band of rows from a codec to the sink.
  *
- * Codecs hand over rows of the stored region, top to bottom. Where nothing is to be converted or
- * turned they go to the sink as they are. A mirrored picture is turned band by band; any other
- * orientation needs the whole region first, which is kept in the arena (so it counts against the
- * scratch limit). Rows are converted before they are kept, when they may have become smaller. */
+ * Codecs hand over rows of the stored region, from top to bottom. Rows that need no conversion and
+ * no rotation go to the sink as they are. A picture that is only mirrored left to right is mirrored
+ * band by band. Any other orientation needs the whole region first, which is kept in the arena, so
+ * it counts against the scratch limit. Rows are converted before they are kept, because the
+ * conversion may make them smaller. */
 #include "decode/decode_int.h"
 
 #include "base/checked.h"
@@ -24,7 +25,8 @@ enum pst_status psti_decode_emit_begin(struct psti_emit *emit, struct psti_decod
     psti_decode_output(job->info, job->options, &emit->channels, &emit->bits);
     emit->converts = emit->channels != channels_in || emit->bits != bits_in;
     emit->pixel_nbytes = (size_t)emit->channels * (emit->bits / 8);
-    /* For turned bands: both widths fit, whichever way the region is turned. */
+    /* The memory below is for the wider of the stored and the shown region, so that a band fits in
+     * either direction. */
     emit->row_nbytes = emit->pixel_nbytes * job->stored.width;
     if (keeps_frame(job->orientation)) {
         if (!psti_mul_size(emit->row_nbytes, job->stored.height, &frame_nbytes))

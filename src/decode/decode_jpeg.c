@@ -1,15 +1,15 @@
-/* decode_jpeg.c - JPEG -> bands of rows, through libjpeg-turbo.
+/* decode_jpeg.c - decodes a JPEG to bands of rows, by libjpeg-turbo.
  *
  * The pixels are those of libjpeg-turbo's default decoder (accurate integer DCT, fancy upsampling),
- * for a region too, to the bit. One libjpeg object serves all images of a decoder. A region is cut
- * on the output side: columns by jpeg_crop_scanline, rows above by jpeg_skip_scanlines, rows below
- * by stopping. The cropped decoder takes the edge of the crop for the edge of the picture, where
- * fancy upsampling repeats the last chroma sample; so the crop reaches at least one chroma sample
- * further than the region wherever the picture does.
+ * to the bit, for a region too. One libjpeg object serves all images of a decoder. A region is cut
+ * from the output: jpeg_crop_scanline cuts its columns, jpeg_skip_scanlines skips the rows above
+ * it, and the decode stops after its last row. The cropped decoder takes the edge of the crop for
+ * the edge of the picture, where fancy upsampling repeats the last chroma sample. So the crop
+ * reaches at least one chroma sample further than the region, unless the picture ends there.
  *
- * libjpeg makes grey pixels of missing data and calls that a warning. Here it is an error: see
- * is_harmless(). Errors leave libjpeg by longjmp to run_guarded(); nothing of ours below it needs
- * cleaning up, since all memory is the arena's. */
+ * libjpeg makes grey pixels of missing data and gives a warning. Here such a warning is an error:
+ * see is_harmless(). Errors leave libjpeg by longjmp to run_guarded(). None of our functions below
+ * it has to clean up, because all memory is the arena's. */
 #include "decode/decode_jpeg.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,8 @@
 #include <jerror.h>
 #include <string.h>
 
-/* A progressive file of a few kilobytes can name thousands of scans over millions of pixels. */
+/* The number of scans that a file may have. Without a limit a progressive file of a few kilobytes
+ * could have thousands of scans over millions of pixels. */
 #define SCANS_MAX 500
 
 _Noreturn void psti_decode_jpeg_escape(struct psti_jpeg *jpeg, enum pst_status status)
@@ -66,13 +67,14 @@ static void fail_with_message(struct psti_jpeg *jpeg)
 
 static void error_exit(j_common_ptr cinfo) { fail_with_message(cinfo->client_data); }
 
-/* True for warnings after which the pixels are still those that were encoded. */
+/* Returns true for warnings after which the pixels are still the encoded ones. */
 static bool is_harmless(int code)
 {
     switch (code) {
     case JWRN_EXTRANEOUS_DATA: /* stray bytes before a marker */
-    case JWRN_ADOBE_XFORM: /* unknown colour transform in an Adobe marker: the usual one is meant */
-    case JWRN_JFIF_MAJOR:  /* a later JFIF */
+    /* unknown colour transform in an Adobe marker; libjpeg takes the usual one */
+    case JWRN_ADOBE_XFORM:
+    case JWRN_JFIF_MAJOR:     /* a later version of JFIF */
     case JWRN_NOT_SEQUENTIAL: /* odd scan parameters of a sequential file, which do not matter */
     case JWRN_BOGUS_ICC:
         return true;
@@ -93,8 +95,9 @@ static void output_message(j_common_ptr cinfo) { (void)cinfo; }
 
 static void source_nothing(j_decompress_ptr cinfo) { (void)cinfo; }
 
-/* The end of the bytes. An end-of-image is made up, because a file that lacks nothing else has all
- * its pixels; if any bit is still wanted after it, libjpeg warns and that is an error. */
+/* Gives libjpeg a made-up end-of-image marker when all bytes are used up. A file that lacks only
+ * this marker has all its pixels. If libjpeg wants more bits after it, libjpeg gives a warning, and
+ * that is an error here. */
 static boolean source_fill(j_decompress_ptr cinfo)
 {
     static const JOCTET end[2] = {0xFF, JPEG_EOI};
@@ -128,7 +131,7 @@ static void limit_scans(j_common_ptr cinfo)
     psti_decode_jpeg_escape(jpeg, PST_ERROR_UNSUPPORTED);
 }
 
-/* Runs `body` where errors of libjpeg come out as a status. */
+/* Runs `body` and returns its status. An error of libjpeg in it becomes a status too. */
 static enum pst_status run_guarded(struct psti_jpeg *jpeg,
                                    enum pst_status (*body)(struct psti_jpeg *jpeg))
 {
@@ -179,7 +182,7 @@ void psti_decode_jpeg_open(struct psti_decoder *decoder)
 {
     struct psti_decode_job job = {.decoder = decoder};
     if (!decoder->jpeg && open_jpeg(decoder, &job) == PST_OK)
-        decoder->jpeg->job = NULL; /* until the first image */
+        decoder->jpeg->job = NULL; /* no job until the first image */
 }
 
 void psti_decode_jpeg_close(struct psti_jpeg *jpeg)
@@ -192,7 +195,8 @@ void psti_decode_jpeg_close(struct psti_jpeg *jpeg)
     psti_free(jpeg);
 }
 
-/* Forgets the last image: what it left is in the arena, which has been reset. */
+/* Makes libjpeg forget the last image, whose tables lie in the arena, which has been reset. Sets
+ * the source to the new image. */
 static void restart(struct psti_jpeg *jpeg, struct psti_decode_job *job)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
@@ -209,13 +213,14 @@ static void restart(struct psti_jpeg *jpeg, struct psti_decode_job *job)
     jpeg->source.bytes_in_buffer = job->nbytes;
 }
 
-/* Columns that libjpeg is to make for the region: its first, and how many. */
+/* The columns that libjpeg makes for a region: the first one, and their number. */
 struct columns {
     JDIMENSION x, width;
 };
 
-/* A margin of one chroma sample where chroma is interpolated sideways, and never so narrow that
- * libjpeg would take another upsampler than for the whole picture (it does at 2 chroma samples). */
+/* Returns the columns to make for a region. There is a margin of one chroma sample if chroma is
+ * interpolated sideways. The columns are never so few that libjpeg would take another upsampler
+ * than for the whole picture, as it does at 2 chroma samples. */
 static struct columns columns_for(const struct jpeg_decompress_struct *cinfo,
                                   const struct psti_rect *region)
 {
@@ -236,8 +241,8 @@ static struct columns columns_for(const struct jpeg_decompress_struct *cinfo,
     return (struct columns){left, right - left};
 }
 
-/* libjpeg smooths the blocks of progressive files that stop before their last scans, looking at
- * neighbours that a crop does not decode. */
+/* Returns whether libjpeg may smooth the blocks of this file. It does so in progressive files that
+ * lack their last scans. Smoothing reads neighbouring blocks, which a crop does not decode. */
 static bool may_be_smoothed(const struct jpeg_decompress_struct *cinfo)
 {
     if (!cinfo->progressive_mode || !cinfo->do_block_smoothing || !cinfo->coef_bits)
@@ -249,7 +254,8 @@ static bool may_be_smoothed(const struct jpeg_decompress_struct *cinfo)
     return false;
 }
 
-/* Asks libjpeg for the region's columns, moves to its first row, returns the columns to be had. */
+/* Asks libjpeg for the region's columns and moves to the region's first row. Returns the columns
+ * that libjpeg will make. */
 static struct columns enter_region(struct psti_jpeg *jpeg, const struct psti_rect *region)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
@@ -268,7 +274,7 @@ static struct columns enter_region(struct psti_jpeg *jpeg, const struct psti_rec
     return columns;
 }
 
-/* Every scan has been read by now if there are several: none may be missing. */
+/* Checks that no scan is missing. All scans have been read by now if the file has several. */
 static enum pst_status check_scans(struct psti_jpeg *jpeg)
 {
     struct jpeg_decompress_struct *cinfo = &jpeg->cinfo;
@@ -284,7 +290,8 @@ static enum pst_status check_scans(struct psti_jpeg *jpeg)
     return PST_OK;
 }
 
-/* Four components -> RGB, in place, as PIL does: inverted ("Adobe") CMYK is meant, always. */
+/* Converts four components to RGB, in place, as PIL does. It always takes them for inverted
+ * ("Adobe") CMYK. */
 static void cmyk_to_rgb(uint8_t *pixels, size_t n)
 {
     const uint8_t *from = pixels;
@@ -299,7 +306,7 @@ static void cmyk_to_rgb(uint8_t *pixels, size_t n)
     }
 }
 
-/* Lets libjpeg do the conversion where it can; channels of its rows. */
+/* Lets libjpeg convert the colours if it can. Returns the channels of libjpeg's rows. */
 static int choose_colours(struct jpeg_decompress_struct *cinfo, const struct psti_decode_job *job)
 {
     if (cinfo->num_components == 4) {

@@ -1,8 +1,8 @@
-/* decode_jpeg_header.c - what the markers before the first scan say: size, kind, orientation.
+/* decode_jpeg_header.c - reads the markers before the first scan: size, kind and orientation.
  *
  * Walks the segments by their lengths and reads two of them, the frame header (SOFn) and the first
- * EXIF block (APP1), without libjpeg and without memory. It is as forgiving as libjpeg about stray
- * bytes between segments and lengths below 2; whatever else is wrong, the decode itself finds. */
+ * EXIF block (APP1), without libjpeg and without memory. Like libjpeg, it accepts stray bytes
+ * between segments and lengths below 2. The decode itself finds all other errors. */
 #include "decode/decode_int.h"
 
 #include "base/exif.h"
@@ -25,7 +25,7 @@ static enum pst_status truncated(struct pst_error *err, size_t nbytes)
                             "the file ends after %zu bytes, within its header", nbytes);
 }
 
-/* `segment`: after the length. */
+/* Reads a frame header. `segment` begins behind the segment's length. */
 static enum pst_status read_frame(const uint8_t *segment, size_t nbytes, uint8_t marker,
                                   size_t offset, struct pst_image_info *info, struct pst_error *err)
 {
@@ -69,7 +69,8 @@ enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
         if (nbytes - at < 2)
             return truncated(err, nbytes);
         size_t length = (size_t)bytes[at] << 8 | bytes[at + 1];
-        /* Lengths of 0 and 1 cannot be; libjpeg takes a segment that it passes for an empty one. */
+        /* Lengths of 0 and 1 are invalid. libjpeg takes a segment with such a length for an empty
+         * one when it skips it. */
         length = length < 2 ? 2 : length;
         if (length > nbytes - at)
             return truncated(err, nbytes);

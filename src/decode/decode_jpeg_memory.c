@@ -1,10 +1,11 @@
 /* decode_jpeg_memory.c - libjpeg's memory manager over the decoder's arena.
  *
- * libjpeg's own manager asks malloc for every image anew. Here all pools are the arena of the
- * decoder, which is emptied before each image, so freeing a pool is nothing. Tables that libjpeg
- * means to keep from image to image (JPOOL_PERMANENT) lie there too: psti_decode_jpeg_rows forgets
- * them with the image, so that no image is decoded with another one's tables. Rows are aligned and
- * padded as libjpeg-turbo's SIMD wants them (it may read and write past a row's end). */
+ * libjpeg's own manager calls malloc for every image anew. Here all pools take their memory from
+ * the decoder's arena, which is emptied before each image, so freeing a pool frees nothing. Tables
+ * that libjpeg would keep from image to image (JPOOL_PERMANENT) lie in the arena too.
+ * psti_decode_jpeg_rows makes libjpeg forget them before each image, so that no image is decoded
+ * with the tables of another one. Rows are aligned and padded as libjpeg-turbo's SIMD needs it: it
+ * may read and write past a row's end. */
 #include "decode/decode_jpeg.h"
 
 #include "base/bits.h"
@@ -15,16 +16,16 @@
 
 #define ROW_ALIGNMENT 64
 
-/* Names given by jpeglib.h; contents are the memory manager's. */
+/* jpeglib.h declares these structs. The memory manager defines their members. */
 struct jvirt_sarray_control {
-    JSAMPARRAY rows; /* NULL until realised */
+    JSAMPARRAY rows; /* NULL until realise() takes the memory */
     JDIMENSION n_rows, row_length;
     boolean zeroed;
     struct jvirt_sarray_control *next;
 };
 
 struct jvirt_barray_control {
-    JBLOCKARRAY rows; /* NULL until realised */
+    JBLOCKARRAY rows; /* NULL until realise() takes the memory */
     JDIMENSION n_rows, row_length;
     boolean zeroed;
     struct jvirt_barray_control *next;
@@ -41,12 +42,13 @@ static void *take(j_common_ptr cinfo, int pool, size_t nbytes)
     return memory;
 }
 
-/* Rows of row_nbytes in one piece, and the pointers to them. */
+/* Takes memory for rows of row_nbytes in one piece, and for an array of pointers to them, which it
+ * returns. */
 static void **take_rows(j_common_ptr cinfo, size_t row_nbytes, JDIMENSION n_rows, bool zeroed)
 {
     size_t nbytes, stride = psti_round_up(row_nbytes, ROW_ALIGNMENT);
     if (!psti_mul_size(stride, n_rows, &nbytes))
-        nbytes = SIZE_MAX; /* which take() refuses */
+        nbytes = SIZE_MAX; /* take() refuses this size */
     void **rows = take(cinfo, JPOOL_IMAGE, (size_t)n_rows * sizeof *rows);
     char *memory = take(cinfo, JPOOL_IMAGE, nbytes);
     if (zeroed)

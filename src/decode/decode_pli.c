@@ -1,15 +1,16 @@
-/* decode_pli.c - PLI -> bands of rows.
+/* decode_pli.c - decodes a PLI to bands of rows.
  *
- * A band of the region's rows is decoded at a time (a row of units; fewer of a JPEG), into memory
- * of the arena, and handed on from there while it is still in the caches; only the units that the
- * region touches are decoded. So bytes of other units are never looked at: they may be missing.
- * Units are counted when the whole region has been handed on. */
+ * One band of the region's rows is decoded at a time: a row of units, or fewer rows of a JPEG. The
+ * band lies in memory of the arena and is handed on while it is still in the CPU's caches. Only the
+ * units that the region touches are decoded. The bytes of other units are never read, so they may
+ * be missing. Units are counted after the whole region has been handed on. */
 #include "decode/decode_int.h"
 
 #include "base/checked.h"
 #include "pli/pli.h"
 
-/* Offsets in errors of the format room count from the first byte, as ours do. */
+/* Names the codec in an error of room pli and returns `status`. The offset in the error stays: it
+ * counts from the first byte, as it does here. */
 static enum pst_status named(enum pst_status status, struct pst_error *err)
 {
     psti_error_set_codec(err, "pli");
@@ -38,7 +39,7 @@ enum pst_status psti_decode_pli_probe(const uint8_t *bytes, size_t nbytes,
     return PST_OK;
 }
 
-/* A row of units, decoded, on its way to the sink. */
+/* A decoded band on its way to the sink. */
 struct band {
     struct psti_emit *emit;
     const uint8_t *pixels;

@@ -1,6 +1,7 @@
-/* decode_png.c - PNG -> bands of rows: checks, the choice of the road, and the end of both.
+/* decode_png.c - decodes a PNG to bands of rows. It checks the image, chooses one of the two ways
+ * to decode it, and has the functions that both use.
  *
- * In: a job. Out: rows of the region for the emitter, converted by decode_png_row.c where they are
+ * In: a job. Out: rows of the region for the emitter. decode_png_row.c converts them if they are
  * not stored as wanted. Belongs to the decoder's thread. */
 #include "decode/decode_png.h"
 

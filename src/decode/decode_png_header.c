@@ -1,8 +1,8 @@
-/* decode_png_header.c - the chunks of a PNG before its pixels, read in place.
+/* decode_png_header.c - reads the chunks of a PNG before its pixels, in place.
  *
- * IHDR, PLTE, tRNS and eXIf are all that decoding needs to know; checksums are libpng's business
- * when the pixels are decoded. An eXIf after the pixels is not looked for: whether a file is shown
- * turned must not depend on its last bytes being there. Allocates nothing. */
+ * Decoding needs only IHDR, PLTE, tRNS and eXIf. Their checksums are not compared here but when the
+ * pixels are decoded. An eXIf after the pixels is ignored: the orientation of a file must not
+ * depend on whether its last bytes are there. The code allocates nothing. */
 #include "decode/decode_png.h"
 
 #include "base/bits.h"
@@ -14,7 +14,7 @@
 #define CHUNK_NBYTES_MAX 0x7FFFFFFFu
 
 struct chunk {
-    size_t offset; /* of its length */
+    size_t offset; /* offset of the chunk's length in the file */
     uint32_t nbytes;
     char name[5];
     const uint8_t *data;
@@ -79,7 +79,8 @@ static enum pst_status read_ihdr(const struct chunk *chunk, struct psti_png_head
 static enum pst_status read_palette(const struct chunk *chunk, struct psti_png_header *header,
                                     struct pst_error *err)
 {
-    if (header->colour_type != PSTI_PNG_PALETTE) /* a mere suggestion for poorer screens */
+    /* this palette is only a suggestion for screens with few colours */
+    if (header->colour_type != PSTI_PNG_PALETTE)
         return PST_OK;
     if (chunk->nbytes % 3 != 0 || chunk->nbytes == 0 || chunk->nbytes > 768 || header->palette)
         return psti_decode_fail(err, PST_ERROR_CORRUPT, "png", (int64_t)chunk->offset,
@@ -89,13 +90,14 @@ static enum pst_status read_palette(const struct chunk *chunk, struct psti_png_h
     return PST_OK;
 }
 
-/* Sizes that the PNG specification gives; without the palette before it, it cannot be read. */
+/* Reads a tRNS chunk, whose size must be the one that the PNG specification gives. The tRNS of a
+ * palette image must stand behind the palette. */
 static enum pst_status read_trns(const struct chunk *chunk, struct psti_png_header *header,
                                  struct pst_error *err)
 {
     bool fits = true;
     if (header->colour_type == PSTI_PNG_GRAY_ALPHA || header->colour_type == PSTI_PNG_RGBA)
-        return PST_OK; /* alpha is there already */
+        return PST_OK; /* the pixels have an alpha channel already */
     if (header->colour_type == PSTI_PNG_GRAY)
         fits = chunk->nbytes == 2;
     else if (header->colour_type == PSTI_PNG_RGB)

@@ -1,8 +1,8 @@
-/* decode_png_unfilter.c - undoing the filters of PNG rows in plain C.
+/* decode_png_unfilter.c - undoes the filters of PNG rows in plain C.
  *
- * In: a row as stored, and the row above it as it was. Out: the row as it was, in place. This is
- * what the specification says, and what other levels are compared with. Pure functions, any
- * thread. */
+ * In: a row as stored, and the row above it with its filter undone. Out: the row with its filter
+ * undone, in place. The code follows the PNG specification. The other levels are compared with it.
+ * Pure functions, any thread. */
 #include "decode/decode_png_unfilter.h"
 
 #include <stdlib.h>
@@ -29,9 +29,10 @@ INLINE void undo_average(uint8_t *row, const uint8_t *above, size_t n, size_t pi
         row[i] = (uint8_t)(row[i] + ((row[i - pixel] + above[i]) >> 1));
 }
 
-/* Of left, above and above left, the one nearest to left + above - above left, in this order where
- * two are as near: the larger of a and b if c lies beyond the smaller, and the other way round; c
- * if it lies between. Without branches, which noise would make expensive. */
+/* Returns the Paeth predictor of a (left), b (above) and c (above left): the one of them that is
+ * nearest to a + b - c. If two are equally near, a comes before b, and b before c. With t = 3 c - a
+ * - b the result is the larger of a and b if t <= the smaller, the smaller if t >= the larger, and
+ * c otherwise. The code has no branches, because noise would make them costly. */
 INLINE int nearest(int a, int b, int c)
 {
     int t = 3 * c - a - b, low = a < b ? a : b, high = a < b ? b : a;

@@ -1,13 +1,13 @@
-/* decode_png_unfilter.h - undoing the filters of PNG rows, one table per CPU level.
+/* decode_png_unfilter.h - functions that undo the filters of PNG rows, one table per CPU level.
  *
- * All levels give the same bytes; plain C is the judge. Pure functions. */
+ * All levels give the same bytes. Plain C is the reference implementation. Pure functions. */
 #ifndef PST_DECODE_PNG_UNFILTER_H
 #define PST_DECODE_PNG_UNFILTER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A vector may read so many bytes behind a row (never write there). */
+/* The number of bytes behind a row that a vector may read. Vectors write nothing there. */
 #define PSTI_UNFILTER_OVERREAD 32
 
 enum psti_png_filter {
@@ -19,21 +19,22 @@ enum psti_png_filter {
     PSTI_PNG_FILTERS
 };
 
-/* A row of n bytes in place, n a multiple of the pixel's; `above`: the row above, undone already
- * (zeros for the first). */
+/* Undoes the filter of a row of n bytes in place. n is a multiple of the pixel's bytes. `above` is
+ * the row above, whose filter was undone before; it is zeros for the first row. */
 typedef void (*psti_unfilter)(uint8_t *row, const uint8_t *above, size_t n);
 
-/* The same for the row `step` bytes further on too, both of filter Paeth. */
+/* Undoes the filters of two rows, which are both of filter Paeth. The second row lies `step` bytes
+ * behind the first. */
 typedef void (*psti_unfilter_two)(uint8_t *row, const uint8_t *above, size_t n, size_t step);
 
 struct psti_unfilter_ops {
     const char *name;
-    /* By bytes per pixel (1, 2, 3, 4, 6, 8) and filter; none for PSTI_PNG_NONE. */
+    /* [bytes per pixel: 1, 2, 3, 4, 6, 8][filter]. There is no function for PSTI_PNG_NONE. */
     psti_unfilter row[9][PSTI_PNG_FILTERS];
-    psti_unfilter_two two_paeth[9]; /* NULL: no faster than one by one */
+    psti_unfilter_two two_paeth[9]; /* [bytes per pixel]; NULL: two rows at once are no faster */
 };
 
-/* The best table for a CPU with these features (PSTI_CPU_...). */
+/* Returns the best table for a CPU with these features (PSTI_CPU_...). */
 const struct psti_unfilter_ops *psti_decode_unfilter_ops_for(uint32_t features);
 
 extern const struct psti_unfilter_ops psti_unfilter_ops_c, psti_unfilter_ops_avx2,

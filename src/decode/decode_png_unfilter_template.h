@@ -1,11 +1,12 @@
-/* decode_png_unfilter_template.h - undoing the filters of PNG rows by vectors of 16 bytes.
+/* decode_png_unfilter_template.h - undoes the filters of PNG rows by vectors of 16 bytes.
  *
  * In and out: see decode_png_unfilter.h; plain C gives the same bytes. Pure functions, any thread.
- * But for Up, each pixel waits for the one to its left, so what counts is how few operations lie
- * between two pixels: one for Sub (a running sum within a vector), two for Average, four for Paeth,
- * of which two rows are undone at once. A pixel of 3 or 6 bytes is stored with bytes too many,
- * which the next one overwrites; so the next is always loaded before. A level includes this file
- * once, behind definitions of these:
+ * With all filters but Up, each pixel must wait for the pixel to its left. So the speed depends on
+ * the number of operations between two pixels: one for Sub (a running sum within a vector), two for
+ * Average, four for Paeth. With Paeth two rows are undone at once. The store of a pixel of 3 or 6
+ * bytes writes more bytes than the pixel has. The store of the next pixel overwrites them. So the
+ * next pixel is always loaded before this one is stored. A level includes this file once, behind
+ * definitions of these:
  *
  *     NAME, OPS                the level's name and its table
  *     TARGET, INLINE           attributes of functions, and of those that are always inlined
@@ -32,20 +33,21 @@
  *     paeth_pixel(raw, late, early, c)   a pixel undone, of the filter Paeth; `late`, `early`: left
  *                              and above, of which `late` is the one to be waited for */
 
-/* The first n bytes: 1, 2, 3, 4, 6 or 8. */
+/* Stores the first n bytes: 1, 2, 3, 4, 6 or 8. */
 INLINE void store(uint8_t *p, PIXEL v, size_t n)
 {
     uint64_t bits = bits_of(v);
     memcpy(p, &bits, n);
 }
 
-/* The pixel, with as many bytes more as make one store; another pixel follows. */
+/* Stores a pixel that another pixel follows. Writes 4 or 8 bytes for a pixel of 3 or 6, so that one
+ * store is enough. */
 INLINE void store_inner(uint8_t *p, PIXEL v, size_t pixel)
 {
     store(p, v, pixel == 3 ? 4 : pixel == 6 ? 8 : pixel);
 }
 
-/* Compilers make vectors of this. */
+/* Undoes Up. Compilers make vector code of this loop. */
 TARGET static void undo_up(uint8_t *restrict row, const uint8_t *restrict above, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -55,8 +57,9 @@ TARGET static void undo_up(uint8_t *restrict row, const uint8_t *restrict above,
 static const uint8_t ones_and_zeros[32] = {255, 255, 255, 255, 255, 255, 255, 255,
                                            255, 255, 255, 255, 255, 255, 255, 255};
 
-/* Sums of 1, 2, 4 ... pixels; the last sum of a vector goes on into the next. `used` bytes of a
- * vector are whole pixels; what lies behind them is stored back as it was. */
+/* Undoes Sub by sums of 1, 2, 4 and more pixels within a vector. The last sum of a vector is added
+ * to the next vector. `used` bytes of a vector are whole pixels. The bytes behind them are stored
+ * back unchanged. */
 #define DEFINE_SUB(pixel)                                                                          \
     TARGET static void undo_sub_##pixel(uint8_t *row, const uint8_t *above, size_t n)              \
     {                                                                                              \
@@ -125,16 +128,16 @@ INLINE void undo_paeth(uint8_t *row, const uint8_t *above, size_t n, size_t pixe
     store(row + i, narrowed(a), pixel);
 }
 
-/* Two rows, for pixels of up to 4 bytes: the lower half of a vector is a pixel of the first row,
- * the higher half the pixel one to the left in the second; what is above that one was made just
- * before. */
+/* Undoes two rows at once, for pixels of up to 4 bytes. The lower half of a vector is a pixel of
+ * the first row. The upper half is a pixel of the second row, one pixel further left. The pixel
+ * above the latter was made one pass of the loop before. */
 INLINE void undo_two_paeth(uint8_t *row, const uint8_t *above, size_t n, size_t step, size_t pixel)
 {
     uint8_t *second = row + step;
     WIDE c = load_four(above), a = load_four(row), raw = load_two(row + pixel, second);
     size_t i = pixel;
-    a = add_low_bytes(a, c); /* nothing is to the left of the first pixel: it goes by what is
-                                above */
+    /* the first pixel has no left neighbour: its predictor is the pixel above */
+    a = add_low_bytes(a, c);
     if (n == pixel)
         store(row, narrowed(a), pixel);
     else

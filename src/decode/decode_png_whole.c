@@ -1,31 +1,35 @@
-/* decode_png_whole.c - PNG -> bands of rows, all of its pixels inflated at once by libdeflate.
+/* decode_png_whole.c - decodes a PNG to bands of rows. libdeflate inflates all of its pixels at
+ * once.
  *
- * In: the bytes of a PNG that is not interlaced. Out: rows of the region for the emitter, their
- * filters undone in place, no further to the right than the region goes, and from no row further up
- * than they need.
+ * In: the bytes of a PNG that is not interlaced. Out: rows of the region for the emitter. Their
+ * filters are undone in place, only up to the region's right edge, and only from the first row that
+ * the region's rows depend on.
  *
- * This road takes only what it knows libpng to take, with the same pixels; all else it leaves,
- * before anything is emitted, to libpng (decode_png_libpng.c). So what is an error, and what it is
- * called, does not depend on the road. Left to libpng is:
+ * This file takes only PNGs that libpng takes too, with the same pixels. It leaves all others to
+ * libpng (decode_png_libpng.c), before anything is emitted. So both ways have the same errors with
+ * the same texts. These are left to libpng:
  *
- * (1) A chunk before the pixels that is not one of its colour type, or is too large, or whose
- * checksum is wrong: an error, but for a PLTE of true colours and a tRNS beside an alpha channel.
+ * (1) PNGs with a chunk before the pixels that does not belong to the colour type, is too large, or
+ * has a wrong checksum. libpng calls these errors, except a PLTE of true colours and a tRNS beside
+ * an alpha channel.
  *
- * (2) A stream that does not inflate to exactly the pixels, with the right checksums. libpng passes
- * over pixels too many, and over a wrong Adler-32 if it is in another chunk than the last pixels;
- * of a region it wants nothing behind the last row, so errors there are none. Also distances that
- * might reach beyond a window smaller than the pixels, and filters that do not exist.
+ * (2) Streams that do not inflate to exactly the pixels, or have a wrong checksum. libpng ignores
+ * surplus pixels, and a wrong Adler-32 if that is in another chunk than the last pixels. For a
+ * region it reads nothing behind the last row, so it finds no errors there. Also streams whose
+ * distances might reach beyond a window that is smaller than the pixels, and rows with filters that
+ * do not exist.
  *
- * (3) What needs more memory than the scratch limit (scratch_wanted then says how much), and a
- * region that ends within the top third of the picture: libpng stops there, while libdeflate
- * inflates all rows, for it promises nothing about a part of them.
+ * (3) Images that need more memory than the scratch limit; scratch_wanted then says how much. Also
+ * regions that end within the top third of the picture. libpng stops there. libdeflate must inflate
+ * all rows, because it promises nothing about a part of them.
  *
- * What follows the stream - spare bytes, chunks, no IEND at all - is not looked at on either road.
- * One thing is accepted here and an error of zlib's: Huffman codes that are incomplete, or have
- * symbols without meaning, in a stream whose pixels have the right Adler-32 none the less.
+ * Neither way reads what follows the stream, such as surplus bytes and other chunks; IEND may be
+ * missing. One thing is accepted here that zlib calls an error: Huffman codes that are incomplete
+ * or have symbols without meaning, if the pixels have the right Adler-32 nevertheless.
  *
- * Runs on the decoder's thread; libdeflate's decompressor (11 KiB) is made once per decoder, by
- * malloc: it has no allocator of its own but one for the whole process. */
+ * The code runs on the decoder's thread. libdeflate's decompressor (11 KiB) is made once per
+ * decoder. It comes from malloc, because libdeflate lets us set an allocator only for the whole
+ * process. */
 #include "decode/decode_png.h"
 
 #include "base/alloc.h"
@@ -40,13 +44,14 @@
 #include <libdeflate.h>
 
 #define SIGNATURE "\x89PNG\r\n\x1A\n"
-#define CHUNK_SPARE_NBYTES 12 /* length, name, checksum */
-/* Deflate makes at most 258 bytes of 2 bits. */
+#define CHUNK_SPARE_NBYTES 12 /* bytes of a chunk besides its data: length, name, checksum */
+/* Deflate makes at most 258 bytes from 2 bits, 1032 bytes from a byte. */
 #define INFLATE_FACTOR_MAX 1032
-/* Regions that end within 1 / TOP_PART of the rows are as fast through libpng. */
+/* Regions that end within the first 1 / TOP_PART of the rows are decoded as fast by libpng. */
 #define TOP_PART 3
-/* What psti_decode_png_begin() takes from the arena at most: bands of the longest side, and the
- * region; and how many pieces the arena gives on this road. */
+/* psti_decode_png_begin() takes at most N_BANDS bands of the longest side and the region from the
+ * arena, with at most PIXEL_NBYTES_MAX bytes per pixel. This file takes at most N_PIECES pieces
+ * from the arena in all. */
 #define PIXEL_NBYTES_MAX 8
 #define N_BANDS 3
 #define N_PIECES 5
@@ -56,12 +61,12 @@ struct chunk {
     uint32_t nbytes;
 };
 
-/* What is known of the pixels before they are there. */
+/* The sizes of the pixels' chunks and rows, which are known before the pixels are inflated. */
 struct stored {
     size_t first;      /* offset of the first IDAT */
-    size_t nbytes;     /* of all IDATs that are whole */
-    uint32_t n_chunks; /* as many */
-    size_t row_nbytes; /* with the filter */
+    size_t nbytes;     /* bytes of data in all IDATs that are whole */
+    uint32_t n_chunks; /* number of these IDATs */
+    size_t row_nbytes; /* bytes of a row with its filter byte */
     size_t rows_nbytes;
 };
 
@@ -72,7 +77,8 @@ static bool is_named(const struct chunk *chunk, const char *name)
     return memcmp(chunk->name, name, 4) == 0;
 }
 
-/* The chunk at *offset, which moves behind it. False: it is cut short or its checksum is wrong. */
+/* Reads the chunk at *offset and moves *offset behind it. Returns false if the chunk is cut short
+ * or its checksum is wrong. */
 static bool next_chunk(const struct psti_decode_job *job, size_t *offset, struct chunk *chunk)
 {
     size_t left = job->nbytes - *offset;
@@ -90,8 +96,8 @@ static bool next_chunk(const struct psti_decode_job *job, size_t *offset, struct
     return true;
 }
 
-/* True if libpng reads this chunk before the pixels without complaint, or skips it. Lengths and
- * order of PLTE and tRNS were checked with the header. */
+/* Returns true if libpng accepts this chunk before the pixels, or skips it. Lengths and order of
+ * PLTE and tRNS were checked with the header. */
 static bool is_plain(const struct psti_png_header *header, const struct chunk *chunk, bool first)
 {
     for (int i = 0; i < 4; i++)
@@ -111,7 +117,8 @@ static bool find_pixels(const struct psti_png *png, struct stored *stored)
     const struct psti_decode_job *job = png->job;
     struct chunk chunk;
     size_t offset = sizeof SIGNATURE - 1, at;
-    if (memcmp(job->bytes, SIGNATURE, offset) != 0) /* the header is longer */
+    /* the bytes are long enough: the header was read */
+    if (memcmp(job->bytes, SIGNATURE, offset) != 0)
         return false;
     for (bool first = true;; first = false) {
         at = offset;
@@ -132,8 +139,9 @@ static bool find_pixels(const struct psti_png *png, struct stored *stored)
     return true;
 }
 
-/* The stream in one piece: where it lies, or put together in `to`. Lengths are read again, and may
- * be others by now if somebody writes to the bytes: NULL. */
+/* Returns the stream in one piece: in place if it has one chunk, else joined in `to`. The lengths
+ * of chunks are read again. If another thread has changed them meanwhile, the return value is NULL.
+ */
 static const uint8_t *gather(const struct psti_decode_job *job, const struct stored *stored,
                              uint8_t *to)
 {
@@ -143,7 +151,7 @@ static const uint8_t *gather(const struct psti_decode_job *job, const struct sto
         return at + 8;
     for (uint32_t i = 0; i < stored->n_chunks; i++) {
         uint32_t nbytes = load_big(at);
-        if (nbytes > left) /* so neither `to` nor the file is left */
+        if (nbytes > left) /* so that no byte outside of `to` and of the file is touched */
             return NULL;
         memcpy(to, at + 8, nbytes);
         to += nbytes;
@@ -153,8 +161,8 @@ static const uint8_t *gather(const struct psti_decode_job *job, const struct sto
     return left == 0 ? to - stored->nbytes : NULL;
 }
 
-/* One chunk of the arena for all that this road takes: a row of zeros, the rows, the stream, and
- * what the emitter may want. */
+/* Prepares one chunk of the arena for all memory that this file takes: a row of zeros, the rows,
+ * the stream, and the memory that the emitter may need. */
 static bool prepare_memory(const struct psti_png *png, const struct stored *stored,
                            enum pst_status *status)
 {
@@ -173,7 +181,7 @@ static bool prepare_memory(const struct psti_png *png, const struct stored *stor
     return false;
 }
 
-/* Memory that prepare_memory() has seen to. */
+/* Returns memory that prepare_memory() has prepared. */
 static uint8_t *take(const struct psti_png *png, size_t nbytes)
 {
     enum pst_status status;
@@ -187,14 +195,16 @@ static bool open_inflater(struct psti_decoder *decoder)
     return decoder->inflater;
 }
 
-/* A window below 32 KiB matters only if the pixels are more than it holds. */
+/* Returns whether no distance can reach beyond the stream's window. A window below 32 KiB matters
+ * only if it is smaller than the pixels. */
 static bool window_is_enough(const uint8_t *stream, size_t rows_nbytes)
 {
     unsigned bits = 8 + (stream[0] >> 4);
     return bits >= 15 || rows_nbytes <= (size_t)1 << bits;
 }
 
-/* All rows with their filters, behind a row of zeros; NULL: not taken. */
+/* Inflates all rows with their filter bytes, behind a row of zeros. Returns NULL if the image is
+ * left to libpng. */
 static uint8_t *inflate(const struct psti_png *png, const struct stored *stored)
 {
     uint8_t *above = take(png, stored->row_nbytes + stored->rows_nbytes + PSTI_UNFILTER_OVERREAD);
@@ -211,7 +221,7 @@ static uint8_t *inflate(const struct psti_png *png, const struct stored *stored)
     return rows;
 }
 
-/* True if all filters of rows [0, end) exist. */
+/* Returns true if the filters of all rows [0, end) exist. */
 static bool check_filters(const uint8_t *rows, size_t row_nbytes, uint32_t end)
 {
     uint8_t largest = 0;
@@ -221,7 +231,7 @@ static bool check_filters(const uint8_t *rows, size_t row_nbytes, uint32_t end)
     return largest < PSTI_PNG_FILTERS;
 }
 
-/* Undoes rows [from, to), `used` bytes of each. */
+/* Undoes the filters of rows [from, to), in `used` bytes of each. */
 static void undo_rows(const struct psti_unfilter_ops *ops, size_t pixel_nbytes, uint8_t *rows,
                       size_t row_nbytes, size_t used, uint32_t from, uint32_t to)
 {
@@ -245,7 +255,7 @@ static enum pst_status emit_rows(struct psti_png *png, uint8_t *rows, size_t row
     size_t used = ((size_t)(region->x + region->width) * bits + 7) / 8;
     enum pst_status status = PST_OK;
     while (undone > 0 && rows[undone * row_nbytes] > PSTI_PNG_SUB)
-        undone--; /* to a row that does not look at the one above it */
+        undone--; /* the first row must have a filter that does not read the row above */
     for (uint32_t y = 0; y < region->height && status == PST_OK; y += PSTI_BAND_ROWS) {
         uint32_t left = region->height - y;
         uint32_t n_rows = left < PSTI_BAND_ROWS ? left : PSTI_BAND_ROWS;

@@ -1,4 +1,4 @@
-/* decode_raw.c - pixels as they are: rows of the region straight from the stored bytes.
+/* decode_raw.c - hands on the rows of a region of raw pixels, straight from the stored bytes.
  *
  * No copy is made, unless 16-bit samples lie at an odd address: sinks and conversions read them as
  * uint16_t. */

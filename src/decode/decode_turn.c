@@ -1,10 +1,9 @@
-/* decode_turn.c - EXIF orientations: mapping rectangles back, turning pixels.
+/* decode_turn.c - maps rectangles and moves pixels by EXIF orientations.
  *
- * An orientation is a transposition or not, then a mirroring of either stored axis:
- *   1 none  2 x  3 x and y  4 y  5 transposed  6 transposed, y  7 transposed, x and y
- *   8 transposed, x
- * so that shown (y, x) is stored (row, column) = (y, x) or (x, y), counted from the far end of a
- * mirrored axis. Pure functions. */
+ * An orientation may transpose the picture, and may mirror each of the stored axes: 1 none 2 x 3 x
+ * and y 4 y 5 transposed 6 transposed, y 7 transposed, x and y 8 transposed, x So the shown pixel
+ * (y, x) is stored at (row, column) = (y, x), or (x, y) if transposed. Rows and columns of a
+ * mirrored axis count from its far end. Pure functions. */
 #include "decode/decode_int.h"
 
 #include <string.h>
@@ -29,7 +28,8 @@ struct psti_rect psti_decode_turn_to_stored(const struct psti_rect *shown, uint8
     return stored;
 }
 
-/* One row: pixels `step` bytes apart in `from`. Inlined for each constant size. */
+/* Copies one row of n pixels, which lie `step` bytes apart in `from`. It is inlined for each
+ * constant size. */
 static inline void gather(const uint8_t *from, ptrdiff_t step, uint8_t *to, uint32_t n, size_t size)
 {
     for (uint32_t i = 0; i < n; i++, from += step, to += size)

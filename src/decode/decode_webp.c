@@ -1,10 +1,10 @@
-/* decode_webp.c - WebP, lossy and lossless, through libwebp (if it was found when building).
+/* decode_webp.c - decodes lossy and lossless WebP by libwebp, if the build found it.
  *
- * libwebp has no hook for its memory and decodes from the top row down to the last row wanted, so a
- * region saves its lower rows and the colour conversion only. The crop is taken wider than the
- * region by some pixels: libwebp interpolates chroma at the edge of a crop as at the edge of a
- * picture, and moves odd crops. Pixels are made in the arena, then handed on in bands. The chunks
- * of the container are walked by a parser of our own. */
+ * libwebp has no hook for its memory. It decodes from the top row down to the last row wanted, so a
+ * region saves only the rows below it and the colour conversion. The crop is some pixels wider than
+ * the region, for two reasons: libwebp interpolates chroma at the edge of a crop as at the edge of
+ * a picture, and it moves crops that begin at odd coordinates. Pixels are made in the arena and
+ * then handed on in bands. Our own parser walks the chunks of the container. */
 #include "decode/decode_int.h"
 
 #include "base/bits.h"
@@ -20,7 +20,7 @@ struct container {
     uint8_t orientation;
     bool lossless; /* VP8L */
     bool animated;
-    bool has_image; /* has VP8 or VP8L */
+    bool has_image; /* the container has VP8 or VP8L */
 };
 
 static enum pst_status cut_short(struct pst_error *err, size_t nbytes)
@@ -39,7 +39,8 @@ static void read_chunk(const uint8_t *chunk, size_t nbytes, struct container *co
         container->animated = nbytes >= 1 && (chunk[8] & 2) != 0;
     } else if (memcmp(chunk, "EXIF", 4) == 0) {
         const uint8_t *tiff = chunk + 8;
-        if (nbytes >= 6 && memcmp(tiff, "Exif\0", 6) == 0) { /* not by the book, but common */
+        /* the specification has no such prefix, but many files do */
+        if (nbytes >= 6 && memcmp(tiff, "Exif\0", 6) == 0) {
             tiff += 6;
             nbytes -= 6;
         }
@@ -47,7 +48,8 @@ static void read_chunk(const uint8_t *chunk, size_t nbytes, struct container *co
     }
 }
 
-/* The whole RIFF must be there: whether a picture is turned may be said at its end. */
+/* Reads the chunks of the whole RIFF. It must be there up to its end, because the EXIF chunk with
+ * the orientation may be the last one. */
 static enum pst_status read_container(const uint8_t *bytes, size_t nbytes,
                                       struct container *container, struct pst_error *err)
 {
@@ -83,12 +85,13 @@ bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes)
 
 #ifdef PST_HAVE_WEBP
 
-/* Even, and at least one chroma sample beyond the region on every side. */
+/* The margin of a crop in pixels: an even number, and at least one chroma sample on every side of
+ * the region. */
 #define MARGIN 4
-/* libwebp's working memory, beside the pixels it gives out: more than encoders' files were ever
- * seen to take (tests/decode/test_decode_webp_memory.c). Lossy pictures: some rows of caches.
- * Lossless ones: all pixels as words, and tables. Alpha of a lossy picture is a lossless picture of
- * its own, kept beside the finished one. */
+/* Bounds of libwebp's working memory, besides the pixels that it gives out. Files of encoders were
+ * never seen to take more (tests/decode/test_decode_webp_memory.c). Lossy pictures need caches of
+ * some rows. Lossless pictures need all pixels as words, and tables. The alpha of a lossy picture
+ * is a lossless picture of its own, which libwebp keeps besides the finished picture. */
 #define COLUMN_NBYTES 256
 #define LOSSY_NBYTES ((uint64_t)64 << 10)
 #define LOSSLESS_PIXEL_NBYTES 5
@@ -134,7 +137,8 @@ enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
     return PST_OK;
 }
 
-/* The region and its margin, within the picture, beginning at even coordinates. */
+/* Returns the region with its margin, cut off at the picture's edges. It begins at even
+ * coordinates. */
 static struct psti_rect crop_around(const struct psti_decode_job *job)
 {
     const struct psti_rect *r = &job->stored;
@@ -157,9 +161,10 @@ uint64_t psti_decode_webp_work_nbytes(bool lossless, bool has_alpha, uint32_t he
     return nbytes + LOSSY_NBYTES;
 }
 
-/* libwebp asks malloc itself: what it will ask for must fit the limit beside what is held, so that
- * whoever granted the limit has counted it. A lossless file that was forged can make libwebp build
- * more tables than any encoder asks for, and nothing here bounds those. */
+/* Checks that libwebp's working memory fits the scratch limit together with the memory handed out.
+ * libwebp calls malloc itself, so this check makes the limit count its memory too. A forged
+ * lossless file can make libwebp build more tables than the files of any encoder do. Nothing here
+ * bounds these tables. */
 static enum pst_status check_memory(struct psti_decode_job *job)
 {
     uint64_t work_nbytes =
@@ -173,7 +178,7 @@ static enum pst_status check_memory(struct psti_decode_job *job)
                             (unsigned long long)job->decoder->arena.limit);
 }
 
-/* Pixels of `crop` into `pixels`. */
+/* Decodes the pixels of `crop` into `pixels`. */
 static enum pst_status decode_crop(struct psti_decode_job *job, const struct psti_rect *crop,
                                    uint8_t *pixels, size_t row_nbytes)
 {
