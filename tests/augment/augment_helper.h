@@ -1,4 +1,5 @@
-/* augment_helper.h - what the tests of this room share: pictures, runs of a chain. */
+/* augment_helper.h - functions that the tests of this room share: they make pictures and run
+ * chains. */
 #ifndef PST_TEST_AUGMENT_HELPER_H
 #define PST_TEST_AUGMENT_HELPER_H
 
@@ -32,17 +33,18 @@ static inline struct test_image image_make(struct test_random *random, uint32_t 
 
 static inline void image_free(struct test_image *image) { guarded_free(&image->memory); }
 
-/* How a chain is run. */
+/* The way in which a chain is run. */
 struct how {
     uint32_t features;
-    const struct psti_augment_ops *kernels; /* instead of those of `features`, if not NULL */
+    /* if not NULL: used instead of the kernels for `features` */
+    const struct psti_augment_ops *kernels;
     bool unfused;
     uint32_t band;   /* rows per call; 0: all */
     size_t row_gap;  /* bytes between the target's rows */
     size_t misalign; /* bytes in front of the target */
 };
 
-/* What came out: rows packed. */
+/* The pixels that a chain made, in packed rows. */
 struct output {
     unsigned char *data;
     size_t nbytes;
@@ -69,8 +71,8 @@ static inline void feed(struct psti_run *run, const struct test_image *image,
     }
 }
 
-/* Runs `ops` over `image` into a slot with gaps and guard pages; checks that nothing else was
- * written. */
+/* Runs `ops` over `image` into a slot with gaps and guard pages. Checks that nothing was written
+ * outside of the output. */
 static inline struct output run_chain(const struct pst_op *ops, size_t n_ops,
                                       const struct psti_chain_output *format,
                                       const struct test_image *image, uint64_t seed,

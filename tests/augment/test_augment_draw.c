@@ -1,6 +1,6 @@
-/* Hazard: random parameters leave their ranges, depend on what they must not, or differ between
- * machines; wrong parameters are taken; a failed allocation or a scratch limit leaves something
- * behind. */
+/* Hazard: random parameters leave their ranges, depend on something that they must not depend on,
+ * or differ between machines. Wrong parameters are accepted. A failed allocation or a scratch limit
+ * leaves something behind. */
 #include "augment_helper.h"
 
 #include "base/fault.h"
@@ -29,7 +29,8 @@ static void log_and_exp_are_close(void **state)
     assert_true(psti_augment_exp(0) == 1);
 }
 
-/* torchvision's rule: areas uniform within scale as far as they fit, ratios log-uniform. */
+/* Checks torchvision's rule: areas are uniform within `scale` as far as they fit, and the
+ * logarithms of ratios are uniform. */
 static void resized_crop_distribution(void **state)
 {
     (void)state;
@@ -64,7 +65,7 @@ static void resized_crop_distribution(void **state)
     psti_augment_chain_free(&chain);
 }
 
-/* No ratio fits a needle: the centred fallback. */
+/* No ratio fits an image as narrow as a needle, so the crop is the centred one. */
 static void resized_crop_fallback(void **state)
 {
     (void)state;
@@ -126,7 +127,7 @@ static void crops_are_uniform(void **state)
     psti_augment_chain_free(&chain);
 }
 
-/* All 24 orders of the jitter, and factors over their whole range. */
+/* All 24 orders of the jitter occur equally often, and factors cover their whole range. */
 static void jitter_is_drawn_evenly(void **state)
 {
     (void)state;
@@ -154,8 +155,8 @@ static void jitter_is_drawn_evenly(void **state)
     psti_augment_chain_free(&chain);
 }
 
-/* The contract of randomness: numbers of another implementation of the rule in augment_draw.c. They
- * may never change as long as PSTI_AUGMENT_VERSION does not. */
+/* Compares draws with numbers of another implementation of the rule in augment_draw.c. These
+ * numbers may never change as long as PSTI_AUGMENT_VERSION stays the same. */
 static void draws_are_pinned(void **state)
 {
     (void)state;
@@ -192,7 +193,7 @@ static void draws_are_pinned(void **state)
     psti_augment_chain_free(&chain);
 }
 
-/* Crop and flip of a chain, as one number. */
+/* Returns the drawn crop and flip of a chain as one number. */
 static uint64_t geometry_of(const struct psti_chain *chain, const struct psti_draw_key *key,
                             uint32_t crop, uint32_t flip)
 {
@@ -202,7 +203,7 @@ static uint64_t geometry_of(const struct psti_chain *chain, const struct psti_dr
     return draw.opaque[4 * (size_t)crop] << 1 | draw.opaque[4 * (size_t)flip];
 }
 
-/* Every member of the key changes what is drawn, each of its 64 bits. */
+/* Every bit of every member of the key changes the draw. */
 static void every_part_of_the_key_counts(void **state)
 {
     (void)state;
@@ -265,7 +266,7 @@ static void sizes_are_known(void **state)
     assert_int_equal(h, 224);
     assert_int_equal(w, 203);
     psti_augment_chain_free(&chain);
-    /* The longer side is cut off, as int(256 * 500 / 375) is. */
+    /* The longer side is truncated, as int(256 * 500 / 375) is. */
     struct pst_error err;
     struct psti_draw draw;
     chain = compile(ops, 1, 3);
@@ -387,7 +388,7 @@ static void unsuitable_images_are_refused(void **state)
     psti_augment_chain_free(NULL);
 }
 
-/* A chain that uses every buffer: two resizes, padding, colour. */
+/* Makes a chain that uses every buffer: two resizes, padding and colour. */
 static size_t everything(struct pst_op ops[6])
 {
     ops[0] = make_op(PST_OP_RANDOM_RESIZED_CROP, 40, 40);
@@ -480,7 +481,7 @@ static void steady_state_allocates_nothing(void **state)
     struct test_image image = image_make(&r, 64, 80, 3, 8);
     struct pst_op ops[6];
     size_t n = everything(ops);
-    ops[0].scale[0] = ops[0].scale[1] = 1; /* all samples alike */
+    ops[0].scale[0] = ops[0].scale[1] = 1; /* all samples have the same crop size */
     ops[0].ratio[0] = ops[0].ratio[1] = 80.0f / 64.0f;
     struct psti_chain_output format = {.layout = PST_LAYOUT_CHW, .channels = 3, .bits = 8};
     struct pst_error err;

@@ -1,6 +1,6 @@
 /* Hazard: CPU levels, fusing, band sizes, strides or alignment change the pixels, or something is
- * read or written outside. Random chains over random pictures, plain C and unfused being the
- * judges; AVX-512 and NEON run by SIMDe. */
+ * read or written out of bounds. Random chains run over random pictures. The unfused chain in plain
+ * C is the reference implementation. AVX-512 and NEON run by SIMDe. */
 #include "augment_helper.h"
 
 #if defined(__x86_64__) && defined(PST_HAVE_SIMDE)
@@ -142,7 +142,7 @@ static void random_chains_agree(void **state)
     }
 }
 
-/* Every width and every pair of small sizes, where ends of vectors lie. */
+/* Tries every small width and every pair of small sizes, because rows end within vectors there. */
 static void all_small_sizes_agree(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void all_small_sizes_agree(void **state)
     }
 }
 
-/* Long filters, where weights are small, and pictures of one pixel. */
+/* Tries long filters, whose weights are small, and pictures of one pixel. */
 static void extreme_ratios_agree(void **state)
 {
     (void)state;
@@ -190,8 +190,8 @@ static void extreme_ratios_agree(void **state)
     }
 }
 
-/* Shrinking, where rows are swept; a window of the result and a flip in front or behind, any number
- * of rows at a time. */
+/* Tries resizes that shrink, which use sweeps, with a window of the result, a flip before or after,
+ * and any number of rows at a time. */
 static void shrinking_agrees(void **state)
 {
     (void)state;
@@ -213,8 +213,8 @@ static void shrinking_agrees(void **state)
     }
 }
 
-/* The region holds what is needed and no more: an outer row or column of it changes some output
- * pixel. Here: Resize(64) + CenterCrop(16) of 256 x 256 needs about a quarter of each side. */
+/* The region holds the pixels that are needed and no more. Resize(64) + CenterCrop(16) of 256 x 256
+ * pixels needs about a quarter of each side. */
 static void region_is_narrow(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Hazard: an operation computes something else than it says. Each against a plain reference in
- * double or a formula written out here, not against the code's own parts. */
+/* Hazard: an operation computes something else than it says. Each is compared with a plain
+ * reference in double or a formula written out here, not with parts of the library. */
 #include "augment_helper.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ static double pixel_of(const struct test_image *image, int64_t y, int64_t x, uin
     return image->memory.data[2 * i] + 256.0 * image->memory.data[2 * i + 1];
 }
 
-/* a: Keys' parameter of the cubic, 0 for the triangle. */
+/* The weight at distance x. `a` is Keys' parameter of the cubic, or 0 for the triangle. */
 static double kernel(double x, double a)
 {
     x = fabs(x);
@@ -25,8 +25,8 @@ static double kernel(double x, double a)
     return x < 2 ? a * (x * x * x - 5 * x * x + 8 * x - 4) : 0;
 }
 
-/* One output of one axis: the weighted mean of line[k]. Without antialias the cubic is steeper and
- * sees the edge repeated. */
+/* Returns output i of one axis: the weighted mean of line[k]. Without antialias the cubic is
+ * steeper and repeats the edge. */
 static double filtered(uint32_t n_from, uint32_t n_to, uint32_t i, bool is_cubic, bool antialias,
                        const double *line)
 {
@@ -44,7 +44,7 @@ static double filtered(uint32_t n_from, uint32_t n_to, uint32_t i, bool is_cubic
 
 static double clamped(double v, double most) { return v < 0 ? 0 : v > most ? most : v; }
 
-/* Whole reference resize, clamped but not rounded between the passes. */
+/* Resizes a whole image as a reference. Clamps between the passes, but does not round. */
 static double *reference_resize(const struct test_image *image, const struct pst_op *op)
 {
     bool is_cubic = op->interpolation == PST_INTERPOLATION_BICUBIC;
@@ -82,8 +82,9 @@ static double output_at(const struct output *out, uint32_t bits, size_t i)
     return bits == 8 ? out->data[i] : out->data[2 * i] + 256.0 * out->data[2 * i + 1];
 }
 
-/* Each pass rounds once: half a level, times the sum of |weights| of the second pass (1, or up
- * to 1.5 for the cubic), and half a level, and what int16 weights add. */
+/* The tolerance adds three errors. The first pass rounds by half a level, times the sum of
+ * |weights| of the second pass (1, or up to 1.5 for the cubic). The second pass rounds by half a
+ * level. The weights are rounded to int16. */
 static void resize_follows_reference(void **state)
 {
     (void)state;
@@ -134,8 +135,8 @@ static void nearest_exact_takes_the_centre(void **state)
     }
 }
 
-/* Also where the picture was mirrored before: then the outputs of the mirrored picture begin at
- * its left. */
+/* Nearest takes the pixel in which an output begins. This holds also if the picture was mirrored
+ * before: outputs of the mirrored picture begin at its left. */
 static void nearest_takes_where_the_output_begins(void **state)
 {
     (void)state;
@@ -169,8 +170,8 @@ static void nearest_takes_where_the_output_begins(void **state)
     }
 }
 
-/* Index of a padded side, written as the definition: walk there step by step, turning round at the
- * ends. */
+/* Returns the index that a padded side shows at i, by its definition: walks there step by step and
+ * turns round at the ends. */
 static int64_t walk_index(int64_t i, int64_t n, enum pst_pad_mode mode)
 {
     if (i >= 0 && i < n)
@@ -223,8 +224,8 @@ static void pad_follows_definition(void **state)
     }
 }
 
-/* torchvision: int(round((h - ch) / 2.0)) with Python's round; a smaller image is padded first, the
- * odd pixel going to the right and bottom. */
+/* The crop begins at torchvision's int(round((h - ch) / 2.0)), with Python's round. A smaller image
+ * is padded first; the odd pixel of padding goes to the right and the bottom. */
 static void center_crop_and_flips(void **state)
 {
     (void)state;
@@ -281,7 +282,7 @@ static double luma(const struct test_image *image, size_t p)
     return 0.2989 * v[0] + 0.587 * v[1] + 0.114 * v[2];
 }
 
-/* Within 1 level of torchvision's formula in double, cut off. */
+/* The result is within 1 level of torchvision's formula in double, truncated. */
 static void jitter_follows_formulas(void **state)
 {
     (void)state;
@@ -311,8 +312,8 @@ static void jitter_follows_formulas(void **state)
     }
 }
 
-/* Hue by thirds of a turn permutes the channels; by 0 changes nothing; half a turn mirrors within
- * the range. */
+/* A hue of a third of a turn permutes the channels. A hue of 0 changes nothing. Half a turn mirrors
+ * colours within their range. */
 static void hue_turns(void **state)
 {
     (void)state;
@@ -380,7 +381,8 @@ static double float_at(const struct output *out, enum pst_dtype dtype, size_t i)
     return v;
 }
 
-/* ((v / most) - mean) / std for every dtype and layout, to the dtype's own precision. */
+/* Compares with ((v / most) - mean) / std for every dtype and layout, to the dtype's own precision.
+ */
 static void normalize_and_layout(void **state)
 {
     (void)state;
@@ -472,8 +474,8 @@ static void integer_conversions(void **state)
     image_free(&wide);
 }
 
-/* Every half that exists comes back from its float; halfway cases go to even; all 2^16 floats of
- * that grid. */
+/* Every half is restored from its float. Floats halfway between two halves round to even. Tries all
+ * finite halves, and the floats next to the halfway ones. */
 static void halves_round_to_even(void **state)
 {
     (void)state;
@@ -567,7 +569,7 @@ static void boxes_follow_pixels(void **state)
         assert_true(box[1] >= 0 && box[1] <= box[3] && box[3] <= 160);
         if (high_x < 0) {
             assert_true((box[2] - box[0]) * (box[3] - box[1]) <=
-                        20); /* less than a pixel each way */
+                        20); /* the box is off by less than a pixel in each direction */
         } else {
             assert_true(fabs(box[0] - low_x) <= 4 && fabs(box[2] - high_x) <= 4);
             assert_true(fabs(box[1] - low_y) <= 4 && fabs(box[3] - high_y) <= 4);

@@ -1,6 +1,7 @@
-/* Hazard: from a source that comes at a half, a quarter or an eighth of its size the picture moves,
- * is too bright at a crop's edges, or is not the same at every CPU level. The source is a ramp in
- * each direction, so that a level is a place; sizes, crops and grids fit together in no way. */
+/* Hazard: if a source comes at a half, a quarter or an eighth of its size, the picture moves, is
+ * too bright at a crop's edges, or differs between CPU levels. The source is a ramp in each
+ * direction, so that a sample's level tells its place. Sizes, crops and grids do not fit together.
+ */
 #include "augment_helper.h"
 
 enum {
@@ -8,7 +9,8 @@ enum {
     MOST_SIDE = 900
 };
 
-/* One case: the operations, the source's size, and where its grid begins. */
+/* One case: the operations, the source's size, and the sides where its grid begins before the
+ * source. */
 struct scaled_case {
     const struct pst_op *ops;
     size_t n_ops;
@@ -16,7 +18,8 @@ struct scaled_case {
     bool at_top, at_left;
 };
 
-/* Levels of the ramps at half pixel (y2, x2), counted from the source's corner: x, y, and none. */
+/* Stores the levels of the ramps at half pixel (y2, x2), counted from the source's corner. The
+ * channels are the ramp of x, the ramp of y, and one without a ramp. */
 static void put_levels(uint16_t *to, int64_t y2, int64_t x2)
 {
     to[0] = (uint16_t)(3000 + x2 * SLOPE / 2);
@@ -24,7 +27,8 @@ static void put_levels(uint16_t *to, int64_t y2, int64_t x2)
     to[2] = 54321;
 }
 
-/* The source at 1 / 2^scale_log2: of each square the level of its centre. */
+/* Makes the source at 1 / 2^scale_log2 of its size. Each pixel has the level at the centre of its
+ * square. */
 static struct test_image ramp_make(const struct scaled_case *c, uint32_t scale_log2)
 {
     uint32_t edge = 1u << scale_log2;
@@ -41,7 +45,7 @@ static struct test_image ramp_make(const struct scaled_case *c, uint32_t scale_l
     return image;
 }
 
-/* As run_chain, of the source at the draw's scale. */
+/* Does what run_chain does, with the source at the draw's scale. */
 static struct output run_scaled(const struct scaled_case *c, const struct psti_chain_output *format,
                                 const struct psti_draw *draw, const struct test_image *image,
                                 uint32_t features)
@@ -84,7 +88,7 @@ static struct psti_draw draw_scaled(const struct scaled_case *c,
     return draw;
 }
 
-/* The largest distance of a level from where it should be, in source pixels. */
+/* Returns the largest distance of a sample from its exact place, in source pixels. */
 static double most_moved(const struct output *exact, const struct output *got, double *level_error)
 {
     const uint16_t *a = (const uint16_t *)(const void *)exact->data;
@@ -110,7 +114,8 @@ static void check_case(const struct scaled_case *c, uint64_t seed, uint32_t coun
     struct output got = run_scaled(c, &format, &draw, &small, 0);
     double level_error = 0, moved = most_moved(&exact, &got, &level_error);
     counts[draw.scale_log2]++;
-    /* Filters are sampled at fewer places: that much is theirs. A pixel is an eighth's eighth. */
+    /* A scaled source samples the filters at fewer places. This may move pixels by 0.12, about an
+     * eighth, of a pixel of the small source. */
     double allowed = draw.scale_log2 == 0 ? 0 : 0.12 * (1 << draw.scale_log2);
     if (moved > allowed || level_error > 1)
         print_error("%u x %u at 2^-%u, top %d left %d: moved by %.2f pixels, %.0f levels off\n",
@@ -124,7 +129,7 @@ static void check_case(const struct scaled_case *c, uint64_t seed, uint32_t coun
     image_free(&small);
 }
 
-/* One of the chains that end in a smaller picture. */
+/* Makes chain number `kind` of those that make a smaller picture. */
 static size_t make_chain(uint32_t kind, enum pst_interpolation interpolation, uint32_t side,
                          struct pst_op ops[4])
 {
@@ -168,7 +173,7 @@ static void the_picture_does_not_move(void **state)
         assert_true(counts[i] >= 10);
 }
 
-/* Levels and lanes read tails and pads of small pictures as of others. */
+/* CPU levels agree on tails and padding of small pictures too. */
 static void levels_agree(void **state)
 {
     struct test_random r = {.seed = 22};
@@ -202,7 +207,8 @@ static void levels_agree(void **state)
     assert_true(n_scaled > 80);
 }
 
-/* The smallest scale from which both sides still shrink; none for what is not to be smoothed. */
+/* The scale is the smallest one from which both sides still shrink. There is none for chains that
+ * do not smooth. */
 static void scales_are_chosen(void **state)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* Hazard: a sweep leaves out, doubles or misplaces a weight, is silently never made, or reads
- * beyond a row. Sweeps are walked here and held against the axis they were made of; kernels run
- * over rows between pages that may not be touched. */
+ * beyond a row. The tests walk through sweeps and compare them with the axis that they were made
+ * from. Kernels run over rows between pages that may not be touched. */
 #include "augment_helper.h"
 
 #include "base/bits.h"
@@ -23,7 +23,7 @@ static struct psti_axis_spec random_spec(struct test_random *r, uint32_t channel
     return spec;
 }
 
-/* One axis with its sweep, in memory that ends where the sizes say. */
+/* One axis with its sweep, in memory that has exactly the sizes that the functions ask for. */
 struct made {
     struct guarded axis_memory, sweep_memory;
     struct psti_axis axis;
@@ -88,7 +88,8 @@ static void every_weight_is_there_once(void **state)
         size_t row = spec.n_source + 1;
         int32_t *weights = calloc(spec.n * row, sizeof *weights);
         assert_true(m.sweep.end >= axis->safe_begin && m.sweep.end <= axis->safe_end);
-        /* Shrunk by 2 or more, every output has a pair of its own, but perhaps the last. */
+        /* If the axis shrinks by 2 or more, every output has a pair of its own, except perhaps the
+         * last output. */
         if (spec.side.n_from >= 2 * spec.side.n_to)
             assert_true(m.sweep.end + 1 >= axis->safe_end);
         walk(&spec, &m, weights);
@@ -107,7 +108,8 @@ static void every_weight_is_there_once(void **state)
     assert_true(n_swept > 30000);
 }
 
-/* A row between two pages that may not be touched: it ends or begins at one. */
+/* A row between two pages that may not be touched. It begins at the end of one or ends at the
+ * beginning of the other. */
 struct fenced {
     unsigned char *map, *data;
     size_t map_nbytes;
@@ -170,7 +172,7 @@ static void kernels_stay_within_rows(void **state)
         ops = &psti_augment_ops_avx2;
 #endif
     if (ops->sweep_x[3] == NULL)
-        skip(); /* this CPU's rows go by windows */
+        skip(); /* this CPU's kernels have no sweeps */
     for (uint32_t channels = 1; channels <= 4; channels++) {
         for (int round = 0; ops->sweep_x[channels] != NULL && round < 1000; round++) {
             struct psti_axis_spec spec = random_spec(&r, channels);

@@ -1,5 +1,5 @@
-/* test_cache.c - what is kept, what is refused, which set gives way, and that all is counted to the
- * byte. */
+/* test_cache.c - tests which items a cache keeps and refuses, which set it frees, and that it
+ * counts every byte. */
 #include "test.h"
 
 #include "base/fault.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define MIB ((uint64_t)1 << 20)
-#define ITEM_HEAD 16 /* beside each item's bytes */
+#define ITEM_HEAD 16 /* bytes of the header before each item's bytes */
 
 static pst_cache *open_cache(uint64_t nbytes)
 {
@@ -38,14 +38,14 @@ static struct pst_cache_stats stats_of(pst_cache *cache)
     return stats;
 }
 
-/* Bytes of an item, different for each sample and place. */
+/* Fills in the bytes of an item, which differ from sample to sample and from place to place. */
 static void fill(unsigned char *bytes, uint64_t nbytes, uint64_t sample)
 {
     for (uint64_t i = 0; i < nbytes; i++)
         bytes[i] = (unsigned char)(sample * 31 + i * 7 + (i >> 8));
 }
 
-/* Keeps the item if the cache wants it, else checks what it has. */
+/* Asks for an item. Keeps it if the cache admits it. Checks its bytes if the cache has it. */
 static enum psti_cache_answer visit(struct psti_cache_set *set, uint64_t sample, uint64_t nbytes)
 {
     struct psti_cache_span span;
@@ -86,7 +86,7 @@ static void test_hits_are_what_was_kept(void **state)
         assert_int_equal(n[PSTI_CACHE_HIT], N_FIT);
         assert_int_equal(n[PSTI_CACHE_ADMIT], 0);
     }
-    /* An item as small as what is left still comes in. */
+    /* An item that is as small as the space left is still admitted. */
     assert_int_equal(visit(set, N - 1, 4095 - ITEM_HEAD - 15), PSTI_CACHE_ADMIT);
     psti_cache_set_close(&set);
     pst_cache_close(&cache);
@@ -158,8 +158,9 @@ static void test_variants_are_items_of_their_own(void **state)
     pst_cache_close(&cache);
 }
 
-/* Two loaders of one data set share; another version is another set; closed sets give way whole,
- * the longest closed first, and open ones never. */
+/* Two loaders of one data set share a set. Another version of the data set has a set of its own. A
+ * closed set is freed as a whole, the one that has been closed for the longest time first. An open
+ * set is never freed. */
 static void test_sets(void **state)
 {
     (void)state;
@@ -178,16 +179,16 @@ static void test_sets(void **state)
     psti_cache_set_close(&a);
     assert_int_equal(stats_of(cache).n_datasets, 3);
     b = open_set(cache, 2, 4);
-    assert_int_equal(visit(b, 0, MIB), PSTI_CACHE_HIT);   /* still there */
+    assert_int_equal(visit(b, 0, MIB), PSTI_CACHE_HIT);   /* b is still there */
     assert_int_equal(visit(c, 1, MIB), PSTI_CACHE_ADMIT); /* a is gone */
     assert_int_equal(visit(c, 2, MIB), PSTI_CACHE_PASS);  /* b is in use */
     assert_int_equal(stats_of(cache).n_datasets, 2);
     assert_int_equal(visit(b, 0, MIB), PSTI_CACHE_HIT);
     psti_cache_set_close(&b);
     a = open_set(cache, 1, 4);
-    assert_int_equal(visit(a, 0, MIB), PSTI_CACHE_ADMIT); /* b is gone, and a empty */
+    assert_int_equal(visit(a, 0, MIB), PSTI_CACHE_ADMIT); /* b is gone, and a is empty */
     psti_cache_set_close(&a);
-    pst_cache_close(&cache); /* c still holds it */
+    pst_cache_close(&cache); /* set c still holds the cache */
     assert_null(cache);
     assert_int_equal(visit(c, 0, MIB), PSTI_CACHE_HIT);
     psti_cache_set_close(&c);
@@ -224,7 +225,7 @@ static void test_what_cannot_be(void **state)
     pst_cache_close(&cache);
 }
 
-/* Memory that does not come: nothing is lost, nothing stays reserved. */
+/* If the system gives no memory, nothing is lost and nothing stays reserved. */
 static void test_no_memory(void **state)
 {
     (void)state;
