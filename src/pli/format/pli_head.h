@@ -7,6 +7,7 @@
 
 #include <penstock/pli.h>
 
+/* Numbers of the header, the index and the model (section 1). */
 enum {
     PSTI_PLI_VERSION = 2,
     PSTI_PLI_HEADER_NBYTES = 40,
@@ -18,6 +19,7 @@ enum {
     PSTI_PLI_BLOCK_HEADER_NBYTES = 4 /* of a model block (section 1) */
 };
 
+/* The modes of units (section 3). */
 enum psti_pli_mode {
     PSTI_PLI_RAW = 0,
     PSTI_PLI_CONSTANT = 1,
@@ -28,6 +30,7 @@ enum psti_pli_mode {
     PSTI_PLI_N_MODES = 6
 };
 
+/* The colour transforms (sections 1 and 2). */
 enum psti_pli_transform {
     PSTI_PLI_TRANSFORM_NONE = 0,
     PSTI_PLI_SUBTRACT_GREEN = 1, /* in content 1 (section 1) */

@@ -373,7 +373,7 @@ void psti_pli_jpeg_fill_contexts(uint8_t contexts[PSTI_JPEG_N_INDICES])
     }
 }
 
-/* Section 8.2. */
+/* Computes the context as section 8.2 states it. */
 uint32_t psti_pli_jpeg_end_context(const struct psti_jpeg_square *q, const uint8_t *classes,
                                    uint32_t p)
 {

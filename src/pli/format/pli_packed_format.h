@@ -11,6 +11,7 @@ enum {
     PSTI_PACKED_MAX_TAP = 64
 };
 
+/* The predictors of planes (section 4.5); CONSTANT stands for a constant plane (section 4.2). */
 enum psti_packed_predictor {
     PSTI_PACKED_CONSTANT = 0,
     PSTI_PACKED_LEFT = 1,

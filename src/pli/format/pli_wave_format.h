@@ -31,6 +31,7 @@ enum {
     PSTI_PLI_WAVE_MODEL_MAX_NBYTES = 600
 };
 
+/* The predictors of planes (section 5.2). */
 enum psti_pli_predictor {
     PSTI_PLI_PREDICT_CONSTANT = 0,
     PSTI_PLI_PREDICT_LEFT = 1,
@@ -86,7 +87,7 @@ extern const uint8_t psti_pli_wave_points_a[128], psti_pli_wave_points_b[128];
 enum {
     PSTI_PLI_WAVE_FIRST_SQUARE = 11, /* the first token with a suffix2 */
     PSTI_PLI_WAVE_ANY_PAIR = 15,     /* the token that stands for any pair */
-    /* The two largest activities, as they enter the energy of neighbours. */
+    /* The activities of these two tokens (section 5.4). */
     PSTI_PLI_WAVE_SQUARE_ACTIVITY = 21,
     PSTI_PLI_WAVE_ANY_ACTIVITY = 46
 };

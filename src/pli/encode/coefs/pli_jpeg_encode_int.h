@@ -31,7 +31,7 @@ struct psti_je_counts {
 struct psti_je_code {
     uint64_t reciprocal;  /* 2^44 / freq, rounded up: exact for all states below freq * 2^20 */
     uint32_t last;        /* freq * 2^20 - 1: states above this lose a word first */
-    uint16_t rest, first; /* 2^12 - freq */
+    uint16_t rest, first; /* 2^12 - freq; sum of the frequencies before it */
 };
 struct psti_je_codes {
     struct psti_je_code small[PSTI_JE_N_SMALL], ac[PSTI_JE_N_AC];

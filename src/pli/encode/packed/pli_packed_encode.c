@@ -21,7 +21,7 @@ enum { PRICE_OF_SUMS = 11, PRICE_OF_ONE_TAP = 7, PRICE_OF_TWO_TAPS = 16 };
 
 /* One plane to be coded. */
 struct task {
-    const struct psti_packed_rows *rows; /* kernels */
+    const struct psti_packed_rows *rows; /* the kernels that try predictors */
     const struct psti_pli_source *source;
     const struct psti_packed_samples *samples;
     const struct psti_packed_coded *r0, *r1; /* planes 0 and 1, to which taps refer */

@@ -177,7 +177,7 @@ static inline __attribute__((always_inline)) uint8_t *code_backwards(
         uint32_t sample = ordered[i], *state = &states[(sample >> LANE_SHIFT) % LANES];
         const struct psti_wave_code *code = &codes->of[sample % (1u << PSTI_WAVE_INDEX_BITS)];
         uint64_t x = *state;
-        /* Whether a state loses a word is as good as random, so there is no branch. */
+        /* A branch on `full` would be as good as random, so there is none. */
         uint32_t full = x > code->last;
         if (bits == 8)
             words[-1] = (uint8_t)x;

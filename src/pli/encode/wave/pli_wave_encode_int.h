@@ -318,7 +318,7 @@ static inline struct psti_wave_candidate psti_pli_wave_filter(uint32_t list, uin
 struct psti_wave_code {
     uint64_t reciprocal;  /* 2^42 / freq, rounded up */
     uint32_t last;        /* freq * 2^(2 * bits - prob_bits) - 1: states above lose a word first */
-    uint16_t rest, first; /* 2^prob_bits - freq */
+    uint16_t rest, first; /* 2^prob_bits - freq; sum of the frequencies before it */
 };
 /* Return the same for vectors, or 0 if freq is 0. With 16 bits the code is that of pli_rans.h. With
  * 8 bits it is four numbers of 16 bits: a reciprocal r, a power of two p, `third`, which is p or 0,

@@ -8,7 +8,7 @@
 enum {
     PSTI_WAVE_PATCH_WIDTH = 8,
     PSTI_WAVE_PATCH_SHIFT = 8, /* fraction bits of a patch's estimated cost */
-    PSTI_WAVE_PATCH_BASE = 5   /* about 0.3 for each of 16 samples */
+    PSTI_WAVE_PATCH_BASE = 5   /* added to a patch's sum: about 0.3 for each of 16 samples */
 };
 
 /* The filters and rows to estimate: filters 0 .. n_filters - 1 on the first two rows (16 bits: on

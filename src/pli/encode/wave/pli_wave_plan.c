@@ -120,7 +120,7 @@ static uint64_t choose_simple(const struct choice *c, struct psti_wave_plane_pla
 {
     struct psti_wave_work *work = c->work;
     uint64_t best_price;
-    /* Where filters are tried next, only MED is tried here, because filters are compared with
+    /* If filters are tried next, only MED is tried here, because filters are compared with
      * it. */
     uint32_t from = c->dense && !c->by_cost ? PSTI_PLI_PREDICT_MED - 1 : 0;
     uint32_t best = from;

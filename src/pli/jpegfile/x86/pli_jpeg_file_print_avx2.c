@@ -7,7 +7,7 @@
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2")))
 
-enum { WORDS = 16 /* to a vector */, HALF = 32 };
+enum { WORDS = 16 /* in a vector */, HALF = 32 };
 
 /* Returns, as bits, which of 32 coefficients are 0. */
 TARGET static inline uint32_t zeros_of(const int16_t *block)
