@@ -1,10 +1,11 @@
-/* pli_coefs.c - a unit of coefficients (docs/format-pli.md, section 8): tables, the
- * head of a unit, and the way through the stages.
+/* pli_coefs.c - a unit of coefficients (docs/format-pli.md, section 8): its tables, its head, and
+ * the sequence of its stages.
  *
- * Bytes come in, hostile; planes of coefficients go out, in the caller's memory. Everything that a
- * stage relies on is checked before it: the geometry comes from a checked frame, ends of blocks are
- * at most 63. Words and raw bits never run out, they become zeros; that they sufficed is checked
- * here, before anything is given out. Pure functions, any thread. */
+ * Bytes come in, which are hostile. Planes of coefficients go out, in the caller's memory.
+ * Everything that a stage relies on is checked before it: the geometry comes from a checked frame,
+ * and ends of blocks are at most 63. Words and raw bits never run out; behind their end there are
+ * zeros. This file checks that they sufficed before it returns anything. The functions are pure;
+ * any thread may call them. */
 #include "pli/decode/coefs/pli_coefs_int.h"
 
 #include "base/fail.h"
@@ -43,14 +44,15 @@ static uint32_t max_squares(uint32_t unit_log2, uint32_t n_components)
     return n_components << (2 * (unit_log2 - 6));
 }
 
-/* Entries from one plane to the next: not a power of two, which would crowd the cache's sets. */
+/* Returns the number of entries from one plane to the next. It is not a power of two, because that
+ * would crowd the sets of the cache. */
 static size_t stride_of(uint32_t n) { return psti_round_up(n, GROUP) + GROUP; }
 
 size_t psti_pli_coefs_work_nbytes(uint32_t unit_log2, uint32_t n_components)
 {
     uint32_t n = max_squares(unit_log2, n_components) * PSTI_COEFS_SQUARE;
     size_t stride = stride_of(n);
-    /* Classes, ends, tokens of DC, order, sides, tokens, planes. */
+    /* The sum of classes, ends and tokens of DC; order and sides; tokens and planes. */
     return 3 * (size_t)n + 3 * (size_t)(n + GROUP) + 3 * 64 * stride;
 }
 
@@ -115,7 +117,7 @@ static void open_bits(struct psti_coefs_bits *b, const uint8_t *raw, size_t nbyt
     memcpy(b->tail, raw + b->tail_begin, n);
 }
 
-/* The low halves of the states, which have come to their end. */
+/* Stores the payload: the low halves of the states, which are at their end. */
 static void add_payload(struct psti_coefs_unit *unit)
 {
     struct psti_coefs_bits *b = &unit->bits;
@@ -132,8 +134,8 @@ static enum pst_status corrupt(struct pst_error *err, const char *what)
     return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "unit of coefficients %s", what);
 }
 
-/* Exponents, mantissas and low halves -> states; returns how many of the raw bytes hold mantissas,
- * or SIZE_MAX if there are too few. */
+/* Makes states of exponents, mantissas and low halves. Returns how many of the raw bytes hold
+ * mantissas, or SIZE_MAX if there are too few raw bytes. */
 static size_t read_states(struct psti_coefs_unit *unit, const uint8_t *exponents,
                           const uint8_t *low, const uint8_t *raw, size_t raw_nbytes)
 {
@@ -187,7 +189,7 @@ static enum pst_status check_bits(const struct psti_coefs_bits *bits, struct pst
     return bits->at <= bits->end ? PST_OK : corrupt(err, "has too few raw bits");
 }
 
-/* After the last token. */
+/* Checks words and states after the last token. */
 static enum pst_status check_states(const struct psti_coefs_unit *unit, struct pst_error *err)
 {
     bool ends = !unit->words.failed && unit->words.at == unit->words.end;
@@ -206,7 +208,8 @@ static enum pst_status find_ends(struct psti_coefs_unit *unit, struct pst_error 
         status = check_bits(&unit->bits, err);
     if (status != PST_OK)
         return status;
-    /* The lowest end of the last class is 52, with 4 bits: bit 6 says that it is above 63. */
+    /* The last class has the lowest end 52 and 4 raw bits. So bit 6 is set in every end above 63.
+     */
     uint64_t all = 0;
     for (uint32_t s = 0; s < unit->out->n_squares; s++)
         for (uint32_t p = 0; p < PSTI_COEFS_SQUARE; p += 8)
@@ -216,8 +219,8 @@ static enum pst_status find_ends(struct psti_coefs_unit *unit, struct pst_error 
     return PST_OK;
 }
 
-/* Whether raw bits of DC and of planes 1..last may reach into the payload: counts them from their
- * tokens, those of token 7 as the most that they can be. */
+/* Returns whether the raw bits of DC and of planes 1..last may reach into the payload. Counts them
+ * from their tokens. Token 7 counts as the most bits that it can have. */
 static bool needs_payload(const struct psti_coefs_unit *unit, uint32_t last)
 {
     static const uint8_t most[PSTI_JPEG_N_AC_TOKENS] = {0, 1, 1, 2, 3, 4, 5, 16};
@@ -265,7 +268,7 @@ void psti_pli_coefs_open(const struct psti_jpeg_frame *frame, uint32_t unit_log2
     out->kept = false;
 }
 
-/* The list is now that of the blocks that were kept. */
+/* Reduces the list to the blocks that were kept. */
 static void take_kept(const struct psti_coefs_kept *kept, struct psti_pli_coefs *out)
 {
     memcpy(out->n_k, kept->n_k, sizeof out->n_k);

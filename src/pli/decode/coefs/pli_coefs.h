@@ -1,29 +1,33 @@
-/* pli_coefs.h - inside the PLI decoder: a unit of coefficients (docs/format-pli.md, section 8),
- * bytes -> planes of coefficients in the order of the list. Kernels in plain C, the judge, and per
- * CPU level. No state; everything in the caller's scratch; the bytes are hostile. */
+/* pli_coefs.h - inside the PLI decoder: decodes the bytes of a unit of coefficients
+ * (docs/format-pli.md, section 8) to planes of coefficients in the order of the list.
+ *
+ * There are kernels in plain C, which are the reference implementation, and kernels per CPU level.
+ * The functions keep no state. Everything is in the caller's scratch. The bytes are hostile. */
 #ifndef PST_PLI_COEFS_H
 #define PST_PLI_COEFS_H
 
 #include "pli/format/pli_jpeg_format.h"
 
-/* A unit, decoded. List position i is block order[i] = 64 * square + position. */
+/* A decoded unit. List position i is block order[i] = 64 * square + position. */
 struct psti_pli_coefs {
     uint32_t n_squares;
     struct psti_jpeg_square squares[PSTI_JPEG_SQUARES_MAX];
-    uint32_t n;       /* blocks in the list */
-    bool kept;        /* the list has the wanted blocks and no others */
-    uint32_t last;    /* the largest end, 0..63 */
-    uint16_t n_k[65]; /* blocks with an end >= k: their part of plane k; n_k[0] = n, n_k[64] = 0 */
-    const uint16_t *order; /* [n] */
-    /* Plane k, quantised, at planes + k * stride, aligned to 64. Entries from n_k[k] up to the next
-     * multiple of 64 are 0; what lies behind must not be read. Planes above `last` (or above the
-     * last one asked for) are garbage. */
+    uint32_t n;    /* number of blocks in the list */
+    bool kept;     /* true if the list has only the wanted blocks */
+    uint32_t last; /* the largest end, 0..63 */
+    /* n_k[k]: number of blocks with an end >= k, which are the first in plane k; n_k[0] = n,
+     * n_k[64] = 0 */
+    uint16_t n_k[65];
+    const uint16_t *order; /* n entries */
+    /* The quantised coefficients k of the list's blocks are at planes + k * stride, aligned to 64.
+     * Entries from n_k[k] up to the next multiple of 64 are 0; nothing behind them may be read.
+     * Planes above `last`, or above the caller's `k_last`, hold garbage. */
     const int16_t *planes;
     size_t stride;
 };
 
-/* The tables of an image in the form that a CPU level wants: made once per decode, in memory of
- * psti_pli_coefs_tables_nbytes(), aligned to 64. `block`: model block 2 or NULL. */
+/* Holds the tables of an image in the form that a CPU level needs. They are made once per decode,
+ * in memory of psti_pli_coefs_tables_nbytes(), aligned to 64. `block` is model block 2, or NULL. */
 struct psti_pli_coefs_tables;
 size_t psti_pli_coefs_tables_nbytes(void);
 struct psti_coefs_level;
@@ -31,16 +35,17 @@ enum pst_status psti_pli_coefs_prepare(const struct psti_coefs_level *level, con
                                        size_t nbytes, struct psti_pli_coefs_tables *tables,
                                        struct pst_error *err);
 
-/* The squares and the number of blocks of unit (row, column): the rest of *out is for the decoder.
- */
+/* Sets the squares and the number of blocks of unit (row, column). The decoder sets the rest of
+ * *out. */
 void psti_pli_coefs_open(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
                          uint32_t column, struct psti_pli_coefs *out);
 
-/* Decodes a unit that was opened; `bytes` begin behind the mode byte. Planes above `k_last` (63:
- * all) are not wanted: what serves them alone need not be decoded or checked. `wanted` has a bit
- * for each position of each square (NULL: all): a level may leave the other blocks out, and sets
- * out->kept. `work`: of psti_pli_coefs_work_nbytes(), aligned to 64; `out` points into it. Offsets
- * in errors are relative to `bytes`. */
+/* Decodes a unit that was opened. `bytes` begin behind the mode byte. The caller does not want
+ * planes above `k_last` (63: it wants all), and parts of the unit that serve them alone need not be
+ * decoded or checked. `wanted` has a bit for each position of each square (NULL: all are wanted). A
+ * level may leave out the other blocks, and then sets out->kept. `work` is of
+ * psti_pli_coefs_work_nbytes(), aligned to 64; `out` points into it. Offsets in errors are relative
+ * to `bytes`. */
 size_t psti_pli_coefs_work_nbytes(uint32_t unit_log2, uint32_t n_components);
 enum pst_status psti_pli_coefs_decode(const struct psti_pli_coefs_tables *tables,
                                       const uint8_t *bytes, size_t nbytes, uint32_t k_last,

@@ -1,22 +1,22 @@
-/* pli_coefs_c.c - the stages of a unit of coefficients in plain C, the reference for every other
- * level (docs/format-pli.md, section 8, in whose order this file is).
+/* pli_coefs_c.c - the stages of a unit of coefficients in plain C, the reference implementation of
+ * all other levels. The file follows the order of docs/format-pli.md, section 8.
  *
- * In: words, raw bits and squares of a unit; out: planes. Pure functions, any thread. Places among
- * 64, of a square or of a group of the list, are bits of a mask, from which those that have a
- * token or a raw bit are taken in ascending order. */
+ * It takes words, raw bits and squares of a unit, and makes planes. The functions are pure; any
+ * thread may call them. The 64 places of a square, or of a group of the list, are bits of a mask.
+ * The places that have a token or a raw bit are taken from the mask in ascending order. */
 #include "pli/decode/coefs/pli_coefs_int.h"
 
 #include <string.h>
 
 enum {
     LANES = PSTI_COEFS_LANES,
-    GROUP = PSTI_COEFS_SQUARE, /* positions of a square, entries of a group */
+    GROUP = PSTI_COEFS_SQUARE, /* positions of a square, or entries of a group */
     SLOTS = PSTI_JPEG_PROB_SUM
 };
 
 /* -- Tables -- */
 
-/* `base` is added to the tokens in `first`. */
+/* Fills one table. `base` is added to the tokens in `first`. */
 static void fill_table(const uint16_t *freqs, uint32_t n_tokens, uint32_t bin_log2, uint32_t base,
                        uint8_t *first, uint32_t *entries)
 {
@@ -53,7 +53,7 @@ void psti_pli_coefs_prepare_c(struct psti_pli_coefs_tables *tables)
 
 /* -- Tokens: section 0, rANS -- */
 
-/* The state goes on behind its token, still without the word that it may need. */
+/* Decodes a token. The state does not have the word yet that it may need. */
 static inline uint32_t read_token(const uint8_t *first, uint32_t bin_log2, const uint32_t *entries,
                                   uint32_t *state)
 {
@@ -70,19 +70,19 @@ static uint8_t read_from(const struct psti_coefs_table *table, uint32_t *state)
     return (uint8_t)read_token(table->first, PSTI_COEFS_BIN_LOG2, table->entries, state);
 }
 
-/* Those of 64 bytes, all below 128, that are at least `least`. */
+/* Returns a mask of those of 64 bytes, all below 128, that are at least `least`. */
 static uint64_t at_least(const uint8_t *bytes, uint32_t least)
 {
     const uint64_t each = 0x0101010101010101;
     uint64_t mask = 0, add = (128 - least) * each;
     for (uint32_t i = 0; i < GROUP; i += 8) {
         uint64_t is_high = (psti_load_u64(bytes + i) + add) >> 7 & each;
-        mask |= is_high * 0x0102040810204080 >> 56 << i; /* its eight bits side by side */
+        mask |= is_high * 0x0102040810204080 >> 56 << i; /* gathers its eight bits */
     }
     return mask;
 }
 
-/* The end of a step: the states that need a word take it, in ascending order. */
+/* Ends a step: the states that need a word take one, in ascending order. */
 static void take_words(struct psti_coefs_unit *unit)
 {
     uint8_t needs_word[GROUP] = {0};
@@ -99,8 +99,8 @@ static void take_words(struct psti_coefs_unit *unit)
 
 /* -- Raw bits -- */
 
-/* Bit 0 of all entries that have one, then bit 1 of those that have two, and so on: adds (bit +
- * more) << b for bit b. */
+/* Reads bit 0 of all entries that have at least one raw bit, then bit 1 of those that have at least
+ * two, and so on. Adds (bit + more) << b to the value for bit b. */
 static void add_bits(struct psti_coefs_bits *bits, const uint8_t n_bits[GROUP], uint32_t more,
                      int16_t values[GROUP])
 {
@@ -114,7 +114,7 @@ static void add_bits(struct psti_coefs_bits *bits, const uint8_t n_bits[GROUP], 
     }
 }
 
-/* 8.5, 2: a raw bit more for each octave. */
+/* Reads octaves (8.5, 2), and adds a raw bit to n_bits for each octave. */
 static void add_octaves(struct psti_coefs_bits *bits, uint64_t going_on, uint8_t n_bits[GROUP])
 {
     for (uint32_t i = 0; i < 5 && going_on != 0; i++) {
@@ -126,8 +126,8 @@ static void add_octaves(struct psti_coefs_bits *bits, uint64_t going_on, uint8_t
     }
 }
 
-/* 8.3 and 8.5, 2 and 3. A token or octave with n raw bits has the lowest magnitude 2^n + 1, which
- * is 2 and 2^b for each of its bits b. */
+/* Reads the bits of magnitudes (8.3 and 8.5, 2 and 3). A token or octave with n raw bits has the
+ * lowest magnitude 2^n + 1, which is the sum of 2 and of 2^b for each of its bits b. */
 void psti_pli_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens,
                                   bool has_octaves, int16_t *values)
 {
@@ -139,7 +139,7 @@ void psti_pli_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *t
     add_bits(bits, n_bits, 1, values);
 }
 
-/* 8.3 and 8.5: signs, then magnitudes of 64 tokens. */
+/* Reads the signs and then the magnitudes of 64 tokens (8.3, 8.5). */
 static void place_group(struct psti_coefs_bits *bits, const uint8_t tokens[GROUP], bool has_octaves,
                         int16_t values[GROUP])
 {
@@ -219,7 +219,7 @@ void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit)
     for (uint32_t s = 0; s < out->n_squares; s++) {
         int16_t *dc = values + (size_t)GROUP * s;
         place_group(&unit->bits, unit->dc_tokens[s], false, dc);
-        /* Differences -> values, but for position 0. */
+        /* Differences become values. Position 0 is a value already. */
         uint64_t left = psti_pli_jpeg_blocks(&out->squares[s]) & ~UINT64_C(1);
         for (; left != 0; left &= left - 1) {
             uint32_t p = (uint32_t)__builtin_ctzll(left);
@@ -256,7 +256,8 @@ void psti_pli_coefs_sort_c(struct psti_coefs_unit *unit)
     memset(unit->sides + out->n, 0, psti_round_up(out->n, GROUP) - out->n);
 }
 
-/* Of plane k, in which the g of tokens are until the values are placed. */
+/* Returns the g of the tokens of plane k. They are stored in the plane until its values are placed.
+ */
 static uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
 {
     return (uint8_t *)(unit->planes + k * unit->out->stride);

@@ -1,10 +1,11 @@
-/* pli_coefs_int.h - what the levels of the coefficient decoder share (docs/format-pli.md, section
- * 8): tables, a unit being decoded, its words and raw bits, and the stages that it goes through.
+/* pli_coefs_int.h - declarations that the levels of the coefficient decoder share
+ * (docs/format-pli.md, section 8): tables, a unit that is being decoded, its words and raw bits,
+ * and its stages.
  *
- * pli_coefs.c parses the head of a unit and takes it through the stages of a level, in order; a
- * level may lend stages from another. What hostile bytes can do is settled here: words and raw bits
- * come through psti_pli_coefs_more_words() and psti_pli_coefs_peek(), which never read outside the
- * unit and give zeros behind its end; pli_coefs.c notices afterwards. */
+ * pli_coefs.c parses the head of a unit and calls the stages of a level in order. A level may use
+ * stages of another. Dangers of hostile bytes are dealt with here: words and raw bits come through
+ * psti_pli_coefs_more_words() and psti_pli_coefs_peek(), which never read outside the unit and give
+ * zeros behind its end. pli_coefs.c notices that afterwards. */
 #ifndef PST_PLI_COEFS_INT_H
 #define PST_PLI_COEFS_INT_H
 
@@ -13,62 +14,65 @@
 
 enum {
     PSTI_COEFS_LANES = 32,
-    PSTI_COEFS_SQUARE = 64, /* positions of a square, entries of a group */
+    PSTI_COEFS_SQUARE = 64, /* positions of a square, or entries of a group */
     PSTI_COEFS_STATE_NBYTES = 64,
-    /* Bytes that may be read from where a step's words begin; it takes at most 64 of them. */
+    /* Bytes that may be read from the begin of a step's words. A step takes at most 64 of them. */
     PSTI_COEFS_STEP_NBYTES = 96,
-    PSTI_COEFS_TAIL_NBYTES = 8, /* of the raw bytes, in front of the payload */
-    PSTI_COEFS_BIN_LOG2 = 4,    /* slots that share an entry of `first` */
+    PSTI_COEFS_TAIL_NBYTES = 8, /* the last raw bytes, which stand before the payload in `tail` */
+    PSTI_COEFS_BIN_LOG2 = 4,    /* 2^4 slots share an entry of `first` */
     PSTI_COEFS_N_BINS = PSTI_JPEG_PROB_SUM >> PSTI_COEFS_BIN_LOG2,
     PSTI_COEFS_LEVEL_NBYTES = 32 * 1024
 };
 
 /* -- Tables -- */
 
-/* Plain C: `first` has the token of a bin's first slot; that of another slot of the bin is the same
- * or, rarely, a later one. Entries: the token's first slot in bits 0..15, its frequency in bits
- * 16..31. */
+/* A table of plain C. `first` holds the token of each bin's first slot. Another slot of the bin has
+ * the same token or, rarely, a later one. An entry holds the token's first slot in bits 0..15 and
+ * its frequency in bits 16..31. */
 struct psti_coefs_table {
     uint8_t first[PSTI_COEFS_N_BINS];
     uint32_t entries[PSTI_JPEG_N_ENDS];
 };
-/* AC: bins of one slot. `first` and entries of all contexts, with tokens as 8 * context + token. */
+/* Tables of plain C. For AC a bin has one slot, `ac_first` and `ac_entries` hold all contexts, and
+ * a token is stored as 8 * context + token. */
 struct psti_coefs_tables_c {
     uint8_t ac_first[PSTI_JPEG_N_AC_CONTEXTS * PSTI_JPEG_PROB_SUM];
     uint32_t ac_entries[PSTI_JPEG_N_AC_CONTEXTS * PSTI_JPEG_N_AC_TOKENS];
-    uint32_t ac_row[PSTI_JPEG_N_INDICES]; /* 128 * D + x (8.4) -> where its context's slots begin */
+    /* by 128 * distance + size (8.4): the begin of the context's slots in ac_first */
+    uint32_t ac_row[PSTI_JPEG_N_INDICES];
     struct psti_coefs_table ends[2][PSTI_JPEG_N_ENDS], dc[2][PSTI_JPEG_N_ENDS];
 };
 struct psti_pli_coefs_tables {
     const struct psti_coefs_level *level;
     struct psti_jpeg_tables freqs;
-    _Alignas(64) struct psti_coefs_tables_c plain;        /* psti_pli_coefs_prepare_c() */
-    _Alignas(64) uint8_t memory[PSTI_COEFS_LEVEL_NBYTES]; /* another level's own */
+    _Alignas(64) struct psti_coefs_tables_c plain;        /* made by psti_pli_coefs_prepare_c() */
+    _Alignas(64) uint8_t memory[PSTI_COEFS_LEVEL_NBYTES]; /* tables of other levels */
 };
 
 /* -- Words -- */
 
-/* A step may begin at `at` while that is not above `limit`. */
+/* The words. A step may begin at `at` as long as that is not above `limit`. */
 struct psti_coefs_words {
     const uint8_t *at, *limit, *end;
     bool in_tail, failed;
-    uint8_t tail[2 * PSTI_COEFS_STEP_NBYTES]; /* the last words, and zeros */
+    uint8_t tail[2 * PSTI_COEFS_STEP_NBYTES]; /* the last words, and zeros behind them */
 };
-/* To be called where at > limit; afterwards a step may begin at `at`. */
+/* Must be called if at > limit. Afterwards a step may begin at `at`. */
 void psti_pli_coefs_more_words(struct psti_coefs_words *words);
 
 /* -- Raw bits -- */
 
-/* The string of bits: `raw`, then the payload, which is zeros until psti_coefs_add_payload(). */
+/* The raw string: `raw`, then the payload. The payload is zeros until add_payload() of pli_coefs.c
+ * stores it. */
 struct psti_coefs_bits {
     const uint8_t *raw;
     size_t raw_nbytes, tail_begin;
-    uint64_t at, end; /* in bits; at > end: more were wanted than there are */
-    /* The last raw bytes, payload, zeros. */
+    uint64_t at, end; /* in bits; at > end: more bits were taken than there are */
+    /* The last raw bytes, the payload, and zeros. */
     uint8_t tail[PSTI_COEFS_TAIL_NBYTES + PSTI_COEFS_STATE_NBYTES + 16];
 };
 
-/* 64 bits from there on. */
+/* Returns the 64 bits from bit `at` on. */
 static inline uint64_t psti_pli_coefs_peek_at(const struct psti_coefs_bits *bits, uint64_t at)
 {
     enum { LAST = PSTI_COEFS_TAIL_NBYTES + PSTI_COEFS_STATE_NBYTES };
@@ -78,7 +82,7 @@ static inline uint64_t psti_pli_coefs_peek_at(const struct psti_coefs_bits *bits
         byte < bits->tail_begin ? bits->raw + byte : bits->tail + (in_tail < LAST ? in_tail : LAST);
     return psti_load_u64(p) >> shift | (uint64_t)p[8] << 1 << (63 - shift);
 }
-/* The next 64 bits; whoever uses n of them adds n to bits->at. */
+/* Returns the next 64 bits. A caller that uses n of them adds n to bits->at. */
 static inline uint64_t psti_pli_coefs_peek(const struct psti_coefs_bits *bits)
 {
     return psti_pli_coefs_peek_at(bits, bits->at);
@@ -86,11 +90,13 @@ static inline uint64_t psti_pli_coefs_peek(const struct psti_coefs_bits *bits)
 
 /* -- A unit -- */
 
-/* Which blocks of the list are kept when values are placed. */
+/* The blocks of the list that are kept when values are placed. */
 struct psti_coefs_kept {
-    uint64_t lanes[PSTI_JPEG_SQUARES_MAX + 1];  /* of each 64 blocks */
-    uint16_t before[PSTI_JPEG_SQUARES_MAX + 1]; /* so many of those before */
-    uint16_t n_k[65];                           /* what out->n_k will be */
+    /* for each 64 blocks of the list: a bit for each block that is kept */
+    uint64_t lanes[PSTI_JPEG_SQUARES_MAX + 1];
+    /* for each 64 blocks: how many blocks before them are kept */
+    uint16_t before[PSTI_JPEG_SQUARES_MAX + 1];
+    uint16_t n_k[65]; /* the values that out->n_k will have */
 };
 
 struct psti_coefs_unit {
@@ -99,22 +105,25 @@ struct psti_coefs_unit {
     _Alignas(64) uint32_t states[PSTI_COEFS_LANES];
     struct psti_coefs_words words;
     struct psti_coefs_bits bits;
-    uintptr_t next; /* where the next unit is, if there is one */
-    /* [square][position], aligned to 64; 0 where no block is. */
+    uintptr_t next; /* address of the next unit, if there is one */
+    /* Each is indexed by [square][position] and aligned to 64. Positions without a block are 0. */
     uint8_t (*classes)[PSTI_COEFS_SQUARE], (*ends)[PSTI_COEFS_SQUARE];
     uint8_t (*dc_tokens)[PSTI_COEFS_SQUARE];
-    uint16_t *order;                    /* out->order; 64 entries behind the list are writable */
-    const struct psti_coefs_kept *kept; /* NULL: all; else `order` has these alone */
-    uint8_t *sides; /* [list position]: 0 or 255; up to the next multiple of 64 readable */
-    /* Plane k at tokens + k * stride; entries from n_k up to the next multiple of 64 are 0. */
+    /* same as out->order; 64 entries behind the list may be written */
+    uint16_t *order;
+    /* NULL: all blocks are kept; else `order` has only those that are kept */
+    const struct psti_coefs_kept *kept;
+    uint8_t *sides; /* by list position: 0 or 255; readable up to the next multiple of 64 */
+    /* The tokens of plane k are at tokens + k * stride. Entries from n_k[k] up to the next multiple
+     * of 64 are 0. */
     uint8_t *tokens;
-    /* out->planes. Until the values are placed, the level's own: for example for the g of tokens,
-     * which the next planes' contexts want. */
+    /* Same as out->planes. Until the values are placed, the level uses this memory, for example for
+     * the g of tokens, which the contexts of later planes need. */
     int16_t *planes;
 };
 
-/* While plane k is read, asks for some of the next unit's bytes: the checksum would wait for them,
- * as units are larger than what is in flight at a time. */
+/* Prefetches some of the next unit's bytes while plane k is read. Otherwise its checksum would wait
+ * for them, because units are larger than what the processor fetches at a time. */
 static inline void psti_pli_coefs_ask(const struct psti_coefs_unit *unit, uint32_t k)
 {
     enum { LINE = 64 };
@@ -125,31 +134,34 @@ static inline void psti_pli_coefs_ask(const struct psti_coefs_unit *unit, uint32
 
 /* -- Stages -- */
 
-/* Each goes on with the states, words and bits that the one before has left. */
+/* The stages of a level. Each continues with the states, words and bits that the one before has
+ * left. */
 struct psti_coefs_level {
-    void (*prepare)(struct psti_pli_coefs_tables *tables); /* from tables->freqs */
-    /* 8.2: tokens of all squares -> classes. */
+    void (*prepare)(struct psti_pli_coefs_tables *tables); /* makes the tables from tables->freqs */
+    /* Decodes the tokens of all squares (8.2) to `classes`. */
     void (*read_classes)(struct psti_coefs_unit *unit);
-    /* 8.2: raw bits -> ends, which may be above 63: the caller looks. */
+    /* Reads the raw bits of 8.2 and sets `ends`. They may be above 63, which the caller checks. */
     void (*read_ends)(struct psti_coefs_unit *unit);
-    /* Ends -> order, sides, out->n_k. `out->n` and `out->stride` are known. */
+    /* Makes order, sides and out->n_k from the ends. `out->n` and `out->stride` are set. */
     void (*sort)(struct psti_coefs_unit *unit);
-    /* 8.3: tokens of all squares -> dc_tokens. */
+    /* Decodes the tokens of all squares (8.3) to `dc_tokens`. */
     void (*read_dc)(struct psti_coefs_unit *unit);
-    /* 8.4: planes first..last -> tokens; planes 1..first - 1 were read by the same function. */
+    /* Decodes the AC tokens of planes first..last (8.4). The same function has read planes 1..first
+     * - 1. */
     void (*read_ac)(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
-    /* Blocks that are wanted -> *kept, unit->order. NULL: all are kept. */
+    /* Selects the blocks that are wanted: sets *kept and leaves only those in unit->order. NULL:
+     * the level keeps all blocks. */
     void (*keep)(struct psti_coefs_unit *unit, const uint64_t *wanted,
                  struct psti_coefs_kept *kept);
-    /* 8.3: raw bits; DC -> plane 0. */
+    /* Reads the raw bits of 8.3 and writes DC to plane 0. */
     void (*place_dc)(struct psti_coefs_unit *unit);
-    /* 8.5: raw bits; planes 1..last. */
+    /* Reads the raw bits of 8.5 and writes planes 1..last. */
     void (*place_ac)(struct psti_coefs_unit *unit, uint32_t last);
 };
 extern const struct psti_coefs_level psti_coefs_level_c, psti_coefs_level_avx2,
     psti_coefs_level_avx512, psti_coefs_level_neon;
 
-/* The stages in plain C, the reference (pli_coefs_c.c). */
+/* The stages in plain C, which are the reference implementation (pli_coefs_c.c). */
 void psti_pli_coefs_prepare_c(struct psti_pli_coefs_tables *tables);
 void psti_pli_coefs_read_classes_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_read_ends_c(struct psti_coefs_unit *unit);
@@ -158,8 +170,8 @@ void psti_pli_coefs_read_dc_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
 void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last);
-/* 8.3 and 8.5 of 64 entries: adds what tokens from 3 on have to their values, which are 2 yet.
- * `has_octaves`: token 7 is that of AC. */
+/* Reads the magnitude bits of 64 entries (8.3, 8.5) and adds what tokens >= 3 have beyond 2, which
+ * is their value before. `has_octaves`: the tokens are of AC, so that token 7 has an octave. */
 void psti_pli_coefs_place_large_c(struct psti_coefs_bits *bits, const uint8_t *tokens,
                                   bool has_octaves, int16_t *values);
 

@@ -1,16 +1,17 @@
-/* pli_coefs_neon.c - the NEON level of the coefficient decoder (docs/format-pli.md, section 8): AC
- * tokens, which are nearly all tokens, and their values; plain C has the other stages.
+/* pli_coefs_neon.c - the NEON level of the coefficient decoder (docs/format-pli.md, section 8). It
+ * has the AC tokens, which are nearly all tokens, and their values. Plain C does the other stages.
  *
- * In: words, states, raw bits and the list of a unit; out: planes. Pure functions, any thread. A
- * token is found among 8 by comparing the state's slot with where tokens begin in its context, in
- * three steps; those bounds are looked up by tbl: the list is sorted by ends, so most steps have
- * one D in all lanes, whose 8 contexts are one register, while others look among all 32 contexts,
- * four registers. Contexts look back at other planes only and are found while the states are busy.
- * Words are dealt to states by tbl, as in pli_wave_neon_tokens_u16.c. A step of 32 tokens is about
- * 400 instructions, three quarters of them of vectors, which is what bounds it on cores with two
- * pipes for those; with four, its chain slot -> token -> state -> which lanes take words -> slot
- * comes near. Raw bits are handed out by tbl, too: as bytes, to each entry by how many come before
- * it. */
+ * It takes words, states, raw bits and the list of a unit, and makes planes. The functions are
+ * pure; any thread may call them. A search of three comparisons finds a token among 8: it compares
+ * the state's slot with the slots at which tokens begin in the context. tbl looks up these bounds.
+ * D is the distance of 8.4. The list is sorted by ends, so most steps have one D in all lanes; its
+ * 8 contexts are one register. The other steps look among all 32 contexts, which are four
+ * registers. Contexts depend only on earlier planes, and are found while the states are busy. tbl
+ * also hands words to states (pli_refill_neon.h). A step of 32 tokens is about 400 instructions,
+ * three quarters of them vector instructions. These bound its time on cores with two pipes for
+ * them. With four pipes the chain slot -> token -> state -> which lanes take words -> slot takes
+ * about as long. tbl hands out raw bits too: the bits become bytes, and each entry takes the byte
+ * whose number is the count of entries before it. */
 #include "pli/decode/coefs/pli_coefs_int.h"
 #include "pli/decode/arm/pli_refill_neon.h"
 
@@ -26,10 +27,10 @@ enum {
     SLOTS = PSTI_JPEG_PROB_SUM
 };
 
-/* [token - 1][context]: where the token's slots begin; token 0 begins at 0. */
+/* By [token - 1][context]: the slot at which the token begins. Token 0 begins at 0. */
 struct tables {
     _Alignas(64) uint16_t bounds[BOUNDS][PSTI_JPEG_N_AC_CONTEXTS];
-    bool has_sure_tokens; /* one has all slots of its context */
+    bool has_sure_tokens; /* true if a token has all slots of its context */
 };
 _Static_assert(sizeof(struct tables) <= PSTI_COEFS_LEVEL_NBYTES, "memory");
 _Static_assert(PSTI_JPEG_N_AC_CONTEXTS == 32, "bounds of all contexts are four registers");
@@ -62,7 +63,7 @@ static void prepare(struct psti_pli_coefs_tables *tables)
 
 /* -- Contexts -- */
 
-/* What the contexts of a plane are made of, by side. */
+/* The operands of a plane's contexts, by side, and the places of its tokens and of their g. */
 struct plane {
     const uint8_t *g[PSTI_JPEG_N_FEATURES], *sides;
     int8x16_t weights[PSTI_JPEG_N_FEATURES][2];
@@ -70,7 +71,7 @@ struct plane {
     uint8_t *tokens, *weighed;
 };
 
-/* Lanes 0..15 and 16..31. */
+/* One byte for each lane: lanes 0..15, then lanes 16..31. */
 struct bytes {
     uint8x16_t v[2];
 };
@@ -94,7 +95,7 @@ static void open_plane(const struct psti_coefs_unit *unit, uint32_t k, struct pl
     plane->weighed = g_of(unit, k);
 }
 
-/* The bucket of x, 0..7, of 16 list positions (psti_pli_jpeg_find_indices() has the formula). */
+/* Returns the buckets of 16 list positions, 0..7 (psti_pli_jpeg_find_indices() has the formula). */
 PSTI_NEON_INLINE uint8x16_t buckets_of(const struct plane *p, uint32_t at)
 {
     uint8x16_t side = vld1q_u8(p->sides + at);
@@ -118,8 +119,8 @@ PSTI_NEON_INLINE uint8x16_t buckets_of(const struct plane *p, uint32_t at)
 
 /* -- Tokens -- */
 
-/* What is found for 8 lanes: where the tokens' slots begin, how many there are, and which half,
- * quarter and eighth of the tokens it is; -1: the lower one. */
+/* The result of a search for 8 lanes: the slot at which the token begins, its number of slots, and
+ * which half, quarter and eighth of the tokens it is in; -1 is the lower one. */
 struct found {
     uint16x8_t begin, freq, half, quarter, eighth;
 };
@@ -143,8 +144,8 @@ PSTI_NEON_INLINE struct found search(uint16x8_t slot, const uint16x8_t bounds[BO
     return f;
 }
 
-/* Bytes 2c and 2c + 1 of contexts c, of 8 lanes -> their bounds. `one`: c is below 8, at `bounds`
- * are those of one D. */
+/* Looks up the bounds of 8 lanes. `index` has bytes 2c and 2c + 1 for context c. `one`: c is below
+ * 8, and `bounds` are those of one D. */
 PSTI_NEON_INLINE void look_up(const uint16_t *bounds, uint8x16_t index, bool one,
                               uint16x8_t out[BOUNDS])
 {
@@ -168,12 +169,12 @@ struct states {
     const uint8_t *words, *limit;
 };
 
-/* Words for the lanes whose bits are set. */
+/* Hands words to the lanes whose bits are set. */
 PSTI_NEON_INLINE void take_words(struct states *s, uint8x8_t masks)
 {
     uint64_t which = vget_lane_u64(vreinterpret_u64_u8(masks), 0);
     uint64_t counts = vget_lane_u64(vreinterpret_u64_u8(vcnt_u8(masks)), 0);
-    counts *= 0x0202020202020202; /* bytes of words up to the end of each four */
+    counts *= 0x0202020202020202; /* bytes of words up to the end of each four lanes */
     uint64_t before = counts << 8;
 #pragma GCC unroll 8
     for (int i = 0; i < FOURS; i++) {
@@ -183,7 +184,7 @@ PSTI_NEON_INLINE void take_words(struct states *s, uint8x8_t masks)
     s->words += counts >> 56;
 }
 
-/* x := freq * (x >> 12) + slot - begin, of four lanes. */
+/* Returns freq * (x >> 12) + slot - begin, of four lanes. `bias` is slot - begin. */
 PSTI_NEON_INLINE uint32x4_t advance(uint32x4_t x, uint16x4_t freq, uint16x4_t bias)
 {
     return vmlaq_u32(vmovl_u16(bias), vmovl_u16(freq), vshrq_n_u32(x, PSTI_JPEG_PROB_BITS));
@@ -191,7 +192,7 @@ PSTI_NEON_INLINE uint32x4_t advance(uint32x4_t x, uint16x4_t freq, uint16x4_t bi
 
 /* -- Steps -- */
 
-/* Which of 16 lanes count, as masks of four of them. */
+/* Widens a mask of 16 lanes to masks of four lanes each. */
 PSTI_NEON_INLINE void widen(uint8x16_t mask, uint32x4_t out[4])
 {
     uint16x8_t low = vreinterpretq_u16_u8(vzip1q_u8(mask, mask));
@@ -207,8 +208,9 @@ PSTI_NEON_INLINE uint8x16_t narrow(uint16x8_t a, uint16x8_t b)
     return vuzp1q_u8(vreinterpretq_u8_u16(a), vreinterpretq_u8_u16(b));
 }
 
-/* 32 tokens, at list position `base`, of `contexts`. `one`: all lanes have the D of `bounds` and
- * contexts are buckets; else all contexts are there, and only the lanes in `active` count. */
+/* Decodes 32 tokens at list position `base` with these contexts. `one`: all lanes have the D of
+ * `bounds`, and contexts are buckets. Otherwise `bounds` has all contexts, and only the lanes in
+ * `active` decode. */
 PSTI_NEON_INLINE void step(struct states *s, const struct plane *p, uint32_t base,
                            const uint16_t *bounds, struct bytes contexts, bool one,
                            struct bytes active)
@@ -260,14 +262,15 @@ PSTI_NEON_INLINE void open_step(struct psti_coefs_unit *unit, struct states *s)
     }
 }
 
-/* 255 in the lanes whose list position is before `end`. */
+/* Returns 255 in the lanes whose list position is before `end`, else 0. */
 PSTI_NEON_INLINE uint8x16_t lanes_before(uint32_t end, uint32_t base, int i)
 {
     uint32_t n = end > base ? end - base : 0;
     return vcltq_u8(vld1q_u8(lane_numbers + 16 * i), vdupq_n_u8((uint8_t)(n < LANES ? n : LANES)));
 }
 
-/* A step in which D changes or the plane ends. borders: where D becomes 2, 1 and 0, and the end. */
+/* Does a step in which D changes or the plane ends. `borders` are the list positions at which D
+ * becomes 2, 1 and 0, and the end. */
 PSTI_NEON_INLINE void mixed_step(struct psti_coefs_unit *unit, struct states *s,
                                  const struct plane *p, uint32_t base, const uint32_t borders[4])
 {
@@ -285,7 +288,8 @@ PSTI_NEON_INLINE void mixed_step(struct psti_coefs_unit *unit, struct states *s,
 
 static void read_plane(struct psti_coefs_unit *unit, struct states *states, uint32_t k)
 {
-    struct states s = *states; /* in registers: bytes that are stored might lie in *states */
+    /* a copy in registers, because the stores of bytes might change *states */
+    struct states s = *states;
     const uint16_t *n_k = unit->out->n_k;
     const uint32_t borders[4] = {n_k[k + 7 < 64 ? k + 7 : 64], n_k[k + 3 < 64 ? k + 3 : 64],
                                  n_k[k + 1], n_k[k]};
@@ -311,8 +315,8 @@ static void read_plane(struct psti_coefs_unit *unit, struct states *states, uint
     *states = s;
 }
 
-/* A token that is sure leaves its state as it is; such tables, which encoders hardly make, are left
- * to plain C. */
+/* Decodes AC tokens. A token with all slots leaves its state as it is. Plain C decodes units with
+ * such tables, which encoders hardly ever make. */
 static void read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
 {
     if (tables_of(unit)->has_sure_tokens) {
@@ -335,13 +339,14 @@ static void read_ac(struct psti_coefs_unit *unit, uint32_t first, uint32_t last)
 
 enum { SQUARE = PSTI_COEFS_SQUARE };
 
-/* 64 entries. */
+/* A square of 64 entries, one byte each. */
 struct square {
     uint8x16_t v[4];
 };
 
-/* Raw bits, the lowest first -> 255 in the entries of `to` whose bit is set, 0 in all others. The
- * bits become bytes, of which each entry takes that with the number of those before it. */
+/* Hands raw bits, the lowest first, to the entries of `to` that are 255. Returns 255 in the entries
+ * whose bit is set, else 0. The bits become bytes, and each entry takes the byte whose number is
+ * the count of entries before it. Sets *n to the number of bits taken. */
 PSTI_NEON_INLINE struct square hand_out(uint64_t bits, struct square to, uint32_t *n)
 {
     const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(UINT64_C(0x8040201008040201)));
@@ -356,7 +361,7 @@ PSTI_NEON_INLINE struct square hand_out(uint64_t bits, struct square to, uint32_
             vtstq_u8(vqtbl1q_u8(all, vaddq_u8(first, vdupq_n_u8((uint8_t)(2 * i)))), bit);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
-        uint8x16_t sum = to.v[i]; /* minus the number of entries up to this one */
+        uint8x16_t sum = to.v[i]; /* minus the number of entries up to and including this one */
         sum = vaddq_u8(sum, vextq_u8(zero, sum, 15));
         sum = vaddq_u8(sum, vextq_u8(zero, sum, 14));
         sum = vaddq_u8(sum, vextq_u8(zero, sum, 12));
@@ -369,7 +374,7 @@ PSTI_NEON_INLINE struct square hand_out(uint64_t bits, struct square to, uint32_
     return out;
 }
 
-/* v less 2 v where `negative` has -1. */
+/* Returns -v where `negative` is -1, else v. */
 PSTI_NEON_INLINE int16x8_t with_sign(int16x8_t v, int8x8_t negative)
 {
     int16x8_t all = vmovl_s8(negative);

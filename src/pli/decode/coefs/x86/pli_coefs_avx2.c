@@ -1,4 +1,5 @@
-/* pli_coefs_avx2.c - the AVX2 level of the coefficient decoder: its tables and its stages. */
+/* pli_coefs_avx2.c - the AVX2 level of the coefficient decoder (docs/format-pli.md, section 8): its
+ * tables, its order of blocks, and its list of stages. */
 #include "pli/decode/coefs/x86/pli_coefs_avx2.h"
 
 #if defined(__x86_64__)
@@ -31,7 +32,7 @@ const struct psti_coefs_avx2_constants psti_coefs_avx2_constants = {
 
 /* -- Tables -- */
 
-/* Column `context` of bounds. */
+/* Fills column `context` of a table of bounds. */
 static void put_bounds(const uint16_t *freqs, uint32_t n_tokens, uint32_t context,
                        uint8_t (*bounds)[2][16])
 {
@@ -93,11 +94,12 @@ static void TARGET prepare(struct psti_pli_coefs_tables *tables)
 
 /* -- Order -- */
 
-/* Sides become 0 or 2, woven: where in `struct plane` of the AC loop a side's weights are. */
+/* Sets unit->sides to 0 or 2, in woven order. That is the place of a side's weights in `struct
+ * plane` of the AC loop. */
 static void TARGET find_sides(struct psti_coefs_unit *unit)
 {
     const struct psti_pli_coefs *out = unit->out;
-    uint32_t first = 0; /* square of side 1 */
+    uint32_t first = 0; /* number of the first square of side 1 */
     while (first < out->n_squares && !out->squares[first].side)
         first++;
     const v32 last_of_0 = _mm256_set1_epi16((short)((int)(first * PSTI_COEFS_SQUARE) - 1));
@@ -120,7 +122,7 @@ static void sort(struct psti_coefs_unit *unit)
             odd[ends[p + 1]]++;
         }
     }
-    /* Positions without a block have an end of 0. */
+    /* Positions without a block have end 0 and were counted too. */
     next[0] -= out->n_squares * PSTI_COEFS_SQUARE - out->n;
     out->n_k[64] = 0;
     for (uint32_t k = 64; k-- > 0;) {

@@ -1,9 +1,10 @@
-/* pli_coefs_avx2.h - inside the AVX2 level of the coefficient decoder (docs/format-pli.md, section
- * 8): its tables, and the states that its loops over tokens keep in registers.
+/* pli_coefs_avx2.h - declarations inside the AVX2 level of the coefficient decoder
+ * (docs/format-pli.md, section 8): its tables, and the states that its loops over tokens keep in
+ * registers.
  *
- * In 16 bits a step's 32 lanes are two vectors: A has lanes 0..15, B the others. What unpacking and
- * packing make of them are bytes in the order 0..7, 16..23, 8..15, 24..31, which is called woven
- * here; memory has lanes in their order but where it says that they are woven. */
+ * In 16 bits a step's 32 lanes are two vectors: A has lanes 0..15, B the others. Unpacking and
+ * packing make of them bytes in the order 0..7, 16..23, 8..15, 24..31. That order is called woven
+ * here. Memory has lanes in ascending order unless a comment says woven. */
 #ifndef PST_PLI_COEFS_AVX2_H
 #define PST_PLI_COEFS_AVX2_H
 
@@ -19,23 +20,24 @@
 typedef __m256i v32;
 
 enum {
-    COEFS_PAIRS = 6, /* of classes D */
+    COEFS_PAIRS = 6, /* pairs of distances D (8.4) */
     COEFS_AC_BOUNDS = PSTI_JPEG_N_AC_TOKENS - 1,
     COEFS_BOUNDS = PSTI_JPEG_N_ENDS - 1
 };
 
-/* Where tokens' slots begin, of several contexts: low bytes, then high bytes. Of token t at [t -
- * 1], as token 0 begins at 0. */
+/* The slots at which tokens begin, for several contexts: low bytes, then high bytes. Token t is at
+ * [t - 1]; token 0 begins at 0. */
 struct psti_coefs_avx2_tables {
-    _Alignas(32) uint8_t rows[4][COEFS_AC_BOUNDS][2][8]; /* AC: [D], 8 buckets */
-    uint8_t pairs[COEFS_PAIRS][COEFS_AC_BOUNDS][2][16];  /* two such rows */
-    uint8_t ends[2][COEFS_BOUNDS][2][16];                /* [side], 16 contexts */
-    uint8_t dc[2][COEFS_BOUNDS][2][16];                  /* 4096 for tokens that are none */
-    /* Bucket of a sum (8.4), cut to 0..255, by its upper 4 bits, the highest turned over, if it is
-     * not above a limit, which is 128 less. No two limits are in the same 16 but for one, which
-     * comes on top, everywhere the same. */
+    _Alignas(32) uint8_t rows[4][COEFS_AC_BOUNDS][2][8]; /* AC: by D; 8 buckets */
+    uint8_t pairs[COEFS_PAIRS][COEFS_AC_BOUNDS][2][16];  /* two such rows side by side */
+    uint8_t ends[2][COEFS_BOUNDS][2][16];                /* by side; 16 contexts */
+    uint8_t dc[2][COEFS_BOUNDS][2][16];                  /* 4096 for tokens that do not exist */
+    /* Tables for the bucket of a sum (8.4) that is cut to 0..255. Their index i is the upper 4 bits
+     * of the sum, with the highest inverted. The bucket is buckets[i], 1 more if the sum is above
+     * limits[i], and 1 more again if it is above extra_limit. Limits are stored less 128. Only one
+     * sixteenth of the range has two limits; the second of these is extra_limit. */
     uint8_t buckets[16], limits[16], extra_limit;
-    bool has_sure_tokens; /* AC: one has all slots of its context */
+    bool has_sure_tokens; /* AC: true if a token has all slots of its context */
 };
 _Static_assert(sizeof(struct psti_coefs_avx2_tables) <= PSTI_COEFS_LEVEL_NBYTES, "memory");
 
@@ -43,7 +45,7 @@ struct psti_coefs_avx2_states {
     v32 high_a, low_a, high_b, low_b;
 };
 
-/* Vectors that compilers would make anew each time if they knew them. */
+/* Vectors in memory. Compilers would make them anew each time if they knew their values. */
 struct psti_coefs_avx2_constants {
     _Alignas(32) uint16_t slots[16], upper_bits[16], top[16], all_slots[16];
     uint8_t last_ac_token[32], low_4[32], bit_3[32], one[32];
@@ -51,9 +53,9 @@ struct psti_coefs_avx2_constants {
 extern const struct psti_coefs_avx2_constants psti_coefs_avx2_constants;
 #define COEFS_CONSTANT(name) load(psti_coefs_avx2_constants.name)
 
-/* 32 bytes of 0, 32 of 8 */
+/* 32 bytes of 0, then 32 bytes of 8. */
 extern const uint8_t psti_coefs_avx2_ramp[64];
-/* 32 bytes of 255, 32 of 0 */
+/* 32 bytes of 255, then 32 bytes of 0. */
 extern const uint8_t psti_coefs_avx2_first_lanes[64];
 
 void psti_pli_coefs_avx2_read_classes(struct psti_coefs_unit *unit);
@@ -79,18 +81,18 @@ PSTI_COEFS_INLINE v32 halves(__m128i low, __m128i high)
 {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
-/* Bytes of `yes` where the mask has bit 7. */
+/* Returns the bytes of `yes` where the mask has bit 7 set, else those of `no`. */
 PSTI_COEFS_INLINE v32 pick(v32 no, v32 yes, v32 mask)
 {
 #if defined(__clang__)
     return _mm256_blendv_epi8(no, yes, mask);
-#else /* GCC compares the mask with 0 once more when it knows what is done here */
+#else /* GCC would compare the mask with 0 once more if it knew what the instruction does */
     v32 v;
     __asm__("vpblendvb %3, %2, %1, %0" : "=x"(v) : "x"(no), "xm"(yes), "x"(mask));
     return v;
 #endif
 }
-/* 255 in the bytes of ones, in their order. */
+/* Returns 255 in the bytes whose bit is 1, in ascending order, else 0. */
 PSTI_COEFS_INLINE v32 bytes_of_32(uint32_t mask)
 {
     const v32 bit = _mm256_set1_epi64x((long long)0x8040201008040201ull);
@@ -99,12 +101,12 @@ PSTI_COEFS_INLINE v32 bytes_of_32(uint32_t mask)
     v32 bytes = _mm256_shuffle_epi8(_mm256_set1_epi32((int)mask), from);
     return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
 }
-/* 255 in the first n lanes, n <= 32. */
+/* Returns 255 in the first n lanes, n <= 32. */
 PSTI_COEFS_INLINE v32 first_lanes(uint32_t n) { return load(psti_coefs_avx2_first_lanes + 32 - n); }
 
 /* -- States -- */
 
-/* Bytes of 32 lanes in their order -> woven, or back. */
+/* Brings bytes of 32 lanes from ascending to woven order, or back. */
 PSTI_COEFS_INLINE v32 weave(v32 v) { return _mm256_permute4x64_epi64(v, 0xd8); }
 
 PSTI_COEFS_INLINE struct psti_coefs_avx2_states load_states(const struct psti_coefs_unit *unit)
@@ -130,17 +132,17 @@ PSTI_COEFS_INLINE void store_states(struct psti_coefs_unit *unit, struct psti_co
     store(unit->states + 24, _mm256_unpackhi_epi16(low_b, high_b));
 }
 
-/* What a search finds: where the token's slots begin, and how many there are. */
+/* The result of a search: the slot at which the token begins, and its number of slots. */
 struct psti_coefs_avx2_found {
     v32 begin, freq;
 };
-/* And which half, quarter and eighth of 8 tokens it is in. -1: the lower one. */
+/* The result, and which half, quarter and eighth of 8 tokens it is in. -1 is the lower one. */
 struct psti_coefs_avx2_search {
     struct psti_coefs_avx2_found found;
     v32 half, quarter, eighth;
 };
 
-/* Among 8 tokens, of which the first begins at `begin`, and the last ends at `end`. */
+/* Searches 8 tokens, of which the first begins at `begin` and the last ends at `end`. */
 PSTI_COEFS_INLINE struct psti_coefs_avx2_search search(v32 slot, const v32 bounds[7], v32 begin,
                                                        v32 end)
 {
@@ -161,9 +163,9 @@ PSTI_COEFS_INLINE struct psti_coefs_avx2_search search(v32 slot, const v32 bound
     return s;
 }
 
-/* What a step makes of the lower halves first. */
+/* The lower halves of the states, split in two parts. */
 struct psti_coefs_avx2_parts {
-    v32 slot, upper; /* bits 0..11; bits 12..15, where they are */
+    v32 slot, upper; /* slot: bits 0..11; upper: bits 12..15, in their places */
 };
 PSTI_COEFS_INLINE struct psti_coefs_avx2_parts split(v32 low)
 {
@@ -173,23 +175,25 @@ PSTI_COEFS_INLINE struct psti_coefs_avx2_parts split(v32 low)
     };
 }
 
-/* x := freq * (x >> 12) + slot - begin, without the word that may follow; returns the lanes that
- * need one: their lower halves have become the higher ones. Frequencies of 4096 count as 0, and
- * lanes in `idle` keep their states, if `partial`. */
+/* Computes x := freq * (x >> 12) + slot - begin, without the word that may follow. Returns a mask
+ * of the lanes that need a word; their lower halves have become the higher ones. With `partial`,
+ * frequencies of 4096 count as 0 and leave the state as it is, and lanes in `idle` keep their
+ * states. */
 PSTI_COEFS_INLINE v32 advance(v32 *high, v32 *low, struct psti_coefs_avx2_parts parts,
                               struct psti_coefs_avx2_found found, v32 idle, bool partial)
 {
     const v32 top = COEFS_CONSTANT(top);
     v32 freq = _mm256_slli_epi16(found.freq, 4);
-    /* Bit 15 is turned over: signed comparisons find the carry of unsigned sums. */
+    /* Bit 15 is inverted, so that signed comparisons find the carry of unsigned sums. */
     v32 bias = _mm256_xor_si256(_mm256_sub_epi16(parts.slot, found.begin), top);
     v32 small = _mm256_add_epi16(_mm256_mulhi_epu16(freq, parts.upper), bias);
     v32 sum = _mm256_add_epi16(_mm256_mullo_epi16(freq, *high), small);
     v32 product = _mm256_mulhi_epu16(freq, *high);
-    v32 carry = _mm256_cmpgt_epi16(small, sum); /* -1 */
+    v32 carry = _mm256_cmpgt_epi16(small, sum); /* -1 where there is a carry */
     v32 new_low = _mm256_xor_si256(sum, top);
     v32 new_high = _mm256_sub_epi16(product, carry);
-    v32 empty = _mm256_cmpeq_epi16(product, carry); /* the product is less than 65535 */
+    /* lanes whose upper half is 0; `product` is below 65535 and so never equals a carry of -1 */
+    v32 empty = _mm256_cmpeq_epi16(product, carry);
     if (partial) {
         idle = _mm256_or_si256(idle, _mm256_cmpeq_epi16(freq, _mm256_setzero_si256()));
         new_high = pick(new_high, *high, idle);
@@ -201,14 +205,15 @@ PSTI_COEFS_INLINE v32 advance(v32 *high, v32 *low, struct psti_coefs_avx2_parts 
     return empty;
 }
 
-/* 16 lanes: the first 8 from bit 0 on, the others from bit 16 on. */
+/* Returns the bits of 16 lanes: the first 8 from bit 0 on, the others from bit 16 on. */
 PSTI_COEFS_INLINE uint32_t lanes_of(v32 empty)
 {
     v32 bytes = _mm256_packs_epi16(empty, _mm256_setzero_si256());
     return (uint32_t)_mm256_movemask_epi8(bytes);
 }
 
-/* Lower halves of those of 16 lanes that are empty; returns where the next words are. */
+/* Loads words into the lower halves of those of 16 lanes that are empty. Returns the address of the
+ * next words. */
 PSTI_COEFS_INLINE const uint8_t *take_words(const uint8_t *words, v32 empty, uint32_t lanes,
                                             v32 *low)
 {
@@ -220,7 +225,7 @@ PSTI_COEFS_INLINE const uint8_t *take_words(const uint8_t *words, v32 empty, uin
     return words + 2 * _mm_popcnt_u32(lanes);
 }
 
-/* Where the words of the next step are. */
+/* Returns the address of the words of the next step. */
 PSTI_COEFS_INLINE const uint8_t *more_words(struct psti_coefs_unit *unit, const uint8_t *words)
 {
     unit->words.at = words;

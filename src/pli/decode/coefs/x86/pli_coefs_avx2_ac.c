@@ -1,13 +1,13 @@
 /* pli_coefs_avx2_ac.c - AC tokens of a unit of coefficients with AVX2 (docs/format-pli.md, 8.4).
  *
- * In: words, states and the list of a unit; out: planes of tokens. Pure functions, any thread. The
- * list is sorted by ends, so D is a question of where in a plane a step stands: most steps have one
- * D in all lanes, and the bounds of 8 contexts, in 16 bits, are one register; a few have two,
- * others more. Contexts look back at other planes only, so those of the next step are found while
- * the states are busy. What bounds a step is its chain: slot -> token -> state -> which lanes take
- * words
- * -> slot. The two halves of the lanes take turns in it: words that a half needs are taken at the
- * beginning of its next step, so that one waits for memory while the other computes. */
+ * It takes words, states and the list of a unit, and makes planes of tokens. The functions are
+ * pure; any thread may call them. D is the distance of 8.4. The list is sorted by ends, so D
+ * depends on the place of a step in its plane. Most steps have one D in all lanes; the 16-bit
+ * bounds of its 8 contexts are one register. A few steps have two D, others more. Contexts depend
+ * only on earlier planes, so those of the next step are found while the states are busy. The chain
+ * of a step bounds its time: slot -> token -> state -> which lanes take words -> slot. The two
+ * halves of the lanes take turns in it: a half takes its words at the beginning of its next step,
+ * so that one half waits for memory while the other computes. */
 #include "pli/decode/coefs/x86/pli_coefs_avx2.h"
 
 #if defined(__x86_64__)
@@ -18,29 +18,29 @@
 
 /* -- Contexts -- */
 
-/* What the contexts of a plane are made of. Weights and biases: of side 0, then of side 1, in each
- * 32 bits. */
+/* The operands of a plane's contexts. Each 32 bits of weights and biases hold those of side 0, then
+ * those of side 1. */
 struct plane {
     const uint8_t *g[PSTI_JPEG_N_FEATURES];
     v32 weights[3], bias;
     uint8_t *tokens, *weighed;
 };
 
-/* 16 lanes. */
+/* The states of 16 lanes. */
 struct half {
-    v32 high, low, empty; /* -1: takes a word before its next token */
-    uint32_t takers;      /* the same, lanes_of() */
+    v32 high, low, empty; /* -1: the lane takes a word before its next token */
+    uint32_t takers;      /* the same as bits, from lanes_of() */
 };
 
 struct loop {
     struct plane plane;
-    v32 buckets, limits, extra_limit; /* of tables */
-    v32 weigh;                        /* tokens -> g */
+    v32 buckets, limits, extra_limit; /* of the level's tables */
+    v32 weigh;                        /* g by token */
     const struct psti_coefs_avx2_tables *tables;
     const uint8_t *sides;
     struct half a, b;
     const uint8_t *words;
-    v32 bucket; /* of the lanes of the next step */
+    v32 bucket; /* buckets of the lanes of the next step */
 };
 
 static const uint8_t *g_of(const struct psti_coefs_unit *unit, uint32_t k)
@@ -85,7 +85,8 @@ INLINE v32 find_buckets(const struct loop *l, uint32_t base)
     ADD_FEATURES(2)
     v32 x = _mm256_packs_epi16(a, b);
     v32 sixteenth = _mm256_and_si256(_mm256_srli_epi16(x, 4), COEFS_CONSTANT(low_4));
-    v32 above = _mm256_cmpgt_epi8(x, _mm256_shuffle_epi8(l->limits, sixteenth)); /* -1 */
+    /* -1 where the sum is above its limit */
+    v32 above = _mm256_cmpgt_epi8(x, _mm256_shuffle_epi8(l->limits, sixteenth));
     above = _mm256_add_epi8(above, _mm256_cmpgt_epi8(x, l->extra_limit));
     return _mm256_sub_epi8(_mm256_shuffle_epi8(l->buckets, sixteenth), above);
 }
@@ -97,7 +98,7 @@ struct bounds {
 };
 #define EACH_BOUND(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6)
 
-/* All lanes have the same D. */
+/* Looks up bounds if all lanes have the same D. */
 INLINE void look_up_one(const uint8_t (*rows)[2][8], v32 bucket, struct bounds *bounds)
 {
     v32 high = _mm256_or_si256(bucket, COEFS_CONSTANT(bit_3));
@@ -113,7 +114,7 @@ INLINE void look_up_one(const uint8_t (*rows)[2][8], v32 bucket, struct bounds *
 #undef LOOK_UP
 }
 
-/* The lanes have one of two D; contexts 0..15. */
+/* Looks up bounds if each lane has one of two D. Contexts are 0..15. */
 INLINE void look_up_pair(const uint8_t (*pairs)[2][16], v32 contexts, struct bounds *bounds){
 #define LOOK_UP(i)                                                                                 \
     {                                                                                              \
@@ -126,11 +127,11 @@ INLINE void look_up_pair(const uint8_t (*pairs)[2][16], v32 contexts, struct bou
 #undef LOOK_UP
 }
 
-/* Any D; contexts 0..31, those of D = 3 first. */
+/* Looks up bounds for any D. Contexts are 0..31, those of D = 3 first. */
 INLINE void look_up_any(const struct psti_coefs_avx2_tables *tables, v32 contexts,
                         struct bounds *bounds)
 {
-    /* Where an index has bit 7, 0 is looked up. */
+    /* The look-up gives 0 for an index that has bit 7 set. */
     const v32 bit_4 = _mm256_set1_epi8(16), above_15 = _mm256_set1_epi8(0x70);
     v32 near = _mm256_add_epi8(contexts, above_15);
     v32 far = _mm256_add_epi8(_mm256_xor_si256(contexts, bit_4), above_15);
@@ -152,7 +153,7 @@ INLINE void look_up_any(const struct psti_coefs_avx2_tables *tables, v32 context
 
 enum kind { ONE_D, TWO_D, ANY_D };
 
-/* 16 lanes of a step: their words, their tokens. */
+/* Does a step of 16 lanes: takes their words, finds their tokens and makes their new states. */
 INLINE struct psti_coefs_avx2_search half_step(struct loop *l, struct half *x, const v32 *bounds,
                                                v32 idle, bool careful)
 {
@@ -165,7 +166,9 @@ INLINE struct psti_coefs_avx2_search half_step(struct loop *l, struct half *x, c
     return s;
 }
 
-/* One step, at `base`. `table`: as the kind wants it; `rows`: what is added to contexts. */
+/* Does one step at list position `base`. `table` is the table of its kind. `rows` is added to
+ * buckets to make contexts. `n` lanes decode. `tail`: it is the last step of the plane. `careful`:
+ * some lanes may be idle, or a token may have all slots. */
 INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *table, v32 rows,
                  uint32_t n, bool tail, bool careful)
 {
@@ -198,19 +201,19 @@ INLINE void step(struct loop *l, uint32_t base, enum kind kind, const void *tabl
         l->bucket = find_buckets(l, base + PSTI_COEFS_LANES);
 }
 
-/* How many lanes of a step are before that list position. */
+/* Returns how many lanes of a step are before that list position. */
 INLINE uint32_t lanes_before(uint32_t position, uint32_t base)
 {
     uint32_t n = position > base ? position - base : 0;
     return n < PSTI_COEFS_LANES ? n : PSTI_COEFS_LANES;
 }
 
-/* Where D becomes 2, 1 and 0, and where the plane ends. */
+/* The list positions at which D becomes 2, 1 and 0, and the end of the plane. */
 struct borders {
     uint32_t of[4];
 };
 
-/* First D and last D of a step -> pair of rows. */
+/* By the last and the first D of a step: its pair of rows. */
 static const uint8_t pair_of[4][4] = {{2, 2, 4, 5}, {0, 2, 1, 3}, {0, 0, 1, 0}, {0, 0, 0, 0}};
 
 INLINE void mixed_step(struct loop *l, uint32_t base, const struct borders *borders, bool tail,

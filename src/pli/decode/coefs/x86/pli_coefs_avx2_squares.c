@@ -1,9 +1,10 @@
 /* pli_coefs_avx2_squares.c - the tokens of squares with AVX2: classes of ends, and DC
  * (docs/format-pli.md, 8.2 and 8.3).
  *
- * In: words and states of a unit; out: rows of 64 bytes. Pure functions, any thread. Bounds of the
- * 16 contexts are looked up as bytes, for 32 lanes at once; which half of the tokens a slot is in
- * leaves a search among 8, as for AC. A unit has some 50 of these steps: they are not hurried. */
+ * It takes words and states of a unit, and makes rows of 64 bytes. The functions are pure; any
+ * thread may call them. Bounds of the 16 contexts are looked up as bytes, for 32 lanes at once. One
+ * comparison finds the half of the 16 tokens that a slot is in; the rest is a search among 8, as
+ * for AC. A unit has only some 50 of these steps, so that they are not optimised further. */
 #include "pli/decode/coefs/x86/pli_coefs_avx2.h"
 
 #if defined(__x86_64__)
@@ -11,7 +12,7 @@
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,popcnt")))
 
-/* What goes from step to step. */
+/* The state that passes from step to step. */
 struct stream {
     struct psti_coefs_avx2_states states;
     const uint8_t *words;
@@ -33,7 +34,7 @@ static void TARGET close_stream(struct psti_coefs_unit *unit, const struct strea
 
 struct half_step {
     struct psti_coefs_avx2_search search;
-    v32 upper; /* -1: one of the lower 8 tokens */
+    v32 upper; /* -1: the token is one of the lower 8 */
 };
 
 INLINE struct half_step find(v32 slot, const v32 *bounds)
@@ -49,7 +50,7 @@ INLINE struct half_step find(v32 slot, const v32 *bounds)
     return h;
 }
 
-/* Tokens of those lanes whose byte in `lanes` is 255, 0 of the others. */
+/* Decodes the tokens of the lanes whose byte in `lanes` is 255. Returns 0 in the others. */
 static v32 TARGET step(struct psti_coefs_unit *unit, struct stream *s,
                        const uint8_t (*table)[2][16], v32 contexts, v32 lanes)
 {
@@ -87,13 +88,13 @@ static v32 TARGET step(struct psti_coefs_unit *unit, struct stream *s,
 
 /* -- Classes of ends -- */
 
-/* A square: rows 0..3, rows 4..7. */
+/* The bytes of a square: rows 0..3, then rows 4..7. */
 struct square {
     v32 low, high;
 };
 
-/* 32 lanes -> the positions of their parity, 4 in a row: `first` in even rows, `second` in odd
- * ones; 0 in the others. */
+/* Moves the bytes of 32 lanes to the positions of their parity, 4 in a row. `places` lists them for
+ * an even row and the odd row behind it. Other positions are 0. */
 INLINE struct square to_positions(v32 lanes, __m128i places)
 {
     const v32 where = _mm256_broadcastsi128_si256(places);
@@ -101,7 +102,8 @@ INLINE struct square to_positions(v32 lanes, __m128i places)
                            _mm256_shuffle_epi8(_mm256_permute4x64_epi64(lanes, 0xfa), where)};
 }
 
-/* Sums of the left and the right neighbour. */
+/* Returns the sums of the left and the right neighbours. A neighbour that is not in the square is
+ * replaced by the other. */
 INLINE v32 across(v32 rows, v32 first_column, v32 last_column)
 {
     v32 left = _mm256_slli_epi64(rows, 8), right = _mm256_srli_epi64(rows, 8);
@@ -117,15 +119,17 @@ INLINE v32 context(v32 sum)
                            _mm256_set1_epi8(PSTI_JPEG_ODD_CONTEXT_MAX));
 }
 
-/* Contexts of odd blocks, from the classes of even ones; a class is 0 where no block is. */
+/* Returns the contexts of odd blocks, from the classes of even ones. Positions without a block have
+ * class 0. */
 static v32 TARGET find_contexts(const struct psti_jpeg_square *q, struct square even)
 {
     enum { ROW = 8 };
-    _Alignas(32) uint8_t rows[PSTI_COEFS_SQUARE + 8 * ROW] = {0}; /* four rows before, four after */
+    /* four rows of zeros before the square and four behind it */
+    _Alignas(32) uint8_t rows[PSTI_COEFS_SQUARE + 8 * ROW] = {0};
     uint8_t *first = rows + 4 * ROW;
     store(first, even.low);
     store(first + 32, even.high);
-    if (q->rows > 1) { /* what is not there is replaced by the opposite */
+    if (q->rows > 1) { /* a row that is not in the square is replaced by the opposite neighbour */
         psti_store_u64(first - ROW, psti_load_u64(first + ROW));
         psti_store_u64(first + ROW * q->rows, psti_load_u64(first + ROW * (q->rows - 2)));
     }
@@ -135,7 +139,8 @@ static v32 TARGET find_contexts(const struct psti_jpeg_square *q, struct square 
     v32 high = _mm256_add_epi8(load(first + 32 - ROW), load(first + 32 + ROW));
     low = _mm256_add_epi8(low, across(even.low, first_column, last_column));
     high = _mm256_add_epi8(high, across(even.high, first_column, last_column));
-    if (q->rows == 1 || q->columns == 1) { /* the other two are replaced by these */
+    /* two neighbours count twice, in place of the other two */
+    if (q->rows == 1 || q->columns == 1) {
         low = _mm256_add_epi8(low, low);
         high = _mm256_add_epi8(high, high);
     }

@@ -1,8 +1,9 @@
 /* pli_coefs_avx2_values.c - the raw bits of a unit of coefficients with AVX2 and BMI2
- * (docs/format-pli.md, 8.2, 8.3, 8.5): tokens and bits -> ends of blocks and coefficients.
+ * (docs/format-pli.md, 8.2, 8.3, 8.5). It makes ends of blocks and coefficients from tokens and
+ * bits.
  *
- * Bits of the same weight stand together: which of 64 entries have one is a mask, pdep hands the
- * bits out to its ones. Masks then become bytes again. */
+ * Bits of the same weight stand together in the raw string. A mask says which of 64 entries have
+ * such a bit, and pdep hands the bits to the ones of the mask. Masks then become bytes again. */
 #include "pli/decode/coefs/x86/pli_coefs_avx2.h"
 
 #if defined(__x86_64__)
@@ -18,7 +19,7 @@ struct group {
     v32 low, high;
 };
 
-/* Which of them are greater. */
+/* Returns a mask of the bytes that are greater than `than`. */
 INLINE uint64_t above(struct group g, int than)
 {
     v32 limit = _mm256_set1_epi8((char)than);
@@ -27,7 +28,7 @@ INLINE uint64_t above(struct group g, int than)
     return low | (uint64_t)high << 32;
 }
 
-/* Next bits, to those in `to`, which come to be 1 where their bit is. */
+/* Hands the next bits to the ones of `to`. Returns a mask of those whose bit is 1. */
 INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint64_t to)
 {
     uint64_t next = psti_pli_coefs_peek_at(bits, *at); /* `at` stays in a register */
@@ -35,8 +36,8 @@ INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint6
     return _pdep_u64(next, to);
 }
 
-/* 255 in the bytes of ones; each half has lanes 0..7, 16..23, 8..15, 24..31, which is what
- * unpacking wants. */
+/* Returns 255 in the bytes whose bit is 1, else 0. Each half has lanes 0..7, 16..23, 8..15, 24..31,
+ * which is the order that unpacking needs. */
 INLINE struct group bytes_of(uint64_t mask)
 {
     const v32 bit = _mm256_set1_epi64x((long long)0x8040201008040201ull);
@@ -49,7 +50,7 @@ INLINE struct group bytes_of(uint64_t mask)
     return (struct group){_mm256_cmpeq_epi8(low, bit), _mm256_cmpeq_epi8(high, bit)};
 }
 
-/* Entries in the order in which bytes_of() has them, or back. */
+/* Brings entries from ascending order to that of bytes_of(), or back. */
 INLINE struct group for_unpacking(struct group g)
 {
     return (struct group){_mm256_permute4x64_epi64(g.low, 0xd8),
@@ -64,7 +65,8 @@ INLINE void add_bits(struct group *values, uint64_t mask, int weight)
     values->high = _mm256_add_epi8(values->high, _mm256_and_si256(b.high, w));
 }
 
-/* Values below 128 and 0 or 255 for their signs -> 64 coefficients. */
+/* Stores 64 coefficients from values below 128. `negative` is 255 where the coefficient is
+ * negative, else 0. */
 INLINE void place(struct group v, struct group negative, int16_t *to)
 {
     v32 low = _mm256_sub_epi8(_mm256_xor_si256(v.low, negative.low), negative.low);
@@ -81,7 +83,7 @@ INLINE v32 large_value(v32 value, v32 sixty_fourths, v32 negative)
     return _mm256_sub_epi16(_mm256_xor_si256(value, negative), negative);
 }
 
-/* The same with values up to 255 and what they have more, divided by 64. */
+/* Does the same with values up to 255 plus 64 * `more`. */
 INLINE void place_large(struct group v, struct group more, struct group negative, int16_t *to)
 {
     const v32 zero = _mm256_setzero_si256();
@@ -95,14 +97,15 @@ INLINE void place_large(struct group v, struct group more, struct group negative
 #undef PLACE
 }
 
-/* A group some of which have token 7. Class c has the lowest value 33 + 32 + 64 + ..., c terms of
- * them, and as many bits more than class 0, of the same weights. */
+/* Stores a group that has a token 7. Its class is its octave (8.5). Class c has the lowest value 33
+ * plus the first c terms of 32, 64, ..., and c bits more than class 0, whose weights are the same
+ * terms. */
 static uint64_t TARGET place_any(const struct psti_coefs_bits *bits, uint64_t at,
                                  struct group tokens, struct group v, uint64_t signs, int16_t *to)
 {
     enum { CLASSES = 6 };
     struct group more = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    uint64_t classes[CLASSES] = {above(tokens, 6)}; /* [c]: those of class c or more */
+    uint64_t classes[CLASSES] = {above(tokens, 6)}; /* [c]: entries of class c or more */
     for (uint32_t c = 0; c + 1 < CLASSES && classes[c] != 0; c++)
         classes[c + 1] = hand_out(bits, &at, classes[c]);
     for (int b = 0; b < 4; b++)
@@ -147,10 +150,12 @@ void TARGET psti_pli_coefs_avx2_read_ends(struct psti_coefs_unit *unit)
 
 /* -- DC -- */
 
-/* Two rows of differences -> values. `above`: of the row above, its first value, everywhere. */
+/* Returns the values of two rows of differences. `above_first` has the first value of the row above
+ * in all entries, and is updated. */
 INLINE v32 sum_up(v32 d, v32 *above_first)
 {
-    v32 first = _mm256_shuffle_epi8(d, _mm256_set1_epi16(0x0100)); /* of each row */
+    /* first difference of each row, in all its entries */
+    v32 first = _mm256_shuffle_epi8(d, _mm256_set1_epi16(0x0100));
     d = _mm256_add_epi16(d, _mm256_slli_si256(d, 2));
     d = _mm256_add_epi16(d, _mm256_slli_si256(d, 4));
     d = _mm256_add_epi16(d, _mm256_slli_si256(d, 8));
@@ -161,7 +166,7 @@ INLINE v32 sum_up(v32 d, v32 *above_first)
     return d;
 }
 
-/* A square's tokens and bits -> values. */
+/* Makes the values of a square from its tokens and bits. */
 INLINE void place_square(const struct psti_coefs_bits *bits, uint64_t *at, struct group t,
                          int16_t *values)
 {

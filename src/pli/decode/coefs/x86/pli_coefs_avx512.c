@@ -1,6 +1,6 @@
 /* pli_coefs_avx512.c - the AVX-512 level of the coefficient decoder (docs/format-pli.md, section
- * 8): its tables and its stages. Needs VBMI and VBMI2. Tests compile its files against SIMDe
- * (base/avx512.h). */
+ * 8): its tables, its order of blocks, and its list of stages. It needs VBMI and VBMI2. Tests
+ * compile its files against SIMDe (base/avx512.h). */
 #include "pli/decode/coefs/x86/pli_coefs_avx512.h"
 
 #if defined(__x86_64__)
@@ -8,7 +8,7 @@
 
 /* -- Tables -- */
 
-/* Column `context` of bounds. */
+/* Fills column `context` of a table of bounds. */
 static void put_bounds(const uint16_t *freqs, uint32_t n_tokens, uint32_t n_bounds,
                        uint32_t context, uint16_t (*bounds)[32])
 {
@@ -33,22 +33,25 @@ static void prepare(struct psti_pli_coefs_tables *tables)
             put_bounds(f->dc[side][c], PSTI_JPEG_N_DC_TOKENS, COEFS_512_BOUNDS, column, t->dc);
         }
     psti_pli_jpeg_fill_contexts(contexts);
-    for (uint32_t x = 0; x < sizeof t->buckets; x++) /* D = 0: buckets alone */
+    /* contexts of distance 0 are the buckets alone */
+    for (uint32_t x = 0; x < sizeof t->buckets; x++)
         t->buckets[x ^ TURNED_OVER] = (uint8_t)(2 * contexts[x]);
-    for (uint32_t end = 0; end < sizeof t->rows; end++) /* bits 0..3 of a context are left free */
+    /* bits 0..3 are left for twice the bucket */
+    for (uint32_t end = 0; end < sizeof t->rows; end++)
         t->rows[end] = (uint8_t)(2 * 8 * psti_pli_jpeg_distance(end));
 }
 
 /* -- Order -- */
 
-/* Blocks and their ends; 64 entries behind them are writable. */
+/* A list of blocks and their ends. 64 entries behind the list may be written. */
 struct blocks {
     uint8_t *ends;
     uint16_t *order;
     uint32_t n;
 };
 
-/* Those of 64 blocks that are set; order: of the lower and of the upper 32. */
+/* Appends those of 64 blocks whose bits are set. `low` and `high` are the numbers of the lower and
+ * of the upper 32 blocks. */
 PSTI_ICL_INLINE void append(struct blocks *to, uint64_t lanes, __m512i ends, __m512i low,
                             __m512i high)
 {
@@ -59,7 +62,7 @@ PSTI_ICL_INLINE void append(struct blocks *to, uint64_t lanes, __m512i ends, __m
     to->n += (uint32_t)__builtin_popcountll(lanes);
 }
 
-/* Blocks whose end has the bit are added to to[0], the others to to[1]. */
+/* Appends the blocks whose end has the bit to to[0], and the others to to[1]. */
 PSTI_ICL_INLINE void split(const struct blocks *from, uint32_t bit, struct blocks to[2])
 {
     const __m512i bits = _mm512_set1_epi8((char)bit);
@@ -74,7 +77,7 @@ PSTI_ICL_INLINE void split(const struct blocks *from, uint32_t bit, struct block
     }
 }
 
-/* The blocks of all squares in their order; returns the bits that ends have. */
+/* Lists the blocks of all squares in their order. Returns all bits that are set in some end. */
 PSTI_ICL_INLINE uint32_t list_blocks(const struct psti_coefs_unit *unit, struct blocks *to)
 {
     __m512i low = _mm512_set_epi16(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16,
@@ -94,14 +97,15 @@ PSTI_ICL_INLINE uint32_t list_blocks(const struct psti_coefs_unit *unit, struct 
     return (uint32_t)some;
 }
 
-/* n_k, from the sorted ends, of which there are some; 64 bytes behind them are readable. Where one
- * is followed by another, so many have it or a larger one. */
+/* Sets n_k from the sorted ends. There is at least one end, and 64 bytes behind them are readable.
+ * If an end differs from the next one, then as many blocks as there are up to it have this end or a
+ * larger one. */
 PSTI_ICL_INLINE void count(const uint8_t *ends, struct psti_pli_coefs *out)
 {
     memset(out->n_k, 0, sizeof out->n_k);
     for (uint32_t i = 0; i < out->n; i += 64) {
         uint64_t lasts = ~(uint64_t)_mm512_cmpeq_epi8_mask(load(ends + i), load(ends + i + 1));
-        if (out->n - i <= 64) /* the last of all is followed by nothing */
+        if (out->n - i <= 64) /* the last end of all has no successor */
             lasts &= (UINT64_C(1) << (out->n - i - 1)) - 1;
         for (; lasts != 0; lasts &= lasts - 1) {
             uint32_t at = i + (uint32_t)__builtin_ctzll(lasts);
@@ -116,13 +120,14 @@ PSTI_ICL_INLINE void count(const uint8_t *ends, struct psti_pli_coefs *out)
     }
 }
 
-/* Sorts by the bits of ends, from the lowest on, each time in a stable way: those that have the bit
- * come first. `sides` are not what plain C has there, but the ends in the order of the list. */
+/* Sorts blocks by the bits of their ends, from the lowest bit on, each time in a stable way: blocks
+ * that have the bit come first. `sides` does not hold what it holds in plain C, but the ends in the
+ * order of the list. */
 PSTI_ICL_TARGET static void sort(struct psti_coefs_unit *unit)
 {
     struct psti_pli_coefs *out = unit->out;
     struct blocks lists[2][2], *from = lists[0], *to = lists[1];
-    for (uint32_t i = 0; i < 4; i++) { /* nothing is in the planes yet */
+    for (uint32_t i = 0; i < 4; i++) { /* the planes are unused yet and serve as memory */
         int16_t *room = unit->planes + 2 * i * out->stride;
         lists[i >> 1][i & 1] =
             (struct blocks){(uint8_t *)(room + out->stride), (uint16_t *)room, 0};
@@ -151,8 +156,8 @@ PSTI_ICL_TARGET static void sort(struct psti_coefs_unit *unit)
 
 enum { SIXTEENTHS = PSTI_JPEG_SQUARES_MAX * PSTI_COEFS_SQUARE / 16 };
 
-/* Which of 32 blocks are wanted, given their numbers: a table of 192 words is looked up in thirds.
- */
+/* Returns which of 32 blocks are wanted, by their numbers. The table of 192 words is looked up in
+ * thirds. */
 PSTI_ICL_INLINE uint32_t wanted_of(const uint16_t table[SIXTEENTHS], __m512i blocks)
 {
     __m512i index = _mm512_srli_epi16(blocks, 4);
@@ -167,7 +172,7 @@ PSTI_ICL_INLINE uint32_t wanted_of(const uint16_t table[SIXTEENTHS], __m512i blo
     return _mm512_movepi16_mask(_mm512_sllv_epi16(word, up));
 }
 
-/* Of the first n blocks of the list. */
+/* Returns how many of the first n blocks of the list are kept. */
 static uint16_t count_kept(const struct psti_coefs_kept *kept, uint32_t n)
 {
     uint64_t lanes = kept->lanes[n / 64] & ((UINT64_C(1) << n % 64) - 1);

@@ -1,9 +1,9 @@
-/* pli_coefs_avx512.h - inside the AVX-512 level of the coefficient decoder (docs/format-pli.md,
- * section 8): its tables, and a step of its loops over tokens.
+/* pli_coefs_avx512.h - declarations inside the AVX-512 level of the coefficient decoder
+ * (docs/format-pli.md, section 8): its tables, and a step of its loops over tokens.
  *
- * A step's 32 states are two vectors of 16 bits, the lower and the upper halves, in the order of
- * the lanes. Contexts are looked up in vectors of 32 words, one for each bound between tokens, so
- * that one look-up serves all contexts there are. */
+ * The 32 states of a step are two vectors of 16 bits, the lower and the upper halves, in the order
+ * of the lanes. There is a vector of 32 words for each bound between tokens. One look-up in it
+ * serves all contexts. */
 #ifndef PST_PLI_COEFS_AVX512_H
 #define PST_PLI_COEFS_AVX512_H
 
@@ -14,14 +14,14 @@
 
 enum { COEFS_512_AC_BOUNDS = PSTI_JPEG_N_AC_TOKENS - 1, COEFS_512_BOUNDS = PSTI_JPEG_N_ENDS - 1 };
 
-/* Where the slots of token t begin is at [t - 1][context], as token 0 begins at 0. */
+/* Tables of bounds: [t - 1][context] is the slot at which token t begins. Token 0 begins at 0. */
 struct psti_coefs_avx512_tables {
-    _Alignas(64) uint16_t ac[COEFS_512_AC_BOUNDS][32]; /* [8 * D + bucket] */
-    uint16_t ends[COEFS_512_BOUNDS][32];               /* [16 * side + context] */
-    uint16_t dc[COEFS_512_BOUNDS][32];                 /* 4096 for tokens that are none */
-    /* Twice the bucket of an estimate x (8.4), 0..127, at [x ^ 64]. */
+    _Alignas(64) uint16_t ac[COEFS_512_AC_BOUNDS][32]; /* context: 8 * distance + bucket */
+    uint16_t ends[COEFS_512_BOUNDS][32];               /* context: 16 * side + context */
+    uint16_t dc[COEFS_512_BOUNDS][32];                 /* 4096 for tokens that do not exist */
+    /* Twice the bucket of size x (8.4), 0..127, at [x ^ 64]. */
     uint8_t buckets[128];
-    uint8_t rows[64]; /* 16 * D by end - k */
+    uint8_t rows[64]; /* 16 * distance, by end - k */
 };
 _Static_assert(sizeof(struct psti_coefs_avx512_tables) <= PSTI_COEFS_LEVEL_NBYTES, "memory");
 
@@ -41,8 +41,9 @@ PSTI_ICL_INLINE const struct psti_coefs_avx512_tables *coefs_tables(
 PSTI_ICL_INLINE __m512i load(const void *at) { return _mm512_loadu_si512(at); }
 PSTI_ICL_INLINE void store(void *at, __m512i v) { _mm512_storeu_si512(at, v); }
 
-/* Compilers merge a choice into what it chooses from, or two tests into one behind the other, which
- * saves an instruction and makes chains longer: they are not to see through these. */
+/* Both hide a value from the compiler. It would merge a choice into the operands that it chooses
+ * from, or two tests into one that waits for the other. That saves an instruction but makes chains
+ * longer. */
 #if defined(PST_SIMDE)
 PSTI_ICL_INLINE __m512i apart(__m512i v) { return v; }
 PSTI_ICL_INLINE uint32_t mask_apart(uint32_t mask) { return mask; }
@@ -91,12 +92,12 @@ PSTI_ICL_INLINE __m512i slots_of(struct psti_coefs_avx512_states s)
     return _mm512_and_si512(s.low, _mm512_set1_epi16(PSTI_JPEG_PROB_SUM - 1));
 }
 
-/* x := freq * (x >> 12) + bias, and a word where that leaves less than 2^16; returns where the next
- * words are. 64 bytes are readable at `words`. */
+/* Computes x := freq * (x >> 12) + bias, and takes a word if that is below 2^16. Returns the
+ * address of the next words. 64 bytes are readable at `words`. */
 PSTI_ICL_INLINE const uint8_t *advance(struct psti_coefs_avx512_states *s, __m512i freq,
                                        __m512i bias, const uint8_t *words)
 {
-    __m512i lower = _mm512_shldi_epi16(s->high, s->low, 4); /* of x >> 12 */
+    __m512i lower = _mm512_shldi_epi16(s->high, s->low, 4); /* lower half of x >> 12 */
     __m512i upper = _mm512_srli_epi16(s->high, 12);
     __m512i low = _mm512_add_epi16(_mm512_mullo_epi16(freq, lower), bias);
     __m512i high =
@@ -116,14 +117,15 @@ PSTI_ICL_INLINE __m512i choose(uint32_t lanes, __m512i no, __m512i yes)
     return _mm512_mask_mov_epi16(no, lanes, yes);
 }
 
-/* Where a token's slots begin and end, and lanes whose token is at least 2, 4, 6, or odd. */
+/* The result of a search: the slots at which the token begins and ends, and masks of the lanes
+ * whose token is at least 2, 4, 6, or odd. */
 struct psti_coefs_avx512_found {
     __m512i begin, end;
     uint32_t from_2, from_4, from_6, odd;
 };
 
-/* Among 8 tokens, of which the first begins at `begin`, token t at b[t], and the last ends at
- * `end`: a quarter of them at once, then one of two. */
+/* Searches 8 tokens. The first begins at `begin`, token t at b[t], and the last ends at `end`.
+ * Three comparisons at once find a quarter of the tokens, and then one finds the token. */
 PSTI_ICL_INLINE struct psti_coefs_avx512_found search(__m512i slot, const __m512i b[8],
                                                       __m512i begin, __m512i end)
 {
@@ -140,7 +142,7 @@ PSTI_ICL_INLINE struct psti_coefs_avx512_found search(__m512i slot, const __m512
     return f;
 }
 
-/* Adds the token's number to `token`. */
+/* Adds the number of the token to `token`. */
 PSTI_ICL_INLINE __m256i add_number(__m256i token, const struct psti_coefs_avx512_found *f)
 {
     const __m256i two = _mm256_set1_epi8(2);
@@ -150,7 +152,7 @@ PSTI_ICL_INLINE __m256i add_number(__m256i token, const struct psti_coefs_avx512
     return _mm256_mask_sub_epi8(token, f->odd, token, _mm256_set1_epi8(-1));
 }
 
-/* Where the words of the next step are. */
+/* Returns the address of the words of the next step. */
 PSTI_ICL_INLINE const uint8_t *more_words(struct psti_coefs_unit *unit, const uint8_t *words)
 {
     unit->words.at = words;

@@ -1,12 +1,13 @@
 /* pli_coefs_avx512_ac.c - AC tokens of a unit of coefficients with AVX-512 (docs/format-pli.md,
  * 8.4).
  *
- * In: words, states and the list of a unit, `sides` being the ends in its order; out: planes of
- * tokens. Pure functions, any thread. Contexts look back at other planes only, so they are found
- * for 64 lanes at once, and while the states are busy. All 32 contexts' bounds are registers: D
- * makes no difference to a step. What bounds one, of 32 lanes, are its chain (slot -> bounds below
- * it -> frequency -> state -> which lanes take words -> slot), some 32 cycles, and its 65
- * operations on two vector ports alike; docs/internals/cpu-decode.md has what mca says. */
+ * It takes words, states and the list of a unit, and makes planes of tokens. `sides` holds the ends
+ * in the order of the list. The functions are pure; any thread may call them. Contexts depend only
+ * on earlier planes, so they are found for 64 lanes at once, while the states are busy. The bounds
+ * of all 32 contexts are in registers, so that distances make no difference to a step. Two things
+ * bound a step of 32 lanes about equally: its chain (slot -> bounds below it -> frequency -> state
+ * -> which lanes take words -> slot), some 32 cycles, and its 65 operations on two vector ports.
+ * docs/internals/cpu-decode.md has the results of mca. */
 #include "pli/decode/coefs/x86/pli_coefs_avx512.h"
 
 #if defined(__x86_64__)
@@ -14,15 +15,15 @@
 
 enum { GROUP = PSTI_COEFS_SQUARE, LANES = PSTI_COEFS_LANES };
 
-/* What the contexts of a plane are made of. [side] */
+/* The operands of a plane's contexts, by side. */
 struct plane {
     const uint8_t *g[PSTI_JPEG_N_FEATURES];
     __m512i weights[3][2], bias[2], k;
     uint8_t *tokens, *weighed;
 };
 
-/* Lanes of side 1 in a group: those that unpacking puts into the lower halves of 128-bit parts,
- * and the others. */
+/* Masks of the lanes of side 1 in a group: `low` for the lanes that unpacking puts into the lower
+ * halves of 128-bit parts, `high` for the others. */
 struct sides {
     uint32_t low, high;
 };
@@ -31,7 +32,7 @@ struct loop {
     struct plane plane;
     struct psti_coefs_avx512_states states;
     __m512i bounds[COEFS_512_AC_BOUNDS], buckets[2], rows;
-    __m512i weigh; /* tokens -> g */
+    __m512i weigh; /* g by token */
     const uint8_t *ends, *words;
     const struct sides *sides;
 };
@@ -59,7 +60,7 @@ PSTI_ICL_INLINE void open_plane(const struct psti_coefs_unit *unit, uint32_t k, 
     plane->weighed = (uint8_t *)(unit->planes + k * unit->out->stride);
 }
 
-/* Squares of side 1 come after those of side 0. */
+/* Finds the lanes of side 1. Squares of side 1 come after those of side 0. */
 PSTI_ICL_INLINE void find_sides(const struct psti_coefs_unit *unit, struct sides *sides)
 {
     const struct psti_pli_coefs *out = unit->out;
@@ -83,7 +84,7 @@ PSTI_ICL_INLINE __m512i of_side(const __m512i of[2], uint32_t lanes)
     return _mm512_mask_mov_epi16(of[0], lanes, of[1]);
 }
 
-/* Of 64 lanes. */
+/* Returns the contexts of 64 lanes. */
 PSTI_ICL_INLINE __m512i find_contexts(const struct loop *l, uint32_t base)
 {
     const struct plane *p = &l->plane;
@@ -97,7 +98,8 @@ PSTI_ICL_INLINE __m512i find_contexts(const struct loop *l, uint32_t base)
         b = _mm512_add_epi16(
             b, _mm512_maddubs_epi16(_mm512_unpackhi_epi8(g, h), of_side(p->weights[i], side.high)));
     }
-    /* The estimate is less by 128, its highest bit so turned over; a look-up takes 7 bits. */
+    /* The sums are twice the size less 128, so that the highest bit of the size is inverted. The
+     * look-up uses 7 bits. */
     __m512i x = _mm512_srli_epi16(_mm512_packs_epi16(a, b), 1);
     __m512i bucket = _mm512_permutex2var_epi8(l->buckets[0], x, l->buckets[1]);
     __m512i far = _mm512_sub_epi8(load(l->ends + base), p->k);
@@ -106,9 +108,8 @@ PSTI_ICL_INLINE __m512i find_contexts(const struct loop *l, uint32_t base)
 
 /* -- Steps -- */
 
-/* Tokens of 32 lanes; contexts: as half_of() has them. Lanes in `idle` keep their states, if
- * `tail`.
- */
+/* Decodes the tokens of 32 lanes. `contexts` are in the form that half_of() returns. With `tail`,
+ * lanes in `idle` keep their states. */
 PSTI_ICL_INLINE __m256i step(struct loop *l, __m512i contexts, uint32_t idle, bool tail)
 {
     const __m512i all = _mm512_set1_epi16(PSTI_JPEG_PROB_SUM);
@@ -148,7 +149,7 @@ PSTI_ICL_INLINE void store_tokens(const struct loop *l, uint32_t base, __m256i l
         FOUR_TWICE((i) + 16), FOUR_TWICE((i) + 20), FOUR_TWICE((i) + 24), FOUR_TWICE((i) + 28)
 static const _Alignas(64) uint8_t twice[2][64] = {{LANES_TWICE(0)}, {LANES_TWICE(32)}};
 
-/* 32 of 64 contexts, each twice -> where the bytes of their bounds are. */
+/* Returns the indices of the bytes of the bounds for 32 of 64 contexts, each context twice. */
 PSTI_ICL_INLINE __m512i half_of(__m512i contexts, const uint8_t which[64])
 {
     return _mm512_or_si512(_mm512_permutexvar_epi8(load(which), contexts),

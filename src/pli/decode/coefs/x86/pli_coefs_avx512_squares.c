@@ -1,22 +1,24 @@
 /* pli_coefs_avx512_squares.c - the tokens of squares with AVX-512: classes of ends, and DC
  * (docs/format-pli.md, 8.2 and 8.3).
  *
- * In: words and states of a unit; out: rows of 64 bytes. Pure functions, any thread. Contexts of
- * both sides are in one table; which half of the tokens a slot is in leaves a search among 8, as
- * for AC. A unit has some 50 of these steps: they are not hurried. */
+ * It takes words and states of a unit, and makes rows of 64 bytes. The functions are pure; any
+ * thread may call them. One table has the contexts of both sides. One comparison finds the half of
+ * the 16 tokens that a slot is in; the rest is a search among 8, as for AC. A unit has only some 50
+ * of these steps, so that they are not optimised further. */
 #include "pli/decode/coefs/x86/pli_coefs_avx512.h"
 
 #if defined(__x86_64__)
 
 enum { LANES = PSTI_COEFS_LANES };
 
-/* What goes from step to step. */
+/* The state that passes from step to step. */
 struct stream {
     struct psti_coefs_avx512_states states;
     const uint8_t *words;
 };
 
-/* Tokens of the lanes that are set, 0 of the others. Contexts: 32 bytes, 16 * side + context. */
+/* Decodes the tokens of the lanes whose bits are set. Returns 0 in the others. `contexts` has 32
+ * bytes of 16 * side + context. */
 PSTI_ICL_TARGET static __m256i step(struct psti_coefs_unit *unit, struct stream *s,
                                     const uint16_t (*table)[LANES], __m256i contexts,
                                     uint32_t lanes)
@@ -42,7 +44,8 @@ PSTI_ICL_TARGET static __m256i step(struct psti_coefs_unit *unit, struct stream 
 
 /* -- Classes of ends -- */
 
-/* Sums of the left and the right neighbour; what is not there is replaced by the opposite. */
+/* Returns the sums of the left and the right neighbours. A neighbour that is not in the square is
+ * replaced by the other. */
 PSTI_ICL_INLINE __m512i across(const struct psti_jpeg_square *q, __m512i classes)
 {
     const __m512i first = _mm512_set1_epi64(0xff);
@@ -52,7 +55,7 @@ PSTI_ICL_INLINE __m512i across(const struct psti_jpeg_square *q, __m512i classes
     return _mm512_add_epi8(_mm512_add_epi8(left, right), more);
 }
 
-/* Of the ones above and below. */
+/* Returns the sums of the neighbours above and below, with the same rule. */
 PSTI_ICL_INLINE __m512i along(const struct psti_jpeg_square *q, __m512i classes)
 {
     _Alignas(64) uint64_t above[8] = {1, 0, 1, 2, 3, 4, 5, 6}, below[8] = {1, 2, 3, 4, 5, 6, 7, 7};
@@ -63,11 +66,12 @@ PSTI_ICL_INLINE __m512i along(const struct psti_jpeg_square *q, __m512i classes)
                            _mm512_permutexvar_epi64(load(below), classes));
 }
 
-/* Contexts of all blocks, from the classes of even ones; a class is 0 where no block is. */
+/* Returns the contexts of all blocks, from the classes of even ones. Positions without a block have
+ * class 0. */
 PSTI_ICL_INLINE __m512i find_contexts(const struct psti_jpeg_square *q, __m512i even)
 {
     __m512i sum = _mm512_add_epi8(across(q, even), along(q, even));
-    if (q->rows == 1 || q->columns == 1) /* the other two are replaced by these */
+    if (q->rows == 1 || q->columns == 1) /* two neighbours count twice, in place of the other two */
         sum = _mm512_add_epi8(sum, sum);
     sum = _mm512_srli_epi16(_mm512_add_epi8(sum, _mm512_set1_epi8(2)), 2);
     return _mm512_min_epu8(_mm512_and_si512(sum, _mm512_set1_epi8(63)),

@@ -1,10 +1,11 @@
 /* pli_coefs_avx512_values.c - the raw bits of a unit of coefficients with AVX-512 and BMI2
- * (docs/format-pli.md, 8.2, 8.3, 8.5): tokens and bits -> ends of blocks and coefficients.
+ * (docs/format-pli.md, 8.2, 8.3, 8.5). It makes ends of blocks and coefficients from tokens and
+ * bits.
  *
- * Bits of the same weight stand together: which of 64 entries have one is a mask, pdep hands the
- * bits out to its ones, and what comes of that is a mask again, under which their weight is added.
- * A group of AC without large values has no branch that depends on its bits: what bounds it are
- * some 45 scalar operations, and 10 moves between masks and registers. */
+ * Bits of the same weight stand together in the raw string. A mask says which of 64 entries have
+ * such a bit, and pdep hands the bits to the ones of the mask. The result is a mask too, under
+ * which the weight is added. A group of AC without large values has no branch that depends on its
+ * bits. Some 45 scalar operations, and 10 moves between masks and registers, bound its time. */
 #include "pli/decode/coefs/x86/pli_coefs_avx512.h"
 
 #if defined(__x86_64__)
@@ -12,7 +13,7 @@
 
 enum { GROUP = PSTI_COEFS_SQUARE, HALF = GROUP / 2 };
 
-/* Next bits, to those in `to`, which come to be 1 where their bit is. */
+/* Hands the next bits to the ones of `to`. Returns a mask of those whose bit is 1. */
 PSTI_ICL_INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *at, uint64_t to)
 {
     uint64_t next = psti_pli_coefs_peek_at(bits, *at); /* `at` stays in a register */
@@ -20,7 +21,7 @@ PSTI_ICL_INLINE uint64_t hand_out(const struct psti_coefs_bits *bits, uint64_t *
     return _pdep_u64(next, to);
 }
 
-/* Which of 64 bytes are greater. */
+/* Returns a mask of those of 64 bytes that are greater than `than`. */
 PSTI_ICL_INLINE uint64_t above(__m512i bytes, int than)
 {
     return _mm512_cmpgt_epi8_mask(bytes, _mm512_set1_epi8((char)than));
@@ -82,13 +83,13 @@ PSTI_ICL_TARGET void psti_pli_coefs_avx512_read_ends(struct psti_coefs_unit *uni
 
 /* -- DC -- */
 
-/* Of the eight values of each 128-bit part: the first one, everywhere. */
+/* Returns in each 128-bit part the first of its eight values, in all its entries. */
 PSTI_ICL_INLINE __m512i first_of_rows(__m512i v)
 {
     return _mm512_shuffle_epi8(v, _mm512_set1_epi16(0x0100));
 }
 
-/* Sums of parts up to and including each. */
+/* Returns for each part the sum of the parts up to and including it. */
 PSTI_ICL_INLINE __m512i sum_rows(__m512i v)
 {
     const __m512i zero = _mm512_setzero_si512();
@@ -103,7 +104,8 @@ PSTI_ICL_INLINE __m512i sum_across(__m512i d)
     return _mm512_add_epi16(d, _mm512_bslli_epi128(d, 8));
 }
 
-/* Differences of a square -> values: to the left one, of the first column to the one above. */
+/* Turns the differences of a square into values. Differences are to the value at the left, in the
+ * first column to the value above. */
 PSTI_ICL_INLINE void sum_up(struct words *w)
 {
     const __m512i last = _mm512_set_epi64(7, 6, 7, 6, 7, 6, 7, 6);
@@ -114,7 +116,7 @@ PSTI_ICL_INLINE void sum_up(struct words *w)
     w->high = _mm512_add_epi16(sum_across(w->high), _mm512_alignr_epi64(high, low, 6));
 }
 
-/* A square's tokens and bits -> values. */
+/* Makes the values of a square from its tokens and bits. */
 PSTI_ICL_INLINE void place_square(const struct psti_coefs_bits *bits, uint64_t *at, __m512i tokens,
                                   int16_t *values)
 {
@@ -150,14 +152,15 @@ PSTI_ICL_TARGET void psti_pli_coefs_avx512_place_dc(struct psti_coefs_unit *unit
 
 /* -- AC -- */
 
-/* The magnitudes of a group some of which have token 7, given the lowest of each token. Class c has
- * the lowest value 33 + 32 + 64 + ..., c terms of them, and as many bits more than class 0, of the
- * same weights. Those of class 0 fit bytes. */
+/* Adds up the magnitudes of a group that has a token 7. `lowest` are the lowest magnitudes of the
+ * tokens. The class of a token 7 is its octave (8.5). Class c has the lowest value 33 plus the
+ * first c terms of 32, 64, ..., and c bits more than class 0, whose weights are the same terms.
+ * Magnitudes of class 0 fit bytes. */
 PSTI_ICL_INLINE uint64_t add_any(const struct psti_coefs_bits *bits, uint64_t at, __m512i tokens,
                                  __m512i lowest, struct words *w)
 {
     enum { CLASSES = 6 };
-    uint64_t classes[CLASSES] = {above(tokens, 6)}; /* [c]: those of class c or more */
+    uint64_t classes[CLASSES] = {above(tokens, 6)}; /* [c]: entries of class c or more */
     for (uint32_t c = 0; c + 1 < CLASSES && classes[c] != 0; c++)
         classes[c + 1] = hand_out(bits, &at, classes[c]);
 #pragma GCC unroll 5
@@ -171,11 +174,11 @@ PSTI_ICL_INLINE uint64_t add_any(const struct psti_coefs_bits *bits, uint64_t at
     return at;
 }
 
-/* Of a group without token 7: signs, then the bits of weights 1, 2, 4 and 8. */
+/* The kinds of bits of a group without token 7: signs, then the bits of weights 1, 2, 4 and 8. */
 enum { KINDS = 5 };
 
-/* Hands the next bits out to those in `to`, in their order; returns how many were there. Mostly 64
- * have all of them: then one look at the string is enough. */
+/* Hands the next bits of each kind to the ones of to[kind], in ascending order. Returns how many
+ * bits were taken. Mostly these are at most 64; then one load of the string is enough. */
 PSTI_ICL_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint64_t at,
                                       const uint64_t to[KINDS], uint64_t got[KINDS])
 {
@@ -188,17 +191,18 @@ PSTI_ICL_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint64
     got[0] = _pdep_u64(next, to[0]);
     if (sum > 64) {
 #pragma GCC unroll 4
-        for (int i = 1; i < KINDS; i++) /* no look waits for another */
+        for (int i = 1; i < KINDS; i++) /* no load waits for another */
             got[i] = _pdep_u64(psti_pli_coefs_peek_at(bits, at + before[i]), to[i]);
     } else {
 #pragma GCC unroll 4
-        for (int i = 1; i < KINDS; i++) /* where 64 are before, nothing is to come */
+        for (int i = 1; i < KINDS; i++) /* if 64 bits are before a kind, it has none itself */
             got[i] = _pdep_u64(next >> (before[i] & 63), to[i]);
     }
     return sum;
 }
 
-/* Stores a group's values, those of `lanes` alone, side by side, and zeros behind them. */
+/* Stores the values of a group. With `some`, only the values of `lanes` are stored, side by side,
+ * with zeros behind them. */
 PSTI_ICL_INLINE void put_words(int16_t *to, struct words w, uint64_t lanes, bool some)
 {
     if (some) {
@@ -249,7 +253,7 @@ PSTI_ICL_INLINE void place_planes(struct psti_coefs_unit *unit, uint32_t last, b
             v = _mm512_mask_sub_epi8(v, got[0], zero, v);
             put_bytes(values, v, lanes, some);
         }
-        if (some) /* as far as the next multiple of 64 */
+        if (some) /* writes zeros at least up to the next multiple of 64 */
             memset(plane + unit->kept->n_k[k], 0, GROUP * sizeof *plane);
     }
     unit->bits.at = at;
