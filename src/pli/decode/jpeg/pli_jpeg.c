@@ -1,9 +1,11 @@
-/* pli_jpeg.c - PLI's content 2, a JPEG kept as coefficients -> rows of pixels, or coefficients.
+/* pli_jpeg.c - PLI's content 2, a JPEG kept as coefficients: decodes rows of pixels, or
+ * coefficients.
  *
- * Row of units by row of units: entropy decoding (pli_coefs.h), inverse DCT into a strip of samples
- * as wide as the region, rows of pixels from that. All memory is the caller's scratch; no state;
- * any thread. The head has been checked as a whole before, each unit is against its checksum and by
- * the decoder of coefficients, and nothing else in the bytes says where anything lies. */
+ * It works row of units by row of units: entropy decoding (pli_coefs.h), inverse DCT into a strip
+ * of samples that is as wide as the region, and rows of pixels from the strip. All memory is the
+ * caller's scratch. The functions keep no state; any thread may call them. The head has been
+ * checked as a whole before. Each unit is checked against its checksum and by the decoder of
+ * coefficients. Nothing else in the bytes says where anything lies. */
 #include "pli/pli.h"
 
 #include "base/bits.h"
@@ -17,27 +19,27 @@
 #define ROOM "decode"
 #define CODEC "pli"
 
-/* Where coefficients go, block by block. */
+/* The destination of coefficients, block by block. */
 struct planes_of_blocks {
     const struct psti_jpeg_frame *frame;
-    int16_t *const *coefs; /* NULL: nowhere */
+    int16_t *const *coefs; /* NULL: coefficients are not wanted */
     psti_pli_jpeg_to_blocks *to_blocks;
 };
 
-/* One decode. */
+/* Holds the state of one decode. */
 struct run {
     const struct psti_pli_request *request;
     const struct psti_jpeg_frame *frame;
     struct psti_pli_coefs_tables *tables;
     void *coefs_work, *idct_work;
-    psti_pli_jpeg_idct *idct; /* NULL: no pixels are wanted */
+    psti_pli_jpeg_idct *idct; /* NULL: pixels are not wanted */
     struct psti_pli_jpeg_quants quants;
     struct psti_pli_jpeg_strip strip;
-    struct psti_pli_jpeg_blocks blocks; /* of the unit at hand */
-    bool any;                           /* of its blocks are wanted */
+    struct psti_pli_jpeg_blocks blocks; /* of the current unit */
+    bool any;                           /* true if at least one of its blocks is wanted */
     struct planes_of_blocks planes;
-    uint32_t k_last; /* the last coefficient that is wanted */
-    uint32_t y;      /* the next row of pixels */
+    uint32_t k_last; /* number of the last coefficient that is wanted */
+    uint32_t y;      /* next row of pixels to make */
 };
 
 static enum pst_status named(enum pst_status status, struct pst_error *err)
@@ -102,9 +104,9 @@ static int16_t *block_at(const struct planes_of_blocks *out, const struct psti_p
            (row * out->frame->components[square->component].columns + column) * 64;
 }
 
-/* From planes to blocks. A plane is read only up to the multiple of 64 behind its last entry. The
- * list goes to and fro in memory that is larger than the near caches: lines of blocks are asked for
- * some groups before they are written. */
+/* Writes planes as blocks. A plane is read only up to the multiple of 64 behind its last entry. The
+ * order of the list jumps about in memory that is larger than the near caches. Therefore the cache
+ * lines of blocks are prefetched some groups before they are written. */
 static void to_blocks(const struct planes_of_blocks *out, const struct psti_pli_coefs *coefs)
 {
     enum { GROUP = PSTI_PLI_JPEG_GROUP, AHEAD = 2 * GROUP, RING = 4 * GROUP };
@@ -128,7 +130,7 @@ static void to_blocks(const struct planes_of_blocks *out, const struct psti_pli_
 
 /* ---- Units */
 
-/* Where samples of a unit go. Returns which blocks are wanted; NULL: all. */
+/* Finds the places of a unit's samples. Returns which blocks are wanted, or NULL if all are. */
 static const uint64_t *place_samples(struct run *run, const struct psti_pli_coefs *coefs)
 {
     struct psti_pli_jpeg_blocks *blocks = &run->blocks;
@@ -148,7 +150,7 @@ static void use_coefs(struct run *run, const struct psti_pli_coefs *coefs)
         run->idct(&run->blocks, run->idct_work);
 }
 
-/* Decodes unit (row, column), at `offset`: to samples, coefficients or both. */
+/* Decodes unit (row, column) at `offset` to samples, coefficients or both. */
 static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, uint64_t offset,
                                 struct psti_pli_entry entry, struct pst_error *err)
 {
@@ -170,8 +172,8 @@ static enum pst_status one_unit(struct run *run, uint32_t row, uint32_t column, 
     return status;
 }
 
-/* Units of the span in one row, whose first unit of all lies at *offset; moves that to the next
- * row's. */
+/* Decodes the units of the span in one row. The first unit of the row, in the span or not, lies at
+ * *offset. Moves *offset to the next row's first unit. */
 static enum pst_status one_row(struct run *run, const struct psti_pli_span *span, uint32_t row,
                                uint64_t *offset, struct pst_error *err)
 {
@@ -197,7 +199,7 @@ static bool is_interleaved(const struct pst_pixels *pixels)
     return pixels->channel_nbytes == 1 && pixels->pixel_nbytes == pixels->channels;
 }
 
-/* Row y of the image -> row `i` of the pixels, in whatever layout they have. */
+/* Makes row y of the image and stores it as row `i` of the pixels, in their layout. */
 static void put_row(const struct run *run, uint32_t y, uint32_t i)
 {
     const struct psti_pli_request *request = run->request;
@@ -218,7 +220,7 @@ static void put_row(const struct run *run, uint32_t y, uint32_t i)
     psti_pli_emit_pixels(&unit, row, &part);
 }
 
-/* Rows run->y .. end - 1 of the image, a band at a time if there is one. */
+/* Makes rows run->y .. end - 1 of the image, a band at a time if the caller wants bands. */
 static enum pst_status put_rows(struct run *run, uint32_t end)
 {
     const struct psti_pli_request *request = run->request;
@@ -295,7 +297,7 @@ static void find_quants(const struct psti_jpeg_frame *frame, struct psti_pli_jpe
     }
 }
 
-/* Cuts the scratch and makes what all units share. */
+/* Divides the scratch and makes the tables that all units share. */
 static enum pst_status begin(struct run *run, struct pst_error *err)
 {
     const struct psti_pli_request *request = run->request;
@@ -309,7 +311,7 @@ static enum pst_status begin(struct run *run, struct pst_error *err)
 
 enum pst_status psti_pli_jpeg_decode(const struct psti_pli_request *request, struct pst_error *err)
 {
-    static const uint8_t k_last[] = {63, 24, 4, 0}; /* of 8x8, 4x4, 2x2, 1x1 frequencies */
+    static const uint8_t k_last[] = {63, 24, 4, 0}; /* for 8x8, 4x4, 2x2 and 1x1 frequencies */
     struct psti_jpeg_frame frame;
     uint32_t scale = request->scale_log2;
     struct run run = {
@@ -351,7 +353,7 @@ static enum pst_status all_units(struct run *run, struct pst_error *err)
     return PST_OK;
 }
 
-/* Header, head and frame of bytes that may be anything. */
+/* Reads header, head and frame of bytes that may be anything. */
 static enum pst_status read_head(const void *bytes, size_t nbytes, struct psti_pli_header *header,
                                  struct psti_jpeg_frame *frame, struct pst_error *err)
 {

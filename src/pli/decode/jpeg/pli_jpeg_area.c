@@ -1,12 +1,12 @@
-/* pli_jpeg_area.c - which samples, blocks and units of a JPEG's components a region takes
- * (docs/format-pli.md, sections 7 to 9). Pure; any thread. */
+/* pli_jpeg_area.c - finds the samples, blocks and units of a JPEG's components that a region needs
+ * (docs/format-pli.md, sections 7 to 9). The functions are pure; any thread may call them. */
 #include "pli/pli.h"
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-/* Samples [*first, *end) of n that `count` pixels from `from` on take, `margin` more on both sides
- * where there are. */
+/* Sets the samples [*first, *end) of n that `count` pixels from pixel `from` on need. With `margin`
+ * there is one sample more on each side that has one. */
 static void samples_of(uint32_t from, uint32_t count, uint32_t per_sample, bool margin, uint32_t n,
                        uint32_t *first, uint32_t *end)
 {
@@ -15,8 +15,8 @@ static void samples_of(uint32_t from, uint32_t count, uint32_t per_sample, bool 
     *end = margin && b < n ? b + 1 : b;
 }
 
-/* Blocks of n that hold these samples of `n_samples`. At the component's end those that only fill
- * up its last MCU are taken, too, so that its last units are taken whole. */
+/* Sets the blocks of n that hold these samples of `n_samples`. At the component's end, the blocks
+ * that only fill up its last MCU are included, so that its last units are taken whole. */
 static void blocks_of(uint32_t first, uint32_t end, uint32_t block, uint32_t n_samples, uint32_t n,
                       uint32_t *from, uint32_t *to)
 {
@@ -51,7 +51,7 @@ struct psti_pli_span psti_pli_jpeg_find_span(const struct psti_jpeg_frame *frame
     struct psti_pli_span span = {UINT32_MAX, 0, UINT32_MAX, 0};
     for (uint32_t i = 0; i < frame->n_components; i++) {
         uint32_t columns =
-            (1u << (unit_log2 - 3)) >> needs[i].across_log2; /* of blocks in a unit */
+            (1u << (unit_log2 - 3)) >> needs[i].across_log2; /* columns of blocks in a unit */
         uint32_t rows = (1u << (unit_log2 - 3)) >> needs[i].down_log2;
         span.column0 = least(span.column0, needs[i].column0 / columns);
         span.column1 = most(span.column1, (needs[i].column1 - 1) / columns + 1);

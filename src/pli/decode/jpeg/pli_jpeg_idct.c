@@ -1,8 +1,10 @@
-/* pli_jpeg_idct.c - coefficients -> samples (docs/format-pli.md, section 9) in plain C, the judge.
+/* pli_jpeg_idct.c - turns coefficients into samples (docs/format-pli.md, section 9) in plain C, the
+ * reference implementation.
  *
- * In and out: see pli_jpeg_int.h. Pure; any thread. 16 blocks are transformed side by side, so that
- * compilers find vectors by themselves. Blocks come with the largest ends first: the end of a
- * group's first block bounds the rows and columns that are not zeros. */
+ * pli_jpeg_int.h says what goes in and out. The functions are pure; any thread may call them. 16
+ * blocks are transformed side by side, so that compilers make vectors of the loops. Blocks with the
+ * largest ends come first. So the end of a group's first block bounds the rows and columns that are
+ * not zeros. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #include "base/bits.h"
@@ -14,15 +16,15 @@
 enum { LANES = 16 };
 
 struct work {
-    int16_t in[64][LANES];     /* dequantised, [8 * row + column] */
-    int16_t half[64][LANES];   /* after the columns */
-    uint8_t samples[8][LANES]; /* of one row */
+    int16_t in[64][LANES];     /* dequantised coefficients, [8 * row + column] */
+    int16_t half[64][LANES];   /* values after the transform of columns */
+    uint8_t samples[8][LANES]; /* samples of one row */
 };
 _Static_assert(sizeof(struct work) <= PSTI_PLI_JPEG_IDCT_NBYTES, "the work fits");
 
 struct group {
-    uint32_t positions[LANES]; /* in the list */
-    uint32_t n, last;          /* blocks; planes above `last` are zeros */
+    uint32_t positions[LANES]; /* list positions of the blocks */
+    uint32_t n, last;          /* number of blocks; planes above `last` are zeros */
 };
 
 INLINE int32_t clamp(int32_t v, int32_t lowest, int32_t highest)
@@ -31,8 +33,8 @@ INLINE int32_t clamp(int32_t v, int32_t lowest, int32_t highest)
     return v > highest ? highest : v;
 }
 
-/* The eight sums of n inputs, `step` rows of lanes apart, in lane l, and `bias`. All sums of 16-bit
- * inputs stay below 2^31, so none wraps. */
+/* Computes the eight sums of n inputs in lane l, with `bias` added. Inputs are `step` rows of lanes
+ * apart. Sums of 16-bit inputs stay below 2^31, so that none wraps. */
 INLINE void sums(const int16_t (*in)[LANES], int step, int n, int l, int32_t bias, int32_t out[8])
 {
     const int32_t i0 = in[0][l];
@@ -56,7 +58,7 @@ INLINE void sums(const int16_t (*in)[LANES], int step, int n, int l, int32_t bia
     out[4] = t0 - t3 - b3;
 }
 
-/* A column, of which rows from n on are zeros. `small`: nothing need be clamped. */
+/* Transforms a column in which rows from n on are zeros. `small`: no value needs to be clamped. */
 INLINE void column_of(const int16_t (*restrict in)[LANES], int n, bool small,
                       int16_t (*restrict out)[LANES])
 {
@@ -71,7 +73,7 @@ INLINE void column_of(const int16_t (*restrict in)[LANES], int n, bool small,
     }
 }
 
-/* A row, of which columns from n on are zeros. The sums fit 16 bits. */
+/* Transforms a row in which columns from n on are zeros. The shifted sums fit 16 bits. */
 INLINE void row_of(const int16_t (*restrict in)[LANES], int n, uint8_t (*restrict out)[LANES])
 {
     for (int l = 0; l < LANES; l++) {
@@ -87,7 +89,7 @@ INLINE void row_of(const int16_t (*restrict in)[LANES], int n, uint8_t (*restric
     }
 }
 
-/* Lanes of the work, for which C has no conversion to const by itself. */
+/* A pointer to constant lanes. C does not convert to it implicitly. */
 typedef const int16_t (*const_lanes)[LANES];
 
 static void large_column(struct work *work, int u)
@@ -95,7 +97,8 @@ static void large_column(struct work *work, int u)
     column_of((const_lanes)(work->in + u), 8, false, work->half + u);
 }
 
-/* `n`: 1..8; a transform of at least so many inputs is taken, the others being zeros. */
+/* Transforms column u. `n` is 1..8. It uses a transform of at least n inputs, whose other inputs
+ * are zeros. */
 static void column(struct work *work, int u, int n)
 {
     const_lanes in = (const_lanes)(work->in + u);
@@ -124,8 +127,8 @@ static void row(struct work *work, int y, int n)
         row_of(in, 8, work->samples);
 }
 
-/* One row of samples of all blocks -> where they go. Two come together, then four, which compilers
- * do in vectors. */
+/* Stores one row of samples of all blocks at their places. Samples are first joined to numbers of
+ * two bytes, then of four, which compilers do in vectors. */
 static void store_row(const struct work *work, uint8_t *const to[LANES], uint32_t n, size_t offset)
 {
     uint16_t twos[4][LANES];
@@ -143,11 +146,11 @@ static void store_row(const struct work *work, uint8_t *const to[LANES], uint32_
     }
 }
 
-/* Lanes of component 1, and of component 2: all bits set there. */
+/* Masks with all bits set in the lanes of component 1, and of component 2. */
 struct masks {
     uint16_t second[LANES], third[LANES];
     bool mixed;
-    uint32_t component; /* of all lanes, unless mixed */
+    uint32_t component; /* component of all lanes; means nothing if mixed */
 };
 
 static struct masks components_of(const struct psti_pli_coefs *coefs, const struct group *group)
@@ -165,7 +168,7 @@ static struct masks components_of(const struct psti_pli_coefs *coefs, const stru
     return masks;
 }
 
-/* Lanes of `in` times their component's quantisation value, modulo 2^16. */
+/* Sets `out` to `in` times each lane's quantisation value, modulo 2^16. */
 INLINE void dequantise(const struct psti_pli_jpeg_quants *quants, uint32_t k,
                        const struct masks *masks, const int16_t *restrict in, int16_t *restrict out)
 {
@@ -184,7 +187,7 @@ INLINE void dequantise(const struct psti_pli_jpeg_quants *quants, uint32_t k,
     }
 }
 
-/* The group's coefficients, dequantised, in their places; zeros elsewhere. */
+/* Dequantises the group's coefficients and stores them in their places, with zeros elsewhere. */
 static void load_group(const struct psti_pli_jpeg_blocks *blocks, const struct group *group,
                        struct work *work)
 {
@@ -197,7 +200,8 @@ static void load_group(const struct psti_pli_jpeg_blocks *blocks, const struct g
     for (uint32_t k = 0; k <= group->last; k++) {
         const int16_t *plane = coefs->planes + k * coefs->stride;
         int16_t *in = work->in[psti_jpeg_zigzag[k]];
-        if (adjacent) { /* zeros fill the group */
+        /* entries behind the last one of a plane are zeros up to the end of the group */
+        if (adjacent) {
             dequantise(blocks->quants, k, &masks, plane + positions[0], in);
             continue;
         }
@@ -218,7 +222,8 @@ static uint8_t *place(const struct psti_pli_jpeg_blocks *blocks, uint32_t block)
            (ptrdiff_t)((block >> 3 & 7) * 8 * blocks->stride + (block & 7) * 8);
 }
 
-/* Compilers that unroll this by 16 within another loop no longer find a vector in it. */
+/* Must not be unrolled: if compilers unroll this loop by 16 within another loop, they no longer
+ * make a vector of it. */
 INLINE void add_bits(const int16_t *restrict in, uint16_t *restrict bits)
 {
 #pragma GCC unroll 1
@@ -226,8 +231,8 @@ INLINE void add_bits(const int16_t *restrict in, uint16_t *restrict bits)
         bits[l] = (uint16_t)(bits[l] | (uint16_t)(in[l] ^ (int16_t)(in[l] >> 15)));
 }
 
-/* No coefficient up to `last` is 1024 or more in size, so that no column comes near 2^15: the
- * factors of a sum are below 61213 together. */
+/* Returns whether all coefficients up to `last` are below 1024 in size. Then no column comes near
+ * 2^15, because the factors of a sum are below 61213 together. */
 static bool is_small(const struct work *work, uint32_t last)
 {
     uint16_t bits[LANES] = {0}, all = 0;
@@ -241,7 +246,7 @@ static bool is_small(const struct work *work, uint32_t last)
 static void transform_group(const struct psti_pli_jpeg_blocks *blocks, const struct group *group,
                             struct work *work)
 {
-    /* The diagonal of coefficients that the last one lies in, and the last zigzag number of it. */
+    /* The last zigzag number of each diagonal of coefficients. */
     static const uint8_t ends[15] = {0, 2, 5, 9, 14, 20, 27, 35, 42, 48, 53, 57, 60, 62, 63};
     uint8_t *to[LANES];
     int d = 0;
@@ -267,7 +272,8 @@ static void transform_group(const struct psti_pli_jpeg_blocks *blocks, const str
     }
 }
 
-/* The next up to 16 wanted blocks from list position *next on; their largest end. */
+/* Returns the next wanted blocks, at most 16, from list position *next on. Also finds their largest
+ * end. */
 static struct group next_group(const struct psti_pli_jpeg_blocks *blocks, uint32_t *next,
                                uint32_t *last)
 {
@@ -284,7 +290,7 @@ static struct group next_group(const struct psti_pli_jpeg_blocks *blocks, uint32
     return group;
 }
 
-/* Blocks of one value are not transformed: it is DC / 8, rounded. */
+/* Writes blocks of one value, without a transform. The value is DC / 8, rounded. */
 static void flat_group(const struct psti_pli_jpeg_blocks *blocks, const struct group *group)
 {
     const struct psti_pli_coefs *coefs = blocks->coefs;

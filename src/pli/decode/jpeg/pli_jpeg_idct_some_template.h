@@ -1,27 +1,31 @@
-/* pli_jpeg_idct_some_template.h - the blocks of a unit that are wanted, where not all are: they are
- * moved together, and then go through pli_jpeg_idct_template.h.
+/* pli_jpeg_idct_some_template.h - transforms the blocks of a unit that are wanted, if not all are.
+ * The wanted blocks are moved together and then go through pli_jpeg_idct_template.h.
  *
  * A level includes this file once, behind that one, store() and definitions of these:
  *
- *     INDICES                   how some of eight 16-bit values are moved together
- *     moving_together(mask)     those of eight whose bit is set
- *     move(to, from, indices)   eight values, of which the first ones count; `from` is aligned
+ *     INDICES                   indices that move some of eight 16-bit values together
+ *     moving_together(mask)     the indices for those of eight values whose bit is set
+ *     move(to, from, indices)   writes eight values, of which the first ones count; `from` is
+ * aligned
  */
 enum {
-    CHUNK = 64,              /* blocks that are moved together at a time */
-    ROOM = CHUNK + 2 * LANES /* of a plane: those left from before, and a store's overhang */
+    CHUNK = 64, /* blocks that are moved together at a time */
+    /* entries of a plane: those left from before, new ones, and what a store writes beyond its end
+     */
+    ROOM = CHUNK + 2 * LANES
 };
 
-/* Blocks that have been moved together: lanes 0..n-1 of its planes. */
+/* The blocks that have been moved together. They are lanes 0..n-1 of the planes. */
 struct gathered {
     struct work work;
     int16_t planes[64][ROOM];
     uint16_t order[ROOM];
-    uint32_t n, last; /* planes above `last` are not there */
+    uint32_t n, last; /* planes above `last` are not set */
 };
 _Static_assert(sizeof(struct gathered) <= PSTI_PLI_JPEG_IDCT_NBYTES, "the work fits");
 
-/* Adds the wanted ones of the 64 blocks from list position i on, whose ends are at most `last`. */
+/* Adds the wanted blocks among the 64 blocks from list position i on. Their ends are at most
+ * `last`. */
 TARGET static void gather(const struct psti_pli_jpeg_blocks *blocks, uint32_t i, uint32_t last,
                           struct gathered *g)
 {
@@ -43,12 +47,12 @@ TARGET static void gather(const struct psti_pli_jpeg_blocks *blocks, uint32_t i,
         for (int j = 0; j < 8; j++)
             move(g->planes[k] + offsets[j], from + (ptrdiff_t)8 * j, indices[j]);
     }
-    for (uint32_t k = last + 1; k <= g->last; k++) /* blocks before these have more */
+    for (uint32_t k = last + 1; k <= g->last; k++) /* earlier blocks have larger ends */
         memset(g->planes[k] + g->n, 0, CHUNK * sizeof g->planes[0][0]);
     g->n = n;
 }
 
-/* Whole groups of what has been gathered are done, the rest moves to the front. */
+/* Transforms whole groups of the gathered blocks and moves the rest to the front. */
 TARGET static void do_gathered(const struct unit *unit, uint32_t last, struct gathered *g)
 {
     uint32_t done = 0;

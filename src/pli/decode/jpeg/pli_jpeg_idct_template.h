@@ -1,60 +1,61 @@
-/* pli_jpeg_idct_template.h - coefficients -> samples by vectors of any width.
+/* pli_jpeg_idct_template.h - turns coefficients into samples with vectors of any width.
  *
  * A vector holds one coefficient of LANES blocks, so that nothing is transposed before the samples
- * are bytes. Blocks come with the largest ends first: the end of a group's first block says which
- * coefficients are all zeros, and a variant of the transform that leaves them out is taken.
+ * are bytes. Blocks with the largest ends come first. So the end of a group's first block says
+ * which coefficients are all zeros. The group takes a variant of the transform that leaves these
+ * out.
  *
- * A level includes this file once, behind definitions of these:
+ * A level includes this file once, after it has defined these names:
  *
- *     TARGET, INLINE   attributes of functions, and of those that are always inlined
+ *     TARGET, INLINE   attributes of functions, and of functions that are always inlined
  *     VECTOR, LANES    a vector, and its number of 16-bit values
- *     MASK             which lanes a comparison chose
- *     load(from)                       at any address
- *     set_pairs(two)                   the halves of 32 bits, in turn
- *     multiply(a, b)                   lower 16 bits of products
- *     above(a, b)                      the MASK of lanes where a > b, 16 bits, signed
- *     choose(mask, no, yes)            `yes` in the lanes of the mask
- *     is_none(mask), is_all(mask)      whether no lane is chosen, or all are
+ *     MASK             the lanes that a comparison chose
+ *     load(from)                       loads from any address
+ *     set_pairs(two)                   sets the lanes in turn to the two halves of 32 bits
+ *     multiply(a, b)                   returns the lower 16 bits of products
+ *     above(a, b)                      returns the MASK of lanes where a > b, 16 bits, signed
+ *     choose(mask, no, yes)            returns `yes` in the lanes of the mask, else `no`
+ *     is_none(mask), is_all(mask)      return whether no lane is chosen, or all are
  *     struct work                      see below
- *     four_times(v)                    clamped
+ *     four_times(v)                    returns 4 v, clamped
  *     transform_column(in, n, out)     eight outputs of the first n of eight inputs, 8 apart
- *     rows(work, n)                    rows of n values in work->half -> samples where they go
- *     store_flat(to, dc), FLAT_AT(i)   dc / 8 + 128, rounded and clamped, as bytes; where that of
- *                                      lane i lies; 2 * LANES bytes may be written
- *     small_column(work, u), small_row(work, y), SMALL_AT(i)   of blocks of 4x4: work->half from
- *                                      work->in, work->samples[y] from that; where the four of
- *                                      lane i lie
+ *     rows(work, n)                    transforms rows of n values in work->half and stores samples
+ *     store_flat(to, dc), FLAT_AT(i)   stores dc / 8 + 128, rounded and clamped, as bytes; the
+ * index of lane i among them; it may write 2 * LANES bytes small_column(work, u), small_row(work,
+ * y), SMALL_AT(i)   for blocks of 4x4: make work->half from work->in, and work->samples[y] from
+ * that; the index of the four samples of lane i
  *
- * struct work has the vectors in[64] (dequantised, [8 * row + column]) and half[64] (after the
- * columns), order[LANES], samples[4][4 * LANES] or more, and for a group of blocks: how many (n),
- * the stride of samples, and to[LANES], where they go. Lanes without a block go where the first one
- * goes.
+ * struct work has the vectors in[64] (dequantised coefficients, [8 * row + column]) and half[64]
+ * (values after the transform of columns), order[LANES], and samples[4][4 * LANES] or more. For a
+ * group of blocks it has their number n, the stride of samples, and to[LANES], the places of the
+ * blocks. Lanes without a block have the place of the first block.
  *
  * This file defines do_group(), all_blocks() and open_unit(), which the level calls. */
 #include <string.h>
 
-enum { SMALL_LAST = 24 /* the last coefficient of 4x4 frequencies */ };
+enum { SMALL_LAST = 24 /* number of the last coefficient of 4x4 frequencies */ };
 
 _Static_assert(sizeof(struct work) <= PSTI_PLI_JPEG_IDCT_NBYTES, "the work fits");
 
-/* LANES blocks, next to one another in each plane. */
+/* LANES blocks that are next to one another in each plane. */
 struct group {
     const int16_t *planes;
     size_t stride;
-    const uint16_t *order; /* LANES of them are readable */
-    uint32_t n, last;      /* blocks; planes above `last` are zeros */
+    const uint16_t *order; /* LANES entries are readable */
+    uint32_t n, last;      /* number of blocks; planes above `last` are zeros */
 };
 
-/* What is the same for all groups of a unit. */
+/* The facts that all groups of a unit share. */
 struct unit {
     const struct psti_pli_jpeg_blocks *blocks;
-    uint32_t last;    /* planes above it are not there, or not wanted */
-    VECTOR before[2]; /* 64 * first square of components 1 and 2, minus 1; of 2, none if both are
-                          quantised alike, as they nearly always are */
-    ptrdiff_t places[64]; /* of the blocks of a square, from its first sample */
+    uint32_t last; /* planes above it are not set, or not wanted */
+    /* 64 * (first square of component 1) - 1, and the same of component 2. The second is a number
+     * above all blocks if both components are quantised alike, as they nearly always are. */
+    VECTOR before[2];
+    ptrdiff_t places[64]; /* offsets of the blocks of a square from its first sample */
 };
 
-/* Column u, of which the first n rows are not zeros. */
+/* Transforms column u, in which only the first n rows may have values other than zero. */
 INLINE void column(struct work *work, int u, int n)
 {
     VECTOR out[8];
@@ -68,7 +69,7 @@ INLINE void column(struct work *work, int u, int n)
         work->half[8 * y + u] = out[y];
 }
 
-/* Coefficients with row + column > d are zeros. */
+/* Transforms column u if coefficients with row + column > d are zeros. */
 INLINE void column_up_to(struct work *work, int u, int d)
 {
     if (d >= u)
@@ -101,7 +102,7 @@ TARGET static void whole(struct work *work)
     rows(work, 8);
 }
 
-/* The largest zigzag number up to each diagonal. */
+/* Variants of the transform. `last` is the largest zigzag number up to the variant's diagonal. */
 static const struct {
     uint8_t last;
     void (*run)(struct work *work);
@@ -118,7 +119,7 @@ INLINE VECTOR quants_of(const struct unit *unit, uint32_t component, uint32_t k)
     return set_pairs(unit->blocks->quants->twice[component][k]);
 }
 
-/* Lanes of component 1 or above, and of 2. */
+/* Masks of the lanes of component 1 or 2 (`chroma`), and of component 2 (`third`). */
 struct lanes {
     MASK chroma, third;
 };
@@ -136,7 +137,8 @@ INLINE VECTOR dequantised(const struct unit *unit, const struct group *group, ui
     return multiply(coefs_of(group, k), q);
 }
 
-/* Planes 0..last of the group, dequantised, in their places, and zeros up to `limit`. */
+/* Dequantises planes 0..last of the group and stores them in their places, with zeros up to
+ * `limit`. */
 INLINE void load_group(const struct unit *unit, const struct group *group, uint32_t limit,
                        struct work *work)
 {
@@ -170,7 +172,7 @@ INLINE void find_places(const struct unit *unit, const struct group *group, stru
         work->to[i] = work->to[0];
 }
 
-/* Blocks of one value. */
+/* Writes blocks of one value. */
 INLINE void flat_group(const struct unit *unit, const struct group *group)
 {
     size_t stride = unit->blocks->stride;
@@ -185,7 +187,7 @@ INLINE void flat_group(const struct unit *unit, const struct group *group)
     }
 }
 
-/* Blocks of 4x4 samples. */
+/* Writes blocks of 4x4 samples. */
 INLINE void small_group(const struct unit *unit, const struct group *group, struct work *work)
 {
     size_t stride = unit->blocks->stride;
@@ -216,7 +218,7 @@ TARGET static void do_group(const struct unit *unit, const struct group *group, 
     }
     while (variants[i].last < group->last)
         i++;
-    find_places(unit, group, work); /* early, so that the stores need not wait for it */
+    find_places(unit, group, work); /* early, so that the stores do not wait for the places */
     load_group(unit, group, variants[i].last, work);
     variants[i].run(work);
 }
@@ -229,7 +231,7 @@ TARGET static void all_blocks(const struct unit *unit, struct work *work)
         group.planes = coefs->planes + i;
         group.order = coefs->order + i;
         group.last = psti_pli_jpeg_end_at(coefs, i, group.last);
-        if (coefs->n - i < LANES) { /* the list ends here: nothing behind it is read */
+        if (coefs->n - i < LANES) { /* the end of the list: entries behind it are not read */
             group.n = coefs->n - i;
             memcpy(work->order, group.order, group.n * sizeof work->order[0]);
             group.order = work->order;
@@ -238,7 +240,7 @@ TARGET static void all_blocks(const struct unit *unit, struct work *work)
     }
 }
 
-/* What all groups of these blocks share. */
+/* Returns the facts that all groups of these blocks share. */
 INLINE struct unit open_unit(const struct psti_pli_jpeg_blocks *blocks)
 {
     struct unit unit = {.blocks = blocks, .last = blocks->coefs->last};

@@ -1,13 +1,15 @@
-/* pli_jpeg_rows.c - rows of samples -> rows of pixels (docs/format-pli.md, section 9) in plain C,
- * the judge: "fancy" upsampling and colour. In and out: see pli_jpeg_int.h. Pure; any thread. */
+/* pli_jpeg_rows.c - turns rows of samples into rows of pixels (docs/format-pli.md, section 9) in
+ * plain C, the reference implementation: "fancy" upsampling and colour.
+ *
+ * pli_jpeg_int.h says what goes in and out. The functions are pure; any thread may call them. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 #include "pli/decode/pli_rgb.h"
 
 #include "base/bits.h"
 
-enum { STEP = 16 }; /* samples or pixels at once: loops of so many are vectors */
+enum { STEP = 16 }; /* samples or pixels at once; compilers make vectors of loops of this length */
 
-/* Pairs of samples, the first in the lower byte. */
+/* Stores pairs of samples. The first sample of a pair is in the lower byte. */
 static inline void store_pairs(const uint16_t pairs[STEP], uint8_t *out)
 {
     for (int i = 0; i < STEP; i++)
@@ -54,7 +56,7 @@ static void v2(const uint8_t *restrict near, const uint8_t *restrict far, uint32
         out[i] = (uint8_t)((3u * near[i] + far[i] + bias) >> 2);
 }
 
-/* A channel, times 64 and half of that: its value, clamped. */
+/* Returns the clamped value of a channel. `sum` is 64 times the value, plus 32. */
 static inline uint16_t channel(int16_t sum)
 {
     int16_t v = (int16_t)(sum >> 6);
@@ -64,10 +66,11 @@ static inline uint16_t channel(int16_t sum)
 
 static inline int16_t high_product(int16_t a, int16_t b) { return (int16_t)(a * b >> 16); }
 
-/* 16 pixels, R in the lowest byte. All is times 64, which still fits 16 bits: so the upper halves
- * of products, which vectors have, are rounded down once, and exact. The factors are split so that
- * they fit 16 bits: 91881 is 65536 + 26345, 46802 is 65536 - 18734, 116130 is 2 * 65536 - 14942.
- * The two products of green are added as a whole: with the carry from their lower halves. */
+/* Makes 16 pixels. R is in the lowest byte. All values are times 64, which still fits 16 bits. So
+ * the upper halves of products, which vectors have, are rounded down only once and are exact. The
+ * factors are split so that they fit 16 bits: 91881 is 65536 + 26345, 46802 is 65536 - 18734,
+ * 116130 is 2 * 65536 - 14942. The two products of green are added as whole numbers, with the carry
+ * from their lower halves. */
 static inline void ycc_step(const uint8_t *restrict y, const uint8_t *restrict cb,
                             const uint8_t *restrict cr, uint32_t *restrict pixels)
 {

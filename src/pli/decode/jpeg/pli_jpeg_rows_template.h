@@ -1,20 +1,20 @@
-/* pli_jpeg_rows_template.h - rows of samples -> rows of pixels by vectors of any width.
+/* pli_jpeg_rows_template.h - turns rows of samples into rows of pixels with vectors of any width.
  *
- * In and out: see pli_jpeg_int.h; plain C gives the same bytes. Pure; any thread. STEP samples at a
- * time; the last step of a row of pixels overlaps the one before it. Upsampling one way stays
- * within bytes: two averages, of which one is rounded up and one down, are the same as a sum of 10
- * bits and a shift. A level includes this file once, behind h2v2() and definitions of these:
+ * pli_jpeg_int.h says what goes in and out. Plain C gives the same bytes. The functions are pure;
+ * any thread may call them. A step makes STEP samples. The last step of a row of pixels overlaps
+ * the step before it. Upsampling in one direction stays within bytes: an average that is rounded up
+ * and one that is rounded down give the same as a sum of 10 bits and a shift. A level includes this
+ * file once, behind h2v2() and definitions of these:
  *
- *     TARGET, INLINE        attributes of functions, and of those that are always inlined
- *     VECTOR, STEP          a vector of bytes, and their number
+ *     TARGET, INLINE        attributes of functions, and of functions that are always inlined
+ *     VECTOR, STEP          a vector of bytes, and the number of its bytes
  *     TABLE                 the level's table
- *     load(from), store(to, v)         all bytes, at any address
- *     three_to_one_down(near, far)     (3 near + far + 1) >> 2
- *     three_to_one_up(near, far)       (3 near + far + 2) >> 2
- *     store_in_turn(to, even, odd)     2 STEP samples
- *     make_rgb(v)           Y, Cb and Cr in v[0..2] become R, G and B
- *     store_rgb(to, r, g, b)           STEP pixels, interleaved
- */
+ *     load(from), store(to, v)         load or store all bytes, at any address
+ *     three_to_one_down(near, far)     returns (3 near + far + 1) >> 2
+ *     three_to_one_up(near, far)       returns (3 near + far + 2) >> 2
+ *     store_in_turn(to, even, odd)     stores 2 STEP samples, even and odd ones by turns
+ *     make_rgb(v)           turns Y, Cb and Cr in v[0..2] into R, G and B
+ *     store_rgb(to, r, g, b)           stores STEP interleaved pixels */
 #include <string.h>
 
 TARGET static void h2(const uint8_t *in, uint8_t *out, uint32_t n)
@@ -55,7 +55,8 @@ INLINE void row(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, bool yc
         return;
     }
     for (uint32_t x = 0; x < n; x += STEP) {
-        size_t at = x + STEP <= n ? x : n - STEP; /* the last step makes some pixels again */
+        /* the last step makes some pixels a second time */
+        size_t at = x + STEP <= n ? x : n - STEP;
         step(c0 + at, c1 + at, c2 + at, ycc, out + at * 3);
     }
 }

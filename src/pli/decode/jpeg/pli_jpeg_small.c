@@ -1,22 +1,22 @@
-/* pli_jpeg_small.c - coefficients -> samples at a half, a quarter or an eighth of the size, for
- * those who can do with less than the pixels (pli_jpeg.h says what comes out). Plain C; pure; any
- * thread.
+/* pli_jpeg_small.c - turns coefficients into samples at a half, a quarter or an eighth of the size,
+ * for callers that need less than all pixels (psti_pli_jpeg_decode_scaled() in pli.h says what they
+ * get). It is plain C. The functions are pure; any thread may call them.
  *
- * A block becomes N x N samples, N = 4, 2 or 1: the inverse DCT of that size of its N x N lowest
- * frequencies, divided by 8 as the whole one is. With 13 bits for the factors sqrt(2) cos(pi / 8) =
- * 10703 / 8192 and sqrt(2) cos(3 pi / 8) = 4433 / 8192, N = 4 takes the roundings of the whole
- * transform: columns first, (sum + 2^10) >> 11, then rows, (sum + 2^17) >> 18. N = 2 is sums of
- * four coefficients with signs, N = 1 is DC; both (sum + 4) >> 3. */
+ * A block becomes N x N samples, N = 4, 2 or 1. They are the inverse DCT of size N of the block's N
+ * x N lowest frequencies, divided by 8 as the whole transform is. The factors sqrt(2) cos(pi / 8) =
+ * 10703 / 8192 and sqrt(2) cos(3 pi / 8) = 4433 / 8192 have 13 bits. N = 4 rounds as the whole
+ * transform does: columns first, (sum + 2^10) >> 11, then rows, (sum + 2^17) >> 18. N = 2 takes
+ * sums of four coefficients with signs, and N = 1 takes DC; both are (sum + 4) >> 3. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #include <string.h>
 
 enum {
-    LANES = 16, /* blocks at a time, next to one another in the list */
+    LANES = 16, /* blocks at a time, which are next to one another in the list */
     EDGE_MAX = 4
 };
 
-/* Zigzag numbers of the lowest frequencies, [row][column]. */
+/* The zigzag numbers of the lowest frequencies, [row][column]. */
 static const uint8_t numbers[EDGE_MAX][EDGE_MAX] = {
     {0, 1, 5, 6}, {2, 4, 7, 13}, {3, 8, 12, 17}, {9, 11, 18, 24}};
 
@@ -34,7 +34,7 @@ static int32_t clamp(int32_t v, int32_t lowest, int32_t highest)
 
 static uint8_t to_sample(int32_t v) { return (uint8_t)(clamp(v, -128, 127) + 128); }
 
-/* The sums of four inputs with 13 bits more. */
+/* Computes the four sums of four inputs, with 13 bits more. */
 static void four_sums(int32_t i0, int32_t i1, int32_t i2, int32_t i3, int32_t out[4])
 {
     int32_t a = (i0 + i2) * 8192, b = (i0 - i2) * 8192;
@@ -85,7 +85,7 @@ static void transform_1(struct work *work, uint32_t n)
         work->samples[0][l][0] = to_sample((work->in[0][0][l] + 4) >> 3);
 }
 
-/* Coefficients of the n blocks from list position i on, dequantised modulo 2^16. */
+/* Loads the coefficients of the n blocks from list position i on, dequantised modulo 2^16. */
 static void load(const struct psti_pli_jpeg_blocks *blocks, uint32_t i, uint32_t n,
                  struct work *work)
 {
@@ -102,7 +102,7 @@ static void load(const struct psti_pli_jpeg_blocks *blocks, uint32_t i, uint32_t
                 memset(in, 0, sizeof work->in[v][u]);
                 continue;
             }
-            for (uint32_t l = 0; l < n; l++) /* what lies behind n_k is zeros */
+            for (uint32_t l = 0; l < n; l++) /* entries behind n_k are zeros */
                 in[l] = (int16_t)(uint16_t)((uint32_t)(uint16_t)plane[l] * (quants[l][k] & 0xFFFF));
         }
 }

@@ -1,10 +1,11 @@
-/* pli_jpeg_strip.c - the samples of one row of units, and pixels from them.
+/* pli_jpeg_strip.c - holds the samples of one row of units, and makes pixels of them.
  *
- * A strip is as wide as the region and as high as a unit; whole images are never held. Blocks come
- * from the inverse DCT in any order; when all are there, rows of pixels are made one by one:
- * upsampling into a row each, then colour. Interpolation downwards needs a row of the next strip:
- * the last row of pixels waits for it, and the last row of samples is kept. Everything in memory of
- * the caller's; the geometry is the frame's, which has been checked. */
+ * A strip is as wide as the region and as high as a unit; no whole image is ever held. The inverse
+ * DCT delivers blocks in any order. When all blocks are there, rows of pixels are made one by one:
+ * each component is upsampled to a row, then colour follows. Interpolation downwards needs a row of
+ * the next strip. So the last row of pixels waits for it, and the last row of samples is kept.
+ * Everything is in the caller's memory. The geometry is that of the frame, which has been checked.
+ */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #include "base/bits.h"
@@ -14,17 +15,17 @@
 enum {
     SLACK = PSTI_PLI_JPEG_ROW_SLACK,
     ROWS_ABOVE = 1,
-    WIDENED = 48 /* samples by which blocks of a region may be wider than it */
+    WIDENED = 48 /* samples by which the blocks of a region may be wider than the region */
 };
 
-/* From row to row: an odd number of cache lines, so that rows of a block do not meet in the cache.
- */
+/* Returns the bytes from row to row. It is an odd number of cache lines, so that the rows of a
+ * block are in different sets of the cache. */
 static size_t stride_for(uint32_t width)
 {
     return (psti_round_up((size_t)width + WIDENED + 2 * SLACK, 64) | 64);
 }
 
-/* A row that was upsampled, with what kernels write behind it. */
+/* Returns the bytes of an upsampled row, with those that kernels may write behind it. */
 static size_t upsampled_nbytes(uint32_t width) { return stride_for(width) + 2 * SLACK; }
 
 size_t psti_pli_jpeg_strip_nbytes(uint32_t n_components, uint32_t edge, uint32_t width)
@@ -56,7 +57,8 @@ void psti_pli_jpeg_strip_begin(struct psti_pli_jpeg_strip *strip,
     strip->pixels = memory;
 }
 
-/* Sample (row, column) of component i; rows from the one above this row of units on. */
+/* Returns the address of sample (row, column) of component i. The row above this row of units is
+ * the first one that is there. */
 static uint8_t *sample_at(const struct psti_pli_jpeg_strip *strip, uint32_t i, uint32_t row,
                           uint32_t column)
 {
@@ -77,7 +79,7 @@ void psti_pli_jpeg_strip_next(struct psti_pli_jpeg_strip *strip, uint32_t y)
     strip->y = y;
 }
 
-/* Bits of numbers [first, first + n) that are in [from, to). */
+/* Returns a mask of the numbers [first, first + n) that are in [from, to). */
 static uint32_t bits_within(uint32_t first, uint32_t n, uint32_t from, uint32_t to)
 {
     uint32_t a = from > first ? from - first : 0, b = to > first ? to - first : 0;
@@ -116,7 +118,7 @@ bool psti_pli_jpeg_strip_place(const struct psti_pli_jpeg_strip *strip,
     return any;
 }
 
-/* At the image's edges samples repeat sideways. */
+/* Repeats samples sideways at the edges of the image. */
 static void repeat_edges(const struct psti_pli_jpeg_strip *strip, uint32_t i)
 {
     const struct psti_pli_jpeg_need *need = &strip->needs[i];
@@ -153,7 +155,7 @@ static void repeat(const uint8_t *in, uint32_t times, uint8_t *out, uint32_t n)
         memset(out, in[i], times);
 }
 
-/* Row y of component i at the image's resolution, from column x on. */
+/* Returns row y of component i at the image's resolution, from column x on. */
 static const uint8_t *full_row(const struct psti_pli_jpeg_strip *strip, uint32_t i, uint32_t y,
                                uint32_t x, uint32_t n_pixels)
 {

@@ -1,10 +1,11 @@
-/* pli_jpeg_idct_neon.c - coefficients -> samples with NEON, 8 blocks at once:
+/* pli_jpeg_idct_neon.c - turns coefficients into samples with NEON, 8 blocks at once:
  * pli_jpeg_idct_template.h.
  *
- * In and out: see pli_jpeg_int.h; plain C gives the same bytes. Pure; any thread. Rows of samples
- * go from registers to their places. Where a part of the unit is wanted, its blocks are moved
- * together first. What bounds the transform is 20 multiplications of four lanes for eight inputs of
- * four blocks, on cores that do one a cycle, and about as many other operations elsewhere. */
+ * pli_jpeg_int.h says what goes in and out. Plain C gives the same bytes. The functions are pure;
+ * any thread may call them. Rows of samples go from registers to their places. If only a part of
+ * the unit is wanted, its blocks are moved together first. Eight inputs of four blocks take 20
+ * multiplications of four lanes. These bound the time of the transform on cores that do one a
+ * cycle; on other cores about as many other operations bound it. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #include "base/neon.h"
@@ -18,9 +19,9 @@
 enum { LANES = 8 };
 
 struct work {
-    int16x8_t in[64];              /* dequantised, [8 * row + column] */
-    int16x8_t half[64];            /* after the columns */
-    uint8_t samples[4][4 * LANES]; /* of blocks of 4x4 */
+    int16x8_t in[64];              /* dequantised coefficients, [8 * row + column] */
+    int16x8_t half[64];            /* values after the transform of columns */
+    uint8_t samples[4][4 * LANES]; /* samples of blocks of 4x4 */
     uint16_t order[LANES];
     uint8_t *to[LANES];
     size_t stride;
@@ -36,13 +37,13 @@ INLINE int16x8_t choose(uint16x8_t mask, int16x8_t no, int16x8_t yes)
 {
     return vbslq_s16(mask, yes, no);
 }
-/* A mask of no lane has its largest one 0, one of all lanes its smallest one 65535. */
+/* If a mask has no lane, its largest lane is 0. If it has all lanes, its smallest lane is 65535. */
 INLINE bool is_none(uint16x8_t mask) { return vmaxvq_u16(mask) == 0; }
 INLINE bool is_all(uint16x8_t mask) { return vminvq_u16(mask) == UINT16_MAX; }
 
 /* -- Transforms -- */
 
-/* Factors, and their numbers: the lanes of two vectors. */
+/* The factors, and the numbers of their lanes in two vectors. */
 static const int16_t factors[16] = {11363,  9633,  6437,  2260,   10703,  4433, -10704,
                                     -10703, -2259, -6436, -11362, -11363, 2261};
 enum {
@@ -68,13 +69,13 @@ INLINE struct factors load_factors(void)
     return (struct factors){vld1q_s16(factors), vld1q_s16(factors + 8)};
 }
 
-/* Sums of 8 lanes. */
+/* The sums of 8 lanes. */
 struct sums {
     int32x4_t lo, hi;
 };
 
-/* v times factor number i, and sums with that added; macros, as a lane is a constant. `f` is there.
- */
+/* TIMES multiplies v by factor number i, and PLUS_TIMES adds that to sums. They are macros because
+ * the number of a lane must be a constant. They use a variable `f`, the factors. */
 #define HALF_OF(i) ((i) < 8 ? f.low : f.high)
 #define TIMES(v, i)                                                                                \
     ((struct sums){vmull_laneq_s16(vget_low_s16(v), HALF_OF(i), (i)&7),                            \
@@ -96,21 +97,21 @@ INLINE struct sums times_8192(struct sums a)
     return (struct sums){vshlq_n_s32(a.lo, 13), vshlq_n_s32(a.hi, 13)};
 }
 
-/* (sum + 2^10) >> 11, clamped. */
+/* Returns (sum + 2^10) >> 11, clamped. */
 INLINE int16x8_t finish_column(struct sums s)
 {
     return vcombine_s16(vqrshrn_n_s32(s.lo, 11), vqrshrn_n_s32(s.hi, 11));
 }
 
-/* (sum + 2^17) >> 18, clamped to 8 bits: what the first 16 bits of the shift drop does not count.
- */
+/* Returns (sum + 2^17) >> 18, clamped to 8 bits. The shift goes in two parts; the 16 bits that the
+ * first part drops do not change the result. */
 INLINE int8x8_t finish_row(struct sums s)
 {
     int16x8_t high = vuzp2q_s16(vreinterpretq_s16_s32(s.lo), vreinterpretq_s16_s32(s.hi));
     return vqrshrn_n_s16(high, 2);
 }
 
-/* Inputs 0 and 4 (zeros unless n > 4) -> their sum and difference. */
+/* The next two return the sum and the difference of inputs 0 and 4, times 8192. */
 INLINE struct sums sum_of(int16x8_t i0, int16x8_t i4)
 {
     return times_8192(
@@ -122,7 +123,8 @@ INLINE struct sums difference_of(int16x8_t i0, int16x8_t i4)
         (struct sums){vsubl_s16(vget_low_s16(i0), vget_low_s16(i4)), vsubl_high_s16(i0, i4)});
 }
 
-/* The even part: sums of inputs 0, 2, 4, 6, `step` apart, of which those from n on are zeros. */
+/* Computes the even part: sums of inputs 0, 2, 4, 6, which are `step` apart. Inputs from n on are
+ * zeros. */
 INLINE void even_part(const int16x8_t *in, int step, int n, struct factors f, struct sums out[4])
 {
     struct sums t0, t1;
@@ -149,7 +151,7 @@ INLINE void even_part(const int16x8_t *in, int step, int n, struct factors f, st
     }
 }
 
-/* An odd part: sums of inputs 1, 3, 5, 7 times their factors. */
+/* Computes an odd part: the sum of inputs 1, 3, 5, 7 times their factors. */
 #define ODD_PART(s, f1, f3, f5, f7)                                                                \
     s = TIMES(i1, f1);                                                                             \
     if (n > 3)                                                                                     \
@@ -159,7 +161,7 @@ INLINE void even_part(const int16x8_t *in, int step, int n, struct factors f, st
     if (n > 7)                                                                                     \
     s = PLUS_TIMES(s, i7, f7)
 
-/* Eight sums of n inputs, 2..8, `step` apart. */
+/* Computes eight sums of n inputs, 2..8, which are `step` apart. */
 INLINE void transform(const int16x8_t *in, int step, int n, struct factors f, struct sums out[8])
 {
     struct sums even[4], odd;
@@ -196,7 +198,7 @@ INLINE void transform_column(const int16x8_t *in, int n, int16x8_t out[8])
         out[y] = finish_column(sums[y]);
 }
 
-/* Two outputs of a row as samples, the first in the lower half. */
+/* Returns two outputs of a row as samples. The first output is in the lower half. */
 INLINE uint8x16_t two_samples(struct sums a, struct sums b)
 {
     uint8x16_t v = vreinterpretq_u8_s8(vcombine_s8(finish_row(a), finish_row(b)));
@@ -209,8 +211,8 @@ INLINE void store_two(uint8_t *first, uint8_t *second, uint32x4_t v)
     vst1_u8(first, vreinterpret_u8_u32(vget_low_u32(v)));
 }
 
-/* Outputs of a row of 8 blocks -> samples in their places. What has no place of its own goes to
- * that of the first block, which is stored last. */
+/* Stores the outputs of a row of 8 blocks as samples in their places. Lanes without a block have
+ * the place of the first block, which is stored last. */
 INLINE void store_row(const struct sums o[8], uint8_t *const to[LANES], size_t offset)
 {
     uint8x16_t b04 = two_samples(o[0], o[4]), b15 = two_samples(o[1], o[5]);
@@ -249,7 +251,7 @@ INLINE void store_flat(uint8_t *to, int16x8_t dc)
     vst1_u8(to, veor_u8(vreinterpret_u8_s8(vqrshrn_n_s16(dc, 3)), vdup_n_u8(128)));
 }
 
-/* Four sums of four inputs, `step` apart, as pli_jpeg_small.c has them. */
+/* Computes four sums of four inputs, `step` apart, as pli_jpeg_small.c does. */
 INLINE void transform_4(const int16x8_t *in, int step, struct factors f, struct sums out[4])
 {
     int16x8_t i1 = in[step], i3 = in[3 * step];
@@ -290,7 +292,7 @@ INLINE void small_row(struct work *work, int y)
 
 INLINE uint8x16_t moving_together(uint32_t mask)
 {
-    /* The numbers of a mask's ones, a byte each. */
+    /* The numbers of a mask's ones, one byte each. */
     static const uint32_t ones[16] = {0x0,    0x0,      0x1,      0x0100,    0x2,    0x0200,
                                       0x0201, 0x020100, 0x3,      0x0300,    0x0301, 0x030100,
                                       0x0302, 0x030200, 0x030201, 0x03020100};

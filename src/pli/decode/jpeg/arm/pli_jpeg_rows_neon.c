@@ -1,9 +1,9 @@
-/* pli_jpeg_rows_neon.c - rows of samples -> rows of pixels with NEON, 16 samples a step:
+/* pli_jpeg_rows_neon.c - turns rows of samples into rows of pixels with NEON, 16 samples a step:
  * pli_jpeg_rows_template.h.
  *
- * In and out: see pli_jpeg_int.h; plain C gives the same bytes. Pure; any thread. What bounds
- * upsampling both ways is the additions in 16 bits, colour its multiplications (ten for 16 pixels)
- * and the interleaving store. */
+ * pli_jpeg_int.h says what goes in and out. Plain C gives the same bytes. The functions are pure;
+ * any thread may call them. Additions in 16 bits bound the time of upsampling in both directions.
+ * Multiplications (ten for 16 pixels) and the interleaving store bound the time of colour. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #include "base/neon.h"
@@ -39,13 +39,13 @@ INLINE uint8x16_t three_to_one_up(uint8x16_t near, uint8x16_t far)
     return vrhaddq_u8(near, vhaddq_u8(near, far));
 }
 
-/* 3 near + far, of 8 samples. */
+/* Returns 3 near + far, of 8 samples. */
 INLINE uint16x8_t column_sums(const uint8_t *near, const uint8_t *far)
 {
     return vmlal_u8(vmovl_u8(vld1_u8(far)), vld1_u8(near), vdup_n_u8(3));
 }
 
-/* Sums of 8 columns and those next to them -> even and odd samples. */
+/* Even and odd samples, made of the sums of 8 columns and of the columns next to them. */
 struct across {
     uint8x8_t even, odd;
 };
@@ -58,7 +58,8 @@ INLINE struct across across(uint16x8_t left, uint16x8_t here, uint16x8_t right)
 
 static void h2v2(const uint8_t *near, const uint8_t *far, uint8_t *out, uint32_t n)
 {
-    uint16x8_t before = vdupq_n_u16((uint16_t)(3u * near[-1] + far[-1])); /* its last one counts */
+    /* only its last lane is used */
+    uint16x8_t before = vdupq_n_u16((uint16_t)(3u * near[-1] + far[-1]));
     for (uint32_t i = 0; i < n; i += STEP) {
         uint16x8_t a = column_sums(near + i, far + i);
         uint16x8_t b = column_sums(near + i + 8, far + i + 8);
@@ -71,9 +72,10 @@ static void h2v2(const uint8_t *near, const uint8_t *far, uint8_t *out, uint32_t
     }
 }
 
-/* What is added to Y, of 8 pixels, given Cb - 128 and Cr - 128. Sums are of 32 bits for green
- * alone: for red (91881 r + 32768) >> 16 is r plus the rounded high half of r * 13173, for all r of
- * 8 bits, and for blue (116130 b + 32768) >> 16 is 2 b minus that of b * 7471. */
+/* The next three return the terms that are added to Y, of 8 pixels, from Cb - 128 and Cr - 128.
+ * Only green needs sums of 32 bits. For red, (91881 r + 32768) >> 16 is r plus the rounded high
+ * half of r * 13173, for all r of 8 bits. For blue, (116130 b + 32768) >> 16 is 2 b minus the
+ * rounded high half of b * 7471. */
 INLINE int16x8_t to_red(int16x8_t r) { return vaddq_s16(r, vqrdmulhq_n_s16(r, 13173)); }
 INLINE int16x8_t to_blue(int16x8_t b)
 {
@@ -81,7 +83,7 @@ INLINE int16x8_t to_blue(int16x8_t b)
 }
 INLINE int16x8_t to_green(int16x8_t b, int16x8_t r)
 {
-    /* -46802 does not fit 16 bits: 65536 of it are a subtraction of r. */
+    /* -46802 does not fit 16 bits. It is 18734 - 65536, and 65536 of it are a subtraction of r. */
     int32x4_t low = vmull_n_s16(vget_low_s16(b), -22554);
     int32x4_t high = vmull_high_n_s16(b, -22554);
     low = vmlal_n_s16(low, vget_low_s16(r), 18734);
@@ -89,7 +91,7 @@ INLINE int16x8_t to_green(int16x8_t b, int16x8_t r)
     return vsubq_s16(vcombine_s16(vrshrn_n_s32(low, 16), vrshrn_n_s32(high, 16)), r);
 }
 
-/* Y plus what was found for 8 pixels and the next 8, clamped. */
+/* Returns Y plus the terms of 8 pixels and of the next 8, clamped. */
 INLINE uint8x16_t add_clamped(uint8x16_t y, int16x8_t low, int16x8_t high)
 {
     uint16x8_t a = vaddw_u8(vreinterpretq_u16_s16(low), vget_low_u8(y));

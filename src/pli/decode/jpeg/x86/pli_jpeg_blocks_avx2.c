@@ -1,5 +1,5 @@
-/* pli_jpeg_blocks_avx2.c - planes of coefficients -> blocks with AVX2, 16 at once: the same as
- * pli_jpeg.c makes. Pure; any thread. */
+/* pli_jpeg_blocks_avx2.c - turns planes of coefficients into blocks with AVX2, 16 blocks at once.
+ * pli_jpeg.c gives the same blocks. The functions are pure; any thread may call them. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #if defined(__x86_64__)
@@ -11,7 +11,7 @@
 enum { EDGE = 8 };
 _Static_assert(PSTI_PLI_JPEG_GROUP == 2 * EDGE, "entries of a vector");
 
-/* 8 planes from `k` on, of which those above `last` are zeros. */
+/* Transposes 8 planes from `k` on. Planes above `last` are zeros. */
 INLINE void turn(const int16_t *planes, size_t stride, uint32_t k, uint32_t last,
                  int16_t *const blocks[PSTI_PLI_JPEG_GROUP])
 {
@@ -47,6 +47,6 @@ TARGET void psti_pli_jpeg_to_blocks_avx2(const int16_t *planes, size_t stride, u
             _mm_storeu_si128((__m128i *)(blocks[i] + k), _mm_setzero_si128());
 }
 #else
-/* An empty file is none in C. */
+/* C does not allow an empty file. */
 typedef int psti_pli_jpeg_no_blocks_avx2;
 #endif

@@ -1,8 +1,9 @@
-/* pli_jpeg_idct_avx2.c - coefficients -> samples with AVX2, 16 blocks at once:
+/* pli_jpeg_idct_avx2.c - turns coefficients into samples with AVX2, 16 blocks at once:
  * pli_jpeg_idct_x86_template.h.
  *
- * In and out: see pli_jpeg_int.h; plain C gives the same bytes. Pure; any thread. Where a part of
- * the unit is wanted, its blocks are moved together first. */
+ * pli_jpeg_int.h says what goes in and out. Plain C gives the same bytes. The functions are pure;
+ * any thread may call them. If only a part of the unit is wanted, its blocks are moved together
+ * first. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #if defined(__x86_64__)

@@ -1,11 +1,11 @@
-/* pli_jpeg_idct_avx512.c - coefficients -> samples with AVX-512 (VBMI2, VNNI), 32 blocks at once:
- * pli_jpeg_idct_x86_template.h.
+/* pli_jpeg_idct_avx512.c - turns coefficients into samples with AVX-512 (VBMI2, VNNI), 32 blocks at
+ * once: pli_jpeg_idct_x86_template.h.
  *
- * In and out: see pli_jpeg_int.h; plain C gives the same bytes. Pure; any thread. Where a part of
- * the unit is wanted, its blocks alone are in the list (pli_coefs_avx512_values.c). Products are
- * added where they are made (VNNI); a full transform of 8 x 32 values takes 76 operations of the
- * two vector ports, which is what bounds it. Tests compile this file against SIMDe
- * (base/avx512.h). */
+ * pli_jpeg_int.h says what goes in and out. Plain C gives the same bytes. The functions are pure;
+ * any thread may call them. If only a part of the unit is wanted, the list has only its blocks
+ * (pli_coefs_avx512_values.c). VNNI adds products in the instruction that makes them. A full
+ * transform of 8 x 32 values takes 76 operations of the two vector ports, which bound its time.
+ * Tests compile this file against SIMDe (base/avx512.h). */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #if defined(__x86_64__)

@@ -1,21 +1,21 @@
-/* pli_jpeg_idct_x86_template.h - the inverse DCT by sums of pairs of products, of 16 or 32 blocks:
- * what AVX2 and AVX-512 have in common below pli_jpeg_idct_template.h, which this file includes.
+/* pli_jpeg_idct_x86_template.h - the inverse DCT by sums of pairs of products, of 16 or 32 blocks.
+ * It is the code that AVX2 and AVX-512 share below pli_jpeg_idct_template.h, which this file
+ * includes.
  *
  * Besides TARGET, INLINE, VECTOR, LANES, MASK, load(), store(), above(), choose() a level defines:
  *
  *     OP(name)         the intrinsic `name` of that width
- *     bits_of(mask)                          0 if no lane is chosen, UINT32_MAX if all are
- *     pair(a, b)                             two factors of 16 bits, in turn
- *     add_products(sums, pairs, factors)     sums + the sums of pairs' products, of 32 bits
+ *     bits_of(mask)                          returns 0 if no lane is chosen, UINT32_MAX if all are
+ *     pair(a, b)                             returns two factors of 16 bits, by turns
+ *     add_products(sums, pairs, factors)     returns sums + the sums of pairs' products, of 32 bits
  *     plus_minus(sums, pairs, a, b, &minus)  returns sums + products of pairs by a and b, and sets
- *                                            `minus` to sums - products
- */
+ *                                            `minus` to sums - products */
 #include <string.h>
 
 struct work {
-    VECTOR in[64];                 /* dequantised, [8 * row + column] */
-    VECTOR half[64];               /* after the columns */
-    uint8_t samples[8][8 * LANES]; /* a row of LANES blocks: see store_lanes() */
+    VECTOR in[64];                 /* dequantised coefficients, [8 * row + column] */
+    VECTOR half[64];               /* values after the transform of columns */
+    uint8_t samples[8][8 * LANES]; /* rows of LANES blocks, in the order of store_lanes() */
     uint16_t order[LANES];
     uint8_t *to[LANES];
     size_t stride;
@@ -27,7 +27,7 @@ INLINE VECTOR multiply(VECTOR a, VECTOR b) { return OP(mullo_epi16)(a, b); }
 INLINE bool is_none(MASK mask) { return bits_of(mask) == 0; }
 INLINE bool is_all(MASK mask) { return bits_of(mask) == UINT32_MAX; }
 
-/* The even part: sums of inputs 0, 2, 4, 6, of which those from n on are zeros, with `bias`. */
+/* Computes the even part: sums of inputs 0, 2, 4, 6, with `bias`. Inputs from n on are zeros. */
 INLINE void even_part(VECTOR i04, VECTOR i26, int n, VECTOR bias, VECTOR out[4])
 {
     VECTOR t0 = add_products(bias, i04, pair(8192, 8192)), t1 = t0;
@@ -41,8 +41,8 @@ INLINE void even_part(VECTOR i04, VECTOR i26, int n, VECTOR bias, VECTOR out[4])
     }
 }
 
-/* Sums of one output and its mirror image: even part (of the lower and the upper lanes) plus and
- * minus odd part. */
+/* The even part of the lower and of the upper lanes. An output is the even part plus the odd part,
+ * and its mirror image is the even part minus the odd part. */
 struct sums {
     VECTOR lo, hi;
 };
@@ -64,7 +64,8 @@ INLINE void two_outputs(struct sums even, const VECTOR i13[2], const VECTOR i57[
     *mirrored = finish(OP(sub_epi32)(even.lo, lo), OP(sub_epi32)(even.hi, hi), shift);
 }
 
-/* Eight outputs of n inputs, `step` apart: (sum + bias) >> shift, clamped to 16 bits. */
+/* Computes eight outputs of n inputs, which are `step` apart: (sum + bias) >> shift, clamped to 16
+ * bits. */
 INLINE void transform(const VECTOR *in, int step, int n, VECTOR bias, int shift, VECTOR out[8])
 {
     const VECTOR zero = OP(set1_epi32)(0);
@@ -111,12 +112,12 @@ TARGET static void store_lanes(const struct work *work)
     }
 }
 
-/* Rows of n values -> samples. The eight samples that a block has in a row lie together: of
- * 16 blocks 0 1 8 9 2 3 10 11 4 5 12 13 6 7 14 15, of 32 blocks 0 1 8 9 16 17 24 25 2 3 and so on.
- */
+/* Transforms rows of n values and stores samples. The eight samples of a block's row lie together.
+ * The order of 16 blocks is 0 1 8 9 2 3 10 11 4 5 12 13 6 7 14 15. The order of 32 blocks is 0 1 8
+ * 9 16 17 24 25 2 3 and so on. */
 INLINE void rows(struct work *work, int n)
 {
-    /* 128 is added before the shift: the sums are below 2^31 in size all the same. */
+    /* 128 is added before the shift. The sums are still below 2^31 in size. */
     const VECTOR bias = OP(set1_epi32)((1 << 17) + (128 << 18));
 #pragma GCC unroll 1
     for (int y = 0; y < 8; y++) {
@@ -141,11 +142,11 @@ INLINE void rows(struct work *work, int n)
 INLINE void store_flat(uint8_t to[2 * LANES], VECTOR dc)
 {
     VECTOR v = OP(srai_epi16)(OP(adds_epi16)(dc, OP(set1_epi16)(4)), 3);
-    v = OP(packs_epi16)(v, v); /* eight, and the same again */
+    v = OP(packs_epi16)(v, v); /* each eight bytes, and the same eight again */
     store(to, OP(sub_epi8)(v, OP(set1_epi8)(INT8_MIN)));
 }
 
-/* Four outputs of four inputs, `step` apart, as pli_jpeg_small.c has them. */
+/* Computes four outputs of four inputs, `step` apart, as pli_jpeg_small.c does. */
 INLINE void transform_4(const VECTOR *in, int step, VECTOR bias, int shift, VECTOR out[4])
 {
     const VECTOR i02[2] = {OP(unpacklo_epi16)(in[0], in[2 * step]),
@@ -174,8 +175,8 @@ INLINE void small_column(struct work *work, int u)
         work->half[8 * y + u] = o[y];
 }
 
-/* The four samples that a block has in a row lie together: of 16 blocks 0..3 8..11 4..7 12..15, of
- * 32 blocks 0..3 8..11 16..19 24..27 4..7 and so on. */
+/* The four samples of a block's row lie together. The order of 16 blocks is 0..3 8..11 4..7 12..15.
+ * The order of 32 blocks is 0..3 8..11 16..19 24..27 4..7 and so on. */
 #define SMALL_AT(i) (((i) >> 2 & 1) * (2 * LANES) + ((i) >> 3) * 16 + ((i)&3) * 4)
 INLINE void small_row(struct work *work, int y)
 {

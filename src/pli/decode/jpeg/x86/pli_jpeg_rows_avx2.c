@@ -1,7 +1,8 @@
-/* pli_jpeg_rows_avx2.c - rows of samples -> rows of pixels with AVX2, 32 samples a step:
+/* pli_jpeg_rows_avx2.c - turns rows of samples into rows of pixels with AVX2, 32 samples a step:
  * pli_jpeg_rows_x86_template.h.
  *
- * In and out: see pli_jpeg_int.h; plain C gives the same bytes. Pure; any thread. */
+ * pli_jpeg_int.h says what goes in and out. Plain C gives the same bytes. The functions are pure;
+ * any thread may call them. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #include "pli/decode/x86/pli_rgb_avx2.h"

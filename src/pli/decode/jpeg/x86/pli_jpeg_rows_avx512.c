@@ -1,10 +1,10 @@
-/* pli_jpeg_rows_avx512.c - rows of samples -> rows of pixels with AVX-512 (VBMI, VNNI), 64 samples
- * a step: pli_jpeg_rows_x86_template.h.
+/* pli_jpeg_rows_avx512.c - turns rows of samples into rows of pixels with AVX-512 (VBMI, VNNI), 64
+ * samples a step: pli_jpeg_rows_x86_template.h.
  *
- * In and out: see pli_jpeg_int.h; plain C gives the same bytes. Pure; any thread. Colour is bound
- * by the two ports for vectors: 55 operations for 64 pixels, 9 of them permutations
- * (docs/internals/cpu-decode.md has what mca says). Tests compile this file against SIMDe
- * (base/avx512.h). */
+ * pli_jpeg_int.h says what goes in and out. Plain C gives the same bytes. The functions are pure;
+ * any thread may call them. The two vector ports bound the time of colour: 64 pixels take 55
+ * operations, 9 of them permutations (docs/internals/cpu-decode.md has the results of mca). Tests
+ * compile this file against SIMDe (base/avx512.h). */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #if defined(__x86_64__)

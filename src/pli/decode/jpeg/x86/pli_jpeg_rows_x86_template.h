@@ -1,23 +1,22 @@
-/* pli_jpeg_rows_x86_template.h - what AVX2 and AVX-512 have in common below
+/* pli_jpeg_rows_x86_template.h - the code that AVX2 and AVX-512 share below
  * pli_jpeg_rows_template.h, which this file includes.
  *
  * Besides TARGET, INLINE, VECTOR, STEP, TABLE, load(), store() and store_rgb() a level defines:
  *
  *     OP(name)                  the intrinsic `name` of that width
- *     odd_bits(a, b)            (a ^ b) & 1, byte by byte
- *     odd_bytes(even, odd)      the upper byte of each 16 bits from `odd`, the lower one from
- * `even` store_parts(to, lo, hi)   128-bit parts in turn: `lo` has the first one add_products(sums,
- * a, b)  sums + the sums of products of pairs, of 32 bits
- */
+ *     odd_bits(a, b)            returns (a ^ b) & 1, byte by byte
+ *     odd_bytes(even, odd)      returns the upper byte of each 16 bits from `odd`, the lower from
+ * `even` store_parts(to, lo, hi)   stores 128-bit parts by turns; the first one is of `lo`
+ *     add_products(sums, a, b)  returns sums + the sums of products of pairs, of 32 bits */
 
-/* The average, rounded down, of near and the average, rounded up, of both. */
+/* Returns the average, rounded down, of `near` and the average, rounded up, of both. */
 INLINE VECTOR three_to_one_down(VECTOR near, VECTOR far)
 {
     VECTOR middle = OP(avg_epu8)(near, far);
     return OP(sub_epi8)(OP(avg_epu8)(near, middle), odd_bits(near, middle));
 }
 
-/* The same with the roundings exchanged. */
+/* Does the same with the roundings exchanged. */
 INLINE VECTOR three_to_one_up(VECTOR near, VECTOR far)
 {
     VECTOR middle = OP(sub_epi8)(OP(avg_epu8)(near, far), odd_bits(near, far));
@@ -31,19 +30,20 @@ INLINE void store_in_turn(uint8_t *to, VECTOR even, VECTOR odd)
 
 /* -- Interpolation both ways -- */
 
-/* STEP samples as sums of 16 bits: of the lower and of the upper halves of 128-bit parts. */
+/* Sums of 16 bits of STEP samples: those of the lower and of the upper halves of 128-bit parts. */
 struct sums {
     VECTOR lo, hi;
 };
 
-/* a * (the lower byte of `weights`) + b * (the upper one). */
+/* Returns a * (the lower byte of `weights`) + b * (the upper byte). */
 INLINE struct sums weighted(VECTOR a, VECTOR b, VECTOR weights)
 {
     return (struct sums){OP(maddubs_epi16)(OP(unpacklo_epi8)(a, b), weights),
                          OP(maddubs_epi16)(OP(unpackhi_epi8)(a, b), weights)};
 }
 
-/* (left + here + 8) >> 4 in the lower bytes, (right + here + 7) >> 4 in the upper ones. */
+/* Returns (left + here + 8) >> 4 in the lower bytes, and (right + here + 7) >> 4 in the upper ones.
+ */
 INLINE VECTOR in_turn(VECTOR here, VECTOR left, VECTOR right)
 {
     here = OP(add_epi16)(here, OP(set1_epi16)(8));
@@ -52,8 +52,8 @@ INLINE VECTOR in_turn(VECTOR here, VECTOR left, VECTOR right)
     return odd_bytes(even, OP(slli_epi16)(odd, 4));
 }
 
-/* (3 q[i] + q[i +- 1]) with q = 3 near + far is 9 near[i] + 3 far[i] + 3 near[i +- 1] + far[i +-
- * 1]. */
+/* With q = 3 near + far, 3 q[i] + q[i +- 1] is 9 near[i] + 3 far[i] + 3 near[i +- 1] + far[i +- 1].
+ */
 TARGET static void h2v2(const uint8_t *near, const uint8_t *far, uint8_t *out, uint32_t n)
 {
     const VECTOR nine_three = OP(set1_epi16)(9 | 3 << 8), three_one = OP(set1_epi16)(3 | 1 << 8);
@@ -69,9 +69,10 @@ TARGET static void h2v2(const uint8_t *near, const uint8_t *far, uint8_t *out, u
 
 /* -- Colour -- */
 
-/* What is added to Y, given Cb - 128 and Cr - 128 in 16 bits. Sums are of 32 bits for green alone:
- * for red (91881 r + 32768) >> 16 is r plus the rounded high half of r * 13173, for all r of 8
- * bits, and for blue (116130 b + 32768) >> 16 is 2 b minus that of b * 7471. */
+/* The next three return the terms that are added to Y, from Cb - 128 and Cr - 128 in 16 bits. Only
+ * green needs sums of 32 bits. For red, (91881 r + 32768) >> 16 is r plus the rounded high half of
+ * r * 13173, for all r of 8 bits. For blue, (116130 b + 32768) >> 16 is 2 b minus the rounded high
+ * half of b * 7471. */
 INLINE VECTOR to_red(VECTOR r)
 {
     return OP(add_epi16)(r, OP(mulhrs_epi16)(r, OP(set1_epi16)(13173)));
@@ -82,7 +83,7 @@ INLINE VECTOR to_blue(VECTOR b)
 }
 INLINE VECTOR to_green(VECTOR b, VECTOR r)
 {
-    /* -46802 does not fit 16 bits: 65536 of it are a subtraction of r. */
+    /* -46802 does not fit 16 bits. It is 18734 - 65536, and 65536 of it are a subtraction of r. */
     const VECTOR k = OP(set1_epi32)((int)((uint32_t)(uint16_t)-22554 | (uint32_t)18734 << 16));
     const VECTOR half = OP(set1_epi32)(32768);
     VECTOR lo = OP(srai_epi32)(add_products(half, OP(unpacklo_epi16)(b, r), k), 16);
