@@ -42,7 +42,8 @@ uint8_t *make_picture(uint32_t height, uint32_t width, uint32_t channels, uint64
     return pixels;
 }
 
-/* How far `at` is up or down a slope of 4 levels a pixel. */
+/* Returns a triangle wave with a period of 128 pixels, which rises and falls by 2 levels per pixel.
+ */
 static uint32_t wave(uint32_t at)
 {
     uint32_t phase = at % 128;
@@ -138,7 +139,7 @@ static void no_warnings(j_common_ptr cinfo, int level)
     assert_true(level >= 0);
 }
 
-/* MULDIV255 and cmyk2rgb of PIL, on its inverted samples. */
+/* Converts a pixel by PIL's MULDIV255 and cmyk2rgb, on inverted samples. */
 static void pil_cmyk(const uint8_t *in, uint8_t *out)
 {
     int nk = 255 - (255 - in[3]);
@@ -204,7 +205,8 @@ static void set_trns(png_structp png, png_infop info, const struct png_spec *spe
         png_set_tRNS(png, info, NULL, 0, &colour);
 }
 
-/* Random bits as rows; indices stay within the palette; some pixels have the colour of set_trns. */
+/* Fills a row with random bits. Indices stay within the palette. Some pixels have the colour of
+ * set_trns. */
 static void fill_row(const struct png_spec *spec, uint8_t *row, size_t row_nbytes, uint64_t *state)
 {
     for (size_t i = 0; i < row_nbytes; i++)
@@ -313,7 +315,7 @@ uint8_t *turned(const uint8_t *pixels, uint32_t height, uint32_t width, size_t p
     assert_non_null(out);
     for (uint32_t y = 0; y < height; y++)
         for (uint32_t x = 0; x < width; x++) {
-            uint32_t ty = y, tx = x; /* where the stored pixel is shown */
+            uint32_t ty = y, tx = x; /* place where the stored pixel is shown */
             switch (orientation) {
             case 2:
                 tx = width - 1 - x;
@@ -361,7 +363,7 @@ bool region_equals(struct psti_decoder *decoder, const struct bytes *file,
     region = region ? region : &whole;
     psti_decode_output(info, options, &channels, &bits);
     size_t pixel_nbytes = (size_t)channels * (bits / 8), used = region->width * pixel_nbytes;
-    size_t row_nbytes = used + 2 * 3; /* rows apart; even, for u16 */
+    size_t row_nbytes = used + 2 * 3; /* rows have a gap, of even size for u16 */
     uint8_t *pixels = malloc(row_nbytes * region->height);
     assert_non_null(pixels);
     memset(pixels, 0xA5, row_nbytes * region->height);
@@ -387,7 +389,7 @@ struct psti_rect random_region(uint64_t *state, uint32_t height, uint32_t width)
     struct psti_rect r;
     r.height = 1 + random_below(state, height);
     r.width = 1 + random_below(state, width);
-    if (random_below(state, 4) == 0) /* small ones too */
+    if (random_below(state, 4) == 0) /* some regions are small */
         r.height = 1 + r.height % 9;
     if (random_below(state, 4) == 0)
         r.width = 1 + r.width % 9;

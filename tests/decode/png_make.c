@@ -1,5 +1,5 @@
-/* png_make.c - see png_make.h. Filters are done here as the specification says, the stream is
- * zlib's. */
+/* png_make.c - see png_make.h. Filters are applied here as the PNG specification says. zlib makes
+ * the stream. */
 #include "png_make.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* test_decode_bad.c - bad input and bad luck: cut short, flipped, bombs, limits, no memory. Never a
- * crash, never wrong pixels without an error, and every error names the codec. */
+/* test_decode_bad.c - tests bad input and failures: files cut short, flipped bits, bombs, limits,
+ * no memory. No decode crashes or gives wrong pixels without an error. Every error names the codec.
+ */
 #include "decode_make.h"
 
 #include "base/fault.h"
@@ -16,7 +17,7 @@ struct subject {
     size_t row_nbytes;
 };
 
-/* Bytes from the heap of exactly `nbytes`, so that ASan sees any read past them. */
+/* Copies bytes to heap memory of exactly `nbytes`, so that ASan sees any read past them. */
 static uint8_t *exact_copy(const uint8_t *from, size_t nbytes)
 {
     uint8_t *copy = malloc(nbytes + !nbytes);
@@ -102,7 +103,7 @@ static void test_cut_short_at_every_byte(void **state)
         for (size_t n = 0; n < subject->file.nbytes; n++) {
             uint8_t *cut = exact_copy(subject->file.data, n);
             enum pst_status status = decode(cut, n, subject, pixels, &err);
-            if (status == PST_OK) { /* nothing that matters was lost */
+            if (status == PST_OK) { /* the bytes that were cut off hold no pixels */
                 assert_true(subject->file.nbytes - n <= 16);
                 assert_memory_equal(pixels, subject->pixels,
                                     subject->row_nbytes * subject->info.height);
@@ -118,15 +119,17 @@ static void test_cut_short_at_every_byte(void **state)
     }
 }
 
-/* Cut within the pixels and closed with a proper end, as broken uploads are. */
+/* Files are cut within the pixels and end with an EOI, like broken uploads. */
 static void test_cut_and_closed_jpeg(void **state)
 {
     static const uint8_t end[] = {0xFF, 0xD9};
     (void)state;
     for (size_t i = 0; i < 7; i++) {
         const struct subject *subject = &subjects[i];
+        /* these stay valid: a file may have a scan fewer, and zeroes after arithmetic codes are
+         * valid codes */
         if (i == 1 || i == 3 || i == 5)
-            continue; /* a scan fewer is a proper file; zeroes after arithmetic codes are proper */
+            continue;
         uint8_t pixels[SIDE_MAX_NBYTES];
         struct pst_error err;
         size_t n = subject->file.nbytes * 3 / 4;
@@ -153,9 +156,9 @@ static void test_flipped_bits(void **state)
             file[at] ^= mask;
             enum pst_status status = decode(file, subject->file.nbytes, subject, pixels, &err);
             assert_true(status == PST_OK || (err.status == status && err.text[0]));
-            /* What begins like none of them has no codec. */
+            /* An error for bytes that begin like none of the forms names no codec. */
             assert_true(status == PST_OK || status == PST_ERROR_UNSUPPORTED || err.codec[0]);
-            /* every byte of a PNG but its end is under a checksum */
+            /* A checksum covers every byte of a PNG but its end. */
             if (status == PST_OK && subject->info.form == PST_FORM_PNG)
                 assert_memory_equal(pixels, subject->pixels,
                                     subject->row_nbytes * subject->info.height);
@@ -235,7 +238,7 @@ static void test_wrong_arguments(void **state)
     psti_decode_close(&decoder);
 }
 
-/* Options of an older, shorter struct: what it does not have is as if zero. */
+/* Options may come in an older, shorter struct. Members that it lacks count as 0. */
 static void test_shorter_options(void **state)
 {
     const struct subject *subject = &subjects[4]; /* orientation 6 */
@@ -255,7 +258,7 @@ static void test_shorter_options(void **state)
     assert_int_equal(info.height, 20);
 }
 
-/* Headers that promise 65500 x 65500 pixels, or more than a side may have. */
+/* Headers promise 65500 x 65500 pixels, or more pixels than a side may have. */
 static void test_bombs(void **state)
 {
     struct pst_decode_options options = {.struct_size = sizeof options, .max_pixels = UINT64_MAX};
@@ -268,7 +271,7 @@ static void test_bombs(void **state)
     psti_decode_set_scratch_limit(decoder, 4 << 20);
     for (size_t i = 0; i < N_SUBJECTS; i++) {
         uint8_t *file = exact_copy(subjects[i].file.data, subjects[i].file.nbytes);
-        uint8_t *size = file + 16; /* of a PNG */
+        uint8_t *size = file + 16; /* place of the size in a PNG */
         if (subjects[i].info.form == PST_FORM_JPEG) {
             size = file;
             while (size[0] != 0xFF || size[1] < 0xC0 || size[1] > 0xCA || size[1] == 0xC4)
@@ -324,7 +327,8 @@ static void test_max_pixels(void **state)
     }
 }
 
-/* From no scratch at all up to enough: LIMIT, then right pixels, and nothing held beyond it. */
+/* Limits go from no scratch up to enough. Decodes give LIMIT first, then the right pixels. No
+ * decoder holds more scratch than its limit. */
 static void test_scratch_limit(void **state)
 {
     (void)state;
@@ -387,14 +391,14 @@ static void test_sink_stops(void **state)
                              PST_ERROR_CANCELLED);
             assert_int_equal(stopper.calls, stop_at);
         }
-        /* and the decoder is as good as new */
+        /* The decoder still works. */
         assert_true(
             region_equals(decoder, &subject->file, &subject->info, NULL, NULL, subject->pixels));
         psti_decode_close(&decoder);
     }
 }
 
-/* One decoder through good and bad images: what failed leaves nothing behind. */
+/* One decoder decodes good and bad images in turn. A failed decode has no effect on later ones. */
 static void test_good_after_bad(void **state)
 {
     struct psti_decoder *decoder = NULL;
@@ -425,7 +429,8 @@ static void test_palette_index_beyond_palette(void **state)
     uint8_t pixels[8 * 27];
     struct pst_error err;
     (void)state;
-    /* The first entry only is left: length, CRC and the rest of the chunk moved. */
+    /* A palette of one entry, with its length and CRC, replaces the PLTE chunk. The rest of the
+     * file moves up. */
     uint8_t *plte = file.data + 33;
     assert_memory_equal(plte + 4, "PLTE", 4);
     static const uint8_t one_entry[] = {0, 0,   0, 3,    'P',  'L',  'T', 'E',

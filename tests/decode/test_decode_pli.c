@@ -1,5 +1,6 @@
-/* test_decode_pli.c - PLI as a form of an image: probed by its first bytes, whole and in regions,
- * converted as any other form, only the units of the region decoded and looked at, and counted. */
+/* test_decode_pli.c - PLI as a form of an image. It is probed by its first bytes, decoded whole and
+ * in regions, and converted like any other form. Only the units of the region are read, decoded and
+ * counted. */
 #include "pixels.h"
 #include "decode_fixture.h"
 
@@ -7,7 +8,8 @@
 
 #include <stdlib.h>
 
-/* u8 or u16 (H,W,C). 16 bits: what the picture of 8 bits has, and another low byte. */
+/* Makes a picture of u8 or u16 (H,W,C). With 16 bits the high byte is the sample of the picture of
+ * 8 bits, and the low byte another one of its samples. */
 static uint8_t *make_samples(uint32_t height, uint32_t width, uint32_t channels, uint32_t bits)
 {
     uint8_t *picture = make_picture(height, width, channels, height * 100 + width + bits);
@@ -31,7 +33,8 @@ static struct bytes make_pli(uint8_t *samples, uint32_t height, uint32_t width, 
     size_t bound = pst_pli_encode_bound(height, width, channels, bits);
     struct bytes room = {malloc(bound), 0};
     assert_ok(pst_pli_encode(&pixels, &options, room.data, bound, &room.nbytes, &err));
-    struct bytes file = {malloc(room.nbytes), room.nbytes}; /* exact: over-reads are seen */
+    /* exact size, so that a sanitizer sees over-reads */
+    struct bytes file = {malloc(room.nbytes), room.nbytes};
     memcpy(file.data, room.data, room.nbytes);
     free(room.data);
     return file;
@@ -75,7 +78,7 @@ static void test_whole_and_regions(void **state)
             }
 }
 
-/* Label maps may have larger units: as rows of several hundred pixels' height. */
+/* Label maps may have larger units, whose rows of units are several hundred pixels high. */
 static void test_label_maps(void **state)
 {
     enum { HEIGHT = 1100, WIDTH = 1300 };
@@ -105,7 +108,7 @@ static void test_label_maps(void **state)
     }
 }
 
-/* The same conversions as those of raw pixels. */
+/* The conversions are the same as those of raw pixels. */
 static void test_conversions(void **state)
 {
     enum { HEIGHT = 100, WIDTH = 150 };
@@ -143,7 +146,7 @@ static void test_conversions(void **state)
                 }
 }
 
-/* Units are counted, and of others not a byte is looked at: here they are overwritten. */
+/* The units of a region are counted. No byte of other units is read: here they are overwritten. */
 static void test_only_units_of_the_region(void **state)
 {
     enum { HEIGHT = 300, WIDTH = 400 };
@@ -183,7 +186,7 @@ static void test_only_units_of_the_region(void **state)
     free(samples);
 }
 
-/* What is wrong is said with codec and place, and nothing is counted. */
+/* Errors name the codec and the place, and failed decodes count no units. */
 static void test_bad(void **state)
 {
     enum { HEIGHT = 200, WIDTH = 200 };
@@ -210,7 +213,7 @@ static void test_bad(void **state)
     assert_string_equal(err.codec, "pli");
     assert_in_range(err.offset, 1, at);
     file.data[at] ^= 1;
-    file.data[60] ^= 1; /* the head */
+    file.data[60] ^= 1; /* a byte of the head */
     assert_int_equal(psti_decode_region(decoder, file.data, file.nbytes, &info, NULL, &whole,
                                         pixels, WIDTH * 3, &err),
                      PST_ERROR_CHECKSUM);
@@ -237,8 +240,8 @@ static enum pst_status count_rows(void *ctx, const void *rows, size_t row_nbytes
     return PST_OK;
 }
 
-/* The header that was probed is the one that counts: if the bytes are others by then, their
- * checksum tells, and they are not parsed again. */
+/* A decode uses the header that was probed and does not parse the bytes again. If the bytes of the
+ * header have changed since the probe, the head checksum fails. */
 static void test_header_is_parsed_once(void **state)
 {
     uint8_t *samples = make_samples(70, 90, 3, 8);

@@ -1,6 +1,7 @@
-/* test_decode_png_roads.c - the two roads of a PNG, libdeflate's and libpng's, side by side: every
- * type, depth, filter and width, chunks of any size, all that libpng forgives and what it does not,
- * damage of any kind with checksums made right. Same pixels, same errors. */
+/* test_decode_png_roads.c - compares the two ways to decode a PNG, by libdeflate and by libpng.
+ * Tries every type, depth, filter and width, chunks of any size, oddities that libpng accepts or
+ * refuses, and damage of any kind with corrected checksums. Both ways must give the same pixels and
+ * the same errors. */
 #include "png_make.h"
 
 #include "decode/decode_int.h"
@@ -9,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static struct psti_decoder *fast, *judge; /* judge: libpng only */
+static struct psti_decoder *fast, *judge; /* judge uses only libpng */
 
 static int open_decoders(void **state)
 {
@@ -36,8 +37,8 @@ static const struct {
              {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
 #define N_KINDS (sizeof kinds / sizeof kinds[0])
 
-/* One file, one region (NULL: the whole), both roads: the same status, pixels and words. Returns
- * the status; *whole: it went libdeflate's road. */
+/* Decodes one region (NULL: the whole) of a file in both ways. Status, pixels and error text must
+ * be the same. Returns the status. *whole tells whether libdeflate decoded the file. */
 static enum pst_status both(const uint8_t *data, size_t nbytes, const struct psti_rect *region,
                             bool *whole)
 {
@@ -124,15 +125,16 @@ static void test_chunks_of_any_size(void **state)
     }
 }
 
-/* What is between head and stream, and behind the stream. */
+/* An oddity of a file: chunks before or behind the stream, surplus or missing rows, or wrong
+ * checksums. */
 struct oddity {
     const char *name, *before, *behind; /* names of chunks; NULL: none */
-    size_t n_before, n_behind;          /* bytes in them */
+    size_t n_before, n_behind;          /* bytes of data in these chunks */
     int cut_rows;                       /* rows fewer (negative: more) than IHDR says */
     bool wrong_adler, own_chunk, spare_bytes, no_end, wrong_crc_before, wrong_crc_behind;
     int colour_type;
     enum pst_status status;
-    bool whole; /* goes libdeflate's road */
+    bool whole; /* libdeflate decodes it */
 };
 
 static const struct oddity oddities[] = {
@@ -236,7 +238,7 @@ static void test_what_libpng_forgives(void **state)
     }
 }
 
-/* Errors within the pixels; for a region, those behind it are none. */
+/* There are errors within the pixels. For a region, errors behind it do not count. */
 static void test_errors_within_the_pixels(void **state)
 {
     struct png_parts parts = make_parts(200, 60, 6, 8, FILTER_MIXED, 8);
@@ -248,28 +250,28 @@ static void test_errors_within_the_pixels(void **state)
     for (size_t at = 0; at < parts.stream.nbytes; at += 500)
         n++;
     assert_true(n > 20);
-    /* a checksum */
+    /* A wrong checksum. */
     last = find_chunk(&file, "IDAT", (int)n - 1);
     file.data[last + 8] ^= 1;
     assert_int_equal(both_whole(&file, &whole), PST_ERROR_CORRUPT);
     assert_int_equal(both(file.data, file.nbytes, &half, &whole), PST_OK);
     assert_false(whole);
     file.data[last + 8] ^= 1;
-    /* the end, in the last checksum and before */
+    /* The file ends in the last checksum or before it. */
     size_t end = find_chunk(&file, "IEND", 0);
     assert_int_equal(both(file.data, end, NULL, &whole), PST_OK);
     for (size_t cut = 1; cut < 600; cut += 13) {
         assert_int_equal(both(file.data, end - cut, NULL, &whole), PST_ERROR_TRUNCATED);
         assert_int_equal(both(file.data, end - cut, &half, &whole), PST_OK);
     }
-    /* another chunk in between */
+    /* Another chunk stands between the IDATs. */
     add_bytes(&text, file.data, last);
     add_chunk(&text, "tEXt", "between", 7);
     add_bytes(&text, file.data + last, file.nbytes - last);
     assert_int_equal(both_whole(&text, &whole), PST_ERROR_CORRUPT);
     bytes_free(&text);
     bytes_free(&file);
-    /* a filter that is none */
+    /* A row has a filter that does not exist. */
     parts.rows.data[150 * (parts.row_nbytes + 1)] = 5;
     parts_deflate(&parts, 15);
     file = make_file(&parts, 500);
@@ -280,7 +282,8 @@ static void test_errors_within_the_pixels(void **state)
     parts_free(&parts);
 }
 
-/* A window that is smaller than the pixels is libpng's; one that lies about the distances, too. */
+/* libpng decodes streams whose window is smaller than the pixels, also if the stream's distances
+ * are larger than the window says. */
 static void test_windows(void **state)
 {
     (void)state;
@@ -302,8 +305,8 @@ static void test_windows(void **state)
         }
 }
 
-/* Bits flipped and bytes moved within the chunks, checksums made right again: libdeflate's road is
- * taken for what libpng takes only, and both give the same. */
+/* Bits are flipped within the chunks, and the checksums corrected. libdeflate takes only files that
+ * libpng takes too, and both give the same pixels. */
 static void test_damage_under_right_checksums(void **state)
 {
     uint64_t seed = 17;
@@ -333,7 +336,7 @@ static void test_damage_under_right_checksums(void **state)
     assert_true(n_ok > 100 && n_bad > 1000);
 }
 
-/* The file ends where a page begins that may not be read, and may not be written itself. */
+/* The file ends where a page begins that may not be read. The file itself may not be written. */
 static void test_nothing_beyond_the_file(void **state)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), room = 16 * page;
@@ -364,7 +367,8 @@ static void test_nothing_beyond_the_file(void **state)
     munmap(pages, room + page);
 }
 
-/* Below the limit that it wants the decoder goes by libpng; with it, it does not, and keeps it. */
+/* With a limit below scratch_wanted the decoder uses libpng. With that limit it uses libdeflate and
+ * stays within the limit. */
 static void test_scratch_wanted(void **state)
 {
     struct png_parts parts = make_parts(900, 700, 2, 8, FILTER_MIXED, 8);

@@ -1,6 +1,6 @@
-/* test_decode_racing.c - bytes that change while they are decoded: an error or wrong pixels, but
- * never memory beyond what belongs to the decode. AddressSanitizer is the judge; buffers have
- * exactly the length of the file. When the bytes stand still again the file decodes as before. */
+/* test_decode_racing.c - changes bytes while they are decoded. A decode may give an error or wrong
+ * pixels, but never touches memory that is not its own. AddressSanitizer checks this; buffers have
+ * exactly the length of the file. When the bytes no longer change, the file decodes as before. */
 #include "decode_fixture.h"
 #include "pixels.h"
 #include "png_make.h"
@@ -44,7 +44,7 @@ static enum pst_status decode(const struct bytes *file)
     return status;
 }
 
-/* Probed and decoded `n` times while bytes from..from + n_raced - 1 change. */
+/* Probes and decodes the file `n` times while the bytes from..from + n_raced - 1 change. */
 static void race(const struct bytes *file, size_t from, size_t n_raced, int n)
 {
     struct racer racer;
@@ -55,7 +55,7 @@ static void race(const struct bytes *file, size_t from, size_t n_raced, int n)
     assert_int_equal(decode(file), PST_OK);
 }
 
-/* Lengths of chunks are read when the stream is measured, and again when it is put together. */
+/* Lengths of chunks are read when the stream is measured, and again when it is joined. */
 static void test_png_chunks(void **state)
 {
     struct png_parts parts = make_parts(300, 300, 2, 8, FILTER_MIXED, 1);
@@ -104,7 +104,8 @@ static void test_jpeg(void **state)
 
 enum { EDGE = 130 };
 
-/* Photographs, label maps, noise; units without checksums, so that what changed is decoded. */
+/* Makes a PLI of a photograph, a label map or noise. Its units have no checksums, so that changed
+ * units are decoded. */
 static struct bytes make_pli(uint8_t channels, uint8_t bits, enum pst_pli_tier tier, bool labels)
 {
     struct pst_error err;

@@ -1,5 +1,5 @@
-/* test_decode_steady.c - after a few images of a kind, decoding asks nobody for memory: neither the
- * library's allocator nor malloc itself, which the codec libraries could call behind its back. */
+/* test_decode_steady.c - after a few images of a kind, decoding allocates no memory: neither from
+ * the library's allocator nor from malloc itself, which codec libraries could call directly. */
 #include "decode_make.h"
 
 #include "sanitizer.h"
@@ -11,7 +11,8 @@
 
 static atomic_ulong n_malloc;
 
-/* Interposed for the whole program, shared libraries included. Sanitizers have their own. */
+/* These replace malloc and its kin in the whole program, shared libraries included. Sanitizers have
+ * their own malloc. */
 #if !TEST_SANITIZED
 #define COUNTS_MALLOC 1
 extern void *__libc_malloc(size_t nbytes);
@@ -48,7 +49,7 @@ enum { N_FILES = 24 };
 
 static void decode_all(struct psti_decoder *decoder, const struct bytes *files, uint64_t *sum)
 {
-    uint64_t seed = 4; /* the same regions every time */
+    uint64_t seed = 4; /* the regions are the same every time */
     for (int i = 0; i < N_FILES; i++) {
         struct pst_decode_options options = {.struct_size = sizeof options,
                                              .channels = i % 2 ? 3 : 0};
@@ -107,7 +108,7 @@ static void test_no_allocation_in_the_steady_state(void **state)
     pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.n_alloc, before.n_alloc);
     assert_int_equal(n_after, n_before);
-    if (COUNTS_MALLOC) /* the counting works */
+    if (COUNTS_MALLOC) /* shows that the counting works */
         assert_true(n_before > 100);
     psti_decode_close(&decoder);
     pst_memory_stats(&after, sizeof after);

@@ -53,7 +53,7 @@ static void test_jpeg(void **state)
         }
 }
 
-/* Every size of a pixel, at even and odd addresses. */
+/* Raw pixels have every size, at even and odd addresses. */
 static void test_raw(void **state)
 {
     const uint32_t height = 23, width = 41;

@@ -1,5 +1,6 @@
-/* test_decode_unfilter.c - every level's filters against the specification and against plain C:
- * every neighbourhood of three samples, every width, nothing touched outside the row. */
+/* test_decode_unfilter.c - compares the filters of every level with the PNG specification and with
+ * plain C, for every neighbourhood of three samples and every width. Nothing may be touched outside
+ * of the row. */
 #include "test.h"
 
 #include "base/cpu.h"
@@ -20,7 +21,7 @@ extern const struct psti_unfilter_ops psti_unfilter_ops_neon_simde;
 
 enum { LEVELS_MAX = 3 };
 
-/* Levels that this machine runs, some by emulation; plain C is the first. */
+/* Gives the levels that this machine runs, some by emulation. Plain C is the first. */
 static size_t find_levels(const struct psti_unfilter_ops *levels[LEVELS_MAX])
 {
     size_t n = 0;
@@ -34,7 +35,7 @@ static size_t find_levels(const struct psti_unfilter_ops *levels[LEVELS_MAX])
     return n;
 }
 
-/* In the words of the specification. */
+/* Returns the prediction by the formulas of the specification. */
 static uint8_t predicted(int filter, int a, int b, int c)
 {
     int p = a + b - c, to_a = abs(p - a), to_b = abs(p - b), to_c = abs(p - c);
@@ -50,14 +51,15 @@ static uint8_t predicted(int filter, int a, int b, int c)
     }
 }
 
-/* Pixels alternate: one that becomes a whatever it is predicted from, then one with b above it and
- * c above the one before. */
+/* Checks the neighbours a (left), b (above) and c (above left), with all values of a and c and one
+ * of b. Pixels alternate. The first of two becomes a, whatever its prediction is, and has c above
+ * it. The second has b above it. */
 static void check_neighbours(const struct psti_unfilter_ops *ops, size_t pixel, int filter, int b)
 {
     enum { N = 256 * 2 };
     uint8_t row[N * 8 + PSTI_UNFILTER_OVERREAD], above[N * 8 + PSTI_UNFILTER_OVERREAD];
     for (int c = 0; c < 256; c++) {
-        int left = 0, corner = 0; /* of the pixel to come */
+        int left = 0, corner = 0; /* neighbours of the next pixel */
         for (int i = 0; i < N; i++) {
             int up = i % 2 ? b : c, value = i % 2 ? 77 : i / 2;
             uint8_t raw =
@@ -83,7 +85,8 @@ static void check_neighbours(const struct psti_unfilter_ops *ops, size_t pixel, 
     }
 }
 
-/* All of the 2^24 for Paeth of 3-byte pixels, every seventh value of b for the others. */
+/* Tries all 2^24 neighbourhoods for Paeth with pixels of 3 bytes, and every 51st value of b for the
+ * others. */
 static void test_every_neighbourhood(void **state)
 {
     const struct psti_unfilter_ops *levels[LEVELS_MAX];
@@ -109,7 +112,8 @@ static void undo_two(const struct psti_unfilter_ops *ops, size_t pixel, uint8_t 
     ops->row[pixel][PSTI_PNG_PAETH](row + step, row, n);
 }
 
-/* Two rows at once, at any distance, are two rows one by one; nothing between them is touched. */
+/* Two rows at once, at any distance, give the same bytes as two rows one by one. Nothing between
+ * them is touched. */
 static void test_two_rows(void **state)
 {
     const struct psti_unfilter_ops *levels[LEVELS_MAX];
@@ -137,7 +141,7 @@ static void test_two_rows(void **state)
             }
 }
 
-/* Rows that end so far before a page that may not be touched as is allowed. */
+/* Rows end PSTI_UNFILTER_OVERREAD bytes before a page that may not be touched. */
 static void test_every_width(void **state)
 {
     const struct psti_unfilter_ops *levels[LEVELS_MAX];

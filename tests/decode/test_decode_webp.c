@@ -1,4 +1,5 @@
-/* test_decode_webp.c - WebP: whole equals libwebp's simple calls, regions equal the whole. */
+/* test_decode_webp.c - WebP: a whole decode equals that of libwebp's simple calls, and regions
+ * equal the whole. */
 #include "decode_fixture.h"
 
 #include "decode/decode_int.h"
@@ -9,7 +10,7 @@
 #include <webp/decode.h>
 #include <webp/encode.h>
 
-/* filter: 0 simple, 1 strong. */
+/* Encodes a picture as WebP. `filter` is 0 for the simple filter, 1 for the strong one. */
 static struct bytes make_webp(uint32_t height, uint32_t width, uint32_t channels, bool lossless,
                               int filter, float quality)
 {

@@ -1,6 +1,7 @@
 /* test_decode_webp_memory.c - libwebp never holds more memory than a decoder keeps free for it.
  *
- * libwebp asks malloc itself, so malloc and its kin are counted here for the whole program. */
+ * libwebp calls malloc itself. So the test replaces malloc and its kin in the whole program and
+ * counts. */
 #include "decode_fixture.h"
 
 #include "decode/decode_int.h"
@@ -25,7 +26,7 @@ static void *count(void *memory)
 {
     long now = memory ? (long)malloc_usable_size(memory) : 0;
     now += atomic_fetch_add(&live, now);
-    if (now > atomic_load(&peak)) /* one thread */
+    if (now > atomic_load(&peak)) /* this is safe because there is only one thread */
         atomic_store(&peak, now);
     return memory;
 }
@@ -77,7 +78,7 @@ static uint8_t *make(enum picture kind, uint32_t height, uint32_t width)
                     *p = (uint8_t)noise;
                 else if (kind == WAVES)
                     *p = (uint8_t)(x * (c + 1) + y + noise % 5);
-                else if (kind == PATCHES) /* statistics that change from patch to patch */
+                else if (kind == PATCHES) /* the statistics change from patch to patch */
                     *p = (uint8_t)(patch * 8 + (patch % 3 ? noise % (1 + patch * 3) : x * patch));
                 else
                     *p = 90;
@@ -128,12 +129,12 @@ static enum pst_status drop_rows(void *ctx, const void *rows, size_t row_nbytes,
     return PST_OK;
 }
 
-/* What libwebp took at most for `region`, beside the decoder's own scratch. */
+/* Returns the most memory that libwebp took for `region`, besides the decoder's own scratch. */
 static uint64_t taken(const struct bytes *file, const struct pst_image_info *info,
                       const struct psti_rect *region)
 {
     struct pst_error err;
-    for (int i = 0;; i++) { /* the third decode finds its scratch there, in one piece */
+    for (int i = 0;; i++) { /* the third decode has its scratch already, in one piece */
         atomic_store(&peak, atomic_load(&live));
         long before = atomic_load(&live);
         assert_ok(psti_decode_rows(decoder, file->data, file->nbytes, info, NULL, region, drop_rows,
@@ -195,7 +196,7 @@ static void test_libwebp_stays_below_its_bound(void **state)
 static void test_libwebp_stays_below_its_bound(void **state)
 {
     (void)state;
-    skip(); /* the sanitizers' malloc cannot be counted, or there is no libwebp */
+    skip(); /* calls of the sanitizers' malloc cannot be counted, or there is no libwebp */
 }
 
 #endif
