@@ -1,5 +1,6 @@
-/* pli_levels.c - tables of emulated kernels, and which levels this machine runs. The emulated
- * AVX-512 level has AVX2 kernels where the real one has them, so it needs that processor. */
+/* pli_levels.c - has the tables of emulated kernels and finds the levels that this machine runs.
+ * The emulated AVX-512 level has AVX2 kernels where the real one has them, so it needs that
+ * processor. */
 #include "pli/pli_levels.h"
 
 #include "base/cpu.h"

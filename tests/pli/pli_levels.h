@@ -1,5 +1,6 @@
-/* pli_levels.h - the decoder's CPU levels that run on this machine, for tests that hold each to
- * plain C: the processor's own, and AVX-512 and NEON as SIMDe emulates them. */
+/* pli_levels.h - the decoder's CPU levels that run on this machine, for tests that compare each
+ * level with plain C. These are the processor's own level, and AVX-512 and NEON as SIMDe emulates
+ * them. */
 #ifndef PST_TESTS_PLI_LEVELS_H
 #define PST_TESTS_PLI_LEVELS_H
 
@@ -13,10 +14,11 @@ struct pli_level {
 };
 enum { PLI_LEVELS_MAX = 5 };
 
-/* Fills `levels`, plain C first; returns their number. */
+/* Fills `levels`, plain C first, and returns their number. */
 uint32_t pli_levels(struct pli_level levels[PLI_LEVELS_MAX]);
 
-/* The emulated level that decodes several units at once, AVX-512; NULL where there is none. */
+/* Returns the kernels of emulated AVX-512, the level that decodes several units at once, or NULL if
+ * there is no emulation. */
 const struct psti_pli_kernels *pli_emulated_avx512(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Planes to pixels: every CPU level writes what plain C writes, for all shapes, layouts and depths,
- * and not a byte beside the part asked for. */
+/* Emission of planes as pixels. Every CPU level writes the same pixels as plain C, for all shapes,
+ * layouts and depths. It writes no byte outside of the wanted part. */
 #include "test.h"
 
 #include "base/bits.h"
@@ -98,7 +98,7 @@ static void test_levels_agree(void **state)
                         }
 }
 
-/* RGB of 16 bits, by the definition: plain C has no kernel of it. */
+/* Compares RGB of 16 bits with the definition, because plain C has no kernel for it. */
 static void check_rgb16(const struct psti_pli_emit_kernels *kernels, bool green)
 {
     enum { GUARD = 32, PIXEL = 6, NBYTES = GUARD + 64 * PIXEL + GUARD };
@@ -143,7 +143,7 @@ static void check_rows(const struct psti_pli_emit_kernels *kernels)
     }
 }
 
-/* The kernels of one level write what those of plain C write. */
+/* Checks that the kernels of one level write the same bytes as those of plain C. */
 static void check_kernels(const struct psti_pli_emit_kernels *kernels)
 {
     enum { GUARD = 32, LARGEST = 64 * 4 };
@@ -164,7 +164,7 @@ static void check_kernels(const struct psti_pli_emit_kernels *kernels)
         assert_memory_equal(out[0], out[1], sizeof out[0]);
     }
     check_rows(kernels);
-    if (!kernels->rgb16) /* NEON */
+    if (!kernels->rgb16) /* NEON has no such kernel */
         return;
     check_rgb16(kernels, false);
     check_rgb16(kernels, true);
@@ -178,7 +178,7 @@ static void test_kernels_agree(void **state)
         check_kernels(levels[level].kernels->emit);
 }
 
-/* Plain C itself, by the definition. */
+/* Compares plain C with the definition. */
 static void test_colours(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* PLI through its public door: every tier and kind of picture comes back exactly, whole and in
- * regions, in any layout; near-lossless keeps its promise; what is wrong with the bytes is said. */
+/* PLI through its public functions. Every tier restores every kind of picture exactly, whole and in
+ * regions, in any layout. Near-lossless images stay within max_error. Errors name the fault in the
+ * bytes. */
 #include "pixels.h"
 #include "test.h"
 
@@ -13,11 +14,11 @@
 
 enum { SCRATCH_NBYTES = 3 << 20 };
 
-/* Pictures that lead to different modes. */
+/* Kinds of pictures, which lead to different modes. */
 enum kind { NOISE, SMOOTH, FLAT, LABELS, MIXED, EXTREMES, N_KINDS };
 
 struct picture {
-    struct pst_pixels pixels; /* (H,W,C), no padding */
+    struct pst_pixels pixels; /* (H,W,C) without padding */
     size_t nbytes;
     uint8_t *encoded;
     size_t encoded_nbytes;
@@ -96,8 +97,8 @@ static uint32_t at(const struct pst_pixels *p, uint32_t y, uint32_t x, uint32_t 
     return p->bits == 8 ? *s : v;
 }
 
-/* Decodes a region, planar or interleaved, with a gap after each row, and compares; no sample may
- * differ by more than max_error, and the gaps must stay as they were. */
+/* Decodes a region, planar or interleaved, with a gap after each row, and compares. No sample may
+ * differ by more than max_error. The gaps must not change. */
 static void check_region(const struct picture *p, struct pst_pli_region r, int channel, bool planar,
                          uint32_t max_error)
 {
@@ -190,7 +191,7 @@ static void check_whole(const struct picture *p)
     check_region(p, whole, -1, false, 0);
 }
 
-/* Noise in a rectangle of a picture of one channel. */
+/* Fills a rectangle of a picture of one channel with noise. */
 static void put_noise(const struct picture *p, struct pst_pli_region r, uint32_t seed)
 {
     for (uint32_t y = r.y; y < r.y + r.height; y++)
@@ -201,8 +202,9 @@ static void put_noise(const struct picture *p, struct pst_pli_region r, uint32_t
         }
 }
 
-/* The second unit is 7 wide, noise and six 0s a row: every copy comes after one literal, so that
- * counts make a run of 1 cheaper than none by more than the literal costs. */
+/* The second unit is 7 pixels wide. Each row has a pixel of noise and six zeros, so every copy
+ * follows one literal. The counts then make a run of 1 cost less than a run of 0, by more than the
+ * cost of the literal. */
 static void test_a_literal_that_makes_its_run_cheaper(void **state)
 {
     struct pst_pli_info info = {0};
@@ -224,7 +226,8 @@ static void test_a_literal_that_makes_its_run_cheaper(void **state)
     drop(&p);
 }
 
-/* Rows of `noisy` pixels of noise and what comes again every `period` pixels and rows. */
+/* Makes rows of `noisy` pixels of noise, followed by a pattern that repeats every `period` pixels
+ * and rows. */
 static void make_narrow(struct picture *p, uint32_t width, uint8_t channels, uint32_t noisy,
                         uint32_t period)
 {
@@ -301,7 +304,7 @@ static void test_bytes_do_not_depend_on_who_ran(void **state)
     }
 }
 
-/* Red and blue follow green's noise, most of the time: what taps and filters are for. */
+/* Makes a picture whose red and blue mostly follow green's noise, so that taps and filters help. */
 static void make_correlated(struct picture *p)
 {
     uint64_t random = 5;
@@ -327,7 +330,7 @@ static void test_effort_pays(void **state)
         for (uint32_t effort = 1; effort <= 5; effort++) {
             encode(&p, tier, effort, 0);
             check_all(&p, 0);
-            /* Choices are made by estimates: a little more than with less effort may come out. */
+            /* The encoder chooses by estimates, so more effort may give a slightly larger file. */
             assert_true(before == SIZE_MAX || p.encoded_nbytes < before + before / 500);
             before = p.encoded_nbytes;
             first = effort == 1 ? before : first;
@@ -366,7 +369,7 @@ static void test_info_and_ranges(void **state)
         n += info.n_units[m];
     assert_int_equal(n, 20);
 
-    /* What lies outside the ranges of a region may be garbage. */
+    /* Bytes outside of the ranges of a region may be garbage. */
     struct pst_pli_region region = {70, 70, 60, 120};
     struct pst_pli_range ranges[8];
     size_t n_ranges;
@@ -500,7 +503,7 @@ static void test_other_versions_are_refused(void **state)
     p.encoded[4] = PSTI_PLI_VERSION + 1;
     assert_int_equal(decode_whole(&p, &err), PST_ERROR_VERSION);
     for (uint8_t version = 0; version < PSTI_PLI_VERSION; version++) {
-        p.encoded[4] = version; /* whose streams were others */
+        p.encoded[4] = version; /* this version had other streams */
         assert_int_equal(decode_whole(&p, &err), PST_ERROR_VERSION);
         assert_non_null(strstr(err.text, "make it anew"));
     }

@@ -1,7 +1,7 @@
-/* test_pli_forged.c - PLI of every mode with bytes changed and all checksums mended, so that no
- * checksum stands in the way: no crash, no memory beyond what belongs to the decode
- * (AddressSanitizer sees to that), the same pixels or the same error on plain C and on the
- * machine's level, also of regions and single channels. The seeds are fixed: what fails once fails
+/* test_pli_forged.c - decodes PLIs of every mode with changed bytes and corrected checksums, so
+ * that no checksum stops the decode. No decode may crash or touch memory that is not its own;
+ * AddressSanitizer checks this. Plain C and the machine's level must give the same pixels or the
+ * same error, also for regions and single channels. The seeds are fixed, so a failure happens
  * again. */
 #include "pixels.h"
 #include "test.h"
@@ -53,8 +53,8 @@ static struct bytes make_pli(const struct kind *kind, uint64_t seed)
     return file;
 }
 
-/* One to four bytes: anywhere, at the beginning of a unit, in header and index, or sizes of units
- * that are exchanged. */
+/* Changes one to four bytes, each in one of five places: the header, the model and index, the size
+ * of a unit, the beginning of a unit, or anywhere. */
 static void mutate(uint8_t *bytes, size_t nbytes, uint64_t *seed)
 {
     struct psti_pli_header header;
@@ -101,7 +101,8 @@ static void mutate(uint8_t *bytes, size_t nbytes, uint64_t *seed)
     }
 }
 
-/* Whole, a region, a channel; returns whether the whole was decoded. */
+/* Decodes the whole image, a region, and one channel of the region. Returns whether the whole was
+ * decoded. */
 static bool decode(const uint8_t *bytes, size_t nbytes)
 {
     struct pst_pli_info info = {0};
@@ -125,14 +126,15 @@ static void mutants(void **state)
         int n_decoded = 0;
         assert_true(decode(file.data, file.nbytes));
         for (int i = 0; i < N_MUTANTS; i++) {
-            uint8_t *bytes = malloc(file.nbytes); /* exact: over-reads are seen */
+            /* exact size, so that a sanitizer sees over-reads */
+            uint8_t *bytes = malloc(file.nbytes);
             memcpy(bytes, file.data, file.nbytes);
             mutate(bytes, file.nbytes, &seed);
             fuzz_pli_mend(bytes, file.nbytes);
             n_decoded += decode(bytes, file.nbytes);
             free(bytes);
         }
-        /* Some get through to the pixels, and not all do: the mutants are worth their time. */
+        /* Some mutants must be decoded and some refused, else the test would check too little. */
         assert_in_range(n_decoded, 1, N_MUTANTS - 1);
         bytes_free(&file);
     }

@@ -1,5 +1,5 @@
-/* test_pli_some.c - whole images and regions at the level that decodes several units at once, by
- * emulation (16 bits: AVX2): the pixels, statuses and errors of plain C. */
+/* test_pli_some.c - decodes whole images and regions at the level that decodes several units at
+ * once, by emulation (AVX2 for 16 bits). Pixels, statuses and errors must be those of plain C. */
 #include "base/bits.h"
 #include "pixels.h"
 #include "pli/pli_levels.h"
@@ -30,8 +30,8 @@ static uint32_t next(uint64_t *seed)
     return (uint32_t)(*seed >> 33);
 }
 
-/* Smooth here and noisy there; one channel is the same all over in a part of it, so that units
- * differ in their coded planes. */
+/* Makes an image that is smooth in some parts and noisy in others. One channel is constant in a
+ * part of the image, so that units differ in their coded planes. */
 static struct image make_image(uint32_t height, uint32_t width, uint8_t channels, uint8_t bits,
                                enum pst_pli_tier tier, uint64_t seed)
 {
@@ -68,7 +68,7 @@ static void free_image(struct image *image)
 static uint8_t *scratch, *out[2];
 static size_t scratch_nbytes;
 
-/* By plain C, and several units at once. */
+/* Decodes with plain C and with several units at once, and compares. Returns the status. */
 static enum pst_status compare(const struct image *image, const struct pst_pli_region *region)
 {
     const struct psti_pli_kernels *kernels[2] = {psti_pli_kernels_of(0), pli_emulated_avx512()};
@@ -116,7 +116,7 @@ static void test_images(void **state)
             r.width = 1 + next(&seed) % (width - r.x);
             assert_int_equal(compare(&image, &r), PST_OK);
         }
-        for (int k = 0; k < 12; k++) { /* damage somewhere in the units */
+        for (int k = 0; k < 12; k++) { /* a byte somewhere in the units is damaged */
             size_t at = image.nbytes / 8 + next(&seed) % (image.nbytes - image.nbytes / 8);
             uint8_t flip = (uint8_t)(1 + next(&seed) % 255);
             image.file[at] ^= flip;

@@ -1,7 +1,7 @@
-/* Units of mode lz: what the encoder writes comes back exactly, for labels, drawings, text and
- * noise, at every edge and size of pixel and from every CPU level; hostile units end in an error
- * that names what is wrong, and nothing is read behind a unit or written outside pixels and work.
- */
+/* Units of mode lz. The decoder restores exactly the pixels that were encoded, for labels,
+ * drawings, text and noise, at every edge and size of pixel and at every CPU level. Hostile units
+ * give an error that names the fault. Nothing is read behind a unit or written outside of pixels
+ * and work. */
 #include "test.h"
 
 #include "base/bits.h"
@@ -18,7 +18,7 @@ enum {
     EDGE_MAX = 512,
     PIXEL_MAX = 8,
     SAMPLES_MAX = EDGE_MAX * EDGE_MAX * PIXEL_MAX,
-    SLACK = 64, /* what the decoder may write behind the pixels */
+    SLACK = 64, /* bytes behind the pixels that the decoder may write */
     WORK_GUARD = 64,
     TABLES_AT = PSTI_PLI_WORK_NBYTES + 2 * WORK_GUARD,
     WORK_NBYTES = TABLES_AT + PSTI_PLI_LZ_TABLES_NBYTES + WORK_GUARD
@@ -27,9 +27,9 @@ enum {
 enum kind { LABELS, STRIPES, TEXT, RAMP, NOISE, FEW, FLAT, N_KINDS };
 
 struct fixture {
-    uint8_t *bytes_end, *samples_end;  /* where pages begin that must not be touched */
-    uint8_t *work;                     /* and tables, with guards on both sides of each */
-    struct psti_pli_lz_tables *tables; /* kept from unit to unit */
+    uint8_t *bytes_end, *samples_end;  /* places where pages begin that must not be touched */
+    uint8_t *work;                     /* work and tables, with guards on both sides of each */
+    struct psti_pli_lz_tables *tables; /* tables that are kept from unit to unit */
     uint8_t *pixels, *unit;
     void *encoder_work;
     uint64_t seed;
@@ -41,7 +41,7 @@ static uint32_t random_below(struct fixture *f, uint32_t n)
     return (uint32_t)((f->seed >> 33) % n);
 }
 
-/* Memory of at least `nbytes` that ends where a forbidden page begins; returns that end. */
+/* Takes memory of at least `nbytes` that ends where a forbidden page begins. Returns that end. */
 static uint8_t *guarded(size_t nbytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), room = psti_round_up(nbytes, page);
@@ -91,7 +91,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* One of few colours, or of very many. */
+/* Returns the colour of a label: the same for all labels of FLAT, else one of very many. */
 static uint32_t colour_of(uint32_t label, uint32_t kind)
 {
     return kind == FLAT ? 0x55aa1177u : label * 2654435761u ^ label << 7;
@@ -99,7 +99,8 @@ static uint32_t colour_of(uint32_t label, uint32_t kind)
 
 static uint32_t label_of(struct fixture *f, enum kind kind, uint32_t y, uint32_t x)
 {
-    static const uint16_t glyphs[4] = {0x7b6f, 0x2c97, 0x73e7, 0x5aad}; /* 3x5 */
+    /* bits of glyphs of 3 x 5 pixels */
+    static const uint16_t glyphs[4] = {0x7b6f, 0x2c97, 0x73e7, 0x5aad};
     switch (kind) {
     case LABELS: /* slanting borders and a disc */
         if ((y - 40) * (y - 40) + (x - 50) * (x - 50) < 900)
@@ -143,7 +144,8 @@ struct shape {
 
 static uint32_t pixel_nbytes(struct shape s) { return (uint32_t)s.channels * (s.bits / 8u); }
 
-/* Decodes `nbytes` bytes (without the mode) at every level; pixels must be the same. */
+/* Decodes `nbytes` bytes (without the mode) at every level. All levels must give the same pixels.
+ */
 static enum pst_status decode(struct fixture *f, struct shape s, const uint8_t *bytes,
                               size_t nbytes, struct pst_error *err)
 {
@@ -232,7 +234,7 @@ static void test_every_size(void **state)
             }
 }
 
-/* All shapes of up to 6 x 6, pixels of two labels drawn at random. */
+/* Tries all shapes of up to 6 x 6 pixels, with two labels drawn at random. */
 static void test_small(void **state)
 {
     struct fixture *f = *state;
@@ -247,7 +249,8 @@ static void test_small(void **state)
             }
 }
 
-/* What the mode is for: a border costs bytes, not rows; two labels cost a handful. */
+/* Checks the sizes that the mode is made for. Borders between labels cost few bytes. A unit of two
+ * labels costs a handful. */
 static void test_sizes(void **state)
 {
     struct fixture *f = *state;
@@ -257,7 +260,7 @@ static void test_sizes(void **state)
     memset(f->pixels, 3, 256 * 256);
     memset(f->pixels + 256 * 100, 4, 256 * 156);
     assert_in_range(round_trip(f, s, 3), 1, 24);
-    /* Noise is not blown up beyond its tables. */
+    /* Noise becomes larger only by its tables. */
     s = (struct shape){64, 64, 3, 8};
     make_pixels(f, NOISE, s.height, s.width, 3);
     assert_in_range(round_trip(f, s, 3), 1, 64 * 64 * 3 + 256);
@@ -277,7 +280,7 @@ static void test_deterministic(void **state)
     free(first);
 }
 
-/* Where there is too little room the encoder says so and does not write behind it. */
+/* If the unit does not fit into the memory, the encoder says so and writes nothing behind it. */
 static void test_capacity(void **state)
 {
     struct fixture *f = *state;
@@ -290,7 +293,8 @@ static void test_capacity(void **state)
         memset(f->unit, 0xC3, nbytes + 64);
         size_t n = psti_pli_lz_encode(&source, 3, f->encoder_work, f->unit, capacity);
         assert_true(n == 0 || n == nbytes);
-        assert_true(n != 0 || capacity <= nbytes); /* one byte may be lost to pairs */
+        /* the encoder writes words of two bytes, so it may fail with exactly enough bytes */
+        assert_true(n != 0 || capacity <= nbytes);
         for (size_t i = capacity; i < nbytes + 64; i++)
             assert_int_equal(f->unit[i], 0xC3);
     }
@@ -343,7 +347,8 @@ static void test_garbage(void **state)
     }
 }
 
-/* A unit of one lane with built-in tables, from tokens. */
+/* The three tokens of a sequence, from which build() makes units of one lane with built-in tables.
+ */
 struct tokens {
     uint8_t run, offset, length;
 };
@@ -358,7 +363,8 @@ static void add_symbol(struct psti_lz_symbol *symbols, size_t *n, const uint16_t
         (struct psti_lz_symbol){freqs[symbol], (uint16_t)start, 0, PSTI_PLI_LZ_SEQUENCE_BITS};
 }
 
-/* `literals`: samples of one channel of 8 bits. */
+/* Builds a unit of tokens, raw bits and literals. `literals` are samples of one channel of 8 bits.
+ */
 static size_t build(uint8_t *out, const struct tokens *tokens, uint32_t n_tokens,
                     const uint8_t *literals, uint32_t n_literals, const uint8_t *raw,
                     uint8_t raw_nbytes)
@@ -412,7 +418,7 @@ static void expect(struct fixture *f, const char *cause, const struct tokens *to
         fail_msg("\"%s\" instead of \"%s\"", err.text, cause);
 }
 
-/* Sound units first, then one thing wrong in each. Units of 4 x 4. */
+/* Decodes valid units of 4 x 4 pixels first, then units with one fault each. */
 static void test_hostile(void **state)
 {
     struct fixture *f = *state;
@@ -420,10 +426,11 @@ static void test_hostile(void **state)
     expect(f, NULL, fill, 1, 1, NULL, 0);
     const struct tokens rows[] = {{4, ABOVE, 11}};
     expect(f, NULL, rows, 1, 4, NULL, 0);
-    /* 1 2 3 3, then up to the second edge of that row, then up to the end. */
+    /* The pixels are 1 2 3 3. A copy goes up to the second edge of that row, and another one up to
+     * the end. */
     const struct tokens edges[] = {{3, LEFT, 0}, {0, ABOVE, EDGE_1 + 1}, {0, LEFT, 9}};
     expect(f, NULL, edges, 3, 3, NULL, 0);
-    const struct tokens far[] = {{8, EXPLICIT + 5, 7}}; /* 8 + raw bits 0 */
+    const struct tokens far[] = {{8, EXPLICIT + 5, 7}}; /* offset 8 + raw bits, which are 0 */
     const uint8_t zero = 0, two = 2;
     expect(f, NULL, far, 1, 8, &zero, 1);
 
@@ -431,11 +438,11 @@ static void test_hostile(void **state)
     expect(f, "offset before the first pixel", far, 1, 8, &two, 1);
     const struct tokens first[] = {{0, LEFT, 14}};
     expect(f, "offset before the first pixel", first, 1, 1, NULL, 0);
-    const struct tokens right[] = {{4, ABOVE + 2, 11}}; /* 4 - 1 */
+    const struct tokens right[] = {{4, ABOVE + 2, 11}}; /* offset 4 - 1 */
     expect(f, NULL, right, 1, 4, NULL, 0);
-    const struct tokens ahead[] = {{4, ABOVE + 6, 11}}; /* 4 - 3 */
+    const struct tokens ahead[] = {{4, ABOVE + 6, 11}}; /* offset 4 - 3 */
     expect(f, NULL, ahead, 1, 4, NULL, 0);
-    const struct tokens zero_offset[] = {{4, ABOVE + 8, 11}}; /* 4 - 4 */
+    const struct tokens zero_offset[] = {{4, ABOVE + 8, 11}}; /* offset 4 - 4 */
     expect(f, "offset before the first pixel", zero_offset, 1, 4, NULL, 0);
     const struct tokens long_run[] = {{5, ABOVE, 10}};
     expect(f, "more literals than there are", long_run, 1, 4, NULL, 0);
@@ -449,11 +456,11 @@ static void test_hostile(void **state)
     expect(f, "length of an edge that is not there", no_edge, 2, 1, NULL, 0);
     const struct tokens beyond[] = {{4, ABOVE, EDGE_1 + 4}};
     expect(f, "length of an edge that is not there", beyond, 1, 4, NULL, 0);
-    const struct tokens before[] = {{4, ABOVE, EDGE_1 + PSTI_PLI_LZ_EDGE_N}}; /* 1 - 1 pixels */
+    const struct tokens before[] = {{4, ABOVE, EDGE_1 + PSTI_PLI_LZ_EDGE_N}}; /* length 1 - 1 */
     expect(f, "length of an edge that is not there", before, 1, 4, NULL, 0);
 }
 
-/* Which images the mode is chosen for. */
+/* Checks for which images the mode is chosen. */
 static void test_suits(void **state)
 {
     static const bool expected[N_KINDS] = {
@@ -466,7 +473,7 @@ static void test_suits(void **state)
         if (kind != TEXT && kind != FEW)
             assert_int_equal(psti_pli_lz_suits(&pixels) != 0, expected[kind]);
     }
-    for (uint32_t n = 1; n < 5; n++) { /* the smallest are looked at without harm */
+    for (uint32_t n = 1; n < 5; n++) { /* the smallest images do no harm */
         const struct pst_pixels pixels = {f->pixels, 5 - n, n, 1, 8, n, 1, 1};
         assert_true(psti_pli_lz_suits(&pixels) <= PSTI_PLI_UNIT_LOG2_MAX);
     }

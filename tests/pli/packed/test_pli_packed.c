@@ -1,6 +1,6 @@
-/* Units of mode packed: what the encoder writes comes back exactly, at every size, depth and number
- * of planes and from every CPU level; altered bytes give the same answer everywhere, and nothing is
- * read behind a unit or written outside the work. */
+/* Units of mode packed. The decoder restores exactly the samples that were encoded, at every size,
+ * depth and number of planes and at every CPU level. Altered bytes give the same answer at every
+ * level. Nothing is read behind a unit or written outside of the work. */
 #include "test.h"
 
 #include "base/cpu.h"
@@ -14,15 +14,15 @@
 
 enum { CAPACITY = 48 * 1024, WORK_GUARD = 64 };
 
-/* Pictures that lead to all predictors, widths and taps. */
+/* Kinds of pictures, which together need all predictors, widths and taps. */
 enum kind { NOISE, SMOOTH, DIAGONAL, EDGES, FLAT, ALIKE, EXTREMES, N_KINDS };
 
 static struct pli_level levels[PLI_LEVELS_MAX];
 static uint32_t n_levels;
 
 struct fixture {
-    uint8_t *page_end; /* bytes end where a page that must not be touched begins */
-    uint8_t *work;     /* with guards on both sides */
+    uint8_t *page_end; /* place where a page begins that must not be touched; units end there */
+    uint8_t *work;     /* work with guards on both sides */
     uint16_t values[4][64 * 64];
     uint8_t planes8[4][64 * 64];
     uint8_t bytes[CAPACITY];
@@ -115,7 +115,7 @@ static const struct psti_packed_kernels *kernels_of(uint32_t level, uint8_t bits
     return bits == 8 ? kernels->packed_u8 : kernels->packed_u16;
 }
 
-/* A unit of n bytes that end at the forbidden page. */
+/* Makes a unit of n bytes that ends at the forbidden page. */
 static struct psti_pli_unit unit_at(struct fixture *f, const struct psti_pli_source *source,
                                     const uint8_t *bytes, size_t n)
 {
@@ -159,8 +159,8 @@ static void check_planes(const struct psti_pli_source *source, const struct psti
                                 source->width * nbytes);
 }
 
-/* Pixels of parts of a unit, where samples and pixels are made at once, against those of emission
- * by plain C. */
+/* Compares the pixels of parts of a unit. Some levels make samples and pixels at once. The pixels
+ * must equal those that plain C emits. */
 static void check_pixels(struct fixture *f, const struct psti_pli_source *source,
                          const uint8_t *unit_bytes, size_t n)
 {
@@ -243,7 +243,7 @@ static void test_every_kind(void **state)
                     }
 }
 
-/* The encoder uses what there is: predictors, taps, constant planes, more effort. */
+/* The encoder makes use of predictors, taps, constant planes and more effort. */
 static void test_choices(void **state)
 {
     struct fixture *f = *state;
@@ -262,7 +262,8 @@ static void test_choices(void **state)
         assert_int_equal(psti_pli_packed_encode(&source, 3, f->bytes, less), 0);
 }
 
-/* All levels must say the same of any bytes, and give the same samples if they take them. */
+/* Decodes bytes at all levels. All must accept or refuse them alike, and give the same samples if
+ * they accept them. Returns whether the bytes were accepted. */
 static bool compare_levels(struct fixture *f, const struct psti_pli_source *source,
                            const uint8_t *bytes, size_t n)
 {
@@ -318,7 +319,8 @@ static void test_hostile(void **state)
     assert_true(n_taken > 1000 && n_refused > 1000);
 }
 
-/* Taps at the ends of their range, and where shares of residuals no longer fit a byte. */
+/* Tries taps at the ends of their range, and taps with which a share of a residual no longer fits
+ * into a byte. */
 static void test_taps(void **state)
 {
     struct fixture *f = *state;
@@ -349,7 +351,7 @@ static void test_garbage(void **state)
         for (size_t i = 0; i < n; i++)
             garbage[i] = (uint8_t)(next_random(&seed) >> 3 & (round % 2 ? 0xFF : 0x11));
         for (size_t i = 0; i + 1 < n && i < 2; i++)
-            garbage[i] = (uint8_t)(0x11 * (1 + random % 5)); /* predictors that exist */
+            garbage[i] = (uint8_t)(0x11 * (1 + random % 5)); /* the predictors exist */
         struct psti_pli_source source = {
             .height = 1 + (uint32_t)(random >> 10) % 64,
             .width = 1 + (uint32_t)(random >> 16) % 64,
@@ -360,8 +362,8 @@ static void test_garbage(void **state)
     }
 }
 
-/* The encoder's kernels: the same costs, residuals and widths from every level, so that bytes do
- * not depend on it. */
+/* The encoder's kernels give the same costs, residuals and widths at every level, so that the bytes
+ * do not depend on the level. */
 static void test_encoders_agree(void **state)
 {
     struct fixture *f = *state;

@@ -1,8 +1,8 @@
 /* pli_wave_make.c - a slow encoder of wave units from random residuals (docs/format-pli.md, 5).
  *
- * Tokens are drawn in the order of decoding, for which contexts are needed; then the 32 states are
- * run backwards over them. Prediction does not matter here: what pixels the residuals mean is for
- * the decoders to agree on. */
+ * Tokens are drawn in the order of decoding, because their contexts depend on earlier tokens. Then
+ * the 32 states are run backwards over them. Prediction does not matter here: decoders only have to
+ * agree on the pixels that the residuals give. */
 #include "pli/wave/pli_wave_make.h"
 
 #include <string.h>
@@ -36,17 +36,17 @@ struct making {
     const struct pli_wave_recipe *recipe;
     const struct pli_wave_freqs *freqs;
     uint64_t *seed;
-    int coded[4];         /* plane -> among the coded; -1 */
-    uint8_t g[4][64][64]; /* of 8 bits [][y][p] */
+    int coded[4];         /* [plane]: its number among the coded planes; -1: not coded */
+    uint8_t g[4][64][64]; /* activities, [plane][y][x]; with 8 bits [plane][y][pair] */
     struct event events[MAX_TOKENS];
     size_t n_events;
     uint8_t sign_bytes[MAX_TOKENS / 8 + 1], raw_bytes[MAX_TOKENS * 2];
     struct bits signs, raw;
     uint8_t second_bytes[32];
-    struct bits second; /* S of one step */
+    struct bits second; /* suffix2 of all tokens of one step */
 };
 
-/* Rows of 16 bits have as many tokens as columns. */
+/* Returns the tokens of a row: one for each column with 16 bits, one for each pair with 8 bits. */
 static int n_tokens(const struct making *m)
 {
     return (int)(m->recipe->bits == 8 ? (m->recipe->width + 1) / 2 : m->recipe->width);
@@ -59,7 +59,7 @@ static uint32_t token_at(const struct making *m, int plane, int y, int x)
     return m->g[plane][y][x];
 }
 
-/* 5.6 */
+/* Returns the energy of 16 bits (section 5.6). */
 static uint32_t energy_16(const struct making *m, int c, int y, int x, bool first)
 {
     uint32_t l = token_at(m, c, y, x - 1), ll = token_at(m, c, y, x - 2);
@@ -90,7 +90,7 @@ static uint32_t context_of(const struct making *m, int c, int y, int x)
     return psti_pli_wave_bucket[m->recipe->bits == 16][e < 255 ? e : 255];
 }
 
-/* 5.4, the table */
+/* The table of section 5.4. */
 static const struct {
     uint8_t n_first, n_second, base, activity;
 } of_8[16] = {{0, 0, 0, 0},   {2, 0, 0, 1},   {3, 0, 1, 2},   {4, 0, 3, 3},
@@ -124,8 +124,8 @@ static void point_of(struct coded c, int *x, int *y)
     *y = b;
 }
 
-/* What tokens below the last hold a pair, by x + 128 and y + 128; the last where none does. Of two
- * that do either, that is, the one found later. */
+/* Returns a token and its bits for the pair (x, y). If several tokens below the last stand for the
+ * pair, it is the highest of them. If none does, it is the last token, 15. */
 static const struct coded *find_coded(int x, int y)
 {
     static struct coded of[256][256];
@@ -190,7 +190,7 @@ static void code_sample(struct making *m, uint32_t lane, int c, int y, int x)
     do {
         magnitude = draw(m);
         token = token_of(magnitude, &n_raw, &raw);
-        if (m->freqs->f[context][token] == 0) { /* own tables lack some */
+        if (m->freqs->f[context][token] == 0) { /* an image's own tables lack some tokens */
             token = pli_wave_random(m->seed) % 24;
             magnitude = token;
             n_raw = 0;
@@ -198,7 +198,7 @@ static void code_sample(struct making *m, uint32_t lane, int c, int y, int x)
     } while (m->freqs->f[context][token] == 0);
     m->g[c][y][x] = (uint8_t)token;
     put_token(m, lane, context, token);
-    if (magnitude > 0) /* the largest is negative */
+    if (magnitude > 0) /* the largest magnitude is always negative */
         put(&m->signs, magnitude >> 15 != 0 || (pli_wave_random(m->seed) & 1) != 0, 1);
     put(&m->raw, raw, n_raw);
 }
@@ -209,14 +209,16 @@ static int draw_signed(struct making *m)
     return magnitude == 128 || (pli_wave_random(m->seed) & 1) != 0 ? -magnitude : magnitude;
 }
 
-/* A second sample beyond the unit's width is as any other: decoders pass over it. */
+/* Codes one pair. A second sample beyond the unit's width is drawn like any other, because decoders
+ * pass over it. */
 static void code_pair(struct making *m, uint32_t lane, int c, int y, int p)
 {
     uint32_t context = context_of(m, c, y, p);
     const uint16_t *freqs = m->freqs->f[context];
     int first = draw_signed(m), second = draw_signed(m);
     struct coded coded = *find_coded(first, second);
-    /* The last holds all but (0, 0); own tables may lack it, too. */
+    /* The last token may stand for every pair but (0, 0). An image's own tables may lack it, too.
+     */
     if (coded.token > 0 && (freqs[coded.token] == 0 || pli_wave_random(m->seed) % 32 == 0))
         coded = (struct coded){15, (uint8_t)first, (uint8_t)second};
     while (freqs[coded.token] == 0) {
@@ -230,7 +232,7 @@ static void code_pair(struct making *m, uint32_t lane, int c, int y, int p)
     put(&m->second, coded.second, of_8[coded.token].n_second);
 }
 
-/* 5.5 */
+/* Codes all samples in the order of section 5.5. */
 static void code_samples(struct making *m)
 {
     const struct pli_wave_recipe *r = m->recipe;
@@ -281,7 +283,7 @@ static size_t put_records(const struct making *m, uint8_t *out)
     return at;
 }
 
-/* 5.7, backwards. */
+/* Writes the states, by section 5.7 backwards. */
 static size_t put_states(struct making *m, uint8_t *out)
 {
     static uint8_t raw[MAX_TOKENS * 3], words[MAX_TOKENS * 2];

@@ -1,5 +1,6 @@
 /* pli_wave_make.h - makes valid wave units with any residuals, written from docs/format-pli.md,
- * section 5, alone: slow, plain, and in pixels' coordinates where decoders think in lanes. */
+ * section 5, alone. It is slow and plain, and works in coordinates of pixels where decoders work in
+ * lanes. */
 #ifndef PST_TESTS_PLI_WAVE_MAKE_H
 #define PST_TESTS_PLI_WAVE_MAKE_H
 
@@ -8,14 +9,15 @@
 struct pli_wave_recipe {
     uint32_t height, width, channels, bits, transform;
     struct {
-        uint8_t predictor; /* of the format */
+        uint8_t predictor; /* number of the predictor in the format (section 5.2) */
         uint16_t start;
         int8_t a, b;
         uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS];
     } planes[4];
     uint32_t spread; /* residuals are up to about this */
-    uint32_t zeros;  /* in 256: how many are 0 */
-    bool extremes;   /* -B/2, the largest there are, and what goes beyond them modulo B */
+    uint32_t zeros;  /* number of residuals, out of 256, that are 0 */
+    /* some residuals are -B/2, the largest magnitude, or magnitudes beyond it modulo B */
+    bool extremes;
 };
 
 struct pli_wave_freqs {
@@ -25,7 +27,7 @@ struct pli_wave_freqs {
 uint32_t pli_wave_random(uint64_t *seed);
 
 enum { PLI_WAVE_MAX_NBYTES = 128 * 1024 };
-/* The unit without its mode byte. */
+/* Makes a unit without its mode byte and returns its length. */
 size_t pli_wave_make(const struct pli_wave_recipe *recipe, const struct pli_wave_freqs *freqs,
                      uint64_t *seed, uint8_t *out /* PLI_WAVE_MAX_NBYTES */);
 

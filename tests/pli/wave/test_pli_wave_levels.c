@@ -1,7 +1,7 @@
-/* test_pli_wave_levels.c - every CPU level of the wave decoder gives what plain C gives: on valid
- * units of every shape and predictor, and on damaged ones (same status, same samples); so do levels
- * that decode several units at once. Units lie against unreadable pages, so that reading past them
- * would be seen. AVX-512 is tested by emulation where the processor lacks it. */
+/* test_pli_wave_levels.c - every CPU level of the wave decoder gives the same status and samples as
+ * plain C, on valid units of every shape and predictor and on damaged units. So do levels that
+ * decode several units at once. Units end at unreadable pages, so that a read behind them crashes.
+ * AVX-512 is tested by emulation if the processor lacks it. */
 #include "pli/pli_levels.h"
 #include "pli/wave/pli_wave_make.h"
 
@@ -23,14 +23,15 @@ static uint32_t n_levels;
 struct fixture {
     struct psti_pli_wave_tables *tables;
     struct pli_wave_freqs freqs;
-    uint8_t *work[PLI_LEVELS_MAX], *unit; /* PLI_WAVE_MAX_NBYTES */
-    uint8_t *pages;                       /* as many bytes, then a page that must not be read */
-    uint8_t *all_pages[MOST]; /* the same for units that are decoded at once; [0]: pages */
+    uint8_t *work[PLI_LEVELS_MAX], *unit; /* `unit` has PLI_WAVE_MAX_NBYTES bytes */
+    uint8_t *pages;           /* PLI_WAVE_MAX_NBYTES bytes, then a page that must not be read */
+    uint8_t *all_pages[MOST]; /* the same for units that are decoded at once; [0] is `pages` */
     uint8_t *plain_work[MOST], *some_work;
     uint64_t seed;
-    uint32_t bits;           /* of the units that are made */
-    size_t n_some[MOST + 1]; /* groups of so many that were decoded at once */
-    size_t n_same, n_failed; /* damaged units that were decoded all the same, and others */
+    uint32_t bits;           /* bits of the units that are made */
+    size_t n_some[MOST + 1]; /* [n]: number of groups of n units that were decoded at once */
+    /* number of damaged units that were decoded nevertheless, and that were refused */
+    size_t n_same, n_failed;
 };
 
 static uint8_t *aligned(size_t nbytes)
@@ -128,7 +129,8 @@ static struct psti_pli_unit unit_at_end(const uint8_t *pages, const struct pli_w
     };
 }
 
-/* Decodes `nbytes` of f->pages' end by all levels; the status of plain C. */
+/* Decodes the last `nbytes` of f->pages at all levels and compares. Returns the status of plain C.
+ */
 static enum pst_status compare(struct fixture *f, const struct pli_wave_recipe *recipe,
                                size_t nbytes)
 {
@@ -169,8 +171,8 @@ static void put_behind(struct fixture *f, struct psti_pli_unit *unit)
     unit->nbytes_behind = BEHIND;
 }
 
-/* Decodes units at the ends of f->all_pages at once: as each alone by plain C, and by its error if
- * it is the first that fails. */
+/* Decodes the units at the ends of f->all_pages at once. Each must give the status and the samples
+ * that plain C gives for it alone. The error must be that of the first unit that fails. */
 static void compare_some(struct fixture *f, const struct pli_wave_recipe *recipes,
                          const size_t *nbytes, uint32_t n_units)
 {
@@ -214,7 +216,7 @@ static void compare_some(struct fixture *f, const struct pli_wave_recipe *recipe
     }
 }
 
-/* All coded planes MED without taps: what some levels have a road of their own for. */
+/* Makes all coded planes MED without taps. Some levels have code of their own for such units. */
 static void make_plain(struct pli_wave_recipe *r)
 {
     for (uint32_t c = 0; c < r->channels; c++) {
@@ -224,7 +226,7 @@ static void make_plain(struct pli_wave_recipe *r)
     }
 }
 
-/* Any unit. */
+/* Draws a recipe of any unit. */
 static struct pli_wave_recipe any_recipe(struct fixture *f)
 {
     static const uint8_t sizes[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 34, 47, 63, 64, 64, 64, 64};
@@ -263,12 +265,13 @@ static size_t make(struct fixture *f, const struct pli_wave_recipe *r)
     return n;
 }
 
-/* As many units of the recipe at once as any level decodes. */
+/* Makes as many units of the recipe as any level decodes at once, and compares them. */
 static void compare_most(struct fixture *f, const struct pli_wave_recipe *r)
 {
     struct pli_wave_recipe recipes[MOST];
     size_t n[MOST];
-    for (uint32_t u = MOST; u-- > 0;) { /* made on f->pages, the first one last */
+    /* units are made on f->pages; the first one is made last and stays there */
+    for (uint32_t u = MOST; u-- > 0;) {
         recipes[u] = *r;
         n[u] = make(f, r);
         if (u > 0)
@@ -293,7 +296,8 @@ static void test_valid_units(struct fixture *f)
     }
 }
 
-/* All predictors of three planes, as whole units: the straight roads. */
+/* Tries all predictors of three planes in units of full width and 32 or 64 rows, for which levels
+ * have faster code. */
 static void test_whole_units(struct fixture *f)
 {
     static const uint8_t predictors[] = {0, 1, 2, 3, 4, 8};
@@ -311,10 +315,10 @@ static void test_whole_units(struct fixture *f)
     }
 }
 
-/* Images' own tables, with few tokens in some contexts. */
+/* Tries images' own tables, with few tokens in some contexts. */
 static void test_own_tables(struct fixture *f)
 {
-    const uint32_t most = f->bits == 8 ? PSTI_PLI_N_TOKENS_8 : 24; /* entries */
+    const uint32_t most = f->bits == 8 ? PSTI_PLI_N_TOKENS_8 : 24; /* entries of a table, at most */
     for (uint32_t i = 0; i < rounds(200); i++) {
         struct psti_pli_wave_own own[PSTI_PLI_N_CONTEXTS];
         uint8_t block[PSTI_PLI_WAVE_MODEL_MAX_NBYTES];
@@ -331,7 +335,8 @@ static void test_own_tables(struct fixture *f)
         struct pli_wave_recipe r = any_recipe(f);
         r.spread = r.spread > 20 ? 20 : r.spread;
         r.extremes = false;
-        /* Tokens that some table lacks are drawn again; all have one below 24. */
+        /* Tokens that some table lacks are drawn again from 0..23, so every table must have one of
+         * these. */
         bool all = true;
         for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
             bool any = false;
@@ -388,14 +393,14 @@ static void test_truncated_units(struct fixture *f)
             memcpy(f->pages + PLI_WAVE_MAX_NBYTES - (n - cut), f->unit, n - cut);
             assert_int_not_equal(compare(f, &r, n - cut), PST_OK);
         }
-        /* And with bytes behind. */
+        /* The same unit with bytes behind it. */
         memcpy(f->pages + PLI_WAVE_MAX_NBYTES - n - 2, f->unit, n);
         memset(f->pages + PLI_WAVE_MAX_NBYTES - 2, 0, 2);
         assert_int_not_equal(compare(f, &r, n + 2), PST_OK);
     }
 }
 
-/* Bytes at random behind a valid head. */
+/* Units have random bytes behind a valid beginning. */
 static void test_noise(struct fixture *f)
 {
     use_tables(f, NULL, 0, f->bits);
@@ -414,7 +419,8 @@ static void test_noise(struct fixture *f)
     }
 }
 
-/* A unit that goes with `r`, but one of twenty; of another width one of four. */
+/* Draws a recipe of a unit that can be decoded at once with `r`. One of twenty cannot. One of four
+ * has another width. */
 static struct pli_wave_recipe any_companion(struct fixture *f, const struct pli_wave_recipe *r)
 {
     struct pli_wave_recipe s = any_recipe(f);
@@ -433,7 +439,7 @@ static struct pli_wave_recipe any_companion(struct fixture *f, const struct pli_
     return s;
 }
 
-/* Two to six units at once; some are damaged, one or more. */
+/* Decodes two to MOST units at once. Some groups have one or more damaged units. */
 static void test_some_units(struct fixture *f)
 {
     use_tables(f, NULL, 0, f->bits);
@@ -442,7 +448,7 @@ static void test_some_units(struct fixture *f)
         size_t n[MOST];
         uint32_t n_units = 2 + i % (MOST - 1);
         r[0] = any_recipe(f);
-        if (i % 4 == 0) { /* the straight roads */
+        if (i % 4 == 0) { /* whole units, for which levels have faster code */
             r[0].height = r[0].width = 64;
             r[0].channels = 3;
             r[0].planes[2].predictor = r[0].planes[0].predictor;
@@ -450,7 +456,8 @@ static void test_some_units(struct fixture *f)
         bool plain = below(f, 6) == 0;
         if (plain)
             make_plain(r);
-        for (uint32_t u = n_units; u-- > 0;) { /* made on f->pages, the first one last */
+        /* units are made on f->pages; the first one is made last and stays there */
+        for (uint32_t u = n_units; u-- > 0;) {
             if (u > 0)
                 r[u] = any_companion(f, r);
             if (u > 0 && plain && below(f, 8))
@@ -469,7 +476,8 @@ static void test_some_units(struct fixture *f)
             assert_true(f->n_some[n_units] > 50);
 }
 
-/* Both factors fit signed bytes, and sums of two products with 0..255 fit 16 bits. */
+/* Checks that both factors fit into signed bytes, and sums of two products with 0..255 into 16
+ * bits. */
 static void assert_pair_fits(int a, int b)
 {
     assert_true(a >= -128 && a <= 127 && b >= -128 && b <= 127);
@@ -477,7 +485,7 @@ static void assert_pair_fits(int a, int b)
     assert_true((a < 0 ? a : 0) + (b < 0 ? b : 0) >= -128);
 }
 
-/* What the vector levels take for granted of the constants. */
+/* Checks the properties of the constants that the vector levels rely on. */
 static void test_constants(void **state)
 {
     (void)state;
@@ -488,7 +496,8 @@ static void test_constants(void **state)
         for (uint32_t e = 0; e < 256; e++)
             assert_true(bucket[e] < PSTI_PLI_N_CONTEXTS);
     }
-    /* A filter's sum of products with samples less 128 stays within 16 bits, its factors in 8. */
+    /* The factors of a filter fit into 8 bits. Its sum of products with samples less 128 fits into
+     * 16 bits. */
     for (uint32_t i = 0; i < 3 * PSTI_PLI_N_FILTERS; i++) {
         const struct psti_pli_filter *filter =
             &psti_pli_filters[i / PSTI_PLI_N_FILTERS][i % PSTI_PLI_N_FILTERS];
@@ -506,7 +515,7 @@ static void test_constants(void **state)
     }
 }
 
-/* Each test with samples of 8 bits and of 16. */
+/* Runs a test with samples of `bits` bits: 8 or 16. */
 static void run(void **state, uint32_t bits, void (*test)(struct fixture *f))
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /* The encoder of the wave mode writes the same bytes at every CPU level, in both tiers and at all
- * efforts: this program runs itself again with the level lowered, and hashes are compared. The
- * AVX2 loops are also held to plain C one by one. */
+ * efforts: this program runs itself again with the level lowered and compares hashes. It also
+ * compares the AVX2 loops with plain C one by one. */
 #include "pixels.h"
 #include "test.h"
 
@@ -18,7 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEIGHT = 83, WIDTH = 150, MAX_NBYTES = HEIGHT * WIDTH * 4 * 2 }; /* widths: and one less */
+/* widths are WIDTH and one less */
+enum { HEIGHT = 83, WIDTH = 150, MAX_NBYTES = HEIGHT * WIDTH * 4 * 2 };
 
 static uint32_t draw(uint64_t *random)
 {
@@ -26,8 +27,8 @@ static uint32_t draw(uint64_t *random)
     return (uint32_t)(*random >> 33);
 }
 
-/* Slopes with noise, some samples far off. Of 16 bits there is more noise to the right; of 8 bits
- * the first units are slopes that only MED follows. */
+/* Fills a picture with slopes and noise, and some samples that are far off. With 16 bits noise
+ * grows to the right. With 8 bits the first units are slopes that only MED follows. */
 static void fill(uint8_t *data, uint32_t width, uint32_t channels, uint32_t bits, uint64_t *random)
 {
     for (size_t i = 0; i < (size_t)HEIGHT * width * channels; i++) {
@@ -44,7 +45,7 @@ static void fill(uint8_t *data, uint32_t width, uint32_t channels, uint32_t bits
     }
 }
 
-/* Of all that is encoded; 0 if something cannot be. */
+/* Returns a hash of all encoded files, or 0 if an image cannot be encoded. */
 static uint64_t hash_all(void)
 {
     uint8_t *data = malloc(MAX_NBYTES);
@@ -92,7 +93,8 @@ static void test_levels(void **state)
 }
 
 #if defined(__x86_64__)
-/* A padded row's activities with the two rows above, and those of two planes before it. */
+/* Compares the contexts of a padded row, made from its activities, those of the two rows above and
+ * those of the two planes before. */
 static void test_contexts(void **state)
 {
     enum { S = PSTI_WAVE_PADDED };
@@ -121,10 +123,10 @@ static void test_contexts(void **state)
     }
 }
 
-/* What tokenising a plane of 8 bits makes of it. */
+/* The result of tokenising a plane of 8 bits. */
 struct plane_of_pairs {
     uint8_t g[PSTI_WAVE_PAD_ROWS + PSTI_WAVE_EDGE][PSTI_WAVE_PADDED];
-    /* By lane and band. */
+    /* Indices and values, by lane and band. */
     uint16_t indices[PSTI_PLI_LANES][2][PSTI_PLI_WAVE_PAIRS];
     uint16_t values[PSTI_PLI_LANES][2][PSTI_PLI_WAVE_PAIRS];
 };
@@ -139,7 +141,8 @@ static struct psti_pli_wave_coded_pair pair_at(const struct psti_wave_record_row
     return psti_pli_wave_code_pair(x, v);
 }
 
-/* A row from the law: contexts of what is there, then again where tokens have been replaced. */
+/* Makes a row by the format's definition. Finds the contexts, replaces tokens that their contexts
+ * lack by the last token, and finds the contexts again. */
 static void expect_row(const struct psti_wave_record_rows *r, uint32_t y,
                        struct plane_of_pairs *out)
 {
@@ -184,7 +187,7 @@ static void check_plane(const struct psti_wave_record_rows *r, const struct plan
         }
 }
 
-/* Residuals of all sizes: the first turns have every pair there is. */
+/* Draws residuals of all sizes. The first 32 turns have every possible pair. */
 static int16_t draw_residual(uint64_t *random, uint32_t turn, uint32_t i)
 {
     if (turn < 32)
@@ -217,7 +220,8 @@ static void test_pairs(void **state)
         memset(&wanted, 0, sizeof wanted);
         for (uint32_t i = 0; i < PSTI_WAVE_SAMPLES; i++)
             residuals[i] = draw_residual(&random, turn, i);
-        for (uint32_t i = 0; i < 16; i++) /* of a few tokens, and never of 0 and 15 */
+        /* some tokens need a minimum context; tokens 0 and 15 never do */
+        for (uint32_t i = 0; i < 16; i++)
             first_with[i] = turn >= 64 && draw(&random) % 4 == 0 ? draw(&random) % 16 : 0;
         first_with[0] = first_with[PSTI_PLI_WAVE_ANY_ACTIVITY % 16] = 0;
         for (uint32_t i = 0; i < sizeof z; i++)
@@ -232,7 +236,7 @@ static void test_pairs(void **state)
     }
 }
 
-/* Words of a mask's lanes, at the end of 16 bytes, and zeros before. */
+/* A pick moves the words of the mask's lanes to the end of 16 bytes and puts zeros before them. */
 static void test_picks(void **state)
 {
     (void)state;
@@ -250,12 +254,14 @@ static void test_picks(void **state)
     }
 }
 
-/* A unit's plane and residuals to refer to, over their whole range in every second turn. */
+/* Draws a plane of a unit and the residuals g and r of two other planes. Every second turn has
+ * samples of the whole range. */
 static struct psti_pli_source draw_unit(uint64_t *random, uint32_t turn, uint32_t bits, void *plane,
                                         int16_t *g, int16_t *r)
 {
     uint32_t all = 1u << bits, half = all / 2, range = turn % 2 ? all : 12;
-    uint32_t step = turn % 4 == 3 ? all - 1 : 1; /* of these extremes alone */
+    /* half of these turns multiply all samples by all - 1, modulo `all` */
+    uint32_t step = turn % 4 == 3 ? all - 1 : 1;
     for (uint32_t i = 0; i < PSTI_WAVE_SAMPLES; i++) {
         uint32_t v = draw(random) % range * step;
         if (bits == 8)
@@ -305,7 +311,7 @@ static void compare_loops(uint32_t turn, const struct psti_pli_source *s, const 
     v->add_taps(in_c->trial[3], s->height, (int8_t)turn, (int8_t)(turn * 7), g, r,
                 in_avx2->trial[4]);
     compare_rows(s, 0, 64, s->height, in_avx2->trial[4], in_c->trial[4]);
-    for (uint32_t k = 0; k < 2; k++) { /* with both taps, and with one */
+    for (uint32_t k = 0; k < 2; k++) { /* k 1: with both taps; k 0: with one */
         int8_t a = (int8_t)turn, b = (int8_t)(k * turn * 7);
         c->add_taps(in_c->trial[3], s->height, a, b, g, r, in_c->trial[4]);
         uint64_t price = c->price(s, in_c->trial[4]);
