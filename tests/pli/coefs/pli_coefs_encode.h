@@ -1,11 +1,12 @@
-/* pli_coefs_encode.h - PLI files of coefficients that tests have made, for tests of other rooms. */
+/* pli_coefs_encode.h - encodes coefficients that tests have made as PLI files, for tests of other
+ * rooms. */
 #ifndef PST_TESTS_PLI_COEFS_ENCODE_H
 #define PST_TESTS_PLI_COEFS_ENCODE_H
 
 #include "pli/coefs/pli_coefs_make.h"
 
-/* malloc's, of exactly *nbytes: reads behind it are seen. unit_log2 0: chosen by the encoder. Ends
- * the program if there is none. */
+/* Returns a PLI in malloc's memory of exactly *nbytes, so that sanitizers see reads behind it. With
+ * unit_log2 0 the encoder chooses. Ends the program if the encoder fails. */
 uint8_t *coefs_encode(const struct coefs_image *image, uint8_t unit_log2, bool no_checksum,
                       size_t *nbytes);
 

@@ -1,5 +1,4 @@
-/* pli_coefs_make.c - see pli_coefs_make.h. Ends the program where something is not as it must be.
- */
+/* pli_coefs_make.c - see pli_coefs_make.h. Ends the program if something fails. */
 #include "pli/coefs/pli_coefs_make.h"
 
 #include <stdio.h>
@@ -9,7 +8,7 @@
 #include <jpeglib.h>
 
 static const uint8_t factors[COEFS_N_SAMPLINGS][3] = {
-    /* 16 h + v of each component */
+    /* sampling factors: 16 h + v of each component */
     {0x11, 0, 0},       {0x11, 0x11, 0x11}, {0x22, 0x11, 0x11}, {0x21, 0x11, 0x11},
     {0x12, 0x11, 0x11}, {0x41, 0x11, 0x11}, {0x44, 0x11, 0x22}, {0x11, 0x22, 0x41},
     {0x24, 0x12, 0x21}, {0x22, 0x22, 0x22},
@@ -43,7 +42,7 @@ static int16_t any_sign(uint32_t m, uint64_t *random)
     return (int16_t)(coefs_draw(random) & 1 ? -(int32_t)m : (int32_t)m);
 }
 
-/* Values with about as many bits as chance has it, the larger the rarer. */
+/* Returns a value with a random number of bits, up to `bits`, and a random sign. */
 static int16_t any_value(uint32_t bits, uint64_t *random)
 {
     uint32_t m = coefs_draw(random) & ((1u << (coefs_draw(random) % (bits + 1))) - 1);

@@ -1,5 +1,5 @@
-/* pli_coefs_make.h - coefficients for the tests of PLI's JPEG content: made up, of every sampling,
- * or of a JPEG that libjpeg has made. */
+/* pli_coefs_make.h - makes coefficients for the tests of PLI's JPEG content. They are made up, with
+ * every sampling, or come from a JPEG that libjpeg has made. */
 #ifndef PST_TESTS_PLI_COEFS_MAKE_H
 #define PST_TESTS_PLI_COEFS_MAKE_H
 
@@ -10,25 +10,26 @@ struct coefs_image {
     int16_t *coefs[PSTI_JPEG_COMPONENTS_MAX];
 };
 
-/* What made-up coefficients are like. */
+/* The kinds of made-up coefficients. */
 enum coefs_kind {
-    COEFS_ZERO,    /* none but 0 */
+    COEFS_ZERO,    /* all coefficients are 0 */
     COEFS_DC,      /* DC alone */
     COEFS_SPARSE,  /* some blocks, few coefficients */
-    COEFS_PHOTO,   /* many small, falling off */
-    COEFS_DENSE,   /* up to the last coefficient */
-    COEFS_EXTREME, /* +-2048, DC from end to end */
+    COEFS_PHOTO,   /* many small coefficients, fewer and smaller at high frequencies */
+    COEFS_DENSE,   /* blocks go up to the last coefficient */
+    COEFS_EXTREME, /* values of +-2048, and DC from one end of its range to the other */
     COEFS_ONE,     /* a single coefficient in the whole image */
     COEFS_N_KINDS
 };
 
-uint32_t coefs_draw(uint64_t *random); /* 0..2^31 - 1 */
-/* A frame of that size; `sampling` chooses the factors: 0..COEFS_N_SAMPLINGS - 1, 0 gray. */
+uint32_t coefs_draw(uint64_t *random); /* returns 0..2^31 - 1 */
+/* Makes a frame of that size with coefficients of `kind`. `sampling` chooses the factors:
+ * 0..COEFS_N_SAMPLINGS - 1; 0 is gray. */
 enum { COEFS_N_SAMPLINGS = 10 };
 void coefs_make(struct coefs_image *image, uint32_t width, uint32_t height, uint32_t sampling,
                 enum coefs_kind kind, uint64_t *random);
-/* Noise on slopes, compressed by libjpeg and read back. h, v: of the first component; n_components
- * 1 or 3. */
+/* Makes noise on slopes, compresses it with libjpeg and reads the coefficients. h and v are the
+ * factors of the first component. n_components is 1 or 3. */
 void coefs_make_jpeg(struct coefs_image *image, uint32_t width, uint32_t height,
                      uint32_t n_components, uint32_t h, uint32_t v, int quality, bool progressive,
                      uint64_t *random);

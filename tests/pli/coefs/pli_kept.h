@@ -1,5 +1,5 @@
-/* pli_kept.h - a decoded unit of coefficients without the blocks that are not wanted: what a level
- * that leaves them out must give (pli/decode/coefs/pli_coefs.h). */
+/* pli_kept.h - makes a decoded unit of coefficients without the blocks that are not wanted. A level
+ * that leaves these blocks out must give the same (pli/decode/coefs/pli_coefs.h). */
 #ifndef PST_TESTS_DECODE_PLI_KEPT_H
 #define PST_TESTS_DECODE_PLI_KEPT_H
 
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Memory for the planes and the list of `all` without some blocks: *kept points into it. */
+/* Makes *kept: the planes and the list of `all` with the wanted blocks only. Returns the memory
+ * that *kept points into. */
 static inline void *pli_keep(const struct psti_pli_coefs *all, const uint64_t *wanted,
                              uint32_t k_last, struct psti_pli_coefs *kept)
 {

@@ -1,6 +1,6 @@
-/* test_pli_coefs.c - units of JPEG coefficients: what the encoder writes the decoder gives back, at
- * every CPU level and for every sampling, size of units and kind of coefficients; broken units are
- * noticed or give the same garbage at every level, and never make it look outside. */
+/* test_pli_coefs.c - units of JPEG coefficients. The decoder restores the coefficients that were
+ * encoded, at every CPU level and for every sampling, size of units and kind of coefficients. Every
+ * level refuses a broken unit or gives the same garbage, and none reads outside of the unit. */
 #include "test.h"
 
 #include "base/bits.h"
@@ -17,7 +17,7 @@
 
 enum { N_LEVELS = 2, UNIT_PAGES_NBYTES = 4 << 20, FILL = 0x5a, CANARY_NBYTES = 64 };
 
-/* Memory that ends where nothing may be read. */
+/* Memory that ends at a page that may not be read. */
 struct fence {
     uint8_t *pages;
     size_t page;
@@ -32,7 +32,7 @@ struct fixture {
     const uint8_t *tables_block;
     size_t tables_nbytes;
     struct psti_pli_coefs_tables *tables[N_LEVELS];
-    uint8_t *work[N_LEVELS]; /* with canaries behind them */
+    uint8_t *work[N_LEVELS]; /* work, with canaries behind it */
     struct pst_error err;
 };
 
@@ -78,7 +78,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Writes the image and opens what was written. */
+/* Encodes the image and opens the file. */
 static void open_file(struct fixture *f, const struct coefs_image *image, uint8_t unit_log2)
 {
     struct psti_jpeg_encode_options options = {.unit_log2 = unit_log2, .pixel_checksum = 77};
@@ -116,7 +116,7 @@ static void close_file(struct fixture *f)
     }
 }
 
-/* The planes of both levels, up to k_last, must agree where they may be read. */
+/* Checks that the planes of both levels, up to k_last, agree where they may be read. */
 static void assert_same(const struct psti_pli_coefs *a, const struct psti_pli_coefs *b,
                         uint32_t k_last)
 {
@@ -129,7 +129,7 @@ static void assert_same(const struct psti_pli_coefs *a, const struct psti_pli_co
                             psti_round_up(a->n_k[k], 64) * sizeof(int16_t));
 }
 
-/* One unit at both levels: the same status, the same planes. */
+/* Decodes one unit at both levels. Status and planes must be the same. */
 static enum pst_status decode(struct fixture *f, uint32_t row, uint32_t column,
                               const uint8_t *bytes, size_t nbytes, uint32_t k_last,
                               struct psti_pli_coefs *out)
@@ -176,7 +176,7 @@ static void check_planes(const struct psti_pli_coefs *p, const struct coefs_imag
             assert_int_equal(p->planes[k * p->stride + i], 0);
 }
 
-/* Calls for each unit of the open file. */
+/* The function that each_unit() calls for each unit of the open file. */
 typedef void unit_check(struct fixture *f, const struct coefs_image *image, uint32_t row,
                         uint32_t column, const uint8_t *bytes, size_t nbytes, uint64_t *random);
 static void each_unit(struct fixture *f, const struct coefs_image *image, unit_check *check,
@@ -235,7 +235,8 @@ static void made_up(void **state)
     }
 }
 
-/* All ends of a square's shape: 1x1 to 8x8 blocks, where neighbours are replaced by others. */
+/* Tries all shapes of squares, 1x1 to 8x8 blocks. In small squares missing neighbours are replaced
+ * by others (section 8.2). */
 static void small_squares(void **state)
 {
     struct fixture *f = *state;
@@ -272,14 +273,14 @@ static void break_unit(struct fixture *f, const struct coefs_image *image, uint3
 {
     struct psti_pli_coefs planes;
     (void)image;
-    /* Every length that is not its own. */
+    /* Units that are cut short, at many lengths. */
     size_t step = 1 + nbytes / 64;
     for (size_t n = 0; n < nbytes; n += step) {
         const uint8_t *unit = put_at_fence(f, bytes, n);
         assert_int_not_equal(decode(f, row, column, unit, n, 63, &planes), PST_OK);
         (void)decode(f, row, column, unit, n, coefs_draw(random) % 64, &planes);
     }
-    /* Words behind the last one. */
+    /* Units with bytes behind the last word. */
     uint8_t *longer = malloc(nbytes + 2);
     memcpy(longer, bytes, nbytes);
     longer[nbytes] = longer[nbytes + 1] = 0;
@@ -287,12 +288,12 @@ static void break_unit(struct fixture *f, const struct coefs_image *image, uint3
         assert_int_not_equal(decode(f, row, column, put_at_fence(f, longer, n), n, 63, &planes),
                              PST_OK);
     free(longer);
-    /* Bits and bytes turned over: one level's word is the other's, whatever it is. */
+    /* Units with flipped bits and changed bytes. Both levels must give the same result. */
     for (uint32_t i = 0; i < 200; i++) {
         uint8_t *unit = put_at_fence(f, bytes, nbytes);
         uint32_t n = 1 + (i % 4 == 3) * coefs_draw(random) % 30;
         for (uint32_t k = 0; k < n; k++) {
-            /* Half of them where states and raw bits begin. */
+            /* Half of the changes hit the place where states and raw bits begin. */
             size_t room = coefs_draw(random) & 1 && nbytes > 100 ? 100 : nbytes;
             unit[coefs_draw(random) % room] ^=
                 (uint8_t)(n == 1 ? 1u << coefs_draw(random) % 8 : coefs_draw(random));
@@ -316,7 +317,7 @@ static void broken(void **state)
     }
 }
 
-/* Bytes that never were a unit, with tables that chance has made. */
+/* Tries random bytes as a unit, with random tables. */
 static void noise(void **state)
 {
     struct fixture *f = *state;
@@ -352,7 +353,7 @@ static void noise(void **state)
         for (size_t k = 0; k < n; k++)
             unit[k] = (uint8_t)coefs_draw(&random);
         if (n > 2) {
-            unit[0] = (uint8_t)(0x80 | unit[0]); /* raw bytes: few enough to go on */
+            unit[0] = (uint8_t)(0x80 | unit[0]); /* few enough raw bytes for the decode to go on */
             unit[1] = (uint8_t)(coefs_draw(&random) % (n / 128 + 1));
         }
         uint32_t k_last = i & 1 ? 63 : coefs_draw(&random) % 64;
@@ -361,7 +362,7 @@ static void noise(void **state)
     close_file(f);
 }
 
-/* Tables that are none are refused. */
+/* Invalid tables are refused. */
 static void broken_tables(void **state)
 {
     struct fixture *f = *state;

@@ -1,7 +1,7 @@
-/* test_pli_coefs_levels.c - every CPU level of the coefficient decoder gives what plain C gives:
- * on units of every shape and statistic, where both give the coefficients that were encoded, and on
- * damaged ones and with foreign tables (same status, same coefficients). Units lie against
- * unreadable pages, so that reading past them would be seen. */
+/* test_pli_coefs_levels.c - every CPU level of the coefficient decoder gives the same status and
+ * coefficients as plain C. Units of every shape and statistic must give the coefficients that were
+ * encoded. Damaged units and foreign tables are tried, too. Units end at unreadable pages, so that
+ * a read behind them crashes. */
 #include "pli/coefs/pli_kept.h"
 #include "pli/encode/coefs/pli_jpeg_encode.h"
 #include "pli/pli_levels.h"
@@ -23,13 +23,15 @@ enum { UNIT_MAX_NBYTES = 1 << 20, FILE_MAX_NBYTES = 8 << 20 };
 
 struct fixture {
     struct psti_pli_coefs_tables *tables[PLI_LEVELS_MAX];
-    uint8_t *work[PLI_LEVELS_MAX], *pages; /* UNIT_MAX_NBYTES, then a page that must not be read */
+    /* `pages`: UNIT_MAX_NBYTES, then a page that must not be read */
+    uint8_t *work[PLI_LEVELS_MAX], *pages;
     uint8_t *file;
     struct psti_jpeg_frame frame;
     int16_t *coefs[PSTI_JPEG_COMPONENTS_MAX];
     uint64_t seed;
-    size_t n_same, n_failed; /* damaged units that were decoded all the same, and others */
-    size_t n_sure;           /* images with tables that leave no choice */
+    /* number of damaged units that were decoded nevertheless, and that were refused */
+    size_t n_same, n_failed;
+    size_t n_sure; /* number of images with tables that have only one token in some context */
 };
 
 static uint32_t below(struct fixture *f, uint32_t n)
@@ -99,7 +101,7 @@ enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 enum kind { PHOTOGRAPH, DENSE, EXTREME, SPARSE, FLAT, N_KINDS };
 
-/* A magnitude that becomes rarer with its size, or, in extremes, any. */
+/* Draws a magnitude. Large ones are rare, except in EXTREME, where any may come. */
 static int16_t magnitude(struct fixture *f, enum kind kind, uint32_t k)
 {
     if (kind == FLAT)
@@ -177,7 +179,7 @@ struct unit {
     uint32_t log2, row, column;
 };
 
-/* What levels agree on; planes in the order of the list. */
+/* Checks that two levels agree. Planes are in the order of the list. */
 static void assert_same(const struct psti_pli_coefs *a, const struct psti_pli_coefs *b,
                         uint32_t k_last)
 {
@@ -191,8 +193,9 @@ static void assert_same(const struct psti_pli_coefs *a, const struct psti_pli_co
                             psti_round_up(a->n_k[k], 64) * sizeof *a->planes);
 }
 
-/* By all levels, from the end of readable memory. Plain C gives all blocks; who leaves out those
- * that are not wanted leaves out nothing else. */
+/* Decodes a unit at the end of readable memory at all levels and compares. Plain C gives all
+ * blocks. Levels that leave out unwanted blocks must leave out no others. Returns the status of
+ * plain C. */
 static enum pst_status decode(struct fixture *f, const struct unit *u, uint32_t k_last,
                               const uint64_t *wanted, struct psti_pli_coefs *first)
 {
@@ -217,7 +220,7 @@ static enum pst_status decode(struct fixture *f, const struct unit *u, uint32_t 
     return statuses[0];
 }
 
-/* Of each square all blocks, none, or any. */
+/* Draws the wanted blocks: of each square all, none, or some. */
 static const uint64_t *draw_wanted(struct fixture *f)
 {
     static uint64_t wanted[PSTI_JPEG_SQUARES_MAX];
@@ -248,7 +251,7 @@ static void assert_coefs(const struct fixture *f, const struct psti_pli_coefs *o
 
 typedef void use_unit(struct fixture *f, const struct unit *u);
 
-/* Encodes the image and does something with each of its units. */
+/* Encodes the image and calls `use` for each of its units. */
 static void for_units(struct fixture *f, uint8_t unit_log2, use_unit *use)
 {
     const struct psti_jpeg_encode_options options = {.unit_log2 = unit_log2};
@@ -309,16 +312,17 @@ static void damage(struct fixture *f, const struct unit *u)
         v.bytes = bytes;
         memcpy(bytes, u->bytes, u->nbytes);
         uint32_t n = turn < 8 ? 1 : below(f, 10);
-        for (uint32_t i = 0; i < n; i++) /* the head, the end, or anywhere */
+        /* the damage is near the beginning, near the end, or anywhere */
+        for (uint32_t i = 0; i < n; i++)
             bytes[turn % 3 == 0   ? below(f, u->nbytes < 90 ? (uint32_t)u->nbytes : 90)
                   : turn % 3 == 1 ? (uint32_t)u->nbytes - 1 - below(f, (uint32_t)u->nbytes) / 8
                                   : below(f, (uint32_t)u->nbytes)] ^= (uint8_t)(1u << below(f, 8));
         if (turn == 9)
             v.nbytes = below(f, (uint32_t)u->nbytes);
-        if (turn == 10) /* more words */
+        if (turn == 10) /* words are added */
             for (uint32_t more = 2 * below(f, 30); more > 0; more--)
                 bytes[v.nbytes++] = (uint8_t)below(f, 256);
-        /* What is not wanted is not checked: garbage comes out, the same of all. */
+        /* Coefficients above k_last are not checked. All levels must give the same garbage. */
         bool fails = decode(f, &v, turn < 4 ? 63 : below(f, 64), draw_wanted(f), &out) != PST_OK;
         f->n_same += !fails;
         f->n_failed += fails;
@@ -336,11 +340,11 @@ static void test_damaged_units(void **state)
             for_units(f, (uint8_t)(6 + below(f, 2)), damage);
             free_image(f);
         }
-    /* Changes of raw bits are not noticed here, those of states and words are. */
+    /* Changed raw bits are not noticed here. Changed states and words are. */
     assert_true(f->n_same > 1000 && f->n_failed > 1000);
 }
 
-/* Tables in which some contexts leave no choice, and tokens have no slots. */
+/* Makes tables in which some contexts have only one token, and some tokens have frequency 0. */
 static void make_foreign_tables(struct fixture *f)
 {
     struct psti_jpeg_own own[PSTI_JPEG_N_TABLES];

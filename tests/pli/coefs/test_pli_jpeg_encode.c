@@ -1,6 +1,6 @@
-/* test_pli_jpeg_encode.c - the encoder of PLI's JPEG content by itself: what it refuses, the room
- * that it needs, memory that fails, the head and the order of the file. That units can be read back
- * is tests/pli/coefs/test_pli_coefs.c's affair. */
+/* test_pli_jpeg_encode.c - the encoder of PLI's JPEG content alone: images that it refuses, the
+ * capacity that it needs, failed allocations, the head, and the order of the file.
+ * tests/pli/coefs/test_pli_coefs.c tests that units can be decoded. */
 #include "test.h"
 
 #include "base/bits.h"
@@ -27,7 +27,7 @@ static enum pst_status encode(const struct coefs_image *image, const uint8_t *re
                                 &options, room, capacity, nbytes, err);
 }
 
-/* Where the units end, by the index; checks what the head says. */
+/* Checks the head and the index. Returns the end of the units. */
 static size_t read_index(size_t nbytes, struct psti_pli_header *h)
 {
     struct pst_error err = {0};
@@ -84,10 +84,10 @@ static void whole_file(void **state)
         assert_int_equal(frame.orientation, 1 + i);
         assert_int_equal(frame.jpeg_nbytes, 123456);
         assert_true(frame.jpeg_checksum == image.frame.jpeg_checksum);
-        /* So many tokens that are so unlike a photograph's pay for tables. */
+        /* The image has many tokens that are unlike a photograph's, so tables of its own pay. */
         assert_ok(psti_pli_find_model(room, &h, PSTI_PLI_MODEL_COEFS, &block, &n_block, &err));
         assert_non_null(block);
-        /* The same once more. */
+        /* A second run gives the same bytes. */
         uint64_t hash = psti_hash64(room, nbytes);
         size_t again;
         memset(room, 0, nbytes);
@@ -98,7 +98,8 @@ static void whole_file(void **state)
     }
 }
 
-/* The size of units follows from how much there is in them; what is asked for is done. */
+/* The encoder chooses the size of units by the amount of data in them. It takes a size that is
+ * asked for. */
 static void size_of_units(void **state)
 {
     (void)state;
@@ -123,7 +124,7 @@ static void size_of_units(void **state)
     }
     assert_true(h.wide_sizes);
     coefs_free(&image);
-    /* Nothing in it: no tables, next to no bytes. */
+    /* An image of zeros has no tables and very few bytes. */
     coefs_make(&image, 64, 64, 1, COEFS_ZERO, &random);
     assert_ok(encode(&image, NULL, 0, false, CAPACITY, &nbytes, &err));
     (void)read_index(nbytes, &h);
@@ -131,8 +132,8 @@ static void size_of_units(void **state)
     coefs_free(&image);
 }
 
-/* With less room than the file has bytes it fails and leaves what lies behind alone; with just as
- * much it does not. */
+/* With a smaller capacity than the file has bytes the encoder fails and writes nothing behind the
+ * capacity. With exactly enough it succeeds. */
 static void too_little_room(void **state)
 {
     (void)state;
@@ -142,7 +143,7 @@ static void too_little_room(void **state)
     uint8_t restoration[77] = {1};
     for (uint32_t i = 0; i < 3; i++) {
         size_t nbytes, other;
-        /* The last one has sizes of 32 bits. */
+        /* The last image has unit sizes of 32 bits. */
         coefs_make(&image, 256, 200, 1, i < 2 ? COEFS_PHOTO : COEFS_EXTREME, &random);
         image.frame.restoration_nbytes = sizeof restoration;
         assert_ok(encode(&image, restoration, i < 2 ? 7 : 8, false, CAPACITY, &nbytes, &err));
@@ -217,7 +218,7 @@ static void memory_fails(void **state)
 #endif
 }
 
-/* Tokens and raw bits at the level of this machine are those of plain C. */
+/* Tokens and raw bits are the same at this machine's level as in plain C. */
 static void levels_agree(void **state)
 {
     (void)state;
@@ -252,8 +253,8 @@ static void levels_agree(void **state)
     }
 }
 
-/* States take tokens at every level alike: frequencies of all sizes, one that is nearly all of a
- * table's, lists of all lengths, states as high and as low as they come. */
+/* States take tokens alike at every level. Tries frequencies of all sizes, also one that is nearly
+ * a whole table's, lists of all lengths, and the highest and lowest states. */
 static void states_agree(void **state)
 {
     enum { N_K = 300, LAST = 5, ROOM = 1 << 15 };
@@ -272,7 +273,7 @@ static void states_agree(void **state)
     for (uint32_t i = 0; i < 400; i++) {
         struct psti_je_unit unit = {.raw_nbytes = sizeof raw, .last = LAST};
         uint32_t n = 0, narrow = 1 + coefs_draw(&random) % 8;
-        for (uint32_t j = 0; j < PSTI_JE_N_AC; j++) /* table 0 begins with the rarest */
+        for (uint32_t j = 0; j < PSTI_JE_N_AC; j++) /* table 0 begins with the rarest token */
             counts->ac[j] = 1 + coefs_draw(&random) % (1u << coefs_draw(&random) % 24);
         for (uint32_t j = 0; j < PSTI_JE_N_SMALL; j++)
             counts->small[j] = 1;
@@ -301,7 +302,8 @@ static void states_agree(void **state)
 
 enum { BLOCKS_MAX = 500, STRIDE = 576 };
 
-/* Blocks with all kinds of ends, the largest first; their coefficients are small, or large. */
+/* Makes blocks with all kinds of ends, the largest end first. Their coefficients are small or
+ * large. */
 static void make_blocks(uint32_t n, uint64_t *random, int16_t *blocks, uint16_t n_k[65])
 {
     uint32_t end = 63 >> coefs_draw(random) % 7;
@@ -318,7 +320,7 @@ static void make_blocks(uint32_t n, uint64_t *random, int16_t *blocks, uint16_t 
     }
 }
 
-/* Ends, planes and codes at the level of this machine are those of plain C. */
+/* Ends, planes and codes are the same at this machine's level as in plain C. */
 static void planes_agree(void **state)
 {
     static int16_t blocks[BLOCKS_MAX * 64], values[2][64 * STRIDE];
@@ -369,7 +371,7 @@ static void planes_agree(void **state)
             }
             assert_memory_equal(codes[0], codes[1], n_k[k]);
         }
-        /* What is out of range is found, wherever it is; DC is not looked at. */
+        /* A coefficient out of range is found wherever it is. DC is not checked. */
         uint32_t bad = coefs_draw(&random) % n * 64 + coefs_draw(&random) % 64;
         blocks[bad] = (int16_t)(coefs_draw(&random) & 1 ? PSTI_JPEG_AC_MAX + 1 : INT16_MIN);
         for (int l = 0; l < 2; l++)

@@ -1,5 +1,5 @@
-/* pli_jpeg_idct_neon_simde.c - coefficients -> samples with NEON, compiled from the same source
- * against SIMDe, under another name. */
+/* pli_jpeg_idct_neon_simde.c - the inverse DCT with NEON, compiled from the same source against
+ * SIMDe, under another name. */
 #include "simde/simde_neon.h"
 
 #include "pli/decode/jpeg/pli_jpeg_int.h"

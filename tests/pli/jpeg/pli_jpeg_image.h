@@ -12,12 +12,14 @@
 #include <stdlib.h>
 
 struct pli_jpeg_image {
-    struct bytes jpeg, pli; /* pli: its own length and no more, so that over-reads are seen */
+    /* `pli` lies in memory of exactly its length, so that sanitizers see over-reads */
+    struct bytes jpeg, pli;
     struct pli_jpeg content;
     struct pst_pli_info info;
 };
 
-/* Takes the file over. False if content 2 does not take it: then it is still to be closed. */
+/* Makes a PLI of the file, which then belongs to the image. Returns false if content 2 does not
+ * take the file; the image must be closed then, too. */
 static inline bool pli_jpeg_image_open(struct bytes file, uint8_t unit_log2,
                                        struct pli_jpeg_image *image)
 {

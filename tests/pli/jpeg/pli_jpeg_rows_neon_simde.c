@@ -1,5 +1,5 @@
-/* pli_jpeg_rows_neon_simde.c - rows of samples -> rows of pixels with NEON, compiled from the same
- * source against SIMDe, under another name. */
+/* pli_jpeg_rows_neon_simde.c - the functions that make rows of pixels from rows of samples with
+ * NEON, compiled from the same source against SIMDe, under another name. */
 #include "simde/simde_neon.h"
 
 #define psti_pli_jpeg_rows_neon psti_pli_jpeg_rows_neon_simde

@@ -1,5 +1,5 @@
-/* pli_jpeg_rows_simde.c - rows of samples -> rows of pixels with AVX-512, compiled from the same
- * source against SIMDe, under another name. */
+/* pli_jpeg_rows_simde.c - the functions that make rows of pixels from rows of samples with AVX-512,
+ * compiled from the same source against SIMDe, under another name. */
 #include "simde/simde_avx512.h"
 
 #define psti_pli_jpeg_rows_avx512 psti_pli_jpeg_rows_simde

@@ -1,5 +1,5 @@
-/* test_pli_jpeg_format.c - content 2 of PLI, the law held against the C: header, frame, geometry,
- * tokens, tables. */
+/* test_pli_jpeg_format.c - compares the code of PLI's content 2 with the format: header, frame,
+ * geometry, tokens, tables. */
 #include "pli/format/pli_jpeg_format.h"
 
 #include "test.h"
@@ -26,7 +26,8 @@ static struct psti_pli_header jpeg_header(uint32_t width, uint32_t height, uint8
                                     .transform = channels == 3};
 }
 
-/* Content 2 narrows the header's values, each in its place. */
+/* Content 2 narrows the ranges of the header's values. Errors name the offset of the wrong value.
+ */
 static void header_values(void **state)
 {
     (void)state;
@@ -59,7 +60,7 @@ static void header_values(void **state)
     assert_int_equal(psti_pli_parse_header(bad, sizeof bad, &back, &err), PST_ERROR_UNSUPPORTED);
 }
 
-/* Kinds 2 and 3 are content 2's, kind 1 is content 1's. */
+/* Model blocks of kinds 2 and 3 belong to content 2, those of kind 1 to content 1. */
 static void model_kinds(void **state)
 {
     (void)state;
@@ -89,7 +90,7 @@ static void model_kinds(void **state)
             }
 }
 
-/* Spelled out once more from docs/format-pli.md, section 7. */
+/* Writes a frame byte by byte from docs/format-pli.md, section 7. */
 static void frame_bytes(void **state)
 {
     (void)state;
@@ -131,7 +132,7 @@ static void frame_bytes(void **state)
     assert_int_equal(back.v, 2);
     assert_true(back.jpeg_checksum == f.jpeg_checksum);
     assert_int_equal(back.restoration_nbytes, f.restoration_nbytes);
-    /* Every length but the right one, and every value that is none. */
+    /* Every wrong length and every invalid value is refused. */
     for (size_t i = 0; i <= n + 1; i++)
         if (i != n)
             assert_int_equal(psti_pli_jpeg_parse_frame(block, i, &h, &back, &err),
@@ -216,7 +217,7 @@ static void squares_cover(void **state)
     f.n_components = 2;
     assert_false(psti_pli_jpeg_frame_measure(&f));
     f.n_components = 3;
-    assert_false(psti_pli_jpeg_frame_measure(&f)); /* factors of 0 */
+    assert_false(psti_pli_jpeg_frame_measure(&f)); /* sampling factors of 0 */
 }
 
 static uint32_t ac_token(uint32_t m)
@@ -249,7 +250,8 @@ static void tokens(void **state)
     }
 }
 
-/* The zigzag order, and what stands before a coefficient in it, from their definitions. */
+/* Compares the zigzag order, and the earlier coefficients that make contexts (section 8.4), with
+ * their definitions. */
 static void features(void **state)
 {
     (void)state;
@@ -278,7 +280,7 @@ static void features(void **state)
     for (int i = 0; i < PSTI_JPEG_N_LIMITS; i++)
         assert_true(psti_jpeg_limits[i] >= 1 && psti_jpeg_limits[i] <= 128 &&
                     (i == 0 || psti_jpeg_limits[i] > psti_jpeg_limits[i - 1]));
-    /* Sums of vectors in 16 bits must not saturate. */
+    /* Sums of the vector levels must fit into 16 bits. */
     for (int side = 0; side < 2; side++)
         for (k = 1; k < 64; k++) {
             int low = psti_jpeg_biases[side][k], high = low;
@@ -291,7 +293,7 @@ static void features(void **state)
         }
 }
 
-/* Sums of all tables of `tables`; `least`: of a frequency. */
+/* Checks the sums of all tables. Every frequency must be at least `least`. */
 static void check_sums(const struct psti_jpeg_tables *tables, uint32_t least)
 {
     const uint16_t *f = tables->ac[0];
@@ -344,7 +346,7 @@ static void own_tables(void **state)
             assert_int_not_equal(psti_pli_jpeg_parse_tables(block, n + 1, &tables, &err), PST_OK);
         }
     }
-    /* The first table: n of 0, n of 9, all weights 0. */
+    /* The first table is wrong: n is 0, n is 9, or all weights are 0. */
     const uint8_t bad[][12] = {{1}, {1 | 9 << 1}, {1 | 2 << 1}};
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(psti_pli_jpeg_parse_tables(bad[i], 12, &tables, &err), PST_ERROR_CORRUPT);

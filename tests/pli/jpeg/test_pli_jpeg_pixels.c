@@ -1,6 +1,6 @@
-/* test_pli_jpeg_pixels.c - JPEGs kept as PLI: pixels are libjpeg-turbo's own to the bit, whole and
- * in any region, in every layout, on every CPU level; bands are the same rows; only the units that
- * are named are read; what is broken is said. */
+/* test_pli_jpeg_pixels.c - JPEGs kept as PLI. Pixels equal libjpeg-turbo's own to the bit, whole
+ * and in any region, in every layout, on every CPU level. Bands have the same rows. Only the units
+ * that pst_pli_ranges names are read. Errors name the fault. */
 #include "pli/jpeg/pli_jpeg_image.h"
 
 #include "base/real_files.h"
@@ -13,15 +13,16 @@
 
 static struct pli_level levels[PLI_LEVELS_MAX];
 static uint32_t n_levels;
-enum { EMULATED_MAX_PX = 1 << 14 }; /* emulation is slow */
+/* emulated levels decode only small images, because emulation is slow */
+enum { EMULATED_MAX_PX = 1 << 14 };
 
-/* A JPEG and what libjpeg makes of it. */
+/* A JPEG and the pixels that libjpeg makes of it. */
 struct image {
     struct pli_jpeg_image of;
     uint8_t *pixels;
 };
 
-/* False if it is not for content 2. Owns the file then. */
+/* Returns false if content 2 does not take the file. The image owns the file in any case. */
 static bool image_open(struct bytes file, uint8_t unit_log2, struct image *image)
 {
     bool taken = pli_jpeg_image_open(file, unit_log2, &image->of);
@@ -37,7 +38,8 @@ static void image_close(struct image *image)
 
 enum layout { LAYOUT_HWC, LAYOUT_CHW, LAYOUT_LOOSE, N_LAYOUTS };
 
-/* Pixels of a region in a layout; `room` is 6 times as many bytes as the region has samples. */
+/* Describes the pixels of a region in a layout. `room` has 6 times as many bytes as the region has
+ * samples. */
 static struct pst_pixels lay_out(const struct pst_pli_region *region, uint32_t channels,
                                  enum layout layout, uint8_t *room)
 {
@@ -53,7 +55,7 @@ static struct pst_pixels lay_out(const struct pst_pli_region *region, uint32_t c
         p.pixel_nbytes = 1;
         p.row_nbytes = region->width;
         p.channel_nbytes = (int64_t)region->width * region->height;
-    } else if (layout == LAYOUT_LOOSE) { /* as RGBA without A, bottom up, with gaps */
+    } else if (layout == LAYOUT_LOOSE) { /* like RGBA without A, rows bottom up with gaps */
         p.pixel_nbytes = 4;
         p.row_nbytes = -(4 * (int64_t)region->width + 8);
         p.data = room + (size_t)(region->height - 1) * (4 * (size_t)region->width + 8);
@@ -71,7 +73,7 @@ static void *scratch_for(const struct pst_pli_info *info, uint32_t width, size_t
                                            .channels = (uint8_t)info->channels,
                                            .bits = (uint8_t)info->bits};
     *nbytes = psti_pli_region_scratch_nbytes(&header, width);
-    /* What lies behind it must not be touched. */
+    /* The page behind the scratch must not be touched. */
     size_t whole = (*nbytes + page - 1) / page * page;
     uint8_t *memory =
         mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -128,7 +130,7 @@ static void check_region(const struct image *image, const struct pst_pli_region 
         assert_ok(psti_pli_decode_with(levels[i].kernels, image->of.pli.data, image->of.pli.nbytes,
                                        region, channel, &pixels, scratch, scratch_nbytes, &err));
         compare(image, region, channel, &pixels, levels[i].name);
-        if (layout == LAYOUT_LOOSE) /* between pixels and behind rows nothing was written */
+        if (layout == LAYOUT_LOOSE) /* nothing may be written between pixels and behind rows */
             for (uint32_t y = 0; y < region->height; y++) {
                 const uint8_t *row = (const uint8_t *)pixels.data + (int64_t)y * pixels.row_nbytes;
                 assert_int_equal(row[3], 0xA5);
@@ -161,7 +163,8 @@ static void check_image(const struct image *image, int n_regions, uint64_t *seed
 static const uint8_t samplings[][2] = {{1, 1}, {2, 1}, {2, 2}, {1, 2}, {4, 1},
                                        {4, 2}, {1, 4}, {2, 4}, {4, 4}};
 #define N_SAMPLINGS (sizeof samplings / sizeof samplings[0])
-/* 18 blocks are too many for an MCU of all components. */
+/* Returns whether the sampling needs many scans: 18 blocks are too many for an MCU of all
+ * components. */
 static bool is_many(size_t sampling) { return samplings[sampling][0] * samplings[sampling][1] > 8; }
 
 static void check_spec(const struct jpeg_spec *spec, uint8_t unit_log2, int n_regions,
@@ -173,7 +176,8 @@ static void check_spec(const struct jpeg_spec *spec, uint8_t unit_log2, int n_re
     image_close(&image);
 }
 
-/* All small sizes: chroma of one to three samples, blocks and units that just begin. */
+/* Tries all small sizes, with one to three chroma samples, and with blocks and units of few pixels.
+ */
 static void test_small_sizes(void **state)
 {
     uint64_t seed = 1;
@@ -195,7 +199,7 @@ static void test_small_sizes(void **state)
         }
 }
 
-/* Several units both ways, every size of units. */
+/* Images have several units in both directions, of every size of units. */
 static void test_units(void **state)
 {
     uint64_t seed = 2;
@@ -230,7 +234,7 @@ static void test_gray(void **state)
     }
 }
 
-/* Regions that end next to units' borders, where samples of the next ones are needed. */
+/* Regions end next to units' borders, where upsampling needs samples of the next unit. */
 static void test_borders(void **state)
 {
     uint64_t seed = 4;
@@ -262,8 +266,7 @@ static void test_borders(void **state)
     }
 }
 
-/* The units that pst_pli_ranges names are enough, all others may be garbage; and each one that is
- * named is looked at. */
+/* The units that pst_pli_ranges names are enough. All others may be garbage. */
 static void test_ranges(void **state)
 {
     uint64_t seed = 5;
@@ -308,7 +311,7 @@ struct bands {
     const struct image *image;
     struct pst_pli_region region;
     const uint8_t *rows;
-    uint32_t y, stop; /* fails from row `stop` on */
+    uint32_t y, stop; /* next row; take_band() fails from row `stop` on */
 };
 
 static enum pst_status take_band(void *ctx, uint32_t y, uint32_t n_rows)
@@ -378,7 +381,8 @@ static void assert_coefs(const struct image *image, int16_t *const coefs[])
                             psti_pli_jpeg_n_coefs(frame, c) * sizeof *coefs[c]);
 }
 
-/* Pixels and coefficients of one decode are those of two; of another image's frame nothing. */
+/* One decode of both gives the same pixels and coefficients as two decodes. With another image's
+ * frame it fails. */
 static void assert_both(const struct image *image, int16_t *const coefs[], void *scratch,
                         size_t scratch_nbytes)
 {
@@ -447,8 +451,8 @@ static void test_coefficients_and_frame(void **state)
     }
 }
 
-/* Cut off anywhere, or a bit turned anywhere: an error, with the codec's name and, in a unit, its
- * place. */
+/* A file that is cut off, or has a flipped bit, gives an error anywhere. The error names the codec
+ * and, in a unit, its place. */
 static void test_broken(void **state)
 {
     const struct jpeg_spec spec = {
@@ -503,7 +507,7 @@ static bool check_photograph(struct real_file *file, void *seed)
     return taken;
 }
 
-/* All JPEGs as they are found, each whole and in 20 regions, at every level. */
+/* Decodes all real JPEGs, each whole and in 20 regions, at every level. */
 static void test_real(void **state)
 {
     static const char *const groups[] = {"imagenet", "imagenet_folder"};
@@ -515,8 +519,8 @@ static void test_real(void **state)
         real_files(groups[i], UINT32_MAX, check_photograph, &seed);
 }
 
-/* Blocks are made of planes at every level alike; nothing around them is touched, and planes above
- * the last one are not read. */
+/* All levels make the same blocks of planes. They touch nothing around the blocks and do not read
+ * planes above the last one. */
 static void test_planes_to_blocks(void **state)
 {
     enum { N = PSTI_PLI_JPEG_GROUP, STRIDE = 64 };

@@ -1,6 +1,6 @@
-/* test_pli_jpeg_rows.c - rows of samples -> rows of pixels: every CPU level, plain C too, gives
- * what docs/format-pli.md, section 9, says, for rows of any length from anywhere, and writes no
- * further than it may. */
+/* test_pli_jpeg_rows.c - makes rows of pixels from rows of samples. Every CPU level, plain C too,
+ * follows docs/format-pli.md, section 9, for rows of any length at any address. None writes beyond
+ * the bytes that it may write. */
 #include "test.h"
 
 #include "pli/pli_levels.h"
@@ -19,7 +19,8 @@ static uint32_t below(uint64_t *seed, uint32_t n)
     return (uint32_t)(*seed >> 33) % n;
 }
 
-/* Rows end where their slack does: a sanitizer sees what is read behind it. */
+/* Rows of samples, in memory that ends where their slack ends, so that a sanitizer sees reads
+ * behind it. */
 struct rows {
     uint8_t *memory[N_INPUTS], *in[N_INPUTS];
     uint32_t n;
@@ -75,7 +76,7 @@ static void run(const struct psti_pli_jpeg_rows *kernels, enum kernel kernel, co
     }
 }
 
-/* Bytes that n samples become, and those that may be written. */
+/* made() returns the bytes that n samples become, writable() the bytes that may be written. */
 static size_t made(enum kernel kernel, uint32_t n)
 {
     return (kernel == H2 || kernel == H2V2 ? 2 : kernel >= YCC_RGB ? 3 : 1) * (size_t)n;
@@ -94,7 +95,7 @@ static void colour_by_law(int32_t y, int32_t b, int32_t r, uint8_t *out)
     out[2] = clamp(y + ((116130 * b + 32768) >> 16));
 }
 
-/* As section 9 has it. */
+/* Does what section 9 says. */
 static void run_by_law(enum kernel kernel, const struct rows *r, uint8_t *out)
 {
     const uint8_t *a = r->in[0], *b = r->in[1], *c = r->in[2];
@@ -158,7 +159,7 @@ static void test_all_lengths(void **state)
         }
 }
 
-/* All pairs of samples, and of Cb and Cr with some Y. */
+/* Tries all pairs of samples, and all pairs of Cb and Cr with some Y. */
 static void test_all_pairs(void **state)
 {
     (void)state;

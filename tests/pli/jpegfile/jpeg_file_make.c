@@ -1,4 +1,4 @@
-/* jpeg_file_make.c - JPEG files made for the tests; see the header. */
+/* jpeg_file_make.c - makes JPEG files for the tests; see the header. */
 #include "pli/jpegfile/jpeg_file_make.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static uint8_t *make_pixels(const struct jpeg_file_spec *spec, uint32_t channels
     return pixels;
 }
 
-/* Successive approximation in more and other steps than libjpeg's own script. */
+/* A script of successive approximation in more and other stages than libjpeg's own. */
 static const jpeg_scan_info fine_scans[] = {
     {3, {0, 1, 2}, 0, 0, 0, 2}, {1, {0}, 1, 2, 0, 3},   {1, {2}, 1, 63, 0, 1},
     {1, {0}, 3, 63, 0, 3},      {1, {0}, 1, 63, 3, 2},  {3, {0, 1, 2}, 0, 0, 2, 1},
@@ -184,7 +184,7 @@ enum pst_status read_jpeg_file(const struct jpeg_file *file, struct read_jpeg *r
     return status;
 }
 
-/* True if libjpeg reads the same coefficients and quantisation tables. */
+/* Returns true if libjpeg reads the same coefficients and quantisation tables. */
 static bool equals_libjpeg(const struct jpeg_file *file, const struct read_jpeg *r)
 {
     struct jpeg_decompress_struct cinfo;
@@ -225,7 +225,7 @@ uint32_t check_round_trip(const struct jpeg_file *file, bool as_libjpeg, const c
         fail_msg("%s: %s", what, err.text);
     if (as_libjpeg && !equals_libjpeg(file, &r))
         fail_msg("%s: not libjpeg's coefficients", what);
-    /* Exact memory, so that a sanitizer sees what goes beyond. */
+    /* The memory has exactly the needed size, so that a sanitizer sees any access beyond it. */
     uint8_t *restoration = malloc(r.frame.restoration_nbytes), *back = malloc(file->nbytes);
     memcpy(restoration, r.restoration, r.frame.restoration_nbytes);
     memset(r.work, 0xA5, psti_pli_jpeg_work_nbytes());

@@ -1,5 +1,5 @@
-/* jpeg_file_make.h - JPEG files made for the tests of their reader and writer, by libjpeg, and code
- * by code where libjpeg would not write such a thing. All memory is malloc's. */
+/* jpeg_file_make.h - makes JPEG files for the tests of their reader and writer, by libjpeg, or code
+ * by code if libjpeg would not write such a file. All memory is malloc's. */
 #ifndef PST_TEST_JPEG_FILE_MAKE_H
 #define PST_TEST_JPEG_FILE_MAKE_H
 
@@ -21,30 +21,31 @@ enum jpeg_file_scans { SCANS_ONE, SCANS_EACH, SCANS_Y_THEN_CC, SCANS_PROGRESSIVE
 struct jpeg_file_spec {
     uint32_t height, width;
     enum jpeg_file_kind kind;
-    uint8_t factors[3]; /* h << 4 | v; 0: 1, 1 */
+    uint8_t factors[3]; /* h << 4 | v of each component; 0 means h = v = 1 */
     int quality;
     enum jpeg_file_scans scans;
-    uint16_t restart; /* MCUs */
+    uint16_t restart; /* restart interval in MCUs */
     bool optimised, arithmetic, wide_quants, smooth;
 };
 
 struct jpeg_file make_jpeg_file(const struct jpeg_file_spec *spec, uint64_t seed);
 struct jpeg_file copy_jpeg_file(const struct jpeg_file *file);
-/* Puts n bytes in at an offset; offset of the first marker FF `code` at or behind `from`. */
+/* insert_bytes() inserts n bytes at an offset, remove_bytes() removes them. find_marker() returns
+ * the offset of the first marker FF `code` at or behind `from`. */
 void insert_bytes(struct jpeg_file *file, size_t offset, const void *bytes, size_t n);
 void remove_bytes(struct jpeg_file *file, size_t offset, size_t n);
 size_t find_marker(const struct jpeg_file *file, uint8_t code, size_t from);
-/* Behind the SOS segment at or behind `from`. */
+/* Returns the offset behind the first SOS segment at or behind `from`. */
 size_t find_data(const struct jpeg_file *file, size_t from);
 
-/* What a file is read into. */
+/* The content of a file after reading. */
 struct read_jpeg {
     struct psti_jpeg_frame frame;
     int16_t *coefs[PSTI_JPEG_COMPONENTS_MAX];
     uint8_t *restoration;
     void *work;
 };
-/* Nothing is left to free unless it is PST_OK. */
+/* Reads a file. If it fails, there is nothing to free. */
 enum pst_status read_jpeg_file(const struct jpeg_file *file, struct read_jpeg *out,
                                struct pst_error *err);
 void free_read_jpeg(struct read_jpeg *r);
@@ -52,7 +53,7 @@ void free_read_jpeg(struct read_jpeg *r);
  * `as_libjpeg`) and tables, and is written as it was. Returns the restoration's size. */
 uint32_t check_round_trip(const struct jpeg_file *file, bool as_libjpeg, const char *what);
 
-/* A gray file, code by code: its Huffman tables have codes of eight bits for any symbols. */
+/* Writes a gray file code by code. Its Huffman tables have codes of eight bits for any symbols. */
 struct code_writer {
     struct jpeg_file file;
     uint8_t dc_symbols[16], ac_symbols[256];

@@ -1,5 +1,5 @@
-/* JPEG files of every kind come back byte for byte, with libjpeg's coefficients in between; what
- * cannot be kept is refused with its reason; damage to a restoration is noticed. */
+/* JPEG files of every kind are restored byte for byte. The coefficients are libjpeg's. Files that
+ * cannot be kept are refused with a reason. Damage to a restoration is noticed. */
 #include "pli/jpegfile/jpeg_file_make.h"
 
 #include "base/fault.h"
@@ -38,8 +38,9 @@ static void test_every_kind(void **state)
                     };
                     char what[99];
                     memcpy(spec.factors, samplings[sampling], 3);
+                    /* the factors of a single component have no meaning */
                     if (kind == FILE_GRAY && seed % 2)
-                        spec.factors[0] = 0x22; /* of no meaning */
+                        spec.factors[0] = 0x22;
                     snprintf(what, sizeof what, "kind %d, sampling %d, scans %d, size %zu", kind,
                              sampling, scans, size);
                     struct jpeg_file file = make_jpeg_file(&spec, seed);
@@ -67,7 +68,7 @@ static void test_bytes_around(void **state)
     static const uint8_t fill[] = {0xFF, 0xFF, 0xFF}, stray[] = {1, 2, 0xFF, 0, 3},
                          no_length[] = {0xFF, 0xD3, 0xFF, 0x01}, dnl[] = {0xFF, 0xDC, 0, 4, 0, 90};
     static const struct {
-        uint8_t marker; /* before it */
+        uint8_t marker; /* marker before which the bytes are inserted */
         const uint8_t *bytes;
         size_t n;
         const char *what;
@@ -150,7 +151,7 @@ static void test_segments(void **state)
     assert_int_equal(frame.orientation, 6);
     remove_bytes(&file, 2, 2 + 0x22);
 
-    /* Tables that nobody needs, and a table told again, keep their values in the skeleton. */
+    /* Unused tables, and a table that is told twice, keep their values in the skeleton. */
     for (int i = 0; i < 64; i++)
         values[i] = (uint8_t)(i * 37 + 1);
     insert_bytes(&file, find_marker(&file, 0xC4, 0), unused_huffman, sizeof unused_huffman);
@@ -158,13 +159,13 @@ static void test_segments(void **state)
     insert_bytes(&file, at, values, 64);
     insert_bytes(&file, at, unused_quant, sizeof unused_quant);
     check_round_trip(&file, true, "tables of no use");
-    file.bytes[at + 4] = 0; /* now of use, but told again behind */
+    file.bytes[at + 4] = 0; /* the table is now in use, but is told again later */
     uint32_t told_twice = check_round_trip(&file, true, "a table told twice");
     assert_true(told_twice > before + 100);
     free(file.bytes);
 }
 
-/* Both tables in one segment, and one with 16 bits. */
+/* Puts both tables into one segment, one of them with 16 bits. */
 static void test_quantisation_segments(void **state)
 {
     struct jpeg_file file = plain_file(SCANS_PROGRESSIVE, 0);
@@ -184,7 +185,7 @@ static void test_quantisation_segments(void **state)
     insert_bytes(&file, second + 1, wide, 128);
     file.bytes[first + 3] = 2 + 65 + 129;
     uint32_t after = check_round_trip(&file, true, "a table of 16 bits");
-    assert_true(after < before + 16); /* cut out as well */
+    assert_true(after < before + 16); /* the values of 16 bits are cut out, too */
     free(file.bytes);
 }
 
@@ -215,13 +216,13 @@ static void test_zeros_at_the_end(void **state)
     begin_scan(&w, 0, 63, 0, 0);
     for (int i = 0; i < 20; i++) {
         put_dc_code(&w, 0);
-        if (i % 2) { /* a coefficient, at 1 or 6 */
+        if (i % 2) { /* a coefficient, number 1 or 6 */
             put_ac_code(&w, i % 4 == 1 ? 0x01 : 0x51);
             put_bits(&w, 1, 1);
         }
         for (int zeros = 0; zeros < i % 5 && zeros < 3; zeros++)
             put_ac_code(&w, 0xF0);
-        if (i % 5 == 4) /* to the end of the block or beyond: then there is no code for its end */
+        if (i % 5 == 4) /* zeros up to the end of the block or beyond need no code for its end */
             put_ac_code(&w, 0xF0);
         else
             put_ac_code(&w, 0x00);
@@ -259,7 +260,8 @@ static void test_paddings(void **state)
     }
 }
 
-/* Progressive: ends of blocks in runs of lengths that libjpeg's encoder would not choose. */
+/* Writes a run of ends of blocks (progressive), of a length that libjpeg's encoder would not
+ * choose. */
 static void put_run(struct code_writer *w, uint32_t length)
 {
     uint32_t size = 31u - (uint32_t)__builtin_clz(length);
@@ -302,7 +304,7 @@ static void test_runs(void **state)
     }
 }
 
-/* A later scan whose runs break early, or go on however many bits of correction are in them. */
+/* Later scans have runs that end early, or go on with any number of correction bits. */
 static void test_runs_with_corrections(void **state)
 {
     enum { N = 100 };
@@ -386,7 +388,7 @@ static void test_patched_headers(void **state)
 {
     static const struct {
         uint8_t marker;
-        int offset; /* from the marker */
+        int offset; /* offset from the marker */
         uint8_t value;
         enum pst_status status;
         const char *word;
@@ -432,7 +434,7 @@ static void test_patched_headers(void **state)
     }
 }
 
-/* A quantisation table that changes between the first scans of the components that name it. */
+/* A quantisation table may not change between the first scans of the components that name it. */
 static void test_changing_quantisation(void **state)
 {
     struct jpeg_file file = plain_file(SCANS_EACH, 0);
@@ -450,7 +452,7 @@ static void test_changing_quantisation(void **state)
     free(file.bytes);
 }
 
-/* Scans taken out, doubled, exchanged. */
+/* Files with a missing or a doubled scan are refused. */
 static void test_bad_scripts(void **state)
 {
     (void)state;
@@ -497,7 +499,8 @@ static void test_truncation(void **state)
             enum pst_status status = read_jpeg_file(&part, &r, &err);
             if (n < 2)
                 assert_int_equal(status, PST_ERROR_CORRUPT);
-            else if (status != PST_ERROR_UNSUPPORTED) /* between two scans, these are missing */
+            /* a file that ends between two scans lacks scans */
+            else if (status != PST_ERROR_UNSUPPORTED)
                 assert_int_equal(status, PST_ERROR_TRUNCATED);
             assert_true(err.text[0] != '\0');
             free(part.bytes);
@@ -506,7 +509,7 @@ static void test_truncation(void **state)
     }
 }
 
-/* Whatever is changed: it is refused, or it comes back. */
+/* A file with any flipped bit is refused, or is restored as it is. */
 static void test_flipped_bytes(void **state)
 {
     uint32_t n_kept = 0, n_refused = 0;
@@ -672,7 +675,7 @@ static void test_colours(void **state)
     (void)state;
     check_round_trip(&file, true, "JFIF");
     insert_bytes(&file, 2, adobe_rgb, sizeof adobe_rgb);
-    check_round_trip(&file, true, "JFIF and Adobe"); /* which libjpeg compares, too */
+    check_round_trip(&file, true, "JFIF and Adobe"); /* libjpeg's coefficients are compared, too */
     size_t jfif = find_marker(&file, 0xE0, 0);
     remove_bytes(&file, jfif, 18);
     check_round_trip(&file, true, "Adobe, transform 0");

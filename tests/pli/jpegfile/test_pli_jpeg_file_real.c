@@ -1,6 +1,6 @@
-/* JPEG files as they are found: at least 99 of 100 come back byte for byte, with libjpeg's
- * coefficients in between; who does not says why. Needs the directory of images named by
- * PST_SHARED_DATA; skipped without it. */
+/* Real JPEG files: at least 99 of 100 are restored byte for byte, with libjpeg's coefficients. The
+ * reader gives a reason for each of the others. The test needs the directory of images named by
+ * PST_SHARED_DATA and is skipped without it. */
 #include "pli/jpegfile/jpeg_file_make.h"
 
 #include "base/real_files.h"
