@@ -69,7 +69,7 @@ static float clamp_to(double value, double size)
     return (float)(value < 0 ? 0 : value > size ? size : value);
 }
 
-/* Maps both ends of an interval, orders them again (a flip turns them round) and clamps. */
+/* Maps both ends of an interval, orders them again (a flip swaps them) and clamps. */
 static void map_interval(const struct map *map, float *low, float *high)
 {
     double a = *low * map->scale + map->offset, b = *high * map->scale + map->offset;

@@ -28,7 +28,7 @@ struct psti_chain {
     float plane_scale[4][PSTI_PATTERN],
         plane_offset[4][PSTI_PATTERN]; /* the same number for every element of a plane */
     bool normalizes;
-    bool unfused; /* for tests: every operation runs by itself, from picture to picture */
+    bool unfused; /* every operation runs by itself, from picture to picture; only tests set it */
     bool fixed;
     uint32_t fixed_height, fixed_width;
     const struct psti_augment_ops *kernels;

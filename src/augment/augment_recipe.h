@@ -17,7 +17,7 @@
 struct psti_recipe_finish {
     enum pst_dtype dtype;
     enum pst_layout layout;
-    uint8_t channels, bits; /* of the pixels before they are stored */
+    uint8_t channels, bits; /* channels and bits of the pixels before they are stored */
     bool is_mask;
     float scale[4], offset[4];
 };
@@ -39,7 +39,7 @@ struct psti_recipe_axis {
 };
 
 enum psti_recipe_kind {
-    PSTI_RECIPE_RESIZE, /* filters by both axes, then turns the result upside down if flip_y */
+    PSTI_RECIPE_RESIZE, /* filters by both axes, then flips the result vertically if flip_y */
     PSTI_RECIPE_WINDOW,
     PSTI_RECIPE_FLIP,
     PSTI_RECIPE_JITTER,

@@ -45,7 +45,8 @@ void psti_cache_set_close(struct psti_cache_set **set);
 /* Gives the numbers of pst_cache_stats, but n_items counts the items of this set alone. */
 void psti_cache_set_stats(struct psti_cache_set *set, struct pst_cache_stats *stats);
 
-/* Asks for item `i_item` of a sample (numbers below those of the shape), which is nbytes long. */
+/* Asks for item `i_item` of a sample, which is nbytes long. The numbers are below n_samples and
+ * n_items of the set's shape. */
 enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                       uint64_t nbytes, struct psti_cache_span *span);
 /* Copies the bytes that were read into the reserved space. Returns false if the system has no more

@@ -53,7 +53,7 @@ struct pst_cache {
     uint64_t n_owners;
     uint64_t tick;
     uint64_t limit;
-    atomic_uint_fast64_t used; /* <= limit */
+    atomic_uint_fast64_t used; /* bytes taken from the budget; at most `limit` */
     atomic_uint_fast64_t n_refused;
     atomic_uint n_closed; /* closed sets; changed only with the lock */
 };

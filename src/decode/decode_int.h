@@ -52,7 +52,7 @@ struct psti_emit {
     bool converts;
     size_t pixel_nbytes; /* bytes of a pixel after the conversions */
     size_t row_nbytes;   /* bytes of a row of `band` and `frame` */
-    /* a band of converted or turned rows; NULL if rows are neither converted nor turned */
+    /* a band of rows that are converted, rotated or mirrored; NULL if rows stay as they are */
     uint8_t *band;
     uint8_t *frame; /* the whole stored region, for orientations that need it; or NULL */
     uint32_t y;     /* rows handed over so far */
@@ -83,8 +83,8 @@ enum pst_status psti_decode_fail(struct pst_error *err, enum pst_status status, 
 void psti_decode_convert(const void *from, uint8_t channels_in, uint8_t bits_in, void *to,
                          uint8_t channels, uint8_t bits, size_t n);
 
-/* decode_turn.c: turns a stored region as its EXIF orientation says. This function returns whether
- * an orientation swaps height and width. */
+/* decode_turn.c: rotates or mirrors a stored region as its EXIF orientation says. This function
+ * returns whether an orientation swaps height and width. */
 static inline bool psti_decode_turn_swaps(uint8_t orientation) { return orientation >= 5; }
 /* Returns the stored rectangle that is shown as `shown`, in a picture of height x width as stored.
  */

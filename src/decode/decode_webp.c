@@ -18,7 +18,7 @@
 
 struct container {
     uint8_t orientation;
-    bool lossless; /* VP8L */
+    bool lossless; /* the picture is of kind VP8L */
     bool animated;
     bool has_image; /* the container has VP8 or VP8L */
 };

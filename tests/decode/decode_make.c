@@ -331,7 +331,7 @@ uint8_t *turned(const uint8_t *pixels, uint32_t height, uint32_t width, size_t p
                 ty = x;
                 tx = y;
                 break;
-            case 6: /* turned clockwise: the top row becomes the right column */
+            case 6: /* rotated clockwise: the top row becomes the right column */
                 ty = x;
                 tx = height - 1 - y;
                 break;
@@ -339,7 +339,7 @@ uint8_t *turned(const uint8_t *pixels, uint32_t height, uint32_t width, size_t p
                 ty = width - 1 - x;
                 tx = height - 1 - y;
                 break;
-            case 8: /* anticlockwise: the top row becomes the left column, upwards */
+            case 8: /* rotated anticlockwise: the top row becomes the left column, upwards */
                 ty = width - 1 - x;
                 tx = y;
                 break;

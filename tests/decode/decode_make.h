@@ -17,7 +17,7 @@ struct bytes {
 };
 void bytes_free(struct bytes *bytes);
 
-/* splitmix64: the same numbers on every run. */
+/* Returns the next number of splitmix64: the same numbers on every run. */
 uint64_t next_random(uint64_t *state);
 /* Returns a random number in 0..n-1. */
 uint32_t random_below(uint64_t *state, uint32_t n);

@@ -159,7 +159,7 @@ static void check(const struct bytes *file, uint32_t height, uint32_t width,
     for (int i = 0; i < 2; i++) {
         uint64_t had = taken(file, &info, &regions[i]), bound;
         bound = psti_decode_webp_work_nbytes(kind->lossless, info.channels == 4, height, width);
-        assert_true(had > 0); /* the counting works */
+        assert_true(had > 0); /* shows that the counting works */
         if (had > bound)
             print_message("%u x %u, lossless %d, picture %d, region %d: %llu bytes, bound %llu\n",
                           height, width, kind->lossless, picture, i, (unsigned long long)had,

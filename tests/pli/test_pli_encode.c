@@ -76,7 +76,7 @@ static void encode(struct picture *p, enum pst_pli_tier tier, uint32_t effort, u
     assert_ok(pst_pli_encode(&p->pixels, &options, room, bound, &p->encoded_nbytes, &err));
     assert_true(p->encoded_nbytes <= bound);
     free(p->encoded);
-    p->encoded = malloc(p->encoded_nbytes); /* exact, so that a sanitizer sees over-reads */
+    p->encoded = malloc(p->encoded_nbytes); /* exact size, so that a sanitizer sees over-reads */
     memcpy(p->encoded, room, p->encoded_nbytes);
     free(room);
 }

@@ -31,7 +31,7 @@ struct fixture {
     uint64_t seed;
     /* number of damaged units that were decoded nevertheless, and that were refused */
     size_t n_same, n_failed;
-    size_t n_sure; /* number of images with tables that have only one token in some context */
+    size_t n_sure; /* number of sets of tables in which some AC context has only one token */
 };
 
 static uint32_t below(struct fixture *f, uint32_t n)

@@ -1,5 +1,5 @@
-/* pli_jpeg_image.h - a JPEG, its coefficients and the PLI of it, as tests of content 2 hold
- * them. Users link the encoder. */
+/* pli_jpeg_image.h - a JPEG, its coefficients and the PLI of it, as tests of content 2 keep them.
+ * Tests that include it must link the encoder. */
 #ifndef PST_TEST_PLI_JPEG_IMAGE_H
 #define PST_TEST_PLI_JPEG_IMAGE_H
 

@@ -97,7 +97,7 @@ static void compare(const struct pli_jpeg *jpeg, const struct pli_jpeg_unit *uni
             jpeg->samples[square->component] + (row * component->columns * 8 + column) * 8;
         const uint8_t *got = canvas->samples + place_of(canvas, square, position);
         bool wanted = (blocks->wanted[unit->order[i] >> 6] >> position & 1) != 0;
-        /* libjpeg does not transform blocks that lie wholly beyond the image. */
+        /* libjpeg does not transform blocks that lie completely outside of the image. */
         if (wanted && (row * 8 >= component->height || column * 8 >= component->width))
             continue;
         for (uint32_t y = 0; y < 8; y++)

@@ -29,6 +29,6 @@ uint32_t pli_wave_random(uint64_t *seed);
 enum { PLI_WAVE_MAX_NBYTES = 128 * 1024 };
 /* Makes a unit without its mode byte and returns its length. */
 size_t pli_wave_make(const struct pli_wave_recipe *recipe, const struct pli_wave_freqs *freqs,
-                     uint64_t *seed, uint8_t *out /* PLI_WAVE_MAX_NBYTES */);
+                     uint64_t *seed, uint8_t *out /* has PLI_WAVE_MAX_NBYTES bytes */);
 
 #endif
