@@ -15,7 +15,8 @@
 
 /* Each of the PSTI_AUGMENT_MAX_OPS operations has 4 of a draw's 64 words. The last 4 words are the
  * draw's own (PSTI_DRAW_SIZE, PSTI_DRAW_BEYOND). */
-/* pixels of a side, at most, of every picture of a chain */
+
+/* The largest side in pixels of every picture in a chain. */
 #define PSTI_AUGMENT_MAX_SIDE (1u << 20)
 
 struct psti_chain {
