@@ -42,9 +42,9 @@ static uint64_t cost(const uint32_t *counts, const uint16_t *freqs, uint32_t n_t
     return sum;
 }
 
-/* Returns the code whose weight is nearest to count / total of the sum. It is the largest code
- * whose geometric mean with the code below is not above that. The geometric mean is about 1.072
- * times the weight of the code below. If no code fits, the result is 1. */
+/* Returns the code whose weight is nearest to PSTI_JPEG_PROB_SUM * count / total. It is the largest
+ * code whose geometric mean with the code below is not above that value. The geometric mean is
+ * about 1.072 times the weight of the code below. If no code fits, the result is 1. */
 static uint8_t find_q(uint32_t count, uint64_t total)
 {
     uint64_t wanted = (uint64_t)count * PSTI_JPEG_PROB_SUM;

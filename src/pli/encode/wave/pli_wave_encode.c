@@ -177,7 +177,7 @@ static inline __attribute__((always_inline)) uint8_t *code_backwards(
         uint32_t sample = ordered[i], *state = &states[(sample >> LANE_SHIFT) % LANES];
         const struct psti_wave_code *code = &codes->of[sample % (1u << PSTI_WAVE_INDEX_BITS)];
         uint64_t x = *state;
-        /* A branch on `full` would be as good as random, so there is none. */
+        /* There is no branch on `full`, because the CPU could not predict it. */
         uint32_t full = x > code->last;
         if (bits == 8)
             words[-1] = (uint8_t)x;
