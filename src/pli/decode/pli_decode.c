@@ -28,7 +28,7 @@ struct run {
     uint8_t *samples;       /* the samples of one pixel unit */
     uint8_t *tables_memory; /* memory for the tables of wave units */
     struct psti_pli_lz_tables *lz_tables;
-    /* lies in tables_memory; NULL until a wave unit needs the tables */
+    /* Lies in tables_memory; NULL until a wave unit needs the tables. */
     struct psti_pli_wave_tables *tables;
 };
 
@@ -316,7 +316,7 @@ static enum pst_status decode_unit(struct run *run, const struct psti_pli_unit *
         status = plain_unit(run, unit, mode, err);
         break;
     case PSTI_PLI_PACKED:
-        /* a comparison of the checksum would have read all bytes */
+        /* Without checksums nothing has read the bytes of the unit yet. */
         if (!run->request.header.has_checksums)
             for (size_t at = 0; at < unit->nbytes; at += 64)
                 __builtin_prefetch(unit->bytes + at);
@@ -393,8 +393,8 @@ static void place_unit(const struct psti_pli_request *request, uint32_t row, uin
     uint32_t y0 = r->y > y ? r->y : y, x0 = r->x > x ? r->x : x;
     uint32_t y1 = r->y + r->height < y + p->unit.height ? r->y + r->height : y + p->unit.height;
     uint32_t x1 = r->x + r->width < x + p->unit.width ? r->x + r->width : x + p->unit.width;
-    /* the first row that `pixels` hold: that of the region, or with bands that of this row of units
-     */
+    /* The first row that `pixels` hold: that of the region, or with bands that of this row of
+     * units. */
     uint32_t top = request->band ? y0 : r->y;
     p->pixels = *request->pixels;
     p->pixels.data = (uint8_t *)p->pixels.data + (int64_t)(y0 - top) * p->pixels.row_nbytes +

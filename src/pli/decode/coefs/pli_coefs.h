@@ -16,7 +16,7 @@ struct psti_pli_coefs {
     bool kept;     /* true if the list has only the wanted blocks */
     uint32_t last; /* the largest end, 0..63 */
     /* n_k[k]: number of blocks with an end >= k, which are the first in plane k; n_k[0] = n,
-     * n_k[64] = 0 */
+     * n_k[64] = 0. */
     uint16_t n_k[65];
     const uint16_t *order; /* n entries */
     /* The quantised coefficients k of the list's blocks are at planes + k * stride, aligned to 64.

@@ -16,7 +16,7 @@ enum {
     PSTI_COEFS_LANES = 32,
     PSTI_COEFS_SQUARE = 64, /* positions of a square, or entries of a group */
     PSTI_COEFS_STATE_NBYTES = 64,
-    /* Bytes that may be read from the begin of a step's words. A step takes at most 64 of them. */
+    /* Bytes that may be read from the start of a step's words. A step takes at most 64 of them. */
     PSTI_COEFS_STEP_NBYTES = 96,
     PSTI_COEFS_TAIL_NBYTES = 8, /* the last raw bytes, which stand before the payload in `tail` */
     PSTI_COEFS_BIN_LOG2 = 4,    /* 2^4 slots share an entry of `first` */
@@ -38,7 +38,7 @@ struct psti_coefs_table {
 struct psti_coefs_tables_c {
     uint8_t ac_first[PSTI_JPEG_N_AC_CONTEXTS * PSTI_JPEG_PROB_SUM];
     uint32_t ac_entries[PSTI_JPEG_N_AC_CONTEXTS * PSTI_JPEG_N_AC_TOKENS];
-    /* by 128 * distance + size (8.4): the begin of the context's slots in ac_first */
+    /* By 128 * distance + size (8.4): the start of the context's slots in ac_first. */
     uint32_t ac_row[PSTI_JPEG_N_INDICES];
     struct psti_coefs_table ends[2][PSTI_JPEG_N_ENDS], dc[2][PSTI_JPEG_N_ENDS];
 };
@@ -92,9 +92,9 @@ static inline uint64_t psti_pli_coefs_peek(const struct psti_coefs_bits *bits)
 
 /* The blocks of the list that are kept when values are placed. */
 struct psti_coefs_kept {
-    /* for each 64 blocks of the list: a bit for each block that is kept */
+    /* For each 64 blocks of the list: a bit for each block that is kept. */
     uint64_t lanes[PSTI_JPEG_SQUARES_MAX + 1];
-    /* for each 64 blocks: how many blocks before them are kept */
+    /* For each 64 blocks: how many blocks before them are kept. */
     uint16_t before[PSTI_JPEG_SQUARES_MAX + 1];
     uint16_t n_k[65]; /* the values that out->n_k will have */
 };
@@ -109,9 +109,9 @@ struct psti_coefs_unit {
     /* Each is indexed by [square][position] and aligned to 64. Positions without a block are 0. */
     uint8_t (*classes)[PSTI_COEFS_SQUARE], (*ends)[PSTI_COEFS_SQUARE];
     uint8_t (*dc_tokens)[PSTI_COEFS_SQUARE];
-    /* same as out->order; 64 entries behind the list may be written */
+    /* Same as out->order; 64 entries behind the list may be written. */
     uint16_t *order;
-    /* NULL: all blocks are kept; else `order` has only those that are kept */
+    /* NULL: all blocks are kept; else `order` has only those that are kept. */
     const struct psti_coefs_kept *kept;
     uint8_t *sides; /* by list position: 0 or 255; readable up to the next multiple of 64 */
     /* The tokens of plane k are at tokens + k * stride. Entries from n_k[k] up to the next multiple

@@ -35,7 +35,7 @@ struct run {
     psti_pli_jpeg_idct *idct; /* NULL: pixels are not wanted */
     struct psti_pli_jpeg_quants quants;
     struct psti_pli_jpeg_strip strip;
-    struct psti_pli_jpeg_blocks blocks; /* of the current unit */
+    struct psti_pli_jpeg_blocks blocks; /* blocks of the current unit */
     bool any;                           /* true if at least one of its blocks is wanted */
     struct planes_of_blocks planes;
     uint32_t k_last; /* number of the last coefficient that is wanted */

@@ -5,12 +5,10 @@
  *
  *     INDICES                   indices that move some of eight 16-bit values together
  *     moving_together(mask)     the indices for those of eight values whose bit is set
- *     move(to, from, indices)   writes eight values, of which the first ones count; `from` is
- * aligned
- */
+ *     move(to, from, indices)   writes eight values; only the first are right; `from` is aligned */
 enum {
     CHUNK = 64, /* blocks that are moved together at a time */
-    /* entries of a plane: those left from before, new ones, and what a store writes beyond its end
+    /* Entries of a plane: those left from before, new ones, and what a store writes beyond its end.
      */
     ROOM = CHUNK + 2 * LANES
 };

@@ -20,10 +20,12 @@
  *     four_times(v)                    returns 4 v, clamped
  *     transform_column(in, n, out)     eight outputs of the first n of eight inputs, 8 apart
  *     rows(work, n)                    transforms rows of n values in work->half and stores samples
- *     store_flat(to, dc), FLAT_AT(i)   stores dc / 8 + 128, rounded and clamped, as bytes; the
- * index of lane i among them; it may write 2 * LANES bytes small_column(work, u), small_row(work,
- * y), SMALL_AT(i)   for blocks of 4x4: make work->half from work->in, and work->samples[y] from
- * that; the index of the four samples of lane i
+ *     store_flat(to, dc)               stores dc / 8 + 128, rounded and clamped, as bytes; it may
+ *                                      write 2 * LANES bytes
+ *     FLAT_AT(i)                       the index of lane i among these bytes
+ *     small_column(work, u)            for blocks of 4x4: makes work->half from work->in
+ *     small_row(work, y)               for blocks of 4x4: makes work->samples[y] from work->half
+ *     SMALL_AT(i)                      the index of the four samples of lane i in work->samples[y]
  *
  * struct work has the vectors in[64] (dequantised coefficients, [8 * row + column]) and half[64]
  * (values after the transform of columns), order[LANES], and samples[4][4 * LANES] or more. For a

@@ -25,7 +25,7 @@ struct psti_pli_jpeg_blocks {
     size_t stride; /* bytes from one row of samples to the next, the same for all components */
     uint32_t edge; /* samples of a block each way: 8, or 4, 2 or 1 if it is made smaller */
     bool all;      /* true if all blocks of the list are wanted */
-    /* offset of the first sample of each square from `samples` */
+    /* Offset of the first sample of each square from `samples`. */
     ptrdiff_t at[PSTI_JPEG_SQUARES_MAX];
     /* For each square, bit p says whether the block at position p is wanted. The memory of other
      * blocks is not written. */
@@ -97,9 +97,9 @@ psti_pli_jpeg_to_blocks psti_pli_jpeg_to_blocks_c, psti_pli_jpeg_to_blocks_avx2;
  * may read n rounded up to 64 samples and one more, and may write that many samples (`h2` and
  * `h2v2` twice as many). It writes exactly n pixels. Rows do not overlap. */
 struct psti_pli_jpeg_rows {
-    /* makes 2n samples */
+    /* Makes 2n samples. */
     void (*h2)(const uint8_t *in, uint8_t *out, uint32_t n);
-    /* makes 2n samples */
+    /* Makes 2n samples. */
     void (*h2v2)(const uint8_t *near, const uint8_t *far, uint8_t *out, uint32_t n);
     /* `bias` is 1 for the upper of the two rows made from `near`, 2 for the lower. */
     void (*v2)(const uint8_t *near, const uint8_t *far, uint32_t bias, uint8_t *out, uint32_t n);
@@ -108,7 +108,7 @@ struct psti_pli_jpeg_rows {
     void (*plain_rgb)(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
                       uint32_t n);
 };
-/* bytes before and behind rows of samples that kernels may read or write */
+/* Bytes before and behind rows of samples that kernels may read or write. */
 enum { PSTI_PLI_JPEG_ROW_SLACK = 64 };
 extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_c, psti_pli_jpeg_rows_avx2,
     psti_pli_jpeg_rows_avx512, psti_pli_jpeg_rows_neon;
@@ -122,18 +122,17 @@ struct psti_pli_jpeg_strip {
     struct psti_pli_jpeg_need needs[PSTI_JPEG_COMPONENTS_MAX];
     uint8_t *samples;
     size_t stride;
-    /* for each component: offset of its first sample in this row of units, in block column column0
+    /* For each component: offset of its first sample in this row of units, in block column column0.
      */
     ptrdiff_t tops[PSTI_JPEG_COMPONENTS_MAX];
-    /* samples of a block each way; pixels of a unit each way */
+    /* Samples of a block each way; pixels of a unit each way. */
     uint32_t block, edge;
     uint32_t y;                                   /* first row of the image in this row of units */
     uint8_t *upsampled[PSTI_JPEG_COMPONENTS_MAX]; /* memory for one row of each component */
     uint8_t *pixels;                              /* memory for one row of pixels */
     const struct psti_pli_jpeg_rows *kernels;
 };
-/* Returns the memory that a strip needs for a region of `width`. Stride and rows of pixels follow
- * from the width alone. */
+/* Returns the bytes that a strip needs for regions of `width`, whatever their height and place. */
 size_t psti_pli_jpeg_strip_nbytes(uint32_t n_components, uint32_t edge, uint32_t width);
 void psti_pli_jpeg_strip_begin(struct psti_pli_jpeg_strip *strip,
                                const struct psti_jpeg_frame *frame, uint32_t block, uint32_t edge,

@@ -129,7 +129,7 @@ static bool read_freqs(struct psti_lz_bits *bits, uint16_t *freqs, uint32_t n, u
         i += is_freq ? 0 : field + 1;
         if (freq > left || i + is_freq > n)
             return false;
-        /* i is n only behind the last symbol, where the field is a number of zeros */
+        /* I is n only behind the last symbol, where the field is a number of zeros. */
         freqs[i < n ? i : 0] |= (uint16_t)freq;
         i += is_freq;
         left -= freq;
@@ -155,7 +155,7 @@ static void build_table(const uint16_t *freqs, uint32_t n, uint8_t *table)
  */
 struct kind {
     uint32_t n_contexts, n_symbols, log2, first;
-    /* frequencies of context 0; those of each next context are `step` further */
+    /* Frequencies of context 0; those of each next context are `step` further. */
     const uint16_t *built_in;
     uint32_t step;
 };

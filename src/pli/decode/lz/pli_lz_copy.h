@@ -13,10 +13,10 @@ enum { WIDE = 32 }; /* bytes that are copied at once */
  * psti_pli_lz_bits_used() tells whether any were needed. */
 struct psti_lz_bits {
     const uint8_t *base;
-    /* next: the next byte to load; it goes beyond `size` when zeros are loaded */
+    /* next: the next byte to load; it goes beyond `size` when zeros are loaded. */
     size_t size, next;
-    /* at least n bits that are loaded and not used yet; the bits above them are 0, or already those
-     * that the next load brings */
+    /* At least n bits that are loaded and not used yet; the bits above them are 0, or already those
+     * that the next load brings. */
     uint64_t ahead;
     uint32_t n;
 };

@@ -165,7 +165,7 @@ LZ_INLINE static inline const char *execute_lane(struct psti_lz_execution *run,
 /* Executes all sequences. It is compiled once for each size of pixel. */
 LZ_INLINE static inline const char *execute(struct psti_lz_execution *given, const uint32_t P)
 {
-    /* a copy, so that the members that the loop changes stay in registers */
+    /* A copy, so that the members that the loop changes stay in registers. */
     struct psti_lz_execution run = *given;
     struct numbers numbers;
     struct output o = {

@@ -40,8 +40,8 @@ struct psti_lz_sequence_tables {
     const uint8_t *length[PSTI_PLI_LZ_LENGTH_CONTEXTS];
 };
 
-/* The way in which n things are shared among lanes (6.2). Thing t of lane l is number l * per_lane
- * + t. In step t the first `active` lanes have a thing. */
+/* The way in which n things are shared among lanes (docs/format-pli.md, 6.2). Thing t of lane l is
+ * number l * per_lane + t. In step t the first `active` lanes have a thing. */
 struct psti_pli_lz_share {
     uint32_t n, per_lane;
 };

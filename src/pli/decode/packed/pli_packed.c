@@ -174,7 +174,7 @@ static void unpack_plane(const struct psti_packed *unit, uint32_t p, struct psti
  * conditions, so that compilers turn all but the running sum into vectors. In a narrow unit the
  * columns without groups are computed from arbitrary values and never read. */
 struct row {
-    /* the row above, with its first and last sample repeated beyond its ends */
+    /* The row above, with its first and last sample repeated beyond its ends. */
     uint16_t up[1 + PSTI_PACKED_EDGE + 1];
     uint16_t base[PSTI_PACKED_EDGE], add[PSTI_PACKED_EDGE];
 };

@@ -14,7 +14,7 @@ struct psti_packed_plane {
     bool is_constant;
     uint8_t first_width;
     uint8_t predictor[4]; /* one for each 16 rows */
-    int8_t tap[2];        /* of the residuals of planes 0 and 1 */
+    int8_t tap[2];        /* weights of the residuals of planes 0 and 1 */
     uint16_t start;       /* the start sample, or the value of a constant plane */
 };
 
@@ -33,7 +33,7 @@ struct psti_packed {
     struct psti_packed_plane planes[4];
     uint32_t n_coded;       /* planes that are not constant */
     const uint8_t *strings; /* the runs of bits, and the data behind them */
-    size_t strings_nbytes;  /* of runs and data together */
+    size_t strings_nbytes;  /* bytes of runs and data together */
     struct psti_packed_runs runs;
     const uint8_t *data;
     size_t data_nbytes;
@@ -43,12 +43,10 @@ struct psti_packed {
  * of plane p has number 64 p + y. A kernel uses only the members that it needs. */
 struct psti_packed_work {
     _Alignas(64) uint8_t widths[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS];
-    _Alignas(
-        /* place of each group in its row's data */
-        64) uint8_t within[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS];
+    _Alignas(64) uint8_t within[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS]; /* places within a row */
     _Alignas(64) uint16_t tables[PSTI_PACKED_ROWS][PSTI_PACKED_ROW_GROUPS / 2];
     _Alignas(64) uint64_t offsets[PSTI_PACKED_ROWS]; /* place of each row in the data */
-    /* places for a row's bytes: 8 bits for each group, one for each byte */
+    /* Places for a row's bytes: 8 bits for each group, one for each byte. */
     _Alignas(64) uint64_t places[PSTI_PACKED_ROWS];
     _Alignas(64) uint64_t nbytes[PSTI_PACKED_ROWS]; /* bytes of each row */
     _Alignas(64) uint8_t tail[512];                 /* a copy of the last bytes of the data */
@@ -108,7 +106,7 @@ static inline __attribute__((always_inline)) uint32_t psti_pli_packed_count_ones
         return 0;
     /* Counts whole words if 9 bytes behind the last bit's byte may be read. */
     if ((end >> 3) + 9 <= unit->strings_nbytes) {
-        /* numbers of bits, counted from `bytes` */
+        /* Numbers of bits, counted from `bytes`. */
         uint32_t skip = begin & 7, last = skip + bits - 1;
         uint64_t v = psti_load_u64(bytes) >> skip << skip;
         for (; last >= 64; last -= 64, bytes += 8, v = psti_load_u64(bytes))
@@ -142,8 +140,8 @@ static inline __attribute__((always_inline)) bool psti_pli_packed_find_runs(
         if (runs->begin[2] > total)
             return false;
     }
-    /* M2.., up to the first without ones; |d| <= bits, so that M(bits + 1) is the last possible one
-     */
+    /* M2.., up to the first without ones; |d| <= bits, so that M(bits + 1) is the last possible
+     * one. */
     while (ones > 0) {
         if (runs->n > unit->bits + 1u)
             return false;
@@ -172,7 +170,7 @@ static inline bool psti_pli_packed_is_tapped(const struct psti_packed *unit, uin
 
 enum {
     PSTI_PACKED_RUNS_MARGIN = 24, /* bytes that may be read behind a run's cursor */
-    /* bytes that may be read from a row's start: the longest row and a vector */
+    /* Bytes that may be read from a row's start: the longest row and a vector. */
     PSTI_PACKED_ROW_MARGIN = 128 + 16,
     PSTI_PACKED_TAIL = 256 /* bytes copied to work->tail */
 };
@@ -199,12 +197,12 @@ static inline __attribute__((always_inline)) const uint8_t *psti_pli_packed_open
         return NULL;
     size_t n = unit->data_nbytes;
     if (n >= PSTI_PACKED_TAIL)
-        /* a fixed size makes vector moves of it instead of a call */
+        /* A fixed size makes vector moves of it instead of a call. */
         for (size_t at = 0; at < PSTI_PACKED_TAIL; at += 64)
             memcpy(work->tail + at, unit->data + n - PSTI_PACKED_TAIL + at, 64);
     else
         memcpy(work->tail, unit->data, n);
-    /* M1 has a bit for each group */
+    /* M1 has a bit for each group. */
     const size_t margin = PSTI_PACKED_RUNS_MARGIN + unit->runs.begin[1] / 8;
     if (unit->data_nbytes >= margin)
         return unit->strings;

@@ -102,8 +102,7 @@ static void find_bounds(const struct psti_pli_wave_freqs *freqs,
                         struct psti_pli_wave_bounds *bounds)
 {
     static const uint8_t order[PSTI_PLI_N_TOKENS_8 - 1] = {8, 4, 12, 2, 10, 6, 14, 1,
-                                                           /* the order of tokens in `bounds->of` */
-                                                           9, 5, 13, 3, 11, 7, 15};
+                                                           9, 5, 13, 3, 11, 7, 15}; /* tokens */
     for (uint32_t c = 0; c < PSTI_PLI_N_CONTEXTS; c++) {
         uint32_t sums[PSTI_PLI_N_TOKENS_8 + 1] = {0};
         for (uint32_t token = 0; token < PSTI_PLI_N_TOKENS_8; token++)
@@ -111,7 +110,7 @@ static void find_bounds(const struct psti_pli_wave_freqs *freqs,
         for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS_8 - 1; i++)
             bounds->of[i][c] = (uint8_t)(sums[order[i]] - 1);
     }
-    /* i holds the bits of a token in reverse: bit 0 of i is the token's highest bit */
+    /* I holds the bits of a token in reverse: bit 0 of i is the token's highest bit. */
     for (uint32_t i = 0; i < 16; i++)
         bounds->activities[i] =
             psti_pli_wave_activities[(i & 1) << 3 | (i & 2) << 1 | (i & 4) >> 1 | i >> 3];

@@ -76,7 +76,7 @@ INLINE struct run find_run(const struct wave *w, uint32_t bits, uint32_t t, uint
 {
     const uint32_t lag = bits == 8 ? 1 : 2, two_bands = w->head->bands_per_plane - 1;
     const uint32_t n_columns = bits == 8 ? (w->unit->width + 1) / 2 : w->unit->width;
-    /* x is the column of lane 0 */
+    /* X is the column of lane 0. */
     const uint32_t band = t / (LANES * lag) - part, x = t - LANES * lag * band;
     const uint32_t y = LANES * (band & two_bands);
     struct run run = {0};
@@ -118,7 +118,7 @@ INLINE uint8_t take_token(const struct psti_pli_wave_context *context, uint32_t 
                        context->of[activity].first_place;
     const uint32_t word =
         bits == 8 ? words->bytes[words->n_taken] : psti_load_u16(words->bytes + 2 * words->n_taken);
-    /* all bits set if the state needs a word, else 0 */
+    /* All bits set if the state needs a word, else 0. */
     const uint32_t lacks = 0u - (x < 1u << bits);
     *state = x << (lacks & bits) | (word & lacks);
     words->n_taken += lacks & 1;
@@ -238,7 +238,7 @@ static uint32_t take_pairs(const struct wave *w, const struct run *run, struct r
     int16_t *to = find_residual(w, run, 2 * run->column);
     uint32_t n_half = 0;
     for (uint32_t lane = run->first; lane < run->end; lane++) {
-        /* the lower four bits tell the token, too */
+        /* The lower four bits tell the token, too. */
         const uint32_t activity = *g, low = activity % 16;
         const uint32_t suffix1 = take_bits(raw, psti_pli_wave_first_bits_of[low]);
         to[0] = w->tables->pairs[low][suffix1][0];
@@ -323,7 +323,8 @@ struct row {
     uint32_t bits, width, y;
     const uint16_t *up, *up_up;
     uint16_t *samples;
-    const int16_t *residuals, *residuals_0, *residuals_1; /* of this plane, of planes 0 and 1 */
+    /* Residuals of this plane, and of planes 0 and 1. */
+    const int16_t *residuals, *residuals_0, *residuals_1;
 };
 
 /* Returns the sum modulo 2^16 (8 bits) or 2^32 (16 bits), read as signed. */
@@ -459,7 +460,7 @@ static void rebuild_plane(const struct wave *w, uint32_t j)
             .residuals_0 = plane->index0 < 0 ? zeros : residuals + plane->index0 * PLANE_SAMPLES,
             .residuals_1 = plane->index1 < 0 ? zeros : residuals + plane->index1 * PLANE_SAMPLES};
         samples[-2] = samples[-1] = y == 0 ? plane->start : up[0]; /* column 0: L and LL are U */
-        up[-1] = up[0];                                            /* and so is UL */
+        up[-1] = up[0];                                            /* column 0: UL is U */
         up[width] = up[width - 1];                                 /* last column: UR is U */
         rebuild_row(plane, &r);
         store_row(w->memory, plane->plane, &r);

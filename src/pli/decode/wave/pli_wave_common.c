@@ -50,7 +50,7 @@ void psti_pli_wave_rows_open_bands(const struct psti_pli_wave_job *job,
         memset(band->not_31, 255, sizeof band->not_31);
         if (part == 0)
             band->not_first[0] = band->not_30[14] = band->not_31[15] = 0;
-        /* a lane that is still in an earlier band belongs to the last plane */
+        /* A lane that is still in an earlier band belongs to the last plane. */
         if (k > head->n_bands) {
             memcpy(band->energy, band[-1].energy, sizeof band->energy);
             memcpy(band->used, band[-1].used, sizeof band->used);

@@ -22,7 +22,7 @@ enum {
     WAVE_MAX_RAW_NBYTES = 30 * 1024,
     WAVE_BITS_BEHIND = 64, /* zeros behind the raw bits, for readers that load 64 bytes at once */
     WAVE_LINE = 704,       /* samples of one lane in all bands, for readers that load 96 at once */
-    WAVE_BAND = 64         /* steps */
+    WAVE_BAND = 64         /* steps of a band */
 };
 
 /* A row of 32 tokens (16 bits), or of the activities of 32 pairs (8 bits). `before` repeats lanes
@@ -38,7 +38,7 @@ struct psti_pli_wave_row {
 };
 
 struct psti_pli_wave_memory {
-    /* residuals replace the tokens in place */
+    /* Residuals replace the tokens in place. */
     _Alignas(64) struct psti_pli_wave_row tokens[WAVE_ROWS];
     union {
         uint8_t words_8[WAVE_MAX_WORDS_8 + 3 * WAVE_LANES];
@@ -92,17 +92,17 @@ enum pst_status psti_pli_wave_rows_finish(const struct psti_pli_wave_rows_level 
 
 /* The masks of lanes that the steps of a band need. */
 struct psti_pli_wave_band {
-    /* 255 for lanes that have a row; zeros outside the cylinder */
+    /* 255 for lanes that have a row; zeros outside the cylinder. */
     _Alignas(32) uint8_t rows[WAVE_LANES];
-    /* 255 if the energy is that of a first plane: 2 near + far (5.6) */
+    /* 255 if the energy is that of a first plane: 2 near + far (5.6). */
     uint8_t energy[WAVE_LANES];
     uint8_t used[WAVE_LANES]; /* 255 if another plane's activities add to the energy */
-    /* 255 if they are added twice, 0 if half of them is added */
+    /* 255 if they are added twice, 0 if half of them is added. */
     uint8_t doubled[WAVE_LANES];
-    /* 255 if the extra term is g1 (5.6); then `doubled` is 0 if plane 1 is not coded */
+    /* 255 if the extra term is g1 (5.6); then `doubled` is 0 if plane 1 is not coded. */
     uint8_t third[WAVE_LANES];
     uint8_t not_first[WAVE_LANES]; /* 0 in lane 0 of a plane's first band, else 255 */
-    /* lanes 16..31: 0 in lane 30 or 31 of a plane's first band, else 255 */
+    /* Lanes 16..31: 0 in lane 30 or 31 of a plane's first band, else 255. */
     uint8_t not_30[16], not_31[16];
 };
 
@@ -114,7 +114,7 @@ void psti_pli_wave_rows_open_bands(const struct psti_pli_wave_job *job,
 
 /* The facts that steps 64 k .. 64 k + 63 have in common. */
 struct psti_pli_wave_shape {
-    /* the band that begins; front[-1] is the band that ends */
+    /* The band that begins; front[-1] is the band that ends. */
     const struct psti_pli_wave_band *front;
     bool whole; /* all lanes are active, and no table gives one token all slots */
     bool mixed; /* two planes with different formulas of energy share the steps */

@@ -32,7 +32,7 @@ struct psti_pli_wave_context {
  * was above the bound of look-up 1..4, else 0. The first look-up reads [0], the second [1 + m1],
  * the third [3 + m1 + 2 * m2], the fourth [7 + m1 + 2 * m2 + 4 * m3]. `activities` is read by m1 +
  * 2 * m2 + 4 * m3 + 8 * m4 after the last look-up. The largest bound that the slot was above is the
- * begin of the token's slots less 1 (255 if there is none). The smallest bound that it was not
+ * start of the token's slots less 1 (255 if there is none). The smallest bound that it was not
  * above is their end less 1 (255 if there is none). */
 struct psti_pli_wave_bounds {
     _Alignas(16) uint8_t of[PSTI_PLI_N_TOKENS_8 - 1][PSTI_PLI_N_CONTEXTS];
@@ -41,15 +41,15 @@ struct psti_pli_wave_bounds {
 
 /* Tables for vectors that look up 64 bytes, 8 bits. `contexts` gives the context of an energy E at
  * index min(E, 32 + E / 16); indices 32 and 33 are not needed and hold the context of E = 32.
- * `halves` and `around` hold the begins of tokens less 1, as in the bounds above: 255 for token 0,
+ * `halves` and `around` hold the starts of tokens less 1, as in the bounds above: 255 for token 0,
  * and 255 for the end of the last token. Their index is the context + 16 times the first bits of a
  * token, of which bit 3 of the token is the lowest. */
 struct psti_pli_wave_indexed {
     _Alignas(64) uint8_t contexts[64];
     /* Bounds of token 8; of tokens 4 and 12, by bit 3; of tokens 2, 6, 10 and 14, by two bits. */
     uint8_t halves[3][64];
-    /* by three bits i: of token 2 i, 2 i + 1 and 2 i + 2, where i stands for the token's upper bits
-     */
+    /* Bounds of tokens 2 i, 2 i + 1 and 2 i + 2, by the three upper bits of the token, whose value
+     * is i. */
     uint8_t around[3][2 * 64];
 };
 
@@ -82,11 +82,11 @@ void psti_pli_wave_need_contexts(struct psti_pli_wave_tables *tables);
 
 /* One coded plane. */
 struct psti_pli_wave_plane {
-    /* number of the plane; enum psti_pli_predictor; enum psti_pli_energy */
+    /* Number of the plane; enum psti_pli_predictor; enum psti_pli_energy. */
     uint8_t plane, predictor, energy;
     uint8_t list; /* number of its list of filters, psti_pli_filters[list] */
     int8_t a, b;  /* taps of predictors other than filters */
-    /* indices of planes 0 and 1 among the coded planes; -1: their residuals count as 0 */
+    /* Indices of planes 0 and 1 among the coded planes; -1: their residuals count as 0. */
     int8_t index0, index1;
     uint16_t start;
     uint8_t filters[PSTI_PLI_WAVE_N_BLOCKS]; /* row by row, (width + 15) / 16 to a row */
@@ -96,8 +96,8 @@ struct psti_pli_wave_plane {
  * plane R / plane_rows. */
 struct psti_pli_wave_head {
     uint32_t n_coded, n_bands;
-    /* steps of samples; steps of tokens, which are fewer with 8 bits, where a token stands for a
-     * pair */
+    /* Steps of samples; steps of tokens, which are fewer with 8 bits, where a token stands for a
+     * pair. */
     uint32_t n_steps, n_token_steps;
     uint32_t bands_per_plane;             /* 1 or 2 */
     struct psti_pli_wave_plane planes[4]; /* n_coded of them are used */
@@ -105,8 +105,8 @@ struct psti_pli_wave_head {
     uint16_t constants[4];
     uint32_t states[PSTI_PLI_LANES]; /* 2 * bits bits each */
     const uint8_t *raw; /* raw bytes behind the states' mantissas, from the next whole byte on */
-    /* number of these bytes; the payload, which is the states' low halves at the end, continues the
-     * raw string */
+    /* Number of these bytes; the payload, which is the states' low halves at the end, continues the
+     * raw string. */
     size_t raw_nbytes;
     const uint8_t *words; /* u8 or u16 each */
     size_t n_words;
@@ -153,7 +153,7 @@ void psti_pli_wave_place_planes_16(const struct psti_pli_wave_head *head, uint16
                                    size_t line_samples);
 
 /* The type of a level's decoder. It checks the coded part and fills `planes`. `work` is as for
- * psti_pli_wave_decode(). It changes `head->states`. */
+ * psti_pli_wave_decode(). The decoder changes `head->states`. */
 typedef enum pst_status psti_pli_wave_kernel(const struct psti_pli_unit *unit,
                                              struct psti_pli_wave_head *head,
                                              struct psti_pli_wave_tables *tables, void *work,

@@ -123,7 +123,8 @@ INLINE vec all_but_last(const struct rebuild *r, uint32_t t)
     return mask_of(psti_pli_wave_all_but_one + (d & 1 ? 32 : 31 - (d >> 1)));
 }
 
-/* Returns the neighbours of each lane's sample (5.3). `first`: lane 0 is in row 0. */
+/* Returns the neighbours of each lane's sample (docs/format-pli.md, 5.3). `first`: lane 0 is in row
+ * 0. */
 INLINE struct near neighbours(const struct rebuild *r, const struct history *x, uint32_t t,
                               bool odd, bool first, bool filters)
 {

@@ -288,7 +288,7 @@ PSTI_NEON_INLINE void mixed_step(struct psti_coefs_unit *unit, struct states *s,
 
 static void read_plane(struct psti_coefs_unit *unit, struct states *states, uint32_t k)
 {
-    /* a copy in registers, because the stores of bytes might change *states */
+    /* A copy in registers, because the stores of bytes might change *states. */
     struct states s = *states;
     const uint16_t *n_k = unit->out->n_k;
     const uint32_t borders[4] = {n_k[k + 7 < 64 ? k + 7 : 64], n_k[k + 3 < 64 ? k + 3 : 64],

@@ -192,7 +192,7 @@ PSTI_COEFS_INLINE v32 advance(v32 *high, v32 *low, struct psti_coefs_avx2_parts 
     v32 carry = _mm256_cmpgt_epi16(small, sum); /* -1 where there is a carry */
     v32 new_low = _mm256_xor_si256(sum, top);
     v32 new_high = _mm256_sub_epi16(product, carry);
-    /* lanes whose upper half is 0; `product` is below 65535 and so never equals a carry of -1 */
+    /* Lanes whose upper half is 0; `product` is below 65535 and so never equals a carry of -1. */
     v32 empty = _mm256_cmpeq_epi16(product, carry);
     if (partial) {
         idle = _mm256_or_si256(idle, _mm256_cmpeq_epi16(freq, _mm256_setzero_si256()));

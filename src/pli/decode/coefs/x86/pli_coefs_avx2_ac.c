@@ -34,7 +34,7 @@ struct half {
 
 struct loop {
     struct plane plane;
-    v32 buckets, limits, extra_limit; /* of the level's tables */
+    v32 buckets, limits, extra_limit; /* copies of the level's tables */
     v32 weigh;                        /* g by token */
     const struct psti_coefs_avx2_tables *tables;
     const uint8_t *sides;
@@ -85,7 +85,7 @@ INLINE v32 find_buckets(const struct loop *l, uint32_t base)
     ADD_FEATURES(2)
     v32 x = _mm256_packs_epi16(a, b);
     v32 sixteenth = _mm256_and_si256(_mm256_srli_epi16(x, 4), COEFS_CONSTANT(low_4));
-    /* -1 where the sum is above its limit */
+    /* -1 where the sum is above its limit. */
     v32 above = _mm256_cmpgt_epi8(x, _mm256_shuffle_epi8(l->limits, sixteenth));
     above = _mm256_add_epi8(above, _mm256_cmpgt_epi8(x, l->extra_limit));
     return _mm256_sub_epi8(_mm256_shuffle_epi8(l->buckets, sixteenth), above);

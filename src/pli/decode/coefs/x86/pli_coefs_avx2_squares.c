@@ -124,7 +124,7 @@ INLINE v32 context(v32 sum)
 static v32 TARGET find_contexts(const struct psti_jpeg_square *q, struct square even)
 {
     enum { ROW = 8 };
-    /* four rows of zeros before the square and four behind it */
+    /* Four rows of zeros before the square and four behind it. */
     _Alignas(32) uint8_t rows[PSTI_COEFS_SQUARE + 8 * ROW] = {0};
     uint8_t *first = rows + 4 * ROW;
     store(first, even.low);
@@ -139,7 +139,7 @@ static v32 TARGET find_contexts(const struct psti_jpeg_square *q, struct square 
     v32 high = _mm256_add_epi8(load(first + 32 - ROW), load(first + 32 + ROW));
     low = _mm256_add_epi8(low, across(even.low, first_column, last_column));
     high = _mm256_add_epi8(high, across(even.high, first_column, last_column));
-    /* two neighbours count twice, in place of the other two */
+    /* Two neighbours count twice, in place of the other two. */
     if (q->rows == 1 || q->columns == 1) {
         low = _mm256_add_epi8(low, low);
         high = _mm256_add_epi8(high, high);

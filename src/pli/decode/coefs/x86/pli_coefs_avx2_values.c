@@ -154,7 +154,7 @@ void TARGET psti_pli_coefs_avx2_read_ends(struct psti_coefs_unit *unit)
  * in all entries, and is updated. */
 INLINE v32 sum_up(v32 d, v32 *above_first)
 {
-    /* first difference of each row, in all its entries */
+    /* First difference of each row, in all its entries. */
     v32 first = _mm256_shuffle_epi8(d, _mm256_set1_epi16(0x0100));
     d = _mm256_add_epi16(d, _mm256_slli_si256(d, 2));
     d = _mm256_add_epi16(d, _mm256_slli_si256(d, 4));

@@ -33,10 +33,10 @@ static void prepare(struct psti_pli_coefs_tables *tables)
             put_bounds(f->dc[side][c], PSTI_JPEG_N_DC_TOKENS, COEFS_512_BOUNDS, column, t->dc);
         }
     psti_pli_jpeg_fill_contexts(contexts);
-    /* contexts of distance 0 are the buckets alone */
+    /* Contexts of distance 0 are the buckets alone. */
     for (uint32_t x = 0; x < sizeof t->buckets; x++)
         t->buckets[x ^ TURNED_OVER] = (uint8_t)(2 * contexts[x]);
-    /* bits 0..3 are left for twice the bucket */
+    /* Bits 0..3 are left for twice the bucket. */
     for (uint32_t end = 0; end < sizeof t->rows; end++)
         t->rows[end] = (uint8_t)(2 * 8 * psti_pli_jpeg_distance(end));
 }

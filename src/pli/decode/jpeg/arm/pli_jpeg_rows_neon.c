@@ -58,7 +58,7 @@ INLINE struct across across(uint16x8_t left, uint16x8_t here, uint16x8_t right)
 
 static void h2v2(const uint8_t *near, const uint8_t *far, uint8_t *out, uint32_t n)
 {
-    /* only its last lane is used */
+    /* Only its last lane is used. */
     uint16x8_t before = vdupq_n_u16((uint16_t)(3u * near[-1] + far[-1]));
     for (uint32_t i = 0; i < n; i += STEP) {
         uint16x8_t a = column_sums(near + i, far + i);

@@ -5,7 +5,7 @@
  *
  *     OP(name)                  the intrinsic `name` of that width
  *     odd_bits(a, b)            returns (a ^ b) & 1, byte by byte
- *     odd_bytes(even, odd)      returns the upper byte of each 16 bits from `odd`, the lower from
+ *     odd_bytes(even, odd)      returns the upper byte of each 16 bits of `odd`, the lower of
  * `even` store_parts(to, lo, hi)   stores 128-bit parts by turns; the first one is of `lo`
  *     add_products(sums, a, b)  returns sums + the sums of products of pairs, of 32 bits */
 

@@ -96,7 +96,7 @@ PSTI_NEON_INLINE struct row8 deal(struct width_state *s, uint32_t r, struct row8
     struct row8 minus_count = sum_row8(m), out;
 #pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
-        /* the n-th byte has -n; its bit is number n - 1, which is ~-n */
+        /* The n-th byte has -n; its bit is number n - 1, which is ~-n. */
         uint8x16_t c = minus_count.v[q];
         uint8x16_t byte = vqtbl1q_u8(bits, vshrq_n_u8(vmvnq_u8(c), 3));
         int8x16_t to_top = vreinterpretq_s8_u8(vandq_u8(c, vdupq_n_u8(7))); /* 7 - (~c & 7) */

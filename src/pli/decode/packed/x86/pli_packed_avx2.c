@@ -92,7 +92,7 @@ INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m2
     __m256i sign1 = _mm256_or_si256(spread((uint32_t)(negative >> 32)), one);
     steps[0] = _mm256_and_si256(spread((uint32_t)m), sign0);
     steps[1] = _mm256_and_si256(spread((uint32_t)(m >> 32)), sign1);
-    /* M2.. without the last one, which is all 0 */
+    /* M2.. without the last one, which is all 0. */
     for (uint32_t r = 2; r + 1 < s->n_runs && ones > 0; r++) {
         m = _pdep_u64(psti_pli_packed_bits64(s->strings, s->at[r]), m);
         s->at[r] += ones;
@@ -129,7 +129,7 @@ INLINE void plane_widths(struct width_state *s, const struct psti_packed *unit, 
                          uint32_t at, struct psti_packed_work *work)
 {
     const uint64_t each = 0x0101010101010101;
-    /* the groups of 8 rows, one byte for each row */
+    /* The groups of 8 rows, one byte for each row. */
     uint64_t groups = each * ((1u << unit->row_groups) - 1);
     uint64_t present =
         unit->row_groups == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * unit->row_groups)) - 1;
@@ -203,8 +203,8 @@ INLINE __m256i unpack_pair8(const uint8_t *data, uint32_t table)
 enum taps { NO_TAPS, ONE_TAP, TWO_TAPS, LARGE_TAPS, N_TAPS };
 
 struct taps8 {
-    /* residuals of planes 0 and 1, 16 bits each; with ONE_TAP only r0, of the plane that has the
-     * tap */
+    /* Residuals of planes 0 and 1, 16 bits each; with ONE_TAP only r0, of the plane that has the
+     * tap. */
     const uint8_t *r0, *r1;
     __m256i a, b; /* the taps; with ONE_TAP only a, times 1 << 10 */
 };

@@ -110,7 +110,7 @@ PSTI_ICL_INLINE uint32_t plane_widths(struct width_state *s, const struct psti_p
 {
     const uint64_t each = 0x0101010101010101;
     const uint32_t height = unit->height, step = 8 * unit->row_groups;
-    /* the groups of 8 rows, one byte for each row */
+    /* The groups of 8 rows, one byte for each row. */
     uint64_t groups = each * ((1u << unit->row_groups) - 1);
     uint64_t present = UINT64_MAX >> (64 - 8 * unit->row_groups);
     __m512i sum = _mm512_setzero_si512();
@@ -155,7 +155,7 @@ PSTI_ICL_TARGET static enum psti_packed_verdict widths_avx512(struct psti_packed
 /* Tables for unpacking, by width modulo 8, with 8 bytes for each width. */
 struct lookup {
     uint8_t shift[8][8]; /* the bit of the group at which residual k begins */
-    /* the matrix that repeats the residual's highest bit in the bits above it */
+    /* The matrix that repeats the residual's highest bit in the bits above it. */
     uint8_t extend[8][8];
 };
 
@@ -251,12 +251,12 @@ PSTI_ICL_INLINE size_t rows(const struct psti_packed *given, uint32_t p,
     const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[1];
     uint8_t *residuals = work->residuals[p], *out = work->planes[p];
     struct psti_pli_ahead ahead = psti_pli_ahead(given->unit, p, begin);
-    /* bytes of the next unit */
+    /* Bytes of the next unit. */
     const uintptr_t next = (uintptr_t)given->unit->bytes + given->unit->nbytes;
     for (size_t y = begin; y < end; y++) {
         uint32_t row = 64 * p + (uint32_t)y;
         psti_pli_ask(&ahead, 64);
-        /* the next unit's checksum will read them soon */
+        /* The next unit's checksum will read them soon. */
         __builtin_prefetch((const void *)(next + 32 * row));
         __m512i v = unpack_row(psti_pli_packed_data_at(&unit, work, at), work->widths[row],
                                work->places[row]);

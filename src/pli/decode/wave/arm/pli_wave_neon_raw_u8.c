@@ -14,9 +14,9 @@
 /* Tables by the lower four bits of an activity, unless their comments say otherwise. */
 struct raw_tables {
     uint8x16_t first_bits, second_bits, bases;
-    /* Points of tokens 1 to 10. `sides` gives d = a + b of q (nth in section 5.4), and 0 from 128
-     * on. `triangles` gives d (d - 1) / 2 of d. The base of token 0 is 255 and so is triangles[0],
-     * so that a and b are 0. */
+    /* Points of tokens 1 to 10. `sides` gives d = a + b of q (nth in docs/format-pli.md, 5.4), and
+     * 0 from 128 on. `triangles` gives d (d - 1) / 2 of d. The base of token 0 is 255 and so is
+     * triangles[0], so that a and b are 0. */
     uint8x16x4_t sides[2];
     uint8x16x2_t triangles;
     uint8x16_t cosines, sines; /* by the number of turns, modulo 4 */
@@ -106,7 +106,7 @@ PSTI_NEON_INLINE struct points add_second(const struct raw_tables *t, uint8x16_t
 PSTI_NEON_INLINE struct points turn_points(const struct raw_tables *t, struct points p,
                                            uint8x16_t first)
 {
-    /* counts modulo 4, because the tables repeat after 4 */
+    /* Counts modulo 4, because the tables repeat after 4. */
     uint8x16_t turns = vandq_u8(first, vdupq_n_u8(15));
     uint8x16_t c = vqtbl1q_u8(t->cosines, turns), s = vqtbl1q_u8(t->sines, turns);
     return (struct points){vmlsq_u8(vmulq_u8(p.a, c), p.b, s), vmlaq_u8(vmulq_u8(p.a, s), p.b, c)};
@@ -122,7 +122,7 @@ uint64_t psti_pli_wave_neon_residuals(struct psti_pli_wave_job *job, uint64_t n_
     open_raw_tables(&tables);
     for (; row < end && at <= n_bits; row++) {
         const v32 activities = row_load(row->lanes);
-        struct points points[2]; /* of the two halves of the row */
+        struct points points[2]; /* points of the two halves of the row */
         v32 first;
 #pragma GCC unroll 2
         for (int i = 0; i < 2; i++) {

@@ -43,7 +43,8 @@ struct block {
     struct psti_pli_wave_shape shape;
     uint8x16_t not_first;      /* 0 in lane 0 if the front begins a plane, else 255 */
     uint8x16_t not_first_2[2]; /* the lanes that have pairs two rows up; [1] is for the last step */
-    /* `own`: the extra term is gLL in all lanes; `cross`: it is g1 in all lanes (5.6) */
+    /* `own`: the extra term is gLL in all lanes; `cross`: it is g1 in all lanes
+     * (docs/format-pli.md, 5.6). */
     bool own, cross;
 };
 

@@ -152,7 +152,7 @@ static uint64_t TARGET find_residuals(struct psti_pli_wave_job *job, uint64_t n_
     const uint8_t *bits = job->memory->bits;
     uint64_t first[ROWS * 4], second[ROWS * 4], at = 0;
     uint32_t n_steps = job->head->n_token_steps;
-    /* the bytes two units further in the file */
+    /* The bytes two units further in the file. */
     uintptr_t next = (uintptr_t)job->unit->bytes + 2 * job->unit->nbytes;
     const struct raw_tables tables = open_tables();
     (void)n_bits; /* struct psti_pli_wave_rows_level says why it is not needed */

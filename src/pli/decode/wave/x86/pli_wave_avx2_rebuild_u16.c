@@ -7,7 +7,7 @@
  * Samples are stored less 32768 on the way, because vpmaddwd can multiply them as signed numbers.
  * The coefficients of a filter sum up to 32, that of L included. So the sum is that of the samples
  * less 32 * 32768, and vpackssdw clamps it to 16 bits just as the format requires. Sums have 32
- * bits, as the format requires (5.3). */
+ * bits, as the format requires (docs/format-pli.md, 5.3). */
 #include "pli/decode/wave/x86/pli_wave_avx2.h"
 
 #if defined(__x86_64__)

@@ -24,14 +24,15 @@
 /* The state that passes from step to step. It is a struct of its own so that loops can hold it in
  * registers. */
 struct states {
-    /* halves of the states; lo is 0 where the lane's word is in new_0..new_3 */
+    /* Halves of the states; lo is 0 where the lane's word is in new_0..new_3. */
     v32 hi_a, lo_a, hi_b, lo_b;
-    /* the words of lanes 0..7, 8..15 and so on; 0 in lanes without one */
+    /* The words of lanes 0..7, 8..15 and so on; 0 in lanes without one. */
     __m128i new_0, new_1, new_2, new_3;
     v32 bias_a, high_a, bias_b, high_b; /* the halves of the entries that were looked up */
     v32 empty_a, empty_b;               /* lanes that need a word */
-    v32 tokens, above;                  /* of the last step; `above`: rotated to the lane below */
-    v32 context;                        /* context of the next step, times 4 */
+    /* Tokens of the last step; `above` are the same, rotated to the lane below. */
+    v32 tokens, above;
+    v32 context; /* context of the next step, times 4 */
     const uint16_t *words;
 };
 
@@ -43,7 +44,7 @@ struct stream {
     uint32_t delay; /* rows from a plane to the next plane at the same place */
     v32 width;
     v32 above_15, sixteen, fifteen; /* bytes of 0x70, 16 and 15 */
-    /* contexts * 4: of energies < 16, of those from 16 to 31, and of others by energy / 16 */
+    /* Contexts * 4: of energies < 16, of those from 16 to 31, and of others by energy / 16. */
     v32 near, middle, far;
     struct psti_pli_wave_band bands[WAVE_BANDS];
 };
@@ -56,9 +57,9 @@ INLINE v32 half_down(v32 v)
     return _mm256_and_si256(_mm256_srli_epi16(v, 1), _mm256_set1_epi8(127));
 }
 
-/* Returns energies (5.6) from a (near) and b (far): half of 2 a + b in lanes of `first`, half of a
- * + half(a) + b + 2 `twice` in the others. Tokens are at most 46, so that nothing exceeds a byte.
- */
+/* Returns energies (docs/format-pli.md, 5.6) from a (near) and b (far): half of 2 a + b in lanes of
+ * `first`, half of a + half(a) + b + 2 `twice` in the others. Tokens are at most 46, so that
+ * nothing exceeds a byte. */
 INLINE v32 all_energies(v32 a, v32 b, v32 first, v32 twice)
 {
     v32 others = _mm256_andnot_si256(first, a);
@@ -112,7 +113,7 @@ INLINE v32 energies(const struct stream *s, const struct psti_pli_wave_shape *sh
 /* Returns the contexts times 4. */
 INLINE v32 contexts(const struct stream *s, v32 e)
 {
-    /* sums have bit 7 set from 16 on, for which vpshufb gives 0 */
+    /* Sums have bit 7 set from 16 on, for which vpshufb gives 0. */
     const v32 above_15 = s->above_15;
     v32 near = _mm256_shuffle_epi8(s->near, _mm256_adds_epu8(e, above_15));
     v32 middle = _mm256_xor_si256(e, s->sixteen);
@@ -205,9 +206,9 @@ INLINE v32 advance(v32 *hi, v32 *lo, v32 high, v32 token, v32 bias, bool whole)
     v32 carry = _mm256_cmpgt_epi16(small, sum); /* the carry as -1 */
     v32 new_lo = _mm256_xor_si256(sum, top);
     v32 new_hi = _mm256_sub_epi16(product, carry);
-    /* lanes whose upper half is 0; `product` is below 65535 and so never equals a carry of -1 */
+    /* Lanes whose upper half is 0; `product` is below 65535 and so never equals a carry of -1. */
     v32 empty = _mm256_cmpeq_epi16(product, carry);
-    /* a token with all slots has a stored frequency of 0 and leaves the state as it is */
+    /* A token with all slots has a stored frequency of 0 and leaves the state as it is. */
     if (!whole) {
         v32 same = _mm256_cmpeq_epi16(f, _mm256_setzero_si256());
         new_hi = _mm256_blendv_epi8(new_hi, *hi, same);

@@ -27,7 +27,7 @@ struct states {
     v32 far_up, far_up_2; /* above and above_2 of the step before */
     v32 context;          /* context of the next step */
     v32 freq, bias;       /* frequency and bias of the tokens found */
-    /* lanes that need a word; until they have it, bit 7 of lo is not inverted */
+    /* Lanes that need a word; until they have it, bit 7 of lo is not inverted. */
     v32 empty;
     const uint8_t *words;
 };
@@ -45,7 +45,8 @@ struct stream {
     v32 near, middle, far; /* tables of contexts, see contexts() */
 };
 
-/* The kinds of a band's extra term of energy (5.6): gLL, g1, or either by the lane. */
+/* The kinds of a band's extra term of energy (docs/format-pli.md, 5.6): gLL, g1, or either by the
+ * lane. */
 enum formula { LEFT, BEFORE, ANY, N_FORMULAS };
 
 /* Masks that are 0 for the lanes above those that begin a plane, which have nothing above. [0] is
@@ -142,7 +143,7 @@ INLINE void find_tokens(const struct stream *s, struct states *x)
 {
     v32 c = x->context, lo = x->lo;
     v32 b1 = _mm256_shuffle_epi8(s->bounds[0], c), m1 = _mm256_cmpgt_epi8(lo, b1);
-    /* The begin and the end of the token's slots, less 1. */
+    /* The start and the end of the token's slots, less 1. */
     v32 below = blend(s->none, b1, m1), above = blend(b1, s->none, m1);
     v32 b2 = look_up(s, c, 1, m1), m2 = _mm256_cmpgt_epi8(lo, b2);
     below = blend(below, b2, m2);
@@ -200,7 +201,7 @@ INLINE void take_words(struct states *x)
     v32 counts = _mm256_mullo_epi32(x->empty, _mm256_set1_epi32(-0x04030201));
     counts = _mm256_add_epi8(counts, _mm256_shuffle_epi8(counts, up_1));
     v32 before = _mm256_shuffle_epi8(counts, up_2);
-    /* less 1, since `empty` is -1 */
+    /* Less 1, since `empty` is -1. */
     counts = _mm256_add_epi8(_mm256_add_epi8(counts, x->empty), before);
     __m128i low = _mm_loadu_si128((const __m128i *)(const void *)words);
     __m128i high = _mm_loadu_si128((const __m128i *)(const void *)words_16);

@@ -34,7 +34,7 @@ enum {
     /* Bits of all rows: 64 bytes each, as many as two bytes in each lane, whatever a unit has. */
     WAVE_MAX_BITS_NBYTES = PSTI_PLI_WAVE_MAX_STEPS / 2 * WAVE_ROW + WAVE_BEHIND,
     WAVE_LINE = WAVE_SAMPLE_ROWS, /* most bytes of one lane's samples of all bands */
-    WAVE_LINES_BEHIND = 96        /* bytes that may be read from the begin of a row of 64 on */
+    WAVE_LINES_BEHIND = 96        /* bytes that may be read from the start of a row of 64 on */
 };
 
 struct psti_pli_wave512_memory {
@@ -66,13 +66,12 @@ struct psti_pli_wave512_job {
     struct psti_pli_wave512_memory *memory;
     uintptr_t next; /* about where the bytes of the file begin that the next such job will read */
     uint8_t low[WAVE_UNITS][WAVE_LANES]; /* low halves of the states at the end */
-    /* true if all words were used and all states are at their end */
+    /* True if all words were used and all states are at their end. */
     bool ends[WAVE_UNITS];
 };
 
-/* pli_wave_avx512_tokens.c */
-/* Decodes the tokens of one job, or of several jobs of one shape, of which all but the last have
- * two units. */
+/* Decodes the tokens (pli_wave_avx512_tokens.c) of one job, or of several jobs of one shape, of
+ * which all but the last have two units. */
 void psti_pli_wave512_tokens(struct psti_pli_wave512_job *jobs, uint32_t n_jobs);
 /* Turns activities into residuals (pli_wave_avx512_raw.c). Sets `lacks` for a unit that has too few
  * bits. */

@@ -17,28 +17,28 @@
 /* All constants, in one struct so that loops hold them in registers. */
 struct pair_constants {
     __m512i sizes_r, sizes_s; /* bits of R and of S, by the lower four bits of activities */
-    /* masks of the bits that R / 4 has, and of the bits that S lacks, likewise */
+    /* Masks of the bits that R / 4 has, and of the bits that S lacks, likewise. */
     __m512i masks_r, no_bits_s;
-    /* two activities; and the least number of bits of eight lanes that is too many */
+    /* Two activities; and the least number of bits of eight lanes that is too many. */
     __m512i least_square, any, more;
     /* Indices of bytes among the sums of all eights, those of R and then those of S. below_r picks
      * the sums before the word's R; in a unit's first word it picks all sums. below_s picks the
      * sums before the word's S. */
     __m512i below_r, below_s;
-    /* indices of halves of words: of the unit's total sum, and of the other unit's */
+    /* Indices of halves of words: of the unit's total sum, and of the other unit's. */
     __m512i all;
     __m512i seven;     /* words of 7 */
     __m512i ones, two; /* bytes of 1 and of 2 */
     __m512i bytes;     /* bytes of 3: the shift that makes bytes of a number of bits */
     __m512i ascending; /* bytes 0..7 in each word, + 64 in the second unit */
-    /* matrices; a product by them shifts bytes to the right by 2 or 1 bits */
+    /* matrices; a product by them shifts bytes to the right by 2 or 1 bits. */
     __m512i quarter, half;
     /* By the lower four bits of activities. `points`: the number of a token's first point, of which
      * R / 4 are the lowest bits. `offsets`: the difference between R / 4 and b less half of u. */
     __m512i points, offsets;
     __m512i points_a[2], points_b[2]; /* a and b of points, by the point's number */
-    /* the words that are not the first of a unit; compilers would make a constant anew in each turn
-     */
+    /* The words that are not the first of a unit; compilers would make a constant anew in each
+     * turn. */
     __mmask8 not_first;
 };
 

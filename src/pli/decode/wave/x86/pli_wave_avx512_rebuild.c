@@ -14,8 +14,9 @@
 
 /* The samples that pass from step to step. */
 struct samples {
-    __m512i own1, own2;                     /* of the last step and of the one before */
-    __m512i above1, above2, above3, above4; /* of the last four steps, rotated to the lane below */
+    __m512i own1, own2; /* samples of the last step and of the one before */
+    /* Samples of the last four steps, rotated to the lane below. */
+    __m512i above1, above2, above3, above4;
 };
 
 /* The plane whose lanes begin in a band, or the one whose lanes end. Offsets lead from a row of
@@ -51,7 +52,7 @@ struct rebuild {
     struct part front, rear;
     struct filter_tables tables;
     bool has_places;
-    /* `low` and `high` for bytes in the order of unpacking, `all` for bytes in their own order */
+    /* `low` and `high` for bytes in the order of unpacking, `all` for bytes in their own order. */
     struct entry_places low, high, all;
 };
 
@@ -76,8 +77,8 @@ INLINE __mmask64 rows_01(const struct rebuild *r, uint32_t t)
     return r->first | (first_1 ? WAVE_BOTH(2) : 0);
 }
 
-/* Returns the neighbours of each lane's sample (5.3). Only filters read UL outside the unit; the
- * other predictors find L = U there. */
+/* Returns the neighbours of each lane's sample (docs/format-pli.md, 5.3). Only filters read UL
+ * outside the unit; the other predictors find L = U there. */
 INLINE struct near neighbours(const struct rebuild *r, const struct samples *x, uint32_t t,
                               bool odd, bool filters)
 {

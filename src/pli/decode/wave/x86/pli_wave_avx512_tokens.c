@@ -22,15 +22,16 @@ enum { BAND = PSTI_PLI_WAVE_PAIRS /* steps of a band */ };
 struct pair {
     __m512i hi, lo;  /* halves of the states */
     __m512i context; /* context of the next step */
-    /* parts of the energy of the step after that: gUU + extra, and gUL (5.6) */
+    /* Parts of the energy of the step after that: gUU + extra, and gUL (docs/format-pli.md, 5.6).
+     */
     __m512i sum, up_left;
     __m512i widths; /* number of pairs of samples in a row, for each lane */
     struct words {
-        /* the next word and the end; `at` is end + 1 if there were too few */
+        /* The next word and the end; `at` is end + 1 if there were too few. */
         const uint8_t *at, *end;
     } words[WAVE_UNITS];
     uint8_t (*rows)[2 * WAVE_ROW]; /* rows of activities: the first half of each */
-    /* rows of the plane before: the same memory, or one row of zeros */
+    /* Rows of the plane before: the same memory, or one row of zeros. */
     const uint8_t (*before)[2 * WAVE_ROW];
 };
 
@@ -49,7 +50,7 @@ struct shape {
 
 struct stream {
     struct pair pairs[WAVE_JOBS];
-    /* rows from a plane to the next plane at the same place; UINT32_MAX if none is read */
+    /* Rows from a plane to the next plane at the same place; UINT32_MAX if none is read. */
     uint32_t delay;
     __m512i contexts;                /* contexts by min(E, 32 + E / 16), E being the energy */
     __m512i lane_above;              /* permutation that moves lane l to l + 1 */
@@ -169,11 +170,11 @@ INLINE __mmask64 active_lanes(const struct stream *s, const struct shape *shape,
 #endif
 
 struct found {
-    /* the context, and the bits of the token that are known: see struct psti_pli_wave_indexed */
+    /* The context, and the bits of the token that are known: see struct psti_pli_wave_indexed. */
     __m512i index;
     __m512i begins[3];
     __mmask64 above;
-    __m512i g, f, below; /* activity; frequency; begin of the token's slots, less 1 */
+    __m512i g, f, below; /* activity; frequency; start of the token's slots, less 1 */
 };
 
 /* Each comparison gives a bit of the token, the highest bit first. */
