@@ -15,9 +15,11 @@ ASAN = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1"
 TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
 # Rooms that start threads; cmake/PenstockTest.cmake has the same list for the target threaded_tests.
 THREADED = "^(base|batch|cache|device|loader|storage|pack|writer|verify)$"
-# Each takes a minute or more with that sanitizer; make check-long runs them.
-SLOW_WITH_TSAN = "^test_loader_(limit|steady)$"
-SLOW_WITH_ASAN = "^test_(pli_jpeg_pixels|loader_limit|loader_steady)$"
+# With that sanitizer they take most of the step's time; make check-long runs them.
+SLOW_WITH_TSAN = "^test_loader_(device|limit|memory|nvjpeg|pli_jpeg|ranges|steady)$"
+SLOW_WITH_ASAN = (r"^test_(pli_(encode|jpeg_pixels|wave_levels)|cli_(interrupt|pli|repack|unpack)"
+                  r"|kernels_(batch|jpeg|prepare|store|units|wave)|gpu_batch"
+                  r"|loader_(limit|pli_jpeg|steady)|writer_journal_forged)$")
 # These compare all CPU levels with plain C in one process, or have no kernels, so they need no run at each level.
 SAME_AT_ALL_LEVELS = (r"_(levels|slow)$|^test_(pli_jpeg_(pixels|idct|rows)|decode_(unfilter|webp_memory)"
                       r"|loader_(device|life|limit|nvjpeg|steady))$")
