@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """turns.py OLD NEW: two source trees, measured in turns, for changes of a few per cent.
 
-Each pair runs the same benchmark once with either tree, the first of them in alternation, so that what disturbs the
-machine meets both. Printed for each figure: the median of the pairs' ratios new : old, and their quartiles. 15 pairs tell
-3 % apart on a machine that others use too.
+Each pair runs the same benchmark once with either tree, and the trees take turns at being first, so that disturbances of
+the machine hit both. For each figure the median of the pairs' ratios new : old and their quartiles are printed. 15 pairs
+tell 3 % apart on a machine that others use too.
 
     codec    bench_codec, one core: PLI's tiers on photographs, label maps and screenshots
     jpeg     bench_codec_jpeg, one core: JPEGs kept as PLI, whole and crops
@@ -27,6 +27,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CODEC_GROUPS = "kodak,cityscapes,labels8,screens"
+TIERS = "pli_fast,pli_small,pli_dense"
 Figures = dict[str, float]
 
 
@@ -46,7 +47,7 @@ def results_of(command: list[str]) -> list[dict]:
 
 def codec(tree: Path, args: argparse.Namespace) -> Figures:
     program = str(tree / "build/bench-codec/bench/bench_codec")
-    rows = results_of([program, "--data", str(args.data), "--groups", args.groups, "--codecs", "pli*", "--seconds", "0.15",
+    rows = results_of([program, "--data", str(args.data), "--groups", args.groups, "--codecs", TIERS, "--seconds", "0.15",
                        "--repeats", "1", "--threads", "0", "--max-images", "4"])
     decode = {f"{row['group']} {row['codec']} decode": row["decode_undisturbed"] for row in rows}
     return decode | {f"{row['group']} {row['codec']} encode": row["encode"] for row in rows if "encode" in row}
