@@ -112,11 +112,15 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
 {
     uint64_t room = 0;
     item_room(nbytes, &room);
-    size_t place = atomic_fetch_add_explicit(&set->end, room, memory_order_relaxed);
-    if (!psti_cache_memory_claim(&set->memory, place + room)) {
-        psti_cache_give_up(set, sample, i_item, nbytes);
-        return false;
-    }
+    size_t place = atomic_load_explicit(&set->end, memory_order_relaxed);
+    /* The end moves only after its memory came. So it never passes the budget, nor the range. */
+    do {
+        if (!psti_cache_memory_claim(&set->memory, place + room)) {
+            psti_cache_give_up(set, sample, i_item, nbytes);
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&set->end, &place, place + room,
+                                                    memory_order_relaxed, memory_order_relaxed));
     struct psti_cache_item *item = (void *)(set->memory.bytes + place);
     *item = (struct psti_cache_item){.nbytes = nbytes};
     memcpy(item + 1, bytes, nbytes);

@@ -263,6 +263,31 @@ static void test_no_memory(void **state)
     }
 }
 
+/* Items are refused memory for a while. The budget is whole again afterwards, and so is the range
+ * of addresses: as many items fit as if nothing had happened. */
+static void test_memory_that_comes_later(void **state)
+{
+    (void)state;
+    enum { N = 60, NBYTES = 1000000, N_FIT = 40 };
+    static unsigned char bytes[NBYTES];
+    struct psti_cache_span span;
+    pst_cache *cache = open_cache(N * 8 + N_FIT * (uint64_t)(NBYTES + ITEM_HEAD));
+    struct psti_cache_set *set = open_set(cache, 1, N);
+    psti_fault_arm(PSTI_FAULT_ALLOC, 1, true);
+    for (uint64_t i = 0; i < N; i++) {
+        assert_int_equal(psti_cache_ask(set, i, 0, NBYTES, &span), PSTI_CACHE_ADMIT);
+        assert_false(psti_cache_keep(set, i, 0, bytes, NBYTES));
+    }
+    psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
+    assert_int_equal(stats_of(cache).nbytes_used, N * 8);
+    for (uint64_t i = 0; i < N_FIT; i++)
+        assert_int_equal(visit(set, i, NBYTES), PSTI_CACHE_ADMIT);
+    for (uint64_t i = 0; i < N; i++)
+        assert_int_equal(visit(set, i, NBYTES), i < N_FIT ? PSTI_CACHE_HIT : PSTI_CACHE_PASS);
+    psti_cache_set_close(&set);
+    pst_cache_close(&cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +298,7 @@ int main(void)
         cmocka_unit_test(test_sets),
         cmocka_unit_test(test_what_cannot_be),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_memory_that_comes_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
