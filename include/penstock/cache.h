@@ -49,7 +49,7 @@ PST_WARN_UNUSED enum pst_status pst_cache_open(const struct pst_cache_options *o
  * Any thread. */
 void pst_cache_close(pst_cache **cache);
 
-/* What a cache holds now. */
+/* The contents of a cache at one moment. */
 struct pst_cache_stats {
     uint64_t nbytes;      /* the limit */
     uint64_t nbytes_used; /* of it: items, those under way, tables */

@@ -738,7 +738,7 @@ struct pst_loader_stats {
     uint64_t n_cache_hits, nbytes_cache_hit;
     /* Items that were read because the cache did not have them; 0 without a cache. */
     uint64_t n_cache_misses;
-    /* Of the cache: its limit, what is used of it, and the items of this data set. */
+    /* The limit of the cache, the used part of it, and the number of its items of this data set. */
     uint64_t cache_nbytes, cache_nbytes_used, n_cache_items;
 };
 

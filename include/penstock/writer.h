@@ -219,7 +219,7 @@ struct pst_pack_options {
     /* NULL: the first bad sample stops the pack. */
     pst_bad_sample_fn bad_sample;
     void *ctx;
-    /* The same for masks. Default: the forms of the source. */
+    /* The forms of masks, given as `forms` are. Default: the forms of the source. */
     const enum pst_form *mask_forms;
     uint32_t n_mask_forms;
     /* PST_FORM_PLI. Images that are PLI already are kept, unless tier, effort or max_error is given

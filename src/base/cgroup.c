@@ -27,7 +27,7 @@ bool psti_cgroup_read(const char *directory, const char *name, char line[64])
     return found;
 }
 
-/* The group `path` below `mount`, and its parents up to the mount itself. */
+/* Visits the group `path` below `mount`, and its parents up to the mount itself. */
 static void walk_upwards(const struct walk *walk, const char *mount, const char *path)
 {
     char directory[PATH_NBYTES];
@@ -46,7 +46,7 @@ static void walk_upwards(const struct walk *walk, const char *mount, const char 
     }
 }
 
-/* Whether the list "cpu,cpuacct" has the controller. */
+/* Returns true if a list such as "cpu,cpuacct" has the controller. */
 static bool has_controller(const char *list, const char *controller)
 {
     for (const char *at = list; at; at = strchr(at, ',')) {
@@ -58,7 +58,7 @@ static bool has_controller(const char *list, const char *controller)
     return false;
 }
 
-/* One line of /proc/self/cgroup. */
+/* Visits the groups that one line of /proc/self/cgroup names. Cuts the line into its parts. */
 static void walk_line(const struct walk *walk, char *line)
 {
     char mount[PATH_NBYTES];

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A limit of one group; UINT64_MAX: none. Version 1 writes a number near 2^63 for "none". */
+/* Returns the limit of one group; UINT64_MAX if it has none. Version 1 writes a number near 2^63
+ * for "none". */
 static uint64_t limit_of(const char *directory)
 {
     char line[64];

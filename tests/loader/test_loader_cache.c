@@ -168,12 +168,7 @@ static void test_budget_to_the_item(void **state)
                                         .channels = 3,
                                         .bits = 8};
         const struct pst_value *values = &value;
-        assert_ok(pst_writer_add(writer,
-                                 &(struct pst_sample){.struct_size = sizeof(struct pst_sample),
-                                                      .value_nbytes = sizeof value,
-                                                      .name = name,
-                                                      .values = &values},
-                                 &err));
+        add_sample(writer, name, &values);
     }
     free(pixels);
     assert_ok(pst_writer_finish(writer, &err));
