@@ -13,10 +13,10 @@
 
 #include <dirent.h>
 
-void psti_gpu_units_wave8(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
-                          const void *args);
-void psti_gpu_units_wave16(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
-                           const void *args);
+void psti_gpu_units_wave_u8(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                            const void *args);
+void psti_gpu_units_wave_u16(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                             const void *args);
 
 enum { N_WARPS = 3, PATH_NBYTES = 4096, NAME_NBYTES = 100, SCRATCH_ALIGN = 64 };
 
@@ -156,7 +156,7 @@ static void run_kernel(const struct fixture *f, const struct picture_units *p, v
     uint32_t n_warps = p->n_units < N_WARPS ? p->n_units : N_WARPS;
     uint32_t shared_nbytes =
         (uint32_t)PSTI_GPU_WAVE_TABLES_NBYTES(p->bits) + n_warps * args.warp_nbytes;
-    (p->bits == 8 ? psti_gpu_units_wave8 : psti_gpu_units_wave16)(
+    (p->bits == 8 ? psti_gpu_units_wave_u8 : psti_gpu_units_wave_u16)(
         (p->n_units + n_warps - 1) / n_warps, n_warps, shared_nbytes, &args);
     free(images);
     guarded_free(&upload);

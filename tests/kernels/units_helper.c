@@ -10,18 +10,20 @@ void psti_gpu_units_packed(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_
                            const void *args);
 void psti_gpu_units_lz(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
                        const void *args);
-void psti_gpu_units_wave8(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
-                          const void *args);
-void psti_gpu_units_wave16(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
-                           const void *args);
+void psti_gpu_units_wave_u8(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                            const void *args);
+void psti_gpu_units_wave_u16(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
+                             const void *args);
 
 typedef void (*kernel)(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes,
                        const void *args);
 
 static const kernel kernels[PSTI_GPU_N_UNITS_LISTS] = {
-    [PSTI_GPU_UNITS_LZ] = psti_gpu_units_lz,         [PSTI_GPU_UNITS_PLAIN] = psti_gpu_units_plain,
-    [PSTI_GPU_UNITS_PACKED] = psti_gpu_units_packed, [PSTI_GPU_UNITS_WAVE8] = psti_gpu_units_wave8,
-    [PSTI_GPU_UNITS_WAVE16] = psti_gpu_units_wave16,
+    [PSTI_GPU_UNITS_LZ] = psti_gpu_units_lz,
+    [PSTI_GPU_UNITS_PLAIN] = psti_gpu_units_plain,
+    [PSTI_GPU_UNITS_PACKED] = psti_gpu_units_packed,
+    [PSTI_GPU_UNITS_WAVE_U8] = psti_gpu_units_wave_u8,
+    [PSTI_GPU_UNITS_WAVE_U16] = psti_gpu_units_wave_u16,
 };
 
 /* One launch's memory. */
@@ -57,7 +59,7 @@ static uint64_t own_tables(struct launch *launch, uint32_t i, struct units_case 
         return 0;
     c->status = psti_gpu_wave_tables_write(c->plan.tables, c->plan.tables_nbytes, h->bits,
                                            &launch->tables[i], &c->err);
-    for (uint32_t l = PSTI_GPU_UNITS_WAVE8; l <= PSTI_GPU_UNITS_WAVE16; l++)
+    for (uint32_t l = PSTI_GPU_UNITS_WAVE_U8; l <= PSTI_GPU_UNITS_WAVE_U16; l++)
         end_block(launch, l, h->channels);
     return (uint64_t)(uintptr_t)&launch->tables[i];
 }
@@ -97,7 +99,8 @@ static void fill(struct units_case *cases, uint32_t n, struct launch *launch)
             .bits = image->bits,
             .orientation = 1,
         };
-        for (uint32_t l = PSTI_GPU_UNITS_WAVE8; l <= PSTI_GPU_UNITS_WAVE16 && image->tables; l++)
+        for (uint32_t l = PSTI_GPU_UNITS_WAVE_U8; l <= PSTI_GPU_UNITS_WAVE_U16 && image->tables;
+             l++)
             end_block(launch, l, c->plan.header.channels);
     }
 }

@@ -118,7 +118,7 @@ static void check_rgb16(const struct psti_pli_emit_kernels *kernels, bool green)
                     v += psti_load_u16(p[0] + 2 * x) + 32768u;
                 psti_store_u16(expected + at + PIXEL * x + 2 * c, (uint16_t)v);
             }
-        kernels->rgb16(p[0], p[1], p[2], green, out + at, n);
+        kernels->rgb_u16(p[0], p[1], p[2], green, out + at, n);
         assert_memory_equal(out, expected, sizeof out);
     }
 }
@@ -128,7 +128,7 @@ static void check_rows(const struct psti_pli_emit_kernels *kernels)
     enum { HEIGHT = 5, STEP = 64 * 3 + 7, GUARD = 64, NBYTES = GUARD + HEIGHT * STEP + GUARD };
     static uint8_t out[NBYTES], expected[NBYTES];
     const uint8_t *p[3];
-    if (!kernels->green_rgb8_rows)
+    if (!kernels->green_rgb_u8_rows)
         return;
     for (size_t at = 0; at < GUARD; at++) {
         for (size_t c = 0; c < 3; c++)
@@ -136,9 +136,9 @@ static void check_rows(const struct psti_pli_emit_kernels *kernels)
         memset(out, 0x5A, sizeof out);
         memset(expected, 0x5A, sizeof expected);
         for (size_t y = 0; y < HEIGHT; y++)
-            psti_pli_emit_kernels_c.green_rgb8(p[0] + 64 * y, p[1] + 64 * y, p[2] + 64 * y,
-                                               expected + at + STEP * y, 64);
-        kernels->green_rgb8_rows(p[0], p[1], p[2], 64, HEIGHT, out + at, STEP);
+            psti_pli_emit_kernels_c.green_rgb_u8(p[0] + 64 * y, p[1] + 64 * y, p[2] + 64 * y,
+                                                 expected + at + STEP * y, 64);
+        kernels->green_rgb_u8_rows(p[0], p[1], p[2], 64, HEIGHT, out + at, STEP);
         assert_memory_equal(out, expected, sizeof out);
     }
 }
@@ -156,15 +156,15 @@ static void check_kernels(const struct psti_pli_emit_kernels *kernels)
         memset(out, 0x5A, sizeof out);
         for (int k = 0; k < 2; k++) {
             size_t at = GUARD + n % 16;
-            tables[k]->green_rgb8(p[0], p[1], p[2], out[k][0] + at, n);
-            tables[k]->green_rgba8(p[0], p[1], p[2], p[3], out[k][1] + at, n);
-            tables[k]->green_one8(p[0], p[1], out[k][2] + at, n);
-            tables[k]->plain_rgb8(p[0], p[1], p[2], out[k][3] + at, n);
+            tables[k]->green_rgb_u8(p[0], p[1], p[2], out[k][0] + at, n);
+            tables[k]->green_rgba_u8(p[0], p[1], p[2], p[3], out[k][1] + at, n);
+            tables[k]->green_one_u8(p[0], p[1], out[k][2] + at, n);
+            tables[k]->plain_rgb_u8(p[0], p[1], p[2], out[k][3] + at, n);
         }
         assert_memory_equal(out[0], out[1], sizeof out[0]);
     }
     check_rows(kernels);
-    if (!kernels->rgb16) /* NEON has no such kernel */
+    if (!kernels->rgb_u16) /* NEON has no such kernel */
         return;
     check_rgb16(kernels, false);
     check_rgb16(kernels, true);

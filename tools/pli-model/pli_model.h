@@ -107,10 +107,10 @@ void unit_count(const struct unit *unit, const struct image *image, enum code co
                 struct counts *counts, double *raw_bits);
 
 /* pli_model_contexts.c */
-/* Fits contexts and tables. Those of 8 bits come from `of_8`, the counts of 8-bit images by
+/* Fits contexts and tables. Those of 8 bits come from `of_u8`, the counts of 8-bit images by
  * their own code. Contexts of 16 bits come from `as_16`, counts of the same images by the code
- * of 16 bits; tables of 16 bits come from `as_16` and `of_16`. */
-void tables_fit(const struct counts *of_8, const struct counts *as_16, const struct counts *of_16,
+ * of 16 bits; tables of 16 bits come from `as_16` and `of_u16`. */
+void tables_fit(const struct counts *of_u8, const struct counts *as_16, const struct counts *of_u16,
                 struct tables *out);
 /* Returns the bits of an image's tokens. In each context it takes the image's own table (with
  * its coding) or the built-in one, whichever needs fewer. `share`: the part of the image's

@@ -200,18 +200,18 @@ static void fit_freqs(double by_context[N_CONTEXTS][N_TOKENS], enum code code, s
         round_freqs(by_context[k], code_n_tokens(code), code_prob_sum(code), out->freqs[code][k]);
 }
 
-void tables_fit(const struct counts *of_8, const struct counts *as_16, const struct counts *of_16,
+void tables_fit(const struct counts *of_u8, const struct counts *as_16, const struct counts *of_u16,
                 struct tables *out)
 {
     static double by_context[N_CONTEXTS][N_TOKENS], prior[N_CONTEXTS][N_TOKENS];
-    fit_buckets(of_8, out->context_of[CODE_8]);
-    gather(of_8, out->context_of[CODE_8], by_context);
+    fit_buckets(of_u8, out->context_of[CODE_8]);
+    gather(of_u8, out->context_of[CODE_8], by_context);
     replace_rare(by_context);
     fit_freqs(by_context, CODE_8, out);
 
     merge_buckets(as_16, out->context_of[CODE_16]);
     gather(as_16, out->context_of[CODE_16], prior);
-    gather(of_16, out->context_of[CODE_16], by_context);
+    gather(of_u16, out->context_of[CODE_16], by_context);
     for (int k = 0; k < N_CONTEXTS; k++)
         for (int t = 0; t < N_TOKENS; t++)
             by_context[k][t] += PRIOR_OF_8 * prior[k][t];

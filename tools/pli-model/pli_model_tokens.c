@@ -27,12 +27,12 @@ static const struct {
 int code_n_tokens(enum code code) { return code == CODE_8 ? N_TOKENS_8 : N_TOKENS; }
 int code_prob_sum(enum code code) { return code == CODE_8 ? PROB_SUM_8 : PROB_SUM_16; }
 
-static int raw_bits_of_8(int token)
+static int raw_bits_of_u8(int token)
 {
     return TOKENS_8[token].first_bits + TOKENS_8[token].second_bits;
 }
 
-int token_replaced_bits(int token) { return ANY_PAIR_RAW_BITS - raw_bits_of_8(token); }
+int token_replaced_bits(int token) { return ANY_PAIR_RAW_BITS - raw_bits_of_u8(token); }
 
 /* [x modulo 256][y modulo 256]: the least token that holds the pair. */
 static uint8_t token_of_pair[256][256];
@@ -69,7 +69,7 @@ static void fill_token_of_pair(void)
     token_of_pair[0][0] = 0;
 }
 
-static int token_of_16(int magnitude, int *raw_bits)
+static int token_of_u16(int magnitude, int *raw_bits)
 {
     if (magnitude < TOKEN_DIRECT) {
         *raw_bits = 0;
@@ -115,7 +115,7 @@ static void count_samples(const struct unit *unit, const struct image *image, st
         for (int y = 0; y < unit->height; y++)
             for (int x = 0; x < unit->width; x++) {
                 int o = y * EDGE + x, n_raw = 0, m = abs(unit->residuals[c][o]);
-                tokens[c][o] = (uint8_t)token_of_16(m, &n_raw);
+                tokens[c][o] = (uint8_t)token_of_u16(m, &n_raw);
                 *raw_bits += n_raw + (m > 0 ? 1 : 0);
             }
     for (int c = 0; c < image->channels; c++)
@@ -152,7 +152,7 @@ static void count_pairs(const struct unit *unit, const struct image *image, stru
                 int token = token_of_pair[r[0] & 255][x + 1 < unit->width ? r[1] & 255 : 0];
                 counts->n[energy_of_pair(planes, c, y, x / 2)][token]++;
                 planes[c][ABOVE + y][BEFORE + x / 2] = TOKENS_8[token].activity;
-                *raw_bits += raw_bits_of_8(token);
+                *raw_bits += raw_bits_of_u8(token);
             }
 }
 

@@ -33,7 +33,7 @@ template <int bits> struct wave_kernel {
 
 } // namespace psti
 
-PSTI_KERNEL(psti_gpu_units_wave8, psti::wave_kernel<8>, struct psti_gpu_units_args,
+PSTI_KERNEL(psti_gpu_units_wave_u8, psti::wave_kernel<8>, struct psti_gpu_units_args,
             PSTI_GPU_WAVE_WARPS, 1)
-PSTI_KERNEL(psti_gpu_units_wave16, psti::wave_kernel<16>, struct psti_gpu_units_args,
+PSTI_KERNEL(psti_gpu_units_wave_u16, psti::wave_kernel<16>, struct psti_gpu_units_args,
             PSTI_GPU_WAVE_WARPS, 1)

@@ -12,8 +12,8 @@
     X(UNITS_LZ, psti_gpu_units_lz)                                                                 \
     X(UNITS_PLAIN, psti_gpu_units_plain)                                                           \
     X(UNITS_PACKED, psti_gpu_units_packed)                                                         \
-    X(UNITS_WAVE8, psti_gpu_units_wave8)                                                           \
-    X(UNITS_WAVE16, psti_gpu_units_wave16)                                                         \
+    X(UNITS_WAVE_U8, psti_gpu_units_wave_u8)                                                       \
+    X(UNITS_WAVE_U16, psti_gpu_units_wave_u16)                                                     \
     X(COEFS, psti_gpu_coefs)                                                                       \
     X(JPEG, psti_gpu_jpeg)                                                                         \
     X(RESIZE, psti_gpu_resize)                                                                     \

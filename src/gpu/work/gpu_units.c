@@ -112,7 +112,7 @@ static enum pst_status sort_unit(const struct psti_pli_header *h, const uint8_t 
         unit->list = PSTI_GPU_UNITS_PACKED;
         return PST_OK;
     case PSTI_PLI_WAVE:
-        unit->list = h->bits == 8 ? PSTI_GPU_UNITS_WAVE8 : PSTI_GPU_UNITS_WAVE16;
+        unit->list = h->bits == 8 ? PSTI_GPU_UNITS_WAVE_U8 : PSTI_GPU_UNITS_WAVE_U16;
         return PST_OK;
     case PSTI_PLI_LZ:
         unit->list = PSTI_GPU_UNITS_LZ;
@@ -209,7 +209,7 @@ enum pst_status psti_gpu_units_plan(const void *bytes, size_t nbytes,
     status = walk(plan, bytes, plan_unit, &planning, err);
     plan->upload_nbytes += PSTI_GPU_UNIT_MARGIN;
     if (status == PST_OK &&
-        plan->counts[PSTI_GPU_UNITS_WAVE8] + plan->counts[PSTI_GPU_UNITS_WAVE16] > 0)
+        plan->counts[PSTI_GPU_UNITS_WAVE_U8] + plan->counts[PSTI_GPU_UNITS_WAVE_U16] > 0)
         status = psti_pli_find_model(bytes, h, PSTI_PLI_MODEL_WAVE, &plan->tables,
                                      &plan->tables_nbytes, err);
     return status == PST_OK ? PST_OK : psti_pli_failed(status, err);
@@ -306,9 +306,9 @@ struct psti_gpu_units_shape psti_gpu_units_shape_within(enum psti_gpu_units_list
 {
     struct psti_gpu_units_shape shape = {.n_warps = 1};
     switch (list) {
-    case PSTI_GPU_UNITS_WAVE8:
+    case PSTI_GPU_UNITS_WAVE_U8:
         return wave_shape(8, channels, shared_nbytes_max);
-    case PSTI_GPU_UNITS_WAVE16:
+    case PSTI_GPU_UNITS_WAVE_U16:
         return wave_shape(16, channels, shared_nbytes_max);
     case PSTI_GPU_UNITS_LZ:
         shape.warp_nbytes = PSTI_GPU_LZ_TABLES_NBYTES + PSTI_GPU_LZ_COLOURS_NBYTES;

@@ -9,7 +9,7 @@
  *     LZ      lz: psti_gpu_units_lz                          a unit -> pixels in scratch
  *     PLAIN   raw, constant, what LZ left: psti_gpu_units_plain  some rows of a unit -> sink
  *     PACKED  packed: psti_gpu_units_packed                  a unit -> sink
- *     WAVE8, WAVE16    wave: psti_gpu_units_wave8, _wave16   a unit -> sink
+ *     WAVE8, WAVE16    wave: psti_gpu_units_wave_u8, _wave16   a unit -> sink
  *
  * LZ must be done before PLAIN. Units of up to 512 x 512 pixels that need little work per pixel are
  * shared by many warps: an entry of PLAIN has about as many pixels as a unit of the other lists.
@@ -24,8 +24,8 @@ enum psti_gpu_units_list {
     PSTI_GPU_UNITS_LZ,
     PSTI_GPU_UNITS_PLAIN,
     PSTI_GPU_UNITS_PACKED,
-    PSTI_GPU_UNITS_WAVE8,
-    PSTI_GPU_UNITS_WAVE16,
+    PSTI_GPU_UNITS_WAVE_U8,
+    PSTI_GPU_UNITS_WAVE_U16,
     PSTI_GPU_N_UNITS_LISTS
 };
 

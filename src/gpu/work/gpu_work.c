@@ -199,8 +199,8 @@ static void add_units_list(struct growth *g, enum psti_gpu_units_list which, uin
         [PSTI_GPU_UNITS_LZ] = PSTI_GPU_KERNEL_UNITS_LZ,
         [PSTI_GPU_UNITS_PLAIN] = PSTI_GPU_KERNEL_UNITS_PLAIN,
         [PSTI_GPU_UNITS_PACKED] = PSTI_GPU_KERNEL_UNITS_PACKED,
-        [PSTI_GPU_UNITS_WAVE8] = PSTI_GPU_KERNEL_UNITS_WAVE8,
-        [PSTI_GPU_UNITS_WAVE16] = PSTI_GPU_KERNEL_UNITS_WAVE16,
+        [PSTI_GPU_UNITS_WAVE_U8] = PSTI_GPU_KERNEL_UNITS_WAVE_U8,
+        [PSTI_GPU_UNITS_WAVE_U16] = PSTI_GPU_KERNEL_UNITS_WAVE_U16,
     };
     const struct psti_gpu_block *block = g->block;
     uint32_t shared_nbytes_max = block->memory.shared_nbytes_max;

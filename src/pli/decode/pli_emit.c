@@ -14,12 +14,12 @@
 
 #include <string.h>
 
-enum { HALF8 = 128, HALF16 = 32768 };
+enum { HALF_U8 = 128, HALF_U16 = 32768 };
 
-static void green_one8(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_t n)
+static void green_one_u8(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        out[i] = (uint8_t)(p[i] + g[i] - HALF8);
+        out[i] = (uint8_t)(p[i] + g[i] - HALF_U8);
 }
 
 enum { PIXELS = 32 };
@@ -35,35 +35,35 @@ static inline void store_rgb(const uint8_t *c0, const uint8_t *c1, const uint8_t
     psti_pli_store_rgb(pixels, PIXELS, out);
 }
 
-static void green_rgb8(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,
-                       uint32_t n)
+static void green_rgb_u8(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,
+                         uint32_t n)
 {
     for (; n >= PIXELS; n -= PIXELS, g += PIXELS, r += PIXELS, b += PIXELS, out += 3 * PIXELS) {
         uint8_t red[PIXELS], blue[PIXELS];
-        green_one8(g, r, red, PIXELS);
-        green_one8(g, b, blue, PIXELS);
+        green_one_u8(g, r, red, PIXELS);
+        green_one_u8(g, b, blue, PIXELS);
         store_rgb(red, g, blue, out);
     }
     for (uint32_t i = 0; i < n; i++) {
-        out[3 * i] = (uint8_t)(r[i] + g[i] - HALF8);
+        out[3 * i] = (uint8_t)(r[i] + g[i] - HALF_U8);
         out[3 * i + 1] = g[i];
-        out[3 * i + 2] = (uint8_t)(b[i] + g[i] - HALF8);
+        out[3 * i + 2] = (uint8_t)(b[i] + g[i] - HALF_U8);
     }
 }
 
-static void green_rgba8(const uint8_t *g, const uint8_t *r, const uint8_t *b, const uint8_t *a,
-                        uint8_t *out, uint32_t n)
+static void green_rgba_u8(const uint8_t *g, const uint8_t *r, const uint8_t *b, const uint8_t *a,
+                          uint8_t *out, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
-        out[4 * i] = (uint8_t)(r[i] + g[i] - HALF8);
+        out[4 * i] = (uint8_t)(r[i] + g[i] - HALF_U8);
         out[4 * i + 1] = g[i];
-        out[4 * i + 2] = (uint8_t)(b[i] + g[i] - HALF8);
+        out[4 * i + 2] = (uint8_t)(b[i] + g[i] - HALF_U8);
         out[4 * i + 3] = a[i];
     }
 }
 
-static void plain_rgb8(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
-                       uint32_t n)
+static void plain_rgb_u8(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
+                         uint32_t n)
 {
     for (; n >= PIXELS; n -= PIXELS, c0 += PIXELS, c1 += PIXELS, c2 += PIXELS, out += 3 * PIXELS)
         store_rgb(c0, c1, c2, out);
@@ -75,10 +75,10 @@ static void plain_rgb8(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, 
 }
 
 const struct psti_pli_emit_kernels psti_pli_emit_kernels_c = {
-    .green_rgb8 = green_rgb8,
-    .green_rgba8 = green_rgba8,
-    .green_one8 = green_one8,
-    .plain_rgb8 = plain_rgb8,
+    .green_rgb_u8 = green_rgb_u8,
+    .green_rgba_u8 = green_rgba_u8,
+    .green_one_u8 = green_one_u8,
+    .plain_rgb_u8 = plain_rgb_u8,
 };
 
 /* Returns the plane that holds channel `c`. The planes are G, R, B, A if green was subtracted. */
@@ -102,22 +102,22 @@ static uint32_t level(uint32_t q, uint32_t max_error, uint32_t max)
 
 /* Stores one channel of one row, `step` bytes from sample to sample. `green` is NULL if the plane
  * holds no differences. */
-static void store8(const uint8_t *row, const uint8_t *green, uint32_t n, uint8_t max_error,
-                   uint8_t *out, int64_t step)
+static void store_u8(const uint8_t *row, const uint8_t *green, uint32_t n, uint8_t max_error,
+                     uint8_t *out, int64_t step)
 {
     for (uint32_t i = 0; i < n; i++) {
-        uint8_t v = green ? (uint8_t)(row[i] + green[i] - HALF8) : row[i];
+        uint8_t v = green ? (uint8_t)(row[i] + green[i] - HALF_U8) : row[i];
         out[(int64_t)i * step] = (uint8_t)level(v, max_error, UINT8_MAX);
     }
 }
 
-static void store16(const uint8_t *row, const uint8_t *green, uint32_t n, uint8_t max_error,
-                    uint8_t *out, int64_t step)
+static void store_u16(const uint8_t *row, const uint8_t *green, uint32_t n, uint8_t max_error,
+                      uint8_t *out, int64_t step)
 {
     for (uint32_t i = 0; i < n; i++) {
         uint16_t v = psti_load_u16(row + 2 * i);
         if (green)
-            v = (uint16_t)(v + psti_load_u16(green + 2 * i) - HALF16);
+            v = (uint16_t)(v + psti_load_u16(green + 2 * i) - HALF_U16);
         psti_store_u16(out + (int64_t)i * step, (uint16_t)level(v, max_error, UINT16_MAX));
     }
 }
@@ -146,7 +146,7 @@ static enum fast_row fast_row_for(const struct psti_pli_unit *unit,
     if (unit->channels == 1)
         return COPY;
     if (unit->bits == 16)
-        return unit->channels == 3 && unit->kernels->emit->rgb16 ? RGB_16 : NO_FAST_ROW;
+        return unit->channels == 3 && unit->kernels->emit->rgb_u16 ? RGB_16 : NO_FAST_ROW;
     if (unit->channels == 3)
         return green ? GREEN_RGB : PLAIN_RGB;
     return unit->channels == 4 && green ? GREEN_RGBA : NO_FAST_ROW;
@@ -158,13 +158,13 @@ static bool emit_green_rgb(const struct psti_pli_emit_kernels *k,
                            const struct psti_pli_planes *planes, const struct psti_pli_part *part)
 {
     uint8_t *out = part->pixels->data;
-    if (!k->green_rgb8_rows || part->width != 64)
+    if (!k->green_rgb_u8_rows || part->width != 64)
         return false;
     for (uint32_t y = part->y, end = y + part->height, next; y < end; y = next) {
         next = (y | 31) + 1 < end ? (y | 31) + 1 : end;
         const uint8_t *p0 = plane_row(planes, 0, y) + part->x;
-        k->green_rgb8_rows(p0, p0 + planes->plane_step, p0 + 2 * planes->plane_step,
-                           planes->row_step, next - y, out, part->pixels->row_nbytes);
+        k->green_rgb_u8_rows(p0, p0 + planes->plane_step, p0 + 2 * planes->plane_step,
+                             planes->row_step, next - y, out, part->pixels->row_nbytes);
         out += (int64_t)(next - y) * part->pixels->row_nbytes;
     }
     return true;
@@ -207,13 +207,13 @@ static void emit_fast_rows(const struct psti_pli_unit *unit, const struct psti_p
         const uint8_t *p0 = plane_row(planes, 0, part->y + y) + part->x * (unit->bits / 8u);
         const uint8_t *p1 = p0 + planes->plane_step, *p2 = p1 + planes->plane_step;
         if (fast == GREEN_RGB)
-            k->green_rgb8(p0, p1, p2, out, part->width);
+            k->green_rgb_u8(p0, p1, p2, out, part->width);
         else if (fast == PLAIN_RGB)
-            k->plain_rgb8(p0, p1, p2, out, part->width);
+            k->plain_rgb_u8(p0, p1, p2, out, part->width);
         else if (fast == RGB_16)
-            k->rgb16(p0, p1, p2, unit->transform == PSTI_PLI_SUBTRACT_GREEN, out, part->width);
+            k->rgb_u16(p0, p1, p2, unit->transform == PSTI_PLI_SUBTRACT_GREEN, out, part->width);
         else
-            k->green_rgba8(p0, p1, p2, p2 + planes->plane_step, out, part->width);
+            k->green_rgba_u8(p0, p1, p2, p2 + planes->plane_step, out, part->width);
     }
 }
 
@@ -229,11 +229,11 @@ static void emit_channel(const struct psti_pli_unit *unit, const struct psti_pli
     if (contiguous && !green)
         memcpy(out, rows[p], part->width * nbytes);
     else if (contiguous && unit->bits == 8)
-        unit->kernels->emit->green_one8(green, rows[p], out, part->width);
+        unit->kernels->emit->green_one_u8(green, rows[p], out, part->width);
     else if (unit->bits == 8)
-        store8(rows[p], green, part->width, unit->max_error, out, step);
+        store_u8(rows[p], green, part->width, unit->max_error, out, step);
     else
-        store16(rows[p], green, part->width, unit->max_error, out, step);
+        store_u16(rows[p], green, part->width, unit->max_error, out, step);
 }
 
 void psti_pli_emit_planes(const struct psti_pli_unit *unit, const struct psti_pli_planes *planes,

@@ -12,32 +12,32 @@
 
 struct psti_pli_emit_kernels {
     /* Turns planes G, R-G+128, B-G+128 into interleaved RGB; n <= 64. */
-    void (*green_rgb8)(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,
-                       uint32_t n);
+    void (*green_rgb_u8)(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,
+                         uint32_t n);
     /* Does the same for `height` rows of 64 pixels, so that constants are loaded only once. Input
      * rows are `row_step` bytes apart, output rows `row_nbytes`. NULL if the level has no such
      * kernel. */
-    void (*green_rgb8_rows)(const uint8_t *g, const uint8_t *r, const uint8_t *b, size_t row_step,
-                            uint32_t height, uint8_t *out, int64_t row_nbytes);
-    /* Does the same as green_rgb8 with a plane A besides, and makes RGBA. */
-    void (*green_rgba8)(const uint8_t *g, const uint8_t *r, const uint8_t *b, const uint8_t *a,
-                        uint8_t *out, uint32_t n);
+    void (*green_rgb_u8_rows)(const uint8_t *g, const uint8_t *r, const uint8_t *b, size_t row_step,
+                              uint32_t height, uint8_t *out, int64_t row_nbytes);
+    /* Does the same as green_rgb_u8 with a plane A besides, and makes RGBA. */
+    void (*green_rgba_u8)(const uint8_t *g, const uint8_t *r, const uint8_t *b, const uint8_t *a,
+                          uint8_t *out, uint32_t n);
     /* Makes one contiguous channel from its plane and green: p + g - 128. */
-    void (*green_one8)(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_t n);
+    void (*green_one_u8)(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_t n);
     /* Interleaves three planes without changing the samples. */
-    void (*plain_rgb8)(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
-                       uint32_t n);
+    void (*plain_rgb_u8)(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
+                         uint32_t n);
     /* Makes interleaved RGB of 16 bits. The planes are G, R-G+32768, B-G+32768 if `green` is true,
      * else R, G, B. NULL if the level has no such kernel. */
-    void (*rgb16)(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green, uint8_t *out,
-                  uint32_t n);
+    void (*rgb_u16)(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green,
+                    uint8_t *out, uint32_t n);
 };
 
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_c;
 extern const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx2, psti_pli_emit_kernels_avx512,
     psti_pli_emit_kernels_neon;
-/* Is `rgb16` of the levels AVX2 and AVX-512. */
-void psti_pli_emit_rgb16_avx2(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green,
-                              uint8_t *out, uint32_t n);
+/* Is `rgb_u16` of the levels AVX2 and AVX-512. */
+void psti_pli_emit_rgb_u16_avx2(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green,
+                                uint8_t *out, uint32_t n);
 
 #endif

@@ -11,7 +11,8 @@
  *     less_128(v)           subtracts 128 from each byte
  *     store_rgb(out, r, g, b), store_rgba(out, r, g, b, a)   store STEP interleaved pixels
  *
- * The file defines the functions of 8 bits in struct psti_pli_emit_kernels, except green_rgb8_rows.
+ * The file defines the functions of 8 bits in struct psti_pli_emit_kernels, except
+ * green_rgb_u8_rows.
  */
 #include <string.h>
 
@@ -46,25 +47,25 @@ INLINE void row(const uint8_t *const planes[4], uint32_t n, uint32_t n_channels,
     }
 }
 
-TARGET static void green_rgb8(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,
-                              uint32_t n)
+TARGET static void green_rgb_u8(const uint8_t *g, const uint8_t *r, const uint8_t *b, uint8_t *out,
+                                uint32_t n)
 {
     row((const uint8_t *const[4]){g, r, b, NULL}, n, 3, true, out);
 }
 
-TARGET static void green_rgba8(const uint8_t *g, const uint8_t *r, const uint8_t *b,
-                               const uint8_t *a, uint8_t *out, uint32_t n)
+TARGET static void green_rgba_u8(const uint8_t *g, const uint8_t *r, const uint8_t *b,
+                                 const uint8_t *a, uint8_t *out, uint32_t n)
 {
     row((const uint8_t *const[4]){g, r, b, a}, n, 4, true, out);
 }
 
-TARGET static void plain_rgb8(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
-                              uint32_t n)
+TARGET static void plain_rgb_u8(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2,
+                                uint8_t *out, uint32_t n)
 {
     row((const uint8_t *const[4]){c0, c1, c2, NULL}, n, 3, false, out);
 }
 
-TARGET static void green_one8(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_t n)
+TARGET static void green_one_u8(const uint8_t *g, const uint8_t *p, uint8_t *out, uint32_t n)
 {
     uint32_t x = 0;
     for (; x + STEP <= n; x += STEP)

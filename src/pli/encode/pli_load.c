@@ -150,8 +150,8 @@ static void split_planes8(const struct psti_pli_image *image, const struct psti_
     }
 }
 
-void psti_pli_split_green8_c(const uint8_t *in, uint32_t n, uint8_t *restrict green,
-                             uint8_t *restrict red, uint8_t *restrict blue)
+void psti_pli_split_green_u8_c(const uint8_t *in, uint32_t n, uint8_t *restrict green,
+                               uint8_t *restrict red, uint8_t *restrict blue)
 {
     for (uint32_t x = 0; x < n; x++) {
         green[x] = in[3 * x + 1];
@@ -162,7 +162,7 @@ void psti_pli_split_green8_c(const uint8_t *in, uint32_t n, uint8_t *restrict gr
 
 /* Splits RGB of 8 bits into planes with green subtracted. Kernels may read and write beyond the
  * unit's width, because the planes lie behind the pixels and their rows have 64 samples. */
-static void split_green8(const struct psti_pli_source *s, uint8_t *const planes[4])
+static void split_green_u8(const struct psti_pli_source *s, uint8_t *const planes[4])
 {
     const uint8_t *in = s->pixels;
     for (size_t y = 0; y < s->height; y++, in += 3 * (size_t)s->width)
@@ -236,7 +236,7 @@ void psti_pli_load_unit(const struct psti_pli_image *image, uint32_t row, uint32
     for (size_t c = 0; c < p->channels; c++)
         s->planes[c] = planes[c] = memory + (p->channels + c) * plane_nbytes;
     if (p->bits == 8 && p->channels == 3 && image->transform == PSTI_PLI_SUBTRACT_GREEN)
-        split_green8(s, planes);
+        split_green_u8(s, planes);
     else if (p->bits == 8)
         split_planes8(image, s, planes);
     else

@@ -9,11 +9,11 @@
  * write as if n were 64. */
 typedef void psti_pli_split_green(const uint8_t *in, uint32_t n, uint8_t *green, uint8_t *red,
                                   uint8_t *blue);
-psti_pli_split_green psti_pli_split_green8_c, psti_pli_split_green8_avx2;
+psti_pli_split_green psti_pli_split_green_u8_c, psti_pli_split_green_u8_avx2;
 /* Adds to `plain` how much red and blue change from pixel to pixel, and to `green` how much their
  * differences to green change. */
 typedef void psti_pli_add_changes(const uint8_t *row, size_t n_pixels, uint64_t *plain,
                                   uint64_t *green);
-psti_pli_add_changes psti_pli_add_changes8_avx2;
+psti_pli_add_changes psti_pli_add_changes_u8_avx2;
 
 #endif

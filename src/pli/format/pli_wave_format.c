@@ -140,7 +140,7 @@ bool psti_pli_expand_table(const uint8_t *q, uint32_t n, uint32_t n_tokens, uint
 
 /* Completes an own table of 8 bits: token 0 gets an entry above 0, and at least one other token, so
  * that every frequency less 1 fits a byte. Returns the number of entries. */
-static uint32_t complete_own_8(const struct psti_pli_wave_own *own, uint8_t *q)
+static uint32_t complete_own_u8(const struct psti_pli_wave_own *own, uint8_t *q)
 {
     uint32_t n = own->n;
     bool alone = true;
@@ -163,7 +163,7 @@ bool psti_pli_wave_expand(const struct psti_pli_wave_own *own, uint32_t bits, ui
         return false;
     if (bits == 16)
         return psti_pli_expand_table(own->q, own->n, PSTI_PLI_N_TOKENS, PSTI_PLI_PROB_BITS, freqs);
-    return psti_pli_expand_table(q, complete_own_8(own, q), PSTI_PLI_N_TOKENS_8,
+    return psti_pli_expand_table(q, complete_own_u8(own, q), PSTI_PLI_N_TOKENS_8,
                                  PSTI_PLI_PROB_BITS_8, freqs);
 }
 

@@ -60,7 +60,7 @@ static uint32_t token_at(const struct making *m, int plane, int y, int x)
 }
 
 /* Returns the energy of 16 bits (section 5.6). */
-static uint32_t energy_16(const struct making *m, int c, int y, int x, bool first)
+static uint32_t energy_u16(const struct making *m, int c, int y, int x, bool first)
 {
     uint32_t l = token_at(m, c, y, x - 1), ll = token_at(m, c, y, x - 2);
     uint32_t u = token_at(m, c, y - 1, x), ul = token_at(m, c, y - 1, x - 1);
@@ -72,7 +72,7 @@ static uint32_t energy_16(const struct making *m, int c, int y, int x, bool firs
         return (a + (a + 1) / 2 + b + (token_at(m, 0, y, x) + 1) / 2) >> 1;
     return (a + (a + 1) / 2 + b + 2 * token_at(m, 1, y, x)) >> 1;
 }
-static uint32_t energy_8(const struct making *m, int c, int y, int p, bool first)
+static uint32_t energy_u8(const struct making *m, int c, int y, int p, bool first)
 {
     uint32_t l = token_at(m, c, y, p - 1), u = token_at(m, c, y - 1, p);
     uint32_t far = token_at(m, c, y - 1, p - 1) + token_at(m, c, y - 2, p + 1);
@@ -86,17 +86,18 @@ static uint32_t context_of(const struct making *m, int c, int y, int x)
     bool first = true;
     for (int k = 0; k < c; k++)
         first = first && m->coded[k] < 0;
-    uint32_t e = m->recipe->bits == 16 ? energy_16(m, c, y, x, first) : energy_8(m, c, y, x, first);
+    uint32_t e =
+        m->recipe->bits == 16 ? energy_u16(m, c, y, x, first) : energy_u8(m, c, y, x, first);
     return psti_pli_wave_bucket[m->recipe->bits == 16][e < 255 ? e : 255];
 }
 
 /* The table of section 5.4. */
 static const struct {
     uint8_t n_first, n_second, base, activity;
-} of_8[16] = {{0, 0, 0, 0},   {2, 0, 0, 1},   {3, 0, 1, 2},   {4, 0, 3, 3},
-              {4, 0, 7, 4},   {5, 0, 11, 6},  {5, 0, 19, 7},  {6, 0, 27, 8},
-              {6, 0, 43, 10}, {7, 0, 59, 12}, {7, 0, 91, 15}, {6, 4, 7, 21},
-              {5, 4, 15, 25}, {7, 5, 15, 43}, {6, 5, 31, 45}, {8, 8, 0, 46}};
+} of_u8[16] = {{0, 0, 0, 0},   {2, 0, 0, 1},   {3, 0, 1, 2},   {4, 0, 3, 3},
+               {4, 0, 7, 4},   {5, 0, 11, 6},  {5, 0, 19, 7},  {6, 0, 27, 8},
+               {6, 0, 43, 10}, {7, 0, 59, 12}, {7, 0, 91, 15}, {6, 4, 7, 21},
+               {5, 4, 15, 25}, {7, 5, 15, 43}, {6, 5, 31, 45}, {8, 8, 0, 46}};
 struct coded {
     uint8_t token, first, second;
 };
@@ -105,14 +106,14 @@ static void point_of(struct coded c, int *x, int *y)
 {
     int i = c.first >> 2, a, b;
     if (c.token <= 10) {
-        int q = of_8[c.token].base + i, d = 1;
+        int q = of_u8[c.token].base + i, d = 1;
         while ((d + 1) * d / 2 <= q)
             d++;
         b = q - d * (d - 1) / 2;
         a = d - b;
     } else {
         int u = (c.token <= 12 ? 16 : 32) + c.second;
-        b = (u >> 1) - of_8[c.token].base + i;
+        b = (u >> 1) - of_u8[c.token].base + i;
         a = u - b;
     }
     for (int turns = c.first & 3; turns > 0; turns--) {
@@ -135,9 +136,9 @@ static const struct coded *find_coded(int x, int y)
                 (struct coded){15, (uint8_t)((i >> 8) - 128), (uint8_t)((i & 255) - 128)};
         of[128][128] = (struct coded){0, 0, 0};
         for (uint8_t t = 1; t < 15; t++)
-            for (uint32_t i = 0; i < 1u << (of_8[t].n_first + of_8[t].n_second); i++) {
-                struct coded c = {t, (uint8_t)(i & ((1u << of_8[t].n_first) - 1)),
-                                  (uint8_t)(i >> of_8[t].n_first)};
+            for (uint32_t i = 0; i < 1u << (of_u8[t].n_first + of_u8[t].n_second); i++) {
+                struct coded c = {t, (uint8_t)(i & ((1u << of_u8[t].n_first) - 1)),
+                                  (uint8_t)(i >> of_u8[t].n_first)};
                 int a, b;
                 point_of(c, &a, &b);
                 of[a + 128][b + 128] = c;
@@ -223,13 +224,13 @@ static void code_pair(struct making *m, uint32_t lane, int c, int y, int p)
         coded = (struct coded){15, (uint8_t)first, (uint8_t)second};
     while (freqs[coded.token] == 0) {
         uint32_t token = pli_wave_random(m->seed) % 16, bits = pli_wave_random(m->seed);
-        coded = (struct coded){(uint8_t)token, (uint8_t)(bits & ((1u << of_8[token].n_first) - 1)),
-                               (uint8_t)(bits >> 8 & ((1u << of_8[token].n_second) - 1))};
+        coded = (struct coded){(uint8_t)token, (uint8_t)(bits & ((1u << of_u8[token].n_first) - 1)),
+                               (uint8_t)(bits >> 8 & ((1u << of_u8[token].n_second) - 1))};
     }
-    m->g[c][y][p] = of_8[coded.token].activity;
+    m->g[c][y][p] = of_u8[coded.token].activity;
     put_token(m, lane, context, coded.token);
-    put(&m->raw, coded.first, of_8[coded.token].n_first);
-    put(&m->second, coded.second, of_8[coded.token].n_second);
+    put(&m->raw, coded.first, of_u8[coded.token].n_first);
+    put(&m->second, coded.second, of_u8[coded.token].n_second);
 }
 
 /* Codes all samples in the order of section 5.5. */

@@ -234,7 +234,7 @@ static void test_kinds(void **state)
 static void apply_plane(const struct psti_pli_source *s, uint32_t p,
                         const struct psti_wave_plane_plan *plane, struct psti_wave_work *work)
 {
-    const struct psti_wave_rows *rows = s->bits == 8 ? &psti_wave_rows8_c : &psti_wave_rows16_c;
+    const struct psti_wave_rows *rows = s->bits == 8 ? &psti_wave_rows_u8_c : &psti_wave_rows_u16_c;
     uint32_t n_taps = psti_pli_wave_n_taps(p, s->transform), columns = (s->width + 15) / 16;
     uint32_t list = psti_pli_wave_filter_list(p, s->transform);
     const int16_t *g = n_taps > 0 ? work->residuals[0] : work->zeros;
@@ -336,7 +336,7 @@ static void test_codes_of_bytes(void **state)
 {
     (void)state;
     for (uint32_t f = 1; f <= PSTI_PLI_PROB_SUM_8; f++) {
-        uint64_t code = psti_pli_wave_slot_code_8(f, 5);
+        uint64_t code = psti_pli_wave_slot_code_u8(f, 5);
         assert_int_equal(code >> 48, (PSTI_PLI_PROB_SUM_8 - f) | 5 << 8);
         for (uint32_t x = 0; f < PSTI_PLI_PROB_SUM_8 && x < f << 8; x++) {
             uint64_t scaled = x * (code >> 16 & UINT16_MAX) + (code >> 32 & UINT16_MAX);
@@ -344,7 +344,7 @@ static void test_codes_of_bytes(void **state)
             assert_true((scaled * (code & UINT16_MAX)) >> 23 == x / f);
         }
     }
-    assert_true(psti_pli_wave_slot_code_8(0, 5) == 0);
+    assert_true(psti_pli_wave_slot_code_u8(0, 5) == 0);
 }
 
 static void test_own_tables_pay(void **state)

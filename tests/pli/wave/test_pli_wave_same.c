@@ -112,7 +112,7 @@ static void test_contexts(void **state)
         }
         for (enum psti_pli_energy kind = PSTI_PLI_ENERGY_FIRST; kind <= PSTI_PLI_ENERGY_THIRD;
              kind++) {
-            psti_pli_wave_find_contexts16_avx2(kind, g, before[0], before[1], contexts);
+            psti_pli_wave_find_contexts_u16_avx2(kind, g, before[0], before[1], contexts);
             for (int x = 0; x < PSTI_WAVE_EDGE; x++) {
                 uint8_t e =
                     psti_pli_wave_energy(kind, g[x - 1], g[x - S], g[x - S - 1], g[x - S + 1],
@@ -226,11 +226,11 @@ static void test_pairs(void **state)
         first_with[0] = first_with[PSTI_PLI_WAVE_ANY_ACTIVITY % 16] = 0;
         for (uint32_t i = 0; i < sizeof z; i++)
             z[i] = psti_pli_wave_activities[draw(&random) % PSTI_PLI_N_TOKENS_8];
-        psti_pli_wave_put_records8_avx2(&r);
+        psti_pli_wave_put_records_u8_avx2(&r);
         for (uint32_t y = 0; y < r.height; y++)
             expect_row(&r, y, &wanted);
         check_plane(&r, &got, &wanted);
-        psti_pli_wave_find_activities8_avx2(residuals, r.width, g);
+        psti_pli_wave_find_activities_u8_avx2(residuals, r.width, g);
         for (uint32_t p = 0; p < (r.width + 1) / 2; p++)
             assert_int_equal(g[p], psti_pli_wave_activities[pair_at(&r, 0, p, 0).token]);
     }
@@ -290,8 +290,9 @@ static void compare_loops(uint32_t turn, const struct psti_pli_source *s, const 
                           const int16_t *r, struct psti_wave_work *in_c,
                           struct psti_wave_work *in_avx2)
 {
-    const struct psti_wave_rows *c = s->bits == 8 ? &psti_wave_rows8_c : &psti_wave_rows16_c;
-    const struct psti_wave_rows *v = s->bits == 8 ? &psti_wave_rows8_avx2 : &psti_wave_rows16_avx2;
+    const struct psti_wave_rows *c = s->bits == 8 ? &psti_wave_rows_u8_c : &psti_wave_rows_u16_c;
+    const struct psti_wave_rows *v =
+        s->bits == 8 ? &psti_wave_rows_u8_avx2 : &psti_wave_rows_u16_avx2;
     uint32_t from = turn % 3 ? 0 : 3, n_rows = s->height < 16 ? s->height : 16;
     uint64_t prices_c[4], prices_v[4];
     struct psti_wave_moments moments_c = {0}, moments_v = {0};
@@ -370,11 +371,11 @@ static void test_filter_prices(void **state)
             .width = source.width,
             .g = g,
             .r = r};
-        (bits == 8 ? &psti_wave_rows8_c : &psti_wave_rows16_c)->gather(&source, 0, 0, work);
-        (bits == 8 ? psti_pli_wave_price_filters_c : psti_pli_wave_price_filters16_c)(work, &query,
-                                                                                      &in_c);
+        (bits == 8 ? &psti_wave_rows_u8_c : &psti_wave_rows_u16_c)->gather(&source, 0, 0, work);
+        (bits == 8 ? psti_pli_wave_price_filters_c
+                   : psti_pli_wave_price_filters_u16_c)(work, &query, &in_c);
         (bits == 8 ? psti_pli_wave_price_filters_avx2
-                   : psti_pli_wave_price_filters16_avx2)(work, &query, &in_avx2);
+                   : psti_pli_wave_price_filters_u16_avx2)(work, &query, &in_avx2);
         for (uint32_t k = 0; k < (source.width + PSTI_WAVE_BLOCK - 1) / PSTI_WAVE_BLOCK; k++) {
             for (uint32_t i = 0; i < query.n_filters; i++)
                 assert_int_equal(in_avx2.of[i][k], in_c.of[i][k]);

@@ -40,9 +40,9 @@ INLINE void store_rgba(uint8_t *out, uint8x16_t r, uint8x16_t g, uint8x16_t b, u
 #include "pli/decode/pli_emit_template.h"
 
 const struct psti_pli_emit_kernels psti_pli_emit_kernels_neon = {
-    .green_rgb8 = green_rgb8,
-    .green_rgba8 = green_rgba8,
-    .green_one8 = green_one8,
-    .plain_rgb8 = plain_rgb8,
+    .green_rgb_u8 = green_rgb_u8,
+    .green_rgba_u8 = green_rgba_u8,
+    .green_one_u8 = green_one_u8,
+    .plain_rgb_u8 = plain_rgb_u8,
 };
 #endif

@@ -258,7 +258,7 @@ static void flat_freqs(uint16_t *freqs, uint32_t n)
 }
 
 /* Does the same as psti_pli_lz_add_green, with samples of 16 bits. */
-static void add_green16(uint8_t *pixel)
+static void add_green_u16(uint8_t *pixel)
 {
     uint16_t green = psti_load_u16(pixel + 2);
     psti_store_u16(pixel, (uint16_t)(psti_load_u16(pixel) + green));
@@ -281,7 +281,7 @@ static void decode_pixels(struct decoder *d, const uint8_t *const *tables)
         to.tables[b] = tables[psti_pli_lz_sample_table(d->unit->bits, b)];
     psti_pli_lz_decode_pixels(d->unit->kernels->lz, &d->states, &to);
     for (uint32_t i = 0; i < to.n && d->subtract_green && d->unit->bits == 16; i++)
-        add_green16(psti_pli_lz_pixel_at(&to, i));
+        add_green_u16(psti_pli_lz_pixel_at(&to, i));
 }
 
 /* The places that literals are written to, and the escaped pixels that are still to come. No write

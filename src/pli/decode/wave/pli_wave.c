@@ -347,8 +347,8 @@ void psti_pli_wave_place_planes(const struct psti_pli_wave_head *head, uint8_t *
     }
 }
 
-void psti_pli_wave_place_planes_16(const struct psti_pli_wave_head *head, uint16_t *lines,
-                                   size_t line_samples)
+void psti_pli_wave_place_planes_u16(const struct psti_pli_wave_head *head, uint16_t *lines,
+                                    size_t line_samples)
 {
     size_t n = 64 * (size_t)head->bands_per_plane;
     for (uint32_t l = 0; l < PSTI_PLI_LANES; l++) {

@@ -269,7 +269,7 @@ static void take_second_halves(const struct half_pair *half, uint32_t n_half, st
 }
 
 /* Finds all residuals of a unit of 8 bits. Returns false if the raw bits do not suffice. */
-static bool find_residuals_8(const struct wave *w)
+static bool find_residuals_u8(const struct wave *w)
 {
     struct half_pair half[LANES + 1];
     struct raw raw = gather_raw(w);
@@ -301,7 +301,7 @@ static void take_residuals(const struct wave *w, const struct run *run, struct r
     }
 }
 
-static bool find_residuals_16(const struct wave *w)
+static bool find_residuals_u16(const struct wave *w)
 {
     struct raw raw = gather_raw(w), signs = raw;
     for (size_t i = 0; i < sizeof w->memory->activities; i++)
@@ -474,7 +474,7 @@ static enum pst_status decode_coded(const struct wave *w, struct pst_error *err)
     const bool wide = w->unit->bits == 16;
     if (!(wide ? decode_tokens(w, 16) : decode_tokens(w, 8)))
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit's words do not end its states");
-    if (!(wide ? find_residuals_16(w) : find_residuals_8(w)))
+    if (!(wide ? find_residuals_u16(w) : find_residuals_u8(w)))
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit lacks raw bits");
     for (uint32_t j = 0; j < w->head->n_coded; j++)
         rebuild_plane(w, j);

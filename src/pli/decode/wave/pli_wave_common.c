@@ -117,11 +117,11 @@ static void show_lines(const struct psti_pli_wave_job *job, bool wide,
     struct psti_pli_wave_memory *m = job->memory;
     size_t nbytes = wide ? 2 : 1;
     if (head->n_constant > 0 && wide)
-        psti_pli_wave_place_planes_16(head, m->of_16.lines, WAVE_LINE + 2);
+        psti_pli_wave_place_planes_u16(head, m->of_u16.lines, WAVE_LINE + 2);
     else if (head->n_constant > 0)
-        psti_pli_wave_place_planes(head, m->of_8.lines, WAVE_LINE + 2);
+        psti_pli_wave_place_planes(head, m->of_u8.lines, WAVE_LINE + 2);
     *planes = (struct psti_pli_planes){
-        .base = wide ? (const uint8_t *)m->of_16.lines : m->of_8.lines,
+        .base = wide ? (const uint8_t *)m->of_u16.lines : m->of_u8.lines,
         .plane_step = 64 * nbytes * head->bands_per_plane,
         .band_step = 64 * nbytes,
         .row_step = nbytes * (WAVE_LINE + 2),

@@ -41,19 +41,19 @@ struct psti_pli_wave_memory {
     /* Residuals replace the tokens in place. */
     _Alignas(64) struct psti_pli_wave_row tokens[WAVE_ROWS];
     union {
-        uint8_t words_8[WAVE_MAX_WORDS_8 + 3 * WAVE_LANES];
+        uint8_t words_u8[WAVE_MAX_WORDS_8 + 3 * WAVE_LANES];
         uint16_t words[WAVE_MAX_WORDS + 3 * WAVE_LANES];
         /* The rows of samples and the lines of 8 bits. NEON stores samples less 128 in `samples`.
          */
         struct {
             uint8_t lines[WAVE_LANES * WAVE_LINE];
             uint8_t samples[WAVE_ROWS][WAVE_LANES];
-        } of_8;
+        } of_u8;
         /* The lines of 16 bits, and the rows of the last steps with samples less 32768. */
         struct {
             uint16_t lines[WAVE_LANES * WAVE_LINE];
             _Alignas(64) int16_t samples[WAVE_BAND][WAVE_LANES];
-        } of_16;
+        } of_u16;
     };
     uint8_t bits[WAVE_MAX_RAW_NBYTES + PSTI_PLI_WAVE_STATE_NBYTES + WAVE_BITS_BEHIND];
 };

@@ -149,8 +149,8 @@ bool psti_pli_wave_same_shape(const struct psti_pli_unit *units,
 void psti_pli_wave_place_planes(const struct psti_pli_wave_head *head, uint8_t *lines,
                                 size_t line_nbytes);
 /* Does the same for samples of 16 bits. */
-void psti_pli_wave_place_planes_16(const struct psti_pli_wave_head *head, uint16_t *lines,
-                                   size_t line_samples);
+void psti_pli_wave_place_planes_u16(const struct psti_pli_wave_head *head, uint16_t *lines,
+                                    size_t line_samples);
 
 /* The type of a level's decoder. It checks the coded part and fills `planes`. `work` is as for
  * psti_pli_wave_decode(). The decoder changes `head->states`. */

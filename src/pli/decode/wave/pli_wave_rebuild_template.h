@@ -86,13 +86,13 @@ struct history {
 typedef uint8_t sample;
 INLINE sample *sample_row(struct psti_pli_wave_memory *m, uint32_t t)
 {
-    return m->of_8.samples[WAVE_BEFORE + t];
+    return m->of_u8.samples[WAVE_BEFORE + t];
 }
 #else
 typedef int16_t sample;
 INLINE sample *sample_row(struct psti_pli_wave_memory *m, uint32_t t)
 {
-    return m->of_16.samples[t % WAVE_BAND];
+    return m->of_u16.samples[t % WAVE_BAND];
 }
 #endif
 

@@ -47,7 +47,7 @@ INLINE void store_rgba(uint8_t *out, __m256i r, __m256i g, __m256i b, __m256i a)
 
 /* Stores 16 pixels of 16 bits as three vectors. Each half has 8 pixels. Within a half, sample i of
  * channel c goes to place 3 i + c. */
-INLINE void store_rgb16(uint8_t *out, __m256i r, __m256i g, __m256i b)
+INLINE void store_rgb_u16(uint8_t *out, __m256i r, __m256i g, __m256i b)
 {
 #define BOTH(...) _mm256_broadcastsi128_si256(_mm_setr_epi8(__VA_ARGS__))
     const __m256i r0 = BOTH(0, 1, -1, -1, -1, -1, 2, 3, -1, -1, -1, -1, 4, 5, -1, -1);
@@ -71,37 +71,37 @@ INLINE void store_rgb16(uint8_t *out, __m256i r, __m256i g, __m256i b)
     store(out + 64, _mm256_permute2x128_si256(v1, v2, 0x31));
 }
 
-INLINE void step_rgb16(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green,
-                       uint8_t *out)
+INLINE void step_rgb_u16(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2, bool green,
+                         uint8_t *out)
 {
     __m256i v0 = load(p0, STEP), v1 = load(p1, STEP), v2 = load(p2, STEP);
     if (green) {
         __m256i offset = _mm256_xor_si256(v0, _mm256_set1_epi16(INT16_MIN)); /* g - 32768 */
-        store_rgb16(out, _mm256_add_epi16(v1, offset), v0, _mm256_add_epi16(v2, offset));
+        store_rgb_u16(out, _mm256_add_epi16(v1, offset), v0, _mm256_add_epi16(v2, offset));
     } else {
-        store_rgb16(out, v0, v1, v2);
+        store_rgb_u16(out, v0, v1, v2);
     }
 }
 
-TARGET void psti_pli_emit_rgb16_avx2(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2,
-                                     bool green, uint8_t *out, uint32_t n)
+TARGET void psti_pli_emit_rgb_u16_avx2(const uint8_t *p0, const uint8_t *p1, const uint8_t *p2,
+                                       bool green, uint8_t *out, uint32_t n)
 {
     enum { PIXELS = 16 };
     size_t x = 0;
     for (; x + PIXELS <= n; x += PIXELS)
-        step_rgb16(p0 + 2 * x, p1 + 2 * x, p2 + 2 * x, green, out + 6 * x);
+        step_rgb_u16(p0 + 2 * x, p1 + 2 * x, p2 + 2 * x, green, out + 6 * x);
     if (x < n) {
         uint8_t last[PIXELS * 6];
-        step_rgb16(p0 + 2 * x, p1 + 2 * x, p2 + 2 * x, green, last);
+        step_rgb_u16(p0 + 2 * x, p1 + 2 * x, p2 + 2 * x, green, last);
         memcpy(out + 6 * x, last, 6 * (n - x));
     }
 }
 
 const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx2 = {
-    .green_rgb8 = green_rgb8,
-    .green_rgba8 = green_rgba8,
-    .green_one8 = green_one8,
-    .plain_rgb8 = plain_rgb8,
-    .rgb16 = psti_pli_emit_rgb16_avx2,
+    .green_rgb_u8 = green_rgb_u8,
+    .green_rgba_u8 = green_rgba_u8,
+    .green_one_u8 = green_one_u8,
+    .plain_rgb_u8 = plain_rgb_u8,
+    .rgb_u16 = psti_pli_emit_rgb_u16_avx2,
 };
 #endif

@@ -49,9 +49,9 @@ INLINE void store_rgba(uint8_t *out, __m512i r, __m512i g, __m512i b, __m512i a)
 
 #include "pli/decode/pli_emit_template.h"
 
-TARGET static void green_rgb8_rows(const uint8_t *g, const uint8_t *r, const uint8_t *b,
-                                   size_t row_step, uint32_t height, uint8_t *out,
-                                   int64_t row_nbytes)
+TARGET static void green_rgb_u8_rows(const uint8_t *g, const uint8_t *r, const uint8_t *b,
+                                     size_t row_step, uint32_t height, uint8_t *out,
+                                     int64_t row_nbytes)
 {
     /* Rows between a store and the prefetch of its cache lines. Without prefetches the stores would
      * wait for one line after the other. */
@@ -66,11 +66,11 @@ TARGET static void green_rgb8_rows(const uint8_t *g, const uint8_t *r, const uin
 }
 
 const struct psti_pli_emit_kernels psti_pli_emit_kernels_avx512 = {
-    .green_rgb8 = green_rgb8,
-    .green_rgb8_rows = green_rgb8_rows,
-    .green_rgba8 = green_rgba8,
-    .green_one8 = green_one8,
-    .plain_rgb8 = plain_rgb8,
-    .rgb16 = psti_pli_emit_rgb16_avx2,
+    .green_rgb_u8 = green_rgb_u8,
+    .green_rgb_u8_rows = green_rgb_u8_rows,
+    .green_rgba_u8 = green_rgba_u8,
+    .green_one_u8 = green_one_u8,
+    .plain_rgb_u8 = plain_rgb_u8,
+    .rgb_u16 = psti_pli_emit_rgb_u16_avx2,
 };
 #endif

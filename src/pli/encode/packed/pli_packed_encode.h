@@ -13,8 +13,8 @@ enum { PSTI_PACKED_N_PREDICTORS = 5 };
  * neighbours there. */
 struct psti_packed_samples {
     union {
-        uint8_t row8[PSTI_PACKED_EDGE][PSTI_PACKED_EDGE + 64];
-        uint16_t row16[PSTI_PACKED_EDGE][PSTI_PACKED_EDGE + 64];
+        uint8_t row_u8[PSTI_PACKED_EDGE][PSTI_PACKED_EDGE + 64];
+        uint16_t row_u16[PSTI_PACKED_EDGE][PSTI_PACKED_EDGE + 64];
     };
 };
 enum { PSTI_PACKED_ROW_START = 32 };
@@ -49,7 +49,7 @@ struct psti_packed_rows {
 };
 /* Both tables give the same numbers. */
 extern const struct psti_packed_rows psti_packed_rows_c;
-extern const struct psti_packed_rows psti_packed_rows8_avx2; /* for 8 bits only */
+extern const struct psti_packed_rows psti_packed_rows_u8_avx2; /* for 8 bits only */
 
 void psti_pli_packed_load(const struct psti_pli_source *source, uint32_t p,
                           struct psti_packed_samples *out);

@@ -19,12 +19,12 @@ void psti_pli_packed_load(const struct psti_pli_source *source, uint32_t p,
     uint32_t w = source->width;
     for (uint32_t y = 0; y < source->height; y++) {
         if (source->bits == 8) {
-            uint8_t *row = out->row8[y] + START;
+            uint8_t *row = out->row_u8[y] + START;
             memcpy(row, (const uint8_t *)source->planes[p] + (size_t)y * EDGE, EDGE);
             memset(row + w, row[w - 1], EDGE + 1 - w);
             row[-1] = row[0];
         } else {
-            uint16_t *row = out->row16[y] + START;
+            uint16_t *row = out->row_u16[y] + START;
             memcpy(row, (const uint16_t *)source->planes[p] + (size_t)y * EDGE, EDGE * 2);
             for (uint32_t x = w; x <= EDGE; x++)
                 row[x] = row[w - 1];
@@ -48,8 +48,8 @@ static const uint16_t *wide_row(const struct psti_packed_block *block, uint32_t 
                                 uint16_t *restrict buffer)
 {
     if (block->bits == 16)
-        return block->samples->row16[y] + START;
-    const uint8_t *row = block->samples->row8[y] + START - MARGIN;
+        return block->samples->row_u16[y] + START;
+    const uint8_t *row = block->samples->row_u8[y] + START - MARGIN;
     for (int i = 0; i < WIDE; i++)
         buffer[i] = row[i];
     return buffer + MARGIN;

@@ -61,7 +61,7 @@ static uint32_t cost_samples(enum psti_pli_energy kind, const uint8_t *g, const 
     return sum;
 }
 
-uint32_t psti_pli_wave_cost8_c(const struct psti_wave_cost_rows *rows, const uint16_t *costs)
+uint32_t psti_pli_wave_cost_u8_c(const struct psti_wave_cost_rows *rows, const uint16_t *costs)
 {
     uint32_t sum = 0;
     for (size_t at = 0, y = 0; y < rows->n_rows; y++, at += PSTI_WAVE_PADDED)
@@ -72,7 +72,7 @@ uint32_t psti_pli_wave_cost8_c(const struct psti_wave_cost_rows *rows, const uin
     return sum;
 }
 
-uint32_t psti_pli_wave_cost16_c(const struct psti_wave_cost_rows *rows, const uint16_t *costs)
+uint32_t psti_pli_wave_cost_u16_c(const struct psti_wave_cost_rows *rows, const uint16_t *costs)
 {
     uint32_t sum = 0;
     for (size_t at = 0, y = 0; y < rows->n_rows; y++, at += PSTI_WAVE_PADDED)

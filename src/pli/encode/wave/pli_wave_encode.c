@@ -120,7 +120,7 @@ static uint32_t scan(struct psti_wave_work *work, uint32_t n)
 }
 
 /* Writes, for each step, R of all tokens, then S. Returns the number of bytes. */
-static size_t write_bits_8(const struct unit *u)
+static size_t write_bits_u8(const struct unit *u)
 {
     const uint32_t *ordered = u->work->order.ordered;
     struct writer w = {.bytes = u->work->bits};
@@ -142,7 +142,7 @@ static size_t write_bits_8(const struct unit *u)
 }
 
 /* Writes the signs, then the raw bits. Returns the number of bytes. */
-static size_t write_bits_16(const struct unit *u)
+static size_t write_bits_u16(const struct unit *u)
 {
     struct psti_wave_work *work = u->work;
     struct writer w = {.bytes = work->bits};
@@ -163,7 +163,7 @@ static size_t write_bits(const struct unit *u)
     if (in_slots(u))
         return u->kernels->write_slots(work->order.slots, work->order.values, u->n_steps,
                                        work->bits);
-    return u->source->bits == 8 ? write_bits_8(u) : write_bits_16(u);
+    return u->source->bits == 8 ? write_bits_u8(u) : write_bits_u16(u);
 }
 
 /* Codes all tokens backwards. Words of `bits` bits are stored before `words`. Returns where they

@@ -96,13 +96,13 @@ static inline uint16_t psti_pli_wave_none(uint32_t bits)
 }
 
 /* The neighbours of 16 rows of a plane, as section 5.3 states them. `s` are the samples. */
-struct psti_wave_near_8 {
+struct psti_wave_near_u8 {
     uint8_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
     uint8_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
     uint8_t ur[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], uu[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
     uint8_t ll[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
 };
-struct psti_wave_near_16 {
+struct psti_wave_near_u16 {
     uint16_t s[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], l[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
     uint16_t u[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], ul[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
     uint16_t ur[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE], uu[PSTI_WAVE_BLOCK][PSTI_WAVE_EDGE];
@@ -118,8 +118,8 @@ struct psti_wave_signs {
 /* The memory of one thread. */
 struct psti_wave_work {
     _Alignas(64) union {
-        struct psti_wave_near_8 of_8;
-        struct psti_wave_near_16 of_16;
+        struct psti_wave_near_u8 of_u8;
+        struct psti_wave_near_u16 of_u16;
     } near;
     _Alignas(64) int16_t residuals[4][PSTI_WAVE_SAMPLES]; /* by plane */
     _Alignas(64) int16_t trial[5][PSTI_WAVE_SAMPLES]; /* residuals of predictions that are tried */
@@ -152,7 +152,7 @@ struct psti_wave_work {
 };
 
 /* Returns about 16 * log2(1 + m). Straight lines are joined, so that vectors can compute it. */
-static inline __attribute__((always_inline)) int16_t psti_pli_wave_price_8(int16_t m)
+static inline __attribute__((always_inline)) int16_t psti_pli_wave_price_u8(int16_t m)
 {
     int16_t a = (int16_t)(16 * m), b = (int16_t)(6 * m + 13), c = (int16_t)(2 * m + 34);
     int16_t d = (int16_t)((m >> 1) + 65), least = a < b ? a : b;
@@ -161,7 +161,7 @@ static inline __attribute__((always_inline)) int16_t psti_pli_wave_price_8(int16
 }
 /* Returns about 16 * log2(1 + m): the exponent and four bits of the fraction of a float, which
  * holds 1 + m exactly. */
-static inline __attribute__((always_inline)) int32_t psti_pli_wave_price_16(int32_t m)
+static inline __attribute__((always_inline)) int32_t psti_pli_wave_price_u16(int32_t m)
 {
     enum { BIAS = 127, FRACTION = 23, KEPT = 4 };
     union {
@@ -207,8 +207,8 @@ struct psti_wave_rows {
     void (*add_moments)(const struct psti_pli_source *source, const int16_t *g, const int16_t *r,
                         const int16_t *s, struct psti_wave_moments *moments);
 };
-extern const struct psti_wave_rows psti_wave_rows8_c, psti_wave_rows16_c, psti_wave_rows8_avx2,
-    psti_wave_rows16_avx2;
+extern const struct psti_wave_rows psti_wave_rows_u8_c, psti_wave_rows_u16_c,
+    psti_wave_rows_u8_avx2, psti_wave_rows_u16_avx2;
 
 /* Makes the plan's streams from work->residuals (pli_wave_tokens.c). */
 void psti_pli_wave_tokenise(const struct psti_pli_source *source, struct psti_wave_plan *plan,
@@ -229,8 +229,8 @@ void psti_pli_wave_refine(const struct psti_pli_source *source, uint32_t plane,
 /* Computes the activities (docs/format-pli.md, 5.4) of a row of 64 residuals, of which the unit has
  * `width`. Activities behind them are 0. */
 typedef void psti_wave_find_activities(const int16_t *residuals, uint32_t width, uint8_t *g);
-psti_wave_find_activities psti_pli_wave_find_activities8_c, psti_pli_wave_find_activities8_avx2,
-    psti_pli_wave_find_activities16_c, psti_pli_wave_find_activities16_avx2;
+psti_wave_find_activities psti_pli_wave_find_activities_u8_c, psti_pli_wave_find_activities_u8_avx2,
+    psti_pli_wave_find_activities_u16_c, psti_pli_wave_find_activities_u16_avx2;
 
 /* Rows of one plane that become records. Activities are stored in `g`, indices and values in the
  * streams. */
@@ -248,8 +248,8 @@ struct psti_wave_record_rows {
     uint16_t *indices, *values;
 };
 typedef void psti_wave_put_records(const struct psti_wave_record_rows *rows);
-psti_wave_put_records psti_pli_wave_put_records8_c, psti_pli_wave_put_records8_avx2,
-    psti_pli_wave_put_records16_c, psti_pli_wave_put_records16_avx2;
+psti_wave_put_records psti_pli_wave_put_records_u8_c, psti_pli_wave_put_records_u8_avx2,
+    psti_pli_wave_put_records_u16_c, psti_pli_wave_put_records_u16_avx2;
 /* Returns where the records of row y begin, counted from those of row 0. */
 static inline size_t psti_pli_wave_record_at(uint32_t bits, uint32_t stride, uint32_t y)
 {
@@ -257,8 +257,8 @@ static inline size_t psti_pli_wave_record_at(uint32_t bits, uint32_t stride, uin
            (size_t)(y / PSTI_PLI_LANES) * psti_pli_wave_columns(bits);
 }
 /* Finds the contexts of a row of 64 samples of 16 bits. */
-void psti_pli_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g,
-                                        const uint8_t *g0, const uint8_t *g1, uint8_t *contexts);
+void psti_pli_wave_find_contexts_u16_avx2(enum psti_pli_energy kind, const uint8_t *g,
+                                          const uint8_t *g0, const uint8_t *g1, uint8_t *contexts);
 
 /* The input of psti_wave_cost, which returns the cost of `columns` tokens of each of `n_rows`
  * padded rows of activities. With 8 bits `z` is as in psti_wave_record_rows, but never NULL, and
@@ -269,7 +269,7 @@ struct psti_wave_cost_rows {
     uint32_t n_rows, columns;
 };
 typedef uint32_t psti_wave_cost(const struct psti_wave_cost_rows *rows, const uint16_t *costs);
-psti_wave_cost psti_pli_wave_cost8_c, psti_pli_wave_cost8_avx2, psti_pli_wave_cost16_c;
+psti_wave_cost psti_pli_wave_cost_u8_c, psti_pli_wave_cost_u8_avx2, psti_pli_wave_cost_u16_c;
 
 /* Stores the indices or the values of all steps, 32 a step, and `none` where a step has no token
  * (pli_wave_code_avx2.c). */
@@ -284,8 +284,8 @@ typedef uint8_t *psti_wave_code_slots(const uint16_t *indices, uint32_t n_steps,
                                       const uint64_t *codes, const void *ahead, uint32_t *states,
                                       uint8_t *end);
 psti_wave_find_slots psti_pli_wave_find_slots_avx2;
-psti_wave_write_slots psti_pli_wave_write_bits_avx2, psti_pli_wave_write_bits16_avx2;
-psti_wave_code_slots psti_pli_wave_code_avx2, psti_pli_wave_code16_avx2;
+psti_wave_write_slots psti_pli_wave_write_bits_avx2, psti_pli_wave_write_bits_u16_avx2;
+psti_wave_code_slots psti_pli_wave_code_avx2, psti_pli_wave_code_u16_avx2;
 
 /* Returns 256 * log2(v), rounded down, for v > 0. Computed in integers, so that files do not depend
  * on the machine. */
@@ -325,7 +325,7 @@ struct psti_wave_code {
  * and 2^8 - freq with `first` above it. x divided by freq is (x * p + third) * r >> 23. The first
  * product and the sum have 16 bits. */
 uint64_t psti_pli_wave_slot_code(uint32_t freq, uint32_t first);
-uint64_t psti_pli_wave_slot_code_8(uint32_t freq, uint32_t first);
+uint64_t psti_pli_wave_slot_code_u8(uint32_t freq, uint32_t first);
 struct psti_pli_wave_codes {
     struct psti_wave_code of[1 << PSTI_WAVE_INDEX_BITS]; /* by index */
     uint64_t of_slots[1 << PSTI_WAVE_INDEX_BITS];

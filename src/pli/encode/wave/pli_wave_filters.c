@@ -25,7 +25,7 @@ static void row_sums(const struct psti_wave_work *work, const struct psti_wave_c
                      uint32_t i, const struct psti_wave_filter_query *q, uint32_t *sums)
 {
     int16_t residuals[EDGE];
-    find_row(&psti_wave_rows8_c, work, c, i, q, residuals);
+    find_row(&psti_wave_rows_u8_c, work, c, i, q, residuals);
     for (uint32_t x = 0; x < q->width; x++)
         sums[x / PATCH] += (uint32_t)magnitude(residuals[x]);
 }
@@ -60,19 +60,19 @@ void psti_pli_wave_price_filters_c(const struct psti_wave_work *work,
     find_best(q, prices);
 }
 
-void psti_pli_wave_price_filters16_c(const struct psti_wave_work *work,
-                                     const struct psti_wave_filter_query *q,
-                                     struct psti_wave_filter_prices *prices)
+void psti_pli_wave_price_filters_u16_c(const struct psti_wave_work *work,
+                                       const struct psti_wave_filter_query *q,
+                                       struct psti_wave_filter_prices *prices)
 {
     memset(prices, 0, sizeof *prices);
     for (uint32_t number = 0; number < q->n_filters; number++) {
         struct psti_wave_candidate c = psti_pli_wave_filter(q->list, number);
         for (uint32_t i = 0; i < q->n_rows; i += q->step) {
             int16_t residuals[EDGE];
-            find_row(&psti_wave_rows16_c, work, &c, i, q, residuals);
+            find_row(&psti_wave_rows_u16_c, work, &c, i, q, residuals);
             for (uint32_t x = 0; x < q->width; x++)
                 prices->of[number][x / BLOCK] +=
-                    (uint32_t)psti_pli_wave_price_16(magnitude(residuals[x]));
+                    (uint32_t)psti_pli_wave_price_u16(magnitude(residuals[x]));
         }
     }
     find_best(q, prices);

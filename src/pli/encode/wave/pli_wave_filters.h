@@ -31,19 +31,20 @@ static inline uint32_t psti_pli_wave_patch_price(uint32_t sum)
     return e << PSTI_WAVE_PATCH_SHIFT | ((v - (1u << e)) << PSTI_WAVE_PATCH_SHIFT) >> e;
 }
 
-/* Estimates with 8 bits are sums over patches, with 16 bits sums of psti_pli_wave_price_16(). */
+/* Estimates with 8 bits are sums over patches, with 16 bits sums of psti_pli_wave_price_u16(). */
 typedef void psti_wave_price_filters(const struct psti_wave_work *work,
                                      const struct psti_wave_filter_query *q,
                                      struct psti_wave_filter_prices *prices);
 psti_wave_price_filters psti_pli_wave_price_filters_c, psti_pli_wave_price_filters_avx2,
-    psti_pli_wave_price_filters16_c, psti_pli_wave_price_filters16_avx2;
+    psti_pli_wave_price_filters_u16_c, psti_pli_wave_price_filters_u16_avx2;
 /* Functions for struct psti_wave_rows. They compute residuals of filters, and of MED without
  * taps. */
 void psti_pli_wave_find_block_avx2(const struct psti_wave_work *work,
                                    const struct psti_wave_candidate *c, uint32_t n_rows,
                                    uint32_t x0, const int16_t *g, const int16_t *r, int16_t *out);
-void psti_pli_wave_find_block16_avx2(const struct psti_wave_work *work,
-                                     const struct psti_wave_candidate *c, uint32_t n_rows,
-                                     uint32_t x0, const int16_t *g, const int16_t *r, int16_t *out);
+void psti_pli_wave_find_block_u16_avx2(const struct psti_wave_work *work,
+                                       const struct psti_wave_candidate *c, uint32_t n_rows,
+                                       uint32_t x0, const int16_t *g, const int16_t *r,
+                                       int16_t *out);
 
 #endif

@@ -69,7 +69,7 @@ uint64_t psti_pli_wave_slot_code(uint32_t freq, uint32_t first)
  * freq / 2. e times x is below 2^(15 + c). So the quotient is exact if 1 is added to x where the
  * reciprocal was rounded down. x is multiplied by 2^(8 - c), so that the shift is 16 + 7 for all
  * tokens. */
-uint64_t psti_pli_wave_slot_code_8(uint32_t freq, uint32_t first)
+uint64_t psti_pli_wave_slot_code_u8(uint32_t freq, uint32_t first)
 {
     if (freq == 0)
         return 0;
@@ -81,16 +81,16 @@ uint64_t psti_pli_wave_slot_code_8(uint32_t freq, uint32_t first)
 }
 
 /* Computes the codes of one context. */
-static void find_slot_codes_8(const uint16_t *freqs, uint64_t *codes)
+static void find_slot_codes_u8(const uint16_t *freqs, uint64_t *codes)
 {
     uint32_t first = 0;
     for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS_8; i++) {
-        codes[i] = psti_pli_wave_slot_code_8(freqs[i], first);
+        codes[i] = psti_pli_wave_slot_code_u8(freqs[i], first);
         first += freqs[i];
     }
 }
 /* Computes the codes of one context. The code of NONE, no token, leaves a state as it is. */
-static void find_slot_codes_16(const uint16_t *freqs, uint64_t *codes)
+static void find_slot_codes_u16(const uint16_t *freqs, uint64_t *codes)
 {
     uint32_t first = 0;
     for (uint32_t i = 0; i < PSTI_PLI_N_TOKENS; i++) {
@@ -152,11 +152,11 @@ size_t psti_pli_wave_model(const struct psti_pli_wave_counts *counts, uint32_t b
         find_codes(freqs.f[c], bits, codes->of + first);
         find_costs(freqs.f[c], bits, c, codes->costs);
         if (bits == 8)
-            find_slot_codes_8(freqs.f[c], codes->of_slots + first);
+            find_slot_codes_u8(freqs.f[c], codes->of_slots + first);
         else
-            find_slot_codes_16(freqs.f[c], codes->of_slots + first);
+            find_slot_codes_u16(freqs.f[c], codes->of_slots + first);
     }
     if (bits == 8)
-        codes->of_slots[PSTI_WAVE_NONE_8] = psti_pli_wave_slot_code_8(PSTI_PLI_PROB_SUM_8, 0);
+        codes->of_slots[PSTI_WAVE_NONE_8] = psti_pli_wave_slot_code_u8(PSTI_PLI_PROB_SUM_8, 0);
     return nbytes;
 }

@@ -37,7 +37,7 @@ static void code_pairs(const int16_t *residuals, uint8_t *g, uint16_t *values)
 }
 /* Computes the tokens of a row of 16 bits. From m = 32 on, the token follows from the exponent and
  * the first bit of the fraction of a float, which holds m exactly. */
-static void tokens_16(const int16_t *residuals, uint8_t *g)
+static void tokens_u16(const int16_t *residuals, uint8_t *g)
 {
     enum { FRACTION = 23, BIAS = 127, FIRST = 25 - 2 * 5 };
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x++) {
@@ -59,7 +59,7 @@ static void cut_row(const int16_t *residuals, uint32_t width, int16_t *row)
     memset(row + width, 0, (PSTI_WAVE_EDGE - width) * sizeof *row);
 }
 
-void psti_pli_wave_find_activities8_c(const int16_t *residuals, uint32_t width, uint8_t *g)
+void psti_pli_wave_find_activities_u8_c(const int16_t *residuals, uint32_t width, uint8_t *g)
 {
     int16_t row[PSTI_WAVE_EDGE];
     uint16_t values[PSTI_PLI_WAVE_PAIRS];
@@ -67,15 +67,15 @@ void psti_pli_wave_find_activities8_c(const int16_t *residuals, uint32_t width, 
     code_pairs(row, g, values);
 }
 
-void psti_pli_wave_find_activities16_c(const int16_t *residuals, uint32_t width, uint8_t *g)
+void psti_pli_wave_find_activities_u16_c(const int16_t *residuals, uint32_t width, uint8_t *g)
 {
     int16_t row[PSTI_WAVE_EDGE];
     cut_row(residuals, width, row);
-    tokens_16(row, g);
+    tokens_u16(row, g);
 }
 
 /* Finds the contexts of a row of pairs. `z` is `extra` of section 5.6. */
-static void find_contexts_8(const uint8_t *g, const uint8_t *z, uint8_t *contexts)
+static void find_contexts_u8(const uint8_t *g, const uint8_t *z, uint8_t *contexts)
 {
     enum { S = PSTI_WAVE_PADDED };
     for (int p = 0; p < PSTI_PLI_WAVE_PAIRS; p++)
@@ -99,7 +99,7 @@ static bool replace_lacking(const uint8_t *first_with, const int16_t *residuals,
     return any;
 }
 
-void psti_pli_wave_put_records8_c(const struct psti_wave_record_rows *rows)
+void psti_pli_wave_put_records_u8_c(const struct psti_wave_record_rows *rows)
 {
     const uint32_t width = rows->width;
     for (uint32_t y = 0; y < rows->height; y++) {
@@ -111,9 +111,9 @@ void psti_pli_wave_put_records8_c(const struct psti_wave_record_rows *rows)
         size_t at = psti_pli_wave_record_at(8, rows->stride, y);
         cut_row(rows->residuals + (size_t)y * PSTI_WAVE_EDGE, width, row);
         code_pairs(row, g, values);
-        find_contexts_8(g, z, contexts);
+        find_contexts_u8(g, z, contexts);
         if (replace_lacking(rows->first_with, row, contexts, g, values))
-            find_contexts_8(g, z, contexts);
+            find_contexts_u8(g, z, contexts);
         for (uint32_t p = 0; p < (width + 1) / 2; p++)
             rows->indices[at + p] = (uint16_t)(psti_pli_wave_tokens_of[g[p] % 16] |
                                                contexts[p] << PSTI_WAVE_TOKEN_BITS_8);
@@ -121,8 +121,8 @@ void psti_pli_wave_put_records8_c(const struct psti_wave_record_rows *rows)
     }
 }
 
-static void find_energies_16(const struct psti_wave_record_rows *rows, size_t row,
-                             uint8_t *energies)
+static void find_energies_u16(const struct psti_wave_record_rows *rows, size_t row,
+                              uint8_t *energies)
 {
     enum { S = PSTI_WAVE_PADDED };
     const uint8_t *g = rows->g + row, *g0 = rows->g0 + row, *g1 = rows->g1 + row;
@@ -132,23 +132,23 @@ static void find_energies_16(const struct psti_wave_record_rows *rows, size_t ro
 }
 
 /* Returns the raw bits of a magnitude. A token's least magnitude has zeros in their place. */
-static inline uint32_t raw_of_16(uint32_t token, uint32_t m)
+static inline uint32_t raw_of_u16(uint32_t token, uint32_t m)
 {
     return m & ((1u << psti_pli_wave_raw_bits(token)) - 1);
 }
 
-void psti_pli_wave_put_records16_c(const struct psti_wave_record_rows *rows)
+void psti_pli_wave_put_records_u16_c(const struct psti_wave_record_rows *rows)
 {
     for (uint32_t y = 0; y < rows->height; y++) {
         const int16_t *residuals = rows->residuals + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t *tokens = rows->g + (size_t)y * PSTI_WAVE_PADDED;
         size_t at = psti_pli_wave_record_at(16, rows->stride, y);
         uint8_t energies[PSTI_WAVE_EDGE];
-        psti_pli_wave_find_activities16_c(residuals, rows->width, tokens);
-        find_energies_16(rows, (size_t)y * PSTI_WAVE_PADDED, energies);
+        psti_pli_wave_find_activities_u16_c(residuals, rows->width, tokens);
+        find_energies_u16(rows, (size_t)y * PSTI_WAVE_PADDED, energies);
         for (uint32_t x = 0; x < rows->width; x++) {
             int32_t r = residuals[x];
-            uint32_t raw = raw_of_16(tokens[x], (uint32_t)(r < 0 ? -r : r));
+            uint32_t raw = raw_of_u16(tokens[x], (uint32_t)(r < 0 ? -r : r));
             uint32_t context = psti_pli_wave_bucket[1][energies[x]];
             rows->indices[at + x] = (uint16_t)(tokens[x] | context << PSTI_WAVE_TOKEN_BITS);
             rows->values[at + x] = (uint16_t)(raw | (uint32_t)(r < 0) << 15);

@@ -29,8 +29,8 @@ INLINE __m256i gather(const __m256i *in, __m256i of_0, __m256i of_1, __m256i of_
         _mm256_shuffle_epi8(in[2], of_2));
 }
 
-TARGET void psti_pli_split_green8_avx2(const uint8_t *in, uint32_t n, uint8_t *green, uint8_t *red,
-                                       uint8_t *blue)
+TARGET void psti_pli_split_green_u8_avx2(const uint8_t *in, uint32_t n, uint8_t *green,
+                                         uint8_t *red, uint8_t *blue)
 {
     (void)n;
     const __m256i none = _mm256_set1_epi8(NONE), half = _mm256_set1_epi8((char)128);
@@ -79,8 +79,8 @@ static uint32_t change_of(uint32_t v)
 /* Works on interleaved bytes. The change d of a byte is its difference to the same channel of the
  * pixel before. d of red less d of green, and d of green less d of blue, are differences of
  * neighbouring bytes. */
-TARGET void psti_pli_add_changes8_avx2(const uint8_t *row, size_t n_pixels, uint64_t *plain,
-                                       uint64_t *green)
+TARGET void psti_pli_add_changes_u8_avx2(const uint8_t *row, size_t n_pixels, uint64_t *plain,
+                                         uint64_t *green)
 {
     const __m256i zero = _mm256_setzero_si256();
     __m256i not_green[3], not_blue[3], sums[2] = {zero, zero};

@@ -19,7 +19,7 @@
 
 /* The operands that unpack a group of a width. `shuffle` moves the bytes that hold a residual into
  * its lane. `align` moves the residual to the lane's top. */
-struct group8 {
+struct group_u8 {
     uint8_t shuffle[16];
     int16_t align[8];
 };
@@ -27,15 +27,16 @@ struct group8 {
 #define FOUR(M, w, k) M(w, k), M(w, (k) + 1), M(w, (k) + 2), M(w, (k) + 3)
 #define FIRST(w, k) (uint8_t)((k) * (w) >> 3)
 #define TWO_BYTES(w, k) FIRST(w, k), FIRST(w, k) + 1
-#define ALIGN8(w, k) (16 - (w) - ((k) * (w)&7))
-#define GROUP8(w)                                                                                  \
+#define ALIGN_U8(w, k) (16 - (w) - ((k) * (w)&7))
+#define GROUP_U8(w)                                                                                \
     {                                                                                              \
-        {FOUR(TWO_BYTES, w, 0), FOUR(TWO_BYTES, w, 4)}, {FOUR(ALIGN8, w, 0), FOUR(ALIGN8, w, 4)},  \
+        {FOUR(TWO_BYTES, w, 0), FOUR(TWO_BYTES, w, 4)},                                            \
+            {FOUR(ALIGN_U8, w, 0), FOUR(ALIGN_U8, w, 4)},                                          \
     }
 
-static const _Alignas(64) struct group8 groups8[9] = {GROUP8(0), GROUP8(1), GROUP8(2),
-                                                      GROUP8(3), GROUP8(4), GROUP8(5),
-                                                      GROUP8(6), GROUP8(7), GROUP8(8)};
+static const _Alignas(64) struct group_u8 groups_u8[9] = {GROUP_U8(0), GROUP_U8(1), GROUP_U8(2),
+                                                          GROUP_U8(3), GROUP_U8(4), GROUP_U8(5),
+                                                          GROUP_U8(6), GROUP_U8(7), GROUP_U8(8)};
 
 /* Widths
  * ------------------------------------------------------------------------------------- */
@@ -43,7 +44,7 @@ static const _Alignas(64) struct group8 groups8[9] = {GROUP8(0), GROUP8(1), GROU
 enum { QUARTERS = 4 };
 
 /* 64 bytes: 8 rows of 8 groups, or a row of 64 samples. */
-struct row8 {
+struct row_u8 {
     uint8x16_t v[QUARTERS];
 };
 
@@ -51,7 +52,7 @@ struct row8 {
 #define MOVE_UP(v, n) vextq_u8(vdupq_n_u8(0), v, 16 - (n))
 
 /* Returns running sums of 64 bytes. */
-PSTI_NEON_INLINE struct row8 sum_row8(struct row8 v)
+PSTI_NEON_INLINE struct row_u8 sum_row_u8(struct row_u8 v)
 {
     uint8x16_t before = vdupq_n_u8(0);
 #pragma GCC unroll 4
@@ -75,12 +76,12 @@ struct width_state {
 };
 
 /* Returns 0xFF for each bit of `bits` that is set, else 0. */
-PSTI_NEON_INLINE struct row8 spread(uint64_t bits)
+PSTI_NEON_INLINE struct row_u8 spread(uint64_t bits)
 {
     const uint8x16_t each = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
     const uint8x16_t first = vcombine_u8(vdup_n_u8(0), vdup_n_u8(1));
     uint8x16_t v = vreinterpretq_u8_u64(vdupq_n_u64(bits));
-    struct row8 out;
+    struct row_u8 out;
 #pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++)
         out.v[q] = vtstq_u8(vqtbl1q_u8(v, vaddq_u8(first, vdupq_n_u8((uint8_t)(2 * q)))), each);
@@ -89,11 +90,11 @@ PSTI_NEON_INLINE struct row8 spread(uint64_t bits)
 
 /* Hands the next bits of run r to the bytes of `m` that are 0xFF, in ascending order. A byte stays
  * 0xFF if its bit is 1. */
-PSTI_NEON_INLINE struct row8 deal(struct width_state *s, uint32_t r, struct row8 m)
+PSTI_NEON_INLINE struct row_u8 deal(struct width_state *s, uint32_t r, struct row_u8 m)
 {
     uint64_t run = psti_pli_packed_bits64(s->strings, s->at[r]);
     uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(run));
-    struct row8 minus_count = sum_row8(m), out;
+    struct row_u8 minus_count = sum_row_u8(m), out;
 #pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
         /* The n-th byte has -n; its bit is number n - 1, which is ~-n. */
@@ -107,19 +108,19 @@ PSTI_NEON_INLINE struct row8 deal(struct width_state *s, uint32_t r, struct row8
     return out;
 }
 
-PSTI_NEON_INLINE bool has_any(struct row8 m)
+PSTI_NEON_INLINE bool has_any(struct row_u8 m)
 {
     uint8x16_t any = vorrq_u8(vorrq_u8(m.v[0], m.v[1]), vorrq_u8(m.v[2], m.v[3]));
     return vmaxvq_u8(any) != 0;
 }
 
 /* Returns d_i of 8 rows of groups. `m1` has their bits of M1, one byte for each row. */
-PSTI_NEON_INLINE struct row8 read_steps(struct width_state *s, uint64_t m1)
+PSTI_NEON_INLINE struct row_u8 read_steps(struct width_state *s, uint64_t m1)
 {
-    struct row8 m = spread(m1), steps, sign;
+    struct row_u8 m = spread(m1), steps, sign;
     if (m1 == 0)
         return m;
-    struct row8 negative = deal(s, 1, m);
+    struct row_u8 negative = deal(s, 1, m);
 #pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
         sign.v[q] = vorrq_u8(negative.v[q], vdupq_n_u8(1));
@@ -179,7 +180,7 @@ PSTI_NEON_INLINE void plane_widths(struct width_state *s, const struct psti_pack
     for (uint32_t y = 0; y < unit->height; y += 8, at += 8 * unit->row_groups) {
         uint64_t m1 =
             byte_a_row(psti_pli_packed_bits64(s->strings, at), unit->row_groups, unit->height - y);
-        struct row8 steps = read_steps(s, m1);
+        struct row_u8 steps = read_steps(s, m1);
 #pragma GCC unroll 4
         for (uint32_t q = 0; q < QUARTERS; q++)
             store_widths(s, steps.v[q], 64 * p + y + 2 * q, work);
@@ -214,11 +215,11 @@ static enum psti_packed_verdict widths_neon(struct psti_packed *unit, struct pst
 /* Rows
  * ------------------------------------------------------------------------------------- */
 
-PSTI_NEON_INLINE struct row8 load_row8(const uint8_t *p)
+PSTI_NEON_INLINE struct row_u8 load_row_u8(const uint8_t *p)
 {
-    return (struct row8){{vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}};
+    return (struct row_u8){{vld1q_u8(p), vld1q_u8(p + 16), vld1q_u8(p + 32), vld1q_u8(p + 48)}};
 }
-PSTI_NEON_INLINE void store_row8(uint8_t *p, struct row8 v)
+PSTI_NEON_INLINE void store_row_u8(uint8_t *p, struct row_u8 v)
 {
 #pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++)
@@ -226,25 +227,25 @@ PSTI_NEON_INLINE void store_row8(uint8_t *p, struct row8 v)
 }
 
 /* Returns the residuals of a group, each at the top of its 16-bit lane. */
-PSTI_NEON_INLINE uint8x16_t align_group8(const uint8_t *data, uint32_t w)
+PSTI_NEON_INLINE uint8x16_t align_group_u8(const uint8_t *data, uint32_t w)
 {
-    const struct group8 *group = &groups8[w];
+    const struct group_u8 *group = &groups_u8[w];
     uint8x16_t v = vqtbl1q_u8(vld1q_u8(data), vld1q_u8(group->shuffle));
     return vreinterpretq_u8_u16(vshlq_u16(vreinterpretq_u16_u8(v), vld1q_s16(group->align)));
 }
 
-PSTI_NEON_INLINE struct row8 unpack_row8(const uint8_t *data, const uint8_t *widths,
-                                         const uint8_t *within)
+PSTI_NEON_INLINE struct row_u8 unpack_row_u8(const uint8_t *data, const uint8_t *widths,
+                                             const uint8_t *within)
 {
     const uint8x16_t first = vcombine_u8(vdup_n_u8(0), vdup_n_u8(1));
     /* Widths less 8, which are negative: how far residuals have to move down to the bottom of a
      * byte. */
     uint8x16_t down = vcombine_u8(vsub_u8(vld1_u8(widths), vdup_n_u8(8)), vdup_n_u8(0));
-    struct row8 v;
+    struct row_u8 v;
 #pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
-        uint8x16_t low = align_group8(data + within[2 * q], widths[2 * q]);
-        uint8x16_t high = align_group8(data + within[2 * q + 1], widths[2 * q + 1]);
+        uint8x16_t low = align_group_u8(data + within[2 * q], widths[2 * q]);
+        uint8x16_t high = align_group_u8(data + within[2 * q + 1], widths[2 * q + 1]);
         uint8x16_t which = vaddq_u8(first, vdupq_n_u8((uint8_t)(2 * q)));
         v.v[q] = vreinterpretq_u8_s8(vshlq_s8(vreinterpretq_s8_u8(vuzp2q_u8(low, high)),
                                               vreinterpretq_s8_u8(vqtbl1q_u8(down, which))));
@@ -266,10 +267,10 @@ PSTI_NEON_INLINE uint8x16_t add_taps8(uint8x16_t v, const uint8_t *r0, const uin
 }
 
 /* Returns the smoothed row above. `last` is a mask of the last column, which is always there. */
-PSTI_NEON_INLINE struct row8 smooth_row8(struct row8 u, struct row8 last)
+PSTI_NEON_INLINE struct row_u8 smooth_row_u8(struct row_u8 u, struct row_u8 last)
 {
     uint8x16_t before = vdupq_laneq_u8(u.v[0], 0);
-    struct row8 out;
+    struct row_u8 out;
 #pragma GCC unroll 4
     for (int q = 0; q < QUARTERS; q++) {
         uint8x16_t left = vextq_u8(before, u.v[q], 15);
@@ -281,77 +282,78 @@ PSTI_NEON_INLINE struct row8 smooth_row8(struct row8 u, struct row8 last)
     return out;
 }
 
-PSTI_NEON_INLINE struct row8 base_row8(enum psti_packed_predictor predictor, struct row8 u,
-                                       struct row8 last)
+PSTI_NEON_INLINE struct row_u8 base_row_u8(enum psti_packed_predictor predictor, struct row_u8 u,
+                                           struct row_u8 last)
 {
     if (predictor == PSTI_PACKED_LEFT) {
         uint8x16_t v = vdupq_laneq_u8(u.v[0], 0);
-        return (struct row8){{v, v, v, v}};
+        return (struct row_u8){{v, v, v, v}};
     }
     if (predictor == PSTI_PACKED_SMOOTH || predictor == PSTI_PACKED_SMOOTH_GRADIENT)
-        return smooth_row8(u, last);
+        return smooth_row_u8(u, last);
     return u;
 }
 
 /* Makes rows begin .. end - 1 of plane `p`, which have one predictor. `u` is the row above them.
  * Returns the last row. */
-PSTI_NEON_INLINE struct row8 rows8(const struct psti_packed *unit, uint32_t p,
-                                   struct psti_packed_work *work, uint32_t begin, uint32_t end,
-                                   struct row8 u, enum psti_packed_predictor predictor,
-                                   bool has_taps)
+PSTI_NEON_INLINE struct row_u8 rows_u8(const struct psti_packed *unit, uint32_t p,
+                                       struct psti_packed_work *work, uint32_t begin, uint32_t end,
+                                       struct row_u8 u, enum psti_packed_predictor predictor,
+                                       bool has_taps)
 {
     const struct psti_packed_plane *plane = &unit->planes[p];
     uint8_t columns[64] = {0};
     columns[8 * unit->row_groups - 1] = 0xFF;
-    const struct row8 last = load_row8(columns);
+    const struct row_u8 last = load_row_u8(columns);
     const uint8_t *r0 = work->residuals[0], *r1 = work->residuals[p == 2 ? 1 : 0];
     for (size_t y = begin; y < end; y++) {
         uint32_t row = 64 * p + (uint32_t)y;
-        struct row8 v = unpack_row8(psti_pli_packed_row_data(unit, work, row), work->widths[row],
-                                    work->within[row]);
-        store_row8(work->residuals[p] + 64 * y, v);
+        struct row_u8 v = unpack_row_u8(psti_pli_packed_row_data(unit, work, row),
+                                        work->widths[row], work->within[row]);
+        store_row_u8(work->residuals[p] + 64 * y, v);
 #pragma GCC unroll 4
         for (size_t q = 0; q < QUARTERS && has_taps; q++)
             v.v[q] = add_taps8(v.v[q], r0 + 64 * y + 16 * q, r1 + 64 * y + 16 * q, plane->tap);
         if (predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH)
-            v = sum_row8(v);
-        struct row8 base = base_row8(predictor, u, last);
+            v = sum_row_u8(v);
+        struct row_u8 base = base_row_u8(predictor, u, last);
 #pragma GCC unroll 4
         for (int q = 0; q < QUARTERS; q++)
             u.v[q] = vaddq_u8(v.v[q], base.v[q]);
-        store_row8(work->planes[p] + 64 * y, u);
+        store_row_u8(work->planes[p] + 64 * y, u);
     }
     return u;
 }
 
-#define ROWS8(name, predictor)                                                                     \
-    static struct row8 name(const struct psti_packed *unit, uint32_t p,                            \
-                            struct psti_packed_work *work, uint32_t begin, uint32_t end,           \
-                            struct row8 u)                                                         \
+#define ROWS_U8(name, predictor)                                                                   \
+    static struct row_u8 name(const struct psti_packed *unit, uint32_t p,                          \
+                              struct psti_packed_work *work, uint32_t begin, uint32_t end,         \
+                              struct row_u8 u)                                                     \
     {                                                                                              \
         if (unit->planes[p].tap[0] || unit->planes[p].tap[1])                                      \
-            return rows8(unit, p, work, begin, end, u, predictor, true);                           \
-        return rows8(unit, p, work, begin, end, u, predictor, false);                              \
+            return rows_u8(unit, p, work, begin, end, u, predictor, true);                         \
+        return rows_u8(unit, p, work, begin, end, u, predictor, false);                            \
     }
-ROWS8(rows8_left, PSTI_PACKED_LEFT)
-ROWS8(rows8_up, PSTI_PACKED_UP)
-ROWS8(rows8_gradient, PSTI_PACKED_GRADIENT)
-ROWS8(rows8_smooth, PSTI_PACKED_SMOOTH)
-ROWS8(rows8_smooth_gradient, PSTI_PACKED_SMOOTH_GRADIENT)
+ROWS_U8(rows_u8_left, PSTI_PACKED_LEFT)
+ROWS_U8(rows_u8_up, PSTI_PACKED_UP)
+ROWS_U8(rows_u8_gradient, PSTI_PACKED_GRADIENT)
+ROWS_U8(rows_u8_smooth, PSTI_PACKED_SMOOTH)
+ROWS_U8(rows_u8_smooth_gradient, PSTI_PACKED_SMOOTH_GRADIENT)
 
 static void rebuild_neon(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
 {
-    static struct row8 (*const by_predictor[])(const struct psti_packed *, uint32_t,
-                                               struct psti_packed_work *, uint32_t, uint32_t,
-                                               struct row8) = {
-        [PSTI_PACKED_LEFT] = rows8_left,
-        [PSTI_PACKED_UP] = rows8_up,
-        [PSTI_PACKED_GRADIENT] = rows8_gradient,
-        [PSTI_PACKED_SMOOTH] = rows8_smooth,
-        [PSTI_PACKED_SMOOTH_GRADIENT] = rows8_smooth_gradient,
+    static struct row_u8 (*const by_predictor[])(const struct psti_packed *, uint32_t,
+                                                 struct psti_packed_work *, uint32_t, uint32_t,
+                                                 struct row_u8) = {
+        [PSTI_PACKED_LEFT] = rows_u8_left,
+        [PSTI_PACKED_UP] = rows_u8_up,
+        [PSTI_PACKED_GRADIENT] = rows_u8_gradient,
+        [PSTI_PACKED_SMOOTH] = rows_u8_smooth,
+        [PSTI_PACKED_SMOOTH_GRADIENT] = rows_u8_smooth_gradient,
     };
     uint8x16_t start = vdupq_n_u8((uint8_t)unit->planes[p].start);
-    struct row8 u = rows8_left(unit, p, work, 0, 1, (struct row8){{start, start, start, start}});
+    struct row_u8 u =
+        rows_u8_left(unit, p, work, 0, 1, (struct row_u8){{start, start, start, start}});
     for (uint32_t y = 0; y < unit->height; y += 16) {
         uint32_t end = unit->height - y < 16 ? unit->height : y + 16;
         u = by_predictor[unit->planes[p].predictor[y >> 4]](unit, p, work, y ? y : 1, end, u);

@@ -175,22 +175,25 @@ TARGET static enum psti_packed_verdict widths_avx2(struct psti_packed *unit,
  * ------------------------------------------------------------------------------------- */
 
 /* A row of 64 bytes. */
-struct row8 {
+struct row_u8 {
     __m256i a, b;
 };
 
-INLINE struct row8 load_row8(const uint8_t *p) { return (struct row8){load(p), load(p + 32)}; }
-INLINE void store_row8(uint8_t *p, struct row8 v)
+INLINE struct row_u8 load_row_u8(const uint8_t *p)
+{
+    return (struct row_u8){load(p), load(p + 32)};
+}
+INLINE void store_row_u8(uint8_t *p, struct row_u8 v)
 {
     store(p, v.a);
     store(p + 32, v.b);
 }
-INLINE struct row8 add8(struct row8 x, struct row8 y)
+INLINE struct row_u8 add_u8(struct row_u8 x, struct row_u8 y)
 {
-    return (struct row8){_mm256_add_epi8(x.a, y.a), _mm256_add_epi8(x.b, y.b)};
+    return (struct row_u8){_mm256_add_epi8(x.a, y.a), _mm256_add_epi8(x.b, y.b)};
 }
 
-INLINE __m256i unpack_pair8(const uint8_t *data, uint32_t table)
+INLINE __m256i unpack_pair_u8(const uint8_t *data, uint32_t table)
 {
     const struct pair *pair = (const void *)((const uint8_t *)pairs + table);
     __m256i v = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)data));
@@ -202,7 +205,7 @@ INLINE __m256i unpack_pair8(const uint8_t *data, uint32_t table)
  * which fit a byte; or those of any taps. */
 enum taps { NO_TAPS, ONE_TAP, TWO_TAPS, LARGE_TAPS, N_TAPS };
 
-struct taps8 {
+struct taps_u8 {
     /* Residuals of planes 0 and 1, 16 bits each; with ONE_TAP only r0, of the plane that has the
      * tap. */
     const uint8_t *r0, *r1;
@@ -211,7 +214,7 @@ struct taps8 {
 
 /* Returns (a r0 + b r1 + 16) >> 5 of 16 residuals. The shift with its rounding is a product with 1
  * << 10 that is rounded at bit 15. */
-INLINE __m256i tapped8(enum taps kind, const struct taps8 *taps, size_t at)
+INLINE __m256i tapped_u8(enum taps kind, const struct taps_u8 *taps, size_t at)
 {
     __m256i t = load(taps->r0 + at);
     if (kind == ONE_TAP)
@@ -222,12 +225,12 @@ INLINE __m256i tapped8(enum taps kind, const struct taps8 *taps, size_t at)
 }
 
 /* Returns 32 packed residuals plus the terms of their taps, as bytes in the order of packing. */
-INLINE __m256i add_tapped8(__m256i packed, enum taps kind, const struct taps8 *taps, size_t at)
+INLINE __m256i add_tapped_u8(__m256i packed, enum taps kind, const struct taps_u8 *taps, size_t at)
 {
     const __m256i low_byte = _mm256_set1_epi16(0xFF);
     if (kind == NO_TAPS)
         return packed;
-    __m256i t0 = tapped8(kind, taps, at), t1 = tapped8(kind, taps, at + 32);
+    __m256i t0 = tapped_u8(kind, taps, at), t1 = tapped_u8(kind, taps, at + 32);
     if (kind != LARGE_TAPS)
         return _mm256_add_epi8(packed, _mm256_packs_epi16(t0, t1));
     t0 = _mm256_packus_epi16(_mm256_and_si256(t0, low_byte), _mm256_and_si256(t1, low_byte));
@@ -236,39 +239,40 @@ INLINE __m256i add_tapped8(__m256i packed, enum taps kind, const struct taps8 *t
 
 /* Unpacks the next row and adds the terms of taps to the residuals. If `saved` is not NULL, the
  * residuals without these terms are stored there. */
-INLINE struct row8 unpack_row8(const uint8_t *data, const uint16_t *tables, const uint8_t *within,
-                               enum taps kind, const struct taps8 *taps, size_t at, uint8_t *saved)
+INLINE struct row_u8 unpack_row_u8(const uint8_t *data, const uint16_t *tables,
+                                   const uint8_t *within, enum taps kind,
+                                   const struct taps_u8 *taps, size_t at, uint8_t *saved)
 {
-    __m256i v0 = unpack_pair8(data, tables[0]), v1 = unpack_pair8(data + within[2], tables[1]);
-    __m256i v2 = unpack_pair8(data + within[4], tables[2]);
-    __m256i v3 = unpack_pair8(data + within[6], tables[3]);
+    __m256i v0 = unpack_pair_u8(data, tables[0]), v1 = unpack_pair_u8(data + within[2], tables[1]);
+    __m256i v2 = unpack_pair_u8(data + within[4], tables[2]);
+    __m256i v3 = unpack_pair_u8(data + within[6], tables[3]);
     if (saved) {
         store(saved + at, v0);
         store(saved + at + 32, v1);
         store(saved + at + 64, v2);
         store(saved + at + 96, v3);
     }
-    __m256i a = add_tapped8(_mm256_packs_epi16(v0, v1), kind, taps, at);
-    __m256i b = add_tapped8(_mm256_packs_epi16(v2, v3), kind, taps, at + 64);
-    return (struct row8){_mm256_permute4x64_epi64(a, 0xD8), _mm256_permute4x64_epi64(b, 0xD8)};
+    __m256i a = add_tapped_u8(_mm256_packs_epi16(v0, v1), kind, taps, at);
+    __m256i b = add_tapped_u8(_mm256_packs_epi16(v2, v3), kind, taps, at + 64);
+    return (struct row_u8){_mm256_permute4x64_epi64(a, 0xD8), _mm256_permute4x64_epi64(b, 0xD8)};
 }
 
 /* Returns running sums of 64 bytes. */
-INLINE struct row8 sum_row8(struct row8 v)
+INLINE struct row_u8 sum_row_u8(struct row_u8 v)
 {
     const __m256i last = _mm256_set1_epi8(15);
-    v = add8(v, (struct row8){_mm256_slli_si256(v.a, 1), _mm256_slli_si256(v.b, 1)});
-    v = add8(v, (struct row8){_mm256_slli_si256(v.a, 2), _mm256_slli_si256(v.b, 2)});
-    v = add8(v, (struct row8){_mm256_slli_si256(v.a, 4), _mm256_slli_si256(v.b, 4)});
-    v = add8(v, (struct row8){_mm256_slli_si256(v.a, 8), _mm256_slli_si256(v.b, 8)});
+    v = add_u8(v, (struct row_u8){_mm256_slli_si256(v.a, 1), _mm256_slli_si256(v.b, 1)});
+    v = add_u8(v, (struct row_u8){_mm256_slli_si256(v.a, 2), _mm256_slli_si256(v.b, 2)});
+    v = add_u8(v, (struct row_u8){_mm256_slli_si256(v.a, 4), _mm256_slli_si256(v.b, 4)});
+    v = add_u8(v, (struct row_u8){_mm256_slli_si256(v.a, 8), _mm256_slli_si256(v.b, 8)});
     __m256i a = _mm256_shuffle_epi8(v.a, last), b = _mm256_shuffle_epi8(v.b, last);
     __m256i both = _mm256_add_epi8(a, _mm256_permute2x128_si256(a, a, 0x01));
-    v = add8(v, (struct row8){_mm256_permute2x128_si256(a, a, 0x08), both});
-    return (struct row8){v.a, _mm256_add_epi8(v.b, _mm256_permute2x128_si256(b, b, 0x08))};
+    v = add_u8(v, (struct row_u8){_mm256_permute2x128_si256(a, a, 0x08), both});
+    return (struct row_u8){v.a, _mm256_add_epi8(v.b, _mm256_permute2x128_si256(b, b, 0x08))};
 }
 
 /* Returns the smoothed row above. `first` and `last` are masks of the first and the last column. */
-INLINE struct row8 smooth_row8(struct row8 u, __m256i first, struct row8 last)
+INLINE struct row_u8 smooth_row_u8(struct row_u8 u, __m256i first, struct row_u8 last)
 {
     const __m256i ones = _mm256_set1_epi8((char)0xFF);
     /* vpavgb rounds up. Of complements it therefore rounds down. */
@@ -283,42 +287,42 @@ INLINE struct row8 smooth_row8(struct row8 u, __m256i first, struct row8 last)
     right_b = _mm256_blendv_epi8(right_b, b, last.b);
     a = _mm256_xor_si256(_mm256_avg_epu8(left_a, right_a), ones);
     b = _mm256_xor_si256(_mm256_avg_epu8(left_b, right_b), ones);
-    return (struct row8){_mm256_avg_epu8(a, u.a), _mm256_avg_epu8(b, u.b)};
+    return (struct row_u8){_mm256_avg_epu8(a, u.a), _mm256_avg_epu8(b, u.b)};
 }
 
-INLINE struct row8 base_row8(enum psti_packed_predictor predictor, struct row8 u, __m256i first,
-                             struct row8 last)
+INLINE struct row_u8 base_row_u8(enum psti_packed_predictor predictor, struct row_u8 u,
+                                 __m256i first, struct row_u8 last)
 {
     if (predictor == PSTI_PACKED_LEFT) {
         __m256i v = _mm256_broadcastb_epi8(_mm256_castsi256_si128(u.a));
-        return (struct row8){v, v};
+        return (struct row_u8){v, v};
     }
     if (predictor == PSTI_PACKED_SMOOTH || predictor == PSTI_PACKED_SMOOTH_GRADIENT)
-        return smooth_row8(u, first, last);
+        return smooth_row_u8(u, first, last);
     return u;
 }
 
 /* The plane that is being made. */
-struct plane8 {
+struct plane_u8 {
     const struct psti_packed *unit;
     struct psti_packed_work *work;
     uint32_t number;
     uint8_t *saved; /* memory for the residuals if later planes have taps of them, else NULL */
-    struct taps8 taps;
-    struct row8 last; /* 255 in the last column */
+    struct taps_u8 taps;
+    struct row_u8 last; /* 255 in the last column */
 };
 
 /* Makes rows begin .. end - 1, which have one predictor. `u` is the row above them. Returns the
  * last row. */
-INLINE struct row8 rows8(const struct plane8 *plane, size_t begin, size_t end, struct row8 u,
-                         enum psti_packed_predictor predictor, enum taps kind)
+INLINE struct row_u8 rows_u8(const struct plane_u8 *plane, size_t begin, size_t end,
+                             struct row_u8 u, enum psti_packed_predictor predictor, enum taps kind)
 {
     const struct psti_packed_work *work = plane->work;
     /* These are copies, so that the compiler knows that the loop's stores do not change them. */
     const struct psti_packed unit = {.data = plane->unit->data,
                                      .data_nbytes = plane->unit->data_nbytes};
-    const struct taps8 taps = plane->taps;
-    const struct row8 last = plane->last;
+    const struct taps_u8 taps = plane->taps;
+    const struct row_u8 last = plane->last;
     const __m256i first = _mm256_setr_epi32(0xFF, 0, 0, 0, 0, 0, 0, 0);
     const size_t row = (size_t)64 * plane->number;
     uint8_t *saved = plane->saved, *out = plane->work->planes[plane->number];
@@ -326,29 +330,30 @@ INLINE struct row8 rows8(const struct plane8 *plane, size_t begin, size_t end, s
     for (size_t y = begin; y < end; y++) {
         psti_pli_ask(&ahead, 64);
         const uint8_t *data = psti_pli_packed_row_data(&unit, work, row + y);
-        struct row8 v = unpack_row8(data, work->tables[row + y], work->within[row + y], kind, &taps,
-                                    128 * y, saved);
+        struct row_u8 v = unpack_row_u8(data, work->tables[row + y], work->within[row + y], kind,
+                                        &taps, 128 * y, saved);
         if (predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH)
-            v = sum_row8(v);
-        u = add8(v, base_row8(predictor, u, first, last));
-        store_row8(out + 64 * y, u);
+            v = sum_row_u8(v);
+        u = add_u8(v, base_row_u8(predictor, u, first, last));
+        store_row_u8(out + 64 * y, u);
     }
     return u;
 }
 
-typedef struct row8 rows8_of(const struct plane8 *plane, size_t begin, size_t end, struct row8 u);
-#define ROWS8(name, predictor, kind)                                                               \
-    TARGET static struct row8 name(const struct plane8 *plane, size_t begin, size_t end,           \
-                                   struct row8 u)                                                  \
+typedef struct row_u8 rows_u8_of(const struct plane_u8 *plane, size_t begin, size_t end,
+                                 struct row_u8 u);
+#define ROWS_U8(name, predictor, kind)                                                             \
+    TARGET static struct row_u8 name(const struct plane_u8 *plane, size_t begin, size_t end,       \
+                                     struct row_u8 u)                                              \
     {                                                                                              \
-        return rows8(plane, begin, end, u, predictor, kind);                                       \
+        return rows_u8(plane, begin, end, u, predictor, kind);                                     \
     }
 #define ROWS8_WITH(kind)                                                                           \
-    ROWS8(left_##kind, PSTI_PACKED_LEFT, kind)                                                     \
-    ROWS8(up_##kind, PSTI_PACKED_UP, kind)                                                         \
-    ROWS8(gradient_##kind, PSTI_PACKED_GRADIENT, kind)                                             \
-    ROWS8(smooth_##kind, PSTI_PACKED_SMOOTH, kind)                                                 \
-    ROWS8(smooth_gradient_##kind, PSTI_PACKED_SMOOTH_GRADIENT, kind)
+    ROWS_U8(left_##kind, PSTI_PACKED_LEFT, kind)                                                   \
+    ROWS_U8(up_##kind, PSTI_PACKED_UP, kind)                                                       \
+    ROWS_U8(gradient_##kind, PSTI_PACKED_GRADIENT, kind)                                           \
+    ROWS_U8(smooth_##kind, PSTI_PACKED_SMOOTH, kind)                                               \
+    ROWS_U8(smooth_gradient_##kind, PSTI_PACKED_SMOOTH_GRADIENT, kind)
 ROWS8_WITH(NO_TAPS)
 ROWS8_WITH(ONE_TAP)
 ROWS8_WITH(TWO_TAPS)
@@ -364,12 +369,12 @@ ROWS8_WITH(LARGE_TAPS)
 
 /* Chooses the kind of taps. Terms fit a byte if |a| + |b| is less than 32, because |residual| is at
  * most 128. */
-TARGET static enum taps open_taps8(struct plane8 *plane)
+TARGET static enum taps open_taps8(struct plane_u8 *plane)
 {
     const int8_t *tap = plane->unit->planes[plane->number].tap;
-    struct taps8 *taps = &plane->taps;
+    struct taps_u8 *taps = &plane->taps;
     uint32_t other = plane->number == 2 ? 1 : 0;
-    *taps = (struct taps8){.r0 = plane->work->residuals[0], .r1 = plane->work->residuals[other]};
+    *taps = (struct taps_u8){.r0 = plane->work->residuals[0], .r1 = plane->work->residuals[other]};
     if (!tap[0] && !tap[1])
         return NO_TAPS;
     taps->a = _mm256_set1_epi16(tap[0]);
@@ -383,22 +388,23 @@ TARGET static enum taps open_taps8(struct plane8 *plane)
     return ONE_TAP;
 }
 
-TARGET static void rebuild8(const struct psti_packed *unit, uint32_t p,
-                            struct psti_packed_work *work)
+TARGET static void rebuild_u8(const struct psti_packed *unit, uint32_t p,
+                              struct psti_packed_work *work)
 {
-    static rows8_of *const rows[N_TAPS][PSTI_PACKED_SMOOTH_GRADIENT + 1] = {
+    static rows_u8_of *const rows[N_TAPS][PSTI_PACKED_SMOOTH_GRADIENT + 1] = {
         BY_PREDICTOR(NO_TAPS), BY_PREDICTOR(ONE_TAP), BY_PREDICTOR(TWO_TAPS),
         BY_PREDICTOR(LARGE_TAPS)};
     uint8_t columns[64] = {0};
     columns[8 * unit->row_groups - 1] = 0xFF;
-    struct plane8 plane = {.unit = unit,
-                           .work = work,
-                           .number = p,
-                           .saved = psti_pli_packed_is_tapped(unit, p) ? work->residuals[p] : NULL,
-                           .last = load_row8(columns)};
-    rows8_of *const *by_predictor = rows[open_taps8(&plane)];
+    struct plane_u8 plane = {.unit = unit,
+                             .work = work,
+                             .number = p,
+                             .saved =
+                                 psti_pli_packed_is_tapped(unit, p) ? work->residuals[p] : NULL,
+                             .last = load_row_u8(columns)};
+    rows_u8_of *const *by_predictor = rows[open_taps8(&plane)];
     __m256i start = _mm256_set1_epi8((char)unit->planes[p].start);
-    struct row8 u = by_predictor[PSTI_PACKED_LEFT](&plane, 0, 1, (struct row8){start, start});
+    struct row_u8 u = by_predictor[PSTI_PACKED_LEFT](&plane, 0, 1, (struct row_u8){start, start});
     for (uint32_t y = 0; y < unit->height; y += 16) {
         uint32_t end = unit->height - y < 16 ? unit->height : y + 16;
         u = by_predictor[unit->planes[p].predictor[y >> 4]](&plane, y ? y : 1, end, u);
@@ -411,12 +417,12 @@ TARGET static void rebuild8(const struct psti_packed *unit, uint32_t p,
 enum { QUARTERS = 4 };
 
 /* A row of 64 numbers. */
-struct row16 {
+struct row_u16 {
     __m256i v[QUARTERS];
 };
 
 /* Unpacks the 8 residuals of a group, 4 from each half of its bytes. */
-INLINE __m128i unpack_group16(const uint8_t *data, uint32_t w)
+INLINE __m128i unpack_group_u16(const uint8_t *data, uint32_t w)
 {
     const __m128i width = _mm_cvtsi32_si128((int)w), unused = _mm_cvtsi32_si128((int)(16 - w));
     uint64_t high = psti_load_u64(data + (w >> 1)) >> (4 * (w & 1));
@@ -427,19 +433,20 @@ INLINE __m128i unpack_group16(const uint8_t *data, uint32_t w)
     return _mm_sra_epi16(_mm_sll_epi16(v, unused), unused);
 }
 
-INLINE struct row16 unpack_row16(const uint8_t *data, const uint8_t *widths, const uint8_t *within)
+INLINE struct row_u16 unpack_row_u16(const uint8_t *data, const uint8_t *widths,
+                                     const uint8_t *within)
 {
-    struct row16 v;
+    struct row_u16 v;
     for (int q = 0; q < QUARTERS; q++) {
-        __m128i low = unpack_group16(data + within[2 * q], widths[2 * q]);
-        __m128i high = unpack_group16(data + within[2 * q + 1], widths[2 * q + 1]);
+        __m128i low = unpack_group_u16(data + within[2 * q], widths[2 * q]);
+        __m128i high = unpack_group_u16(data + within[2 * q + 1], widths[2 * q + 1]);
         v.v[q] = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
     }
     return v;
 }
 
 /* Returns (a r0 + b r1 + 16) >> 5 of 16 residuals, modulo 2^16. */
-INLINE __m256i tap_quarter16(__m256i r0, __m256i r1, __m256i taps)
+INLINE __m256i tap_quarter_u16(__m256i r0, __m256i r1, __m256i taps)
 {
     const __m256i half = _mm256_set1_epi32(16), low_word = _mm256_set1_epi32(0xFFFF);
     __m256i low = _mm256_madd_epi16(_mm256_unpacklo_epi16(r0, r1), taps);
@@ -449,7 +456,7 @@ INLINE __m256i tap_quarter16(__m256i r0, __m256i r1, __m256i taps)
     return _mm256_packus_epi32(_mm256_and_si256(low, low_word), _mm256_and_si256(high, low_word));
 }
 
-INLINE struct row16 sum_row16(struct row16 v)
+INLINE struct row_u16 sum_row_u16(struct row_u16 v)
 {
     const __m256i last = _mm256_set1_epi16(0x0F0E);
     __m256i before = _mm256_setzero_si256();
@@ -467,10 +474,10 @@ INLINE struct row16 sum_row16(struct row16 v)
     return v;
 }
 
-INLINE struct row16 smooth_row16(struct row16 u, __m256i first, const struct row16 *last)
+INLINE struct row_u16 smooth_row_u16(struct row_u16 u, __m256i first, const struct row_u16 *last)
 {
     const __m256i ones = _mm256_set1_epi16(-1), zero = _mm256_setzero_si256();
-    struct row16 out;
+    struct row_u16 out;
     for (int q = 0; q < QUARTERS; q++) {
         __m256i v = _mm256_xor_si256(u.v[q], ones);
         __m256i before = q > 0 ? _mm256_xor_si256(u.v[q - 1], ones) : zero;
@@ -486,28 +493,28 @@ INLINE struct row16 smooth_row16(struct row16 u, __m256i first, const struct row
     return out;
 }
 
-INLINE struct row16 base_row16(enum psti_packed_predictor predictor, struct row16 u, __m256i first,
-                               const struct row16 *last)
+INLINE struct row_u16 base_row_u16(enum psti_packed_predictor predictor, struct row_u16 u,
+                                   __m256i first, const struct row_u16 *last)
 {
     if (predictor == PSTI_PACKED_LEFT) {
         __m256i v = _mm256_broadcastw_epi16(_mm256_castsi256_si128(u.v[0]));
-        return (struct row16){{v, v, v, v}};
+        return (struct row_u16){{v, v, v, v}};
     }
     if (predictor == PSTI_PACKED_SMOOTH || predictor == PSTI_PACKED_SMOOTH_GRADIENT)
-        return smooth_row16(u, first, last);
+        return smooth_row_u16(u, first, last);
     return u;
 }
 
-INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
-                           struct psti_packed_work *work, uint32_t begin, uint32_t end,
-                           struct row16 u, enum psti_packed_predictor predictor)
+INLINE struct row_u16 rows_u16(const struct psti_packed *unit, uint32_t p,
+                               struct psti_packed_work *work, uint32_t begin, uint32_t end,
+                               struct row_u16 u, enum psti_packed_predictor predictor)
 {
     const struct psti_packed_plane *plane = &unit->planes[p];
     const bool has_taps = plane->tap[0] || plane->tap[1];
     const __m256i taps = _mm256_set1_epi32(
         (int)((uint16_t)(int16_t)plane->tap[0] | (uint32_t)(uint16_t)(int16_t)plane->tap[1] << 16));
     uint16_t columns[64] = {0};
-    struct row16 last;
+    struct row_u16 last;
     columns[8 * unit->row_groups - 1] = 0xFFFF;
     memcpy(&last, columns, sizeof last);
     const __m256i first = _mm256_setr_epi32(0xFFFF, 0, 0, 0, 0, 0, 0, 0);
@@ -516,16 +523,16 @@ INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
     for (size_t y = begin; y < end; y++) {
         uint32_t row = 64 * p + (uint32_t)y;
         psti_pli_ask(&ahead, 128);
-        struct row16 v = unpack_row16(psti_pli_packed_row_data(unit, work, row), work->widths[row],
-                                      work->within[row]);
+        struct row_u16 v = unpack_row_u16(psti_pli_packed_row_data(unit, work, row),
+                                          work->widths[row], work->within[row]);
         memcpy(work->residuals[p] + 128 * y, &v, sizeof v);
         for (int q = 0; q < QUARTERS && has_taps; q++) {
             size_t at = 128 * y + 32 * (size_t)q;
-            v.v[q] = _mm256_add_epi16(v.v[q], tap_quarter16(load(r0 + at), load(r1 + at), taps));
+            v.v[q] = _mm256_add_epi16(v.v[q], tap_quarter_u16(load(r0 + at), load(r1 + at), taps));
         }
         if (predictor != PSTI_PACKED_UP && predictor != PSTI_PACKED_SMOOTH)
-            v = sum_row16(v);
-        struct row16 base = base_row16(predictor, u, first, &last);
+            v = sum_row_u16(v);
+        struct row_u16 base = base_row_u16(predictor, u, first, &last);
         for (int q = 0; q < QUARTERS; q++)
             u.v[q] = _mm256_add_epi16(v.v[q], base.v[q]);
         memcpy(work->planes[p] + 128 * y, &u, sizeof u);
@@ -533,34 +540,35 @@ INLINE struct row16 rows16(const struct psti_packed *unit, uint32_t p,
     return u;
 }
 
-INLINE struct row16 row16_of(uint16_t value)
+INLINE struct row_u16 row_u16_of(uint16_t value)
 {
     const __m256i v = _mm256_set1_epi16((int16_t)value);
-    return (struct row16){{v, v, v, v}};
+    return (struct row_u16){{v, v, v, v}};
 }
 
-TARGET static void rebuild16(const struct psti_packed *unit, uint32_t p,
-                             struct psti_packed_work *work)
+TARGET static void rebuild_u16(const struct psti_packed *unit, uint32_t p,
+                               struct psti_packed_work *work)
 {
-    struct row16 u = rows16(unit, p, work, 0, 1, row16_of(unit->planes[p].start), PSTI_PACKED_LEFT);
+    struct row_u16 u =
+        rows_u16(unit, p, work, 0, 1, row_u16_of(unit->planes[p].start), PSTI_PACKED_LEFT);
     for (uint32_t y = 0; y < unit->height; y += 16) {
         uint32_t begin = y ? y : 1, end = unit->height - y < 16 ? unit->height : y + 16;
         switch ((enum psti_packed_predictor)unit->planes[p].predictor[y >> 4]) {
         case PSTI_PACKED_CONSTANT: /* coded planes never have this one */
         case PSTI_PACKED_LEFT:
-            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_LEFT);
+            u = rows_u16(unit, p, work, begin, end, u, PSTI_PACKED_LEFT);
             break;
         case PSTI_PACKED_UP:
-            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_UP);
+            u = rows_u16(unit, p, work, begin, end, u, PSTI_PACKED_UP);
             break;
         case PSTI_PACKED_GRADIENT:
-            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_GRADIENT);
+            u = rows_u16(unit, p, work, begin, end, u, PSTI_PACKED_GRADIENT);
             break;
         case PSTI_PACKED_SMOOTH:
-            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_SMOOTH);
+            u = rows_u16(unit, p, work, begin, end, u, PSTI_PACKED_SMOOTH);
             break;
         case PSTI_PACKED_SMOOTH_GRADIENT:
-            u = rows16(unit, p, work, begin, end, u, PSTI_PACKED_SMOOTH_GRADIENT);
+            u = rows_u16(unit, p, work, begin, end, u, PSTI_PACKED_SMOOTH_GRADIENT);
             break;
         }
     }
@@ -569,9 +577,9 @@ TARGET static void rebuild16(const struct psti_packed *unit, uint32_t p,
 static void rebuild(const struct psti_packed *unit, uint32_t p, struct psti_packed_work *work)
 {
     if (unit->bits == 8)
-        rebuild8(unit, p, work);
+        rebuild_u8(unit, p, work);
     else
-        rebuild16(unit, p, work);
+        rebuild_u16(unit, p, work);
 }
 
 const struct psti_packed_kernels psti_packed_kernels_avx2 = {.widths = widths_avx2,

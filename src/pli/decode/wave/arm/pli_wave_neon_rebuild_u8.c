@@ -188,8 +188,8 @@ INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end)
 {
     for (; t < end; t += 16)
         for (uint32_t lane = 0; lane < WAVE_LANES; lane += 16)
-            turn_16((const uint8_t(*)[WAVE_LANES])m->of_8.samples + WAVE_BEFORE + t, lane,
-                    m->of_8.lines + t);
+            turn_16((const uint8_t(*)[WAVE_LANES])m->of_u8.samples + WAVE_BEFORE + t, lane,
+                    m->of_u8.lines + t);
 }
 
 /* -- The unit -- */
@@ -197,7 +197,7 @@ INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end)
 void psti_pli_wave_neon_rebuild(struct psti_pli_wave_job *job)
 {
     struct psti_pli_wave_memory *m = job->memory;
-    memset(m->of_8.samples, 0, WAVE_BEFORE * WAVE_LANES);
+    memset(m->of_u8.samples, 0, WAVE_BEFORE * WAVE_LANES);
     rebuild_unit(job);
 }
 #endif

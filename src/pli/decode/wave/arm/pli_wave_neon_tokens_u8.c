@@ -295,14 +295,14 @@ static void open_stream(struct stream *s, const struct psti_pli_wave_job *job)
         high[l] = (uint8_t)(head->states[l] >> 8);
     }
     /* Loads may read 33 bytes behind the words. */
-    memcpy(m->words_8, head->words, head->n_words);
-    memset(m->words_8 + head->n_words, 0, 2 * WAVE_LANES);
-    s->end = m->words_8 + head->n_words;
+    memcpy(m->words_u8, head->words, head->n_words);
+    memset(m->words_u8 + head->n_words, 0, 2 * WAVE_LANES);
+    s->end = m->words_u8 + head->n_words;
     s->memory = m;
     s->delay = PAIRS * head->bands_per_plane * sizeof(struct psti_pli_wave_row);
     s->width = (uint8_t)job->unit->width;
-    s->states = (struct states){row_load(low), row_load(high), none, none,      none,
-                                none,          none,           none, m->words_8};
+    s->states = (struct states){row_load(low), row_load(high), none, none,       none,
+                                none,          none,           none, m->words_u8};
 }
 
 void psti_pli_wave_neon_tokens(struct psti_pli_wave_job *job)

@@ -177,8 +177,8 @@ static uint64_t TARGET find_residuals(struct psti_pli_wave_job *job, uint64_t n_
 /* -- The unit -- */
 
 static const struct psti_pli_wave_rows_level level = {
-    .values = {find_residuals, psti_pli_wave_avx2_residuals16},
-    .rebuild = {psti_pli_wave_avx2_rebuild, psti_pli_wave_avx2_rebuild16},
+    .values = {find_residuals, psti_pli_wave_avx2_residuals_u16},
+    .rebuild = {psti_pli_wave_avx2_rebuild, psti_pli_wave_avx2_rebuild_u16},
 };
 
 static bool can_decode(const struct psti_pli_unit *unit, const struct psti_pli_wave_head *head)
@@ -196,7 +196,7 @@ enum pst_status psti_pli_wave_decode_avx2(const struct psti_pli_unit *unit,
         return psti_pli_wave_decode_c(unit, head, tables, work, planes, err);
     struct psti_pli_wave_job job = {.unit = unit, .head = head, .tables = tables, .memory = work};
     if (head->n_coded > 0 && unit->bits == 8)
-        psti_pli_wave_avx2_tokens8(&job);
+        psti_pli_wave_avx2_tokens_u8(&job);
     else if (head->n_coded > 0)
         psti_pli_wave_avx2_tokens(&job);
     return psti_pli_wave_rows_finish(&level, &job, planes, err);
@@ -217,7 +217,7 @@ bool psti_pli_wave_decode_some_avx2(const struct psti_pli_unit *units,
         {.unit = units, .head = heads, .tables = tables, .memory = memory},
         {.unit = units + 1, .head = heads + 1, .tables = tables, .memory = memory + 1}};
     if (units->bits == 8)
-        psti_pli_wave_avx2_tokens8_two(jobs);
+        psti_pli_wave_avx2_tokens_u8_two(jobs);
     else
         psti_pli_wave_avx2_tokens_two(jobs);
     if (!jobs[0].ends || !jobs[1].ends)

@@ -140,7 +140,7 @@ INLINE void find_row(struct psti_pli_wave_row *row, const uint8_t *bits, uint64_
     row_store(to + 32, negate(m.high, negative >> 16));
 }
 
-uint64_t TARGET psti_pli_wave_avx2_residuals16(struct psti_pli_wave_job *job, uint64_t n_bits)
+uint64_t TARGET psti_pli_wave_avx2_residuals_u16(struct psti_pli_wave_job *job, uint64_t n_bits)
 {
     struct psti_pli_wave_memory *m = job->memory;
     uint64_t n_raw, sign_at = 0, raw_at = count_bits(job, &n_raw), n = raw_at + n_raw;

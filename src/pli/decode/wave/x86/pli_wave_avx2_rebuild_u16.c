@@ -244,16 +244,16 @@ INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end)
 {
     for (; t < end; t += 8)
         for (uint32_t l = 0; l < WAVE_LANES; l += 16)
-            turn_8((const int16_t(*)[WAVE_LANES])(m->of_16.samples[t % WAVE_BAND] + l),
-                   m->of_16.lines + (size_t)l * WAVE_LINE + t);
+            turn_8((const int16_t(*)[WAVE_LANES])(m->of_u16.samples[t % WAVE_BAND] + l),
+                   m->of_u16.lines + (size_t)l * WAVE_LINE + t);
 }
 
 /* -- The unit -- */
 
-void TARGET psti_pli_wave_avx2_rebuild16(struct psti_pli_wave_job *job)
+void TARGET psti_pli_wave_avx2_rebuild_u16(struct psti_pli_wave_job *job)
 {
     struct psti_pli_wave_memory *m = job->memory;
-    memset(m->of_16.samples, 0, sizeof m->of_16.samples);
+    memset(m->of_u16.samples, 0, sizeof m->of_u16.samples);
     rebuild_unit(job);
 }
 #endif

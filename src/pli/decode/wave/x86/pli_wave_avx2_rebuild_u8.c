@@ -196,7 +196,8 @@ INLINE void turn_16(const uint8_t (*rows)[WAVE_LANES], uint8_t *lines)
 INLINE void end_band(struct psti_pli_wave_memory *m, uint32_t t, uint32_t end)
 {
     for (; t < end; t += 16)
-        turn_16((const uint8_t(*)[WAVE_LANES])m->of_8.samples + WAVE_BEFORE + t, m->of_8.lines + t);
+        turn_16((const uint8_t(*)[WAVE_LANES])m->of_u8.samples + WAVE_BEFORE + t,
+                m->of_u8.lines + t);
 }
 
 /* -- The unit -- */
@@ -222,7 +223,7 @@ bool psti_pli_wave_avx2_can_rebuild(const struct psti_pli_wave_head *head)
 void TARGET psti_pli_wave_avx2_rebuild(struct psti_pli_wave_job *job)
 {
     struct psti_pli_wave_memory *m = job->memory;
-    memset(m->of_8.samples, 0, WAVE_BEFORE * WAVE_LANES);
+    memset(m->of_u8.samples, 0, WAVE_BEFORE * WAVE_LANES);
     rebuild_unit(job);
 }
 #endif

@@ -194,7 +194,7 @@ INLINE void take_words(struct states *x)
     const v32 up_2 = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 3, 3, 3, 3, 7, 7, 7, 7));
     uint32_t lanes = (uint32_t)_mm256_movemask_epi8(x->empty);
-    const uint8_t *words = x->words, *words_16 = words + _mm_popcnt_u32(lanes & 0xffff);
+    const uint8_t *words = x->words, *words_u16 = words + _mm_popcnt_u32(lanes & 0xffff);
     x->words = words + _mm_popcnt_u32(lanes);
     /* Counts in each half, up to and including each lane: first within fours (255 times this factor
      * is 0x01010101), then with all fours before. */
@@ -204,7 +204,7 @@ INLINE void take_words(struct states *x)
     /* Less 1, since `empty` is -1. */
     counts = _mm256_add_epi8(_mm256_add_epi8(counts, x->empty), before);
     __m128i low = _mm_loadu_si128((const __m128i *)(const void *)words);
-    __m128i high = _mm_loadu_si128((const __m128i *)(const void *)words_16);
+    __m128i high = _mm_loadu_si128((const __m128i *)(const void *)words_u16);
     v32 both = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
     x->lo = _mm256_xor_si256(blend(x->lo, _mm256_shuffle_epi8(both, counts), x->empty),
                              _mm256_set1_epi8((char)0x80));
@@ -281,16 +281,16 @@ static void TARGET open_stream(struct stream *s, const struct psti_pli_wave_job 
     s->width = _mm256_set1_epi8((char)job->unit->width);
     s->rows = m->tokens + WAVE_BEFORE;
     s->delay = BAND * head->bands_per_plane;
-    memcpy(m->words_8, head->words, head->n_words);
-    memset(m->words_8 + head->n_words, 0, 3 * WAVE_LANES);
-    s->end = m->words_8 + head->n_words;
+    memcpy(m->words_u8, head->words, head->n_words);
+    memset(m->words_u8 + head->n_words, 0, 3 * WAVE_LANES);
+    s->end = m->words_u8 + head->n_words;
     memset(m->tokens, 0, WAVE_BEFORE * sizeof m->tokens[0]);
     for (uint32_t l = 0; l < WAVE_LANES; l++) {
         hi[l] = (uint8_t)(head->states[l] >> 8);
         lo[l] = (uint8_t)head->states[l];
     }
     s->states = (struct states){
-        .hi = row_load(hi), .lo = _mm256_xor_si256(row_load(lo), top), .words = m->words_8};
+        .hi = row_load(hi), .lo = _mm256_xor_si256(row_load(lo), top), .words = m->words_u8};
 }
 
 static void TARGET close_stream(const struct stream *s, struct psti_pli_wave_job *job)
@@ -389,7 +389,7 @@ static void TARGET run(struct stream *s, const struct psti_pli_wave_job *job, bo
     }
 }
 
-void TARGET psti_pli_wave_avx2_tokens8_two(struct psti_pli_wave_job jobs[2])
+void TARGET psti_pli_wave_avx2_tokens_u8_two(struct psti_pli_wave_job jobs[2])
 {
     struct stream s[2];
     open_stream(s, jobs);
@@ -399,7 +399,7 @@ void TARGET psti_pli_wave_avx2_tokens8_two(struct psti_pli_wave_job jobs[2])
     close_stream(s + 1, jobs + 1);
 }
 
-void TARGET psti_pli_wave_avx2_tokens8(struct psti_pli_wave_job *job)
+void TARGET psti_pli_wave_avx2_tokens_u8(struct psti_pli_wave_job *job)
 {
     struct stream s;
     open_stream(&s, job);

@@ -37,13 +37,13 @@ INLINE void predict_half(const struct psti_packed_block *block, uint32_t y, uint
                          bool has_taps, __m256i out[N])
 {
     const __m256i ones = _mm256_set1_epi8((char)0xFF);
-    const uint8_t *at = block->samples->row8[y] + START + x;
+    const uint8_t *at = block->samples->row_u8[y] + START + x;
     __m256i v = load(at), left = _mm256_sub_epi8(v, load(at - 1));
     if (y == 0) {
         for (int m = 0; m < N; m++)
             out[m] = left;
     } else {
-        const uint8_t *above = block->samples->row8[y - 1] + START + x;
+        const uint8_t *above = block->samples->row_u8[y - 1] + START + x;
         __m256i u = load(above), ul = load(above - 1), ur = load(above + 1);
         /* `smooth` is smooth() of section 4.5 for columns x .. x + 31, `before` that of columns x -
          * 1 .. x + 30. */
@@ -186,5 +186,5 @@ TARGET static void code(const struct psti_packed_block *block, uint32_t m,
         }
 }
 
-const struct psti_packed_rows psti_packed_rows8_avx2 = {.try_all = try_all, .code = code};
+const struct psti_packed_rows psti_packed_rows_u8_avx2 = {.try_all = try_all, .code = code};
 #endif

@@ -170,7 +170,7 @@ INLINE void put_raw_bits(struct writer *w, const uint16_t *indices, const uint16
     const __m256i token = _mm256_set1_epi16(PSTI_WAVE_NONE_16);
     __m256i v = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)indices), token);
     v = _mm256_andnot_si256(_mm256_cmpeq_epi16(v, token), v); /* no sample counts as token 0 */
-    v = psti_pli_wave_raw_masks16(v);
+    v = psti_pli_wave_raw_masks_u16(v);
     if (_mm256_testz_si256(v, v))
         return;
     uint64_t masks[4];
@@ -180,8 +180,8 @@ INLINE void put_raw_bits(struct writer *w, const uint16_t *indices, const uint16
                  (uint32_t)_mm_popcnt_u64(masks[i]));
 }
 
-TARGET size_t psti_pli_wave_write_bits16_avx2(const uint16_t *indices, const uint16_t *values,
-                                              uint32_t n_steps, uint8_t *bits)
+TARGET size_t psti_pli_wave_write_bits_u16_avx2(const uint16_t *indices, const uint16_t *values,
+                                                uint32_t n_steps, uint8_t *bits)
 {
     struct writer w = {.bytes = bits};
     for (size_t i = 0; i < (size_t)n_steps * LANES; i += LANES)
@@ -192,10 +192,10 @@ TARGET size_t psti_pli_wave_write_bits16_avx2(const uint16_t *indices, const uin
 }
 
 /* The codes of 16 tokens, as four vectors of the numbers in them. */
-struct codes_8 {
+struct codes_u8 {
     __m256i reciprocal, scale, third, fields;
 };
-INLINE struct codes_8 load_codes(const uint16_t *i, const uint64_t *codes)
+INLINE struct codes_u8 load_codes(const uint16_t *i, const uint64_t *codes)
 {
     __m256i v[4], lower[2], upper[2];
     for (uint32_t k = 0; k < 4; k++)
@@ -211,7 +211,7 @@ INLINE struct codes_8 load_codes(const uint16_t *i, const uint64_t *codes)
     __m256i b = _mm256_unpackhi_epi32(lower[0], lower[1]);
     __m256i c = _mm256_unpacklo_epi32(upper[0], upper[1]);
     __m256i d = _mm256_unpackhi_epi32(upper[0], upper[1]);
-    return (struct codes_8){
+    return (struct codes_u8){
         .reciprocal = _mm256_unpacklo_epi64(a, c),
         .scale = _mm256_unpackhi_epi64(a, c),
         .third = _mm256_unpacklo_epi64(b, d),
@@ -220,7 +220,7 @@ INLINE struct codes_8 load_codes(const uint16_t *i, const uint64_t *codes)
 }
 
 /* Lets 16 lanes take a token each. `full` are those that lose a word first. */
-INLINE __m256i take_sixteen(const struct codes_8 *c, __m256i x, __m256i *full)
+INLINE __m256i take_sixteen(const struct codes_u8 *c, __m256i x, __m256i *full)
 {
     const __m256i most = _mm256_set1_epi16(PSTI_PLI_PROB_SUM_8 - 1);
     __m256i rest = _mm256_and_si256(c->fields, most), high = _mm256_srli_epi16(x, 8);
@@ -265,7 +265,7 @@ TARGET uint8_t *psti_pli_wave_code_avx2(const uint16_t *indices, uint32_t n_step
         _mm_prefetch(lines, _MM_HINT_T1);
         _mm_prefetch(lines + LINE_NBYTES, _MM_HINT_T1);
         __m256i words = narrow(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
-        struct codes_8 of_a = load_codes(step, codes), of_b = load_codes(step + 16, codes);
+        struct codes_u8 of_a = load_codes(step, codes), of_b = load_codes(step + 16, codes);
         a = take_sixteen(&of_a, a, &a_full);
         b = take_sixteen(&of_b, b, &b_full);
         __m256i full = _mm256_permute4x64_epi64(_mm256_packs_epi16(a_full, b_full), 0xD8);
@@ -289,9 +289,9 @@ INLINE __m256i code_eight(const uint16_t *indices, const uint64_t *codes, __m256
     return psti_pli_rans_take_eight(PSTI_PLI_PROB_BITS, even, odd, states, end);
 }
 
-TARGET uint8_t *psti_pli_wave_code16_avx2(const uint16_t *indices, uint32_t n_steps,
-                                          const uint64_t *codes, const void *ahead,
-                                          uint32_t *states, uint8_t *words_end)
+TARGET uint8_t *psti_pli_wave_code_u16_avx2(const uint16_t *indices, uint32_t n_steps,
+                                            const uint64_t *codes, const void *ahead,
+                                            uint32_t *states, uint8_t *words_end)
 {
     uint16_t *end = (uint16_t *)(void *)words_end;
     __m256i x[LANES / GROUP];

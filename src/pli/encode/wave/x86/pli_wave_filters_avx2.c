@@ -50,7 +50,7 @@ INLINE __m256i offset(__m256i residual)
                             _mm256_set1_epi16(255));
 }
 
-INLINE void pair_vector(const struct psti_wave_near_8 *n, uint32_t i, uint32_t x, const int16_t *g,
+INLINE void pair_vector(const struct psti_wave_near_u8 *n, uint32_t i, uint32_t x, const int16_t *g,
                         const int16_t *r, __m256i *pairs)
 {
     pairs[0] = pair(widen(n->l[i] + x), widen(n->u[i] + x));
@@ -61,7 +61,7 @@ INLINE void pair_vector(const struct psti_wave_near_8 *n, uint32_t i, uint32_t x
 
 /* Makes the pairs and samples of a row. The filters of list 1 have one tap; there 128 stands in
  * place of the second residual. */
-INLINE void pair_row(const struct psti_wave_near_8 *n, uint32_t i, const int16_t *g,
+INLINE void pair_row(const struct psti_wave_near_u8 *n, uint32_t i, const int16_t *g,
                      const int16_t *r, bool one_tap, struct row *row)
 {
     for (uint32_t v = 0; v < N_VECTORS; v++) {
@@ -83,7 +83,7 @@ INLINE void cut_row(uint32_t width, struct row *row)
     __m256i keep[N_VECTORS];
     for (uint32_t v = 0; v < N_VECTORS; v++) {
         __m256i *pairs = row->pairs[v];
-        keep[v] = psti_pli_wave_columns16(v * LANES, width);
+        keep[v] = psti_pli_wave_columns_u16(v * LANES, width);
         for (uint32_t i = 0; i < N_PAIRS - 1; i++)
             pairs[i] = _mm256_and_si256(pairs[i], keep[v]);
         pairs[3] = _mm256_blendv_epi8(no_taps, pairs[3], keep[v]);
@@ -263,7 +263,7 @@ TARGET void psti_pli_wave_price_filters_avx2(const struct psti_wave_work *work,
                                              const struct psti_wave_filter_query *q,
                                              struct psti_wave_filter_prices *prices)
 {
-    const struct psti_wave_near_8 *near = &work->near.of_8;
+    const struct psti_wave_near_u8 *near = &work->near.of_u8;
     struct row rows[PSTI_WAVE_BLOCK];
     uint32_t n = 0;
     /* Rows come in pairs. If the last row is alone, a row that costs nothing follows it. */
@@ -287,7 +287,7 @@ TARGET void psti_pli_wave_find_block_avx2(const struct psti_wave_work *work,
                                           uint32_t x0, const int16_t *g, const int16_t *r,
                                           int16_t *out)
 {
-    const struct psti_wave_near_8 *n = &work->near.of_8;
+    const struct psti_wave_near_u8 *n = &work->near.of_u8;
     bool filtered = c->predictor == PSTI_PLI_PREDICT_FILTERS;
     struct psti_pli_filter own = {{c->k[0], c->k[1], c->k[2], c->k[3], c->k[4]}, c->a, c->b};
     struct filter f = filter_of(&own, TWO_TAPS);

@@ -38,7 +38,7 @@ INLINE void put_pair(struct neighbours *n, uint32_t i, __m256i a, __m256i b)
 }
 
 /* Finds the neighbours of row i from column x on. `g` and `r` begin at that row. */
-INLINE void find_neighbours(const struct psti_wave_near_16 *near, uint32_t i, uint32_t x,
+INLINE void find_neighbours(const struct psti_wave_near_u16 *near, uint32_t i, uint32_t x,
                             const int16_t *g, const int16_t *r, struct neighbours *n)
 {
     __m256i l = load_signed(near->l[i] + x), u = load_signed(near->u[i] + x);
@@ -98,8 +98,8 @@ INLINE __m128i price_filter(const struct neighbours (*rows)[N_BLOCKS], uint32_t 
         for (uint32_t i = 0; i < n_rows; i++) {
             const struct neighbours *n = &rows[i][b];
             sums = _mm256_add_epi16(
-                sums, psti_pli_wave_biased_prices16(f ? filtered(n, f, taps)
-                                                      : _mm256_sub_epi16(n->samples, n->med)));
+                sums, psti_pli_wave_biased_prices_u16(f ? filtered(n, f, taps)
+                                                        : _mm256_sub_epi16(n->samples, n->med)));
         }
         sums = _mm256_and_si256(_mm256_sub_epi16(sums, bias), masks[b]);
         prices[b] = psti_pli_wave_sum32(_mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
@@ -107,19 +107,19 @@ INLINE __m128i price_filter(const struct neighbours (*rows)[N_BLOCKS], uint32_t 
     return _mm_loadu_si128((const __m128i *)prices);
 }
 
-TARGET void psti_pli_wave_price_filters16_avx2(const struct psti_wave_work *work,
-                                               const struct psti_wave_filter_query *q,
-                                               struct psti_wave_filter_prices *prices)
+TARGET void psti_pli_wave_price_filters_u16_avx2(const struct psti_wave_work *work,
+                                                 const struct psti_wave_filter_query *q,
+                                                 struct psti_wave_filter_prices *prices)
 {
     struct neighbours rows[PSTI_WAVE_BLOCK][N_BLOCKS];
     __m256i masks[N_BLOCKS];
     uint32_t n = 0;
     for (uint32_t i = 0; i < q->n_rows; i += q->step, n++)
         for (uint32_t b = 0; b < N_BLOCKS; b++)
-            find_neighbours(&work->near.of_16, i, b * LANES, q->g + (size_t)i * EDGE,
+            find_neighbours(&work->near.of_u16, i, b * LANES, q->g + (size_t)i * EDGE,
                             q->r + (size_t)i * EDGE, &rows[n][b]);
     for (uint32_t b = 0; b < N_BLOCKS; b++)
-        masks[b] = psti_pli_wave_columns16(b * LANES, q->width);
+        masks[b] = psti_pli_wave_columns_u16(b * LANES, q->width);
     const struct neighbours(*from)[N_BLOCKS] = (const struct neighbours(*)[N_BLOCKS])rows;
     __m128i best = price_filter(from, n, NULL, false, masks), numbers = _mm_setzero_si128();
     _mm_storeu_si128((__m128i *)prices->of[0], best);
@@ -135,17 +135,17 @@ TARGET void psti_pli_wave_price_filters16_avx2(const struct psti_wave_work *work
     _mm_storeu_si128((__m128i *)prices->best, numbers);
 }
 
-TARGET void psti_pli_wave_find_block16_avx2(const struct psti_wave_work *work,
-                                            const struct psti_wave_candidate *c, uint32_t n_rows,
-                                            uint32_t x0, const int16_t *g, const int16_t *r,
-                                            int16_t *out)
+TARGET void psti_pli_wave_find_block_u16_avx2(const struct psti_wave_work *work,
+                                              const struct psti_wave_candidate *c, uint32_t n_rows,
+                                              uint32_t x0, const int16_t *g, const int16_t *r,
+                                              int16_t *out)
 {
     bool is_filter = c->predictor == PSTI_PLI_PREDICT_FILTERS;
     struct filter f = filter_of(c);
     for (uint32_t i = 0; i < n_rows; i++) {
         struct neighbours n;
         size_t at = (size_t)i * EDGE;
-        find_neighbours(&work->near.of_16, i, x0, g + at, r + at, &n);
+        find_neighbours(&work->near.of_u16, i, x0, g + at, r + at, &n);
         __m256i v = is_filter ? filtered(&n, &f, true) : _mm256_sub_epi16(n.samples, n.med);
         _mm256_storeu_si256((__m256i *)(out + at + x0), v);
     }

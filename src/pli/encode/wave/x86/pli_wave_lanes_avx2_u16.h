@@ -10,13 +10,13 @@
 
 #define PSTI_WAVE_INLINE static inline __attribute__((always_inline, target("avx2")))
 
-/* The amount by which psti_pli_wave_biased_prices16() is above the estimate: the bias of the
+/* The amount by which psti_pli_wave_biased_prices_u16() is above the estimate: the bias of the
  * exponent. */
 enum { PSTI_WAVE_PRICE_FRACTION = 4, PSTI_WAVE_PRICE_BIAS = 127 << PSTI_WAVE_PRICE_FRACTION };
 
-/* Returns psti_pli_wave_price_16() of the magnitudes, plus the bias; the sum is below 4096. -32768
+/* Returns psti_pli_wave_price_u16() of the magnitudes, plus the bias; the sum is below 4096. -32768
  * counts as 32768. */
-PSTI_WAVE_INLINE __m256i psti_pli_wave_biased_prices16(__m256i residuals)
+PSTI_WAVE_INLINE __m256i psti_pli_wave_biased_prices_u16(__m256i residuals)
 {
     enum { SHIFT = 23 - PSTI_WAVE_PRICE_FRACTION };
     const __m256i zero = _mm256_setzero_si256();
@@ -28,7 +28,7 @@ PSTI_WAVE_INLINE __m256i psti_pli_wave_biased_prices16(__m256i residuals)
 }
 
 /* Returns all ones in the lanes of columns x .. x + 15 that the unit has. */
-PSTI_WAVE_INLINE __m256i psti_pli_wave_columns16(uint32_t x, uint32_t width)
+PSTI_WAVE_INLINE __m256i psti_pli_wave_columns_u16(uint32_t x, uint32_t width)
 {
     __m256i columns = _mm256_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     columns = _mm256_add_epi16(columns, _mm256_set1_epi16((int16_t)x));
@@ -37,7 +37,7 @@ PSTI_WAVE_INLINE __m256i psti_pli_wave_columns16(uint32_t x, uint32_t width)
 
 /* Returns masks with as many bits set as the tokens in lanes of 16 bits have raw bits: (token - 17)
  * / 2 from token 24 on. */
-PSTI_WAVE_INLINE __m256i psti_pli_wave_raw_masks16(__m256i tokens)
+PSTI_WAVE_INLINE __m256i psti_pli_wave_raw_masks_u16(__m256i tokens)
 {
     /* 1 << n by n; `low` has byte 0 of it, `high` byte 1. */
     const __m256i low = _mm256_broadcastsi128_si256(

@@ -25,7 +25,7 @@ INLINE __m256i columns_of(uint32_t x, uint32_t width)
     return load(mask);
 }
 
-/* Returns psti_pli_wave_price_8() of bytes, in sums of 8. -128 counts as 128. */
+/* Returns psti_pli_wave_price_u8() of bytes, in sums of 8. -128 counts as 128. */
 INLINE __m256i prices_of(__m256i residuals, __m256i mask)
 {
     __m256i m = _mm256_abs_epi8(residuals), twice = _mm256_adds_epu8(m, m);
@@ -46,7 +46,8 @@ INLINE uint64_t sum_of(__m256i v)
     return parts[0] + parts[1] + parts[2] + parts[3];
 }
 
-static TARGET uint64_t price_plane_8(const struct psti_pli_source *source, const int16_t *residuals)
+static TARGET uint64_t price_plane_u8(const struct psti_pli_source *source,
+                                      const int16_t *residuals)
 {
     const __m256i masks[2] = {columns_of(0, source->width), columns_of(LANES, source->width)};
     __m256i sum = _mm256_setzero_si256();
@@ -88,9 +89,9 @@ INLINE uint64_t price_taps(const struct psti_pli_source *source, const int16_t *
     return sum_of(sum);
 }
 
-static TARGET uint64_t price_taps_by_hand_8(const struct psti_pli_source *source,
-                                            const int16_t *from, int8_t a, int8_t b,
-                                            const int16_t *g, const int16_t *r)
+static TARGET uint64_t price_taps_by_hand_u8(const struct psti_pli_source *source,
+                                             const int16_t *from, int8_t a, int8_t b,
+                                             const int16_t *g, const int16_t *r)
 {
     return b == 0 ? price_taps(source, from, a, b, g, NULL) : price_taps(source, from, a, b, g, r);
 }
@@ -124,9 +125,9 @@ INLINE int64_t sum_32(__m256i v)
 }
 
 /* A plane has 4096 products of 14 bits and a sign, whose sum fits in 32 bits. */
-static TARGET void add_moments_by_hand_8(const struct psti_pli_source *source, const int16_t *g,
-                                         const int16_t *r, const int16_t *s,
-                                         struct psti_wave_moments *m)
+static TARGET void add_moments_by_hand_u8(const struct psti_pli_source *source, const int16_t *g,
+                                          const int16_t *r, const int16_t *s,
+                                          struct psti_wave_moments *m)
 {
     const __m256i zero = _mm256_setzero_si256();
     __m256i gg = zero, gr = zero, rr = zero, gs = zero, rs = zero;
@@ -147,18 +148,18 @@ static TARGET void add_moments_by_hand_8(const struct psti_pli_source *source, c
                                     m->gs + sum_32(gs), m->rs + sum_32(rs)};
 }
 
-#define NAME(x) x##_8
-#define NEAR struct psti_wave_near_8
+#define NAME(x) x##_u8
+#define NEAR struct psti_wave_near_u8
 #define LANE int16_t
 #define SIGNED int8_t
 #define BITS 8
 #define PRODUCTS int32_t
-#define price_lane psti_pli_wave_price_8
+#define price_lane psti_pli_wave_price_u8
 #define PSTI_WAVE_BY_HAND /* the loops above take the place of the template's */
 #include "pli/encode/wave/pli_wave_predict.h"
 
-const struct psti_wave_rows psti_wave_rows8_avx2 = {
-    gather_8,   find_residuals_8,     psti_pli_wave_find_block_avx2,
-    find_row_8, try_simple_by_hand,   price_plane_8,
-    add_taps_8, price_taps_by_hand_8, add_moments_by_hand_8};
+const struct psti_wave_rows psti_wave_rows_u8_avx2 = {
+    gather_u8,   find_residuals_u8,     psti_pli_wave_find_block_avx2,
+    find_row_u8, try_simple_by_hand,    price_plane_u8,
+    add_taps_u8, price_taps_by_hand_u8, add_moments_by_hand_u8};
 #endif

@@ -23,7 +23,7 @@ INLINE __m256i load_table(const uint8_t *table)
 /* Returns the tokens of 16 residuals in lanes of 16 bits. From magnitude 32 on, the token follows
  * from the exponent and the first bit of the fraction of a float, which holds the magnitude
  * exactly. */
-INLINE __m256i tokens_of_16(__m256i residuals)
+INLINE __m256i tokens_of_u16(__m256i residuals)
 {
     enum { FRACTION = 23, BIAS = 127, FIRST = 25 - 2 * 5 };
     const __m256i zero = _mm256_setzero_si256();
@@ -38,12 +38,12 @@ INLINE __m256i tokens_of_16(__m256i residuals)
     return _mm256_blendv_epi8(large, direct, below_32);
 }
 
-TARGET void psti_pli_wave_find_activities16_avx2(const int16_t *residuals, uint32_t width,
-                                                 uint8_t *g)
+TARGET void psti_pli_wave_find_activities_u16_avx2(const int16_t *residuals, uint32_t width,
+                                                   uint8_t *g)
 {
     for (uint32_t x = 0; x < PSTI_WAVE_EDGE; x += HALF) {
-        __m256i low = tokens_of_16(load(residuals + x));
-        __m256i high = tokens_of_16(load(residuals + x + 16));
+        __m256i low = tokens_of_u16(load(residuals + x));
+        __m256i high = tokens_of_u16(load(residuals + x + 16));
         low = _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xD8);
         _mm256_storeu_si256((__m256i *)(g + x), low);
     }
@@ -60,7 +60,7 @@ INLINE __m256i half_of(__m256i a, __m256i b)
 
 /* Returns energies (docs/format-pli.md, 5.6), halved. Tokens are at most 46, so no byte overflows.
  * `own` is g0 or g1. */
-INLINE __m256i energies_16(enum psti_pli_energy kind, __m256i cross, __m256i far, __m256i own)
+INLINE __m256i energies_u16(enum psti_pli_energy kind, __m256i cross, __m256i far, __m256i own)
 {
     if (kind == PSTI_PLI_ENERGY_FIRST)
         return _mm256_add_epi8(cross, half_of(far, _mm256_setzero_si256()));
@@ -219,8 +219,8 @@ INLINE __m256i columns_below(uint32_t width, uint32_t first)
     return _mm256_cmpgt_epi8(_mm256_set1_epi8((char)((int32_t)width - (int32_t)first)), column);
 }
 
-TARGET void psti_pli_wave_find_activities8_avx2(const int16_t *residuals, uint32_t width,
-                                                uint8_t *g)
+TARGET void psti_pli_wave_find_activities_u8_avx2(const int16_t *residuals, uint32_t width,
+                                                  uint8_t *g)
 {
     const __m256i columns[2] = {columns_below(width, 0), columns_below(width, HALF)};
     struct pairs p = code_pairs(residuals, columns);
@@ -243,8 +243,8 @@ INLINE __m256i contexts_of(const struct buckets *b, const struct near *n)
     return bucket_of(b, _mm256_adds_epu8(_mm256_add_epi8(side, side), rest));
 }
 
-TARGET uint32_t psti_pli_wave_cost8_avx2(const struct psti_wave_cost_rows *rows,
-                                         const uint16_t *costs)
+TARGET uint32_t psti_pli_wave_cost_u8_avx2(const struct psti_wave_cost_rows *rows,
+                                           const uint16_t *costs)
 {
     enum { S = PSTI_WAVE_PADDED };
     const struct buckets b = load_buckets(8);
@@ -294,7 +294,7 @@ INLINE void put_indices(__m256i token, __m256i context, __m256i there, uint16_t 
     }
 }
 
-TARGET void psti_pli_wave_put_records8_avx2(const struct psti_wave_record_rows *r)
+TARGET void psti_pli_wave_put_records_u8_avx2(const struct psti_wave_record_rows *r)
 {
     const struct buckets b = load_buckets(8);
     const __m256i first_with = load_table(r->first_with);
@@ -328,9 +328,9 @@ TARGET void psti_pli_wave_put_records8_avx2(const struct psti_wave_record_rows *
     }
 }
 
-TARGET void psti_pli_wave_find_contexts16_avx2(enum psti_pli_energy kind, const uint8_t *g,
-                                               const uint8_t *g0, const uint8_t *g1,
-                                               uint8_t *contexts)
+TARGET void psti_pli_wave_find_contexts_u16_avx2(enum psti_pli_energy kind, const uint8_t *g,
+                                                 const uint8_t *g0, const uint8_t *g1,
+                                                 uint8_t *contexts)
 {
     enum { S = PSTI_WAVE_PADDED };
     const uint8_t *before = kind == PSTI_PLI_ENERGY_SECOND ? g0 : g1;
@@ -340,7 +340,7 @@ TARGET void psti_pli_wave_find_contexts16_avx2(enum psti_pli_energy kind, const 
         __m256i cross = _mm256_add_epi8(_mm256_add_epi8(load(at - 1), load(at - S)),
                                         _mm256_add_epi8(load(at - S + 1), load(at - 2 * S)));
         __m256i far = _mm256_add_epi8(load(at - S - 1), load(at - 2));
-        __m256i e = energies_16(kind, cross, far, load(before + x));
+        __m256i e = energies_u16(kind, cross, far, load(before + x));
         _mm256_storeu_si256((__m256i *)(contexts + x), bucket_of(&b, e));
     }
 }
@@ -350,7 +350,7 @@ TARGET void psti_pli_wave_find_contexts16_avx2(enum psti_pli_energy kind, const 
 INLINE __m256i values_of(__m256i residuals, const uint8_t *tokens)
 {
     __m256i token = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)tokens));
-    __m256i raw = _mm256_and_si256(_mm256_abs_epi16(residuals), psti_pli_wave_raw_masks16(token));
+    __m256i raw = _mm256_and_si256(_mm256_abs_epi16(residuals), psti_pli_wave_raw_masks_u16(token));
     return _mm256_or_si256(raw, _mm256_and_si256(residuals, _mm256_set1_epi16(INT16_MIN)));
 }
 
@@ -367,9 +367,9 @@ INLINE void indices_of(__m256i token, __m256i context, uint16_t *out)
 }
 
 /* Makes the records of a row, as far as `width`, from activities and contexts. */
-TARGET static void find_records_16(const int16_t *residuals, const uint8_t *tokens,
-                                   const uint8_t *contexts, uint32_t width, uint16_t *indices,
-                                   uint16_t *values)
+TARGET static void find_records_u16(const int16_t *residuals, const uint8_t *tokens,
+                                    const uint8_t *contexts, uint32_t width, uint16_t *indices,
+                                    uint16_t *values)
 {
     uint16_t rows[2][PSTI_WAVE_EDGE];
     bool whole = width == PSTI_WAVE_EDGE;
@@ -385,15 +385,17 @@ TARGET static void find_records_16(const int16_t *residuals, const uint8_t *toke
     }
 }
 
-TARGET void psti_pli_wave_put_records16_avx2(const struct psti_wave_record_rows *r)
+TARGET void psti_pli_wave_put_records_u16_avx2(const struct psti_wave_record_rows *r)
 {
     for (uint32_t y = 0; y < r->height; y++) {
         size_t at = psti_pli_wave_record_at(16, r->stride, y), row = (size_t)y * PSTI_WAVE_PADDED;
         const int16_t *residuals = r->residuals + (size_t)y * PSTI_WAVE_EDGE;
         uint8_t contexts[PSTI_WAVE_EDGE];
-        psti_pli_wave_find_activities16_avx2(residuals, r->width, r->g + row);
-        psti_pli_wave_find_contexts16_avx2(r->kind, r->g + row, r->g0 + row, r->g1 + row, contexts);
-        find_records_16(residuals, r->g + row, contexts, r->width, r->indices + at, r->values + at);
+        psti_pli_wave_find_activities_u16_avx2(residuals, r->width, r->g + row);
+        psti_pli_wave_find_contexts_u16_avx2(r->kind, r->g + row, r->g0 + row, r->g1 + row,
+                                             contexts);
+        find_records_u16(residuals, r->g + row, contexts, r->width, r->indices + at,
+                         r->values + at);
     }
 }
 #endif
