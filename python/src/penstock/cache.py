@@ -1,4 +1,4 @@
-"""Caches of stored bytes, of which nothing is ever evicted."""
+"""A cache of stored bytes. It never evicts anything."""
 
 from __future__ import annotations
 

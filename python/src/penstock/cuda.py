@@ -1,4 +1,4 @@
-"""GPUs: whether a loader can prepare batches on one, which there are, and why not."""
+"""The GPUs that a loader can prepare batches on: how many, their properties, and why there is none."""
 
 from __future__ import annotations
 
@@ -10,27 +10,54 @@ __all__ = ["device_count", "info", "is_available", "nvjpeg", "reason"]
 
 
 def device_count() -> int:
-    """GPUs that ``Loader(device="cuda:k")`` can use; 0 without a driver, a GPU or kernels."""
+    """Returns the number of GPUs that ``Loader(device="cuda:k")`` can use.
+
+    It is 0 without a CUDA driver, without a GPU, and if Penstock was built without its CUDA kernels. Raises nothing;
+    :func:`reason` tells the cause. Any thread.
+    """
     return _native.cuda_count()
 
 
 def is_available() -> bool:
+    """Returns True if ``Loader(device="cuda")`` can use at least one GPU. Any thread."""
     return device_count() > 0
 
 
 def reason() -> str:
-    """Why there is no GPU to use, in one line; "" if there is one."""
+    """Returns one line that says why no GPU can be used; "" if one can. Any thread."""
     return _native.cuda_reason()
 
 
 def info(device: int = 0) -> dict[str, Any]:
-    """Name, compute capability, processors and memory of a GPU."""
+    """Returns the properties of a GPU.
+
+    Args:
+        device: number of the GPU, from 0, as CUDA counts them.
+
+    Returns:
+        ``ordinal``: the number; ``name``; ``capability``: compute capability as (major, minor); ``processors``:
+        streaming multiprocessors; ``driver_version``: 1000 * major + 10 * minor of the newest CUDA that the driver
+        knows; ``memory_nbytes``: bytes of memory.
+
+    Raises UnsupportedError if there is no such GPU or if it is too old. Starts no CUDA context. Any thread.
+    """
     return _native.cuda_info(device)
 
 
 def nvjpeg(device: int = 0) -> dict[str, Any]:
-    """The nvJPEG that ``Loader(jpeg="nvjpeg")`` would use on a GPU: path, version, JPEG engines of the GPU, and whether
-    it interpolates chroma. Raises UnsupportedError where there is none, saying what was looked for. Starts the GPU's
-    context, so not in a process that is going to fork.
+    """Returns the nvJPEG library that ``Loader(jpeg="nvjpeg")`` would use on a GPU.
+
+    Starts the GPU's CUDA context. Call it after the last fork of the process: a context does not survive one.
+
+    Args:
+        device: number of the GPU, from 0, as CUDA counts them.
+
+    Returns:
+        ``path`` of the library; ``version`` as (major, minor, patch); ``engines``: JPEG engines of the GPU, 0 if
+        nvJPEG uses none; ``interpolates``: True if it interpolates chroma, as the CPU's decoder does. Versions below
+        12 repeat chroma instead, and their pixels differ much more.
+
+    Raises UnsupportedError if the library or the GPU is missing (its text says what was looked for), and
+    DeviceError if the driver failed. The environment variable ``PENSTOCK_NVJPEG`` names another library. Any thread.
     """
     return _native.cuda_nvjpeg(device)

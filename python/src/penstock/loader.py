@@ -68,7 +68,7 @@ class Loader:
     Images are (N, C, H, W) or (N, H, W, C) arrays, uint8 unless the chain normalises or ``dtype`` says
     otherwise (floats without Normalize are scaled to 0..1); masks (N, H, W); int fields int64 (N); float
     fields float32 (N). Arrays lie in the loader's memory, without a copy; a batch's memory is used again
-    only when all its arrays are gone. Fields whose rows differ in shape are lists of arrays; text is a
+    only when all its arrays are gone. A field is a list of arrays if its rows differ in shape; text is a
     list of str, JSON a list of objects, bytes and audio lists of bytes. Boxes and keypoints follow the
     geometry of the image.
 
@@ -87,8 +87,8 @@ class Loader:
             or nearest-exact if their own chain has it.
         own_geometry: names of images and masks that do not share the sample's geometry. Their chains may be any,
             and random operations draw for each of them separately.
-        made_for: "upright" or "stored": the picture that masks, boxes and keypoints were made for, where an image
-            has an EXIF orientation; or a dict per field. It overrides the data set's statement (plain folders have
+        made_for: "upright" or "stored": for images with an EXIF orientation, the picture that masks, boxes and
+            keypoints were made for; or a dict per field. It overrides the data set's statement (plain folders have
             none). Values made for the stored picture are rotated with it. With ``ignore_orientation``, values made
             for the upright picture are rotated back. A sample whose image is rotated is an error if neither a
             statement nor a mask's size decides.
@@ -112,8 +112,8 @@ class Loader:
         decode: where images are decoded if ``device`` is a GPU: "auto", "cpu" or "gpu". The batches are the
             same; what the GPU cannot decode (JPEG, PNG, WebP files) the CPU does: see ``stats()``.
         jpeg: "cpu": JPEG files are decoded by libjpeg-turbo, with the same pixels on every device. "nvjpeg": on a
-            GPU by NVIDIA's nvJPEG (``pip install nvidia-nvjpeg``, or that of a CUDA installation), by its JPEG engines
-            where it has some. Pixels then differ by few levels from the CPU's, and are the same each time for one
+            GPU by NVIDIA's nvJPEG (``pip install nvidia-nvjpeg``, or that of a CUDA installation), by the GPU's JPEG
+            engines if it has any. Pixels then differ by few levels from the CPU's, and are the same each time for one
             version of nvJPEG, one kind of GPU and the same options. Files that it does not take are the CPU's.
             UnsupportedError if it is not there. Images kept as pli-jpeg need neither, and are the same everywhere.
         gpu_share: "auto", "gpu": the part of each batch that the GPU decodes, above 0 to 1; None: all.
@@ -123,8 +123,8 @@ class Loader:
             masks: ``{"mask": "int64"}``, or "uint8", "uint16", "int32", "float32": the numbers that are stored.
             Masks without one are uint8 or uint16, as the first mask of the data set is stored.
         layout: "NCHW", "NHWC", or "channels_last" (NCHW shape over NHWC memory); or a dict per field.
-        channels: of images: 1, 3 or 4; "stored": each image keeps its own, 1 to 4 (a batch whose images differ is a
-            list of arrays); None: 3, or 1 after ``Grayscale(1)``; or a dict per field.
+        channels: of images: 1, 3 or 4; "stored": each image keeps its own, 1 to 4 (a batch is a list of arrays if
+            its images differ); None: 3, or 1 after ``Grayscale(1)``; or a dict per field.
         bits: of images while operations run: 8 or 16; or a dict per field, also for masks. None: 8 for uint8, 16
             for uint16, and for floats each image's own: a 16-bit image is not reduced to 8 bits first. Floats are
             v / 255 or v / 65535, so a field may mix depths. ``fill`` of operations is in units of 8 bits (0..255)
@@ -153,7 +153,7 @@ class Loader:
             :attr:`quarantine`. Other faults always end the epoch with their own error: a dead mount, a lost folder,
             a missing permission, a memory limit, an operation that cannot be applied.
         max_errors: if an epoch has more bad samples, it ends with a LimitError; None: no limit.
-        on_empty: with on_error="skip", for a batch whose samples are all bad: "pad" gives it one other sample,
+        on_empty: with on_error="skip", for a batch of bad samples alone: "pad" gives it one other sample,
             drawn as "replace" does (counted as replaced); "empty" delivers it without rows, and an epoch of a rank
             without any good sample ends with an error. In both cases every rank gets ``len(loader)`` batches,
             whatever samples are bad. None: "pad".
@@ -162,8 +162,9 @@ class Loader:
             but small arrays (up to 64 KiB, not pixels: labels, ``index``, boxes) are copies.
         pin_memory: True: batches in host memory lie in page-locked memory, made by the CUDA driver, from which
             ``tensor.to("cuda", non_blocking=True)`` copies while the CPU goes on; UnsupportedError without a driver or a
-            GPU. "auto": where there is one, else plain memory, counted in ``stats()["fallbacks"]["pin"]``. Small copies
-            (see ``host_memory``) and fields whose rows differ in shape are in plain memory. A batch may be dropped while
+            GPU. "auto": page-locked memory if driver and GPU are there, else plain memory, counted in
+            ``stats()["fallbacks"]["pin"]``. Small copies (see ``host_memory``) and fields with rows of different
+            shapes are in plain memory. A batch may be dropped while
             CUDA's default stream, torch's usual one, copies it, on the GPU that is current where the loader is made (else
             GPU 0): its memory is written again only after that. Keep what another stream copies until it has. While the
             GPU is behind, more batches are made, within ``host_memory``. Tested without a GPU only.
@@ -190,7 +191,7 @@ class Loader:
             there, if the chain makes a crop or the whole image smaller by more than 2, 4 or 8 on both sides: an
             approximation. RandomResizedCrop(224) of photographs of 2 to 3 Mpixel (quality 90, 4:2:0): twice the
             images/s, 42.9 dB PSNR from the exact result (the worst crop 35.5), 0.7 levels of 255 in the mean, 20 at
-            most in the median crop and 45 in all; for ImageNet files, few of which are large enough, 42.6 dB and
+            most in the median crop and 45 in all. Few ImageNet files are large enough; for them it is 42.6 dB and
             1.0 levels (bench/loader/scaled_decode.py). For batches in host memory only. Or a dict per field.
         max_pixels: larger images are errors; None: 2**28.
         collate_fn: called with each batch's dict; its result is what the iteration yields.
@@ -340,7 +341,7 @@ class Loader:
         self._passing = False  # the state is a place within the newest pass
         self._pending: _State | None = None  # the place where the next pass begins, if one was set
         self._again: _State | None = None  # the place where it begins if the newest pass does not count
-        self._n_peeks = 0  # number of passes in a row of which one batch was taken
+        self._n_peeks = 0  # number of passes in a row that ended after their first batch
         self._taken = self._left = 0  # batches taken of the newest pass, and left
         self._over = False  # the newest pass ended in the parent process
         self._cache: _cache.Cache | None = _cache.taken(given["cache"], dataset._native.nbytes)
@@ -787,7 +788,7 @@ class Loader:
     def state_dict(self) -> dict[str, int]:
         """Returns the place after the last batch received: a few numbers that JSON can hold.
 
-        After the last batch of an epoch, also inside the loop, that is the beginning of the next epoch.
+        After the last batch of an epoch, the state is the beginning of the next epoch, even inside the loop.
         """
         if self._pending is not None:
             state: _State = self._pending
@@ -857,7 +858,7 @@ class Loader:
         summed over workers: making rows (also as decode.seconds), waiting for storage, or idle because the caller
         is slower. caller.wait_seconds: time that the caller waited for a batch. decode.units: units of PLI images
         that were decoded, and all units of these images; decode.scaled: images decoded at a part of their size
-        (scaled_decode); storage.partial_reads: images of which only the needed units were read. fallbacks: counts
+        (scaled_decode); storage.partial_reads: images read in part, only the units that were needed. fallbacks: counts
         of the fall-backs that were taken, by name; fallback_reasons: the meanings of these names. cpu_rooms: the
         vector level of each room's kernels.
         """

@@ -154,7 +154,7 @@ def decode(
         max_pixels: a larger result (height * width) is a LimitError, before memory for it is allocated. Ignored if
             `out` is given.
         verify: compare the pixels with their checksum in the head, in addition to the checksums of units; only for a
-            whole image. Whole images whose units have no checksums are always compared.
+            whole image. A whole image is always compared if its units have no checksums.
 
     Returns:
         `out`, or a new uint8 or uint16 array (H, W, C); (H, W) for one channel.

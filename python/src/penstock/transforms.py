@@ -74,7 +74,7 @@ def _pair(op: object, size: object, square: bool) -> tuple[int, int]:
 
 
 def _interpolation(op: object, value: object) -> int:
-    """Accepts a name, or torchvision's InterpolationMode, whose value is the name."""
+    """Returns the name of an interpolation, from that name or from torchvision's InterpolationMode."""
     name = getattr(value, "value", value)
     if isinstance(name, str) and name.lower() in _INTERPOLATIONS:
         return _INTERPOLATIONS[name.lower()]

@@ -782,7 +782,7 @@ def verify(
     """Reads a whole data set and compares every checksum. Faults are listed, not raised.
 
     Args:
-        path: the data set, or a plain folder (whose images are then decoded).
+        path: the data set, or a plain folder; the images of a folder are decoded.
         decode: decode images too and compare their pixels' checksums.
         restore: restore the JPEG files of "pli-jpeg" and compare their checksums.
         num_workers: threads; None: as many as the process may use.
