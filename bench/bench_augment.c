@@ -196,19 +196,19 @@ int main(int argc, char **argv)
                 pst_version());
     bool first = true;
     for (int i = 0; i < N_CASES; i++) {
-        unsigned char *judge = NULL;
+        unsigned char *reference = NULL;
         for (int k = 0; k < N_LEVELS; k++) {
             if ((levels[k] & ~psti_cpu_detected()) != 0)
                 continue;
             struct stage s;
             stage_open(&s, &cases[i], levels[k]);
             stage_run(&s, &cases[i], source, slots);
-            if (judge == NULL) {
-                judge = malloc(s.slot_nbytes);
-                if (judge == NULL)
+            if (reference == NULL) {
+                reference = malloc(s.slot_nbytes);
+                if (reference == NULL)
                     return 1;
-                memcpy(judge, slots, s.slot_nbytes);
-            } else if (memcmp(judge, slots, s.slot_nbytes) != 0) {
+                memcpy(reference, slots, s.slot_nbytes);
+            } else if (memcmp(reference, slots, s.slot_nbytes) != 0) {
                 fprintf(stderr, "bench_augment: %s differs from plain C\n", names[k]);
                 return 1;
             }
@@ -226,7 +226,7 @@ int main(int argc, char **argv)
             psti_augment_run_close(&s.run);
             psti_augment_chain_free(&s.chain);
         }
-        free(judge);
+        free(reference);
     }
     if (json != NULL) {
         fprintf(json, "\n]}\n");

@@ -117,7 +117,7 @@ SOURCES = {".c", ".h", ".cu", ".cuh"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
-def judge_system(room: str | None, header: str) -> str | None:
+def system_problem(room: str | None, header: str) -> str | None:
     for pattern, owners in OWNED.items():
         if re.fullmatch(pattern, header) and room is not None and room not in owners:
             return f"<{header}> belongs to {', '.join(sorted(owners))}"
@@ -130,7 +130,7 @@ def is_door(other: str, name: str) -> bool:
     return other not in DOORS or name in DOORS[other] or name.partition("/")[0] + "/" in DOORS[other]
 
 
-def judge_part(room: str, part: str, name: str) -> str | None:
+def part_problem(room: str, part: str, name: str) -> str | None:
     """Checks an #include of a file of the same room, from its folder `part` ("" is the room's own)."""
     parts = PARTS.get(room, {})
     other = name.partition("/")[0]
@@ -139,7 +139,7 @@ def judge_part(room: str, part: str, name: str) -> str | None:
     return f"{room}/{part} may not open {room}/{other}"
 
 
-def judge_inner(room: str, path: str, header: str) -> str | None:
+def inner_problem(room: str, path: str, header: str) -> str | None:
     """Checks an #include in the file `path` of a room that keeps some headers to a part of itself."""
     for headers, files in INNER_WALLS.get(room, {}).items():
         if re.fullmatch(headers, header) and not re.fullmatch(files, path):
@@ -147,7 +147,7 @@ def judge_inner(room: str, path: str, header: str) -> str | None:
     return None
 
 
-def judge_room(room: str, header: str) -> str | None:
+def room_problem(room: str, header: str) -> str | None:
     """Checks an #include "..." in src/<room>/, or in tests/<room>/, which has the same walls."""
     other, _, name = header.partition("/")
     if not name:
@@ -163,7 +163,7 @@ def judge_room(room: str, header: str) -> str | None:
     return None
 
 
-def judge_outside(path: Path, header: str, root: Path) -> str | None:
+def outside_problem(path: Path, header: str, root: Path) -> str | None:
     """Checks an #include "..." of tools, bench, examples, python: only files beside it, or below its own top folder."""
     top = root / path.relative_to(root).parts[0]
     if (path.parent / header).is_file() or any(found.is_file() for found in top.rglob(Path(header).name)):
@@ -171,19 +171,19 @@ def judge_outside(path: Path, header: str, root: Path) -> str | None:
     return f'"{header}": only <penstock/...> and its own files may be seen here'
 
 
-def judge(path: Path, quote: str, header: str, root: Path) -> str | None:
+def include_problem(path: Path, quote: str, header: str, root: Path) -> str | None:
     parts = path.relative_to(root).parts
     if parts[0] == "src":
         room = parts[1]
         if quote == "<" and header.partition("/")[0] not in WALLS:
-            return judge_system(room, header)
-        inside = judge_part(room, parts[2], header.partition("/")[2]) if header.startswith(room + "/") else None
-        return inside or judge_inner(room, "/".join(parts[2:]), header) or judge_room(room, header)
+            return system_problem(room, header)
+        inside = part_problem(room, parts[2], header.partition("/")[2]) if header.startswith(room + "/") else None
+        return inside or inner_problem(room, "/".join(parts[2:]), header) or room_problem(room, header)
     if parts[0] == "tests":
         if quote == "<" or (path.parent / header).is_file() or (root / "tests" / header).is_file():
             return None
         if parts[1] in WALLS and parts[1] not in HOUSE_TESTS:
-            return judge_room(parts[1], header)
+            return room_problem(parts[1], header)
         allowed = HOUSE_TESTS.get(parts[1], set())
         room = header.partition("/")[0]
         return None if room in allowed else f"tests/{parts[1]} may not look into {room}"
@@ -192,7 +192,7 @@ def judge(path: Path, quote: str, header: str, root: Path) -> str | None:
         if room in WALLS:
             where = path.relative_to(root).as_posix()
             return None if room in ROOM_BENCHES.get(where, ()) else f"{parts[0]} may not look into {room}"
-        return None if quote == "<" else judge_outside(path, header, root)
+        return None if quote == "<" else outside_problem(path, header, root)
     if parts[0] == "include" and quote == '"':
         return f'"{header}": public headers include <penstock/...> and the C library only'
     return None
@@ -218,7 +218,7 @@ def check(root: Path) -> list[str]:
                 if word:
                     findings.append(f"{where}:{number}: {word[0]} is for kernels of one processor and for tables of kernels")
                 match = INCLUDE.match(line)
-                problem = match and judge(path, match[1], match[2], root)
+                problem = match and include_problem(path, match[1], match[2], root)
                 if problem:
                     findings.append(f"{where}:{number}: {problem}")
     return findings
