@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decoders may write this many bytes behind the pixels. */
+/* Decoders may write this many bytes after the pixels. */
 #define CODEC_SLACK_NBYTES 64
 
 struct image {

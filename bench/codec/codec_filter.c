@@ -103,7 +103,7 @@ static void undo_up(const uint8_t *in, const uint8_t *above, size_t n, uint8_t *
 
 #ifdef __SSE2__
 /* Loads or stores four bytes, even for a pixel of three. The fourth byte belongs to the next
- * pixel, which overwrites it. Behind the last row the slack takes it. */
+ * pixel, which overwrites it. Past the last row the slack takes it. */
 static inline __m128i load_pixel(const uint8_t *p)
 {
     uint32_t bits;

@@ -1,4 +1,4 @@
-/* peer_zstd.c - zstd on raw pixels, and behind the filters of PNG.
+/* peer_zstd.c - zstd on raw pixels, and after the filters of PNG.
  *
  * Contexts and the filtered image are kept from one image to the next. `tier` selects the input:
  * pixels as they are, every row less its left neighbours, or each row by the filter whose sum of

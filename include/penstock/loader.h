@@ -24,8 +24,8 @@ extern "C" {
 /* A loader: threads, buffers and an order over one data set. */
 typedef struct pst_loader pst_loader;
 
-/* A batch: the arrays of some samples. Its owners are the caller that got it and one more for each
- * pst_batch_retain; each calls pst_batch_release. */
+/* A batch: the arrays of some samples. It is reference-counted: the caller that receives it holds
+ * one reference, and each pst_batch_retain adds one. Each reference ends with pst_batch_release. */
 typedef struct pst_batch pst_batch;
 
 /* The order in which an epoch visits the samples. */
@@ -352,7 +352,7 @@ uint64_t pst_loader_n_batches_from(const pst_loader *loader, uint64_t position, 
  * PST_ERROR_ARGUMENT: rank is not below world_size, and nothing is changed.
  * PST_ERROR_FORKED.
  *
- * The loader's one thread. */
+ * One thread at a time for each loader. */
 PST_WARN_UNUSED enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank,
                                                      uint32_t world_size, struct pst_error *err);
 
@@ -363,12 +363,12 @@ PST_WARN_UNUSED enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_
  *
  * PST_ERROR_FORKED, PST_ERROR_MEMORY, PST_ERROR_DEVICE, PST_ERROR_INTERNAL.
  *
- * The loader's one thread. */
+ * One thread at a time for each loader. */
 PST_WARN_UNUSED enum pst_status pst_loader_begin(pst_loader *loader, uint64_t epoch,
                                                  struct pst_error *err);
 
-/* Starts where a state stood, which may come from a run with another number of ranks. Where no
- * batch of its epoch is left for any rank (drop_last), it starts the next epoch.
+/* Continues at a saved state. The state may come from a run with another number of ranks. If its
+ * epoch has no batch left for any rank (drop_last), the loader starts the next epoch.
  *
  * state: as pst_loader_state gave it. Copied.
  *
@@ -376,17 +376,17 @@ PST_WARN_UNUSED enum pst_status pst_loader_begin(pst_loader *loader, uint64_t ep
  *     samples, or its position is not below n_samples. Nothing is changed.
  * PST_ERROR_FORKED, PST_ERROR_MEMORY, PST_ERROR_DEVICE.
  *
- * The loader's one thread. */
+ * One thread at a time for each loader. */
 PST_WARN_UNUSED enum pst_status pst_loader_resume(pst_loader *loader,
                                                   const struct pst_loader_state *state,
                                                   struct pst_error *err);
 
-/* Gives the place behind the batch that was returned last. After the epoch's last batch, and after
+/* Gives the place after the batch that was returned last. After the epoch's last batch, and after
  * PST_END, that is epoch + 1, position 0.
  *
  * state: the caller's struct, written as a whole. Its size never changes.
  *
- * Cannot fail. The loader's one thread. */
+ * Cannot fail. One thread at a time for each loader. */
 void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state);
 
 /* Returns the next batch. Blocks until it is whole.
@@ -405,7 +405,7 @@ void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state);
  *     failed, and the epoch ends.
  * PST_ERROR_FORKED.
  *
- * The loader's one thread. */
+ * One thread at a time for each loader. */
 PST_WARN_UNUSED enum pst_status pst_loader_next(pst_loader *loader, pst_batch **out,
                                                 struct pst_error *err);
 
@@ -417,7 +417,7 @@ PST_WARN_UNUSED enum pst_status pst_loader_next(pst_loader *loader, pst_batch **
  * PST_ERROR_BUSY: the time is over. Nothing is lost: call again.
  * Others as in pst_loader_next.
  *
- * The loader's one thread. */
+ * One thread at a time for each loader. */
 PST_WARN_UNUSED enum pst_status pst_loader_next_timed(pst_loader *loader, int64_t timeout_ns,
                                                       pst_batch **out, struct pst_error *err);
 
@@ -635,7 +635,8 @@ enum pst_fallback {
     PST_FALLBACK_AHEAD = 10,
     /* Large blocks on small pages, in this process since open. */
     PST_FALLBACK_HUGE_PAGES = 11,
-    /* Rooms whose kernels need more of AVX-512 than the CPU has. */
+    /* Parts of the library that use AVX2 because their AVX-512 code needs instructions that this
+     * CPU lacks. */
     PST_FALLBACK_CPU = 12,
     /* Images meant for a GPU, decoded by the CPU. */
     PST_FALLBACK_GPU = 13,
@@ -651,7 +652,7 @@ enum pst_fallback {
  *
  * i: an enum pst_fallback.
  *
- * Returns a static string; NULL behind the last kind, so that a program can list all. Any thread.
+ * Returns a static string; NULL after the last kind, so that a program can list all. Any thread.
  */
 const char *pst_fallback_name(uint32_t i);
 
@@ -659,7 +660,7 @@ const char *pst_fallback_name(uint32_t i);
  *
  * i: an enum pst_fallback.
  *
- * Returns a static string; NULL behind the last kind. Any thread. */
+ * Returns a static string; NULL after the last kind. Any thread. */
 const char *pst_fallback_text(uint32_t i);
 
 /* Watching

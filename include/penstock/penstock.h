@@ -67,8 +67,9 @@ void pst_memory_stats(struct pst_memory_stats *stats, size_t stats_nbytes);
 /* Importance of a message, the most important first. */
 enum pst_log_level { PST_LOG_ERROR = 0, PST_LOG_WARNING = 1, PST_LOG_INFO = 2, PST_LOG_DEBUG = 3 };
 
-/* Receives a message. `room` is the part of the library, `text` is one line; both live during the
- * call only. The thread that reports calls it, so keep it short. */
+/* Receives a message. `room` names the part of the library that sends it; `text` is one line. Both
+ * are valid during the call only. The thread that has the message makes the call and waits for its
+ * return. */
 typedef void (*pst_log_fn)(void *ctx, enum pst_log_level level, const char *room, const char *text);
 
 /* Sets where messages go, for the whole process. Without it they go nowhere.

@@ -300,7 +300,7 @@ PST_WARN_UNUSED enum pst_status pst_pli_to_jpeg(const void *pli, size_t pli_nbyt
  * bytes are read; what lies between may be anything.
  *
  * pli, pli_nbytes: the whole PLI.
- * jpeg: receives that part of the file; what lies behind it may be overwritten.
+ * jpeg: receives that part of the file; what follows it there may be overwritten.
  * capacity: room for the whole file, jpeg_nbytes of pst_pli_info.
  * nbytes: receives how many bytes that part has after success.
  *

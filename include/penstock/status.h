@@ -18,7 +18,7 @@
  * - A struct that the library fills is followed by its size among the arguments: `&item, sizeof
  *   item`. Members that the library does not know become zero.
  *
- * A size of 0 is PST_ERROR_ARGUMENT. Bytes behind what the library knows must be zero, else the
+ * A size of 0 is PST_ERROR_ARGUMENT. Bytes past those that the library knows must be zero, else the
  * status is PST_ERROR_VERSION: the program asks for something that this library cannot do. New
  * members come at the end, and zero keeps the older behaviour.
  *

@@ -61,7 +61,7 @@ struct pst_sample {
     size_t struct_size;
     /* sizeof(struct pst_value): the size of each value. */
     size_t value_nbytes;
-    /* Unique, UTF-8, not empty, no control characters, < 4096 bytes. */
+    /* UTF-8, unique in the data set, not empty, without control characters, below 4096 bytes. */
     const char *name;
     /* [n_fields] -> [n_variants]. */
     const struct pst_value *const *values;
@@ -94,28 +94,28 @@ PST_WARN_UNUSED enum pst_status pst_writer_open(const char *path, const struct p
                                                 const struct pst_writer_options *options,
                                                 pst_writer **out, struct pst_error *err);
 
-/* Number of fields of the schema. The writer's one thread. */
+/* Number of fields of the schema. One thread at a time for each writer. */
 uint32_t pst_writer_n_fields(const pst_writer *writer);
 
 /* Describes one field of the schema.
  *
  * i_field: 0 to pst_writer_n_fields() - 1.
  *
- * Returns a struct that lives as long as the writer, or NULL if there is no such field. The
- * writer's one thread. */
+ * Returns a struct that lives as long as the writer, or NULL if there is no such field. One thread
+ * at a time for each writer. */
 const struct pst_field *pst_writer_field(const pst_writer *writer, uint32_t i_field);
 
 /* Number of samples so far: those of the interrupted or finished state, and those added since.
  * Right after open it is the sample number at which a resumed job continues.
  *
- * The writer's one thread. */
+ * One thread at a time for each writer. */
 uint64_t pst_writer_count(const pst_writer *writer);
 
 /* True if a sample of that name is in the data set already.
  *
  * name: a NUL-terminated string.
  *
- * The writer's one thread. */
+ * One thread at a time for each writer. */
 bool pst_writer_has(const pst_writer *writer, const char *name);
 
 /* Checks and appends one sample. Image headers are read; dimensions and orientation are recorded.
@@ -133,7 +133,7 @@ bool pst_writer_has(const pst_writer *writer, const char *name);
  * PST_ERROR_MEMORY: nothing of the sample is kept.
  * PST_ERROR_STATE: the writer failed or finished before. PST_ERROR_FORKED.
  *
- * The writer's one thread. */
+ * One thread at a time for each writer. */
 PST_WARN_UNUSED enum pst_status pst_writer_add(pst_writer *writer, const struct pst_sample *sample,
                                                struct pst_error *err);
 
@@ -142,7 +142,7 @@ PST_WARN_UNUSED enum pst_status pst_writer_add(pst_writer *writer, const struct 
  * PST_ERROR_IO, PST_ERROR_NO_SPACE: only pst_writer_close is allowed from now on.
  * PST_ERROR_STATE, PST_ERROR_FORKED, PST_ERROR_MEMORY.
  *
- * The writer's one thread. */
+ * One thread at a time for each writer. */
 PST_WARN_UNUSED enum pst_status pst_writer_commit(pst_writer *writer, struct pst_error *err);
 
 /* Sets the names of the classes of an int field.
@@ -154,7 +154,7 @@ PST_WARN_UNUSED enum pst_status pst_writer_commit(pst_writer *writer, struct pst
  * PST_ERROR_ARGUMENT: the field or the number of names does not fit, or a name is not UTF-8.
  * PST_ERROR_MEMORY, PST_ERROR_STATE, PST_ERROR_FORKED.
  *
- * The writer's one thread. */
+ * One thread at a time for each writer. */
 PST_WARN_UNUSED enum pst_status pst_writer_set_class_names(pst_writer *writer, uint32_t i_field,
                                                            const char *const *names, size_t n_names,
                                                            struct pst_error *err);
@@ -165,7 +165,7 @@ PST_WARN_UNUSED enum pst_status pst_writer_set_class_names(pst_writer *writer, u
  * PST_ERROR_IO, PST_ERROR_NO_SPACE: the data set stays resumable at the last commit.
  * PST_ERROR_STATE, PST_ERROR_FORKED, PST_ERROR_MEMORY.
  *
- * The writer's one thread. */
+ * One thread at a time for each writer. */
 PST_WARN_UNUSED enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err);
 
 /* Frees the writer. Without finish the data set stays resumable at the last commit; close commits
@@ -173,7 +173,7 @@ PST_WARN_UNUSED enum pst_status pst_writer_finish(pst_writer *writer, struct pst
  *
  * writer: the caller's pointer, which becomes NULL. NULL, or a pointer to NULL, is allowed.
  *
- * The writer's one thread. */
+ * One thread at a time for each writer. */
 void pst_writer_close(pst_writer **writer);
 
 /* Packing a folder

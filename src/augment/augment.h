@@ -131,7 +131,7 @@ void psti_augment_run_set_scratch_limit(struct psti_run *run, uint64_t nbytes);
  * between samples. If there is no memory, samples allocate their scratch as they come. */
 void psti_augment_run_hold(struct psti_run *run, uint64_t nbytes);
 
-/* Begins a sample. Scratch grows to the largest sample seen and is then used again. */
+/* Prepares `run` for one sample. Scratch memory grows if the sample needs more than all before. */
 enum pst_status psti_augment_run_begin(struct psti_run *run, const struct psti_chain *chain,
                                        const struct psti_draw *draw,
                                        const struct psti_target *target, struct pst_error *err);

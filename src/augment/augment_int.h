@@ -88,7 +88,7 @@ struct psti_step {
     uint32_t full_height, full_width, base_y, base_x;
     bool flip_y, flip_x; /* FLIP: the sides that are mirrored */
     float factors[4];    /* JITTER: brightness, contrast, saturation, hue */
-    uint32_t order;      /* JITTER: number of the order of the four operations, 0..23 */
+    uint32_t order;      /* JITTER: 0..23, which of the 24 orders the four operations have */
 };
 
 /* The streamed front: a crop, a resize, a window of the result, and flips, in this order. */
@@ -228,7 +228,7 @@ struct psti_picture {
     uint32_t height, width;
 };
 
-#define PSTI_SLACK 64 /* bytes behind a scratch row that kernels may write or read */
+#define PSTI_SLACK 64 /* bytes after a scratch row that kernels may write or read */
 
 /* Takes a finished row of a resample. */
 typedef void (*psti_emit)(struct psti_run *run, uint32_t i, const unsigned char *row);
@@ -286,7 +286,7 @@ enum pst_status psti_augment_store_begin(struct psti_run *run, uint32_t width,
                                          struct pst_error *err);
 /* Writes row `i` of the output, mirrored if `flip`. */
 void psti_augment_store_row(struct psti_run *run, uint32_t i, const unsigned char *row, bool flip);
-/* Mirrors a row of pixels. PSTI_SLACK bytes behind `to` may be written. */
+/* Mirrors a row of pixels. PSTI_SLACK bytes after `to` may be written. */
 void psti_augment_reverse_row(const struct psti_run *run, unsigned char *to,
                               const unsigned char *from, uint32_t width);
 

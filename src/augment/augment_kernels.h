@@ -35,7 +35,7 @@ struct psti_axis {
  * even pixels. They go upwards from pixel `first`, or downwards if `falls`.
  *
  * The words of one output follow those of another, from the axis's first safe output on. The first
- * word of an output is its number of pairs, at least 1. The output's pairs are those behind the
+ * word of an output is its number of pairs, at least 1. The output's pairs are those past the
  * last pair of the output before, up to the last pair of its own window. Two words follow for each
  * pair: two weights for this output (an int16 in each half), then two for the next output. One more
  * word ends the output: two weights for the next output but one, whose window may begin with the
@@ -43,14 +43,15 @@ struct psti_axis {
 struct psti_sweep {
     const uint32_t *words;
     uint32_t first;
-    /* output behind the last one of the sweep; resize_x makes the safe outputs from there on */
+    /* number of the last output of the sweep, plus 1; psti_resize_x makes the rest of the outputs
+     */
     uint32_t end;
     bool falls;
 };
 
 /* Makes the horizontal pass over `lanes` rows at once; dst and src have one pointer for each row.
  * Makes the outputs begin..end-1. Source pixel p lies at src[(p - bias) * channels]. May write up
- * to 16 bytes behind output `end - 1`. A later call writes its outputs over these bytes, so calls
+ * to 16 bytes after output `end - 1`. A later call writes its outputs over these bytes, so calls
  * must go upwards. */
 typedef void psti_resize_x(uint8_t *const *dst, const uint8_t *const *src,
                            const struct psti_axis *axis, uint32_t begin, uint32_t end,
@@ -70,10 +71,10 @@ struct psti_augment_ops {
     psti_resize_x *resize_x[5]; /* [channels], 1..4 */
     psti_sweep_x sweep_x[5];    /* [channels]; NULL: resize_x is as fast */
     /* Makes the vertical pass: n bytes from `taps` rows with weights[taps]; `taps` is even. Reads
-     * and writes up to 63 bytes behind the n bytes. */
+     * and writes up to 63 bytes after the n bytes. */
     void (*resize_y)(uint8_t *dst, const uint8_t *const *rows, const int16_t *weights,
                      uint32_t taps, uint32_t precision, size_t n);
-    /* [channels]: mirrors `width` pixels. May write up to 16 bytes behind the row. Reads nothing
+    /* [channels]: mirrors `width` pixels. May write up to 16 bytes after the row. Reads nothing
      * outside of the row. */
     void (*reverse[5])(uint8_t *dst, const uint8_t *src, uint32_t width);
     psti_split *split[5]; /* [channels], 2..4 */

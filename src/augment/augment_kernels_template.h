@@ -1,7 +1,7 @@
 /* augment_kernels_template.h - the inner loops by vectors of any width.
  *
  * In and out: see augment_kernels.h; plain C gives the same bits. Pure functions, any thread. A
- * level includes this file once, behind definitions of these:
+ * level includes this file once, after definitions of these:
  *
  *     NAME, OPS, SWEEPS    the level's name, its table, and sweep_x of 3 and 4 channels there
  *     TARGET, INLINE       attributes of functions, and of those that are always inlined

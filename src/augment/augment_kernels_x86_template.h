@@ -4,7 +4,7 @@
  * Four rows are worked on side by side, each in a 128-bit part of a vector, so that weights are
  * loaded once for all four. A shuffle makes pairs of 16-bit samples (taps k and k + 1 of one
  * channel). A multiply-add multiplies them by their weights and sums them. A level includes this
- * file once, behind TARGET, INLINE, FLOATS and N_FLOATS as the other template wants them, and
+ * file once, after TARGET, INLINE, FLOATS and N_FLOATS as the other template wants them, and
  * definitions of these:
  *
  *     VECTOR, OP(name)        a vector, and the intrinsic `name` of that width

@@ -1,4 +1,4 @@
-/* augment_plan.c - plans the work for one sample: a streamed front and the steps behind it.
+/* augment_plan.c - plans the work for one sample: a streamed front and the steps after it.
  *
  * In: chain and draw. Out: struct psti_augment_plan. A pure function, any thread.
  *

@@ -28,7 +28,7 @@ void psti_augment_chain_finish(const struct psti_chain *chain, struct psti_recip
  * filter comes first, then the vertical one. The pixels between them have the picture's bits. */
 struct psti_recipe_axis {
     uint32_t n; /* outputs */
-    /* weights per output, an even number; weights behind an output's taps are zero */
+    /* weights per output, an even number; weights after an output's taps are zero */
     uint32_t stride;
     uint32_t max_taps; /* largest number of taps of any output */
     /* bits of the fraction; 0: output i is pixel start[i], and there are no weights */

@@ -58,7 +58,7 @@ unsigned psti_cores(void)
     return cores ? cores : 1;
 }
 
-/* Returns the whole number above 0 at the start of `text`, else 0. *end points behind it. */
+/* Returns the whole number above 0 at the start of `text`, else 0. *end points after it. */
 static unsigned number_at(const char *text, const char **end)
 {
     char *after = NULL;

@@ -48,7 +48,8 @@ struct psti_slot_part {
 struct psti_slot_gpu {
     void *ctx;
     int32_t device; /* device of the tensors */
-    /* Host memory that `make` takes for n_rows rows besides `numbers`. */
+    /* Returns how many bytes of host memory `make` takes for n_rows rows, without those of
+     * `numbers`. */
     uint64_t (*nbytes)(void *ctx, uint32_t n_rows);
     /* Makes a slot's memory, without error text. The pool's lock is held. */
     enum pst_status (*make)(void *ctx, uint32_t n_rows, size_t numbers_nbytes, size_t array_nbytes,

@@ -10,7 +10,7 @@
 /* Rows with memory of their own are cut from chunks, which stay with the slot. */
 struct psti_chunk {
     struct psti_chunk *next;
-    size_t nbytes, used; /* bytes of the memory behind this header */
+    size_t nbytes, used; /* bytes of the memory after this header */
 };
 
 /* A recorded row that may differ from `shape`. */

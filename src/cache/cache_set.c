@@ -1,6 +1,6 @@
 /* cache_set.c - the items of one data set: a table of places, and the memory they lie in.
  *
- * Items are only ever added, one behind the other. So an offset that was published stays valid as
+ * Items are only ever added, one after the other. So an offset that was published stays valid as
  * long as the set is open, and asking needs no lock. An entry of the table goes from 0 (the item is
  * not here) to 1 (one thread has reserved space), and from 1 to the item's offset + 2 or back to 0.
  * A writer stores the item's bytes first and then the entry, with release order. A reader loads the

@@ -94,7 +94,7 @@ static size_t encode_utf8(uint32_t code, char out[4])
     return 4;
 }
 
-/* Reads an escape behind its backslash. */
+/* Reads an escape after its backslash. */
 static enum pst_status read_escape(struct json *json)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";

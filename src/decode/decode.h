@@ -113,7 +113,7 @@ void psti_decode_set_scratch_limit(struct psti_decoder *decoder, uint64_t nbytes
  * memory, images allocate as they come. */
 void psti_decode_hold(struct psti_decoder *decoder, uint64_t nbytes);
 
-/* Gives the libraries behind the codecs. Writes at most `capacity` entries and returns their
+/* Gives the libraries after the codecs. Writes at most `capacity` entries and returns their
  * number. */
 struct psti_codec_version {
     const char *codec; /* static */

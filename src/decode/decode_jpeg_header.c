@@ -25,7 +25,7 @@ static enum pst_status truncated(struct pst_error *err, size_t nbytes)
                             "the file ends after %zu bytes, within its header", nbytes);
 }
 
-/* Reads a frame header. `segment` begins behind the segment's length. */
+/* Reads a frame header. `segment` begins after the segment's length. */
 static enum pst_status read_frame(const uint8_t *segment, size_t nbytes, uint8_t marker,
                                   size_t offset, struct pst_image_info *info, struct pst_error *err)
 {

@@ -91,7 +91,7 @@ static enum pst_status read_palette(const struct chunk *chunk, struct psti_png_h
 }
 
 /* Reads a tRNS chunk, whose size must be the one that the PNG specification gives. The tRNS of a
- * palette image must stand behind the palette. */
+ * palette image must stand after the palette. */
 static enum pst_status read_trns(const struct chunk *chunk, struct psti_png_header *header,
                                  struct pst_error *err)
 {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The number of bytes behind a row that a vector may read. Vectors write nothing there. */
+/* The number of bytes after a row that a vector may read. Vectors write nothing there. */
 #define PSTI_UNFILTER_OVERREAD 32
 
 enum psti_png_filter {
@@ -24,7 +24,7 @@ enum psti_png_filter {
 typedef void (*psti_unfilter)(uint8_t *row, const uint8_t *above, size_t n);
 
 /* Undoes the filters of two rows, which are both of filter Paeth. The second row lies `step` bytes
- * behind the first. */
+ * after the first. */
 typedef void (*psti_unfilter_two)(uint8_t *row, const uint8_t *above, size_t n, size_t step);
 
 struct psti_unfilter_ops {

@@ -5,7 +5,7 @@
  * the number of operations between two pixels: one for Sub (a running sum within a vector), two for
  * Average, four for Paeth. With Paeth two rows are undone at once. The store of a pixel of 3 or 6
  * bytes writes more bytes than the pixel has. The store of the next pixel overwrites them. So the
- * next pixel is always loaded before this one is stored. A level includes this file once, behind
+ * next pixel is always loaded before this one is stored. A level includes this file once, after
  * definitions of these:
  *
  *     NAME, OPS                the level's name and its table
@@ -58,7 +58,7 @@ static const uint8_t ones_and_zeros[32] = {255, 255, 255, 255, 255, 255, 255, 25
                                            255, 255, 255, 255, 255, 255, 255, 255};
 
 /* Undoes Sub by sums of 1, 2, 4 and more pixels within a vector. The last sum of a vector is added
- * to the next vector. `used` bytes of a vector are whole pixels. The bytes behind them are stored
+ * to the next vector. `used` bytes of a vector are whole pixels. The bytes after them are stored
  * back unchanged. */
 #define DEFINE_SUB(pixel)                                                                          \
     TARGET static void undo_sub_##pixel(uint8_t *row, const uint8_t *above, size_t n)              \

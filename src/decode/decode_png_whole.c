@@ -15,7 +15,7 @@
  *
  * (2) Streams that do not inflate to exactly the pixels, or have a wrong checksum. libpng ignores
  * surplus pixels, and a wrong Adler-32 if that is in another chunk than the last pixels. For a
- * region it reads nothing behind the last row, so it finds no errors there. Also streams whose
+ * region it reads nothing past the last row, so it finds no errors there. Also streams whose
  * distances might reach beyond a window that is smaller than the pixels, and rows with filters that
  * do not exist.
  *
@@ -77,7 +77,7 @@ static bool is_named(const struct chunk *chunk, const char *name)
     return memcmp(chunk->name, name, 4) == 0;
 }
 
-/* Reads the chunk at *offset and moves *offset behind it. Returns false if the chunk is cut short
+/* Reads the chunk at *offset and moves *offset past it. Returns false if the chunk is cut short
  * or its checksum is wrong. */
 static bool next_chunk(const struct psti_decode_job *job, size_t *offset, struct chunk *chunk)
 {
@@ -203,7 +203,7 @@ static bool window_is_enough(const uint8_t *stream, size_t rows_nbytes)
     return bits >= 15 || rows_nbytes <= (size_t)1 << bits;
 }
 
-/* Inflates all rows with their filter bytes, behind a row of zeros. Returns NULL if the image is
+/* Inflates all rows with their filter bytes, after a row of zeros. Returns NULL if the image is
  * left to libpng. */
 static uint8_t *inflate(const struct psti_png *png, const struct stored *stored)
 {

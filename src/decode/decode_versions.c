@@ -1,4 +1,4 @@
-/* decode_versions.c - lists the codecs and the libraries behind them, for `penstock env`. */
+/* decode_versions.c - lists the codecs and the libraries after them, for `penstock env`. */
 #include "decode/decode.h"
 #include "pli/format/pli_head.h"
 

@@ -14,7 +14,7 @@ enum { M_SOF0 = 0xC0, M_SOF1 = 0xC1, M_SOF2 = 0xC2, M_SOF15 = 0xCF };
 enum { M_DHT = 0xC4, M_JPG = 0xC8, M_DAC = 0xCC, M_RST0 = 0xD0, M_SOI = 0xD8, M_EOI = 0xD9 };
 enum { M_SOS = 0xDA, M_APP0 = 0xE0, M_APP14 = 0xEE, M_TEM = 0x01 };
 
-/* Bytes that some cameras add behind the end marker. */
+/* Bytes that some cameras add past the end marker. */
 #define END_WITHIN 32
 /* The CPU's decoder has the same limit. A small file can name thousands of scans over millions of
  * pixels. */
@@ -64,7 +64,7 @@ static const char *read_segment(struct header *h, uint8_t marker, const uint8_t 
     return NULL;
 }
 
-/* Reads all segments before the first scan. *at is the place behind the scan's marker. */
+/* Reads all segments before the first scan. *at is the place after the scan's marker. */
 static const char *read_header(struct header *h, const uint8_t *bytes, size_t nbytes, size_t *at)
 {
     for (*at = psti_jpeg_next_marker(bytes, nbytes, 2);;

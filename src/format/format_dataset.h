@@ -1,9 +1,9 @@
 /* format_dataset.h - the byte layouts of a written data set, as docs/format-dataset.md states them.
  *
- * Pure functions: bytes in, values out, and back. No I/O, no memory, no threads. Parsing trusts
- * no byte: sizes are checked by arithmetic that cannot overflow, and a parse that fails states
- * the cause in `err`. Offsets in `err` are relative to the given bytes; callers add the place of
- * these in the file. */
+ * Pure functions convert bytes to values, and values to bytes. They do no I/O, allocate no memory
+ * and use no threads. Parsers trust no byte: they check sizes by arithmetic that cannot overflow,
+ * and state in `err` why they failed. Offsets in `err` are relative to the given bytes; callers add
+ * the offset of these bytes in the file. */
 #ifndef PST_FORMAT_FORMAT_DATASET_H
 #define PST_FORMAT_FORMAT_DATASET_H
 
@@ -48,7 +48,7 @@ size_t psti_format_utf8_sequence(const void *bytes, size_t n, uint32_t *code);
 #define PSTI_JSON_MAX_DEPTH 64
 const char *psti_format_json_problem(const void *bytes, size_t nbytes);
 /* Checks one JSON value that begins at *at, after white space, within valid UTF-8. Moves *at
- * behind the value, or to the place of the problem. */
+ * past the value, or to the place of the problem. */
 const char *psti_format_json_skip(const char **at, const char *end);
 /* Returns NULL or the problem with the bytes of a text or JSON item. NULL for fields of another
  * type. JSON of no bytes means null and is valid. */
@@ -112,7 +112,7 @@ struct psti_index_field {
 
 struct psti_index_shard {
     char name[PSTI_SHARD_NAME_CAP];
-    uint64_t nbytes;          /* least length of the file; bytes behind it are not committed */
+    uint64_t nbytes;          /* least length of the file; bytes after it are not committed */
     uint64_t header_checksum; /* checksum of the shard's header */
     uint64_t n_items;
 };

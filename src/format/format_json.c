@@ -126,7 +126,7 @@ static const char *skip_key(struct text *text)
     return problem;
 }
 
-/* Skips closing brackets behind a value until another value must follow. *depth becomes 0 if
+/* Skips closing brackets after a value until another value must follow. *depth becomes 0 if
  * none must. */
 static const char *skip_closing(struct text *text, const char *brackets, unsigned *depth)
 {

@@ -163,7 +163,7 @@ struct psti_gpu_launch {
 /* Run in this order on one stream: copy bytes 0..upload_nbytes of `pinned` to `upload`; the
  * launches; copy from upload + statuses_offset back to pinned + statuses_offset. The launches may
  * run once more after bytes 0..cleared_nbytes of `upload` were set to 0, unless there are
- * contrasts: their sums lie behind these bytes and must be uploaded as 0 again. Launches change no
+ * contrasts: their sums lie after these bytes and must be uploaded as 0 again. Launches change no
  * other bytes of `upload`. */
 struct psti_gpu_work {
     size_t upload_nbytes, cleared_nbytes;

@@ -1,9 +1,9 @@
-/* loader_chains.c - compiles the chains of an image or mask field from the caller's wish.
+/* loader_chains.c - compiles the chains of an image or mask field from the caller's options.
  *
- * In: the wish, and the stored form of the first sample. Out: a chain for each kind of pixels that
- * may come, of 8 and 16 bits, of 1 to 4 channels. A field has one chain if both are fixed.
- * Otherwise a row takes the chain of its pixels, so that the result for an image never depends on
- * the field's other images. Runs at open; the result is constant. */
+ * In: the options, and the stored form of the first sample. Out: a chain for each pixel format that
+ * may come: 8 or 16 bits, 1 to 4 channels. A field has one chain if depth and channels are both
+ * fixed. Otherwise each row takes the chain of its own pixel format, so the result for an image
+ * never depends on the field's other images. Runs at open; the result is constant. */
 #include "loader/loader_plan.h"
 
 #include "base/fail.h"

@@ -277,7 +277,7 @@ static void tell(struct psti_remake *remake)
     remake->n_wanted = remake->n_rows;
     if (!job)
         return;
-    /* A failed job reports the lowest row that failed, so rows behind that one do not matter. */
+    /* A failed job reports the lowest row that failed, so rows after that one do not matter. */
     if (job->failed && job->failed_row < remake->n_rows)
         remake->n_wanted = job->failed_row;
     remake->bad = job->n_bad_rows ? job->bad : NULL;

@@ -31,8 +31,8 @@ struct psti_loader_job {
     uint64_t epoch, step;
     uint32_t n_rows;
     uint64_t *positions; /* [batch_size] */
-    /* Guarded by the lock while RUNNING. The thread that brings n_left to 0 then owns all of it
-     * without the lock, until it makes it WHOLE. */
+    /* The lock guards the fields below while the state is RUNNING. The thread that brings n_left to
+     * 0 owns the whole job from then on and needs no lock, until it sets the state to WHOLE. */
     enum psti_loader_job_state state;
     uint32_t next_row; /* first row not yet given to a worker or to storage */
     uint32_t n_left;   /* rows not done */

@@ -195,7 +195,7 @@ static enum pst_status fail_for_good(pst_loader *loader, const struct pst_error 
     if (failure)
         loader->failure = *failure;
     loader->failed = true;
-    psti_loader_run_cancel(loader); /* prepared batches behind it are not needed any more */
+    psti_loader_run_cancel(loader); /* prepared batches after it are not needed any more */
     if (err)
         *err = loader->failure;
     return loader->failure.status;

@@ -106,7 +106,7 @@ static bool head_is_good(const pst_loader *loader, struct psti_loader_source *so
                                           info.pixel_checksum == item->pixel_checksum));
 }
 
-/* Rounds ranges to blocks of the file (for O_DIRECT), moves them behind the bytes that are here,
+/* Rounds ranges to blocks of the file (for O_DIRECT), moves them past the bytes that are here,
  * and merges those that touch. Returns how many remain. */
 static size_t tidy(const pst_loader *loader, const struct psti_loader_source *source,
                    struct pst_pli_range *ranges, size_t n)

@@ -46,7 +46,7 @@ static bool take_rows(pst_loader *loader, struct work *work)
     return false;
 }
 
-/* Takes several tasks only if none can be slow. So no row waits behind a slow one while other
+/* Takes several tasks only if none can be slow. So no row waits after a slow one while other
  * workers are idle. */
 static bool take_tasks(pst_loader *loader, struct work *work)
 {

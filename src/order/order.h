@@ -45,7 +45,7 @@ uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint6
  * weights or repeated indices may give a sample several times, else 0. Padding has the draw of the
  * position that it repeats. */
 uint64_t psti_order_draw(const struct psti_order *order, uint64_t position);
-/* First position behind those that all ranks deliver when an epoch starts at `start`. Padding
+/* First position after those that all ranks deliver when an epoch starts at `start`. Padding
  * counts, a dropped tail does not. */
 uint64_t psti_order_end(const struct psti_order *order, struct psti_ranks ranks, uint64_t start);
 /* Batches of the rank when an epoch starts at position `start`. */

@@ -1,11 +1,12 @@
 /* pack_resume.c - compares the samples that an interrupted pack stored with the result it would
  * give now.
  *
- * In: the plan, and a writer that was just opened. The samples in the writer's journal are
- * compared with the source, in order, by the contents of index and folder listing. Only the
- * journal is read, the first PLI header that tells how it was encoded, and the first JPEG that
- * stayed one, to see whether it had to. Samples of a finished data set that is appended to may
- * come from anywhere and are not compared. Runs once, on the calling thread. */
+ * In: the plan, and a writer that was just opened. Sample i of the writer's journal is compared
+ * with sample i of the source: what the journal says of it with what the source's listing or index
+ * says. Of the stored items themselves two are read: the first PLI, because its header says how it
+ * was encoded; and the first JPEG file that was stored as it is, to see whether the present options
+ * would store it so, too. Samples of a finished data set that is appended to may come from anywhere
+ * and are not compared. Runs once, on the calling thread. */
 #include "pack/pack_int.h"
 #include "verify/verify.h"
 #include "writer/writer.h"

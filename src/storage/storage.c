@@ -1,4 +1,4 @@
-/* storage.c - the storage engine behind its door: kind, throttle, submit, read, counters.
+/* storage.c - the storage engine after its door: kind, throttle, submit, read, counters.
  *
  * In: options and reads. Out: completed reads. This file chooses the engine and hands reads over.
  * storage_step.c carries a read out; storage_pool.c and storage_uring.c provide the threads. The
@@ -61,8 +61,8 @@ static enum pst_status open_engine(struct psti_storage *storage, struct pst_erro
             storage->kind = PST_STORAGE_THREADS;
             return psti_storage_pool_open(storage, err);
         }
-        /* Without memory or threads the other engine would fail, too. So that is an error, and no
-         * other engine is tried. */
+        /* A kernel without io_uring is the one cause to use threads instead, and only if the caller
+         * left the choice. Any other cause, such as too little memory, would stop threads, too. */
         if (kind == PST_STORAGE_URING || status != PST_ERROR_UNSUPPORTED) {
             if (err != NULL)
                 *err = why;

@@ -43,7 +43,7 @@ struct psti_storage {
 
 struct psti_file {
     struct psti_storage *storage;
-    const unsigned char *memory; /* NULL: the bytes are behind fd */
+    const unsigned char *memory; /* NULL: the bytes are after fd */
     unsigned char *owned;        /* memory, if the file must free it */
     uint64_t nbytes;
     int fd;             /* -1: memory */

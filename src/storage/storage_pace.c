@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/fail.h"
 
-/* Tokens kept while idle, as time. A caller that wakes up late gets back what it lost, so the mean
- * rate holds. */
+/* The throttle is a token bucket. This is its capacity, as the time in which it fills up. A reader
+ * that wakes up late finds the tokens of that time, so the mean rate is reached all the same. */
 #define BURST_NS 2000000
 /* Longest time that one read takes of the rate, in nanoseconds. It keeps sums far from overflow. */
 #define COST_MAX_NS ((double)(INT64_MAX / 16))

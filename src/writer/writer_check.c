@@ -26,7 +26,7 @@ enum { WINDOW_NBYTES = 4096 };
 struct check {
     const pst_writer *writer;
     uint32_t n_shards;          /* shards in which items were seen, or that the base has */
-    uint64_t position, n_items; /* in the last of these shards, behind the last item seen */
+    uint64_t position, n_items; /* in the last of these shards, past the last item seen */
     int fd;                     /* the last of these shards, or -1 */
     char path[PATH_MAX];
     uint64_t start; /* `window` has the file's bytes [start, start + n) */

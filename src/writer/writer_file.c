@@ -243,7 +243,7 @@ enum pst_status psti_writer_truncate(const struct psti_writer_dir *dir, const ch
     if (fd >= 0 &&
         (psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1) : ftruncate(fd, (off_t)nbytes)) != 0)
         failed = errno;
-    /* Without the sync, old bytes might reappear behind those written next. */
+    /* Without the sync, old bytes might reappear after those written next. */
     if (fd >= 0 && failed == 0 &&
         (psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1) : fsync(fd)) != 0)
         failed = errno;

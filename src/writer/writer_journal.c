@@ -1,9 +1,9 @@
 /* writer_journal.c - the journal, from which an unfinished data set is resumed.
  *
- * One thread. Records are written through the file's buffer. They count only up to the last
- * commit record. A commit record is written after the shards were made durable, and is then made
- * durable itself. The reader stops at the first record that is not valid (magic, length,
- * checksum), because a crash may have cut it off. */
+ * One thread at a time uses a journal. Records are written through the file's buffer. The reader
+ * ignores all records after the last commit record. The writer makes the shards durable, writes a
+ * commit record, and makes that durable. A crash may cut a record off, so the reader stops at the
+ * first one that is not valid (magic, length, checksum). */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 /* Hazard: random parameters leave their ranges, depend on something that they must not depend on,
  * or differ between machines. Wrong parameters are accepted. A failed allocation or a scratch limit
- * leaves something behind. */
+ * leaves something after. */
 #include "augment_helper.h"
 
 #include "base/fault.h"

@@ -1,5 +1,5 @@
 /* Structs of any size across the border: shorter ones are filled with zeros, longer ones must be
- * zero behind the members that the library knows. */
+ * zero after the members that the library knows. */
 #include "test.h"
 
 #include "base/options.h"

@@ -50,7 +50,7 @@ static double float_of(const pst_dataset *dataset, uint64_t sample, const char *
     return value;
 }
 
-/* The bytes of an item, with a NUL behind them, static. */
+/* The bytes of an item, with a NUL after them, static. */
 static const char *bytes_of(const pst_dataset *dataset, uint64_t sample, const char *field,
                             size_t *nbytes)
 {

@@ -125,7 +125,7 @@ static void test_chunks_of_any_size(void **state)
     }
 }
 
-/* An oddity of a file: chunks before or behind the stream, surplus or missing rows, or wrong
+/* An oddity of a file: chunks before or after the stream, surplus or missing rows, or wrong
  * checksums. */
 struct oddity {
     const char *name, *before, *behind; /* names of chunks; NULL: none */
@@ -238,7 +238,7 @@ static void test_what_libpng_forgives(void **state)
     }
 }
 
-/* There are errors within the pixels. For a region, errors behind it do not count. */
+/* There are errors within the pixels. For a region, errors after it do not count. */
 static void test_errors_within_the_pixels(void **state)
 {
     struct png_parts parts = make_parts(200, 60, 6, 8, FILTER_MIXED, 8);

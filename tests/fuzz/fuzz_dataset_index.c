@@ -1,6 +1,6 @@
 /* fuzz_dataset_index.c - any bytes as an index: opened, and every value of up to 64 samples asked
  * for. The input is tried as it is, and sealed: with all checksums made right, so that what lies
- * behind them is reached. */
+ * after them is reached. */
 #include "base/bits.h"
 #include "dataset/dataset.h"
 #include "format/format_dataset.h"

@@ -1,7 +1,7 @@
 /* fuzz_dataset_shard.c - any bytes as a shard: its records walked as the law says, and the shard
  * used as part of a data set.
  *
- * Record checksums are also made right, so that lengths behind them are reached. Whatever is
+ * Record checksums are also made right, so that lengths after them are reached. Whatever is
  * accepted must print to the same bytes. The data set's index is made of the records: so scan and
  * reads reach the items, and find whatever the records say amiss. */
 #include "base/bits.h"

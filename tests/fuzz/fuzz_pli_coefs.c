@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     uint32_t row = (frame.height - 1) >> unit_log2, column = (frame.width - 1) >> unit_log2;
     size_t left = nbytes - GEOMETRY_NBYTES, n_block = psti_load_u16(data + 6);
     n_block = n_block <= left ? n_block : 0;
-    /* Of their own, so that reads behind them are seen. */
+    /* Of their own, so that reads after them are seen. */
     uint8_t *block = malloc(n_block + 1), *unit = malloc(left - n_block + 1);
     const uint8_t *in = data + GEOMETRY_NBYTES;
     memcpy(block + 1, in, n_block);

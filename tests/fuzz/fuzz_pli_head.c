@@ -1,5 +1,5 @@
 /* fuzz_pli_head.c - anything that may be a PLI: info, ranges, whole, region, channel. An odd last
- * byte asks for the checksums of head and units to be set right, so that what lies behind them is
+ * byte asks for the checksums of head and units to be set right, so that what lies after them is
  * reached. */
 #include "fuzz/fuzz_pli.h"
 

@@ -1,6 +1,6 @@
 /* fuzz_pli_jpeg_whole.c - the public ways between JPEG files and PLI. First byte even: the rest is
  * a JPEG, which becomes a PLI and comes back, or is refused. Odd: the rest is a PLI, whose head and
- * restoration get the checksums that they should have, so that what lies behind is reached; it
+ * restoration get the checksums that they should have, so that what lies after is reached; it
  * gives a JPEG of just the checksum stated, or an error. */
 #include "fuzz/fuzz_pli.h"
 

@@ -1,4 +1,4 @@
-/* fuzz_pli_lz.c - hostile sequences of an lz unit, which behind rANS states a fuzzer would hardly
+/* fuzz_pli_lz.c - hostile sequences of an lz unit, which after rANS states a fuzzer would hardly
  * reach: tokens and raw bits straight into the loop that executes them, on every CPU level, in
  * memory of exactly the size that is promised. Levels must agree on errors and pixels. Input: 6
  * bytes of geometry, 3 bytes a sequence, the rest raw bits. */

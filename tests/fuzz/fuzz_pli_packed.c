@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
         .nbytes = nbytes - GEOMETRY_NBYTES,
         .kernels = psti_pli_kernels_of(psti_cpu_features()),
     };
-    uint8_t *bytes = malloc(unit.nbytes + 1); /* of its own, so that reads behind it are seen */
+    uint8_t *bytes = malloc(unit.nbytes + 1); /* of its own, so that reads after it are seen */
     uint8_t *work[2] = {aligned_alloc(64, PSTI_PLI_WORK_NBYTES),
                         aligned_alloc(64, PSTI_PLI_WORK_NBYTES)};
     struct psti_pli_planes planes[2];

@@ -62,7 +62,7 @@ static struct pli_wave_recipe recipe_of(const struct crafted *c, uint32_t unit, 
     return r;
 }
 
-/* Units behind the head, their entries in it; returns the whole length. */
+/* Units after the head, their entries in it; returns the whole length. */
 static size_t put_units(const struct crafted *c, const struct psti_pli_header *header,
                         uint8_t *bytes)
 {

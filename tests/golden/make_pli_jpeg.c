@@ -34,7 +34,7 @@ struct golden {
     enum scans scans;
     unsigned restart; /* MCUs between restart markers */
     bool optimize;    /* Huffman tables of the picture's own */
-    bool odd;         /* a comment, EXIF with an orientation, bytes behind the end */
+    bool odd;         /* a comment, EXIF with an orientation, bytes past the end */
     bool no_checksum;
     const char *file; /* a crop of DATA/file instead of `kind` */
     bool jpeg;        /* FOLDER/name.jpg instead of all this */

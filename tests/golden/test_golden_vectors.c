@@ -55,7 +55,7 @@ static void check(const struct vector *v)
     free(bytes);
 }
 
-/* The numbers of a line behind its first word. */
+/* The numbers of a line after its first word. */
 static void read_numbers(const char *line, struct vector *v, bool is_hex)
 {
     char *at = strchr(line, ' '), *end;

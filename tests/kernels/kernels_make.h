@@ -7,7 +7,7 @@
 #include "augment/augment.h"
 #include "decode/decode.h"
 
-/* A stored image. `bytes` is malloc'd to its exact length, so that ASan detects reads behind it. */
+/* A stored image. `bytes` is malloc'd to its exact length, so that ASan detects reads after it. */
 struct source {
     enum pst_form form;
     uint8_t *bytes;

@@ -66,7 +66,7 @@ static size_t damage(uint8_t *bytes, size_t nbytes, const struct psti_pli_header
         return nbytes;
     switch (kind) {
     case 0:
-    case 1: { /* a bit near the front, behind the mode */
+    case 1: { /* a bit near the front, after the mode */
         uint32_t bit = 8 + test_below(random, 8 * head - 8);
         bytes[offset + bit / 8] ^= (uint8_t)(1u << bit % 8);
         break;

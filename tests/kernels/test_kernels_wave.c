@@ -475,7 +475,7 @@ static void test_damaged_units(void **state)
     assert_true(n_corrupt > 100);
 }
 
-/* Random bytes behind a mostly valid beginning. */
+/* Random bytes after a mostly valid beginning. */
 static void test_noise(void **state)
 {
     struct fixture *f = *state;

@@ -299,7 +299,7 @@ static void test_timed(void **state)
     }
 }
 
-/* A slow read delays its own batch only: the batches behind it are read meanwhile. This sleeps for
+/* A slow read delays its own batch only: the batches after it are read meanwhile. This sleeps for
  * 16 s, so it runs alone (argument "slow", label "long"). */
 static void test_slow_does_not_block(void **state)
 {

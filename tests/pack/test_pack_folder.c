@@ -312,7 +312,7 @@ static void resume_refuses_a_changed_source(void **state)
     assert_refused(state, &plain, "fields differ");
     assert_int_equal(unlink(folder_path(state, "f/d/new.png")), 0);
     assert_int_equal(rmdir(folder_path(state, "f/d")), 0);
-    /* All is as before, with one more file behind the packed ones. */
+    /* All is as before, with one more file after the packed ones. */
     make_png(state, "f/c/99.png", 9, 9, 3, 1);
     struct pst_pack_options again = plain;
     again.writer = &resuming;

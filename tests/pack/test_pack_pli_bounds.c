@@ -127,7 +127,7 @@ static void bytes_behind_the_restoration(void **state)
     free_kept(&kept);
 }
 
-/* Megabytes of zeros behind the image take no space when packed. Such a file is not kept as PLI. */
+/* Megabytes of zeros after the image take no space when packed. Such a file is not kept as PLI. */
 static void a_file_that_would_be_a_bomb_is_not_kept(void **state)
 {
     struct kept kept = make_kept();

@@ -131,7 +131,7 @@ static void every_kind_comes_back(void **state)
             }
 }
 
-/* Bytes behind the end of the image, and bytes before its start. */
+/* Bytes past the end of the image, and bytes before its start. */
 static void bytes_around_the_image_come_back(void **state)
 {
     static const struct jpeg_spec spec = {
@@ -527,7 +527,7 @@ static void data_sets_become_others(void **state)
     assert_int_equal(report.n_kept_jpeg, 2); /* a field cannot have two variants of one kind */
     assert_same_images(state, "both-again.pst", 0, "pli.pst", 0);
     assert_same_images(state, "both-again.pst", 1, "files.pst", 0);
-    /* The file, a variant behind the pixels, and the forms made of both. */
+    /* The file, a variant after the pixels, and the forms made of both. */
     repack(state, "raw-pli.pst", "out.pst", twice, 2, &report);
     assert_int_equal(report.n_not_original, 0);
     assert_same_images(state, "out.pst", 0, "files.pst", 0);

@@ -1,5 +1,5 @@
 /* test_pli_law.c - tests the checks of whole files that docs/format-pli.md, section 11, demands:
- * bytes behind the end, a model that no unit uses, and the checksum of the pixels. The files are
+ * bytes past the end, a model that no unit uses, and the checksum of the pixels. The files are
  * forged, with corrected checksums. */
 #include "pixels.h"
 #include "test.h"
@@ -14,7 +14,7 @@ enum { EDGE = 100, NBYTES_MAX = 1 << 20 };
 struct image {
     uint8_t channels, bits;
     bool checksums;
-    uint8_t *samples, *bytes; /* `bytes` have unused space behind them */
+    uint8_t *samples, *bytes; /* `bytes` have unused space after them */
     size_t total, nbytes;
 };
 
@@ -110,7 +110,7 @@ static enum pst_status decode_with_model(const uint8_t *block, size_t nbytes)
 static void a_model_is_sound_though_no_unit_needs_it(void **state)
 {
     static const uint8_t built_in[] = {1, 0, 2, 0, 0, 0};  /* 16 bits that are 0 */
-    static const uint8_t longer[] = {1, 0, 3, 0, 0, 0, 0}; /* there is a byte behind its bits */
+    static const uint8_t longer[] = {1, 0, 3, 0, 0, 0, 0}; /* there is a byte after its bits */
     static const uint8_t unknown[] = {9, 0, 0, 0}, flag[] = {1, 1, 2, 0, 0, 0};
     static const uint8_t of_jpegs[] = {2, 0, 0, 0}, short_one[] = {1, 0};
     static const uint8_t beyond[] = {1, 0, 9, 0, 0, 0};

@@ -34,7 +34,7 @@ struct cli_verb {
     const char *name;
     const char *summary; /* one line */
     int (*run)(struct cli *cli, int argc,
-               char **argv); /* argv: the words behind the verb; returns the exit status */
+               char **argv); /* argv: the words after the verb; returns the exit status */
 };
 extern const struct cli_verb cli_verbs[]; /* ends with a NULL name */
 

@@ -309,7 +309,7 @@ static double line_seconds(void)
     return text != NULL && (end == text || *end != '\0' || !(seconds >= 0)) ? 30 : seconds;
 }
 
-/* Makes the text behind the verb's name, for both forms of progress. */
+/* Makes the text after the verb's name, for both forms of progress. */
 static void progress_text(const struct pst_progress *progress, double per_second, char out[128])
 {
     char in[32], left[32];

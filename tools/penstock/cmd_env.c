@@ -8,7 +8,7 @@
 #define ENGINES_NBYTES 16 /* room for one GPU's number of engines */
 #define ENGINES_NAME ", \"jpeg_engines\": ["
 
-/* Adds the nvJPEG engines of each GPU behind the last member of the object in `text`. This
+/* Adds the nvJPEG engines of each GPU past the last member of the object in `text`. This
  * starts contexts on the GPUs, which a process of its own may do. */
 static void add_engines(char *text, size_t capacity, uint32_t n_gpus)
 {

@@ -133,7 +133,7 @@ struct bits image_bits(const struct counts *counts, const struct constants *cons
     return bits;
 }
 
-/* Reads the first `n` numbers behind the name. False if there are fewer. */
+/* Reads the first `n` numbers after the name. False if there are fewer. */
 static bool read_numbers(const char *line, int *numbers, int n)
 {
     int length = 0;

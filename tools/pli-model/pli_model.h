@@ -101,8 +101,9 @@ int code_n_tokens(enum code code);
 int code_prob_sum(enum code code);
 /* Code of 8 bits: returns how many more raw bits a token costs if the last token replaces it. */
 int token_replaced_bits(int token);
-/* Adds the tokens of a unit to `counts`, and their raw bits with signs to `raw_bits`. `code` may
- * be that of the other bit depth; the code of 8 bits takes only images of 8 bits. */
+/* Counts the tokens of a unit in `counts`, and adds the number of their raw bits, signs included,
+ * to `raw_bits`. Images of 8 bits may be counted by either code, images of 16 bits only by that of
+ * 16 bits. */
 void unit_count(const struct unit *unit, const struct image *image, enum code code,
                 struct counts *counts, double *raw_bits);
 

@@ -125,7 +125,7 @@ static void count_samples(const struct unit *unit, const struct image *image, st
                          [tokens[c][y * EDGE + x]]++;
 }
 
-/* Activities of pairs. Around the unit they are 0: two rows above, two pairs before, one behind. */
+/* Activities of pairs. Around the unit they are 0: two rows above, two pairs before, one past. */
 enum { ABOVE = 2, BEFORE = 2, ROOM_HEIGHT = ABOVE + EDGE, ROOM_WIDTH = BEFORE + PAIRS + 1 };
 typedef uint8_t activities[ROOM_HEIGHT][ROOM_WIDTH];
 

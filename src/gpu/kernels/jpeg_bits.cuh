@@ -1,7 +1,7 @@
 /* jpeg_bits.cuh - the bytes of a unit of coefficients (format-pli.md 8.1): its first parts, the
  * states with the words that they take, the raw string.
  *
- * Behind the end of words and raw bits come zeros. The caller compares how many were taken. Raw
+ * Past the end of words and raw bits come zeros. The caller compares how many were taken. Raw
  * bits come through a window of 1024, a word per lane, so that a lane finds its bit by a shuffle.
  */
 #ifndef PST_GPU_JPEG_BITS_CUH
@@ -16,10 +16,10 @@ namespace psti
 struct coefs_states {
     lane_u32 x;
     const uint16_t *words;
-    uint32_t at, n; /* words taken, words there are; the words behind them are zeros */
+    uint32_t at, n; /* words taken, words there are; the words after them are zeros */
 };
 
-/* States of the lanes in `live` advance behind the token of that entry. */
+/* States of the lanes in `live` advance after the token of that entry. */
 PSTI_LANES void advance(coefs_states &s, lane_u32 entry, lane_bool live)
 {
     lane_u32 slot = s.x & lane_u32(4095);
@@ -85,7 +85,7 @@ PSTI_LANES bool take_bit(coefs_bits &b, uint32_t n, lane_u32 n_bits0, lane_u32 n
     return true;
 }
 
-/* Puts the low halves of the states behind the raw bits. */
+/* Puts the low halves of the states after the raw bits. */
 PSTI_LANES void add_payload(coefs_bits &b, lane_u32 states)
 {
     lane_u32 low = states & lane_u32(0xffff);

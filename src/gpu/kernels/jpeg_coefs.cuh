@@ -12,7 +12,7 @@
  * and history are private to the lane whose number is the list position modulo 32.
  *
  * Hostile bytes: all addresses follow from the image's geometry, which the host has checked, and
- * from the ends of blocks, which are checked here. Words and raw bits continue as zeros behind
+ * from the ends of blocks, which are checked here. Words and raw bits continue as zeros past
  * their end and are counted at the end; no loop depends on them. */
 #ifndef PST_GPU_JPEG_COEFS_CUH
 #define PST_GPU_JPEG_COEFS_CUH
@@ -65,7 +65,7 @@ PSTI_LANES uint32_t place_squares(coefs_unit &u, uint32_t c, uint32_t unit_y, ui
 {
     const struct psti_gpu_jpeg_component &component = u.image->components[c];
     uint32_t x0 = unit_x * component.unit_columns, y0 = unit_y * component.unit_rows;
-    /* Units of the last row or column may lie behind all blocks of a component. */
+    /* Units of the last row or column may lie after all blocks of a component. */
     uint32_t columns = x0 < component.columns ? component.columns - x0 : 0;
     uint32_t rows = y0 < component.rows ? component.rows - y0 : 0;
     columns = smaller(columns, component.unit_columns);

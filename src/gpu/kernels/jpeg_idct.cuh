@@ -48,7 +48,7 @@ PSTI_LANES lane_i32 high_i16(lane_u32 v) { return as_i32(v) >> lane_i32(16); }
 /* A block per lane. */
 struct coefs_group {
     lane_u32 i, block; /* list position; 64 * square + position */
-    lane_u32 end;      /* all coefficients behind it are 0 */
+    lane_u32 end;      /* all coefficients after it are 0 */
     lane_u32 component;
     lane_u32 at, step; /* address of its first sample; distance of rows; both in units of 4 bytes */
     lane_bool live;

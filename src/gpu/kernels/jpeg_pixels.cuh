@@ -44,7 +44,7 @@ PSTI_LANES jpeg_row row_of(const struct psti_gpu_jpeg_component &c, uint32_t y)
     return r;
 }
 
-/* A component as wide as the image. Behind its last sample the plane continues up to a whole block.
+/* A component as wide as the image. Past its last sample the plane continues up to a whole block.
  */
 PSTI_LANES jpeg_pair whole_pair(const struct psti_gpu_jpeg_component &c, const jpeg_row &r,
                                 lane_u32 p)

@@ -57,7 +57,7 @@ struct lz_reader {
 
 PSTI_LANES uint32_t lz_byte(lz_reader &in) { return lane_of(in.bytes, in.at++); }
 
-/* A number of at most four bytes, 7 bits each (format-pli.md 0). Zeros stand behind the unit's end;
+/* A number of at most four bytes, 7 bits each (format-pli.md 0). Zeros stand after the unit's end;
  * the parts that follow then miss it. */
 PSTI_LANES uint32_t lz_number(lz_reader &in)
 {
@@ -215,7 +215,7 @@ PSTI_LANES uint32_t lz_table_kind(lz_unit &u)
 }
 enum { LZ_BUILT_IN = 0, LZ_OWN = 1, LZ_SAME = 2 };
 
-/* Reads the tables of sequences, `first` and those behind it. */
+/* Reads the tables of sequences, `first` and those after it. */
 PSTI_LANES bool lz_sequence_tables(lz_unit &u, uint64_t constants, uint32_t first,
                                    uint32_t n_contexts, uint32_t n_symbols)
 {
@@ -266,7 +266,7 @@ PSTI_LANES bool lz_pixel_tables(lz_unit &u, uint32_t n_contexts, uint32_t n_symb
  * ------------------------------------------------------------------------------------- */
 
 /* Decodes the next symbol of each lane in `has`, with the table that begins `table` words into
- * memory. Words behind the end are 0; u.next shows how many were taken. */
+ * memory. Words past the end are 0; u.next shows how many were taken. */
 PSTI_LANES lane_u32 lz_symbol(lz_unit &u, lane_u32 table, uint32_t log2, lane_bool has)
 {
     lane_u32 place = u.x & lane_u32((1u << log2) - 1);
@@ -642,7 +642,7 @@ PSTI_LANES void lz_copy(uint8_t *samples, uint32_t at, uint32_t offset, uint32_t
     warp_sync();
 }
 
-/* Copies n literals, from pixel `from` on, to `at`, which is not behind them. */
+/* Copies n literals, from pixel `from` on, to `at`, which is not after them. */
 template <uint32_t P>
 PSTI_LANES void lz_put_literals(uint8_t *samples, uint32_t at, uint32_t from, uint32_t n)
 {
@@ -659,7 +659,7 @@ PSTI_LANES void lz_put_literals(uint8_t *samples, uint32_t at, uint32_t from, ui
     warp_sync();
 }
 
-/* The n-th edge behind `from` (6.4): a pixel that differs from the one before it. 0: there is none
+/* The n-th edge after `from` (6.4): a pixel that differs from the one before it. 0: there is none
  * before `end`. */
 template <uint32_t P>
 PSTI_LANES uint32_t lz_find_edge(const uint8_t *samples, uint32_t from, uint32_t end, uint32_t n)
@@ -705,7 +705,7 @@ PSTI_LANES lane_u32 lz_near_offsets(uint32_t width)
     return dy * lane_u32(width) - dx;
 }
 
-/* Number of raw bits behind a count's token, and the base that they are added to (6.4). */
+/* Number of raw bits after a count's token, and the base that they are added to (6.4). */
 PSTI_LANES lane_u32 lz_count_bits(lane_u32 token)
 {
     return select(token < lane_u32(16), lane_u32(0),
@@ -732,7 +732,7 @@ PSTI_LANES lz_numbers lz_take_numbers(const lz_unit &u, uint32_t first, uint32_t
     lane_u32 all = run_bits + offset_bits + length_bits;
     lane_u32 end = scan_add(all), at = lane_u32(bit) + end - all;
     bit += lane_of(end, PSTI_WARP - 1);
-    /* At most 48 bits. Those behind the raw bits mean nothing, because the unit is corrupt then. */
+    /* At most 48 bits. Those after the raw bits mean nothing, because the unit is corrupt then. */
     lane_u32 limit = lane_u32((8 * u.text) / 32);
     lane_u32 word = at >> lane_u32(5);
     word = select(word < limit, word, limit);

@@ -31,7 +31,7 @@ template <int bits> PSTI_LANES lane_u32 wave_pixel(uint32_t y, lane_u32 x)
     return wave_rows<bits>(lane_u32(first) + x) ^ lane_u32(lane * wave_layout<bits>::sample_nbytes);
 }
 
-/* A sample of another plane lies coded * bands bands behind the first coded plane's, modulo the
+/* A sample of another plane lies coded * bands bands after the first coded plane's, modulo the
  * rows of the unit. */
 template <int bits>
 PSTI_LANES lane_u32 wave_plane_sample(const wave_unit &u, uint32_t plane, lane_u32 place)

@@ -275,7 +275,7 @@ PSTI_LANES lane_u32 wave_unit_bits(const uint32_t *words, lane_u32 at)
     return funnel_right(load(words, i), load(words, i + lane_u32(1)), at & lane_u32(31));
 }
 
-/* Reads the parts behind the records: sizes and states (format-pli.md 5.1). */
+/* Reads the parts after the records: sizes and states (format-pli.md 5.1). */
 template <int bits> PSTI_LANES bool wave_parse_states(wave_unit &u, uint32_t at)
 {
     typedef wave_layout<bits> layout;

@@ -55,7 +55,7 @@ PSTI_LANES wave_pair_kind wave_pair_kind_of(const wave_unit &u, uint32_t coded)
     return {(WAVE_BESIDE & 0xff) | 4 << 16, (coded - other) * u.bands * WAVE_BAND_NBYTES};
 }
 
-/* x becomes the state behind its token, without the word that it may need. `context`: address of
+/* x becomes the state after its token, without the word that it may need. `context`: address of
  * the context's table. Returns the table's entry, whose bytes are 0, frequency, number of the slot,
  * activity. */
 PSTI_LANES lane_u32 wave_find_pair(const wave_unit &u, lane_u32 context, lane_u32 &x)
@@ -127,7 +127,7 @@ PSTI_LANES void wave_pair_steps(const wave_unit &u, wave_pairs &s, uint32_t phas
                 const lane_bool is_front = lane_id() <= lane_u32(i + k);
                 const lane_u32 column = (lane_u32(i + k) - lane_id()) & lane_u32(31);
                 active = column < select(is_front, part.front, part.rear);
-                /* Rows behind the last band are those of the first band, whose tokens are there
+                /* Rows past the last band are those of the first band, whose tokens are there
                  * already. */
                 exists = select(is_front, lane_bool(part.has_front), exists);
                 /* Lanes without plane 1 read any valid address. */
@@ -300,7 +300,7 @@ PSTI_LANES void wave_points(const wave_unit &u, lane_u32 first, lane_u32 bases, 
 /* Decodes tokens with two suffixes (activities above 15; format-pli.md 5.4), each lane its own one
  * after another. For these, suffix1 was stored in place of x and the token's index in place of y.
  * `left`: a bit for each of these tokens; `at`: bit at which their suffix2 begin; is_tail: these
- * bits may lie behind the unit's. */
+ * bits may lie after the unit's. */
 template <bool is_tail>
 PSTI_LANES void wave_find_squares(const wave_unit &u, const wave_chunk &chunk, lane_u32 left,
                                   lane_u32 at)
@@ -387,7 +387,7 @@ PSTI_LANES void wave_store_chunk(const wave_unit &u, const wave_chunk &chunk, wa
     }
 }
 
-/* Turns activities into residuals. Returns the bit behind the last one used. */
+/* Turns activities into residuals. Returns the bit past the last one used. */
 PSTI_LANES uint32_t wave_find_residuals8(const wave_unit &u)
 {
     const wave_sixteen first_bits = wave_load_sixteen(u, offsetof(wave_pair_tables, first_bits));

@@ -332,7 +332,7 @@ PSTI_LANES uint32_t wave_pick_others(const wave_unit &u)
 }
 
 /* Rebuilds a step of the first plane. `places` has the samples' places in each plane for an even
- * step; `odd` (0 or 1) is the number of rows that this step lies behind them. */
+ * step; `odd` (0 or 1) is the number of rows that this step lies after them. */
 template <int coded, int odd>
 PSTI_LANES void wave_rebuild_step8(const wave_unit &u, wave_plane8 *p, const wave_picks &at,
                                    const lane_u32 *places, uint32_t pick_others)

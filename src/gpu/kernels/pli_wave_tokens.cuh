@@ -54,7 +54,7 @@ PSTI_LANES void wave_enter(wave_tokens &s, const wave_kind &k, lane_bool m)
     s.back_nbytes = select(m, lane_u32(k.back_nbytes), s.back_nbytes);
 }
 
-/* x becomes the state behind its token, without the word that it may need. `context`: address of
+/* x becomes the state after its token, without the word that it may need. `context`: address of
  * the context's table. */
 PSTI_LANES lane_u32 wave_find_token(const wave_unit &u, lane_u32 context, lane_u32 &x)
 {
@@ -105,7 +105,7 @@ PSTI_LANES void wave_token_step(const wave_unit &u, wave_tokens &s, uint32_t t,
         lane_bool is_front = lane_id() <= lane_u32(front);
         lane_u32 column = (lane_u32(t) - lane_u32(2) * lane_id()) & lane_u32(63);
         lane_bool active = column < select(is_front, part.front, part.rear);
-        /* Rows behind the last band are those of the first band, whose tokens are there already. */
+        /* Rows past the last band are those of the first band, whose tokens are there already. */
         exists = select(is_front, lane_bool(part.has_front), exists);
         takes = takes & active;
         x = select(active, x, s.x);
@@ -212,7 +212,7 @@ PSTI_LANES lane_bool wave_lanes_of(const wave_unit &u, uint32_t t)
     return select(is_front, lane_bool(t < u.n_rows), lane_bool(t >= WAVE_EDGE));
 }
 
-/* Gives tokens their signs. Returns the bit behind the last sign. */
+/* Gives tokens their signs. Returns the bit past the last sign. */
 PSTI_LANES uint32_t wave_find_signs16(const wave_unit &u, bool &has_large)
 {
     uint32_t at = 8 * u.raw_at;
@@ -235,7 +235,7 @@ PSTI_LANES uint32_t wave_find_signs16(const wave_unit &u, bool &has_large)
     return at;
 }
 
-/* Turns signed tokens into residuals. Returns the bit behind the last one used. */
+/* Turns signed tokens into residuals. Returns the bit past the last one used. */
 PSTI_LANES uint32_t wave_find_raw_bits16(const wave_unit &u, uint32_t at)
 {
     for (uint32_t t = 0; t < u.n_rows + 62; t++) {

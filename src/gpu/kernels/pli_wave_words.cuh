@@ -147,7 +147,7 @@ PSTI_LANES bool wave_is_within(const wave_unit &u, uint32_t end)
     return (end >> 5) + 4 < u.raw_end >> 2;
 }
 
-/* 128 bits of the raw string from bit `at` on, for each lane; `at` is not behind `end`. */
+/* 128 bits of the raw string from bit `at` on, for each lane; `at` is not after `end`. */
 PSTI_LANES void wave_string(const wave_unit &u, lane_u32 at, uint32_t end, lane_u32 string[4])
 {
     const lane_u32 first = at >> lane_u32(5);

@@ -171,7 +171,7 @@ PSTI_LANES void color_all(pixel &p, const struct psti_gpu_pass &pass, const colo
 /* A tile of the result, with a column for each lane. Rows are numbered before the flips. */
 struct tile {
     uint32_t y0, y1;
-    lane_u32 x; /* the lane's column before the flips; lanes behind the last column repeat it */
+    lane_u32 x; /* the lane's column before the flips; lanes past the last column repeat it */
     lane_bool live;
     uint32_t stored_x; /* stored column of the tile's first pixel */
     color_range range;
@@ -374,7 +374,7 @@ PSTI_LANES void dot_pixels(const lane_u32 *b, lane_u32 w01, lane_u32 w23, lane_i
 
 /* 8-bit samples: a pixel is a word, channel 0 lowest. */
 template <uint32_t channels> struct narrow {
-    static const uint32_t words = 1; /* words per pixel behind the horizontal filter */
+    static const uint32_t words = 1; /* words per pixel after the horizontal filter */
     static const uint32_t rows = 2;  /* rows filtered at a time */
     typedef lane_i32 sum_type;
 
@@ -430,7 +430,7 @@ template <uint32_t channels> struct narrow {
     }
 
     /* Adds four more taps of each row. Lanes without more taps do not read, because they would soon
-     * read beyond the slack behind a picture. */
+     * read beyond the slack after a picture. */
     template <uint32_t n_rows>
     static PSTI_LANES void step(reader *r, lane_u32 w01, lane_u32 w23, lane_bool has_taps,
                                 lane_i32 (*sum)[4])
@@ -533,7 +533,7 @@ template <uint32_t channels> struct broad {
         PSTI_LOOP
         for (uint32_t i = 0; i < k.taps; i++) {
             lane_i32 w = load(weights, k.weights + lane_u32(i));
-            /* There may be no pixel behind a lane's own taps. */
+            /* There may be no pixel after a lane's own taps. */
             p = load_pixel(at[0], k.start + lane_u32(i), channels, 16, w != lane_i32(0));
             add(p, w, sum);
         }

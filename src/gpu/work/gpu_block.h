@@ -10,7 +10,7 @@
  *
  * Rows claim data for the upload (bytes, tables, pixels) from the front. From the back they claim
  * host memory: their entries of lists, and files that other code reads there. The work copies
- * entries behind the last claim in the order of the launches, so entries count twice. */
+ * entries past the last claim in the order of the launches, so entries count twice. */
 #ifndef PST_GPU_GPU_BLOCK_H
 #define PST_GPU_GPU_BLOCK_H
 

@@ -128,7 +128,7 @@ static uint32_t words_offset(const uint8_t *unit, uint32_t nbytes)
     return (uint32_t)(at - unit) + STATES_NBYTES + raw_nbytes;
 }
 
-/* Units lie one behind another. A byte of padding goes between where it makes words begin at even
+/* Units lie one after another. A byte of padding goes between where it makes words begin at even
  * addresses. */
 static uint64_t place_unit(const struct unit *unit, uint64_t at)
 {

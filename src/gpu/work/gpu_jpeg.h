@@ -107,7 +107,7 @@ enum {
     PSTI_GPU_COEFS_ORDER = PSTI_GPU_COEFS_SQUARES + 48 * 8,
     PSTI_GPU_COEFS_HALVES_NBYTES = 32 * 32 * 4 /* blocks of a group, half transformed */
 };
-/* Behind the list's order lies what tokens need, later what the inverse DCT needs. */
+/* After the list's order lies what tokens need, later what the inverse DCT needs. */
 static inline uint32_t psti_gpu_coefs_shared(uint32_t n_places)
 {
     uint32_t tokens = 8 * n_places, idct = 2 * n_places + PSTI_GPU_COEFS_HALVES_NBYTES;

@@ -22,7 +22,7 @@
 #define PSTI_GPU_TILE_WIDTH 32u
 #define PSTI_GPU_RESIZE_ROWS 32u
 #define PSTI_GPU_POINT_ROWS 16u
-/* Rows that a warp keeps behind the horizontal filter: a power of two. */
+/* Rows that a warp keeps after the horizontal filter: a power of two. */
 #define PSTI_GPU_RING 32u
 #define PSTI_GPU_RING_NBYTES(bits) (PSTI_GPU_RING * PSTI_GPU_TILE_WIDTH * (bits) / 2)
 

@@ -19,7 +19,7 @@ enum {
 
 /* Tables of an image. */
 struct psti_gpu_wave_tables {
-    /* First slot of each token; behind the last token the end of its slots: 256 or 1024. */
+    /* First slot of each token; past the last token the end of its slots: 256 or 1024. */
     uint16_t first[PSTI_GPU_WAVE_CONTEXTS][PSTI_GPU_WAVE_TOKENS];
 };
 
@@ -31,7 +31,7 @@ struct psti_gpu_wave_filter {
 
 /* Tables of the tokens of pairs (format-pli.md 5.4). */
 struct psti_gpu_wave_pairs {
-    /* [4 * nth + turn]: right, and up in the upper byte. (0, 0) behind the last nth. */
+    /* [4 * nth + turn]: right, and up in the upper byte. (0, 0) past the last nth. */
     uint16_t points[4 * (PSTI_GPU_WAVE_POINTS + 1)];
     uint8_t activities[16]; /* [token] */
     /* Indexed by an activity's lower four bits: */

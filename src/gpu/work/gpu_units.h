@@ -42,7 +42,7 @@ struct psti_gpu_image {
 };
 
 /* A unit's bytes begin, with its mode, at a multiple of UNIT_ALIGN from image.bytes, which has the
- * same alignment. UNIT_MARGIN bytes behind them may be read, whatever they are. */
+ * same alignment. UNIT_MARGIN bytes after them may be read, whatever they are. */
 enum { PSTI_GPU_UNIT_ALIGN = 16, PSTI_GPU_UNIT_MARGIN = 16 };
 
 struct psti_gpu_unit {
@@ -52,7 +52,7 @@ struct psti_gpu_unit {
     uint32_t scratch;        /* lz: offset from image.scratch, in units of PSTI_GPU_SCRATCH_STEP */
     uint16_t unit_y, unit_x; /* in units */
     /* PLAIN: the unit's rows of this entry. LZ: first_row is 0, n_rows the number of sequences that
-     * fit behind the pixels. */
+     * fit after the pixels. */
     uint16_t first_row, n_rows;
     uint8_t is_in_scratch; /* PLAIN: pixels that LZ made */
     uint8_t is_constant;   /* PLAIN: one pixel stands for all */

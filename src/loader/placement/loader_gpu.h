@@ -4,7 +4,7 @@
  * GPU to decode, pixels for it to prepare, or finished rows. The thread that finishes a batch's
  * last row submits its work on the loader's streams (loader_gpu_work.c). The caller's thread waits
  * for it when the batch's turn comes. It makes rows again that were corrupt or found no space, and
- * moves rows up behind those left out. Slots, and the streams that read them, are in
+ * moves rows up past those left out. Slots, and the streams that read them, are in
  * loader_gpu_slot.c.
  *
  * The GPU lives as long as the pool: the last batch may be released after the loader was closed. */

@@ -4,7 +4,7 @@
  * submits one upload of the block, one of the numbers, few launches and the download of statuses.
  * The caller's thread waits for them at the batch's turn; by then they are mostly done. Rows that
  * found no space in the block, or whose bytes were corrupt, are made again then, in rounds. At that
- * time on_error decides, too, and rows move up behind those left out.
+ * time on_error decides, too, and rows move up past those left out.
  *
  * Nothing is allocated here. Threads wait only for events of the loader's own streams. */
 #include "loader/placement/loader_gpu.h"
@@ -238,7 +238,7 @@ static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake
     return status;
 }
 
-/* Moves rows up behind one that is left out, on the GPU and in host memory. */
+/* Moves rows up past one that is left out, on the GPU and in host memory. */
 static enum pst_status close_up(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
                                 const uint8_t *bad, struct pst_error *err)
 {

@@ -592,7 +592,7 @@ static enum pst_status check_scale(const struct psti_pli_request *request, struc
     return psti_pli_failed(PST_ERROR_ARGUMENT, err);
 }
 
-/* Decodes all units of content 1 that the region touches. Bytes behind the last unit are an error.
+/* Decodes all units of content 1 that the region touches. Bytes past the last unit are an error.
  * A bad model is an error too, even if no unit of the region needs it. */
 static enum pst_status decode_pixels(const struct psti_pli_request *request, struct pst_error *err)
 {

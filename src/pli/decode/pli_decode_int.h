@@ -16,9 +16,9 @@ struct psti_pli_kernels;
 struct psti_pli_unit {
     uint32_t height, width; /* in pixels, 1..edge */
     uint8_t channels, bits, transform, max_error;
-    const uint8_t *bytes; /* begin behind the mode byte */
+    const uint8_t *bytes; /* begin after the mode byte */
     size_t nbytes;
-    size_t nbytes_behind; /* Bytes behind the unit's own. They may be read, and mean nothing. */
+    size_t nbytes_behind; /* Bytes after the unit's own. They may be read, and mean nothing. */
     const struct psti_pli_kernels *kernels;
     /* The address that row 0 of plane 0 will be written to, and the steps from there, for
      * psti_pli_ahead(). */

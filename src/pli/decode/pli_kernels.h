@@ -16,7 +16,8 @@
 #include "pli/decode/wave/pli_wave_int.h"
 
 struct psti_pli_kernels {
-    /* Turns the planes of a unit into rows of pixels, with colour and layout. */
+    /* Converts the planes of a unit to rows of pixels: undoes the colour transform and interleaves.
+     */
     const struct psti_pli_emit_kernels *emit;
     /* Mode packed: decode the widths of groups and the samples of planes. One table for samples of
      * 8 bits, one for 16. */

@@ -161,7 +161,7 @@ void psti_pli_split_green_u8_c(const uint8_t *in, uint32_t n, uint8_t *restrict 
 }
 
 /* Splits RGB of 8 bits into planes with green subtracted. Kernels may read and write beyond the
- * unit's width, because the planes lie behind the pixels and their rows have 64 samples. */
+ * unit's width, because the planes lie after the pixels and their rows have 64 samples. */
 static void split_green_u8(const struct psti_pli_source *s, uint8_t *const planes[4])
 {
     const uint8_t *in = s->pixels;

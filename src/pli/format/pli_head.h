@@ -45,7 +45,7 @@ struct psti_pli_header {
     uint64_t pixel_checksum, head_checksum;
 };
 
-/* Takes a *number* (section 0): 7 bits a byte, low ones first, at most 4 bytes. Moves *p behind it.
+/* Takes a *number* (section 0): 7 bits a byte, low ones first, at most 4 bytes. Moves *p past it.
  * Returns false if `end` or the fourth byte comes before the number ends. */
 static inline bool psti_pli_take_number(const uint8_t **p, const uint8_t *end, uint32_t *value)
 {
@@ -95,11 +95,11 @@ enum pst_status psti_pli_parse_header(const void *bytes, size_t nbytes, struct p
 /* Checks the whole head (header, model, index) against its checksum. */
 enum pst_status psti_pli_check_head(const void *bytes, size_t nbytes,
                                     const struct psti_pli_header *header, struct pst_error *err);
-/* Writes the 40 bytes of the header. Model and index must lie behind them already, because the
+/* Writes the 40 bytes of the header. Model and index must lie after them already, because the
  * checksum covers them. */
 void psti_pli_print_header(const struct psti_pli_header *header, uint8_t *head);
 
-/* Checks that no bytes stand behind the units and the restoration. The head must have been checked.
+/* Checks that no bytes stand after the units and the restoration. The head must have been checked.
  * Fewer bytes are no error here: the decode of a unit that lacks bytes finds that. */
 enum pst_status psti_pli_check_end(const void *bytes, size_t nbytes,
                                    const struct psti_pli_header *header,
@@ -121,7 +121,7 @@ enum pst_status psti_pli_check_unit(const struct psti_pli_header *header, const 
                                     size_t nbytes, uint64_t offset, struct psti_pli_entry entry,
                                     bool want_checksum, struct pst_error *err);
 /* Extends `err`, which tells of an error in a unit: names the unit's row and column, and makes the
- * offset one in the file. An offset above 0 in `err` counts from behind the unit's mode byte. Names
+ * offset one in the file. An offset above 0 in `err` counts from after the unit's mode byte. Names
  * the codec and returns `status`. */
 enum pst_status psti_pli_unit_failed(uint32_t row, uint32_t column, uint64_t offset,
                                      enum pst_status status, struct pst_error *err);

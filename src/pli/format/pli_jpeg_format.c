@@ -14,7 +14,7 @@
 #define ROOM "format"
 
 enum {
-    /* length of the frame's part behind the quantisation tables (section 7) */
+    /* length of the frame's part after the quantisation tables (section 7) */
     TAIL_NBYTES = 4 + 8 + 4 + 4
 };
 

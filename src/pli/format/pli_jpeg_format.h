@@ -53,8 +53,8 @@ extern const uint8_t psti_jpeg_zigzag[64];
  * Returns false if content 2 does not allow the sampling factors (section 7). */
 bool psti_pli_jpeg_frame_measure(struct psti_jpeg_frame *frame);
 /* Returns true if the JPEG file's length is within the bound of section 7: 64 times the length of
- * the restoration, plus 4 bytes per sample and 64 KiB. Longer files are not kept, so that a few
- * bytes never make a decoder write gigabytes. */
+ * the restoration data, plus 4 bytes per sample and 64 KiB. Longer files are not stored as PLI.
+ * Without the bound, a few bytes could make a decoder write gigabytes. */
 bool psti_pli_jpeg_length_is_kept(const struct psti_jpeg_frame *frame);
 /* Reads model block 3 (section 7) into a frame, checks and measures it. */
 enum pst_status psti_pli_jpeg_parse_frame(const uint8_t *block, size_t nbytes,
@@ -132,12 +132,18 @@ extern const int8_t psti_jpeg_weights[2][64][PSTI_JPEG_N_FEATURES]; /* [side][k]
 extern const int16_t psti_jpeg_biases[2][64];
 extern const uint8_t psti_jpeg_limits[PSTI_JPEG_N_LIMITS]; /* ascending, 1..128 */
 
-/* Finds the indices from which a table gives the contexts of AC tokens of coefficient k (section
- * 8.4). Stores 128 * distance + size of list positions first .. first + n - 1 at indices[0] and
- * behind. first and n are multiples of 32. g[i] holds, by list position, the values g of the
- * coefficient psti_jpeg_features[k][i]; g of coefficient 0 is all zeros. sides[] holds 0 or 255 for
- * each list position. n_k[] holds the number of blocks with end >= k, up to n_k[64]. The formula
- * stands only here. */
+/* Computes an index for the AC token of coefficient k in each of n blocks of the list of section
+ * 8.4; psti_pli_jpeg_fill_contexts makes the table from index to context. The index of list
+ * position first + i is 128 * distance + size, by the formulas of that section, and goes to
+ * indices[i].
+ *
+ * first, n: multiples of 32.
+ * g[i]: for each list position the value g of coefficient psti_jpeg_features[k][i]; all zeros for
+ *     coefficient 0.
+ * sides: for each list position 0 or 255, for a block of a component with side 0 or 1
+ * (section 8.1). n_k: n_k[j] is the number of blocks with end >= j, for j up to 64.
+ *
+ * Encoder and decoder both call this function. */
 enum { PSTI_JPEG_N_INDICES = 4 * 128 };
 void psti_pli_jpeg_find_indices(uint32_t k, const uint16_t *n_k,
                                 const uint8_t *const g[PSTI_JPEG_N_FEATURES], const uint8_t *sides,

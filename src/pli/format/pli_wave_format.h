@@ -178,7 +178,7 @@ extern const uint16_t psti_pli_wave_weights[64];
 /* Functions that own tables of waves and of a JPEG's coefficients share. psti_pli_expand_table
  * computes from n codes `q` the frequencies of n_tokens tokens, which sum to 1 << prob_bits; it
  * returns false if the codes make no table. psti_pli_take_bits takes bits of a model block, least
- * significant first; bits behind the end are zeros. psti_pli_put_table writes a table at bit `at`,
+ * significant first; bits past the end are zeros. psti_pli_put_table writes a table at bit `at`,
  * from where all bits of the block must be 0, and returns the bit at which the table ends. */
 bool psti_pli_expand_table(const uint8_t *q, uint32_t n, uint32_t n_tokens, uint32_t prob_bits,
                            uint16_t *freqs);

@@ -2,7 +2,7 @@
  *
  * The walk stops at each scan, and the blocks of the scan are read. The bytes outside the scans'
  * data are packed at the end, when it is certain that the file can be kept. Until then the memory
- * of the restoration serves as the stage of unstuffed data, and holds the events behind it. Any
+ * of the restoration serves as the stage of unstuffed data, and holds the events after it. Any
  * thread may call these functions. */
 #include "pli/jpegfile/pli_jpeg_file.h"
 

@@ -35,7 +35,7 @@ enum pst_status psti_pli_jpeg_write(const struct psti_jpeg_frame *frame,
                                     void *bytes, size_t capacity, void *work,
                                     struct pst_error *err);
 /* Writes the JPEG file up to the data of the first scan and sets *nbytes to the length. No checksum
- * but the restoration's own covers these bytes. `bytes` is overwritten behind them, too. */
+ * but the restoration's own covers these bytes. `bytes` is overwritten past them, too. */
 enum pst_status psti_pli_jpeg_write_head(const struct psti_jpeg_frame *frame,
                                          const uint8_t *restoration, void *bytes, size_t capacity,
                                          size_t *nbytes, void *work, struct pst_error *err);

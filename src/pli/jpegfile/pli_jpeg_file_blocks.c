@@ -1,7 +1,7 @@
 /* pli_jpeg_file_blocks.c - reads the blocks of a scan: Huffman codes become coefficients in zigzag
  * order.
  *
- * The input is the bits of one restart interval with zeros behind them. The output is coefficients,
+ * The input is the bits of one restart interval with zeros after them. The output is coefficients,
  * and events where the file differs from the writer's rules (docs/format-pli.md, section 10). Each
  * block checks once whether the bits went beyond the data; PSTI_JPEG_STAGE_PADDING is more than one
  * block can take. During n MCUs the bits are kept in a local copy, which lets the compiler keep

@@ -1,7 +1,7 @@
 /* pli_jpeg_file_int.h - inside the reader and writer of JPEG files: declarations that
  * pli_jpeg_file*.c share.
  *
- * A JPEG file consists of segments, and of entropy-coded data behind each SOS segment. The walk
+ * A JPEG file consists of segments, and of entropy-coded data after each SOS segment. The walk
  * goes through the segments of a file, or of its skeleton (docs/format-pli.md, section 10), and
  * stops at each scan. The walk then holds the values of the scan's header. */
 #ifndef PST_PLI_JPEG_FILE_INT_H
@@ -90,7 +90,7 @@ struct psti_jpeg_walk {
 enum pst_status psti_pli_jpeg_walk_begin(struct psti_jpeg_walk *walk, const uint8_t *bytes,
                                          size_t nbytes, const struct psti_jpeg_frame *cut_frame,
                                          struct pst_error *err);
-/* Walks to the byte behind the next SOS segment. If there is none, sets `ended` and stops behind
+/* Walks to the byte after the next SOS segment. If there is none, sets `ended` and stops past
  * EOI or the last byte. */
 enum pst_status psti_pli_jpeg_walk_next(struct psti_jpeg_walk *walk, struct pst_error *err);
 /* Checks after the last scan that nothing is missing. */

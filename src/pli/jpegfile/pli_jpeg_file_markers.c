@@ -59,7 +59,7 @@ enum pst_status psti_pli_jpeg_file_fail(struct pst_error *err, enum pst_status s
 #define FAIL(walk, status, ...)                                                                    \
     psti_pli_jpeg_file_fail(err, status, (int64_t)(walk)->at, __VA_ARGS__)
 
-/* The content of a segment, behind its length. */
+/* The content of a segment, after its length. */
 struct segment {
     const uint8_t *bytes;
     size_t nbytes;
@@ -154,7 +154,7 @@ static bool is_named(const struct psti_jpeg_frame *frame, uint32_t quant)
     return false;
 }
 
-/* Reads a DQT segment. w->at is behind the segment's length, which says `nbytes`. A skeleton may
+/* Reads a DQT segment. w->at is past the segment's length, which says `nbytes`. A skeleton may
  * have fewer bytes. */
 static enum pst_status read_quants(struct psti_jpeg_walk *w, size_t nbytes, struct pst_error *err)
 {
@@ -293,7 +293,7 @@ enum pst_status psti_pli_jpeg_walk_begin(struct psti_jpeg_walk *w, const uint8_t
     return PST_OK;
 }
 
-/* Reads the segment of `marker`, whose content has `nbytes` bytes. Moves w->at behind it. */
+/* Reads the segment of `marker`, whose content has `nbytes` bytes. Moves w->at past it. */
 static enum pst_status read_segment(struct psti_jpeg_walk *w, uint8_t marker, size_t nbytes,
                                     struct pst_error *err)
 {

@@ -2,7 +2,7 @@
  * that write bits.
  *
  * Bits are written to a stage of a few kilobytes without stuffing. From there they are copied to
- * the file, with a zero behind each 0xFF. Hostile restorations reach this code: any symbol may lack
+ * the file, with a zero after each 0xFF. Hostile restorations reach this code: any symbol may lack
  * a code, and the file may lack space for any byte. Both errors are remembered, and checked once
  * per row. The stage has space for an MCU whatever the MCU holds, and nothing is written beyond
  * `end`. */
@@ -29,7 +29,7 @@ struct psti_jpeg_encoder_table {
     /* By symbol: the code, then 6 bits with its length. PSTI_JPEG_NO_CODE if there is no code. */
     uint32_t codes[256];
     /* By run and value, at run * PSTI_JPEG_RUN_STEP + value + PSTI_JPEG_SMALL_MAX: the code with
-     * the value's bits behind it, then 6 bits with the length of both. PSTI_JPEG_NO_CODE if there
+     * the value's bits after it, then 6 bits with the length of both. PSTI_JPEG_NO_CODE if there
      * is no code. The entry of value 0 is that of the symbol with the run and without bits. */
     uint32_t small[16 * PSTI_JPEG_RUN_STEP];
 };
@@ -68,7 +68,7 @@ static inline void psti_pli_jpeg_put(struct psti_jpeg_sink *s, uint32_t value, u
     psti_pli_jpeg_flush(s);
 }
 
-/* Writes a symbol and the `n` bits behind it, at most 15. */
+/* Writes a symbol and the `n` bits after it, at most 15. */
 static inline void psti_pli_jpeg_put_symbol(struct psti_jpeg_sink *s,
                                             const struct psti_jpeg_encoder_table *table,
                                             uint32_t symbol, uint32_t value, uint32_t n)
@@ -78,7 +78,7 @@ static inline void psti_pli_jpeg_put_symbol(struct psti_jpeg_sink *s,
     psti_pli_jpeg_put(s, (code >> PSTI_JPEG_LENGTH_BITS) << n | value, (code & 63) + n);
 }
 
-/* Adds any value behind a run of up to 15 zeros. At most 38 bits may be in the sink before. A small
+/* Adds any value after a run of up to 15 zeros. At most 38 bits may be in the sink before. A small
  * value (0 is one) adds at most 23 bits. Any other value flushes first, and then at most 38 bits
  * are in the sink. Its bits are the lowest bits of v, or of v - 1 if v is negative; their number is
  * its size. */
@@ -101,7 +101,7 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_add_any(struct psti_jpeg_sink *s,
     psti_pli_jpeg_add(s, code >> PSTI_JPEG_LENGTH_BITS << size | bits, (code & 63) + size);
 }
 
-/* The next event of the restoration. `position` is UINT64_MAX behind the last event. */
+/* The next event of the restoration. `position` is UINT64_MAX past the last event. */
 struct psti_jpeg_unpacker;
 struct psti_jpeg_event {
     uint64_t position;

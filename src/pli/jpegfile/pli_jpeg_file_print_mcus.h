@@ -25,7 +25,7 @@ PSTI_JPEG_INLINE void psti_pli_jpeg_put_ac(struct psti_jpeg_sink *s,
                                            const struct psti_jpeg_encoder_table *table,
                                            const int16_t *block, uint64_t left, uint32_t zeros)
 {
-    uint32_t k = 1; /* behind the last coefficient written */
+    uint32_t k = 1; /* number of the coefficient after the last one written */
     for (left &= ~(uint64_t)1; left; left &= left - 1) {
         uint32_t next = (uint32_t)__builtin_ctzll(left);
         psti_pli_jpeg_add_coef(s, table, block, k, next);

@@ -43,7 +43,7 @@ PSTI_JPEG_INLINE enum psti_jpeg_trouble psti_pli_jpeg_next_dc(
     return psti_pli_jpeg_fits_16(*prediction) ? PSTI_JPEG_FINE : PSTI_JPEG_BAD_RANGE;
 }
 
-/* Returns how many codes of 16 zeros stand behind the last coefficient. `end` is the number behind
+/* Returns how many codes of 16 zeros stand past the last coefficient. `end` is the number past
  * their last zero, and may be above 64. */
 static inline uint32_t psti_pli_jpeg_zeros_before(const int16_t *block, size_t end)
 {

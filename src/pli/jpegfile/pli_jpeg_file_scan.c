@@ -1,9 +1,9 @@
 /* pli_jpeg_file_scan.c - reads one scan of a JPEG file: unstuffs and checks its restart intervals
- * and calls the readers of blocks. Irregularities between the intervals and behind them become
+ * and calls the readers of blocks. Irregularities between the intervals and after them become
  * events.
  *
  * The input is a walk that stands at a scan. The output is coefficients, events, and the walk
- * behind the scan's data. The stage has space for the whole file and PSTI_JPEG_STAGE_PADDING more
+ * after the scan's data. The stage has space for the whole file and PSTI_JPEG_STAGE_PADDING more
  * bytes. Nothing is allocated, and there are no threads. */
 #include "pli/jpegfile/pli_jpeg_file_kernels.h"
 
@@ -215,7 +215,7 @@ static enum pst_status end_interval(struct psti_jpeg_reader *r, struct pst_error
     return PST_OK;
 }
 
-/* Reads the restart marker behind an interval and begins the next interval. */
+/* Reads the restart marker after an interval and begins the next interval. */
 static enum pst_status next_interval(struct psti_jpeg_reader *r, struct pst_error *err)
 {
     const uint8_t *bytes = r->walk.bytes;

@@ -2,7 +2,7 @@
  * take its bits.
  *
  * Entropy-coded data are copied without stuffing, one restart interval at a time, to memory with
- * zeros behind it. So the inner loops can load eight bytes at once and need to check only once per
+ * zeros after it. So the inner loops can load eight bytes at once and need to check only once per
  * block whether they have left the data. */
 #ifndef PST_PLI_JPEG_FILE_SCAN_H
 #define PST_PLI_JPEG_FILE_SCAN_H

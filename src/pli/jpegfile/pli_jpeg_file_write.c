@@ -120,7 +120,8 @@ static enum pst_status print_file(struct psti_jpeg_print_work *w, struct pst_err
     return psti_pli_jpeg_unpack_check_end(&w->unpacker, err);
 }
 
-/* Begins to write a file. The unpacker must be ended afterwards, even after a failure. */
+/* Begins to write a file, and begins the unpacker of `w`. The caller must end the unpacker, even if
+ * this function fails. */
 static enum pst_status begin(struct psti_jpeg_print_work *w, const struct psti_jpeg_frame *frame,
                              const uint8_t *restoration, uint8_t *bytes, size_t capacity,
                              struct pst_error *err)

@@ -105,7 +105,7 @@ static enum pst_status read_jpeg(struct psti_pli_keep *keep, const void *jpeg, s
     return status;
 }
 
-/* Finds the restoration, which lies behind the units, and checks it. */
+/* Finds the restoration, which lies after the units, and checks it. */
 static enum pst_status find_restoration(const void *pli, size_t nbytes,
                                         const struct psti_jpeg_frame *frame,
                                         struct pst_pli_info *info, const uint8_t **restoration,

@@ -121,7 +121,7 @@ struct ptx_kernel {
     uint32_t *lines;
     uint32_t n_code;
     uint32_t n_registers; /* the first four: %tid.x, %ntid.x, %ctaid.x, %nctaid.x */
-    uint64_t *constants;  /* numbered behind the registers */
+    uint64_t *constants;  /* numbered after the registers */
     uint32_t n_constants;
     uint32_t param_nbytes, most_threads;
 };

@@ -277,7 +277,7 @@ static uint8_t parse_vector(struct reader *r, const char *text, uint32_t *to, ui
     }
 }
 
-/* Parses elements and address of ld and st. Returns the text behind them. */
+/* Parses elements and address of ld and st. Returns the text after them. */
 static void parse_memory_operand(struct reader *r, const char *text, size_t n,
                                  struct ptx_instr *instr)
 {

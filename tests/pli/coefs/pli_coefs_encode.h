@@ -5,7 +5,7 @@
 
 #include "pli/coefs/pli_coefs_make.h"
 
-/* Returns a PLI in malloc's memory of exactly *nbytes, so that sanitizers see reads behind it. With
+/* Returns a PLI in malloc's memory of exactly *nbytes, so that sanitizers see reads after it. With
  * unit_log2 0 the encoder chooses. Ends the program if the encoder fails. */
 uint8_t *coefs_encode(const struct coefs_image *image, uint8_t unit_log2, bool no_checksum,
                       size_t *nbytes);

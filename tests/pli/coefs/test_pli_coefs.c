@@ -32,7 +32,7 @@ struct fixture {
     const uint8_t *tables_block;
     size_t tables_nbytes;
     struct psti_pli_coefs_tables *tables[N_LEVELS];
-    uint8_t *work[N_LEVELS]; /* work, with canaries behind it */
+    uint8_t *work[N_LEVELS]; /* work, with canaries after it */
     struct pst_error err;
 };
 
@@ -280,7 +280,7 @@ static void break_unit(struct fixture *f, const struct coefs_image *image, uint3
         assert_int_not_equal(decode(f, row, column, unit, n, 63, &planes), PST_OK);
         (void)decode(f, row, column, unit, n, coefs_draw(random) % 64, &planes);
     }
-    /* Units with bytes behind the last word. */
+    /* Units with bytes past the last word. */
     uint8_t *longer = malloc(nbytes + 2);
     memcpy(longer, bytes, nbytes);
     longer[nbytes] = longer[nbytes + 1] = 0;

@@ -1,7 +1,7 @@
 /* test_pli_coefs_levels.c - every CPU level of the coefficient decoder gives the same status and
  * coefficients as plain C. Units of every shape and statistic must give the coefficients that were
  * encoded. Damaged units and foreign tables are tried, too. Units end at unreadable pages, so that
- * a read behind them crashes. */
+ * a read past them crashes. */
 #include "pli/coefs/pli_kept.h"
 #include "pli/encode/coefs/pli_jpeg_encode.h"
 #include "pli/pli_levels.h"

@@ -73,7 +73,7 @@ static void *scratch_for(const struct pst_pli_info *info, uint32_t width, size_t
                                            .channels = (uint8_t)info->channels,
                                            .bits = (uint8_t)info->bits};
     *nbytes = psti_pli_region_scratch_nbytes(&header, width);
-    /* The page behind the scratch must not be touched. */
+    /* The page after the scratch must not be touched. */
     size_t whole = (*nbytes + page - 1) / page * page;
     uint8_t *memory =
         mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -130,7 +130,7 @@ static void check_region(const struct image *image, const struct pst_pli_region 
         assert_ok(psti_pli_decode_with(levels[i].kernels, image->of.pli.data, image->of.pli.nbytes,
                                        region, channel, &pixels, scratch, scratch_nbytes, &err));
         compare(image, region, channel, &pixels, levels[i].name);
-        if (layout == LAYOUT_LOOSE) /* nothing may be written between pixels and behind rows */
+        if (layout == LAYOUT_LOOSE) /* nothing may be written between pixels and after rows */
             for (uint32_t y = 0; y < region->height; y++) {
                 const uint8_t *row = (const uint8_t *)pixels.data + (int64_t)y * pixels.row_nbytes;
                 assert_int_equal(row[3], 0xA5);

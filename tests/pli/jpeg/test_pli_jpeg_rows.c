@@ -20,7 +20,7 @@ static uint32_t below(uint64_t *seed, uint32_t n)
 }
 
 /* Rows of samples, in memory that ends where their slack ends, so that a sanitizer sees reads
- * behind it. */
+ * after it. */
 struct rows {
     uint8_t *memory[N_INPUTS], *in[N_INPUTS];
     uint32_t n;

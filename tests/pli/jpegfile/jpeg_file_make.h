@@ -31,11 +31,11 @@ struct jpeg_file_spec {
 struct jpeg_file make_jpeg_file(const struct jpeg_file_spec *spec, uint64_t seed);
 struct jpeg_file copy_jpeg_file(const struct jpeg_file *file);
 /* insert_bytes() inserts n bytes at an offset, remove_bytes() removes them. find_marker() returns
- * the offset of the first marker FF `code` at or behind `from`. */
+ * the offset of the first marker FF `code` at or after `from`. */
 void insert_bytes(struct jpeg_file *file, size_t offset, const void *bytes, size_t n);
 void remove_bytes(struct jpeg_file *file, size_t offset, size_t n);
 size_t find_marker(const struct jpeg_file *file, uint8_t code, size_t from);
-/* Returns the offset behind the first SOS segment at or behind `from`. */
+/* Returns the offset after the first SOS segment at or after `from`. */
 size_t find_data(const struct jpeg_file *file, size_t from);
 
 /* The content of a file after reading. */

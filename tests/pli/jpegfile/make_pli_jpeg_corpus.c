@@ -1,5 +1,5 @@
 /* make_pli_jpeg_corpus.c - writes the corpora of fuzz_pli_jpeg_file and fuzz_pli_jpeg_restore:
- * small JPEG files of every kind, and their restorations with coefficients behind them.
+ * small JPEG files of every kind, and their restorations with coefficients after them.
  *
  *   make_pli_jpeg_corpus tests/fuzz/corpus/pli_jpeg_file tests/fuzz/corpus/pli_jpeg_restore */
 #include "pli/jpegfile/jpeg_file_make.h"

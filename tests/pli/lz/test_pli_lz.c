@@ -1,6 +1,6 @@
 /* Units of mode lz. The decoder restores exactly the pixels that were encoded, for labels,
  * drawings, text and noise, at every edge and size of pixel and at every CPU level. Hostile units
- * give an error that names the fault. Nothing is read behind a unit or written outside of pixels
+ * give an error that names the fault. Nothing is read past a unit or written outside of pixels
  * and work. */
 #include "test.h"
 
@@ -18,7 +18,7 @@ enum {
     EDGE_MAX = 512,
     PIXEL_MAX = 8,
     SAMPLES_MAX = EDGE_MAX * EDGE_MAX * PIXEL_MAX,
-    SLACK = 64, /* bytes behind the pixels that the decoder may write */
+    SLACK = 64, /* bytes after the pixels that the decoder may write */
     WORK_GUARD = 64,
     TABLES_AT = PSTI_PLI_WORK_NBYTES + 2 * WORK_GUARD,
     WORK_NBYTES = TABLES_AT + PSTI_PLI_LZ_TABLES_NBYTES + WORK_GUARD
@@ -280,7 +280,7 @@ static void test_deterministic(void **state)
     free(first);
 }
 
-/* If the unit does not fit into the memory, the encoder says so and writes nothing behind it. */
+/* If the unit does not fit into the memory, the encoder says so and writes nothing past it. */
 static void test_capacity(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /* Units of mode packed. The decoder restores exactly the samples that were encoded, at every size,
  * depth and number of planes and at every CPU level. Altered bytes give the same answer at every
- * level. Nothing is read behind a unit or written outside of the work. */
+ * level. Nothing is read past a unit or written outside of the work. */
 #include "test.h"
 
 #include "base/cpu.h"

@@ -1,6 +1,6 @@
 /* test_pli_wave_levels.c - every CPU level of the wave decoder gives the same status and samples as
  * plain C, on valid units of every shape and predictor and on damaged units. So do levels that
- * decode several units at once. Units end at unreadable pages, so that a read behind them crashes.
+ * decode several units at once. Units end at unreadable pages, so that a read past them crashes.
  * AVX-512 is tested by emulation if the processor lacks it. */
 #include "pli/pli_levels.h"
 #include "pli/wave/pli_wave_make.h"
@@ -159,7 +159,7 @@ static enum pst_status compare(struct fixture *f, const struct pli_wave_recipe *
     return statuses[0];
 }
 
-/* Moves the unit up, so that there are bytes behind it that may be read. */
+/* Moves the unit up, so that there are bytes after it that may be read. */
 static void put_behind(struct fixture *f, struct psti_pli_unit *unit)
 {
     enum { BEHIND = 128 };
@@ -393,14 +393,14 @@ static void test_truncated_units(struct fixture *f)
             memcpy(f->pages + PLI_WAVE_MAX_NBYTES - (n - cut), f->unit, n - cut);
             assert_int_not_equal(compare(f, &r, n - cut), PST_OK);
         }
-        /* The same unit with bytes behind it. */
+        /* The same unit with bytes after it. */
         memcpy(f->pages + PLI_WAVE_MAX_NBYTES - n - 2, f->unit, n);
         memset(f->pages + PLI_WAVE_MAX_NBYTES - 2, 0, 2);
         assert_int_not_equal(compare(f, &r, n + 2), PST_OK);
     }
 }
 
-/* Units have random bytes behind a valid beginning. */
+/* Units have random bytes after a valid beginning. */
 static void test_noise(struct fixture *f)
 {
     use_tables(f, NULL, 0, f->bits);

@@ -3,7 +3,7 @@
  *
  * Bytes come in, which are hostile. Planes of coefficients go out, in the caller's memory.
  * Everything that a stage relies on is checked before it: the geometry comes from a checked frame,
- * and ends of blocks are at most 63. Words and raw bits never run out; behind their end there are
+ * and ends of blocks are at most 63. Words and raw bits never run out; past their end there are
  * zeros. This file checks that they sufficed before it returns anything. The functions are pure;
  * any thread may call them. */
 #include "pli/decode/coefs/pli_coefs_int.h"

@@ -20,7 +20,7 @@ struct psti_pli_coefs {
     uint16_t n_k[65];
     const uint16_t *order; /* n entries */
     /* The quantised coefficients k of the list's blocks are at planes + k * stride, aligned to 64.
-     * Entries from n_k[k] up to the next multiple of 64 are 0; nothing behind them may be read.
+     * Entries from n_k[k] up to the next multiple of 64 are 0; nothing past them may be read.
      * Planes above `last`, or above the caller's `k_last`, hold garbage. */
     const int16_t *planes;
     size_t stride;
@@ -40,7 +40,7 @@ enum pst_status psti_pli_coefs_prepare(const struct psti_coefs_level *level, con
 void psti_pli_coefs_open(const struct psti_jpeg_frame *frame, uint32_t unit_log2, uint32_t row,
                          uint32_t column, struct psti_pli_coefs *out);
 
-/* Decodes a unit that was opened. `bytes` begin behind the mode byte. The caller does not want
+/* Decodes a unit that was opened. `bytes` begin after the mode byte. The caller does not want
  * planes above `k_last` (63: it wants all), and parts of the unit that serve them alone need not be
  * decoded or checked. `wanted` has a bit for each position of each square (NULL: all are wanted). A
  * level may leave out the other blocks, and then sets out->kept. `work` is of

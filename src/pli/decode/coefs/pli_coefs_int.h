@@ -5,7 +5,7 @@
  * pli_coefs.c parses the head of a unit and calls the stages of a level in order. A level may use
  * stages of another. Dangers of hostile bytes are dealt with here: words and raw bits come through
  * psti_pli_coefs_more_words() and psti_pli_coefs_peek(), which never read outside the unit and give
- * zeros behind its end. pli_coefs.c notices that afterwards. */
+ * zeros past its end. pli_coefs.c notices that afterwards. */
 #ifndef PST_PLI_COEFS_INT_H
 #define PST_PLI_COEFS_INT_H
 
@@ -55,7 +55,7 @@ struct psti_pli_coefs_tables {
 struct psti_coefs_words {
     const uint8_t *at, *limit, *end;
     bool in_tail, failed;
-    uint8_t tail[2 * PSTI_COEFS_STEP_NBYTES]; /* the last words, and zeros behind them */
+    uint8_t tail[2 * PSTI_COEFS_STEP_NBYTES]; /* the last words, and zeros after them */
 };
 /* Must be called if at > limit. Afterwards a step may begin at `at`. */
 void psti_pli_coefs_more_words(struct psti_coefs_words *words);
@@ -109,7 +109,7 @@ struct psti_coefs_unit {
     /* Each is indexed by [square][position] and aligned to 64. Positions without a block are 0. */
     uint8_t (*classes)[PSTI_COEFS_SQUARE], (*ends)[PSTI_COEFS_SQUARE];
     uint8_t (*dc_tokens)[PSTI_COEFS_SQUARE];
-    /* Same as out->order; 64 entries behind the list may be written. */
+    /* Same as out->order; 64 entries after the list may be written. */
     uint16_t *order;
     /* NULL: all blocks are kept; else `order` has only those that are kept. */
     const struct psti_coefs_kept *kept;

@@ -3,9 +3,9 @@
  *
  * It works row of units by row of units: entropy decoding (pli_coefs.h), inverse DCT into a strip
  * of samples that is as wide as the region, and rows of pixels from the strip. All memory is the
- * caller's scratch. The functions keep no state; any thread may call them. The head has been
- * checked as a whole before. Each unit is checked against its checksum and by the decoder of
- * coefficients. Nothing else in the bytes says where anything lies. */
+ * caller's scratch. The functions keep no state; any thread may call them. The caller has checked
+ * the whole head; offsets and lengths stand only there. Each unit is checked against its checksum,
+ * and the decoder of coefficients checks its contents. */
 #include "pli/pli.h"
 
 #include "base/bits.h"
@@ -104,7 +104,7 @@ static int16_t *block_at(const struct planes_of_blocks *out, const struct psti_p
            (row * out->frame->components[square->component].columns + column) * 64;
 }
 
-/* Writes planes as blocks. A plane is read only up to the multiple of 64 behind its last entry. The
+/* Writes planes as blocks. A plane is read only up to the multiple of 64 past its last entry. The
  * order of the list jumps about in memory that is larger than the near caches. Therefore the cache
  * lines of blocks are prefetched some groups before they are written. */
 static void to_blocks(const struct planes_of_blocks *out, const struct psti_pli_coefs *coefs)

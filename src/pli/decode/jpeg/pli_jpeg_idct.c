@@ -200,7 +200,7 @@ static void load_group(const struct psti_pli_jpeg_blocks *blocks, const struct g
     for (uint32_t k = 0; k <= group->last; k++) {
         const int16_t *plane = coefs->planes + k * coefs->stride;
         int16_t *in = work->in[psti_jpeg_zigzag[k]];
-        /* Entries behind the last one of a plane are zeros up to the end of the group. */
+        /* Entries past the last one of a plane are zeros up to the end of the group. */
         if (adjacent) {
             dequantise(blocks->quants, k, &masks, plane + positions[0], in);
             continue;

@@ -1,7 +1,7 @@
 /* pli_jpeg_idct_some_template.h - transforms the blocks of a unit that are wanted, if not all are.
  * The wanted blocks are moved together and then go through pli_jpeg_idct_template.h.
  *
- * A level includes this file once, behind that one, store() and definitions of these:
+ * A level includes this file once, after that one, store() and definitions of these:
  *
  *     INDICES                   indices that move some of eight 16-bit values together
  *     moving_together(mask)     the indices for those of eight values whose bit is set

@@ -233,7 +233,7 @@ TARGET static void all_blocks(const struct unit *unit, struct work *work)
         group.planes = coefs->planes + i;
         group.order = coefs->order + i;
         group.last = psti_pli_jpeg_end_at(coefs, i, group.last);
-        if (coefs->n - i < LANES) { /* the end of the list: entries behind it are not read */
+        if (coefs->n - i < LANES) { /* the end of the list: entries after it are not read */
             group.n = coefs->n - i;
             memcpy(work->order, group.order, group.n * sizeof work->order[0]);
             group.order = work->order;

@@ -108,7 +108,7 @@ struct psti_pli_jpeg_rows {
     void (*plain_rgb)(const uint8_t *c0, const uint8_t *c1, const uint8_t *c2, uint8_t *out,
                       uint32_t n);
 };
-/* Bytes before and behind rows of samples that kernels may read or write. */
+/* Bytes before and after rows of samples that kernels may read or write. */
 enum { PSTI_PLI_JPEG_ROW_SLACK = 64 };
 extern const struct psti_pli_jpeg_rows psti_pli_jpeg_rows_c, psti_pli_jpeg_rows_avx2,
     psti_pli_jpeg_rows_avx512, psti_pli_jpeg_rows_neon;

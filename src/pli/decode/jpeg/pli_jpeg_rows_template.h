@@ -4,7 +4,7 @@
  * any thread may call them. A step makes STEP samples. The last step of a row of pixels overlaps
  * the step before it. Upsampling in one direction stays within bytes: an average that is rounded up
  * and one that is rounded down give the same as a sum of 10 bits and a shift. A level includes this
- * file once, behind h2v2() and definitions of these:
+ * file once, after h2v2() and definitions of these:
  *
  *     TARGET, INLINE        attributes of functions, and of functions that are always inlined
  *     VECTOR, STEP          a vector of bytes, and the number of its bytes

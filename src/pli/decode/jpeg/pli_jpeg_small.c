@@ -102,7 +102,7 @@ static void load(const struct psti_pli_jpeg_blocks *blocks, uint32_t i, uint32_t
                 memset(in, 0, sizeof work->in[v][u]);
                 continue;
             }
-            for (uint32_t l = 0; l < n; l++) /* entries behind n_k are zeros */
+            for (uint32_t l = 0; l < n; l++) /* entries after n_k are zeros */
                 in[l] = (int16_t)(uint16_t)((uint32_t)(uint16_t)plane[l] * (quants[l][k] & 0xFFFF));
         }
 }

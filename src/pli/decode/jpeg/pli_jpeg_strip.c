@@ -25,7 +25,7 @@ static size_t stride_for(uint32_t width)
     return (psti_round_up((size_t)width + WIDENED + 2 * SLACK, 64) | 64);
 }
 
-/* Returns the bytes of an upsampled row, with those that kernels may write behind it. */
+/* Returns the bytes of an upsampled row, with those that kernels may write past it. */
 static size_t upsampled_nbytes(uint32_t width) { return stride_for(width) + 2 * SLACK; }
 
 size_t psti_pli_jpeg_strip_nbytes(uint32_t n_components, uint32_t edge, uint32_t width)

@@ -129,7 +129,7 @@ static bool read_freqs(struct psti_lz_bits *bits, uint16_t *freqs, uint32_t n, u
         i += is_freq ? 0 : field + 1;
         if (freq > left || i + is_freq > n)
             return false;
-        /* I is n only behind the last symbol, where the field is a number of zeros. */
+        /* I is n only past the last symbol, where the field is a number of zeros. */
         freqs[i < n ? i : 0] |= (uint16_t)freq;
         i += is_freq;
         left -= freq;
@@ -142,7 +142,7 @@ static void build_table(const uint16_t *freqs, uint32_t n, uint8_t *table)
     for (uint32_t symbol = 0; symbol < n; symbol++) {
         uint32_t entry = symbol | (uint32_t)freqs[symbol] << PSTI_LZ_FREQ_SHIFT;
         /* Writes beyond the symbol's entries, into those of the next symbols or into the spare ones
-         * behind the table. */
+         * after the table. */
         for (uint32_t k = 0; k < freqs[symbol]; k += PSTI_LZ_TABLE_AT_ONCE)
             for (uint32_t i = 0; i < PSTI_LZ_TABLE_AT_ONCE; i++)
                 psti_store_u32(table + 4 * (size_t)(k + i),
@@ -161,7 +161,7 @@ struct kind {
 };
 
 /* Returns the built-in table of context c. A table that is not kept is made at *memory, which moves
- * behind it. */
+ * past it. */
 static const uint8_t *built_in_table(struct decoder *d, const struct kind *kind, uint32_t c,
                                      uint8_t **memory)
 {
@@ -181,7 +181,7 @@ static const uint8_t *built_in_table(struct decoder *d, const struct kind *kind,
 }
 
 /* Finds or makes the tables of all contexts. Tables that are not kept are made one after another at
- * `memory`. Returns the memory behind them, or NULL if the unit is corrupt. */
+ * `memory`. Returns the memory after them, or NULL if the unit is corrupt. */
 static uint8_t *read_tables(struct decoder *d, const struct kind *kind, uint8_t *memory,
                             const uint8_t **tables)
 {

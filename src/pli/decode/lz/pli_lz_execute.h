@@ -5,7 +5,7 @@
  *
  *   size_t LZ_EDGE(uint8_t *to, const uint8_t *from, size_t room, uint32_t n, uint32_t P)
  *
- * LZ_EDGE returns the number of bytes from `from` to the n-th edge: a pixel behind `from` and
+ * LZ_EDGE returns the number of bytes from `from` to the n-th edge: a pixel after `from` and
  * before `to` that differs from the pixel before it. It returns 0 if there is none. It may
  * overwrite up to `room` bytes of `to` with a copy of `from`. The bytes that it returns have been
  * copied if they are at least 2 * WIDE less than `room`.
@@ -18,7 +18,7 @@
  *
  * LZ_REPEAT repeats the `distance` < WIDE bytes before `to`. It writes up to WIDE - 1 bytes more.
  *
- * Copies run over their end by up to WIDE - 1 bytes. The literals not yet used lie behind the
+ * Copies run over their end by up to WIDE - 1 bytes. The literals not yet used lie after the
  * output in the same memory, so copies are exact if the gap between them is short. The gap also
  * bounds every write: a sequence that would reach the literals still to come is an error. Values
  * that depend on tokens are looked up without branches, because tokens are hard to predict. */
@@ -26,7 +26,7 @@
 #include "pli/decode/lz/pli_lz_tokens.h"
 #include "pli/format/pli_lz_format.h"
 
-/* The place of the output, and the literals behind it. */
+/* The place of the output, and the literals after it. */
 struct output {
     uint8_t *at;
     const uint8_t *start, *literals, *end;

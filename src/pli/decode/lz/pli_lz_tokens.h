@@ -54,7 +54,7 @@ static inline uint32_t psti_pli_lz_active(struct psti_pli_lz_share s, uint32_t t
     return (s.n - t + s.per_lane - 1) / s.per_lane;
 }
 
-/* The destination of n pixels: the first `split` go to `colours`, behind which 4 bytes may be
+/* The destination of n pixels: the first `split` go to `colours`, after which 4 bytes may be
  * overwritten, the others to `out`. tables[b] is the table of byte b. */
 struct psti_lz_pixels_to {
     const uint8_t *tables[8];

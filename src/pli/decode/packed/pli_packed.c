@@ -29,7 +29,7 @@ struct reader {
     bool is_short;
 };
 
-/* Takes the next `n` bytes (1 or 2) as a number. Behind the end it returns 0 and sets is_short. */
+/* Takes the next `n` bytes (1 or 2) as a number. Past the end it returns 0 and sets is_short. */
 static uint32_t take(struct reader *in, size_t n)
 {
     if (in->nbytes - in->at < n) {

@@ -32,7 +32,7 @@ struct psti_packed {
     uint8_t bits;
     struct psti_packed_plane planes[4];
     uint32_t n_coded;       /* planes that are not constant */
-    const uint8_t *strings; /* the runs of bits, and the data behind them */
+    const uint8_t *strings; /* the runs of bits, and the data after them */
     size_t strings_nbytes;  /* bytes of runs and data together */
     struct psti_packed_runs runs;
     const uint8_t *data;
@@ -84,7 +84,7 @@ enum pst_status psti_pli_packed_decode_with(const struct psti_packed_kernels *ke
                                             const struct psti_pli_part *part,
                                             struct psti_pli_planes *planes, struct pst_error *err);
 
-/* Returns up to 64 bits from bit `position` of n bytes on. Bits behind the last byte are 0. */
+/* Returns up to 64 bits from bit `position` of n bytes on. Bits past the last byte are 0. */
 static inline uint64_t psti_pli_packed_bits_at(const uint8_t *bytes, size_t nbytes,
                                                uint32_t position)
 {
@@ -104,7 +104,7 @@ static inline __attribute__((always_inline)) uint32_t psti_pli_packed_count_ones
     uint32_t n = 0, bits = end - begin;
     if (begin >= end)
         return 0;
-    /* Counts whole words if 9 bytes behind the last bit's byte may be read. */
+    /* Counts whole words if 9 bytes past the last bit's byte may be read. */
     if ((end >> 3) + 9 <= unit->strings_nbytes) {
         /* Numbers of bits, counted from `bytes`. */
         uint32_t skip = begin & 7, last = skip + bits - 1;
@@ -169,7 +169,7 @@ static inline bool psti_pli_packed_is_tapped(const struct psti_packed *unit, uin
 /* The rest is for kernels that read more bytes than they need. */
 
 enum {
-    PSTI_PACKED_RUNS_MARGIN = 24, /* bytes that may be read behind a run's cursor */
+    PSTI_PACKED_RUNS_MARGIN = 24, /* bytes that may be read past a run's cursor */
     /* Bytes that may be read from a row's start: the longest row and a vector. */
     PSTI_PACKED_ROW_MARGIN = 128 + 16,
     PSTI_PACKED_TAIL = 256 /* bytes copied to work->tail */

@@ -224,7 +224,7 @@ static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t in
     return PST_OK;
 }
 
-/* Returns at least 57 bits from bit number `bit` on. Bits behind the last byte are 0. */
+/* Returns at least 57 bits from bit number `bit` on. Bits past the last byte are 0. */
 static uint64_t bits_at(const uint8_t *bytes, size_t nbytes, uint32_t bit)
 {
     size_t at = bit >> 3;
@@ -237,7 +237,7 @@ static uint64_t bits_at(const uint8_t *bytes, size_t nbytes, uint32_t bit)
 }
 
 /* Makes the states of n lanes, whose mantissas begin at bit number `bit`. Returns the number of the
- * bit behind them. */
+ * bit after them. */
 static uint32_t take_states(const uint8_t *exponents, uint64_t mantissas, uint32_t bit,
                             uint32_t bits, const uint8_t *low, uint32_t n, uint32_t *states)
 {

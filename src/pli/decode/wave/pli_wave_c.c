@@ -27,9 +27,9 @@ enum {
     PLANE_TOKENS = (BORDER + EDGE) * STRIDE,
     PLANE_SAMPLES = EDGE * EDGE,
     READ_AHEAD = 96, /* samples that callers may read from the start of a row */
-    /* Limits of memory. A token takes at most one word. A sample of 16 bits has at most 15 raw
-     * bits, a pair of 8 bits has at most 16. A step may read STEP_NBYTES behind the end of words or
-     * raw bits before the end is checked. */
+    /* Sizes for the worst case. A token takes at most one word. A sample of 16 bits has at most 15
+     * raw bits, two samples of 8 bits have at most 16. A step may read STEP_NBYTES past the end of
+     * words or raw bits before the end is checked. */
     MOST_WORDS = MOST_PLANES * PLANE_SAMPLES,
     MOST_RAW_NBYTES = MOST_PLANES * PLANE_SAMPLES * 15 / 8,
     STEP_NBYTES = LANES * 16 / 8 + 8
@@ -189,7 +189,7 @@ struct raw {
     uint64_t n_bits, at;
 };
 
-/* Makes the raw string of the raw bytes and, behind them, the payload. Raw bytes that no unit can
+/* Makes the raw string of the raw bytes and, after them, the payload. Raw bytes that no unit can
  * need are left out. */
 static struct raw gather_raw(const struct wave *w)
 {

@@ -20,7 +20,7 @@ enum {
     WAVE_MAX_WORDS_8 = 8 * 1024,
     WAVE_MAX_WORDS = 10 * 1024,
     WAVE_MAX_RAW_NBYTES = 30 * 1024,
-    WAVE_BITS_BEHIND = 64, /* zeros behind the raw bits, for readers that load 64 bytes at once */
+    WAVE_BITS_BEHIND = 64, /* zeros after the raw bits, for readers that load 64 bytes at once */
     WAVE_LINE = 704,       /* samples of one lane in all bands, for readers that load 96 at once */
     WAVE_BAND = 64         /* steps of a band */
 };
@@ -84,7 +84,7 @@ struct psti_pli_wave_rows_level {
 /* Returns whether the scratch is large enough for the unit's words and raw bytes. */
 bool psti_pli_wave_rows_fit(const struct psti_pli_unit *unit,
                             const struct psti_pli_wave_head *head);
-/* Does all stages behind the tokens, if the unit has tokens, and describes the lines in `planes`.
+/* Does all stages after the tokens, if the unit has tokens, and describes the lines in `planes`.
  */
 enum pst_status psti_pli_wave_rows_finish(const struct psti_pli_wave_rows_level *level,
                                           struct psti_pli_wave_job *job,
@@ -106,7 +106,7 @@ struct psti_pli_wave_band {
     uint8_t not_30[16], not_31[16];
 };
 
-/* The number of bands in the table: [0] is before the first band, the last two are behind the last
+/* The number of bands in the table: [0] is before the first band, the last two are past the last
  * possible band. */
 enum { WAVE_BANDS = 11 };
 void psti_pli_wave_rows_open_bands(const struct psti_pli_wave_job *job,

@@ -104,7 +104,7 @@ struct psti_pli_wave_head {
     uint8_t n_constant, constant_planes[4];
     uint16_t constants[4];
     uint32_t states[PSTI_PLI_LANES]; /* 2 * bits bits each */
-    const uint8_t *raw; /* raw bytes behind the states' mantissas, from the next whole byte on */
+    const uint8_t *raw; /* raw bytes after the states' mantissas, from the next whole byte on */
     /* Number of these bytes; the payload, which is the states' low halves at the end, continues the
      * raw string. */
     size_t raw_nbytes;

@@ -13,7 +13,7 @@
  *     v): load and store rows;
  *   - struct taps, taps_of(a, b); struct lane_filters: the coefficients of each lane.
  *
- * Behind the #include it defines the functions that are declared here. The functions are pure; any
+ * After the #include it defines the functions that are declared here. The functions are pure; any
  * thread may call them. */
 #include "pli/decode/wave/pli_wave_common.h"
 

@@ -176,7 +176,7 @@ static enum pst_status find_tokens(struct encoder *e, struct pst_error *err)
     return PST_OK;
 }
 
-/* Writes the model blocks behind the header. */
+/* Writes the model blocks after the header. */
 static enum pst_status write_model(struct encoder *e, struct pst_error *err)
 {
     uint8_t model[2 * PSTI_PLI_BLOCK_HEADER_NBYTES + PSTI_JPEG_TABLES_MAX_NBYTES +
@@ -195,7 +195,7 @@ static enum pst_status write_model(struct encoder *e, struct pst_error *err)
     return PST_OK;
 }
 
-/* Writes units behind a head with sizes of 16 bits, and their sizes and checksums into the index.
+/* Writes units after a head with sizes of 16 bits, and their sizes and checksums into the index.
  * If a size needs more bits, all units are moved once. Returns the end of the units, or NULL if
  * they do not fit. */
 static uint8_t *write_units(struct encoder *e)

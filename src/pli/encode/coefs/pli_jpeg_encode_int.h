@@ -68,7 +68,7 @@ static inline void psti_pli_jpeg_encode_put_group(struct psti_je_bits *b, uint64
 }
 
 /* A unit before its tables are known. Its tokens and raw bits lie in the buffers of the image, one
- * unit behind the other. */
+ * unit after the other. */
 struct psti_je_unit {
     size_t ac, small; /* where its tokens begin: `ac` counts u8, `small` counts u16 */
     size_t raw;       /* where its raw bits begin */
@@ -91,7 +91,7 @@ struct psti_je_work {
     const int16_t **blocks; /* by list position; 16 blocks of zeros follow the last one */
     int16_t *values;        /* plane k is at k * stride */
     uint8_t *tokens, *g;
-    uint8_t *raw;        /* raw bits of one unit, with space for the most there can be */
+    uint8_t *raw;        /* raw bits of one unit; the space is enough for any unit */
     uint16_t *words_end; /* words are written backwards from here */
 };
 
@@ -123,21 +123,23 @@ struct psti_je_kernels {
     void (*put_left)(struct psti_je_bits *bits, uint16_t *left, uint8_t *n_bits);
     /* Copies coefficients 1..last of blocks, last > 0, to planes: coefficient k of the first n_k[k]
      * blocks to values + k * stride, followed by zeros up to the next multiple of 64. Entries
-     * behind those may be overwritten. */
+     * after those may be overwritten. */
     void (*to_planes)(const int16_t *const *blocks, const uint16_t *n_k, uint32_t last,
                       int16_t *values, size_t stride);
     /* Joins the tokens of plane k with their contexts. Stores codes for n_k[k] blocks, rounded up
      * to 32. */
     void (*find_codes)(const struct psti_je_work *work, const uint16_t *n_k, uint32_t k,
                        uint8_t *codes);
-    /* Computes tokens and their g for n coefficients. n is a multiple of 64. */
+    /* Computes the token of each of n coefficients, and the value g that section 8.4 assigns to the
+     * token. n is a multiple of 64. */
     void (*find_tokens)(const int16_t *values, uint32_t n, uint8_t *tokens, uint8_t *g);
     /* Writes the raw bits of a group of 64 list positions (section 8.5). Values are 0 where a group
      * has fewer. */
     void (*put_values)(struct psti_je_bits *bits, const int16_t *values, const uint8_t *tokens);
-    /* Codes 8 * n_eights AC tokens, the last first, token i into state i % 32. Returns where the
-     * words begin then. Up to seven words before that may have been overwritten. NULL if the level
-     * has no such function. */
+    /* Codes 8 * n_eights AC tokens, the last one first, token i into state i % 32. Words are
+     * written towards lower addresses. Returns the address of the first word. Up to seven words
+     * below that address may be overwritten. The pointer is NULL if the level has no such function.
+     */
     uint16_t *(*take_eights)(const uint8_t *tokens, uint32_t n_eights, const uint64_t *codes,
                              uint32_t *states, uint16_t *words);
 };

@@ -22,7 +22,7 @@ enum {
  * waits for a product. */
 static uint64_t cost(const uint32_t *counts, const uint16_t *freqs, uint32_t n_tokens)
 {
-    uint64_t x[N_WIDTHS], sum = 0; /* fixed point, 1 bit before and 31 behind the point */
+    uint64_t x[N_WIDTHS], sum = 0; /* fixed point, 1 bit before and 31 after the point */
     uint32_t some[N_WIDTHS], logs[N_WIDTHS], n = 0;
     for (uint32_t i = 0; i < n_tokens; i++)
         if (counts[i] > 0) {

@@ -51,7 +51,7 @@ struct encoder {
     struct psti_lz_writer table_bits, raw_bits;
 };
 
-/* Takes memory behind what was taken before, aligned to 64. */
+/* Takes memory after what was taken before, aligned to 64. */
 static void *claim(uint8_t **memory, size_t nbytes)
 {
     uint8_t *claimed = *memory;

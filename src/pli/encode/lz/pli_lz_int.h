@@ -76,7 +76,7 @@ struct psti_lz_effort {
 
 void psti_pli_lz_prepare(const struct psti_lz_pixels *pixels);
 /* Finds the sequences of the unit, at most PSTI_PLI_LZ_SEQUENCES_MAX. Returns their number. Pixels
- * behind the last sequence are literals. */
+ * past the last sequence are literals. */
 uint32_t psti_pli_lz_parse(const struct psti_lz_pixels *pixels, const struct psti_lz_effort *effort,
                            const struct psti_lz_prices *prices, struct psti_lz_sequence *sequences);
 

@@ -109,7 +109,7 @@ static void add(struct parser *s, uint32_t at, uint32_t offset, uint32_t code, u
     struct candidate *c = s->candidates + s->n_candidates;
     if (offset - 1 >= at || ids[0] != ids[-(int64_t)offset])
         return;
-    /* If one copy is long enough to be taken at once, only a longer copy counts. */
+    /* After a match of `nice` pixels or more, only longer matches are considered. */
     uint32_t longest = s->n_candidates > 0 ? s->candidates[s->longest].length : 0;
     if (longest >= s->effort->nice &&
         (longest == max || ids[longest] != ids[(int64_t)longest - offset]))
@@ -338,7 +338,7 @@ static void emit_path(const struct parser *s, struct path *path, uint32_t last)
     }
 }
 
-/* Returns the lowest cost of the nodes behind `i` that have been reached. */
+/* Returns the lowest cost of the nodes after `i` that have been reached. */
 static uint32_t cheapest_behind(const struct psti_lz_node *nodes, uint32_t i, uint32_t reach)
 {
     uint32_t least = NOT_REACHED;

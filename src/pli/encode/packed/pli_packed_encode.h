@@ -9,7 +9,7 @@
 enum { PSTI_PACKED_N_PREDICTORS = 5 };
 
 /* A plane's samples. Row y begins at row[y] + 32 samples. A copy of the first sample stands before
- * each row, and copies of the last one stand behind it, up to column 64. So predictors find their
+ * each row, and copies of the last one stand after it, up to column 64. So predictors find their
  * neighbours there. */
 struct psti_packed_samples {
     union {

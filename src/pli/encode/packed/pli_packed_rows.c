@@ -1,7 +1,7 @@
 /* pli_packed_rows.c - tries predictors on rows of a plane: residuals, widths and costs.
  *
  * Pure; any thread. This is plain C, the reference implementation for pli_packed_rows_avx2.c. All
- * loops are over 64 columns in 16-bit lanes; groups behind the last one do not count. */
+ * loops are over 64 columns in 16-bit lanes; groups past the last one do not count. */
 #include "pli/encode/packed/pli_packed_encode.h"
 
 #include "base/bits.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { EDGE = PSTI_PACKED_EDGE, GROUPS = PSTI_PACKED_ROW_GROUPS, START = PSTI_PACKED_ROW_START };
-/* Columns before the first one and behind the last one, and all columns, of a row in 16-bit
+/* Columns before the first one and past the last one, and all columns, of a row in 16-bit
  * lanes. */
 enum { MARGIN = 8, WIDE = MARGIN + EDGE + MARGIN };
 
@@ -43,7 +43,7 @@ uint32_t psti_pli_packed_row_cost(const uint8_t *widths, const uint8_t *above, u
     return bits;
 }
 
-/* Returns row `y` in 16-bit lanes, from one column before the first to one behind the last. */
+/* Returns row `y` in 16-bit lanes, from one column before the first to one past the last. */
 static const uint16_t *wide_row(const struct psti_packed_block *block, uint32_t y,
                                 uint16_t *restrict buffer)
 {

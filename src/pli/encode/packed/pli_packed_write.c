@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Writes bytes, and bits behind them. Bytes that do not fit are counted, but not written. */
+/* Writes bytes, and bits after them. Bytes that do not fit are counted, but not written. */
 struct writer {
     uint8_t *out;
     size_t capacity, nbytes;

@@ -16,7 +16,7 @@ enum {
     LANE_SHIFT = PSTI_WAVE_INDEX_BITS
 };
 
-/* Writes bits. Up to 8 bytes behind the last bit are overwritten, so buffers have WRITER_SLACK more
+/* Writes bits. Up to 8 bytes past the last bit are overwritten, so buffers have WRITER_SLACK more
  * bytes. */
 struct writer {
     uint8_t *bytes;
@@ -59,7 +59,7 @@ struct unit {
 static bool in_slots(const struct unit *u) { return u->kernels->find_slots != NULL; }
 
 /* Brings records into order. Step t takes record t - lag * l from lane l's stream. A lane has none
- * before the first one and behind the last one. */
+ * before the first one and past the last one. */
 static inline __attribute__((always_inline)) void put_in_order(struct unit *u, uint32_t bits)
 {
     const uint32_t lag = psti_pli_wave_lag(bits), none = psti_pli_wave_none(bits);

@@ -42,7 +42,7 @@ struct psti_wave_plane_plan {
 };
 /* `streams` holds the unit's tokens as pass two codes them: first all indices, then as many values.
  * The rows of a lane follow one another. Lane l has `stride` records: STREAM_PAD without token, its
- * row of band 0, its row of band 1 and so on, STREAM_PAD without token. Records behind the unit's
+ * row of band 0, its row of band 1 and so on, STREAM_PAD without token. Records after the unit's
  * width and height have no token. Only the planes that are coded have records. */
 struct psti_wave_plan {
     struct psti_wave_plane_plan planes[4];
@@ -227,7 +227,7 @@ void psti_pli_wave_refine(const struct psti_pli_source *source, uint32_t plane,
                           uint8_t *filters, int16_t *residuals, struct psti_wave_work *work);
 
 /* Computes the activities (docs/format-pli.md, 5.4) of a row of 64 residuals, of which the unit has
- * `width`. Activities behind them are 0. */
+ * `width`. Activities after them are 0. */
 typedef void psti_wave_find_activities(const int16_t *residuals, uint32_t width, uint8_t *g);
 psti_wave_find_activities psti_pli_wave_find_activities_u8_c, psti_pli_wave_find_activities_u8_avx2,
     psti_pli_wave_find_activities_u16_c, psti_pli_wave_find_activities_u16_avx2;
@@ -292,7 +292,7 @@ psti_wave_code_slots psti_pli_wave_code_avx2, psti_pli_wave_code_u16_avx2;
 static inline uint32_t psti_pli_wave_log2(uint32_t v)
 {
     uint32_t e = 31u - (uint32_t)__builtin_clz(v), fraction = 0;
-    uint64_t x = (uint64_t)v << (31 - e); /* fixed point, 1 bit before and 31 behind the point */
+    uint64_t x = (uint64_t)v << (31 - e); /* fixed point, 1 bit before and 31 after the point */
     for (uint32_t i = 0; i < PSTI_WAVE_LOG2_SHIFT; i++) {
         x = (x * x) >> 31;
         fraction <<= 1;

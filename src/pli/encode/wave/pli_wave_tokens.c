@@ -52,7 +52,7 @@ static void tokens_u16(const int16_t *residuals, uint8_t *g)
     }
 }
 
-/* Copies the `width` residuals of a row that the unit has, and zeros behind them. */
+/* Copies the `width` residuals of a row that the unit has, and zeros after them. */
 static void cut_row(const int16_t *residuals, uint32_t width, int16_t *row)
 {
     memcpy(row, residuals, width * sizeof *row);

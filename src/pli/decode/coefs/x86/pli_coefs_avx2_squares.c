@@ -94,7 +94,7 @@ struct square {
 };
 
 /* Moves the bytes of 32 lanes to the positions of their parity, 4 in a row. `places` lists them for
- * an even row and the odd row behind it. Other positions are 0. */
+ * an even row and the odd row after it. Other positions are 0. */
 INLINE struct square to_positions(v32 lanes, __m128i places)
 {
     const v32 where = _mm256_broadcastsi128_si256(places);
@@ -124,7 +124,7 @@ INLINE v32 context(v32 sum)
 static v32 TARGET find_contexts(const struct psti_jpeg_square *q, struct square even)
 {
     enum { ROW = 8 };
-    /* Four rows of zeros before the square and four behind it. */
+    /* Four rows of zeros before the square and four after it. */
     _Alignas(32) uint8_t rows[PSTI_COEFS_SQUARE + 8 * ROW] = {0};
     uint8_t *first = rows + 4 * ROW;
     store(first, even.low);

@@ -43,7 +43,7 @@ static void prepare(struct psti_pli_coefs_tables *tables)
 
 /* -- Order -- */
 
-/* A list of blocks and their ends. 64 entries behind the list may be written. */
+/* A list of blocks and their ends. 64 entries after the list may be written. */
 struct blocks {
     uint8_t *ends;
     uint16_t *order;
@@ -97,7 +97,7 @@ PSTI_ICL_INLINE uint32_t list_blocks(const struct psti_coefs_unit *unit, struct 
     return (uint32_t)some;
 }
 
-/* Sets n_k from the sorted ends. There is at least one end, and 64 bytes behind them are readable.
+/* Sets n_k from the sorted ends. There is at least one end, and 64 bytes after them are readable.
  * If an end differs from the next one, then as many blocks as there are up to it have this end or a
  * larger one. */
 PSTI_ICL_INLINE void count(const uint8_t *ends, struct psti_pli_coefs *out)

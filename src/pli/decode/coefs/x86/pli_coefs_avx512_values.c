@@ -201,8 +201,8 @@ PSTI_ICL_INLINE uint64_t hand_out_all(const struct psti_coefs_bits *bits, uint64
     return sum;
 }
 
-/* Stores the values of a group. With `some`, only the values of `lanes` are stored, side by side,
- * with zeros behind them. */
+/* Stores the 64 values of a group. If `some` is true, it stores only those with a bit in `lanes`,
+ * without gaps; zeros follow them. */
 PSTI_ICL_INLINE void put_words(int16_t *to, struct words w, uint64_t lanes, bool some)
 {
     if (some) {

@@ -11,7 +11,8 @@
 enum { EDGE = 8 };
 _Static_assert(PSTI_PLI_JPEG_GROUP == 2 * EDGE, "entries of a vector");
 
-/* Transposes 8 planes from `k` on. Planes above `last` are zeros. */
+/* Writes coefficients k .. k + 7 of 16 blocks, from as many planes. Planes above `last` are not
+ * read; their coefficients are 0. */
 INLINE void turn(const int16_t *planes, size_t stride, uint32_t k, uint32_t last,
                  int16_t *const blocks[PSTI_PLI_JPEG_GROUP])
 {

@@ -41,7 +41,7 @@ LZ_INLINE static inline void repeat(uint8_t *to, size_t distance, size_t nbytes)
 }
 
 /* Returns a bit for each of the 16 / P pixels that the next one differs from, at 4 times the number
- * of the pixel's first byte. `b` is the vector one pixel behind `a`. */
+ * of the pixel's first byte. `b` is the vector one pixel after `a`. */
 LZ_INLINE static inline uint64_t edges_of(uint8x16_t a, uint8x16_t b, const uint32_t P)
 {
     uint8x16_t same = vceqq_u8(a, b);

@@ -169,8 +169,9 @@ struct lookup {
     {                                                                                              \
         BIT(w, 7), BIT(w, 6), BIT(w, 5), BIT(w, 4), BIT(w, 3), BIT(w, 2), BIT(w, 1), BIT(w, 0)     \
     }
-/* The entry of width 0 holds that of width 8. Groups of width 0 are zeros before the look-up, so
- * that they may use any entry. */
+/* The index is the width modulo 8, so widths 0 and 8 share entry 0. It is made for width 8. The
+ * bytes of a group of width 0 are zeros before the look-up, and any entry turns zeros into zeros.
+ */
 static const _Alignas(64) struct lookup lookup = {
     .shift = {SHIFTS(8), SHIFTS(1), SHIFTS(2), SHIFTS(3), SHIFTS(4), SHIFTS(5), SHIFTS(6),
               SHIFTS(7)},

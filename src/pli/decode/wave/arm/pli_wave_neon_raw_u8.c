@@ -42,7 +42,7 @@ static void open_raw_tables(struct raw_tables *t)
 }
 
 /* Takes the next `n` bits of 16 lanes, at most 8 for each lane. The bits begin at bit number `*at`,
- * which moves behind them. */
+ * which moves past them. */
 PSTI_NEON_INLINE uint8x16_t take_bits(uint8x16_t n, const uint8_t *bytes, uint64_t *at)
 {
     uint8x16_t sums = sums_up_to(n);

@@ -147,7 +147,7 @@ PSTI_NEON_INLINE struct found search(const struct stream *s, v32 slots, v32 at)
 }
 
 /* Gives the lanes of `empty` the next bytes, in ascending order. The other lanes get arbitrary
- * bytes. `*words` moves behind the bytes that are taken. */
+ * bytes. `*words` moves past the bytes that are taken. */
 PSTI_NEON_INLINE v32 take_bytes(const uint8_t **words, v32 empty)
 {
     const uint8x16x2_t next = vld1q_u8_x2(*words);
@@ -294,7 +294,7 @@ static void open_stream(struct stream *s, const struct psti_pli_wave_job *job)
         low[l] = (uint8_t)head->states[l];
         high[l] = (uint8_t)(head->states[l] >> 8);
     }
-    /* Loads may read 33 bytes behind the words. */
+    /* Loads may read 33 bytes after the words. */
     memcpy(m->words_u8, head->words, head->n_words);
     memset(m->words_u8 + head->n_words, 0, 2 * WAVE_LANES);
     s->end = m->words_u8 + head->n_words;

@@ -58,7 +58,7 @@ INLINE uint64_t next_bits(const uint8_t *bits, uint64_t at)
 }
 
 /* Replaces the masks of a row, one word for each eight lanes, by that many bits, from bit number
- * `at` on. Returns the number of the bit behind them. `long_ones`: a mask may have more than 57
+ * `at` on. Returns the number of the bit after them. `long_ones`: a mask may have more than 57
  * bits. R of all tokens but ANY_PAIR has at most 7 bits, so that eight lanes have at most 56. */
 INLINE uint64_t deal_row(uint64_t *masks, bool long_ones, const uint8_t *bits, uint64_t at)
 {

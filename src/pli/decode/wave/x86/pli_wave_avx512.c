@@ -84,7 +84,7 @@ static enum pst_status status_of(const struct psti_pli_wave512_job *job, uint32_
     return PST_OK;
 }
 
-/* Does all stages behind the tokens. `err` describes the first unit that failed, unless `failed`
+/* Does all stages after the tokens. `err` describes the first unit that failed, unless `failed`
  * says that an earlier one did. */
 static void finish(struct psti_pli_wave512_job *job, struct psti_pli_planes *planes,
                    enum pst_status *statuses, bool failed, struct pst_error *err)

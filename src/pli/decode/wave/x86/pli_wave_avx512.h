@@ -30,7 +30,7 @@ enum {
     /* Limits of a unit: a token of two samples takes at most one word, and two bytes of bits. */
     WAVE_MAX_WORDS = 2 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE + 1,
     WAVE_MAX_RAW_NBYTES = 4 * PSTI_PLI_WAVE_EDGE * PSTI_PLI_WAVE_EDGE,
-    WAVE_BEHIND = 128, /* bytes that may be read behind words and bits */
+    WAVE_BEHIND = 128, /* bytes that may be read past words and bits */
     /* Bits of all rows: 64 bytes each, as many as two bytes in each lane, whatever a unit has. */
     WAVE_MAX_BITS_NBYTES = PSTI_PLI_WAVE_MAX_STEPS / 2 * WAVE_ROW + WAVE_BEHIND,
     WAVE_LINE = WAVE_SAMPLE_ROWS, /* most bytes of one lane's samples of all bands */

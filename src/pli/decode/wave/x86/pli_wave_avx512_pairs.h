@@ -2,7 +2,7 @@
  * AVX-512 level of the wave decoder.
  *
  * It takes rows of activities, one after another, and the bits of the units with the low halves of
- * their states behind them. It gives the residuals of the pairs' first samples and of their second
+ * their states after them. It gives the residuals of the pairs' first samples and of their second
  * ones. R and S stand for suffix1 and suffix2 (docs/format-pli.md, 5.4). A row's R and S are at
  * most 64 bytes of each unit's bits. Each eight lanes first take the bytes that hold their bits,
  * then each lane takes its bits of these bytes. That works for at most 57 bits for eight lanes,
@@ -42,7 +42,7 @@ struct pair_constants {
     __mmask8 not_first;
 };
 
-/* The bits of the units, and memory behind them for as many bits as rows can take. */
+/* The bits of the units, and memory after them for as many bits as rows can take. */
 struct pair_bits {
     const uint8_t *of[WAVE_UNITS];
 };

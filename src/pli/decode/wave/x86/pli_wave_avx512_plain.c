@@ -1,7 +1,7 @@
 /* pli_wave_avx512_plain.c - turns activities and raw bits into samples at once, with AVX-512, for
  * jobs whose planes are all MED without taps.
  *
- * It takes rows of activities, and the bits of the units with the low halves of their states behind
+ * It takes rows of activities, and the bits of the units with the low halves of their states after
  * them. It gives rows of samples by step, two for each row of activities. The functions are pure;
  * any thread may call them. These planes never look back at residuals, so residuals stay in
  * registers. While samples wait for those to their left, the next row's bits are located and taken.
@@ -58,7 +58,7 @@ bool psti_pli_wave512_is_plain(const struct psti_pli_wave512_job *job)
     return true;
 }
 
-/* Locates the bits of the next row while a row's samples are made. (Behind the last row it locates
+/* Locates the bits of the next row while a row's samples are made. (Past the last row it locates
  * the last one once more.) */
 TARGET void psti_pli_wave512_plain(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS])
 {

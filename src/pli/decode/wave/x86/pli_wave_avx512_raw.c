@@ -1,7 +1,7 @@
 /* pli_wave_avx512_raw.c - raw bits of the wave decoder with AVX-512: turns activities into
  * residuals.
  *
- * It takes rows of activities, and the bits of the units with the low halves of their states behind
+ * It takes rows of activities, and the bits of the units with the low halves of their states after
  * them. It gives rows of residuals, two for each row of activities. The functions are pure; any
  * thread may call them. */
 #include "pli/decode/wave/x86/pli_wave_avx512_pairs.h"
@@ -90,7 +90,7 @@ static size_t raw_nbytes(const struct psti_pli_wave_head *head)
     return head->raw_nbytes < WAVE_MAX_RAW_NBYTES ? head->raw_nbytes : WAVE_MAX_RAW_NBYTES;
 }
 
-/* Copies a unit's raw bytes, and behind them its states' low halves. Rows that take more bits get
+/* Copies a unit's raw bytes, and after them its states' low halves. Rows that take more bits get
  * those that were in the memory before. */
 static const uint8_t *open_bits(const struct psti_pli_wave512_job *job, uint32_t u)
 {
@@ -120,7 +120,7 @@ void psti_pli_wave512_close_pairs(const struct psti_pli_wave512_job *job, uint64
         lacks[u] = ends[u] > 8 * (raw_nbytes(job->heads[u]) + PSTI_PLI_WAVE_STATE_NBYTES_8);
 }
 
-/* Locates the bits of the next row while a row's residuals are made. (Behind the last row it
+/* Locates the bits of the next row while a row's residuals are made. (Past the last row it
  * locates the last one once more.) */
 TARGET void psti_pli_wave512_raw_bits(struct psti_pli_wave512_job *job, bool lacks[WAVE_UNITS])
 {

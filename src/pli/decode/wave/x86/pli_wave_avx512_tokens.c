@@ -333,7 +333,7 @@ INLINE void finish_3(const struct stream *s, const struct kind *k, struct rest *
 }
 
 /* Does a third of a step, as far as there are such pairs: pair i finishes its step, the next pair
- * searches for the second half of its tokens' bits, the one behind that for the first half.
+ * searches for the second half of its tokens' bits, the one past that for the first half.
  * `opens`: a band begins and nothing is to be finished; in its first turn, which is 1, no search is
  * half done. The compiler finds a better order of instructions within this function. */
 INLINE void take_turn(const struct stream *s, const struct shape *shape, const struct kind *k,
@@ -448,7 +448,7 @@ static band_loop *loop_for(const struct shape *shape, uint32_t n_pairs)
         {{three_any_first, three_any_second, three_any}, {three_first, three_second, three_mixed}}};
     bool first = (shape->firsts[0] & shape->firsts[1]) != 0;
     bool second = (shape->firsts[0] | shape->firsts[1]) == 0;
-    /* A band that is not whole is most often the first of a unit, or behind its last. */
+    /* A band that is not whole is most often the first of a unit, or past its last. */
     return loops[n_pairs - 1][shape->whole][first ? 0 : second ? 1 : 2];
 }
 
@@ -519,8 +519,8 @@ static bool has_second_plane(const struct psti_pli_wave_head *head)
     return has;
 }
 
-/* Returns a unit's words. They stay where they are if the bytes behind them may be read; otherwise
- * a copy has zeros behind them. */
+/* Returns a unit's words. They stay where they are if the bytes after them may be read; otherwise
+ * a copy has zeros after them. */
 static struct words open_words(const struct psti_pli_wave512_job *job, uint32_t u)
 {
     const struct psti_pli_wave_head *head = job->heads[u];

@@ -92,8 +92,9 @@ TARGET static void put_left(struct psti_je_bits *bits, uint16_t *left, uint8_t *
     put_planes(bits, words, n);
 }
 
-/* Writes the octaves of the coefficients with token 7 (section 8.5). Corrects their entries in
- * `left` and `n_bits`. */
+/* Writes the classes of the coefficients with token 7, in unary. Section 8.5 calls these classes
+ * octaves. Then makes `left` of these coefficients relative to the lowest magnitude of the class,
+ * and adds the class to `n_bits`: the raw bits that are still to be written. */
 TARGET static void put_classes(struct psti_je_bits *bits, uint64_t largest, uint16_t *left,
                                uint8_t *n_bits)
 {

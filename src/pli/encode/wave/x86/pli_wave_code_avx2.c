@@ -1,9 +1,10 @@
-/* pli_wave_code_avx2.c - the order of tokens, signs, raw bits and the states of the wave mode's
- * encoder with AVX2. The bytes are those of plain C.
+/* pli_wave_code_avx2.c - the last stage of the wave mode's encoder, with AVX2: it writes signs and
+ * raw bits, and codes the tokens with rANS. The bytes are those of plain C.
  *
- * Records are transposed from the streams of lanes to slots, 32 a step. Slots without a sample have
- * a code that leaves a state as it is, so that all lanes always work. States stay in vectors: those
- * of 16 bits in four, those of 8 bits in two. */
+ * Each lane has a stream of records. A transposition puts the records that the lanes code in the
+ * same step side by side. A lane that has no sample in a step gets a code that leaves its state as
+ * it is; so all lanes work in all steps. The states of the lanes stay in vector registers: four for
+ * samples of 16 bits, two for samples of 8 bits. */
 #include "pli/encode/wave/pli_wave_encode_int.h"
 #include "pli/encode/wave/x86/pli_wave_lanes_avx2_u16.h"
 #include "pli/encode/x86/pli_rans_avx2.h"
@@ -41,7 +42,7 @@ INLINE void transpose(const uint16_t *in, size_t skew, uint16_t *out)
     }
 }
 
-/* Lanes 8 g .. 8 g + 7 have no record before step 8 g lag, and none from 7 lag steps behind a row's
+/* Lanes 8 g .. 8 g + 7 have no record before step 8 g lag, and none from 7 lag steps after a row's
  * records on. */
 TARGET void psti_pli_wave_find_slots_avx2(uint32_t bits, const uint16_t *streams, uint32_t n_bands,
                                           uint16_t none_, uint16_t *slots)

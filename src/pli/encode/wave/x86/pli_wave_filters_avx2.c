@@ -76,7 +76,7 @@ INLINE void pair_row(const struct psti_wave_near_u8 *n, uint32_t i, const int16_
             _mm256_loadu_si256((const __m256i *)(n->s[i] + 2 * LANES * v)), 0xD8);
 }
 
-/* Clears the columns behind the unit's width, so that every prediction there equals its sample. */
+/* Clears the columns after the unit's width, so that every prediction there equals its sample. */
 INLINE void cut_row(uint32_t width, struct row *row)
 {
     const __m256i no_taps = _mm256_set1_epi16((int16_t)(128 * 257));
@@ -245,7 +245,7 @@ INLINE void price_list(const struct row *rows, uint32_t n_rows,
         struct filter filters[AT_ONCE];
         __m128i now[AT_ONCE];
         uint32_t numbers[AT_ONCE];
-        /* Behind the last filter the last one is repeated. */
+        /* Past the last filter the last one is repeated. */
         for (uint32_t k = 0; k < AT_ONCE; k++) {
             numbers[k] = first + k < q->n_filters ? first + k : q->n_filters - 1;
             filters[k] = filter_of(&psti_pli_filters[q->list][numbers[k] - 1], kind);

@@ -60,7 +60,8 @@ static TARGET uint64_t price_plane_u8(const struct psti_pli_source *source,
     return sum_of(sum);
 }
 
-/* Returns 16 residuals with taps, modulo 256. vpmulhrsw by 1024 is (sum + 16) >> 5. */
+/* Subtracts the taps' part of the prediction, a * g + b * r, from 16 residuals; returns them modulo
+ * 256. `r` is NULL if b is 0. vpmulhrsw by 1024 is (sum + 16) >> 5. */
 INLINE __m256i add_taps_to(const int16_t *from, __m256i a, __m256i b, const int16_t *g,
                            const int16_t *r)
 {

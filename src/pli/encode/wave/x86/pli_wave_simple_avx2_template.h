@@ -1,7 +1,7 @@
 /* pli_wave_simple_avx2_template.h - the simple predictors of a plane with AVX2, for samples of 8 or
  * 16 bits: residuals and their costs.
  *
- * A file includes this once, behind definitions of TARGET, INLINE, load() and these:
+ * A file includes this once, after definitions of TARGET, INLINE, load() and these:
  *
  *     SAMPLE, LANES                  a sample, and their number in a vector
  *     OP(name)                       the intrinsic `name` for samples of that width
