@@ -67,6 +67,31 @@ struct pst_cache_stats {
  * Cannot fail. Any thread. */
 void pst_cache_stats(pst_cache *cache, struct pst_cache_stats *stats, size_t stats_nbytes);
 
+/* How large a cache suits a data set on this machine. */
+struct pst_cache_advice {
+    uint64_t nbytes; /* for pst_cache_options.nbytes; 0: no cache is better */
+    /* Memory that this process can still get: MemAvailable of the machine, or less if a control
+     * group leaves less. The page cache counts as free. UINT64_MAX: not known. */
+    uint64_t available_nbytes;
+    char reason[192]; /* one line that says why */
+};
+
+/* Advises a cache for a loader whose user made no choice.
+ *
+ * If the data set fits into the available memory, the page cache holds it, and no cache is advised.
+ * Otherwise the page cache would evict most of what the next epoch needs, and a cache of half the
+ * available memory is advised; the other half stays for the program and for the page cache. If a
+ * launcher started several processes on this machine, none is advised: each of them reads other
+ * samples in each epoch, so that a cache of one process would mostly hold what another one needs.
+ *
+ * dataset_nbytes: as pst_dataset_nbytes gives it.
+ * advice: the caller's struct, written as a whole.
+ * advice_nbytes: sizeof *advice.
+ *
+ * Cannot fail. Any thread. */
+void pst_cache_advise(uint64_t dataset_nbytes, struct pst_cache_advice *advice,
+                      size_t advice_nbytes);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

@@ -36,7 +36,40 @@ def test_batches_are_the_same_and_hits_exact(kind, request):
             assert cached.stats()["storage"]["reads"] == len(source)
         assert use["limit"] == 64 << 20
         assert use["nbytes_hit"] == 2 * source._native.nbytes() or kind == "packed"
-        assert plain.stats()["cache"] == dict.fromkeys(use, 0)
+        unused = plain.stats()["cache"]
+        assert unused.pop("choice").startswith("no cache: the page cache can hold the data set")
+        assert unused == dict.fromkeys(unused, 0)
+
+
+def test_auto(folder, monkeypatch, caplog):
+    source, asked = ps.Dataset(folder), []
+
+    def advise(nbytes: int) -> tuple[int, str]:
+        asked.append(nbytes)
+        return 8 << 20, "a cache of 8 MiB"
+
+    monkeypatch.setattr("penstock._native.cache_advise", advise)
+    caplog.set_level("INFO", "penstock")
+    with make(source) as auto, make(source, cache=" AUTO ") as named, make(source, cache=None) as none:
+        assert asked == [source._native.nbytes()] * 2
+        for loader, limit in ((auto, 8 << 20), (named, 8 << 20), (none, 0)):
+            epoch(loader)
+            epoch(loader)
+            use = loader.stats()["cache"]
+            assert use["limit"] == limit
+            assert use["hits"] == (len(source) if limit else 0)
+            assert use["choice"] == ("a cache of 8 MiB" if limit else "")
+        again = pickle.loads(pickle.dumps(auto))  # chooses by the memory of the place where it wakes up
+        assert len(asked) == 3
+        again.close()
+    assert [record.message for record in caplog.records].count(f"{source.path}: a cache of 8 MiB") == 3
+    with make(source, storage="memory") as loader:
+        assert loader.stats()["cache"]["choice"] == "no cache: the storage is memory"
+    monkeypatch.setattr("penstock._native.cache_advise", lambda nbytes: (1 << 62, "too much"))
+    with make(source) as loader:
+        epoch(loader)
+        assert loader.stats()["cache"]["limit"] == 0
+        assert "this process may have" in loader.stats()["cache"]["choice"]
 
 
 def test_a_part_of_the_data_set(folder):

@@ -11,7 +11,7 @@ from conftest import N
 
 
 def loader_of(path, **options):
-    return ps.Loader(path, **{"fields": ["label"], "output": "numpy", "batch_size": 5, **options})
+    return ps.Loader(path, **{"fields": ["label"], "output": "numpy", "batch_size": 5, "cache": None, **options})
 
 
 def indices_of(batches):

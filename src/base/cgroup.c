@@ -5,6 +5,7 @@
 #include "base/cgroup.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MOUNT "/sys/fs/cgroup"
@@ -25,6 +26,23 @@ bool psti_cgroup_read(const char *directory, const char *name, char line[64])
     if (file)
         fclose(file);
     return found;
+}
+
+uint64_t psti_cgroup_read_key(const char *directory, const char *name, const char *key)
+{
+    char path[PATH_NBYTES + 64], line[128];
+    uint64_t value = 0;
+    size_t length = strlen(key);
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, key, length) == 0 && line[length] == ' ') {
+            value = strtoull(line + length + 1, NULL, 10);
+            break;
+        }
+    if (file)
+        fclose(file);
+    return value;
 }
 
 /* Visits the group `path` below `mount`, and its parents up to the mount itself. */

@@ -3,6 +3,7 @@
 #define PST_BASE_CGROUP_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Calls visit(ctx, directory) for the directory of each control group of `controller` ("cpu",
  * "memory") that the process is in, and for each parent: a limit holds for a group with all that is
@@ -14,5 +15,8 @@ void psti_cgroup_walk(const char *root, const char *controller,
 
 /* The first line of a file of a group. False: there is no such file. */
 bool psti_cgroup_read(const char *directory, const char *name, char line[64]);
+/* Reads the number after `key` and a space, from a file of a group that has one such pair in each
+ * line ("memory.stat"). Returns 0 if there is no such file or key. */
+uint64_t psti_cgroup_read_key(const char *directory, const char *name, const char *key);
 
 #endif

@@ -118,18 +118,31 @@ static unsigned slurm_ranks(void)
     return n ? n : number_of("SLURM_NTASKS_PER_NODE");
 }
 
+/* Returns how many ranks torchrun or Open MPI started on this machine; 0: neither did. */
+static unsigned started_ranks(void)
+{
+    unsigned ranks = number_of("LOCAL_WORLD_SIZE");
+    return ranks ? ranks : number_of("OMPI_COMM_WORLD_LOCAL_SIZE");
+}
+
+unsigned psti_local_ranks(void)
+{
+    unsigned ranks = started_ranks();
+    if (!ranks && in_slurm_step())
+        ranks = slurm_ranks();
+    return ranks ? ranks : 1;
+}
+
 unsigned psti_cores_share(unsigned cores)
 {
-    unsigned ranks = number_of("LOCAL_WORLD_SIZE"), all = cores;
-    ranks = ranks ? ranks : number_of("OMPI_COMM_WORLD_LOCAL_SIZE");
-    if (!ranks && in_slurm_step()) {
+    unsigned ranks = psti_local_ranks(), all = cores;
+    if (!started_ranks() && in_slurm_step()) {
         /* srun may have bound each task to its part already. So the node's part of the job is
          * divided. */
-        ranks = slurm_ranks();
         all = number_of("SLURM_CPUS_ON_NODE");
         all = all ? all : cores;
     }
-    unsigned share = ranks ? all / ranks : cores;
+    unsigned share = all / ranks;
     share = share < cores ? share : cores;
     return share ? share : 1;
 }

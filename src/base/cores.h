@@ -10,6 +10,10 @@ unsigned psti_cores(void);
  * machine, at least 1. */
 unsigned psti_cores_of_rank(void);
 
+/* Returns how many processes a launcher (torchrun, Open MPI, srun) started on this machine; 1 if
+ * the environment names none. */
+unsigned psti_local_ranks(void);
+
 /* The functions below are parts of those above, for tests. */
 /* Returns the smallest CPU quota in whole cores (rounded up) of the process's control groups and
  * their parents, version 1 and 2. 0 if there is none. `root` goes before /proc and /sys. */

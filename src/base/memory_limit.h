@@ -1,4 +1,4 @@
-/* memory_limit.h - how much memory this process may come to use. */
+/* memory_limit.h - how much memory this process may use, and how much of it is still free. */
 #ifndef PST_BASE_MEMORY_LIMIT_H
 #define PST_BASE_MEMORY_LIMIT_H
 
@@ -9,5 +9,11 @@
 uint64_t psti_memory_limit(void);
 /* The same below `root`, which goes before /proc and /sys, for tests. */
 uint64_t psti_memory_limit_below(const char *root);
+/* Bytes that this process can still get without swapping and without being killed: MemAvailable of
+ * the machine, or less if a control group leaves less. Memory of the page cache counts as free,
+ * because the kernel gives it up. UINT64_MAX: not known. */
+uint64_t psti_memory_available(void);
+/* The same below `root`, for tests. */
+uint64_t psti_memory_available_below(const char *root);
 
 #endif

@@ -9,12 +9,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define LIMIT_MIN ((uint64_t)1 << 20)
-
 static enum pst_status check_limit(uint64_t nbytes, struct pst_error *err)
 {
     uint64_t most = psti_memory_limit();
-    if (nbytes < LIMIT_MIN)
+    if (nbytes < PSTI_CACHE_NBYTES_MIN)
         return psti_fail(err, PST_ERROR_ARGUMENT, "cache",
                          "a cache of %" PRIu64 " bytes: at least 1 MiB is needed", nbytes);
     if (nbytes > most)

@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#define PSTI_CACHE_NBYTES_MIN ((uint64_t)1 << 20) /* of a cache */
+
 /* A range of addresses whose memory is claimed from the front as it is needed. */
 struct psti_cache_memory {
     char *bytes;
@@ -62,6 +64,9 @@ struct pst_cache {
  * little. */
 bool psti_cache_take(struct psti_cache_set *set, uint64_t nbytes);
 void psti_cache_return(struct psti_cache_set *set, uint64_t nbytes);
+/* cache_advise.c: pst_cache_advise for a machine with that memory and that many ranks. */
+struct pst_cache_advice psti_cache_advise(uint64_t dataset_nbytes, uint64_t available_nbytes,
+                                          unsigned n_ranks);
 /* cache_set.c */
 enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_shape *shape,
                                     struct psti_cache_set **out, struct pst_error *err);

@@ -72,8 +72,8 @@ static void quotas_of_version_2(void **state)
     assert_int_equal(psti_cores_quota(root), 4);
     put("/proc/self/cgroup", "0::/not/mounted/here\n");
     assert_int_equal(psti_cores_quota(root), 4);
-    static const char *const senseless[] = {"", "\n", "many 100000\n", "-5 100000\n", "100 0\n",
-                                            "99999999999999999999 1\n"};
+    static const char *const senseless[] = {
+        "", "\n", "many 100000\n", "-5 100000\n", "100 0\n", "99999999999999999999 1\n"};
     for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++) {
         put("/sys/fs/cgroup/cpu.max", senseless[i]);
         assert_int_equal(psti_cores_quota(root), 0);
@@ -137,12 +137,57 @@ static void memory_of_version_1(void **state)
     assert_true(psti_memory_limit_below(root) == 2097152);
 }
 
+static void available_memory_of_version_2(void **state)
+{
+    (void)state;
+    put("/proc/self/cgroup", "0::/kube/pod\n");
+    assert_true(psti_memory_available_below(root) == UINT64_MAX); /* nothing is known */
+    put("/proc/meminfo", "MemTotal: 16384 kB\nMemFree: 1 kB\nMemAvailable:    8192 kB\n");
+    assert_true(psti_memory_available_below(root) == 8192 * 1024);
+    put("/sys/fs/cgroup/kube/pod/memory.max", "max\n");
+    put("/sys/fs/cgroup/kube/pod/memory.current", "5000000\n");
+    assert_true(psti_memory_available_below(root) == 8192 * 1024);
+    put("/sys/fs/cgroup/kube/pod/memory.max", "6000000\n");
+    assert_true(psti_memory_available_below(root) == 1000000);
+    /* The kernel can drop pages of files, but not those of tmpfs, which "file" counts, too. */
+    put("/sys/fs/cgroup/kube/pod/memory.stat",
+        "anon 1000000\nfile 4000000\ninactive_anon 7\ninactive_file 1500000\nactive_file 500000\n");
+    assert_true(psti_memory_available_below(root) == 3000000);
+    put("/sys/fs/cgroup/kube/memory.max", "2500000\n"); /* of a parent */
+    assert_true(psti_memory_available_below(root) == 2500000);
+    put("/sys/fs/cgroup/kube/memory.current", "2600000\n"); /* over its limit already */
+    assert_true(psti_memory_available_below(root) == 0);
+    assert_true(psti_memory_available() > 0);
+    assert_true(psti_memory_available() <= psti_memory_limit());
+}
+
+static void available_memory_of_version_1(void **state)
+{
+    (void)state;
+    put("/proc/meminfo", "MemAvailable: 16384 kB\n");
+    put("/proc/self/cgroup", "5:memory:/slurm/job\n0::/\n");
+    put("/sys/fs/cgroup/memory/slurm/job/memory.limit_in_bytes", "9223372036854771712\n");
+    put("/sys/fs/cgroup/memory/slurm/job/memory.usage_in_bytes", "123\n");
+    assert_true(psti_memory_available_below(root) == 16384 * 1024);
+    put("/sys/fs/cgroup/memory/slurm/job/memory.limit_in_bytes", "2000000\n");
+    put("/sys/fs/cgroup/memory/slurm/job/memory.usage_in_bytes", "1500000\n");
+    assert_true(psti_memory_available_below(root) == 500000);
+    put("/sys/fs/cgroup/memory/slurm/job/memory.stat",
+        "cache 9\ntotal_cache 900000\ntotal_inactive_file 100000\ntotal_active_file 200000\n");
+    assert_true(psti_memory_available_below(root) == 800000);
+}
+
 static void clear_launchers(void)
 {
-    static const char *const names[] = {
-        "LOCAL_WORLD_SIZE",          "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_ID",
-        "SLURM_STEPID",              "SLURM_NODEID",               "SLURM_CPUS_ON_NODE",
-        "SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE",       "SLURM_NTASKS_PER_NODE"};
+    static const char *const names[] = {"LOCAL_WORLD_SIZE",
+                                        "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                        "SLURM_STEP_ID",
+                                        "SLURM_STEPID",
+                                        "SLURM_NODEID",
+                                        "SLURM_CPUS_ON_NODE",
+                                        "SLURM_STEP_TASKS_PER_NODE",
+                                        "SLURM_TASKS_PER_NODE",
+                                        "SLURM_NTASKS_PER_NODE"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unsetenv(names[i]);
 }
@@ -194,6 +239,12 @@ static void shares(void **state)
     assert_int_equal(psti_cores_of_rank(), psti_cores());
     setenv("LOCAL_WORLD_SIZE", "1000000", 1);
     assert_int_equal(psti_cores_of_rank(), 1);
+    assert_int_equal(psti_local_ranks(), 1000000);
+    clear_launchers();
+    assert_int_equal(psti_local_ranks(), 1);
+    setenv("SLURM_STEP_ID", "0", 1);
+    setenv("SLURM_TASKS_PER_NODE", "4", 1);
+    assert_int_equal(psti_local_ranks(), 4);
     clear_launchers();
 }
 
@@ -204,6 +255,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(quotas_of_version_1, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_of_version_2, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_of_version_1, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(available_memory_of_version_2, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(available_memory_of_version_1, set_up, tear_down),
         cmocka_unit_test(shares),
     };
     alarm(60);

@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "base/fault.h"
-#include "cache/cache.h"
+#include "cache/cache_int.h"
 
 #include <penstock/penstock.h>
 
@@ -288,6 +288,45 @@ static void test_memory_that_comes_later(void **state)
     pst_cache_close(&cache);
 }
 
+static void test_advice(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t dataset_nbytes, available_nbytes;
+        unsigned n_ranks;
+        uint64_t want;
+        const char *reason;
+    } cases[] = {
+        {100 * MIB, 100 * MIB, 1, 0, "page cache can hold"},
+        {100 * MIB + 1, 100 * MIB, 1, 50 * MIB, "a cache of 50 MiB"},
+        {0, 0, 1, 0, "page cache can hold"},
+        {UINT64_MAX, 2 * MIB, 1, MIB, "a cache of 1 MiB"},
+        {UINT64_MAX, 2 * MIB - 2, 1, 0, "only 2097150 bytes"},
+        {UINT64_MAX, 0, 1, 0, "only 0 bytes"},
+        {100 * MIB, 50 * MIB, 2, 0, "each of the 2 processes"},
+        {10 * MIB, 50 * MIB, 2, 0, "page cache can hold"},
+        {UINT64_MAX, UINT64_MAX, 1, 0, "not known"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct pst_cache_advice advice =
+            psti_cache_advise(cases[i].dataset_nbytes, cases[i].available_nbytes, cases[i].n_ranks);
+        assert_true(advice.nbytes == cases[i].want);
+        assert_true(advice.available_nbytes == cases[i].available_nbytes);
+        assert_non_null(strstr(advice.reason, cases[i].reason));
+        assert_true(strlen(advice.reason) < sizeof advice.reason - 1); /* none is cut off */
+    }
+    struct pst_cache_advice advice;
+    pst_cache_advise(1, &advice, sizeof advice); /* this machine has a byte to spare */
+    assert_true(advice.nbytes == 0 && advice.available_nbytes > MIB);
+    pst_cache_advise(UINT64_MAX, &advice, sizeof advice);
+    assert_true(advice.nbytes == advice.available_nbytes / 2);
+    struct pst_cache *cache = open_cache(advice.nbytes); /* what is advised can be opened */
+    pst_cache_close(&cache);
+    memset(&advice, 0x5a, sizeof advice);
+    pst_cache_advise(1, &advice, sizeof advice.nbytes); /* an older caller's struct */
+    assert_true(advice.nbytes == 0 && advice.reason[0] == 0x5a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_memory_that_comes_later),
+        cmocka_unit_test(test_advice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,7 @@
     X(pst_tensor, 168) \
     X(pst_loader_stats, 912) \
     X(pst_cache_options, 16) \
+    X(pst_cache_advice, 208) \
     X(pst_cache_stats, 40) \
     X(pst_writer_options, 32) \
     X(pst_value, 80) \

@@ -146,6 +146,8 @@ static PyMethodDef functions[] = {
     {"form_number", form_number, METH_O, "Number of a form's name, 0 if there is none."},
     {"dtype_number", dtype_number, METH_O, "Number of a dtype's name, 0 if there is none."},
     {"field_type_number", field_type_number, METH_O, "Number of a field type's name, or 0."},
+    {"cache_advise", native_cache_advise, METH_O,
+     "cache_advise(dataset_nbytes): (nbytes, reason); 0 bytes: no cache"},
     {"cuda_count", cuda_count, METH_NOARGS, "GPUs that a loader can be told to use."},
     {"cuda_reason", cuda_reason, METH_NOARGS, "Why there is none; empty if there is."},
     {"cuda_info", cuda_info, METH_O, "cuda_info(ordinal): dict"},

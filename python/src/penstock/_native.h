@@ -125,6 +125,9 @@ PyObject *native_dlpack_export(struct native_batch *batch, struct native_block *
 extern PyType_Spec native_dataset_spec, native_loader_spec, native_batch_spec, native_tensor_spec,
     native_writer_spec, native_cache_spec;
 
+/* _native_cache.c */
+PyObject *native_cache_advise(PyObject *module, PyObject *argument);
+
 /* Module functions (native_image.c, native_pli.c, native_pli_jpeg.c, native_pack.c). */
 PyObject *native_probe(PyObject *module, PyObject *args);
 PyObject *native_decode(PyObject *module, PyObject *args);

@@ -57,6 +57,18 @@ static PyObject *cache_stats(PyObject *object, PyObject *unused)
                          (unsigned long long)stats.n_refused);
 }
 
+PyObject *native_cache_advise(PyObject *module, PyObject *argument)
+{
+    (void)module;
+    unsigned long long nbytes = PyLong_AsUnsignedLongLong(argument);
+    if (PyErr_Occurred())
+        return NULL;
+    struct pst_cache_advice advice;
+    memset(&advice, 0, sizeof(advice));
+    pst_cache_advise(nbytes, &advice, sizeof advice);
+    return Py_BuildValue("(Ks)", (unsigned long long)advice.nbytes, advice.reason);
+}
+
 static PyObject *cache_pid(PyObject *object, void *unused)
 {
     (void)unused;

@@ -41,6 +41,7 @@ class CacheStats(TypedDict):
     """Items taken from the cache (hits), and items read because it did not have them (misses).
 
     limit and used: the cache's bytes, of all data sets in it; items: those of this data set. All 0 without a cache.
+    choice: what cache="auto" chose, and why; "" if the argument was another one.
     """
 
     hits: int
@@ -49,6 +50,7 @@ class CacheStats(TypedDict):
     items: int
     limit: int
     used: int
+    choice: str
 
 
 class BoxStats(TypedDict):
@@ -125,7 +127,7 @@ class LoaderStats(TypedDict):
 
 
 def loader_stats(
-    raw: dict[str, Any], storages: tuple[str, ...], epoch: int, ranks: tuple[int, int, str]
+    raw: dict[str, Any], storages: tuple[str, ...], epoch: int, ranks: tuple[int, int, str], cache_choice: str
 ) -> LoaderStats:
     """Groups the counters of ``_native.Loader.stats()``."""
     return {
@@ -160,6 +162,7 @@ def loader_stats(
             "items": raw["n_cache_items"],
             "limit": raw["cache_nbytes"],
             "used": raw["cache_nbytes_used"],
+            "choice": cache_choice,
         },
         "boxes": {"dropped": raw["n_boxes_dropped"]},
         "caller": {"wait_seconds": raw["caller_wait_ns"] / 1e9},

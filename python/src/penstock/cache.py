@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypedDict
 
 from . import _native, _options
-from .errors import ArgumentError
+from .errors import ArgumentError, LimitError
 
 
 class CacheUse(TypedDict):
@@ -73,15 +73,30 @@ class Cache:
         return f"Cache({use['used']} of {use['limit']} bytes, {use['items']} items)"
 
 
-def taken(given: Any, dataset_nbytes: Callable[[], int]) -> Cache | None:
-    """The cache that the argument ``cache`` of a loader means."""
+def chosen(given: Any, dataset_nbytes: Callable[[], int], in_memory: bool) -> tuple[Cache | None, str]:
+    """Returns the cache that the argument ``cache`` of a loader means, and for "auto" the reason of the choice.
+
+    dataset_nbytes: returns the bytes of the data set. in_memory: the loader's storage holds them all already.
+    """
     if given is None or isinstance(given, Cache):
-        return given
+        return given, ""
+    if isinstance(given, str) and given.strip().lower() == "auto":
+        return (None, "no cache: the storage is memory") if in_memory else _advised(dataset_nbytes())
     if isinstance(given, str) and given.strip().endswith("%"):
-        return Cache(_share(given, dataset_nbytes()))
+        return Cache(_share(given, dataset_nbytes())), ""
     if isinstance(given, (int, str)) and not isinstance(given, bool):
-        return Cache(_options.nbytes("cache", given))
-    raise ArgumentError(f'cache is a ps.Cache, bytes, a text such as "8GiB" or "50%", or None, not {given!r}')
+        return Cache(_options.nbytes("cache", given)), ""
+    raise ArgumentError(f'cache is a ps.Cache, bytes, a text such as "8GiB", "50%" or "auto", or None, not {given!r}')
+
+
+def _advised(dataset_nbytes: int) -> tuple[Cache | None, str]:
+    nbytes, reason = _native.cache_advise(dataset_nbytes)
+    if nbytes == 0:
+        return None, reason
+    try:
+        return Cache(nbytes), reason
+    except (LimitError, MemoryError) as error:  # memory went meanwhile, or no address space is left
+        return None, f"no cache: {error}"
 
 
 def _share(text: str, nbytes: int) -> int:

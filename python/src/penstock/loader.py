@@ -171,7 +171,9 @@ class Loader:
         cache: memory that keeps stored bytes as they are read, until it is full, and evicts nothing: later epochs do
             not read these. Bytes, or a text like "8GiB" or "50%" (of the data set's bytes): for this loader alone; a
             :class:`Cache`: shared by all loaders of this process that are given it. It is no part of ``host_memory``.
-            None: no cache. ``stats()["cache"]`` counts.
+            "auto": half of the memory that is available, if the data set is larger than what is available, so that
+            the page cache cannot hold it, and if this is the machine's only rank; else none. The logger "penstock"
+            (INFO) reports the choice. None: no cache. ``stats()["cache"]`` counts.
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
         encoded: names of image fields to deliver as stored bytes.
@@ -255,7 +257,7 @@ class Loader:
         min_visibility: float = 0.0,
         keep_boxes: bool = False,
         pin_memory: bool | str = False,
-        cache: _cache.Cache | int | str | None = None,
+        cache: _cache.Cache | int | str | None = "auto",
     ) -> None:
         place = _options.device_name(device)
         kind = _options.output_kind(output, place)
@@ -344,7 +346,11 @@ class Loader:
         self._n_peeks = 0  # number of passes in a row that ended after their first batch
         self._taken = self._left = 0  # batches taken of the newest pass, and left
         self._over = False  # the newest pass ended in the parent process
-        self._cache: _cache.Cache | None = _cache.taken(given["cache"], dataset._native.nbytes)
+        self._cache, self._cache_choice = _cache.chosen(
+            given["cache"], dataset._native.nbytes, given["storage"] == "memory"
+        )
+        if self._cache_choice:
+            _log.info("%s: %s", dataset.path, self._cache_choice)
         self._native = self._make_native()
         self._n_batches = 0  # when it was last counted
         self._own_names = frozenset({*self.__dict__, "_own_names"} - before)
@@ -862,7 +868,9 @@ class Loader:
         of the fall-backs that were taken, by name; fallback_reasons: the meanings of these names. cpu_rooms: the
         vector level of each room's kernels.
         """
-        return _stats.loader_stats(self._watch()[0], _STORAGES, self.epoch, self._ranks_now())
+        return _stats.loader_stats(
+            self._watch()[0], _STORAGES, self.epoch, self._ranks_now(), self._cache_choice
+        )
 
     def _watch(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Returns counters and bad samples. After close() they are those of the last moment."""
