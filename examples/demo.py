@@ -57,9 +57,9 @@ def network(n_classes: int) -> nn.Module:
                          nn.Linear(384, n_classes))
 
 
-def loader_of(dataset: ps.Dataset, seed: int, shuffle: bool) -> ps.Loader:
+def loader_of(dataset: ps.Dataset, seed: int, shuffle: bool, cache: str | None = None) -> ps.Loader:
     return ps.Loader(dataset, batch_size=32, shuffle=shuffle, seed=seed, drop_last=shuffle, output="torch",
-                     transforms={"image": TRAIN}, host_memory="1GiB")
+                     transforms={"image": TRAIN}, host_memory="1GiB", cache=cache)
 
 
 def train(dataset: ps.Dataset, epochs: int) -> nn.Module:
@@ -69,9 +69,10 @@ def train(dataset: ps.Dataset, epochs: int) -> nn.Module:
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 6e-3, epochs * (len(dataset) // 32))
     loss_of = nn.CrossEntropyLoss()
-    print("epoch  loss   accuracy  images/s  waited for data")
-    with loader_of(dataset, seed=1, shuffle=True) as loader:
+    print("epoch  loss   accuracy  images/s  waited for data   read from storage")
+    with loader_of(dataset, seed=1, shuffle=True, cache="100%") as loader:
         for epoch in range(epochs):
+            read = loader.stats()["storage"]["nbytes_read"]
             losses, right, images, waited, begun = [], 0, 0, 0.0, time.perf_counter()
             batches = iter(loader)
             while True:
@@ -91,7 +92,10 @@ def train(dataset: ps.Dataset, epochs: int) -> nn.Module:
                 images += len(batch["label"])
             wall = time.perf_counter() - begun
             print(f"{epoch:5d}  {sum(losses) / len(losses):5.2f}  {right / images:8.1%}  {images / wall:8.0f}  "
-                  f"{waited / wall:.1%} of the time")
+                  f"{waited / wall:5.1%} of the time"
+                  f"  {(loader.stats()['storage']['nbytes_read'] - read) / 2**20:9.1f} MiB")
+        use = loader.stats()["cache"]
+        print(f"the cache holds {use['items']} items in {use['used'] / 2**20:.1f} MiB; {use['hits']} reads were hits")
     return model
 
 
