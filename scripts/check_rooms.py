@@ -91,6 +91,7 @@ FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
 # Benchmarks of a room's kernels choose CPU levels in one process, which the front door does not offer.
 # The one of the kernels for GPUs has no loader around them.
 ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
+                "bench/bench_cache.c": {"cache"},
                 "bench/gpu/bench_gpu.c": {"base", "augment", "decode", "device", "gpu", "pli"},
                 "bench/gpu/bench_nvjpeg.c": {"base", "decode", "device"}}
 # Folders of tests that belong to no room, or need several: the rooms that they may see, with their inner headers.

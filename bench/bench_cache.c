@@ -1,0 +1,165 @@
+/* bench_cache.c - the cost of asking the cache of a process for an item that it has.
+ *
+ *     bench_cache [--json FILE]
+ *
+ * A cache holds a million items of 64 bytes. Threads ask for all of them in random orders. A hit is
+ * an address in the cache's memory: nothing is copied, and there is nothing to release. The figures
+ * are medians of rounds, in nanoseconds of one thread; the bytes of all items are compared first.
+ * For comparison, the same threads load one random entry of an array of a million numbers: that is
+ * the cache miss of the CPU that no table can avoid. */
+#include "cache/cache.h"
+
+#include <penstock/penstock.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define N_ITEMS ((uint64_t)1000000)
+#define ITEM_NBYTES 64
+#define ROUNDS 9
+
+static struct psti_cache_set *set;
+static uint64_t *numbers;
+
+struct work {
+    uint64_t seed, sum;
+    double seconds;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Returns the next of N_ITEMS numbers in a pseudorandom order. */
+static uint64_t next_of(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint64_t)(((unsigned __int128)*state * N_ITEMS) >> 64);
+}
+
+static void fill(uint64_t sample, unsigned char bytes[ITEM_NBYTES])
+{
+    for (size_t i = 0; i < ITEM_NBYTES; i++)
+        bytes[i] = (unsigned char)(sample * 31 + i * 7 + (sample >> 11));
+}
+
+static pst_cache *make_cache(void)
+{
+    const struct pst_cache_options options = {sizeof options, (uint64_t)128 << 20};
+    const struct psti_cache_shape shape = {{1}, N_ITEMS, 1};
+    struct psti_cache_span span;
+    unsigned char bytes[ITEM_NBYTES];
+    pst_cache *cache;
+    if (pst_cache_open(&options, &cache, NULL) != PST_OK ||
+        psti_cache_set_open(cache, &shape, &set, NULL) != PST_OK)
+        return NULL;
+    for (uint64_t i = 0; i < N_ITEMS; i++) {
+        fill(i, bytes);
+        if (psti_cache_ask(set, i, 0, ITEM_NBYTES, &span) != PSTI_CACHE_ADMIT ||
+            !psti_cache_keep(set, i, 0, bytes, ITEM_NBYTES))
+            return NULL;
+    }
+    for (uint64_t i = 0; i < N_ITEMS; i++) {
+        fill(i, bytes);
+        if (psti_cache_ask(set, i, 0, ITEM_NBYTES, &span) != PSTI_CACHE_HIT ||
+            span.nbytes != ITEM_NBYTES || memcmp(span.bytes, bytes, ITEM_NBYTES) != 0)
+            return NULL;
+    }
+    return cache;
+}
+
+static void *ask_all(void *context)
+{
+    struct work *work = context;
+    double start = now();
+    for (uint64_t i = 0; i < N_ITEMS; i++) {
+        struct psti_cache_span span = {0};
+        psti_cache_ask(set, next_of(&work->seed), 0, ITEM_NBYTES, &span);
+        work->sum += (uintptr_t)span.bytes;
+    }
+    work->seconds = now() - start;
+    return NULL;
+}
+
+static void *load_all(void *context)
+{
+    struct work *work = context;
+    double start = now();
+    for (uint64_t i = 0; i < N_ITEMS; i++)
+        work->sum += numbers[next_of(&work->seed)];
+    work->seconds = now() - start;
+    return NULL;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Returns the median nanoseconds of one call, with that many threads at once. */
+static double measure(void *(*run)(void *), uint32_t n_threads)
+{
+    double rounds[ROUNDS];
+    for (uint32_t r = 0; r < ROUNDS; r++) {
+        struct work works[2] = {{.seed = 2 * r + 1}, {.seed = 2 * r + 2}};
+        pthread_t threads[2];
+        double seconds = 0;
+        for (uint32_t i = 0; i < n_threads; i++)
+            if (pthread_create(&threads[i], NULL, run, &works[i]) != 0)
+                exit(1);
+        for (uint32_t i = 0; i < n_threads; i++) {
+            pthread_join(threads[i], NULL);
+            seconds += works[i].seconds;
+        }
+        rounds[r] = seconds / n_threads / (double)N_ITEMS * 1e9;
+    }
+    qsort(rounds, ROUNDS, sizeof *rounds, by_value);
+    return rounds[ROUNDS / 2];
+}
+
+int main(int argc, char **argv)
+{
+    const char *json = argc == 3 && strcmp(argv[1], "--json") == 0 ? argv[2] : NULL;
+    if (argc != 1 && !json) {
+        fprintf(stderr, "usage: bench_cache [--json FILE]\n");
+        return 2;
+    }
+    pst_cache *cache = make_cache();
+    numbers = calloc(N_ITEMS, sizeof *numbers);
+    if (!cache || !numbers) {
+        fprintf(stderr, "bench_cache: the cache does not hold what was stored\n");
+        return 1;
+    }
+    memset(numbers, 1, N_ITEMS * sizeof *numbers);
+    FILE *file = json ? fopen(json, "w") : NULL;
+    if (json && !file) {
+        perror(json);
+        return 1;
+    }
+    if (file)
+        fprintf(file, "{\"benchmark\": \"bench_cache\", \"version\": \"%s\", \"rows\": [",
+                pst_version());
+    printf("%-8s %12s %12s\n", "threads", "ask, ns", "load, ns");
+    for (uint32_t n = 1; n <= 2; n++) {
+        double ask = measure(ask_all, n), load = measure(load_all, n);
+        printf("%-8u %12.1f %12.1f\n", n, ask, load);
+        if (file)
+            fprintf(file, "%s\n{\"threads\": %u, \"ask_ns\": %.2f, \"load_ns\": %.2f}",
+                    n > 1 ? "," : "", n, ask, load);
+    }
+    if (file) {
+        fprintf(file, "\n]}\n");
+        fclose(file);
+    }
+    free(numbers);
+    psti_cache_set_close(&set);
+    pst_cache_close(&cache);
+    return 0;
+}

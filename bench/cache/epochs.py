@@ -1,0 +1,188 @@
+"""epochs.py: epochs over a set that is larger than memory. Prints a table; writes cache-<date>.json and .md.
+
+    epochs.py --images DIR --build DIR --out DIR [--mib N] [--shares 25,50,75] [--rates 15,530,0] [--kinds LIST] [--epochs N]
+
+The set: copies of the images of DIR until they are N MiB. Each cell is a process of its own in a control group. Its memory
+limit is what the process needs by itself (measured before) plus `share` per cent of the set: the size of Penstock's cache, or
+what the page cache can have. Its disk rate is MB/s (15: random reads of the paper's hard disk; 530: its SATA SSD; 0: no
+limit). The set's pages are dropped from the page cache before each cell. Epoch 1 fills caches; figures are medians of the
+epochs after it.
+
+Expected share of hits for a cache that holds the share c of the set. A cache that evicts nothing (MinIO): c. The page cache, if
+it evicts what was used longest ago (LRU): an item is found if fewer than c of the set's bytes were read since. In two random
+orders, which are independent, that has the probability c + (1 - c) ln(1 - c); in the same order each time, 0. The page cache,
+if it evicts at random: an item survives d epochs with the probability exp(-d s), s = (1 - h) / c, because (1 - h) of the set
+is read anew in each epoch. The time from one use to the next is the sum of two uniform ones, so h = ((1 - exp(-s)) / s)^2,
+which is solved by iteration. Linux is between the two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "loader"))
+import common  # noqa: E402
+import environments  # noqa: E402
+import groups  # noqa: E402
+
+MIB = 1 << 20
+KINDS = ("penstock-cache", "penstock", "dali-shuffled", "dali-sequential")
+NAMES = {"penstock-cache": "Penstock, its cache", "penstock": "Penstock, page cache",
+         "dali-shuffled": "DALI, page cache, shuffled", "dali-sequential": "DALI, page cache, sequential"}
+TITLES = {15: "hard disk, 15 MB/s", 530: "SATA SSD, 530 MB/s", 0: "the machine's disk"}
+SLACK = 24 * MIB  # for Penstock's cache: memory of its own that varies would have to be swapped; the page cache just gives way
+
+
+def make_set(images: Path, folder: Path, nbytes: int) -> dict:
+    """Copies images into `folder` until they have that many bytes. Returns number, bytes and sum of CRC-32s."""
+    sources = [(path, path.read_bytes()) for path in sorted(images.glob("*/*")) if path.is_file()]
+    shutil.rmtree(folder, ignore_errors=True)
+    found = {"files": 0, "nbytes": 0, "crcs": 0}
+    while found["nbytes"] < nbytes:
+        path, content = sources[found["files"] % len(sources)]
+        target = folder / path.parent.name / f"{found['files']:06d}{path.suffix}"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+        found["files"] += 1
+        found["nbytes"] += len(content)
+        found["crcs"] += zlib.crc32(content)
+    return found
+
+
+def random_replacement(share: float) -> float:
+    hits = share
+    for _ in range(200):
+        s = (1 - hits) / share
+        hits = ((1 - math.exp(-s)) / s) ** 2
+    return hits
+
+
+def expected_hits(kind: str, share: float) -> dict[str, float]:
+    if kind == KINDS[0]:
+        return {"minio": share}
+    if kind == "dali-sequential":
+        return {"lru": 0.0}
+    return {"lru": share + (1 - share) * math.log(1 - share), "random": random_replacement(share)}
+
+
+def run(args, kind: str, memory: int | None, rate: int, cache: int, epochs: int) -> tuple[list[dict], int]:
+    """Returns the epochs' figures, and the bytes that the process had for itself when the last one ended."""
+    python = environments.python_of(args.build, "dali" if kind.startswith("dali") else "torch")
+    groups.drop_page_cache(args.folder)
+    with groups.group(memory, rate * 1_000_000 or None, args.disk) as group:
+        process = subprocess.Popen([str(python), str(HERE / "reader.py"), kind, str(args.folder), str(epochs), str(cache),
+                                    str(args.threads)], stdout=subprocess.PIPE, text=True, preexec_fn=group.join)
+        rows, own = [], 0
+        for line in process.stdout:
+            rows.append(json.loads(line))
+            own = max(own, group.own_nbytes())
+        if process.wait() != 0 or len(rows) != epochs:
+            raise SystemExit(f"{kind}: exit status {process.returncode} after {len(rows)} epochs")
+    return rows, own
+
+
+def check(kind: str, rows: list[dict], made: dict) -> None:
+    for row in rows:
+        wanted = {**made, "crcs": made["crcs"] if row["epoch"] == 0 else 0}
+        if any(row[name] != wanted[name] for name in made):
+            raise SystemExit(f"{kind}: epoch {row['epoch']} delivered {row}, wanted {wanted}")
+
+
+def cell(args, kind: str, share: int, rate: int, own: int, made: dict) -> dict:
+    budget = made["nbytes"] * share // 100
+    has_cache = kind == KINDS[0]
+    rows, _ = run(args, kind, own + budget + (SLACK if has_cache else 0), rate, budget if has_cache else 0, args.epochs)
+    check(kind, rows, made)
+    later = rows[1:]
+    found = {"kind": kind, "share": share, "rate": rate, "own_nbytes": own,
+             "seconds": statistics.median(row["seconds"] for row in later),
+             "disk_nbytes": statistics.median(row["disk_nbytes"] for row in later),
+             "expected_hits": expected_hits(kind, share / 100), "epochs": rows}
+    found["hits"] = 1 - found["disk_nbytes"] / made["nbytes"]
+    if has_cache:
+        found["nbytes_read"] = [row["nbytes_read"] for row in rows]
+        for row in later:  # exact: what is cached is hit, what is not is read
+            if row["hits"] != row["items"]:
+                raise SystemExit(f"{kind}: {row['hits']} hits of {row['items']} cached items")
+    return found
+
+
+def expected_text(row: dict) -> str:
+    return ", ".join(f"{hits:.3f} ({rule})" for rule, hits in row["expected_hits"].items())
+
+
+def table(results: dict) -> str:
+    made, lines = results["set"], []
+    lines.append(f"{made['files']} JPEG files, {made['nbytes'] / MIB:.0f} MiB; {results['threads']} threads; median of "
+                 f"{results['n_epochs'] - 1} epochs after the first; {results['machine']['cpu']}, {results['date']}.\n")
+    for rate in dict.fromkeys(row["rate"] for row in results["rows"]):
+        lines.append(f"**{TITLES.get(rate, f'{rate} MB/s')}**\n")
+        lines.append("| | memory | read from disk per epoch | hits | expected | seconds per epoch | Penstock's cache is |")
+        lines.append("|---|---|---|---|---|---|---|")
+        rows = [row for row in results["rows"] if row["rate"] == rate]
+        for row in sorted(rows, key=lambda row: (row["share"], KINDS.index(row["kind"]))):
+            own = next((r["seconds"] for r in rows if r["share"] == row["share"] and r["kind"] == KINDS[0]), None)
+            ratio = "" if own is None or row["kind"] == KINDS[0] else f"{row['seconds'] / own:.2f} x as fast"
+            lines.append(f"| {NAMES[row['kind']]} | {row['share']} % | {row['disk_nbytes'] / MIB:.1f} MiB | {row['hits']:.3f} "
+                         f"| {expected_text(row)} | {row['seconds']:.2f} | {ratio} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=Path, required=True)
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--mib", type=int, default=256)
+    parser.add_argument("--shares", default="25,50,75")
+    parser.add_argument("--rates", default="0,15,530")
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    args.build.mkdir(parents=True, exist_ok=True)
+    args.folder = args.build / "cache-set"
+    kinds = args.kinds.split(",")
+    absent = environments.prepare(args.build, "torch") or environments.prepare_penstock(args.build)
+    if absent:
+        sys.exit(f"the environment torch did not install: {absent}")
+    if any(kind.startswith("dali") for kind in kinds) and (absent := environments.prepare(args.build, "dali")):
+        print(f"DALI is left out: {absent}", file=sys.stderr)
+        kinds = [kind for kind in kinds if not kind.startswith("dali")]
+    made = make_set(args.images, args.folder, args.mib * MIB)
+    try:
+        args.disk = groups.disk_of(args.folder)
+        # Penstock's own need is that without a cache; the cache's memory is the share.
+        own = {kind: run(args, "penstock" if kind == KINDS[0] else kind, None, 0, 0, 2)[1] for kind in kinds}
+    except groups.NoGroups as error:
+        sys.exit(f"bench/cache: {error}")
+    results = {"benchmark": "cache", "date": time.strftime("%Y-%m-%d"), "machine": common.machine(), "set": made,
+               "threads": args.threads, "n_epochs": args.epochs, "rows": []}
+    for rate in map(int, args.rates.split(",")):
+        for share in map(int, args.shares.split(",")):
+            for kind in kinds:
+                results["rows"].append(cell(args, kind, share, rate, own[kind], made))
+                row = results["rows"][-1]
+                print(f"{rate:4d} MB/s {share:3d} % {kind:16s} {row['disk_nbytes'] / MIB:8.1f} MiB {row['hits']:6.3f} "
+                      f"(expected {expected_text(row)}) {row['seconds']:7.2f} s", file=sys.stderr, flush=True)
+    shutil.rmtree(args.folder)
+    args.out.mkdir(parents=True, exist_ok=True)
+    path = args.out / f"cache-{results['date']}"
+    path.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    path.with_suffix(".md").write_text(table(results))
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()
