@@ -45,6 +45,20 @@ struct psti_pli_header {
     uint64_t pixel_checksum, head_checksum;
 };
 
+/* The bytes of a part that are not parsed yet. */
+struct psti_pli_cursor {
+    const uint8_t *at, *end;
+};
+/* Takes the next n bytes. Returns NULL, and takes nothing, if there are fewer. */
+static inline const uint8_t *psti_pli_take(struct psti_pli_cursor *c, size_t n)
+{
+    const uint8_t *at = c->at;
+    if ((size_t)(c->end - at) < n)
+        return NULL;
+    c->at += n;
+    return at;
+}
+
 /* Takes a *number* (section 0): 7 bits a byte, low ones first, at most 4 bytes. Moves *p past it.
  * Returns false if `end` or the fourth byte comes before the number ends. */
 static inline bool psti_pli_take_number(const uint8_t **p, const uint8_t *end, uint32_t *value)

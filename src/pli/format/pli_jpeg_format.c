@@ -106,34 +106,21 @@ static uint32_t named_quants(const struct psti_jpeg_frame *frame)
     return named;
 }
 
-/* The part of the block that has not been read yet. */
-struct cursor {
-    const uint8_t *at, *end;
-};
-
-static const uint8_t *take(struct cursor *c, size_t n)
-{
-    const uint8_t *at = c->at;
-    if ((size_t)(c->end - at) < n)
-        return NULL;
-    c->at += n;
-    return at;
-}
-
 static enum pst_status corrupt(struct pst_error *err, const char *what)
 {
     return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "the frame of the JPEG %s", what);
 }
 
-static enum pst_status parse_quant(struct cursor *c, uint16_t *quant, struct pst_error *err)
+static enum pst_status parse_quant(struct psti_pli_cursor *c, uint16_t *quant,
+                                   struct pst_error *err)
 {
-    const uint8_t *head = take(c, 1);
+    const uint8_t *head = psti_pli_take(c, 1);
     if (!head)
         return corrupt(err, "ends early");
     const uint8_t width = *head; /* read only once, because others may change the bytes */
     if (width > 1)
         return corrupt(err, "has values of an unknown width");
-    const uint8_t *values = take(c, 64u << width);
+    const uint8_t *values = psti_pli_take(c, 64u << width);
     if (!values)
         return corrupt(err, "ends early");
     for (uint32_t k = 0; k < 64; k++) {
@@ -144,10 +131,10 @@ static enum pst_status parse_quant(struct cursor *c, uint16_t *quant, struct pst
     return PST_OK;
 }
 
-static enum pst_status parse_components(struct cursor *c, struct psti_jpeg_frame *frame,
+static enum pst_status parse_components(struct psti_pli_cursor *c, struct psti_jpeg_frame *frame,
                                         struct pst_error *err)
 {
-    const uint8_t *at = take(c, 2u * frame->n_components);
+    const uint8_t *at = psti_pli_take(c, 2u * frame->n_components);
     if (!at)
         return corrupt(err, "ends early");
     for (uint32_t i = 0; i < frame->n_components; i++, at += 2) {
@@ -168,12 +155,12 @@ enum pst_status psti_pli_jpeg_parse_frame(const uint8_t *block, size_t nbytes,
 {
     if (!block)
         return corrupt(err, "is not there");
-    struct cursor c = {block, block + nbytes};
+    struct psti_pli_cursor c = {block, block + nbytes};
     *frame = (struct psti_jpeg_frame){.width = header->width,
                                       .height = header->height,
                                       .n_components = header->channels,
                                       .transform = header->transform};
-    const uint8_t *start = take(&c, 2);
+    const uint8_t *start = psti_pli_take(&c, 2);
     if (!start)
         return corrupt(err, "ends early");
     if (start[0] != PSTI_JPEG_MODEL)
@@ -189,7 +176,7 @@ enum pst_status psti_pli_jpeg_parse_frame(const uint8_t *block, size_t nbytes,
             status = parse_quant(&c, frame->quants[i], err);
     if (status != PST_OK)
         return status;
-    const uint8_t *tail = take(&c, TAIL_NBYTES);
+    const uint8_t *tail = psti_pli_take(&c, TAIL_NBYTES);
     if (!tail || c.at != c.end)
         return corrupt(err, tail ? "is followed by bytes" : "ends early");
     frame->jpeg_nbytes = psti_load_u32(tail);

@@ -133,20 +133,6 @@ enum pst_status psti_pli_wave_prepare(const uint8_t *block, size_t nbytes, uint3
     return PST_OK;
 }
 
-/* The bytes of the unit that are not parsed yet. */
-struct cursor {
-    const uint8_t *at, *end;
-};
-
-static const uint8_t *take(struct cursor *c, size_t n)
-{
-    const uint8_t *at = c->at;
-    if ((size_t)(c->end - at) < n)
-        return NULL;
-    c->at += n;
-    return at;
-}
-
 static enum pst_status truncated(struct pst_error *err)
 {
     return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit ends early");
@@ -167,10 +153,10 @@ static void take_fields(const uint8_t *bytes, uint32_t size, uint32_t n, uint8_t
 }
 
 /* Reads the 6-bit filter numbers of the unit's blocks of 16x16 pixels (5.2). */
-static enum pst_status parse_filters(struct cursor *c, uint32_t n_blocks,
+static enum pst_status parse_filters(struct psti_pli_cursor *c, uint32_t n_blocks,
                                      struct psti_pli_wave_plane *plane, struct pst_error *err)
 {
-    const uint8_t *bytes = take(c, (n_blocks * PSTI_PLI_FILTER_BITS + 7) / 8);
+    const uint8_t *bytes = psti_pli_take(c, (n_blocks * PSTI_PLI_FILTER_BITS + 7) / 8);
     if (!bytes)
         return truncated(err);
     take_fields(bytes, PSTI_PLI_FILTER_BITS, n_blocks, plane->filters);
@@ -178,12 +164,12 @@ static enum pst_status parse_filters(struct cursor *c, uint32_t n_blocks,
 }
 
 static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t index,
-                                   struct cursor *c, struct psti_pli_wave_head *head,
+                                   struct psti_pli_cursor *c, struct psti_pli_wave_head *head,
                                    struct pst_error *err)
 {
     uint32_t sample_nbytes = unit->bits / 8u;
     uint32_t n_taps = psti_pli_wave_n_taps(index, unit->transform);
-    const uint8_t *record = take(c, 1 + sample_nbytes);
+    const uint8_t *record = psti_pli_take(c, 1 + sample_nbytes);
     if (!record)
         return truncated(err);
     uint16_t sample = sample_nbytes == 1 ? record[1] : psti_load_u16(record + 1);
@@ -216,7 +202,7 @@ static enum pst_status parse_plane(const struct psti_pli_unit *unit, uint32_t in
     }
     if (predictor > PSTI_PLI_PREDICT_MED)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "wave unit names predictor %u", predictor);
-    const uint8_t *taps = take(c, n_taps);
+    const uint8_t *taps = psti_pli_take(c, n_taps);
     if (!taps)
         return truncated(err);
     plane->a = n_taps > 0 ? (int8_t)taps[0] : 0;
@@ -252,18 +238,18 @@ static uint32_t take_states(const uint8_t *exponents, uint64_t mantissas, uint32
 
 /* Reads the states, the raw bytes and the words. Exponents and mantissas give the high halves of
  * the states (section 0). */
-static enum pst_status parse_states(struct cursor *c, uint32_t bits,
+static enum pst_status parse_states(struct psti_pli_cursor *c, uint32_t bits,
                                     struct psti_pli_wave_head *head, struct pst_error *err)
 {
     uint32_t word_nbytes = bits / 8u, exponent_bits = psti_pli_wave_exponent_bits(bits);
-    const uint8_t *sizes = take(c, 2);
-    const uint8_t *packed = take(c, PSTI_PLI_LANES * exponent_bits / 8);
-    const uint8_t *low = take(c, psti_pli_wave_state_nbytes(bits));
+    const uint8_t *sizes = psti_pli_take(c, 2);
+    const uint8_t *packed = psti_pli_take(c, PSTI_PLI_LANES * exponent_bits / 8);
+    const uint8_t *low = psti_pli_take(c, psti_pli_wave_state_nbytes(bits));
     uint8_t exponents[PSTI_PLI_LANES];
     if (!sizes || !packed || !low)
         return truncated(err);
     size_t raw_nbytes = psti_load_u16(sizes);
-    const uint8_t *raw = take(c, raw_nbytes);
+    const uint8_t *raw = psti_pli_take(c, raw_nbytes);
     if (!raw)
         return truncated(err);
     take_fields(packed, exponent_bits, PSTI_PLI_LANES, exponents);
@@ -287,7 +273,7 @@ static enum pst_status parse_states(struct cursor *c, uint32_t bits,
 enum pst_status psti_pli_wave_parse(const struct psti_pli_unit *unit,
                                     struct psti_pli_wave_head *head, struct pst_error *err)
 {
-    struct cursor c = {unit->bytes, unit->bytes + unit->nbytes};
+    struct psti_pli_cursor c = {unit->bytes, unit->bytes + unit->nbytes};
     head->n_coded = head->n_constant = 0;
     for (uint32_t plane = 0; plane < unit->channels; plane++) {
         enum pst_status status = parse_plane(unit, plane, &c, head, err);
