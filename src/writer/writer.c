@@ -66,8 +66,8 @@ bool pst_writer_has(const pst_writer *writer, const char *name)
 void psti_writer_destroy(pst_writer *writer)
 {
     psti_decode_close(&writer->decoder);
-    psti_writer_file_close(&writer->shard);
-    psti_writer_file_close(&writer->journal);
+    psti_output_close(&writer->shard);
+    psti_output_close(&writer->journal);
     psti_writer_names_free(&writer->names);
     for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
         psti_free(writer->classes[i].text);
@@ -118,8 +118,8 @@ static enum pst_status ready_shard(pst_writer *writer, uint64_t nbytes, struct p
     }
     if (writer->shard.fd >= 0) {
         /* The shard becomes durable now, so that a commit has at most one shard to sync. */
-        enum pst_status status = psti_writer_file_sync(&writer->shard, err);
-        psti_writer_file_close(&writer->shard);
+        enum pst_status status = psti_output_sync(&writer->shard, err);
+        psti_output_close(&writer->shard);
         if (status != PST_OK)
             return status;
     }
@@ -134,8 +134,7 @@ static enum pst_status ready_shard(pst_writer *writer, uint64_t nbytes, struct p
     writer->last_is_linked = false;
     enum pst_status status = psti_writer_file_open(&writer->shard, &writer->dir, name, true, 0,
                                                    SHARD_BUFFER_NBYTES, err);
-    return status == PST_OK ? psti_writer_file_append(&writer->shard, bytes, sizeof bytes, err)
-                            : status;
+    return status == PST_OK ? psti_output_append(&writer->shard, bytes, sizeof bytes, err) : status;
 }
 
 static enum pst_status put_item(pst_writer *writer, uint32_t i_field, uint8_t variant,
@@ -156,13 +155,13 @@ static enum pst_status put_item(pst_writer *writer, uint32_t i_field, uint8_t va
     psti_format_print_record(&record, head);
     size_t before = record.data_offset - sizeof head;
     size_t after = (size_t)((8 - item->nbytes % 8) % 8);
-    enum pst_status status = psti_writer_file_append(&writer->shard, head, sizeof head, err);
+    enum pst_status status = psti_output_append(&writer->shard, head, sizeof head, err);
     if (status == PST_OK)
-        status = psti_writer_file_append(&writer->shard, zeros, before, err);
+        status = psti_output_append(&writer->shard, zeros, before, err);
     if (status == PST_OK)
-        status = psti_writer_file_append(&writer->shard, bytes, (size_t)item->nbytes, err);
+        status = psti_output_append(&writer->shard, bytes, (size_t)item->nbytes, err);
     if (status == PST_OK)
-        status = psti_writer_file_append(&writer->shard, zeros, after, err);
+        status = psti_output_append(&writer->shard, zeros, after, err);
     item->i_file = writer->n_shards - 1;
     item->offset = shard->nbytes + record.data_offset;
     shard->nbytes = item->offset + item->nbytes + after;
@@ -258,7 +257,7 @@ enum pst_status pst_writer_commit(pst_writer *writer, struct pst_error *err)
     if (writer->n_samples == writer->n_committed && !writer->classes_changed)
         return PST_OK;
     if (writer->shard.fd >= 0)
-        status = psti_writer_file_sync(&writer->shard, err);
+        status = psti_output_sync(&writer->shard, err);
     if (status == PST_OK && writer->directory_changed)
         status = psti_writer_sync_directory(&writer->dir, err);
     if (status == PST_OK)
@@ -353,7 +352,7 @@ enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
 static void leave_nothing(pst_writer *writer)
 {
     char name[PSTI_SHARD_NAME_CAP];
-    psti_writer_file_close(&writer->shard);
+    psti_output_close(&writer->shard);
     for (uint32_t i = 0; i < writer->n_shards; i++) {
         psti_format_shard_name(i, name);
         if (psti_writer_unlink(&writer->dir, name, NULL) != PST_OK)

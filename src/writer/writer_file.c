@@ -1,13 +1,11 @@
-/* writer_file.c - the writer's system calls: buffered growing files, durability, the lock.
+/* writer_file.c - the writer's directory: opening, renaming and removing its files, durability, the
+ * lock.
  *
  * One thread. All names are relative to the open directory of the data set, and no link in it is
- * followed. Every call that changes the disk asks psti_fault first. A simulated full disk takes
- * half of a write before it fails, as real ones do. After a failed write or fsync no call on
- * that file is repeated, because the kernel may have dropped the pages. The writer gives up, and
- * the last commit counts. */
+ * followed. Every call that changes the disk asks psti_fault first. After a failure the writer
+ * gives up, and the last commit counts. */
 #include "writer/writer_file.h"
 
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/fault.h"
 
@@ -34,28 +32,6 @@ static enum pst_status fail_at(struct pst_error *err, int os_error,
     psti_writer_dir_path(dir, name, path);
     return psti_fail_os(err, os_error, "writer", path, offset, "%s%s", what,
                         os_error == ELOOP ? ": it is a symbolic link, and none is followed" : "");
-}
-
-static enum pst_status write_at(struct psti_writer_file *file, uint64_t offset,
-                                const uint8_t *bytes, size_t nbytes, struct pst_error *err)
-{
-    bool full = nbytes > 0 && psti_fault(PSTI_FAULT_WRITE);
-    if (full)
-        nbytes /= 2;
-    while (nbytes > 0) {
-        ssize_t n = pwrite(file->fd, bytes, nbytes, (off_t)offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return psti_fail_os(err, n < 0 ? errno : EIO, "writer", file->path, (int64_t)offset,
-                                "cannot write");
-        bytes += n;
-        offset += (uint64_t)n;
-        nbytes -= (size_t)n;
-    }
-    if (full)
-        return psti_fail_os(err, ENOSPC, "writer", file->path, (int64_t)offset, "cannot write");
-    return PST_OK;
 }
 
 /* Opens an existing file for writing. *failed is errno, or 0 if `err` is complete. */
@@ -90,21 +66,16 @@ static int open_anew(const struct psti_writer_dir *dir, const char *name)
     return openat(dir->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
 }
 
-enum pst_status psti_writer_file_open(struct psti_writer_file *file,
-                                      const struct psti_writer_dir *dir, const char *name,
-                                      bool create, uint64_t offset, size_t capacity,
-                                      struct pst_error *err)
+enum pst_status psti_writer_file_open(struct psti_output *file, const struct psti_writer_dir *dir,
+                                      const char *name, bool create, uint64_t offset,
+                                      size_t capacity, struct pst_error *err)
 {
     char path[PATH_MAX];
     int failed = 0;
-    *file = (struct psti_writer_file){.fd = -1, .offset = offset, .capacity = capacity};
     psti_writer_dir_path(dir, name, path);
-    file->buffer = psti_alloc_aligned(4096, capacity);
-    file->path = psti_strdup(path);
-    if (file->buffer == NULL || file->path == NULL) {
-        psti_writer_file_close(file);
-        return psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for a write buffer");
-    }
+    enum pst_status status = psti_output_prepare(file, "writer", path, offset, capacity, err);
+    if (status != PST_OK)
+        return status;
     if (psti_fault(PSTI_FAULT_WRITE))
         failed = ENOSPC;
     else if (create)
@@ -113,86 +84,15 @@ enum pst_status psti_writer_file_open(struct psti_writer_file *file,
         file->fd = open_existing(dir, name, &failed, err);
     if (file->fd >= 0)
         return PST_OK;
-    psti_writer_file_close(file);
+    psti_output_close(file);
     return failed == 0 ? PST_ERROR_IO
                        : fail_at(err, failed, dir, name, -1,
                                  create ? "cannot create the file" : "cannot open the file");
 }
 
-enum pst_status psti_writer_file_flush(struct psti_writer_file *file, struct pst_error *err)
-{
-    if (file->n == 0)
-        return PST_OK;
-    enum pst_status status = write_at(file, file->offset, file->buffer, file->n, err);
-    if (status != PST_OK)
-        return status;
-    file->offset += file->n;
-    file->n = 0;
-    return PST_OK;
-}
-
-enum pst_status psti_writer_file_append(struct psti_writer_file *file, const void *bytes,
-                                        size_t nbytes, struct pst_error *err)
-{
-    enum pst_status status = PST_OK;
-    const uint8_t *from = bytes;
-    if (nbytes > file->capacity - file->n)
-        status = psti_writer_file_flush(file, err);
-    if (status == PST_OK && nbytes >= file->capacity) {
-        /* The bytes are written without a copy into the buffer, because they are many. */
-        status = write_at(file, file->offset, from, nbytes, err);
-        if (status == PST_OK)
-            file->offset += nbytes;
-        return status;
-    }
-    if (status == PST_OK && nbytes > 0) {
-        memcpy(file->buffer + file->n, from, nbytes);
-        file->n += nbytes;
-    }
-    return status;
-}
-
-enum pst_status psti_writer_file_sync(struct psti_writer_file *file, struct pst_error *err)
-{
-    enum pst_status status = psti_writer_file_flush(file, err);
-    if (status != PST_OK)
-        return status;
-    if ((psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1) : fsync(file->fd)) != 0)
-        return psti_fail_os(err, errno, "writer", file->path, -1, "cannot make the file durable");
-    return PST_OK;
-}
-
-enum pst_status psti_writer_file_patch(struct psti_writer_file *file, uint64_t offset,
-                                       const void *bytes, size_t nbytes, struct pst_error *err)
-{
-    return write_at(file, offset, bytes, nbytes, err);
-}
-
-void psti_writer_file_close(struct psti_writer_file *file)
-{
-    if (file->fd >= 0)
-        close(file->fd);
-    psti_free(file->buffer);
-    psti_free(file->path);
-    *file = (struct psti_writer_file){.fd = -1};
-}
-
-/* Syncs a directory. `name` is "." or "..". */
-static int sync_directory(const struct psti_writer_dir *dir, const char *name)
-{
-    int fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int failed = fd < 0 ? errno : 0;
-    if (fd >= 0 && (psti_fault(PSTI_FAULT_WRITE) ? (errno = ENOSPC, -1) : fsync(fd)) != 0)
-        failed = errno;
-    if (fd >= 0)
-        close(fd);
-    /* Some network and FUSE file systems cannot sync a directory and need not. */
-    return failed == EINVAL || failed == ENOTSUP ? 0 : failed;
-}
-
 enum pst_status psti_writer_sync_directory(const struct psti_writer_dir *dir, struct pst_error *err)
 {
-    int failed = sync_directory(dir, ".");
+    int failed = psti_sync_directory(dir->fd, ".");
     return failed == 0 ? PST_OK
                        : psti_fail_os(err, failed, "writer", dir->path, -1,
                                       "cannot make the directory durable");
@@ -200,7 +100,7 @@ enum pst_status psti_writer_sync_directory(const struct psti_writer_dir *dir, st
 
 enum pst_status psti_writer_sync_parent(const struct psti_writer_dir *dir, struct pst_error *err)
 {
-    int failed = sync_directory(dir, "..");
+    int failed = psti_sync_directory(dir->fd, "..");
     /* A process that may not list (EACCES) or write the directory cannot sync it. */
     return failed == 0 || failed == EACCES || failed == EROFS
                ? PST_OK

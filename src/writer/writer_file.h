@@ -1,8 +1,8 @@
-/* writer_file.h - files that only grow, with one large buffer and explicit flush and sync. */
+/* writer_file.h - the writer's directory and the files in it, which only grow (base/output.h). */
 #ifndef PST_WRITER_WRITER_FILE_H
 #define PST_WRITER_WRITER_FILE_H
 
-#include <penstock/status.h>
+#include "base/output.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -17,31 +17,12 @@ struct psti_writer_dir {
     const char *path; /* as the caller gave it, for messages */
 };
 
-struct psti_writer_file {
-    int fd;          /* -1 if closed */
-    uint64_t offset; /* place of the buffer's first byte in the file */
-    uint8_t *buffer;
-    size_t n, capacity;
-    char *path; /* for messages */
-};
-
 /* Opens `name` for writing from `offset` on. With `create`, removes the present file of that
  * name and makes a new, empty one. Otherwise PST_ERROR_IO for a link, for anything but a plain
  * file, and for a file with a second name (a hard link), because a write would change both. */
-enum pst_status psti_writer_file_open(struct psti_writer_file *file,
-                                      const struct psti_writer_dir *dir, const char *name,
-                                      bool create, uint64_t offset, size_t capacity,
-                                      struct pst_error *err);
-enum pst_status psti_writer_file_append(struct psti_writer_file *file, const void *bytes,
-                                        size_t nbytes, struct pst_error *err);
-enum pst_status psti_writer_file_flush(struct psti_writer_file *file, struct pst_error *err);
-/* Flushes and calls fsync. */
-enum pst_status psti_writer_file_sync(struct psti_writer_file *file, struct pst_error *err);
-/* Overwrites bytes that were flushed already. */
-enum pst_status psti_writer_file_patch(struct psti_writer_file *file, uint64_t offset,
-                                       const void *bytes, size_t nbytes, struct pst_error *err);
-/* Drops the buffered bytes. The structure may be all zero except for fd -1. */
-void psti_writer_file_close(struct psti_writer_file *file);
+enum pst_status psti_writer_file_open(struct psti_output *file, const struct psti_writer_dir *dir,
+                                      const char *name, bool create, uint64_t offset,
+                                      size_t capacity, struct pst_error *err);
 
 /* These change directories and lengths. In each, the disk may be full or the process may end. */
 enum pst_status psti_writer_sync_directory(const struct psti_writer_dir *dir,

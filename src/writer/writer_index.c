@@ -16,7 +16,7 @@
 enum { INDEX_BUFFER_NBYTES = 1 << 20 };
 
 struct sink {
-    struct psti_writer_file file;
+    struct psti_output file;
     uint8_t *block; /* the PSTI_INDEX_BLOCK_NBYTES being filled */
     size_t n;
     uint64_t position; /* in the file, of the next byte */
@@ -31,7 +31,7 @@ static enum pst_status sink_end_block(struct sink *sink, struct pst_error *err)
     if (sink->i_block == sink->n_blocks)
         return psti_fail(err, PST_ERROR_INTERNAL, "writer", "the index grew beyond its layout");
     sink->sums[sink->i_block++] = psti_hash64(sink->block, sink->n);
-    enum pst_status status = psti_writer_file_append(&sink->file, sink->block, sink->n, err);
+    enum pst_status status = psti_output_append(&sink->file, sink->block, sink->n, err);
     sink->n = 0;
     return status;
 }
@@ -258,23 +258,22 @@ static enum pst_status write_file(const pst_writer *writer, struct psti_index_he
 {
     static const uint8_t zeros[PSTI_INDEX_HEADER_NBYTES] = {0};
     uint8_t printed[PSTI_INDEX_HEADER_NBYTES];
-    enum pst_status status = psti_writer_file_append(&sink->file, zeros, sizeof zeros, err);
+    enum pst_status status = psti_output_append(&sink->file, zeros, sizeof zeros, err);
     sink->position = PSTI_INDEX_HEADER_NBYTES;
     if (status == PST_OK)
         status = put_payload(writer, header, fields, sink, reader, err);
     if (status == PST_OK && sink->i_block != header->n_blocks)
         status = psti_fail(err, PST_ERROR_INTERNAL, "writer", "the index has too few blocks");
     if (status == PST_OK)
-        status =
-            psti_writer_file_append(&sink->file, sink->sums, (size_t)(8 * header->n_blocks), err);
+        status = psti_output_append(&sink->file, sink->sums, (size_t)(8 * header->n_blocks), err);
     if (status == PST_OK)
-        status = psti_writer_file_flush(&sink->file, err);
+        status = psti_output_flush(&sink->file, err);
     if (status != PST_OK)
         return status;
     header->blocks_checksum = psti_hash64(sink->sums, (size_t)(8 * header->n_blocks));
     psti_format_print_index_header(header, printed);
-    status = psti_writer_file_patch(&sink->file, 0, printed, sizeof printed, err);
-    return status == PST_OK ? psti_writer_file_sync(&sink->file, err) : status;
+    status = psti_output_patch(&sink->file, 0, printed, sizeof printed, err);
+    return status == PST_OK ? psti_output_sync(&sink->file, err) : status;
 }
 
 enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *err)
@@ -306,7 +305,7 @@ enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *er
         status = psti_writer_sync_directory(dir, err);
 out:
     psti_writer_journal_reader_close(&reader);
-    psti_writer_file_close(&sink.file);
+    psti_output_close(&sink.file);
     psti_free(sink.sums);
     psti_free(sink.block);
     return status;

@@ -50,13 +50,13 @@ struct pst_writer {
 
     struct psti_writer_shard *shards;
     uint32_t n_shards, shards_cap;
-    uint32_t first_changed;        /* the first shard that changed since the last commit */
-    struct psti_writer_file shard; /* the last shard, if it is open */
+    uint32_t first_changed;   /* the first shard that changed since the last commit */
+    struct psti_output shard; /* the last shard, if it is open */
     bool last_is_linked;    /* the last shard has a second name (a hard link) and must not change */
     bool directory_changed; /* the directory has new files that are not durable */
     uint64_t uncommitted_nbytes;
 
-    struct psti_writer_file journal;
+    struct psti_output journal;
     uint64_t journal_end;   /* end of the last commit */
     uint64_t journal_start; /* start of the first record */
     uint8_t *body;          /* scratch: one journal record's body */

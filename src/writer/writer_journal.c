@@ -33,7 +33,7 @@ bool psti_writer_body_reserve(pst_writer *writer, size_t nbytes)
 enum pst_status psti_writer_journal_create(pst_writer *writer, struct pst_error *err)
 {
     const struct psti_writer_dir *dir = &writer->dir;
-    struct psti_writer_file file = {.fd = -1};
+    struct psti_output file = {.fd = -1};
     struct psti_journal_header header = {.base_generation = writer->base_generation,
                                          .base_n_samples = writer->base_n_samples,
                                          .n_fields = writer->n_fields};
@@ -46,12 +46,12 @@ enum pst_status psti_writer_journal_create(pst_writer *writer, struct pst_error 
     enum pst_status status = psti_writer_file_open(&file, dir, PSTI_JOURNAL_TMP_NAME, true, 0,
                                                    JOURNAL_BUFFER_NBYTES, err);
     if (status == PST_OK)
-        status = psti_writer_file_append(&file, writer->body, nbytes, err);
+        status = psti_output_append(&file, writer->body, nbytes, err);
     if (status == PST_OK)
-        status = psti_writer_file_sync(&file, err);
+        status = psti_output_sync(&file, err);
     if (status == PST_OK)
         status = psti_writer_rename(dir, PSTI_JOURNAL_TMP_NAME, PSTI_JOURNAL_NAME, err);
-    psti_writer_file_close(&file);
+    psti_output_close(&file);
     if (status == PST_OK)
         status = psti_writer_sync_directory(dir, err);
     if (status != PST_OK)
@@ -68,11 +68,11 @@ enum pst_status psti_writer_journal_append(pst_writer *writer, enum psti_journal
     static const uint8_t zeros[8] = {0};
     uint8_t head[PSTI_JOURNAL_RECORD_NBYTES];
     psti_format_print_journal_record(kind, body, nbytes, head);
-    enum pst_status status = psti_writer_file_append(&writer->journal, head, sizeof head, err);
+    enum pst_status status = psti_output_append(&writer->journal, head, sizeof head, err);
     if (status == PST_OK)
-        status = psti_writer_file_append(&writer->journal, body, nbytes, err);
+        status = psti_output_append(&writer->journal, body, nbytes, err);
     if (status == PST_OK)
-        status = psti_writer_file_append(&writer->journal, zeros, (8 - nbytes % 8) % 8, err);
+        status = psti_output_append(&writer->journal, zeros, (8 - nbytes % 8) % 8, err);
     return status;
 }
 
@@ -94,7 +94,7 @@ enum pst_status psti_writer_journal_commit(pst_writer *writer, struct pst_error 
     enum pst_status status =
         psti_writer_journal_append(writer, PSTI_JOURNAL_COMMIT, writer->body, nbytes, err);
     if (status == PST_OK)
-        status = psti_writer_file_sync(&writer->journal, err);
+        status = psti_output_sync(&writer->journal, err);
     if (status == PST_OK)
         writer->journal_end = writer->journal.offset;
     return status;

@@ -1,0 +1,42 @@
+/* output.h - a file that only grows, with one large buffer and explicit flush and sync.
+ *
+ * One thread. Every call that changes the disk asks psti_fault first. After a failed write or
+ * fsync no call on that file may be repeated, because the kernel may have dropped the pages: the
+ * caller gives the file up. */
+#ifndef PST_BASE_OUTPUT_H
+#define PST_BASE_OUTPUT_H
+
+#include <penstock/status.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct psti_output {
+    int fd;           /* -1 if closed */
+    const char *room; /* for messages: the room that writes */
+    uint64_t offset;  /* place of the buffer's first byte in the file */
+    uint8_t *buffer;
+    size_t n, capacity;
+    char *path; /* for messages */
+};
+
+/* Allocates the buffer and copies the path. The caller opens the file afterwards and sets `fd`, so
+ * that no file is made where memory is short. After a failure there is nothing to close. */
+enum pst_status psti_output_prepare(struct psti_output *output, const char *room, const char *path,
+                                    uint64_t offset, size_t capacity, struct pst_error *err);
+enum pst_status psti_output_append(struct psti_output *output, const void *bytes, size_t nbytes,
+                                   struct pst_error *err);
+enum pst_status psti_output_flush(struct psti_output *output, struct pst_error *err);
+/* Flushes and calls fsync. */
+enum pst_status psti_output_sync(struct psti_output *output, struct pst_error *err);
+/* Overwrites bytes that were flushed already. */
+enum pst_status psti_output_patch(struct psti_output *output, uint64_t offset, const void *bytes,
+                                  size_t nbytes, struct pst_error *err);
+/* Drops the buffered bytes. The structure may be all zero except for fd -1. */
+void psti_output_close(struct psti_output *output);
+
+/* Makes the names in a directory durable. `name` is relative to the open directory `fd`: "." or
+ * "..". Returns 0 or errno. */
+int psti_sync_directory(int fd, const char *name);
+
+#endif
