@@ -19,7 +19,7 @@ WALLS = {
     "base": set(),
     "format": {"base"},
     "storage": FOUNDATION,
-    "cache": {"base"},
+    "cache": FOUNDATION,
     "dataset": FOUNDATION,
     "order": FOUNDATION,
     # The codec can be used alone: it needs only base/ and format/.

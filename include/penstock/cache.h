@@ -92,6 +92,73 @@ struct pst_cache_advice {
 void pst_cache_advise(uint64_t dataset_nbytes, struct pst_cache_advice *advice,
                       size_t advice_nbytes);
 
+/* What pst_cache_save wrote, or what pst_cache_load took. */
+struct pst_cache_file_report {
+    uint64_t n_items;
+    uint64_t nbytes;      /* of these items' stored bytes */
+    uint64_t n_datasets;  /* that they are of */
+    uint64_t file_nbytes; /* length of the file */
+    uint64_t n_present;   /* pst_cache_load: items of the file that the cache had already */
+    uint64_t n_refused;   /* pst_cache_load: items of the file that found no room */
+};
+
+/* Writes the items of all data sets of the cache to a file, for pst_cache_load.
+ *
+ * The file is written under a temporary name in the same directory (the path, followed by ".tmp-"
+ * and two numbers), made durable, and then takes the place of an older file. If the call fails, the
+ * older file stays as it was and the temporary file is removed. One case is different: if
+ * PST_ERROR_IO says that only the directory could not be made durable, the new file is in place. A
+ * process that is killed can leave the temporary file, which may be deleted.
+ *
+ * Loaders may use the cache meanwhile. An item that they add during the call may be in the file or
+ * not. The file can be read by its owner only (mode 0600). It takes as many bytes as the items with
+ * 40 to 55 bytes for each, and is not kept in the page cache.
+ *
+ * path: the file to write. If something is there, it must be a plain file. A symbolic link is not
+ *     followed, but refused.
+ * report: written as a whole after success. NULL is allowed.
+ * report_nbytes: sizeof *report.
+ *
+ * PST_ERROR_ARGUMENT: the path names no file.
+ * PST_ERROR_NOT_FOUND: the directory does not exist.
+ * PST_ERROR_NO_SPACE: the disk or a quota is full.
+ * PST_ERROR_IO: anything else that the file system refuses; no plain file has that path.
+ *
+ * The caller's hold of the cache must last for the whole call. Any thread. */
+PST_WARN_UNUSED enum pst_status pst_cache_save(pst_cache *cache, const char *path,
+                                               struct pst_cache_file_report *report,
+                                               size_t report_nbytes, struct pst_error *err);
+
+/* Takes items from a file that pst_cache_save wrote.
+ *
+ * The file is read once, front to back, into the memory of the cache. The page cache does not keep
+ * it. Loaders find the items of a data set by the version of the data set, as if another loader had
+ * read them. So a data set that has changed since is never served from the file: its old items are
+ * of a data set that nobody opens, and give way as those of any unused data set do.
+ *
+ * Items are taken in the order of the file, each if the cache lacks it and has room for it. Nothing
+ * gives way to them, also no data set that no loader uses. An item that a loader adds during the
+ * call may take memory twice, so load the file before the first epoch.
+ *
+ * No loader sees an item before the whole file was read and every item that is taken has the
+ * checksum that the file states. If the call fails, the items of the cache are as before. The
+ * checksums find damage, not forgery: load files only from where you would load the data set.
+ *
+ * report: written as a whole after success. NULL is allowed.
+ * report_nbytes: sizeof *report.
+ *
+ * PST_ERROR_NOT_FOUND: there is no such file.
+ * PST_ERROR_IO: it cannot be read, or is no plain file.
+ * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_TRUNCATED: it is no saved cache, or is damaged;
+ *     the error says at which offset.
+ * PST_ERROR_VERSION: its format is of another version. Save it anew.
+ * PST_ERROR_MEMORY: the system has less memory than the cache may take.
+ *
+ * The caller's hold of the cache must last for the whole call. Any thread. */
+PST_WARN_UNUSED enum pst_status pst_cache_load(pst_cache *cache, const char *path,
+                                               struct pst_cache_file_report *report,
+                                               size_t report_nbytes, struct pst_error *err);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

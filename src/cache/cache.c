@@ -103,15 +103,22 @@ static bool free_closed(pst_cache *cache)
     return set != NULL;
 }
 
+bool psti_cache_take_free(struct psti_cache_set *set, uint64_t nbytes)
+{
+    if (!take_if_free(set->cache, nbytes))
+        return false;
+    atomic_fetch_add_explicit(&set->nbytes, nbytes, memory_order_relaxed);
+    return true;
+}
+
 bool psti_cache_take(struct psti_cache_set *set, uint64_t nbytes)
 {
     pst_cache *cache = set->cache;
-    while (!take_if_free(cache, nbytes))
+    while (!psti_cache_take_free(set, nbytes))
         if (!atomic_load_explicit(&cache->n_closed, memory_order_relaxed) || !free_closed(cache)) {
             atomic_fetch_add_explicit(&cache->n_refused, 1, memory_order_relaxed);
             return false;
         }
-    atomic_fetch_add_explicit(&set->nbytes, nbytes, memory_order_relaxed);
     return true;
 }
 
@@ -155,8 +162,10 @@ static struct psti_cache_set *add_set(pst_cache *cache, struct psti_cache_set *m
     return set;
 }
 
-enum pst_status psti_cache_set_open(pst_cache *cache, const struct psti_cache_shape *shape,
-                                    struct psti_cache_set **out, struct pst_error *err)
+/* Opens the set of that shape. A new set's table comes out of the budget by `take`. */
+static enum pst_status open_set(pst_cache *cache, const struct psti_cache_shape *shape,
+                                bool (*take)(struct psti_cache_set *set, uint64_t nbytes),
+                                struct psti_cache_set **out, struct pst_error *err)
 {
     struct psti_cache_set *made;
     pthread_mutex_lock(&cache->lock);
@@ -165,10 +174,40 @@ enum pst_status psti_cache_set_open(pst_cache *cache, const struct psti_cache_sh
     if (*out)
         return PST_OK;
     /* This runs without the lock: space for the table may need closed sets to be freed. */
-    enum pst_status status = psti_cache_set_make(cache, shape, &made, err);
+    enum pst_status status = psti_cache_set_make(cache, shape, take, &made, err);
     if (status == PST_OK)
         *out = add_set(cache, made);
     return status;
+}
+
+enum pst_status psti_cache_set_open(pst_cache *cache, const struct psti_cache_shape *shape,
+                                    struct psti_cache_set **out, struct pst_error *err)
+{
+    return open_set(cache, shape, psti_cache_take, out, err);
+}
+
+enum pst_status psti_cache_set_open_free(pst_cache *cache, const struct psti_cache_shape *shape,
+                                         struct psti_cache_set **out, struct pst_error *err)
+{
+    return open_set(cache, shape, psti_cache_take_free, out, err);
+}
+
+/* Gives up one owner of the set. Takes the set out of the list if that was the last one and the set
+ * holds no item: the caller frees the set that is returned then. The caller holds the lock. */
+static struct psti_cache_set *disown(struct psti_cache_set *set)
+{
+    pst_cache *cache = set->cache;
+    struct psti_cache_set **at = &cache->sets;
+    if (--set->n_owners > 0)
+        return NULL;
+    if (atomic_load(&set->n_items) > 0) {
+        atomic_fetch_add(&cache->n_closed, 1);
+        return NULL;
+    }
+    while (*at != set)
+        at = &(*at)->next;
+    *at = set->next;
+    return set;
 }
 
 void psti_cache_set_close(struct psti_cache_set **set_ptr)
@@ -179,11 +218,35 @@ void psti_cache_set_close(struct psti_cache_set **set_ptr)
     *set_ptr = NULL;
     pst_cache *cache = set->cache;
     pthread_mutex_lock(&cache->lock);
-    if (--set->n_owners == 0) {
-        set->closed = ++cache->tick;
-        atomic_fetch_add(&cache->n_closed, 1);
-    }
+    set->closed = ++cache->tick;
+    struct psti_cache_set *empty = disown(set);
+    pthread_mutex_unlock(&cache->lock);
+    if (empty)
+        psti_cache_set_free(empty);
+    pthread_mutex_lock(&cache->lock);
     let_go(cache);
+}
+
+struct psti_cache_set *psti_cache_set_next(pst_cache *cache, struct psti_cache_set *set)
+{
+    pthread_mutex_lock(&cache->lock);
+    struct psti_cache_set *next = set ? set->next : cache->sets;
+    if (next && next->n_owners++ == 0)
+        atomic_fetch_sub(&cache->n_closed, 1);
+    pthread_mutex_unlock(&cache->lock);
+    return next;
+}
+
+void psti_cache_set_drop(struct psti_cache_set *set)
+{
+    if (!set)
+        return;
+    pst_cache *cache = set->cache;
+    pthread_mutex_lock(&cache->lock);
+    struct psti_cache_set *empty = disown(set);
+    pthread_mutex_unlock(&cache->lock);
+    if (empty)
+        psti_cache_set_free(empty);
 }
 
 void psti_cache_set_stats(struct psti_cache_set *set, struct pst_cache_stats *stats)

@@ -8,18 +8,11 @@
 #ifndef PST_CACHE_CACHE_H
 #define PST_CACHE_CACHE_H
 
+#include "format/format_cache.h"
+
 #include <penstock/cache.h>
 
-#include <stdbool.h>
-
 struct psti_cache_set;
-
-/* Names one version of one data set and says how many items it may have. */
-struct psti_cache_shape {
-    uint8_t identity[16]; /* equal for two data sets only if all their bytes are */
-    uint64_t n_samples;
-    uint32_t n_items; /* items of each sample: the variants of all its fields */
-};
 
 struct psti_cache_span {
     const void *bytes; /* valid until the set is closed */
@@ -30,13 +23,15 @@ enum psti_cache_answer {
     PSTI_CACHE_HIT, /* *span holds the item's bytes */
     /* space is reserved; the caller must call psti_cache_keep or psti_cache_give_up */
     PSTI_CACHE_ADMIT,
-    PSTI_CACHE_PASS /* there is no space, or another thread has reserved space for the item */
+    /* there is no space, or another thread has reserved space for the item, or the cache has an
+     * item of another length, which only a forged file can have brought */
+    PSTI_CACHE_PASS
 };
 
 /* Opens the set of that data set in the cache, and makes it if the cache has none. An open set
  * keeps the cache alive. A closed set stays in memory until another set needs that memory; the set
- * that has been closed for the longest time is freed first. PST_ERROR_LIMIT: the set's table alone
- * does not fit into the cache. */
+ * that has been closed for the longest time is freed first. A closed set without items is freed at
+ * once. PST_ERROR_LIMIT: the set's table alone does not fit into the cache. */
 enum pst_status psti_cache_set_open(pst_cache *cache, const struct psti_cache_shape *shape,
                                     struct psti_cache_set **out, struct pst_error *err);
 /* Closes the set. No span of the set may be in use any more. *set may be NULL. */

@@ -24,10 +24,11 @@ void psti_cache_memory_close(struct psti_cache_memory *memory);
 /* Makes bytes [0, end) usable. Returns false if the system has no more memory. */
 bool psti_cache_memory_claim(struct psti_cache_memory *memory, size_t end);
 
-/* The header of an item in a set's memory. The item's bytes follow it. */
-struct psti_cache_item {
-    uint64_t nbytes;
-    uint64_t unused; /* padding, so that the item's bytes begin at a multiple of 16 */
+/* Items that were read from a file, one after the other. */
+struct psti_cache_extent {
+    struct psti_cache_extent *next; /* next extent of the set; guarded by the cache's lock */
+    struct psti_cache_memory memory;
+    size_t end; /* end of the items in `memory` */
 };
 
 struct psti_cache_set {
@@ -35,14 +36,15 @@ struct psti_cache_set {
     pst_cache *cache;
     struct psti_cache_shape shape;
     uint64_t n_owners; /* guarded by the cache's lock */
-    /* value of pst_cache.tick when the last owner closed the set; guarded by the cache's lock */
+    /* value of pst_cache.tick when the set was closed last; guarded by the cache's lock */
     uint64_t closed;
     /* [n_samples * n_items] entries, one for each item. 0: the set does not hold the item. 1: space
-     * is reserved for it. Otherwise the entry is 2 + the offset of the psti_cache_item in `memory`.
-     */
+     * is reserved for it. Otherwise the entry is the address of the psti_cache_item, in `memory` or
+     * in an extent. */
     atomic_uint_fast64_t *table;
     struct psti_cache_memory memory;
     atomic_size_t end; /* end of the used part of `memory` */
+    struct psti_cache_extent *extents;
     /* bytes taken from the cache's budget, for table, items and reservations */
     atomic_uint_fast64_t nbytes;
     atomic_uint_fast64_t n_items; /* items that the set holds */
@@ -63,13 +65,37 @@ struct pst_cache {
 /* cache.c: takes bytes of the cache's budget for the set. Frees closed sets if the budget has too
  * little. */
 bool psti_cache_take(struct psti_cache_set *set, uint64_t nbytes);
+/* The same, but frees no set and counts no refusal. */
+bool psti_cache_take_free(struct psti_cache_set *set, uint64_t nbytes);
 void psti_cache_return(struct psti_cache_set *set, uint64_t nbytes);
 /* cache_advise.c: pst_cache_advise for a machine with that memory and that many ranks. */
 struct pst_cache_advice psti_cache_advise(uint64_t dataset_nbytes, uint64_t available_nbytes,
                                           unsigned n_ranks);
-/* cache_set.c */
+/* As psti_cache_set_open, but frees no set: PST_ERROR_LIMIT if the table does not fit into what is
+ * left of the budget. */
+enum pst_status psti_cache_set_open_free(pst_cache *cache, const struct psti_cache_shape *shape,
+                                         struct psti_cache_set **out, struct pst_error *err);
+/* Holds the set that follows `set` in the cache's list (NULL: the first one), so that it is not
+ * freed. Returns NULL after the last. The caller holds `set` and calls psti_cache_set_drop. */
+struct psti_cache_set *psti_cache_set_next(pst_cache *cache, struct psti_cache_set *set);
+/* Gives up such a hold, which does not count as a use of the set. NULL is allowed. */
+void psti_cache_set_drop(struct psti_cache_set *set);
+
+/* cache_set.c: makes a set with that take function for its table. */
 enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_shape *shape,
+                                    bool (*take)(struct psti_cache_set *set, uint64_t nbytes),
                                     struct psti_cache_set **out, struct pst_error *err);
 void psti_cache_set_free(struct psti_cache_set *set);
+/* Returns the item with that number, or NULL if the set does not hold it. */
+const struct psti_cache_item *psti_cache_set_item(struct psti_cache_set *set, uint64_t number);
+/* True if the set neither holds the item nor has space reserved for it. */
+bool psti_cache_set_lacks(struct psti_cache_set *set, uint64_t number);
+/* Makes the items of the extent visible to readers, but for those that the set holds meanwhile. The
+ * set owns the extent from then on. Adds the number and bytes of the items to *n and *nbytes. */
+void psti_cache_set_adopt(struct psti_cache_set *set, struct psti_cache_extent *extent, uint64_t *n,
+                          uint64_t *nbytes);
+enum pst_status psti_cache_extent_open(size_t capacity, struct psti_cache_extent **out,
+                                       struct pst_error *err);
+void psti_cache_extent_close(struct psti_cache_extent *extent); /* NULL is allowed */
 
 #endif

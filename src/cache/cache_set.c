@@ -1,50 +1,39 @@
 /* cache_set.c - the items of one data set: a table of places, and the memory they lie in.
  *
- * Items are only ever added, one after the other. So an offset that was published stays valid as
+ * Items are only ever added, one after the other. So an address that was published stays valid as
  * long as the set is open, and asking needs no lock. An entry of the table goes from 0 (the item is
- * not here) to 1 (one thread has reserved space), and from 1 to the item's offset + 2 or back to 0.
- * A writer stores the item's bytes first and then the entry, with release order. A reader loads the
- * entry with acquire order and then reads the bytes. */
+ * not here) to 1 (one thread has reserved space), and from 1 to the item's address or back to 0.
+ * Items that were read from a file go from 0 to their address at once. A writer stores the item's
+ * bytes first and then the entry, with release order. A reader loads the entry with acquire order
+ * and then reads the bytes. */
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
-#include "base/bits.h"
-#include "base/checked.h"
 #include "base/fail.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define ALIGNMENT 16
 #define NOT_HERE 0
 #define RESERVED 1
-#define FIRST_PLACE 2
-
-/* Computes the bytes that an item takes in memory and in the budget. Returns false if the item is
- * too long. */
-static bool item_room(uint64_t nbytes, uint64_t *room)
-{
-    if (nbytes > SIZE_MAX / 2)
-        return false;
-    *room = psti_round_up(sizeof(struct psti_cache_item) + nbytes, ALIGNMENT);
-    return true;
-}
+#define FIRST_ADDRESS PSTI_CACHE_ALIGNMENT /* all addresses of items are multiples of it */
 
 enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_shape *shape,
+                                    bool (*take)(struct psti_cache_set *set, uint64_t nbytes),
                                     struct psti_cache_set **out, struct pst_error *err)
 {
-    uint64_t n, nbytes;
+    uint64_t n;
     *out = NULL;
-    if (!psti_mul_u64(shape->n_samples, shape->n_items, &n) ||
-        !psti_mul_u64(n, sizeof(atomic_uint_fast64_t), &nbytes))
+    if (!psti_format_cache_numbers(shape, &n))
         return psti_fail(err, PST_ERROR_LIMIT, "cache", "%" PRIu64 " samples are too many",
                          shape->n_samples);
     struct psti_cache_set *set = psti_calloc(1, sizeof *set);
     if (!set)
         return psti_fail(err, PST_ERROR_MEMORY, "cache", "no memory for a set");
+    uint64_t nbytes = n * sizeof *set->table;
     set->cache = cache;
     set->shape = *shape;
-    if (!psti_cache_take(set, nbytes)) {
+    if (!take(set, nbytes)) {
         psti_cache_set_free(set);
         return psti_fail(err, PST_ERROR_LIMIT, "cache",
                          "the cache of %" PRIu64 " bytes has no room for a table of %" PRIu64
@@ -67,31 +56,51 @@ enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_sh
 void psti_cache_set_free(struct psti_cache_set *set)
 {
     psti_cache_return(set, atomic_load(&set->nbytes));
+    while (set->extents) {
+        struct psti_cache_extent *extent = set->extents;
+        set->extents = extent->next;
+        psti_cache_extent_close(extent);
+    }
     psti_cache_memory_close(&set->memory);
     psti_free(set->table);
     psti_free(set);
 }
 
+static uint64_t number_of(const struct psti_cache_set *set, uint64_t sample, uint32_t i_item)
+{
+    return sample * set->shape.n_items + i_item;
+}
+
 static atomic_uint_fast64_t *entry_of(struct psti_cache_set *set, uint64_t sample, uint32_t i_item)
 {
-    return &set->table[sample * set->shape.n_items + i_item];
+    return &set->table[number_of(set, sample, i_item)];
+}
+
+const struct psti_cache_item *psti_cache_set_item(struct psti_cache_set *set, uint64_t number)
+{
+    uint_fast64_t found = atomic_load_explicit(&set->table[number], memory_order_acquire);
+    return found >= FIRST_ADDRESS ? (const void *)(uintptr_t)found : NULL;
+}
+
+bool psti_cache_set_lacks(struct psti_cache_set *set, uint64_t number)
+{
+    return atomic_load_explicit(&set->table[number], memory_order_relaxed) == NOT_HERE;
 }
 
 enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                       uint64_t nbytes, struct psti_cache_span *span)
 {
     atomic_uint_fast64_t *entry = entry_of(set, sample, i_item);
-    uint_fast64_t found = atomic_load_explicit(entry, memory_order_acquire);
+    const struct psti_cache_item *item = psti_cache_set_item(set, number_of(set, sample, i_item));
+    uint_fast64_t found = NOT_HERE;
     uint64_t room;
-    if (found >= FIRST_PLACE) {
-        const struct psti_cache_item *item =
-            (const void *)(set->memory.bytes + (found - FIRST_PLACE));
+    if (item) {
         *span = (struct psti_cache_span){item + 1, item->nbytes};
-        return PSTI_CACHE_HIT;
+        return item->nbytes == nbytes ? PSTI_CACHE_HIT : PSTI_CACHE_PASS;
     }
-    if (found == RESERVED || !item_room(nbytes, &room) || !psti_cache_take(set, room))
+    if (atomic_load_explicit(entry, memory_order_relaxed) != NOT_HERE ||
+        !psti_format_cache_room(nbytes, &room) || !psti_cache_take(set, room))
         return PSTI_CACHE_PASS;
-    found = NOT_HERE;
     if (atomic_compare_exchange_strong(entry, &found, RESERVED))
         return PSTI_CACHE_ADMIT;
     psti_cache_return(set, room); /* another thread was faster */
@@ -102,7 +111,7 @@ void psti_cache_give_up(struct psti_cache_set *set, uint64_t sample, uint32_t i_
                         uint64_t nbytes)
 {
     uint64_t room = 0;
-    item_room(nbytes, &room);
+    psti_format_cache_room(nbytes, &room);
     psti_cache_return(set, room);
     atomic_store_explicit(entry_of(set, sample, i_item), NOT_HERE, memory_order_relaxed);
 }
@@ -111,7 +120,7 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
                      const void *bytes, uint64_t nbytes)
 {
     uint64_t room = 0;
-    item_room(nbytes, &room);
+    psti_format_cache_room(nbytes, &room);
     size_t place = atomic_load_explicit(&set->end, memory_order_relaxed);
     /* The end moves only after its memory came. So it never passes the budget, nor the range. */
     do {
@@ -122,9 +131,54 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
     } while (!atomic_compare_exchange_weak_explicit(&set->end, &place, place + room,
                                                     memory_order_relaxed, memory_order_relaxed));
     struct psti_cache_item *item = (void *)(set->memory.bytes + place);
-    *item = (struct psti_cache_item){.nbytes = nbytes};
+    *item = (struct psti_cache_item){nbytes, number_of(set, sample, i_item)};
     memcpy(item + 1, bytes, nbytes);
-    atomic_store_explicit(entry_of(set, sample, i_item), place + FIRST_PLACE, memory_order_release);
+    atomic_store_explicit(entry_of(set, sample, i_item), (uintptr_t)item, memory_order_release);
     atomic_fetch_add_explicit(&set->n_items, 1, memory_order_relaxed);
     return true;
+}
+
+enum pst_status psti_cache_extent_open(size_t capacity, struct psti_cache_extent **out,
+                                       struct pst_error *err)
+{
+    struct psti_cache_extent *extent = psti_calloc(1, sizeof *extent);
+    *out = NULL;
+    if (!extent)
+        return psti_fail(err, PST_ERROR_MEMORY, "cache", "no memory for the items of a file");
+    enum pst_status status = psti_cache_memory_open(&extent->memory, capacity, err);
+    if (status == PST_OK)
+        *out = extent;
+    else
+        psti_free(extent);
+    return status;
+}
+
+void psti_cache_extent_close(struct psti_cache_extent *extent)
+{
+    if (!extent)
+        return;
+    psti_cache_memory_close(&extent->memory);
+    psti_free(extent);
+}
+
+void psti_cache_set_adopt(struct psti_cache_set *set, struct psti_cache_extent *extent, uint64_t *n,
+                          uint64_t *nbytes)
+{
+    uint64_t room = 0;
+    pthread_mutex_lock(&set->cache->lock);
+    extent->next = set->extents;
+    set->extents = extent;
+    pthread_mutex_unlock(&set->cache->lock);
+    for (size_t place = 0; place < extent->end; place += room) {
+        const struct psti_cache_item *item = (const void *)(extent->memory.bytes + place);
+        uint_fast64_t found = NOT_HERE;
+        psti_format_cache_room(item->nbytes, &room);
+        if (!atomic_compare_exchange_strong_explicit(&set->table[item->number], &found,
+                                                     (uintptr_t)item, memory_order_release,
+                                                     memory_order_relaxed))
+            continue;
+        atomic_fetch_add_explicit(&set->n_items, 1, memory_order_relaxed);
+        *n += 1;
+        *nbytes += item->nbytes;
+    }
 }

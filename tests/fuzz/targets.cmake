@@ -1,6 +1,7 @@
 # One line per fuzz target, for tests/fuzz and tests/fuzz_replay: pst_fuzz(fuzz_<what> LIBS pst_room_<room> ...)
 enable_language(CXX) # of the kernels
 set(forge_dataset ${PROJECT_SOURCE_DIR}/tests/fuzz/forge_dataset.c)
+pst_fuzz(fuzz_cache_file LIBS pst_room_cache)
 pst_fuzz(fuzz_dataset_index SOURCES ${forge_dataset} LIBS pst_room_dataset)
 pst_fuzz(fuzz_dataset_shard SOURCES ${forge_dataset} LIBS pst_room_dataset)
 pst_fuzz(fuzz_dataset_journal SOURCES ${PROJECT_SOURCE_DIR}/tests/writer/journal_forge.c LIBS pst_room_pack)

@@ -32,6 +32,7 @@
     X(pst_cache_options, 16) \
     X(pst_cache_advice, 208) \
     X(pst_cache_stats, 40) \
+    X(pst_cache_file_report, 48) \
     X(pst_writer_options, 32) \
     X(pst_value, 80) \
     X(pst_sample, 32) \

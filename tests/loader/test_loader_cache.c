@@ -354,6 +354,70 @@ static void test_changed_folder(void **state)
     pst_cache_close(&cache);
 }
 
+/* The first epoch with a loaded cache, whose hits are compared with what the file should bring. */
+static void check_first_epoch(pst_cache *cache, pst_dataset *dataset, const uint64_t *wanted,
+                              uint64_t n_hits)
+{
+    uint64_t hashes[N];
+    const struct pst_loader_options options = plain(2, cache);
+    pst_loader *loader = open_loader(dataset, &options);
+    begin(loader, 0);
+    size_t n = drain_epoch(loader, NULL, hashes);
+    if (wanted)
+        assert_memory_equal(hashes, wanted, n * sizeof *hashes);
+    assert_int_equal(stats_of(loader).n_cache_hits, n_hits);
+    assert_int_equal(stats_of(loader).n_reads, N - n_hits);
+    pst_loader_close(&loader);
+}
+
+/* Two data sets are saved and loaded: the first epoch of each reads nothing. A folder of which a
+ * file has changed finds nothing of what was saved. */
+static void test_saved(void **state)
+{
+    (void)state;
+    uint64_t wanted[2][N];
+    char path[256], image[256], folder[128];
+    struct pst_error err;
+    struct pst_cache_file_report report;
+    snprintf(path, sizeof path, "%s/cache", directory);
+    snprintf(folder, sizeof folder, "%s/saved folder", directory);
+    pst_cache *cache = open_cache(8 * MIB);
+    pst_dataset *datasets[2] = {open_images("saved packed", false),
+                                open_images("saved folder", true)};
+    for (int i = 0; i < 2; i++) {
+        const struct pst_loader_options options = plain(2, cache);
+        pst_loader *loader = open_loader(datasets[i], &options);
+        begin(loader, 0);
+        drain_epoch(loader, NULL, wanted[i]);
+        pst_loader_close(&loader);
+    }
+    assert_ok(pst_cache_save(cache, path, &report, sizeof report, &err));
+    assert_int_equal(report.n_items, 2 * N);
+    assert_int_equal(report.n_datasets, 2);
+    assert_int_equal(report.nbytes,
+                     all_nbytes(datasets[0], false) + all_nbytes(datasets[1], false));
+    pst_cache_close(&cache);
+
+    cache = open_cache(8 * MIB);
+    assert_ok(pst_cache_load(cache, path, &report, sizeof report, &err));
+    assert_int_equal(report.n_items, 2 * N);
+    for (int i = 0; i < 2; i++) {
+        check_first_epoch(cache, datasets[i], wanted[i], N);
+        pst_dataset_close(&datasets[i]);
+    }
+    pst_cache_close(&cache);
+
+    first_file(folder, image);
+    assert_int_equal(utimensat(AT_FDCWD, image, NULL, 0), 0); /* touched */
+    cache = open_cache(8 * MIB);
+    assert_ok(pst_cache_load(cache, path, &report, sizeof report, &err));
+    assert_int_equal(report.n_items, 2 * N);
+    assert_ok(pst_dataset_open(folder, NULL, &datasets[1], &err));
+    check_first_epoch(cache, datasets[1], NULL, 0);
+    pst_dataset_close(&datasets[1]);
+    pst_cache_close(&cache);
+}
+
 static void test_what_cannot_be(void **state)
 {
     (void)state;
@@ -392,10 +456,15 @@ static void test_closed_while_in_use(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hits_are_exact),        cmocka_unit_test(test_budget_to_the_item),
-        cmocka_unit_test(test_left_early_and_shared), cmocka_unit_test(test_bad_bytes_are_not_kept),
-        cmocka_unit_test(test_failed_reads),          cmocka_unit_test(test_changed_folder),
-        cmocka_unit_test(test_what_cannot_be),        cmocka_unit_test(test_closed_while_in_use),
+        cmocka_unit_test(test_hits_are_exact),
+        cmocka_unit_test(test_budget_to_the_item),
+        cmocka_unit_test(test_left_early_and_shared),
+        cmocka_unit_test(test_bad_bytes_are_not_kept),
+        cmocka_unit_test(test_failed_reads),
+        cmocka_unit_test(test_changed_folder),
+        cmocka_unit_test(test_saved),
+        cmocka_unit_test(test_what_cannot_be),
+        cmocka_unit_test(test_closed_while_in_use),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

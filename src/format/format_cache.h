@@ -1,0 +1,103 @@
+/* format_cache.h - the byte layout of a saved cache, as docs/format-cache.md states it.
+ *
+ * Pure functions, as those of format_dataset.h: they convert bytes to values and values to bytes,
+ * trust no byte, and give offsets in `err` relative to the given bytes. */
+#ifndef PST_FORMAT_FORMAT_CACHE_H
+#define PST_FORMAT_FORMAT_CACHE_H
+
+#include "base/bits.h"
+
+#include <penstock/status.h>
+
+#include <stdbool.h>
+
+#define PSTI_CACHE_MAJOR 1
+#define PSTI_CACHE_MINOR 0
+
+enum {
+    PSTI_CACHE_HEADER_NBYTES = 64,
+    PSTI_CACHE_RECORD_NBYTES = 64,
+    PSTI_CACHE_ENTRY_NBYTES = 24,
+    PSTI_CACHE_ALIGNMENT = 16,
+    PSTI_CACHE_BLOCK_ITEMS = 4096, /* most items of a block */
+    PSTI_CACHE_TABLE_NBYTES = PSTI_CACHE_BLOCK_ITEMS * PSTI_CACHE_ENTRY_NBYTES
+};
+
+/* Names one version of one data set and says how many items it may have. */
+struct psti_cache_shape {
+    uint8_t identity[16]; /* equal for two data sets only if all their bytes are */
+    uint64_t n_samples;
+    uint32_t n_items; /* items of each sample: the variants of all its fields */
+};
+
+/* The header of an item, in a file and in memory. The item's bytes follow it, then zero bytes up to
+ * a multiple of PSTI_CACHE_ALIGNMENT. */
+struct psti_cache_item {
+    uint64_t nbytes;
+    uint64_t number; /* sample * n_items of the shape + the item's number in the sample */
+};
+
+/* Computes the bytes of an item with its header and padding. Returns false if it is too long. */
+static inline bool psti_format_cache_room(uint64_t nbytes, uint64_t *room)
+{
+    if (nbytes > SIZE_MAX / 2)
+        return false;
+    *room = psti_round_up(sizeof(struct psti_cache_item) + nbytes, PSTI_CACHE_ALIGNMENT);
+    return true;
+}
+/* Computes the number of items that a data set of this shape may have. Returns false if a table of
+ * 8 bytes for each of them could not be addressed. */
+bool psti_format_cache_numbers(const struct psti_cache_shape *shape, uint64_t *n);
+
+enum psti_cache_record_kind {
+    PSTI_CACHE_RECORD_SET = 1,   /* the blocks that follow are of this data set */
+    PSTI_CACHE_RECORD_BLOCK = 2, /* a table and items follow */
+    PSTI_CACHE_RECORD_END = 3    /* the file ends after this record */
+};
+
+struct psti_cache_block {
+    uint64_t n_items; /* 1 to PSTI_CACHE_BLOCK_ITEMS */
+    uint64_t nbytes;  /* of all items with their headers and padding */
+    uint64_t table_checksum;
+};
+
+struct psti_cache_end {
+    uint64_t n_sets, n_items, file_nbytes;
+};
+
+struct psti_cache_record {
+    enum psti_cache_record_kind kind;
+    union {
+        struct psti_cache_shape set;
+        struct psti_cache_block block;
+        struct psti_cache_end end;
+    };
+};
+
+/* An entry of a block's table. */
+struct psti_cache_entry {
+    uint64_t number, nbytes;
+    uint64_t checksum; /* of the item with its header and padding */
+};
+
+void psti_format_print_cache_header(uint8_t out[PSTI_CACHE_HEADER_NBYTES]);
+/* Checks the first bytes of a file. PST_ERROR_VERSION: another major version. */
+enum pst_status psti_format_parse_cache_header(const uint8_t *bytes, size_t nbytes,
+                                               struct pst_error *err);
+void psti_format_print_cache_record(const struct psti_cache_record *record,
+                                    uint8_t out[PSTI_CACHE_RECORD_NBYTES]);
+enum pst_status psti_format_parse_cache_record(const uint8_t bytes[PSTI_CACHE_RECORD_NBYTES],
+                                               struct psti_cache_record *record,
+                                               struct pst_error *err);
+void psti_format_print_cache_entry(const struct psti_cache_entry *entry,
+                                   uint8_t out[PSTI_CACHE_ENTRY_NBYTES]);
+void psti_format_parse_cache_entry(const uint8_t bytes[PSTI_CACHE_ENTRY_NBYTES],
+                                   struct psti_cache_entry *entry);
+/* Checks a block's table: its checksum; the numbers rise, from *next on, and stay below n_numbers;
+ * the items together take exactly block->nbytes. *next becomes the last number + 1. */
+enum pst_status psti_format_check_cache_table(const uint8_t *table,
+                                              const struct psti_cache_block *block,
+                                              uint64_t n_numbers, uint64_t *next,
+                                              struct pst_error *err);
+
+#endif
