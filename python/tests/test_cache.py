@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
+import stat
 
 import numpy as np
 import pytest
@@ -142,3 +144,128 @@ def test_torch_dataset_takes_a_cache(folder):
         for i in range(len(dataset)):
             dataset[i]
     assert dataset._loader.stats()["storage"]["reads"] == len(dataset)
+
+
+def filled(*sources) -> ps.Cache:
+    """A cache that holds all items of these data sets."""
+    cache = ps.Cache("16MiB")
+    for source in sources:
+        with make(source, cache=cache) as loader:
+            epoch(loader)
+    return cache
+
+
+def test_a_saved_cache_serves_the_first_epoch(folder, packed, tmp_path):
+    path, datasets = tmp_path / "cache", [ps.Dataset(folder), ps.Dataset(packed)]
+    saved = filled(*datasets).save(path)
+    assert isinstance(saved, ps.CacheReport)
+    assert saved.items == sum(map(len, datasets)) and saved.datasets == 2
+    assert saved.file_nbytes == path.stat().st_size > saved.nbytes > 0
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    cache = ps.Cache("16MiB")
+    assert cache.load(str(path)) == saved
+    for source in datasets:
+        with make(source, cache=cache) as loader, make(source) as plain:
+            for want, got in zip(epoch(plain), epoch(loader), strict=True):
+                np.testing.assert_array_equal(got, want)
+            assert loader.stats()["cache"]["hits"] == len(source)
+            assert loader.stats()["storage"]["reads"] == 0
+    again = cache.load(path)
+    assert again.items == 0 and again.present == saved.items
+    assert os.listdir(tmp_path) == ["cache"]
+
+
+def test_a_saved_cache_of_a_data_set_that_changed(folder, tmp_path):
+    import shutil
+
+    source = tmp_path / "photographs"
+    shutil.copytree(folder, source)
+    filled(source).save(tmp_path / "cache")
+    next(source.rglob("*.jpg")).touch()
+    cache = ps.Cache("16MiB")
+    assert cache.load(tmp_path / "cache").items > 0
+    with make(source, cache=cache) as loader:
+        epoch(loader)
+        assert loader.stats()["cache"]["hits"] == 0
+
+
+def test_a_cache_smaller_than_the_file(tmp_path):
+    source = tmp_path / "set"
+    pixels = np.zeros((100, 1000, 3), "u1")
+    with ps.Writer(source, {"image": ps.Image("raw")}) as writer:
+        for number in range(10):
+            writer.write({"image": pixels + number}, name=f"s{number}")
+    filled(source).save(tmp_path / "cache")
+    small = ps.Cache("1MiB")
+    report = small.load(tmp_path / "cache")
+    assert report.items == 3 and report.refused == 7
+    assert small.stats()["used"] <= small.nbytes
+    with make(source, cache=small) as loader:
+        epoch(loader)
+        assert loader.stats()["cache"]["hits"] == 3
+        assert loader.stats()["storage"]["reads"] == 7
+
+
+def test_a_damaged_file(folder, tmp_path):
+    path, bad = tmp_path / "cache", tmp_path / "bad"
+    filled(folder).save(path)
+    data, cache = path.read_bytes(), ps.Cache("16MiB")
+    altered = bytearray(data)
+    altered[len(data) // 2] ^= 4
+    for content, kind in ((data[:-1], ps.errors.TruncatedError), (altered, ps.errors.ChecksumError),
+                          (b"no cache" * 100, ps.errors.CorruptError), (data + b"x", ps.errors.CorruptError),
+                          (data[:8] + b"\x02" + data[9:], ps.errors.VersionError), (b"", ps.errors.TruncatedError)):
+        bad.write_bytes(content)
+        with pytest.raises(kind) as caught:
+            cache.load(bad)
+        assert caught.value.file == str(bad) and caught.value.offset is not None
+        assert cache.stats()["items"] == cache.stats()["used"] == 0
+    assert cache.load(path).items == 24
+    with pytest.raises(ps.errors.NotFoundError):
+        cache.load(tmp_path / "none")
+    with pytest.raises(TypeError):
+        cache.load(3)
+
+
+def test_a_file_that_cannot_be_written(folder, tmp_path):
+    path, cache = tmp_path / "cache", filled(folder)
+    path.write_bytes(b"old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10000, hard))
+    try:
+        with pytest.raises(ps.errors.StorageError):
+            cache.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["cache"]
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    with pytest.raises(ps.errors.StorageError, match="symbolic link"):
+        cache.save(link)
+    with pytest.raises(ps.errors.StorageError, match="no plain file"):
+        cache.save(tmp_path)
+    with pytest.raises(ps.errors.NotFoundError):
+        cache.save(tmp_path / "none" / "cache")
+    assert path.read_bytes() == b"old" and len(os.listdir(tmp_path)) == 2
+
+
+def test_a_forked_child_does_not_use_the_parents_cache(folder, tmp_path):
+    path, cache = tmp_path / "cache", filled(folder)
+    saved = cache.save(path)
+    child = os.fork()
+    if child == 0:
+        code = 0
+        try:
+            for call in (cache.save, cache.load):
+                try:
+                    call(path)
+                    code = 1
+                except ps.errors.ForkedError:
+                    pass
+            code = code or (0 if ps.Cache("16MiB").load(path).items == saved.items else 2)
+        except BaseException:
+            code = 3
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert cache.load(path).present == saved.items

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from . import cuda, pli, transforms
     from ._image import ImageInfo, decode, probe
-    from .cache import Cache
+    from .cache import Cache, CacheReport
     from .dataset import Dataset, Field
     from .loader import Loader
     from .torch import TorchDataset
@@ -59,6 +59,7 @@ __all__ = [
     "Boxes",
     "Bytes",
     "Cache",
+    "CacheReport",
     "Dataset",
     "Field",
     "Float",
@@ -90,7 +91,7 @@ __all__ = [
 # The modules of the names above. torch.py imports torch, so it is loaded only when used.
 _HOMES = {
     **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
-    "Cache": "cache",
+    **dict.fromkeys(("Cache", "CacheReport"), "cache"),
     **dict.fromkeys(("Dataset", "Field"), "dataset"),
     "Loader": "loader",
     "TorchDataset": "torch",

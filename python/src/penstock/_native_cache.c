@@ -41,12 +41,21 @@ static void cache_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
+/* True, with an exception set, in a forked child of the process that made the cache. */
+static int is_parents(const struct native_cache *self)
+{
+    if (self->pid == getpid())
+        return 0;
+    native_raise_text(PST_ERROR_FORKED, "the cache belongs to the parent process");
+    return 1;
+}
+
 static PyObject *cache_stats(PyObject *object, PyObject *unused)
 {
     (void)unused;
     struct native_cache *self = (struct native_cache *)object;
-    if (self->pid != getpid())
-        return native_raise_text(PST_ERROR_FORKED, "the cache belongs to the parent process");
+    if (is_parents(self))
+        return NULL;
     struct pst_cache_stats stats;
     memset(&stats, 0, sizeof(stats));
     pst_cache_stats(self->handle, &stats, sizeof stats);
@@ -69,6 +78,43 @@ PyObject *native_cache_advise(PyObject *module, PyObject *argument)
     return Py_BuildValue("(Ks)", (unsigned long long)advice.nbytes, advice.reason);
 }
 
+/* Calls pst_cache_save or pst_cache_load without the GIL; returns the report as a dict. */
+static PyObject *with_file(PyObject *object, PyObject *name,
+                           enum pst_status (*call)(pst_cache *, const char *,
+                                                   struct pst_cache_file_report *, size_t,
+                                                   struct pst_error *))
+{
+    struct native_cache *self = (struct native_cache *)object;
+    PyObject *path;
+    if (is_parents(self) || !PyUnicode_FSConverter(name, &path))
+        return NULL;
+    struct pst_cache_file_report report;
+    memset(&report, 0, sizeof(report));
+    struct pst_error err;
+    pst_error_clear(&err);
+    const char *text = PyBytes_AsString(path);
+    enum pst_status status;
+    Py_BEGIN_ALLOW_THREADS status = call(self->handle, text, &report, sizeof report, &err);
+    Py_END_ALLOW_THREADS Py_DECREF(path);
+    if (status != PST_OK)
+        return native_raise(status, &err);
+    return Py_BuildValue(
+        "{s:K,s:K,s:K,s:K,s:K,s:K}", "items", (unsigned long long)report.n_items, "nbytes",
+        (unsigned long long)report.nbytes, "datasets", (unsigned long long)report.n_datasets,
+        "file_nbytes", (unsigned long long)report.file_nbytes, "present",
+        (unsigned long long)report.n_present, "refused", (unsigned long long)report.n_refused);
+}
+
+static PyObject *cache_save(PyObject *object, PyObject *path)
+{
+    return with_file(object, path, pst_cache_save);
+}
+
+static PyObject *cache_load(PyObject *object, PyObject *path)
+{
+    return with_file(object, path, pst_cache_load);
+}
+
 static PyObject *cache_pid(PyObject *object, void *unused)
 {
     (void)unused;
@@ -76,6 +122,8 @@ static PyObject *cache_pid(PyObject *object, void *unused)
 }
 
 static PyMethodDef methods[] = {{"stats", cache_stats, METH_NOARGS, "What it holds now."},
+                                {"save", cache_save, METH_O, "Writes its items to a file."},
+                                {"load", cache_load, METH_O, "Takes items from a file."},
                                 {NULL, NULL, 0, NULL}};
 
 static PyGetSetDef getset[] = {{"pid", cache_pid, NULL, "The process that made it.", NULL},
