@@ -92,6 +92,22 @@ void psti_decode_output(const struct pst_image_info *info, const struct pst_deco
 /* Returns true for a WebP of kind VP8L whose chunks are whole. */
 bool psti_decode_webp_is_lossless(const uint8_t *bytes, size_t nbytes);
 
+/* Computes the bytes of the decoded pixels from `info`. False if that is more than memory can
+ * hold. */
+bool psti_decode_pixels_nbytes(const struct pst_image_info *info,
+                               const struct pst_decode_options *options, size_t *row_nbytes,
+                               size_t *nbytes);
+/* Decodes the whole image row by row and hashes the pixels, without memory for the whole image.
+ * *hash: XXH3-64 of (H,W,C), u8 or u16 little-endian. */
+enum pst_status psti_decode_hash_pixels(struct psti_decoder *decoder, const void *bytes,
+                                        size_t nbytes, const struct pst_image_info *info,
+                                        const struct pst_decode_options *options, uint64_t *hash,
+                                        struct pst_error *err);
+/* Does that for a JPEG's pixels as they are stored: its EXIF orientation is not applied. A PLI that
+ * keeps a JPEG has this checksum in its header. */
+enum pst_status psti_decode_hash_jpeg(struct psti_decoder *decoder, const void *jpeg, size_t nbytes,
+                                      uint64_t *hash, struct pst_error *err);
+
 /* Counters of this decoder, cumulative. */
 struct psti_decode_stats {
     uint64_t nbytes_out;        /* bytes of the pixels delivered */

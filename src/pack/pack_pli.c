@@ -83,7 +83,7 @@ static enum pst_status check(struct psti_decoder *decoder, const void *bytes, si
     if (status == PST_OK)
         status = psti_decode_probe(decoder, bytes, nbytes, PST_FORM_PLI, &options, &info, err);
     if (status == PST_OK)
-        status = psti_verify_hash_pixels(decoder, bytes, nbytes, &info, &options, &found, err);
+        status = psti_decode_hash_pixels(decoder, bytes, nbytes, &info, &options, &found, err);
     if (status == PST_OK && found != head.pixel_checksum)
         status =
             psti_fail(err, PST_ERROR_INTERNAL, "pack",

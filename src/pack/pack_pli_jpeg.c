@@ -4,7 +4,6 @@
  * The codec (pli/jpegfile/pli_jpeg_keep.c) converts and proves. It has no JPEG decoder of its
  * own, so this file passes it the one of decode/ as the reference. Any thread. */
 #include "pack/pack_int.h"
-#include "verify/verify.h"
 
 #include "base/fail.h"
 #include "base/options.h"
@@ -15,15 +14,7 @@
 static enum pst_status hash_jpeg(void *ctx, const void *bytes, size_t nbytes, uint64_t *hash,
                                  struct pst_error *err)
 {
-    struct psti_decoder *decoder = ctx;
-    const struct pst_decode_options options = {
-        .struct_size = sizeof options, .max_pixels = UINT64_MAX, .ignore_orientation = true};
-    struct pst_image_info info;
-    enum pst_status status =
-        psti_decode_probe(decoder, bytes, nbytes, PST_FORM_JPEG, &options, &info, err);
-    if (status == PST_OK)
-        status = psti_verify_hash_pixels(decoder, bytes, nbytes, &info, &options, hash, err);
-    return status;
+    return psti_decode_hash_jpeg(ctx, bytes, nbytes, hash, err);
 }
 
 struct psti_pli_reference psti_pack_jpeg_reference(struct psti_decoder *decoder)

@@ -162,7 +162,7 @@ static enum pst_status store_original(struct work *work, const struct original *
     if (!work->plan->verify_pixels && (!has_sum || item->has_pixel_checksum))
         return PST_OK;
     uint64_t hash;
-    enum pst_status status = psti_verify_hash_pixels(
+    enum pst_status status = psti_decode_hash_pixels(
         work->decoder, original->bytes, original->nbytes, info, &work->options, &hash, err);
     if (status != PST_OK || !has_sum)
         return status;
@@ -184,7 +184,7 @@ static enum pst_status find_pixels(struct work *work, const struct original *ori
     struct psti_rect whole = {0, 0, info->height, info->width};
     struct psti_buffer *blob = blob_of(work, BLOB_PIXELS);
     size_t row_nbytes;
-    if (!psti_verify_pixels_nbytes(info, &work->options, &row_nbytes, nbytes))
+    if (!psti_decode_pixels_nbytes(info, &work->options, &row_nbytes, nbytes))
         return psti_fail(err, PST_ERROR_LIMIT, "pack", "%ux%u pixels are too many", info->width,
                          info->height);
     *pixels = (struct pst_pixels){.height = info->height, .width = info->width};

@@ -1,5 +1,5 @@
-/* verify.h - checksums of decoded pixels, and the place of an error in a data set. pst_pack stores
- * the checksums and pst_verify compares them.
+/* verify.h - which pixels a field's checksums are of, and the place of an error in a data set.
+ * pst_pack stores the checksums and pst_verify compares them.
  *
  * Any thread, with a decoder of its own. */
 #ifndef PST_VERIFY_VERIFY_H
@@ -15,17 +15,6 @@ void psti_verify_decode_options(enum pst_field_type type, struct pst_decode_opti
 /* True if all decoders get the same pixels from the bytes: PNG, raw, PLI (near-lossless too),
  * lossless WebP. */
 bool psti_verify_is_lossless(enum pst_form form, const void *bytes, size_t nbytes);
-/* Computes the bytes of the decoded pixels from `info`. False if that is more than memory can
- * hold. */
-bool psti_verify_pixels_nbytes(const struct pst_image_info *info,
-                               const struct pst_decode_options *options, size_t *row_nbytes,
-                               size_t *nbytes);
-/* Decodes the whole image row by row and hashes the pixels, without memory for the whole image.
- * *hash: XXH3-64 of (H,W,C), u8 or u16 little-endian. */
-enum pst_status psti_verify_hash_pixels(struct psti_decoder *decoder, const void *bytes,
-                                        size_t nbytes, const struct pst_image_info *info,
-                                        const struct pst_decode_options *options, uint64_t *hash,
-                                        struct pst_error *err);
 /* Fills in the parts of `err` that are not set: data set, sample, the file of `item` (may be
  * NULL) and the codec. */
 void psti_verify_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t sample,

@@ -107,7 +107,7 @@ enum pst_status psti_verify_pixels(struct psti_decoder *decoder, enum pst_field_
                          "the image is %ux%u, the index says %ux%u", info.width, info.height,
                          item->width, item->height);
     status =
-        psti_verify_hash_pixels(decoder, bytes, (size_t)item->nbytes, &info, &options, &hash, err);
+        psti_decode_hash_pixels(decoder, bytes, (size_t)item->nbytes, &info, &options, &hash, err);
     if (status == PST_OK && item->has_pixel_checksum && item->pixel_checksum != hash)
         return psti_fail(err, PST_ERROR_CHECKSUM, "verify",
                          "the decoded pixels do not match their checksum");
