@@ -152,6 +152,11 @@ enum pst_status psti_pli_keep_jpeg(struct psti_pli_keep *keep,
                                    size_t jpeg_nbytes,
                                    const struct pst_pli_from_jpeg_options *options, void *pli,
                                    size_t capacity, size_t *nbytes, struct pst_error *err);
+/* Sets *most to a number of bytes that psti_pli_keep_jpeg with empty buffers never has allocated
+ * more than at once for this JPEG, besides what the reference takes. Reads the markers only. Fails
+ * if they show that the JPEG cannot be kept. */
+enum pst_status psti_pli_keep_nbytes(const void *jpeg, size_t nbytes, uint64_t *most,
+                                     struct pst_error *err);
 /* Does as pst_pli_to_jpeg. */
 enum pst_status psti_pli_keep_restore(struct psti_pli_keep *keep, const void *pli,
                                       size_t pli_nbytes, void *jpeg, size_t capacity,

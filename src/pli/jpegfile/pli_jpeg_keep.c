@@ -23,6 +23,8 @@
 /* The coefficients of 90 Mpixel of 4:4:4. */
 #define COEFS_MAX_NBYTES ((uint64_t)512 << 20)
 #define KEEP_NBYTES ((size_t)32 << 20)
+/* The allocator's headers of all buffers. */
+#define HEADERS_NBYTES 4096
 /* A PLI has headers of its own. For a JPEG of a few pixels they are more than what is saved. */
 #define BOUND_EXTRA_NBYTES ((size_t)64 << 10)
 
@@ -312,6 +314,31 @@ enum pst_status psti_pli_keep_jpeg(struct psti_pli_keep *keep,
         convert(keep, reference, jpeg, jpeg_nbytes, options, pli, capacity, nbytes, err);
     trim(keep, KEEP_NBYTES);
     return tell(status, err);
+}
+
+/* Bytes of the scratch with which a PLI of content 2 is decoded: see pst_pli_scratch_nbytes. */
+static uint64_t scratch_most(const struct psti_jpeg_frame *frame)
+{
+    enum { UNIT_EDGE_MAX = 256 };
+    return ((uint64_t)3 << 20) +
+           (uint64_t)frame->n_components * (UNIT_EDGE_MAX + 2) * ((uint64_t)frame->width + 256);
+}
+
+enum pst_status psti_pli_keep_nbytes(const void *jpeg, size_t nbytes, uint64_t *most,
+                                     struct pst_error *err)
+{
+    struct psti_jpeg_frame frame = {0};
+    uint64_t coefs = 0;
+    enum pst_status status = psti_pli_jpeg_probe(jpeg, nbytes, &frame, err);
+    if (status != PST_OK)
+        return tell(status, err);
+    for (uint32_t c = 0; c < frame.n_components; c++)
+        coefs += (uint64_t)psti_pli_jpeg_n_coefs(&frame, c) * sizeof(int16_t);
+    *most = coefs + psti_pli_jpeg_restoration_bound(nbytes) + scratch_most(&frame) + nbytes +
+            (uint64_t)frame.width * frame.n_components * PSTI_PLI_JPEG_BAND_ROWS +
+            psti_pli_jpeg_work_nbytes() + psti_pli_jpeg_encode_work_nbytes(&frame, nbytes) +
+            HEADERS_NBYTES;
+    return PST_OK;
 }
 
 enum pst_status psti_pli_keep_restore(struct psti_pli_keep *keep, const void *pli,

@@ -22,6 +22,7 @@
 enum {
     DEFAULT_LOG2 = 7,
     SMALLER_LOG2 = 6,
+    UNIT_LOG2_MAX = 8,
     /* AC tokens that a unit of the default size should have on average, about 2 KB. With fewer
      * tokens the fixed bytes of each unit would count too much, and units are larger. */
     ENOUGH_TOKENS = 5000,
@@ -86,27 +87,38 @@ static void set_units(struct encoder *e, uint8_t unit_log2)
     e->n_units = psti_pli_unit_rows(&e->header) * e->unit_columns;
 }
 
+/* The parts of the memory of psti_je_work, in bytes; stride counts blocks. */
+struct work_sizes {
+    size_t stride, plane, raw, words, total;
+};
+
+static struct work_sizes work_sizes_of(uint32_t n_components, uint32_t unit_log2)
+{
+    size_t n = ((size_t)n_components << (2 * (unit_log2 - SMALLER_LOG2))) * PSTI_JE_SQUARE;
+    struct work_sizes sizes = {.stride = n + PSTI_JE_SQUARE};
+    sizes.plane = 64 * sizes.stride;
+    sizes.raw = psti_round_up(n * BLOCK_RAW_NBYTES + SLACK_NBYTES, 64);
+    sizes.words = psti_round_up(n * BLOCK_WORDS * sizeof(uint16_t) + SLACK_NBYTES, 64);
+    sizes.total = 4 * sizes.plane + sizes.stride + sizes.raw + sizes.words +
+                  sizes.stride * sizeof(const int16_t *);
+    return sizes;
+}
+
 static enum pst_status claim_work(struct encoder *e)
 {
     struct psti_je_work *w = &e->work;
-    uint32_t squares = (uint32_t)e->frame->n_components
-                       << (2 * (e->header.unit_log2 - SMALLER_LOG2));
-    size_t n = (size_t)squares * PSTI_JE_SQUARE;
-    w->stride = (uint32_t)n + PSTI_JE_SQUARE;
-    size_t plane = 64 * (size_t)w->stride;
-    size_t raw = psti_round_up(n * BLOCK_RAW_NBYTES + SLACK_NBYTES, 64);
-    size_t words = psti_round_up(n * BLOCK_WORDS * sizeof(uint16_t) + SLACK_NBYTES, 64);
-    size_t blocks = w->stride * sizeof *w->blocks;
-    uint8_t *at = psti_alloc_aligned(64, 4 * plane + w->stride + raw + words + blocks);
+    const struct work_sizes sizes = work_sizes_of(e->frame->n_components, e->header.unit_log2);
+    uint8_t *at = psti_alloc_aligned(64, sizes.total);
     if (!at)
         return PST_ERROR_MEMORY;
     e->memory = at;
+    w->stride = (uint32_t)sizes.stride;
     w->values = (int16_t *)(void *)at;
-    w->tokens = at + 2 * plane;
-    w->g = at + 3 * plane;
-    w->raw = at + 4 * plane;
-    w->words_end = (uint16_t *)(void *)(w->raw + raw + words);
-    w->sides = w->raw + raw + words;
+    w->tokens = at + 2 * sizes.plane;
+    w->g = at + 3 * sizes.plane;
+    w->raw = at + 4 * sizes.plane;
+    w->words_end = (uint16_t *)(void *)(w->raw + sizes.raw + sizes.words);
+    w->sides = w->raw + sizes.raw + sizes.words;
     w->blocks = (const int16_t **)(void *)(w->sides + w->stride);
     psti_pli_jpeg_fill_contexts(w->contexts);
     return PST_OK;
@@ -282,4 +294,20 @@ enum pst_status psti_pli_jpeg_encode(const struct psti_jpeg_frame *frame,
 out:
     release(&e);
     return status;
+}
+
+/* Raw bits of all units grow by keep_raw: the last time from at most all raw bits to twice that and
+ * 16 times one unit, and both are there while they are copied. Coefficients have no more raw bits
+ * than they have bits in the JPEG, and a block has 3 bytes more for its DC. */
+uint64_t psti_pli_jpeg_encode_work_nbytes(const struct psti_jpeg_frame *frame, size_t jpeg_nbytes)
+{
+    const uint64_t n_blocks = count_blocks(frame);
+    const uint64_t n_units = ((uint64_t)frame->height / 64 + 1) * (frame->width / 64 + 1);
+    const uint64_t raw = jpeg_nbytes + 3 * n_blocks + SLACK_NBYTES * n_units;
+    const struct work_sizes largest = work_sizes_of(frame->n_components, UNIT_LOG2_MAX);
+    const uint64_t unit_raw = raw < largest.raw ? raw : largest.raw;
+    return n_blocks * (1 + 64 + 2 * sizeof(uint16_t)) + PSTI_JE_LANES +
+           n_units * (sizeof(struct psti_je_unit) + sizeof(struct psti_pli_entry)) +
+           sizeof(struct psti_je_counts) + sizeof(struct psti_je_codes) + 3 * raw + 16 * unit_raw +
+           largest.total;
 }

@@ -19,5 +19,8 @@ enum pst_status psti_pli_jpeg_encode(const struct psti_jpeg_frame *frame,
                                      const int16_t *const coefs[], const uint8_t *restoration,
                                      const struct psti_jpeg_encode_options *options, void *bytes,
                                      size_t capacity, size_t *nbytes, struct pst_error *err);
+/* Returns a number of bytes that psti_pli_jpeg_encode never has allocated more than at once, for
+ * the coefficients of a JPEG of jpeg_nbytes. */
+uint64_t psti_pli_jpeg_encode_work_nbytes(const struct psti_jpeg_frame *frame, size_t jpeg_nbytes);
 
 #endif
