@@ -52,7 +52,7 @@ static void fill(uint64_t sample, unsigned char bytes[ITEM_NBYTES])
 static pst_cache *make_cache(void)
 {
     const struct pst_cache_options options = {sizeof options, (uint64_t)128 << 20};
-    const struct psti_cache_shape shape = {{1}, N_ITEMS, 1};
+    const struct psti_cache_shape shape = {{1}, N_ITEMS, 1, 0};
     struct psti_cache_span span;
     unsigned char bytes[ITEM_NBYTES];
     pst_cache *cache;
@@ -62,7 +62,8 @@ static pst_cache *make_cache(void)
     for (uint64_t i = 0; i < N_ITEMS; i++) {
         fill(i, bytes);
         if (psti_cache_ask(set, i, 0, ITEM_NBYTES, &span) != PSTI_CACHE_ADMIT ||
-            !psti_cache_keep(set, i, 0, bytes, ITEM_NBYTES))
+            !psti_cache_keep(set, i, 0, ITEM_NBYTES,
+                             &(struct psti_cache_span){bytes, ITEM_NBYTES, 0}))
             return NULL;
     }
     for (uint64_t i = 0; i < N_ITEMS; i++) {

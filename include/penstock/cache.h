@@ -1,4 +1,4 @@
-/* cache.h - stored bytes of samples kept in memory, of which nothing is ever evicted.
+/* cache.h - stored bytes of samples, or JPEGs re-coded, kept in memory. Nothing is ever evicted.
  *
  * An epoch meets each sample once, in a new order, so all items are worth the same, and evicting
  * one for another only loses a hit that was sure (MinIO: Mohan et al., "Analyzing and Mitigating
@@ -6,7 +6,8 @@
  * until its bytes are used up, and keeps them: in each later epoch exactly these are not read.
  *
  * A cache belongs to this process. Loaders that name it (pst_loader_options.cache) share it: those
- * of the same data set find each other's items. */
+ * of the same data set find each other's items if they keep them in the same form
+ * (pst_loader_options.cache_form). */
 #ifndef PENSTOCK_CACHE_H
 #define PENSTOCK_CACHE_H
 
@@ -54,7 +55,9 @@ struct pst_cache_stats {
     uint64_t nbytes;      /* the limit */
     uint64_t nbytes_used; /* of it: items, those under way, tables */
     uint64_t n_items;
-    uint64_t n_datasets; /* that have items here, also those that no loader uses now */
+    /* Data sets that have items here, also those that no loader uses now. One whose items are kept
+     * in two forms counts twice. */
+    uint64_t n_datasets;
     /* Items that found no room, each time they were asked for. */
     uint64_t n_refused;
 };

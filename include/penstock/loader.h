@@ -68,6 +68,22 @@ enum pst_storage_kind {
     /* All item files are read into memory at open. They count in host_memory. */
     PST_STORAGE_MEMORY = 3
 };
+
+/* The form in which a cache keeps images that are decoded. Batches are the same in all of them, to
+ * the bit. */
+enum pst_cache_form {
+    /* The stored bytes. */
+    PST_CACHE_FORM_STORED = 0,
+    /* A JPEG is re-coded as pli-jpeg when it is admitted, once, by the worker that has just decoded
+     * it. It takes less of the cache then, and each later decode is faster. Items that are no JPEGs
+     * are kept as they are stored. So are JPEGs that pli-jpeg does not take or does not make
+     * smaller, and those for which the memory of re-coding is too small; PST_FALLBACK_CACHE_FORM
+     * counts them. Each thread that decodes has the same part of 1/8 of host_memory for re-coding,
+     * at most 64 MiB; it has none if host_memory has less left. scaled_decode has no effect on
+     * re-coded images, as on JPEGs. */
+    PST_CACHE_FORM_PLI_JPEG = 1
+};
+
 /* The treatment of the kernel's page cache. */
 enum pst_page_cache {
     PST_PAGE_CACHE_KEEP = 0, /* The kernel decides. */
@@ -276,6 +292,9 @@ struct pst_loader_options {
      * The loader has a hold of its own on it. PST_ERROR_ARGUMENT with PST_STORAGE_MEMORY, which
      * has all bytes in memory. */
     struct pst_cache *cache;
+    /* The form in which the cache keeps images. Other than STORED only with a cache, and with
+     * batches in host memory. */
+    enum pst_cache_form cache_form;
 };
 
 /* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */
@@ -643,7 +662,9 @@ enum pst_fallback {
     /* Slots that were not page-locked: see PST_PIN_AUTO. */
     PST_FALLBACK_PIN = 14,
     /* Items that the cache had room for, but the system no memory. */
-    PST_FALLBACK_CACHE_MEMORY = 15
+    PST_FALLBACK_CACHE_MEMORY = 15,
+    /* JPEGs that the cache keeps as they are stored although cache_form is PLI_JPEG. */
+    PST_FALLBACK_CACHE_FORM = 16
 };
 
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
@@ -741,6 +762,12 @@ struct pst_loader_stats {
     uint64_t n_cache_misses;
     /* The limit of the cache, the used part of it, and the number of its items of this data set. */
     uint64_t cache_nbytes, cache_nbytes_used, n_cache_items;
+    /* JPEGs that this loader re-coded for the cache, and by how many bytes that made them smaller.
+     */
+    uint64_t n_cache_recoded, nbytes_cache_saved;
+    /* JPEGs that this loader put into the cache as they are stored although cache_form is PLI_JPEG.
+     */
+    uint64_t n_cache_not_recoded;
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

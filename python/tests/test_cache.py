@@ -6,6 +6,7 @@ import os
 import pickle
 import resource
 import stat
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,6 +73,89 @@ def test_auto(folder, monkeypatch, caplog):
         epoch(loader)
         assert loader.stats()["cache"]["limit"] == 0
         assert "this process may have" in loader.stats()["cache"]["choice"]
+
+
+def count_jpegs(folder) -> int:
+    files = [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names]
+    return sum(Path(file).read_bytes()[:2] == b"\xff\xd8" for file in files)
+
+
+@pytest.mark.parametrize("kind", ["folder", "jpegs"])
+def test_recoded_jpegs_give_the_same_batches(kind, folder, tmp_path):
+    path = folder
+    if kind == "jpegs":
+        path = tmp_path / "jpegs.pst"
+        ps.pack(folder, path, forms=["original"])
+    source = ps.Dataset(path)
+    with (
+        make(source) as plain,
+        make(source, cache="64MiB") as stored,
+        make(source, cache="64MiB", cache_form="pli-jpeg") as recoded,
+    ):
+        for number in range(3):
+            want = epoch(plain)
+            for loader in (stored, recoded):
+                for a, b in zip(want, epoch(loader), strict=True):
+                    np.testing.assert_array_equal(b, a)
+            use = recoded.stats()["cache"]
+            assert use["items"] == len(source)
+            assert use["hits"] == number * len(source)
+            assert use["recoded"] + use["not_recoded"] == count_jpegs(folder) > 0
+            assert use["recoded"] > 0 and use["nbytes_saved"] > 0
+            assert recoded.stats()["fallbacks"].get("cache_form", 0) == use["not_recoded"]
+        assert use["used"] < stored.stats()["cache"]["used"]
+        assert stored.stats()["cache"]["recoded"] == stored.stats()["cache"]["not_recoded"] == 0
+
+
+def test_forms_share_a_cache(folder):
+    source, cache = ps.Dataset(folder), ps.Cache("64MiB")
+    with (
+        make(source, cache=cache, cache_form="pli-jpeg") as recoded,
+        make(source, cache=cache) as stored,
+        ps.Loader(source, batch_size=4, encoded=["image"], cache=cache, cache_form="pli-jpeg", output="numpy") as given,
+    ):
+        want = epoch(recoded)
+        for a, b in zip(want, epoch(stored), strict=True):
+            np.testing.assert_array_equal(b, a)
+        files = [bytes(row) for batch in given for row in batch["image"]]
+        assert sum(file[:2] == b"\xff\xd8" for file in files) == count_jpegs(folder)
+        assert stored.stats()["storage"]["reads"] == len(source)
+        assert given.stats()["storage"]["reads"] == 0  # the stored bytes are there already
+    assert cache.stats()["datasets"] == 2
+
+
+def test_saved_items_keep_their_form(folder, tmp_path):
+    source, cache, again = ps.Dataset(folder), ps.Cache("64MiB"), ps.Cache("64MiB")
+    with make(source, cache=cache, cache_form="pli-jpeg") as recoded, make(source, cache=cache) as stored:
+        want = epoch(recoded)
+        epoch(stored)
+        use = recoded.stats()["cache"]
+    saved = cache.save(tmp_path / "both.cache")
+    assert again.load(tmp_path / "both.cache").items == saved.items == 2 * len(source)
+    assert again.stats()["used"] == cache.stats()["used"]
+    for form in ("pli-jpeg", "stored"):
+        with make(source, cache=again, cache_form=form) as loader:
+            for a, b in zip(want, epoch(loader), strict=True):
+                np.testing.assert_array_equal(b, a)
+            assert loader.stats()["storage"]["reads"] == 0
+            assert loader.stats()["cache"]["hits"] == len(source)
+    assert use["recoded"] > 0
+
+
+def test_auto_without_a_cache_ignores_the_form(folder):
+    with make(folder, cache_form="pli-jpeg") as loader:
+        epoch(loader)
+        assert loader.stats()["cache"]["recoded"] == 0
+    with pytest.raises(ps.errors.ArgumentError, match="no cache"):
+        make(folder, cache=None, cache_form="pli-jpeg")
+
+
+def test_a_pickled_loader_keeps_its_form(folder):
+    with make(folder, cache="16MiB", cache_form="pli-jpeg") as loader:
+        again = pickle.loads(pickle.dumps(loader))
+        epoch(again)
+        assert again.stats()["cache"]["recoded"] > 0
+        again.close()
 
 
 def test_a_part_of_the_data_set(folder):

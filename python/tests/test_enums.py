@@ -38,6 +38,13 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
     ("enum", "numbers"),
     [
         ("pst_on_empty", dict(zip(("PST_ON_EMPTY_FILL", "PST_ON_EMPTY_DELIVER"), range(len(loader._ON_EMPTY))))),
+        (
+            "pst_cache_form",
+            {
+                "PST_CACHE_FORM_STORED": loader._CACHE_FORMS.index("stored"),
+                "PST_CACHE_FORM_PLI_JPEG": loader._CACHE_FORMS.index("pli-jpeg"),
+            },
+        ),
         ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_DEVICE": loader._PLACEMENTS.index("cuda")}),
         (
             "pst_pin",

@@ -111,6 +111,8 @@ def test_iteration_goes_on_after_an_error(damaged):
     ({"on_error": "ignore"}, "on_error is one of"),
     ({"storage": "tape"}, "storage is one of"),
     ({"page_cache": "burn"}, "page_cache is one of"),
+    ({"cache_form": "webp", "cache": "8MiB"}, "cache_form is one of"),
+    ({"cache_form": "pli-jpeg", "cache": None}, "no cache"),
     ({"layout": "CHWN"}, "layout is one of"),
     ({"output": "list"}, "output is one of"),
     ({"dtype": "float8"}, "dtype 'float8' is not known"),

@@ -133,9 +133,9 @@ void psti_cache_return(struct psti_cache_set *set, uint64_t nbytes)
 static struct psti_cache_set *find_set(pst_cache *cache, const struct psti_cache_shape *shape)
 {
     struct psti_cache_set *set = cache->sets;
-    while (set &&
-           (memcmp(set->shape.identity, shape->identity, sizeof shape->identity) != 0 ||
-            set->shape.n_samples != shape->n_samples || set->shape.n_items != shape->n_items))
+    while (set && (memcmp(set->shape.identity, shape->identity, sizeof shape->identity) != 0 ||
+                   set->shape.n_samples != shape->n_samples ||
+                   set->shape.n_items != shape->n_items || set->shape.forms != shape->forms))
         set = set->next;
     if (!set)
         return NULL;

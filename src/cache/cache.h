@@ -14,9 +14,12 @@
 
 struct psti_cache_set;
 
+#define PSTI_CACHE_AS_STORED 0 /* form of an item that has the data set's own bytes */
+
 struct psti_cache_span {
     const void *bytes; /* valid until the set is closed */
     uint64_t nbytes;
+    uint8_t form; /* PSTI_CACHE_AS_STORED, or the number that was given to psti_cache_keep */
 };
 
 enum psti_cache_answer {
@@ -44,10 +47,11 @@ void psti_cache_set_stats(struct psti_cache_set *set, struct pst_cache_stats *st
  * n_items of the set's shape. */
 enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                       uint64_t nbytes, struct psti_cache_span *span);
-/* Copies the bytes that were read into the reserved space. Returns false if the system has no more
- * memory; the reservation is given up then. */
-bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
-                     const void *bytes, uint64_t nbytes);
+/* Copies the item's bytes into the space reserved for `nbytes` bytes. An item in another form must
+ * be shorter; the rest of the space is given back. Returns false if the system has no more memory;
+ * the reservation is given up then. */
+bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item, uint64_t nbytes,
+                     const struct psti_cache_span *item);
 /* Gives the reserved space back, because the item could not be read or is not good. */
 void psti_cache_give_up(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                         uint64_t nbytes);

@@ -87,6 +87,13 @@ bool psti_cache_set_lacks(struct psti_cache_set *set, uint64_t number)
     return atomic_load_explicit(&set->table[number], memory_order_relaxed) == NOT_HERE;
 }
 
+/* True if the item may be one of nbytes as the data set stores it. An item in another form is
+ * shorter. */
+static bool fits(const struct psti_cache_item *item, uint64_t nbytes)
+{
+    return item->form == PSTI_CACHE_AS_STORED ? item->nbytes == nbytes : item->nbytes < nbytes;
+}
+
 enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                       uint64_t nbytes, struct psti_cache_span *span)
 {
@@ -95,8 +102,8 @@ enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sampl
     uint_fast64_t found = NOT_HERE;
     uint64_t room;
     if (item) {
-        *span = (struct psti_cache_span){item + 1, item->nbytes};
-        return item->nbytes == nbytes ? PSTI_CACHE_HIT : PSTI_CACHE_PASS;
+        *span = (struct psti_cache_span){item + 1, item->nbytes, item->form};
+        return fits(item, nbytes) ? PSTI_CACHE_HIT : PSTI_CACHE_PASS;
     }
     if (atomic_load_explicit(entry, memory_order_relaxed) != NOT_HERE ||
         !psti_format_cache_room(nbytes, &room) || !psti_cache_take(set, room))
@@ -116,11 +123,12 @@ void psti_cache_give_up(struct psti_cache_set *set, uint64_t sample, uint32_t i_
     atomic_store_explicit(entry_of(set, sample, i_item), NOT_HERE, memory_order_relaxed);
 }
 
-bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
-                     const void *bytes, uint64_t nbytes)
+bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item, uint64_t nbytes,
+                     const struct psti_cache_span *item)
 {
-    uint64_t room = 0;
-    psti_format_cache_room(nbytes, &room);
+    uint64_t room = 0, reserved = 0;
+    psti_format_cache_room(item->nbytes, &room);
+    psti_format_cache_room(nbytes, &reserved);
     size_t place = atomic_load_explicit(&set->end, memory_order_relaxed);
     /* The end moves only after its memory came. So it never passes the budget, nor the range. */
     do {
@@ -130,10 +138,12 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
         }
     } while (!atomic_compare_exchange_weak_explicit(&set->end, &place, place + room,
                                                     memory_order_relaxed, memory_order_relaxed));
-    struct psti_cache_item *item = (void *)(set->memory.bytes + place);
-    *item = (struct psti_cache_item){nbytes, number_of(set, sample, i_item)};
-    memcpy(item + 1, bytes, nbytes);
-    atomic_store_explicit(entry_of(set, sample, i_item), (uintptr_t)item, memory_order_release);
+    struct psti_cache_item *kept = (void *)(set->memory.bytes + place);
+    *kept = (struct psti_cache_item){
+        .nbytes = item->nbytes, .number = number_of(set, sample, i_item), .form = item->form};
+    memcpy(kept + 1, item->bytes, item->nbytes);
+    psti_cache_return(set, reserved - room);
+    atomic_store_explicit(entry_of(set, sample, i_item), (uintptr_t)kept, memory_order_release);
     atomic_fetch_add_explicit(&set->n_items, 1, memory_order_relaxed);
     return true;
 }

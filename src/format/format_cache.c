@@ -11,6 +11,7 @@
 static const uint8_t file_magic[8] = {0x89, 'P', 'S', 'T', 'C', 0x0D, 0x0A, 0x1A};
 static const uint8_t record_magic[4] = {'P', 'S', 'C', 'R'};
 
+#define NUMBERS_MAX ((uint64_t)1 << 56)         /* an item's header has 56 bits for its number */
 enum { SUM_AT = PSTI_CACHE_RECORD_NBYTES - 8 }; /* place of the checksum in header and records */
 _Static_assert(PSTI_CACHE_HEADER_NBYTES == PSTI_CACHE_RECORD_NBYTES, "both end with a checksum");
 
@@ -22,9 +23,8 @@ static enum pst_status fail_at(struct pst_error *err, enum pst_status status, in
 
 bool psti_format_cache_numbers(const struct psti_cache_shape *shape, uint64_t *n)
 {
-    uint64_t nbytes;
-    return psti_mul_u64(shape->n_samples, shape->n_items, n) && psti_mul_u64(*n, 8, &nbytes) &&
-           nbytes <= SIZE_MAX / 2;
+    return psti_mul_u64(shape->n_samples, shape->n_items, n) && *n <= NUMBERS_MAX &&
+           *n <= SIZE_MAX / 2 / 8;
 }
 
 static void print_sum(uint8_t *out) { psti_store_u64(out + SUM_AT, psti_hash64(out, SUM_AT)); }
@@ -70,6 +70,7 @@ void psti_format_print_cache_record(const struct psti_cache_record *record,
         memcpy(out + 8, record->set.identity, sizeof record->set.identity);
         psti_store_u64(out + 24, record->set.n_samples);
         psti_store_u32(out + 32, record->set.n_items);
+        psti_store_u64(out + 40, record->set.forms);
         break;
     case PSTI_CACHE_RECORD_BLOCK:
         psti_store_u64(out + 8, record->block.n_items);
@@ -92,6 +93,7 @@ static enum pst_status parse_set(const uint8_t *bytes, struct psti_cache_shape *
     memcpy(shape->identity, bytes + 8, sizeof shape->identity);
     shape->n_samples = psti_load_u64(bytes + 24);
     shape->n_items = psti_load_u32(bytes + 32);
+    shape->forms = psti_load_u64(bytes + 40);
     return psti_format_cache_numbers(shape, &n)
                ? PST_OK
                : fail_at(err, PST_ERROR_CORRUPT, 24, "a data set has an impossible size");

@@ -28,13 +28,17 @@ struct psti_cache_shape {
     uint8_t identity[16]; /* equal for two data sets only if all their bytes are */
     uint64_t n_samples;
     uint32_t n_items; /* items of each sample: the variants of all its fields */
+    /* A number of the caller's for the forms in which it keeps items. Callers with other numbers
+     * have other sets. */
+    uint64_t forms;
 };
 
 /* The header of an item, in a file and in memory. The item's bytes follow it, then zero bytes up to
  * a multiple of PSTI_CACHE_ALIGNMENT. */
 struct psti_cache_item {
     uint64_t nbytes;
-    uint64_t number; /* sample * n_items of the shape + the item's number in the sample */
+    uint64_t number : 56; /* sample * n_items of the shape + the item's number in the sample */
+    uint64_t form : 8;    /* 0: the data set's own bytes; else a number of the reader's */
 };
 
 /* Computes the bytes of an item with its header and padding. Returns false if it is too long. */

@@ -1,16 +1,42 @@
 /* loader_cache.c - the loader's use of a cache. The loader asks for an item before it reads it, and
- * stores a copy after it has filled the row.
+ * stores a copy after it has filled the row. If options.cache_form is PLI_JPEG, the copy of a JPEG
+ * is re-coded first (loader_recode.c).
  *
  * The pump looks up rows in the order of the epoch, one at a time, and reserves space in the cache
  * as it does so. So the choice of items that a fresh cache takes does not depend on how fast they
- * are read. A copy is stored only after the item's checksum was compared and its row was filled, so
- * the cache never holds bad bytes. */
+ * are read, as long as no copy is shorter than the space reserved for it. A copy is stored only
+ * after the item's checksum was compared and its row was filled, so the cache never holds bad
+ * bytes.
+ *
+ * The set's key says of which fields JPEGs are re-coded. So a loader that needs the stored bytes,
+ * because it delivers them or because its cache_form is STORED, never meets re-coded ones. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_row.h"
 
 #include "base/fail.h"
 #include "dataset/dataset.h"
+
+/* All threads together get 1 / RECODE_PART of host_memory for re-coding. */
+#define RECODE_PART 8
+#define RECODE_MAX_NBYTES ((uint64_t)64 << 20)
+
+/* Returns the fields of the data set whose JPEGs are re-coded, a bit for each: images, but not
+ * those that the loader delivers as stored bytes. */
+static uint64_t find_recoded_fields(const pst_loader *loader)
+{
+    const struct psti_loader_plan *plan = &loader->plan;
+    uint64_t fields = 0;
+    if (loader->options.cache_form != PST_CACHE_FORM_PLI_JPEG)
+        return 0;
+    for (uint32_t i = 0; i < pst_dataset_n_fields(loader->dataset); i++)
+        if (pst_dataset_field(loader->dataset, i)->type == PST_FIELD_IMAGE)
+            fields |= (uint64_t)1 << i;
+    for (uint32_t i = 0; i < plan->n_fields; i++)
+        if (plan->fields[i].fill != PSTI_LOADER_FILL_PIXELS)
+            fields &= ~((uint64_t)1 << plan->fields[i].i_field);
+    return fields;
+}
 
 enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err)
 {
@@ -27,12 +53,32 @@ enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, str
             shape.n_items += field->n_variants;
     }
     psti_dataset_version(loader->dataset, shape.identity);
+    shape.forms = loader->recoded_fields = find_recoded_fields(loader);
     return psti_cache_set_open(cache, &shape, &loader->cache, err);
+}
+
+void psti_loader_cache_claim(pst_loader *loader)
+{
+    uint64_t n = (uint64_t)loader->n_workers + 1; /* the fetcher, which may come later */
+    uint64_t each = loader->options.host_memory / RECODE_PART / n;
+    each = each < RECODE_MAX_NBYTES ? each : RECODE_MAX_NBYTES;
+    if (!loader->recoded_fields || !psti_batch_pool_charge(loader->pool, n * each, false))
+        return;
+    loader->recode_nbytes = each;
+    loader->memory_nbytes += n * each;
 }
 
 static uint32_t number_of(const pst_loader *loader, uint32_t i_field, uint32_t variant)
 {
     return loader->cache_items[i_field] + variant;
+}
+
+/* False if the item cannot be this loader's: only a forged file of a saved cache can have it. */
+static bool may_have_form(const pst_loader *loader, const struct psti_loader_plan_field *field,
+                          uint8_t form)
+{
+    return form == PSTI_CACHE_AS_STORED ||
+           (form == PST_FORM_PLI_JPEG && loader->recoded_fields >> field->i_field & 1);
 }
 
 void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_field *field,
@@ -45,8 +91,16 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
                            number_of(loader, field->i_field, source->variant), source->item.nbytes,
                            &span)) {
     case PSTI_CACHE_HIT:
+        if (!may_have_form(loader, field, span.form))
+            break;
         source->data = span.bytes;
         source->is_cached = true;
+        if (span.form != PSTI_CACHE_AS_STORED) {
+            source->is_recoded = true;
+            source->item.form = (enum pst_form)span.form;
+            source->item.nbytes = span.nbytes;
+            source->item.has_checksum = false; /* the units of a PLI have their own */
+        }
         atomic_fetch_add_explicit(&loader->n_cache_hits, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&loader->nbytes_cache_hit, span.nbytes, memory_order_relaxed);
         return;
@@ -59,18 +113,29 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
     atomic_fetch_add_explicit(&loader->n_cache_misses, 1, memory_order_relaxed);
 }
 
-void psti_loader_cache_keep(pst_loader *loader, struct psti_loader_source *sources)
+/* Keeps one item, re-coded if the field is and the item is a JPEG. */
+static void keep(struct psti_loader_worker *worker, const struct psti_loader_plan_field *field,
+                 const struct psti_loader_source *source)
 {
-    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        struct psti_loader_source *source = &sources[i];
-        uint32_t i_field = loader->plan.fields[loader->plan.fields_of_items[i]].i_field;
-        if (!source->is_wanted)
-            continue;
-        source->is_wanted = false;
-        if (!psti_cache_keep(loader->cache, source->sample,
-                             number_of(loader, i_field, source->variant), source->data,
-                             source->item.nbytes))
-            psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
+    pst_loader *loader = worker->loader;
+    struct psti_cache_span item = {source->data, source->item.nbytes, PSTI_CACHE_AS_STORED};
+    struct psti_buffer pli = {0};
+    if (loader->recoded_fields >> field->i_field & 1)
+        psti_loader_recode(worker, field, source, &pli, &item);
+    if (!psti_cache_keep(loader->cache, source->sample,
+                         number_of(loader, field->i_field, source->variant), source->item.nbytes,
+                         &item))
+        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
+    psti_buffer_free(&pli);
+}
+
+void psti_loader_cache_keep(struct psti_loader_worker *worker, struct psti_loader_source *sources)
+{
+    const struct psti_loader_plan *plan = &worker->loader->plan;
+    for (uint32_t i = 0; i < plan->n_items; i++) {
+        if (sources[i].is_wanted)
+            keep(worker, &plan->fields[plan->fields_of_items[i]], &sources[i]);
+        sources[i].is_wanted = false;
     }
 }
 
@@ -98,4 +163,7 @@ void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *
     stats->cache_nbytes = cache.nbytes;
     stats->cache_nbytes_used = cache.nbytes_used;
     stats->n_cache_items = cache.n_items;
+    stats->n_cache_recoded = atomic_load(&loader->n_cache_recoded);
+    stats->nbytes_cache_saved = atomic_load(&loader->nbytes_cache_saved);
+    stats->n_cache_not_recoded = atomic_load(&loader->fallbacks[PST_FALLBACK_CACHE_FORM]);
 }

@@ -41,6 +41,8 @@ struct pst_loader {
     struct psti_storage *storage;
     struct psti_cache_set *cache;         /* of this data set; NULL: none */
     uint32_t cache_items[PST_MAX_FIELDS]; /* number in the cache of each field's first variant */
+    uint64_t recoded_fields; /* bit i: JPEGs of the data set's field i are re-coded for the cache */
+    uint64_t recode_nbytes;  /* memory of each thread for re-coding */
     struct psti_placement placement;
     bool in_memory;            /* no item needs a read */
     uint64_t block_nbytes_max; /* a row's items larger than this are PST_ERROR_LIMIT */
@@ -62,6 +64,7 @@ struct pst_loader {
     atomic_bool cancelled;  /* written with the lock, read without it by workers, between rows */
     atomic_uint_fast64_t fallbacks[PST_FALLBACKS_MAX]; /* any thread counts */
     atomic_uint_fast64_t n_cache_hits, nbytes_cache_hit, n_cache_misses;
+    atomic_uint_fast64_t n_cache_recoded, nbytes_cache_saved;
 
     /* Each belongs to one thread: workers to their own, the repair worker and the fetcher to the
      * caller's. */
@@ -114,6 +117,8 @@ enum pst_status psti_loader_fail_forked(struct pst_error *err);
 /* loader_cache.c */
 /* Opens the data set's items in options.cache, if there is one. */
 enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err);
+/* Sets aside the part of host_memory that re-coding may use. Workers and slots have theirs. */
+void psti_loader_cache_claim(pst_loader *loader);
 void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 
 /* loader_options.c */

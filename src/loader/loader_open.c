@@ -357,6 +357,8 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
     if (status == PST_OK)
         status = open_slots(loader, err);
     if (status == PST_OK)
+        psti_loader_cache_claim(loader);
+    if (status == PST_OK)
         status = open_jobs(loader, err);
     if (status == PST_OK)
         status = start_workers(loader, err);

@@ -50,6 +50,21 @@ static enum pst_status take_numbers(struct pst_loader_options *options, struct p
     return PST_OK;
 }
 
+static enum pst_status take_cache(const struct pst_loader_options *options, struct pst_error *err)
+{
+    if ((unsigned)options->cache_form > PST_CACHE_FORM_PLI_JPEG)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "cache_form has a value that is not known: %d", (int)options->cache_form);
+    if (options->cache_form && !options->cache)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "cache_form is given, but no cache that it is for");
+    if (options->cache_form && options->placement == PST_PLACEMENT_DEVICE)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "cache_form pli-jpeg is for batches in host memory, and these lie on a "
+                         "GPU (placement)");
+    return PST_OK;
+}
+
 static enum pst_status take_placement(const struct pst_loader_options *options,
                                       struct pst_error *err)
 {
@@ -146,6 +161,8 @@ enum pst_status psti_loader_take_options(const struct pst_loader_options *given,
         status = take_numbers(options, err);
     if (status == PST_OK)
         status = take_placement(options, err);
+    if (status == PST_OK)
+        status = take_cache(options, err);
     if (status == PST_OK)
         status = take_fields(options, fields, err);
     return status;

@@ -310,8 +310,17 @@ static enum pst_status probe(struct psti_image *image, struct pst_error *err)
                      plan->field->name, channels, bits, plan->channels, plan->bits);
 }
 
+/* True if scaled_decode has an effect on the image. It has none on a JPEG, so it has none on a JPEG
+ * that the cache re-coded: a batch does not depend on what the cache holds. */
+static bool may_scale(const pst_loader *loader, const struct psti_loader_source *source,
+                      const struct pst_image_info *info)
+{
+    return loader->placement.ops->scales && info->form == PST_FORM_PLI_JPEG && !source->is_recoded;
+}
+
 enum pst_status psti_loader_row_draw(const pst_loader *loader,
                                      const struct psti_loader_plan_field *plan,
+                                     const struct psti_loader_source *source,
                                      const struct psti_draw_key *key,
                                      const struct pst_image_info *info, struct psti_draw *draw,
                                      struct pst_error *err)
@@ -320,8 +329,7 @@ enum pst_status psti_loader_row_draw(const pst_loader *loader,
     field_key.own = plan->own;
     enum pst_status status =
         psti_augment_chain_draw(plan->chain, &field_key, info->height, info->width, draw, err);
-    if (status == PST_OK && plan->scaled_decode && loader->placement.ops->scales &&
-        info->form == PST_FORM_PLI_JPEG) {
+    if (status == PST_OK && plan->scaled_decode && may_scale(loader, source, info)) {
         bool at_top, at_left;
         psti_decode_ends(info, &plan->decode, &at_top, &at_left);
         psti_augment_chain_scale(plan->chain, draw, at_top, at_left);
@@ -417,7 +425,8 @@ static enum pst_status take_draw(struct psti_loader_worker *worker, const struct
     if (holds(source, &image->info))
         *draw = source->draw;
     else
-        status = psti_loader_row_draw(worker->loader, image->plan, key, &image->info, draw, err);
+        status =
+            psti_loader_row_draw(worker->loader, image->plan, source, key, &image->info, draw, err);
     if (status != PST_OK || !source->partial)
         return status;
     /* Only the units of source->stored are in memory, so the decoder must need no others. The
@@ -486,8 +495,7 @@ static enum pst_status decode(struct psti_loader_worker *worker, const struct ps
 static void count(struct psti_loader_worker *worker, const struct psti_image *image, bool good)
 {
     pst_loader *loader = worker->loader;
-    bool may_scale = loader->placement.ops->scales && image->info.form == PST_FORM_PLI_JPEG;
-    if (image->plan->scaled_decode && !may_scale)
+    if (image->plan->scaled_decode && !may_scale(loader, image->source, &image->info))
         psti_loader_fell_back(loader, PST_FALLBACK_SCALED, good);
     worker->n_cpu += good;
     worker->n_partial += good && image->source->partial;
@@ -526,8 +534,9 @@ enum pst_status psti_loader_row_pixels(struct psti_loader_worker *worker, pst_ba
     count(worker, &image, status == PST_OK);
     if (status != PST_OK && err && !err->codec[0] && source->item.form != PST_FORM_NONE)
         psti_error_set_codec(err, pst_form_name(source->item.form));
-    /* A decoder counts offsets from the item's start. */
+    /* A decoder counts offsets from the start of the bytes, which are those of the file unless they
+     * were re-coded. */
     if (status != PST_OK && err && err->offset >= 0)
-        err->offset += (int64_t)source->item.offset;
+        err->offset = (int64_t)source->item.offset + (source->is_recoded ? 0 : err->offset);
     return status;
 }

@@ -63,7 +63,7 @@ void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_dra
     if (!field->may_skip || (item->form != PST_FORM_PLI && item->form != PST_FORM_PLI_JPEG) ||
         !source->file || !item->height || !item->width ||
         !saves_enough(item->nbytes, item->nbytes) ||
-        psti_loader_row_draw(loader, field, key, &info, &source->draw, NULL) != PST_OK)
+        psti_loader_row_draw(loader, field, source, key, &info, &source->draw, NULL) != PST_OK)
         return;
     source->is_drawn = true;
     source->drawn_for = info;

@@ -436,7 +436,7 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
             psti_loader_row_name_error(worker->loader, sample, NULL, err);
     }
     if (status == PST_OK)
-        psti_loader_cache_keep(worker->loader, sources);
+        psti_loader_cache_keep(worker, sources);
     psti_loader_worker_settle(worker);
     return status;
 }

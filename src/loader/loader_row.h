@@ -5,6 +5,8 @@
 #define PST_LOADER_LOADER_ROW_H
 
 #include "augment/augment.h"
+#include "base/buffer.h"
+#include "cache/cache.h"
 #include "decode/decode.h"
 #include "loader/loader_plan.h"
 #include "storage/storage.h"
@@ -27,6 +29,7 @@ struct psti_loader_source {
     const void *data;        /* its bytes; NULL: not there yet */
     uint64_t sample;         /* number of the sample in the data set */
     bool is_cached;          /* `data` lies in the cache */
+    bool is_recoded;         /* and is a JPEG re-coded as pli-jpeg; item.form, item.nbytes say so */
     bool is_wanted;          /* the cache has reserved room for it */
     bool sparse;             /* two-round read: the first n_here bytes, then the needed rest */
     bool partial;            /* `data` has only the head and the units of `stored` */
@@ -71,13 +74,23 @@ enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batc
 void psti_loader_row_name_error(const pst_loader *loader, uint64_t sample,
                                 const struct psti_loader_source *source, struct pst_error *err);
 /* loader_cache.c */
-/* Looks for the item in the cache. Sets data and is_cached, or is_wanted, or neither. */
+/* Looks for the item in the cache. Sets data and is_cached, or is_wanted, or neither. If the cache
+ * has the item re-coded, sets its form and length too. */
 void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_field *field,
                            struct psti_loader_source *source);
-/* Keeps the wanted items of a row that was filled. */
-void psti_loader_cache_keep(pst_loader *loader, struct psti_loader_source *sources);
+/* Keeps the wanted items of a row that was filled, and re-codes those that options.cache_form is
+ * for. */
+void psti_loader_cache_keep(struct psti_loader_worker *worker, struct psti_loader_source *sources);
 /* Gives up the reservations of a row's items that are still wanted. */
 void psti_loader_cache_give_up(pst_loader *loader, struct psti_loader_source *sources);
+
+/* loader_recode.c */
+/* Re-codes the source's bytes as pli-jpeg if they are a JPEG, into `pli` (empty before, and freed
+ * by the caller), and points `item` to the result. Otherwise `item` stays as it is. */
+void psti_loader_recode(struct psti_loader_worker *worker,
+                        const struct psti_loader_plan_field *field,
+                        const struct psti_loader_source *source, struct psti_buffer *pli,
+                        struct psti_cache_span *item);
 
 /* loader_ranges.c */
 /* Marks the located item as sparse if a two-round read is likely to save enough. */
@@ -96,9 +109,11 @@ enum pst_status psti_loader_ranges_take(const pst_loader *loader, uint64_t sampl
                                         const struct psti_read *reads, struct pst_error *err);
 
 /* loader_pixels.c */
-/* psti_augment_chain_draw. If the field uses scaled decode, also psti_augment_chain_scale. */
+/* psti_augment_chain_draw. If the field uses scaled decode and the source may be scaled, also
+ * psti_augment_chain_scale. */
 enum pst_status psti_loader_row_draw(const pst_loader *loader,
                                      const struct psti_loader_plan_field *plan,
+                                     const struct psti_loader_source *source,
                                      const struct psti_draw_key *key,
                                      const struct pst_image_info *info, struct psti_draw *draw,
                                      struct pst_error *err);

@@ -24,7 +24,7 @@ static pst_cache *open_cache(uint64_t nbytes)
 
 static struct psti_cache_set *open_set(pst_cache *cache, uint8_t identity, uint64_t n_samples)
 {
-    const struct psti_cache_shape shape = {{identity}, n_samples, 1};
+    const struct psti_cache_shape shape = {{identity}, n_samples, 1, 0};
     struct psti_cache_set *set = NULL;
     struct pst_error err;
     assert_ok(psti_cache_set_open(cache, &shape, &set, &err));
@@ -45,6 +45,13 @@ static void fill(unsigned char *bytes, uint64_t nbytes, uint64_t sample)
         bytes[i] = (unsigned char)(sample * 31 + i * 7 + (i >> 8));
 }
 
+static bool keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item, const void *bytes,
+                 uint64_t nbytes)
+{
+    const struct psti_cache_span item = {bytes, nbytes, 0};
+    return psti_cache_keep(set, sample, i_item, nbytes, &item);
+}
+
 /* Asks for an item. Keeps it if the cache admits it. Checks its bytes if the cache has it. */
 static enum psti_cache_answer visit(struct psti_cache_set *set, uint64_t sample, uint64_t nbytes)
 {
@@ -54,7 +61,7 @@ static enum psti_cache_answer visit(struct psti_cache_set *set, uint64_t sample,
     fill(bytes, nbytes, sample);
     enum psti_cache_answer answer = psti_cache_ask(set, sample, 0, nbytes, &span);
     if (answer == PSTI_CACHE_ADMIT)
-        assert_true(psti_cache_keep(set, sample, 0, bytes, nbytes));
+        assert_true(keep(set, sample, 0, bytes, nbytes));
     if (answer == PSTI_CACHE_HIT) {
         assert_int_equal(span.nbytes, nbytes);
         assert_memory_equal(span.bytes, bytes, nbytes);
@@ -115,6 +122,44 @@ static void test_sizes(void **state)
     pst_cache_close(&cache);
 }
 
+/* An item that became shorter after its space was reserved takes only its own length, and comes
+ * back with its form. A caller with other forms has a set of its own. */
+static void test_shorter_items_and_forms(void **state)
+{
+    (void)state;
+    enum { N = 40, LONG = 1000, SHORT = 300 };
+    unsigned char bytes[SHORT];
+    uint64_t used = N * 8;
+    pst_cache *cache = open_cache(MIB);
+    struct psti_cache_set *set = open_set(cache, 1, N), *other = NULL;
+    struct psti_cache_span span;
+    struct pst_error err;
+    for (uint64_t i = 0; i < N; i++) {
+        const struct psti_cache_span item = {bytes, SHORT - i, (uint8_t)(1 + i % 3)};
+        fill(bytes, SHORT, i);
+        assert_int_equal(psti_cache_ask(set, i, 0, LONG, &span), PSTI_CACHE_ADMIT);
+        assert_int_equal(stats_of(cache).nbytes_used, used + (ITEM_HEAD + LONG + 15) / 16 * 16);
+        assert_true(psti_cache_keep(set, i, 0, LONG, &item));
+        used += (ITEM_HEAD + item.nbytes + 15) / 16 * 16;
+        assert_int_equal(stats_of(cache).nbytes_used, used);
+    }
+    for (uint64_t i = 0; i < N; i++) {
+        fill(bytes, SHORT, i);
+        assert_int_equal(psti_cache_ask(set, i, 0, LONG, &span), PSTI_CACHE_HIT);
+        assert_int_equal(span.nbytes, SHORT - i);
+        assert_int_equal(span.form, 1 + i % 3);
+        assert_memory_equal(span.bytes, bytes, SHORT - i);
+    }
+    const struct psti_cache_shape shape = {{1}, N, 1, 5};
+    assert_ok(psti_cache_set_open(cache, &shape, &other, &err));
+    assert_int_equal(stats_of(cache).n_datasets, 2);
+    assert_int_equal(psti_cache_ask(other, 0, 0, LONG, &span), PSTI_CACHE_ADMIT);
+    psti_cache_give_up(other, 0, 0, LONG);
+    psti_cache_set_close(&other);
+    psti_cache_set_close(&set);
+    pst_cache_close(&cache);
+}
+
 static void test_reservation_is_exclusive_and_returns(void **state)
 {
     (void)state;
@@ -138,7 +183,7 @@ static void test_variants_are_items_of_their_own(void **state)
 {
     (void)state;
     pst_cache *cache = open_cache(MIB);
-    const struct psti_cache_shape shape = {{7}, 10, 3};
+    const struct psti_cache_shape shape = {{7}, 10, 3, 0};
     struct psti_cache_set *set = NULL;
     struct psti_cache_span span;
     struct pst_error err;
@@ -147,7 +192,7 @@ static void test_variants_are_items_of_their_own(void **state)
         for (uint32_t item = 0; item < 3; item++) {
             const unsigned char byte = (unsigned char)(sample * 3 + item);
             assert_int_equal(psti_cache_ask(set, sample, item, 1, &span), PSTI_CACHE_ADMIT);
-            assert_true(psti_cache_keep(set, sample, item, &byte, 1));
+            assert_true(keep(set, sample, item, &byte, 1));
         }
     for (uint64_t sample = 0; sample < 10; sample++)
         for (uint32_t item = 0; item < 3; item++) {
@@ -214,7 +259,7 @@ static void test_what_cannot_be(void **state)
     pst_cache_close(NULL);
     cache = open_cache(MIB);
     struct psti_cache_set *set = NULL;
-    struct psti_cache_shape shape = {{0}, MIB, 1}; /* a table of 8 MiB */
+    struct psti_cache_shape shape = {{0}, MIB, 1, 0}; /* a table of 8 MiB */
     assert_int_equal(psti_cache_set_open(cache, &shape, &set, &err), PST_ERROR_LIMIT);
     shape.n_samples = UINT64_MAX / 4;
     shape.n_items = 8;
@@ -232,7 +277,7 @@ static void test_no_memory(void **state)
     struct pst_error err;
     for (uint64_t n = 1;; n++) {
         const struct pst_cache_options options = {sizeof options, 4 * MIB};
-        const struct psti_cache_shape shape = {{1}, 4, 1};
+        const struct psti_cache_shape shape = {{1}, 4, 1, 0};
         pst_cache *cache = NULL;
         struct psti_cache_set *set = NULL;
         struct psti_cache_span span;
@@ -245,7 +290,7 @@ static void test_no_memory(void **state)
             assert_int_equal(psti_cache_ask(set, 0, 0, 3, &span), PSTI_CACHE_ADMIT);
             unsigned char bytes[3];
             fill(bytes, 3, 0);
-            kept = psti_cache_keep(set, 0, 0, bytes, 3);
+            kept = keep(set, 0, 0, bytes, 3);
         } else {
             assert_int_equal(status, PST_ERROR_MEMORY);
         }
@@ -276,7 +321,7 @@ static void test_memory_that_comes_later(void **state)
     psti_fault_arm(PSTI_FAULT_ALLOC, 1, true);
     for (uint64_t i = 0; i < N; i++) {
         assert_int_equal(psti_cache_ask(set, i, 0, NBYTES, &span), PSTI_CACHE_ADMIT);
-        assert_false(psti_cache_keep(set, i, 0, bytes, NBYTES));
+        assert_false(keep(set, i, 0, bytes, NBYTES));
     }
     psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
     assert_int_equal(stats_of(cache).nbytes_used, N * 8);
@@ -332,6 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hits_are_what_was_kept),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_shorter_items_and_forms),
         cmocka_unit_test(test_reservation_is_exclusive_and_returns),
         cmocka_unit_test(test_variants_are_items_of_their_own),
         cmocka_unit_test(test_sets),

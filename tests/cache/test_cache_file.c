@@ -90,7 +90,7 @@ static pst_cache *open_cache(uint64_t nbytes)
 static struct psti_cache_set *open_set(pst_cache *cache, uint8_t identity, uint64_t n_samples,
                                        uint32_t n_items)
 {
-    const struct psti_cache_shape shape = {{identity}, n_samples, n_items};
+    const struct psti_cache_shape shape = {{identity}, n_samples, n_items, 0};
     struct psti_cache_set *set = NULL;
     struct pst_error err;
     assert_ok(psti_cache_set_open(cache, &shape, &set, &err));
@@ -132,7 +132,9 @@ static enum psti_cache_answer visit(struct psti_cache_set *set, uint64_t sample,
     memset(bytes, byte, nbytes);
     enum psti_cache_answer answer = psti_cache_ask(set, sample, i_item, nbytes, &span);
     if (answer == PSTI_CACHE_ADMIT)
-        assert_true(psti_cache_keep(set, sample, i_item, bytes, nbytes));
+        assert_true(
+            psti_cache_keep(set, sample, i_item, nbytes,
+                            &(struct psti_cache_span){bytes, nbytes, PSTI_CACHE_AS_STORED}));
     if (answer == PSTI_CACHE_HIT) {
         assert_int_equal(span.nbytes, nbytes);
         assert_memory_equal(span.bytes, bytes, nbytes);
@@ -818,6 +820,40 @@ static void test_threads(void **state)
     pst_cache_close(&cache);
 }
 
+/* An item comes back in the form in which it was kept, to callers that keep the same forms, if it
+ * is shorter than the stored bytes. */
+static void test_forms(void **state)
+{
+    (void)state;
+    const struct psti_cache_shape shape = {{9}, 4, 1, 77};
+    static const unsigned char bytes[100] = {1, 2, 3};
+    const struct psti_cache_span recoded = {bytes, 60, 6};
+    struct psti_cache_set *set = NULL;
+    struct psti_cache_span span;
+    struct pst_error err;
+    pst_cache *cache = open_cache(MIB);
+    assert_ok(psti_cache_set_open(cache, &shape, &set, &err));
+    assert_int_equal(psti_cache_ask(set, 2, 0, 100, &span), PSTI_CACHE_ADMIT);
+    assert_true(psti_cache_keep(set, 2, 0, 100, &recoded));
+    psti_cache_set_close(&set);
+    assert_ok(pst_cache_save(cache, path, NULL, 0, &err));
+    pst_cache_close(&cache);
+    cache = open_cache(MIB);
+    assert_ok(pst_cache_load(cache, path, NULL, 0, &err));
+    assert_ok(psti_cache_set_open(cache, &shape, &set, &err));
+    assert_int_equal(psti_cache_ask(set, 2, 0, 100, &span), PSTI_CACHE_HIT);
+    assert_int_equal(span.nbytes, 60);
+    assert_int_equal(span.form, 6);
+    assert_memory_equal(span.bytes, bytes, 60);
+    assert_int_equal(psti_cache_ask(set, 2, 0, 60, &span), PSTI_CACHE_PASS);
+    psti_cache_set_close(&set);
+    set = open_set(cache, 9, 4, 1);
+    assert_int_equal(psti_cache_ask(set, 2, 0, 100, &span), PSTI_CACHE_ADMIT);
+    psti_cache_give_up(set, 2, 0, 100);
+    psti_cache_set_close(&set);
+    pst_cache_close(&cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -837,6 +873,7 @@ int main(void)
         cmocka_unit_test_teardown(test_temporary_name_taken, remove_files),
         cmocka_unit_test_teardown(test_save_is_no_use, remove_files),
         cmocka_unit_test_teardown(test_threads, remove_files),
+        cmocka_unit_test_teardown(test_forms, remove_files),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

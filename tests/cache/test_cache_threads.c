@@ -46,7 +46,8 @@ static void visit(struct work *work, uint64_t sample, unsigned epoch)
         }
         for (uint64_t i = 0; i < nbytes; i++)
             bytes[i] = (unsigned char)(sample + i);
-        assert_true(psti_cache_keep(work->set, sample, 0, bytes, nbytes));
+        span = (struct psti_cache_span){bytes, nbytes, 0};
+        assert_true(psti_cache_keep(work->set, sample, 0, nbytes, &span));
         atomic_fetch_add(&work->n_kept[sample], 1);
         break;
     case PSTI_CACHE_PASS:
@@ -70,7 +71,7 @@ static void test_threads(void **state)
     pthread_t threads[N_THREADS];
     struct pst_error err;
     const struct pst_cache_options options = {sizeof options, (uint64_t)2 << 20};
-    const struct psti_cache_shape shape = {{1}, N_SAMPLES, 1};
+    const struct psti_cache_shape shape = {{1}, N_SAMPLES, 1, 0};
     pst_cache *cache = NULL;
     struct psti_cache_set *set = NULL;
     assert_ok(pst_cache_open(&options, &cache, &err));
@@ -109,14 +110,16 @@ static void open_and_close(void *arg)
     const struct openers *openers = arg;
     struct pst_error err;
     for (unsigned i = 0; i < 200; i++) {
-        const struct psti_cache_shape shape = {{(uint8_t)((openers->identity + i) % 5)}, 16, 1};
+        const struct psti_cache_shape shape = {{(uint8_t)((openers->identity + i) % 5)}, 16, 1, 0};
         struct psti_cache_set *set = NULL;
         struct psti_cache_span span;
         static const char bytes[300000] = {1};
         assert_ok(psti_cache_set_open(openers->cache, &shape, &set, &err));
         for (uint64_t sample = 0; sample < 4; sample++)
-            if (psti_cache_ask(set, sample, 0, sizeof bytes, &span) == PSTI_CACHE_ADMIT)
-                psti_cache_keep(set, sample, 0, bytes, sizeof bytes);
+            if (psti_cache_ask(set, sample, 0, sizeof bytes, &span) == PSTI_CACHE_ADMIT) {
+                span = (struct psti_cache_span){bytes, sizeof bytes, 0};
+                psti_cache_keep(set, sample, 0, sizeof bytes, &span);
+            }
         psti_cache_set_close(&set);
     }
 }

@@ -79,7 +79,7 @@ static void use(pst_cache *cache, const struct pst_cache_stats *stats)
 static void try_bytes(const uint8_t *bytes, size_t nbytes)
 {
     const struct pst_cache_options options = {sizeof options, (uint64_t)1 << 20};
-    const struct psti_cache_shape shape = {{1}, 4, 2};
+    const struct psti_cache_shape shape = {{1}, 4, 2, 0};
     struct pst_cache_stats before, after;
     struct psti_cache_span span;
     struct psti_cache_set *set = NULL;
@@ -92,7 +92,7 @@ static void try_bytes(const uint8_t *bytes, size_t nbytes)
         pst_cache_open(&options, &cache, &err) != PST_OK ||
         psti_cache_set_open(cache, &shape, &set, &err) != PST_OK ||
         psti_cache_ask(set, 3, 1, 5, &span) != PSTI_CACHE_ADMIT ||
-        !psti_cache_keep(set, 3, 1, "bytes", 5))
+        !psti_cache_keep(set, 3, 1, 5, &(struct psti_cache_span){"bytes", 5, 0}))
         abort();
     pst_cache_stats(cache, &before, sizeof before);
     enum pst_status status = pst_cache_load(cache, path, NULL, 0, &err);

@@ -42,6 +42,8 @@ class CacheStats(TypedDict):
 
     limit and used: the cache's bytes, of all data sets in it; items: those of this data set. All 0 without a cache.
     choice: what cache="auto" chose, and why; "" if the argument was another one.
+    For ``cache_form="pli-jpeg"``, recoded: JPEGs that this loader re-coded; nbytes_saved: the bytes that they became
+    smaller by; not_recoded: JPEGs that it kept as they are stored.
     """
 
     hits: int
@@ -51,6 +53,9 @@ class CacheStats(TypedDict):
     limit: int
     used: int
     choice: str
+    recoded: int
+    nbytes_saved: int
+    not_recoded: int
 
 
 class BoxStats(TypedDict):
@@ -163,6 +168,9 @@ def loader_stats(
             "limit": raw["cache_nbytes"],
             "used": raw["cache_nbytes_used"],
             "choice": cache_choice,
+            "recoded": raw["n_cache_recoded"],
+            "nbytes_saved": raw["nbytes_cache_saved"],
+            "not_recoded": raw["n_cache_not_recoded"],
         },
         "boxes": {"dropped": raw["n_boxes_dropped"]},
         "caller": {"wait_seconds": raw["caller_wait_ns"] / 1e9},

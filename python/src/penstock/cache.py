@@ -1,4 +1,4 @@
-"""A cache of stored bytes. It never evicts anything."""
+"""A cache of stored bytes, or of JPEGs re-coded. It never evicts anything."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Cache:
         check = ps.Loader(check_set, batch_size=256, cache=cache)
 
     Items are kept as they are read until the bytes are used up, and stay: in each later epoch exactly these are not
-    read. Loaders of the same data set find each other's items. The items of a data set that no loader uses any more
+    read. Loaders of the same data set find each other's items, if they keep them in the same form (``cache_form``); in
+    two forms, it counts as two data sets. The items of a data set that no loader uses any more
     give way, all at once, when another one needs the room. A data set that was written anew, or a folder of which a
     file has changed since, is another data set.
 
