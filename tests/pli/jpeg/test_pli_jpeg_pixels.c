@@ -2,6 +2,7 @@
  * and in any region, in every layout, on every CPU level. Bands have the same rows. Only the units
  * that pst_pli_ranges names are read. Errors name the fault. */
 #include "pli/jpeg/pli_jpeg_image.h"
+#include "sanitizer.h"
 
 #include "base/real_files.h"
 #include "pli/pli.h"
@@ -516,7 +517,7 @@ static void test_real(void **state)
     if (!real_files_root())
         skip();
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++)
-        real_files(groups[i], UINT32_MAX, check_photograph, &seed);
+        real_files(groups[i], TEST_TSAN ? 16 : UINT32_MAX, check_photograph, &seed);
 }
 
 /* All levels make the same blocks of planes. They touch nothing around the blocks and do not read
