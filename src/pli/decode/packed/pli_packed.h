@@ -104,7 +104,8 @@ static inline __attribute__((always_inline)) uint32_t psti_pli_packed_count_ones
     uint32_t n = 0, bits = end - begin;
     if (begin >= end)
         return 0;
-    /* Counts whole words if 9 bytes past the last bit's byte may be read. */
+    /* Counts the ones of eight bytes at a time if there are enough bytes after the range: such a
+     * load may pass the byte of the last bit by up to 8 bytes. */
     if ((end >> 3) + 9 <= unit->strings_nbytes) {
         /* Numbers of bits, counted from `bytes`. */
         uint32_t skip = begin & 7, last = skip + bits - 1;

@@ -25,9 +25,15 @@ enum {
     WAVE_BAND = 64         /* steps of a band */
 };
 
-/* A row of 32 tokens (16 bits), or of the activities of 32 pairs (8 bits). `before` repeats lanes
- * 16..31, so that one load reads values one or two lanes up. Each row is one cache line. Later
- * residuals take its place: 32 of 16 bits, or as bytes those of two steps of 8 bits. */
+/* What one step decodes in the 32 lanes; one cache line.
+ *
+ * First it has a byte for each lane: for samples of 16 bits the lane's token, for samples of 8 bits
+ * the activity of the lane's pair of samples. `before` lies in front of these bytes and repeats
+ * those of lanes 16..31. So one unaligned load gives each lane the value of the lane one or two
+ * before it.
+ *
+ * Later residuals replace the bytes: for samples of 16 bits 32 residuals of two bytes; for samples
+ * of 8 bits 64 residuals of one byte, which are two steps. */
 struct psti_pli_wave_row {
     union {
         struct {
