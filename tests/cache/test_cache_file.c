@@ -417,7 +417,7 @@ static void forge_record(struct forged *forged, const struct psti_cache_record *
 static void forge_set(struct forged *forged, uint64_t n_samples, uint32_t n_items)
 {
     const struct psti_cache_record record = {PSTI_CACHE_RECORD_SET,
-                                             .set = {{1}, n_samples, n_items}};
+                                             .set = {{1}, n_samples, n_items, 0}};
     forge_record(forged, &record);
     forged->n_sets++;
 }
@@ -517,7 +517,8 @@ static void test_forged(void **state)
         forge_record(&forged, &record);
         assert_int_equal(forge_end(&forged, 0, 0, 0), PST_ERROR_CORRUPT);
     }
-    const struct psti_cache_record unknown = {(enum psti_cache_record_kind)4, .set = {{0}, 0, 0}};
+    const struct psti_cache_record unknown = {(enum psti_cache_record_kind)4,
+                                              .set = {{0}, 0, 0, 0}};
     forge_begin(&forged);
     forge_record(&forged, &unknown);
     assert_int_equal(forge_end(&forged, 0, 0, 0), PST_ERROR_CORRUPT);
