@@ -219,10 +219,8 @@ void psti_cache_set_close(struct psti_cache_set **set_ptr)
     pst_cache *cache = set->cache;
     pthread_mutex_lock(&cache->lock);
     set->closed = ++cache->tick;
-    struct psti_cache_set *empty = disown(set);
     pthread_mutex_unlock(&cache->lock);
-    if (empty)
-        psti_cache_set_free(empty);
+    psti_cache_set_drop(set);
     pthread_mutex_lock(&cache->lock);
     let_go(cache);
 }
