@@ -1,6 +1,6 @@
 /* test_cache.c - tests which items a cache keeps and refuses, which set it frees, and that it
  * counts every byte. */
-#include "test.h"
+#include "cache/cache_fixture.h"
 
 #include "base/fault.h"
 #include "cache/cache_int.h"
@@ -13,15 +13,6 @@
 #define MIB ((uint64_t)1 << 20)
 #define ITEM_HEAD 16 /* bytes of the header before each item's bytes */
 
-static pst_cache *open_cache(uint64_t nbytes)
-{
-    const struct pst_cache_options options = {sizeof options, nbytes};
-    pst_cache *cache = NULL;
-    struct pst_error err;
-    assert_ok(pst_cache_open(&options, &cache, &err));
-    return cache;
-}
-
 static struct psti_cache_set *open_set(pst_cache *cache, uint8_t identity, uint64_t n_samples)
 {
     const struct psti_cache_shape shape = {{identity}, n_samples, 1, 0};
@@ -29,13 +20,6 @@ static struct psti_cache_set *open_set(pst_cache *cache, uint8_t identity, uint6
     struct pst_error err;
     assert_ok(psti_cache_set_open(cache, &shape, &set, &err));
     return set;
-}
-
-static struct pst_cache_stats stats_of(pst_cache *cache)
-{
-    struct pst_cache_stats stats;
-    pst_cache_stats(cache, &stats, sizeof stats);
-    return stats;
 }
 
 /* Fills in the bytes of an item, which differ from sample to sample and from place to place. */
@@ -82,7 +66,7 @@ static void test_hits_are_what_was_kept(void **state)
         n[visit(set, i, NBYTES)]++;
     assert_int_equal(n[PSTI_CACHE_ADMIT], N_FIT);
     assert_int_equal(n[PSTI_CACHE_PASS], N - N_FIT);
-    struct pst_cache_stats stats = stats_of(cache);
+    struct pst_cache_stats stats = use_of(cache);
     assert_int_equal(stats.n_items, N_FIT);
     assert_int_equal(stats.n_refused, N - N_FIT);
     assert_int_equal(stats.nbytes_used, N * 8 + N_FIT * 4096);
@@ -108,8 +92,8 @@ static void test_sizes(void **state)
     uint64_t used = 64 * 8;
     for (uint64_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         assert_int_equal(visit(set, i, sizes[i]), PSTI_CACHE_ADMIT);
-        used += (ITEM_HEAD + sizes[i] + 15) / 16 * 16;
-        assert_int_equal(stats_of(cache).nbytes_used, used);
+        used += room_of(sizes[i]);
+        assert_int_equal(use_of(cache).nbytes_used, used);
     }
     for (uint64_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         assert_int_equal(visit(set, i, sizes[i]), PSTI_CACHE_HIT);
@@ -117,7 +101,7 @@ static void test_sizes(void **state)
     assert_int_equal(psti_cache_ask(set, 20, 0, 64 * MIB, &span), PSTI_CACHE_PASS);
     assert_int_equal(psti_cache_ask(set, 20, 0, UINT64_MAX, &span), PSTI_CACHE_PASS);
     assert_int_equal(psti_cache_ask(set, 20, 0, UINT64_MAX - 31, &span), PSTI_CACHE_PASS);
-    assert_int_equal(stats_of(cache).nbytes_used, used);
+    assert_int_equal(use_of(cache).nbytes_used, used);
     psti_cache_set_close(&set);
     pst_cache_close(&cache);
 }
@@ -138,10 +122,10 @@ static void test_shorter_items_and_forms(void **state)
         const struct psti_cache_span item = {bytes, SHORT - i, (uint8_t)(1 + i % 3)};
         fill(bytes, SHORT, i);
         assert_int_equal(psti_cache_ask(set, i, 0, LONG, &span), PSTI_CACHE_ADMIT);
-        assert_int_equal(stats_of(cache).nbytes_used, used + (ITEM_HEAD + LONG + 15) / 16 * 16);
+        assert_int_equal(use_of(cache).nbytes_used, used + room_of(LONG));
         assert_true(psti_cache_keep(set, i, 0, LONG, &item));
-        used += (ITEM_HEAD + item.nbytes + 15) / 16 * 16;
-        assert_int_equal(stats_of(cache).nbytes_used, used);
+        used += room_of(item.nbytes);
+        assert_int_equal(use_of(cache).nbytes_used, used);
     }
     for (uint64_t i = 0; i < N; i++) {
         fill(bytes, SHORT, i);
@@ -152,7 +136,7 @@ static void test_shorter_items_and_forms(void **state)
     }
     const struct psti_cache_shape shape = {{1}, N, 1, 5};
     assert_ok(psti_cache_set_open(cache, &shape, &other, &err));
-    assert_int_equal(stats_of(cache).n_datasets, 2);
+    assert_int_equal(use_of(cache).n_datasets, 2);
     assert_int_equal(psti_cache_ask(other, 0, 0, LONG, &span), PSTI_CACHE_ADMIT);
     psti_cache_give_up(other, 0, 0, LONG);
     psti_cache_set_close(&other);
@@ -166,12 +150,12 @@ static void test_reservation_is_exclusive_and_returns(void **state)
     pst_cache *cache = open_cache(MIB);
     struct psti_cache_set *set = open_set(cache, 1, 8);
     struct psti_cache_span span;
-    uint64_t before = stats_of(cache).nbytes_used;
+    uint64_t before = use_of(cache).nbytes_used;
     assert_int_equal(psti_cache_ask(set, 3, 0, 600000, &span), PSTI_CACHE_ADMIT);
     assert_int_equal(psti_cache_ask(set, 3, 0, 600000, &span), PSTI_CACHE_PASS);
     assert_int_equal(psti_cache_ask(set, 4, 0, 600000, &span), PSTI_CACHE_PASS);
     psti_cache_give_up(set, 3, 0, 600000);
-    assert_int_equal(stats_of(cache).nbytes_used, before);
+    assert_int_equal(use_of(cache).nbytes_used, before);
     assert_int_equal(visit(set, 4, 600000), PSTI_CACHE_ADMIT);
     assert_int_equal(visit(set, 3, 600000), PSTI_CACHE_PASS);
     assert_int_equal(visit(set, 4, 600000), PSTI_CACHE_HIT);
@@ -222,12 +206,12 @@ static void test_sets(void **state)
     psti_cache_set_close(&same);
     psti_cache_set_close(&b);
     psti_cache_set_close(&a);
-    assert_int_equal(stats_of(cache).n_datasets, 3);
+    assert_int_equal(use_of(cache).n_datasets, 3);
     b = open_set(cache, 2, 4);
     assert_int_equal(visit(b, 0, MIB), PSTI_CACHE_HIT);   /* b is still there */
     assert_int_equal(visit(c, 1, MIB), PSTI_CACHE_ADMIT); /* a is gone */
     assert_int_equal(visit(c, 2, MIB), PSTI_CACHE_PASS);  /* b is in use */
-    assert_int_equal(stats_of(cache).n_datasets, 2);
+    assert_int_equal(use_of(cache).n_datasets, 2);
     assert_int_equal(visit(b, 0, MIB), PSTI_CACHE_HIT);
     psti_cache_set_close(&b);
     a = open_set(cache, 1, 4);
@@ -266,7 +250,7 @@ static void test_what_cannot_be(void **state)
     assert_int_equal(psti_cache_set_open(cache, &shape, &set, &err), PST_ERROR_LIMIT);
     assert_null(set);
     psti_cache_set_close(&set);
-    assert_int_equal(stats_of(cache).nbytes_used, 0);
+    assert_int_equal(use_of(cache).nbytes_used, 0);
     pst_cache_close(&cache);
 }
 
@@ -296,8 +280,8 @@ static void test_no_memory(void **state)
         }
         psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
         if (status == PST_OK) {
-            assert_int_equal(stats_of(cache).n_items, kept);
-            assert_int_equal(stats_of(cache).nbytes_used, 4 * 8 + (kept ? 32 : 0));
+            assert_int_equal(use_of(cache).n_items, kept);
+            assert_int_equal(use_of(cache).nbytes_used, 4 * 8 + (kept ? 32 : 0));
             assert_int_equal(visit(set, 0, 3), kept ? PSTI_CACHE_HIT : PSTI_CACHE_ADMIT);
         }
         psti_cache_set_close(&set);
@@ -324,7 +308,7 @@ static void test_memory_that_comes_later(void **state)
         assert_false(keep(set, i, 0, bytes, NBYTES));
     }
     psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
-    assert_int_equal(stats_of(cache).nbytes_used, N * 8);
+    assert_int_equal(use_of(cache).nbytes_used, N * 8);
     for (uint64_t i = 0; i < N_FIT; i++)
         assert_int_equal(visit(set, i, NBYTES), PSTI_CACHE_ADMIT);
     for (uint64_t i = 0; i < N; i++)

@@ -1,6 +1,6 @@
 /* test_cache_file.c - a cache saved to a file and loaded from it: what comes back, what is refused,
  * and that nothing is lost or left by a call that fails. */
-#include "test.h"
+#include "cache/cache_fixture.h"
 
 #include "base/fault.h"
 #include "base/hash.h"
@@ -78,15 +78,6 @@ static void write_file(const char *to, const void *bytes, size_t nbytes)
     close(fd);
 }
 
-static pst_cache *open_cache(uint64_t nbytes)
-{
-    const struct pst_cache_options options = {sizeof options, nbytes};
-    pst_cache *cache = NULL;
-    struct pst_error err;
-    assert_ok(pst_cache_open(&options, &cache, &err));
-    return cache;
-}
-
 static struct psti_cache_set *open_set(pst_cache *cache, uint8_t identity, uint64_t n_samples,
                                        uint32_t n_items)
 {
@@ -95,13 +86,6 @@ static struct psti_cache_set *open_set(pst_cache *cache, uint8_t identity, uint6
     struct pst_error err;
     assert_ok(psti_cache_set_open(cache, &shape, &set, &err));
     return set;
-}
-
-static struct pst_cache_stats stats_of(pst_cache *cache)
-{
-    struct pst_cache_stats stats;
-    pst_cache_stats(cache, &stats, sizeof stats);
-    return stats;
 }
 
 static struct pst_cache_file_report save(pst_cache *cache)
@@ -119,8 +103,6 @@ static struct pst_cache_file_report load(pst_cache *cache)
     assert_ok(pst_cache_load(cache, path, &report, sizeof report, &err));
     return report;
 }
-
-static uint64_t room_of(uint64_t nbytes) { return (16 + nbytes + 15) / 16 * 16; }
 
 /* Asks for an item of nbytes equal bytes: keeps it if it is admitted, checks it if it is a hit. */
 static enum psti_cache_answer visit(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
@@ -182,7 +164,7 @@ static void test_round_trip(void **state)
     assert_int_equal(visit(two, 0, 0, 1, 8), PSTI_CACHE_ADMIT);
     psti_cache_set_close(&two);
     struct pst_cache_file_report saved = save(cache);
-    struct pst_cache_stats before = stats_of(cache);
+    struct pst_cache_stats before = use_of(cache);
     assert_int_equal(saved.n_items, N_MANY / 2 + 2);
     assert_int_equal(saved.nbytes, nbytes);
     assert_int_equal(saved.n_datasets, 2);
@@ -197,7 +179,7 @@ static void test_round_trip(void **state)
     cache = open_cache(64 * MIB);
     struct pst_cache_file_report loaded = load(cache);
     assert_memory_equal(&loaded, &saved, sizeof saved);
-    struct pst_cache_stats after = stats_of(cache);
+    struct pst_cache_stats after = use_of(cache);
     assert_memory_equal(&after, &before, sizeof after);
     many = open_set(cache, 1, N_MANY, 1);
     two = open_set(cache, 2, 3, 2);
@@ -234,8 +216,8 @@ static void test_empty(void **state)
     assert_int_equal(save(cache).n_datasets, 0);
     assert_int_equal(load(cache).n_items, 0);
     psti_cache_set_close(&set);
-    assert_int_equal(stats_of(cache).nbytes_used, 0); /* a closed set without items is freed */
-    assert_int_equal(stats_of(cache).n_datasets, 0);
+    assert_int_equal(use_of(cache).nbytes_used, 0); /* a closed set without items is freed */
+    assert_int_equal(use_of(cache).n_datasets, 0);
     struct pst_error err;
     assert_ok(pst_cache_save(cache, path, NULL, 0, &err));
     assert_ok(pst_cache_load(cache, path, NULL, 0, &err));
@@ -267,12 +249,12 @@ static void test_items_that_are_there(void **state)
     assert_int_equal(report.n_items, 1);
     assert_int_equal(report.n_present, 4);
     assert_int_equal(visit(a, 2, 1, 12, 2), PSTI_CACHE_HIT);
-    uint64_t used = stats_of(cache).nbytes_used;
+    uint64_t used = use_of(cache).nbytes_used;
     report = load(cache);
     assert_int_equal(report.n_items, 0);
     assert_int_equal(report.n_present, 5);
     assert_int_equal(report.n_datasets, 0);
-    assert_int_equal(stats_of(cache).nbytes_used, used);
+    assert_int_equal(use_of(cache).nbytes_used, used);
     assert_int_equal(used, 8 * 8 + 4 * 8 + 3 * 32 + room_of(33) + room_of(0));
     psti_cache_set_close(&a);
     pst_cache_close(&cache);
@@ -299,8 +281,8 @@ static void test_budget(void **state)
     struct pst_cache_file_report report = load(cache);
     assert_int_equal(report.n_items, n_fit);
     assert_int_equal(report.n_refused, N - n_fit);
-    assert_int_equal(stats_of(cache).nbytes_used, 8 + own + N * 8 + n_fit * room_of(NBYTES));
-    assert_int_equal(stats_of(cache).n_refused, 0);
+    assert_int_equal(use_of(cache).nbytes_used, 8 + own + N * 8 + n_fit * room_of(NBYTES));
+    assert_int_equal(use_of(cache).n_refused, 0);
     closed = open_set(cache, 9, 1, 1);
     assert_int_equal(visit(closed, 0, 0, 500000, 5), PSTI_CACHE_HIT);
     set = open_set(cache, 1, N, 1);
@@ -333,7 +315,7 @@ static void test_table_without_room(void **state)
     struct pst_cache_file_report report = load(cache);
     assert_int_equal(report.n_items, 0);
     assert_int_equal(report.n_refused, 1);
-    assert_int_equal(stats_of(cache).nbytes_used, 0);
+    assert_int_equal(use_of(cache).nbytes_used, 0);
     pst_cache_close(&cache);
 }
 
@@ -344,10 +326,10 @@ static enum pst_status load_bad(const unsigned char *bytes, size_t nbytes, struc
     pst_cache *cache = open_cache(MIB);
     struct psti_cache_set *a = open_set(cache, 1, 4, 2);
     assert_int_equal(visit(a, 3, 0, 10, 50), PSTI_CACHE_ADMIT);
-    struct pst_cache_stats before = stats_of(cache);
+    struct pst_cache_stats before = use_of(cache);
     enum pst_status status = pst_cache_load(cache, other_path, NULL, 0, err);
     if (status != PST_OK) {
-        struct pst_cache_stats after = stats_of(cache);
+        struct pst_cache_stats after = use_of(cache);
         assert_memory_equal(&after, &before, sizeof after);
         assert_string_equal(err->file, other_path);
         assert_true(err->offset >= 0 && (uint64_t)err->offset <= nbytes && err->text[0]);
@@ -601,8 +583,8 @@ static void test_faults(void **state)
             psti_fault_arm(kinds[k], 0, false);
             if (status != PST_OK) {
                 assert_int_equal(status, k ? PST_ERROR_IO : PST_ERROR_MEMORY);
-                assert_int_equal(stats_of(cache).nbytes_used, 0);
-                assert_int_equal(stats_of(cache).n_datasets, 0);
+                assert_int_equal(use_of(cache).nbytes_used, 0);
+                assert_int_equal(use_of(cache).n_datasets, 0);
                 assert_int_equal(load(cache).n_items, 5); /* usable */
             }
             pst_cache_close(&cache);
@@ -797,7 +779,7 @@ static void save_and_check(pst_cache *cache)
     pst_cache_close(&copy);
 }
 
-static void nothing(pst_cache *cache) { (void)stats_of(cache); }
+static void nothing(pst_cache *cache) { (void)use_of(cache); }
 
 static void test_threads(void **state)
 {

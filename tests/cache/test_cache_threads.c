@@ -1,6 +1,6 @@
 /* test_cache_threads.c - many threads ask, keep and give up at once. Each item is kept once, every
  * thread sees its right bytes, and the budget is not exceeded. */
-#include "test.h"
+#include "cache/cache_fixture.h"
 
 #include "base/thread.h"
 #include "cache/cache.h"
@@ -66,15 +66,14 @@ static void run(void *arg)
 static void test_threads(void **state)
 {
     (void)state;
+    enum { LIMIT = 2 << 20 };
     static atomic_uint n_kept[N_SAMPLES];
     struct work work[N_THREADS];
     pthread_t threads[N_THREADS];
     struct pst_error err;
-    const struct pst_cache_options options = {sizeof options, (uint64_t)2 << 20};
     const struct psti_cache_shape shape = {{1}, N_SAMPLES, 1, 0};
-    pst_cache *cache = NULL;
+    pst_cache *cache = open_cache(LIMIT);
     struct psti_cache_set *set = NULL;
-    assert_ok(pst_cache_open(&options, &cache, &err));
     assert_ok(psti_cache_set_open(cache, &shape, &set, &err));
     for (unsigned i = 0; i < N_THREADS; i++) {
         work[i] = (struct work){set, i, n_kept, 0};
@@ -87,13 +86,12 @@ static void test_threads(void **state)
         assert_true(n_kept[i] <= 1);
         n += n_kept[i];
         if (n_kept[i])
-            used += (16 + nbytes_of(i) + 15) / 16 * 16;
+            used += room_of(nbytes_of(i));
     }
-    struct pst_cache_stats stats;
-    pst_cache_stats(cache, &stats, sizeof stats);
+    struct pst_cache_stats stats = use_of(cache);
     assert_int_equal(stats.n_items, n);
     assert_int_equal(stats.nbytes_used, used);
-    assert_true(used <= options.nbytes);
+    assert_true(used <= LIMIT);
     assert_true(n > 1000 && n < N_SAMPLES);
     psti_cache_set_close(&set);
     pst_cache_close(&cache);
@@ -127,22 +125,19 @@ static void open_and_close(void *arg)
 static void test_sets_come_and_go(void **state)
 {
     (void)state;
-    enum { N = 4 };
+    enum { N = 4, LIMIT = 3 << 20 };
     struct openers openers[N];
     pthread_t threads[N];
     struct pst_error err;
-    const struct pst_cache_options options = {sizeof options, (uint64_t)3 << 20};
-    pst_cache *cache = NULL;
-    assert_ok(pst_cache_open(&options, &cache, &err));
+    pst_cache *cache = open_cache(LIMIT);
     for (unsigned i = 0; i < N; i++) {
         openers[i] = (struct openers){cache, (uint8_t)i};
         assert_ok(psti_thread_start(&threads[i], "sets", open_and_close, &openers[i], &err));
     }
     for (unsigned i = 0; i < N; i++)
         psti_thread_join(threads[i]);
-    struct pst_cache_stats stats;
-    pst_cache_stats(cache, &stats, sizeof stats);
-    assert_true(stats.nbytes_used <= options.nbytes);
+    struct pst_cache_stats stats = use_of(cache);
+    assert_true(stats.nbytes_used <= LIMIT);
     assert_true(stats.n_datasets >= 1 && stats.n_datasets <= 5);
     pst_cache_close(&cache);
 }

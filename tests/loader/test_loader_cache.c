@@ -1,8 +1,8 @@
 /* test_loader_cache.c - a loader with a cache: batches are those of one without, hits are exactly
  * the items kept, storage is read for the rest alone, bad bytes are never kept, and nothing stays
  * reserved. */
+#include "cache/cache_fixture.h"
 #include "loader/loader_fixture.h"
-#include "test.h"
 
 #include "base/fault.h"
 
@@ -30,25 +30,6 @@ static int tear_down(void **state)
     remove_tree(directory);
     return 0;
 }
-
-static pst_cache *open_cache(uint64_t nbytes)
-{
-    const struct pst_cache_options options = {sizeof options, nbytes};
-    pst_cache *cache = NULL;
-    struct pst_error err;
-    assert_ok(pst_cache_open(&options, &cache, &err));
-    return cache;
-}
-
-static struct pst_cache_stats use_of(pst_cache *cache)
-{
-    struct pst_cache_stats use;
-    pst_cache_stats(cache, &use, sizeof use);
-    return use;
-}
-
-/* What an item takes of a cache, and what a data set's table does. */
-static uint64_t room_of(uint64_t nbytes) { return (16 + nbytes + 15) / 16 * 16; }
 
 static uint64_t item_nbytes(pst_dataset *dataset, uint64_t sample)
 {

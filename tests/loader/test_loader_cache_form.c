@@ -2,6 +2,7 @@
  * without a cache, to the bit; more items fit; JPEGs that cannot be re-coded stay as they are and
  * are counted; loaders that need the stored bytes never meet re-coded ones. */
 #include "../decode/decode_make.h"
+#include "cache/cache_fixture.h"
 #include "loader/loader_fixture.h"
 #include "sanitizer.h"
 
@@ -134,22 +135,6 @@ static int tear_down(void **state)
     pst_dataset_close(&packed);
     remove_tree(directory);
     return 0;
-}
-
-static pst_cache *open_cache(uint64_t nbytes)
-{
-    const struct pst_cache_options options = {sizeof options, nbytes};
-    pst_cache *cache = NULL;
-    struct pst_error err;
-    assert_ok(pst_cache_open(&options, &cache, &err));
-    return cache;
-}
-
-static struct pst_cache_stats use_of(pst_cache *cache)
-{
-    struct pst_cache_stats use;
-    pst_cache_stats(cache, &use, sizeof use);
-    return use;
 }
 
 /* One way of loading. */
