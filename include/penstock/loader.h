@@ -4,9 +4,11 @@
  * pst_loader_close
  *
  * Position p of an epoch holds sample order(seed, epoch, p). With W ranks and B samples per batch,
- * rank r's batch b holds positions (b*B + i)*W + r for i in 0..B-1: step b of all ranks together
- * covers one run of positions, so the order is the same for every W, and a run may go on with
- * another W.
+ * rank r's batch b holds positions (b*W + r)*B + i for i in 0..B-1: a run of neighbours. Step b of
+ * all ranks together covers one run, too, so the order is the same for every W, and a run may go on
+ * with another W. If less than W*B positions are left, the last step shares them out evenly: with L
+ * left, each rank has a run of ceil(L/W), padded at its end; without padding, L/W, and the first
+ * L%W ranks one more.
  *
  * Threads: one thread at a time calls open/begin/next/close of a loader; batches may be read and
  * released by any thread, also after the loader was closed. */
