@@ -19,6 +19,7 @@ WALLS = {
     "base": set(),
     "format": {"base"},
     "storage": FOUNDATION,
+    "stall": FOUNDATION,
     "cache": FOUNDATION,
     "dataset": FOUNDATION,
     "order": FOUNDATION,

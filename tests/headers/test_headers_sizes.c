@@ -33,6 +33,8 @@
     X(pst_cache_advice, 208) \
     X(pst_cache_stats, 40) \
     X(pst_cache_file_report, 48) \
+    X(pst_stall_setup, 544) \
+    X(pst_stall_answer, 232) \
     X(pst_writer_options, 32) \
     X(pst_value, 80) \
     X(pst_sample, 32) \
@@ -60,6 +62,7 @@ ASSERT_SIZE_FIRST(pst_decode_options)
 ASSERT_SIZE_FIRST(pst_sample)
 ASSERT_SIZE_FIRST(pst_dataset_options)
 ASSERT_SIZE_FIRST(pst_loader_options)
+ASSERT_SIZE_FIRST(pst_stall_setup)
 ASSERT_SIZE_FIRST(pst_writer_options)
 ASSERT_SIZE_FIRST(pst_pack_options)
 ASSERT_SIZE_FIRST(pst_verify_options)

@@ -166,6 +166,11 @@ static PyMethodDef functions[] = {
      "pack(source, destination, labels, forms, options, progress, bad_sample): dict"},
     {"verify", native_verify, METH_VARARGS,
      "verify(path, decode, num_workers, progress, bad_sample): (error, report)"},
+    {"stall_predict", native_stall_predict, METH_O, "stall_predict(setup): dict"},
+    {"stall_need", native_stall_need, METH_VARARGS,
+     "stall_need(setup, resource, utilisation): float"},
+    {"stall_hit_ratio", native_stall_hit_ratio, METH_VARARGS,
+     "stall_hit_ratio(policy, part): float"},
     {NULL, NULL, 0, NULL}};
 
 struct native_state *native_state_of(PyObject *self)

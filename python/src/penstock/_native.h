@@ -139,4 +139,9 @@ PyObject *native_pli_to_jpeg(PyObject *module, PyObject *args);
 PyObject *native_pack(PyObject *module, PyObject *args);
 PyObject *native_verify(PyObject *module, PyObject *args);
 
+/* _native_stall.c */
+PyObject *native_stall_predict(PyObject *module, PyObject *dict);
+PyObject *native_stall_need(PyObject *module, PyObject *args);
+PyObject *native_stall_hit_ratio(PyObject *module, PyObject *args);
+
 #endif
