@@ -70,7 +70,7 @@ DOORS = {
     "dataset": {"dataset.h"},
     "order": {"order.h"},
     "pli": {"pli.h", "format/"},
-    "decode": {"decode.h"},
+    "decode": {"decode.h", "decode_recode.h"},
     "augment": {"augment.h", "augment_recipe.h"},
     "batch": {"batch.h"},
     "device": {"device.h", "device_nvjpeg.h"},

@@ -121,7 +121,7 @@ static void keep(struct psti_loader_worker *worker, const struct psti_loader_pla
     struct psti_cache_span item = {source->data, source->item.nbytes, PSTI_CACHE_AS_STORED};
     struct psti_buffer pli = {0};
     if (loader->recoded_fields >> field->i_field & 1)
-        psti_loader_recode(worker, field, source, &pli, &item);
+        psti_loader_recode(worker, source, &pli, &item);
     if (!psti_cache_keep(loader->cache, source->sample,
                          number_of(loader, field->i_field, source->variant), source->item.nbytes,
                          &item))

@@ -85,12 +85,11 @@ void psti_loader_cache_keep(struct psti_loader_worker *worker, struct psti_loade
 void psti_loader_cache_give_up(pst_loader *loader, struct psti_loader_source *sources);
 
 /* loader_recode.c */
-/* Re-codes the source's bytes as pli-jpeg if they are a JPEG, into `pli` (empty before, and freed
- * by the caller), and points `item` to the result. Otherwise `item` stays as it is. */
-void psti_loader_recode(struct psti_loader_worker *worker,
-                        const struct psti_loader_plan_field *field,
-                        const struct psti_loader_source *source, struct psti_buffer *pli,
-                        struct psti_cache_span *item);
+/* Re-codes the source's bytes in the form that the cache's set keeps, into `out` (empty before, and
+ * freed by the caller), and points `item` to the result. If the form leaves them as they are,
+ * `item` does not change. */
+void psti_loader_recode(struct psti_loader_worker *worker, const struct psti_loader_source *source,
+                        struct psti_buffer *out, struct psti_cache_span *item);
 
 /* loader_ranges.c */
 /* Marks the located item as sparse if a two-round read is likely to save enough. */
