@@ -87,11 +87,11 @@ bool psti_cache_set_lacks(struct psti_cache_set *set, uint64_t number)
     return atomic_load_explicit(&set->table[number], memory_order_relaxed) == NOT_HERE;
 }
 
-/* True if the item may be one of nbytes as the data set stores it. An item in another form is
- * shorter. */
+/* True if the item may be one of nbytes as the data set stores it. In another form it has any
+ * length. */
 static bool fits(const struct psti_cache_item *item, uint64_t nbytes)
 {
-    return item->form == PSTI_CACHE_AS_STORED ? item->nbytes == nbytes : item->nbytes < nbytes;
+    return item->form != PSTI_CACHE_AS_STORED || item->nbytes == nbytes;
 }
 
 enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
@@ -121,6 +121,13 @@ void psti_cache_give_up(struct psti_cache_set *set, uint64_t sample, uint32_t i_
     psti_format_cache_room(nbytes, &room);
     psti_cache_return(set, room);
     atomic_store_explicit(entry_of(set, sample, i_item), NOT_HERE, memory_order_relaxed);
+}
+
+bool psti_cache_enlarge(struct psti_cache_set *set, uint64_t nbytes, uint64_t more_nbytes)
+{
+    uint64_t reserved = 0, room;
+    psti_format_cache_room(nbytes, &reserved);
+    return psti_format_cache_room(more_nbytes, &room) && psti_cache_take(set, room - reserved);
 }
 
 bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item, uint64_t nbytes,

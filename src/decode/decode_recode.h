@@ -32,9 +32,9 @@ static inline bool psti_recode_has_field(uint64_t key, uint32_t i_field)
     return i_field < PSTI_RECODE_FIELDS && (key >> i_field & 1) != 0;
 }
 /* PSTI_RECODE_N_FORMS or more: the key is not one that psti_recode_key makes. */
-static inline uint32_t psti_recode_form(uint64_t key)
+static inline enum psti_recode_form psti_recode_form(uint64_t key)
 {
-    return (uint32_t)(key >> PSTI_RECODE_FIELDS);
+    return (enum psti_recode_form)(key >> PSTI_RECODE_FIELDS);
 }
 
 /* What the caller brings. */

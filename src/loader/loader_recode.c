@@ -4,9 +4,8 @@
  * worker that filled the row does it at once, with its own decoder and that decoder's scratch. All
  * other memory is at most loader->recode_nbytes, which was charged when the loader was opened. So
  * an image's size alone decides if there is memory to re-code it. One that cannot be re-coded stays
- * as it is, which PST_FALLBACK_CACHE_FORM counts. */
+ * as it is. */
 #include "decode/decode_recode.h"
-#include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_row.h"
 #include "loader/loader_worker.h"
@@ -23,26 +22,31 @@ static struct psti_decoder *give_decoder(void *ctx, bool more)
     return worker->decoder;
 }
 
-void psti_loader_recode(struct psti_loader_worker *worker, const struct psti_loader_source *source,
-                        struct psti_buffer *out, struct psti_cache_span *item)
+/* The stored pixels of a raw item, whose kind is not in its bytes. */
+static struct pst_image_info describe_raw(const struct pst_item *item)
 {
-    pst_loader *loader = worker->loader;
+    return (struct pst_image_info){.form = PST_FORM_RAW,
+                                   .height = item->height,
+                                   .width = item->width,
+                                   .channels = item->channels,
+                                   .bits = item->bits,
+                                   .orientation = item->orientation ? item->orientation : 1};
+}
+
+enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
+                                           const struct psti_loader_source *source,
+                                           struct psti_buffer *out, struct psti_cache_span *item)
+{
     const struct psti_recode_tools tools = {
-        .decoder = give_decoder, .ctx = worker, .nbytes_max = loader->recode_nbytes};
-    const struct psti_recode_source image = {
+        .decoder = give_decoder, .ctx = worker, .nbytes_max = worker->loader->recode_nbytes};
+    struct psti_recode_source image = {
         .bytes = source->data, .nbytes = source->item.nbytes, .form = source->item.form};
     struct psti_recoded recoded;
-    switch (psti_decode_recode(&tools, PSTI_RECODE_PLI_JPEG, &image, out, &recoded)) {
-    case PSTI_RECODE_DONE:
-        break;
-    case PSTI_RECODE_NOT_FOR:
-        return;
-    case PSTI_RECODE_FAILED:
-        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
-        return;
-    }
-    *item = (struct psti_cache_span){recoded.bytes, recoded.nbytes, (uint8_t)recoded.form};
-    atomic_fetch_add_explicit(&loader->n_cache_recoded, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&loader->nbytes_cache_saved, source->item.nbytes - recoded.nbytes,
-                              memory_order_relaxed);
+    if (source->item.form == PST_FORM_RAW)
+        image.raw = describe_raw(&source->item);
+    enum psti_recode_result result = psti_decode_recode(
+        &tools, psti_recode_form(worker->loader->cache_key), &image, out, &recoded);
+    if (result == PSTI_RECODE_DONE)
+        *item = (struct psti_cache_span){recoded.bytes, recoded.nbytes, (uint8_t)recoded.form};
+    return result;
 }
