@@ -116,9 +116,9 @@ struct pst_loader {
 enum pst_status psti_loader_fail_forked(struct pst_error *err);
 
 /* loader_cache.c */
-/* Opens the data set's items in options.cache, if there is one. */
 /* Chooses the fields that the cache re-codes, once the plan is made. */
 void psti_loader_cache_choose(pst_loader *loader);
+/* Opens the data set's items in options.cache, if there is one. */
 enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err);
 /* Sets aside the part of host_memory that re-coding may use. Workers and slots have theirs. */
 void psti_loader_cache_claim(pst_loader *loader);
