@@ -48,6 +48,7 @@ int cmd_verify(struct cli *cli, int argc, char **argv);
 int cmd_unpack(struct cli *cli, int argc, char **argv);
 int cmd_bench(struct cli *cli, int argc, char **argv);
 int cmd_env(struct cli *cli, int argc, char **argv);
+int cmd_doctor(struct cli *cli, int argc, char **argv);
 int cmd_view(struct cli *cli, int argc, char **argv);
 
 /* Options (cli_options.c)
@@ -213,6 +214,10 @@ enum pst_status cli_put(const char *output, const void *head, size_t head_nbytes
 /* Reads the whole file, with a NUL behind it; the caller frees `bytes`. */
 enum pst_status cli_read_file(const char *path, void **bytes, size_t *nbytes,
                               struct pst_error *err);
+
+/* The JSON of pst_environment_json, with the JPEG engines of each GPU if `engines` (which starts
+ * contexts there). For free(); NULL: no memory (cli_environment.c). */
+char *cli_environment(bool engines, size_t *nbytes);
 
 /* Images (cli_image.c)
  * ------------------------------------------------------------------------------------- */
