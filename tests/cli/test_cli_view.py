@@ -152,17 +152,17 @@ class View(cli_case.Case):
         self.assertEqual(sheet, same)
         orders = []
         for epoch in range(4):
-            report, _ = self.sheet("f", ":", "--batch", "--epoch", epoch, "--seed", 1)
+            report, _ = self.sheet("f", ":", "--batch", "--epoch", epoch, "--seed", 1, "--size", 32)
             orders.append([t["sample"] for t in report["tiles"]])
             self.assertEqual(sorted(orders[-1]), list(range(6)))
         self.assertGreater(len({tuple(order) for order in orders}), 1)
-        report, _ = self.sheet("f", "2:4", "--batch", "--epoch", 3, "--seed", 1)
+        report, _ = self.sheet("f", "2:4", "--batch", "--epoch", 3, "--seed", 1, "--size", 32)
         self.assertEqual([t["sample"] for t in report["tiles"]], orders[3][2:4])
 
     def test_a_bad_sample_has_its_message_in_its_place(self):
         self.two_colours()
         self.write("f/a.png", (self.dir / "f/b.png").read_bytes()[:60])
-        report = self.fails(1, "view", "f", ":", says="a.png")
+        report = self.fails(1, "view", "f", ":", "--size", 64, says="a.png")
         self.assertEqual(report["bad"], 1)
         self.assertEqual(report["tiles"][0]["error"]["sample"], 0)
         self.assertEqual(report["tiles"][1]["image_width"], 64)
@@ -208,7 +208,7 @@ class View(cli_case.Case):
 
     def test_stdout_and_a_data_set_without_images(self):
         self.two_colours()
-        done = self.run_cli("view", "f", "0", "-o", "-")
+        done = self.run_cli("view", "f", "0", "-o", "-", "--size", 64)
         self.assertEqual(done.returncode, 0)
         read_png(done.stdout)
 
