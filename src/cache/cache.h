@@ -47,7 +47,11 @@ void psti_cache_set_stats(struct psti_cache_set *set, struct pst_cache_stats *st
  * n_items of the set's shape. */
 enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                       uint64_t nbytes, struct psti_cache_span *span);
-/* Copies the item's bytes into the space reserved for `nbytes` bytes. An item in another form must
+/* Makes the space reserved for nbytes bytes enough for more_nbytes, for an item that became longer
+ * in another form. Returns false if there is no space; the reservation stays as it was then. After
+ * success it is one for more_nbytes. */
+bool psti_cache_enlarge(struct psti_cache_set *set, uint64_t nbytes, uint64_t more_nbytes);
+/* Copies the item's bytes into the space reserved for `nbytes` bytes. An item in another form may
  * be shorter; the rest of the space is given back. Returns false if the system has no more memory;
  * the reservation is given up then. */
 bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item, uint64_t nbytes,

@@ -16,11 +16,11 @@
 #define PSTI_CACHE_DECLINED 2
 #define PSTI_CACHE_FIRST PSTI_CACHE_ALIGNMENT /* all addresses of items are multiples of it */
 
-/* True if the item may be one of nbytes as the data set stores it. An item in another form is
- * shorter. */
+/* True if the item may be one of nbytes as the data set stores it. In another form it has any
+ * length. */
 static inline bool psti_cache_item_fits(const struct psti_cache_item *item, uint64_t nbytes)
 {
-    return item->form == PSTI_CACHE_AS_STORED ? item->nbytes == nbytes : item->nbytes < nbytes;
+    return item->form != PSTI_CACHE_AS_STORED || item->nbytes == nbytes;
 }
 
 /* A range of addresses whose memory is claimed from the front as it is needed. It is private to

@@ -170,6 +170,13 @@ void psti_cache_give_up(struct psti_cache_set *set, uint64_t sample, uint32_t i_
     atomic_store_explicit(entry_of(set, sample, i_item), PSTI_CACHE_NOT_HERE, memory_order_relaxed);
 }
 
+bool psti_cache_enlarge(struct psti_cache_set *set, uint64_t nbytes, uint64_t more_nbytes)
+{
+    uint64_t reserved = 0, room;
+    psti_format_cache_room(nbytes, &reserved);
+    return psti_format_cache_room(more_nbytes, &room) && psti_cache_take(set, room - reserved);
+}
+
 bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item, uint64_t nbytes,
                      const struct psti_cache_span *item)
 {
