@@ -39,7 +39,7 @@ WALLS = {
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
     "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
     # The host service: it prepares batches by ordinary loaders, and reads items for the host cache.
-    "serve": FOUNDATION | {"share", "cache", "dataset", "storage", "order", "batch", "loader"},
+    "serve": FOUNDATION | {"share", "cache", "dataset", "storage", "order", "batch", "decode", "loader"},
 }
 # Folders inside a room, with the other folders of the room that each may open. A folder below one of these belongs to it.
 PARTS = {
