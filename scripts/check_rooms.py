@@ -30,6 +30,7 @@ WALLS = {
     "device": FOUNDATION,
     # It does the work of decode and augment on a GPU, by their plans.
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
+    "images": FOUNDATION | {"dataset", "cache", "decode", "pli"},
     "loader": FOUNDATION | {"storage", "cache", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},

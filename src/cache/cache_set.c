@@ -94,6 +94,16 @@ static bool fits(const struct psti_cache_item *item, uint64_t nbytes)
     return item->form != PSTI_CACHE_AS_STORED || item->nbytes == nbytes;
 }
 
+enum psti_cache_answer psti_cache_look(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
+                                       uint64_t nbytes, struct psti_cache_span *span)
+{
+    const struct psti_cache_item *item = psti_cache_set_item(set, number_of(set, sample, i_item));
+    if (!item || !fits(item, nbytes))
+        return PSTI_CACHE_PASS;
+    *span = (struct psti_cache_span){item + 1, item->nbytes, item->form};
+    return PSTI_CACHE_HIT;
+}
+
 enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                       uint64_t nbytes, struct psti_cache_span *span)
 {
