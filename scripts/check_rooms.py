@@ -35,6 +35,7 @@ WALLS = {
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
     "loader": FOUNDATION | {"storage", "cache", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu",
                             "share"},
+    "images": FOUNDATION | {"dataset", "cache", "decode", "pli"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
     "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
