@@ -140,7 +140,7 @@ enum psti_cache_answer psti_cache_look(struct psti_cache_set *set, uint64_t samp
                                        uint64_t nbytes, struct psti_cache_span *span)
 {
     const struct psti_cache_item *item = psti_cache_set_item(set, number_of(set, sample, i_item));
-    if (!item || !fits(item, nbytes))
+    if (!item || !psti_cache_item_fits(item, nbytes))
         return PSTI_CACHE_PASS;
     *span = (struct psti_cache_span){item + 1, item->nbytes, item->form};
     return PSTI_CACHE_HIT;

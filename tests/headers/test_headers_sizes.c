@@ -20,7 +20,7 @@
     X(pst_op, 148) \
     X(pst_field, 192) \
     X(pst_item, 104) \
-    X(pst_dataset_options, 40) \
+    X(pst_dataset_options, 56) \
     X(pst_field_output, 72) \
     X(pst_loader_options, 248) \
     X(pst_cuda_info, 96) \
