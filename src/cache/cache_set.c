@@ -18,8 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STORE_FIRST 64                        /* place of the first item in a shared set's memory */
-#define PSTI_CACHE_FIRST PSTI_CACHE_ALIGNMENT /* all addresses of items are multiples of it */
+#define STORE_FIRST 64 /* place of the first item in a shared set's memory */
 
 static size_t table_nbytes(uint64_t n) { return (size_t)(n ? n : 1) * sizeof(uint_fast64_t); }
 
