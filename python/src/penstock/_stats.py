@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
+
+from ._html import Stats
 
 
 class SampleStats(TypedDict):
@@ -134,8 +136,8 @@ class LoaderStats(TypedDict):
 def loader_stats(
     raw: dict[str, Any], storages: tuple[str, ...], epoch: int, ranks: tuple[int, int, str], cache_choice: str
 ) -> LoaderStats:
-    """Groups the counters of ``_native.Loader.stats()``."""
-    return {
+    """Groups the counters of ``_native.Loader.stats()``, in a dict that notebooks show."""
+    grouped = {
         "batches": raw["n_batches"],
         "samples": {
             "delivered": raw["n_samples"],
@@ -213,3 +215,4 @@ def loader_stats(
             "from": ranks[2],
         },
     }
+    return cast(LoaderStats, Stats(grouped))

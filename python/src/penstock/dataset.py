@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from . import _image, _native, _options
+from . import _html, _image, _native, _options
 from .errors import ArgumentError, NotFoundError, PenstockError
 
 if TYPE_CHECKING:
@@ -386,10 +386,12 @@ class Dataset:
         if not hasattr(i, "__index__") or getattr(i, "ndim", 0) > 0:
             return list(self.subset(i))
         sample = self._sample(i)
-        return {
-            field.name: self._value(sample, i_field, field)
-            for i_field, field in enumerate(self._fields)
-        }
+        return self._sample_of(sample)
+
+    def _sample_of(self, sample: int) -> _html.Sample:
+        values = {field.name: self._value(sample, i_field, field) for i_field, field in enumerate(self._fields)}
+        kinds = {field.name: field.type for field in self._fields}
+        return _html.Sample(values, kinds, f"sample {sample}: {self._native.name(sample)}")
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for i in range(len(self)):
@@ -484,10 +486,26 @@ class Dataset:
         )
         kind = "folder" if self._is_folder else "data set"
         return (
-            f"<table><caption>{kind} <code>{escape(self._path)}</code>: {len(self):,} samples"
+            f"<div><table><caption>{kind} <code>{escape(self._path)}</code>: {len(self):,} samples"
             "</caption><tr><th>field</th><th>type</th><th>variants</th><th>largest item, bytes</th>"
-            f"</tr>{rows}</table>"
+            f"</tr>{rows}</table>{self._pictures()}</div>"
         )
+
+    def _pictures(self) -> str:
+        """Returns the first samples as pictures, for notebooks. A bad one is left out."""
+        if not any(field.type in ("image", "mask") for field in self._fields):
+            return ""
+        label = next((field.name for field in self._fields if field.type == "int"), None)
+        names = self.class_names(label) if label is not None else None
+        shown = []
+        for i in range(min(len(self), _html.MOST)):
+            try:
+                sample = self._sample_of(self._sample(i))
+            except (PenstockError, OSError):
+                continue
+            caption = "" if label is None else f" {names[sample[label]] if names else sample[label]}"
+            shown.append(sample._figure(f"{i}{caption}", None))
+        return "".join(shown)
 
 
 def _view(dataset: Dataset, indices: npt.NDArray[np.uint64]) -> Dataset:
