@@ -21,6 +21,8 @@ const struct cli_verb cli_verbs[] = {
     {"unpack", "write the files that were packed", cmd_unpack},
     {"verify", "read everything and report what is wrong", cmd_verify},
     {"bench", "load a data set and measure", cmd_bench},
+    {"analyze", "measure where a training run stalls, and what would help", cmd_analyze},
+    {"whatif", "predict its rate on another machine or in another form", cmd_whatif},
     {"env", "say what this build and this machine can do", cmd_env},
     {NULL, NULL, NULL},
 };
