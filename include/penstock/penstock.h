@@ -8,6 +8,7 @@
 #include <penstock/dataset.h>
 #include <penstock/image.h>
 #include <penstock/loader.h>
+#include <penstock/meter.h>
 #include <penstock/pli.h>
 #include <penstock/status.h>
 #include <penstock/writer.h>

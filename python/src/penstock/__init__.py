@@ -21,11 +21,12 @@ TYPE_CHECKING = False  # set as in typing, without the import, which would take 
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import cuda, pli, transforms
+    from . import cuda, metrics, pli, transforms
     from ._image import ImageInfo, decode, probe
     from .cache import Cache, CacheReport
     from .dataset import Dataset, Field
     from .loader import Loader
+    from .metrics import metrics_text
     from .torch import TorchDataset
     from .writer import (
         Array,
@@ -80,6 +81,8 @@ __all__ = [
     "cuda",
     "decode",
     "errors",
+    "metrics",
+    "metrics_text",
     "pack",
     "pli",
     "probe",
@@ -94,6 +97,7 @@ _HOMES = {
     **dict.fromkeys(("Cache", "CacheReport"), "cache"),
     **dict.fromkeys(("Dataset", "Field"), "dataset"),
     "Loader": "loader",
+    "metrics_text": "metrics",
     "TorchDataset": "torch",
     **dict.fromkeys(
         (
@@ -122,7 +126,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("cuda", "pli", "transforms"):
+    if name in ("cuda", "metrics", "pli", "transforms"):
         return import_module(f".{name}", __name__)
     home = _HOMES.get(name)
     if home is None:
