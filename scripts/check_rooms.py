@@ -34,7 +34,7 @@ WALLS = {
     # It does the work of decode and augment on a GPU, by their plans.
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
     "loader": FOUNDATION | {"storage", "cache", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu",
-                            "share"},
+                            "share", "stall"},
     "images": FOUNDATION | {"dataset", "cache", "decode", "pli"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
@@ -81,6 +81,7 @@ DOORS = {
     "batch": {"batch.h"},
     "device": {"device.h", "device_nvjpeg.h"},
     "gpu": {"gpu.h"},
+    "stall": {"stall_meter.h", "stall_trace.h"},
     "loader": {"loader.h"},
     "writer": {"writer.h"},
     "verify": {"verify.h"},

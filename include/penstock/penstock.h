@@ -9,6 +9,7 @@
 #include <penstock/image.h>
 #include <penstock/images.h>
 #include <penstock/loader.h>
+#include <penstock/meter.h>
 #include <penstock/pli.h>
 #include <penstock/service.h>
 #include <penstock/stall.h>

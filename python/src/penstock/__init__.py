@@ -21,13 +21,14 @@ TYPE_CHECKING = False  # set as in typing, without the import, which would take 
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import accelerators, cuda, pli, report, transforms
+    from . import accelerators, cuda, metrics, pli, report, transforms
     from ._analyze import analyze
     from ._image import ImageInfo, decode, probe
     from ._whatif import whatif
     from .cache import Cache, CacheReport
     from .dataset import Dataset, Field
     from .loader import Loader
+    from .metrics import metrics_text
     from .torch import TorchDataset
     from .writer import (
         Array,
@@ -84,6 +85,8 @@ __all__ = [
     "cuda",
     "decode",
     "errors",
+    "metrics",
+    "metrics_text",
     "pack",
     "pli",
     "probe",
@@ -102,6 +105,7 @@ _HOMES = {
     **dict.fromkeys(("Cache", "CacheReport"), "cache"),
     **dict.fromkeys(("Dataset", "Field"), "dataset"),
     "Loader": "loader",
+    "metrics_text": "metrics",
     "TorchDataset": "torch",
     **dict.fromkeys(
         (
@@ -130,7 +134,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("accelerators", "cuda", "pli", "report", "transforms"):
+    if name in ("accelerators", "cuda", "metrics", "pli", "report", "transforms"):
         return import_module(f".{name}", __name__)
     home = _HOMES.get(name)
     if home is None:
