@@ -34,12 +34,13 @@ WALLS = {
     # It does the work of decode and augment on a GPU, by their plans.
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
     "loader": FOUNDATION | {"storage", "cache", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu",
-                            "share"},
+                            "share", "stall"},
+    "images": FOUNDATION | {"dataset", "cache", "decode", "pli"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
     "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
     # The host service: it prepares batches by ordinary loaders, and reads items for the host cache.
-    "serve": FOUNDATION | {"share", "cache", "dataset", "storage", "order", "batch", "loader"},
+    "serve": FOUNDATION | {"share", "cache", "dataset", "storage", "order", "batch", "decode", "loader"},
 }
 # Folders inside a room, with the other folders of the room that each may open. A folder below one of these belongs to it.
 PARTS = {
@@ -80,6 +81,7 @@ DOORS = {
     "batch": {"batch.h"},
     "device": {"device.h", "device_nvjpeg.h"},
     "gpu": {"gpu.h"},
+    "stall": {"stall_meter.h", "stall_trace.h"},
     "loader": {"loader.h"},
     "writer": {"writer.h"},
     "verify": {"verify.h"},

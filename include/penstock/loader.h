@@ -308,6 +308,12 @@ struct pst_loader_options {
      * that is longer than the stored one, and finds no room, is kept as it is stored;
      * PST_FALLBACK_CACHE_FORM counts it. */
     enum pst_cache_form cache_form;
+    /* File to which events of all threads are written, as JSON for chrome://tracing and
+     * ui.perfetto.dev; "%p" in it stands for the process's number. NULL: PENSTOCK_TRACE names it,
+     * if that is set; "": none. If another process or loader writes that file, ".2" to ".64" is
+     * added. It is complete when the loader is closed; what a killed process leaves can be loaded,
+     * too. Tracing times each row in detail, which costs some microseconds a row. */
+    const char *trace;
 };
 
 /* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */

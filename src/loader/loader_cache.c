@@ -46,19 +46,13 @@ void psti_loader_cache_choose(pst_loader *loader)
 
 enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err)
 {
-    struct psti_cache_shape shape = {.n_samples = pst_dataset_count(loader->dataset)};
+    struct psti_cache_shape shape;
     if (!cache)
         return PST_OK;
     if (psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "storage MEMORY holds all bytes in memory: it needs no cache");
-    for (uint32_t i = 0; i < pst_dataset_n_fields(loader->dataset); i++) {
-        const struct pst_field *field = pst_dataset_field(loader->dataset, i);
-        loader->cache_items[i] = shape.n_items;
-        if (field->type != PST_FIELD_INT && field->type != PST_FIELD_FLOAT)
-            shape.n_items += field->n_variants;
-    }
-    psti_dataset_version(loader->dataset, shape.identity);
+    psti_dataset_cache_shape(loader->dataset, &shape, loader->cache_items);
     shape.forms = loader->cache_key;
     return psti_cache_set_open(cache, &shape, &loader->cache, err);
 }

@@ -17,12 +17,18 @@
 #include "loader/loader_plan.h"
 #include "loader/loader_worker.h"
 #include "loader/placement/loader_placement.h"
+#include "stall/stall_meter.h"
 #include "storage/storage.h"
 
 #include <penstock/penstock.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
+
+/* Lengths of the loader's queues, summed over the calls for a batch. */
+struct psti_loader_queues {
+    uint64_t n_asked, rows_reading, rows_ready, batches_running, batches_ready;
+};
 
 struct pst_loader {
     /* pst_loader_open sets these before a worker is started. They are constant from then on; the
@@ -51,6 +57,7 @@ struct pst_loader {
     uint64_t memory_nbytes;    /* bytes charged for files in memory and for tables */
     uint64_t n_small_pages;    /* count of the process at open */
     uint32_t n_workers, n_started;
+    struct psti_trace *trace; /* NULL: none is written */
 
     /* With locks of their own, or atomic: */
     struct psti_loader_files files;
@@ -110,10 +117,25 @@ struct pst_loader {
     struct pst_loader_state state; /* only the caller's thread writes and reads it */
     int64_t reading_since_ns;      /* time at which n_reading became > 0 */
     uint64_t reading_ns;           /* time of reading before that */
+    struct psti_meter_steps steps;
+    struct psti_meter_stall stall;
+    struct psti_meter_sums epoch_sums; /* of all workers when the epoch began */
+    uint64_t pump_ns;                  /* time of pumping */
+    uint64_t upload_wait_ns;           /* time of the caller in waiting for the placement */
+    uint64_t ready_wait_ns; /* time of whole batches until they were handed out, summed */
+    struct psti_loader_queues queues;
 };
 
 /* Reports the use in a forked child. */
 enum pst_status psti_loader_fail_forked(struct pst_error *err);
+
+/* loader_meter.c; the lock must be held. */
+void psti_loader_meter_begin(pst_loader *loader);
+/* The caller has called for a batch, and is about to return. */
+void psti_loader_meter_ask(pst_loader *loader, int64_t now_ns);
+void psti_loader_meter_answer(pst_loader *loader, enum pst_status status);
+/* Something is about to change that decides what the caller waits for. */
+void psti_loader_meter_tick(pst_loader *loader);
 
 /* loader_cache.c */
 /* Chooses the fields that the cache re-codes, once the plan is made. */

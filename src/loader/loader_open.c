@@ -22,6 +22,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ARENA_MAX_NBYTES ((uint64_t)256 << 20)
@@ -143,6 +144,26 @@ static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
                          options->host_memory, nbytes, loader->memory_nbytes,
                          nbytes + loader->memory_nbytes);
     loader->memory_nbytes += nbytes;
+    return PST_OK;
+}
+
+/* Opens the trace that the options or the environment ask for. */
+static enum pst_status open_trace(pst_loader *loader, struct pst_error *err)
+{
+    const char *path = loader->options.trace ? loader->options.trace : getenv("PENSTOCK_TRACE");
+    loader->options.trace = NULL;
+    enum pst_status status =
+        psti_stall_trace_open(path, getenv("PENSTOCK_NVTX"), &loader->trace, err);
+    if (status != PST_OK || !loader->trace)
+        return status;
+    if (!psti_batch_pool_charge(loader->pool, PSTI_TRACE_NBYTES, false))
+        return psti_fail(err, PST_ERROR_LIMIT, "loader",
+                         "host_memory (%" PRIu64 " bytes) leaves no memory for a trace",
+                         loader->options.host_memory);
+    loader->memory_nbytes += PSTI_TRACE_NBYTES;
+    psti_stall_trace_thread(loader->trace, 0, "caller");
+    for (uint32_t i = 0; i < loader->options.num_workers; i++)
+        psti_stall_trace_thread(loader->trace, i + 1, "worker");
     return PST_OK;
 }
 
@@ -349,6 +370,8 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
     if (status == PST_OK)
         status = charge_tables(loader, err);
     if (status == PST_OK)
+        status = open_trace(loader, err);
+    if (status == PST_OK)
         status = divide_memory(loader, &arena, err);
     if (status == PST_OK)
         status = open_arena(loader, arena, err);
@@ -463,6 +486,7 @@ void pst_loader_close(pst_loader **loader_ptr)
                                  loader->memory_nbytes +
                                      loader->quarantine_cap * sizeof *loader->quarantine);
     psti_batch_pool_close(&loader->pool);
+    psti_stall_trace_close(&loader->trace);
     pst_dataset_close(&loader->dataset);
     pthread_cond_destroy(&loader->done);
     pthread_mutex_destroy(&loader->reserve_lock);

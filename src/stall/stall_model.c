@@ -260,8 +260,17 @@ static double value_of(const struct pst_stall_setup *s, int resource)
     }
 }
 
-/* Doublings by which a setup lies outside of what was measured, summed over resources. */
-static double doublings_outside(const struct pst_stall_setup *s, uint32_t *which)
+/* True if the rate would change with the resource's bound, were that off by half. */
+static bool matters(const struct pst_stall_answer *a, int resource)
+{
+    int bound = resource == PST_STALL_CACHE_MEMORY ? PST_STALL_STORAGE : resource;
+    return a->bounds[bound] < 1.5 * a->samples_per_second;
+}
+
+/* Doublings by which a setup lies outside of what was measured, summed over the resources that
+ * matter. */
+static double doublings_outside(const struct pst_stall_setup *s, const struct pst_stall_answer *a,
+                                uint32_t *which)
 {
     double sum = 0;
     for (int i = 0; i < PST_STALL_N_RESOURCES; i++) {
@@ -271,7 +280,7 @@ static double doublings_outside(const struct pst_stall_setup *s, uint32_t *which
         double beyond = value > high ? value / high : low > 0 && value < low ? low / value : 1;
         if (beyond > 1.001) {
             *which |= 1u << i;
-            sum += log2(beyond);
+            sum += matters(a, i) ? log2(beyond) : 0;
         }
     }
     return sum;
@@ -297,7 +306,7 @@ static void find_band(const struct pst_stall_setup *s, struct pst_stall_answer *
         psti_stall_rate(&other, &answer);
         sides[i] = answer.samples_per_second;
     }
-    double extra = BAND_OF_MODEL + BAND_PER_DOUBLING * doublings_outside(s, &a->extrapolated);
+    double extra = BAND_OF_MODEL + BAND_PER_DOUBLING * doublings_outside(s, a, &a->extrapolated);
     a->low = fmin(sides[0], a->samples_per_second) / (1 + extra);
     a->high = fmax(sides[1], a->samples_per_second) * (1 + extra);
 }

@@ -165,8 +165,13 @@ static void test_bands(void **state)
     s.measured_low[PST_STALL_CORES] = 0.5;
     s.measured_high[PST_STALL_CORES] = 2;
     assert_int_equal(predict(&s).extrapolated, 0);
-    s.cores = 4;
+    s.cores = 8; /* outside, but the accelerator is the limit by far */
     struct pst_stall_answer outside = predict(&s);
+    assert_int_equal(outside.extrapolated, 1u << PST_STALL_CORES);
+    assert_true(outside.high / outside.samples_per_second < 1.031);
+    s.cores = 2;
+    s.measured_high[PST_STALL_CORES] = 1;
+    outside = predict(&s);
     assert_int_equal(outside.extrapolated, 1u << PST_STALL_CORES);
     assert_true(outside.high / outside.samples_per_second >
                 plain.high / plain.samples_per_second + 0.04);

@@ -47,9 +47,15 @@ int cmd_cat(struct cli *cli, int argc, char **argv);
 int cmd_verify(struct cli *cli, int argc, char **argv);
 int cmd_unpack(struct cli *cli, int argc, char **argv);
 int cmd_bench(struct cli *cli, int argc, char **argv);
+int cmd_analyze(struct cli *cli, int argc, char **argv);
+int cmd_whatif(struct cli *cli, int argc, char **argv);
 int cmd_env(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);
 int cmd_view(struct cli *cli, int argc, char **argv);
+
+/* Runs the verb by the Python package (cli_python.c), with the words after the verb. Does not
+ * return if the interpreter can be started; else says why and returns the exit status. */
+int cli_python(const struct cli *cli, int argc, char **argv);
 
 /* Options (cli_options.c)
  * ---------------------------------------------------------------------------------- */

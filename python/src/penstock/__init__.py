@@ -21,11 +21,14 @@ TYPE_CHECKING = False  # set as in typing, without the import, which would take 
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import cuda, pli, transforms
+    from . import accelerators, cuda, metrics, pli, report, transforms
+    from ._analyze import analyze
     from ._image import ImageInfo, decode, probe
+    from ._whatif import whatif
     from .cache import Cache, CacheReport
     from .dataset import Dataset, Field
     from .loader import Loader
+    from .metrics import metrics_text
     from .torch import TorchDataset
     from .writer import (
         Array,
@@ -77,23 +80,32 @@ __all__ = [
     "VerifyReport",
     "Writer",
     "__version__",
+    "accelerators",
+    "analyze",
     "cuda",
     "decode",
     "errors",
+    "metrics",
+    "metrics_text",
     "pack",
     "pli",
     "probe",
+    "report",
     "show_config",
     "transforms",
     "verify",
+    "whatif",
 ]
 
 # The modules of the names above. torch.py imports torch, so it is loaded only when used.
 _HOMES = {
     **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
+    "analyze": "_analyze",
+    "whatif": "_whatif",
     **dict.fromkeys(("Cache", "CacheReport"), "cache"),
     **dict.fromkeys(("Dataset", "Field"), "dataset"),
     "Loader": "loader",
+    "metrics_text": "metrics",
     "TorchDataset": "torch",
     **dict.fromkeys(
         (
@@ -122,7 +134,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("cuda", "pli", "transforms"):
+    if name in ("accelerators", "cuda", "metrics", "pli", "report", "transforms"):
         return import_module(f".{name}", __name__)
     home = _HOMES.get(name)
     if home is None:

@@ -98,6 +98,9 @@ struct native_options {
 int native_options_read(struct native_options *options, PyObject *dict, PyTypeObject *cache_type);
 void native_options_free(struct native_options *options);
 
+/* The meter of a loader as a dict (native_meter.c); NULL with an exception set. */
+PyObject *native_meter_new(const pst_loader *loader, uint32_t n_workers);
+
 /* Objects. Each returns a new reference or NULL with an exception set. */
 PyObject *native_batch_new(struct native_state *state, pst_batch *handle); /* takes the share, also
                                                                               on failure */

@@ -238,7 +238,7 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
     memset(options, 0, sizeof(*options));
     options->loader.struct_size = sizeof(options->loader);
     int status = -1;
-    PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL;
+    PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL, *trace = NULL;
     if (!PyDict_Check(source)) {
         PyErr_SetString(PyExc_TypeError, "options: a dict is wanted");
         return -1;
@@ -251,11 +251,15 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
     indices = take(dict, "indices");
     weights = take(dict, "weights");
     cache = take(dict, "cache");
+    trace = take(dict, "trace");
     if (PyErr_Occurred())
         goto out;
     uint64_t n_weights = 0;
     const void *data = NULL;
     if (fields != NULL && read_fields(fields, options) < 0)
+        goto out;
+    /* `source` keeps the text alive. */
+    if (trace != NULL && (options->loader.trace = PyUnicode_AsUTF8AndSize(trace, NULL)) == NULL)
         goto out;
     if (cache != NULL && read_cache(cache, cache_type, &options->loader) < 0)
         goto out;
@@ -272,6 +276,7 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
     status =
         native_dict_read(dict, loader_members, N_OF(loader_members), &options->loader, "options");
 out:
+    Py_XDECREF(trace);
     Py_XDECREF(cache);
     Py_XDECREF(weights);
     Py_XDECREF(indices);

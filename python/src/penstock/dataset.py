@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -56,6 +56,8 @@ class Dataset:
         masks: columns of the label file that hold paths of mask files. "mask", "mask_..." and "..._mask"
             are such columns anyway. Without a label file, a sub-folder "images" beside "masks" ("mask_x",
             "x_masks") gives each image the masks of its name instead of a class.
+        files: plain folders: the images, in this order, instead of all in the folder; names relative to it. There are
+            no labels then. :meth:`from_files` takes any list of paths.
 
     ``len(ds)`` samples; ``ds[i]`` is a dict of the stored values: images as uint8 or uint16 (H, W, C),
     masks as (H, W), boxes float32 (n, 4), keypoints float32 (n, 3), arrays as numpy arrays, and int,
@@ -76,12 +78,16 @@ class Dataset:
         labels: str | os.PathLike[str] | None = None,
         allow_unreadable: bool = False,
         masks: Sequence[str] = (),
+        files: Sequence[str] = (),
     ) -> None:
+        if isinstance(files, str):
+            raise ArgumentError(f"files is a list of names, not {files!r}")
         self._arguments = (
             os.fspath(path),
             None if labels is None else os.fspath(labels),
             bool(allow_unreadable),
             mask_columns(masks),
+            tuple(files),
         )
         self._native = _native.Dataset(*self._arguments)
         info = self._native.info()
@@ -96,6 +102,26 @@ class Dataset:
         )
         self._places = {field.name: i for i, field in enumerate(self._fields)}
         self._indices: npt.NDArray[np.uint64] | None = None  # the samples of a view
+
+    @classmethod
+    def from_files(cls, paths: Iterable[str | os.PathLike[str]], *, allow_unreadable: bool = False) -> Dataset:
+        """A data set of these image files, in this order.
+
+        paths: of files below any folders, with any ending; relative ones count from the current folder. Each names one
+            sample: ArgumentError if one is named twice, or if there is none. Samples have the names below :attr:`path`,
+            the folder that all files have in common. It is found from the texts of the paths, and links are not
+            resolved.
+        allow_unreadable: leave out (and count) files that cannot be read; else they are a :class:`StorageError` or one
+            of its kinds.
+
+        It is the same data set for caches as long as names, sizes, inodes and times of the files stay.
+        """
+        whole = [os.path.abspath(os.fspath(path)) for path in paths]
+        if not whole:
+            raise ArgumentError("from_files wants one file or more")
+        root = os.path.commonpath([os.path.dirname(path) for path in whole])
+        start = len(root) if root.endswith("/") else len(root) + 1
+        return cls(root, files=[path[start:] for path in whole], allow_unreadable=allow_unreadable)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (type(self), self._arguments, self._indices)
@@ -494,8 +520,8 @@ def _reopened(
     kind: type[Dataset], arguments: tuple[Any, ...], indices: npt.NDArray[np.uint64] | None
 ) -> Dataset:
     """Restores a pickled data set or view."""
-    path, labels, allow_unreadable, masks = arguments
-    dataset = kind(path, labels=labels, allow_unreadable=allow_unreadable, masks=masks)
+    path, labels, allow_unreadable, masks, files = arguments
+    dataset = kind(path, labels=labels, allow_unreadable=allow_unreadable, masks=masks, files=files)
     return dataset if indices is None else _view(dataset, indices)
 
 
