@@ -63,6 +63,7 @@ class Doctor(cli_case.Case):
         self.assertFalse(any(line.startswith("ok ") for line in quiet))
         self.assertEqual(quiet[-1], lines[-1])
 
+    @unittest.skipIf(sys.version_info < (3, 11), "the package needs Python 3.11")
     def test_the_real_python_is_asked(self):
         checks = self.checks(0)
         self.assertIn(sys.version.split()[0], checks["python"]["text"])

@@ -5,6 +5,7 @@
 
 #include <penstock/penstock.h>
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -56,6 +57,9 @@ int cmd_view(struct cli *cli, int argc, char **argv);
 /* Runs the verb by the Python package (cli_python.c), with the words after the verb. Does not
  * return if the interpreter can be started; else says why and returns the exit status. */
 int cli_python(const struct cli *cli, int argc, char **argv);
+/* Finds the interpreter: PENSTOCK_PYTHON, else python3 or python beside this program. False: there
+ * is none. */
+bool cli_find_python(char path[PATH_MAX]);
 
 /* Options (cli_options.c)
  * ---------------------------------------------------------------------------------- */

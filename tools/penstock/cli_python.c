@@ -10,8 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Finds the interpreter: PENSTOCK_PYTHON, else that beside this program. False: there is none. */
-static bool find_python(char path[PATH_MAX])
+bool cli_find_python(char path[PATH_MAX])
 {
     static const char *const names[] = {"python3", "python"};
     const char *given = getenv("PENSTOCK_PYTHON");
@@ -40,7 +39,7 @@ int cli_python(const struct cli *cli, int argc, char **argv)
 {
     struct pst_error err;
     char path[PATH_MAX];
-    if (!find_python(path)) {
+    if (!cli_find_python(path)) {
         cli_error(
             &err, PST_ERROR_NOT_FOUND,
             "this verb needs Python with the package penstock: there is no interpreter beside "

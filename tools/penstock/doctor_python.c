@@ -103,30 +103,6 @@ int doctor_run(char *const argv[], double seconds, char *out, size_t capacity)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Finds the interpreter: PENSTOCK_PYTHON, or python3 or python in the directory of this program. */
-static bool find_python(char path[PATH_MAX])
-{
-    static const char *const names[] = {"python3", "python"};
-    const char *given = getenv("PENSTOCK_PYTHON");
-    char self[PATH_MAX];
-    if (given != NULL && given[0] != '\0') {
-        snprintf(path, PATH_MAX, "%s", given);
-        return true;
-    }
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0)
-        return false;
-    self[n] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash == NULL)
-        return false;
-    *slash = '\0';
-    for (size_t i = 0; i < 2; i++)
-        if (snprintf(path, PATH_MAX, "%s/%s", self, names[i]) < PATH_MAX && access(path, X_OK) == 0)
-            return true;
-    return false;
-}
-
 /* Prints a JSON object. Versions are read without importing, as torch takes seconds; penstock is
  * imported, to see that it can be. */
 static const char script[] = "import importlib.metadata as m, json, platform\n"
@@ -186,15 +162,15 @@ void doctor_python(struct doctor *doctor)
     char path[PATH_MAX], out[4096];
     struct json_node nodes[JSON_NODES(sizeof out)];
     struct pst_error err;
-    if (!find_python(path)) {
+    if (!cli_find_python(path)) {
         doctor_advise(doctor_add(doctor, "python", "none beside this program"), DOCTOR_NOTE,
                       "name the one that has the package by PENSTOCK_PYTHON");
         return;
     }
     char code[sizeof script];
     memcpy(code, script, sizeof script);
-    char command[] = "-c";
-    char *const argv[] = {path, command, code, NULL};
+    char safe[] = "-P", command[] = "-c"; /* -P: what lies in the working directory is no package */
+    char *const argv[] = {path, safe, command, code, NULL};
     int status = doctor_run(argv, DEADLINE_S, out, sizeof out);
     if (status == 0 && json_read(out, strlen(out), nodes, &err) == PST_OK) {
         add_versions(doctor, &nodes[0], path);
