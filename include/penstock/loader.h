@@ -306,6 +306,11 @@ struct pst_loader_options {
      * that is longer than the stored one, and finds no room, is kept as it is stored;
      * PST_FALLBACK_CACHE_FORM counts it. */
     enum pst_cache_form cache_form;
+    /* Which samples the cache admits: a byte for each sample of the data set, 0 for those that are
+     * read each time (pst_cache_plan makes it). NULL: all, as they come. Items that the cache has
+     * already are used in any case. Copied. */
+    const uint8_t *cache_plan;
+    uint64_t n_cache_plan; /* pst_dataset_count(), or 0 with NULL */
 };
 
 /* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */

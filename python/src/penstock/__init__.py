@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from . import cuda, pli, transforms
     from ._image import ImageInfo, decode, probe
-    from .cache import Cache, CacheReport
+    from .cache import Cache, CachePlan, CacheReport, plan_cache
     from .dataset import Dataset, Field
+    from .images import CachedImages, CachedImagesStats
     from .loader import Loader
     from .torch import TorchDataset
     from .writer import (
@@ -59,7 +60,10 @@ __all__ = [
     "Boxes",
     "Bytes",
     "Cache",
+    "CachePlan",
     "CacheReport",
+    "CachedImages",
+    "CachedImagesStats",
     "Dataset",
     "Field",
     "Float",
@@ -81,6 +85,7 @@ __all__ = [
     "decode",
     "errors",
     "pack",
+    "plan_cache",
     "pli",
     "probe",
     "show_config",
@@ -91,8 +96,9 @@ __all__ = [
 # The modules of the names above. torch.py imports torch, so it is loaded only when used.
 _HOMES = {
     **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
-    **dict.fromkeys(("Cache", "CacheReport"), "cache"),
+    **dict.fromkeys(("Cache", "CachePlan", "CacheReport", "plan_cache"), "cache"),
     **dict.fromkeys(("Dataset", "Field"), "dataset"),
+    **dict.fromkeys(("CachedImages", "CachedImagesStats"), "images"),
     "Loader": "loader",
     "TorchDataset": "torch",
     **dict.fromkeys(
