@@ -88,7 +88,8 @@ bench-codec: system $(STAMPS)/build
 bench-jpeg: system $(STAMPS)/build
 	bash bench/codec/run.sh jpeg
 
-bench-cache: system $(STAMPS)/build
+bench-cache: build
+	.venv/bin/python bench/cache/images_per_gib.py --data $${DATA:-$${PST_SHARED_DATA:-../shared/data}} --out bench/out
 	bash bench/cache/run.sh $(CACHE_ARGS)
 
 fuzz: system-fuzz $(STAMPS)/build

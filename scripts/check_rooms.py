@@ -60,10 +60,12 @@ PARTS = {
 # kernels, which choose a level.
 ARCH_WORDS = re.compile(r"\b(__x86_64__|__aarch64__|__ARM_NEON|immintrin\.h|arm_neon\.h)\b")
 ARCH_FOLDERS = {"x86", "arm"}
-ARCH_NAMES = {"augment": r"augment_kernels_(avx2|avx512|neon)\.c", "decode": r"decode_png_unfilter_(avx2|neon)\.c"}
+ARCH_NAMES = {"augment": r"augment_kernels_(avx2|avx512|neon)\.c", "decode": r"decode_png_unfilter_(avx2|neon)\.c",
+              "images": r"images_colors_avx2\.c"}
 KERNEL_TABLES = {
     "src/augment/augment_kernels.c",
     "src/decode/decode_png_unfilter_levels.c",
+    "src/images/images_colors.c",
     "src/pli/decode/pli_kernels.c",
     "src/pli/encode/pli_encode_kernels.c",
     "src/pli/jpegfile/pli_jpeg_file_kernels.c",

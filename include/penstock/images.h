@@ -44,6 +44,9 @@ struct pst_images_options {
     bool keep_bits;
     /* Checksums of stored bytes are not compared. */
     bool no_verify;
+    /* As pst_loader_options.cache_plan. Copied. */
+    const uint8_t *cache_plan;
+    uint64_t n_cache_plan;
 };
 
 /* Makes a handle for the images of a data set.

@@ -315,6 +315,11 @@ struct pst_loader_options {
      * added. It is complete when the loader is closed; what a killed process leaves can be loaded,
      * too. Tracing times each row in detail, which costs some microseconds a row. */
     const char *trace;
+    /* Which samples the cache admits: a byte for each sample of the data set, 0 for those that are
+     * read each time (pst_cache_plan makes it). NULL: all, as they come. Items that the cache has
+     * already are used in any case. Copied. */
+    const uint8_t *cache_plan;
+    uint64_t n_cache_plan; /* pst_dataset_count(), or 0 with NULL */
 };
 
 /* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */

@@ -5,9 +5,11 @@
 #include "images/images_int.h"
 
 #include "base/alloc.h"
+#include "base/cpu.h"
 #include "base/fail.h"
 #include "base/options.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -73,6 +75,24 @@ static enum pst_status open_cache(pst_images *images, const struct pst_images_op
     return psti_cache_set_open(options->cache, &shape, &images->cache, err);
 }
 
+static enum pst_status take_plan(pst_images *images, const struct pst_images_options *options,
+                                 struct pst_error *err)
+{
+    uint64_t n = pst_dataset_count(images->dataset);
+    if (!options->cache_plan)
+        return PST_OK;
+    if (options->n_cache_plan != n || !options->cache)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "images",
+                         "cache_plan is for a cache, and has a byte for each sample: %" PRIu64
+                         ", not %" PRIu64,
+                         n, options->n_cache_plan);
+    images->plan = psti_alloc_array(n, 1);
+    if (!images->plan)
+        return psti_fail(err, PST_ERROR_MEMORY, "images", "no memory for a plan");
+    memcpy(images->plan, options->cache_plan, n);
+    return PST_OK;
+}
+
 enum pst_status pst_images_open(pst_dataset *dataset, const struct pst_images_options *options,
                                 pst_images **out, struct pst_error *err)
 {
@@ -92,6 +112,7 @@ enum pst_status pst_images_open(pst_dataset *dataset, const struct pst_images_op
     images->dataset = dataset;
     images->pid = getpid();
     images->color = full.color;
+    images->swap = psti_images_swap_for(psti_cpu_features());
     images->no_verify = full.no_verify;
     images->decode = (struct pst_decode_options){.struct_size = sizeof images->decode,
                                                  .channels = full.channels,
@@ -108,6 +129,8 @@ enum pst_status pst_images_open(pst_dataset *dataset, const struct pst_images_op
     }
     if (status == PST_OK)
         status = open_cache(images, &full, err);
+    if (status == PST_OK)
+        status = take_plan(images, &full, err);
     if (status != PST_OK) {
         psti_error_set_dataset(err, pst_dataset_path(dataset));
         pst_images_close(&images);
@@ -126,6 +149,7 @@ void pst_images_close(pst_images **images_ptr)
     for (size_t i = 0; i < PSTI_IMAGES_TOOLS; i++)
         psti_images_tools_free(atomic_load(&images->tools[i]));
     psti_images_pool_close(images->pool);
+    psti_free(images->plan);
     if (images->pid == getpid()) /* its locks may be held by threads that are not in a child */
         psti_cache_set_close(&images->cache);
     pst_dataset_close(&images->dataset);

@@ -98,7 +98,8 @@ static bool take_hit(struct job *job, const struct psti_cache_span *span)
     return span->form == PST_FORM_PLI || span->form == PST_FORM_PLI_JPEG;
 }
 
-/* Asks the cache. True: job->bytes is there. A forked child only looks. */
+/* Asks the cache. True: job->bytes is there. A forked child only looks, and so does who asks for a
+ * sample that is not in the plan. */
 static bool ask(struct job *job)
 {
     pst_images *images = job->images;
@@ -106,7 +107,7 @@ static bool ask(struct job *job)
     enum psti_cache_answer answer;
     if (!images->cache || job->item.nbytes == 0)
         return false;
-    if (images->pid == getpid())
+    if (images->pid == getpid() && (!images->plan || images->plan[job->sample]))
         answer =
             psti_cache_ask(images->cache, job->sample, number_of(job), job->item.nbytes, &span);
     else
@@ -121,7 +122,7 @@ static bool ask(struct job *job)
     job->bytes = NULL;
     job->is_recoded = false;
     job->form = job->item.form;
-    if (answer == PSTI_CACHE_PASS)
+    if (answer == PSTI_CACHE_PASS && (!images->plan || images->plan[job->sample]))
         count(&images->n_refused, 1);
     return false;
 }
@@ -199,10 +200,55 @@ static enum pst_status decode_directly(const struct job *job, const struct pst_p
     return status;
 }
 
+/* A band of decoded rows and their destination. */
+struct band {
+    psti_images_swap swap;
+    const uint8_t *rows;
+    uint8_t *to;
+    uint32_t width;
+};
+
+static enum pst_status store_band(void *ctx, uint32_t y, uint32_t n_rows)
+{
+    const struct band *band = ctx;
+    size_t row_nbytes = (size_t)3 * band->width;
+    band->swap(band->rows, band->to + y * row_nbytes, (size_t)n_rows * band->width);
+    return PST_OK;
+}
+
+/* Decodes 8-bit RGB to BGR, band by band, so that rows are swapped while they are in the near
+ * caches. */
+static enum pst_status decode_swapped(const struct job *job, const struct pst_pixels *pixels)
+{
+    struct psti_images_tools *tools = job->tools;
+    const struct pst_pli_region whole = {0, 0, pixels->height, pixels->width};
+    uint32_t height = psti_pli_band_rows(job->pli.content, psti_pli_edge(&job->pli));
+    size_t nbytes = psti_pli_region_scratch_nbytes(&job->pli, job->pli.width);
+    struct pst_pixels rows = *pixels;
+    rows.height = pixels->height < height ? pixels->height : height;
+    enum pst_status status =
+        psti_buffer_reserve(&tools->scratch, nbytes, "images", "to decode an image", job->err);
+    if (status == PST_OK)
+        status =
+            psti_buffer_reserve(&tools->band, (uint64_t)rows.height * (uint64_t)rows.row_nbytes,
+                                "images", "to decode an image", job->err);
+    if (status != PST_OK)
+        return status;
+    struct band band = {job->images->swap, tools->band.bytes, pixels->data, pixels->width};
+    rows.data = tools->band.bytes;
+    return psti_pli_decode_bands(&job->pli, job->bytes, (size_t)job->nbytes, &whole, &rows,
+                                 tools->scratch.bytes, tools->scratch.capacity, store_band, &band,
+                                 job->err);
+}
+
 /* Swaps the first and the third sample of each pixel. */
-static void swap_colors(const struct pst_pixels *pixels)
+static void swap_colors(const struct pst_images *images, const struct pst_pixels *pixels)
 {
     size_t n = (size_t)pixels->height * pixels->width;
+    if (pixels->bits == 8 && pixels->channels == 3) {
+        images->swap(pixels->data, pixels->data, n);
+        return;
+    }
     if (pixels->bits == 8) {
         uint8_t *p = pixels->data;
         for (size_t i = 0; i < n; i++, p += pixels->channels) {
@@ -225,21 +271,18 @@ static enum pst_status fill(const struct job *job, struct pst_pixels *pixels)
     const struct psti_rect whole = {0, 0, pixels->height, pixels->width};
     bool swaps = job->images->color == PST_COLOR_BGR && pixels->channels >= 3;
     enum pst_status status;
-    if (is_direct(job, pixels)) {
-        struct pst_pixels to = *pixels;
-        if (swaps && pixels->channels == 3) { /* from the last sample of a pixel to the first */
-            to.data = (char *)to.data + 2 * to.channel_nbytes;
-            to.channel_nbytes = -to.channel_nbytes;
-            swaps = false;
-        }
-        status = decode_directly(job, &to);
+    if (is_direct(job, pixels) && swaps && pixels->channels == 3 && pixels->bits == 8) {
+        status = decode_swapped(job, pixels);
+        swaps = false;
+    } else if (is_direct(job, pixels)) {
+        status = decode_directly(job, pixels);
     } else {
         status = psti_decode_region(job->tools->decoder, job->bytes, (size_t)job->nbytes,
                                     &job->info, &job->images->decode, &whole, pixels->data,
                                     (size_t)pixels->row_nbytes, job->err);
     }
     if (status == PST_OK && swaps)
-        swap_colors(pixels);
+        swap_colors(job->images, pixels);
     return status;
 }
 

@@ -11,6 +11,7 @@
 #include "cache/cache.h"
 #include "dataset/dataset.h"
 #include "decode/decode_recode.h"
+#include "images/images_colors.h"
 
 #include <penstock/images.h>
 
@@ -25,6 +26,7 @@ struct psti_images_tools {
     struct psti_decoder *decoder;
     struct psti_buffer stored;  /* bytes of an item */
     struct psti_buffer scratch; /* of the PLI decoder */
+    struct psti_buffer band;    /* rows on their way to another order of colours */
 };
 
 /* Memory of pixels that was given back, of one handle. It outlives the handle while pixels are out.
@@ -41,6 +43,8 @@ struct pst_images {
     uint32_t first_item; /* number in the cache of the field's first variant */
     struct pst_decode_options decode;
     enum pst_color color;
+    psti_images_swap swap;
+    uint8_t *plan; /* [n_samples] not 0: the cache admits the sample; NULL: all */
     bool no_verify;
     uint64_t cache_key;
     struct psti_cache_set *cache; /* NULL: none */

@@ -94,6 +94,7 @@ void psti_images_tools_free(struct psti_images_tools *tools)
     psti_decode_close(&tools->decoder);
     psti_buffer_free(&tools->stored);
     psti_buffer_free(&tools->scratch);
+    psti_buffer_free(&tools->band);
     psti_free(tools);
 }
 

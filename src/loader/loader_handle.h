@@ -53,6 +53,7 @@ struct pst_loader {
     uint32_t cache_items[PST_MAX_FIELDS]; /* number in the cache of each field's first variant */
     uint64_t
         cache_key; /* of the cache's set: fields that are re-coded, and how (psti_recode_key) */
+    uint8_t *cache_plan;    /* [n_samples] not 0: the cache admits the sample; NULL: all */
     uint64_t recode_nbytes; /* memory of each thread for re-coding */
     struct psti_placement placement;
     bool in_memory;            /* no item needs a read */
@@ -145,6 +146,8 @@ void psti_loader_meter_tick(pst_loader *loader);
 /* loader_cache.c */
 /* Chooses the fields that the cache re-codes, once the plan is made. */
 void psti_loader_cache_choose(pst_loader *loader);
+/* Copies options.cache_plan. */
+enum pst_status psti_loader_cache_take_plan(pst_loader *loader, struct pst_error *err);
 /* Opens the data set's items in options.cache, if there is one. */
 enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err);
 /* Sets aside the part of host_memory that re-coding may use. Workers and slots have theirs. */

@@ -96,7 +96,9 @@ void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_fiel
             count_miss(loader);
         break;
     case PSTI_CACHE_ADMIT:
-        source->is_asked = true;
+        source->is_asked = psti_loader_cache_admits(loader, source->sample);
+        if (!source->is_asked)
+            count_miss(loader);
         break;
     case PSTI_CACHE_PASS:
         count_miss(loader);

@@ -135,7 +135,7 @@ static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
     n_rows += loader->in_memory ? 0 : loader->n_tasks;
     uint64_t job = sizeof(struct psti_loader_job) + options->batch_size * (sizeof(uint64_t) + 1);
     uint64_t nbytes = psti_order_nbytes(loader->order) + n_rows * row + options->prefetch * job +
-                      verified_nbytes(loader);
+                      verified_nbytes(loader) + options->n_cache_plan;
     if (!psti_batch_pool_charge(loader->pool, nbytes, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",
                          "host_memory of %" PRIu64 " bytes is too small: tables (subset, weights, "
@@ -347,6 +347,9 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
     if (status == PST_OK)
         psti_loader_cache_choose(loader);
     if (status == PST_OK)
+        status = psti_loader_cache_take_plan(loader, err);
+    loader->options.cache_plan = NULL; /* the caller's */
+    if (status == PST_OK)
         status = psti_batch_pool_open(loader->plan.slots, loader->plan.n_fields,
                                       loader->options.batch_size, loader->options.host_memory,
                                       &loader->pool, err);
@@ -478,6 +481,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_loader_host_close(loader);
     psti_storage_close(&loader->storage);
     psti_free(loader->verified);
+    psti_free(loader->cache_plan);
     psti_free(loader->quarantine);
     loader->placement.ops->detach(loader);
     psti_loader_plan_clear(&loader->plan);

@@ -5,6 +5,9 @@
 #include "loader/loader_fixture.h"
 #include "sanitizer.h"
 
+#include "base/cpu.h"
+#include "images/images_colors.h"
+
 #include <penstock/images.h>
 
 #include <pthread.h>
@@ -403,6 +406,54 @@ static void what_cannot_be(void **state)
     fails(&options, "not possible");
 }
 
+/* All levels, lengths and unaligned starts, in place too. */
+static void colors_are_swapped(void **state)
+{
+    uint8_t from[300], expected[300], to[303];
+    (void)state;
+    for (int i = 0; i < 300; i++)
+        from[i] = (uint8_t)(i * 37 + i / 7);
+    for (size_t n = 0; n < 90; n++)
+        for (size_t start = 0; start < 3; start++) {
+            memset(to, 0xEE, sizeof to);
+            psti_images_swap_c(from + start, expected, n);
+            for (size_t i = 0; i < 3 * n; i++)
+                assert_int_equal(expected[i], from[start + i / 3 * 3 + 2 - i % 3]);
+            psti_images_swap swap = psti_images_swap_for(psti_cpu_features());
+            swap(from + start, to + start, n);
+            assert_memory_equal(to + start, expected, 3 * n);
+            assert_int_equal(to[start + 3 * n], 0xEE);
+            memcpy(to + start, from + start, 3 * n);
+            swap(to + start, to + start, n);
+            assert_memory_equal(to + start, expected, 3 * n);
+            assert_int_equal(to[start + 3 * n], 0xEE);
+        }
+}
+
+/* Only what the plan admits is kept. */
+static void a_plan_admits(void **state)
+{
+    uint8_t plan[N] = {1, 0, 1};
+    struct pst_images_options options = {.struct_size = sizeof options,
+                                         .cache = open_cache(64 * MIB),
+                                         .cache_form = PST_CACHE_FORM_PLI,
+                                         .cache_plan = plan,
+                                         .n_cache_plan = N};
+    (void)state;
+    pst_images *images = open_images(folder, &options);
+    memset(plan, 0, sizeof plan); /* it was copied */
+    for (int epoch = 0; epoch < 2; epoch++)
+        for (uint64_t i = 0; i < N; i++)
+            check_image(images, i, &options);
+    assert_int_equal(use_of(images).n_cache_items, 2);
+    assert_int_equal(use_of(images).n_hits, 2);
+    assert_int_equal(use_of(images).n_refused, 0);
+    pst_images_close(&images);
+    options.n_cache_plan = N - 1;
+    fails(&options, "cache_plan");
+    pst_cache_close(&options.cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +465,8 @@ int main(void)
         cmocka_unit_test(bad_images_are_named),
         cmocka_unit_test(loaders_find_the_items),
         cmocka_unit_test(what_cannot_be),
+        cmocka_unit_test(colors_are_swapped),
+        cmocka_unit_test(a_plan_admits),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from ._analyze import analyze
     from ._image import ImageInfo, decode, probe
     from ._whatif import whatif
-    from .cache import Cache, CacheReport
+    from .cache import Cache, CachePlan, CacheReport, plan_cache
     from .dataset import Dataset, Field
+    from .images import CachedImages, CachedImagesStats
     from .loader import Loader
     from .metrics import metrics_text
     from .torch import TorchDataset
@@ -62,7 +63,10 @@ __all__ = [
     "Boxes",
     "Bytes",
     "Cache",
+    "CachePlan",
     "CacheReport",
+    "CachedImages",
+    "CachedImagesStats",
     "Dataset",
     "Field",
     "Float",
@@ -88,6 +92,7 @@ __all__ = [
     "metrics",
     "metrics_text",
     "pack",
+    "plan_cache",
     "pli",
     "probe",
     "report",
@@ -100,10 +105,10 @@ __all__ = [
 # The modules of the names above. torch.py imports torch, so it is loaded only when used.
 _HOMES = {
     **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
-    "analyze": "_analyze",
-    "whatif": "_whatif",
-    **dict.fromkeys(("Cache", "CacheReport"), "cache"),
+    from ._whatif import whatif
+    from .cache import Cache, CachePlan, CacheReport, plan_cache
     **dict.fromkeys(("Dataset", "Field"), "dataset"),
+    **dict.fromkeys(("CachedImages", "CachedImagesStats"), "images"),
     "Loader": "loader",
     "metrics_text": "metrics",
     "TorchDataset": "torch",

@@ -25,6 +25,8 @@ struct native_state {
     PyTypeObject *tensor_type;
     PyTypeObject *writer_type;
     PyTypeObject *cache_type;
+    PyTypeObject *images_type;
+    PyTypeObject *picture_type;
 };
 
 struct native_dataset {
@@ -93,7 +95,7 @@ struct native_options {
     struct pst_field_output *fields;
     struct pst_op **ops; /* [n_fields], each may be NULL */
     PyObject *owner;     /* keeps names alive */
-    Py_buffer indices, weights;
+    Py_buffer indices, weights, cache_plan;
 };
 int native_options_read(struct native_options *options, PyObject *dict, PyTypeObject *cache_type);
 void native_options_free(struct native_options *options);
@@ -126,10 +128,11 @@ PyObject *native_dlpack_export(struct native_batch *batch, struct native_block *
                                const struct pst_tensor *tensor, int versioned);
 
 extern PyType_Spec native_dataset_spec, native_loader_spec, native_batch_spec, native_tensor_spec,
-    native_writer_spec, native_cache_spec;
+    native_writer_spec, native_cache_spec, native_images_spec, native_picture_spec;
 
 /* _native_cache.c */
 PyObject *native_cache_advise(PyObject *module, PyObject *argument);
+PyObject *native_cache_plan(PyObject *module, PyObject *args);
 
 /* Module functions (native_image.c, native_pli.c, native_pli_jpeg.c, native_pack.c). */
 PyObject *native_probe(PyObject *module, PyObject *args);

@@ -187,6 +187,8 @@ class Loader:
             much memory; an image whose pixels find no room is kept as it is stored. Images with a palette always are;
             lossy WebP is but for "raw". Loaders share items only if they need them in the same form. All but "stored"
             need a cache (with "auto" they have an effect if one is chosen), and exclude ``jpeg="nvjpeg"``.
+        cache_plan: which samples the cache admits: a :class:`CachePlan`, a bool for each sample of the whole data set, or
+            the path of such an array in numpy's format (.npy). None: all, as they come.
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
         encoded: names of image fields to deliver as stored bytes.
@@ -280,6 +282,7 @@ class Loader:
         cache_form: str = "stored",
         live: bool | None = None,
         trace: str | os.PathLike[str] | None = None,
+        cache_plan: Any = None,
     ) -> None:
         place = _options.device_name(device)
         kind = _options.output_kind(output, place)
@@ -341,6 +344,7 @@ class Loader:
             "cache_form": cache_form,
             "live": live,
             "trace": None if trace is None else os.fspath(trace),
+            "cache_plan": cache_plan,
         }
         self._start(given)
 
@@ -390,6 +394,7 @@ class Loader:
             options["cache"] = self._cache._open()
         elif self._cache_choice:
             del options["cache_form"]  # "auto" chose no cache
+            options.pop("cache_plan", None)
         return _native.Loader(self._dataset._native, options)
 
     def _make_options(self) -> dict[str, Any]:
@@ -415,6 +420,8 @@ class Loader:
             "throttle_latency_seconds": float(throttle[1]),
             "no_verify": not given["verify"],
         }
+        if given["cache_plan"] is not None:
+            options["cache_plan"] = _cache.plan_bytes(given["cache_plan"], self._dataset._count)
         for name, high in (
             ("io_threads", 1024),
             ("page_samples", 2**32 - 1),
