@@ -60,6 +60,8 @@ static enum psti_meter_cause cause_now(const pst_loader *loader)
 
 static void tick(pst_loader *loader, int64_t now)
 {
+    if (now <= loader->stall.since_ns)
+        return;
     uint64_t ns = (uint64_t)(now - loader->stall.since_ns);
     loader->stall.since_ns = now;
     if (loader->options.num_workers > 0) {
@@ -75,10 +77,21 @@ static void tick(pst_loader *loader, int64_t now)
     psti_stall_meter_steps_cause(&loader->steps, PSTI_METER_CAUSE_ROWS, ns - read_ns);
 }
 
-void psti_loader_meter_tick(pst_loader *loader)
+int64_t psti_loader_meter_tick(pst_loader *loader)
 {
-    if (loader->stall.waits && loader->options.num_workers > 0)
-        tick(loader, psti_clock_ns());
+    if (!loader->stall.waits || loader->options.num_workers == 0)
+        return 0;
+    int64_t now = psti_clock_ns();
+    tick(loader, now);
+    return now;
+}
+
+void psti_loader_meter_tick_at(pst_loader *loader, int64_t now_ns)
+{
+    if (now_ns == 0)
+        psti_loader_meter_tick(loader);
+    else if (loader->stall.waits && loader->options.num_workers > 0)
+        tick(loader, now_ns);
 }
 
 static void count_batches(const pst_loader *loader, uint64_t *n_running, uint64_t *n_ready)

@@ -278,12 +278,12 @@ static bool submit_some(pst_loader *loader)
     return true;
 }
 
-void psti_loader_pump(pst_loader *loader)
+int64_t psti_loader_pump(pst_loader *loader, int64_t now_ns)
 {
     if (loader->pumping || !loader->running)
-        return;
-    int64_t start = psti_clock_ns();
-    psti_loader_meter_tick(loader);
+        return now_ns;
+    int64_t start = now_ns ? now_ns : psti_clock_ns();
+    psti_loader_meter_tick_at(loader, start);
     loader->pumping = true;
     do {
         /* This thread sets it when it releases the lock: something may have changed then. */
@@ -293,14 +293,16 @@ void psti_loader_pump(pst_loader *loader)
         while (!loader->in_memory && loader->running && submit_some(loader))
             ;
     } while (loader->running && loader->pump_again && !loader->pending);
-    psti_loader_meter_tick(loader);
+    now_ns = psti_clock_ns();
+    psti_loader_meter_tick_at(loader, now_ns);
     loader->pumping = false;
-    loader->pump_ns += (uint64_t)(psti_clock_ns() - start);
+    loader->pump_ns += (uint64_t)(now_ns - start);
     /* Two kinds of threads wait for the end of pumping: one that cancels the epoch, and a caller
      * whose job could not be started. In other cases nobody is woken. */
     if (!loader->running ||
         loader->ring[loader->next_step % loader->options.prefetch].state == PSTI_LOADER_JOB_EMPTY)
         pthread_cond_broadcast(&loader->done);
+    return now_ns;
 }
 
 void psti_loader_pump_free_task(pst_loader *loader, struct psti_loader_task *task)

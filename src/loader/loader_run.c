@@ -184,19 +184,21 @@ void psti_loader_run_worker(void *arg)
 {
     struct psti_loader_worker *worker = arg;
     pst_loader *loader = worker->loader;
+    int64_t now = 0; /* the time, if it was just read with the lock held */
     pthread_mutex_lock(loader->lock);
     while (!loader->closing) {
         struct work work;
-        psti_loader_pump(loader);
+        now = psti_loader_pump(loader, now);
         bool found = loader->running &&
                      (loader->in_memory ? take_rows(loader, &work) : take_tasks(loader, &work));
         bool lags = !found && psti_loader_worker_lags(worker);
         if (!found && !lags) {
             if (!loader->closing)
                 psti_loader_times_wait_for_work(loader, &worker->meter);
+            now = 0;
             continue;
         }
-        psti_loader_meter_tick(loader);
+        psti_loader_meter_tick_at(loader, now);
         loader->n_busy++;
         pthread_mutex_unlock(loader->lock);
         if (lags)
@@ -206,7 +208,7 @@ void psti_loader_run_worker(void *arg)
         pthread_mutex_lock(loader->lock);
         if (!lags)
             end_work(worker, &work);
-        psti_loader_meter_tick(loader);
+        now = psti_loader_meter_tick(loader);
         if (--loader->n_busy == 0 && !loader->running)
             pthread_cond_broadcast(&loader->done);
     }
