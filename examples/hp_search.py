@@ -14,12 +14,15 @@ samples as the group's epochs have. `--each` lets every trial prepare for itself
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import optuna
@@ -34,6 +37,7 @@ from penstock import transforms as T
 PHOTOGRAPHS = Path(__file__).parent / "photographs"
 SIZE = 64
 STUDY = "hp_search"
+CONTEXT = multiprocessing.get_context("fork")  # torch is imported once; with a GPU: "spawn"
 DEADLINE_S = 120.0
 
 
@@ -62,21 +66,23 @@ def open_study(folder: Path) -> optuna.Study:
                                pruner=optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=2))
 
 
+def loader_of(args: argparse.Namespace, batch_size: int) -> ps.Loader:
+    shared = {} if args.each else {"share": STUDY}
+    return ps.Loader(args.folder / "train.pst", batch_size=batch_size, shuffle=True, seed=1, num_workers=1, output="torch",
+                     **shared, transforms=[T.RandomResizedCrop(SIZE, scale=(0.08, 0.4)), T.RandomHorizontalFlip(),
+                                 T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)])
+
+
 class Run:
     """One trial: its network, its loader and what it saw."""
 
     def __init__(self, study: optuna.Study, args: argparse.Namespace) -> None:
         self.trial = study.ask()
-        dataset = ps.Dataset(args.folder / "train.pst")
+        self.loader = loader_of(args, self.trial.suggest_categorical("batch_size", [16, 32, 48]))
+        self.n, n_classes = len(self.loader.dataset), len(self.loader.dataset.classes)
         torch.manual_seed(0)
-        self.model = network(len(dataset.classes), self.trial.suggest_categorical("width", [4, 8]))
+        self.model = network(n_classes, self.trial.suggest_categorical("width", [4, 8]))
         self.optimizer = torch.optim.AdamW(self.model.parameters(), self.trial.suggest_float("lr", 1e-5, 3e-2, log=True))
-        batch_size = self.trial.suggest_categorical("batch_size", [16, 32, 48])
-        shared = {} if args.each else {"share": STUDY}
-        self.loader = ps.Loader(dataset, batch_size=batch_size, shuffle=True, seed=1, num_workers=1, output="torch", **shared,
-                                transforms=[T.RandomResizedCrop(SIZE, scale=(0.08, 0.4)), T.RandomHorizontalFlip(),
-                                            T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)])
-        self.n = len(dataset)
 
     def epoch(self) -> float:
         """Trains for one epoch; returns the accuracy on its crops."""
@@ -124,17 +130,57 @@ def wait_for_report(study: optuna.Study) -> None:
         time.sleep(0.02)
 
 
+def keep_group(args: argparse.Namespace, begun, ended, prepared) -> None:
+    """A group ends with its last loader; this process has one that takes nothing. It says at the end what the service has done."""
+    with loader_of(args, 1):
+        begun.set()
+        ended.wait()
+        with loader_of(args, 1) as newest:
+            prepared.value = newest.stats()["share"]["samples"]
+
+
+@contextlib.contextmanager
+def service(folder: Path) -> Iterator[None]:
+    """A host service of this program's own. Usually one runs already: penstock serve."""
+    os.environ["PENSTOCK_SOCKET"] = str(folder / "host.sock")
+    server = subprocess.Popen([Path(sys.executable).with_name("penstock"), "serve"], stdout=subprocess.DEVNULL)
+    try:
+        while not (folder / "host.sock").exists():
+            if server.poll() is not None:
+                raise SystemExit("penstock serve has ended")
+            time.sleep(0.01)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def shared_search(args: argparse.Namespace) -> tuple[list[dict], int]:
+    """Returns what the trials tell, and how many samples the service has prepared for them."""
+    begun, ended, prepared = CONTEXT.Event(), CONTEXT.Event(), CONTEXT.Value("q", 0)
+    with service(args.folder):
+        keeper = CONTEXT.Process(target=keep_group, args=(args, begun, ended, prepared))
+        keeper.start()
+        try:
+            if not begun.wait(DEADLINE_S):
+                raise SystemExit("the group has not begun")
+            told = run_trials(args)
+            ended.set()
+            keeper.join(DEADLINE_S)
+        finally:
+            keeper.kill()
+    return told, prepared.value
+
+
 def run_trials(args: argparse.Namespace) -> list[dict]:
     study = open_study(args.folder)
     study.enqueue_trial({"lr": 1e-5})  # sure to be pruned
-    # Forked, so that torch is imported once. With a GPU: "spawn".
-    context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=trial, args=(args, False)) for _ in range(args.trials - args.late)]
+    processes = [CONTEXT.Process(target=trial, args=(args, False)) for _ in range(args.trials - args.late)]
     for process in processes:
         process.start()
     if args.late:
         wait_for_report(study)
-        late = [context.Process(target=trial, args=(args, True)) for _ in range(args.late)]
+        late = [CONTEXT.Process(target=trial, args=(args, True)) for _ in range(args.late)]
         for process in late:
             process.start()
         processes += late
@@ -147,16 +193,20 @@ def run_trials(args: argparse.Namespace) -> list[dict]:
     return [json.loads(path.read_text()) for path in sorted(args.folder.glob("trial-*.json"))]
 
 
-def show(told: list[dict], n: int, each: bool) -> int:
+def show(told: list[dict], n: int, prepared: int | None) -> int:
     for one in told:
         print(f"trial {one['trial']}{' (late)' if one['late'] else ''}: lr {one['lr']:.1e}, batches of {one['batch_size']}, epochs "
               f"{one['epochs'][0]} to {one['epochs'][-1]}, accuracy {one['accuracy']:.0%}{', pruned' if one['pruned'] else ''}")
     taken = sum(len(one["epochs"]) for one in told) * n
     group = len({epoch for one in told for epoch in one["epochs"]}) * n
-    prepared = taken if each else max(one["share"]["samples"] for one in told)
-    once = each or prepared == group
-    print(f"{len(told)} trials, {sum(one['pruned'] for one in told)} pruned: {taken} samples taken, {prepared} prepared; "
-          f"the group's epochs have {group}: {'equal' if once else 'DIFFERENT'}")
+    trials = f"{len(told)} trials, {sum(one['pruned'] for one in told)} pruned: {taken} samples taken"
+    if prepared is None:
+        print(f"{trials}, {taken} prepared")
+        return 0
+    alone = sum(one["share"]["alone"] for one in told)
+    once = prepared == group and alone == 0
+    print(f"{trials}, {prepared} prepared; the group's epochs have {group}: {'equal' if once else 'DIFFERENT'}"
+          + (f"; {alone} batches were prepared by trials: {told[0]['share']['reason']}" if alone else ""))
     return 0 if once else 1
 
 
@@ -171,11 +221,10 @@ def main() -> int:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with tempfile.TemporaryDirectory() as folder:
         args.folder = Path(folder)
-        # A service of its own, which ends soon after its last client; else the user's would do.
-        os.environ.setdefault("PENSTOCK_SOCKET", str(args.folder / "host.sock"))
         write_training_set(args.folder / "train.pst", args.views)
         n = len(ps.Dataset(args.folder / "train.pst"))
-        return show(run_trials(args), n, args.each)
+        told, prepared = (run_trials(args), None) if args.each else shared_search(args)
+        return show(told, n, prepared)
 
 
 if __name__ == "__main__":

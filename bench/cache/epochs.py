@@ -152,6 +152,16 @@ def table(results: dict) -> str:
     return "\n".join(lines)
 
 
+def installed(build: Path, kinds: list[str]) -> list[str]:
+    """Makes the environments. Returns the kinds that can take part."""
+    if absent := environments.prepare(build, "torch") or environments.prepare_penstock(build):
+        sys.exit(f"the environment torch did not install: {absent}")
+    if any(kind.startswith("dali") for kind in kinds) and (absent := environments.prepare(build, "dali")):
+        print(f"DALI is left out: {absent}", file=sys.stderr)
+        kinds = [kind for kind in kinds if not kind.startswith("dali")]
+    return kinds
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=Path, required=True)
@@ -163,16 +173,14 @@ def main() -> None:
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--no-install", action="store_true", help="the environments are as they should be")
     args = parser.parse_args()
+    args.build = args.build.resolve()
     args.build.mkdir(parents=True, exist_ok=True)
     args.folder = args.build / "cache-set"
     kinds = args.kinds.split(",")
-    absent = environments.prepare(args.build, "torch") or environments.prepare_penstock(args.build)
-    if absent:
-        sys.exit(f"the environment torch did not install: {absent}")
-    if any(kind.startswith("dali") for kind in kinds) and (absent := environments.prepare(args.build, "dali")):
-        print(f"DALI is left out: {absent}", file=sys.stderr)
-        kinds = [kind for kind in kinds if not kind.startswith("dali")]
+    if not args.no_install:
+        kinds = installed(args.build, kinds)
     made = make_set(args.images, args.folder, args.mib * MIB)
     try:
         args.disk = groups.disk_of(args.folder)

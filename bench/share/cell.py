@@ -35,13 +35,13 @@ class Failed(Exception):
 
 
 class Process:
-    """A child in a session of its own, whose lines are read by a thread, so that every wait has a deadline."""
+    """A child in a process group of its own, whose lines are read by a thread, so that every wait has a deadline."""
 
     def __init__(self, what: str, command: list[str], env: dict[str, str]) -> None:
         self.what, self._lines, self._news = what, [], threading.Condition()
         self._errors = tempfile.TemporaryFile("w+")
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-                                       env=env, start_new_session=True)
+                                       env=env, process_group=0)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:

@@ -145,6 +145,7 @@ def measure_cell(args, kind: str, n_jobs: int, lone: list[str]) -> dict:
         if found["foreign"] <= FOREIGN:
             break
     shown = {name: round(found[name], 4) for name in MEDIANS if name in found}
+    found["commit"] = args.commit
     print(kind, n_jobs, json.dumps(shown or found), file=sys.stderr, flush=True)
     return {"kind": kind, "n_jobs": n_jobs, "attempts": attempt + 1, **found}
 
@@ -166,7 +167,7 @@ def lone_hashes(args) -> list[str]:
 
 def measure_all(args) -> dict:
     made = make_set(args.images, args.root)
-    args.mean_nbytes = made["mean_nbytes"]
+    args.mean_nbytes, args.commit = made["mean_nbytes"], common.machine()["commit"]
     absent = prepare(args)
     pixels = {kind.pipeline: check_pixels(args, kind.pipeline, kind.environment)
               for name, kind in kinds.KINDS.items() if name in args.kinds and kind.environment not in absent}
@@ -185,12 +186,9 @@ def measure_all(args) -> dict:
 
 
 def merged(old: dict, new: dict) -> dict:
-    """Adds the cells of a run to those of an earlier one of the same tree, machine and window."""
-    for name in ("cpu", "commit"):
-        if old["machine"][name] != new["machine"][name]:
-            sys.exit(f"--append: {name} was {old['machine'][name]} and is {new['machine'][name]}")
-    if (old["seconds"], old["set"]) != (new["seconds"], new["set"]):
-        sys.exit("--append: another window or set")
+    """Adds the cells of a run to those of an earlier one of the same machine, set and window. Each cell has its commit."""
+    if (old["machine"]["cpu"], old["seconds"], old["set"]) != (new["machine"]["cpu"], new["seconds"], new["set"]):
+        sys.exit("--append: another machine, window or set")
     cells = old["cells"] + new["cells"]
     most = max(sum(cell["kind"] == kind and cell["n_jobs"] == n for cell in cells)
                for kind, n in {(cell["kind"], cell["n_jobs"]) for cell in cells})
