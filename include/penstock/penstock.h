@@ -9,6 +9,7 @@
 #include <penstock/image.h>
 #include <penstock/loader.h>
 #include <penstock/pli.h>
+#include <penstock/service.h>
 #include <penstock/status.h>
 #include <penstock/writer.h>
 
