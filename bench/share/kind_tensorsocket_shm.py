@@ -23,14 +23,15 @@ def pack(data: tuple) -> bytes:
 
 
 def use_shared_memory() -> None:
+    """For tensors that this process sends. Workers of a DataLoader are to be started before, with torch's usual way."""
     torch.multiprocessing.set_sharing_strategy("file_system")
     torch.set_num_threads(1)
 
 
 def serve(setting: kinds.Setting, ready) -> None:
-    use_shared_memory()
     batches = peer_torchvision.batches(setting.work, setting.work.root, setting.threads)
     loader = kind_tensorsocket.Counted(batches, kind_tensorsocket.SAMPLES // setting.work.batch)
+    use_shared_memory()
     kind_tensorsocket.produce(loader, setting, ready, pack_fn=pack)
 
 
