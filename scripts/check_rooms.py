@@ -38,7 +38,7 @@ WALLS = {
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
     "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
     # The host service: it prepares batches by ordinary loaders, and reads items for the host cache.
-    "serve": FOUNDATION | {"share", "cache", "dataset", "storage", "order", "batch", "loader"},
+    "serve": FOUNDATION | {"share", "cache", "dataset", "storage", "order", "batch", "decode", "loader"},
 }
 # Folders inside a room, with the other folders of the room that each may open. A folder below one of these belongs to it.
 PARTS = {
@@ -74,7 +74,7 @@ DOORS = {
     "dataset": {"dataset.h"},
     "order": {"order.h"},
     "pli": {"pli.h", "format/"},
-    "decode": {"decode.h"},
+    "decode": {"decode.h", "decode_recode.h"},
     "augment": {"augment.h", "augment_recipe.h"},
     "batch": {"batch.h"},
     "device": {"device.h", "device_nvjpeg.h"},

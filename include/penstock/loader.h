@@ -83,7 +83,16 @@ enum pst_cache_form {
      * counts them. Each thread that decodes has the same part of 1/8 of host_memory for re-coding,
      * at most 64 MiB; it has none if host_memory has less left. scaled_decode has no effect on
      * re-coded images, as on JPEGs. */
-    PST_CACHE_FORM_PLI_JPEG = 1
+    PST_CACHE_FORM_PLI_JPEG = 1,
+    /* The same, and lossless images and raw pixels are re-coded as PLI, small tier: PNGs become
+     * smaller as a rule, and decode many times as fast. Lossy WebP, images with a palette and
+     * those with an EXIF orientation that are no JPEGs stay as they are stored. */
+    PST_CACHE_FORM_PLI = 2,
+    /* The same with PLIs of the fast tier, which take more of the cache and decode faster yet. */
+    PST_CACHE_FORM_PLI_FAST = 3,
+    /* All images but those with a palette are kept as pixels, which need no decoding. They take
+     * several times the bytes. A field with scaled_decode is kept as it is stored. */
+    PST_CACHE_FORM_RAW = 4
 };
 
 /* The treatment of the kernel's page cache. */
@@ -294,8 +303,10 @@ struct pst_loader_options {
      * The loader has a hold of its own on it. PST_ERROR_ARGUMENT with PST_STORAGE_MEMORY, which
      * has all bytes in memory. */
     struct pst_cache *cache;
-    /* The form in which the cache keeps images. Other than STORED only with a cache, and with
-     * batches in host memory. */
+    /* The form in which the cache keeps images and masks. Other than STORED only with a cache, and
+     * not with PST_JPEG_NVJPEG, whose pixels differ from those of re-coded JPEGs. A re-coded item
+     * that is longer than the stored one, and finds no room, is kept as it is stored;
+     * PST_FALLBACK_CACHE_FORM counts it. */
     enum pst_cache_form cache_form;
 };
 
@@ -665,7 +676,7 @@ enum pst_fallback {
     PST_FALLBACK_PIN = 14,
     /* Items that the cache had room for, but the system no memory. */
     PST_FALLBACK_CACHE_MEMORY = 15,
-    /* JPEGs that the cache keeps as they are stored although cache_form is PLI_JPEG. */
+    /* Images that the cache keeps as they are stored although cache_form is for them. */
     PST_FALLBACK_CACHE_FORM = 16
 };
 
@@ -764,11 +775,11 @@ struct pst_loader_stats {
     uint64_t n_cache_misses;
     /* The limit of the cache, the used part of it, and the number of its items of this data set. */
     uint64_t cache_nbytes, cache_nbytes_used, n_cache_items;
-    /* JPEGs that this loader re-coded for the cache, and by how many bytes that made them smaller.
-     */
+    /* Images that this loader re-coded for the cache, and by how many bytes that made smaller those
+     * that became smaller. */
     uint64_t n_cache_recoded, nbytes_cache_saved;
-    /* JPEGs that this loader put into the cache as they are stored although cache_form is PLI_JPEG.
-     */
+    /* Images that this loader put into the cache as they are stored although cache_form is for
+     * them. */
     uint64_t n_cache_not_recoded;
 };
 

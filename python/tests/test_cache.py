@@ -107,6 +107,18 @@ def test_recoded_jpegs_give_the_same_batches(kind, folder, tmp_path):
         assert stored.stats()["cache"]["recoded"] == stored.stats()["cache"]["not_recoded"] == 0
 
 
+@pytest.mark.parametrize("form", ["pli", "pli-fast", "raw"])
+def test_other_images_are_recoded_too(folder, form):
+    source = ps.Dataset(folder)
+    with make(source) as plain, make(source, cache="64MiB", cache_form=form) as recoded:
+        for number in range(2):
+            for a, b in zip(epoch(plain), epoch(recoded), strict=True):
+                np.testing.assert_array_equal(b, a)
+            use = recoded.stats()["cache"]
+            assert use["hits"] == number * len(source)
+            assert use["recoded"] > count_jpegs(folder)
+
+
 def test_forms_share_a_cache(folder):
     source, cache = ps.Dataset(folder), ps.Cache("64MiB")
     with (

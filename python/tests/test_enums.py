@@ -43,6 +43,9 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
             {
                 "PST_CACHE_FORM_STORED": loader._CACHE_FORMS.index("stored"),
                 "PST_CACHE_FORM_PLI_JPEG": loader._CACHE_FORMS.index("pli-jpeg"),
+                "PST_CACHE_FORM_PLI": loader._CACHE_FORMS.index("pli"),
+                "PST_CACHE_FORM_PLI_FAST": loader._CACHE_FORMS.index("pli-fast"),
+                "PST_CACHE_FORM_RAW": loader._CACHE_FORMS.index("raw"),
             },
         ),
         ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_DEVICE": loader._PLACEMENTS.index("cuda")}),

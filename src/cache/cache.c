@@ -23,6 +23,19 @@ static enum pst_status check_limit(uint64_t nbytes, struct pst_error *err)
     return PST_OK;
 }
 
+static enum pst_status make(uint64_t nbytes, bool shared, pst_cache **out, struct pst_error *err)
+{
+    pst_cache *cache = psti_calloc(1, sizeof *cache);
+    if (!cache)
+        return psti_fail(err, PST_ERROR_MEMORY, "cache", "no memory for a cache");
+    pthread_mutex_init(&cache->lock, NULL);
+    cache->limit = nbytes;
+    cache->shared = shared;
+    cache->n_owners = 1;
+    *out = cache;
+    return PST_OK;
+}
+
 enum pst_status pst_cache_open(const struct pst_cache_options *options, pst_cache **out,
                                struct pst_error *err)
 {
@@ -35,14 +48,14 @@ enum pst_status pst_cache_open(const struct pst_cache_options *options, pst_cach
         status = check_limit(full.nbytes, err);
     if (status != PST_OK)
         return status;
-    pst_cache *cache = psti_calloc(1, sizeof *cache);
-    if (!cache)
-        return psti_fail(err, PST_ERROR_MEMORY, "cache", "no memory for a cache");
-    pthread_mutex_init(&cache->lock, NULL);
-    cache->limit = full.nbytes;
-    cache->n_owners = 1;
-    *out = cache;
-    return PST_OK;
+    return make(full.nbytes, false, out, err);
+}
+
+enum pst_status psti_cache_open_shared(uint64_t nbytes, pst_cache **out, struct pst_error *err)
+{
+    *out = NULL;
+    enum pst_status status = check_limit(nbytes, err);
+    return status == PST_OK ? make(nbytes, true, out, err) : status;
 }
 
 /* Gives up one owner of the cache and releases the lock, which the caller holds. The last owner

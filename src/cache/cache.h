@@ -47,7 +47,11 @@ void psti_cache_set_stats(struct psti_cache_set *set, struct pst_cache_stats *st
  * n_items of the set's shape. */
 enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                       uint64_t nbytes, struct psti_cache_span *span);
-/* Copies the item's bytes into the space reserved for `nbytes` bytes. An item in another form must
+/* Makes the space reserved for nbytes bytes enough for more_nbytes, for an item that became longer
+ * in another form. Returns false if there is no space; the reservation stays as it was then. After
+ * success it is one for more_nbytes. */
+bool psti_cache_enlarge(struct psti_cache_set *set, uint64_t nbytes, uint64_t more_nbytes);
+/* Copies the item's bytes into the space reserved for `nbytes` bytes. An item in another form may
  * be shorter; the rest of the space is given back. Returns false if the system has no more memory;
  * the reservation is given up then. */
 bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item, uint64_t nbytes,
@@ -55,5 +59,37 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
 /* Gives the reserved space back, because the item could not be read or is not good. */
 void psti_cache_give_up(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                         uint64_t nbytes);
+
+/* Shared caches. One process, the host service, has the cache: its tables and items lie in stores
+ * (base/sealed.h), which other processes can read, but nobody else can write.
+ * ---------------------------------------------------------------------------------------------- */
+
+/* As pst_cache_open, with sets that lie in stores. PST_ERROR_UNSUPPORTED comes with the first set,
+ * if the kernel cannot seal memory so. */
+enum pst_status psti_cache_open_shared(uint64_t nbytes, pst_cache **out, struct pst_error *err);
+
+/* What a reader needs to open a view of the set. The descriptors stay the set's. */
+struct psti_cache_export {
+    int table_fd, memory_fd;
+    uint64_t table_nbytes, capacity;
+};
+struct psti_cache_export psti_cache_set_export(struct psti_cache_set *set);
+/* Items that found no room may be asked for again, because there may be room now. */
+void psti_cache_set_readmit(struct psti_cache_set *set);
+
+/* The view of another process's set. All that it says is checked against what the kernel says about
+ * the descriptors, so that a wrong table leads to a miss, never to a bad access. */
+struct psti_cache_view;
+/* The descriptors become the view's, also after failure. PST_ERROR_CORRUPT: they are no stores, or
+ * too short. */
+enum pst_status psti_cache_view_open(const struct psti_cache_shape *shape,
+                                     const struct psti_cache_export *from,
+                                     struct psti_cache_view **out, struct pst_error *err);
+void psti_cache_view_close(struct psti_cache_view **view); /* *view may be NULL */
+/* As psti_cache_ask. PSTI_CACHE_ADMIT: the item is not here, and the set's owner may read it.
+ * PSTI_CACHE_PASS: it will not. Spans are valid until the view is closed. Any thread; no lock. */
+enum psti_cache_answer psti_cache_view_ask(struct psti_cache_view *view, uint64_t sample,
+                                           uint32_t i_item, uint64_t nbytes,
+                                           struct psti_cache_span *span);
 
 #endif

@@ -120,6 +120,8 @@ enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_opti
         else
             status = psti_dataset_open_folder(clean, &full, out, err);
     }
+    if (status == PST_OK)
+        status = psti_dataset_keep_options(*out, &full, err);
     if (status != PST_OK) {
         pst_dataset_close(out);
         if (path != NULL)
@@ -142,6 +144,7 @@ void pst_dataset_close(pst_dataset **dataset)
     if (atomic_fetch_sub_explicit(&closed->n_owners, 1, memory_order_acq_rel) != 1)
         return;
     closed->ops->close(closed);
+    psti_free(closed->options_memory);
     psti_free(closed->path);
     psti_free(closed);
 }

@@ -34,6 +34,9 @@ enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,
  * inodes and times of its files when it was opened. Any thread. */
 void psti_dataset_version(const pst_dataset *dataset, uint8_t version[16]);
 
+/* Returns the options with which the data set was opened. They live as long as it does. */
+const struct pst_dataset_options *psti_dataset_options(const pst_dataset *dataset);
+
 /* True if the item's shape agrees with its bytes and with the schema. Its form must not be NONE. */
 bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item *item);
 

@@ -1,6 +1,6 @@
 /* loader_cache.c - the loader's use of a cache. The loader asks for an item before it reads it, and
- * stores a copy after it has filled the row. If options.cache_form is PLI_JPEG, the copy of a JPEG
- * is re-coded first (loader_recode.c).
+ * stores a copy after it has filled the row. If options.cache_form is for the item, the copy is
+ * re-coded first (loader_recode.c).
  *
  * The pump looks up rows in the order of the epoch, one at a time, and reserves space in the cache
  * as it does so. So the choice of items that a fresh cache takes does not depend on how fast they
@@ -8,8 +8,9 @@
  * after the item's checksum was compared and its row was filled, so the cache never holds bad
  * bytes.
  *
- * The set's key says of which fields JPEGs are re-coded. So a loader that needs the stored bytes,
- * because it delivers them or because its cache_form is STORED, never meets re-coded ones. */
+ * The set's key says of which fields images are re-coded, and how. So a loader that needs the
+ * stored bytes, because it delivers them or because its cache_form is STORED, never meets re-coded
+ * ones. */
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_row.h"
@@ -21,21 +22,26 @@
 #define RECODE_PART 8
 #define RECODE_MAX_NBYTES ((uint64_t)64 << 20)
 
-/* Returns the fields of the data set whose JPEGs are re-coded, a bit for each: images, but not
- * those that the loader delivers as stored bytes. */
-static uint64_t find_recoded_fields(const pst_loader *loader)
+/* Re-coded are images and masks (as pli-jpeg images alone), but not those that the loader delivers
+ * as stored bytes. Pixels cannot be decoded at a part of their size, which a stored pli-jpeg can.
+ */
+void psti_loader_cache_choose(pst_loader *loader)
 {
     const struct psti_loader_plan *plan = &loader->plan;
+    const enum pst_cache_form form = loader->options.cache_form;
     uint64_t fields = 0;
-    if (loader->options.cache_form != PST_CACHE_FORM_PLI_JPEG)
-        return 0;
-    for (uint32_t i = 0; i < pst_dataset_n_fields(loader->dataset); i++)
-        if (pst_dataset_field(loader->dataset, i)->type == PST_FIELD_IMAGE)
+    if (form == PST_CACHE_FORM_STORED)
+        return;
+    for (uint32_t i = 0; i < pst_dataset_n_fields(loader->dataset); i++) {
+        enum pst_field_type type = pst_dataset_field(loader->dataset, i)->type;
+        if (type == PST_FIELD_IMAGE || (type == PST_FIELD_MASK && form > PST_CACHE_FORM_PLI_JPEG))
             fields |= (uint64_t)1 << i;
+    }
     for (uint32_t i = 0; i < plan->n_fields; i++)
-        if (plan->fields[i].fill != PSTI_LOADER_FILL_PIXELS)
+        if (plan->fields[i].fill != PSTI_LOADER_FILL_PIXELS ||
+            (form == PST_CACHE_FORM_RAW && plan->fields[i].scaled_decode))
             fields &= ~((uint64_t)1 << plan->fields[i].i_field);
-    return fields;
+    loader->cache_key = psti_recode_key((enum psti_recode_form)(form - 1), fields);
 }
 
 enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err)
@@ -53,7 +59,7 @@ enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, str
             shape.n_items += field->n_variants;
     }
     psti_dataset_version(loader->dataset, shape.identity);
-    shape.forms = loader->recoded_fields = find_recoded_fields(loader);
+    shape.forms = loader->cache_key;
     return psti_cache_set_open(cache, &shape, &loader->cache, err);
 }
 
@@ -62,7 +68,7 @@ void psti_loader_cache_claim(pst_loader *loader)
     uint64_t n = (uint64_t)loader->n_workers + 1; /* the fetcher, which may come later */
     uint64_t each = loader->options.host_memory / RECODE_PART / n;
     each = each < RECODE_MAX_NBYTES ? each : RECODE_MAX_NBYTES;
-    if (!loader->recoded_fields || !psti_batch_pool_charge(loader->pool, n * each, false))
+    if (!loader->cache_key || !psti_batch_pool_charge(loader->pool, n * each, false))
         return;
     loader->recode_nbytes = each;
     loader->memory_nbytes += n * each;
@@ -73,12 +79,49 @@ static uint32_t number_of(const pst_loader *loader, uint32_t i_field, uint32_t v
     return loader->cache_items[i_field] + variant;
 }
 
-/* False if the item cannot be this loader's: only a forged file of a saved cache can have it. */
-static bool may_have_form(const pst_loader *loader, const struct psti_loader_plan_field *field,
-                          uint8_t form)
+/* Points the source to a re-coded item. False if the item cannot be this loader's: only a forged
+ * file of a saved cache can have it. */
+static bool take_recoded(const pst_loader *loader, const struct psti_loader_plan_field *field,
+                         const struct psti_cache_span *span, struct psti_loader_source *source)
 {
-    return form == PSTI_CACHE_AS_STORED ||
-           (form == PST_FORM_PLI_JPEG && loader->recoded_fields >> field->i_field & 1);
+    struct pst_item *item = &source->item;
+    struct pst_image_info info;
+    if (!psti_recode_has_field(loader->cache_key, field->i_field) ||
+        (span->form != PST_FORM_RAW && span->form != PST_FORM_PLI &&
+         span->form != PST_FORM_PLI_JPEG))
+        return false;
+    source->data = span->bytes;
+    item->nbytes = span->nbytes;
+    if (span->form == PST_FORM_RAW) {
+        if (!psti_decode_recode_raw(span->bytes, span->nbytes, &field->decode, &info, &source->data,
+                                    &item->nbytes))
+            return false;
+        item->height = info.height;
+        item->width = info.width;
+        item->channels = info.channels;
+        item->bits = info.bits;
+        item->orientation = info.orientation;
+    }
+    item->form = (enum pst_form)span->form;
+    item->has_checksum = false; /* the units of a PLI have their own */
+    source->is_recoded = true;
+    return true;
+}
+
+/* Points the source to what the cache has. */
+static bool take_hit(const pst_loader *loader, const struct psti_loader_plan_field *field,
+                     const struct psti_cache_span *span, struct psti_loader_source *source)
+{
+    const struct pst_item stored = source->item;
+    if (span->form == PSTI_CACHE_AS_STORED) {
+        source->data = span->bytes;
+    } else if (!take_recoded(loader, field, span, source)) {
+        source->item = stored;
+        source->data = NULL;
+        return false;
+    }
+    source->is_cached = true;
+    return true;
 }
 
 void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_field *field,
@@ -91,16 +134,8 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
                            number_of(loader, field->i_field, source->variant), source->item.nbytes,
                            &span)) {
     case PSTI_CACHE_HIT:
-        if (!may_have_form(loader, field, span.form))
+        if (!take_hit(loader, field, &span, source))
             break;
-        source->data = span.bytes;
-        source->is_cached = true;
-        if (span.form != PSTI_CACHE_AS_STORED) {
-            source->is_recoded = true;
-            source->item.form = (enum pst_form)span.form;
-            source->item.nbytes = span.nbytes;
-            source->item.has_checksum = false; /* the units of a PLI have their own */
-        }
         atomic_fetch_add_explicit(&loader->n_cache_hits, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&loader->nbytes_cache_hit, span.nbytes, memory_order_relaxed);
         return;
@@ -113,20 +148,46 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
     atomic_fetch_add_explicit(&loader->n_cache_misses, 1, memory_order_relaxed);
 }
 
-/* Keeps one item, re-coded if the field is and the item is a JPEG. */
+/* Re-codes one item. If the result is longer than the reservation, makes that longer; without room
+ * for it the item is kept as it is stored. */
+static void recode(struct psti_loader_worker *worker, const struct psti_loader_source *source,
+                   struct psti_buffer *out, struct psti_cache_span *item, uint64_t *reserved)
+{
+    pst_loader *loader = worker->loader;
+    const struct psti_cache_span stored = *item;
+    enum psti_recode_result result = psti_loader_recode(worker, source, out, item);
+    if (result == PSTI_RECODE_DONE && item->nbytes > *reserved) {
+        if (psti_cache_enlarge(loader->cache, *reserved, item->nbytes)) {
+            *reserved = item->nbytes;
+        } else {
+            *item = stored;
+            result = PSTI_RECODE_FAILED;
+        }
+    }
+    if (result == PSTI_RECODE_FAILED)
+        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
+    if (result != PSTI_RECODE_DONE)
+        return;
+    atomic_fetch_add_explicit(&loader->n_cache_recoded, 1, memory_order_relaxed);
+    if (item->nbytes < stored.nbytes)
+        atomic_fetch_add_explicit(&loader->nbytes_cache_saved, stored.nbytes - item->nbytes,
+                                  memory_order_relaxed);
+}
+
+/* Keeps one item, re-coded if its field is and if its form allows that. */
 static void keep(struct psti_loader_worker *worker, const struct psti_loader_plan_field *field,
                  const struct psti_loader_source *source)
 {
     pst_loader *loader = worker->loader;
     struct psti_cache_span item = {source->data, source->item.nbytes, PSTI_CACHE_AS_STORED};
-    struct psti_buffer pli = {0};
-    if (loader->recoded_fields >> field->i_field & 1)
-        psti_loader_recode(worker, field, source, &pli, &item);
+    struct psti_buffer recoded = {0};
+    uint64_t reserved = item.nbytes;
+    if (psti_recode_has_field(loader->cache_key, field->i_field))
+        recode(worker, source, &recoded, &item, &reserved);
     if (!psti_cache_keep(loader->cache, source->sample,
-                         number_of(loader, field->i_field, source->variant), source->item.nbytes,
-                         &item))
+                         number_of(loader, field->i_field, source->variant), reserved, &item))
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
-    psti_buffer_free(&pli);
+    psti_buffer_free(&recoded);
 }
 
 void psti_loader_cache_keep(struct psti_loader_worker *worker, struct psti_loader_source *sources)

@@ -38,9 +38,9 @@ static const struct {
     [PST_FALLBACK_GPU] = {"gpu", "images meant for the GPU that the CPU decoded"},
     [PST_FALLBACK_CACHE_MEMORY] = {"cache_memory", "items that the cache had room for, but the "
                                                    "system no memory"},
-    [PST_FALLBACK_CACHE_FORM] = {"cache_form", "JPEGs that the cache keeps as they are stored, "
-                                               "because they cannot be re-coded as pli-jpeg, "
-                                               "would not become smaller, or host_memory has too "
+    [PST_FALLBACK_CACHE_FORM] = {"cache_form", "images that the cache keeps as they are stored, "
+                                               "because they cannot be re-coded, would not become "
+                                               "smaller, or host_memory or the cache has too "
                                                "little left for it"},
     [PST_FALLBACK_PIN] = {"pin", "batches in memory that pin_memory was to page-lock and the CUDA "
                                  "driver did not"},

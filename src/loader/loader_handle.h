@@ -41,8 +41,9 @@ struct pst_loader {
     struct psti_storage *storage;
     struct psti_cache_set *cache;         /* of this data set; NULL: none */
     uint32_t cache_items[PST_MAX_FIELDS]; /* number in the cache of each field's first variant */
-    uint64_t recoded_fields; /* bit i: JPEGs of the data set's field i are re-coded for the cache */
-    uint64_t recode_nbytes;  /* memory of each thread for re-coding */
+    uint64_t
+        cache_key; /* of the cache's set: fields that are re-coded, and how (psti_recode_key) */
+    uint64_t recode_nbytes; /* memory of each thread for re-coding */
     struct psti_placement placement;
     bool in_memory;            /* no item needs a read */
     uint64_t block_nbytes_max; /* a row's items larger than this are PST_ERROR_LIMIT */
@@ -116,6 +117,8 @@ enum pst_status psti_loader_fail_forked(struct pst_error *err);
 
 /* loader_cache.c */
 /* Opens the data set's items in options.cache, if there is one. */
+/* Chooses the fields that the cache re-codes, once the plan is made. */
+void psti_loader_cache_choose(pst_loader *loader);
 enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err);
 /* Sets aside the part of host_memory that re-coding may use. Workers and slots have theirs. */
 void psti_loader_cache_claim(pst_loader *loader);

@@ -324,6 +324,8 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
         status = psti_loader_plan_make(loader->dataset, &loader->options, &loader->plan, err);
     loader->options.fields = NULL; /* freed after open */
     if (status == PST_OK)
+        psti_loader_cache_choose(loader);
+    if (status == PST_OK)
         status = psti_batch_pool_open(loader->plan.slots, loader->plan.n_fields,
                                       loader->options.batch_size, loader->options.host_memory,
                                       &loader->pool, err);

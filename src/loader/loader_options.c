@@ -52,16 +52,16 @@ static enum pst_status take_numbers(struct pst_loader_options *options, struct p
 
 static enum pst_status take_cache(const struct pst_loader_options *options, struct pst_error *err)
 {
-    if ((unsigned)options->cache_form > PST_CACHE_FORM_PLI_JPEG)
+    if ((unsigned)options->cache_form > PST_CACHE_FORM_RAW)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_form has a value that is not known: %d", (int)options->cache_form);
     if (options->cache_form && !options->cache)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_form is given, but no cache that it is for");
-    if (options->cache_form && options->placement == PST_PLACEMENT_DEVICE)
+    if (options->cache_form && options->jpeg == PST_JPEG_NVJPEG)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "cache_form pli-jpeg is for batches in host memory, and these lie on a "
-                         "GPU (placement)");
+                         "cache_form is not possible with nvJPEG, whose pixels differ from those "
+                         "of re-coded JPEGs: a batch would depend on what the cache holds");
     return PST_OK;
 }
 

@@ -7,7 +7,7 @@
 #include "augment/augment.h"
 #include "base/buffer.h"
 #include "cache/cache.h"
-#include "decode/decode.h"
+#include "decode/decode_recode.h"
 #include "loader/loader_plan.h"
 #include "storage/storage.h"
 
@@ -29,7 +29,7 @@ struct psti_loader_source {
     const void *data;        /* its bytes; NULL: not there yet */
     uint64_t sample;         /* number of the sample in the data set */
     bool is_cached;          /* `data` lies in the cache */
-    bool is_recoded;         /* and is a JPEG re-coded as pli-jpeg; item.form, item.nbytes say so */
+    bool is_recoded;         /* and is re-coded; item says how */
     bool is_wanted;          /* the cache has reserved room for it */
     bool sparse;             /* two-round read: the first n_here bytes, then the needed rest */
     bool partial;            /* `data` has only the head and the units of `stored` */
@@ -85,12 +85,11 @@ void psti_loader_cache_keep(struct psti_loader_worker *worker, struct psti_loade
 void psti_loader_cache_give_up(pst_loader *loader, struct psti_loader_source *sources);
 
 /* loader_recode.c */
-/* Re-codes the source's bytes as pli-jpeg if they are a JPEG, into `pli` (empty before, and freed
- * by the caller), and points `item` to the result. Otherwise `item` stays as it is. */
-void psti_loader_recode(struct psti_loader_worker *worker,
-                        const struct psti_loader_plan_field *field,
-                        const struct psti_loader_source *source, struct psti_buffer *pli,
-                        struct psti_cache_span *item);
+/* Re-codes the source's bytes in the form that the cache's set keeps, into `out` (empty before, and
+ * freed by the caller). DONE: `item` points to the result; else it does not change. */
+enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
+                                           const struct psti_loader_source *source,
+                                           struct psti_buffer *out, struct psti_cache_span *item);
 
 /* loader_ranges.c */
 /* Marks the located item as sparse if a two-round read is likely to save enough. */

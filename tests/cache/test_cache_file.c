@@ -803,8 +803,8 @@ static void test_threads(void **state)
     pst_cache_close(&cache);
 }
 
-/* An item comes back in the form in which it was kept, to callers that keep the same forms, if it
- * is shorter than the stored bytes. */
+/* An item comes back in the form in which it was kept, to callers that keep the same forms, shorter
+ * or longer than the stored bytes. A reservation grows if the cache has room for it. */
 static void test_forms(void **state)
 {
     (void)state;
@@ -828,7 +828,18 @@ static void test_forms(void **state)
     assert_int_equal(span.nbytes, 60);
     assert_int_equal(span.form, 6);
     assert_memory_equal(span.bytes, bytes, 60);
-    assert_int_equal(psti_cache_ask(set, 2, 0, 60, &span), PSTI_CACHE_PASS);
+    assert_int_equal(psti_cache_ask(set, 2, 0, 50, &span), PSTI_CACHE_HIT);
+    assert_int_equal(span.nbytes, 60);
+    struct pst_cache_stats before, after;
+    pst_cache_stats(cache, &before, sizeof before);
+    assert_int_equal(psti_cache_ask(set, 1, 0, 20, &span), PSTI_CACHE_ADMIT);
+    assert_false(psti_cache_enlarge(set, 20, MIB));
+    assert_true(psti_cache_enlarge(set, 20, 60));
+    assert_true(psti_cache_keep(set, 1, 0, 60, &recoded));
+    pst_cache_stats(cache, &after, sizeof after);
+    assert_int_equal(after.nbytes_used - before.nbytes_used, 80);
+    assert_int_equal(psti_cache_ask(set, 1, 0, 20, &span), PSTI_CACHE_HIT);
+    assert_memory_equal(span.bytes, bytes, 60);
     psti_cache_set_close(&set);
     set = open_set(cache, 9, 4, 1);
     assert_int_equal(psti_cache_ask(set, 2, 0, 100, &span), PSTI_CACHE_ADMIT);

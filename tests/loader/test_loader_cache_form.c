@@ -231,6 +231,30 @@ static void compare(pst_dataset *dataset, const struct way *way)
     pst_cache_close(&cache);
 }
 
+/* Two epochs with a cache of that form that holds all. */
+static void compare_form(pst_dataset *dataset, const struct way *way, enum pst_cache_form form,
+                         uint64_t n_recoded, uint64_t n_not)
+{
+    uint64_t wanted[N], hashes[N];
+    pst_cache *cache = open_cache(64 * MIB);
+    pst_loader *without = open_way(dataset, way, NULL, PST_CACHE_FORM_STORED);
+    pst_loader *loader = open_way(dataset, way, cache, form);
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+        size_t n = drain(without, epoch, wanted);
+        assert_int_equal(drain(loader, epoch, hashes), n);
+        assert_memory_equal(hashes, wanted, n * sizeof *hashes);
+        const struct pst_loader_stats stats = stats_of(loader);
+        assert_int_equal(stats.n_cache_items, N);
+        assert_int_equal(stats.n_cache_hits, epoch * N);
+        assert_int_equal(stats.n_cache_recoded, n_recoded);
+        assert_int_equal(stats.n_cache_not_recoded, n_not);
+        assert_true(stats.host_memory_peak <= stats.host_memory);
+    }
+    pst_loader_close(&loader);
+    pst_loader_close(&without);
+    pst_cache_close(&cache);
+}
+
 static void batches_are_the_same(void **state)
 {
     (void)state;
@@ -276,6 +300,56 @@ static uint64_t nbytes_of_all(enum pst_cache_form form)
 
 /* A cache that just holds all re-coded items holds fewer of the stored ones. Reservations of the
  * stored length may refuse some items at first; later epochs take these, and evict none. */
+/* In the forms that re-code other images than JPEGs, too. */
+static void all_forms_give_the_same(void **state)
+{
+    (void)state;
+    static const struct way ways[] = {
+        {.channels = 3, .workers = 2},
+        {.channels = 1},
+        {.channels = 4, .workers = 2, .ignore_orientation = true},
+        {.crop = PST_OP_RANDOM_RESIZED_CROP, .side = 64, .flips = true, .workers = 2},
+        {.crop = PST_OP_RANDOM_RESIZED_CROP, .side = 40, .scaled = true},
+        {.crop = PST_OP_CENTER_CROP, .side = 90, .workers = 2, .ignore_orientation = true},
+    };
+    for (int form = PST_CACHE_FORM_PLI; form <= PST_CACHE_FORM_RAW; form++)
+        for (size_t i = TEST_TSAN ? 3 : 0; i < (TEST_TSAN ? 4 : sizeof ways / sizeof *ways); i++) {
+            uint64_t n_not = form == PST_CACHE_FORM_RAW ? 0 : N_REFUSED;
+            if (form == PST_CACHE_FORM_RAW && ways[i].scaled)
+                compare_form(folder, &ways[i], PST_CACHE_FORM_RAW, 0, 0);
+            else
+                compare_form(i % 2 ? folder : packed, &ways[i], (enum pst_cache_form)form,
+                             N - n_not, n_not);
+        }
+}
+
+/* A cache in which not all pixels fit: what finds no room for its pixels is kept as it is stored.
+ */
+static void pixels_that_find_no_room(void **state)
+{
+    (void)state;
+    static const struct way way = {.channels = 3, .workers = 2};
+    uint64_t wanted[N], hashes[N];
+    pst_cache *cache = open_cache(2 * MIB);
+    pst_loader *without = open_way(folder, &way, NULL, PST_CACHE_FORM_STORED);
+    pst_loader *loader = open_way(folder, &way, cache, PST_CACHE_FORM_RAW);
+    for (uint64_t epoch = 0; epoch < 3; epoch++) {
+        uint64_t had = stats_of(loader).n_cache_items, hits = stats_of(loader).n_cache_hits;
+        size_t n = drain(without, epoch, wanted);
+        assert_int_equal(drain(loader, epoch, hashes), n);
+        assert_memory_equal(hashes, wanted, n * sizeof *hashes);
+        assert_true(stats_of(loader).n_cache_hits >= hits + had);
+        assert_true(use_of(cache).nbytes_used <= 2 * MIB);
+    }
+    const struct pst_loader_stats stats = stats_of(loader);
+    assert_true(stats.n_cache_recoded > 0);
+    assert_true(stats.n_cache_not_recoded > 0);
+    assert_true(stats.n_cache_items > stats.n_cache_recoded);
+    pst_loader_close(&loader);
+    pst_loader_close(&without);
+    pst_cache_close(&cache);
+}
+
 static void more_items_fit(void **state)
 {
     (void)state;
@@ -484,9 +558,11 @@ static void what_cannot_be(void **state)
     fails(&options, "no cache");
     options.cache = open_cache(MIB);
     options.placement = PST_PLACEMENT_DEVICE;
-    fails(&options, "host memory");
+    options.jpeg = PST_JPEG_NVJPEG;
+    fails(&options, "nvJPEG");
     options.placement = PST_PLACEMENT_HOST;
-    options.cache_form = (enum pst_cache_form)2;
+    options.jpeg = PST_JPEG_CPU;
+    options.cache_form = (enum pst_cache_form)5;
     fails(&options, "not known");
     pst_cache_close(&options.cache);
 }
@@ -495,6 +571,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_are_the_same),
+        cmocka_unit_test(all_forms_give_the_same),
+        cmocka_unit_test(pixels_that_find_no_room),
         cmocka_unit_test(more_items_fit),
         cmocka_unit_test(forms_share_a_cache),
         cmocka_unit_test(left_early),

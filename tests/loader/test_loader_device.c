@@ -152,6 +152,46 @@ static void test_decode_places(void **state)
     assert_string_not_equal(stats.gpu_fallback_reason, "");
 }
 
+/* A cache that re-codes: the CPU makes what the GPU cannot decode, and the GPU what the cache has
+ * re-coded since. Batches are those of a loader in host memory without a cache. */
+static void test_recoded_in_a_cache(void **state)
+{
+    (void)state;
+    for (int form = PST_CACHE_FORM_PLI_JPEG; form <= PST_CACHE_FORM_RAW; form++)
+        for (uint32_t workers = 0; workers < 4; workers += 3) {
+            const struct pst_cache_options cache_options = {.struct_size = sizeof cache_options,
+                                                            .nbytes = 64 << 20};
+            struct pst_loader_options options = augmented_options(&kept, 24, 20);
+            uint64_t host[STEPS_MAX], gpu[STEPS_MAX];
+            struct pst_loader_stats stats[2];
+            struct pst_error err;
+            options.num_workers = workers;
+            pst_loader *plain = open_loader(mixed, &options);
+            assert_ok(pst_cache_open(&cache_options, &options.cache, &err));
+            options.cache_form = (enum pst_cache_form)form;
+            options.placement = PST_PLACEMENT_DEVICE;
+            pst_loader *loader = open_loader(mixed, &options);
+            for (uint64_t i = 0; i < 2; i++) {
+                assert_ok(pst_loader_begin(plain, i, &err));
+                assert_ok(pst_loader_begin(loader, i, &err));
+                size_t n = drain_epoch(plain, NULL, host);
+                assert_int_equal(drain_epoch(loader, look, gpu), n);
+                assert_memory_equal(gpu, host, n * sizeof *gpu);
+                stats[i] = stats_of(loader);
+            }
+            assert_true(stats[1].n_cache_recoded > 0);
+            assert_int_equal(stats[1].n_cache_misses, stats[0].n_cache_misses);
+            if (workers == 0 && form != PST_CACHE_FORM_PLI_JPEG) /* the GPU makes all now */
+                assert_int_equal(stats[1].n_gpu_samples - stats[0].n_gpu_samples,
+                                 2 * (stats[1].n_samples - stats[0].n_samples));
+            if (workers == 0)
+                assert_true(stats[1].n_gpu_samples > 2 * stats[0].n_gpu_samples);
+            pst_loader_close(&loader);
+            pst_loader_close(&plain);
+            pst_cache_close(&options.cache);
+        }
+}
+
 /* Resumes on a GPU from a state of a loader in host memory, and the reverse. */
 static void test_resume_elsewhere(void **state)
 {
@@ -551,6 +591,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_in_host_memory),
         cmocka_unit_test(test_decode_places),
+        cmocka_unit_test(test_recoded_in_a_cache),
         cmocka_unit_test(test_resume_elsewhere),
         cmocka_unit_test(test_fetch_and_replay),
         cmocka_unit_test(test_bad_samples),

@@ -42,8 +42,8 @@ class CacheStats(TypedDict):
 
     limit and used: the cache's bytes, of all data sets in it; items: those of this data set. All 0 without a cache.
     choice: what cache="auto" chose, and why; "" if the argument was another one.
-    For ``cache_form="pli-jpeg"``, recoded: JPEGs that this loader re-coded; nbytes_saved: the bytes that they became
-    smaller by; not_recoded: JPEGs that it kept as they are stored.
+    For a ``cache_form`` other than "stored", recoded: images that this loader re-coded; nbytes_saved: by how many bytes
+    those became smaller that did; not_recoded: images that it kept as they are stored although the form is for them.
     """
 
     hits: int

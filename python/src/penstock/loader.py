@@ -25,7 +25,7 @@ _ON_ERROR = ("raise", "skip", "replace")
 _ON_EMPTY = ("pad", "empty")
 _STORAGES = ("auto", "threads", "uring", "memory")
 _PAGE_CACHES = ("keep", "drop", "direct")
-_CACHE_FORMS = ("stored", "pli-jpeg")
+_CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
 _PLACEMENTS = ("cpu", "cuda")
 _DECODES = ("auto", "cpu", "gpu")
 _JPEGS = ("cpu", "nvjpeg")
@@ -182,8 +182,11 @@ class Loader:
             worker has the same part of an eighth of ``host_memory`` for re-coding, at most 64 MiB. JPEGs that need
             more, that pli-jpeg does not take, or that it does not make smaller are kept as they are stored;
             ``stats()["cache"]["not_recoded"]`` counts them. ``scaled_decode`` has no effect on re-coded images, as on
-            JPEGs. Loaders share items only if they need them in the same form. "pli-jpeg" needs a cache (with "auto" it
-            has an effect if one is chosen), and batches in host memory.
+            JPEGs. "pli": the same, and lossless images, masks and raw pixels are kept as PLI, small tier; "pli-fast":
+            the same with PLIs of the fast tier. "raw": all images and masks are kept as pixels, for tiny images or
+            much memory; an image whose pixels find no room is kept as it is stored. Images with a palette always are;
+            lossy WebP is but for "raw". Loaders share items only if they need them in the same form. All but "stored"
+            need a cache (with "auto" they have an effect if one is chosen), and exclude ``jpeg="nvjpeg"``.
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
         encoded: names of image fields to deliver as stored bytes.

@@ -66,6 +66,23 @@ static void look_at_file(const pst_loader *loader, const struct psti_loader_plan
     }
 }
 
+/* The cache brings such an item in another form, once it has it. */
+static void expect_recoded(const pst_loader *loader, const struct psti_loader_plan_field *plan,
+                           struct pst_item *item)
+{
+    enum psti_recode_form form = psti_recode_form(loader->cache_key);
+    if (!psti_recode_has_field(loader->cache_key, plan->i_field))
+        return;
+    if (form == PSTI_RECODE_RAW) {
+        item->form = PST_FORM_RAW;
+        item->nbytes = (uint64_t)item->height * item->width * item->channels * (item->bits / 8);
+    } else if (item->form == PST_FORM_JPEG) {
+        item->form = PST_FORM_PLI_JPEG;
+    } else if (form != PSTI_RECODE_PLI_JPEG && item->form != PST_FORM_PLI_JPEG) {
+        item->form = PST_FORM_PLI;
+    }
+}
+
 /* Sets the expected item of a field: the mean of some items that the GPU decodes. */
 static void expect_items(struct psti_loader_gpu *gpu, const pst_loader *loader, uint32_t i_field)
 {
@@ -83,6 +100,7 @@ static void expect_items(struct psti_loader_gpu *gpu, const pst_loader *loader, 
         if (!find_item(loader, plan, sample, &item))
             continue;
         look_at_file(loader, plan, sample, &item);
+        expect_recoded(loader, plan, &item);
         bool is_jpeg = with_jpeg && item.form == PST_FORM_JPEG;
         if (!(is_jpeg || is_gpu_form(item.form)) || !item.height || !item.width)
             continue;
@@ -123,7 +141,7 @@ void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_ro
     uint64_t finished = 0;
     for (uint32_t i = 0; i < gpu->n_fields; i++) {
         uint64_t row = psti_gpu_field_row_nbytes(gpu->fields[i]) + ROW_ALIGNMENT;
-        finished += row * (gpu->decodes[i] ? n_rows - n_gpu_rows : n_rows);
+        finished += row * (gpu->decodes[i] && !gpu->recodes[i] ? n_rows - n_gpu_rows : n_rows);
         if (!gpu->decodes[i])
             continue;
         fields[n] = gpu->fields[i];
@@ -181,6 +199,7 @@ static enum pst_status open_field(pst_loader *loader, struct psti_loader_gpu *gp
     gpu->plan_fields[i] = i_plan;
     gpu->fields_of_plan[i_plan] = i;
     gpu->n_fields++;
+    gpu->recodes[i] = psti_recode_has_field(loader->cache_key, plan->i_field);
     expect_items(gpu, loader, i);
     return PST_OK;
 }

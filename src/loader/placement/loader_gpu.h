@@ -87,6 +87,8 @@ struct psti_loader_gpu {
     struct psti_gpu_field *fields[PST_MAX_FIELDS];
     struct psti_gpu_item_size items[PST_MAX_FIELDS]; /* expected items of each field */
     bool decodes[PST_MAX_FIELDS];                    /* the GPU decodes items of the field */
+    /* the CPU may have to make all rows of the field, until the cache has its items re-coded */
+    bool recodes[PST_MAX_FIELDS];
     uint64_t pictures_nbytes[PST_MAX_FIELDS]; /* expected bytes of a row's picture by nvJPEG */
     uint64_t pictures_nbytes_least; /* least bytes of a slot's pictures: one of the largest found */
     uint32_t plan_fields[PST_MAX_FIELDS];      /* a field's number in the plan */
