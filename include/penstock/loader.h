@@ -308,6 +308,26 @@ struct pst_loader_options {
      * that is longer than the stored one, and finds no room, is kept as it is stored;
      * PST_FALLBACK_CACHE_FORM counts it. */
     enum pst_cache_form cache_form;
+    /* Name of a group, 1 to 127 bytes; NULL: none. Loaders of this user on this machine that name
+     * the same group, data set and options for samples, order and transforms get their batches from
+     * one preparation, by the host service (service.h): each sample is read, decoded and augmented
+     * once per epoch for all of them. batch_size, ranks, threads, memory, on_error and pin_memory
+     * may differ. Batches are those of a loader alone, to the bit. Their large arrays are not
+     * copied; writing into them changes nobody else's.
+     *
+     * Loaders may join, leave and end at any time. A loader whose place no other is near gets a
+     * stream of its own, until it meets the others'. One that is far behind the others, or whose
+     * service is lost, prepares the rest of its epoch itself; PST_FALLBACK_SHARE counts such
+     * batches, share_reason in the statistics says why. So does each rank with a last batch that
+     * has padding, and whoever meets a bad sample. host_memory is that of a loader alone.
+     *
+     * A loader that begins with the epoch after the group's newest one waits for the others. For
+     * batches in host memory. */
+    const char *share;
+    /* Path of the service's socket; NULL: see service.h. */
+    const char *socket;
+    /* Seconds of silence after which the service counts as lost; 0 = 10. */
+    double share_wait_seconds;
 };
 
 /* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */
@@ -677,7 +697,9 @@ enum pst_fallback {
     /* Items that the cache had room for, but the system no memory. */
     PST_FALLBACK_CACHE_MEMORY = 15,
     /* Images that the cache keeps as they are stored although cache_form is for them. */
-    PST_FALLBACK_CACHE_FORM = 16
+    PST_FALLBACK_CACHE_FORM = 16,
+    /* Batches that a loader with `share` prepared itself. */
+    PST_FALLBACK_SHARE = 17
 };
 
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
@@ -781,6 +803,17 @@ struct pst_loader_stats {
     /* Images that this loader put into the cache as they are stored although cache_form is for
      * them. */
     uint64_t n_cache_not_recoded;
+    /* Batches that came from the group of `share`, and how many of them were copied as a whole
+     * because page-locked, too many held, or of rows that are no whole pages. */
+    uint64_t n_shared, n_shared_copied;
+    /* The newest epoch that a loader of the group has begun, as far as this one knows; UINT64_MAX:
+     * none. */
+    uint64_t share_epoch;
+    /* Samples that the service has prepared for the group so far. */
+    uint64_t share_samples;
+    bool is_sharing; /* the host service is there */
+    /* Why the last batch that was not shared was not; "": all were. */
+    char share_reason[96];
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

@@ -3,5 +3,8 @@
 #define PST_SHARE_SHARE_H
 
 #include "share/share_link.h"
+#include "share/share_options.h"
+#include "share/share_staging.h"
+#include "share/share_stream_wire.h"
 
 #endif

@@ -177,9 +177,16 @@ struct psti_wire_in psti_share_message_body(const struct psti_message *message)
 enum pst_status psti_share_answer(int fd, struct psti_message *message, enum psti_message_kind kind,
                                   struct pst_error *err)
 {
+    return psti_share_answer_within(fd, message, kind, PSTI_LINK_WAIT_NS, err);
+}
+
+enum pst_status psti_share_answer_within(int fd, struct psti_message *message,
+                                         enum psti_message_kind kind, int64_t wait_ns,
+                                         struct pst_error *err)
+{
     enum pst_status status;
     do
-        status = psti_share_receive(fd, message, psti_clock_ns() + PSTI_LINK_WAIT_NS, err);
+        status = psti_share_receive(fd, message, psti_clock_ns() + wait_ns, err);
     while (status == PST_OK && message->head.kind == PSTI_MESSAGE_ALIVE && message->n_fds == 0);
     if (status == PST_END)
         return psti_fail(err, PST_ERROR_IO, "share", "the host service has ended the session");
@@ -251,7 +258,8 @@ static enum pst_status greet(int fd, enum psti_session_kind session, int64_t dea
     size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_HELLO, 0, 0);
     enum pst_status status = psti_share_send(fd, message->bytes, nbytes, NULL, 0, deadline, err);
     if (status == PST_OK)
-        status = psti_share_answer(fd, message, PSTI_MESSAGE_WELCOME, err);
+        status = psti_share_answer_within(fd, message, PSTI_MESSAGE_WELCOME,
+                                          deadline - psti_clock_ns(), err);
     else if (status == PST_END)
         status = psti_fail(err, PST_ERROR_IO, "share", "the host service has closed the session");
     if (status != PST_OK)

@@ -63,6 +63,11 @@ enum pst_status psti_share_receive(int fd, struct psti_message *message, int64_t
 enum pst_status psti_share_answer(int fd, struct psti_message *message, enum psti_message_kind kind,
                                   struct pst_error *err);
 
+/* The same with another wait than PSTI_LINK_WAIT_NS. */
+enum pst_status psti_share_answer_within(int fd, struct psti_message *message,
+                                         enum psti_message_kind kind, int64_t wait_ns,
+                                         struct pst_error *err);
+
 /* The user and process at the other end. PST_ERROR_ARGUMENT: it is another user than this
  * process's. */
 enum pst_status psti_share_check_peer(int fd, const char *who, pid_t *pid, struct pst_error *err);
