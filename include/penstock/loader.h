@@ -299,7 +299,8 @@ struct pst_loader_options {
     size_t field_nbytes;
     /* sizeof(struct pst_op): the size of each of `ops` of all `fields`. */
     size_t op_nbytes;
-    /* Stored bytes are kept there as they are read, and taken from there from then on. NULL: none.
+    /* Stored bytes are kept there as they are read, and taken from there from then on. It may be a
+     * cache of this process (pst_cache_open) or the host's (pst_cache_open_host). NULL: none.
      * The loader has a hold of its own on it. PST_ERROR_ARGUMENT with PST_STORAGE_MEMORY, which
      * has all bytes in memory. */
     struct pst_cache *cache;
@@ -326,7 +327,11 @@ struct pst_loader_options {
     const char *share;
     /* Path of the service's socket; NULL: see service.h. */
     const char *socket;
-    /* Seconds of silence after which the service counts as lost; 0 = 10. */
+    /* Program that is started as the service if none runs, such as "penstock"; NULL: that of the
+     * environment variable PENSTOCK_SERVE, or none. */
+    const char *service;
+    /* Seconds of silence after which the service counts as lost; 0 = 10. A service that works says
+     * so once a second. */
     double share_wait_seconds;
 };
 
@@ -698,8 +703,10 @@ enum pst_fallback {
     PST_FALLBACK_CACHE_MEMORY = 15,
     /* Images that the cache keeps as they are stored although cache_form is for them. */
     PST_FALLBACK_CACHE_FORM = 16,
+    /* Items that the loader read itself because the host service was lost. */
+    PST_FALLBACK_HOST = 17,
     /* Batches that a loader with `share` prepared itself. */
-    PST_FALLBACK_SHARE = 17
+    PST_FALLBACK_SHARE = 18
 };
 
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
@@ -803,6 +810,9 @@ struct pst_loader_stats {
     /* Images that this loader put into the cache as they are stored although cache_form is for
      * them. */
     uint64_t n_cache_not_recoded;
+    /* Host cache: items that the host service read because of this loader, and their stored bytes.
+     * They are misses, and no part of nbytes_read. */
+    uint64_t n_cache_fetched, nbytes_cache_fetched;
     /* Batches that came from the group of `share`, and how many of them were copied as a whole
      * because page-locked, too many held, or of rows that are no whole pages. */
     uint64_t n_shared, n_shared_copied;

@@ -77,6 +77,21 @@ struct psti_cache_export psti_cache_set_export(struct psti_cache_set *set);
 /* Items that found no room may be asked for again, because there may be room now. */
 void psti_cache_set_readmit(struct psti_cache_set *set);
 
+/* True if the set holds the item with that number. */
+bool psti_cache_holds(struct psti_cache_set *set, uint64_t number);
+
+/* What a set takes. */
+struct psti_cache_use {
+    uint64_t n_items, nbytes;
+    bool is_open;
+};
+/* Looks for a set without opening it. False: the cache has none with that shape. `use` may be
+ * NULL. */
+bool psti_cache_look(pst_cache *cache, const struct psti_cache_shape *shape,
+                     struct psti_cache_use *use);
+/* Frees all sets that are not open. Returns the bytes that they took. */
+uint64_t psti_cache_clear(pst_cache *cache);
+
 /* The view of another process's set. All that it says is checked against what the kernel says about
  * the descriptors, so that a wrong table leads to a miss, never to a bad access. */
 struct psti_cache_view;
@@ -91,5 +106,25 @@ void psti_cache_view_close(struct psti_cache_view **view); /* *view may be NULL 
 enum psti_cache_answer psti_cache_view_ask(struct psti_cache_view *view, uint64_t sample,
                                            uint32_t i_item, uint64_t nbytes,
                                            struct psti_cache_span *span);
+
+/* Number of items that the set holds, as its owner says. */
+uint64_t psti_cache_view_count(struct psti_cache_view *view);
+
+/* Remote caches: handles of a cache that another process has. What the public functions do with one
+ * is up to its maker.
+ * ---------------------------------------------------------------------------------------------- */
+struct psti_cache_remote_ops {
+    void (*close)(void *ctx);
+    void (*stats)(void *ctx, struct pst_cache_stats *stats);
+    enum pst_status (*save)(void *ctx, const char *path, struct pst_cache_file_report *report,
+                            struct pst_error *err);
+    enum pst_status (*load)(void *ctx, const char *path, struct pst_cache_file_report *report,
+                            struct pst_error *err);
+};
+/* `ctx` becomes the handle's, which calls ops->close with its last owner. */
+enum pst_status psti_cache_open_remote(const struct psti_cache_remote_ops *ops, void *ctx,
+                                       pst_cache **out, struct pst_error *err);
+/* Returns the ctx of a remote cache, or NULL of one of this process. */
+void *psti_cache_remote(const pst_cache *cache);
 
 #endif

@@ -16,6 +16,11 @@
 #define PSTI_CACHE_DECLINED 2
 #define PSTI_CACHE_FIRST PSTI_CACHE_ALIGNMENT /* all addresses of items are multiples of it */
 
+/* At the beginning of a shared set's memory. */
+struct psti_cache_store_head {
+    atomic_uint_fast64_t n_items; /* that the set holds */
+};
+
 /* True if the item may be one of nbytes as the data set stores it. In another form it has any
  * length. */
 static inline bool psti_cache_item_fits(const struct psti_cache_item *item, uint64_t nbytes)
@@ -82,6 +87,10 @@ struct psti_cache_set {
 };
 
 struct pst_cache {
+    /* NULL, or the cache is another process's: then only these two members are used, and the lock
+     * with n_owners. */
+    const struct psti_cache_remote_ops *remote;
+    void *remote_ctx;
     pthread_mutex_t lock; /* guards the list, owners and tick */
     struct psti_cache_set *sets;
     /* one for the caller that opened the cache, and one for each opening of a set */

@@ -299,6 +299,12 @@ enum pst_status pst_cache_load(pst_cache *cache, const char *path,
 {
     struct load load = {.cache = cache, .path = path, .fd = -1};
     enum pst_status status = PST_OK;
+    if (cache->remote) {
+        status = cache->remote->load(cache->remote_ctx, path, &load.report, err);
+        if (status == PST_OK && report)
+            psti_struct_write(report, report_nbytes, &load.report, sizeof load.report);
+        return status;
+    }
     if (!(load.table = psti_alloc(PSTI_CACHE_TABLE_NBYTES)))
         status = psti_fail(err, PST_ERROR_MEMORY, "cache", "no memory for a table");
     if (status == PST_OK)

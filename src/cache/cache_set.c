@@ -79,6 +79,10 @@ enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_sh
         psti_cache_set_free(set);
         return status;
     }
+    if (cache->shared && !psti_cache_memory_claim(&set->memory, STORE_FIRST)) {
+        psti_cache_set_free(set);
+        return psti_fail(err, PST_ERROR_MEMORY, "cache", "no shared memory for items");
+    }
     if (cache->shared) {
         set->origin = (uintptr_t)set->memory.bytes;
         atomic_init(&set->end, STORE_FIRST);
@@ -130,6 +134,11 @@ const struct psti_cache_item *psti_cache_set_item(struct psti_cache_set *set, ui
     return found >= PSTI_CACHE_FIRST ? (const void *)(set->origin + (uintptr_t)found) : NULL;
 }
 
+bool psti_cache_holds(struct psti_cache_set *set, uint64_t number)
+{
+    return psti_cache_set_item(set, number) != NULL;
+}
+
 bool psti_cache_set_lacks(struct psti_cache_set *set, uint64_t number)
 {
     uint_fast64_t found = atomic_load_explicit(&set->table[number], memory_order_relaxed);
@@ -177,6 +186,15 @@ bool psti_cache_enlarge(struct psti_cache_set *set, uint64_t nbytes, uint64_t mo
     return psti_format_cache_room(more_nbytes, &room) && psti_cache_take(set, room - reserved);
 }
 
+static void count_item(struct psti_cache_set *set)
+{
+    atomic_fetch_add_explicit(&set->n_items, 1, memory_order_relaxed);
+    if (set->origin) {
+        struct psti_cache_store_head *head = (void *)set->memory.bytes;
+        atomic_fetch_add_explicit(&head->n_items, 1, memory_order_relaxed);
+    }
+}
+
 bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item, uint64_t nbytes,
                      const struct psti_cache_span *item)
 {
@@ -195,7 +213,7 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
     psti_cache_return(set, reserved - room);
     atomic_store_explicit(entry_of(set, sample, i_item), (uintptr_t)kept - set->origin,
                           memory_order_release);
-    atomic_fetch_add_explicit(&set->n_items, 1, memory_order_relaxed);
+    count_item(set);
     return true;
 }
 
@@ -207,7 +225,7 @@ bool psti_cache_set_publish(struct psti_cache_set *set, const struct psti_cache_
         !atomic_compare_exchange_strong_explicit(entry, &found, (uintptr_t)item - set->origin,
                                                  memory_order_release, memory_order_relaxed))
         return false;
-    atomic_fetch_add_explicit(&set->n_items, 1, memory_order_relaxed);
+    count_item(set);
     return true;
 }
 

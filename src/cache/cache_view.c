@@ -104,3 +104,10 @@ enum psti_cache_answer psti_cache_view_ask(struct psti_cache_view *view, uint64_
     *span = (struct psti_cache_span){item + 1, item->nbytes, item->form};
     return PSTI_CACHE_HIT;
 }
+
+uint64_t psti_cache_view_count(struct psti_cache_view *view)
+{
+    const struct psti_cache_store_head *head = (const void *)view->memory;
+    return reaches(view, sizeof *head) ? atomic_load_explicit(&head->n_items, memory_order_relaxed)
+                                       : 0;
+}

@@ -323,7 +323,7 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
 {
     uint64_t arena = 0;
     enum pst_status status = loader->options.share ? psti_loader_share_open(loader, err) : PST_OK;
-    loader->options.share = loader->options.socket = NULL;
+    loader->options.share = loader->options.socket = loader->options.service = NULL;
     if (status == PST_OK)
         status = open_order(loader, err);
     if (status == PST_OK)
@@ -488,6 +488,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     close_tasks(loader);
     psti_loader_files_close(&loader->files);
     psti_cache_set_close(&loader->cache);
+    psti_loader_host_close(loader);
     psti_storage_close(&loader->storage);
     psti_free(loader->verified);
     psti_free(loader->quarantine);

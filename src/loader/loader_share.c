@@ -28,6 +28,7 @@
 struct psti_loader_share {
     struct psti_stream_open open; /* what the loader says when it joins */
     char socket[PSTI_SOCKET_PATH_CAP];
+    char *service; /* program to start; NULL: none */
     int options_fd;
     int64_t wait_ns;
     struct psti_loader_spaces *spaces; /* of slots; NULL: page-locked ones, all is copied */
@@ -77,6 +78,12 @@ enum pst_status psti_loader_share_open(pst_loader *loader, struct pst_error *err
         options->share_wait_seconds > 0 ? (int64_t)(options->share_wait_seconds * 1e9) : WAIT_NS;
     if (options->socket)
         snprintf(share->socket, sizeof share->socket, "%s", options->socket);
+    if (options->service) {
+        share->service = psti_alloc(strlen(options->service) + 1);
+        if (!share->service)
+            return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for sharing");
+        strcpy(share->service, options->service);
+    }
     share->open.n_lent = options->num_workers;
     return print_options(loader, err);
 }
@@ -116,6 +123,7 @@ static void join(pst_loader *loader)
     share->open.batch_size = loader->options.batch_size;
     share->open.world_size = loader->next_ranks.world_size;
     const struct psti_staging_options options = {.socket = share->socket[0] ? share->socket : NULL,
+                                                 .program = share->service,
                                                  .open = &share->open,
                                                  .dataset = loader->dataset,
                                                  .options_fd = share->options_fd,
@@ -153,6 +161,7 @@ void psti_loader_share_close(pst_loader *loader)
     psti_share_staging_release(share->staging); /* batches that the caller holds keep it open */
     if (share->options_fd >= 0)
         close(share->options_fd);
+    psti_free(share->service);
     psti_free(share);
     loader->share = NULL;
 }

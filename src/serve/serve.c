@@ -57,7 +57,9 @@ enum pst_status pst_service_open(const struct pst_service_options *options, pst_
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a service");
     service->lock_fd = service->listen_fd = service->epoll_fd = service->event_fd = -1;
     service->posts_end = &service->posts;
+    service->work_end = &service->work;
     pthread_mutex_init(&service->lock, NULL);
+    pthread_cond_init(&service->has_work, NULL);
     enum pst_status status =
         psti_options_copy(&service->options, sizeof service->options, options, "serve", err);
     const char *variable = getenv("PENSTOCK_SOCKET");
@@ -70,6 +72,8 @@ enum pst_status pst_service_open(const struct pst_service_options *options, pst_
         status = open_loop(service, err);
     if (status == PST_OK)
         status = begin_kinds(service, err);
+    if (status == PST_OK)
+        status = psti_serve_work_open(service, err);
     if (status == PST_OK)
         status = psti_serve_bind(service, err);
     service->start_ns = psti_clock_ns();
@@ -91,14 +95,16 @@ void pst_service_close(pst_service **service_ptr)
     psti_serve_unbind(service); /* first, so that nobody connects any more */
     while (service->sessions)
         psti_serve_session_end(service->sessions);
+    psti_serve_work_close(service);
+    psti_serve_run_posts(service);
     for (const struct psti_session_ops *const *at = psti_serve_ops; *at; at++)
         if ((*at)->end)
             (*at)->end(service);
-    psti_serve_run_posts(service);
     if (service->event_fd >= 0)
         close(service->event_fd);
     if (service->epoll_fd >= 0)
         close(service->epoll_fd);
+    pthread_cond_destroy(&service->has_work);
     pthread_mutex_destroy(&service->lock);
     psti_free(service);
 }

@@ -6,6 +6,7 @@
 #ifndef PST_SERVE_SERVE_H
 #define PST_SERVE_SERVE_H
 
+#include "base/buffer.h"
 #include "share/share_link.h"
 
 #include <penstock/service.h>
@@ -20,6 +21,7 @@ enum {
 };
 
 struct psti_packet;
+struct psti_decoder;
 
 struct psti_session {
     struct psti_session *next;
@@ -61,12 +63,24 @@ struct psti_session_ops {
     void (*close)(struct psti_session *session);
 };
 extern const struct psti_session_ops *const psti_serve_ops[]; /* ends with NULL (serve_kinds.c) */
-extern const struct psti_session_ops psti_serve_control, psti_serve_share;
+extern const struct psti_session_ops psti_serve_control, psti_serve_cache, psti_serve_share;
 
 /* Work for the loop's thread. */
 struct psti_post {
     struct psti_post *next;
     void (*run)(struct psti_post *post); /* owns `post` */
+};
+
+/* Work that may take long, for the service's threads. */
+struct psti_worker {
+    pst_service *service;
+    pthread_t thread;
+    struct psti_buffer bytes, recoded;
+    struct psti_decoder *decoder; /* NULL until it is needed */
+};
+struct psti_work {
+    struct psti_work *next;
+    void (*run)(struct psti_work *work, struct psti_worker *worker);
 };
 
 struct pst_service {
@@ -87,8 +101,13 @@ struct pst_service {
     uint8_t out[PSTI_MESSAGE_NBYTES]; /* for answers */
     void *parts[PSTI_SERVE_KINDS];
 
-    pthread_mutex_t lock; /* guards the list of posts */
+    pthread_mutex_t lock; /* guards the lists of posts and of work */
     struct psti_post *posts, **posts_end;
+    struct psti_work *work, **work_end;
+    pthread_cond_t has_work;     /* or `ending` */
+    bool ending;                 /* work that is left is run, and then the workers end */
+    struct psti_worker *workers; /* [n_workers] */
+    uint32_t n_workers;
 };
 
 /* serve_session.c */
@@ -122,6 +141,14 @@ void psti_serve_run_posts(pst_service *service);
 enum pst_status psti_serve_watch(pst_service *service, int fd, void *pointer,
                                  struct pst_error *err);
 void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool room);
+
+/* serve_work.c */
+enum pst_status psti_serve_work_open(pst_service *service, struct pst_error *err);
+/* Waits for all work that was submitted. */
+void psti_serve_work_close(pst_service *service);
+/* Runs work->run(work, worker) on one of the workers, in the order of submission. Any thread. What
+ * it finds goes to the loop by psti_serve_post. */
+void psti_serve_submit(pst_service *service, struct psti_work *work);
 
 /* serve_socket.c */
 /* Takes the lock, and makes the socket. */

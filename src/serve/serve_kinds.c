@@ -2,6 +2,7 @@
 #include "serve/serve.h"
 
 const struct psti_session_ops *const psti_serve_ops[] = {
+    &psti_serve_cache,
     &psti_serve_control,
     &psti_serve_share,
     NULL,

@@ -2,6 +2,8 @@
 #ifndef PST_SHARE_SHARE_H
 #define PST_SHARE_SHARE_H
 
+#include "share/share_cache.h"
+#include "share/share_host.h"
 #include "share/share_link.h"
 #include "share/share_options.h"
 #include "share/share_staging.h"

@@ -33,8 +33,7 @@ void psti_share_put_cache_opened(struct psti_wire_out *out, const struct psti_ca
 }
 
 enum pst_status psti_share_get_cache_opened(struct psti_wire_in *in,
-                                            struct psti_cache_opened *opened,
-                                            struct pst_error *err)
+                                            struct psti_cache_opened *opened, struct pst_error *err)
 {
     opened->table_nbytes = psti_share_get_u64(in);
     opened->capacity = psti_share_get_u64(in);

@@ -35,8 +35,8 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
     if (status == PST_OK && options->labels)
         status = add_fd(options->labels, 0, fds, n_fds, err);
     if (status == PST_OK && options->n_masks > PST_MAX_FIELDS)
-        status = psti_fail(err, PST_ERROR_LIMIT, "share", "%zu masks are too many",
-                           options->n_masks);
+        status =
+            psti_fail(err, PST_ERROR_LIMIT, "share", "%zu masks are too many", options->n_masks);
     if (status != PST_OK) {
         while (*n_fds > 0)
             close(fds[--*n_fds]);

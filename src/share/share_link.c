@@ -175,14 +175,7 @@ struct psti_wire_in psti_share_message_body(const struct psti_message *message)
 }
 
 enum pst_status psti_share_answer(int fd, struct psti_message *message, enum psti_message_kind kind,
-                                  struct pst_error *err)
-{
-    return psti_share_answer_within(fd, message, kind, PSTI_LINK_WAIT_NS, err);
-}
-
-enum pst_status psti_share_answer_within(int fd, struct psti_message *message,
-                                         enum psti_message_kind kind, int64_t wait_ns,
-                                         struct pst_error *err)
+                                  int64_t wait_ns, struct pst_error *err)
 {
     enum pst_status status;
     do
@@ -247,7 +240,7 @@ static enum pst_status connect_socket(const char *path, int64_t deadline, int *f
     return psti_share_check_peer(*fd, "host service", NULL, err);
 }
 
-static enum pst_status greet(int fd, enum psti_session_kind session, int64_t deadline,
+static enum pst_status greet(int fd, enum psti_session_kind session, int64_t wait_ns,
                              struct psti_hello *theirs, struct psti_message *message,
                              struct pst_error *err)
 {
@@ -256,10 +249,10 @@ static enum pst_status greet(int fd, enum psti_session_kind session, int64_t dea
     snprintf(mine.version, sizeof mine.version, "%s", pst_version());
     psti_share_put_hello(&out, &mine);
     size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_HELLO, 0, 0);
-    enum pst_status status = psti_share_send(fd, message->bytes, nbytes, NULL, 0, deadline, err);
+    enum pst_status status =
+        psti_share_send(fd, message->bytes, nbytes, NULL, 0, psti_clock_ns() + wait_ns, err);
     if (status == PST_OK)
-        status = psti_share_answer_within(fd, message, PSTI_MESSAGE_WELCOME,
-                                          deadline - psti_clock_ns(), err);
+        status = psti_share_answer(fd, message, PSTI_MESSAGE_WELCOME, wait_ns, err);
     else if (status == PST_END)
         status = psti_fail(err, PST_ERROR_IO, "share", "the host service has closed the session");
     if (status != PST_OK)
@@ -273,7 +266,7 @@ static enum pst_status greet(int fd, enum psti_session_kind session, int64_t dea
 }
 
 enum pst_status psti_share_connect(const char *path, enum psti_session_kind session,
-                                   int64_t deadline, int *fd, struct psti_hello *theirs,
+                                   int64_t wait_ns, int *fd, struct psti_hello *theirs,
                                    struct pst_error *err)
 {
     struct psti_hello hello;
@@ -281,9 +274,9 @@ enum pst_status psti_share_connect(const char *path, enum psti_session_kind sess
     *fd = -1;
     if (!message)
         return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for a message");
-    enum pst_status status = connect_socket(path, deadline, fd, err);
+    enum pst_status status = connect_socket(path, psti_clock_ns() + wait_ns, fd, err);
     if (status == PST_OK)
-        status = greet(*fd, session, deadline, theirs ? theirs : &hello, message, err);
+        status = greet(*fd, session, wait_ns, theirs ? theirs : &hello, message, err);
     psti_free(message);
     if (status == PST_OK)
         return PST_OK;

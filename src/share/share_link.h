@@ -29,10 +29,10 @@ enum pst_status psti_share_check_directory(const char *path, bool given, bool ma
 
 /* Connects to the service at the path and greets it. *fd is the caller's to close; -1 after
  * failure. PST_ERROR_NOT_FOUND: no service runs there. PST_ERROR_ARGUMENT: it is another user's.
- * PST_ERROR_VERSION: it is of another version. PST_ERROR_IO: it does not answer in time. `theirs`
- * may be NULL. */
+ * PST_ERROR_VERSION: it is of another version. PST_ERROR_IO: it does not answer within wait_ns.
+ * `theirs` may be NULL. */
 enum pst_status psti_share_connect(const char *path, enum psti_session_kind session,
-                                   int64_t deadline, int *fd, struct psti_hello *theirs,
+                                   int64_t wait_ns, int *fd, struct psti_hello *theirs,
                                    struct pst_error *err);
 
 /* A received message. Its descriptors are the receiver's to close. */
@@ -57,16 +57,12 @@ enum pst_status psti_share_send(int fd, const void *bytes, size_t nbytes, const 
  * came with other descriptors than it says. After failure it holds no descriptor. */
 enum pst_status psti_share_receive(int fd, struct psti_message *message, int64_t deadline,
                                    struct pst_error *err);
-/* As psti_share_receive, but passes over PSTI_MESSAGE_ALIVE, each of which makes the wait begin
- * anew, and returns the error that a PSTI_MESSAGE_ERROR has. PST_ERROR_CORRUPT: the answer is of
- * another kind than `kind`. PST_END is an error here: PST_ERROR_IO. */
+/* As psti_share_receive, but waits for at most wait_ns, passes over PSTI_MESSAGE_ALIVE, each of
+ * which makes the wait begin anew, and returns the error that a PSTI_MESSAGE_ERROR has.
+ * PST_ERROR_CORRUPT: the answer is of another kind than `kind`. PST_END is an error here:
+ * PST_ERROR_IO. */
 enum pst_status psti_share_answer(int fd, struct psti_message *message, enum psti_message_kind kind,
-                                  struct pst_error *err);
-
-/* The same with another wait than PSTI_LINK_WAIT_NS. */
-enum pst_status psti_share_answer_within(int fd, struct psti_message *message,
-                                         enum psti_message_kind kind, int64_t wait_ns,
-                                         struct pst_error *err);
+                                  int64_t wait_ns, struct pst_error *err);
 
 /* The user and process at the other end. PST_ERROR_ARGUMENT: it is another user than this
  * process's. */

@@ -4,6 +4,8 @@
  * could not be sent at once goes with the next message: giving never waits for the service. */
 #include "share/share_staging.h"
 
+#include "share/share_host.h"
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -103,9 +105,9 @@ static enum pst_status join(struct psti_staging *staging,
     if (status == PST_END)
         status = psti_fail(err, PST_ERROR_IO, "share", "the host service has closed the session");
     if (status == PST_OK)
-        status = psti_share_answer_within(staging->fd, &staging->message,
-                                          (enum psti_message_kind)PSTI_STREAM_OPENED,
-                                          options->wait_ns, err);
+        status =
+            psti_share_answer(staging->fd, &staging->message,
+                              (enum psti_message_kind)PSTI_STREAM_OPENED, options->wait_ns, err);
     if (status != PST_OK)
         return status;
     struct psti_wire_in in = psti_share_message_body(&staging->message);
@@ -128,8 +130,11 @@ enum pst_status psti_share_staging_open(const struct psti_staging_options *optio
     staging->wait_ns = options->wait_ns;
     enum pst_status status = psti_share_socket_path(options->socket, path, err);
     if (status == PST_OK)
-        status = psti_share_connect(path, PSTI_SESSION_STREAM, psti_clock_ns() + options->wait_ns,
-                                    &staging->fd, NULL, err);
+        status = psti_share_connect(path, PSTI_SESSION_STREAM, options->wait_ns, &staging->fd, NULL,
+                                    err);
+    if (status == PST_ERROR_NOT_FOUND)
+        status = psti_share_connect_or_start(path, options->program, PSTI_SESSION_STREAM,
+                                             &staging->fd, err);
     if (status == PST_OK)
         status = join(staging, options, err);
     staging->want_id = 1;

@@ -13,7 +13,8 @@
 struct psti_staging;
 
 struct psti_staging_options {
-    const char *socket; /* NULL: the usual place */
+    const char *socket;  /* NULL: the usual place */
+    const char *program; /* is started as the service if none runs; NULL: PENSTOCK_SERVE, or none */
     const struct psti_stream_open *open;
     const pst_dataset *dataset;
     int options_fd;  /* blob of options */

@@ -41,6 +41,7 @@ enum psti_message_kind {
     PSTI_MESSAGE_CACHE_OPENED = 17, /* S */
     PSTI_MESSAGE_CACHE_READ = 18,   /* C */
     PSTI_MESSAGE_CACHE_READY = 19,  /* S */
+    PSTI_MESSAGE_CACHE_USE = 20,    /* C: hits, items that the service read, misses so far */
     /* PSTI_SESSION_CONTROL (share_control_wire.h) */
     PSTI_MESSAGE_STATUS = 32,    /* C */
     PSTI_MESSAGE_STATUS_IS = 33, /* S */
