@@ -4,9 +4,11 @@
  * pst_loader_close
  *
  * Position p of an epoch holds sample order(seed, epoch, p). With W ranks and B samples per batch,
- * rank r's batch b holds positions (b*B + i)*W + r for i in 0..B-1: step b of all ranks together
- * covers one run of positions, so the order is the same for every W, and a run may go on with
- * another W.
+ * rank r's batch b holds positions (b*W + r)*B + i for i in 0..B-1: a run of neighbours. Step b of
+ * all ranks together covers one run, too, so the order is the same for every W, and a run may go on
+ * with another W. If less than W*B positions are left, the last step shares them out evenly: with L
+ * left, each rank has a run of ceil(L/W), padded at its end; without padding, L/W, and the first
+ * L%W ranks one more.
  *
  * Threads: one thread at a time calls open/begin/next/close of a loader; batches may be read and
  * released by any thread, also after the loader was closed. */
@@ -307,6 +309,30 @@ struct pst_loader_options {
      * that is longer than the stored one, and finds no room, is kept as it is stored;
      * PST_FALLBACK_CACHE_FORM counts it. */
     enum pst_cache_form cache_form;
+    /* Name of a group, 1 to 127 bytes; NULL: none. Loaders of this user on this machine that name
+     * the same group, data set and options for samples, order and transforms get their batches from
+     * one preparation, by the host service (service.h): each sample is read, decoded and augmented
+     * once per epoch for all of them. batch_size, ranks, threads, memory, on_error and pin_memory
+     * may differ. Batches are those of a loader alone, to the bit. Their large arrays are not
+     * copied; writing into them changes nobody else's.
+     *
+     * Loaders may join, leave and end at any time. A loader whose place no other is near gets a
+     * stream of its own, until it meets the others'. One that is far behind the others, or whose
+     * service is lost, prepares the rest of its epoch itself; PST_FALLBACK_SHARE counts such
+     * batches, share_reason in the statistics says why. So does each rank with a last batch that
+     * has padding, and whoever meets a bad sample. host_memory is that of a loader alone.
+     *
+     * A loader that begins with the epoch after the group's newest one waits for the others. For
+     * batches in host memory. */
+    const char *share;
+    /* Path of the service's socket; NULL: see service.h. */
+    const char *socket;
+    /* Program that is started as the service if none runs, such as "penstock"; NULL: that of the
+     * environment variable PENSTOCK_SERVE, or none. */
+    const char *service;
+    /* Seconds of silence after which the service counts as lost; 0 = 10. A service that works says
+     * so once a second. */
+    double share_wait_seconds;
 };
 
 /* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */
@@ -678,7 +704,9 @@ enum pst_fallback {
     /* Images that the cache keeps as they are stored although cache_form is for them. */
     PST_FALLBACK_CACHE_FORM = 16,
     /* Items that the loader read itself because the host service was lost. */
-    PST_FALLBACK_HOST = 17
+    PST_FALLBACK_HOST = 17,
+    /* Batches that a loader with `share` prepared itself. */
+    PST_FALLBACK_SHARE = 18
 };
 
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
@@ -785,6 +813,17 @@ struct pst_loader_stats {
     /* Host cache: items that the host service read because of this loader, and their stored bytes.
      * They are misses, and no part of nbytes_read. */
     uint64_t n_cache_fetched, nbytes_cache_fetched;
+    /* Batches that came from the group of `share`, and how many of them were copied as a whole
+     * because page-locked, too many held, or of rows that are no whole pages. */
+    uint64_t n_shared, n_shared_copied;
+    /* The newest epoch that a loader of the group has begun, as far as this one knows; UINT64_MAX:
+     * none. */
+    uint64_t share_epoch;
+    /* Samples that the service has prepared for the group so far. */
+    uint64_t share_samples;
+    bool is_sharing; /* the host service is there */
+    /* Why the last batch that was not shared was not; "": all were. */
+    char share_reason[96];
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

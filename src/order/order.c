@@ -352,14 +352,21 @@ uint64_t psti_order_n_batches(const struct psti_order *order, struct psti_ranks 
 uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks ranks, uint64_t start,
                           uint64_t step, uint64_t *positions)
 {
+    uint64_t world_size = ranks.world_size, n = order->batch_size;
     if (step >= psti_order_n_batches(order, ranks, start))
         return 0;
-    uint64_t first = step * order->batch_size; /* no overflow: step is below n / batch_size + 1 */
-    uint64_t n = n_of_rank(order, ranks, start) - first;
-    if (n > order->batch_size)
-        n = order->batch_size;
+    /* No overflow: the positions of earlier steps exist. */
+    uint64_t first = start + step * n * world_size, left = n_left(order, first);
+    uint64_t before = ranks.rank * n; /* positions of lower ranks in this step */
+    if (left / world_size < n) {      /* the last step, which is short */
+        uint64_t odd = left % world_size;
+        n = left / world_size + (order->no_padding ? ranks.rank < odd : odd > 0);
+        before = ranks.rank * n;
+        if (order->no_padding && ranks.rank >= odd)
+            before += odd;
+    }
     for (uint64_t i = 0; i < n; i++)
-        positions[i] = start + (first + i) * ranks.world_size + ranks.rank;
+        positions[i] = first + before + i;
     return (uint32_t)n;
 }
 

@@ -9,7 +9,7 @@
 
 #include <penstock/loader.h>
 
-#define PSTI_ORDER_VERSION 1
+#define PSTI_ORDER_VERSION 2
 
 struct psti_order;
 
@@ -51,8 +51,10 @@ uint64_t psti_order_end(const struct psti_order *order, struct psti_ranks ranks,
 /* Batches of the rank when an epoch starts at position `start`. */
 uint64_t psti_order_n_batches(const struct psti_order *order, struct psti_ranks ranks,
                               uint64_t start);
-/* Positions of batch `step`, counted from `start`. Writes at most batch_size of them and returns
- * how many; 0: past the end. */
+/* Positions of batch `step`, counted from `start`: one run of neighbours. Writes at most batch_size
+ * of them and returns how many; 0: past the end. Step b covers the positions from start + b*B*W on,
+ * and rank r has the r-th block of them: B each, in a short last step as many as are left for
+ * each. */
 uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks ranks, uint64_t start,
                           uint64_t step, uint64_t *positions);
 /* Hash that is equal for orders that give the same samples. It is pst_loader_state.order_hash. Rank

@@ -22,13 +22,13 @@
     X(pst_item, 104) \
     X(pst_dataset_options, 40) \
     X(pst_field_output, 72) \
-    X(pst_loader_options, 248) \
+    X(pst_loader_options, 280) \
     X(pst_cuda_info, 96) \
     X(pst_cuda_nvjpeg_info, 276) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 936) \
+    X(pst_loader_stats, 1088) \
     X(pst_cache_options, 16) \
     X(pst_cache_advice, 208) \
     X(pst_cache_stats, 40) \

@@ -78,8 +78,10 @@ static void collect(pst_loader *loader, const struct pst_loader_options *options
             assert_ok(pst_loader_replay(loader, 2, step, &batch, &err));
         else
             assert_ok(pst_loader_next(loader, &batch, &err));
+        uint64_t first = step * BATCH * options->world_size;
+        first += options->rank * (uint64_t)pst_batch_count(batch); /* all ranks have as many rows */
         for (uint32_t i = 0; i < pst_batch_count(batch); i++) {
-            uint64_t position = (step * BATCH + i) * options->world_size + options->rank;
+            uint64_t position = first + i;
             rows[position % N_POSITIONS] = row_of(batch, i);
         }
         pst_batch_release(batch);

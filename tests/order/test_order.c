@@ -250,8 +250,18 @@ static void test_pages_mixed(void **state)
     psti_order_close(&order);
 }
 
-/* torch: DistributedSampler(num_replicas=W, rank=r, drop_last=d) into DataLoader(batch_size=B,
- * drop_last=d), written out plainly. */
+/* Position of row i of a rank's step, written out plainly: each rank has its block of the step. The
+ * blocks of the last step are as large as the rest of the epoch allows. */
+static uint64_t position_of(uint64_t n, uint32_t batch, uint32_t world, uint32_t rank,
+                            uint64_t step, uint32_t i)
+{
+    uint64_t first = step * batch * world, rest = n - first;
+    uint64_t block = rest < (uint64_t)batch * world ? (rest + world - 1) / world : batch;
+    return first + rank * block + i;
+}
+
+/* Numbers of batches and rows are those of torch: DistributedSampler(num_replicas=W, rank=r,
+ * drop_last=d) into DataLoader(batch_size=B, drop_last=d), written out plainly. */
 static void test_torch_rules(void **state)
 {
     (void)state;
@@ -272,7 +282,7 @@ static void test_torch_rules(void **state)
                             uint64_t want = step == batches ? 0 : per_rank - step * batch;
                             assert_int_equal(got, want > batch ? batch : want);
                             for (uint32_t i = 0; i < got; i++) {
-                                uint64_t p = (step * batch + i) * world + rank;
+                                uint64_t p = position_of(n, batch, world, rank, step, i);
                                 assert_int_equal(positions[i], p);
                                 assert_int_equal(psti_order_sample(order, 0, p), p % n);
                             }
@@ -315,6 +325,59 @@ static void test_resume(void **state)
                 for (int p = 0; p < N; p++)
                     assert_int_equal(seen[p], 1);
             }
+}
+
+/* The end of an epoch in each of its ways. */
+enum ending { PADDED, UNPADDED, DROPPED };
+
+/* Counts how often all ranks together get each position of steps 0..n_steps-1 from `start` on. */
+static void count_positions(uint64_t n, uint32_t batch, uint32_t world, enum ending ending,
+                            uint64_t start, uint64_t n_steps, unsigned *counts)
+{
+    struct psti_order *order =
+        open_order((struct psti_order_options){.n_samples = n,
+                                               .batch_size = batch,
+                                               .drop_last = ending == DROPPED,
+                                               .no_padding = ending == UNPADDED});
+    for (uint32_t rank = 0; rank < world; rank++) {
+        struct psti_ranks ranks = {rank, world};
+        uint64_t steps = psti_order_n_batches(order, ranks, start), positions[16];
+        for (uint64_t step = 0; step < steps && step < n_steps; step++) {
+            uint32_t got = psti_order_batch(order, ranks, start, step, positions);
+            assert_true(got > 0 && got <= batch);
+            for (uint32_t i = 0; i < got; i++) {
+                assert_int_equal(positions[i], positions[0] + i); /* one run */
+                assert_true(positions[i] < psti_order_end(order, ranks, start));
+                counts[positions[i]]++;
+            }
+        }
+    }
+    psti_order_close(&order);
+}
+
+/* Each position once over all ranks, for all numbers of samples, ranks, rows and endings, also if
+ * the run goes on with another number of ranks and another batch size in the middle. */
+static void test_each_once(void **state)
+{
+    (void)state;
+    for (uint64_t n = 1; n <= 31; n++)
+        for (uint32_t world = 1; world <= 5; world++)
+            for (uint32_t batch = 1; batch <= 6; batch++)
+                for (int ending = PADDED; ending <= DROPPED; ending++)
+                    for (uint32_t after = 1; after <= 6; after += after == 1 ? 2 : 3) {
+                        unsigned counts[31 + 6] = {0};
+                        uint64_t steps = n / ((uint64_t)batch * world) / 2;
+                        uint64_t start = steps * batch * world;
+                        uint64_t last =
+                            ending == DROPPED    ? start + (n - start) / (2 * after) * (2 * after)
+                            : ending == UNPADDED ? n
+                                                 : start + (n - start + after - 1) / after * after;
+                        count_positions(n, batch, world, (enum ending)ending, 0, steps, counts);
+                        count_positions(n, 2, after, (enum ending)ending, start, UINT64_MAX,
+                                        counts);
+                        for (uint64_t p = 0; p < n + 6; p++)
+                            assert_int_equal(counts[p], p < last);
+                    }
 }
 
 static void test_weights(void **state)
@@ -438,7 +501,7 @@ int main(void)
         cmocka_unit_test(test_pages_mixed),     cmocka_unit_test(test_torch_rules),
         cmocka_unit_test(test_resume),          cmocka_unit_test(test_weights),
         cmocka_unit_test(test_refusals),        cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_draws),           cmocka_unit_test(test_each_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
