@@ -32,7 +32,8 @@ def penstock(folder: str, cache: int, threads: int) -> Iterator[tuple[list[bytes
             yield batch["image"], {}
         after = loader.stats()
         yield [], {"nbytes_read": after["storage"]["nbytes_read"] - before["storage"]["nbytes_read"],
-                   "hits": after["cache"]["hits"] - before["cache"]["hits"], "items": after["cache"]["items"]}
+                   **{name: after["cache"][name] - before["cache"][name] for name in ("hits", "misses", "nbytes_hit")},
+               **{name: after["cache"][name] for name in ("items", "used", "limit")}}
 
 
 def dali(folder: str, shuffled: bool, threads: int) -> Iterator[tuple[list[bytes], dict]]:

@@ -28,8 +28,8 @@ class Environment:
 
 
 ENVIRONMENTS = {
-    "torch": Environment(("torch", "numpy", "pillow", "webdataset", "scikit-build-core", "cmake", "ninja", "setuptools"),
-                         ("torchvision",)),
+    "torch": Environment(("torch", "numpy", "pillow", "webdataset", "pyzmq", "tornado", "scikit-build-core", "cmake", "ninja",
+                          "setuptools"), ("torchvision", "tensorsocket")),
     "dali": Environment(("nvidia-dali-cuda130", "numpy", "pillow")),
     "tf": Environment(("tensorflow-cpu", "pillow")),
     "ffcv": Environment(("torch", "numpy", "pillow", "numba", "opencv-python-headless", "pandas", "assertpy", "fastargs",

@@ -47,7 +47,8 @@ def finish(image):
     return tf.transpose((tf.cast(image, tf.float32) - MEAN) * SCALE, [2, 0, 1])
 
 
-def batches(work: common.Work, store, threads: int):
+def dataset(work: common.Work, threads: int):
+    """Returns the endless data set of batches."""
     def load(path, label):
         data = tf.io.read_file(path)
         if work.resized:
@@ -64,7 +65,11 @@ def batches(work: common.Work, store, threads: int):
     options = tf.data.Options()
     options.threading.private_threadpool_size = threads
     options.threading.max_intra_op_parallelism = 1
-    for images, labels in data.with_options(options):
+    return data.with_options(options)
+
+
+def batches(work: common.Work, store, threads: int):
+    for images, labels in dataset(work, threads):
         yield images.numpy(), labels.numpy()
 
 

@@ -320,6 +320,30 @@ struct pst_loader_options {
      * already are used in any case. Copied. */
     const uint8_t *cache_plan;
     uint64_t n_cache_plan; /* pst_dataset_count(), or 0 with NULL */
+    /* Name of a group, 1 to 127 bytes; NULL: none. Loaders of this user on this machine that name
+     * the same group, data set and options for samples, order and transforms get their batches from
+     * one preparation, by the host service (service.h): each sample is read, decoded and augmented
+     * once per epoch for all of them. batch_size, ranks, threads, memory, on_error and pin_memory
+     * may differ. Batches are those of a loader alone, to the bit. Their large arrays are not
+     * copied; writing into them changes nobody else's.
+     *
+     * Loaders may join, leave and end at any time. A loader whose place no other is near gets a
+     * stream of its own, until it meets the others'. One that is far behind the others, or whose
+     * service is lost, prepares the rest of its epoch itself; PST_FALLBACK_SHARE counts such
+     * batches, share_reason in the statistics says why. So does each rank with a last batch that
+     * has padding, and whoever meets a bad sample. host_memory is that of a loader alone.
+     *
+     * A loader that begins with the epoch after the group's newest one waits for the others. For
+     * batches in host memory. */
+    const char *share;
+    /* Path of the service's socket; NULL: see service.h. */
+    const char *socket;
+    /* Program that is started as the service if none runs, such as "penstock"; NULL: that of the
+     * environment variable PENSTOCK_SERVE, or none. */
+    const char *service;
+    /* Seconds of silence after which the service counts as lost; 0 = 10. A service that works says
+     * so once a second. */
+    double share_wait_seconds;
 };
 
 /* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */
@@ -691,7 +715,9 @@ enum pst_fallback {
     /* Images that the cache keeps as they are stored although cache_form is for them. */
     PST_FALLBACK_CACHE_FORM = 16,
     /* Items that the loader read itself because the host service was lost. */
-    PST_FALLBACK_HOST = 17
+    PST_FALLBACK_HOST = 17,
+    /* Batches that a loader with `share` prepared itself. */
+    PST_FALLBACK_SHARE = 18
 };
 
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
@@ -798,6 +824,17 @@ struct pst_loader_stats {
     /* Host cache: items that the host service read because of this loader, and their stored bytes.
      * They are misses, and no part of nbytes_read. */
     uint64_t n_cache_fetched, nbytes_cache_fetched;
+    /* Batches that came from the group of `share`, and how many of them were copied as a whole
+     * because page-locked, too many held, or of rows that are no whole pages. */
+    uint64_t n_shared, n_shared_copied;
+    /* The newest epoch that a loader of the group has begun, as far as this one knows; UINT64_MAX:
+     * none. */
+    uint64_t share_epoch;
+    /* Samples that the service has prepared for the group so far. */
+    uint64_t share_samples;
+    bool is_sharing; /* the host service is there */
+    /* Why the last batch that was not shared was not; "": all were. */
+    char share_reason[96];
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

@@ -71,6 +71,9 @@ void psti_batch_pool_set_gpu(struct psti_pool *pool, const struct psti_slot_gpu 
 /* Bytes of host memory that a slot of this pool takes, besides rows with memory of their own.
  * False: too many for size_t. */
 bool psti_batch_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t *nbytes);
+/* As psti_batch_place_of, for slots of the pool's batch_size. */
+bool psti_batch_pool_place_of(const struct psti_pool *pool, uint32_t i_field, size_t *offset,
+                              size_t *row_nbytes);
 /* Must be called before the first slot is made. It says that a batch's own rows take at most
  * `nbytes`, so that each slot has them from the start. Without it the largest batch so far decides.
  */
@@ -96,6 +99,10 @@ struct psti_slot_host {
 };
 /* Conditions are those of psti_batch_pool_set_gpu. */
 void psti_batch_pool_set_host(struct psti_pool *pool, const struct psti_slot_host *host);
+
+/* Must be called before the first slot is made. Each array begins at a multiple of `alignment`
+ * bytes, a power of two of 64 at least. */
+void psti_batch_pool_set_alignment(struct psti_pool *pool, size_t alignment);
 
 pthread_mutex_t *psti_batch_pool_lock(struct psti_pool *pool);
 pthread_cond_t *psti_batch_pool_changed(
@@ -132,8 +139,11 @@ enum pst_status psti_batch_pool_make(struct psti_pool *pool, uint32_t n);
 /* Filling. The loader's threads call these, for different rows at the same time. */
 int64_t *psti_batch_indices(pst_batch *batch);
 void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step);
-/* The part of a slot on a GPU; NULL for other slots. */
+/* The part of a slot on a GPU, or of one that psti_slot_host made; NULL for other slots. */
 struct psti_slot_part *psti_batch_part(pst_batch *batch);
+/* Says that the field's array lies elsewhere in this batch: at `array`, above the slot's own memory
+ * in the same mapping. It holds until the slot is claimed again. Not for slots on a GPU. */
+void psti_batch_set_array(pst_batch *batch, uint32_t i_field, void *array);
 /* Offset of a field's array in the part's memory, and bytes of one of its rows. False: the field
  * has no array. */
 bool psti_batch_place_of(const pst_batch *batch, uint32_t i_field, size_t *offset,

@@ -44,6 +44,7 @@ struct psti_pool {
     struct psti_slot_gpu gpu;
     bool has_host;
     struct psti_slot_host host;
+    size_t alignment; /* of arrays */
     uint32_t batch_size, n_fields, n_row_lists;
     struct psti_layout_field fields[];
 };
@@ -60,6 +61,7 @@ struct pst_batch {
                                    has_host: `data` is part.numbers if there is an `own` */
     size_t numbers_nbytes;      /* bytes of index and numbers */
     size_t *offsets;            /* [n_fields] offsets of the arrays in data */
+    size_t *homes;              /* [n_fields] what they are unless an array lies elsewhere */
     bool *ragged;               /* [n_fields], set by finish */
     struct psti_row *rows;      /* [n_row_lists][n_rows_max] */
     pthread_mutex_t lock;       /* guards chunks; held around gpu.await */
@@ -72,9 +74,8 @@ static inline bool psti_batch_layout_is_pixels(const struct psti_slot_field *fie
 }
 /* Computes the offsets of the arrays for n_rows rows. Index and numbers come first and end at
  * *numbers; *total is the whole. `offsets` may be NULL. */
-bool psti_batch_layout_offsets(const struct psti_slot_field *fields, size_t stride,
-                               uint32_t n_fields, uint32_t n_rows, size_t *offsets, size_t *numbers,
-                               size_t *total);
+bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, size_t *offsets,
+                               size_t *numbers, size_t *total);
 struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field, uint32_t row);
 /* Uncharges; the pool's lock must be held or the batch unshared. */
 void psti_batch_free(pst_batch *batch);

@@ -26,18 +26,17 @@ static bool array_row_nbytes(const struct psti_slot_field *field, size_t *nbytes
 }
 
 /* Adds the arrays of numbers, or those of pixels. */
-static bool add_arrays(const struct psti_slot_field *fields, size_t stride, uint32_t n_fields,
-                       uint32_t n_rows, bool pixels, size_t *offsets, size_t *at)
+static bool add_arrays(const struct psti_pool *pool, uint32_t n_rows, bool pixels, size_t *offsets,
+                       size_t *at)
 {
     size_t nbytes;
-    for (uint32_t i = 0; i < n_fields; i++) {
-        const struct psti_slot_field *field =
-            (const struct psti_slot_field *)((const char *)fields + i * stride);
+    for (uint32_t i = 0; i < pool->n_fields; i++) {
+        const struct psti_slot_field *field = &pool->fields[i].field;
         if (psti_batch_layout_is_pixels(field) != pixels)
             continue;
-        if (!psti_add_size(*at, PSTI_CACHE_LINE - 1, at))
+        if (!psti_add_size(*at, pool->alignment - 1, at))
             return false;
-        *at &= ~(size_t)(PSTI_CACHE_LINE - 1);
+        *at &= ~(pool->alignment - 1);
         if (offsets)
             offsets[i] = *at;
         if (!array_row_nbytes(field, &nbytes) || !psti_mul_size(nbytes, n_rows, &nbytes) ||
@@ -47,22 +46,20 @@ static bool add_arrays(const struct psti_slot_field *fields, size_t stride, uint
     return true;
 }
 
-bool psti_batch_layout_offsets(const struct psti_slot_field *fields, size_t stride,
-                               uint32_t n_fields, uint32_t n_rows, size_t *offsets, size_t *numbers,
-                               size_t *total)
+bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, size_t *offsets,
+                               size_t *numbers, size_t *total)
 {
     if (!psti_mul_size(n_rows, sizeof(int64_t), total) ||
-        !add_arrays(fields, stride, n_fields, n_rows, false, offsets, total))
+        !add_arrays(pool, n_rows, false, offsets, total))
         return false;
     *numbers = *total;
-    return add_arrays(fields, stride, n_fields, n_rows, true, offsets, total) &&
-           *total <= SIZE_MAX / 4;
+    return add_arrays(pool, n_rows, true, offsets, total) && *total <= SIZE_MAX / 4;
 }
 
 /* Memory of a slot besides its data. */
 static size_t slot_extra_nbytes(uint32_t n_fields, uint32_t n_row_lists, uint32_t n_rows)
 {
-    return sizeof(pst_batch) + n_fields * (sizeof(size_t) + sizeof(bool)) +
+    return sizeof(pst_batch) + n_fields * (2 * sizeof(size_t) + sizeof(bool)) +
            (size_t)n_row_lists * n_rows * sizeof(struct psti_row);
 }
 
@@ -87,6 +84,7 @@ enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint3
     pthread_mutex_init(&pool->lock, NULL);
     psti_cond_init(&pool->changed);
     pool->limit = host_memory;
+    pool->alignment = PSTI_CACHE_LINE;
     pool->owner = getpid();
     pool->batch_size = batch_size;
     pool->n_fields = n_fields;
@@ -104,6 +102,11 @@ void psti_batch_pool_set_host(struct psti_pool *pool, const struct psti_slot_hos
 {
     pool->host = *host;
     pool->has_host = true;
+}
+
+void psti_batch_pool_set_alignment(struct psti_pool *pool, size_t alignment)
+{
+    pool->alignment = alignment;
 }
 
 void psti_batch_pool_free(struct psti_pool *pool)
@@ -208,9 +211,9 @@ static enum pst_status make_data(pst_batch *batch, uint32_t n_rows)
 {
     struct psti_pool *pool = batch->pool;
     size_t total;
-    if (!psti_batch_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields,
-                                   n_rows, batch->offsets, &batch->numbers_nbytes, &total))
+    if (!psti_batch_layout_offsets(pool, n_rows, batch->homes, &batch->numbers_nbytes, &total))
         return PST_ERROR_LIMIT;
+    memcpy(batch->offsets, batch->homes, pool->n_fields * sizeof *batch->offsets);
     if (pool->has_gpu) {
         enum pst_status status =
             pool->gpu.make(pool->gpu.ctx, n_rows, batch->numbers_nbytes, total, &batch->part);
@@ -236,7 +239,8 @@ static enum pst_status make_slot(struct psti_pool *pool, uint32_t n_rows, size_t
     if (!batch)
         return status;
     batch->pool = pool;
-    batch->offsets = psti_calloc(pool->n_fields + 1, sizeof *batch->offsets);
+    batch->offsets = psti_calloc(2 * (size_t)pool->n_fields + 1, sizeof *batch->offsets);
+    batch->homes = batch->offsets ? batch->offsets + pool->n_fields : NULL;
     batch->ragged = psti_calloc(pool->n_fields + 1, sizeof *batch->ragged);
     batch->rows = psti_calloc((size_t)pool->n_row_lists * n_rows + 1, sizeof *batch->rows);
     if (batch->offsets && batch->ragged && batch->rows)
@@ -292,6 +296,7 @@ static void clear_slot(pst_batch *batch)
     if (batch->chunks)
         batch->chunks->used = 0;
     batch->count = 0;
+    memcpy(batch->offsets, batch->homes, batch->pool->n_fields * sizeof *batch->offsets);
     if (batch->pool->n_row_lists)
         memset(batch->rows, 0,
                (size_t)batch->pool->n_row_lists * batch->n_rows_max * sizeof *batch->rows);
@@ -300,14 +305,24 @@ static void clear_slot(pst_batch *batch)
 bool psti_batch_pool_slot_nbytes(const struct psti_pool *pool, uint32_t n_rows, size_t *nbytes)
 {
     size_t numbers, total, part = 0;
-    if (!psti_batch_layout_offsets(&pool->fields[0].field, sizeof pool->fields[0], pool->n_fields,
-                                   n_rows, NULL, &numbers, &total))
+    if (!psti_batch_layout_offsets(pool, n_rows, NULL, &numbers, &total))
         return false;
     if (pool->has_gpu)
         part = pool->gpu.nbytes(pool->gpu.ctx, n_rows);
     return psti_add_size(pool->has_gpu ? numbers : total, part, nbytes) &&
            psti_add_size(*nbytes, slot_extra_nbytes(pool->n_fields, pool->n_row_lists, n_rows),
                          nbytes);
+}
+
+bool psti_batch_pool_place_of(const struct psti_pool *pool, uint32_t i_field, size_t *offset,
+                              size_t *row_nbytes)
+{
+    size_t offsets[PST_MAX_FIELDS], numbers, total;
+    if (!psti_batch_layout_offsets(pool, pool->batch_size, offsets, &numbers, &total))
+        return false;
+    *offset = offsets[i_field];
+    *row_nbytes = pool->fields[i_field].row_nbytes;
+    return pool->fields[i_field].field.has_array;
 }
 
 static enum pst_status make_charged(struct psti_pool *pool, uint32_t n_rows, pst_batch **out)

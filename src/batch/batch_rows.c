@@ -25,7 +25,12 @@ int64_t *psti_batch_indices(pst_batch *batch) { return (int64_t *)(void *)batch-
 
 struct psti_slot_part *psti_batch_part(pst_batch *batch)
 {
-    return batch->pool->has_gpu ? &batch->part : NULL;
+    return batch->pool->has_gpu || (batch->pool->has_host && batch->part.own) ? &batch->part : NULL;
+}
+
+void psti_batch_set_array(pst_batch *batch, uint32_t i_field, void *array)
+{
+    batch->offsets[i_field] = (size_t)((char *)array - batch->data);
 }
 
 bool psti_batch_place_of(const pst_batch *batch, uint32_t i_field, size_t *offset,

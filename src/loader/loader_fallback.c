@@ -44,6 +44,8 @@ static const struct {
                                                "because they cannot be re-coded, would not become "
                                                "smaller, or host_memory or the cache has too "
                                                "little left for it"},
+    [PST_FALLBACK_SHARE] = {"share", "batches that this loader prepared although it shares: see "
+                                     "share_reason"},
     [PST_FALLBACK_PIN] = {"pin", "batches in memory that pin_memory was to page-lock and the CUDA "
                                  "driver did not"},
 };

@@ -8,6 +8,7 @@
 #ifndef PST_LOADER_LOADER_HANDLE_H
 #define PST_LOADER_LOADER_HANDLE_H
 
+#include "base/gate.h"
 #include "batch/batch.h"
 #include "cache/cache.h"
 #include "order/order.h"
@@ -56,11 +57,13 @@ struct pst_loader {
     uint8_t *cache_plan;    /* [n_samples] not 0: the cache admits the sample; NULL: all */
     uint64_t recode_nbytes; /* memory of each thread for re-coding */
     struct psti_placement placement;
-    bool in_memory;            /* no item needs a read */
-    uint64_t block_nbytes_max; /* a row's items larger than this are PST_ERROR_LIMIT */
-    uint64_t scratch_max;      /* largest scratch of a decoder, and of a run */
-    uint64_t memory_nbytes;    /* bytes charged for files in memory and for tables */
-    uint64_t n_small_pages;    /* count of the process at open */
+    struct psti_gate *gate; /* limits how many workers fill rows at a time; NULL: there is none */
+    struct psti_loader_share *share; /* NULL: the loader does not share */
+    bool in_memory;                  /* no item needs a read */
+    uint64_t block_nbytes_max;       /* a row's items larger than this are PST_ERROR_LIMIT */
+    uint64_t scratch_max;            /* largest scratch of a decoder, and of a run */
+    uint64_t memory_nbytes;          /* bytes charged for files in memory and for tables */
+    uint64_t n_small_pages;          /* count of the process at open */
     uint32_t n_workers, n_started;
     struct psti_trace *trace; /* NULL: none is written */
 
@@ -103,6 +106,7 @@ struct pst_loader {
     uint32_t n_kept;              /* batches that the caller held when it called for the next one */
     struct psti_loader_job *ring; /* [options.prefetch], by step */
     uint32_t ahead;               /* number of jobs that may be under way, <= prefetch */
+    uint64_t issue_end;           /* first step that must not be started */
     bool closing, running, begun, parked, failed;
     bool pumping; /* a thread pumps; it alone changes `pending` and starts jobs, also while it has
                      released the lock */

@@ -7,6 +7,7 @@
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
 #include "loader/loader_run.h"
+#include "loader/loader_share.h"
 #include "loader/loader_worker.h"
 
 #include "base/alloc.h"
@@ -76,7 +77,11 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     loader->state.epoch = epoch;
     loader->state.position = start;
     psti_loader_meter_begin(loader);
-    psti_loader_run_start(loader, 0);
+    loader->issue_end = UINT64_MAX;
+    loader->next_step = 0;
+    loader->parked = psti_loader_share_begin(loader); /* the group is asked first */
+    if (!loader->parked)
+        psti_loader_run_start(loader, 0);
     pthread_mutex_unlock(loader->lock);
     return PST_OK;
 }
@@ -279,6 +284,7 @@ static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, 
     loader->epoch_good += pst_batch_count(batch);
     *out = batch;
     move_on(loader, job);
+    psti_loader_share_delivered(loader);
     return PST_OK;
 }
 
@@ -332,6 +338,10 @@ static enum pst_status advance(pst_loader *loader, struct psti_loader_job *job, 
                                struct pst_error *err)
 {
     enum pst_status status = PST_OK;
+    if (psti_loader_share_takes(loader)) {
+        status = psti_loader_share_take(loader, job, deadline, err);
+        return status == PST_ERROR_LIMIT ? fail_held(loader, err) : status;
+    }
     if (job->state == PSTI_LOADER_JOB_EMPTY)
         status = start_here(loader, err);
     if (status != PST_OK || job->state == PSTI_LOADER_JOB_WHOLE)
@@ -350,6 +360,7 @@ static enum pst_status advance(pst_loader *loader, struct psti_loader_job *job, 
 /* Returns PST_END, or an error if the whole epoch had only empty batches. */
 static enum pst_status end_epoch(pst_loader *loader, struct pst_error *err)
 {
+    psti_loader_share_end(loader);
     loader->state.epoch = loader->epoch + 1; /* set also if there was no batch at all */
     loader->state.position = 0;
     if (loader->start > 0 || loader->epoch_good > 0 || loader->epoch_bad == 0)
@@ -375,7 +386,7 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
     struct psti_batch_pool_stats pool;
     psti_batch_pool_stats(loader->pool, &pool);
     loader->n_kept = pool.n_held;
-    if (loader->parked)
+    if (loader->parked && !psti_loader_share_takes(loader))
         psti_loader_run_start(loader, loader->next_step);
     enum pst_status status = PST_OK;
     while (status == PST_OK && !*out) {

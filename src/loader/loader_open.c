@@ -4,6 +4,7 @@
  * each worker, two slots at least (a loop holds one batch while the next is made), and a reserve
  * for rows that need more. The rest makes slots. The reserve lends memory for a row only, except
  * for the fetcher's first scratch. So a row that waits for the reserve always gets all of it. */
+#include "loader/loader.h"
 #include "loader/loader_arena.h"
 #include "loader/loader_counters.h"
 #include "loader/loader_files.h"
@@ -12,6 +13,7 @@
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
+#include "loader/loader_share.h"
 #include "loader/loader_worker.h"
 
 #include "base/alloc.h"
@@ -337,10 +339,14 @@ static enum pst_status open_verified(pst_loader *loader, struct pst_error *err)
                                         "no memory to note which items were checked");
 }
 
-static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
+static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_slots *slots,
+                                  struct pst_error *err)
 {
     uint64_t arena = 0;
-    enum pst_status status = open_order(loader, err);
+    enum pst_status status = loader->options.share ? psti_loader_share_open(loader, err) : PST_OK;
+    loader->options.share = loader->options.socket = loader->options.service = NULL;
+    if (status == PST_OK)
+        status = open_order(loader, err);
     if (status == PST_OK)
         status = psti_loader_plan_make(loader->dataset, &loader->options, &loader->plan, err);
     loader->options.fields = NULL; /* freed after open */
@@ -357,7 +363,14 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
         return status;
     loader->lock = psti_batch_pool_lock(loader->pool);
     loader->work = psti_batch_pool_changed(loader->pool);
+    if (slots) {
+        psti_batch_pool_set_alignment(loader->pool, slots->alignment);
+        psti_batch_pool_set_host(loader->pool, &slots->host);
+        loader->gate = slots->gate;
+    }
     status = psti_loader_placement_open(loader, err);
+    if (status == PST_OK && loader->share)
+        status = psti_loader_share_set_slots(loader, err);
     if (status == PST_OK)
         status = open_storage(loader, err);
     if (status != PST_OK)
@@ -390,11 +403,33 @@ static enum pst_status open_parts(pst_loader *loader, struct pst_error *err)
         status = open_jobs(loader, err);
     if (status == PST_OK)
         status = start_workers(loader, err);
+    if (status == PST_OK && loader->share)
+        psti_loader_share_join(loader);
     return status;
 }
 
 enum pst_status pst_loader_open(pst_dataset *dataset, const struct pst_loader_options *options,
                                 pst_loader **out, struct pst_error *err)
+{
+    return psti_loader_open_in(dataset, options, NULL, out, err);
+}
+
+uint32_t psti_loader_slot_fields(const pst_loader *loader, const struct psti_slot_field **fields)
+{
+    *fields = loader->plan.slots;
+    return loader->plan.n_fields;
+}
+
+bool psti_loader_slot_place(const pst_loader *loader, uint32_t i_field, size_t *offset,
+                            size_t *row_nbytes)
+{
+    return psti_batch_pool_place_of(loader->pool, i_field, offset, row_nbytes) &&
+           !loader->plan.slots[i_field].may_differ;
+}
+
+enum pst_status psti_loader_open_in(pst_dataset *dataset, const struct pst_loader_options *options,
+                                    const struct psti_loader_slots *slots, pst_loader **out,
+                                    struct pst_error *err)
 {
     if (!out || !dataset)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "dataset or out is NULL");
@@ -414,7 +449,7 @@ enum pst_status pst_loader_open(pst_dataset *dataset, const struct pst_loader_op
     if (status == PST_OK)
         status = psti_loader_take_options(options, &loader->options, &fields, err);
     if (status == PST_OK)
-        status = open_parts(loader, err);
+        status = open_parts(loader, slots, err);
     psti_free(fields);
     if (status == PST_OK) {
         loader->state = (struct pst_loader_state){.seed = loader->options.seed,
@@ -466,6 +501,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     if (loader->pool && psti_batch_pool_is_forked(loader->pool))
         return; /* its threads are not in this process, so nothing may be touched */
     close_threads(loader);
+    psti_loader_share_close(loader);
     for (uint32_t i = 0; loader->workers && i < loader->n_workers; i++)
         psti_loader_worker_close(&loader->workers[i]);
     psti_free(loader->workers);

@@ -10,8 +10,10 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/options.h"
+#include "share/share.h"
 
 #include <math.h>
+#include <string.h>
 
 #define HOST_MEMORY_DEFAULT ((uint64_t)4 << 30)
 #define BATCH_MAX_ROWS ((uint32_t)1 << 24)
@@ -98,6 +100,28 @@ static enum pst_status take_placement(const struct pst_loader_options *options,
     return PST_OK;
 }
 
+static enum pst_status take_share(const struct pst_loader_options *options, struct pst_error *err)
+{
+    if (!(options->share_wait_seconds >= 0 && options->share_wait_seconds <= 86400))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "share_wait_seconds is %g: it is 0 to 86400", options->share_wait_seconds);
+    if (!options->share)
+        return PST_OK;
+    size_t n = strlen(options->share);
+    if (n == 0 || n >= PSTI_GROUP_NAME_CAP)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "share is a name of 1 to %d bytes; this one has %zu",
+                         PSTI_GROUP_NAME_CAP - 1, n);
+    if (options->socket && strlen(options->socket) >= PSTI_SOCKET_PATH_CAP)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the path of a socket has at most %d bytes", PSTI_SOCKET_PATH_CAP - 1);
+    if (options->placement == PST_PLACEMENT_DEVICE)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "share is for batches in host memory, and these lie on a GPU (placement): "
+                         "the CPUs prepare shared batches, and each job copies them to its GPU");
+    return PST_OK;
+}
+
 /* Counts the operations of all fields. The caller's fields have the size that they say. */
 static enum pst_status count_ops(const struct pst_loader_options *options, size_t *n,
                                  struct pst_error *err)
@@ -166,6 +190,8 @@ enum pst_status psti_loader_take_options(const struct pst_loader_options *given,
         status = take_placement(options, err);
     if (status == PST_OK)
         status = take_cache(options, err);
+    if (status == PST_OK)
+        status = take_share(options, err);
     if (status == PST_OK)
         status = take_fields(options, fields, err);
     return status;

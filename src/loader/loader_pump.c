@@ -74,7 +74,7 @@ static bool waits_for_release(const pst_loader *loader)
 
 bool psti_loader_pump_start_job(pst_loader *loader)
 {
-    if (loader->issue_step >= loader->n_steps ||
+    if (loader->issue_step >= loader->n_steps || loader->issue_step >= loader->issue_end ||
         loader->issue_step >= loader->next_step + loader->ahead || waits_for_release(loader))
         return false;
     struct psti_loader_job *job = &loader->ring[loader->issue_step % loader->options.prefetch];

@@ -162,6 +162,17 @@ static void do_work(struct psti_loader_worker *worker, struct work *work)
     }
 }
 
+/* The same inside the gate, if there is one. */
+static void do_work_inside(struct psti_loader_worker *worker, struct work *work)
+{
+    struct psti_gate *gate = worker->loader->gate;
+    if (gate)
+        psti_gate_enter(gate);
+    do_work(worker, work);
+    if (gate)
+        psti_gate_leave(gate);
+}
+
 /* The lock is held. The counts of the rows are merged, then the rows are done, in one atomic step.
  * Some rows of a cancelled epoch may have been dropped; nobody waits for them. */
 static void end_work(struct psti_loader_worker *worker, struct work *work)
@@ -204,7 +215,7 @@ void psti_loader_run_worker(void *arg)
         if (lags)
             psti_loader_worker_catch_up(worker);
         else
-            do_work(worker, &work);
+            do_work_inside(worker, &work);
         pthread_mutex_lock(loader->lock);
         if (!lags)
             end_work(worker, &work);

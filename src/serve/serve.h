@@ -63,7 +63,7 @@ struct psti_session_ops {
     void (*close)(struct psti_session *session);
 };
 extern const struct psti_session_ops *const psti_serve_ops[]; /* ends with NULL (serve_kinds.c) */
-extern const struct psti_session_ops psti_serve_control, psti_serve_cache;
+extern const struct psti_session_ops psti_serve_control, psti_serve_cache, psti_serve_share;
 
 /* Work for the loop's thread. */
 struct psti_post {

@@ -4,5 +4,6 @@
 const struct psti_session_ops *const psti_serve_ops[] = {
     &psti_serve_cache,
     &psti_serve_control,
+    &psti_serve_share,
     NULL,
 };

@@ -5,5 +5,8 @@
 #include "share/share_cache.h"
 #include "share/share_host.h"
 #include "share/share_link.h"
+#include "share/share_options.h"
+#include "share/share_staging.h"
+#include "share/share_stream_wire.h"
 
 #endif

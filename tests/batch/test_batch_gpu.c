@@ -259,7 +259,8 @@ static void test_memory_of_somebody_else(void **state)
     pst_batch *plain = claim(pool, PST_OK), *a = claim(pool, PST_OK);
     assert_int_equal(host.n_made, 1);
     psti_batch_finish(a, 6, NULL);
-    assert_null(psti_batch_part(a));
+    assert_null(psti_batch_part(plain));
+    assert_non_null(psti_batch_part(a));
     assert_int_equal(pst_batch_device(a), -1);
     assert_int_equal(pst_batch_tensor(a, 0, &tensor, sizeof tensor, NULL), PST_OK);
     assert_int_equal(tensor.device, -1);

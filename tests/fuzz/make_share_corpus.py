@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Seeds for fuzz_share_wire: messages of the host service's protocol (docs/internals/host-protocol.md).
+"""Seeds for fuzz_share_wire and fuzz_share_stream: messages of the host service's protocol.
 
-    tests/fuzz/make_share_corpus.py DIRECTORY
+    tests/fuzz/make_share_corpus.py DIRECTORY   # the corpora, which has share_wire and share_stream
 """
 
 from __future__ import annotations
@@ -43,11 +43,44 @@ SEEDS = {
 }
 
 
+def options(fields: bytes, n_fields: int, n_ops: int, numbers: list[int] | None) -> bytes:
+    """The options of a loader: src/share/share_options.c."""
+    first = struct.pack("<IQ?II?Q", 1, 17, True, 64, 64, False, 1 << 28) + struct.pack("<II", n_fields, n_ops) + fields
+    first += struct.pack("<Q", 2**64 - 1 if numbers is None else len(numbers))
+    first += b"".join(struct.pack("<Q", n) for n in numbers or ()) + struct.pack("<Q", 2**64 - 1)
+    return struct.pack("<4sIQ", b"PSTO", 0, 16 + len(first)) + first + struct.pack("<IIddI", 0, 0, 0.0, 0.0, 4)
+
+
+def field(name: str, n_ops: int) -> bytes:
+    return (text(name) + text(None) + struct.pack("<IIBBB????IIff?", 2, 1, 3, 8, 0, False, False, False, False, 0, 0, 1, 0, 0)
+            + struct.pack("<I", n_ops))
+
+
+FLIP = struct.pack("<IIII??I", 5, 0, 0, 2, False, False, 0) + struct.pack("<4I4ff", 0, 0, 0, 0, 0, 0, 0, 0, 0.5)
+FLIP += struct.pack("<20ffB", *([1.0] * 20), 0.0, 0)
+EXTENT = struct.pack("<QIIIQ", 7, 1, 2, 8, 320)
+STREAM = {
+    "options": b"\0" + options(b"", 0, 0, None),
+    "options-indices": b"\0" + options(b"", 0, 0, [3, 1, 2]),
+    "options-field": b"\0" + options(field("image", 1) + FLIP, 1, 1, None),
+    "options-bool": b"\0" + options(field("image", 0), 1, 0, None).replace(b"\x01\x40", b"\x02\x40"),
+    "options-cut": b"\0" + options(b"", 0, 0, [3, 1, 2])[:-40],
+    "open": b"\1" + text("search") + struct.pack("<IIII", 8, 32, 1, 4) + text("/data") + b"v" * 16 + struct.pack("<II", 0, 0),
+    "layout": b"\2" + struct.pack("<IIIIQQQQQQQ", 8, 64, 1, 10, 1 << 20, 1 << 16, 1000, 3, 99, 4096, 4096),
+    "layout-outside": b"\2" + struct.pack("<IIIIQQQQQQQ", 8, 64, 1, 10, 1 << 20, 1 << 12, 1000, 3, 99, 4096, 4096),
+    "want": b"\3" + struct.pack("<QQQIIIIQQ", 3, 64, 1000, 32, 32, 0, 2, 5, 6),
+    "ready": b"\4" + struct.pack("<QQIII", 3, 99, 1, 1, 2) + EXTENT + EXTENT,
+    "ready-slot": b"\4" + struct.pack("<QQII", 3, 99, 0, 1) + struct.pack("<QIIIQ", 7, 1, 9, 8, 320),
+    "alone": b"\5" + struct.pack("<I", 2),
+}
+
+
 def main() -> None:
-    directory = Path(sys.argv[1])
-    directory.mkdir(parents=True, exist_ok=True)
-    for name, data in SEEDS.items():
-        (directory / name).write_bytes(data)
+    for corpus, seeds in (("share_wire", SEEDS), ("share_stream", STREAM)):
+        directory = Path(sys.argv[1]) / corpus
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, data in seeds.items():
+            (directory / name).write_bytes(data)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include "augment/augment.h"
 #include "base/fail.h"
 #include "loader/loader_handle.h"
+#include "loader/loader_share.h"
 #include "loader/loader_worker.h"
 #include "loader/placement/loader_gpu.h"
 #include "loader/placement/loader_pin.h"
@@ -96,11 +97,7 @@ static enum pst_status finish(pst_loader *loader, struct psti_remake *remake, st
     return PST_OK;
 }
 
-static void quiesce(pst_loader *loader, pst_batch *batch)
-{
-    (void)loader;
-    (void)batch;
-}
+static void quiesce(pst_loader *loader, pst_batch *batch) { psti_loader_share_drop(loader, batch); }
 
 static void fill_stats(const pst_loader *loader, struct pst_loader_stats *stats)
 {

@@ -1,0 +1,24 @@
+"""DALI, CPU: every job has a pipeline of its own. The pipeline is that of bench/loader."""
+
+from __future__ import annotations
+
+import kinds
+import peer_dali
+
+NAME = "DALI, a CPU pipeline for each job"
+_taken, _mean_nbytes = 0, 0.0
+
+
+def jobs_batches(setting: kinds.Setting):
+    global _taken, _mean_nbytes
+    sizes = [path.stat().st_size for path in setting.work.files()]
+    _mean_nbytes = sum(sizes) / len(sizes)
+    for images, labels in peer_dali.batches(setting.work, setting.work.root, setting.threads):
+        _taken += len(images)
+        yield images, labels
+
+
+def counters() -> dict:
+    """What was taken, and its bytes by the files' mean size (the files are mapped, so the kernel counts no reads); what the
+    pipeline has ready beyond that is not counted."""
+    return {"prepared": _taken, "nbytes": _taken * _mean_nbytes}

@@ -1,0 +1,480 @@
+/* loader_share.c - takes batches from the group that shares their preparation.
+ *
+ * In: the loader's plan and place. Out: whole jobs. Arrays of a page a row and more are mapped,
+ * page by page, from the extents in which the host service prepared them; they are private to this
+ * process, so it may write to them, and what it wrote is dropped before the slot is used again.
+ * Other values are copied. Whenever a batch cannot come from the group, the loader's own workers
+ * make it, at the same place of the same order: the caller sees no difference but in time and
+ * counts. All functions but `drop` run in the caller's thread. */
+#include "loader/loader_share.h"
+
+#include "loader/loader_counters.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_run.h"
+#include "loader/loader_share_space.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/sealed.h"
+#include "share/share.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WAIT_NS ((int64_t)10 * 1000 * 1000 * 1000)
+
+struct psti_loader_share {
+    struct psti_stream_open open; /* what the loader says when it joins */
+    char socket[PSTI_SOCKET_PATH_CAP];
+    char *service; /* program to start; NULL: none */
+    int options_fd;
+    int64_t wait_ns;
+    struct psti_loader_spaces *spaces; /* of slots; NULL: page-locked ones, all is copied */
+    struct psti_staging *staging;      /* NULL: not joined */
+    struct psti_stream_layout layout;
+    bool never; /* sharing is not possible, whatever service there is */
+    /* Of the epoch under way: */
+    bool off;    /* it is not shared any more */
+    bool solo;   /* the next batch is made here */
+    bool told;   /* the group knows that the epoch is over */
+    bool copied; /* the last batch was copied as a whole */
+    /* For pst_loader_stats; guarded by the loader's lock. */
+    uint64_t n_shared, n_copied;
+    char reason[96];
+};
+
+static void set_reason(pst_loader *loader, const char *reason)
+{
+    snprintf(loader->share->reason, sizeof loader->share->reason, "%.95s", reason);
+}
+
+/* Prints the options to a blob, for the service. */
+static enum pst_status print_options(pst_loader *loader, struct pst_error *err)
+{
+    const struct pst_loader_options *options = &loader->options;
+    uint64_t n = options->indices ? options->n_indices : pst_dataset_count(loader->dataset);
+    uint8_t *bytes;
+    size_t nbytes;
+    enum pst_status status = psti_share_options_print(options, n, &bytes, &nbytes, err);
+    if (status == PST_OK)
+        status = psti_sealed_blob_make("penstock-options", bytes, nbytes,
+                                       &loader->share->options_fd, err);
+    psti_free(bytes);
+    return status;
+}
+
+enum pst_status psti_loader_share_open(pst_loader *loader, struct pst_error *err)
+{
+    const struct pst_loader_options *options = &loader->options;
+    struct psti_loader_share *share = psti_calloc(1, sizeof *share);
+    if (!share)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for sharing");
+    share->options_fd = -1;
+    loader->share = share;
+    snprintf(share->open.name, sizeof share->open.name, "%s", options->share);
+    share->wait_ns =
+        options->share_wait_seconds > 0 ? (int64_t)(options->share_wait_seconds * 1e9) : WAIT_NS;
+    if (options->socket)
+        snprintf(share->socket, sizeof share->socket, "%s", options->socket);
+    if (options->service) {
+        share->service = psti_alloc(strlen(options->service) + 1);
+        if (!share->service)
+            return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for sharing");
+        strcpy(share->service, options->service);
+    }
+    share->open.n_lent = options->num_workers;
+    return print_options(loader, err);
+}
+
+enum pst_status psti_loader_share_set_slots(pst_loader *loader, struct pst_error *err)
+{
+    struct psti_loader_share *share = loader->share;
+    const struct psti_loader_plan *plan = &loader->plan;
+    size_t rows[PST_MAX_FIELDS], page = (size_t)sysconf(_SC_PAGESIZE);
+    for (uint32_t i = 0; i < plan->n_fields; i++)
+        rows[i] = psti_loader_space_row_nbytes(&plan->slots[i]);
+    share->open.extent_rows = psti_share_extent_rows(rows, plan->n_fields, page);
+    if (loader->options.pin_memory)
+        return PST_OK;
+    return psti_loader_spaces_open(loader->pool, plan->slots, plan->n_fields,
+                                   loader->options.batch_size, share->open.extent_rows, page,
+                                   &share->spaces, err);
+}
+
+static bool layout_fits(const pst_loader *loader, const struct psti_stream_layout *layout)
+{
+    const struct psti_loader_plan *plan = &loader->plan;
+    bool fits = layout->extent_rows == loader->share->open.extent_rows &&
+                layout->n_fields == plan->n_fields &&
+                layout->n_positions == psti_order_n(loader->order);
+    for (uint32_t i = 0; i < plan->n_fields && fits; i++)
+        fits = layout->fields[i].row_nbytes == psti_loader_space_row_nbytes(&plan->slots[i]);
+    return fits;
+}
+
+/* Joins the group. The lock is not held. */
+static void join(pst_loader *loader)
+{
+    struct psti_loader_share *share = loader->share;
+    struct psti_staging *staging = NULL;
+    struct pst_error err;
+    share->open.batch_size = loader->options.batch_size;
+    share->open.world_size = loader->next_ranks.world_size;
+    const struct psti_staging_options options = {.socket = share->socket[0] ? share->socket : NULL,
+                                                 .program = share->service,
+                                                 .open = &share->open,
+                                                 .dataset = loader->dataset,
+                                                 .options_fd = share->options_fd,
+                                                 .wait_ns = share->wait_ns};
+    pst_error_clear(&err);
+    if (share->never)
+        return;
+    enum pst_status status = psti_share_staging_open(&options, &staging, &err);
+    bool fits = status == PST_OK && layout_fits(loader, psti_share_staging_layout(staging));
+    pthread_mutex_lock(loader->lock);
+    if (fits) {
+        share->layout = *psti_share_staging_layout(staging);
+        share->staging = staging;
+        share->reason[0] = '\0';
+    } else if (status == PST_OK) {
+        share->never = true;
+        set_reason(loader, "the host service plans other batches than this loader");
+    } else {
+        set_reason(loader, err.text);
+    }
+    pthread_mutex_unlock(loader->lock);
+    if (!fits)
+        psti_share_staging_release(staging);
+}
+
+void psti_loader_share_join(pst_loader *loader) { join(loader); }
+
+void psti_loader_share_close(pst_loader *loader)
+{
+    struct psti_loader_share *share = loader->share;
+    if (!share)
+        return;
+    if (share->staging)
+        psti_share_staging_leave(share->staging);
+    psti_share_staging_release(share->staging); /* batches that the caller holds keep it open */
+    if (share->options_fd >= 0)
+        close(share->options_fd);
+    psti_free(share->service);
+    psti_free(share);
+    loader->share = NULL;
+}
+
+bool psti_loader_share_begin(pst_loader *loader)
+{
+    struct psti_loader_share *share = loader->share;
+    if (!share || share->never)
+        return false;
+    psti_loader_share_end(loader);
+    share->off = share->solo = share->told = false;
+    return true;
+}
+
+void psti_loader_share_end(pst_loader *loader)
+{
+    struct psti_loader_share *share = loader->share;
+    if (!share || !share->staging || share->told)
+        return;
+    share->told = true;
+    psti_share_staging_leave(share->staging);
+}
+
+bool psti_loader_share_takes(const pst_loader *loader)
+{
+    const struct psti_loader_share *share = loader->share;
+    return share && !share->never && !share->off && !share->solo;
+}
+
+void psti_loader_share_delivered(pst_loader *loader)
+{
+    struct psti_loader_share *share = loader->share;
+    if (!share || share->never)
+        return;
+    if (share->solo || share->off)
+        psti_loader_fell_back(loader, PST_FALLBACK_SHARE, 1);
+    share->solo = false;
+}
+
+/* The job, or with `epoch` the rest of the epoch, is made by the loader's own workers. */
+static void go_alone(pst_loader *loader, struct psti_loader_job *job, bool epoch)
+{
+    struct psti_loader_share *share = loader->share;
+    share->solo = true;
+    share->off |= epoch;
+    if (job->batch)
+        psti_batch_pool_put_back(job->batch);
+    job->batch = NULL;
+    loader->issue_end = share->off ? UINT64_MAX : loader->next_step + 1;
+    psti_loader_run_start(loader, loader->next_step);
+}
+
+/* The service does not answer, or breaks the protocol. */
+static void lose(pst_loader *loader, const struct pst_error *err)
+{
+    struct psti_loader_share *share = loader->share;
+    set_reason(loader, err->text[0] ? err->text : pst_status_text(err->status));
+    psti_share_staging_release(share->staging);
+    share->staging = NULL;
+}
+
+/* Copies the rows of a field with an array. */
+static bool copy_array(pst_loader *loader, struct psti_loader_job *job, uint32_t i_field,
+                       const struct psti_stream_ready *ready)
+{
+    const struct psti_loader_share *share = loader->share;
+    const struct psti_stream_field *field = &share->layout.fields[i_field];
+    uint32_t skip = (uint32_t)(job->positions[0] % share->layout.extent_rows), row = 0;
+    for (uint32_t e = 0; e < ready->n_extents; e++, skip = 0) {
+        const struct psti_stream_extent *extent = &ready->extents[e];
+        uint32_t n = extent->n_rows - skip;
+        n = n < job->n_rows - row ? n : job->n_rows - row;
+        const void *from = psti_share_staging_bytes(share->staging, extent,
+                                                    field->offset + skip * field->row_nbytes,
+                                                    n * field->row_nbytes);
+        if (!from)
+            return false;
+        memcpy(psti_batch_array_row(job->batch, i_field, row), from, n * field->row_nbytes);
+        row += n;
+    }
+    return true;
+}
+
+/* Copies one row that has memory of its own, or may have. */
+static bool copy_own_row(pst_loader *loader, struct psti_loader_job *job, uint32_t i_field,
+                         uint32_t row, const struct psti_stream_extent *extent, uint64_t entry,
+                         enum pst_status *status)
+{
+    const struct psti_loader_share *share = loader->share;
+    uint64_t at = share->layout.own + entry * sizeof(struct psti_extent_row);
+    const struct psti_extent_row *own =
+        psti_share_staging_bytes(share->staging, extent, at, sizeof *own);
+    if (!own || own->ndim > PST_MAX_NDIM || own->offset > share->layout.stride)
+        return false;
+    uint64_t nbytes = pst_dtype_nbytes(loader->plan.slots[i_field].dtype);
+    for (uint32_t i = 0; i < own->ndim; i++)
+        if (own->shape[i] < 0 || __builtin_mul_overflow(nbytes, (uint64_t)own->shape[i], &nbytes))
+            return false;
+    const void *from = psti_share_staging_bytes(share->staging, extent, own->offset, nbytes);
+    if (!from)
+        return false;
+    void *to = psti_batch_new_row(job->batch, i_field, row, own->ndim, own->shape, status);
+    if (to && nbytes)
+        memcpy(to, from, nbytes);
+    else if (!to)
+        return false;
+    *status = PST_OK;
+    return true;
+}
+
+/* Copies a field whose rows may differ. `i_list`: its number among such fields. */
+static bool copy_own_rows(pst_loader *loader, struct psti_loader_job *job, uint32_t i_field,
+                          uint32_t i_list, const struct psti_stream_ready *ready,
+                          enum pst_status *status)
+{
+    uint32_t extent_rows = loader->share->layout.extent_rows, e = 0;
+    uint32_t at = (uint32_t)(job->positions[0] % extent_rows);
+    for (uint32_t row = 0; row < job->n_rows; row++, at++) {
+        if (at == ready->extents[e].n_rows) {
+            at = 0;
+            e++;
+        }
+        if (!copy_own_row(loader, job, i_field, row, &ready->extents[e],
+                          (uint64_t)i_list * extent_rows + at, status))
+            return false;
+    }
+    return true;
+}
+
+/* True if the extents have the job's rows, by number, and the samples that this loader's order has
+ * there. */
+static bool has_rows(pst_loader *loader, struct psti_loader_job *job,
+                     const struct psti_stream_ready *ready)
+{
+    const struct psti_loader_share *share = loader->share;
+    uint32_t extent_rows = share->layout.extent_rows, row = 0;
+    uint32_t skip = (uint32_t)(job->positions[0] % extent_rows);
+    const int64_t *indices = psti_batch_indices(job->batch);
+    for (uint32_t e = 0; e < ready->n_extents; e++, skip = 0) {
+        const struct psti_stream_extent *extent = &ready->extents[e];
+        if (skip >= extent->n_rows || row >= job->n_rows)
+            return false;
+        uint32_t n = extent->n_rows - skip;
+        n = n < job->n_rows - row ? n : job->n_rows - row;
+        const int64_t *theirs = psti_share_staging_bytes(share->staging, extent,
+                                                         skip * sizeof *theirs, n * sizeof *theirs);
+        if (!theirs || memcmp(theirs, indices + row, n * sizeof *theirs) != 0)
+            return false;
+        row += n;
+    }
+    return row == job->n_rows;
+}
+
+/* Fills the job's batch. False: it cannot be; *status is PST_ERROR_LIMIT or MEMORY if memory for
+ * rows is lacking. The lock is not held. */
+static bool fill(pst_loader *loader, struct psti_loader_job *job,
+                 const struct psti_stream_ready *ready, enum pst_status *status)
+{
+    struct psti_loader_share *share = loader->share;
+    const struct psti_loader_plan *plan = &loader->plan;
+    uint32_t i_list = 0;
+    bool good = has_rows(loader, job, ready);
+    bool maps =
+        share->spaces && psti_share_staging_n_held(share->staging) <= share->layout.hold_max;
+    const struct psti_loader_space_source source = {.staging = share->staging,
+                                                    .layout = &share->layout,
+                                                    .ready = ready,
+                                                    .first = job->positions[0],
+                                                    .n_rows = job->n_rows};
+    if (good && maps)
+        maps = psti_loader_space_map(share->spaces, job->batch, &source);
+    else
+        maps = false;
+    for (uint32_t i = 0; i < plan->n_fields && good; i++) {
+        if (plan->slots[i].may_differ)
+            good = copy_own_rows(loader, job, i, i_list++, ready, status);
+        else if (!maps || !psti_loader_space_is_mapped(share->spaces, i))
+            good = copy_array(loader, job, i, ready);
+    }
+    if (!maps)
+        for (uint32_t e = 0; e < ready->n_extents; e++)
+            psti_share_staging_give(share->staging, &ready->extents[e].number, 1);
+    if (!good && maps)
+        psti_loader_space_drop(job->batch);
+    if (good)
+        psti_batch_finish(job->batch, job->n_rows, NULL);
+    share->copied = !maps;
+    return good;
+}
+
+/* Asks for the job's rows, and fills them in. The lock is not held. */
+static enum pst_status want(pst_loader *loader, struct psti_loader_job *job, int64_t deadline,
+                            enum psti_stream_alone *alone, struct pst_error *err)
+{
+    struct psti_loader_share *share = loader->share;
+    const struct psti_stream_ready *ready;
+    uint64_t n = psti_order_n(loader->order);
+    uint64_t end = psti_order_end(loader->order, loader->ranks, loader->start);
+    static const struct psti_stream_want zero;
+    struct psti_stream_want request = zero;
+    request.epoch = loader->epoch;
+    request.first = job->positions[0];
+    request.n_rows = job->n_rows;
+    request.end = end < n ? end : n;
+    request.step_rows = loader->options.batch_size * loader->ranks.world_size;
+    enum pst_status status =
+        psti_share_staging_want(share->staging, &request, deadline, &ready, alone, err);
+    if (status != PST_OK)
+        return status;
+    enum pst_status memory = PST_OK;
+    if (fill(loader, job, ready, &memory))
+        return PST_OK;
+    if (memory == PST_ERROR_LIMIT) {
+        job->starved = true;
+        return PST_OK;
+    }
+    return psti_fail(err, PST_ERROR_CORRUPT, "loader",
+                     "a shared batch has other rows than its place in the order");
+}
+
+/* Gets the slot and its positions. False: there is no slot now. The lock is held. */
+static bool prepare(pst_loader *loader, struct psti_loader_job *job)
+{
+    if (job->batch)
+        return true;
+    loader->claim_status =
+        loader->placement.ops->claim(loader, loader->options.batch_size, &job->batch);
+    if (loader->claim_status != PST_OK)
+        return false;
+    pthread_mutex_unlock(loader->lock);
+    psti_loader_job_set(loader, job, loader->ranks, loader->epoch, loader->start, loader->next_step,
+                        loader->step_base + loader->next_step);
+    pthread_mutex_lock(loader->lock);
+    return true;
+}
+
+static const char *text_of(enum psti_stream_alone alone)
+{
+    switch (alone) {
+    case PSTI_ALONE_SAMPLE:
+        return "an extent has a bad sample, or values too large to share";
+    case PSTI_ALONE_BEHIND:
+        return "the group's other jobs are too far ahead";
+    case PSTI_ALONE_FULL:
+        return "the host service has no stream or memory left for this job";
+    case PSTI_ALONE_FAILED:
+        return "the host service could not prepare the batches";
+    }
+    return "";
+}
+
+enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_job *job,
+                                       int64_t deadline, struct pst_error *err)
+{
+    struct psti_loader_share *share = loader->share;
+    enum psti_stream_alone alone = PSTI_ALONE_FAILED;
+    struct pst_error cause;
+    if (loader->running) /* the batch before was made here */
+        psti_loader_run_cancel(loader);
+    if (!prepare(loader, job))
+        return PST_ERROR_LIMIT; /* the caller says more */
+    uint64_t n = psti_order_n(loader->order);
+    if (job->positions[job->n_rows - 1] >= n) { /* rows that fill up the ranks */
+        set_reason(loader, "the epoch's last batch has padding");
+        go_alone(loader, job, false);
+        return PST_OK;
+    }
+    pst_error_clear(&cause);
+    pthread_mutex_unlock(loader->lock);
+    if (!share->staging)
+        join(loader);
+    enum pst_status status = PST_ERROR_IO;
+    if (share->staging)
+        status = want(loader, job, deadline, &alone, &cause);
+    pthread_mutex_lock(loader->lock);
+    if (status == PST_ERROR_BUSY) {
+        if (err)
+            *err = cause;
+        return status;
+    }
+    if (status == PST_END)
+        set_reason(loader, text_of(alone));
+    else if (status != PST_OK && share->staging)
+        lose(loader, &cause);
+    if (status != PST_OK) {
+        go_alone(loader, job, status != PST_END || alone != PSTI_ALONE_SAMPLE);
+        return PST_OK;
+    }
+    share->told = false;
+    share->layout.group_epoch = psti_share_staging_layout(share->staging)->group_epoch;
+    share->layout.group_samples = psti_share_staging_layout(share->staging)->group_samples;
+    share->n_shared += !job->starved;
+    share->n_copied += !job->starved && share->copied;
+    job->settled = true;
+    job->state = PSTI_LOADER_JOB_WHOLE;
+    return PST_OK;
+}
+
+void psti_loader_share_drop(pst_loader *loader, pst_batch *batch)
+{
+    if (loader->share && loader->share->spaces)
+        psti_loader_space_drop(batch);
+}
+
+void psti_loader_share_stats(const pst_loader *loader, struct pst_loader_stats *stats)
+{
+    const struct psti_loader_share *share = loader->share;
+    if (!share)
+        return;
+    stats->n_shared = share->n_shared;
+    stats->n_shared_copied = share->n_copied;
+    stats->is_sharing = share->staging != NULL;
+    stats->share_epoch = share->layout.group_epoch;
+    stats->share_samples = share->layout.group_samples;
+    snprintf(stats->share_reason, sizeof stats->share_reason, "%s", share->reason);
+}

@@ -1,0 +1,228 @@
+/* serve_stream.c - sessions that share preparation: messages in, answers out.
+ *
+ * A session is one loader, a job. Its end gives back all that it has, whatever it was doing. If the
+ * service ends it and the client is still there, the memory that the client may have mapped is not
+ * written again. */
+#include "serve/serve_stream.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/hash.h"
+#include "base/sealed.h"
+
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OPTIONS_NBYTES_MAX ((size_t)1 << 34)
+
+static enum pst_status open_session(struct psti_session *session, struct pst_error *err)
+{
+    struct psti_job *job = psti_calloc(1, sizeof *job);
+    session->state = job;
+    if (!job)
+        return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a job");
+    job->session = session;
+    job->fresh = true;
+    job->held_cap = PSTI_STREAM_EXTENTS;
+    job->held = psti_calloc(job->held_cap, sizeof(struct psti_serve_extent *));
+    return job->held ? PST_OK : psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a job");
+}
+
+/* True if the client has closed its end: nothing of it uses what it held. */
+static bool is_gone(const struct psti_session *session)
+{
+    struct pollfd poller = {.fd = session->fd, .events = POLLRDHUP};
+    return poll(&poller, 1, 0) == 1 && (poller.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+}
+
+static void close_session(struct psti_session *session)
+{
+    struct psti_job *job = session->state;
+    if (!job)
+        return;
+    bool kept = job->n_held > 0 && !is_gone(session);
+    if (job->group)
+        psti_serve_group_remove(job->group, job, kept);
+    psti_free(job->held);
+    psti_free(job);
+}
+
+static bool works(const struct psti_session *session)
+{
+    const struct psti_job *job = session->state;
+    return job->wants || (job->group && !job->opened);
+}
+
+/* Hash of what tells a label file from another one; 0 without one. */
+static uint64_t stamp_labels(const struct psti_joining *joining)
+{
+    struct stat st;
+    if (joining->n_fds < 2 || fstat(joining->fds[1], &st) != 0)
+        return 0;
+    const int64_t facts[7] = {(int64_t)st.st_dev,          (int64_t)st.st_ino,
+                              (int64_t)st.st_size,         (int64_t)st.st_mtim.tv_sec,
+                              (int64_t)st.st_mtim.tv_nsec, (int64_t)st.st_ctim.tv_sec,
+                              (int64_t)st.st_ctim.tv_nsec};
+    return psti_hash64(facts, sizeof facts) | 1;
+}
+
+/* Reads what a job that joins has sent. `joining` is to be cleared in any case. */
+static enum pst_status read_joining(struct psti_message *message, struct psti_joining *joining,
+                                    struct pst_error *err)
+{
+    struct psti_wire_in in = psti_share_message_body(message);
+    const void *bytes;
+    size_t nbytes;
+    enum pst_status status = psti_share_get_open(&in, &joining->open, &joining->place, err);
+    if (status == PST_OK && (message->n_fds < 2 || message->n_fds > 1 + PSTI_SHARE_DATASET_FDS))
+        status = psti_fail(err, PST_ERROR_CORRUPT, "serve", "a job came with %u descriptors",
+                           message->n_fds);
+    if (status == PST_OK)
+        status = psti_sealed_blob_map(message->fds[0], OPTIONS_NBYTES_MAX, &bytes, &nbytes, err);
+    if (status != PST_OK)
+        return status;
+    status = psti_share_options_parse(bytes, nbytes, &joining->options, err);
+    psti_sealed_unmap(bytes, nbytes);
+    for (; joining->n_fds + 1 < message->n_fds; joining->n_fds++)
+        joining->fds[joining->n_fds] = psti_share_message_take_fd(message, joining->n_fds + 1);
+    joining->labels = stamp_labels(joining);
+    return status;
+}
+
+static enum pst_status take_open(struct psti_job *job, struct psti_message *message,
+                                 struct pst_error *err)
+{
+    struct psti_group *group;
+    if (job->group)
+        return psti_fail(err, PST_ERROR_CORRUPT, "serve", "a job joins one group");
+    struct psti_joining *joining = psti_calloc(1, sizeof *joining);
+    if (!joining)
+        return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a job");
+    enum pst_status status = read_joining(message, joining, err);
+    job->open_id = message->head.id;
+    job->batch_size = joining->open.batch_size;
+    job->n_lent = joining->open.n_lent;
+    if (__builtin_mul_overflow(job->batch_size, joining->open.world_size, &job->step_rows))
+        job->step_rows = UINT32_MAX;
+    if (status == PST_OK)
+        status = psti_serve_group_get(job->session->service, joining, &group, err);
+    if (status == PST_OK)
+        psti_serve_group_add(group, job);
+    psti_share_options_clear(&joining->options);
+    for (uint32_t i = 0; i < joining->n_fds; i++)
+        close(joining->fds[i]);
+    psti_free(joining);
+    return status;
+}
+
+static enum pst_status take_want(struct psti_job *job, const struct psti_message *message,
+                                 struct pst_error *err)
+{
+    struct psti_wire_in in = psti_share_message_body(message);
+    struct psti_stream_want want;
+    bool gives = message->head.kind == (uint32_t)PSTI_STREAM_GIVE;
+    enum pst_status status = psti_share_get_want(&in, &want, err);
+    if (status == PST_OK && (!job->group || !job->opened || message->n_fds > 0))
+        status = psti_fail(err, PST_ERROR_CORRUPT, "serve", "a job wants a batch before it joined");
+    if (status != PST_OK)
+        return status;
+    struct psti_group *group = job->group;
+    psti_serve_job_give(job, want.given, want.n_given);
+    if (gives && want.leaves)
+        psti_serve_job_leave(job);
+    if (!gives) {
+        if (want.first >= group->layout.n_positions || want.n_rows == 0 ||
+            want.n_rows > group->layout.n_positions - want.first ||
+            want.end > group->layout.n_positions)
+            return psti_fail(err, PST_ERROR_CORRUPT, "serve",
+                             "a job wants rows that the data set does not have");
+        job->epoch = want.epoch;
+        job->cursor = want.first;
+        job->end = want.end;
+        job->n_rows = want.n_rows;
+        job->step_rows = want.step_rows;
+        job->want_id = message->head.id;
+        job->wants = true;
+        if (group->newest_epoch == UINT64_MAX || want.epoch > group->newest_epoch)
+            group->newest_epoch = want.epoch;
+    }
+    psti_serve_group_settle(group);
+    return PST_OK;
+}
+
+static enum pst_status take_message(struct psti_session *session, struct psti_message *message,
+                                    struct pst_error *err)
+{
+    switch ((int)message->head.kind) {
+    case PSTI_STREAM_OPEN:
+        return take_open(session->state, message, err);
+    case PSTI_STREAM_WANT:
+    case PSTI_STREAM_GIVE:
+        return take_want(session->state, message, err);
+    default:
+        return psti_fail(err, PST_ERROR_CORRUPT, "serve",
+                         "a session that shares has no messages of kind %u", message->head.kind);
+    }
+}
+
+void psti_serve_job_opened(struct psti_job *job)
+{
+    struct psti_stream_layout layout = job->group->layout;
+    layout.hold_max = job->hold_max;
+    layout.group_epoch = job->group->newest_epoch;
+    layout.group_samples = job->group->n_samples;
+    struct psti_wire_out out = psti_serve_session_answer(job->session);
+    psti_share_put_layout(&out, &layout);
+    psti_serve_session_send(job->session, &out, (enum psti_message_kind)PSTI_STREAM_OPENED,
+                            job->open_id, NULL, 0);
+}
+
+void psti_serve_job_refused(struct psti_job *job, const struct pst_error *err)
+{
+    psti_serve_session_send_error(job->session, job->open_id, err);
+    job->session->ending = true;
+}
+
+void psti_serve_job_ready(struct psti_job *job, struct psti_serve_extent *const *extents,
+                          uint32_t n)
+{
+    struct psti_stream_ready ready = {.group_epoch = job->group->newest_epoch,
+                                      .group_samples = job->group->n_samples,
+                                      .n_extents = n};
+    const struct psti_serve_stream *stream = extents[0]->stream;
+    int fds[PSTI_STREAM_ARENAS];
+    if (job->sent[stream->index] != stream->generation) {
+        job->sent[stream->index] = stream->generation;
+        fds[ready.n_arenas] = stream->arena.fd;
+        ready.arenas[ready.n_arenas++] = stream->index;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        ready.extents[i] = (struct psti_stream_extent){.number = extents[i]->number,
+                                                       .arena = stream->index,
+                                                       .slot = extents[i]->slot,
+                                                       .n_rows = extents[i]->n_rows,
+                                                       .own_nbytes = extents[i]->own_nbytes};
+    struct psti_wire_out out = psti_serve_session_answer(job->session);
+    psti_share_put_ready(&out, &ready);
+    psti_serve_session_send(job->session, &out, (enum psti_message_kind)PSTI_STREAM_READY,
+                            job->want_id, fds, ready.n_arenas);
+}
+
+void psti_serve_job_alone(struct psti_job *job, enum psti_stream_alone reason)
+{
+    struct psti_wire_out out = psti_serve_session_answer(job->session);
+    psti_share_put_alone(&out, reason);
+    psti_serve_session_send(job->session, &out, (enum psti_message_kind)PSTI_STREAM_ALONE,
+                            job->want_id, NULL, 0);
+}
+
+const struct psti_session_ops psti_serve_share = {.kind = PSTI_SESSION_STREAM,
+                                                  .name = "share",
+                                                  .begin = psti_serve_groups_open,
+                                                  .end = psti_serve_groups_close,
+                                                  .open = open_session,
+                                                  .message = take_message,
+                                                  .works = works,
+                                                  .close = close_session};

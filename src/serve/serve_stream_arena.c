@@ -1,0 +1,171 @@
+/* serve_stream_arena.c - the sealed store in which a stream's extents lie.
+ *
+ * The pool of the stream's loader takes its slots from here. Address space is taken for all slots
+ * at once, memory with each slot when it is first made, and for own rows as they need it. */
+#include "serve/serve_stream.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/fail.h"
+#include "base/sealed.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define SLOTS_MAX ((uint32_t)PSTI_STREAM_EXTENTS / 2)
+#define OWN_NBYTES_MAX ((uint64_t)64 << 20) /* of one extent */
+
+enum pst_status psti_serve_arena_open(struct psti_arena *arena, uint64_t nbytes,
+                                      struct pst_error *err)
+{
+    *arena = (struct psti_arena){.fd = -1, .nbytes = nbytes};
+    arena->slots = psti_calloc(SLOTS_MAX, sizeof *arena->slots);
+    return arena->slots ? PST_OK : psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for slots");
+}
+
+void psti_serve_arena_close(struct psti_arena *arena)
+{
+    psti_sealed_unmap(arena->bytes, arena->n_slots * arena->stride);
+    if (arena->fd >= 0)
+        close(arena->fd);
+    psti_free(arena->slots);
+    *arena = (struct psti_arena){.fd = -1};
+}
+
+/* Makes the store, when the first slot says how large slots are. */
+static enum pst_status make_store(struct psti_arena *arena, size_t nbytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *bytes;
+    arena->own = psti_round_up(nbytes, page);
+    uint64_t n_slots = arena->nbytes / arena->own;
+    if (n_slots < PSTI_STREAM_SLOTS_MIN)
+        return PST_ERROR_LIMIT;
+    arena->n_slots = n_slots < SLOTS_MAX ? (uint32_t)n_slots : SLOTS_MAX;
+    arena->stride = arena->own + OWN_NBYTES_MAX;
+    enum pst_status status = psti_sealed_store_make(
+        "penstock-extents", arena->n_slots * arena->stride, &arena->fd, &bytes, NULL);
+    arena->bytes = bytes;
+    return status;
+}
+
+static enum pst_status make(void *ctx, size_t nbytes, struct psti_slot_part *part)
+{
+    struct psti_arena *arena = ctx;
+    struct psti_arena_slot *slot = arena->free;
+    if (arena->fd < 0) {
+        enum pst_status status = make_store(arena, nbytes);
+        if (status != PST_OK)
+            return status;
+    }
+    if (slot) {
+        arena->free = slot->next_free;
+    } else {
+        if (arena->n_made == arena->n_slots || nbytes > arena->own)
+            return PST_ERROR_LIMIT;
+        uint64_t at = arena->n_made * arena->stride;
+        if (!psti_sealed_store_grow(arena->fd, at, at + arena->own))
+            return PST_ERROR_MEMORY;
+        slot = &arena->slots[arena->n_made];
+        slot->number = arena->n_made++;
+    }
+    *part = (struct psti_slot_part){.numbers = arena->bytes + slot->number * arena->stride,
+                                    .own = slot};
+    return PST_OK;
+}
+
+static void unmake(void *ctx, struct psti_slot_part *part)
+{
+    struct psti_arena *arena = ctx;
+    struct psti_arena_slot *slot = part->own;
+    slot->next_free = arena->free;
+    arena->free = slot;
+}
+
+static bool released(void *ctx, struct psti_slot_part *part)
+{
+    (void)ctx;
+    (void)part;
+    return true;
+}
+
+static bool is_writable(void *ctx, struct psti_slot_part *part, bool wait)
+{
+    (void)ctx;
+    (void)part;
+    (void)wait;
+    return true;
+}
+
+static void close_slots(void *ctx) { (void)ctx; }
+
+struct psti_loader_slots psti_serve_arena_slots(struct psti_arena *arena)
+{
+    return (struct psti_loader_slots){.host = {.ctx = arena,
+                                               .make = make,
+                                               .unmake = unmake,
+                                               .released = released,
+                                               .is_writable = is_writable,
+                                               .close = close_slots},
+                                      .alignment = (size_t)sysconf(_SC_PAGESIZE)};
+}
+
+/* Claims memory for the first `nbytes` after the arrays. */
+static bool claim_own(struct psti_arena *arena, struct psti_arena_slot *slot, uint64_t nbytes)
+{
+    uint64_t at = slot->number * arena->stride + arena->own;
+    if (nbytes <= slot->own_claimed)
+        return true;
+    nbytes = psti_round_up(nbytes, (size_t)1 << 16);
+    if (nbytes > OWN_NBYTES_MAX ||
+        !psti_sealed_store_grow(arena->fd, at + slot->own_claimed, at + nbytes))
+        return false;
+    slot->own_claimed = nbytes;
+    return true;
+}
+
+/* Writes one row's value and its entry of the table. *end: bytes taken after the arrays. */
+static bool add_row(struct psti_arena *arena, pst_batch *batch, uint32_t i_field, uint32_t row,
+                    uint64_t entry, uint64_t *end)
+{
+    struct psti_arena_slot *slot = psti_batch_part(batch)->own;
+    char *own = arena->bytes + slot->number * arena->stride + arena->own;
+    struct pst_tensor tensor;
+    struct psti_extent_row record = {.offset = arena->own + *end};
+    if (pst_batch_row(batch, i_field, row, &tensor, sizeof tensor, NULL) != PST_OK)
+        return false;
+    uint64_t nbytes = pst_dtype_nbytes(tensor.dtype);
+    record.ndim = tensor.ndim;
+    for (uint32_t i = 0; i < tensor.ndim; i++) {
+        record.shape[i] = tensor.shape[i];
+        nbytes *= (uint64_t)tensor.shape[i];
+    }
+    if (nbytes > OWN_NBYTES_MAX || !claim_own(arena, slot, *end + nbytes))
+        return false;
+    if (nbytes)
+        memcpy(own + *end, tensor.data, nbytes);
+    memcpy(own + entry * sizeof record, &record, sizeof record);
+    *end += psti_round_up(nbytes, sizeof(uint64_t));
+    return true;
+}
+
+uint64_t psti_serve_arena_add_own(struct psti_arena *arena, pst_batch *batch,
+                                  const struct psti_slot_field *fields, uint32_t n_fields,
+                                  uint32_t extent_rows)
+{
+    uint64_t n_lists = 0, i_list = 0, end;
+    for (uint32_t i = 0; i < n_fields; i++)
+        n_lists += fields[i].may_differ;
+    end = n_lists * extent_rows * sizeof(struct psti_extent_row);
+    if (!claim_own(arena, psti_batch_part(batch)->own, end))
+        return UINT64_MAX;
+    for (uint32_t i = 0; i < n_fields; i++) {
+        if (!fields[i].may_differ)
+            continue;
+        for (uint32_t row = 0; row < pst_batch_count(batch); row++)
+            if (!add_row(arena, batch, i, row, i_list * extent_rows + row, &end))
+                return UINT64_MAX;
+        i_list++;
+    }
+    return end;
+}

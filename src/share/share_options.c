@@ -1,0 +1,287 @@
+/* share_options.c - options of a loader to bytes and back, by tables of their members.
+ *
+ * In: complete options, or bytes from a socket. Out: the other. A struct goes member by member,
+ * each with the size that its table says. Parsing takes one block of memory for all arrays and
+ * texts, whose size the bytes bound. */
+#include "share/share_options.h"
+
+#include "share/share_wire.h"
+
+#include "base/alloc.h"
+#include "base/bits.h"
+#include "base/fail.h"
+#include "base/hash.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define MAGIC 0x4f545350u /* "PSTO" */
+#define HEAD_NBYTES 16    /* magic, 0, length of the first part */
+
+enum kind {
+    BOOL,
+    NUMBER
+}; /* NUMBER: an integer, float or enum of 1, 4 or 8 bytes, or some of it */
+
+struct member {
+    uint16_t offset;
+    uint8_t kind, nbytes; /* nbytes of one number */
+    uint8_t n;
+};
+#define IS_BOOL(type, name)                                                                        \
+    {                                                                                              \
+        offsetof(type, name), BOOL, sizeof(bool), 1                                                \
+    }
+#define IS_NUMBER(type, name)                                                                      \
+    {                                                                                              \
+        offsetof(type, name), NUMBER, sizeof(((type *)0)->name), 1                                 \
+    }
+#define IS_ARRAY(type, name)                                                                       \
+    {                                                                                              \
+        offsetof(type, name), NUMBER, sizeof(((type *)0)->name[0]),                                \
+            sizeof(((type *)0)->name) / sizeof(((type *)0)->name[0])                               \
+    }
+
+typedef struct pst_loader_options options_t;
+typedef struct pst_field_output field_t;
+typedef struct pst_op op_t;
+
+/* They decide about the rows. */
+static const struct member first_part[] = {
+    IS_NUMBER(options_t, order),        IS_NUMBER(options_t, seed),
+    IS_BOOL(options_t, only_listed),    IS_NUMBER(options_t, page_samples),
+    IS_NUMBER(options_t, window_pages), IS_BOOL(options_t, no_verify),
+    IS_NUMBER(options_t, max_pixels),
+};
+static const struct member second_part[] = {
+    IS_NUMBER(options_t, storage),
+    IS_NUMBER(options_t, page_cache),
+    IS_NUMBER(options_t, throttle_bytes_per_second),
+    IS_NUMBER(options_t, throttle_latency_seconds),
+    IS_NUMBER(options_t, io_threads),
+};
+static const struct member field_members[] = {
+    IS_NUMBER(field_t, dtype),          IS_NUMBER(field_t, layout),
+    IS_NUMBER(field_t, channels),       IS_NUMBER(field_t, bits),
+    IS_NUMBER(field_t, variant_mask),   IS_BOOL(field_t, ignore_orientation),
+    IS_BOOL(field_t, encoded),          IS_BOOL(field_t, scaled_decode),
+    IS_BOOL(field_t, own_geometry),     IS_NUMBER(field_t, form_mask),
+    IS_NUMBER(field_t, made_for),       IS_NUMBER(field_t, min_area),
+    IS_NUMBER(field_t, min_visibility), IS_BOOL(field_t, keep_boxes),
+};
+static const struct member op_members[] = {
+    IS_NUMBER(op_t, kind),       IS_NUMBER(op_t, height),
+    IS_NUMBER(op_t, width),      IS_NUMBER(op_t, interpolation),
+    IS_BOOL(op_t, no_antialias), IS_BOOL(op_t, pad_if_needed),
+    IS_NUMBER(op_t, pad_mode),   IS_ARRAY(op_t, pad),
+    IS_ARRAY(op_t, fill),        IS_NUMBER(op_t, p),
+    IS_ARRAY(op_t, scale),       IS_ARRAY(op_t, ratio),
+    IS_ARRAY(op_t, brightness),  IS_ARRAY(op_t, contrast),
+    IS_ARRAY(op_t, saturation),  IS_ARRAY(op_t, hue),
+    IS_ARRAY(op_t, mean),        IS_ARRAY(op_t, std),
+    IS_NUMBER(op_t, mask_fill),  IS_NUMBER(op_t, n_channels),
+};
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void put(struct psti_wire_out *out, const void *from, const struct member *members, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        psti_share_put_bytes(out, (const char *)from + members[i].offset,
+                             (size_t)members[i].nbytes * members[i].n);
+}
+
+static void get(struct psti_wire_in *in, void *to, const struct member *members, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char *at = (char *)to + members[i].offset;
+        if (members[i].kind == BOOL) {
+            uint8_t byte;
+            psti_share_get_bytes(in, &byte, 1);
+            in->bad |= byte > 1;
+            *(bool *)(void *)at = byte == 1;
+        } else {
+            psti_share_get_bytes(in, at, (size_t)members[i].nbytes * members[i].n);
+        }
+    }
+}
+
+static size_t count_ops(const struct pst_loader_options *options)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < options->n_fields; i++)
+        n += options->fields[i].n_ops;
+    return n;
+}
+
+static void put_fields(struct psti_wire_out *out, const struct pst_loader_options *options)
+{
+    psti_share_put_u32(out, (uint32_t)options->n_fields);
+    psti_share_put_u32(out, (uint32_t)count_ops(options));
+    for (size_t i = 0; i < options->n_fields; i++) {
+        const struct pst_field_output *field = &options->fields[i];
+        psti_share_put_text(out, field->name);
+        psti_share_put_text(out, field->per_box_of);
+        put(out, field, field_members, COUNT(field_members));
+        psti_share_put_u32(out, (uint32_t)field->n_ops);
+        for (size_t k = 0; k < field->n_ops; k++)
+            put(out, &field->ops[k], op_members, COUNT(op_members));
+    }
+}
+
+static void put_numbers(struct psti_wire_out *out, const void *numbers, uint64_t n)
+{
+    psti_share_put_u64(out, numbers ? n : UINT64_MAX);
+    if (numbers)
+        psti_share_put_bytes(out, numbers, n * sizeof(uint64_t));
+}
+
+enum pst_status psti_share_options_print(const struct pst_loader_options *options,
+                                         uint64_t n_weights, uint8_t **bytes, size_t *nbytes,
+                                         struct pst_error *err)
+{
+    size_t n_ops = count_ops(options);
+    uint64_t n_numbers =
+        (options->indices ? options->n_indices : 0) + (options->weights ? n_weights : 0);
+    *bytes = NULL;
+    if (options->n_fields > PSTI_SHARE_FIELDS_MAX || n_ops > PSTI_SHARE_OPS_MAX ||
+        n_numbers > SIZE_MAX / 64)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "share",
+                         "%zu fields and %zu operations are too many to share", options->n_fields,
+                         n_ops);
+    struct psti_wire_out out = {.nbytes = HEAD_NBYTES};
+    out.capacity = 1024 + options->n_fields * (2 * PSTI_TEXT_CAP + sizeof(field_t)) +
+                   n_ops * sizeof(op_t) + n_numbers * sizeof(uint64_t);
+    out.bytes = psti_alloc(out.capacity);
+    if (!out.bytes)
+        return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for options");
+    put(&out, options, first_part, COUNT(first_part));
+    put_fields(&out, options);
+    put_numbers(&out, options->indices, options->n_indices);
+    put_numbers(&out, options->weights, n_weights);
+    psti_store_u32(out.bytes, MAGIC);
+    psti_store_u32(out.bytes + 4, 0);
+    psti_store_u64(out.bytes + 8, out.nbytes);
+    put(&out, options, second_part, COUNT(second_part));
+    if (out.full) {
+        psti_free(out.bytes);
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "share",
+                         "a field's name is too long to share");
+    }
+    *bytes = out.bytes;
+    *nbytes = out.nbytes;
+    return PST_OK;
+}
+
+/* Memory that parsing fills: operations, fields, texts, and numbers, which it ends with. */
+struct parts {
+    struct pst_field_output *fields;
+    struct pst_op *ops;
+    char *texts;
+    size_t texts_left;
+};
+
+/* Reads a text into the parts. Returns NULL where NULL was printed, or `in` is bad. */
+static const char *get_text(struct psti_wire_in *in, struct parts *parts)
+{
+    char *text = parts->texts;
+    if (parts->texts_left == 0)
+        in->bad = true;
+    if (in->bad || !psti_share_get_text(in, text, parts->texts_left))
+        return NULL;
+    parts->texts += strlen(text) + 1;
+    parts->texts_left -= strlen(text) + 1;
+    return text;
+}
+
+static void get_fields(struct psti_wire_in *in, struct psti_share_options *out, uint32_t n_fields,
+                       uint32_t n_ops, struct parts *parts)
+{
+    out->options.fields = parts->fields;
+    out->options.n_fields = n_fields;
+    for (uint32_t i = 0; i < n_fields && !in->bad; i++) {
+        struct pst_field_output *field = &parts->fields[i];
+        field->name = get_text(in, parts);
+        field->per_box_of = get_text(in, parts);
+        in->bad |= !field->name;
+        get(in, field, field_members, COUNT(field_members));
+        uint32_t n = psti_share_get_u32(in);
+        if (n > n_ops)
+            in->bad = true;
+        field->ops = parts->ops;
+        field->n_ops = in->bad ? 0 : n;
+        for (size_t k = 0; k < field->n_ops; k++)
+            get(in, parts->ops++, op_members, COUNT(op_members));
+        n_ops -= (uint32_t)field->n_ops;
+    }
+    in->bad |= n_ops > 0;
+}
+
+/* Reads an array of 64-bit numbers. Returns NULL where NULL was printed, or `in` is bad. */
+static void *get_numbers(struct psti_wire_in *in, uint64_t **to, uint64_t *n)
+{
+    *n = psti_share_get_u64(in);
+    void *numbers = *to;
+    if (in->bad || *n == UINT64_MAX) {
+        *n = 0;
+        return NULL;
+    }
+    if (*n > (in->nbytes - in->at) / sizeof(uint64_t)) {
+        in->bad = true;
+        *n = 0;
+        return NULL;
+    }
+    psti_share_get_bytes(in, numbers, *n * sizeof(uint64_t));
+    *to += *n;
+    return numbers;
+}
+
+static enum pst_status fail_bytes(struct pst_error *err)
+{
+    return psti_fail(err, PST_ERROR_CORRUPT, "share", "the options of a loader are damaged");
+}
+
+enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
+                                         struct psti_share_options *out, struct pst_error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->options.struct_size = sizeof out->options;
+    out->options.field_nbytes = sizeof(struct pst_field_output);
+    out->options.op_nbytes = sizeof(struct pst_op);
+    if (nbytes < HEAD_NBYTES || psti_load_u32(bytes) != MAGIC || psti_load_u32(bytes + 4) != 0 ||
+        psti_load_u64(bytes + 8) > nbytes || psti_load_u64(bytes + 8) < HEAD_NBYTES)
+        return fail_bytes(err);
+    size_t first_nbytes = (size_t)psti_load_u64(bytes + 8);
+    struct psti_wire_in in = {.bytes = bytes, .nbytes = first_nbytes, .at = HEAD_NBYTES};
+    get(&in, &out->options, first_part, COUNT(first_part));
+    uint32_t n_fields = psti_share_get_u32(&in), n_ops = psti_share_get_u32(&in);
+    if (in.bad || n_fields > PSTI_SHARE_FIELDS_MAX || n_ops > PSTI_SHARE_OPS_MAX)
+        return fail_bytes(err);
+    /* Texts and numbers are no longer than the bytes that have them. */
+    size_t structs = n_fields * sizeof(struct pst_field_output) + n_ops * sizeof(struct pst_op);
+    structs = psti_round_up(structs, sizeof(uint64_t));
+    out->memory = psti_calloc(1, structs + 2 * psti_round_up(first_nbytes, sizeof(uint64_t)));
+    if (!out->memory)
+        return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for options");
+    struct parts parts = {.fields = out->memory};
+    parts.ops = (struct pst_op *)(void *)(parts.fields + n_fields);
+    uint64_t *numbers = (uint64_t *)(void *)((char *)out->memory + structs);
+    parts.texts = (char *)numbers + psti_round_up(first_nbytes, sizeof(uint64_t));
+    parts.texts_left = first_nbytes;
+    get_fields(&in, out, n_fields, n_ops, &parts);
+    out->options.indices = get_numbers(&in, &numbers, &out->options.n_indices);
+    out->options.weights = get_numbers(&in, &numbers, &out->n_weights);
+    if (in.bad || in.at != in.nbytes)
+        return fail_bytes(err);
+    in.nbytes = nbytes;
+    get(&in, &out->options, second_part, COUNT(second_part));
+    if (in.bad || in.at != in.nbytes)
+        return fail_bytes(err);
+    out->digest = psti_hash64(bytes, first_nbytes);
+    return PST_OK;
+}
+
+void psti_share_options_clear(struct psti_share_options *options)
+{
+    psti_free(options->memory);
+    memset(options, 0, sizeof *options);
+}

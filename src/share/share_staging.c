@@ -1,0 +1,362 @@
+/* share_staging.c - the session of a job that shares prepared batches.
+ *
+ * One thread wants batches; any thread gives extents back, also after the loader was closed. What
+ * could not be sent at once goes with the next message: giving never waits for the service. */
+#include "share/share_staging.h"
+
+#include "share/share_host.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/sealed.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define GIVEN_MAX (2 * PSTI_STREAM_EXTENTS)
+#define POPULATE_READ 22 /* MADV_POPULATE_READ, Linux 5.14 */
+
+struct arena {
+    int fd;
+    const void *bytes; /* NULL: there is none */
+};
+
+struct psti_staging {
+    atomic_uint refs;
+    atomic_uint n_held;
+    int fd;
+    int64_t wait_ns;
+    struct psti_stream_layout layout;
+    /* Of the thread that wants: */
+    struct arena arenas[PSTI_STREAM_ARENAS];
+    uint64_t want_id;
+    bool waiting; /* the batch of want_id was asked for and is not there */
+    int64_t heard_ns;
+    struct psti_stream_want want;
+    struct psti_stream_ready ready;
+    struct psti_message message;
+    /* The lock guards the rest, and sending. */
+    pthread_mutex_t lock;
+    bool lost;
+    uint32_t n_given;
+    uint64_t given[GIVEN_MAX];
+    uint8_t out[PSTI_MESSAGE_NBYTES];
+};
+
+void psti_share_staging_retain(struct psti_staging *staging)
+{
+    atomic_fetch_add(&staging->refs, 1);
+}
+
+static void close_arena(struct psti_staging *staging, struct arena *arena)
+{
+    if (!arena->bytes)
+        return;
+    psti_sealed_unmap(arena->bytes, staging->layout.n_slots * staging->layout.stride);
+    close(arena->fd);
+    arena->bytes = NULL;
+}
+
+void psti_share_staging_release(struct psti_staging *staging)
+{
+    if (!staging || atomic_fetch_sub(&staging->refs, 1) != 1)
+        return;
+    for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++)
+        close_arena(staging, &staging->arenas[i]);
+    if (staging->fd >= 0)
+        close(staging->fd);
+    pthread_mutex_destroy(&staging->lock);
+    psti_free(staging);
+}
+
+const struct psti_stream_layout *psti_share_staging_layout(const struct psti_staging *staging)
+{
+    return &staging->layout;
+}
+
+uint32_t psti_share_staging_n_held(const struct psti_staging *staging)
+{
+    return atomic_load(&staging->n_held);
+}
+
+static enum pst_status join(struct psti_staging *staging,
+                            const struct psti_staging_options *options, struct pst_error *err)
+{
+    int fds[1 + PSTI_SHARE_DATASET_FDS] = {options->options_fd};
+    uint32_t n_fds = 0;
+    struct psti_wire_out out = psti_share_begin(staging->out);
+    psti_share_put_open(&out, options->open);
+    enum pst_status status = psti_share_put_dataset(&out, options->dataset, fds + 1, &n_fds, err);
+    if (status != PST_OK)
+        return status;
+    size_t nbytes = psti_share_finish(&out, (enum psti_message_kind)PSTI_STREAM_OPEN, 1, 1 + n_fds);
+    if (nbytes == 0)
+        status = psti_fail(err, PST_ERROR_LIMIT, "share", "the data set's options are too long");
+    else
+        status = psti_share_send(staging->fd, staging->out, nbytes, fds, 1 + n_fds,
+                                 psti_clock_ns() + options->wait_ns, err);
+    while (n_fds > 0)
+        close(fds[n_fds--]);
+    if (status == PST_END)
+        status = psti_fail(err, PST_ERROR_IO, "share", "the host service has closed the session");
+    if (status == PST_OK)
+        status =
+            psti_share_answer(staging->fd, &staging->message,
+                              (enum psti_message_kind)PSTI_STREAM_OPENED, options->wait_ns, err);
+    if (status != PST_OK)
+        return status;
+    struct psti_wire_in in = psti_share_message_body(&staging->message);
+    status = psti_share_get_layout(&in, &staging->layout, err);
+    psti_share_message_close(&staging->message);
+    return status;
+}
+
+enum pst_status psti_share_staging_open(const struct psti_staging_options *options,
+                                        struct psti_staging **out, struct pst_error *err)
+{
+    char path[PSTI_SOCKET_PATH_CAP];
+    *out = NULL;
+    struct psti_staging *staging = psti_calloc(1, sizeof *staging);
+    if (!staging)
+        return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for a session");
+    pthread_mutex_init(&staging->lock, NULL);
+    atomic_init(&staging->refs, 1);
+    staging->fd = -1;
+    staging->wait_ns = options->wait_ns;
+    enum pst_status status = psti_share_socket_path(options->socket, path, err);
+    if (status == PST_OK)
+        status = psti_share_connect(path, PSTI_SESSION_STREAM, options->wait_ns, &staging->fd, NULL,
+                                    err);
+    if (status == PST_ERROR_NOT_FOUND)
+        status = psti_share_connect_or_start(path, options->program, PSTI_SESSION_STREAM,
+                                             &staging->fd, err);
+    if (status == PST_OK)
+        status = join(staging, options, err);
+    staging->want_id = 1;
+    if (status == PST_OK)
+        *out = staging;
+    else
+        psti_share_staging_release(staging);
+    return status;
+}
+
+/* Sends what `want` says, with as many given extents as fit. The lock is held. `deadline` 0: only
+ * if it can be sent at once. */
+static enum pst_status send_want(struct psti_staging *staging, struct psti_stream_want *want,
+                                 enum psti_stream_message kind, uint64_t id, int64_t deadline,
+                                 struct pst_error *err)
+{
+    uint32_t n = staging->n_given < PSTI_STREAM_EXTENTS ? staging->n_given : PSTI_STREAM_EXTENTS;
+    want->n_given = n;
+    memcpy(want->given, staging->given, n * sizeof staging->given[0]);
+    struct psti_wire_out out = psti_share_begin(staging->out);
+    psti_share_put_want(&out, want);
+    size_t nbytes = psti_share_finish(&out, (enum psti_message_kind)kind, id, 0);
+    enum pst_status status =
+        psti_share_send(staging->fd, staging->out, nbytes, NULL, 0, deadline, err);
+    if (status == PST_OK) {
+        staging->n_given -= n;
+        memmove(staging->given, staging->given + n, staging->n_given * sizeof staging->given[0]);
+    } else if (status == PST_END) {
+        staging->lost = true;
+    }
+    return status;
+}
+
+/* The lock is held. */
+static void send_given(struct psti_staging *staging, uint32_t leaves)
+{
+    struct psti_stream_want give = {.leaves = leaves};
+    if (!staging->lost && (staging->n_given || leaves))
+        (void)send_want(staging, &give, PSTI_STREAM_GIVE, 0, 0, NULL);
+}
+
+void psti_share_staging_give(struct psti_staging *staging, const uint64_t *numbers, uint32_t n)
+{
+    pthread_mutex_lock(&staging->lock);
+    for (uint32_t i = 0; i < n && staging->n_given < GIVEN_MAX; i++)
+        staging->given[staging->n_given++] = numbers[i];
+    send_given(staging, 0);
+    pthread_mutex_unlock(&staging->lock);
+    atomic_fetch_sub(&staging->n_held, n);
+}
+
+void psti_share_staging_leave(struct psti_staging *staging)
+{
+    staging->waiting = false;
+    pthread_mutex_lock(&staging->lock);
+    send_given(staging, 1);
+    pthread_mutex_unlock(&staging->lock);
+}
+
+static enum pst_status take_arenas(struct psti_staging *staging, struct pst_error *err)
+{
+    size_t capacity = staging->layout.n_slots * staging->layout.stride;
+    if (staging->message.n_fds != staging->ready.n_arenas)
+        return psti_fail(err, PST_ERROR_CORRUPT, "share", "a shared batch came without its memory");
+    for (uint32_t i = 0; i < staging->ready.n_arenas; i++) {
+        struct arena *arena = &staging->arenas[staging->ready.arenas[i]];
+        close_arena(staging, arena);
+        arena->fd = psti_share_message_take_fd(&staging->message, i);
+        enum pst_status status = psti_sealed_store_map(arena->fd, capacity, &arena->bytes, err);
+        if (status != PST_OK) {
+            close(arena->fd);
+            return status;
+        }
+    }
+    return PST_OK;
+}
+
+static enum pst_status take_ready(struct psti_staging *staging, struct pst_error *err)
+{
+    struct psti_wire_in in = psti_share_message_body(&staging->message);
+    enum pst_status status = psti_share_get_ready(&in, &staging->layout, &staging->ready, err);
+    if (status == PST_OK)
+        status = take_arenas(staging, err);
+    if (status != PST_OK)
+        return status;
+    staging->layout.group_epoch = staging->ready.group_epoch;
+    staging->layout.group_samples = staging->ready.group_samples;
+    atomic_fetch_add(&staging->n_held, staging->ready.n_extents);
+    if (staging->message.head.id == staging->want_id)
+        return PST_OK;
+    for (uint32_t i = 0; i < staging->ready.n_extents; i++) /* nobody wants it any more */
+        psti_share_staging_give(staging, &staging->ready.extents[i].number, 1);
+    return PST_ERROR_BUSY;
+}
+
+/* Takes one message. PST_ERROR_BUSY: it was not the answer. */
+static enum pst_status take_message(struct psti_staging *staging, enum psti_stream_alone *alone,
+                                    struct pst_error *err)
+{
+    struct psti_wire_in in = psti_share_message_body(&staging->message);
+    struct pst_error theirs;
+    enum pst_status status;
+    switch ((int)staging->message.head.kind) {
+    case PSTI_MESSAGE_ALIVE:
+        return PST_ERROR_BUSY;
+    case PSTI_STREAM_READY:
+        return take_ready(staging, err);
+    case PSTI_STREAM_ALONE:
+        status = psti_share_get_alone(&in, alone, err);
+        if (status == PST_OK)
+            status = staging->message.head.id == staging->want_id ? PST_END : PST_ERROR_BUSY;
+        return status;
+    case PSTI_MESSAGE_ERROR:
+        psti_share_get_error(&in, &theirs);
+        if (err)
+            *err = theirs;
+        return theirs.status == PST_ERROR_BUSY ? PST_ERROR_IO : theirs.status;
+    default:
+        return psti_fail(err, PST_ERROR_CORRUPT, "share",
+                         "the host service sent a message of kind %u", staging->message.head.kind);
+    }
+}
+
+static enum pst_status ask(struct psti_staging *staging, const struct psti_stream_want *want,
+                           struct pst_error *err)
+{
+    staging->want = *want;
+    staging->want_id++;
+    pthread_mutex_lock(&staging->lock);
+    enum pst_status status = send_want(staging, &staging->want, PSTI_STREAM_WANT, staging->want_id,
+                                       psti_clock_ns() + staging->wait_ns, err);
+    pthread_mutex_unlock(&staging->lock);
+    staging->heard_ns = psti_clock_ns();
+    staging->waiting = status == PST_OK;
+    if (status == PST_END)
+        status = psti_fail(err, PST_ERROR_IO, "share", "the host service has ended");
+    return status;
+}
+
+/* Receives one message. PST_ERROR_BUSY: none came until `deadline`. */
+static enum pst_status receive(struct psti_staging *staging, int64_t deadline,
+                               struct pst_error *err)
+{
+    int64_t lost = staging->heard_ns + staging->wait_ns;
+    struct pst_error cause;
+    pst_error_clear(&cause);
+    enum pst_status status = psti_share_receive(staging->fd, &staging->message,
+                                                deadline < lost ? deadline : lost, &cause);
+    if (status == PST_OK) {
+        staging->heard_ns = psti_clock_ns();
+        return PST_OK;
+    }
+    if (status == PST_END)
+        return psti_fail(err, PST_ERROR_IO, "share", "the host service has ended");
+    if (status == PST_ERROR_IO && cause.os_error == ETIMEDOUT && psti_clock_ns() < lost)
+        return psti_fail(err, PST_ERROR_BUSY, "share", "the shared batch is not there yet");
+    if (err)
+        *err = cause;
+    return status;
+}
+
+enum pst_status psti_share_staging_want(struct psti_staging *staging,
+                                        const struct psti_stream_want *want, int64_t deadline,
+                                        const struct psti_stream_ready **ready,
+                                        enum psti_stream_alone *alone, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    if (!staging->waiting || staging->want.epoch != want->epoch ||
+        staging->want.first != want->first || staging->want.n_rows != want->n_rows)
+        status = ask(staging, want, err);
+    bool answered = false;
+    while (status == PST_OK && !answered) {
+        status = receive(staging, deadline, err);
+        if (status != PST_OK)
+            return status; /* PST_ERROR_BUSY, too: the wait goes on with the next call */
+        status = take_message(staging, alone, err);
+        psti_share_message_close(&staging->message);
+        answered = status != PST_ERROR_BUSY;
+        if (!answered)
+            status = PST_OK;
+    }
+    staging->waiting = false;
+    *ready = &staging->ready;
+    return status;
+}
+
+const void *psti_share_staging_bytes(const struct psti_staging *staging,
+                                     const struct psti_stream_extent *extent, uint64_t at,
+                                     uint64_t nbytes)
+{
+    const struct arena *arena = &staging->arenas[extent->arena];
+    uint64_t from = extent->slot * staging->layout.stride + at;
+    if (!arena->bytes || at > staging->layout.stride || nbytes > staging->layout.stride - at ||
+        from + nbytes > psti_sealed_nbytes(arena->fd))
+        return NULL;
+    return (const char *)arena->bytes + from;
+}
+
+bool psti_share_staging_map(const struct psti_staging *staging,
+                            const struct psti_stream_extent *extent, uint64_t at, size_t nbytes,
+                            void *to)
+{
+    uint64_t from = extent->slot * staging->layout.stride + at;
+    return psti_share_staging_bytes(staging, extent, at, nbytes) &&
+           mmap(to, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+                staging->arenas[extent->arena].fd, (off_t)from) == to;
+}
+
+void *psti_share_space_make(size_t nbytes)
+{
+    void *space = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return space == MAP_FAILED ? NULL : space;
+}
+
+void psti_share_space_clear(void *at, size_t nbytes)
+{
+    /* Fails only if the process has too many mappings; then what is there stays till the end. */
+    (void)mmap(at, nbytes, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+void psti_share_space_free(void *space, size_t nbytes) { munmap(space, nbytes); }
+
+void psti_share_space_touch(void *at, size_t nbytes) { (void)madvise(at, nbytes, POPULATE_READ); }

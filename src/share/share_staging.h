@@ -1,0 +1,65 @@
+/* share_staging.h - a job's side of shared preparation: the session with the host service, and the
+ * extents that it gets.
+ *
+ * An extent that a job was given stays as it is until the job gives it back, or its session ends.
+ * So a staging is reference-counted, and ends when nothing holds one of its extents any more: also
+ * if its service was counted as lost, because it may only have been stopped. */
+#ifndef PST_SHARE_SHARE_STAGING_H
+#define PST_SHARE_SHARE_STAGING_H
+
+#include "share/share_link.h"
+#include "share/share_stream_wire.h"
+
+struct psti_staging;
+
+struct psti_staging_options {
+    const char *socket;  /* NULL: the usual place */
+    const char *program; /* is started as the service if none runs; NULL: PENSTOCK_SERVE, or none */
+    const struct psti_stream_open *open;
+    const pst_dataset *dataset;
+    int options_fd;  /* blob of options */
+    int64_t wait_ns; /* silence after which the service counts as lost */
+};
+/* Connects and joins the group; waits for the service to open the data set. */
+enum pst_status psti_share_staging_open(const struct psti_staging_options *options,
+                                        struct psti_staging **out, struct pst_error *err);
+void psti_share_staging_retain(struct psti_staging *staging);
+void psti_share_staging_release(struct psti_staging *staging); /* NULL is allowed */
+const struct psti_stream_layout *psti_share_staging_layout(const struct psti_staging *staging);
+
+/* Asks for a batch and waits until `deadline`. One thread at a time.
+ * PST_OK: *ready is valid until the next call, and its extents are held.
+ * PST_END: *alone says why the job must prepare it itself.
+ * PST_ERROR_BUSY: the deadline has passed; the next call with the same batch goes on.
+ * Others: the service is lost. */
+enum pst_status psti_share_staging_want(struct psti_staging *staging,
+                                        const struct psti_stream_want *want, int64_t deadline,
+                                        const struct psti_stream_ready **ready,
+                                        enum psti_stream_alone *alone, struct pst_error *err);
+/* Says that the job does not want a batch for now, so that others need not wait for it. */
+void psti_share_staging_leave(struct psti_staging *staging);
+/* Gives extents back. Any thread; never waits. */
+void psti_share_staging_give(struct psti_staging *staging, const uint64_t *numbers, uint32_t n);
+/* Number of extents that are held. Any thread. */
+uint32_t psti_share_staging_n_held(const struct psti_staging *staging);
+
+/* Memory of a held extent, read-only: nbytes from `at` of its slot. NULL: there is no such memory.
+ */
+const void *psti_share_staging_bytes(const struct psti_staging *staging,
+                                     const struct psti_stream_extent *extent, uint64_t at,
+                                     uint64_t nbytes);
+/* Maps whole pages of a held extent over [to, to + nbytes), readable and writable; what is written
+ * stays this mapping's own. */
+bool psti_share_staging_map(const struct psti_staging *staging,
+                            const struct psti_stream_extent *extent, uint64_t at, size_t nbytes,
+                            void *to);
+
+/* Address space for a slot of a batch, of which parts are mapped as above. `make`: NULL if there is
+ * none. `clear` makes [at, at + nbytes) empty again, and frees pages that were written. */
+void *psti_share_space_make(size_t nbytes);
+void psti_share_space_clear(void *at, size_t nbytes);
+void psti_share_space_free(void *space, size_t nbytes);
+/* Maps the pages that are there already, in one go. It changes no contents. */
+void psti_share_space_touch(void *at, size_t nbytes);
+
+#endif

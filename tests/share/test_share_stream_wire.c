@@ -1,0 +1,201 @@
+/* test_share_stream_wire.c - options of a loader and messages about shared batches survive the way
+ * over the wire; bytes that are none are refused; the digest sees what decides about rows, and
+ * nothing else. */
+#include "base/test_input.h"
+
+#include "base/alloc.h"
+#include "share/share_options.h"
+#include "share/share_stream_wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct pst_op ops[3];
+static struct pst_field_output fields[2];
+static const uint64_t indices[4] = {9, 2, 2, 7};
+static const double weights[4] = {1, 0.5, 0, 2};
+
+static struct pst_loader_options full_options(void)
+{
+    memset(ops, 0, sizeof ops);
+    ops[0].kind = PST_OP_RANDOM_RESIZED_CROP;
+    ops[0].height = ops[0].width = 224;
+    ops[1].kind = PST_OP_HORIZONTAL_FLIP;
+    ops[1].p = 0.5f;
+    ops[2].kind = PST_OP_NORMALIZE;
+    ops[2].mean[2] = 0.25f;
+    fields[0] = (struct pst_field_output){
+        .name = "image", .ops = ops, .n_ops = 3, .dtype = PST_DTYPE_F16, .layout = PST_LAYOUT_CHW};
+    fields[1] = (struct pst_field_output){.name = "boxes", .per_box_of = "", .keep_boxes = true};
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .seed = 123456789012345,
+                                       .fields = fields,
+                                       .n_fields = 2,
+                                       .only_listed = true,
+                                       .indices = indices,
+                                       .n_indices = 4,
+                                       .weights = weights,
+                                       .throttle_latency_seconds = 0.125};
+}
+
+static uint64_t digest_of(const struct pst_loader_options *options)
+{
+    struct psti_share_options parsed;
+    uint8_t *bytes;
+    size_t nbytes;
+    assert_int_equal(psti_share_options_print(options, 4, &bytes, &nbytes, NULL), PST_OK);
+    assert_int_equal(psti_share_options_parse(bytes, nbytes, &parsed, NULL), PST_OK);
+    uint64_t digest = parsed.digest;
+    psti_share_options_clear(&parsed);
+    psti_free(bytes);
+    return digest;
+}
+
+static void options_come_back(void **state)
+{
+    struct pst_loader_options options = full_options();
+    struct psti_share_options parsed;
+    uint8_t *bytes;
+    size_t nbytes;
+    (void)state;
+    assert_int_equal(psti_share_options_print(&options, 4, &bytes, &nbytes, NULL), PST_OK);
+    assert_int_equal(psti_share_options_parse(bytes, nbytes, &parsed, NULL), PST_OK);
+    assert_int_equal(parsed.options.order, PST_ORDER_SHUFFLED);
+    assert_true(parsed.options.seed == 123456789012345);
+    assert_true(parsed.options.only_listed);
+    assert_int_equal(parsed.options.n_fields, 2);
+    const struct pst_field_output *field = parsed.options.fields;
+    assert_string_equal(field[0].name, "image");
+    assert_null(field[0].per_box_of);
+    assert_int_equal(field[0].dtype, PST_DTYPE_F16);
+    assert_int_equal(field[0].layout, PST_LAYOUT_CHW);
+    assert_int_equal(field[0].n_ops, 3);
+    for (int i = 0; i < 3; i++) /* they were zeroed, padding too, as parsing does */
+        assert_memory_equal(&field[0].ops[i], &ops[i], sizeof ops[i]);
+    assert_string_equal(field[1].per_box_of, "");
+    assert_true(field[1].keep_boxes);
+    assert_int_equal(parsed.options.n_indices, 4);
+    assert_memory_equal(parsed.options.indices, indices, sizeof indices);
+    assert_int_equal(parsed.n_weights, 4);
+    assert_memory_equal(parsed.options.weights, weights, sizeof weights);
+    assert_true(parsed.options.throttle_latency_seconds == 0.125);
+    psti_share_options_clear(&parsed);
+    psti_free(bytes);
+}
+
+static void damaged_options_are_refused(void **state)
+{
+    struct pst_loader_options options = full_options();
+    struct psti_share_options parsed;
+    uint8_t *bytes;
+    size_t nbytes;
+    (void)state;
+    assert_int_equal(psti_share_options_print(&options, 4, &bytes, &nbytes, NULL), PST_OK);
+    for (size_t cut = 0; cut < nbytes; cut++) {
+        struct guarded part = guarded_make(cut, 0); /* it ends where its memory ends */
+        memcpy(part.data, bytes, cut);
+        assert_int_equal(psti_share_options_parse(part.data, cut, &parsed, NULL),
+                         PST_ERROR_CORRUPT);
+        psti_share_options_clear(&parsed);
+        guarded_free(&part);
+    }
+    for (size_t i = 0; i < nbytes; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            bytes[i] ^= (uint8_t)(1 << bit);
+            (void)!psti_share_options_parse(bytes, nbytes, &parsed, NULL); /* it may be possible */
+            psti_share_options_clear(&parsed);
+            bytes[i] ^= (uint8_t)(1 << bit);
+        }
+    psti_free(bytes);
+}
+
+static void the_digest_sees_what_decides_about_rows(void **state)
+{
+    const struct pst_loader_options same = full_options();
+    uint64_t digest = digest_of(&same);
+    static const uint64_t others[4] = {9, 2, 2, 8};
+    static const double heavier[4] = {1, 0.5, 0, 3};
+    struct pst_loader_options changed[9];
+    (void)state;
+    for (int i = 0; i < 9; i++)
+        changed[i] = same;
+    changed[0].seed++;
+    changed[1].order = PST_ORDER_SEQUENTIAL;
+    changed[2].indices = others;
+    changed[3].weights = heavier;
+    changed[4].n_fields = 1;
+    changed[5].only_listed = false;
+    changed[6].no_verify = true;
+    changed[7].max_pixels = 77;
+    changed[8].window_pages = 3;
+    for (int i = 0; i < 9; i++)
+        assert_true(digest_of(&changed[i]) != digest);
+    ops[1].p = 0.25f;
+    assert_true(digest_of(&same) != digest);
+    ops[1].p = 0.5f;
+    struct pst_loader_options other = same;
+    other.batch_size = 77;
+    other.rank = 1;
+    other.world_size = 2;
+    other.drop_last = true;
+    other.num_workers = 9;
+    other.prefetch = 5;
+    other.on_error = PST_ON_ERROR_SKIP;
+    other.max_errors = 4;
+    other.host_memory = 1 << 30;
+    other.storage = PST_STORAGE_THREADS;
+    other.throttle_bytes_per_second = 1e6;
+    other.pin_memory = PST_PIN_AUTO;
+    assert_true(digest_of(&other) == digest);
+}
+
+static void extents_are_whole_pages(void **state)
+{
+    const size_t f32[1] = {3 * 224 * 224 * 4}, u8[2] = {3 * 224 * 224, 8},
+                 f16[1] = {3 * 224 * 224 * 2};
+    const size_t odd[1] = {3 * 225 * 225}, small[2] = {8, 12};
+    (void)state;
+    assert_int_equal(psti_share_extent_rows(f32, 1, 4096), 8);
+    assert_int_equal(psti_share_extent_rows(u8, 2, 4096), 8);
+    assert_int_equal(psti_share_extent_rows(f16, 1, 4096), 8);
+    assert_int_equal(psti_share_extent_rows(u8, 2, 16384), 16);
+    assert_int_equal(psti_share_extent_rows(odd, 1, 4096), 8); /* they are copied */
+    assert_int_equal(psti_share_extent_rows(small, 2, 4096), 8);
+}
+
+static void impossible_messages_are_refused(void **state)
+{
+    static uint8_t bytes[PSTI_MESSAGE_NBYTES];
+    static struct psti_stream_ready ready, theirs;
+    const struct psti_stream_layout layout = {
+        .extent_rows = 8, .n_slots = 4, .stride = 1 << 20, .own = 1 << 16, .n_positions = 100};
+    (void)state;
+    for (int fault = 0; fault < 6; fault++) {
+        ready = (struct psti_stream_ready){.n_extents = 1};
+        ready.extents[0] = (struct psti_stream_extent){
+            .number = 5, .arena = 3, .slot = 3, .n_rows = 8, .own_nbytes = 77};
+        ready.extents[0].arena += fault == 1;
+        ready.extents[0].slot += fault == 2;
+        ready.extents[0].n_rows += fault == 3;
+        ready.extents[0].n_rows *= fault != 4;
+        ready.extents[0].own_nbytes += fault == 5 ? (1 << 20) : 0;
+        struct psti_wire_out out = psti_share_begin(bytes);
+        psti_share_put_ready(&out, &ready);
+        struct psti_wire_in in = psti_share_body(bytes, out.nbytes);
+        assert_int_equal(psti_share_get_ready(&in, &layout, &theirs, NULL),
+                         fault ? PST_ERROR_CORRUPT : PST_OK);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_come_back),
+        cmocka_unit_test(damaged_options_are_refused),
+        cmocka_unit_test(the_digest_sees_what_decides_about_rows),
+        cmocka_unit_test(extents_are_whole_pages),
+        cmocka_unit_test(impossible_messages_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
