@@ -16,7 +16,7 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python -t
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache fuzz install clean format system system-check system-fuzz test-packages
+.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-whatif bench-dlio fuzz install clean format system system-check system-fuzz test-packages
 .DEFAULT_GOAL := help
 
 help:
@@ -31,6 +31,8 @@ help:
 	@echo "make bench-codec              PLI beside other lossless image codecs"
 	@echo "make bench-jpeg               JPEGs kept as PLI beside libjpeg-turbo"
 	@echo "make bench-cache              epochs over a set larger than memory: the cache, the page cache, DALI; CACHE_ARGS='--rates 15'"
+	@echo "make bench-whatif             predictions of whatif, written before, against runs; WHATIF_ARGS=--alone"
+	@echo "make bench-dlio DLIO=FOLDER   MLPerf Storage's program with Penstock and with its own loader; FOLDER: its source"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
 	@echo "make install PREFIX=/usr/local  C library, headers, penstock.pc, CMake package, command line"
 	@echo "make format                   clang-format over all C files"
@@ -90,6 +92,12 @@ bench-jpeg: system $(STAMPS)/build
 
 bench-cache: system $(STAMPS)/build
 	bash bench/cache/run.sh $(CACHE_ARGS)
+
+bench-whatif: build test-packages
+	bash bench/whatif/run.sh $(WHATIF_ARGS)
+
+bench-dlio: build test-packages
+	DLIO=$(DLIO) bash bench/dlio/run.sh $(DLIO_ARGS)
 
 fuzz: system-fuzz $(STAMPS)/build
 	cmake --preset fuzz
