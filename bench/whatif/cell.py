@@ -3,7 +3,7 @@
 
     {"data": PATH, "seconds": 2, "batch_size": 32, "workers": 2, "prefetch": 2, "throttle": bytes/s or 0, "cache": bytes or 0,
      "rate": samples/s of the emulated accelerator or 0, "cgroup": directory to enter or "", "window": null, or [begin, end] of
-     CLOCK_MONOTONIC: several jobs count the same time, and go on a little after it}
+     CLOCK_MONOTONIC: several jobs count the same time, and go on a little after it, "epoch": batches of an epoch}
     {"torch": {"workers": 8, "spin": 0.0002, "sleep": 0.02}, ...}: a torch DataLoader of samples that spin and sleep
 
 Batches of the first part of the run are not counted: it fills the cache and reaches the steady state.
@@ -56,8 +56,8 @@ def run(cell: dict, batches, n_first: int) -> tuple[float, int]:
     step = cell["batch_size"] / cell["rate"] if cell.get("rate") else 0.0
     start = time.perf_counter()
     begin, samples, before, done = None, 0, 0, None
-    # Workers of torch end their batches nearly together: whole rounds are counted.
-    turn = cell["torch"]["workers"] if "torch" in cell else 1
+    # Whole epochs are counted, so that each sample is in the mean; of torch's workers whole rounds, which end nearly together.
+    turn = cell["torch"]["workers"] if "torch" in cell else cell["epoch"]
     first, last = cell.get("window") or (start + WARM_UP * cell["seconds"], None)
     for _ in batches:
         if step:
@@ -73,7 +73,7 @@ def run(cell: dict, batches, n_first: int) -> tuple[float, int]:
         samples += cell["batch_size"]
         n_batches = samples // cell["batch_size"]
         if done is None and now >= (last or begin + (1 - WARM_UP) * cell["seconds"]):
-            if n_batches >= max(FEWEST, 4 * turn) and n_batches % turn == 0:
+            if n_batches >= FEWEST and n_batches % turn == 0:
                 done = now - begin, samples
         if done is not None and now >= (last or 0) + 0.4:
             return done
