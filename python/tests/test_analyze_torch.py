@@ -214,3 +214,15 @@ def test_scripts_that_measure_nothing(tmp_path: Path) -> None:
     assert "before anything was measured" in run(f"{sys.executable} -c pass").stderr
     assert "No such file" in run("/no/such/program").stderr
     assert run("''").returncode == 2
+
+
+@pytest.mark.parametrize("way", ["two lines", "no change"])
+def test_the_example(way: str, tmp_path: Path) -> None:
+    script = Path(__file__).resolve().parents[2] / "examples" / "analyze_torch.py"
+    plain = [sys.executable, str(script), "--workers", "1"]
+    command = [*plain, "--analyze", "--budget", "3s"]
+    if way == "no change":
+        command = [sys.executable, "-m", "penstock._cli", "analyze", "--command", " ".join(plain), "--budget", "3s"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=240)
+    assert done.returncode == 0, done.stderr
+    assert "accelerator fed" in done.stdout and "pli-jpeg" in done.stdout and "epoch 0 done" not in done.stderr + done.stdout

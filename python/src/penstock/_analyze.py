@@ -25,12 +25,13 @@ __all__ = ["analyze"]
 
 # Parts of the budget.
 _PARTS = {
-    "resident": 0.08,
-    "prepared": 0.08,
-    "warm": 0.17,
-    "cold": 0.17,
-    "alone": 0.15,
-    "single": 0.10,
+    "resident": 0.07,
+    "prepared": 0.07,
+    "warm": 0.15,
+    "cold": 0.15,
+    "alone": 0.12,
+    "paged": 0.12,
+    "single": 0.07,
     "storage": 0.05,
     "probe": 0.20,
 }
@@ -170,6 +171,7 @@ class _Analysis:
             if subject.cold_storage:
                 self.phases["cold"] = self._run("cold", subject.cold(warm_seconds), self.step)
         self.alone = self._run("alone", subject.warm(warm_seconds), phases.nothing)
+        self.paged = self._run("paged", subject.paged(warm_seconds), phases.nothing) if subject.cold_storage else self.alone
         self.single = self._single()
         if not self.has_step:
             self.phases["warm"] = self.alone
@@ -217,11 +219,9 @@ class _Analysis:
 
     def _data(self, probed: dict[str, Any], stages: dict[str, float], storage: Any) -> dict[str, Any]:
         subject, alone = self.subject, self.alone
-        cpu = alone.cpu_seconds - alone.caller_cpu_seconds / subject.batch_size
-        if subject.workers == 0:
-            cpu = alone.cpu_seconds
+        cpu = self._preparation(alone)
         form = getattr(self, "stored", "stored")
-        forms = self._scaled(probed, form, max(cpu, 1e-9))
+        forms = self._scaled(probed, form, self._preparation(self.paged), cpu)
         return {
             "kind": KIND,
             "version": VERSION,
@@ -233,28 +233,36 @@ class _Analysis:
             "phases": {name: phase.as_dict() for name, phase in self.phases.items()},
             "alone": alone.as_dict(),
             "forms": forms,
-            "stages": self._stages(stages, cpu),
+            "stages": self._stages(stages, self._preparation(self.paged)),
             "bands": self._bands(cpu, storage),
             "measured": {"cores": [1, machine.quota_cores()], "workers": [1, max(1, subject.workers)]},
             "notes": self.notes,
         }
 
-    def _scaled(self, probed: dict[str, Any], form: str, cpu: float) -> dict[str, Any]:
-        """Puts the probe's costs on the scale of what all workers together took."""
+    def _preparation(self, phase: phases.Phase) -> float:
+        """The CPU seconds of a sample's preparation, without the training thread's work on taking over batches."""
+        if self.subject.workers == 0:
+            return max(phase.cpu_seconds, 1e-9)
+        return max(phase.cpu_seconds - phase.caller_cpu_seconds / self.subject.batch_size, 1e-9)
+
+    def _scaled(self, probed: dict[str, Any], form: str, cpu: float, hit_cpu: float) -> dict[str, Any]:
+        """Puts the probe's costs on the scale of what all workers together took, and its bytes on that of the whole data set."""
         subject = self.subject
         link = 0.0
+        mean = subject.mean_item_nbytes(getattr(subject, "kind", None))
         if form not in probed:
-            mean = subject.dataset_nbytes / subject.n_stored
-            return {form: {"cpu": {"cpu_seconds": cpu, "nbytes": mean, "item_nbytes": mean, "reads": 1.0, "link_nbytes": link}}}
-        scale = cpu / max(probed[form]["cpu_seconds"], 1e-9)
+            costs = {"cpu_seconds": cpu, "hit_cpu_seconds": hit_cpu, "nbytes": mean, "item_nbytes": mean, "reads": 1.0}
+            return {form: {"cpu": {**costs, "link_nbytes": link}}}
+        own = probed[form]
+        scale = cpu / max(own["cpu_seconds"], 1e-9)
+        scales = dict.fromkeys(("cpu_seconds", "cpu_sd_seconds"), scale)
+        scales["hit_cpu_seconds"] = hit_cpu / max(own["hit_cpu_seconds"], 1e-9)
+        scales.update(dict.fromkeys(("nbytes", "nbytes_sd", "item_nbytes"), mean / max(own["item_nbytes"], 1.0)))
         found = {}
         for name, costs in probed.items():
-            scaled = dict(costs)
-            for member in ("cpu_seconds", "cpu_sd_seconds"):
-                if member in scaled:
-                    scaled[member] *= scale
+            scaled = {member: value * scales.get(member, 1.0) for member, value in costs.items()}
             scaled.setdefault(
-                "cpu_sd_seconds", probed[form].get("cpu_sd_seconds", 0.0) * costs["cpu_seconds"] / probed[form]["cpu_seconds"]
+                "cpu_sd_seconds", scale * own.get("cpu_sd_seconds", 0.0) * costs["cpu_seconds"] / own["cpu_seconds"]
             )
             scaled["link_nbytes"] = link
             found[name] = {"cpu": scaled}
@@ -267,7 +275,7 @@ class _Analysis:
             "loader": "penstock",
             "path": subject.dataset.path,
             "samples": len(subject.numbers),
-            "nbytes": int(subject.dataset_nbytes * len(subject.numbers) / subject.n_stored),
+            "nbytes": int(subject.mean_item_nbytes() * len(subject.numbers)),
             "form": form,
             "decode": "cpu",
             "batch_size": subject.batch_size,
@@ -327,7 +335,7 @@ class _Analysis:
         batch = self.alone.caller_cpu_seconds / subject.batch_size if subject.workers > 0 else 0.0
         fetch = probed.get("fetch", 0.0)
         rest = max(cpu - fetch, 0.0)
-        augment = min(max(probed.get("augment", fetch) - fetch, 0.0), rest)
+        augment = min(probed.get("augment", 0.0), rest)
         found = [
             {"name": "fetch", "resource": "cores", "seconds": fetch},
             {"name": "decode", "resource": "cores", "seconds": rest - augment},

@@ -8,6 +8,7 @@ POSIX_FADV_DONTNEED where a file system has no O_DIRECT), which needs no root an
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -113,6 +114,13 @@ class LoaderSubject:
         self.last = loader
         return forever(loader)
 
+    def paged(self, seconds: float) -> Iterator[Any]:
+        """Yields batches of the same samples as `warm`, read from the kernel's page cache: reading takes CPU time, too."""
+        self._filled()
+        loader = self._loader(indices=self._tiled(self._subset, self._batches_for(seconds)), page_cache="keep")
+        self.last = loader
+        return forever(loader)
+
     def cold(self, seconds: float) -> Iterator[Any]:
         """Yields batches whose stored bytes are read from storage."""
         loader = self._loader(indices=self._tiled(self.numbers, self._batches_for(seconds)), page_cache="direct")
@@ -142,6 +150,22 @@ class LoaderSubject:
     def _item_nbytes(self, i: int) -> int:
         return 0 if self.image is None else int(self.dataset.item(i, self.image)["nbytes"])
 
+    def mean_item_nbytes(self, kind: str | None = None) -> float:
+        """Returns the mean stored bytes of a sample: of its image, by up to 1024 of them, or of all that it has.
+
+        kind: only images of this kind (see `kind_of`); None: all.
+        """
+        if self.image is None:
+            return self.dataset_nbytes / self.n_stored
+        some = [int(i) for i in self._random.permutation(self.numbers)[:1024]]
+        sizes = [self._item_nbytes(i) for i in some if kind is None or self.kind_of(i) == kind]
+        return sum(sizes) / len(sizes) if sizes else self.dataset_nbytes / self.n_stored
+
+    def kind_of(self, i: int) -> str:
+        """Returns the form of a sample's image, or the ending of its file's name where only the file knows the form."""
+        item = self.dataset.item(i, self.image or "image")
+        return str(item["form"] or os.path.splitext(str(item["file"]))[1].lower())
+
     def _batches_for(self, seconds: float) -> int:
         """Returns more batches than a phase can use: an epoch's end would make it wait."""
         return max(64, int(seconds * 200_000 / self.batch_size / 10))
@@ -161,15 +185,18 @@ class LoaderSubject:
         from ._image import probe
 
         found: dict[str, list[bytes]] = {}
+        kinds: dict[str, str] = {}
         taken = 0
         for i in self._random.permutation(self.numbers)[: 2 * n]:
             data = self.dataset.read(int(i), self.image or "image")
             form = self.dataset.item(int(i), self.image or "image")["form"] or probe(data).form
             found.setdefault(str(form), []).append(data)
+            kinds.setdefault(str(form), self.kind_of(int(i)))
             taken += len(data)
             if sum(map(len, found.values())) >= n or taken > most_nbytes:
                 break
         form = max(found, key=lambda name: len(found[name]))
+        self.kind = kinds[form]
         return found[form], form
 
     def close_last(self) -> None:

@@ -9,15 +9,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import _native
-
 
 def quota_cores() -> float:
-    """Returns the cores that affinity and CPU quotas allow, fractions too.
+    """Returns the cores that affinity and CPU quotas allow all ranks of this machine, fractions too.
 
-    ``pst_cores`` rounds a quota up to whole cores; a prediction wants the quota itself.
+    ``pst_cores`` divides them among the ranks and rounds a quota up to whole cores; a prediction wants the machine's own.
     """
-    whole = float(_native.cores())
+    whole = float(len(os.sched_getaffinity(0)))
     for directory in _cpu_groups():
         quota = _quota_of(directory)
         if quota is not None:
