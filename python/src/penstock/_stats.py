@@ -256,10 +256,10 @@ def _queues(raw: dict[str, Any]) -> Queues:
     n = max(raw["n_asked"], 1)
     return {
         "now": {
-            "rows_reading": raw["n_rows_reading"],
-            "rows_ready": raw["n_rows_ready"],
-            "batches_running": raw["n_batches_running"],
-            "batches_ready": raw["n_batches_ready"],
+            "rows_reading": float(raw["n_rows_reading"]),
+            "rows_ready": float(raw["n_rows_ready"]),
+            "batches_running": float(raw["n_batches_running"]),
+            "batches_ready": float(raw["n_batches_ready"]),
         },
         "mean": {
             "rows_reading": raw["sum_rows_reading"] / n,
