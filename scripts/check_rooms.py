@@ -28,13 +28,18 @@ WALLS = {
     "augment": FOUNDATION,
     "batch": FOUNDATION,
     "device": FOUNDATION,
+    # The client of the host service, and what both sides of its socket know.
+    "share": FOUNDATION | {"cache", "dataset"},
     # It does the work of decode and augment on a GPU, by their plans.
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
-    "images": FOUNDATION | {"dataset", "cache", "decode", "pli"},
-    "loader": FOUNDATION | {"storage", "cache", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu"},
+    "images": FOUNDATION | {"dataset", "cache", "decode", "pli", "share"},
+    "loader": FOUNDATION | {"storage", "cache", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu",
+                            "share"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
     "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
+    # The host service: it prepares batches by ordinary loaders, and reads items for the host cache.
+    "serve": FOUNDATION | {"share", "cache", "dataset", "storage", "order", "batch", "decode", "loader"},
 }
 # Folders inside a room, with the other folders of the room that each may open. A folder below one of these belongs to it.
 PARTS = {
@@ -81,6 +86,9 @@ DOORS = {
     "writer": {"writer.h"},
     "verify": {"verify.h"},
     "pack": set(),
+    "share": {"share.h", "share_cache.h", "share_cache_wire.h", "share_control_wire.h", "share_dataset_options.h", "share_host.h",
+              "share_link.h", "share_wire.h"},
+    "serve": set(),
 }
 # Headers that only some files of a room may include, and these files, by their paths in the room.
 INNER_WALLS = {
@@ -107,6 +115,9 @@ HOUSE_TESTS = {
 # Headers of other libraries that only the named rooms may include, so that a library can be exchanged in one place.
 OWNED = {
     r"semaphore\.h|threads\.h": {"base"},
+    r"sys/socket\.h|sys/un\.h": {"share", "serve"},
+    r"sys/epoll\.h": {"serve"},
+    r"sys/eventfd\.h": {"storage", "serve"},
     r"xxhash\.h": {"base"},
     r"liburing\.h|linux/io_uring\.h|sys/uio\.h": {"storage"},
     r"zlib\.h": {"pli"},

@@ -5,13 +5,16 @@
  * Data Stalls in DNN Training", PVLDB 14(5), 2021). A cache therefore takes items as they are read
  * until its bytes are used up, and keeps them: in each later epoch exactly these are not read.
  *
- * A cache belongs to this process. Loaders that name it (pst_loader_options.cache) share it: those
- * of the same data set find each other's items if they keep them in the same form
- * (pst_loader_options.cache_form). */
+ * pst_cache_open makes a cache of this process. pst_cache_open_host takes that of the host service
+ * (<penstock/service.h>), which all processes of the user share. Loaders that name it
+ * (pst_loader_options.cache) share it: those of the same data set find each other's items if they
+ * keep them in the same form (pst_loader_options.cache_form). */
 #ifndef PENSTOCK_CACHE_H
 #define PENSTOCK_CACHE_H
 
 #include <penstock/status.h>
+
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,6 +44,40 @@ struct pst_cache_options {
  * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_cache_open(const struct pst_cache_options *options,
                                                pst_cache **out, struct pst_error *err);
+
+/* How to find the host cache. Zero-initialise, then set struct_size. */
+struct pst_cache_host_options {
+    size_t struct_size;
+    /* Path of the service's socket; NULL: as <penstock/service.h> says. Copied. */
+    const char *socket;
+    /* The program to start, as `PROGRAM serve`, if no service runs: a path, or a name to look for
+     * in PATH. The environment variable PENSTOCK_SERVE wins. NULL, without that variable: none is
+     * started. The service is no child of this process, and ends some minutes after its last
+     * client.
+     */
+    const char *program;
+};
+
+/* Takes the host cache: one cache for all loaders and processes of this user on this machine.
+ *
+ * A loader that is given it (pst_loader_options.cache) opens a session with the service. The
+ * service reads each missing item once for all of them, and keeps it in memory that they map for
+ * reading only; a hit copies nothing. If the service ends or does not answer for ten seconds,
+ * loaders read for themselves (PST_FALLBACK_HOST counts the items) and look for the service again
+ * at their next epoch. pst_cache_stats, pst_cache_save and pst_cache_load are of the service's
+ * whole cache; paths are those that this process sees, and must be the service's, too.
+ *
+ * options: NULL for the defaults.
+ * out: receives the handle, to be closed by pst_cache_close; NULL after failure.
+ *
+ * PST_ERROR_NOT_FOUND: no service runs, and none is to be started, or the program is not there.
+ * PST_ERROR_VERSION: the service is of another version of Penstock.
+ * PST_ERROR_ARGUMENT: it is another user's, or the path of the socket is too long.
+ * PST_ERROR_IO: it does not answer, or the started program ended.
+ *
+ * Any thread. */
+PST_WARN_UNUSED enum pst_status pst_cache_open_host(const struct pst_cache_host_options *options,
+                                                    pst_cache **out, struct pst_error *err);
 
 /* Gives up the caller's hold. Loaders that use the cache have their own; its memory is freed with
  * the last one.

@@ -297,7 +297,8 @@ struct pst_loader_options {
     size_t field_nbytes;
     /* sizeof(struct pst_op): the size of each of `ops` of all `fields`. */
     size_t op_nbytes;
-    /* Stored bytes are kept there as they are read, and taken from there from then on. NULL: none.
+    /* Stored bytes are kept there as they are read, and taken from there from then on. It may be a
+     * cache of this process (pst_cache_open) or the host's (pst_cache_open_host). NULL: none.
      * The loader has a hold of its own on it. PST_ERROR_ARGUMENT with PST_STORAGE_MEMORY, which
      * has all bytes in memory. */
     struct pst_cache *cache;
@@ -680,7 +681,9 @@ enum pst_fallback {
     /* Items that the cache had room for, but the system no memory. */
     PST_FALLBACK_CACHE_MEMORY = 15,
     /* Images that the cache keeps as they are stored although cache_form is for them. */
-    PST_FALLBACK_CACHE_FORM = 16
+    PST_FALLBACK_CACHE_FORM = 16,
+    /* Items that the loader read itself because the host service was lost. */
+    PST_FALLBACK_HOST = 17
 };
 
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
@@ -784,6 +787,9 @@ struct pst_loader_stats {
     /* Images that this loader put into the cache as they are stored although cache_form is for
      * them. */
     uint64_t n_cache_not_recoded;
+    /* Host cache: items that the host service read because of this loader, and their stored bytes.
+     * They are misses, and no part of nbytes_read. */
+    uint64_t n_cache_fetched, nbytes_cache_fetched;
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

@@ -10,6 +10,7 @@
 #include <penstock/images.h>
 #include <penstock/loader.h>
 #include <penstock/pli.h>
+#include <penstock/service.h>
 #include <penstock/status.h>
 #include <penstock/writer.h>
 

@@ -1,4 +1,4 @@
-"""The examples of README.md, docs/python.md and docs/images.md run as they stand there, one after another, as a reader would try them."""
+"""The examples of README.md, docs/python.md and docs/images.md run as they stand, one after another, as a reader tries them."""
 
 from __future__ import annotations
 

@@ -23,6 +23,19 @@ static enum pst_status check_limit(uint64_t nbytes, struct pst_error *err)
     return PST_OK;
 }
 
+static enum pst_status make(uint64_t nbytes, bool shared, pst_cache **out, struct pst_error *err)
+{
+    pst_cache *cache = psti_calloc(1, sizeof *cache);
+    if (!cache)
+        return psti_fail(err, PST_ERROR_MEMORY, "cache", "no memory for a cache");
+    pthread_mutex_init(&cache->lock, NULL);
+    cache->limit = nbytes;
+    cache->shared = shared;
+    cache->n_owners = 1;
+    *out = cache;
+    return PST_OK;
+}
+
 enum pst_status pst_cache_open(const struct pst_cache_options *options, pst_cache **out,
                                struct pst_error *err)
 {
@@ -35,15 +48,28 @@ enum pst_status pst_cache_open(const struct pst_cache_options *options, pst_cach
         status = check_limit(full.nbytes, err);
     if (status != PST_OK)
         return status;
-    pst_cache *cache = psti_calloc(1, sizeof *cache);
-    if (!cache)
-        return psti_fail(err, PST_ERROR_MEMORY, "cache", "no memory for a cache");
-    pthread_mutex_init(&cache->lock, NULL);
-    cache->limit = full.nbytes;
-    cache->n_owners = 1;
-    *out = cache;
+    return make(full.nbytes, false, out, err);
+}
+
+enum pst_status psti_cache_open_shared(uint64_t nbytes, pst_cache **out, struct pst_error *err)
+{
+    *out = NULL;
+    enum pst_status status = check_limit(nbytes, err);
+    return status == PST_OK ? make(nbytes, true, out, err) : status;
+}
+
+enum pst_status psti_cache_open_remote(const struct psti_cache_remote_ops *ops, void *ctx,
+                                       pst_cache **out, struct pst_error *err)
+{
+    enum pst_status status = make(0, false, out, err);
+    if (status != PST_OK)
+        return status;
+    (*out)->remote = ops;
+    (*out)->remote_ctx = ctx;
     return PST_OK;
 }
+
+void *psti_cache_remote(const pst_cache *cache) { return cache->remote ? cache->remote_ctx : NULL; }
 
 /* Gives up one owner of the cache and releases the lock, which the caller holds. The last owner
  * frees all. */
@@ -53,6 +79,8 @@ static void let_go(pst_cache *cache)
     pthread_mutex_unlock(&cache->lock);
     if (!last)
         return;
+    if (cache->remote)
+        cache->remote->close(cache->remote_ctx);
     while (cache->sets) {
         struct psti_cache_set *set = cache->sets;
         cache->sets = set->next;
@@ -128,15 +156,21 @@ void psti_cache_return(struct psti_cache_set *set, uint64_t nbytes)
     atomic_fetch_sub_explicit(&set->cache->used, nbytes, memory_order_relaxed);
 }
 
-/* Returns the open or closed set with this shape and adds an owner to it, or NULL. The caller holds
- * the lock. */
-static struct psti_cache_set *find_set(pst_cache *cache, const struct psti_cache_shape *shape)
+/* Returns the open or closed set with this shape, or NULL. The caller holds the lock. */
+static struct psti_cache_set *look(pst_cache *cache, const struct psti_cache_shape *shape)
 {
     struct psti_cache_set *set = cache->sets;
     while (set && (memcmp(set->shape.identity, shape->identity, sizeof shape->identity) != 0 ||
                    set->shape.n_samples != shape->n_samples ||
                    set->shape.n_items != shape->n_items || set->shape.forms != shape->forms))
         set = set->next;
+    return set;
+}
+
+/* As look, and adds an owner to the set. */
+static struct psti_cache_set *find_set(pst_cache *cache, const struct psti_cache_shape *shape)
+{
+    struct psti_cache_set *set = look(cache, shape);
     if (!set)
         return NULL;
     if (set->n_owners++ == 0)
@@ -258,6 +292,8 @@ void pst_cache_stats(pst_cache *cache, struct pst_cache_stats *stats, size_t sta
     struct pst_cache_stats full = {.nbytes = cache->limit,
                                    .nbytes_used = atomic_load(&cache->used),
                                    .n_refused = atomic_load(&cache->n_refused)};
+    if (cache->remote)
+        cache->remote->stats(cache->remote_ctx, &full);
     pthread_mutex_lock(&cache->lock);
     for (struct psti_cache_set *set = cache->sets; set; set = set->next) {
         full.n_datasets++;
@@ -265,4 +301,26 @@ void pst_cache_stats(pst_cache *cache, struct pst_cache_stats *stats, size_t sta
     }
     pthread_mutex_unlock(&cache->lock);
     psti_struct_write(stats, stats_nbytes, &full, sizeof full);
+}
+
+bool psti_cache_look(pst_cache *cache, const struct psti_cache_shape *shape,
+                     struct psti_cache_use *use)
+{
+    pthread_mutex_lock(&cache->lock);
+    const struct psti_cache_set *set = look(cache, shape);
+    if (set && use)
+        *use = (struct psti_cache_use){.n_items = atomic_load(&set->n_items),
+                                       .nbytes = atomic_load(&set->nbytes),
+                                       .is_open = set->n_owners > 0};
+    pthread_mutex_unlock(&cache->lock);
+    return set != NULL;
+}
+
+uint64_t psti_cache_clear(pst_cache *cache)
+{
+    uint64_t before = atomic_load(&cache->used);
+    while (free_closed(cache))
+        ;
+    uint64_t after = atomic_load(&cache->used);
+    return after < before ? before - after : 0;
 }

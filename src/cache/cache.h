@@ -49,7 +49,7 @@ enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sampl
                                       uint64_t nbytes, struct psti_cache_span *span);
 /* Looks for the item without reserving space: HIT or PASS. Takes no lock and writes nothing, so it
  * may be called in a child that was forked with the set. */
-enum psti_cache_answer psti_cache_look(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
+enum psti_cache_answer psti_cache_find(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                        uint64_t nbytes, struct psti_cache_span *span);
 /* Makes the space reserved for nbytes bytes enough for more_nbytes, for an item that became longer
  * in another form. Returns false if there is no space; the reservation stays as it was then. After
@@ -63,5 +63,72 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
 /* Gives the reserved space back, because the item could not be read or is not good. */
 void psti_cache_give_up(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                         uint64_t nbytes);
+
+/* Shared caches. One process, the host service, has the cache: its tables and items lie in stores
+ * (base/sealed.h), which other processes can read, but nobody else can write.
+ * ---------------------------------------------------------------------------------------------- */
+
+/* As pst_cache_open, with sets that lie in stores. PST_ERROR_UNSUPPORTED comes with the first set,
+ * if the kernel cannot seal memory so. */
+enum pst_status psti_cache_open_shared(uint64_t nbytes, pst_cache **out, struct pst_error *err);
+
+/* What a reader needs to open a view of the set. The descriptors stay the set's. */
+struct psti_cache_export {
+    int table_fd, memory_fd;
+    uint64_t table_nbytes, capacity;
+};
+struct psti_cache_export psti_cache_set_export(struct psti_cache_set *set);
+/* Items that found no room may be asked for again, because there may be room now. */
+void psti_cache_set_readmit(struct psti_cache_set *set);
+
+/* True if the set holds the item with that number. */
+bool psti_cache_holds(struct psti_cache_set *set, uint64_t number);
+
+/* What a set takes. */
+struct psti_cache_use {
+    uint64_t n_items, nbytes;
+    bool is_open;
+};
+/* Looks for a set without opening it. False: the cache has none with that shape. `use` may be
+ * NULL. */
+bool psti_cache_look(pst_cache *cache, const struct psti_cache_shape *shape,
+                     struct psti_cache_use *use);
+/* Frees all sets that are not open. Returns the bytes that they took. */
+uint64_t psti_cache_clear(pst_cache *cache);
+
+/* The view of another process's set. All that it says is checked against what the kernel says about
+ * the descriptors, so that a wrong table leads to a miss, never to a bad access. */
+struct psti_cache_view;
+/* The descriptors become the view's, also after failure. PST_ERROR_CORRUPT: they are no stores, or
+ * too short. */
+enum pst_status psti_cache_view_open(const struct psti_cache_shape *shape,
+                                     const struct psti_cache_export *from,
+                                     struct psti_cache_view **out, struct pst_error *err);
+void psti_cache_view_close(struct psti_cache_view **view); /* *view may be NULL */
+/* As psti_cache_ask. PSTI_CACHE_ADMIT: the item is not here, and the set's owner may read it.
+ * PSTI_CACHE_PASS: it will not. Spans are valid until the view is closed. Any thread; no lock. */
+enum psti_cache_answer psti_cache_view_ask(struct psti_cache_view *view, uint64_t sample,
+                                           uint32_t i_item, uint64_t nbytes,
+                                           struct psti_cache_span *span);
+
+/* Number of items that the set holds, as its owner says. */
+uint64_t psti_cache_view_count(struct psti_cache_view *view);
+
+/* Remote caches: handles of a cache that another process has. What the public functions do with one
+ * is up to its maker.
+ * ---------------------------------------------------------------------------------------------- */
+struct psti_cache_remote_ops {
+    void (*close)(void *ctx);
+    void (*stats)(void *ctx, struct pst_cache_stats *stats);
+    enum pst_status (*save)(void *ctx, const char *path, struct pst_cache_file_report *report,
+                            struct pst_error *err);
+    enum pst_status (*load)(void *ctx, const char *path, struct pst_cache_file_report *report,
+                            struct pst_error *err);
+};
+/* `ctx` becomes the handle's, which calls ops->close with its last owner. */
+enum pst_status psti_cache_open_remote(const struct psti_cache_remote_ops *ops, void *ctx,
+                                       pst_cache **out, struct pst_error *err);
+/* Returns the ctx of a remote cache, or NULL of one of this process. */
+void *psti_cache_remote(const pst_cache *cache);
 
 #endif

@@ -10,25 +10,59 @@
 
 #define PSTI_CACHE_NBYTES_MIN ((uint64_t)1 << 20) /* of a cache */
 
-/* A range of addresses whose memory is claimed from the front as it is needed. */
+/* What an entry of a table may be besides the address of an item. */
+#define PSTI_CACHE_NOT_HERE 0
+#define PSTI_CACHE_RESERVED 1
+#define PSTI_CACHE_DECLINED 2
+#define PSTI_CACHE_FIRST PSTI_CACHE_ALIGNMENT /* all addresses of items are multiples of it */
+
+/* At the beginning of a shared set's memory. */
+struct psti_cache_store_head {
+    atomic_uint_fast64_t n_items; /* that the set holds */
+};
+
+/* True if the item may be one of nbytes as the data set stores it. In another form it has any
+ * length. */
+static inline bool psti_cache_item_fits(const struct psti_cache_item *item, uint64_t nbytes)
+{
+    return item->form != PSTI_CACHE_AS_STORED || item->nbytes == nbytes;
+}
+
+/* A range of addresses whose memory is claimed from the front as it is needed. It is private to
+ * this process, or a store (base/sealed.h) that others read. */
 struct psti_cache_memory {
     char *bytes;
+    int fd;                /* of the store; -1: private */
     size_t capacity;       /* number of addresses, in bytes */
     atomic_size_t claimed; /* bytes from the front that may be touched */
     pthread_mutex_t lock;  /* guards the claiming of more memory */
 };
 
 enum pst_status psti_cache_memory_open(struct psti_cache_memory *memory, size_t capacity,
-                                       struct pst_error *err);
+                                       bool shared, struct pst_error *err);
 void psti_cache_memory_close(struct psti_cache_memory *memory);
 /* Makes bytes [0, end) usable. Returns false if the system has no more memory. */
 bool psti_cache_memory_claim(struct psti_cache_memory *memory, size_t end);
+/* Claims the next nbytes after *end, and moves it. Returns their place, or SIZE_MAX if the system
+ * has no more memory. */
+size_t psti_cache_memory_place(struct psti_cache_memory *memory, atomic_size_t *end, size_t nbytes);
 
-/* Items that were read from a file, one after the other. */
+/* Items that lie one after the other, and that nobody sees yet. */
+struct psti_cache_run {
+    size_t place, nbytes; /* in the memory of the extent */
+};
+
+/* Items that were read from a file. Those of a private set lie in memory of their own. Those of a
+ * shared one lie in the set's, among other items, so that readers find them by one mapping. */
 struct psti_cache_extent {
     struct psti_cache_extent *next; /* next extent of the set; guarded by the cache's lock */
-    struct psti_cache_memory memory;
-    size_t end; /* end of the items in `memory` */
+    struct psti_cache_set *set;
+    struct psti_cache_memory own;
+    atomic_size_t own_end;            /* end of the used part of `own` */
+    struct psti_cache_memory *memory; /* `own`, or that of the set */
+    atomic_size_t *end;
+    struct psti_cache_run *runs; /* [n_runs] */
+    size_t n_runs, runs_cap;
 };
 
 struct psti_cache_set {
@@ -39,9 +73,11 @@ struct psti_cache_set {
     /* value of pst_cache.tick when the set was closed last; guarded by the cache's lock */
     uint64_t closed;
     /* [n_samples * n_items] entries, one for each item. 0: the set does not hold the item. 1: space
-     * is reserved for it. Otherwise the entry is the address of the psti_cache_item, in `memory` or
-     * in an extent. */
+     * is reserved for it. 2: of a shared set, it found no room. Otherwise the entry is the address
+     * of the psti_cache_item, in `memory` or in an extent, less `origin`. */
     atomic_uint_fast64_t *table;
+    uintptr_t origin; /* 0; of a shared set, the address of `memory` */
+    int table_fd;     /* of the store that the table is; -1: the table is private */
     struct psti_cache_memory memory;
     atomic_size_t end; /* end of the used part of `memory` */
     struct psti_cache_extent *extents;
@@ -51,12 +87,17 @@ struct psti_cache_set {
 };
 
 struct pst_cache {
+    /* NULL, or the cache is another process's: then only these two members are used, and the lock
+     * with n_owners. */
+    const struct psti_cache_remote_ops *remote;
+    void *remote_ctx;
     pthread_mutex_t lock; /* guards the list, owners and tick */
     struct psti_cache_set *sets;
     /* one for the caller that opened the cache, and one for each opening of a set */
     uint64_t n_owners;
     uint64_t tick;
     uint64_t limit;
+    bool shared;               /* tables and items lie in stores */
     atomic_uint_fast64_t used; /* bytes taken from the budget; at most `limit` */
     atomic_uint_fast64_t n_refused;
     atomic_uint n_closed; /* closed sets; changed only with the lock */
@@ -90,12 +131,23 @@ void psti_cache_set_free(struct psti_cache_set *set);
 const struct psti_cache_item *psti_cache_set_item(struct psti_cache_set *set, uint64_t number);
 /* True if the set neither holds the item nor has space reserved for it. */
 bool psti_cache_set_lacks(struct psti_cache_set *set, uint64_t number);
+/* Makes an item visible, which lies in memory of the set. Returns false if the set holds one with
+ * its number already, or reads it. */
+bool psti_cache_set_publish(struct psti_cache_set *set, const struct psti_cache_item *item);
 /* Makes the items of the extent visible to readers, but for those that the set holds meanwhile. The
  * set owns the extent from then on. Adds the number and bytes of the items to *n and *nbytes. */
 void psti_cache_set_adopt(struct psti_cache_set *set, struct psti_cache_extent *extent, uint64_t *n,
                           uint64_t *nbytes);
-enum pst_status psti_cache_extent_open(size_t capacity, struct psti_cache_extent **out,
-                                       struct pst_error *err);
-void psti_cache_extent_close(struct psti_cache_extent *extent); /* NULL is allowed */
+/* Opens an extent of the set for at most `capacity` bytes of items. */
+enum pst_status psti_cache_extent_open(struct psti_cache_set *set, size_t capacity,
+                                       struct psti_cache_extent **out, struct pst_error *err);
+/* Returns memory for the extent's next items, or NULL if the system has no more. The items become
+ * the extent's by psti_cache_extent_add, after their bytes are there. */
+char *psti_cache_extent_room(struct psti_cache_extent *extent, size_t nbytes);
+/* Returns false if there is no memory. */
+bool psti_cache_extent_add(struct psti_cache_extent *extent, const char *items, size_t nbytes);
+/* Closes an extent that was not adopted. Returns the bytes of its items that cannot be freed before
+ * the set is: other items of a shared set may follow them. NULL is allowed. */
+size_t psti_cache_extent_drop(struct psti_cache_extent *extent);
 
 #endif

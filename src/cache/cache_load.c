@@ -145,7 +145,7 @@ static enum pst_status begin_set(struct load *load, const struct psti_cache_shap
     }
     *loaded = (struct loaded){.next = load->sets, .set = set};
     load->sets = load->current = loaded;
-    return psti_cache_extent_open((size_t)capacity, &loaded->extent, err);
+    return psti_cache_extent_open(set, (size_t)capacity, &loaded->extent, err);
 }
 
 /* Compares the items first to last - 1 of the block with the table. They lie at `bytes`, and in the
@@ -179,15 +179,11 @@ static enum pst_status read_items(struct load *load, uint64_t first, uint64_t la
         return PST_OK;
     struct psti_cache_extent *extent = load->current->extent;
     uint64_t at = load->offset;
-    if (!psti_cache_memory_claim(&extent->memory, extent->end + nbytes))
+    char *bytes = psti_cache_extent_room(extent, nbytes);
+    if (!bytes || !psti_cache_extent_add(extent, bytes, nbytes))
         return fail_here(load, PST_ERROR_MEMORY, "the system has no more memory for items", err);
-    char *bytes = extent->memory.bytes + extent->end;
     enum pst_status status = read_next(load, bytes, nbytes, err);
-    if (status == PST_OK)
-        status = check_items(load, first, last, bytes, at, err);
-    if (status == PST_OK)
-        extent->end += nbytes;
-    return status;
+    return status == PST_OK ? check_items(load, first, last, bytes, at, err) : status;
 }
 
 /* Takes budget for an item if the cache lacks it and has room. */
@@ -282,11 +278,11 @@ static void end_sets(struct load *load, bool good)
         struct loaded *loaded = load->sets;
         uint64_t n = 0;
         load->sets = loaded->next;
-        if (good && loaded->extent->end > 0) {
+        if (good && loaded->extent->n_runs > 0) {
             psti_cache_set_adopt(loaded->set, loaded->extent, &n, &load->report.nbytes);
         } else {
-            psti_cache_extent_close(loaded->extent);
-            psti_cache_return(loaded->set, loaded->nbytes_taken);
+            uint64_t lost = psti_cache_extent_drop(loaded->extent);
+            psti_cache_return(loaded->set, loaded->nbytes_taken - lost);
         }
         load->report.n_datasets += n > 0;
         load->report.n_items += n;
@@ -303,6 +299,12 @@ enum pst_status pst_cache_load(pst_cache *cache, const char *path,
 {
     struct load load = {.cache = cache, .path = path, .fd = -1};
     enum pst_status status = PST_OK;
+    if (cache->remote) {
+        status = cache->remote->load(cache->remote_ctx, path, &load.report, err);
+        if (status == PST_OK && report)
+            psti_struct_write(report, report_nbytes, &load.report, sizeof load.report);
+        return status;
+    }
     if (!(load.table = psti_alloc(PSTI_CACHE_TABLE_NBYTES)))
         status = psti_fail(err, PST_ERROR_MEMORY, "cache", "no memory for a table");
     if (status == PST_OK)

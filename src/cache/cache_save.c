@@ -232,6 +232,12 @@ enum pst_status pst_cache_save(pst_cache *cache, const char *path,
                                struct pst_error *err)
 {
     struct save save = {.path = path, .dir = -1, .output = {.fd = -1}};
+    if (cache->remote) {
+        enum pst_status done = cache->remote->save(cache->remote_ctx, path, &save.report, err);
+        if (done == PST_OK && report)
+            psti_struct_write(report, report_nbytes, &save.report, sizeof save.report);
+        return done;
+    }
     enum pst_status status = open_directory(&save, err);
     if (status == PST_OK)
         status = check_target(&save, err);

@@ -3,20 +3,50 @@
  * Items are only ever added, one after the other. So an address that was published stays valid as
  * long as the set is open, and asking needs no lock. An entry of the table goes from 0 (the item is
  * not here) to 1 (one thread has reserved space), and from 1 to the item's address or back to 0.
- * Items that were read from a file go from 0 to their address at once. A writer stores the item's
+ * Items that were read from a file go from 0 to their address at once. In a shared set, whose table
+ * other processes read, an entry that found no room goes from 0 to 2, so that readers know it
+ * without asking. A writer stores the item's
  * bytes first and then the entry, with release order. A reader loads the entry with acquire order
  * and then reads the bytes. */
 #include "cache/cache_int.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/sealed.h"
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
-#define NOT_HERE 0
-#define RESERVED 1
-#define FIRST_ADDRESS PSTI_CACHE_ALIGNMENT /* all addresses of items are multiples of it */
+#define STORE_FIRST 64                        /* place of the first item in a shared set's memory */
+#define PSTI_CACHE_FIRST PSTI_CACHE_ALIGNMENT /* all addresses of items are multiples of it */
+
+static size_t table_nbytes(uint64_t n) { return (size_t)(n ? n : 1) * sizeof(uint_fast64_t); }
+
+/* Makes the table of n entries. The memory of a store is zero at first. */
+static enum pst_status make_table(struct psti_cache_set *set, uint64_t n, struct pst_error *err)
+{
+    size_t nbytes = table_nbytes(n);
+    void *table = NULL;
+    if (!set->cache->shared) {
+        set->table = psti_calloc(1, nbytes);
+    } else {
+        enum pst_status status =
+            psti_sealed_store_make("penstock-table", nbytes, &set->table_fd, &table, err);
+        if (status != PST_OK)
+            return status;
+        set->table = table;
+        if (psti_sealed_store_grow(set->table_fd, 0, nbytes))
+            return PST_OK;
+        psti_sealed_unmap(table, nbytes);
+        close(set->table_fd);
+        set->table_fd = -1;
+        set->table = NULL;
+    }
+    return set->table ? PST_OK
+                      : psti_fail(err, PST_ERROR_MEMORY, "cache",
+                                  "no memory for a table of %zu bytes", nbytes);
+}
 
 enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_shape *shape,
                                     bool (*take)(struct psti_cache_set *set, uint64_t nbytes),
@@ -33,6 +63,7 @@ enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_sh
     uint64_t nbytes = n * sizeof *set->table;
     set->cache = cache;
     set->shape = *shape;
+    set->table_fd = -1;
     if (!take(set, nbytes)) {
         psti_cache_set_free(set);
         return psti_fail(err, PST_ERROR_LIMIT, "cache",
@@ -40,17 +71,36 @@ enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_sh
                          " bytes over this data set's items",
                          cache->limit, nbytes);
     }
-    set->table = psti_calloc(n ? n : 1, sizeof *set->table);
-    enum pst_status status = set->table
-                                 ? psti_cache_memory_open(&set->memory, cache->limit, err)
-                                 : psti_fail(err, PST_ERROR_MEMORY, "cache",
-                                             "no memory for a table of %" PRIu64 " bytes", nbytes);
+    enum pst_status status = make_table(set, n, err);
+    if (status == PST_OK)
+        status =
+            psti_cache_memory_open(&set->memory, cache->limit + STORE_FIRST, cache->shared, err);
     if (status != PST_OK) {
         psti_cache_set_free(set);
         return status;
     }
+    if (cache->shared && !psti_cache_memory_claim(&set->memory, STORE_FIRST)) {
+        psti_cache_set_free(set);
+        return psti_fail(err, PST_ERROR_MEMORY, "cache", "no shared memory for items");
+    }
+    if (cache->shared) {
+        set->origin = (uintptr_t)set->memory.bytes;
+        atomic_init(&set->end, STORE_FIRST);
+    }
     *out = set;
     return PST_OK;
+}
+
+static void free_table(struct psti_cache_set *set)
+{
+    uint64_t n = 0;
+    if (set->table_fd < 0) {
+        psti_free(set->table);
+        return;
+    }
+    psti_format_cache_numbers(&set->shape, &n);
+    psti_sealed_unmap(set->table, table_nbytes(n));
+    close(set->table_fd);
 }
 
 void psti_cache_set_free(struct psti_cache_set *set)
@@ -59,10 +109,12 @@ void psti_cache_set_free(struct psti_cache_set *set)
     while (set->extents) {
         struct psti_cache_extent *extent = set->extents;
         set->extents = extent->next;
-        psti_cache_extent_close(extent);
+        psti_cache_memory_close(&extent->own);
+        psti_free(extent->runs);
+        psti_free(extent);
     }
     psti_cache_memory_close(&set->memory);
-    psti_free(set->table);
+    free_table(set);
     psti_free(set);
 }
 
@@ -79,26 +131,25 @@ static atomic_uint_fast64_t *entry_of(struct psti_cache_set *set, uint64_t sampl
 const struct psti_cache_item *psti_cache_set_item(struct psti_cache_set *set, uint64_t number)
 {
     uint_fast64_t found = atomic_load_explicit(&set->table[number], memory_order_acquire);
-    return found >= FIRST_ADDRESS ? (const void *)(uintptr_t)found : NULL;
+    return found >= PSTI_CACHE_FIRST ? (const void *)(set->origin + (uintptr_t)found) : NULL;
+}
+
+bool psti_cache_holds(struct psti_cache_set *set, uint64_t number)
+{
+    return psti_cache_set_item(set, number) != NULL;
 }
 
 bool psti_cache_set_lacks(struct psti_cache_set *set, uint64_t number)
 {
-    return atomic_load_explicit(&set->table[number], memory_order_relaxed) == NOT_HERE;
+    uint_fast64_t found = atomic_load_explicit(&set->table[number], memory_order_relaxed);
+    return found == PSTI_CACHE_NOT_HERE || found == PSTI_CACHE_DECLINED;
 }
 
-/* True if the item may be one of nbytes as the data set stores it. In another form it has any
- * length. */
-static bool fits(const struct psti_cache_item *item, uint64_t nbytes)
-{
-    return item->form != PSTI_CACHE_AS_STORED || item->nbytes == nbytes;
-}
-
-enum psti_cache_answer psti_cache_look(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
+enum psti_cache_answer psti_cache_find(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                        uint64_t nbytes, struct psti_cache_span *span)
 {
     const struct psti_cache_item *item = psti_cache_set_item(set, number_of(set, sample, i_item));
-    if (!item || !fits(item, nbytes))
+    if (!item || !psti_cache_item_fits(item, nbytes))
         return PSTI_CACHE_PASS;
     *span = (struct psti_cache_span){item + 1, item->nbytes, item->form};
     return PSTI_CACHE_HIT;
@@ -109,16 +160,21 @@ enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sampl
 {
     atomic_uint_fast64_t *entry = entry_of(set, sample, i_item);
     const struct psti_cache_item *item = psti_cache_set_item(set, number_of(set, sample, i_item));
-    uint_fast64_t found = NOT_HERE;
+    uint_fast64_t found = atomic_load_explicit(entry, memory_order_relaxed);
     uint64_t room;
     if (item) {
         *span = (struct psti_cache_span){item + 1, item->nbytes, item->form};
-        return fits(item, nbytes) ? PSTI_CACHE_HIT : PSTI_CACHE_PASS;
+        return psti_cache_item_fits(item, nbytes) ? PSTI_CACHE_HIT : PSTI_CACHE_PASS;
     }
-    if (atomic_load_explicit(entry, memory_order_relaxed) != NOT_HERE ||
-        !psti_format_cache_room(nbytes, &room) || !psti_cache_take(set, room))
+    if ((found != PSTI_CACHE_NOT_HERE && found != PSTI_CACHE_DECLINED) ||
+        !psti_format_cache_room(nbytes, &room))
         return PSTI_CACHE_PASS;
-    if (atomic_compare_exchange_strong(entry, &found, RESERVED))
+    if (!psti_cache_take(set, room)) {
+        if (set->cache->shared)
+            atomic_compare_exchange_strong(entry, &found, PSTI_CACHE_DECLINED);
+        return PSTI_CACHE_PASS;
+    }
+    if (atomic_compare_exchange_strong(entry, &found, PSTI_CACHE_RESERVED))
         return PSTI_CACHE_ADMIT;
     psti_cache_return(set, room); /* another thread was faster */
     return PSTI_CACHE_PASS;
@@ -130,7 +186,7 @@ void psti_cache_give_up(struct psti_cache_set *set, uint64_t sample, uint32_t i_
     uint64_t room = 0;
     psti_format_cache_room(nbytes, &room);
     psti_cache_return(set, room);
-    atomic_store_explicit(entry_of(set, sample, i_item), NOT_HERE, memory_order_relaxed);
+    atomic_store_explicit(entry_of(set, sample, i_item), PSTI_CACHE_NOT_HERE, memory_order_relaxed);
 }
 
 bool psti_cache_enlarge(struct psti_cache_set *set, uint64_t nbytes, uint64_t more_nbytes)
@@ -140,72 +196,66 @@ bool psti_cache_enlarge(struct psti_cache_set *set, uint64_t nbytes, uint64_t mo
     return psti_format_cache_room(more_nbytes, &room) && psti_cache_take(set, room - reserved);
 }
 
+static void count_item(struct psti_cache_set *set)
+{
+    atomic_fetch_add_explicit(&set->n_items, 1, memory_order_relaxed);
+    if (set->origin) {
+        struct psti_cache_store_head *head = (void *)set->memory.bytes;
+        atomic_fetch_add_explicit(&head->n_items, 1, memory_order_relaxed);
+    }
+}
+
 bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_item, uint64_t nbytes,
                      const struct psti_cache_span *item)
 {
     uint64_t room = 0, reserved = 0;
     psti_format_cache_room(item->nbytes, &room);
     psti_format_cache_room(nbytes, &reserved);
-    size_t place = atomic_load_explicit(&set->end, memory_order_relaxed);
-    /* The end moves only after its memory came. So it never passes the budget, nor the range. */
-    do {
-        if (!psti_cache_memory_claim(&set->memory, place + room)) {
-            psti_cache_give_up(set, sample, i_item, nbytes);
-            return false;
-        }
-    } while (!atomic_compare_exchange_weak_explicit(&set->end, &place, place + room,
-                                                    memory_order_relaxed, memory_order_relaxed));
+    size_t place = psti_cache_memory_place(&set->memory, &set->end, room);
+    if (place == SIZE_MAX) {
+        psti_cache_give_up(set, sample, i_item, nbytes);
+        return false;
+    }
     struct psti_cache_item *kept = (void *)(set->memory.bytes + place);
     *kept = (struct psti_cache_item){
         .nbytes = item->nbytes, .number = number_of(set, sample, i_item), .form = item->form};
     memcpy(kept + 1, item->bytes, item->nbytes);
     psti_cache_return(set, reserved - room);
-    atomic_store_explicit(entry_of(set, sample, i_item), (uintptr_t)kept, memory_order_release);
-    atomic_fetch_add_explicit(&set->n_items, 1, memory_order_relaxed);
+    atomic_store_explicit(entry_of(set, sample, i_item), (uintptr_t)kept - set->origin,
+                          memory_order_release);
+    count_item(set);
     return true;
 }
 
-enum pst_status psti_cache_extent_open(size_t capacity, struct psti_cache_extent **out,
-                                       struct pst_error *err)
+bool psti_cache_set_publish(struct psti_cache_set *set, const struct psti_cache_item *item)
 {
-    struct psti_cache_extent *extent = psti_calloc(1, sizeof *extent);
-    *out = NULL;
-    if (!extent)
-        return psti_fail(err, PST_ERROR_MEMORY, "cache", "no memory for the items of a file");
-    enum pst_status status = psti_cache_memory_open(&extent->memory, capacity, err);
-    if (status == PST_OK)
-        *out = extent;
-    else
-        psti_free(extent);
-    return status;
+    atomic_uint_fast64_t *entry = &set->table[item->number];
+    uint_fast64_t found = atomic_load_explicit(entry, memory_order_relaxed);
+    if ((found != PSTI_CACHE_NOT_HERE && found != PSTI_CACHE_DECLINED) ||
+        !atomic_compare_exchange_strong_explicit(entry, &found, (uintptr_t)item - set->origin,
+                                                 memory_order_release, memory_order_relaxed))
+        return false;
+    count_item(set);
+    return true;
 }
 
-void psti_cache_extent_close(struct psti_cache_extent *extent)
+void psti_cache_set_readmit(struct psti_cache_set *set)
 {
-    if (!extent)
-        return;
-    psti_cache_memory_close(&extent->memory);
-    psti_free(extent);
-}
-
-void psti_cache_set_adopt(struct psti_cache_set *set, struct psti_cache_extent *extent, uint64_t *n,
-                          uint64_t *nbytes)
-{
-    uint64_t room = 0;
-    pthread_mutex_lock(&set->cache->lock);
-    extent->next = set->extents;
-    set->extents = extent;
-    pthread_mutex_unlock(&set->cache->lock);
-    for (size_t place = 0; place < extent->end; place += room) {
-        const struct psti_cache_item *item = (const void *)(extent->memory.bytes + place);
-        uint_fast64_t found = NOT_HERE;
-        psti_format_cache_room(item->nbytes, &room);
-        if (!atomic_compare_exchange_strong_explicit(&set->table[item->number], &found,
-                                                     (uintptr_t)item, memory_order_release,
-                                                     memory_order_relaxed))
-            continue;
-        atomic_fetch_add_explicit(&set->n_items, 1, memory_order_relaxed);
-        *n += 1;
-        *nbytes += item->nbytes;
+    uint64_t n = 0;
+    psti_format_cache_numbers(&set->shape, &n);
+    for (uint64_t i = 0; i < n; i++) {
+        uint_fast64_t found = PSTI_CACHE_DECLINED;
+        if (atomic_load_explicit(&set->table[i], memory_order_relaxed) == PSTI_CACHE_DECLINED)
+            atomic_compare_exchange_strong(&set->table[i], &found, PSTI_CACHE_NOT_HERE);
     }
+}
+
+struct psti_cache_export psti_cache_set_export(struct psti_cache_set *set)
+{
+    uint64_t n = 0;
+    psti_format_cache_numbers(&set->shape, &n);
+    return (struct psti_cache_export){.table_fd = set->table_fd,
+                                      .memory_fd = set->memory.fd,
+                                      .table_nbytes = table_nbytes(n),
+                                      .capacity = set->memory.capacity};
 }

@@ -122,6 +122,8 @@ enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_opti
         else
             status = psti_dataset_open_folder(clean, &full, out, err);
     }
+    if (status == PST_OK)
+        status = psti_dataset_keep_options(*out, &full, err);
     if (status != PST_OK) {
         pst_dataset_close(out);
         if (path != NULL)
@@ -144,6 +146,7 @@ void pst_dataset_close(pst_dataset **dataset)
     if (atomic_fetch_sub_explicit(&closed->n_owners, 1, memory_order_acq_rel) != 1)
         return;
     closed->ops->close(closed);
+    psti_free(closed->options_memory);
     psti_free(closed->path);
     psti_free(closed);
 }
@@ -181,18 +184,6 @@ void psti_dataset_version(const pst_dataset *dataset, uint8_t version[16])
             psti_hash_update(&state, dataset->fields[i].name, strlen(dataset->fields[i].name) + 1);
         psti_store_u64(version + 8 * half, psti_hash_end(&state));
     }
-}
-
-void psti_dataset_cache_shape(const pst_dataset *dataset, struct psti_cache_shape *shape,
-                              uint32_t first_items[PST_MAX_FIELDS])
-{
-    *shape = (struct psti_cache_shape){.n_samples = dataset->n_samples};
-    for (uint32_t i = 0; i < dataset->n_fields; i++) {
-        first_items[i] = shape->n_items;
-        if (psti_format_has_items(dataset->fields[i].type))
-            shape->n_items += dataset->fields[i].n_variants;
-    }
-    psti_dataset_version(dataset, shape->identity);
 }
 
 uint64_t pst_dataset_n_skipped(const pst_dataset *dataset) { return dataset->n_skipped; }

@@ -58,6 +58,8 @@ struct pst_dataset {
     uint64_t max_item_nbytes[PST_MAX_FIELDS];
     uint64_t max_pixels_nbytes[PST_MAX_FIELDS];
     const struct psti_notices *notices; /* for folders; NULL: none */
+    struct pst_dataset_options options; /* with copies of all that it points to */
+    void *options_memory;               /* these copies; NULL: none */
 };
 
 /* Notices of an opened folder (dataset_folder_notice.c). */
@@ -72,6 +74,11 @@ struct psti_notices {
 enum pst_status psti_dataset_new(const char *path, size_t nbytes,
                                  const struct psti_dataset_ops *ops, pst_dataset **out,
                                  struct pst_error *err);
+
+/* dataset_options.c: copies the options into the handle. */
+enum pst_status psti_dataset_keep_options(pst_dataset *dataset,
+                                          const struct pst_dataset_options *options,
+                                          struct pst_error *err);
 
 /* The two ways to open. pst_dataset_open chooses: a directory with an index or a journal is a
  * written data set, any other is a folder. `options` is a copy of full size, never NULL. */

@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "dataset/dataset.h"
+#include "share/share.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -74,9 +75,10 @@ enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, str
     if (psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "storage MEMORY holds all bytes in memory: it needs no cache");
-    psti_dataset_cache_shape(loader->dataset, &shape, loader->cache_items);
+    psti_share_cache_shape(loader->dataset, &shape, loader->cache_items);
     shape.forms = loader->cache_key;
-    return psti_cache_set_open(cache, &shape, &loader->cache, err);
+    return psti_cache_remote(cache) ? psti_loader_host_open(loader, cache, &shape, err)
+                                    : psti_cache_set_open(cache, &shape, &loader->cache, err);
 }
 
 void psti_loader_cache_claim(pst_loader *loader)
@@ -84,13 +86,14 @@ void psti_loader_cache_claim(pst_loader *loader)
     uint64_t n = (uint64_t)loader->n_workers + 1; /* the fetcher, which may come later */
     uint64_t each = loader->options.host_memory / RECODE_PART / n;
     each = each < RECODE_MAX_NBYTES ? each : RECODE_MAX_NBYTES;
-    if (!loader->cache_key || !psti_batch_pool_charge(loader->pool, n * each, false))
+    if (!loader->cache || !loader->cache_key ||
+        !psti_batch_pool_charge(loader->pool, n * each, false))
         return;
     loader->recode_nbytes = each;
     loader->memory_nbytes += n * each;
 }
 
-static uint32_t number_of(const pst_loader *loader, uint32_t i_field, uint32_t variant)
+uint32_t psti_loader_cache_number(const pst_loader *loader, uint32_t i_field, uint32_t variant)
 {
     return loader->cache_items[i_field] + variant;
 }
@@ -124,9 +127,8 @@ static bool take_recoded(const pst_loader *loader, const struct psti_loader_plan
     return true;
 }
 
-/* Points the source to what the cache has. */
-static bool take_hit(const pst_loader *loader, const struct psti_loader_plan_field *field,
-                     const struct psti_cache_span *span, struct psti_loader_source *source)
+bool psti_loader_cache_take(const pst_loader *loader, const struct psti_loader_plan_field *field,
+                            const struct psti_cache_span *span, struct psti_loader_source *source)
 {
     const struct pst_item stored = source->item;
     if (span->form == PSTI_CACHE_AS_STORED) {
@@ -145,9 +147,9 @@ static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_p
                                   const struct psti_loader_source *source,
                                   struct psti_cache_span *span)
 {
-    uint32_t number = number_of(loader, field->i_field, source->variant);
+    uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
     if (loader->cache_plan && !loader->cache_plan[source->sample])
-        return psti_cache_look(loader->cache, source->sample, number, source->item.nbytes, span);
+        return psti_cache_find(loader->cache, source->sample, number, source->item.nbytes, span);
     return psti_cache_ask(loader->cache, source->sample, number, source->item.nbytes, span);
 }
 
@@ -155,11 +157,15 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
                            struct psti_loader_source *source)
 {
     struct psti_cache_span span;
-    if (!loader->cache || source->item.i_file == PST_FILE_NONE || source->item.nbytes == 0)
+    if (source->item.i_file == PST_FILE_NONE || source->item.nbytes == 0)
+        return;
+    if (loader->host)
+        psti_loader_host_ask(loader, field, source);
+    if (!loader->cache)
         return;
     switch (ask(loader, field, source, &span)) {
     case PSTI_CACHE_HIT:
-        if (!take_hit(loader, field, &span, source))
+        if (!psti_loader_cache_take(loader, field, &span, source))
             break;
         atomic_fetch_add_explicit(&loader->n_cache_hits, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&loader->nbytes_cache_hit, span.nbytes, memory_order_relaxed);
@@ -210,7 +216,8 @@ static void keep(struct psti_loader_worker *worker, const struct psti_loader_pla
     if (psti_recode_has_field(loader->cache_key, field->i_field))
         recode(worker, source, &recoded, &item, &reserved);
     if (!psti_cache_keep(loader->cache, source->sample,
-                         number_of(loader, field->i_field, source->variant), reserved, &item))
+                         psti_loader_cache_number(loader, field->i_field, source->variant),
+                         reserved, &item))
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
     psti_buffer_free(&recoded);
 }
@@ -232,7 +239,8 @@ void psti_loader_cache_give_up(pst_loader *loader, struct psti_loader_source *so
         uint32_t i_field = loader->plan.fields[loader->plan.fields_of_items[i]].i_field;
         if (source->is_wanted)
             psti_cache_give_up(loader->cache, source->sample,
-                               number_of(loader, i_field, source->variant), source->item.nbytes);
+                               psti_loader_cache_number(loader, i_field, source->variant),
+                               source->item.nbytes);
         source->is_wanted = false;
     }
 }
@@ -240,9 +248,15 @@ void psti_loader_cache_give_up(pst_loader *loader, struct psti_loader_source *so
 void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     struct pst_cache_stats cache;
-    if (!loader->cache)
+    pthread_mutex_lock(loader->lock); /* the session may be exchanged */
+    bool is_host = loader->host != NULL;
+    if (is_host)
+        psti_share_cache_stats(loader->host, &cache);
+    pthread_mutex_unlock(loader->lock);
+    if (!is_host && !loader->cache)
         return;
-    psti_cache_set_stats(loader->cache, &cache);
+    if (!is_host)
+        psti_cache_set_stats(loader->cache, &cache);
     stats->n_cache_hits = atomic_load(&loader->n_cache_hits);
     stats->nbytes_cache_hit = atomic_load(&loader->nbytes_cache_hit);
     stats->n_cache_misses = atomic_load(&loader->n_cache_misses);
@@ -251,5 +265,7 @@ void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *
     stats->n_cache_items = cache.n_items;
     stats->n_cache_recoded = atomic_load(&loader->n_cache_recoded);
     stats->nbytes_cache_saved = atomic_load(&loader->nbytes_cache_saved);
+    stats->n_cache_fetched = atomic_load(&loader->n_cache_fetched);
+    stats->nbytes_cache_fetched = atomic_load(&loader->nbytes_cache_fetched);
     stats->n_cache_not_recoded = atomic_load(&loader->fallbacks[PST_FALLBACK_CACHE_FORM]);
 }

@@ -38,6 +38,8 @@ static const struct {
     [PST_FALLBACK_GPU] = {"gpu", "images meant for the GPU that the CPU decoded"},
     [PST_FALLBACK_CACHE_MEMORY] = {"cache_memory", "items that the cache had room for, but the "
                                                    "system no memory"},
+    [PST_FALLBACK_HOST] = {"host", "items that were read by the loader because the host service "
+                                   "was lost"},
     [PST_FALLBACK_CACHE_FORM] = {"cache_form", "images that the cache keeps as they are stored, "
                                                "because they cannot be re-coded, would not become "
                                                "smaller, or host_memory or the cache has too "

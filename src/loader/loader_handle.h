@@ -39,7 +39,11 @@ struct pst_loader {
     struct psti_loader_plan plan;
     struct psti_order *order;
     struct psti_storage *storage;
-    struct psti_cache_set *cache;         /* of this data set; NULL: none */
+    struct psti_cache_set *cache; /* of this data set; NULL: none */
+    /* The session with the host cache, or NULL. It is exchanged between epochs, with the lock, when
+     * no worker has work. */
+    struct psti_share_cache *host;
+    char *host_path;                      /* of the service's socket; NULL: no host cache */
     uint32_t cache_items[PST_MAX_FIELDS]; /* number in the cache of each field's first variant */
     uint64_t
         cache_key; /* of the cache's set: fields that are re-coded, and how (psti_recode_key) */
@@ -67,6 +71,7 @@ struct pst_loader {
     atomic_uint_fast64_t fallbacks[PST_FALLBACKS_MAX]; /* any thread counts */
     atomic_uint_fast64_t n_cache_hits, nbytes_cache_hit, n_cache_misses;
     atomic_uint_fast64_t n_cache_recoded, nbytes_cache_saved;
+    atomic_uint_fast64_t n_cache_fetched, nbytes_cache_fetched;
 
     /* Each belongs to one thread: workers to their own, the repair worker and the fetcher to the
      * caller's. */
@@ -126,6 +131,15 @@ enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, str
 /* Sets aside the part of host_memory that re-coding may use. Workers and slots have theirs. */
 void psti_loader_cache_claim(pst_loader *loader);
 void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *stats);
+
+/* loader_host.c */
+enum pst_status psti_loader_host_open(pst_loader *loader, pst_cache *cache,
+                                      const struct psti_cache_shape *shape, struct pst_error *err);
+/* Answers all wishes. The lock is held; it is released meanwhile. */
+void psti_loader_host_cancel(pst_loader *loader);
+/* Looks for the service again if it was lost. No epoch runs. */
+void psti_loader_host_renew(pst_loader *loader);
+void psti_loader_host_close(pst_loader *loader);
 
 /* loader_options.c */
 /* Completes the caller's options to `options` of this library's size, and refuses impossible ones.

@@ -63,7 +63,9 @@ struct psti_loader_task {
     struct psti_loader_source *sources; /* [n_items] */
     struct psti_read *reads;            /* [plan.n_reads] */
     char *paths;
-    bool more; /* the reads of the second round are under way or done */
+    bool more;  /* the reads of the second round are under way or done */
+    bool taken; /* the sources point to what the first round has read */
+    bool late;  /* items that the host service did not read are being read, or have been */
 };
 
 enum pst_status psti_loader_job_open(struct psti_loader_job *job, uint32_t batch_size,

@@ -56,6 +56,9 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
 {
     pthread_mutex_lock(loader->lock);
     psti_loader_run_cancel(loader);
+    pthread_mutex_unlock(loader->lock);
+    psti_loader_host_renew(loader);
+    pthread_mutex_lock(loader->lock);
     loader->ranks = loader->next_ranks;
     if (start > 0 && psti_order_end(loader->order, loader->ranks, start) == start) {
         epoch++; /* less than one batch of each rank is left, and drop_last is set */

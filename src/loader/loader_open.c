@@ -455,6 +455,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     close_tasks(loader);
     psti_loader_files_close(&loader->files);
     psti_cache_set_close(&loader->cache);
+    psti_loader_host_close(loader);
     psti_storage_close(&loader->storage);
     psti_free(loader->verified);
     psti_free(loader->cache_plan);

@@ -84,7 +84,7 @@ bool psti_loader_pump_start_job(pst_loader *loader)
     struct psti_ranks ranks = loader->ranks;
     /* If only parts of items are read, or only some items, the kernel must not read the rest ahead.
      */
-    bool reads_parts = loader->stats.n_partial_reads > 0 || loader->cache;
+    bool reads_parts = loader->stats.n_partial_reads > 0 || loader->cache || loader->host;
     pthread_mutex_unlock(loader->lock);
     psti_loader_job_set(loader, job, ranks, epoch, start, step, loader->step_base + step);
     if (!reads_parts)
@@ -123,10 +123,9 @@ static void push_ready(pst_loader *loader, struct psti_loader_task *task)
     pthread_cond_signal(loader->work);
 }
 
-/* Called by the storage's threads. */
-static void read_is_done(struct psti_read *read)
+/* One of the reads and wishes that the task waits for is done. */
+static void part_is_done(struct psti_loader_task *task)
 {
-    struct psti_loader_task *task = read->user;
     pst_loader *loader = task->loader;
     if (atomic_fetch_sub(&task->n_reading, 1) != 1)
         return;
@@ -137,6 +136,12 @@ static void read_is_done(struct psti_read *read)
         pthread_cond_broadcast(&loader->done);
     pthread_mutex_unlock(loader->lock);
 }
+
+/* Called by the storage's threads. */
+static void read_is_done(struct psti_read *read) { part_is_done(read->user); }
+
+/* Called by the thread of the session with the host cache. */
+static void wish_is_done(struct psti_share_wish *wish) { part_is_done(wish->user); }
 
 void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task, uint32_t n)
 {
@@ -180,7 +185,7 @@ static bool look_up_next(pst_loader *loader)
     loader->pump_again = true;
     pthread_mutex_unlock(loader->lock);
     const struct psti_draw_key key = psti_loader_job_key(loader, job, task->row);
-    task->more = false;
+    task->more = task->taken = task->late = false;
     task->status = psti_loader_row_locate(loader, &key, task->sources, task->paths,
                                           &task->block_nbytes, &task->err);
     if (task->status != PST_OK)
@@ -191,9 +196,16 @@ static bool look_up_next(pst_loader *loader)
     return true;
 }
 
-/* Finds a task whose reads can be submitted and adds them to `reads`. NULL: nothing more now. */
-static struct psti_loader_task *next_task(pst_loader *loader, struct psti_read **reads,
-                                          uint32_t *n_reads)
+/* What is to be submitted. */
+struct parts {
+    struct psti_read *reads[READS_AT_ONCE];
+    struct psti_share_wish *wishes[READS_AT_ONCE];
+    uint32_t n_reads, n_wishes;
+};
+
+/* Finds a task whose reads and wishes can be submitted and adds them to `parts`. NULL: nothing more
+ * now. */
+static struct psti_loader_task *next_task(pst_loader *loader, struct parts *parts)
 {
     while (loader->running && (loader->pending || look_up_next(loader))) {
         struct psti_loader_task *task = loader->pending;
@@ -208,16 +220,24 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct psti_read *
         uint32_t n = 0;
         if (task->block)
             n = psti_loader_row_reads(loader, task->sources, task->block, task->reads);
-        if (n == 0) {
+        struct psti_share_wish **wishes = parts->wishes + parts->n_wishes;
+        uint32_t n_wishes =
+            task->block ? psti_loader_host_wishes(loader, task->sources, wishes) : 0;
+        if (n + n_wishes == 0) {
             push_ready(loader, task);
             continue;
         }
         for (uint32_t i = 0; i < n; i++) {
             task->reads[i].user = task;
             task->reads[i].done = read_is_done;
-            reads[(*n_reads)++] = &task->reads[i];
+            parts->reads[parts->n_reads++] = &task->reads[i];
         }
-        atomic_store(&task->n_reading, n);
+        for (uint32_t i = 0; i < n_wishes; i++) {
+            wishes[i]->user = task;
+            wishes[i]->done = wish_is_done;
+        }
+        parts->n_wishes += n_wishes;
+        atomic_store(&task->n_reading, n + n_wishes);
         psti_loader_times_read_begins(loader);
         return task;
     }
@@ -226,15 +246,19 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct psti_read *
 
 static bool submit_some(pst_loader *loader)
 {
-    struct psti_read *reads[READS_AT_ONCE];
-    uint32_t n = 0;
-    while (n + loader->plan.n_items <= READS_AT_ONCE && next_task(loader, reads, &n))
+    struct parts parts;
+    parts.n_reads = parts.n_wishes = 0;
+    while (parts.n_reads + parts.n_wishes + loader->plan.n_items <= READS_AT_ONCE &&
+           next_task(loader, &parts))
         ;
-    if (n == 0)
+    if (parts.n_reads + parts.n_wishes == 0)
         return false;
     loader->pump_again = true;
     pthread_mutex_unlock(loader->lock);
-    psti_storage_submit(loader->storage, reads, n);
+    if (parts.n_wishes > 0)
+        psti_share_cache_submit(loader->host, parts.wishes, parts.n_wishes);
+    if (parts.n_reads > 0)
+        psti_storage_submit(loader->storage, parts.reads, parts.n_reads);
     pthread_mutex_lock(loader->lock);
     return true;
 }

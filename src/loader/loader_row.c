@@ -150,7 +150,7 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
             psti_loader_row_name_error(loader, sample, &sources[i], err);
     }
     for (i = 0; status == PST_OK && i < plan->n_items; i++)
-        if (!sources[i].data && !sources[i].is_wanted &&
+        if (!sources[i].data && !sources[i].is_wanted && !sources[i].is_asked &&
             !is_turned_mask(plan, sources, plan->fields_of_items[i]))
             psti_loader_ranges_consider(loader, key, &plan->fields[plan->fields_of_items[i]],
                                         &sources[i]);
@@ -182,7 +182,7 @@ uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *so
             continue;
         source->buffer = at;
         at += buffer_nbytes(loader, source);
-        if (source->item.i_file == PST_FILE_NONE)
+        if (source->item.i_file == PST_FILE_NONE || source->is_asked)
             continue;
         struct psti_read *read = &reads[n++];
         read->file = source->file;
@@ -202,7 +202,7 @@ enum pst_status psti_loader_row_take_reads(pst_loader *loader, uint64_t sample,
                                            const struct psti_read *reads, struct pst_error *err)
 {
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
-        if (!sources[i].buffer || sources[i].item.i_file == PST_FILE_NONE)
+        if (!sources[i].buffer || sources[i].item.i_file == PST_FILE_NONE || sources[i].is_asked)
             continue;
         if (reads->status != PST_OK) {
             if (err)
@@ -490,6 +490,21 @@ static void run_reads(struct psti_loader_worker *worker, uint32_t n)
     psti_loader_worker_read_here(worker, start, true);
 }
 
+/* Waits for items that the host service reads. Reads those that do not come. */
+static enum pst_status await_wishes(struct psti_loader_worker *worker, uint64_t sample,
+                                    struct pst_error *err)
+{
+    pst_loader *loader = worker->loader;
+    struct psti_share_wish *wishes[PST_MAX_FIELDS];
+    uint32_t n = psti_loader_host_wishes(loader, worker->sources, wishes);
+    if (n == 0)
+        return PST_OK;
+    psti_share_cache_wait(loader->host, wishes, n);
+    n = psti_loader_host_resolve(loader, worker->sources, worker->reads);
+    run_reads(worker, n);
+    return psti_loader_host_take(loader, sample, worker->sources, worker->reads, err);
+}
+
 static enum pst_status read_here(struct psti_loader_worker *worker, uint64_t sample, size_t nbytes,
                                  struct pst_error *err)
 {
@@ -499,7 +514,9 @@ static enum pst_status read_here(struct psti_loader_worker *worker, uint64_t sam
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory to read %zu bytes", nbytes);
     uint32_t n = psti_loader_row_reads(loader, worker->sources, block, worker->reads);
     run_reads(worker, n);
-    return psti_loader_row_take_reads(loader, sample, worker->sources, worker->reads, err);
+    enum pst_status status =
+        psti_loader_row_take_reads(loader, sample, worker->sources, worker->reads, err);
+    return status == PST_OK ? await_wishes(worker, sample, err) : status;
 }
 
 /* Does the second round of a two-round read. */

@@ -9,6 +9,7 @@
 #include "cache/cache.h"
 #include "decode/decode_recode.h"
 #include "loader/loader_plan.h"
+#include "share/share.h"
 #include "storage/storage.h"
 
 #include <penstock/penstock.h>
@@ -22,15 +23,18 @@ struct psti_loader_worker;
 struct psti_loader_source {
     struct pst_item item;
     uint32_t variant;
-    struct psti_file *file;  /* held while the row is under way; NULL: the item is read by path, or
-                                is in no file */
-    const char *path;        /* path of a folder's file; NULL otherwise */
-    void *buffer;            /* destination of the read; NULL: in memory already, or empty */
-    const void *data;        /* its bytes; NULL: not there yet */
-    uint64_t sample;         /* number of the sample in the data set */
-    bool is_cached;          /* `data` lies in the cache */
-    bool is_recoded;         /* and is re-coded; item says how */
-    bool is_wanted;          /* the cache has reserved room for it */
+    struct psti_file *file; /* held while the row is under way; NULL: the item is read by path, or
+                               is in no file */
+    const char *path;       /* path of a folder's file; NULL otherwise */
+    void *buffer;           /* destination of the read; NULL: in memory already, or empty */
+    const void *data;       /* its bytes; NULL: not there yet */
+    uint64_t sample;        /* number of the sample in the data set */
+    bool is_cached;         /* `data` lies in the cache */
+    bool is_recoded;        /* and is re-coded; item says how */
+    bool is_wanted;         /* the cache has reserved room for it */
+    bool is_asked;          /* the host service was asked for it, by `wish` */
+    bool is_late;           /* it did not come, and is read in a round of its own */
+    struct psti_share_wish wish;
     bool sparse;             /* two-round read: the first n_here bytes, then the needed rest */
     bool partial;            /* `data` has only the head and the units of `stored` */
     uint32_t n_more;         /* reads of the second round */
@@ -83,6 +87,28 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
 void psti_loader_cache_keep(struct psti_loader_worker *worker, struct psti_loader_source *sources);
 /* Gives up the reservations of a row's items that are still wanted. */
 void psti_loader_cache_give_up(pst_loader *loader, struct psti_loader_source *sources);
+
+/* loader_host.c: items that the host service reads */
+/* Looks for the item in the host cache. Sets what psti_loader_cache_ask sets, or is_asked. */
+void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_field *field,
+                          struct psti_loader_source *source);
+/* Gathers the wishes of a located row. Returns how many there are. */
+uint32_t psti_loader_host_wishes(const pst_loader *loader, struct psti_loader_source *sources,
+                                 struct psti_share_wish **wishes);
+bool psti_loader_host_any(const pst_loader *loader, const struct psti_loader_source *sources);
+/* The wishes were answered. Points the sources to their bytes; fills `reads` for those that did not
+ * come, and returns how many these are. */
+uint32_t psti_loader_host_resolve(pst_loader *loader, struct psti_loader_source *sources,
+                                  struct psti_read *reads);
+/* These reads have completed. Points the sources to their bytes, or returns the first one's error.
+ */
+enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
+                                      struct psti_loader_source *sources,
+                                      const struct psti_read *reads, struct pst_error *err);
+/* Points the source to what a cache has. False: the item cannot be this loader's. */
+bool psti_loader_cache_take(const pst_loader *loader, const struct psti_loader_plan_field *field,
+                            const struct psti_cache_span *span, struct psti_loader_source *source);
+uint32_t psti_loader_cache_number(const pst_loader *loader, uint32_t i_field, uint32_t variant);
 
 /* loader_recode.c */
 /* Re-codes the source's bytes in the form that the cache's set keeps, into `out` (empty before, and

@@ -100,7 +100,7 @@ static void do_task(struct psti_loader_worker *worker, struct psti_loader_task *
     else if (task->more)
         status =
             psti_loader_ranges_take(loader, key.sample, task->sources, task->reads, &worker->err);
-    else
+    else if (!task->taken)
         status = psti_loader_row_take_reads(loader, key.sample, task->sources, task->reads,
                                             &worker->err);
     if (status == PST_OK)
@@ -112,15 +112,30 @@ static void do_task(struct psti_loader_worker *worker, struct psti_loader_task *
     psti_loader_worker_count(worker, start);
 }
 
-/* Plans the task's second round of reads, if it has one. Returns how many reads were filled in. */
+/* Plans the task's next round of reads, if it has one: first of items that the host service did not
+ * read, then of what two-round reads need. Returns how many reads were filled in. */
 static uint32_t plan_more(pst_loader *loader, struct psti_loader_task *task)
 {
-    if (task->status != PST_OK || task->more || !psti_loader_ranges_any(loader, task->sources))
+    bool asked = psti_loader_host_any(loader, task->sources);
+    if (task->status != PST_OK || task->more ||
+        (!asked && !task->late && !psti_loader_ranges_any(loader, task->sources)))
         return 0;
     uint64_t sample = (uint64_t)psti_batch_indices(task->job->batch)[task->row];
-    task->status =
-        psti_loader_row_take_reads(loader, sample, task->sources, task->reads, &task->err);
-    task->more = task->status == PST_OK;
+    if (task->late)
+        task->status =
+            psti_loader_host_take(loader, sample, task->sources, task->reads, &task->err);
+    else
+        task->status =
+            psti_loader_row_take_reads(loader, sample, task->sources, task->reads, &task->err);
+    task->taken = true;
+    task->late = false;
+    if (task->status == PST_OK && asked) {
+        uint32_t n = psti_loader_host_resolve(loader, task->sources, task->reads);
+        task->late = n > 0;
+        if (task->late)
+            return n;
+    }
+    task->more = task->status == PST_OK && psti_loader_ranges_any(loader, task->sources);
     return task->more ? psti_loader_ranges_reads(loader, task->sources, task->reads) : 0;
 }
 
@@ -261,6 +276,7 @@ void psti_loader_run_cancel(pst_loader *loader)
     atomic_store(&loader->cancelled, true);
     if (loader->storage)
         psti_storage_cancel(loader->storage);
+    psti_loader_host_cancel(loader);
     while (loader->pumping || loader->n_reading || loader->n_busy)
         pthread_cond_wait(&loader->done, loader->lock);
     if (loader->storage)

@@ -1,0 +1,204 @@
+/* loader_host.c - the loader's use of the host cache, which the host service has for all processes
+ * of the user.
+ *
+ * A hit lies in memory that the service shares, and is used there. For an item that is missing the
+ * service is asked, while the pump goes on; it reads each item once for all loaders. The row's task
+ * becomes ready when all its reads and wishes are done. What did not come, because the cache is
+ * full or the service is lost, is then read by the loader in a round of its own, into memory that
+ * was set aside for it from the start. So the row never waits for memory at that point. A lost
+ * service is looked for again at the next epoch. */
+#include "loader/loader_counters.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_row.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+
+#define RENEW_WAIT_NS ((int64_t)1000 * 1000 * 1000)
+
+enum pst_status psti_loader_host_open(pst_loader *loader, pst_cache *cache,
+                                      const struct psti_cache_shape *shape, struct pst_error *err)
+{
+    loader->host_path = psti_strdup(psti_share_host_path(cache));
+    if (!loader->host_path)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a path");
+    return psti_share_cache_open(loader->host_path, loader->dataset, shape, PSTI_LINK_WAIT_NS,
+                                 &loader->host, err);
+}
+
+void psti_loader_host_close(pst_loader *loader)
+{
+    psti_share_cache_close(&loader->host);
+    psti_free(loader->host_path);
+    loader->host_path = NULL;
+}
+
+void psti_loader_host_cancel(pst_loader *loader)
+{
+    if (!loader->host)
+        return;
+    while (loader->pumping) /* its wishes may be on their way */
+        pthread_cond_wait(&loader->done, loader->lock);
+    pthread_mutex_unlock(loader->lock);
+    psti_share_cache_cancel(loader->host);
+    pthread_mutex_lock(loader->lock);
+}
+
+void psti_loader_host_renew(pst_loader *loader)
+{
+    struct psti_cache_shape shape;
+    struct psti_share_cache *found = NULL, *lost = loader->host;
+    uint32_t items[PST_MAX_FIELDS];
+    struct pst_error err;
+    if (!lost || !psti_share_cache_is_lost(lost))
+        return;
+    psti_share_cache_shape(loader->dataset, &shape, items);
+    shape.forms = loader->cache_key;
+    if (psti_share_cache_open(loader->host_path, loader->dataset, &shape, RENEW_WAIT_NS, &found,
+                              &err) != PST_OK) {
+        psti_log(PST_LOG_WARNING, "loader", "this epoch goes without the host service: %s",
+                 err.text);
+        return;
+    }
+    pthread_mutex_lock(loader->lock);
+    loader->host = found;
+    pthread_mutex_unlock(loader->lock);
+    psti_share_cache_close(&lost);
+}
+
+static void count_hit(pst_loader *loader, uint64_t nbytes)
+{
+    atomic_fetch_add_explicit(&loader->n_cache_hits, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->nbytes_cache_hit, nbytes, memory_order_relaxed);
+}
+
+static void count_miss(pst_loader *loader)
+{
+    atomic_fetch_add_explicit(&loader->n_cache_misses, 1, memory_order_relaxed);
+    if (psti_share_cache_is_lost(loader->host))
+        psti_loader_fell_back(loader, PST_FALLBACK_HOST, 1);
+}
+
+void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_field *field,
+                          struct psti_loader_source *source)
+{
+    struct psti_cache_span span;
+    uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
+    uint64_t nbytes = source->item.nbytes;
+    enum psti_cache_answer answer;
+    if (!loader->cache_plan || loader->cache_plan[source->sample])
+        answer = psti_share_cache_ask(loader->host, source->sample, number, nbytes, &span);
+    else if (psti_share_cache_look(loader->host, source->sample, number, nbytes, &span) ==
+             PSTI_CACHE_HIT)
+        answer = PSTI_CACHE_HIT;
+    else
+        answer = PSTI_CACHE_PASS; /* the plan does not admit the sample */
+    switch (answer) {
+    case PSTI_CACHE_HIT:
+        if (psti_loader_cache_take(loader, field, &span, source))
+            count_hit(loader, span.nbytes);
+        else
+            count_miss(loader);
+        break;
+    case PSTI_CACHE_ADMIT:
+        source->is_asked = true;
+        break;
+    case PSTI_CACHE_PASS:
+        count_miss(loader);
+        break;
+    }
+}
+
+uint32_t psti_loader_host_wishes(const pst_loader *loader, struct psti_loader_source *sources,
+                                 struct psti_share_wish **wishes)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; loader->host && i < loader->plan.n_items; i++) {
+        struct psti_loader_source *source = &sources[i];
+        uint32_t i_field = loader->plan.fields[loader->plan.fields_of_items[i]].i_field;
+        if (!source->is_asked)
+            continue;
+        source->wish.number =
+            psti_share_cache_number(loader->host, source->sample,
+                                    psti_loader_cache_number(loader, i_field, source->variant));
+        wishes[n++] = &source->wish;
+    }
+    return n;
+}
+
+bool psti_loader_host_any(const pst_loader *loader, const struct psti_loader_source *sources)
+{
+    for (uint32_t i = 0; loader->host && i < loader->plan.n_items; i++)
+        if (sources[i].is_asked)
+            return true;
+    return false;
+}
+
+/* Takes the item from the host cache, after its wish was answered. */
+static bool take_wished(pst_loader *loader, const struct psti_loader_plan_field *field,
+                        struct psti_loader_source *source)
+{
+    struct psti_cache_span span;
+    uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
+    uint64_t nbytes = source->item.nbytes;
+    if ((source->wish.result != PSTI_CACHE_RESULT_HERE &&
+         source->wish.result != PSTI_CACHE_RESULT_READ) ||
+        psti_share_cache_look(loader->host, source->sample, number, nbytes, &span) !=
+            PSTI_CACHE_HIT ||
+        !psti_loader_cache_take(loader, field, &span, source))
+        return false;
+    if (source->wish.result == PSTI_CACHE_RESULT_HERE) {
+        count_hit(loader, span.nbytes);
+        return true;
+    }
+    atomic_fetch_add_explicit(&loader->n_cache_misses, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->n_cache_fetched, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->nbytes_cache_fetched, nbytes, memory_order_relaxed);
+    return true;
+}
+
+uint32_t psti_loader_host_resolve(pst_loader *loader, struct psti_loader_source *sources,
+                                  struct psti_read *reads)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        struct psti_loader_source *source = &sources[i];
+        const struct psti_loader_plan_field *field =
+            &loader->plan.fields[loader->plan.fields_of_items[i]];
+        if (!source->is_asked)
+            continue;
+        source->is_asked = false;
+        if (take_wished(loader, field, source))
+            continue;
+        count_miss(loader);
+        source->is_late = true;
+        reads[n++] = (struct psti_read){.file = source->file,
+                                        .path = source->path,
+                                        .offset = source->item.offset,
+                                        .nbytes = source->item.nbytes,
+                                        .buffer = source->buffer};
+    }
+    return n;
+}
+
+enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
+                                      struct psti_loader_source *sources,
+                                      const struct psti_read *reads, struct pst_error *err)
+{
+    for (uint32_t i = 0; i < loader->plan.n_items; i++) {
+        if (!sources[i].is_late)
+            continue;
+        sources[i].is_late = false;
+        if (reads->status != PST_OK) {
+            if (err)
+                *err = reads->error;
+            psti_loader_row_name_error(loader, sample, &sources[i], err);
+            return reads->status;
+        }
+        sources[i].data = reads->data;
+        reads++;
+    }
+    return PST_OK;
+}

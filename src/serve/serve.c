@@ -1,0 +1,110 @@
+/* serve.c - opens and closes a service. */
+#include "serve/serve.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/memory_limit.h"
+#include "base/options.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define LINGER_S 600
+#define CACHE_NBYTES_DEFAULT ((uint64_t)1 << 30) /* if the free memory is not known */
+
+static void complete(struct pst_service_options *options)
+{
+    uint64_t available = psti_memory_available();
+    if (options->cache_nbytes == 0)
+        options->cache_nbytes = available == UINT64_MAX ? CACHE_NBYTES_DEFAULT : available / 2;
+    if (options->n_threads == 0)
+        options->n_threads = psti_thread_cores();
+    if (options->linger_s == 0)
+        options->linger_s = LINGER_S;
+}
+
+static enum pst_status open_loop(pst_service *service, struct pst_error *err)
+{
+    service->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    service->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (service->epoll_fd < 0 || service->event_fd < 0)
+        return psti_fail_os(err, errno, "serve", NULL, -1, "no descriptors for the service");
+    return psti_serve_watch(service, service->event_fd, service, err);
+}
+
+static enum pst_status begin_kinds(pst_service *service, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (const struct psti_session_ops *const *at = psti_serve_ops; *at && status == PST_OK; at++)
+        if ((*at)->begin)
+            status = (*at)->begin(service, err);
+    return status;
+}
+
+enum pst_status pst_service_open(const struct pst_service_options *options, pst_service **out,
+                                 struct pst_error *err)
+{
+    if (!out)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "serve", "out is NULL");
+    *out = NULL;
+    pst_service *service = psti_calloc(1, sizeof *service);
+    if (!service)
+        return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a service");
+    service->lock_fd = service->listen_fd = service->epoll_fd = service->event_fd = -1;
+    service->posts_end = &service->posts;
+    service->work_end = &service->work;
+    pthread_mutex_init(&service->lock, NULL);
+    pthread_cond_init(&service->has_work, NULL);
+    enum pst_status status =
+        psti_options_copy(&service->options, sizeof service->options, options, "serve", err);
+    const char *variable = getenv("PENSTOCK_SOCKET");
+    service->path_is_given = service->options.socket || (variable && variable[0]);
+    if (status == PST_OK)
+        status = psti_share_socket_path(service->options.socket, service->path, err);
+    service->options.socket = NULL;
+    complete(&service->options);
+    if (status == PST_OK)
+        status = open_loop(service, err);
+    if (status == PST_OK)
+        status = begin_kinds(service, err);
+    if (status == PST_OK)
+        status = psti_serve_work_open(service, err);
+    if (status == PST_OK)
+        status = psti_serve_bind(service, err);
+    service->start_ns = psti_clock_ns();
+    if (status == PST_OK)
+        *out = service;
+    else
+        pst_service_close(&service);
+    return status;
+}
+
+const char *pst_service_socket(const pst_service *service) { return service->path; }
+
+void pst_service_close(pst_service **service_ptr)
+{
+    pst_service *service = service_ptr ? *service_ptr : NULL;
+    if (!service)
+        return;
+    *service_ptr = NULL;
+    psti_serve_unbind(service); /* first, so that nobody connects any more */
+    while (service->sessions)
+        psti_serve_session_end(service->sessions);
+    psti_serve_work_close(service);
+    psti_serve_run_posts(service);
+    for (const struct psti_session_ops *const *at = psti_serve_ops; *at; at++)
+        if ((*at)->end)
+            (*at)->end(service);
+    if (service->event_fd >= 0)
+        close(service->event_fd);
+    if (service->epoll_fd >= 0)
+        close(service->epoll_fd);
+    pthread_cond_destroy(&service->has_work);
+    pthread_mutex_destroy(&service->lock);
+    psti_free(service);
+}

@@ -1,0 +1,160 @@
+/* serve.h - the service, its sessions, and how kinds of sessions are added.
+ *
+ * One thread, that of pst_service_run, owns all sessions: only it receives, sends, opens and closes
+ * them, so sessions need no locks. It never waits for a client. Other threads hand it their results
+ * by psti_serve_post. Each kind of session is a table of operations in a file of its own. */
+#ifndef PST_SERVE_SERVE_H
+#define PST_SERVE_SERVE_H
+
+#include "base/buffer.h"
+#include "share/share_link.h"
+
+#include <penstock/service.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    PSTI_SERVE_KINDS = 4,               /* enum psti_session_kind, and 0 */
+    PSTI_SERVE_OUTBOX_NBYTES = 1 << 20, /* what may wait for a client that does not receive */
+    PSTI_SERVE_SESSIONS_MAX = 1024
+};
+
+struct psti_packet;
+struct psti_decoder;
+
+struct psti_session {
+    struct psti_session *next;
+    pst_service *service;
+    const struct psti_session_ops *ops; /* NULL before the greeting */
+    void *state;                        /* of the kind of session */
+    int fd;
+    pid_t pid; /* of the client; 0 if it is in another PID namespace */
+    uint64_t number;
+    int64_t since_ns; /* when it began */
+    /* When something was sent last. A client whose wait goes on hears from the service every
+     * second or so. */
+    int64_t sent_ns;
+    bool ending; /* it is closed as soon as the loop comes back to it */
+    /* Packets that the socket had no room for, the oldest first. */
+    struct psti_packet *outbox, *outbox_last;
+    size_t outbox_nbytes;
+};
+
+/* A kind of session. All but `begin`, `end` run on the loop's thread. */
+struct psti_session_ops {
+    enum psti_session_kind kind;
+    const char *name;
+    /* Makes and frees what all sessions of the kind share: service->parts[kind]. NULL: nothing.
+     * `end` is called when no session is left, also if `begin` failed or was never called. */
+    enum pst_status (*begin)(pst_service *service, struct pst_error *err);
+    void (*end)(pst_service *service);
+    /* The client has greeted. */
+    enum pst_status (*open)(struct psti_session *session, struct pst_error *err);
+    /* A message came. What is left of its descriptors is closed afterwards. An error is sent to the
+     * client and ends the session. A request that fails without that is answered by
+     * psti_serve_session_send_error. */
+    enum pst_status (*message)(struct psti_session *session, struct psti_message *message,
+                               struct pst_error *err);
+    /* True while the client waits for work of the service: it is told that the service lives. */
+    bool (*works)(const struct psti_session *session);
+    /* The session ends, for whatever reason: gives back all that it holds. Also called after a
+     * failed `open`. */
+    void (*close)(struct psti_session *session);
+};
+extern const struct psti_session_ops *const psti_serve_ops[]; /* ends with NULL (serve_kinds.c) */
+extern const struct psti_session_ops psti_serve_control, psti_serve_cache;
+
+/* Work for the loop's thread. */
+struct psti_post {
+    struct psti_post *next;
+    void (*run)(struct psti_post *post); /* owns `post` */
+};
+
+/* Work that may take long, for the service's threads. */
+struct psti_worker {
+    pst_service *service;
+    pthread_t thread;
+    struct psti_buffer bytes, recoded;
+    struct psti_decoder *decoder; /* NULL until it is needed */
+};
+struct psti_work {
+    struct psti_work *next;
+    void (*run)(struct psti_work *work, struct psti_worker *worker);
+};
+
+struct pst_service {
+    struct pst_service_options options; /* complete; socket is NULL */
+    char path[PSTI_SOCKET_PATH_CAP];
+    bool path_is_given;
+    int lock_fd, listen_fd, epoll_fd, event_fd;
+    uint64_t socket_inode, socket_device;
+    int64_t start_ns;
+    atomic_bool stopping;
+
+    /* Of the loop's thread: */
+    struct psti_session *sessions;
+    uint32_t n_sessions;
+    uint64_t n_sessions_ever;
+    int64_t idle_ns; /* since when there has been no client */
+    struct psti_message message;
+    uint8_t out[PSTI_MESSAGE_NBYTES]; /* for answers */
+    void *parts[PSTI_SERVE_KINDS];
+
+    pthread_mutex_t lock; /* guards the lists of posts and of work */
+    struct psti_post *posts, **posts_end;
+    struct psti_work *work, **work_end;
+    pthread_cond_t has_work;     /* or `ending` */
+    bool ending;                 /* work that is left is run, and then the workers end */
+    struct psti_worker *workers; /* [n_workers] */
+    uint32_t n_workers;
+};
+
+/* serve_session.c */
+/* Begins a session on an accepted socket, which it owns from then on. */
+enum pst_status psti_serve_session_begin(pst_service *service, int fd, struct pst_error *err);
+/* Something came, or the socket has room again. */
+void psti_serve_session_wake(struct psti_session *session, uint32_t events);
+/* Ends the session and frees it. */
+void psti_serve_session_end(struct psti_session *session);
+/* Begins an answer in service->out. */
+struct psti_wire_out psti_serve_session_answer(struct psti_session *session);
+/* Sends a message begun by psti_serve_session_answer, with copies of the descriptors. It goes out
+ * now, or when the client receives again. A client that lets too much wait is dropped: the session
+ * ends soon. */
+void psti_serve_session_send(struct psti_session *session, struct psti_wire_out *out,
+                             enum psti_message_kind kind, uint64_t id, const int *fds,
+                             uint32_t n_fds);
+void psti_serve_session_send_error(struct psti_session *session, uint64_t id,
+                                   const struct pst_error *err);
+/* Sends PSTI_MESSAGE_ALIVE if the client waits and has heard nothing for a second. */
+void psti_serve_session_keep_alive(struct psti_session *session, int64_t now_ns);
+/* True if clients of this kind keep the service from ending. */
+bool psti_serve_session_is_client(const struct psti_session *session);
+
+/* serve_loop.c */
+/* Runs post->run(post) on the loop's thread, soon. Any thread. Posts that come after the end of the
+ * loop are run by pst_service_close. */
+void psti_serve_post(pst_service *service, struct psti_post *post);
+void psti_serve_run_posts(pst_service *service);
+/* Adds a socket to what the loop waits for; `pointer` comes back with the event. */
+enum pst_status psti_serve_watch(pst_service *service, int fd, void *pointer,
+                                 struct pst_error *err);
+void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool room);
+
+/* serve_work.c */
+enum pst_status psti_serve_work_open(pst_service *service, struct pst_error *err);
+/* Waits for all work that was submitted. */
+void psti_serve_work_close(pst_service *service);
+/* Runs work->run(work, worker) on one of the workers, in the order of submission. Any thread. What
+ * it finds goes to the loop by psti_serve_post. */
+void psti_serve_submit(pst_service *service, struct psti_work *work);
+
+/* serve_socket.c */
+/* Takes the lock, and makes the socket. */
+enum pst_status psti_serve_bind(pst_service *service, struct pst_error *err);
+/* Makes the socket again if its name is no longer there. */
+enum pst_status psti_serve_bind_again(pst_service *service, struct pst_error *err);
+void psti_serve_unbind(pst_service *service);
+
+#endif

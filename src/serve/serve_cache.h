@@ -1,0 +1,96 @@
+/* serve_cache.h - the host cache on the side of the service: its data sets, their clients, and
+ * reads. */
+#ifndef PST_SERVE_SERVE_CACHE_H
+#define PST_SERVE_SERVE_CACHE_H
+
+#include "serve/serve.h"
+#include "share/share_cache_wire.h"
+#include "storage/storage.h"
+
+enum { PSTI_SERVE_READ_BUCKETS = 1024 };
+
+/* A data set of the host cache, in one form. It belongs to the loop's thread. Workers use what is
+ * constant once it is ready. */
+struct serve_set {
+    struct serve_set *next;
+    struct serve_cache *cache;
+    enum { SERVE_SET_CLOSED, SERVE_SET_OPENING, SERVE_SET_READY } state;
+    struct psti_cache_open wanted; /* as its first client asked for it */
+    /* Sessions, and reads under way. Without any it is closed: its items stay in the cache until
+     * another set needs the room. */
+    uint32_t n_sessions, n_reads_now;
+
+    /* Constant while it is ready: */
+    struct psti_cache_shape shape;
+    pst_dataset *dataset;
+    int fds[PSTI_SHARE_DATASET_FDS];
+    uint32_t n_fds;
+    uint32_t items[PST_MAX_FIELDS]; /* number of each field's first variant */
+    struct psti_cache_set *items_set;
+
+    struct serve_read *reads[PSTI_SERVE_READ_BUCKETS];              /* under way, by number */
+    uint64_t n_reads, nbytes_read, n_declined, n_failed, n_recoded; /* ever */
+};
+
+/* What all sessions of the host cache share: service->parts[PSTI_SESSION_CACHE]. */
+struct serve_cache {
+    pst_service *service;
+    pst_cache *cache;
+    struct psti_storage *storage; /* reads in the thread that asks */
+    struct serve_set *sets;
+    uint64_t n_reads, nbytes_read; /* ever, also of sets that are gone */
+};
+
+/* One client's session. */
+struct serve_client {
+    struct serve_set *set; /* NULL before its first message */
+    uint64_t open_id;      /* of the message that asked for the set, until it is answered */
+    bool is_opening;
+    uint32_t n_wanted;                 /* items that it waits for */
+    uint64_t n_hits, n_read, n_missed; /* as the client tells; n_read: of these the service read */
+};
+
+struct serve_waiter {
+    struct serve_waiter *next;
+    struct psti_session *session; /* NULL: it has ended */
+    uint64_t ticket;
+};
+
+/* An item that is read once for all who wait for it. */
+struct serve_read {
+    struct psti_work work;
+    struct psti_post post;
+    struct serve_read *next; /* in its bucket */
+    struct serve_set *set;
+    uint64_t number;
+    struct serve_waiter *waiters, **waiters_end; /* the first one asked first */
+    /* Results: */
+    enum psti_cache_result result;
+    uint64_t nbytes;
+    bool recoded;
+};
+
+/* serve_sets.c */
+/* Finds the set or makes it, adds the session to its clients, and opens it. The client is answered
+ * when it is open. */
+enum pst_status psti_serve_set_join(struct psti_session *session,
+                                    const struct psti_cache_open *open,
+                                    struct psti_message *message, struct pst_error *err);
+void psti_serve_set_leave(struct psti_session *session);
+/* A read has ended: closes the set if nobody needs it. */
+void psti_serve_set_settle(struct serve_set *set);
+/* Forgets sets that have given way. */
+void psti_serve_sets_sweep(struct serve_cache *cache);
+void psti_serve_sets_free(struct serve_cache *cache);
+
+/* serve_reads.c */
+/* Reads the item for the session, or finds out that it is there. */
+enum pst_status psti_serve_read_item(struct psti_session *session,
+                                     const struct psti_cache_want *want, struct pst_error *err);
+/* Forgets that the session waits for anything. */
+void psti_serve_reads_forget(struct psti_session *session);
+
+/* serve_item.c: reads, checks, re-codes and keeps the item, on a worker. */
+void psti_serve_item(struct serve_read *read, struct psti_worker *worker);
+
+#endif

@@ -1,0 +1,156 @@
+/* serve_item.c - one item from storage into the host cache.
+ *
+ * A worker does it. Nobody else reads the item meanwhile: the loop has one read for each item. The
+ * bytes are compared with their checksum before anybody sees them, and re-coded if the set keeps
+ * another form. What is read is not kept in the page cache as well. */
+#include "serve/serve_cache.h"
+
+#include "base/fail.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "dataset/dataset.h"
+#include "decode/decode_recode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_NBYTES 4096
+#define RECODE_MAX_NBYTES ((uint64_t)64 << 20) /* for one image, on each worker */
+#define SPARE_MAX_NBYTES ((uint64_t)64 << 20)  /* a larger buffer is freed after its item */
+
+static enum pst_status read_bytes(const struct serve_set *set, const struct pst_item *item,
+                                  struct psti_worker *worker, const void **bytes,
+                                  struct pst_error *err)
+{
+    char path[PATH_NBYTES];
+    struct psti_storage *storage = set->cache->storage;
+    struct psti_read read = {.offset = item->offset, .nbytes = item->nbytes, .drop = true};
+    enum pst_status status =
+        psti_buffer_reserve(&worker->bytes, psti_storage_buffer_nbytes(storage, item->nbytes),
+                            "serve", "to read an item", err);
+    if (status == PST_OK)
+        status = pst_dataset_file_path(set->dataset, item->i_file, path, sizeof path, err);
+    if (status == PST_OK)
+        status = psti_dataset_check_shard(set->dataset, item->i_file, err);
+    if (status == PST_OK && !pst_dataset_is_folder(set->dataset))
+        status = psti_storage_file_open(storage, path, &read.file, err);
+    if (status != PST_OK)
+        return status;
+    read.path = path;
+    read.buffer = worker->bytes.bytes;
+    status = psti_storage_read(storage, &read);
+    if (status != PST_OK && err)
+        *err = read.error;
+    *bytes = read.data;
+    if (read.file)
+        psti_storage_file_close(&read.file);
+    return status;
+}
+
+static enum pst_status check(const struct pst_item *item, const void *bytes, struct pst_error *err)
+{
+    if (!item->has_checksum || psti_hash64(bytes, item->nbytes) == item->checksum)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_CHECKSUM, "serve", "the stored bytes have another checksum");
+}
+
+/* Re-codes the item, if the set has another form for it. *reserved is the length that room is
+ * reserved for. */
+static bool recode(const struct serve_set *set, uint32_t i_field, const struct pst_item *item,
+                   struct psti_worker *worker, struct psti_cache_span *span, uint64_t *reserved)
+{
+    struct psti_recode_source source = {span->bytes, span->nbytes, item->form, {0}};
+    struct psti_recoded recoded;
+    if (!psti_recode_has_field(set->shape.forms, i_field) ||
+        psti_recode_form(set->shape.forms) >= PSTI_RECODE_N_FORMS ||
+        (!worker->decoder && psti_decode_open(&worker->decoder, NULL) != PST_OK))
+        return false;
+    const struct psti_recode_tools tools = {psti_decode_recode_alone, worker->decoder,
+                                            RECODE_MAX_NBYTES};
+    if (item->form == PST_FORM_RAW)
+        source.raw =
+            (struct pst_image_info){.form = PST_FORM_RAW,
+                                    .height = item->height,
+                                    .width = item->width,
+                                    .channels = item->channels,
+                                    .bits = item->bits,
+                                    .orientation = item->orientation ? item->orientation : 1};
+    if (psti_decode_recode(&tools, psti_recode_form(set->shape.forms), &source, &worker->recoded,
+                           &recoded) != PSTI_RECODE_DONE)
+        return false;
+    if (recoded.nbytes > *reserved) {
+        if (!psti_cache_enlarge(set->items_set, *reserved, recoded.nbytes))
+            return false;
+        *reserved = recoded.nbytes;
+    }
+    *span = (struct psti_cache_span){recoded.bytes, recoded.nbytes, (uint8_t)recoded.form};
+    return true;
+}
+
+/* Reads an item for which room is reserved. */
+static enum psti_cache_result fill(struct serve_read *read, uint32_t i_field,
+                                   const struct pst_item *item, struct psti_worker *worker)
+{
+    struct serve_set *set = read->set;
+    uint64_t sample = read->number / set->shape.n_items, reserved = item->nbytes;
+    uint32_t i_item = (uint32_t)(read->number % set->shape.n_items);
+    const void *bytes = NULL;
+    struct pst_error err;
+    pst_error_clear(&err);
+    enum pst_status status = read_bytes(set, item, worker, &bytes, &err);
+    if (status == PST_OK)
+        status = check(item, bytes, &err);
+    if (status != PST_OK) {
+        psti_cache_give_up(set->items_set, sample, i_item, item->nbytes);
+        psti_log(PST_LOG_WARNING, "serve", "%s: sample %llu: %s", set->wanted.dataset.path,
+                 (unsigned long long)sample, err.text);
+        return PSTI_CACHE_RESULT_FAILED;
+    }
+    struct psti_cache_span span = {bytes, item->nbytes, PSTI_CACHE_AS_STORED};
+    read->nbytes = item->nbytes;
+    read->recoded = recode(set, i_field, item, worker, &span, &reserved);
+    /* If the system has no memory for it, the client reads it for itself. */
+    return psti_cache_keep(set->items_set, sample, i_item, reserved, &span)
+               ? PSTI_CACHE_RESULT_READ
+               : PSTI_CACHE_RESULT_FAILED;
+}
+
+/* Finds field and variant of an item's number among the items of a sample. */
+static void find_field(const struct serve_set *set, uint32_t i_item, uint32_t *i_field,
+                       uint32_t *variant)
+{
+    uint32_t n = pst_dataset_n_fields(set->dataset);
+    for (*i_field = 0; *i_field + 1 < n && set->items[*i_field + 1] <= i_item; ++*i_field)
+        ;
+    *variant = i_item - set->items[*i_field];
+}
+
+void psti_serve_item(struct serve_read *read, struct psti_worker *worker)
+{
+    struct serve_set *set = read->set;
+    uint64_t sample = read->number / set->shape.n_items;
+    uint32_t i_item = (uint32_t)(read->number % set->shape.n_items), i_field, variant;
+    struct pst_item item;
+    struct psti_cache_span span;
+    find_field(set, i_item, &i_field, &variant);
+    read->result = PSTI_CACHE_RESULT_FAILED;
+    if (pst_dataset_item(set->dataset, sample, i_field, variant, &item, sizeof item, NULL) !=
+            PST_OK ||
+        item.i_file == PST_FILE_NONE || item.nbytes == 0)
+        return;
+    switch (psti_cache_ask(set->items_set, sample, i_item, item.nbytes, &span)) {
+    case PSTI_CACHE_HIT:
+        read->result = PSTI_CACHE_RESULT_HERE;
+        break;
+    case PSTI_CACHE_PASS:
+        read->result = PSTI_CACHE_RESULT_DECLINED;
+        break;
+    case PSTI_CACHE_ADMIT:
+        read->result = fill(read, i_field, &item, worker);
+        break;
+    }
+    if (worker->bytes.capacity > SPARE_MAX_NBYTES)
+        psti_buffer_free(&worker->bytes);
+    if (worker->recoded.capacity > SPARE_MAX_NBYTES)
+        psti_buffer_free(&worker->recoded);
+}

@@ -1,0 +1,147 @@
+/* serve_loop.c - the loop of the service: waits for clients, messages and finished work.
+ *
+ * Nothing in it waits for a client, and once a second it looks after time: clients that wait are
+ * told that the service lives, the socket's name is checked, and a service without clients ends. */
+#include "serve/serve.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define EVENTS_AT_ONCE 64
+#define TICK_NS ((int64_t)1000 * 1000 * 1000)
+#define ACCEPT_AT_ONCE 16
+
+enum pst_status psti_serve_watch(pst_service *service, int fd, void *pointer, struct pst_error *err)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = pointer}};
+    if (epoll_ctl(service->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+        return psti_fail_os(err, errno, "serve", NULL, -1, "cannot wait for a socket");
+    return PST_OK;
+}
+
+void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool room)
+{
+    struct epoll_event event = {.events = EPOLLIN | (room ? EPOLLOUT : 0u),
+                                .data = {.ptr = pointer}};
+    (void)epoll_ctl(service->epoll_fd, EPOLL_CTL_MOD, fd, &event);
+}
+
+static void wake_loop(pst_service *service)
+{
+    const uint64_t one = 1;
+    ssize_t n = write(service->event_fd, &one, sizeof one);
+    (void)n; /* it fails only if the loop has been woken very often already */
+}
+
+void psti_serve_post(pst_service *service, struct psti_post *post)
+{
+    post->next = NULL;
+    pthread_mutex_lock(&service->lock);
+    *service->posts_end = post;
+    service->posts_end = &post->next;
+    pthread_mutex_unlock(&service->lock);
+    wake_loop(service);
+}
+
+void psti_serve_run_posts(pst_service *service)
+{
+    pthread_mutex_lock(&service->lock);
+    struct psti_post *posts = service->posts;
+    service->posts = NULL;
+    service->posts_end = &service->posts;
+    pthread_mutex_unlock(&service->lock);
+    while (posts) {
+        struct psti_post *post = posts;
+        posts = post->next;
+        post->run(post);
+    }
+}
+
+void pst_service_stop(pst_service *service)
+{
+    atomic_store(&service->stopping, true);
+    wake_loop(service);
+}
+
+static void accept_some(pst_service *service)
+{
+    for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
+        struct pst_error err;
+        int fd = accept4(service->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+            psti_clock_sleep_until(psti_clock_ns() + TICK_NS / 100); /* not in a tight loop */
+        if (fd < 0)
+            return;
+        if (psti_serve_session_begin(service, fd, &err) != PST_OK)
+            psti_log(PST_LOG_WARNING, "serve", "a client was refused: %s", err.text);
+    }
+}
+
+/* Ends sessions that are marked. */
+static void sweep(pst_service *service)
+{
+    bool clients = false;
+    for (struct psti_session *session = service->sessions, *next; session; session = next) {
+        next = session->next;
+        if (session->ending)
+            psti_serve_session_end(session);
+        else
+            clients |= psti_serve_session_is_client(session);
+    }
+    if (clients)
+        service->idle_ns = psti_clock_ns();
+}
+
+static enum pst_status tick(pst_service *service, int64_t now, struct pst_error *err)
+{
+    for (struct psti_session *session = service->sessions; session; session = session->next)
+        psti_serve_session_keep_alive(session, now);
+    if (!service->options.keep &&
+        now - service->idle_ns >= (int64_t)service->options.linger_s * 1000000000)
+        atomic_store(&service->stopping, true);
+    return psti_serve_bind_again(service, err);
+}
+
+static void take_event(pst_service *service, const struct epoll_event *event)
+{
+    uint64_t n;
+    if (event->data.ptr == NULL)
+        accept_some(service);
+    else if (event->data.ptr != service)
+        psti_serve_session_wake(event->data.ptr, event->events);
+    else if (read(service->event_fd, &n, sizeof n) == (ssize_t)sizeof n)
+        psti_serve_run_posts(service);
+}
+
+enum pst_status pst_service_run(pst_service *service, struct pst_error *err)
+{
+    int64_t next_tick = psti_clock_ns() + TICK_NS;
+    enum pst_status status = PST_OK;
+    service->idle_ns = psti_clock_ns();
+    while (status == PST_OK && !atomic_load(&service->stopping)) {
+        struct epoll_event events[EVENTS_AT_ONCE];
+        int64_t now = psti_clock_ns();
+        int ms = now >= next_tick ? 0 : (int)((next_tick - now) / 1000000 + 1);
+        int n = epoll_wait(service->epoll_fd, events, EVENTS_AT_ONCE, ms);
+        if (n < 0 && errno != EINTR)
+            return psti_fail_os(err, errno, "serve", NULL, -1, "cannot wait for clients");
+        for (int i = 0; i < n; i++)
+            take_event(service, &events[i]);
+        sweep(service);
+        now = psti_clock_ns();
+        if (now >= next_tick) {
+            next_tick = now + TICK_NS;
+            status = tick(service, now, err);
+        }
+    }
+    return status;
+}

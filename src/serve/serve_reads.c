@@ -1,0 +1,135 @@
+/* serve_reads.c - what clients of the host cache wait for: one read for each item, for all of them.
+ *
+ * All of this runs on the loop's thread; only psti_serve_item runs on a worker. */
+#include "serve/serve_cache.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <inttypes.h>
+
+static void answer(struct psti_session *session, uint64_t ticket, enum psti_cache_result result)
+{
+    struct psti_wire_out out = psti_serve_session_answer(session);
+    psti_share_put_cache_ready(&out, &(struct psti_cache_ready){ticket, result});
+    psti_serve_session_send(session, &out, PSTI_MESSAGE_CACHE_READY, 0, NULL, 0);
+}
+
+static struct serve_read **bucket_of(struct serve_set *set, uint64_t number)
+{
+    return &set->reads[number % PSTI_SERVE_READ_BUCKETS];
+}
+
+static void count(struct serve_set *set, const struct serve_read *read)
+{
+    bool was_read = read->result == PSTI_CACHE_RESULT_READ;
+    set->n_reads += was_read;
+    set->n_recoded += read->recoded;
+    set->n_declined += read->result == PSTI_CACHE_RESULT_DECLINED;
+    set->n_failed += read->result == PSTI_CACHE_RESULT_FAILED;
+    set->nbytes_read += read->nbytes;
+    set->cache->n_reads += was_read;
+    set->cache->nbytes_read += read->nbytes;
+}
+
+/* Back on the loop: answers all who wait. The first of them caused the read. */
+static void read_is_done(struct psti_post *post)
+{
+    struct serve_read *read =
+        (struct serve_read *)(void *)((char *)post - offsetof(struct serve_read, post));
+    struct serve_set *set = read->set;
+    struct serve_read **at = bucket_of(set, read->number);
+    enum psti_cache_result result = read->result;
+    while (*at != read)
+        at = &(*at)->next;
+    *at = read->next;
+    count(set, read);
+    while (read->waiters) {
+        struct serve_waiter *waiter = read->waiters;
+        read->waiters = waiter->next;
+        if (waiter->session) {
+            struct serve_client *client = waiter->session->state;
+            client->n_wanted--;
+            answer(waiter->session, waiter->ticket, result);
+            if (result == PSTI_CACHE_RESULT_READ)
+                result = PSTI_CACHE_RESULT_HERE;
+        }
+        psti_free(waiter);
+    }
+    psti_free(read);
+    set->n_reads_now--;
+    psti_serve_set_settle(set);
+}
+
+static void run_read(struct psti_work *work, struct psti_worker *worker)
+{
+    struct serve_read *read = (struct serve_read *)(void *)work;
+    psti_serve_item(read, worker);
+    read->post.run = read_is_done;
+    psti_serve_post(worker->service, &read->post);
+}
+
+static struct serve_read *find_or_begin(struct serve_set *set, uint64_t number)
+{
+    struct serve_read **bucket = bucket_of(set, number), *read = *bucket;
+    while (read && read->number != number)
+        read = read->next;
+    if (read)
+        return read;
+    read = psti_calloc(1, sizeof *read);
+    if (!read)
+        return NULL;
+    read->set = set;
+    read->number = number;
+    read->waiters_end = &read->waiters;
+    read->work.run = run_read;
+    read->next = *bucket;
+    *bucket = read;
+    set->n_reads_now++;
+    psti_serve_submit(set->cache->service, &read->work);
+    return read;
+}
+
+enum pst_status psti_serve_read_item(struct psti_session *session,
+                                     const struct psti_cache_want *want, struct pst_error *err)
+{
+    struct serve_client *client = session->state;
+    struct serve_set *set = client->set;
+    if (want->number / set->shape.n_items >= set->shape.n_samples)
+        return psti_fail(err, PST_ERROR_CORRUPT, "serve",
+                         "a client asks for item %" PRIu64 " of a data set with %" PRIu64
+                         " samples",
+                         want->number, set->shape.n_samples);
+    if (client->n_wanted >= PSTI_CACHE_READS_MAX)
+        return psti_fail(err, PST_ERROR_LIMIT, "serve", "a client waits for more than %d items",
+                         PSTI_CACHE_READS_MAX);
+    if (psti_cache_holds(set->items_set, want->number)) {
+        answer(session, want->ticket, PSTI_CACHE_RESULT_HERE);
+        return PST_OK;
+    }
+    struct serve_waiter *waiter = psti_calloc(1, sizeof *waiter);
+    struct serve_read *read = waiter ? find_or_begin(set, want->number) : NULL;
+    if (!read) {
+        psti_free(waiter);
+        answer(session, want->ticket, PSTI_CACHE_RESULT_FAILED);
+        return PST_OK;
+    }
+    waiter->session = session;
+    waiter->ticket = want->ticket;
+    *read->waiters_end = waiter;
+    read->waiters_end = &waiter->next;
+    client->n_wanted++;
+    return PST_OK;
+}
+
+void psti_serve_reads_forget(struct psti_session *session)
+{
+    struct serve_client *client = session->state;
+    for (uint32_t i = 0; client->set && client->n_wanted > 0 && i < PSTI_SERVE_READ_BUCKETS; i++)
+        for (struct serve_read *read = client->set->reads[i]; read; read = read->next)
+            for (struct serve_waiter *at = read->waiters; at; at = at->next)
+                if (at->session == session) {
+                    at->session = NULL;
+                    client->n_wanted--;
+                }
+}

@@ -1,0 +1,266 @@
+/* serve_session.c - one client's connection: the greeting, messages in, packets out, the end.
+ *
+ * A session that ends is first marked, and freed by the loop, so that whoever sends to it needs not
+ * ask if it is still there. All of this runs on the loop's thread. */
+#include "serve/serve.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+
+#include <penstock/penstock.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define ALIVE_NS ((int64_t)1000 * 1000 * 1000)
+#define DRAIN_MAX 64 /* messages that are thrown away at the end of a session */
+
+/* A message that waits for room. */
+struct psti_packet {
+    struct psti_packet *next;
+    size_t nbytes;
+    uint32_t n_fds;
+    int fds[PSTI_MESSAGE_FDS];
+    uint8_t bytes[];
+};
+
+static void free_packet(struct psti_packet *packet)
+{
+    for (uint32_t i = 0; i < packet->n_fds; i++)
+        if (packet->fds[i] >= 0)
+            close(packet->fds[i]);
+    psti_free(packet);
+}
+
+enum pst_status psti_serve_session_begin(pst_service *service, int fd, struct pst_error *err)
+{
+    pid_t pid = 0;
+    struct psti_session *session = NULL;
+    enum pst_status status = psti_share_check_peer(fd, "client", &pid, err);
+    if (status == PST_OK && service->n_sessions >= PSTI_SERVE_SESSIONS_MAX)
+        status = psti_fail(err, PST_ERROR_LIMIT, "serve", "%d sessions are open already",
+                           PSTI_SERVE_SESSIONS_MAX);
+    if (status == PST_OK && !(session = psti_calloc(1, sizeof *session)))
+        status = psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a session");
+    if (status == PST_OK)
+        status = psti_serve_watch(service, fd, session, err);
+    if (status != PST_OK) {
+        psti_free(session);
+        close(fd);
+        return status;
+    }
+    session->service = service;
+    session->fd = fd;
+    session->pid = pid;
+    session->number = ++service->n_sessions_ever;
+    session->since_ns = session->sent_ns = psti_clock_ns();
+    session->next = service->sessions;
+    service->sessions = session;
+    service->n_sessions++;
+    return PST_OK;
+}
+
+/* Throws away what the client has sent. With unread messages, closing would make the client lose
+ * the last answer. */
+static void drain(struct psti_session *session)
+{
+    for (int i = 0; i < DRAIN_MAX; i++) {
+        if (psti_share_receive(session->fd, &session->service->message, 0, NULL) != PST_OK)
+            return;
+        psti_share_message_close(&session->service->message);
+    }
+}
+
+void psti_serve_session_end(struct psti_session *session)
+{
+    pst_service *service = session->service;
+    struct psti_session **at = &service->sessions;
+    while (*at != session)
+        at = &(*at)->next;
+    *at = session->next;
+    service->n_sessions--;
+    if (session->ops && session->ops->close)
+        session->ops->close(session);
+    drain(session);
+    close(session->fd);
+    while (session->outbox) {
+        struct psti_packet *packet = session->outbox;
+        session->outbox = packet->next;
+        free_packet(packet);
+    }
+    psti_free(session);
+}
+
+bool psti_serve_session_is_client(const struct psti_session *session)
+{
+    return session->ops && session->ops->kind != PSTI_SESSION_CONTROL;
+}
+
+struct psti_wire_out psti_serve_session_answer(struct psti_session *session)
+{
+    return psti_share_begin(session->service->out);
+}
+
+/* Keeps a message for later, with descriptors of its own. */
+static void keep_packet(struct psti_session *session, size_t nbytes, const int *fds, uint32_t n_fds)
+{
+    struct psti_packet *packet = NULL;
+    if (session->outbox_nbytes + nbytes <= PSTI_SERVE_OUTBOX_NBYTES)
+        packet = psti_calloc(1, sizeof *packet + nbytes);
+    if (!packet) {
+        psti_log(PST_LOG_WARNING, "serve", "session %llu is dropped: its client does not receive",
+                 (unsigned long long)session->number);
+        session->ending = true;
+        return;
+    }
+    packet->nbytes = nbytes;
+    memcpy(packet->bytes, session->service->out, nbytes);
+    for (; packet->n_fds < n_fds; packet->n_fds++) {
+        packet->fds[packet->n_fds] = fcntl(fds[packet->n_fds], F_DUPFD_CLOEXEC, 0);
+        session->ending |= packet->fds[packet->n_fds] < 0;
+    }
+    if (session->outbox)
+        session->outbox_last->next = packet;
+    else
+        session->outbox = packet;
+    session->outbox_last = packet;
+    session->outbox_nbytes += nbytes;
+    psti_serve_watch_room(session->service, session->fd, session, true);
+}
+
+void psti_serve_session_send(struct psti_session *session, struct psti_wire_out *out,
+                             enum psti_message_kind kind, uint64_t id, const int *fds,
+                             uint32_t n_fds)
+{
+    struct pst_error err;
+    size_t nbytes = psti_share_finish(out, kind, id, n_fds);
+    enum pst_status status = PST_OK;
+    if (session->ending || nbytes == 0) {
+        session->ending = true;
+        return;
+    }
+    session->sent_ns = psti_clock_ns();
+    if (session->outbox) {
+        keep_packet(session, nbytes, fds, n_fds);
+        return;
+    }
+    pst_error_clear(&err);
+    status = psti_share_send(session->fd, out->bytes, nbytes, fds, n_fds, 0, &err);
+    if (status == PST_ERROR_IO && err.os_error == ETIMEDOUT)
+        keep_packet(session, nbytes, fds, n_fds);
+    else if (status != PST_OK)
+        session->ending = true;
+}
+
+void psti_serve_session_send_error(struct psti_session *session, uint64_t id,
+                                   const struct pst_error *err)
+{
+    struct psti_wire_out out = psti_serve_session_answer(session);
+    psti_share_put_error(&out, err);
+    psti_serve_session_send(session, &out, PSTI_MESSAGE_ERROR, id, NULL, 0);
+}
+
+void psti_serve_session_keep_alive(struct psti_session *session, int64_t now_ns)
+{
+    if (!session->ops || session->outbox || now_ns - session->sent_ns < ALIVE_NS ||
+        !session->ops->works || !session->ops->works(session))
+        return;
+    struct psti_wire_out out = psti_serve_session_answer(session);
+    psti_serve_session_send(session, &out, PSTI_MESSAGE_ALIVE, 0, NULL, 0);
+}
+
+static void send_outbox(struct psti_session *session)
+{
+    while (session->outbox && !session->ending) {
+        struct psti_packet *packet = session->outbox;
+        struct pst_error err;
+        pst_error_clear(&err);
+        enum pst_status status = psti_share_send(session->fd, packet->bytes, packet->nbytes,
+                                                 packet->fds, packet->n_fds, 0, &err);
+        if (status == PST_ERROR_IO && err.os_error == ETIMEDOUT)
+            return;
+        session->ending |= status != PST_OK;
+        session->outbox = packet->next;
+        session->outbox_nbytes -= packet->nbytes;
+        free_packet(packet);
+    }
+    psti_serve_watch_room(session->service, session->fd, session, false);
+}
+
+static const struct psti_session_ops *find_ops(uint32_t kind)
+{
+    for (const struct psti_session_ops *const *at = psti_serve_ops; *at; at++)
+        if ((uint32_t)(*at)->kind == kind)
+            return *at;
+    return NULL;
+}
+
+/* The first message: checks versions, and chooses what the session is for. */
+static enum pst_status greet(struct psti_session *session, const struct psti_message *message,
+                             struct pst_error *err)
+{
+    struct psti_hello theirs,
+        mine = {.protocol = PSTI_HOST_PROTOCOL, .session = (uint32_t)getpid()};
+    struct psti_wire_in in = psti_share_message_body(message);
+    if (message->head.kind != PSTI_MESSAGE_HELLO || message->n_fds > 0)
+        return psti_fail(err, PST_ERROR_CORRUPT, "serve", "a session began without a greeting");
+    enum pst_status status = psti_share_get_hello(&in, &theirs, err);
+    if (status == PST_OK)
+        status = psti_share_check_protocol(&theirs, "client", err);
+    if (status != PST_OK)
+        return status;
+    const struct psti_session_ops *ops = find_ops(theirs.session);
+    if (!ops)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "serve",
+                         "this service has no sessions of kind %u", theirs.session);
+    session->ops = ops;
+    status = ops->open ? ops->open(session, err) : PST_OK;
+    if (status != PST_OK)
+        return status;
+    struct psti_wire_out out = psti_serve_session_answer(session);
+    snprintf(mine.version, sizeof mine.version, "%s", pst_version());
+    psti_share_put_hello(&out, &mine);
+    psti_serve_session_send(session, &out, PSTI_MESSAGE_WELCOME, message->head.id, NULL, 0);
+    return PST_OK;
+}
+
+/* Receives one message and acts on it. */
+static void receive(struct psti_session *session)
+{
+    struct psti_message *message = &session->service->message;
+    struct pst_error err;
+    pst_error_clear(&err);
+    enum pst_status status = psti_share_receive(session->fd, message, 0, &err);
+    if (status == PST_ERROR_IO && err.os_error == ETIMEDOUT)
+        return;
+    if (status == PST_END) {
+        session->ending = true;
+        return;
+    }
+    uint64_t id = status == PST_OK ? message->head.id : 0;
+    if (status == PST_OK && session->ops)
+        status = session->ops->message(session, message, &err);
+    else if (status == PST_OK)
+        status = greet(session, message, &err);
+    psti_share_message_close(message);
+    if (status == PST_OK)
+        return;
+    psti_log(PST_LOG_WARNING, "serve", "session %llu (process %ld) ends: %s",
+             (unsigned long long)session->number, (long)session->pid, err.text);
+    psti_serve_session_send_error(session, id, &err);
+    session->ending = true;
+}
+
+void psti_serve_session_wake(struct psti_session *session, uint32_t events)
+{
+    if (!session->ending && (events & EPOLLOUT))
+        send_outbox(session);
+    if (!session->ending && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+        receive(session);
+}

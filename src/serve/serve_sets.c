@@ -1,0 +1,249 @@
+/* serve_sets.c - the data sets of the host cache: opened when a client asks, by a worker, because a
+ * large folder takes a while; closed with the last client; kept by the cache until another one
+ * needs the room. All but the opening itself runs on the loop's thread. */
+#include "serve/serve_cache.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A set that is being opened. */
+struct opening {
+    struct psti_work work;
+    struct psti_post post;
+    struct serve_set *set;
+    enum pst_status status;
+    struct pst_error err;
+};
+
+static void close_parts(struct serve_set *set)
+{
+    psti_cache_set_close(&set->items_set);
+    pst_dataset_close(&set->dataset);
+    while (set->n_fds > 0)
+        close(set->fds[--set->n_fds]);
+    set->state = SERVE_SET_CLOSED;
+}
+
+static void forget(struct serve_set *set)
+{
+    struct serve_set **at = &set->cache->sets;
+    while (*at != set)
+        at = &(*at)->next;
+    *at = set->next;
+    psti_free(set);
+}
+
+/* Tells waiting readers that there may be room now: a set has been closed, and can give way. */
+static void readmit(struct serve_cache *cache)
+{
+    for (struct serve_set *set = cache->sets; set; set = set->next)
+        if (set->state == SERVE_SET_READY && set->n_declined > 0) {
+            psti_cache_set_readmit(set->items_set);
+            set->n_declined = 0;
+        }
+}
+
+void psti_serve_set_settle(struct serve_set *set)
+{
+    struct serve_cache *cache = set->cache;
+    if (set->n_sessions > 0 || set->n_reads_now > 0 || set->state == SERVE_SET_OPENING)
+        return;
+    if (set->state == SERVE_SET_READY) {
+        close_parts(set);
+        readmit(cache);
+    }
+    if (!psti_cache_look(cache->cache, &set->shape, NULL))
+        forget(set);
+}
+
+static void answer_opened(struct psti_session *session)
+{
+    struct serve_client *client = session->state;
+    const struct serve_set *set = client->set;
+    struct psti_cache_export from = psti_cache_set_export(set->items_set);
+    struct psti_wire_out out = psti_serve_session_answer(session);
+    const struct psti_cache_opened opened = {from.table_nbytes, from.capacity,
+                                             session->service->options.cache_nbytes};
+    const int fds[2] = {from.table_fd, from.memory_fd};
+    client->is_opening = false;
+    psti_share_put_cache_opened(&out, &opened);
+    psti_serve_session_send(session, &out, PSTI_MESSAGE_CACHE_OPENED, client->open_id, fds, 2);
+}
+
+/* Adds who holds the memory to an error that says there is none. */
+static void name_holders(const struct serve_cache *cache, struct pst_error *err)
+{
+    char text[sizeof err->text];
+    struct psti_text out = {text, sizeof text, 0};
+    psti_text_add(&out, "%s", err->text);
+    for (const struct serve_set *set = cache->sets; set; set = set->next) {
+        struct psti_cache_use use = {0};
+        if (set->state != SERVE_SET_READY || !psti_cache_look(cache->cache, &set->shape, &use))
+            continue;
+        psti_text_add(&out, "; %s holds %" PRIu64 " MiB for %u loaders", set->wanted.dataset.path,
+                      use.nbytes >> 20, set->n_sessions);
+    }
+    memcpy(err->text, text, sizeof text);
+}
+
+/* Answers all who wait for the set. */
+static void opening_is_done(struct psti_post *post)
+{
+    struct opening *opening =
+        (struct opening *)(void *)((char *)post - offsetof(struct opening, post));
+    struct serve_set *set = opening->set;
+    struct serve_cache *cache = set->cache;
+    set->state = opening->status == PST_OK ? SERVE_SET_READY : SERVE_SET_CLOSED;
+    if (opening->status == PST_ERROR_LIMIT)
+        name_holders(cache, &opening->err);
+    for (struct psti_session *session = cache->service->sessions; session;
+         session = session->next) {
+        struct serve_client *client = session->state;
+        if (session->ops != &psti_serve_cache || client->set != set || !client->is_opening)
+            continue;
+        if (opening->status == PST_OK) {
+            answer_opened(session);
+            continue;
+        }
+        client->is_opening = false;
+        client->set = NULL;
+        set->n_sessions--;
+        psti_serve_session_send_error(session, client->open_id, &opening->err);
+        session->ending = true;
+    }
+    if (opening->status != PST_OK)
+        close_parts(set);
+    psti_free(opening);
+    psti_serve_set_settle(set);
+}
+
+/* On a worker. Nobody else touches the set meanwhile. */
+static void run_opening(struct psti_work *work, struct psti_worker *worker)
+{
+    struct opening *opening = (struct opening *)(void *)work;
+    struct serve_set *set = opening->set;
+    struct psti_cache_shape shape;
+    pst_error_clear(&opening->err);
+    enum pst_status status = psti_share_open_dataset(&set->wanted.dataset, set->fds, set->n_fds,
+                                                     &set->dataset, &opening->err);
+    if (status == PST_OK) {
+        psti_share_cache_shape(set->dataset, &shape, set->items);
+        shape.forms = set->shape.forms;
+        if (shape.n_samples != set->shape.n_samples || shape.n_items != set->shape.n_items)
+            status = psti_fail(&opening->err, PST_ERROR_CORRUPT, "serve",
+                               "the client sees another number of items in this data set");
+    }
+    if (status == PST_OK)
+        status =
+            psti_cache_set_open(set->cache->cache, &set->shape, &set->items_set, &opening->err);
+    opening->status = status;
+    opening->post.run = opening_is_done;
+    psti_serve_post(worker->service, &opening->post);
+}
+
+static struct serve_set *find_set(struct serve_cache *cache, const struct psti_cache_shape *shape)
+{
+    struct serve_set *set = cache->sets;
+    while (set && (memcmp(set->shape.identity, shape->identity, sizeof shape->identity) != 0 ||
+                   set->shape.n_samples != shape->n_samples ||
+                   set->shape.n_items != shape->n_items || set->shape.forms != shape->forms))
+        set = set->next;
+    return set;
+}
+
+static struct serve_set *make_set(struct serve_cache *cache, const struct psti_cache_shape *shape)
+{
+    struct serve_set *set = psti_calloc(1, sizeof *set);
+    if (!set)
+        return NULL;
+    set->cache = cache;
+    set->shape = *shape;
+    set->next = cache->sets;
+    cache->sets = set;
+    return set;
+}
+
+/* Begins the opening of a closed set. It takes the message's descriptors. */
+static enum pst_status begin_opening(struct serve_set *set, const struct psti_cache_open *open,
+                                     struct psti_message *message, struct pst_error *err)
+{
+    struct opening *opening = psti_calloc(1, sizeof *opening);
+    if (!opening)
+        return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory to open a data set");
+    set->wanted = *open;
+    for (; set->n_fds < message->n_fds; set->n_fds++)
+        set->fds[set->n_fds] = psti_share_message_take_fd(message, set->n_fds);
+    set->state = SERVE_SET_OPENING;
+    opening->set = set;
+    opening->work.run = run_opening;
+    psti_serve_submit(set->cache->service, &opening->work);
+    return PST_OK;
+}
+
+enum pst_status psti_serve_set_join(struct psti_session *session,
+                                    const struct psti_cache_open *open,
+                                    struct psti_message *message, struct pst_error *err)
+{
+    struct serve_cache *cache = session->service->parts[PSTI_SESSION_CACHE];
+    struct serve_client *client = session->state;
+    struct psti_cache_shape shape;
+    enum pst_status status = PST_OK;
+    uint64_t n;
+    memcpy(shape.identity, open->dataset.version, sizeof shape.identity);
+    shape.n_samples = open->n_samples;
+    shape.n_items = open->n_items;
+    shape.forms = open->forms;
+    if (shape.n_items == 0 || !psti_format_cache_numbers(&shape, &n))
+        return psti_fail(err, PST_ERROR_CORRUPT, "serve", "a data set without items, or too many");
+    struct serve_set *set = find_set(cache, &shape);
+    if (!set)
+        set = make_set(cache, &shape);
+    if (!set)
+        return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a data set");
+    if (set->state == SERVE_SET_CLOSED)
+        status = begin_opening(set, open, message, err);
+    if (status != PST_OK) {
+        psti_serve_set_settle(set);
+        return status;
+    }
+    client->set = set;
+    client->open_id = message->head.id;
+    client->is_opening = true;
+    set->n_sessions++;
+    if (set->state == SERVE_SET_READY)
+        answer_opened(session);
+    return PST_OK;
+}
+
+void psti_serve_set_leave(struct psti_session *session)
+{
+    struct serve_client *client = session->state;
+    struct serve_set *set = client->set;
+    if (!set)
+        return;
+    client->set = NULL;
+    set->n_sessions--;
+    psti_serve_set_settle(set);
+}
+
+void psti_serve_sets_sweep(struct serve_cache *cache)
+{
+    for (struct serve_set *set = cache->sets, *next; set; set = next) {
+        next = set->next;
+        psti_serve_set_settle(set);
+    }
+}
+
+void psti_serve_sets_free(struct serve_cache *cache)
+{
+    while (cache->sets) {
+        close_parts(cache->sets);
+        forget(cache->sets);
+    }
+}

@@ -1,0 +1,9 @@
+/* share.h - the door of share: the client of the host service. */
+#ifndef PST_SHARE_SHARE_H
+#define PST_SHARE_SHARE_H
+
+#include "share/share_cache.h"
+#include "share/share_host.h"
+#include "share/share_link.h"
+
+#endif

@@ -1,0 +1,497 @@
+/* share_cache.c - the client's side of a session with the host cache.
+ *
+ * A thread of the session receives answers. Each wish under way has a place in a table; a ticket is
+ * the place's number with a count of its uses, so that an answer to a wish that was cancelled finds
+ * nothing. Wishes beyond the table wait in a queue. Whoever submits also sends, so that a wish
+ * costs no wake-up of a thread here. The service counts as lost when it closes the session, breaks
+ * the protocol, or says nothing for PSTI_LINK_WAIT_NS while a wish is under way; while it works it
+ * says every second that it lives. */
+#include "share/share_cache.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/sealed.h"
+#include "base/thread.h"
+#include "share/share_link.h"
+
+#include <penstock/penstock.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#define TICK_MS 1000
+
+struct place {
+    struct psti_share_wish *wish; /* NULL: free */
+    uint32_t use;
+    uint32_t next_free;
+};
+
+struct psti_share_cache {
+    struct psti_cache_view *view;
+    struct psti_cache_shape shape;
+    uint64_t limit, table_nbytes;
+    int fd, memory_fd;
+    int wake[2]; /* a pipe that wakes the session's thread */
+    pthread_t thread;
+    bool has_thread;
+    struct psti_message *message; /* of the session's thread */
+    atomic_bool lost;
+    atomic_uint_fast64_t n_hits, n_read, n_missed;
+    uint64_t n_told; /* hits and others that the service was told of */
+
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t answered;
+    struct place places[PSTI_CACHE_READS_MAX];
+    uint32_t first_free; /* PSTI_CACHE_READS_MAX: none */
+    uint32_t n_under_way;
+    struct psti_share_wish *queue, **queue_end; /* no place yet, or not sent */
+    int64_t heard_ns;      /* when the service was heard last, or the first wish was sent */
+    bool closing, is_full; /* is_full: the socket has no room */
+    uint8_t out[PSTI_MESSAGE_NBYTES];
+};
+
+static void wake_thread(struct psti_share_cache *cache)
+{
+    ssize_t n = write(cache->wake[1], "", 1);
+    (void)n; /* a full pipe wakes it, too */
+}
+
+/* Takes all wishes out of the session; the caller holds the lock. */
+static struct psti_share_wish *take_all(struct psti_share_cache *cache)
+{
+    struct psti_share_wish *all = cache->queue;
+    cache->queue = NULL;
+    cache->queue_end = &cache->queue;
+    for (uint32_t i = 0; cache->n_under_way > 0 && i < PSTI_CACHE_READS_MAX; i++) {
+        struct place *place = &cache->places[i];
+        if (!place->wish)
+            continue;
+        place->wish->next = all;
+        all = place->wish;
+        place->wish = NULL;
+        place->use++;
+        place->next_free = cache->first_free;
+        cache->first_free = i;
+        cache->n_under_way--;
+    }
+    return all;
+}
+
+static void answer_all(struct psti_share_wish *all)
+{
+    while (all) {
+        struct psti_share_wish *wish = all;
+        all = wish->next;
+        wish->result = PSTI_CACHE_RESULT_FAILED;
+        wish->done(wish);
+    }
+}
+
+void psti_share_cache_cancel(struct psti_share_cache *cache)
+{
+    pthread_mutex_lock(&cache->lock);
+    struct psti_share_wish *all = take_all(cache);
+    pthread_mutex_unlock(&cache->lock);
+    answer_all(all);
+}
+
+/* From now on every wish fails. */
+static void lose(struct psti_share_cache *cache, const char *why)
+{
+    bool closing;
+    pthread_mutex_lock(&cache->lock);
+    closing = cache->closing;
+    atomic_store(&cache->lost, true);
+    struct psti_share_wish *all = take_all(cache);
+    pthread_mutex_unlock(&cache->lock);
+    if (!closing)
+        psti_log(PST_LOG_WARNING, "share",
+                 "the host service is lost (%s): this loader reads for itself, and looks for the "
+                 "service again at its next epoch",
+                 why);
+    answer_all(all);
+}
+
+/* Sends what is in the queue, as far as there are places and room in the socket. The lock is held.
+ */
+static void send_queue(struct psti_share_cache *cache)
+{
+    while (cache->queue && cache->first_free < PSTI_CACHE_READS_MAX && !cache->is_full) {
+        struct psti_wire_out out = psti_share_begin(cache->out);
+        uint32_t taken[PSTI_CACHE_READS_AT_ONCE];
+        size_t n = 0;
+        struct psti_share_wish *wish = cache->queue;
+        uint32_t at = cache->first_free;
+        struct pst_error err;
+        for (; wish && at < PSTI_CACHE_READS_MAX && n < PSTI_CACHE_READS_AT_ONCE;
+             wish = wish->next, at = cache->places[at].next_free) {
+            const struct psti_cache_want want = {wish->number,
+                                                 (uint64_t)cache->places[at].use << 32 | at};
+            psti_share_put_cache_read(&out, &want, 1);
+            taken[n++] = at;
+        }
+        size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_CACHE_READ, 0, 0);
+        pst_error_clear(&err);
+        enum pst_status status = psti_share_send(cache->fd, cache->out, nbytes, NULL, 0, 0, &err);
+        if (status != PST_OK) { /* the session's thread finds out what is wrong */
+            cache->is_full = true;
+            wake_thread(cache);
+            return;
+        }
+        if (cache->n_under_way == 0)
+            cache->heard_ns = psti_clock_ns();
+        for (size_t i = 0; i < n; i++) {
+            struct place *place = &cache->places[taken[i]];
+            place->wish = cache->queue;
+            cache->queue = cache->queue->next;
+            cache->n_under_way++;
+        }
+        cache->first_free = at;
+        if (!cache->queue)
+            cache->queue_end = &cache->queue;
+    }
+}
+
+void psti_share_cache_submit(struct psti_share_cache *cache, struct psti_share_wish **wishes,
+                             size_t n)
+{
+    struct psti_share_wish *refused = NULL;
+    pthread_mutex_lock(&cache->lock);
+    for (size_t i = 0; i < n; i++) {
+        if (atomic_load(&cache->lost)) {
+            wishes[i]->next = refused;
+            refused = wishes[i];
+            continue;
+        }
+        wishes[i]->next = NULL;
+        *cache->queue_end = wishes[i];
+        cache->queue_end = &wishes[i]->next;
+    }
+    send_queue(cache);
+    pthread_mutex_unlock(&cache->lock);
+    answer_all(refused);
+}
+
+/* A wish that a thread waits for. */
+struct waiting {
+    struct psti_share_cache *cache;
+    size_t n_left;
+};
+
+static void wake_waiting(struct psti_share_wish *wish)
+{
+    struct waiting *waiting = wish->user;
+    struct psti_share_cache *cache = waiting->cache;
+    pthread_mutex_lock(&cache->lock);
+    waiting->n_left--;
+    pthread_cond_broadcast(&cache->answered);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void psti_share_cache_wait(struct psti_share_cache *cache, struct psti_share_wish **wishes,
+                           size_t n)
+{
+    struct waiting waiting = {cache, n};
+    for (size_t i = 0; i < n; i++) {
+        wishes[i]->done = wake_waiting;
+        wishes[i]->user = &waiting;
+    }
+    psti_share_cache_submit(cache, wishes, n);
+    pthread_mutex_lock(&cache->lock);
+    while (waiting.n_left > 0)
+        pthread_cond_wait(&cache->answered, &cache->lock);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+/* Takes the wish out of its place. NULL: the ticket is an old one. */
+static struct psti_share_wish *take_wish(struct psti_share_cache *cache, uint64_t ticket)
+{
+    uint32_t i = (uint32_t)ticket, use = (uint32_t)(ticket >> 32);
+    struct psti_share_wish *wish = NULL;
+    pthread_mutex_lock(&cache->lock);
+    cache->heard_ns = psti_clock_ns();
+    if (i < PSTI_CACHE_READS_MAX && cache->places[i].use == use && cache->places[i].wish) {
+        struct place *place = &cache->places[i];
+        wish = place->wish;
+        place->wish = NULL;
+        place->use++;
+        place->next_free = cache->first_free;
+        cache->first_free = i;
+        cache->n_under_way--;
+        send_queue(cache);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return wish;
+}
+
+static void count(struct psti_share_cache *cache, enum psti_cache_result result)
+{
+    atomic_uint_fast64_t *counter = result == PSTI_CACHE_RESULT_HERE   ? &cache->n_hits
+                                    : result == PSTI_CACHE_RESULT_READ ? &cache->n_read
+                                                                       : &cache->n_missed;
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* Acts on one message. False: the session is over. */
+static bool take_message(struct psti_share_cache *cache)
+{
+    struct psti_message *message = cache->message;
+    struct psti_cache_ready ready;
+    struct pst_error err;
+    pst_error_clear(&err);
+    enum pst_status status = psti_share_receive(cache->fd, message, 0, &err);
+    if (status == PST_ERROR_IO && err.os_error == ETIMEDOUT)
+        return true;
+    if (status != PST_OK)
+        return false;
+    struct psti_wire_in in = psti_share_message_body(message);
+    uint16_t kind = message->head.kind;
+    bool good = message->n_fds == 0;
+    psti_share_message_close(message);
+    if (good && kind == PSTI_MESSAGE_ALIVE) {
+        pthread_mutex_lock(&cache->lock);
+        cache->heard_ns = psti_clock_ns();
+        pthread_mutex_unlock(&cache->lock);
+        return true;
+    }
+    if (!good || kind != PSTI_MESSAGE_CACHE_READY ||
+        psti_share_get_cache_ready(&in, &ready, NULL) != PST_OK)
+        return false;
+    struct psti_share_wish *wish = take_wish(cache, ready.ticket);
+    if (wish) {
+        count(cache, ready.result);
+        wish->result = ready.result;
+        wish->done(wish);
+    }
+    return true;
+}
+
+/* Tells the service how the session goes, for those who watch it. */
+static void tell_use(struct psti_share_cache *cache)
+{
+    uint64_t n_hits = atomic_load(&cache->n_hits), n_read = atomic_load(&cache->n_read),
+             n_missed = atomic_load(&cache->n_missed);
+    if (n_hits + n_read + n_missed == cache->n_told)
+        return;
+    cache->n_told = n_hits + n_read + n_missed;
+    pthread_mutex_lock(&cache->lock);
+    struct psti_wire_out out = psti_share_begin(cache->out);
+    psti_share_put_u64(&out, n_hits);
+    psti_share_put_u64(&out, n_read);
+    psti_share_put_u64(&out, n_missed);
+    size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_CACHE_USE, 0, 0);
+    (void)!psti_share_send(cache->fd, cache->out, nbytes, NULL, 0, 0, NULL);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+static bool is_late(struct psti_share_cache *cache)
+{
+    pthread_mutex_lock(&cache->lock);
+    bool late = (cache->n_under_way > 0 || cache->is_full) &&
+                psti_clock_ns() - cache->heard_ns > PSTI_LINK_WAIT_NS;
+    pthread_mutex_unlock(&cache->lock);
+    return late;
+}
+
+/* Waits for the next thing to do. Returns false if the session is to end. */
+static bool turn(struct psti_share_cache *cache)
+{
+    char bytes[64];
+    pthread_mutex_lock(&cache->lock);
+    bool closing = cache->closing;
+    struct pollfd polls[2] = {{.fd = cache->fd, .events = POLLIN | (cache->is_full ? POLLOUT : 0)},
+                              {.fd = cache->wake[0], .events = POLLIN}};
+    pthread_mutex_unlock(&cache->lock);
+    if (closing)
+        return false;
+    int n = poll(polls, 2, TICK_MS);
+    if (n > 0 && polls[1].revents)
+        (void)!read(cache->wake[0], bytes, sizeof bytes);
+    if (n > 0 && (polls[0].revents & POLLOUT)) {
+        pthread_mutex_lock(&cache->lock);
+        cache->is_full = false;
+        send_queue(cache);
+        pthread_mutex_unlock(&cache->lock);
+    }
+    if (n > 0 && (polls[0].revents & (POLLIN | POLLHUP | POLLERR)) && !take_message(cache)) {
+        lose(cache, "it has ended");
+        return false;
+    }
+    if (n == 0 && is_late(cache)) {
+        lose(cache, "it does not answer");
+        return false;
+    }
+    if (n == 0)
+        tell_use(cache);
+    return true;
+}
+
+static void run(void *arg)
+{
+    while (turn(arg))
+        ;
+}
+
+enum psti_cache_answer psti_share_cache_ask(struct psti_share_cache *cache, uint64_t sample,
+                                            uint32_t i_item, uint64_t nbytes,
+                                            struct psti_cache_span *span)
+{
+    enum psti_cache_answer answer = psti_cache_view_ask(cache->view, sample, i_item, nbytes, span);
+    if (answer == PSTI_CACHE_ADMIT && atomic_load_explicit(&cache->lost, memory_order_relaxed))
+        answer = PSTI_CACHE_PASS;
+    if (answer == PSTI_CACHE_HIT)
+        atomic_fetch_add_explicit(&cache->n_hits, 1, memory_order_relaxed);
+    else if (answer == PSTI_CACHE_PASS)
+        atomic_fetch_add_explicit(&cache->n_missed, 1, memory_order_relaxed);
+    return answer;
+}
+
+enum psti_cache_answer psti_share_cache_look(struct psti_share_cache *cache, uint64_t sample,
+                                             uint32_t i_item, uint64_t nbytes,
+                                             struct psti_cache_span *span)
+{
+    return psti_cache_view_ask(cache->view, sample, i_item, nbytes, span);
+}
+
+uint64_t psti_share_cache_number(const struct psti_share_cache *cache, uint64_t sample,
+                                 uint32_t i_item)
+{
+    return sample * cache->shape.n_items + i_item;
+}
+
+bool psti_share_cache_is_lost(const struct psti_share_cache *cache)
+{
+    return atomic_load(&cache->lost);
+}
+
+void psti_share_cache_stats(struct psti_share_cache *cache, struct pst_cache_stats *stats)
+{
+    *stats = (struct pst_cache_stats){.nbytes = cache->limit,
+                                      .nbytes_used = psti_sealed_nbytes(cache->memory_fd) +
+                                                     cache->table_nbytes,
+                                      .n_items = psti_cache_view_count(cache->view),
+                                      .n_datasets = 1};
+}
+
+/* Asks for the data set. */
+static enum pst_status ask_for_set(struct psti_share_cache *cache, const pst_dataset *dataset,
+                                   struct pst_error *err)
+{
+    int fds[PSTI_SHARE_DATASET_FDS];
+    uint32_t n_fds = 0;
+    struct psti_wire_out out = psti_share_begin(cache->out);
+    enum pst_status status =
+        psti_share_put_cache_open(&out, dataset, &cache->shape, fds, &n_fds, err);
+    size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_CACHE_OPEN, 1, n_fds);
+    if (status == PST_OK && nbytes == 0)
+        status = psti_fail(err, PST_ERROR_LIMIT, "share", "the data set's options are too long");
+    if (status == PST_OK)
+        status = psti_share_send(cache->fd, cache->out, nbytes, fds, n_fds,
+                                 psti_clock_ns() + PSTI_LINK_WAIT_NS, err);
+    while (n_fds > 0)
+        close(fds[--n_fds]);
+    return status == PST_END
+               ? psti_fail(err, PST_ERROR_IO, "share", "the host service has ended the session")
+               : status;
+}
+
+static enum pst_status take_set(struct psti_share_cache *cache, int64_t wait_ns,
+                                struct pst_error *err)
+{
+    struct psti_cache_opened opened;
+    enum pst_status status =
+        psti_share_answer(cache->fd, cache->message, PSTI_MESSAGE_CACHE_OPENED, wait_ns, err);
+    if (status != PST_OK)
+        return status;
+    struct psti_wire_in in = psti_share_message_body(cache->message);
+    status = psti_share_get_cache_opened(&in, &opened, err);
+    if (status == PST_OK && cache->message->n_fds != 2)
+        status = psti_fail(err, PST_ERROR_CORRUPT, "share", "a set came with %u descriptors",
+                           cache->message->n_fds);
+    if (status != PST_OK) {
+        psti_share_message_close(cache->message);
+        return status;
+    }
+    const struct psti_cache_export from = {
+        .table_fd = psti_share_message_take_fd(cache->message, 0),
+        .memory_fd = psti_share_message_take_fd(cache->message, 1),
+        .table_nbytes = opened.table_nbytes,
+        .capacity = opened.capacity};
+    cache->limit = opened.limit;
+    cache->table_nbytes = opened.table_nbytes;
+    cache->memory_fd = from.memory_fd; /* the view's */
+    return psti_cache_view_open(&cache->shape, &from, &cache->view, err);
+}
+
+static struct psti_share_cache *make(const struct psti_cache_shape *shape)
+{
+    struct psti_share_cache *cache = psti_calloc(1, sizeof *cache);
+    if (!cache)
+        return NULL;
+    cache->shape = *shape;
+    cache->fd = cache->wake[0] = cache->wake[1] = -1;
+    cache->queue_end = &cache->queue;
+    for (uint32_t i = 0; i < PSTI_CACHE_READS_MAX; i++)
+        cache->places[i].next_free = i + 1;
+    pthread_mutex_init(&cache->lock, NULL);
+    pthread_cond_init(&cache->answered, NULL);
+    cache->message = psti_alloc(sizeof *cache->message);
+    return cache;
+}
+
+enum pst_status psti_share_cache_open(const char *path, const pst_dataset *dataset,
+                                      const struct psti_cache_shape *shape, int64_t wait_ns,
+                                      struct psti_share_cache **out, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    struct psti_share_cache *cache = *out = make(shape);
+    if (!cache || !cache->message)
+        status = psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for the host cache");
+    if (status == PST_OK)
+        status = psti_share_connect(path, PSTI_SESSION_CACHE, wait_ns, &cache->fd, NULL, err);
+    if (status == PST_OK)
+        status = ask_for_set(cache, dataset, err);
+    if (status == PST_OK)
+        status = take_set(cache, wait_ns, err);
+    if (status == PST_OK && pipe2(cache->wake, O_CLOEXEC | O_NONBLOCK) != 0)
+        status = psti_fail_os(err, errno, "share", NULL, -1, "no descriptors for the host cache");
+    if (status == PST_OK) {
+        status = psti_thread_start(&cache->thread, "host", run, cache, err);
+        cache->has_thread = status == PST_OK;
+    }
+    if (status != PST_OK)
+        psti_share_cache_close(out);
+    return status;
+}
+
+void psti_share_cache_close(struct psti_share_cache **cache_ptr)
+{
+    struct psti_share_cache *cache = *cache_ptr;
+    if (!cache)
+        return;
+    *cache_ptr = NULL;
+    pthread_mutex_lock(&cache->lock);
+    cache->closing = true;
+    pthread_mutex_unlock(&cache->lock);
+    if (cache->has_thread) {
+        wake_thread(cache);
+        psti_thread_join(cache->thread);
+    }
+    psti_share_cache_cancel(cache);
+    if (cache->fd >= 0)
+        close(cache->fd);
+    for (int i = 0; i < 2; i++)
+        if (cache->wake[i] >= 0)
+            close(cache->wake[i]);
+    psti_cache_view_close(&cache->view);
+    pthread_cond_destroy(&cache->answered);
+    pthread_mutex_destroy(&cache->lock);
+    psti_free(cache->message);
+    psti_free(cache);
+}

@@ -1,0 +1,81 @@
+/* share_cache_wire.c - the messages of a session with the host cache, to bytes and back. */
+#include "share/share_cache_wire.h"
+
+#define WANT_NBYTES 16
+
+enum pst_status psti_share_put_cache_open(struct psti_wire_out *out, const pst_dataset *dataset,
+                                          const struct psti_cache_shape *shape,
+                                          int fds[PSTI_SHARE_DATASET_FDS], uint32_t *n_fds,
+                                          struct pst_error *err)
+{
+    enum pst_status status = psti_share_put_dataset(out, dataset, fds, n_fds, err);
+    psti_share_put_u64(out, shape->n_samples);
+    psti_share_put_u32(out, shape->n_items);
+    psti_share_put_u64(out, shape->forms);
+    return status;
+}
+
+enum pst_status psti_share_get_cache_open(struct psti_wire_in *in, struct psti_cache_open *open,
+                                          struct pst_error *err)
+{
+    psti_share_get_dataset(in, &open->dataset);
+    open->n_samples = psti_share_get_u64(in);
+    open->n_items = psti_share_get_u32(in);
+    open->forms = psti_share_get_u64(in);
+    return psti_share_end(in, "cache_open", err);
+}
+
+void psti_share_put_cache_opened(struct psti_wire_out *out, const struct psti_cache_opened *opened)
+{
+    psti_share_put_u64(out, opened->table_nbytes);
+    psti_share_put_u64(out, opened->capacity);
+    psti_share_put_u64(out, opened->limit);
+}
+
+enum pst_status psti_share_get_cache_opened(struct psti_wire_in *in,
+                                            struct psti_cache_opened *opened, struct pst_error *err)
+{
+    opened->table_nbytes = psti_share_get_u64(in);
+    opened->capacity = psti_share_get_u64(in);
+    opened->limit = psti_share_get_u64(in);
+    return psti_share_end(in, "cache_opened", err);
+}
+
+size_t psti_share_put_cache_read(struct psti_wire_out *out, const struct psti_cache_want *wants,
+                                 size_t n)
+{
+    n = n < PSTI_CACHE_READS_AT_ONCE ? n : PSTI_CACHE_READS_AT_ONCE;
+    for (size_t i = 0; i < n; i++) {
+        psti_share_put_u64(out, wants[i].number);
+        psti_share_put_u64(out, wants[i].ticket);
+    }
+    return n;
+}
+
+bool psti_share_get_cache_want(struct psti_wire_in *in, struct psti_cache_want *want)
+{
+    if ((in->nbytes - in->at) % WANT_NBYTES != 0)
+        in->bad = true;
+    if (in->bad || in->at == in->nbytes)
+        return false;
+    want->number = psti_share_get_u64(in);
+    want->ticket = psti_share_get_u64(in);
+    return true;
+}
+
+void psti_share_put_cache_ready(struct psti_wire_out *out, const struct psti_cache_ready *ready)
+{
+    psti_share_put_u64(out, ready->ticket);
+    psti_share_put_u32(out, (uint32_t)ready->result);
+}
+
+enum pst_status psti_share_get_cache_ready(struct psti_wire_in *in, struct psti_cache_ready *ready,
+                                           struct pst_error *err)
+{
+    ready->ticket = psti_share_get_u64(in);
+    uint32_t result = psti_share_get_u32(in);
+    if (result < PSTI_CACHE_RESULT_HERE || result > PSTI_CACHE_RESULT_FAILED)
+        in->bad = true;
+    ready->result = in->bad ? PSTI_CACHE_RESULT_FAILED : (enum psti_cache_result)result;
+    return psti_share_end(in, "cache_ready", err);
+}

@@ -1,0 +1,63 @@
+/* share_cache_wire.h - the messages of a session with the host cache. */
+#ifndef PST_SHARE_SHARE_CACHE_WIRE_H
+#define PST_SHARE_SHARE_CACHE_WIRE_H
+
+#include "share/share_dataset_options.h"
+
+enum {
+    PSTI_CACHE_READS_MAX = 4096,    /* items of one session that the service may be asked for */
+    PSTI_CACHE_READS_AT_ONCE = 2048 /* items in one message */
+};
+
+/* PSTI_MESSAGE_CACHE_OPEN, with the descriptors of the data set. */
+struct psti_cache_open {
+    struct psti_share_dataset dataset;
+    uint64_t n_samples; /* of the shape, which the service's own must equal */
+    uint32_t n_items;
+    uint64_t forms; /* bit i: JPEGs of field i are kept as pli-jpeg */
+};
+/* psti_share_put_dataset, with the rest behind it. */
+enum pst_status psti_share_put_cache_open(struct psti_wire_out *out, const pst_dataset *dataset,
+                                          const struct psti_cache_shape *shape,
+                                          int fds[PSTI_SHARE_DATASET_FDS], uint32_t *n_fds,
+                                          struct pst_error *err);
+enum pst_status psti_share_get_cache_open(struct psti_wire_in *in, struct psti_cache_open *open,
+                                          struct pst_error *err);
+
+/* PSTI_MESSAGE_CACHE_OPENED, with two descriptors: table, memory. */
+struct psti_cache_opened {
+    uint64_t table_nbytes, capacity;
+    uint64_t limit; /* bytes of the host cache */
+};
+void psti_share_put_cache_opened(struct psti_wire_out *out, const struct psti_cache_opened *opened);
+enum pst_status psti_share_get_cache_opened(struct psti_wire_in *in,
+                                            struct psti_cache_opened *opened,
+                                            struct pst_error *err);
+
+/* PSTI_MESSAGE_CACHE_READ: items that the client wants. Each has a ticket of the client's. */
+struct psti_cache_want {
+    uint64_t number; /* sample * n_items + item */
+    uint64_t ticket;
+};
+/* Returns how many of the wishes fit into the message. */
+size_t psti_share_put_cache_read(struct psti_wire_out *out, const struct psti_cache_want *wants,
+                                 size_t n);
+/* Reads the next one. False: there is no more, or in->bad. */
+bool psti_share_get_cache_want(struct psti_wire_in *in, struct psti_cache_want *want);
+
+enum psti_cache_result {
+    PSTI_CACHE_RESULT_HERE = 1,     /* it was here, or is because of another request */
+    PSTI_CACHE_RESULT_READ = 2,     /* it was read for this request */
+    PSTI_CACHE_RESULT_DECLINED = 3, /* there is no room */
+    PSTI_CACHE_RESULT_FAILED = 4    /* it cannot be read, or has a wrong checksum */
+};
+/* PSTI_MESSAGE_CACHE_READY: the answer to one wish. */
+struct psti_cache_ready {
+    uint64_t ticket;
+    enum psti_cache_result result;
+};
+void psti_share_put_cache_ready(struct psti_wire_out *out, const struct psti_cache_ready *ready);
+enum pst_status psti_share_get_cache_ready(struct psti_wire_in *in, struct psti_cache_ready *ready,
+                                           struct pst_error *err);
+
+#endif

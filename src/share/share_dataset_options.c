@@ -1,0 +1,132 @@
+/* share_dataset_options.c - a data set to bytes and descriptors, and back. */
+#include "share/share_dataset_options.h"
+
+#include "base/fail.h"
+#include "dataset/dataset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FLAG_ALLOW_UNREADABLE = 1, FLAG_LABELS = 2, FLAGS = 3 };
+enum { FD_PATH_CAP = 32 };
+
+static enum pst_status add_fd(const char *path, int flags, int *fds, uint32_t *n_fds,
+                              struct pst_error *err)
+{
+    int fd = open(path, flags | O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return psti_fail_os(err, errno, "share", path, -1, "cannot open it for the host service");
+    fds[(*n_fds)++] = fd;
+    return PST_OK;
+}
+
+enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_dataset *dataset,
+                                       int fds[PSTI_SHARE_DATASET_FDS], uint32_t *n_fds,
+                                       struct pst_error *err)
+{
+    const struct pst_dataset_options *options = psti_dataset_options(dataset);
+    const char *path = pst_dataset_path(dataset);
+    uint8_t version[16];
+    *n_fds = 0;
+    if (options->n_files)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "share",
+                         "a data set over a list of files cannot be in the host cache: use its "
+                         "folder, or pack it");
+    enum pst_status status = add_fd(path, O_DIRECTORY, fds, n_fds, err);
+    if (status == PST_OK && options->labels)
+        status = add_fd(options->labels, 0, fds, n_fds, err);
+    if (status == PST_OK && options->n_masks > PST_MAX_FIELDS)
+        status =
+            psti_fail(err, PST_ERROR_LIMIT, "share", "%zu masks are too many", options->n_masks);
+    if (status != PST_OK) {
+        while (*n_fds > 0)
+            close(fds[--*n_fds]);
+        return status;
+    }
+    psti_dataset_version(dataset, version);
+    psti_share_put_text(out, path);
+    psti_share_put_bytes(out, version, sizeof version);
+    psti_share_put_u32(out, (options->allow_unreadable ? FLAG_ALLOW_UNREADABLE : 0u) |
+                                (options->labels ? FLAG_LABELS : 0u));
+    psti_share_put_u32(out, (uint32_t)options->n_masks);
+    for (size_t i = 0; i < options->n_masks; i++)
+        psti_share_put_text(out, options->masks[i]);
+    return PST_OK;
+}
+
+void psti_share_get_dataset(struct psti_wire_in *in, struct psti_share_dataset *dataset)
+{
+    memset(dataset, 0, sizeof *dataset);
+    psti_share_get_text(in, dataset->path, sizeof dataset->path);
+    psti_share_get_bytes(in, dataset->version, sizeof dataset->version);
+    uint32_t flags = psti_share_get_u32(in);
+    dataset->allow_unreadable = flags & FLAG_ALLOW_UNREADABLE;
+    dataset->has_labels = flags & FLAG_LABELS;
+    dataset->n_masks = psti_share_get_u32(in);
+    if ((flags & ~(uint32_t)FLAGS) || dataset->n_masks > PST_MAX_FIELDS ||
+        (dataset->n_masks > 0 && !dataset->has_labels) || !dataset->path[0]) {
+        in->bad = true;
+        dataset->n_masks = 0;
+    }
+    for (uint32_t i = 0; i < dataset->n_masks; i++)
+        if (!psti_share_get_text(in, dataset->masks[i], sizeof dataset->masks[i]))
+            in->bad = true;
+}
+
+static enum pst_status open_by_fds(const struct psti_share_dataset *dataset, const int *fds,
+                                   pst_dataset **out, struct pst_error *err)
+{
+    char path[FD_PATH_CAP], labels[FD_PATH_CAP];
+    const char *masks[PST_MAX_FIELDS];
+    struct pst_dataset_options options = {.struct_size = sizeof options,
+                                          .allow_unreadable = dataset->allow_unreadable,
+                                          .masks = dataset->n_masks ? masks : NULL,
+                                          .n_masks = dataset->n_masks};
+    for (uint32_t i = 0; i < dataset->n_masks; i++)
+        masks[i] = dataset->masks[i];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fds[0]);
+    if (dataset->has_labels) {
+        snprintf(labels, sizeof labels, "/proc/self/fd/%d", fds[1]);
+        options.labels = labels;
+    }
+    return pst_dataset_open(path, &options, out, err);
+}
+
+enum pst_status psti_share_open_dataset(const struct psti_share_dataset *dataset, const int *fds,
+                                        uint32_t n_fds, pst_dataset **out, struct pst_error *err)
+{
+    uint8_t version[16];
+    *out = NULL;
+    if (n_fds != (dataset->has_labels ? 2u : 1u))
+        return psti_fail(err, PST_ERROR_CORRUPT, "share", "a data set came with %u descriptors",
+                         n_fds);
+    enum pst_status status = open_by_fds(dataset, fds, out, err);
+    if (status == PST_OK) {
+        psti_dataset_version(*out, version);
+        if (memcmp(version, dataset->version, sizeof version) != 0)
+            status = psti_fail(err, PST_ERROR_STATE, "share",
+                               "the data set has changed since this process opened it: open it "
+                               "again");
+    }
+    if (status == PST_OK)
+        return PST_OK;
+    pst_dataset_close(out);
+    psti_error_set_dataset(err, dataset->path);
+    return status;
+}
+
+void psti_share_cache_shape(const pst_dataset *dataset, struct psti_cache_shape *shape,
+                            uint32_t items[PST_MAX_FIELDS])
+{
+    *shape = (struct psti_cache_shape){.n_samples = pst_dataset_count(dataset)};
+    for (uint32_t i = 0; i < pst_dataset_n_fields(dataset); i++) {
+        const struct pst_field *field = pst_dataset_field(dataset, i);
+        items[i] = shape->n_items;
+        if (field->type != PST_FIELD_INT && field->type != PST_FIELD_FLOAT)
+            shape->n_items += field->n_variants;
+    }
+    psti_dataset_version(dataset, shape->identity);
+}

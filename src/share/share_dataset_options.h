@@ -1,0 +1,44 @@
+/* share_dataset_options.h - a data set on its way to the host service: what was opened, with which
+ * options, and the version that the client has.
+ *
+ * The client sends descriptors of the directory and of the label file. So the service opens what
+ * the client has opened, also where both see other paths, as in containers. It compares versions
+ * after that: a client cannot make it read one data set for another. */
+#ifndef PST_SHARE_SHARE_DATASET_OPTIONS_H
+#define PST_SHARE_SHARE_DATASET_OPTIONS_H
+
+#include "cache/cache.h"
+#include "share/share_wire.h"
+
+#include <penstock/dataset.h>
+
+enum { PSTI_SHARE_DATASET_FDS = 2 }; /* most descriptors: directory, label file */
+
+struct psti_share_dataset {
+    char path[PSTI_TEXT_CAP]; /* as the client calls it, for messages */
+    uint8_t version[16];      /* psti_dataset_version */
+    bool allow_unreadable;
+    bool has_labels;
+    uint32_t n_masks;
+    char masks[PST_MAX_FIELDS][PST_MAX_FIELDS]; /* names of fields, shorter than 64 bytes */
+};
+
+/* Writes the data set, and opens the descriptors to send with it: *n_fds are added to `fds`, which
+ * the caller closes. */
+enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_dataset *dataset,
+                                       int fds[PSTI_SHARE_DATASET_FDS], uint32_t *n_fds,
+                                       struct pst_error *err);
+/* Reads it. Values that cannot be make in->bad true. */
+void psti_share_get_dataset(struct psti_wire_in *in, struct psti_share_dataset *dataset);
+/* Opens the data set by the descriptors, which must stay open as long as it is: 1, or 2 with a
+ * label file. PST_ERROR_STATE: it has another version than the client's. Errors name the client's
+ * path. */
+enum pst_status psti_share_open_dataset(const struct psti_share_dataset *dataset, const int *fds,
+                                        uint32_t n_fds, pst_dataset **out, struct pst_error *err);
+
+/* The shape of a data set's items in a cache: n_samples, n_items, identity. `items` receives the
+ * number of each field's first variant among the items of a sample. */
+void psti_share_cache_shape(const pst_dataset *dataset, struct psti_cache_shape *shape,
+                            uint32_t items[PST_MAX_FIELDS]);
+
+#endif

@@ -1,0 +1,67 @@
+/* share_path.c - where the host service's socket lies, and whether its directory can be trusted. */
+#include "share/share_link.h"
+
+#include "base/fail.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+enum pst_status psti_share_socket_path(const char *given, char path[PSTI_SOCKET_PATH_CAP],
+                                       struct pst_error *err)
+{
+    const char *variable = getenv("PENSTOCK_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
+    int n;
+    if (!given && variable && variable[0])
+        given = variable;
+    if (given)
+        n = snprintf(path, PSTI_SOCKET_PATH_CAP, "%s", given);
+    else if (runtime && runtime[0] == '/' && is_directory(runtime))
+        n = snprintf(path, PSTI_SOCKET_PATH_CAP, "%s/penstock/host.sock", runtime);
+    else
+        n = snprintf(path, PSTI_SOCKET_PATH_CAP, "/tmp/penstock-%u/host.sock", (unsigned)geteuid());
+    if (n <= 0 || n >= PSTI_SOCKET_PATH_CAP)
+        return psti_fail_at(err, PST_ERROR_ARGUMENT, "share", given ? given : runtime, -1,
+                            "the path of a socket has 1 to %d bytes", PSTI_SOCKET_PATH_CAP - 1);
+    return PST_OK;
+}
+
+/* Returns the length of the directory's part of the path, 0 if it has none. */
+static size_t directory_of(const char *path, char directory[PSTI_SOCKET_PATH_CAP])
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 0;
+    memcpy(directory, path, n);
+    directory[n] = '\0';
+    return n;
+}
+
+enum pst_status psti_share_check_directory(const char *path, bool given, bool make,
+                                           struct pst_error *err)
+{
+    char directory[PSTI_SOCKET_PATH_CAP];
+    struct stat st;
+    if (given || directory_of(path, directory) == 0)
+        return PST_OK;
+    if (make && mkdir(directory, 0700) != 0 && errno != EEXIST)
+        return psti_fail_os(err, errno, "share", directory, -1,
+                            "cannot make the directory of the host service");
+    if (lstat(directory, &st) != 0)
+        return psti_fail_os(err, errno, "share", directory, -1, "no host service has run here");
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
+        return psti_fail_at(err, PST_ERROR_ARGUMENT, "share", directory, -1,
+                            "the directory of the host service must be a directory of user %u "
+                            "that nobody else may write to, and no symbolic link; "
+                            "PENSTOCK_SOCKET names another place",
+                            (unsigned)geteuid());
+    return PST_OK;
+}
