@@ -35,7 +35,7 @@ WALLS = {
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
     "loader": FOUNDATION | {"storage", "cache", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu",
                             "share", "stall"},
-    "images": FOUNDATION | {"dataset", "cache", "decode", "pli"},
+    "images": FOUNDATION | {"dataset", "cache", "decode", "pli", "share"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
     "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
@@ -88,7 +88,8 @@ DOORS = {
     "writer": {"writer.h"},
     "verify": {"verify.h"},
     "pack": set(),
-    "share": {"share.h", "share_cache.h", "share_cache_wire.h", "share_control_wire.h", "share_dataset_options.h", "share_link.h", "share_wire.h"},
+    "share": {"share.h", "share_cache.h", "share_cache_wire.h", "share_control_wire.h", "share_dataset_options.h", "share_host.h",
+              "share_link.h", "share_wire.h"},
     "serve": set(),
 }
 # Headers that only some files of a room may include, and these files, by their paths in the room.

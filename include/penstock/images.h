@@ -31,7 +31,8 @@ struct pst_images_options {
     size_t struct_size;
     /* A field of type image or mask. NULL: the first field of type image. Read during open only. */
     const char *field;
-    /* Where images are kept. NULL: they are read each time. The handle has a hold of its own. */
+    /* Where images are kept: a cache of this process, or the host cache (pst_cache_open_host).
+     * NULL: they are read each time. The handle has a hold of its own. */
     struct pst_cache *cache;
     enum pst_cache_form cache_form; /* STORED without a cache */
     /* 0: as stored; 1, 3 or 4: as pst_decode_options.channels. */
@@ -76,8 +77,9 @@ void pst_images_close(pst_images **images);
  * and kept if the cache has room. Re-coding for the cache takes longer than decoding; see
  * pst_images_load.
  *
- * In a child that was forked with the handle, what the cache held at that moment is used, and
- * nothing is added to it.
+ * In a child that was forked with the handle, what a cache of the parent held at that moment is
+ * used, and nothing is added to it; of the host cache a child has all. If the host service is lost,
+ * images are read each time.
  *
  * sample: 0 to pst_dataset_count() - 1.
  * pixels: receives u8 or u16 (H,W,C) without padding, in memory that is the caller's, who may write
@@ -120,7 +122,9 @@ struct pst_images_stats {
     /* The limit of the cache, the used part of it, and the number of its items of this data set. 0
      * without a cache. */
     uint64_t cache_nbytes, cache_nbytes_used, n_cache_items;
-    bool is_forked; /* this is a child of the process that opened the handle */
+    bool is_forked; /* a child of the process that opened the handle, which adds nothing */
+    /* Images that the host service brought because this process asked. */
+    uint64_t n_fetched;
 };
 
 /* Gives the counters.

@@ -277,3 +277,16 @@ def test_a_plan_of_the_cache(files, tmp_path):
         ps.Loader(source, batch_size=3, cache="8MiB", cache_plan=[1, 2])
     with pytest.raises(ps.errors.ArgumentError, match="no cache"):
         ps.Loader(source, batch_size=3, cache=None, cache_plan=plan)
+
+
+def test_torchvision_loads_images_here(files):
+    from conftest import torchvision_v2
+
+    torchvision_v2()
+    datasets = pytest.importorskip("torchvision.datasets")
+    root = files[0].parent.parent.parent
+    images = ps.CachedImages(files, "64MiB")
+    plain, cached = datasets.ImageFolder(root), datasets.ImageFolder(root, loader=images.load_image)
+    for i in range(len(plain)):
+        np.testing.assert_array_equal(cached[i][0], by_pil(plain.samples[i][0]))
+        assert cached[i][1] == plain[i][1]

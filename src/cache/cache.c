@@ -303,8 +303,8 @@ void pst_cache_stats(pst_cache *cache, struct pst_cache_stats *stats, size_t sta
     psti_struct_write(stats, stats_nbytes, &full, sizeof full);
 }
 
-bool psti_cache_find_use(pst_cache *cache, const struct psti_cache_shape *shape,
-                         struct psti_cache_use *use)
+bool psti_cache_look(pst_cache *cache, const struct psti_cache_shape *shape,
+                     struct psti_cache_use *use)
 {
     pthread_mutex_lock(&cache->lock);
     const struct psti_cache_set *set = look(cache, shape);

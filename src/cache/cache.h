@@ -49,7 +49,7 @@ enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sampl
                                       uint64_t nbytes, struct psti_cache_span *span);
 /* Looks for the item without reserving space: HIT or PASS. Takes no lock and writes nothing, so it
  * may be called in a child that was forked with the set. */
-enum psti_cache_answer psti_cache_look(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
+enum psti_cache_answer psti_cache_find(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                        uint64_t nbytes, struct psti_cache_span *span);
 /* Makes the space reserved for nbytes bytes enough for more_nbytes, for an item that became longer
  * in another form. Returns false if there is no space; the reservation stays as it was then. After
@@ -91,8 +91,8 @@ struct psti_cache_use {
 };
 /* Looks for a set without opening it. False: the cache has none with that shape. `use` may be
  * NULL. */
-bool psti_cache_find_use(pst_cache *cache, const struct psti_cache_shape *shape,
-                         struct psti_cache_use *use);
+bool psti_cache_look(pst_cache *cache, const struct psti_cache_shape *shape,
+                     struct psti_cache_use *use);
 /* Frees all sets that are not open. Returns the bytes that they took. */
 uint64_t psti_cache_clear(pst_cache *cache);
 

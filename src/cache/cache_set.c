@@ -144,7 +144,7 @@ bool psti_cache_set_lacks(struct psti_cache_set *set, uint64_t number)
     return found == PSTI_CACHE_NOT_HERE || found == PSTI_CACHE_DECLINED;
 }
 
-enum psti_cache_answer psti_cache_look(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
+enum psti_cache_answer psti_cache_find(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                        uint64_t nbytes, struct psti_cache_span *span)
 {
     const struct psti_cache_item *item = psti_cache_set_item(set, number_of(set, sample, i_item));

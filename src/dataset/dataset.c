@@ -186,18 +186,6 @@ void psti_dataset_version(const pst_dataset *dataset, uint8_t version[16])
     }
 }
 
-void psti_dataset_cache_shape(const pst_dataset *dataset, struct psti_cache_shape *shape,
-                              uint32_t first_items[PST_MAX_FIELDS])
-{
-    *shape = (struct psti_cache_shape){.n_samples = dataset->n_samples};
-    for (uint32_t i = 0; i < dataset->n_fields; i++) {
-        first_items[i] = shape->n_items;
-        if (psti_format_has_items(dataset->fields[i].type))
-            shape->n_items += dataset->fields[i].n_variants;
-    }
-    psti_dataset_version(dataset, shape->identity);
-}
-
 uint64_t pst_dataset_n_skipped(const pst_dataset *dataset) { return dataset->n_skipped; }
 uint32_t pst_dataset_n_fields(const pst_dataset *dataset) { return dataset->n_fields; }
 uint32_t pst_dataset_n_files(const pst_dataset *dataset) { return dataset->n_files; }

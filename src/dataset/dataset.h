@@ -3,8 +3,6 @@
 #ifndef PST_DATASET_DATASET_H
 #define PST_DATASET_DATASET_H
 
-#include "format/format_cache.h"
-
 #include <penstock/dataset.h>
 
 /* Checks a shard's header (magic, version, data set id, number, header checksum) and that the file
@@ -38,10 +36,6 @@ void psti_dataset_version(const pst_dataset *dataset, uint8_t version[16]);
 
 /* Returns the options with which the data set was opened. They live as long as it does. */
 const struct pst_dataset_options *psti_dataset_options(const pst_dataset *dataset);
-/* Sets all but the forms of the shape of a cache's set for this data set, and the number in the set
- * of each field's first variant. Who keeps items of a data set in a cache numbers them so. */
-void psti_dataset_cache_shape(const pst_dataset *dataset, struct psti_cache_shape *shape,
-                              uint32_t first_items[PST_MAX_FIELDS]);
 
 /* True if the item's shape agrees with its bytes and with the schema. Its form must not be NONE. */
 bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item *item);

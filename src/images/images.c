@@ -65,14 +65,15 @@ static uint64_t find_key(const pst_dataset *dataset, enum pst_cache_form form)
 static enum pst_status open_cache(pst_images *images, const struct pst_images_options *options,
                                   struct pst_error *err)
 {
-    struct psti_cache_shape shape;
     uint32_t first_items[PST_MAX_FIELDS];
     if (!options->cache)
         return PST_OK;
-    psti_dataset_cache_shape(images->dataset, &shape, first_items);
+    psti_share_cache_shape(images->dataset, &images->shape, first_items);
     images->first_item = first_items[images->i_field];
-    shape.forms = images->cache_key = find_key(images->dataset, options->cache_form);
-    return psti_cache_set_open(options->cache, &shape, &images->cache, err);
+    images->shape.forms = images->cache_key = find_key(images->dataset, options->cache_form);
+    return psti_cache_remote(options->cache)
+               ? psti_images_host_open(images, options->cache, err)
+               : psti_cache_set_open(options->cache, &images->shape, &images->cache, err);
 }
 
 static enum pst_status take_plan(pst_images *images, const struct pst_images_options *options,
@@ -150,6 +151,7 @@ void pst_images_close(pst_images **images_ptr)
         psti_images_tools_free(atomic_load(&images->tools[i]));
     psti_images_pool_close(images->pool);
     psti_free(images->plan);
+    psti_images_host_close(images);
     if (images->pid == getpid()) /* its locks may be held by threads that are not in a child */
         psti_cache_set_close(&images->cache);
     pst_dataset_close(&images->dataset);
@@ -165,10 +167,14 @@ void pst_images_stats(pst_images *images, struct pst_images_stats *stats, size_t
                                     .n_recoded = atomic_load(&images->n_recoded),
                                     .n_not_recoded = atomic_load(&images->n_not_recoded),
                                     .n_refused = atomic_load(&images->n_refused),
-                                    .is_forked = images->pid != getpid()};
+                                    .is_forked = !images->host_path && images->pid != getpid(),
+                                    .n_fetched = atomic_load(&images->n_fetched)};
     struct pst_cache_stats cache;
-    if (images->cache && !full.is_forked) {
-        psti_cache_set_stats(images->cache, &cache);
+    bool has_cache = images->host_path ? psti_images_host_stats(images, &cache)
+                                       : images->cache && !full.is_forked;
+    if (has_cache) {
+        if (!images->host_path)
+            psti_cache_set_stats(images->cache, &cache);
         full.cache_nbytes = cache.nbytes;
         full.cache_nbytes_used = cache.nbytes_used;
         full.n_cache_items = cache.n_items;

@@ -98,32 +98,44 @@ static bool take_hit(struct job *job, const struct psti_cache_span *span)
     return span->form == PST_FORM_PLI || span->form == PST_FORM_PLI_JPEG;
 }
 
-/* Asks the cache. True: job->bytes is there. A forked child only looks, and so does who asks for a
- * sample that is not in the plan. */
+/* Asks the cache that there is. A forked child only looks in its parent's, and so does who asks for
+ * a sample that is not in the plan. */
+static enum psti_cache_answer ask_cache(struct job *job, struct psti_cache_span *span)
+{
+    pst_images *images = job->images;
+    bool is_planned = !images->plan || images->plan[job->sample], fetched = false;
+    uint64_t nbytes = job->item.nbytes;
+    enum psti_cache_answer answer;
+    if (images->host_path)
+        answer = psti_images_host_ask(images, job->sample, number_of(job), nbytes, is_planned,
+                                      &fetched, span);
+    else if (images->pid == getpid() && is_planned)
+        answer = psti_cache_ask(images->cache, job->sample, number_of(job), nbytes, span);
+    else
+        answer = psti_cache_find(images->cache, job->sample, number_of(job), nbytes, span);
+    if (answer == PSTI_CACHE_PASS && is_planned)
+        count(&images->n_refused, 1);
+    if (answer == PSTI_CACHE_HIT)
+        count(fetched ? &images->n_fetched : &images->n_hits, 1);
+    return answer;
+}
+
+/* Asks the cache. True: job->bytes is there. */
 static bool ask(struct job *job)
 {
     pst_images *images = job->images;
     struct psti_cache_span span;
-    enum psti_cache_answer answer;
-    if (!images->cache || job->item.nbytes == 0)
+    if ((!images->cache && !images->host_path) || job->item.nbytes == 0)
         return false;
-    if (images->pid == getpid() && (!images->plan || images->plan[job->sample]))
-        answer =
-            psti_cache_ask(images->cache, job->sample, number_of(job), job->item.nbytes, &span);
-    else
-        answer =
-            psti_cache_look(images->cache, job->sample, number_of(job), job->item.nbytes, &span);
+    enum psti_cache_answer answer = ask_cache(job, &span);
     job->is_wanted = answer == PSTI_CACHE_ADMIT;
     if (answer == PSTI_CACHE_HIT && take_hit(job, &span)) {
-        count(&images->n_hits, 1);
         count(&images->nbytes_hit, span.nbytes);
         return true;
     }
     job->bytes = NULL;
     job->is_recoded = false;
     job->form = job->item.form;
-    if (answer == PSTI_CACHE_PASS && (!images->plan || images->plan[job->sample]))
-        count(&images->n_refused, 1);
     return false;
 }
 
@@ -385,7 +397,11 @@ enum pst_status pst_images_get(pst_images *images, uint64_t sample, struct pst_p
 static bool is_kept(pst_images *images, struct job *job)
 {
     struct psti_cache_span span;
-    return images->cache && psti_cache_look(images->cache, job->sample, number_of(job),
+    bool fetched;
+    if (images->host_path)
+        return psti_images_host_ask(images, job->sample, number_of(job), job->item.nbytes, false,
+                                    &fetched, &span) == PSTI_CACHE_HIT;
+    return images->cache && psti_cache_find(images->cache, job->sample, number_of(job),
                                             job->item.nbytes, &span) == PSTI_CACHE_HIT;
 }
 

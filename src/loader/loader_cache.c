@@ -75,7 +75,7 @@ enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, str
     if (psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "storage MEMORY holds all bytes in memory: it needs no cache");
-    psti_dataset_cache_shape(loader->dataset, &shape, loader->cache_items);
+    psti_share_cache_shape(loader->dataset, &shape, loader->cache_items);
     shape.forms = loader->cache_key;
     return psti_cache_remote(cache) ? psti_loader_host_open(loader, cache, &shape, err)
                                     : psti_cache_set_open(cache, &shape, &loader->cache, err);
@@ -154,7 +154,7 @@ static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_p
 {
     uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
     if (!psti_loader_cache_admits(loader, source->sample))
-        return psti_cache_look(loader->cache, source->sample, number, source->item.nbytes, span);
+        return psti_cache_find(loader->cache, source->sample, number, source->item.nbytes, span);
     return psti_cache_ask(loader->cache, source->sample, number, source->item.nbytes, span);
 }
 

@@ -55,7 +55,7 @@ void psti_loader_host_renew(pst_loader *loader)
     struct pst_error err;
     if (!lost || !psti_share_cache_is_lost(lost))
         return;
-    psti_dataset_cache_shape(loader->dataset, &shape, items);
+    psti_share_cache_shape(loader->dataset, &shape, items);
     shape.forms = loader->cache_key;
     if (psti_share_cache_open(loader->host_path, loader->dataset, &shape, RENEW_WAIT_NS, &found,
                               &err) != PST_OK) {
@@ -87,8 +87,16 @@ void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_fiel
 {
     struct psti_cache_span span;
     uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
-    switch (
-        psti_share_cache_ask(loader->host, source->sample, number, source->item.nbytes, &span)) {
+    uint64_t nbytes = source->item.nbytes;
+    enum psti_cache_answer answer;
+    if (!loader->cache_plan || loader->cache_plan[source->sample])
+        answer = psti_share_cache_ask(loader->host, source->sample, number, nbytes, &span);
+    else if (psti_share_cache_look(loader->host, source->sample, number, nbytes, &span) ==
+             PSTI_CACHE_HIT)
+        answer = PSTI_CACHE_HIT;
+    else
+        answer = PSTI_CACHE_PASS; /* the plan does not admit the sample */
+    switch (answer) {
     case PSTI_CACHE_HIT:
         if (psti_loader_cache_take(loader, field, &span, source))
             count_hit(loader, span.nbytes);

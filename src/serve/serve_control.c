@@ -128,7 +128,7 @@ static void put_sets(const struct serve_cache *cache, struct psti_wire_out *out)
                                         .n_failed = set->n_failed,
                                         .n_loaders = set->n_sessions,
                                         .is_full = set->n_declined > 0};
-        psti_cache_find_use(cache->cache, &set->shape, &use);
+        psti_cache_look(cache->cache, &set->shape, &use);
         entry.n_items = use.n_items;
         entry.nbytes = use.nbytes;
         memcpy(entry.version, set->shape.identity, sizeof entry.version);

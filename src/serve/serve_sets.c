@@ -59,7 +59,7 @@ void psti_serve_set_settle(struct serve_set *set)
         close_parts(set);
         readmit(cache);
     }
-    if (!psti_cache_find_use(cache->cache, &set->shape, NULL))
+    if (!psti_cache_look(cache->cache, &set->shape, NULL))
         forget(set);
 }
 
@@ -85,7 +85,7 @@ static void name_holders(const struct serve_cache *cache, struct pst_error *err)
     psti_text_add(&out, "%s", err->text);
     for (const struct serve_set *set = cache->sets; set; set = set->next) {
         struct psti_cache_use use = {0};
-        if (set->state != SERVE_SET_READY || !psti_cache_find_use(cache->cache, &set->shape, &use))
+        if (set->state != SERVE_SET_READY || !psti_cache_look(cache->cache, &set->shape, &use))
             continue;
         psti_text_add(&out, "; %s holds %" PRIu64 " MiB for %u loaders", set->wanted.dataset.path,
                       use.nbytes >> 20, set->n_sessions);
@@ -134,7 +134,7 @@ static void run_opening(struct psti_work *work, struct psti_worker *worker)
     enum pst_status status = psti_share_open_dataset(&set->wanted.dataset, set->fds, set->n_fds,
                                                      &set->dataset, &opening->err);
     if (status == PST_OK) {
-        psti_dataset_cache_shape(set->dataset, &shape, set->items);
+        psti_share_cache_shape(set->dataset, &shape, set->items);
         shape.forms = set->shape.forms;
         if (shape.n_samples != set->shape.n_samples || shape.n_items != set->shape.n_items)
             status = psti_fail(&opening->err, PST_ERROR_CORRUPT, "serve",

@@ -31,6 +31,10 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
     const char *path = pst_dataset_path(dataset);
     uint8_t version[16];
     *n_fds = 0;
+    if (options->n_files)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "share",
+                         "a data set over a list of files cannot be in the host cache: use its "
+                         "folder, or pack it");
     enum pst_status status = add_fd(path, O_DIRECTORY, fds, n_fds, err);
     if (status == PST_OK && options->labels)
         status = add_fd(options->labels, 0, fds, n_fds, err);
@@ -112,4 +116,17 @@ enum pst_status psti_share_open_dataset(const struct psti_share_dataset *dataset
     pst_dataset_close(out);
     psti_error_set_dataset(err, dataset->path);
     return status;
+}
+
+void psti_share_cache_shape(const pst_dataset *dataset, struct psti_cache_shape *shape,
+                            uint32_t items[PST_MAX_FIELDS])
+{
+    *shape = (struct psti_cache_shape){.n_samples = pst_dataset_count(dataset)};
+    for (uint32_t i = 0; i < pst_dataset_n_fields(dataset); i++) {
+        const struct pst_field *field = pst_dataset_field(dataset, i);
+        items[i] = shape->n_items;
+        if (field->type != PST_FIELD_INT && field->type != PST_FIELD_FLOAT)
+            shape->n_items += field->n_variants;
+    }
+    psti_dataset_version(dataset, shape->identity);
 }
