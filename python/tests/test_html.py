@@ -6,7 +6,9 @@ import base64
 import copy
 import io
 import pickle
+import sys
 from collections import OrderedDict
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,6 +18,7 @@ from PIL import Image as PilImage
 
 import penstock as ps
 from conftest import encoded, picture
+from penstock import _html
 from penstock import transforms as T
 
 
@@ -153,3 +156,19 @@ def test_they_are_dicts_for_everyone_else(detection):
     assert collated["image"].shape == (2, 40, 60, 3)
     parsed(collated)
     assert {"a": 1} == type(batch)({"a": 1})
+
+
+def test_trees_of_jax(detection, monkeypatch):
+    """JAX is not among the test packages: what it is told, and that its calls would give the batch back."""
+    found = {}
+    stand_in = SimpleNamespace(register_pytree_node=lambda kind, flatten, unflatten: found.update({kind: (flatten, unflatten)}))
+    monkeypatch.setitem(sys.modules, "jax.tree_util", stand_in)
+    monkeypatch.setattr(_html, "_registered", set(_html._registered) - {"jax.tree_util"})
+    batch = next(iter(ps.Loader(detection, batch_size=2, output="numpy", fields=["image", "label"])))
+    assert set(found) == {_html.Batch, _html.Sample}
+    flatten, unflatten = found[type(batch)]
+    children, context = flatten(batch)
+    assert hash(context) == hash(flatten(batch)[1])  # the key of a compiled function
+    again = unflatten(context, [child * 2 for child in children])
+    assert list(again) == list(batch) and again.kinds == batch.kinds
+    np.testing.assert_array_equal(again["label"], batch["label"] * 2)

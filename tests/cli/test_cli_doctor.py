@@ -44,7 +44,11 @@ class Doctor(cli_case.Case):
 
     def test_every_part_is_checked(self):
         checks = self.checks(0, self.answers())
-        self.assertEqual(set(checks), NAMES | {"package", "numpy", "torch"})
+        with open("/proc/cpuinfo") as file:
+            flags = next((line.split() for line in file if line.startswith("flags")), None)
+        self.assertEqual(set(checks), NAMES | {"package", "numpy", "torch"} | ({"vectors"} if flags else set()))
+        if flags:  # of an x86
+            self.assertEqual("avx2" in checks["vectors"]["text"].split(), "avx2" in flags)
         self.assertIn(self.version(), checks["penstock"]["text"])
         for name in "python", "package", "numpy", "torch":
             self.assertEqual(checks[name]["state"], "ok")

@@ -49,6 +49,42 @@ static void check_kernel(struct doctor *doctor)
         doctor_add(doctor, "kernel", "%s %s", system.sysname, system.release);
 }
 
+/* True if the line has the word between spaces. */
+static bool has_word(const char *line, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = line; (at = strstr(at, word)) != NULL; at += n)
+        if ((at == line || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0' || at[n] == '\n'))
+            return true;
+    return false;
+}
+
+/* What an x86 CPU has of the vector extensions that kernels use. Without some of them a few kernels
+ * for AVX-512 give way to those for AVX2. */
+static void check_vectors(struct doctor *doctor)
+{
+    static const char *const names[] = {"avx2",         "avx512f", "avx512bw", "avx512vbmi",
+                                        "avx512_vbmi2", "gfni",    NULL};
+    char line[8192], found[128] = "", lacks[128] = "";
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    bool has_flags = false;
+    while (file != NULL && !has_flags && fgets(line, sizeof line, file) != NULL)
+        has_flags = strncmp(line, "flags", 5) == 0;
+    if (file != NULL)
+        fclose(file);
+    if (!has_flags)
+        return;
+    for (size_t i = 0; names[i] != NULL; i++) {
+        char *list = has_word(line, names[i]) ? found : lacks;
+        snprintf(list + strlen(list), sizeof found - strlen(list), "%s%s", *list ? " " : "",
+                 names[i]);
+    }
+    struct doctor_check *check =
+        doctor_add(doctor, "vectors", "%s", found[0] == '\0' ? "none of AVX2 and AVX-512" : found);
+    if (has_word(line, "avx512f") && lacks[0] != '\0')
+        doctor_advise(check, DOCTOR_NOTE, "without %s a part of the kernels is AVX2's", lacks);
+}
+
 /* The library's own reckoning: the machine's memory, less what control groups withhold. */
 static void check_memory(struct doctor *doctor)
 {
@@ -174,6 +210,7 @@ static void check_sealed_memory(struct doctor *doctor)
 void doctor_system(struct doctor *doctor)
 {
     check_kernel(doctor);
+    check_vectors(doctor);
     check_memory(doctor);
     check_shared_memory(doctor);
     check_descriptors(doctor);
