@@ -22,7 +22,7 @@ shares = "share" in inspect.signature(ps.Loader).parameters
 @pytest.mark.skipif(importlib.util.find_spec("optuna") is None, reason="Optuna is not installed")
 @pytest.mark.parametrize("more", [["--each"], pytest.param([], marks=pytest.mark.skipif(not shares, reason="no share= yet"))])
 def test_trials(tmp_path, more):
-    command = [sys.executable, str(EXAMPLE), "--views", "2", "--epochs", "3", "--trials", "4", "--late", "1", *more]
+    command = [sys.executable, str(EXAMPLE), "--views", "4", "--epochs", "3", "--trials", "4", "--late", "1", *more]
     environment = {name: value for name, value in os.environ.items() if name != "PENSTOCK_SOCKET"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path,
                           env={**environment, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)})
