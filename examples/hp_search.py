@@ -211,7 +211,7 @@ def show(told: list[dict], n: int, prepared: int | None) -> int:
         return 0
     alone = sum(one["share"]["alone"] for one in told)
     once = prepared == group and alone == 0
-    print(f"{trials}, {prepared} prepared; the group's epochs have {group}: {'equal' if once else 'DIFFERENT'}"
+    print(f"{trials}, {prepared} prepared; the group's epochs have {group}, each once per epoch: {'equal' if once else 'DIFFERENT'}"
           + (f"; {alone} batches were prepared by trials: {told[0]['share']['reason']}" if alone else ""))
     return 0 if once else 1
 
