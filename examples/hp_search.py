@@ -36,6 +36,8 @@ from penstock import transforms as T
 
 PHOTOGRAPHS = Path(__file__).parent / "photographs"
 SIZE = 64
+# The service keeps eight steps of the largest job. Here that is more than a trial takes, so that none is ever too far behind.
+BATCH_SIZES = [16, 32, 64]
 STUDY = "hp_search"
 CONTEXT = multiprocessing.get_context("fork")  # torch is imported once; with a GPU: "spawn"
 DEADLINE_S = 120.0
@@ -76,13 +78,19 @@ def loader_of(args: argparse.Namespace, batch_size: int) -> ps.Loader:
 class Run:
     """One trial: its network, its loader and what it saw."""
 
-    def __init__(self, study: optuna.Study, args: argparse.Namespace) -> None:
+    def __init__(self, study: optuna.Study, args: argparse.Namespace, late: bool) -> None:
         self.trial = study.ask()
-        self.loader = loader_of(args, self.trial.suggest_categorical("batch_size", [16, 32, 48]))
-        self.n, n_classes = len(self.loader.dataset), len(self.loader.dataset.classes)
+        dataset = ps.Dataset(args.folder / "train.pst")
+        self.n = len(dataset)
         torch.manual_seed(0)
-        self.model = network(n_classes, self.trial.suggest_categorical("width", [4, 8]))
+        self.model = network(len(dataset.classes), self.trial.suggest_categorical("width", [4, 8]))
         self.optimizer = torch.optim.AdamW(self.model.parameters(), self.trial.suggest_float("lr", 1e-5, 3e-2, log=True))
+        self.loader = loader_of(args, self.trial.suggest_categorical("batch_size", BATCH_SIZES))
+        if late and not args.each:  # at once, so that the others are still in the epoch that the loader has been told of
+            newest = self.loader.stats()["share"]["epoch"]  # None: nobody has begun
+            self.loader.set_epoch(0 if newest is None else newest + 1)
+        if not late:
+            args.start.wait(DEADLINE_S)  # together: who begins an epoch later than the others would have it prepared for itself
 
     def epoch(self) -> float:
         """Trains for one epoch; returns the accuracy on its crops."""
@@ -103,10 +111,7 @@ def trial(args: argparse.Namespace, late: bool) -> None:
     """What the process of one trial does."""
     torch.set_num_threads(1)
     study = open_study(args.folder)
-    run, epochs, state, accuracy = Run(study, args), [], optuna.trial.TrialState.COMPLETE, 0.0
-    if late and not args.each:
-        newest = run.loader.stats()["share"]["epoch"]  # None: all others have ended
-        run.loader.set_epoch(0 if newest is None else newest + 1)
+    run, epochs, state, accuracy = Run(study, args, late), [], optuna.trial.TrialState.COMPLETE, 0.0
     for step in range(args.epochs):
         epochs.append(run.loader.epoch)
         accuracy = run.epoch()
@@ -132,7 +137,7 @@ def wait_for_report(study: optuna.Study) -> None:
 
 def keep_group(args: argparse.Namespace, begun, ended, prepared) -> None:
     """A group ends with its last loader; this process has one that takes nothing. It says at the end what the service has done."""
-    with loader_of(args, 1):
+    with loader_of(args, max(BATCH_SIZES)):
         begun.set()
         ended.wait()
         with loader_of(args, 1) as newest:
@@ -175,6 +180,7 @@ def shared_search(args: argparse.Namespace) -> tuple[list[dict], int]:
 def run_trials(args: argparse.Namespace) -> list[dict]:
     study = open_study(args.folder)
     study.enqueue_trial({"lr": 1e-5})  # sure to be pruned
+    args.start = CONTEXT.Barrier(args.trials - args.late)
     processes = [CONTEXT.Process(target=trial, args=(args, False)) for _ in range(args.trials - args.late)]
     for process in processes:
         process.start()
@@ -205,7 +211,7 @@ def show(told: list[dict], n: int, prepared: int | None) -> int:
         return 0
     alone = sum(one["share"]["alone"] for one in told)
     once = prepared == group and alone == 0
-    print(f"{trials}, {prepared} prepared; the group's epochs have {group}: {'equal' if once else 'DIFFERENT'}"
+    print(f"{trials}, {prepared} prepared; the group's epochs have {group}, each once per epoch: {'equal' if once else 'DIFFERENT'}"
           + (f"; {alone} batches were prepared by trials: {told[0]['share']['reason']}" if alone else ""))
     return 0 if once else 1
 

@@ -4,7 +4,7 @@
 #   scripts/setup_venv.sh build    pip, the build requirements of the Python package, cmake and ninja where the system's
 #                                  are missing or old
 #   scripts/setup_venv.sh check    what tests, the demo and the examples import: pytest, numpy, torch, Pillow,
-#                                  torchvision, Lightning
+#                                  torchvision, Optuna, Lightning
 #
 # PYTHON names the interpreter (3.11 or later); otherwise the first suitable one is taken. torch: on x86-64 Linux PyPI's wheel
 # brings CUDA; PIP_EXTRA_INDEX_URL or PIP_INDEX_URL=https://download.pytorch.org/whl/cpu selects the smaller one.
@@ -57,6 +57,7 @@ check)
     # the virtual environment, as Lightning does, would import it.
     install --no-deps --upgrade --target .venv/torchvision torchvision ||
         echo "setup_venv.sh: no torchvision: test_torchvision.py will be skipped" >&2
+    install optuna || echo "setup_venv.sh: no Optuna: test_example_search.py will be skipped" >&2
     install lightning || echo "setup_venv.sh: no Lightning: its test in test_examples_ranks.py will be skipped" >&2
     ;;
 *)

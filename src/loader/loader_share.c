@@ -72,6 +72,7 @@ enum pst_status psti_loader_share_open(pst_loader *loader, struct pst_error *err
     if (!share)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for sharing");
     share->options_fd = -1;
+    share->layout.group_epoch = UINT64_MAX; /* until a service says */
     loader->share = share;
     snprintf(share->open.name, sizeof share->open.name, "%s", options->share);
     share->wait_ns =
@@ -79,10 +80,11 @@ enum pst_status psti_loader_share_open(pst_loader *loader, struct pst_error *err
     if (options->socket)
         snprintf(share->socket, sizeof share->socket, "%s", options->socket);
     if (options->service) {
-        share->service = psti_alloc(strlen(options->service) + 1);
+        size_t nbytes = strlen(options->service) + 1;
+        share->service = psti_alloc(nbytes);
         if (!share->service)
             return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for sharing");
-        strcpy(share->service, options->service);
+        memcpy(share->service, options->service, nbytes);
     }
     share->open.n_lent = options->num_workers;
     return print_options(loader, err);
@@ -469,6 +471,7 @@ void psti_loader_share_drop(pst_loader *loader, pst_batch *batch)
 void psti_loader_share_stats(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     const struct psti_loader_share *share = loader->share;
+    stats->share_epoch = UINT64_MAX;
     if (!share)
         return;
     stats->n_shared = share->n_shared;

@@ -83,6 +83,7 @@ static const struct native_member loader_members[] = {
     LOADER(on_empty, NATIVE_ENUM),
     LOADER(no_padding, NATIVE_BOOL),
     LOADER(pin_memory, NATIVE_ENUM),
+    LOADER(share_wait_seconds, NATIVE_DOUBLE),
 };
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
@@ -233,12 +234,25 @@ static int read_cache(PyObject *object, PyTypeObject *type, struct pst_loader_op
     return 0;
 }
 
+/* A text of `source`, which keeps it alive. */
+static int read_text(PyObject *object, const char *key, const char **out)
+{
+    Py_ssize_t n;
+    *out = PyUnicode_AsUTF8AndSize(object, &n);
+    if (*out != NULL && strlen(*out) != (size_t)n) {
+        PyErr_Format(PyExc_ValueError, "%s: a text without NUL is wanted", key);
+        *out = NULL;
+    }
+    return *out == NULL ? -1 : 0;
+}
+
 int native_options_read(struct native_options *options, PyObject *source, PyTypeObject *cache_type)
 {
     memset(options, 0, sizeof(*options));
     options->loader.struct_size = sizeof(options->loader);
     int status = -1;
-    PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL, *trace = NULL, *plan = NULL;
+    PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL, *trace = NULL;
+    PyObject *plan = NULL, *share = NULL, *service = NULL;
     if (!PyDict_Check(source)) {
         PyErr_SetString(PyExc_TypeError, "options: a dict is wanted");
         return -1;
@@ -253,6 +267,8 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
     cache = take(dict, "cache");
     trace = take(dict, "trace");
     plan = take(dict, "cache_plan");
+    share = take(dict, "share");
+    service = take(dict, "service");
     if (PyErr_Occurred())
         goto out;
     uint64_t n_weights = 0;
@@ -263,6 +279,10 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
     if (trace != NULL && (options->loader.trace = PyUnicode_AsUTF8AndSize(trace, NULL)) == NULL)
         goto out;
     if (cache != NULL && read_cache(cache, cache_type, &options->loader) < 0)
+        goto out;
+    if (share != NULL && read_text(share, "share", &options->loader.share) < 0)
+        goto out;
+    if (service != NULL && read_text(service, "service", &options->loader.service) < 0)
         goto out;
     if (indices != NULL) {
         if (read_buffer(indices, &options->indices, &data, &options->loader.n_indices) < 0)
@@ -285,6 +305,8 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
 out:
     Py_XDECREF(trace);
     Py_XDECREF(plan);
+    Py_XDECREF(service);
+    Py_XDECREF(share);
     Py_XDECREF(cache);
     Py_XDECREF(weights);
     Py_XDECREF(indices);

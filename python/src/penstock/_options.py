@@ -191,3 +191,11 @@ def pin(given: Any, device: str) -> int:
     if given and device != "cpu":
         raise ArgumentError(f"pin_memory is for batches in host memory: those of device={device!r} lie on the GPU")
     return 1 if given == "auto" else 2 * int(given)
+
+
+def service_program() -> str:
+    """The program that is started as the host service if none runs: the command beside the interpreter, or in PATH."""
+    if os.environ.get("PENSTOCK_SERVE"):
+        return os.environ["PENSTOCK_SERVE"]
+    beside = os.path.join(os.path.dirname(sys.executable), "penstock")
+    return beside if os.access(beside, os.X_OK) else "penstock"

@@ -60,6 +60,23 @@ class CacheStats(TypedDict):
     not_recoded: int
 
 
+class ShareStats(TypedDict):
+    """Batches that came from the group of ``share`` (batches), and that this loader made itself all the same (alone).
+
+    sharing: the host service is there. copied: batches that were copied as a whole. reason: why the last batch that was
+    not shared was not, or "". epoch: the newest epoch that a job of the group has begun, as far as this loader knows, or
+    None. samples: what the service has prepared for the group so far.
+    """
+
+    sharing: bool
+    batches: int
+    copied: int
+    alone: int
+    reason: str
+    epoch: int | None
+    samples: int
+
+
 class BoxStats(TypedDict):
     """Number of boxes that ``min_area`` or ``min_visibility`` dropped."""
 
@@ -199,6 +216,7 @@ class LoaderStats(TypedDict):
     storage: StorageStats
     decode: DecodeStats
     cache: CacheStats
+    share: ShareStats
     boxes: BoxStats
     caller: CallerStats
     memory: MemoryStats
@@ -348,6 +366,15 @@ def loader_stats(
             "recoded": raw["n_cache_recoded"],
             "nbytes_saved": raw["nbytes_cache_saved"],
             "not_recoded": raw["n_cache_not_recoded"],
+        },
+        "share": {
+            "sharing": bool(raw["is_sharing"]),
+            "batches": raw["n_shared"],
+            "copied": raw["n_shared_copied"],
+            "alone": raw["fallbacks"].get("share", (0, ""))[0],
+            "reason": raw["share_reason"],
+            "epoch": None if raw["share_epoch"] == 2**64 - 1 else raw["share_epoch"],
+            "samples": raw["share_samples"],
         },
         "boxes": {"dropped": raw["n_boxes_dropped"]},
         "caller": {"wait_seconds": raw["caller_wait_ns"] / 1e9},

@@ -207,14 +207,19 @@ def plan_bytes(plan: Any, n: int) -> Any:
     return admit.astype(np.uint8)
 
 
-def chosen(given: Any, dataset_nbytes: Callable[[], int], in_memory: bool) -> tuple[Cache | None, str]:
+def chosen(
+    given: Any, dataset_nbytes: Callable[[], int], in_memory: bool, shares: bool = False
+) -> tuple[Cache | None, str]:
     """Returns the cache that the argument ``cache`` of a loader means, and for "auto" the reason of the choice.
 
-    dataset_nbytes: returns the bytes of the data set. in_memory: the loader's storage holds them all already.
+    dataset_nbytes: returns the bytes of the data set. in_memory: the loader's storage holds them all already. shares:
+    its batches come from the host service.
     """
     if given is None or isinstance(given, Cache):
         return given, ""
     if isinstance(given, str) and given.strip().lower() == "auto":
+        if shares:
+            return None, "no cache: batches come from the host service (share)"
         return (None, "no cache: the storage is memory") if in_memory else _advised(dataset_nbytes())
     if isinstance(given, str) and given.strip().endswith("%"):
         return Cache(_share(given, dataset_nbytes())), ""

@@ -197,6 +197,12 @@ class Loader:
         output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a GPU also with
             ``__cuda_array_interface__``), or "auto": torch tensors if the process has imported torch when the
             loader is made, else numpy arrays, or on a GPU "dlpack".
+        share: name of a group. Loaders of this user on this machine that name the same group, data set, order, seed,
+            fields and transforms get their batches from one preparation by the host service (``penstock serve``): each
+            sample is read, decoded and augmented once per epoch for all of them (docs/sharing.md). Batches are the same
+            to the bit as without ``share``, and may be written to. A loader that is far behind the others, or without
+            the service, prepares its batches itself: ``stats()["share"]`` counts. ``cache="auto"`` then means none.
+        share_wait: seconds of silence after which the service counts as lost.
         storage: "auto" (io_uring if the kernel allows it, else threads), "threads", "uring", "memory".
         page_cache: "keep", "drop" the bytes read from the kernel's cache, or read around it ("direct").
         io_threads: readers of storage "threads"; None: 4.
@@ -283,6 +289,8 @@ class Loader:
         live: bool | None = None,
         trace: str | os.PathLike[str] | None = None,
         cache_plan: Any = None,
+        share: str | None = None,
+        share_wait: float = 10.0,
     ) -> None:
         place = _options.device_name(device)
         kind = _options.output_kind(output, place)
@@ -345,6 +353,8 @@ class Loader:
             "live": live,
             "trace": None if trace is None else os.fspath(trace),
             "cache_plan": cache_plan,
+            "share": share,
+            "share_wait": share_wait,
         }
         self._start(given)
 
@@ -376,7 +386,7 @@ class Loader:
         self._taken = self._left = 0  # batches taken of the newest pass, and left
         self._over = False  # the newest pass ended in the parent process
         self._cache, self._cache_choice = _cache.chosen(
-            given["cache"], dataset._native.nbytes, given["storage"] == "memory"
+            given["cache"], dataset._native.nbytes, given["storage"] == "memory", given["share"] is not None
         )
         if self._cache_choice:
             _log.info("%s: %s", dataset.path, self._cache_choice)
@@ -434,6 +444,7 @@ class Loader:
         if given["trace"] is not None:
             options["trace"] = given["trace"]
         self._add_bad_samples(options)
+        self._add_share(options)
         self._add_gpu(options)
         self._add_subset(options)
         return options
@@ -447,6 +458,18 @@ class Loader:
             if on_error != "skip":
                 raise ArgumentError(f'on_empty={on_empty!r} says what on_error="skip" does')
         options["no_padding"] = not self._given["padding"]
+
+    def _add_share(self, options: dict[str, Any]) -> None:
+        share, wait = self._given["share"], self._given["share_wait"]
+        if share is None:
+            return
+        if not isinstance(share, str) or not share or "\0" in share:
+            raise ArgumentError(f"share is the name of a group, not {share!r}")
+        if not 0 < wait <= 86400:
+            raise ArgumentError(f"share_wait is in seconds, above 0, to 86400, not {wait!r}")
+        if self._given["device"] != "cpu":
+            raise ArgumentError('share is for device="cpu": copy the shared batches to the GPU, with pin_memory=True')
+        options.update(share=share, share_wait_seconds=float(wait), service=_options.service_program())
 
     def _add_gpu(self, options: dict[str, Any]) -> None:
         device, share = self._given["device"], self._given["gpu_share"]

@@ -1,0 +1,179 @@
+"""Shared preparation: loaders of several jobs get from the host service what each would make alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from conftest import N
+from penstock import transforms as T
+from penstock.errors import ArgumentError
+
+COMMAND = Path(sys.executable).with_name("penstock")
+CHAIN = [T.RandomResizedCrop(64), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
+
+
+def loader_of(path, **options):
+    given = {"batch_size": 5, "shuffle": True, "seed": 3, "transforms": CHAIN, "output": "numpy", "num_workers": 1,
+             "cache": None, **options}
+    return ps.Loader(path, **given)
+
+
+def contents(batches):
+    return [(batch["index"].tolist(), batch["label"].tolist(), batch["image"].tobytes()) for batch in batches]
+
+
+def shared(loader):
+    stats = loader.stats()["share"]
+    return stats["batches"], stats["alone"]
+
+
+@pytest.fixture(scope="module")
+def command():
+    if subprocess.run([COMMAND, "serve", "--help"], capture_output=True).returncode != 0:
+        pytest.skip("this command has no serve")
+    return [COMMAND, "serve"]
+
+
+@pytest.fixture
+def service(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_SOCKET", str(tmp_path / "host.sock"))
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "host.sock").exists() and time.monotonic() < deadline:
+        assert server.poll() is None
+        time.sleep(0.01)
+    yield server
+    server.kill()
+    server.wait()
+
+
+def test_a_shared_epoch_is_that_of_a_loader_alone(service, packed):
+    jobs = [loader_of(packed, share="search", batch_size=size) for size in (5, 8)]
+    assert all(job.stats()["share"]["sharing"] for job in jobs)
+    for _ in range(2):
+        for job, size in zip(jobs, (5, 8), strict=True):
+            alone = loader_of(packed, batch_size=size)
+            alone.set_epoch(job.epoch)
+            assert contents(job) == contents(alone)
+    for job in jobs:
+        batches, made_here = shared(job)
+        assert batches == 2 * len(job) and made_here == 0
+        assert job.stats()["storage"]["nbytes_read"] == 0 and job.stats()["device"]["cpu_samples"] == 0
+        assert job.stats()["fallbacks"].get("share", 0) == 0
+    assert jobs[1].stats()["share"]["samples"] == 2 * N and jobs[1].stats()["share"]["epoch"] == 1
+
+
+def test_tensors_are_ones_own(service, packed):
+    writer, reader = (loader_of(packed, share="search") for _ in range(2))
+    wanted = loader_of(packed)
+    for _ in range(3):
+        for mine, theirs, right in zip(writer, reader, wanted, strict=True):
+            assert np.array_equal(mine["image"], right["image"])
+            mine["image"][:] = 7
+            assert np.array_equal(theirs["image"], right["image"])
+    kept = list(reader)
+    list(writer)
+    assert contents(kept) == contents(wanted)
+
+
+def test_resume_and_pickle(service, packed):
+    wanted = contents(loader_of(packed))
+    job = loader_of(packed, share="search")
+    batches = iter(job)
+    got = contents([next(batches), next(batches)])
+    state = json.loads(json.dumps(job.state_dict()))
+    other = loader_of(packed, share="search")
+    other.load_state_dict(state)
+    assert got + contents(other) == wanted
+    again = pickle.loads(pickle.dumps(job))
+    assert again.stats()["share"]["sharing"] and contents(again) == wanted[2:]
+
+
+def test_a_late_job_begins_with_the_next_epoch(service, packed):
+    job = loader_of(packed, share="search")
+    list(job)
+    late = loader_of(packed, share="search")
+    assert late.stats()["share"]["epoch"] == 0
+    late.set_epoch(late.stats()["share"]["epoch"] + 1)
+    assert contents(late) == contents(job)
+    assert shared(late)[1] == shared(job)[1] == 0 and job.stats()["share"]["samples"] == 2 * N
+
+
+def test_ranks(service, packed):
+    wanted = [contents(loader_of(packed, rank=rank, world_size=3, batch_size=2)) for rank in range(3)]
+    jobs = [loader_of(packed, rank=rank, world_size=3, batch_size=2, share="search") for rank in range(3)]
+    got = list(zip(*jobs, strict=True))
+    assert [contents(batches) for batches in zip(*got, strict=True)] == wanted
+    assert all(shared(job) == (4, 0) for job in jobs)
+
+
+def test_the_service_is_killed(service, packed, monkeypatch):
+    wanted = contents(loader_of(packed))
+    job = loader_of(packed, share="search")
+    batches = iter(job)
+    got = contents([next(batches), next(batches)])
+    monkeypatch.setenv("PENSTOCK_SERVE", "/nonexistent/penstock")  # nobody starts another one
+    service.kill()
+    service.wait()
+    assert got + contents(batches) == wanted
+    assert shared(job) == (2, 3) and "ended" in job.stats()["share"]["reason"]
+
+
+def test_a_job_is_killed(service, packed, tmp_path):
+    script = tmp_path / "job.py"
+    script.write_text(textwrap.dedent(f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from test_share import loader_of
+        job = loader_of({str(packed)!r}, share="search")
+        batches = iter(job)
+        held = [next(batches), next(batches)]
+        print(job.stats()["share"]["batches"], flush=True)
+        sys.stdin.read()
+    """))
+    victim = subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert victim.stdout.readline() == "2\n"
+    job = loader_of(packed, share="search")
+    batches = iter(job)
+    first = next(batches)
+    victim.send_signal(signal.SIGKILL)
+    victim.wait()
+    assert contents([first, *batches]) == contents(loader_of(packed)) and shared(job) == (5, 0)
+
+
+def test_without_a_service(packed, tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_SOCKET", str(tmp_path / "host.sock"))
+    monkeypatch.setenv("PENSTOCK_SERVE", "/nonexistent/penstock")
+    job = loader_of(packed, share="search", cache="auto")
+    assert contents(job) == contents(loader_of(packed))
+    stats = job.stats()
+    assert not stats["share"]["sharing"] and stats["share"]["alone"] == 5 and stats["share"]["epoch"] is None
+    assert stats["share"]["reason"] and stats["cache"]["limit"] == 0
+    assert stats["fallbacks"]["share"] == 5 and "share" in stats["fallback_reasons"]
+
+
+def test_the_first_job_starts_the_service(command, packed, tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_SOCKET", str(tmp_path / "host.sock"))
+    jobs = [loader_of(packed, share="search") for _ in range(2)]
+    assert [contents(job) for job in jobs] == 2 * [contents(loader_of(packed))]
+    assert all(shared(job) == (5, 0) for job in jobs)
+    assert subprocess.run([COMMAND, "serve", "stop"], capture_output=True).returncode == 0
+
+
+@pytest.mark.parametrize("options", [{"share": ""}, {"share": "a\0b"}, {"share": 3}, {"share": "x" * 200},
+                                     {"share": "x", "share_wait": 0}, {"share": "x", "device": "cuda", "output": "dlpack"}])
+def test_what_cannot_be(packed, options):
+    with pytest.raises(ArgumentError, match="share"):
+        loader_of(packed, **options)
