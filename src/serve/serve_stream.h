@@ -14,8 +14,9 @@
 #include "share/share.h"
 
 enum {
-    PSTI_STREAM_PREFETCH = 4,  /* extents under way in a stream's loader */
-    PSTI_STREAM_SLOTS_MIN = 16 /* of an arena; with less, nothing is shared */
+    PSTI_STREAM_PREFETCH = 4,      /* extents under way in a stream's loader, at least, */
+    PSTI_STREAM_PREFETCH_MAX = 12, /* and at most: about two rows for each thread */
+    PSTI_STREAM_SLOTS_MIN = 24     /* of an arena; with less, nothing is shared */
 };
 
 struct psti_group;
@@ -120,6 +121,7 @@ struct psti_group {
     struct psti_share_dataset place; /* of the data set */
     struct psti_share_options options;
     uint32_t extent_rows;
+    uint32_t n_threads, prefetch;    /* of a stream's loader */
     int fds[PSTI_SHARE_DATASET_FDS]; /* of the data set */
     uint32_t n_fds;
     uint64_t labels;      /* hash of the label file's inode, size and times; 0: there is none */

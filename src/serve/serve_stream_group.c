@@ -14,8 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Slots of an arena that the loader itself uses. */
-#define SLOTS_OF_LOADER (PSTI_STREAM_PREFETCH + 2)
 #define HELD_MAX 256u
 /* A job may be behind the first one by so many of its steps, or extents, whichever is more, as long
  * as memory allows it. */
@@ -149,10 +147,13 @@ static uint32_t all_held_max(const struct psti_group *group)
     return n;
 }
 
+/* Slots of an arena that the loader itself uses. */
+static uint32_t slots_of_loader(const struct psti_group *group) { return group->prefetch + 2; }
+
 /* Most extents of the window. */
 static uint32_t window_max(const struct psti_serve_stream *stream)
 {
-    uint32_t n = WINDOW_MIN, others = SLOTS_OF_LOADER + all_held_max(stream->group);
+    uint32_t n = WINDOW_MIN, others = slots_of_loader(stream->group) + all_held_max(stream->group);
     uint32_t most = stream->arena.n_slots > others ? stream->arena.n_slots - others : 0;
     for (const struct psti_job *job = stream->group->jobs; job; job = job->next)
         if (job->stream == stream && WINDOW_STEPS * span_of(job) > n)
@@ -386,7 +387,8 @@ static bool balance(struct psti_serve_stream *stream)
     if (!stream->is_open || stream->failed)
         return false;
     turn_epoch(stream);
-    uint32_t most = window_max(stream), slots = stream->arena.n_slots - SLOTS_OF_LOADER;
+    uint32_t most = window_max(stream),
+             slots = stream->arena.n_slots - slots_of_loader(stream->group);
     uint32_t ahead = count_ahead(stream), half = most / 2 + 1;
     uint32_t wanted = ahead < half ? half - ahead : 0;
     while ((stream->n_window + wanted > most || stream->n_alive + wanted > slots) &&
@@ -483,7 +485,7 @@ static void open_job(struct psti_job *job)
 {
     struct psti_group *group = job->group;
     uint32_t wanted = 2 * (job->batch_size / group->extent_rows + 2) + 2, n_jobs = 0;
-    uint32_t used = SLOTS_OF_LOADER + 2 * span_of(job) + 2 + all_held_max(group);
+    uint32_t used = slots_of_loader(group) + 2 * span_of(job) + 2 + all_held_max(group);
     for (const struct psti_job *other = group->jobs; other; other = other->next)
         n_jobs += other->opened;
     uint32_t left = group->layout.n_slots > used ? group->layout.n_slots - used : 0;
@@ -614,6 +616,12 @@ enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a group");
     group->service = service;
     group->gate = &groups_of(service)->gate;
+    /* The gate lets fewer threads work, if that is the service's share of the cores. */
+    group->n_threads = psti_thread_cores();
+    if (group->n_threads < service->options.n_threads)
+        group->n_threads = service->options.n_threads;
+    uint32_t prefetch = PSTI_STREAM_PREFETCH + 2 * group->n_threads / joining->open.extent_rows;
+    group->prefetch = prefetch < PSTI_STREAM_PREFETCH_MAX ? prefetch : PSTI_STREAM_PREFETCH_MAX;
     memcpy(group->name, joining->open.name, sizeof group->name);
     group->place = joining->place;
     group->extent_rows = joining->open.extent_rows;

@@ -68,11 +68,8 @@ static struct pst_loader_options options_of(const struct psti_group *group, uint
 {
     struct pst_loader_options options = group->options.options;
     options.batch_size = group->extent_rows;
-    /* The gate lets fewer of them work, if that is the service's share of the cores. */
-    options.num_workers = psti_thread_cores();
-    if (options.num_workers < group->service->options.n_threads)
-        options.num_workers = group->service->options.n_threads;
-    options.prefetch = PSTI_STREAM_PREFETCH;
+    options.num_workers = group->n_threads;
+    options.prefetch = group->prefetch;
     options.host_memory = host_memory;
     options.on_error = PST_ON_ERROR_SKIP;
     options.on_empty = PST_ON_EMPTY_DELIVER;

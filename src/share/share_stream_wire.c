@@ -6,7 +6,8 @@
 #include <string.h>
 
 #define STRIDE_MAX ((uint64_t)1 << 40)
-#define EXTENT_ROWS_MIN 8u
+#define EXTENT_ROWS_USUAL 8u
+#define EXTENT_NBYTES_MOST ((size_t)16 << 20)
 
 void psti_share_put_open(struct psti_wire_out *out, const struct psti_stream_open *open)
 {
@@ -180,14 +181,27 @@ enum pst_status psti_share_get_alone(struct psti_wire_in *in, enum psti_stream_a
     return psti_share_end(in, "a batch that is not shared", err);
 }
 
+/* True if each array of a page a row and more is whole pages. */
+static bool are_whole(const size_t *row_nbytes, uint32_t n_fields, uint32_t rows, size_t page)
+{
+    for (uint32_t i = 0; i < n_fields; i++)
+        if (row_nbytes[i] >= page && row_nbytes[i] * rows % page != 0)
+            return false;
+    return true;
+}
+
 uint32_t psti_share_extent_rows(const size_t *row_nbytes, uint32_t n_fields, size_t page)
 {
-    for (uint32_t rows = EXTENT_ROWS_MIN; rows <= PSTI_EXTENT_ROWS_MAX; rows *= 2) {
-        bool whole = true;
-        for (uint32_t i = 0; i < n_fields; i++)
-            whole &= row_nbytes[i] < page || row_nbytes[i] * rows % page == 0;
-        if (whole)
-            return rows;
-    }
-    return EXTENT_ROWS_MIN;
+    uint32_t rows = EXTENT_ROWS_USUAL;
+    size_t total = 0;
+    for (uint32_t i = 0; i < n_fields; i++)
+        total += row_nbytes[i] < EXTENT_NBYTES_MOST ? row_nbytes[i] : EXTENT_NBYTES_MOST;
+    while (rows < PSTI_EXTENT_ROWS_MAX && !are_whole(row_nbytes, n_fields, rows, page))
+        rows *= 2;
+    if (!are_whole(row_nbytes, n_fields, rows, page))
+        rows = EXTENT_ROWS_USUAL; /* some are copied */
+    while (rows > 1 && rows * total > EXTENT_NBYTES_MOST &&
+           are_whole(row_nbytes, n_fields, rows / 2, page))
+        rows /= 2;
+    return rows;
 }

@@ -109,9 +109,9 @@ void psti_share_put_alone(struct psti_wire_out *out, enum psti_stream_alone reas
 enum pst_status psti_share_get_alone(struct psti_wire_in *in, enum psti_stream_alone *reason,
                                      struct pst_error *err);
 
-/* Rows of an extent, for rows of these sizes: the smallest power of two from 8 on, at most
- * PSTI_EXTENT_ROWS_MAX, that makes each array of a page or more whole pages. Arrays for which there
- * is none are copied by jobs. */
+/* Rows of an extent, for rows of these sizes: the smallest power of two from 8 to
+ * PSTI_EXTENT_ROWS_MAX that makes each array of a page and more whole pages; fewer if that is more
+ * than 16 MiB. Arrays for which there is none are copied by jobs. */
 uint32_t psti_share_extent_rows(const size_t *row_nbytes, uint32_t n_fields, size_t page);
 
 #endif

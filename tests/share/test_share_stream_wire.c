@@ -155,7 +155,10 @@ static void extents_are_whole_pages(void **state)
     const size_t f32[1] = {3 * 224 * 224 * 4}, u8[2] = {3 * 224 * 224, 8},
                  f16[1] = {3 * 224 * 224 * 2};
     const size_t odd[1] = {3 * 225 * 225}, small[2] = {8, 12};
+    const size_t frame[1] = {3 * 1024 * 2048 * 4}, odd_frame[1] = {3 * 1025 * 2049};
     (void)state;
+    assert_int_equal(psti_share_extent_rows(frame, 1, 4096), 1);
+    assert_int_equal(psti_share_extent_rows(odd_frame, 1, 4096), 8);
     assert_int_equal(psti_share_extent_rows(f32, 1, 4096), 8);
     assert_int_equal(psti_share_extent_rows(u8, 2, 4096), 8);
     assert_int_equal(psti_share_extent_rows(f16, 1, 4096), 8);
