@@ -231,54 +231,33 @@ def pending(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 # Results ------------------------------------------------------------------------------------------------
 
 
-def allow_for_others(cell: dict[str, Any], reports: dict[str, Any]) -> float:
-    """Returns the prediction for the cores that other processes left, which nobody knew before."""
-    from penstock.report import Report
-
-    if "torch" in cell["run"]:
-        return cell["predicted"]["samples_per_second"]
-    data = json.loads(json.dumps(reports[cell["report"]]))
-    if cell["rate"]:
-        data["accelerator"].update(step_seconds=data["subject"]["batch_size"] / cell["rate"])
-    other = statistics.median(run["other_cores"] for run in cell["runs"])
-    cores = min(cell["run"].get("cores", data["machine"]["cores"]), max(data["machine"]["cores"] - other, 0.1))
-    return Report(data).whatif(**{**cell["question"], "cores": cores, "workers": 2}).samples_per_second
-
-
-def summarise(cells: list[dict[str, Any]], reports: dict[str, Any]) -> dict[str, Any]:
-    errors, allowed = [], []
+def summarise(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    errors = []
     for cell in cells:
         cell["measured"] = statistics.median(run["samples_per_second"] for run in cell["runs"])
         cell["error"] = cell["predicted"]["samples_per_second"] / cell["measured"] - 1
         cell["repeats_differ"] = differs(cell)
-        cell["error_allowing_for_others"] = allow_for_others(cell, reports) / cell["measured"] - 1
         errors.append(abs(cell["error"]))
-        allowed.append(abs(cell["error_allowing_for_others"]))
     return {"median_error": statistics.median(errors), "worst_error": max(errors), "n_cells": len(cells),
-            "median_allowing_for_others": statistics.median(allowed), "worst_allowing_for_others": max(allowed),
             "unsteady": [c["name"] for c in cells if c["repeats_differ"] > AGAIN],
             "in_band": sum(c["predicted"]["low"] <= c["measured"] <= c["predicted"]["high"] for c in cells)}  # fmt: skip
 
 
 def table(cells: list[dict[str, Any]], summary: dict[str, Any]) -> str:
-    lines = [
-        f"{'cell':32s} {'predicted':>10s} {'measured':>10s} {'error':>8s} {'others':>8s} {'repeats':>8s} {'runs':>5s}  limited by"
-    ]
+    lines = [f"{'cell':32s} {'predicted':>10s} {'measured':>10s} {'error':>9s} {'repeats':>8s} {'runs':>5s}  limited by"]
     for cell in cells:
         predicted = cell["predicted"]
         beyond = " (beyond what was measured)" if predicted["extrapolated"] else ""
         lines.append(
             f"{cell['name']:32s} {predicted['samples_per_second']:10.1f} {cell['measured']:10.1f} "
-            f"{100 * cell['error']:+7.1f} % {100 * cell['error_allowing_for_others']:+7.1f} % "
+            f"{100 * cell['error']:+7.1f} % "
             f"{100 * cell['repeats_differ']:6.1f} % {len(cell['runs']):5d}  "
             f"{predicted['binding']}{beyond}"
         )
     lines.append(
         f"median error {100 * summary['median_error']:.1f} %, worst {100 * summary['worst_error']:.1f} %, "
         f"{summary['n_cells']} cells, {summary['in_band']} within their band; "
-        f"repeats still differ by more than 3 %: {len(summary['unsteady'])}\n"
-        f"others: the error if the cores that other processes used are taken off: median "
-        f"{100 * summary['median_allowing_for_others']:.1f} %, worst {100 * summary['worst_allowing_for_others']:.1f} %"
+        f"repeats still differ by more than 3 %: {len(summary['unsteady'])}"
     )
     return "\n".join(lines)
 
@@ -325,7 +304,7 @@ def main() -> int:
                     return GO_ON
     finally:
         quota.remove()
-    summary = summarise(state["cells"], state["reports"])
+    summary = summarise(state["cells"])
     others = [run["other_cores"] for cell in state["cells"] for run in cell["runs"]]
     summary["other_cores_median"], summary["other_cores_most"] = statistics.median(others), max(others)
     result = {**state, "summary": summary, "python": platform.python_version(), "seconds": arguments.seconds}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from PIL import Image as PilImage
 
 import penstock as ps
-from penstock import _analyze, _analyze_phases
+from penstock import _analyze, _analyze_machine, _analyze_phases
 from penstock import transforms as T
 from penstock.report import Report
 
@@ -167,6 +168,17 @@ def test_spun_and_slept_steps_are_attributed() -> None:
     phase = _analyze_phases.run("x", iter([batch] * 40), step, 60.0)
     assert phase.step_cpu_seconds == pytest.approx(0.004, rel=0.02)
     assert phase.step_seconds >= 0.007 and phase.cpu_seconds == pytest.approx(0.002, rel=0.05)
+
+
+def test_scratch_of_killed_processes_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    for name in (f"penstock-probe-{dead.pid}-x", f"penstock-probe-{os.getpid()}-x", "penstock-probe-mine"):
+        (tmp_path / name).mkdir()
+    with _analyze_machine.scratch_directory("probe") as path:
+        assert Path(path).is_dir()
+    assert {p.name for p in tmp_path.iterdir()} == {"penstock-probe-mine", f"penstock-probe-{os.getpid()}-x"}
 
 
 def test_samples_in() -> None:

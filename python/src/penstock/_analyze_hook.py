@@ -175,7 +175,7 @@ class _Session:
         data = _analyze_torch.build(
             steered, paths, None, int(os.environ.get("PENSTOCK_ANALYZE_ACCELERATORS", "1")), seconds, wanted
         )
-        self.board.remove()
+        self.board.close()
         with open(self.out + ".new", "w", encoding="utf-8") as file:
             json.dump(data, file)
         os.replace(self.out + ".new", self.out)

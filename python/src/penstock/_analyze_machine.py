@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import resource
+import shutil
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +80,23 @@ def cpu_name() -> str:
     except OSError:
         pass
     return platform.machine()
+
+
+@contextlib.contextmanager
+def scratch_directory(purpose: str) -> Iterator[str]:
+    """Gives a temporary directory and removes it. Those of processes that were killed before they could are removed, too."""
+    prefix = f"penstock-{purpose}-"
+    root = Path(tempfile.gettempdir())
+    for old in root.glob(f"{prefix}*-*"):
+        owner = old.name.removeprefix(prefix).partition("-")[0]
+        with contextlib.suppress(OSError):
+            if owner.isdigit() and not Path(f"/proc/{owner}").exists() and old.stat().st_uid == os.getuid():
+                shutil.rmtree(old, ignore_errors=True)
+    path = tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-")
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 class OtherWork:

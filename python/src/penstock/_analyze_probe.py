@@ -11,12 +11,11 @@ import io
 import itertools
 import math
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from . import _analyze_machine as machine
 from . import _analyze_phases as phases
 from . import _image, pli
 from .cache import Cache
@@ -93,11 +92,12 @@ class Probe:
         self._directory = ""
 
     def __enter__(self) -> Probe:
-        self._directory = tempfile.mkdtemp(prefix="penstock-probe-")
+        self._scratch = machine.scratch_directory("probe")
+        self._directory = self._scratch.__enter__()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        shutil.rmtree(self._directory, ignore_errors=True)
+        self._scratch.__exit__(None, None, None)
 
     def write(self, form: str) -> dict[str, float] | None:
         """Writes the samples in a form; returns bytes and packing seconds of a sample. None: it cannot be made."""

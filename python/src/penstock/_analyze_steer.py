@@ -10,14 +10,12 @@ of each worker. This module imports torch only when a DataLoader is there.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import mmap
 import os
 import stat
 import struct
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -36,25 +34,31 @@ _PREPARED_NBYTES = 512 << 20
 
 
 class Board:
-    """The memory that workers and the steering process share."""
+    """The memory that workers and the steering process share: two files without names, which end with the last process.
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        with open(path, "r+b") as file:
+    Workers open them by the steering process's descriptors (`places`), forked or spawned.
+    """
+
+    def __init__(self, places: tuple[str, str]) -> None:
+        self.places = places
+        with open(places[0], "r+b") as file:
             self._memory = mmap.mmap(file.fileno(), _BOARD_NBYTES)
 
     @classmethod
     def make(cls) -> Board:
-        handle, path = tempfile.mkstemp(prefix="penstock-board-")
-        os.ftruncate(handle, _BOARD_NBYTES)
-        os.close(handle)
-        return cls(path)
+        handles = [os.memfd_create(name, os.MFD_CLOEXEC) for name in ("penstock-board", "penstock-paths")]
+        os.ftruncate(handles[0], _BOARD_NBYTES)
+        made = cls((f"/proc/{os.getpid()}/fd/{handles[0]}", f"/proc/{os.getpid()}/fd/{handles[1]}"))
+        made._handles = handles
+        return made
 
-    def remove(self) -> None:
-        with contextlib.suppress(OSError):
-            os.unlink(self.path)
-        with contextlib.suppress(OSError):
-            os.unlink(self.path + ".paths")
+    _handles: list[int] = []
+
+    def close(self) -> None:
+        """Gives up the files. Processes that have mapped the memory keep it."""
+        for handle in self._handles:
+            os.close(handle)
+        self._handles = []
 
     @property
     def flag(self) -> int:
@@ -77,12 +81,12 @@ class Board:
         return tuple(sums)
 
     def note_path(self, path: str) -> None:
-        with open(self.path + ".paths", "a", encoding="utf-8", errors="surrogateescape") as file:
+        with open(self.places[1], "a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(path + "\n")
 
     def paths(self) -> list[str]:
         try:
-            with open(self.path + ".paths", encoding="utf-8", errors="surrogateescape") as file:
+            with open(self.places[1], encoding="utf-8", errors="surrogateescape") as file:
                 return list(dict.fromkeys(file.read().split("\n")[:-1]))
         except OSError:
             return []
@@ -163,18 +167,18 @@ def run_queue_seconds() -> float:
 _meter: _Meter | None = None
 
 
-def meter(board_path: str, slot: int) -> None:
+def meter(places: tuple[str, str], slot: int) -> None:
     """Begins metering in this process: wraps the fetchers of torch's DataLoader. Safe to call again."""
     global _meter
     if _meter is None:
-        _meter = _Meter(Board(board_path), slot)
+        _meter = _Meter(Board(places), slot)
         sys.addaudithook(lambda event, args: _meter.opened(event, args) if _meter is not None else None)
         from torch.utils.data._utils import fetch as torch_fetch
 
         for cls in (torch_fetch._MapDatasetFetcher, torch_fetch._IterableDatasetFetcher):
             _wrap(cls)
     else:
-        _meter.board, _meter.slot = Board(board_path), slot
+        _meter.board, _meter.slot = Board(places), slot
 
 
 def _wrap(cls: Any) -> None:
@@ -189,12 +193,12 @@ def _wrap(cls: Any) -> None:
 class WorkerInit:
     """A worker_init_fn that begins metering, then calls the user's. It can be pickled, for spawned workers."""
 
-    def __init__(self, board_path: str, user: Callable[[int], Any] | None) -> None:
-        self.board_path = board_path
+    def __init__(self, places: tuple[str, str], user: Callable[[int], Any] | None) -> None:
+        self.places = places
         self.user = user
 
     def __call__(self, worker: int) -> None:
-        meter(self.board_path, worker + 1)
+        meter(self.places, worker + 1)
         if self.user is not None:
             self.user(worker)
 
@@ -266,9 +270,9 @@ class Steered:
         self.phases: dict[str, phases.Phase] = {}
         self.worker: dict[str, tuple[float, ...]] = {}
         self.batch: Any = None
-        meter(board.path, 0)
+        meter(board.places, 0)
         if self.n_workers > 0:
-            loader.worker_init_fn = WorkerInit(board.path, loader.worker_init_fn)
+            loader.worker_init_fn = WorkerInit(board.places, loader.worker_init_fn)
         try:
             self.source = original_iter(loader)
         finally:

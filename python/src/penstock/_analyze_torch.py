@@ -54,7 +54,7 @@ def analyze(
         say("what Penstock would give")
         data = build(steered, board.paths(), fed, n_accelerators, _PROBE_PART * seconds, forms)
     finally:
-        board.remove()
+        board.close()
     data["seconds"] = round(time.perf_counter() - start, 2)
     return finish(data)
 

@@ -10,7 +10,6 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -117,9 +116,10 @@ def _of_data(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
 def _of_command(given: argparse.Namespace) -> Report:
     """Runs the script once, with the hook on its path, and puts together what its ranks have written."""
     from ._analyze import ranks_of, seconds_of
+    from ._analyze_machine import scratch_directory
     from ._analyze_torch import finish
 
-    with tempfile.TemporaryDirectory(prefix="penstock-analyze-") as folder:
+    with scratch_directory("analyze") as folder:
         out = os.path.join(folder, "report.json")
         hook = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_hook")
         path = os.environ.get("PYTHONPATH")
