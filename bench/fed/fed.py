@@ -21,7 +21,7 @@ from workloads import WORKLOADS, Workload
 import common  # of bench/loader, which loaders.py has put in reach
 
 
-STEPS_MIN, WARM_STEPS = 6, 3
+STEPS_MIN, WARM_STEPS = 5, 2
 
 
 def own_rate(batches, seconds: float) -> float:
@@ -63,8 +63,8 @@ def utilisation(batches, workload: Workload, n: float, seconds: float) -> tuple[
 
 
 def search(batches, workload: Workload, start: float, seconds: float) -> float:
-    low, high = 0.7 * start, 1.2 * start
-    for _ in range(4):
+    low, high = 0.88 * start, 1.08 * start
+    for _ in range(3):
         middle = (low + high) / 2
         if utilisation(batches, workload, middle, seconds)[0] >= workload.utilisation:
             low = middle

@@ -37,7 +37,7 @@ def test_the_cause_is_named(folder):
         drain(slow_storage)
         steps = slow_storage.stats()["step"]["epoch"]
         assert steps["cause"] == "fetch" and steps["stall"] > 0.5
-        assert steps["causes"]["fetch"] > 0.5 * steps["wait_seconds"]
+        assert steps["causes"]["fetch"] > steps["causes"]["decode"] + steps["causes"]["augment"]
     with make(folder, transforms=[T.Resize((1400, 1400)), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]) as slow_operations:
         drain(slow_operations)
         assert slow_operations.stats()["step"]["epoch"]["cause"] == "augment"
@@ -45,7 +45,7 @@ def test_the_cause_is_named(folder):
     with make(folder) as slow_caller:
         drain(slow_caller, 0.05)
         steps = slow_caller.stats()["step"]["epoch"]
-        assert steps["stall"] < 0.2
+        assert steps["stall"] < 0.5
         assert slow_caller.stats()["stages"]["caller"]["work"] > 0.9 * 0.05 * steps["steps"]
 
 

@@ -17,6 +17,7 @@
 
 #define ROWS_AT_ONCE 16
 #define TASKS_AT_ONCE 8
+#define TRACED_PUMP_NS 1000 /* shorter ones, which found nothing to do, are in no trace */
 
 /* Rows that a worker took: of a job whose bytes are in memory, or tasks that have been read. */
 struct work {
@@ -191,6 +192,18 @@ static void end_work(struct psti_loader_worker *worker, struct work *work)
     }
 }
 
+/* Pumps; now: as psti_loader_pump. */
+static int64_t pump(struct psti_loader_worker *worker, int64_t now)
+{
+    pst_loader *loader = worker->loader;
+    int64_t start = loader->trace ? psti_clock_ns() : 0;
+    now = psti_loader_pump(loader, now);
+    if (loader->trace && now - start > TRACED_PUMP_NS)
+        psti_stall_trace_span(loader->trace, worker->meter.tid, "look up rows", start, now,
+                              UINT64_MAX, UINT64_MAX);
+    return now;
+}
+
 void psti_loader_run_worker(void *arg)
 {
     struct psti_loader_worker *worker = arg;
@@ -199,7 +212,7 @@ void psti_loader_run_worker(void *arg)
     pthread_mutex_lock(loader->lock);
     while (!loader->closing) {
         struct work work;
-        now = psti_loader_pump(loader, now);
+        now = pump(worker, now);
         bool found = loader->running &&
                      (loader->in_memory ? take_rows(loader, &work) : take_tasks(loader, &work));
         bool lags = !found && psti_loader_worker_lags(worker);

@@ -11,18 +11,21 @@
 void psti_loader_times_read_begins(pst_loader *loader)
 {
     if (loader->n_reading == 0) {
-        psti_loader_meter_tick(loader);
-        loader->reading_since_ns = psti_clock_ns();
+        int64_t now = psti_clock_ns();
+        psti_loader_meter_tick_at(loader, now);
+        loader->reading_since_ns = now;
     }
     loader->n_reading++;
 }
 
 void psti_loader_times_read_ends(pst_loader *loader)
 {
-    if (loader->n_reading == 1)
-        psti_loader_meter_tick(loader);
-    if (--loader->n_reading == 0)
-        loader->reading_ns += (uint64_t)(psti_clock_ns() - loader->reading_since_ns);
+    if (loader->n_reading == 1) {
+        int64_t now = psti_clock_ns();
+        psti_loader_meter_tick_at(loader, now);
+        loader->reading_ns += (uint64_t)(now - loader->reading_since_ns);
+    }
+    loader->n_reading--;
 }
 
 uint64_t psti_loader_times_reading(const pst_loader *loader, int64_t now_ns)
@@ -36,14 +39,14 @@ void psti_loader_times_wait_for_work(pst_loader *loader, struct psti_meter_threa
     int64_t start = psti_clock_ns();
     uint64_t reading = psti_loader_times_reading(loader, start);
     bool counts = loader->running; /* between epochs nobody waits for anything */
-    psti_loader_meter_tick(loader);
+    psti_loader_meter_tick_at(loader, start);
     loader->stall.n_idle++;
     pthread_cond_wait(loader->work, loader->lock);
-    psti_loader_meter_tick(loader);
+    int64_t now = psti_clock_ns();
+    psti_loader_meter_tick_at(loader, now);
     loader->stall.n_idle--;
     if (!counts)
         return;
-    int64_t now = psti_clock_ns();
     uint64_t waited = (uint64_t)(now - start);
     uint64_t for_storage = psti_loader_times_reading(loader, now) - reading;
     loader->stats.worker_read_wait_ns += for_storage;
