@@ -1,7 +1,9 @@
 /* share_dataset_options.c - a data set to bytes and descriptors, and back. */
 #include "share/share_dataset_options.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
+#include "base/sealed.h"
 #include "dataset/dataset.h"
 
 #include <errno.h>
@@ -10,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FLAG_ALLOW_UNREADABLE = 1, FLAG_LABELS = 2, FLAGS = 3 };
+enum { FLAG_ALLOW_UNREADABLE = 1, FLAG_LABELS = 2, FLAG_FILES = 4, FLAGS = 7 };
+#define FILES_NBYTES_MAX ((size_t)1 << 30) /* of all names of a list of files */
 enum { FD_PATH_CAP = 32 };
 
 static enum pst_status add_fd(const char *path, int flags, int *fds, uint32_t *n_fds,
@@ -23,6 +26,41 @@ static enum pst_status add_fd(const char *path, int flags, int *fds, uint32_t *n
     return PST_OK;
 }
 
+/* Writes the names of all samples, which are the files of a list, each with a NUL. Returns how many
+ * bytes they take; `names` may be NULL. 0: a name cannot be read. */
+static size_t write_names(const pst_dataset *dataset, char *names)
+{
+    char name[PST_NAME_CAP];
+    size_t nbytes = 0;
+    for (uint64_t i = 0; i < pst_dataset_count(dataset); i++) {
+        if (pst_dataset_sample_name(dataset, i, name, NULL) != PST_OK)
+            return 0;
+        size_t n = strlen(name) + 1;
+        if (names)
+            memcpy(names + nbytes, name, n);
+        nbytes += n;
+    }
+    return nbytes;
+}
+
+static enum pst_status add_files(const pst_dataset *dataset, int *fds, uint32_t *n_fds,
+                                 struct pst_error *err)
+{
+    size_t nbytes = write_names(dataset, NULL);
+    if (nbytes == 0 || nbytes > FILES_NBYTES_MAX)
+        return psti_fail(err, PST_ERROR_LIMIT, "share",
+                         "%zu bytes of names are too many for the host service", nbytes);
+    char *names = psti_alloc(nbytes);
+    if (!names)
+        return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for names of files");
+    write_names(dataset, names);
+    enum pst_status status =
+        psti_sealed_blob_make("penstock-files", names, nbytes, &fds[*n_fds], err);
+    *n_fds += status == PST_OK;
+    psti_free(names);
+    return status;
+}
+
 enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_dataset *dataset,
                                        int fds[PSTI_SHARE_DATASET_FDS], uint32_t *n_fds,
                                        struct pst_error *err)
@@ -31,13 +69,11 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
     const char *path = pst_dataset_path(dataset);
     uint8_t version[16];
     *n_fds = 0;
-    if (options->n_files)
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, "share",
-                         "a data set over a list of files cannot be in the host cache: use its "
-                         "folder, or pack it");
     enum pst_status status = add_fd(path, O_DIRECTORY, fds, n_fds, err);
     if (status == PST_OK && options->labels)
         status = add_fd(options->labels, 0, fds, n_fds, err);
+    if (status == PST_OK && options->n_files > 0)
+        status = add_files(dataset, fds, n_fds, err);
     if (status == PST_OK && options->n_masks > PST_MAX_FIELDS)
         status =
             psti_fail(err, PST_ERROR_LIMIT, "share", "%zu masks are too many", options->n_masks);
@@ -50,7 +86,8 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
     psti_share_put_text(out, path);
     psti_share_put_bytes(out, version, sizeof version);
     psti_share_put_u32(out, (options->allow_unreadable ? FLAG_ALLOW_UNREADABLE : 0u) |
-                                (options->labels ? FLAG_LABELS : 0u));
+                                (options->labels ? FLAG_LABELS : 0u) |
+                                (options->n_files > 0 ? FLAG_FILES : 0u));
     psti_share_put_u32(out, (uint32_t)options->n_masks);
     for (size_t i = 0; i < options->n_masks; i++)
         psti_share_put_text(out, options->masks[i]);
@@ -65,15 +102,45 @@ void psti_share_get_dataset(struct psti_wire_in *in, struct psti_share_dataset *
     uint32_t flags = psti_share_get_u32(in);
     dataset->allow_unreadable = flags & FLAG_ALLOW_UNREADABLE;
     dataset->has_labels = flags & FLAG_LABELS;
+    dataset->has_files = flags & FLAG_FILES;
     dataset->n_masks = psti_share_get_u32(in);
     if ((flags & ~(uint32_t)FLAGS) || dataset->n_masks > PST_MAX_FIELDS ||
-        (dataset->n_masks > 0 && !dataset->has_labels) || !dataset->path[0]) {
+        (dataset->n_masks > 0 && !dataset->has_labels) ||
+        (dataset->has_files && dataset->has_labels) || !dataset->path[0]) {
         in->bad = true;
         dataset->n_masks = 0;
     }
     for (uint32_t i = 0; i < dataset->n_masks; i++)
         if (!psti_share_get_text(in, dataset->masks[i], sizeof dataset->masks[i]))
             in->bad = true;
+}
+
+/* Finds the names in the blob, and opens the data set with them. */
+static enum pst_status open_files(const char *path, struct pst_dataset_options *options, int fd,
+                                  pst_dataset **out, struct pst_error *err)
+{
+    const void *blob = NULL;
+    size_t nbytes = 0;
+    enum pst_status status = psti_sealed_blob_map(fd, FILES_NBYTES_MAX, &blob, &nbytes, err);
+    if (status != PST_OK)
+        return status;
+    const char *names = blob, **files = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < nbytes; i++)
+        n += names[i] == 0;
+    if (names[nbytes - 1] != 0)
+        status = psti_fail(err, PST_ERROR_CORRUPT, "share", "the list of files has no end");
+    else if (!(files = psti_alloc_array(n, sizeof *files)))
+        status = psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for %zu names", n);
+    for (size_t i = 0; status == PST_OK && i < n; i++, names += strlen(names) + 1)
+        files[i] = names;
+    options->files = files;
+    options->n_files = n;
+    if (status == PST_OK)
+        status = pst_dataset_open(path, options, out, err);
+    psti_free(files);
+    psti_sealed_unmap(blob, nbytes);
+    return status;
 }
 
 static enum pst_status open_by_fds(const struct psti_share_dataset *dataset, const int *fds,
@@ -92,6 +159,8 @@ static enum pst_status open_by_fds(const struct psti_share_dataset *dataset, con
         snprintf(labels, sizeof labels, "/proc/self/fd/%d", fds[1]);
         options.labels = labels;
     }
+    if (dataset->has_files)
+        return open_files(path, &options, fds[1], out, err);
     return pst_dataset_open(path, &options, out, err);
 }
 
@@ -100,7 +169,7 @@ enum pst_status psti_share_open_dataset(const struct psti_share_dataset *dataset
 {
     uint8_t version[16];
     *out = NULL;
-    if (n_fds != (dataset->has_labels ? 2u : 1u))
+    if (n_fds != (dataset->has_labels || dataset->has_files ? 2u : 1u))
         return psti_fail(err, PST_ERROR_CORRUPT, "share", "a data set came with %u descriptors",
                          n_fds);
     enum pst_status status = open_by_fds(dataset, fds, out, err);

@@ -12,13 +12,14 @@
 
 #include <penstock/dataset.h>
 
-enum { PSTI_SHARE_DATASET_FDS = 2 }; /* most descriptors: directory, label file */
+enum { PSTI_SHARE_DATASET_FDS = 2 }; /* most: directory, and label file or names */
 
 struct psti_share_dataset {
     char path[PSTI_TEXT_CAP]; /* as the client calls it, for messages */
     uint8_t version[16];      /* psti_dataset_version */
     bool allow_unreadable;
     bool has_labels;
+    bool has_files; /* a list of files, whose names come as a blob (base/sealed.h) */
     uint32_t n_masks;
     char masks[PST_MAX_FIELDS][PST_MAX_FIELDS]; /* names of fields, shorter than 64 bytes */
 };
@@ -31,8 +32,8 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
 /* Reads it. Values that cannot be make in->bad true. */
 void psti_share_get_dataset(struct psti_wire_in *in, struct psti_share_dataset *dataset);
 /* Opens the data set by the descriptors, which must stay open as long as it is: 1, or 2 with a
- * label file. PST_ERROR_STATE: it has another version than the client's. Errors name the client's
- * path. */
+ * label file or a list of files. PST_ERROR_STATE: it has another version than the client's. Errors
+ * name the client's path. */
 enum pst_status psti_share_open_dataset(const struct psti_share_dataset *dataset, const int *fds,
                                         uint32_t n_fds, pst_dataset **out, struct pst_error *err);
 

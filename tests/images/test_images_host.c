@@ -141,6 +141,49 @@ static void one_copy_for_all(void **state)
     }
 }
 
+/* The service opens a list of files by the names that the client sends. */
+static void a_list_of_files(void **state)
+{
+    (void)state;
+    enum { N_FILES = 5 };
+    char names[N_FILES][PST_NAME_CAP];
+    const char *files[N_FILES];
+    struct pst_dataset_options options = {
+        .struct_size = sizeof options, .files = files, .n_files = N_FILES};
+    struct pst_images_options how = {
+        .struct_size = sizeof how, .cache_form = PST_CACHE_FORM_PLI, .channels = 3};
+    struct pst_error err;
+    pst_dataset *list = NULL;
+    pst_images *images = NULL;
+    for (int i = 0; i < N_FILES; i++) {
+        assert_ok(pst_dataset_sample_name(folder, (uint64_t)(3 * i + 2), names[i], &err));
+        files[i] = names[i];
+    }
+    assert_ok(pst_dataset_open(pst_dataset_path(folder), &options, &list, &err));
+    memset(names, 'x', sizeof names); /* they were read during open */
+    start();
+    how.cache = open_host();
+    pst_images *plain = open_images(NULL, PST_CACHE_FORM_STORED);
+    assert_ok(pst_images_open(list, &how, &images, &err));
+    for (uint64_t i = 0; i < N_FILES; i++) {
+        struct pst_pixels got, want;
+        assert_ok(pst_images_get(images, i, &got, &err));
+        assert_ok(pst_images_get(plain, 3 * i + 2, &want, &err));
+        assert_memory_equal(got.data, want.data, (size_t)got.row_nbytes * got.height);
+        assert_int_equal(got.height, want.height);
+        pst_images_release(got.data);
+        pst_images_release(want.data);
+    }
+    assert_int_equal(use_of(images).n_fetched, N_FILES);
+    assert_int_equal(use_of(images).n_misses, 0);
+    pst_images_close(&images);
+    pst_images_close(&plain);
+    pst_cache_close(&how.cache);
+    pst_dataset_close(&list);
+    serve_fixture_stop(&fixture);
+    serve_fixture_clear(&fixture);
+}
+
 static void a_lost_service_costs_reads(void **state)
 {
     (void)state;
@@ -166,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_copy_for_all),
+        cmocka_unit_test(a_list_of_files),
         cmocka_unit_test(a_lost_service_costs_reads),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -142,7 +142,8 @@ static PyObject *images_stats(PyObject *object, PyObject *unused)
                    {"refused", stats.n_refused},
                    {"limit", stats.cache_nbytes},
                    {"used", stats.cache_nbytes_used},
-                   {"items", stats.n_cache_items}};
+                   {"items", stats.n_cache_items},
+                   {"fetched", stats.n_fetched}};
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict != NULL && i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (native_dict_put(dict, numbers[i].key, PyLong_FromUnsignedLongLong(numbers[i].value)) <

@@ -30,7 +30,8 @@ class CachedImagesStats(TypedDict):
     hits and nbytes_hit: images taken from the cache and their bytes there; misses and nbytes_read: images that were read.
     recoded: images re-coded for the cache; not_recoded: images kept as they are stored although the form is for them;
     refused: how often an image found no room. limit, used, items: the cache's bytes, and its items of this data set; 0
-    without a cache and in a forked child. forked: this process was forked with the object, and adds nothing to the cache.
+    without a cache and in a forked child. fetched: images that the host service brought because this process asked.
+    forked: this process was forked with the object, and adds nothing to the cache.
     """
 
     hits: int
@@ -44,6 +45,7 @@ class CachedImagesStats(TypedDict):
     used: int
     items: int
     forked: bool
+    fetched: int
 
 
 class CachedImages(Sequence[Any]):
@@ -242,21 +244,29 @@ class CachedImages(Sequence[Any]):
             "used": found["used"],
             "items": found["items"],
             "forked": found["forked"],
+            "fetched": found["fetched"],
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self._dataset, self._cache is not None, self._arguments)
+        return _unpickled, (self._dataset, _shared(self._cache), self._cache is not None, self._arguments)
 
     def __repr__(self) -> str:
         use = self.stats()
         return f"CachedImages({self._dataset.path}, {use['items']} of {len(self)} images in {use['used']} bytes)"
 
 
-def _unpickled(dataset: Dataset, had_cache: bool, arguments: dict[str, Any]) -> CachedImages:
+def _shared(cache: _cache.Cache | None) -> _cache.Cache | None:
+    """The cache, if other processes can use it: the host cache."""
+    return cache if getattr(cache, "_host", None) is not None else None
+
+
+def _unpickled(
+    dataset: Dataset, shared: _cache.Cache | None, had_cache: bool, arguments: dict[str, Any]
+) -> CachedImages:
     """Makes a copy in another process, which cannot see this one's memory."""
-    if had_cache:
+    if had_cache and shared is None:
         _log.warning("%s: a copy of CachedImages in another process has no cache", dataset.path)
-    return CachedImages(dataset, cache=None, **arguments)
+    return CachedImages(dataset, cache=shared, **arguments)
 
 
 def _dataset_of(source: Any) -> Dataset:
