@@ -16,7 +16,7 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python -t
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-share fuzz install clean format system system-check system-fuzz test-packages
+.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-fed bench-share bench-whatif bench-dlio fuzz install clean format system system-check system-fuzz test-packages
 .DEFAULT_GOAL := help
 
 help:
@@ -27,11 +27,14 @@ help:
 	@echo "make demo                     pack, load, train, interrupt, resume: on bundled photographs"
 	@echo "make bench                    benchmarks of the library; figures into bench/out/*.json"
 	@echo "make bench-peers              the loader beside other loaders; PEERS_ARGS='--groups imagenet --peers penstock*,dali'"
-	@echo "                              images: DATA=FOLDER (bench/loader/prepare.py says which), else ../shared/data; so the next two"
-	@echo "make bench-codec              PLI beside other lossless image codecs"
-	@echo "make bench-jpeg               JPEGs kept as PLI beside libjpeg-turbo"
-	@echo "make bench-cache              epochs over a set larger than memory: the cache, the page cache, DALI; CACHE_ARGS='--rates 15'"
+	@echo "                              images: DATA=FOLDER, any one, of JPEGs or of PNGs of 768 x 768 and more; else ../shared/data"
+	@echo "make bench-codec              PLI beside other lossless image codecs; DATA=FOLDER of images, or of folders of them"
+	@echo "make bench-jpeg               JPEGs kept as PLI beside libjpeg-turbo; DATA=FOLDER of JPEGs"
+	@echo "make bench-cache              epochs over a set larger than memory: the cache, the page cache, DALI; DATA=FOLDER of JPEGs, CACHE_ARGS='--rates 15'"
+	@echo "make bench-fed                accelerators of MLPerf Storage that one core feeds, pixels included; FED_ARGS='--peers penstock*'"
 	@echo "make bench-share              1, 2, 4, 8 jobs on one host: share, loaders of their own, TensorSocket, tf.data service; SHARE_ARGS='--short'"
+	@echo "make bench-whatif             predictions of whatif, written before, against runs; WHATIF_ARGS=--alone"
+	@echo "make bench-dlio DLIO=FOLDER   MLPerf Storage's program with Penstock and with its own loader; FOLDER: its source"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
 	@echo "make install PREFIX=/usr/local  C library, headers, penstock.pc, CMake package, command line"
 	@echo "make format                   clang-format over all C files"
@@ -89,11 +92,21 @@ bench-codec: system $(STAMPS)/build
 bench-jpeg: system $(STAMPS)/build
 	bash bench/codec/run.sh jpeg
 
-bench-cache: system $(STAMPS)/build
+bench-cache: build
+	.venv/bin/python bench/cache/images_per_gib.py --data $${DATA:-$${PST_SHARED_DATA:-../shared/data}} --out bench/out
 	bash bench/cache/run.sh $(CACHE_ARGS)
+
+bench-fed: system $(STAMPS)/build
+	bash bench/fed/run.sh $(FED_ARGS)
 
 bench-share: system $(STAMPS)/build
 	bash bench/share/run.sh $(SHARE_ARGS)
+
+bench-whatif: build test-packages
+	bash bench/whatif/run.sh $(WHATIF_ARGS)
+
+bench-dlio: build test-packages
+	DLIO=$(DLIO) bash bench/dlio/run.sh $(DLIO_ARGS)
 
 fuzz: system-fuzz $(STAMPS)/build
 	cmake --preset fuzz

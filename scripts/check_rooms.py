@@ -19,6 +19,7 @@ WALLS = {
     "base": set(),
     "format": {"base"},
     "storage": FOUNDATION,
+    "stall": FOUNDATION,
     "cache": FOUNDATION,
     "dataset": FOUNDATION,
     "order": FOUNDATION,
@@ -33,7 +34,8 @@ WALLS = {
     # It does the work of decode and augment on a GPU, by their plans.
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
     "loader": FOUNDATION | {"storage", "cache", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu",
-                            "share"},
+                            "share", "stall"},
+    "images": FOUNDATION | {"dataset", "cache", "decode", "pli", "share"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
     "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
@@ -58,10 +60,12 @@ PARTS = {
 # kernels, which choose a level.
 ARCH_WORDS = re.compile(r"\b(__x86_64__|__aarch64__|__ARM_NEON|immintrin\.h|arm_neon\.h)\b")
 ARCH_FOLDERS = {"x86", "arm"}
-ARCH_NAMES = {"augment": r"augment_kernels_(avx2|avx512|neon)\.c", "decode": r"decode_png_unfilter_(avx2|neon)\.c"}
+ARCH_NAMES = {"augment": r"augment_kernels_(avx2|avx512|neon)\.c", "decode": r"decode_png_unfilter_(avx2|neon)\.c",
+              "images": r"images_colors_avx2\.c"}
 KERNEL_TABLES = {
     "src/augment/augment_kernels.c",
     "src/decode/decode_png_unfilter_levels.c",
+    "src/images/images_colors.c",
     "src/pli/decode/pli_kernels.c",
     "src/pli/encode/pli_encode_kernels.c",
     "src/pli/jpegfile/pli_jpeg_file_kernels.c",
@@ -79,11 +83,13 @@ DOORS = {
     "batch": {"batch.h"},
     "device": {"device.h", "device_nvjpeg.h"},
     "gpu": {"gpu.h"},
+    "stall": {"stall_meter.h", "stall_trace.h"},
     "loader": {"loader.h"},
     "writer": {"writer.h"},
     "verify": {"verify.h"},
     "pack": set(),
-    "share": {"share.h", "share_cache.h", "share_cache_wire.h", "share_control_wire.h", "share_dataset_options.h", "share_link.h", "share_wire.h"},
+    "share": {"share.h", "share_cache.h", "share_cache_wire.h", "share_control_wire.h", "share_dataset_options.h", "share_host.h",
+              "share_link.h", "share_wire.h"},
     "serve": set(),
 }
 # Headers that only some files of a room may include, and these files, by their paths in the room.

@@ -48,7 +48,10 @@ SLACK = 24 * MIB  # for Penstock's cache: memory of its own that varies would ha
 
 def make_set(images: Path, folder: Path, nbytes: int) -> dict:
     """Copies images into `folder` until they have that many bytes. Returns number, bytes and sum of CRC-32s."""
-    sources = [(path, path.read_bytes()) for path in sorted(images.glob("*/*")) if path.is_file()]
+    found_files = sorted(path for path in images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg") and path.is_file())
+    sources = [(path, path.read_bytes()) for path in found_files]
+    if not sources:
+        raise SystemExit(f"{images}: no JPEG")
     shutil.rmtree(folder, ignore_errors=True)
     found = {"files": 0, "nbytes": 0, "crcs": 0}
     largest = max(len(content) for _, content in sources)

@@ -68,6 +68,8 @@ struct codec_absence {
 };
 const struct codec_absence *codec_absences(size_t *n);
 
+/* True if there is an image in `directory`. */
+bool group_is_there(const char *directory);
 /* Loads the images of `directory` in the order of their names, at most `max_images` (0: all). */
 void group_load(struct group *group, const char *directory, size_t max_images);
 /* Makes the i-th group of generated images. False if there are no more. */

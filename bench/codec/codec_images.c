@@ -87,6 +87,17 @@ void group_count(struct group *group, const struct image *image)
         group->largest_nbytes = image->nbytes;
 }
 
+bool group_is_there(const char *directory)
+{
+    struct dirent **names;
+    int n = scandir(directory, &names, is_image, alphasort);
+    for (int i = 0; i < n; i++)
+        free(names[i]);
+    if (n >= 0)
+        free(names);
+    return n > 0;
+}
+
 void group_load(struct group *group, const char *directory, size_t max_images)
 {
     struct dirent **names;

@@ -1,7 +1,7 @@
 /* codec_main.c - compares lossless image codecs, in memory: bytes and MB/s of pixels.
  *
  *     bench_codec [options] FOLDER...
- *     bench_codec [options] --data ROOT [--groups a,b,c]
+ *     bench_codec [options] --data ROOT [--groups a,b,c]    (known folders of ROOT, or any)
  *     bench_codec [options] --generated
  *
  * A group is a folder of images. Every image of a group is encoded by every codec that can hold
@@ -10,6 +10,7 @@
  * are left out there. PENSTOCK_CPU_MASK lowers the level of Penstock's own. */
 #include "codec.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -196,19 +197,50 @@ static void list_codecs(void)
         printf("%-16s absent: %s\n", absences[i].name, absences[i].why);
 }
 
-/* Runs groups of --data: the named ones, which must exist, or all known ones that exist. */
+static int is_visible(const struct dirent *entry) { return entry->d_name[0] != '.'; }
+
+/* Runs any folder: each of its sub-folders with images is a group; without such, it is one itself.
+ */
+static void run_any(const struct arguments *a, struct output *out)
+{
+    struct dirent **names;
+    size_t n_groups = 0;
+    int n = scandir(a->data, &names, is_visible, alphasort);
+    if (n < 0)
+        die(a->data, "cannot be read");
+    for (int i = 0; i < n; i++) {
+        char folder[4096];
+        struct stat about;
+        snprintf(folder, sizeof folder, "%s/%s", a->data, names[i]->d_name);
+        if (stat(folder, &about) == 0 && S_ISDIR(about.st_mode) && group_is_there(folder)) {
+            run_folder(folder, a, out);
+            n_groups++;
+        }
+        free(names[i]);
+    }
+    free(names);
+    if (n_groups == 0)
+        run_folder(a->data, a, out);
+}
+
+/* Runs groups of --data: the named ones, which must exist, or all known ones that exist, or any. */
 static void run_data(const struct arguments *a, struct output *out)
 {
     const char *list = a->groups ? a->groups : known_groups;
+    size_t n_groups = 0;
     while (*list) {
         char folder[4096];
         struct stat about;
         size_t n = strcspn(list, ",");
         snprintf(folder, sizeof folder, "%s/%.*s", a->data, (int)n, list);
-        if (a->groups || stat(folder, &about) == 0)
+        if (a->groups || stat(folder, &about) == 0) {
             run_folder(folder, a, out);
+            n_groups++;
+        }
         list += n + (list[n] == ',');
     }
+    if (n_groups == 0)
+        run_any(a, out);
 }
 
 int main(int argc, char **argv)

@@ -23,7 +23,7 @@ struct jpegs {
     size_t pixels_nbytes; /* of the largest image */
 };
 
-/* Finds every *.jpg, *.jpeg, *.JPEG below `root`/`folder`, by name. */
+/* Finds every *.jpg, *.jpeg, *.JPEG below `root`/`folder`, by name. folder NULL: below `root`. */
 void jpegs_find(struct jpegs *jpegs, const char *root, const char *folder, size_t max);
 /* Makes JPEGs of the photographs of `root`/clic2025 and hrstereo, by libjpeg with its standard
  * tables. */

@@ -7,12 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
-static int is_jpeg_or_folder(const struct dirent *entry)
+static int is_visible(const struct dirent *entry) { return entry->d_name[0] != '.'; }
+
+static bool is_jpeg(const char *name)
 {
-    const char *dot = strrchr(entry->d_name, '.');
-    return entry->d_name[0] != '.' &&
-           (!dot || strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+    const char *dot = strrchr(name, '.');
+    return dot && (strcasecmp(dot, ".jpg") == 0 || strcasecmp(dot, ".jpeg") == 0);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
 static struct jpeg *add(struct jpegs *jpegs, const char *name)
@@ -26,19 +34,19 @@ static struct jpeg *add(struct jpegs *jpegs, const char *name)
     return more;
 }
 
-/* A name without a suffix is a folder. Its files replace its name. */
+/* Adds the JPEGs of a folder and of the folders in it. */
 static void find(struct jpegs *jpegs, const char *folder, size_t max)
 {
     struct dirent **names;
-    int n = scandir(folder, &names, is_jpeg_or_folder, alphasort);
+    int n = scandir(folder, &names, is_visible, alphasort);
     if (n < 0)
         die(folder, "cannot be read");
     for (int i = 0; i < n; i++) {
         char path[4096];
         snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-        if (!strrchr(names[i]->d_name, '.'))
+        if (is_folder(path))
             find(jpegs, path, max);
-        else if (max == 0 || jpegs->n < max)
+        else if (is_jpeg(names[i]->d_name) && (max == 0 || jpegs->n < max))
             file_load(path, &add(jpegs, names[i]->d_name)->file);
         free(names[i]);
     }
@@ -68,8 +76,8 @@ static void complete(struct jpegs *jpegs)
 void jpegs_find(struct jpegs *jpegs, const char *root, const char *folder, size_t max)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s", root, folder);
-    *jpegs = (struct jpegs){.name = folder};
+    snprintf(path, sizeof path, "%s/%s", root, folder ? folder : "");
+    *jpegs = (struct jpegs){.name = folder ? folder : "files"};
     find(jpegs, path, max);
     if (jpegs->n == 0)
         die(path, "no JPEG files there");

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void put_json(FILE *file, const struct jpegs *jpegs, const struct jpegs_result *r,
                      bool is_first)
@@ -39,8 +40,17 @@ static void put_line(const struct jpegs *jpegs, const struct jpegs_result *r)
     fflush(stdout);
 }
 
+/* Loads group i of a folder. One that has none of the known groups is a group itself: all JPEGs in
+ * it. False if there are no more. */
 static bool load(struct jpegs *jpegs, size_t i, const char *data, size_t max)
 {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/imagenet", data);
+    if (access(path, F_OK) != 0) {
+        if (i == 0)
+            jpegs_find(jpegs, data, NULL, max);
+        return i == 0;
+    }
     switch (i) {
     case 0:
         jpegs_find(jpegs, data, "imagenet", max);

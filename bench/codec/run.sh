@@ -9,7 +9,7 @@ root=$(cd "$here/../.." && pwd)
 build=${CODEC_BUILD:-$root/build/bench-codec}
 data=${DATA:-${PST_SHARED_DATA:-$root/../shared/data}}
 out=${OUT:-$root/bench/out}
-[ -d "$data" ] || { echo "no images at $data: set DATA to a folder of folders of images" >&2; exit 2; }
+[ -d "$data" ] || { echo "no images at $data: set DATA to a folder of images, or of folders of them (jpeg: JPEGs)" >&2; exit 2; }
 
 if [ "${1:-}" = jpeg ]; then
     shift

@@ -1,7 +1,8 @@
 """prepare.py DATA ROOT: makes the groups as folders of one class each.
 
 DATA holds `imagenet_folder/<class>/*.JPEG`, `clic2025/*.png`, `cityscapes/*.png`. The group of a missing part is left out.
-Needs Pillow.
+Any other folder does, too: if it has none of the three, all JPEGs below it are the group imagenet, and all PNGs below it of
+at least 768 x 768 pixels the group frames. Needs Pillow.
 """
 
 from __future__ import annotations
@@ -46,8 +47,39 @@ def frames(data: Path, root: Path) -> None:
             shutil.copyfile(sources[i % len(sources)], target)
 
 
+def images_below(data: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    return sorted(path for path in data.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
+
+
+def copy_any(sources: list[Path], folder: Path) -> None:
+    """Copies files into one class, under numbers, because names of different folders may be equal."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, source in enumerate(sources):
+        target = folder / f"{i:06d}{source.suffix}"
+        if not target.exists():
+            shutil.copyfile(source, target)
+
+
+def is_frame(path: Path) -> bool:
+    with Image.open(path) as image:
+        return min(image.size) >= 768
+
+
+def any_folder(data: Path, root: Path) -> None:
+    """Makes the groups of a folder that has none of the known parts."""
+    jpegs = images_below(data, (".jpg", ".jpeg"))
+    pngs = [path for path in images_below(data, (".png",)) if is_frame(path)]
+    if not jpegs and not pngs:
+        sys.exit(f"{data}: no JPEG, and no PNG of at least 768 x 768 pixels")
+    copy_any(jpegs, root / "imagenet/all")
+    copy_any(pngs, root / "frames/all")
+
+
 def main() -> None:
     data, root = Path(sys.argv[1]), Path(sys.argv[2])
+    known = any((data / part).is_dir() for part in ("imagenet_folder", "clic2025", "cityscapes"))
+    if not known:
+        any_folder(data, root)
     for make in (imagenet, photographs, frames):
         make(data, root)
         files = sorted((root / make.__name__).glob("*/*"))

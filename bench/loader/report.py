@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import bars
@@ -31,10 +32,15 @@ GROUPS = tuple(common.works(Path()))
 CELL_LIMIT_S = 400  # including the peer's conversion at first use
 
 
+def prepared(args) -> Path:
+    """Returns the folder of the groups made of --data, one for each such folder."""
+    return args.build / f"data-{zlib.crc32(str(args.data.resolve()).encode()):08x}"
+
+
 def command_of(args, peer: str, group: str, cores: int) -> list[str]:
     python = environments.python_of(args.build, PEERS[peer])
     return ["taskset", "-c", ",".join(map(str, args.cpus[:cores])), str(python), str(Path(__file__).parent / "measure.py"),
-            peer, group, str(cores), "--root", str(args.build / "data"), "--seconds", str(args.seconds),
+            peer, group, str(cores), "--root", str(prepared(args)), "--seconds", str(args.seconds),
             "--windows", str(args.windows), "--retries", str(args.retries)]
 
 
@@ -71,7 +77,7 @@ def install(args) -> dict[str, str]:
         sys.exit(f"penstock did not install: {reason} (see {args.build}/install.log)")
     here = Path(__file__).parent
     subprocess.run(["bash", here / "stand_in_cuda.sh", args.build / "venv" / "torch", args.build / "stand_in"], check=True)
-    subprocess.run([environments.python_of(args.build, "torch"), here / "prepare.py", args.data, args.build / "data"],
+    subprocess.run([environments.python_of(args.build, "torch"), here / "prepare.py", args.data, prepared(args)],
                    check=True)
     return absent
 
@@ -80,7 +86,7 @@ def measure_all(args) -> dict:
     absent = install(args)
     cells = []
     for group in args.groups:
-        if not common.works(args.build / "data")[group].files():
+        if not common.works(prepared(args))[group].files():
             print(f"{group}: no data, left out", file=sys.stderr)
             continue
         for cores in (n for n in args.cores if n <= len(args.cpus)):

@@ -132,6 +132,40 @@ struct pst_cache_advice {
 void pst_cache_advise(uint64_t dataset_nbytes, struct pst_cache_advice *advice,
                       size_t advice_nbytes);
 
+/* What it costs to keep one sample, and what it saves. */
+struct pst_cache_cost {
+    uint64_t nbytes; /* of its items, as the cache will keep them */
+    double seconds;  /* saved in each epoch: of reading and decoding; 0 or more */
+};
+
+/* What a plan brings. */
+struct pst_cache_plan_report {
+    uint64_t n_samples; /* admitted */
+    uint64_t nbytes;    /* of the cache that they take, with 16 to 31 bytes for each */
+    double seconds;     /* saved in each epoch */
+    /* No choice under this budget saves more. It is less than the seconds of one sample above
+     * `seconds`. */
+    double seconds_bound;
+};
+
+/* Chooses which samples a cache should admit, so that an epoch takes the least time: those that
+ * save the most seconds for each byte, as far as they fit. Without a plan a cache takes samples as
+ * they come, which is as good where all bytes cost the same. Samples that save nothing are left
+ * out.
+ *
+ * costs: n of them, each cost_nbytes (sizeof *costs) long. A sample of several items counts as one.
+ * nbytes: of the cache that is left for items: the cache's bytes less 8 for each item of the data
+ * set. plan: receives n bytes, 1 or 0, for pst_loader_options.cache_plan. report: written as a
+ * whole after success. NULL is allowed. report_nbytes: sizeof *report.
+ *
+ * PST_ERROR_ARGUMENT: seconds are negative or not finite. PST_ERROR_MEMORY.
+ *
+ * Any thread. */
+PST_WARN_UNUSED enum pst_status pst_cache_plan(const struct pst_cache_cost *costs,
+                                               size_t cost_nbytes, uint64_t n, uint64_t nbytes,
+                                               uint8_t *plan, struct pst_cache_plan_report *report,
+                                               size_t report_nbytes, struct pst_error *err);
+
 /* What pst_cache_save wrote, or what pst_cache_load took. */
 struct pst_cache_file_report {
     uint64_t n_items;

@@ -133,6 +133,12 @@ struct pst_dataset_options {
      * "mask_..." and "..._mask" need not be named. Read during open only. */
     const char *const *masks;
     size_t n_masks;
+    /* The images, in this order, instead of all that are in the folder: paths relative to it, of
+     * files with any ending. The path given to pst_dataset_open may be that of any folder, "/" too.
+     * Samples have these names, which must differ. There are no labels. Read during open only.
+     * PST_ERROR_ARGUMENT with `labels`. */
+    const char *const *files;
+    size_t n_files;
 };
 
 /* A plain folder

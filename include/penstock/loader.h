@@ -309,6 +309,17 @@ struct pst_loader_options {
      * that is longer than the stored one, and finds no room, is kept as it is stored;
      * PST_FALLBACK_CACHE_FORM counts it. */
     enum pst_cache_form cache_form;
+    /* File to which events of all threads are written, as JSON for chrome://tracing and
+     * ui.perfetto.dev; "%p" in it stands for the process's number. NULL: PENSTOCK_TRACE names it,
+     * if that is set; "": none. If another process or loader writes that file, ".2" to ".64" is
+     * added. It is complete when the loader is closed; what a killed process leaves can be loaded,
+     * too. Tracing times each row in detail, which costs some microseconds a row. */
+    const char *trace;
+    /* Which samples the cache admits: a byte for each sample of the data set, 0 for those that are
+     * read each time (pst_cache_plan makes it). NULL: all, as they come. Items that the cache has
+     * already are used in any case. Copied. */
+    const uint8_t *cache_plan;
+    uint64_t n_cache_plan; /* pst_dataset_count(), or 0 with NULL */
     /* Name of a group, 1 to 127 bytes; NULL: none. Loaders of this user on this machine that name
      * the same group, data set and options for samples, order and transforms get their batches from
      * one preparation, by the host service (service.h): each sample is read, decoded and augmented

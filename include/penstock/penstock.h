@@ -7,9 +7,12 @@
 #include <penstock/cuda.h>
 #include <penstock/dataset.h>
 #include <penstock/image.h>
+#include <penstock/images.h>
 #include <penstock/loader.h>
+#include <penstock/meter.h>
 #include <penstock/pli.h>
 #include <penstock/service.h>
+#include <penstock/stall.h>
 #include <penstock/status.h>
 #include <penstock/writer.h>
 

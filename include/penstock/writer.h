@@ -72,7 +72,8 @@ struct pst_sample {
  *
  * path: where the data set is or will be, NUL-terminated. Copied.
  * fields: the schema, n_fields elements, copied. For RESUME and APPEND it must equal the one on
- *     disk.
+ *     disk. Where a finished data set is added to, an int field with classes may be given more of
+ *     them, which pst_writer_set_class_names adds.
  * n_fields: 1 to PST_MAX_FIELDS; 0 with RESUME and APPEND takes the schema from the disk.
  * options: NULL for the defaults. Read during the call only.
  * out: receives the writer, to be closed by pst_writer_close; NULL after failure.
@@ -145,13 +146,17 @@ PST_WARN_UNUSED enum pst_status pst_writer_add(pst_writer *writer, const struct 
  * One thread at a time for each writer. */
 PST_WARN_UNUSED enum pst_status pst_writer_commit(pst_writer *writer, struct pst_error *err);
 
-/* Sets the names of the classes of an int field.
+/* Sets the names of the classes of an int field. Where a finished data set is added to, more names
+ * than it has classes add classes: labels may then be up to n_names - 1. pst_writer_field gives the
+ * new number.
  *
  * i_field: number of a field of type int that has n_classes.
- * names: n_names strings, UTF-8, copied.
- * n_names: n_classes of the field.
+ * names: n_names strings, UTF-8, copied. If there are more than n_classes, they begin with the
+ *     names that the classes have.
+ * n_names: n_classes of the field, or more, at most 2^31 - 1, where a data set is added to.
  *
- * PST_ERROR_ARGUMENT: the field or the number of names does not fit, or a name is not UTF-8.
+ * PST_ERROR_ARGUMENT: the field, the number of names or the first names do not fit, or a name is
+ *     not UTF-8.
  * PST_ERROR_MEMORY, PST_ERROR_STATE, PST_ERROR_FORKED.
  *
  * One thread at a time for each writer. */
@@ -240,6 +245,9 @@ struct pst_pack_options {
     /* For masks, boxes and keypoints whose made_for the source does not state. Not when appending.
      */
     enum pst_made_for made_for;
+    /* Appending: classes of the source that the data set does not have are added to it, in the
+     * source's order. False: they are an error. */
+    bool add_classes;
 };
 
 /* The result of pst_pack. Bytes are those of stored items. */

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -161,14 +163,51 @@ def test_pillow(tmp_path: Path) -> None:
     buffer.seek(0)
     np.testing.assert_array_equal(np.asarray(image_module.open(buffer)), pictures()[5])
     palette = photograph.convert("P")
-    palette.save(tmp_path / "palette.pli")
+    with pytest.warns(UserWarning, match="indices=True keeps"):
+        palette.save(tmp_path / "palette.pli")
     with image_module.open(tmp_path / "palette.pli") as back:
         assert back.tobytes() == palette.convert("RGB").tobytes()
+    palette.save(tmp_path / "colours.pli", indices=False)
+    assert (tmp_path / "colours.pli").read_bytes() == (tmp_path / "palette.pli").read_bytes()
+    palette.save(tmp_path / "mask.pli", indices=True)
+    with image_module.open(tmp_path / "mask.pli") as back:
+        assert (back.mode, back.tobytes()) == ("L", palette.tobytes())
+    with pytest.raises(ps.errors.ArgumentError, match="max_error"):
+        palette.save(tmp_path / "mask.pli", indices=True, max_error=1)
     with pytest.raises(OSError, match="mode CMYK"):
         photograph.convert("CMYK").save(tmp_path / "cmyk.pli")
     (tmp_path / "bad.pli").write_bytes(b"\x89PLI" + bytes(60))
     with pytest.raises(image_module.UnidentifiedImageError):
         image_module.open(tmp_path / "bad.pli")
+
+
+def test_one_line_registers_with_pillow(tmp_path: Path) -> None:
+    path = tmp_path / "a.pli"
+    path.write_bytes(pli.encode(pictures()[0]))
+    source = f"import penstock.pillow\nfrom PIL import Image\nprint(Image.open({str(path)!r}).size)"
+    done = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True)
+    height, width = pictures()[0].shape[:2]
+    assert done.stdout == f"({width}, {height})\n"
+
+
+def test_paths_are_taken(tmp_path: Path) -> None:
+    jpeg = next(PHOTOGRAPHS.glob("*.jpg"))
+    assert ps.probe(jpeg) == ps.probe(str(jpeg)) == ps.probe(jpeg.read_bytes())
+    np.testing.assert_array_equal(ps.decode(jpeg, channels=1), ps.decode(jpeg.read_bytes(), channels=1))
+    small = tmp_path / "a.pli"
+    small.write_bytes(pli.from_jpeg(jpeg))
+    assert pli.to_jpeg(small) == jpeg.read_bytes()
+    assert pli.info(small) == pli.info(small.read_bytes())
+    region = (3, 5, 20, 30)
+    np.testing.assert_array_equal(pli.decode(str(small), region), pli.decode(small.read_bytes(), region))
+    bad = tmp_path / "bad.jpg"
+    bad.write_bytes(jpeg.read_bytes()[:100])
+    for call in (ps.decode, ps.probe, pli.decode, pli.from_jpeg):
+        with pytest.raises(ps.PenstockError, match="bad.jpg") as caught:
+            call(bad)
+        assert caught.value.file == str(bad)
+    with pytest.raises(FileNotFoundError):
+        ps.probe(tmp_path / "none.png")
 
 
 def made_as(path: Path, name: str = "image") -> list[tuple[str, int, int]]:

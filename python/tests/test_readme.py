@@ -1,4 +1,4 @@
-"""The examples of README.md and of docs/python.md run as they stand there, one after another, as a reader would try them."""
+"""The examples of README.md, docs/python.md and docs/images.md run as they stand, one after another, as a reader tries them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("document, n_blocks", [("README.md", 2), ("docs/python.md", 8)])
+@pytest.mark.parametrize("document, n_blocks", [("README.md", 2), ("docs/python.md", 9), ("docs/images.md", 5)])
 def test_python_examples(folder, document, n_blocks):
     pytest.importorskip("torch")
     found = blocks(document, "python")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -249,7 +253,7 @@ def test_operations_are_values():
     assert pickle.loads(pickle.dumps(ops)) == ops == copy.deepcopy(ops)
     assert repr(T.Resize(5)) == "Resize(size=5, interpolation='bilinear', antialias=True)"
     assert repr(ops[-1]) == "Normalize(mean=(0.5, 0.4, 0.3), std=(1.0, 1.0, 1.0))"
-    assert {type(op).__name__ for op in ops} | {"Transform"} == set(T.__all__)
+    assert {type(op).__name__ for op in ops} | {"Transform", "from_json", "to_json"} == set(T.__all__)
     with pytest.raises(AttributeError):
         ops[0].size = 3
 
@@ -266,3 +270,66 @@ def test_torchvision_interpolation_mode():
 def test_one_channel_after_colour_is_refused(pictures):
     with pytest.raises(ps.errors.ArgumentError, match="Grayscale"):
         run(pictures, [T.ColorJitter(0.5), T.Grayscale(1)])
+
+
+EVERY_OPERATION = [
+    T.Resize((40, 50), "bicubic", antialias=False),
+    T.CenterCrop(38, mask_fill=255),
+    T.RandomCrop((32, 30), padding=(1, 2), fill=(1, 2, 3), padding_mode="reflect"),
+    T.RandomResizedCrop(24, scale=(0.2, 1.0), interpolation="nearest-exact"),
+    T.RandomHorizontalFlip(),
+    T.RandomVerticalFlip(0.25),
+    T.Pad((1, 2, 3, 4), fill=7),
+    T.ColorJitter(0.4, (0.5, 1.5), hue=0.1),
+    T.RandomGrayscale(0.2),
+    T.Grayscale(3),
+    T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD),
+]
+
+
+def test_json_gives_the_operations_back():
+    assert T.from_json(T.to_json(EVERY_OPERATION)) == EVERY_OPERATION
+    by_field = {"image": EVERY_OPERATION, "mask": EVERY_OPERATION[:3]}
+    assert T.from_json(T.to_json(by_field)) == by_field
+    assert T.from_json(T.to_json(T.CenterCrop(np.int64(8)))) == [T.CenterCrop(8)]
+    assert json.loads(T.to_json([T.RandomCrop(8)])) == [{"op": "RandomCrop", "size": 8}]
+    [listed] = T.from_json(T.to_json([T.Resize([9, 8])]))
+    assert listed.describe() == T.Resize((9, 8)).describe()
+    names = {type(op).__name__ for op in EVERY_OPERATION} | {"Transform", "from_json", "to_json"}
+    assert names == set(T.__all__)  # a new operation has its round trip here
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[", "not JSON"),
+        ("3", "a list of operations"),
+        ('{"op": "Pad", "padding": 1}', "a list of operations"),
+        ("[3]", "an operation is an object"),
+        ('[{"op": "CentreCrop", "size": 2}]', "did you mean 'CenterCrop'"),
+        ('[{"op": "Transform"}]', "no operation 'Transform'"),
+        ('[{"op": "CenterCrop", "sise": 2}]', "did you mean 'size'"),
+        ('[{"op": "CenterCrop"}]', "'size' is missing"),
+        ('[{"op": "CenterCrop", "size": 0}]', "a side has 1 to"),
+    ],
+)
+def test_wrong_json(text, says):
+    with pytest.raises(ps.errors.ArgumentError, match=says):
+        T.from_json(text)
+
+
+def test_the_command_line_draws_what_the_loader_gives(pictures, tmp_path):
+    """`penstock view` reads the same operations: its sheet has the loader's pixels."""
+    for ops in [
+        [T.RandomCrop(28, padding=(3, 4), pad_if_needed=True, fill=(9, 8, 7)), T.ColorJitter(0.3, (0.5, 1.5), 0.2, 0.1)],
+        [T.RandomResizedCrop((31, 40), (0.2, 0.9), (0.5, 2.0), "bicubic"), T.RandomVerticalFlip(0.7), T.RandomGrayscale(0.6)],
+        [T.Resize(40, "nearest", antialias=False), T.Pad((1, 2, 3, 4), padding_mode="symmetric"), T.CenterCrop(44)],
+    ]:
+        (tmp_path / "ops.json").write_text(T.to_json(ops))
+        command = [Path(sys.executable).with_name("penstock"), "view", pictures, ":", "--epoch", "3", "--size", "48"]
+        command += ["--transforms", tmp_path / "ops.json", "-o", tmp_path / "sheet.png", "--json"]
+        report = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        sheet = np.asarray(PilImage.open(tmp_path / "sheet.png"))
+        for tile, expected in zip(report["tiles"], run(pictures, ops, epoch=3), strict=True):
+            y, x, height, width = (tile[name] for name in ("y", "x", "height", "width"))
+            np.testing.assert_array_equal(sheet[y : y + height, x : x + width], expected)

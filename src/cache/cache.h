@@ -47,6 +47,10 @@ void psti_cache_set_stats(struct psti_cache_set *set, struct pst_cache_stats *st
  * n_items of the set's shape. */
 enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
                                       uint64_t nbytes, struct psti_cache_span *span);
+/* Looks for the item without reserving space: HIT or PASS. Takes no lock and writes nothing, so it
+ * may be called in a child that was forked with the set. */
+enum psti_cache_answer psti_cache_find(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
+                                       uint64_t nbytes, struct psti_cache_span *span);
 /* Makes the space reserved for nbytes bytes enough for more_nbytes, for an item that became longer
  * in another form. Returns false if there is no space; the reservation stays as it was then. After
  * success it is one for more_nbytes. */

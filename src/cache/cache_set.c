@@ -18,8 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STORE_FIRST 64                        /* place of the first item in a shared set's memory */
-#define PSTI_CACHE_FIRST PSTI_CACHE_ALIGNMENT /* all addresses of items are multiples of it */
+#define STORE_FIRST 64 /* place of the first item in a shared set's memory */
 
 static size_t table_nbytes(uint64_t n) { return (size_t)(n ? n : 1) * sizeof(uint_fast64_t); }
 
@@ -143,6 +142,16 @@ bool psti_cache_set_lacks(struct psti_cache_set *set, uint64_t number)
 {
     uint_fast64_t found = atomic_load_explicit(&set->table[number], memory_order_relaxed);
     return found == PSTI_CACHE_NOT_HERE || found == PSTI_CACHE_DECLINED;
+}
+
+enum psti_cache_answer psti_cache_find(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,
+                                       uint64_t nbytes, struct psti_cache_span *span)
+{
+    const struct psti_cache_item *item = psti_cache_set_item(set, number_of(set, sample, i_item));
+    if (!item || !psti_cache_item_fits(item, nbytes))
+        return PSTI_CACHE_PASS;
+    *span = (struct psti_cache_span){item + 1, item->nbytes, item->form};
+    return PSTI_CACHE_HIT;
 }
 
 enum psti_cache_answer psti_cache_ask(struct psti_cache_set *set, uint64_t sample, uint32_t i_item,

@@ -105,7 +105,9 @@ enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_opti
         status = check_path(path, clean, err);
     if (status == PST_OK) {
         psti_format_shard_name(0, shard);
-        if (exists_in(clean, PSTI_INDEX_NAME))
+        if (full.n_files > 0)
+            status = psti_dataset_open_folder(clean, &full, out, err);
+        else if (exists_in(clean, PSTI_INDEX_NAME))
             status = psti_dataset_open_index(clean, out, err);
         else if (exists_in(clean, PSTI_JOURNAL_NAME))
             status = psti_fail(err, PST_ERROR_INCOMPLETE, "dataset",

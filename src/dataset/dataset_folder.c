@@ -323,6 +323,13 @@ enum pst_status psti_dataset_open_folder(const char *path,
         status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
                            "masks names columns of a label file: give `labels`, and as many names "
                            "as n_masks says");
+    else if (options->n_files > 0 && (options->files == NULL || options->labels != NULL))
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                           "`files` and `labels` both say which files there are: give one of them, "
+                           "with as many names as n_files says");
+    else if (options->n_files > 0)
+        status =
+            psti_dataset_folder_take_files(&self->folder, options->files, options->n_files, err);
     else if (options->labels != NULL)
         status = psti_dataset_folder_labels(&self->folder, options->labels, err);
     else

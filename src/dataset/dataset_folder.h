@@ -96,6 +96,9 @@ void psti_dataset_folder_stamp(struct psti_folder *folder, const char *path, con
 /* Finds the images of folder->path. Fills rows, classes and column "label"; or, if images and masks
  * lie in folders of their own, rows and the masks' columns. */
 enum pst_status psti_dataset_folder_scan(struct psti_folder *folder, struct pst_error *err);
+/* Takes the n files as rows, in this order: names relative to folder->path. */
+enum pst_status psti_dataset_folder_take_files(struct psti_folder *folder, const char *const *files,
+                                               size_t n, struct pst_error *err);
 /* Adds the files below `folder` (relative, with a slash at its end) to `files`, sorted by path. */
 enum pst_status psti_dataset_folder_list(struct psti_folder *folder, const char *below,
                                          struct psti_dataset_files *files, struct pst_error *err);

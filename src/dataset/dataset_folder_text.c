@@ -222,8 +222,7 @@ void psti_dataset_folder_escape(const char *name, size_t nbytes, char *out, size
 
 bool psti_dataset_folder_name_ok(const char *name, size_t nbytes)
 {
-    if (nbytes == 0 || nbytes >= PSTI_DATASET_FOLDER_NAME_CAP ||
-        !psti_format_is_utf8(name, nbytes))
+    if (nbytes == 0 || nbytes >= PSTI_DATASET_FOLDER_NAME_CAP || !psti_format_is_utf8(name, nbytes))
         return false;
     for (size_t i = 0; i < nbytes; i++)
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F)

@@ -26,6 +26,7 @@ enum pst_status psti_dataset_keep_options(pst_dataset *dataset,
     dataset->options.labels = NULL;
     dataset->options.masks = NULL;
     dataset->options.n_masks = 0;
+    dataset->options.files = NULL; /* n_files stays: the names are those of the samples */
     for (size_t i = 0; i < n_masks; i++)
         nbytes += strlen(options->masks[i]) + 1;
     if (nbytes == 0)

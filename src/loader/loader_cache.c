@@ -15,9 +15,13 @@
 #include "loader/loader_handle.h"
 #include "loader/loader_row.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "dataset/dataset.h"
 #include "share/share.h"
+
+#include <inttypes.h>
+#include <string.h>
 
 /* All threads together get 1 / RECODE_PART of host_memory for re-coding. */
 #define RECODE_PART 8
@@ -43,6 +47,24 @@ void psti_loader_cache_choose(pst_loader *loader)
             (form == PST_CACHE_FORM_RAW && plan->fields[i].scaled_decode))
             fields &= ~((uint64_t)1 << plan->fields[i].i_field);
     loader->cache_key = psti_recode_key((enum psti_recode_form)(form - 1), fields);
+}
+
+enum pst_status psti_loader_cache_take_plan(pst_loader *loader, struct pst_error *err)
+{
+    const struct pst_loader_options *options = &loader->options;
+    uint64_t n = pst_dataset_count(loader->dataset);
+    if (!options->cache_plan && options->n_cache_plan == 0)
+        return PST_OK;
+    if (!options->cache_plan || options->n_cache_plan != n)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "cache_plan has a byte for each sample of the data set: %" PRIu64
+                         ", not %" PRIu64,
+                         n, options->n_cache_plan);
+    loader->cache_plan = psti_alloc_array(n + 1, 1);
+    if (!loader->cache_plan)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a plan of the cache");
+    memcpy(loader->cache_plan, options->cache_plan, n);
+    return PST_OK;
 }
 
 enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err)
@@ -120,6 +142,22 @@ bool psti_loader_cache_take(const pst_loader *loader, const struct psti_loader_p
     return true;
 }
 
+bool psti_loader_cache_admits(const pst_loader *loader, uint64_t sample)
+{
+    return !loader->cache_plan || loader->cache_plan[sample];
+}
+
+/* Asks for an item of a sample that the plan admits, or only looks for one of another sample. */
+static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_plan_field *field,
+                                  const struct psti_loader_source *source,
+                                  struct psti_cache_span *span)
+{
+    uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
+    if (!psti_loader_cache_admits(loader, source->sample))
+        return psti_cache_find(loader->cache, source->sample, number, source->item.nbytes, span);
+    return psti_cache_ask(loader->cache, source->sample, number, source->item.nbytes, span);
+}
+
 void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_field *field,
                            struct psti_loader_source *source)
 {
@@ -130,9 +168,7 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
         psti_loader_host_ask(loader, field, source);
     if (!loader->cache)
         return;
-    switch (psti_cache_ask(loader->cache, source->sample,
-                           psti_loader_cache_number(loader, field->i_field, source->variant),
-                           source->item.nbytes, &span)) {
+    switch (ask(loader, field, source, &span)) {
     case PSTI_CACHE_HIT:
         if (!psti_loader_cache_take(loader, field, &span, source))
             break;

@@ -18,12 +18,18 @@
 #include "loader/loader_plan.h"
 #include "loader/loader_worker.h"
 #include "loader/placement/loader_placement.h"
+#include "stall/stall_meter.h"
 #include "storage/storage.h"
 
 #include <penstock/penstock.h>
 
 #include <pthread.h>
 #include <stdatomic.h>
+
+/* Lengths of the loader's queues, summed over the calls for a batch. */
+struct psti_loader_queues {
+    uint64_t n_asked, rows_reading, rows_ready, batches_running, batches_ready;
+};
 
 struct pst_loader {
     /* pst_loader_open sets these before a worker is started. They are constant from then on; the
@@ -48,6 +54,7 @@ struct pst_loader {
     uint32_t cache_items[PST_MAX_FIELDS]; /* number in the cache of each field's first variant */
     uint64_t
         cache_key; /* of the cache's set: fields that are re-coded, and how (psti_recode_key) */
+    uint8_t *cache_plan;    /* [n_samples] not 0: the cache admits the sample; NULL: all */
     uint64_t recode_nbytes; /* memory of each thread for re-coding */
     struct psti_placement placement;
     struct psti_gate *gate; /* limits how many workers fill rows at a time; NULL: there is none */
@@ -58,6 +65,7 @@ struct pst_loader {
     uint64_t memory_nbytes;          /* bytes charged for files in memory and for tables */
     uint64_t n_small_pages;          /* count of the process at open */
     uint32_t n_workers, n_started;
+    struct psti_trace *trace; /* NULL: none is written */
 
     /* With locks of their own, or atomic: */
     struct psti_loader_files files;
@@ -119,15 +127,35 @@ struct pst_loader {
     struct pst_loader_state state; /* only the caller's thread writes and reads it */
     int64_t reading_since_ns;      /* time at which n_reading became > 0 */
     uint64_t reading_ns;           /* time of reading before that */
+    struct psti_meter_steps steps;
+    struct psti_meter_stall stall;
+    struct psti_meter_sums epoch_sums; /* of all workers when the epoch began */
+    uint64_t pump_ns;                  /* time of pumping */
+    uint64_t upload_wait_ns;           /* time of the caller in waiting for the placement */
+    uint64_t ready_wait_ns; /* time of whole batches until they were handed out, summed */
+    struct psti_loader_queues queues;
 };
 
 /* Reports the use in a forked child. */
 enum pst_status psti_loader_fail_forked(struct pst_error *err);
 
+/* loader_meter.c; the lock must be held. */
+void psti_loader_meter_begin(pst_loader *loader);
+/* The caller has called for a batch, and is about to return. */
+void psti_loader_meter_ask(pst_loader *loader, int64_t now_ns);
+void psti_loader_meter_answer(pst_loader *loader, enum pst_status status);
+/* Something is about to change that decides what the caller waits for. Returns the time, or 0 if it
+ * was not read because the caller does not wait. */
+int64_t psti_loader_meter_tick(pst_loader *loader);
+/* The same where the time was just read; 0: it is read if it is needed. */
+void psti_loader_meter_tick_at(pst_loader *loader, int64_t now_ns);
+
 /* loader_cache.c */
-/* Opens the data set's items in options.cache, if there is one. */
 /* Chooses the fields that the cache re-codes, once the plan is made. */
 void psti_loader_cache_choose(pst_loader *loader);
+/* Copies options.cache_plan. */
+enum pst_status psti_loader_cache_take_plan(pst_loader *loader, struct pst_error *err);
+/* Opens the data set's items in options.cache, if there is one. */
 enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err);
 /* Sets aside the part of host_memory that re-coding may use. Workers and slots have theirs. */
 void psti_loader_cache_claim(pst_loader *loader);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "dataset/dataset.h"
 
 #define RENEW_WAIT_NS ((int64_t)1000 * 1000 * 1000)
 
@@ -86,8 +87,16 @@ void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_fiel
 {
     struct psti_cache_span span;
     uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
-    switch (
-        psti_share_cache_ask(loader->host, source->sample, number, source->item.nbytes, &span)) {
+    uint64_t nbytes = source->item.nbytes;
+    enum psti_cache_answer answer;
+    if (!loader->cache_plan || loader->cache_plan[source->sample])
+        answer = psti_share_cache_ask(loader->host, source->sample, number, nbytes, &span);
+    else if (psti_share_cache_look(loader->host, source->sample, number, nbytes, &span) ==
+             PSTI_CACHE_HIT)
+        answer = PSTI_CACHE_HIT;
+    else
+        answer = PSTI_CACHE_PASS; /* the plan does not admit the sample */
+    switch (answer) {
     case PSTI_CACHE_HIT:
         if (psti_loader_cache_take(loader, field, &span, source))
             count_hit(loader, span.nbytes);
@@ -95,7 +104,9 @@ void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_fiel
             count_miss(loader);
         break;
     case PSTI_CACHE_ADMIT:
-        source->is_asked = true;
+        source->is_asked = psti_loader_cache_admits(loader, source->sample);
+        if (!source->is_asked)
+            count_miss(loader);
         break;
     case PSTI_CACHE_PASS:
         count_miss(loader);

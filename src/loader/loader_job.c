@@ -338,16 +338,24 @@ static enum pst_status close_batch(pst_loader *loader, struct psti_loader_job *j
                                          err);
 }
 
-void psti_loader_job_rows_done(pst_loader *loader, struct psti_loader_job *job, uint32_t n)
+void psti_loader_job_rows_done(struct psti_loader_worker *worker, struct psti_loader_job *job,
+                               uint32_t n)
 {
+    pst_loader *loader = worker->loader;
     struct pst_error err;
     bool whole;
     job->n_left -= n;
     if (job->n_left > 0)
         return;
     pthread_mutex_unlock(loader->lock);
+    worker->meter.step = job->step;
+    worker->meter.sample = UINT64_MAX;
+    int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_SUBMIT);
     enum pst_status status = close_batch(loader, job, &whole, &err);
+    psti_stall_meter_leave(&worker->meter, PSTI_METER_SUBMIT, since);
     pthread_mutex_lock(loader->lock);
+    psti_loader_meter_tick(loader);
+    job->whole_ns = psti_clock_ns();
     if (status != PST_OK && !job->failed) { /* a row's failure counts first */
         job->failed = true;
         job->failed_row = job->n_rows;

@@ -43,6 +43,7 @@ struct psti_loader_job {
     bool settled; /* the placement has finished the batch */
     uint32_t failed_row;
     struct pst_error failure; /* error of the lowest row that failed */
+    int64_t whole_ns;         /* time at which it became WHOLE */
 };
 
 /* A row whose items are being read. The lock guards it while it is in a list of the loader. Else it
@@ -93,9 +94,11 @@ enum pst_status psti_loader_job_finish(struct psti_loader_worker *worker, pst_ba
  * sample in that row, and the draw of its position. */
 struct psti_draw_key psti_loader_job_key(const pst_loader *loader,
                                          const struct psti_loader_job *job, uint32_t row);
-/* n rows are done, and their counts have been merged, so that a thread that sees the batch may read
- * them. The last rows close the batch. The lock must be held, and is released meanwhile. */
-void psti_loader_job_rows_done(pst_loader *loader, struct psti_loader_job *job, uint32_t n);
+/* n rows are done by the worker, and their counts have been merged, so that a thread that sees the
+ * batch may read them. The last rows close the batch. The lock must be held, and is released
+ * meanwhile. */
+void psti_loader_job_rows_done(struct psti_loader_worker *worker, struct psti_loader_job *job,
+                               uint32_t n);
 /* Sets positions and samples of a rank's step in an epoch that began at `start`. The job has its
  * slot. */
 void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct psti_ranks ranks,

@@ -76,6 +76,7 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     loader->epoch_bad = loader->epoch_good = 0;
     loader->state.epoch = epoch;
     loader->state.position = start;
+    psti_loader_meter_begin(loader);
     loader->issue_end = UINT64_MAX;
     loader->next_step = 0;
     loader->parked = psti_loader_share_begin(loader); /* the group is asked first */
@@ -277,6 +278,7 @@ static enum pst_status deliver(pst_loader *loader, struct psti_loader_job *job, 
         return fail_for_good(loader, NULL, err);
     pst_batch *batch = job->batch;
     psti_batch_pool_hand_out(batch);
+    loader->ready_wait_ns += (uint64_t)(psti_clock_ns() - job->whole_ns);
     loader->stats.n_batches++;
     loader->stats.n_samples += pst_batch_count(batch);
     loader->epoch_good += pst_batch_count(batch);
@@ -307,12 +309,18 @@ static enum pst_status settle(pst_loader *loader, struct psti_loader_job *job, i
                               struct pst_error *err)
 {
     struct pst_error cause;
+    int64_t start = psti_clock_ns();
+    psti_loader_meter_tick(loader);
+    loader->stall.settles = true;
     pthread_mutex_unlock(loader->lock);
     enum pst_status status = loader->placement.ops->wait(loader, job->batch, deadline, &cause);
     if (status == PST_OK)
         status = psti_loader_job_finish(&loader->repairer, job->batch, job->epoch, job->n_rows, job,
                                         &cause);
     pthread_mutex_lock(loader->lock);
+    psti_loader_meter_tick(loader);
+    loader->stall.settles = false;
+    loader->upload_wait_ns += (uint64_t)(psti_clock_ns() - start);
     psti_loader_worker_merge(&loader->repairer);
     if (status == PST_OK) {
         job->settled = true;
@@ -408,7 +416,9 @@ enum pst_status pst_loader_next_timed(pst_loader *loader, int64_t timeout_ns, ps
     if (__builtin_add_overflow(start, timeout_ns, &deadline))
         deadline = INT64_MAX;
     pthread_mutex_lock(loader->lock);
+    psti_loader_meter_ask(loader, start);
     enum pst_status status = next_batch(loader, deadline, out, err);
+    psti_loader_meter_answer(loader, status);
     loader->stats.caller_wait_ns += (uint64_t)(psti_clock_ns() - start);
     pthread_mutex_unlock(loader->lock);
     return status;

@@ -24,6 +24,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ARENA_MAX_NBYTES ((uint64_t)256 << 20)
@@ -136,7 +137,7 @@ static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
     n_rows += loader->in_memory ? 0 : loader->n_tasks;
     uint64_t job = sizeof(struct psti_loader_job) + options->batch_size * (sizeof(uint64_t) + 1);
     uint64_t nbytes = psti_order_nbytes(loader->order) + n_rows * row + options->prefetch * job +
-                      verified_nbytes(loader);
+                      verified_nbytes(loader) + options->n_cache_plan;
     if (!psti_batch_pool_charge(loader->pool, nbytes, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",
                          "host_memory of %" PRIu64 " bytes is too small: tables (subset, weights, "
@@ -145,6 +146,26 @@ static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
                          options->host_memory, nbytes, loader->memory_nbytes,
                          nbytes + loader->memory_nbytes);
     loader->memory_nbytes += nbytes;
+    return PST_OK;
+}
+
+/* Opens the trace that the options or the environment ask for. */
+static enum pst_status open_trace(pst_loader *loader, struct pst_error *err)
+{
+    const char *path = loader->options.trace ? loader->options.trace : getenv("PENSTOCK_TRACE");
+    loader->options.trace = NULL;
+    enum pst_status status =
+        psti_stall_trace_open(path, getenv("PENSTOCK_NVTX"), &loader->trace, err);
+    if (status != PST_OK || !loader->trace)
+        return status;
+    if (!psti_batch_pool_charge(loader->pool, PSTI_TRACE_NBYTES, false))
+        return psti_fail(err, PST_ERROR_LIMIT, "loader",
+                         "host_memory (%" PRIu64 " bytes) leaves no memory for a trace",
+                         loader->options.host_memory);
+    loader->memory_nbytes += PSTI_TRACE_NBYTES;
+    psti_stall_trace_thread(loader->trace, 0, "caller");
+    for (uint32_t i = 0; i < loader->options.num_workers; i++)
+        psti_stall_trace_thread(loader->trace, i + 1, "worker");
     return PST_OK;
 }
 
@@ -332,6 +353,9 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
     if (status == PST_OK)
         psti_loader_cache_choose(loader);
     if (status == PST_OK)
+        status = psti_loader_cache_take_plan(loader, err);
+    loader->options.cache_plan = NULL; /* the caller's */
+    if (status == PST_OK)
         status = psti_batch_pool_open(loader->plan.slots, loader->plan.n_fields,
                                       loader->options.batch_size, loader->options.host_memory,
                                       &loader->pool, err);
@@ -361,6 +385,8 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
         status = psti_loader_cache_open(loader, loader->options.cache, err);
     if (status == PST_OK)
         status = charge_tables(loader, err);
+    if (status == PST_OK)
+        status = open_trace(loader, err);
     if (status == PST_OK)
         status = divide_memory(loader, &arena, err);
     if (status == PST_OK)
@@ -491,6 +517,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_loader_host_close(loader);
     psti_storage_close(&loader->storage);
     psti_free(loader->verified);
+    psti_free(loader->cache_plan);
     psti_free(loader->quarantine);
     loader->placement.ops->detach(loader);
     psti_loader_plan_clear(&loader->plan);
@@ -500,6 +527,7 @@ void pst_loader_close(pst_loader **loader_ptr)
                                  loader->memory_nbytes +
                                      loader->quarantine_cap * sizeof *loader->quarantine);
     psti_batch_pool_close(&loader->pool);
+    psti_stall_trace_close(&loader->trace);
     pst_dataset_close(&loader->dataset);
     pthread_cond_destroy(&loader->done);
     pthread_mutex_destroy(&loader->reserve_lock);

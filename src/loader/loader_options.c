@@ -60,6 +60,9 @@ static enum pst_status take_cache(const struct pst_loader_options *options, stru
     if (options->cache_form && !options->cache)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_form is given, but no cache that it is for");
+    if ((options->cache_plan || options->n_cache_plan) && !options->cache)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "cache_plan is given, but no cache that it is for");
     if (options->cache_form && options->jpeg == PST_JPEG_NVJPEG)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_form is not possible with nvJPEG, whose pixels differ from those "

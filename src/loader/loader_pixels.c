@@ -102,6 +102,14 @@ static bool empty_tools(struct psti_loader_worker *worker)
     return worker->emptied;
 }
 
+uint32_t psti_loader_worker_tid(const struct psti_loader_worker *worker)
+{
+    const pst_loader *loader = worker->loader;
+    if (worker == &loader->fetcher || worker == &loader->repairer)
+        return loader->n_workers + 1 + (worker == &loader->repairer);
+    return loader->options.num_workers ? (uint32_t)(worker - loader->workers) + 1 : 0;
+}
+
 enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_loader *loader,
                                         struct pst_error *err)
 {
@@ -114,6 +122,7 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
                          "host_memory (%llu bytes) leaves no scratch for another decoder",
                          (unsigned long long)loader->options.host_memory);
     worker->grant = PSTI_LOADER_GRANT_MIN_NBYTES;
+    psti_stall_meter_thread_init(&worker->meter, loader->trace, psti_loader_worker_tid(worker));
     worker->draws = psti_calloc(plan->n_fields + 1, sizeof *worker->draws);
     worker->sources = psti_calloc(plan->n_items + 1, sizeof *worker->sources);
     worker->reads = psti_calloc(plan->n_reads + 1, sizeof *worker->reads);
@@ -256,8 +265,10 @@ void psti_loader_worker_merge(struct psti_loader_worker *worker)
     const struct psti_placed *placed = &worker->placed;
     stats->read_ns += worker->read_here_ns;
     stats->worker_read_wait_ns += worker->read_here_ns;
+    psti_stall_meter_add(&worker->meter.read_ns, worker->read_here_ns);
     worker->read_here_ns = 0;
     stats->decode_ns += worker->decode_ns;
+    psti_stall_meter_add(&worker->meter.busy_ns, worker->decode_ns);
     stats->nbytes_decoded += worker->nbytes_decoded;
     stats->n_fallback_region += worker->n_region_fallback;
     psti_loader_fell_back(worker->loader, PST_FALLBACK_LIBPNG, worker->n_libpng);
@@ -350,6 +361,17 @@ static const struct psti_pli_header *pli_of(const struct psti_image *image)
     return form == PST_FORM_PLI || form == PST_FORM_PLI_JPEG ? &image->pli : NULL;
 }
 
+/* psti_augment_run_rows, of an image in which augmenting is told apart from decoding. */
+static enum pst_status timed_rows(void *ctx, const void *rows, size_t row_nbytes, uint32_t y,
+                                  uint32_t n_rows)
+{
+    struct psti_loader_worker *worker = ctx;
+    int64_t since = psti_stall_meter_enter_augment(&worker->meter);
+    enum pst_status status = psti_augment_run_rows(worker->run, rows, row_nbytes, y, n_rows);
+    psti_stall_meter_leave_augment(&worker->meter, since);
+    return status;
+}
+
 /* Decodes the finished row. */
 static enum pst_status decode_row(struct psti_loader_worker *worker, const struct psti_image *image,
                                   void *row, struct pst_error *err)
@@ -363,13 +385,18 @@ static enum pst_status decode_row(struct psti_loader_worker *worker, const struc
         plan->layout == PST_LAYOUT_CHW ? 1 : psti_augment_chain_channels(image->chain);
     const struct psti_target target = {.data = row,
                                        .row_nbytes = draw->out_width * element * channels};
+    int64_t since = psti_stall_meter_enter_augment(&worker->meter);
     enum pst_status status = psti_augment_run_begin(worker->run, image->chain, draw, &target, err);
+    psti_stall_meter_leave_augment(&worker->meter, since);
     if (status == PST_OK)
         status = psti_decode_rows_scaled(
             worker->decoder, source->data, source->item.nbytes, &image->info, pli_of(image),
-            &plan->decode, draw->scale_log2, &region, psti_augment_run_rows, worker->run, err);
+            &plan->decode, draw->scale_log2, &region, since ? timed_rows : psti_augment_run_rows,
+            since ? (void *)worker : worker->run, err);
+    since = psti_stall_meter_enter_augment(&worker->meter);
     if (status == PST_OK)
         status = psti_augment_run_end(worker->run, err);
+    psti_stall_meter_leave_augment(&worker->meter, since);
     return status;
 }
 

@@ -13,6 +13,8 @@
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
 
+#include "base/clock.h"
+
 #include <string.h>
 
 #define READS_AT_ONCE (2 * PST_MAX_FIELDS)
@@ -123,12 +125,20 @@ static void push_ready(pst_loader *loader, struct psti_loader_task *task)
     pthread_cond_signal(loader->work);
 }
 
+/* Tells the reads of tasks apart in a trace. */
+static uint64_t trace_id(const struct psti_loader_task *task)
+{
+    return (uint64_t)(task - task->loader->tasks);
+}
+
 /* One of the reads and wishes that the task waits for is done. */
 static void part_is_done(struct psti_loader_task *task)
 {
     pst_loader *loader = task->loader;
     if (atomic_fetch_sub(&task->n_reading, 1) != 1)
         return;
+    if (loader->trace)
+        psti_stall_trace_overlapping(loader->trace, "read", false, psti_clock_ns(), trace_id(task));
     pthread_mutex_lock(loader->lock);
     push_ready(loader, task);
     psti_loader_times_read_ends(loader);
@@ -150,6 +160,8 @@ void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *t
     pthread_mutex_lock(loader->lock);
     psti_loader_times_read_begins(loader);
     pthread_mutex_unlock(loader->lock);
+    if (loader->trace)
+        psti_stall_trace_overlapping(loader->trace, "read", true, psti_clock_ns(), trace_id(task));
     while (n > 0) {
         uint32_t n_now = n < PSTI_LOADER_RANGES_MAX ? n : PSTI_LOADER_RANGES_MAX;
         for (uint32_t i = 0; i < n_now; i++) {
@@ -239,6 +251,9 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct parts *part
         parts->n_wishes += n_wishes;
         atomic_store(&task->n_reading, n + n_wishes);
         psti_loader_times_read_begins(loader);
+        if (loader->trace)
+            psti_stall_trace_overlapping(loader->trace, "read", true, psti_clock_ns(),
+                                         trace_id(task));
         return task;
     }
     return NULL;
@@ -263,10 +278,12 @@ static bool submit_some(pst_loader *loader)
     return true;
 }
 
-void psti_loader_pump(pst_loader *loader)
+int64_t psti_loader_pump(pst_loader *loader, int64_t now_ns)
 {
     if (loader->pumping || !loader->running)
-        return;
+        return now_ns;
+    int64_t start = now_ns ? now_ns : psti_clock_ns();
+    psti_loader_meter_tick_at(loader, start);
     loader->pumping = true;
     do {
         /* This thread sets it when it releases the lock: something may have changed then. */
@@ -276,12 +293,16 @@ void psti_loader_pump(pst_loader *loader)
         while (!loader->in_memory && loader->running && submit_some(loader))
             ;
     } while (loader->running && loader->pump_again && !loader->pending);
+    now_ns = psti_clock_ns();
+    psti_loader_meter_tick_at(loader, now_ns);
     loader->pumping = false;
+    loader->pump_ns += (uint64_t)(now_ns - start);
     /* Two kinds of threads wait for the end of pumping: one that cancels the epoch, and a caller
      * whose job could not be started. In other cases nobody is woken. */
     if (!loader->running ||
         loader->ring[loader->next_step % loader->options.prefetch].state == PSTI_LOADER_JOB_EMPTY)
         pthread_cond_broadcast(&loader->done);
+    return now_ns;
 }
 
 void psti_loader_pump_free_task(pst_loader *loader, struct psti_loader_task *task)

@@ -233,16 +233,20 @@ static bool is_verified(const pst_loader *loader, uint64_t bit)
             (1u << bit % 8));
 }
 
-static enum pst_status verify(pst_loader *loader, uint64_t sample, uint32_t i_item,
+static enum pst_status verify(struct psti_loader_worker *worker, uint64_t sample, uint32_t i_item,
                               const struct psti_loader_source *source, struct pst_error *err)
 {
+    pst_loader *loader = worker->loader;
     const struct pst_item *item = &source->item;
     uint64_t bit = (sample * loader->plan.n_items + i_item) * PST_MAX_VARIANTS + source->variant;
     if (loader->options.no_verify || !item->has_checksum || is_verified(loader, bit))
         return PST_OK;
     if (source->partial) /* the decoder compares the checksums of head and units */
         return PST_OK;
+    struct psti_meter_thread *meter = &worker->meter;
+    int64_t since = psti_stall_meter_enter(meter, PSTI_METER_FETCH);
     uint64_t found = psti_hash64(source->data, item->nbytes);
+    psti_stall_meter_leave(meter, PSTI_METER_FETCH, since);
     if (found != item->checksum)
         return psti_fail(err, PST_ERROR_CHECKSUM, "loader",
                          "the stored bytes have checksum %016" PRIx64 ", not %016" PRIx64, found,
@@ -374,6 +378,16 @@ static enum pst_status copy_fileless(pst_loader *loader, uint64_t sample,
                             source->item.nbytes, source->buffer, err);
 }
 
+static enum pst_status fill_pixels(struct psti_loader_worker *worker, pst_batch *batch,
+                                   uint32_t i_plan, uint32_t row, const struct psti_draw_key *key,
+                                   const struct psti_loader_source *source, struct pst_error *err)
+{
+    int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_PIXELS);
+    enum pst_status status = psti_loader_row_pixels(worker, batch, i_plan, row, key, source, err);
+    psti_stall_meter_leave(&worker->meter, PSTI_METER_PIXELS, since);
+    return status;
+}
+
 static enum pst_status fill_item(struct psti_loader_worker *worker, pst_batch *batch, uint32_t row,
                                  const struct psti_draw_key *key, uint32_t i_item,
                                  struct psti_loader_source *source, struct pst_error *err)
@@ -385,12 +399,12 @@ static enum pst_status fill_item(struct psti_loader_worker *worker, pst_batch *b
     if (!source->data)
         status = copy_fileless(loader, key->sample, field, source, err);
     if (status == PST_OK)
-        status = verify(loader, key->sample, i_item, source, err);
+        status = verify(worker, key->sample, i_item, source, err);
     if (status != PST_OK)
         return status;
     switch (field->fill) {
     case PSTI_LOADER_FILL_PIXELS:
-        return psti_loader_row_pixels(worker, batch, i_plan, row, key, source, err);
+        return fill_pixels(worker, batch, i_plan, row, key, source, err);
     case PSTI_LOADER_FILL_POINTS:
         return fill_points(worker, batch, i_plan, row, source, err);
     case PSTI_LOADER_FILL_ARRAY:
@@ -409,6 +423,20 @@ static int pass_of(const struct psti_loader_plan *plan, uint32_t i_plan)
                                                                   : 1;
 }
 
+static void keep(struct psti_loader_worker *worker, struct psti_loader_source *sources)
+{
+    int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_KEEP);
+    psti_loader_cache_keep(worker, sources);
+    psti_stall_meter_leave(&worker->meter, PSTI_METER_KEEP, since);
+}
+
+static bool begin_row(struct psti_loader_worker *worker, const pst_batch *batch, uint64_t sample)
+{
+    uint64_t epoch, step;
+    pst_batch_place(batch, &epoch, &step);
+    return psti_stall_meter_row_begins(&worker->meter, sample, step);
+}
+
 enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batch *batch,
                                      uint32_t row, const struct psti_draw_key *key,
                                      struct psti_loader_source *sources, struct pst_error *err)
@@ -416,6 +444,7 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
     const struct psti_loader_plan *plan = &worker->loader->plan;
     const uint64_t sample = key->sample;
     enum pst_status status = PST_OK;
+    bool begun = begin_row(worker, batch, sample);
     worker->starved = worker->lacks_scratch = false;
     psti_batch_indices(batch)[row] = (int64_t)sample;
     for (int pass = 0; pass < 3; pass++)
@@ -435,9 +464,11 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
         if (status != PST_OK)
             psti_loader_row_name_error(worker->loader, sample, NULL, err);
     }
-    if (status == PST_OK)
-        psti_loader_cache_keep(worker, sources);
+    if (status == PST_OK && worker->loader->cache)
+        keep(worker, sources);
     psti_loader_worker_settle(worker);
+    if (begun)
+        psti_stall_meter_row_ends(&worker->meter, 0);
     return status;
 }
 
@@ -529,24 +560,37 @@ static enum pst_status read_more_here(struct psti_loader_worker *worker, uint64_
     return psti_loader_ranges_take(loader, sample, worker->sources, worker->reads, err);
 }
 
+static enum pst_status locate_here(struct psti_loader_worker *worker,
+                                   const struct psti_draw_key *key, size_t *nbytes,
+                                   struct pst_error *err)
+{
+    int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_FETCH);
+    enum pst_status status =
+        psti_loader_row_locate(worker->loader, key, worker->sources, worker->paths, nbytes, err);
+    psti_stall_meter_leave(&worker->meter, PSTI_METER_FETCH, since);
+    return status;
+}
+
 enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batch *batch,
                                      uint32_t row, const struct psti_draw_key *key,
                                      struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
-    const uint64_t sample = key->sample;
+    const uint64_t sample = key->sample, read_ns = worker->read_here_ns;
     size_t nbytes;
+    bool begun = begin_row(worker, batch, sample);
     worker->starved = worker->lacks_scratch = false;
-    enum pst_status status =
-        psti_loader_row_locate(loader, key, worker->sources, worker->paths, &nbytes, err);
-    if (status != PST_OK)
-        return status;
-    status = nbytes ? read_here(worker, sample, nbytes, err) : PST_OK;
-    if (status == PST_OK && psti_loader_ranges_any(loader, worker->sources))
-        status = read_more_here(worker, sample, err);
-    if (status == PST_OK)
-        status = psti_loader_row_fill(worker, batch, row, key, worker->sources, err);
-    psti_loader_worker_settle(worker);
-    psti_loader_row_release(loader, worker->sources);
+    enum pst_status status = locate_here(worker, key, &nbytes, err);
+    if (status == PST_OK) {
+        status = nbytes ? read_here(worker, sample, nbytes, err) : PST_OK;
+        if (status == PST_OK && psti_loader_ranges_any(loader, worker->sources))
+            status = read_more_here(worker, sample, err);
+        if (status == PST_OK)
+            status = psti_loader_row_fill(worker, batch, row, key, worker->sources, err);
+        psti_loader_worker_settle(worker);
+        psti_loader_row_release(loader, worker->sources);
+    }
+    if (begun)
+        psti_stall_meter_row_ends(&worker->meter, worker->read_here_ns - read_ns);
     return status;
 }

@@ -109,6 +109,8 @@ enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
 bool psti_loader_cache_take(const pst_loader *loader, const struct psti_loader_plan_field *field,
                             const struct psti_cache_span *span, struct psti_loader_source *source);
 uint32_t psti_loader_cache_number(const pst_loader *loader, uint32_t i_field, uint32_t variant);
+/* True if a sample's items may be admitted by a cache: options.cache_plan. */
+bool psti_loader_cache_admits(const pst_loader *loader, uint64_t sample);
 
 /* loader_recode.c */
 /* Re-codes the source's bytes in the form that the cache's set keeps, into `out` (empty before, and

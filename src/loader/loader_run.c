@@ -180,14 +180,14 @@ static void end_work(struct psti_loader_worker *worker, struct work *work)
     pst_loader *loader = worker->loader;
     psti_loader_worker_merge(worker);
     if (work->job && loader->running)
-        psti_loader_job_rows_done(loader, work->job, work->n);
+        psti_loader_job_rows_done(worker, work->job, work->n);
     while (work->tasks) {
         struct psti_loader_task *task = work->tasks;
         struct psti_loader_job *job = task->job;
         work->tasks = task->next;
         psti_loader_pump_free_task(loader, task);
         if (loader->running)
-            psti_loader_job_rows_done(loader, job, 1);
+            psti_loader_job_rows_done(worker, job, 1);
     }
 }
 
@@ -195,18 +195,21 @@ void psti_loader_run_worker(void *arg)
 {
     struct psti_loader_worker *worker = arg;
     pst_loader *loader = worker->loader;
+    int64_t now = 0; /* the time, if it was just read with the lock held */
     pthread_mutex_lock(loader->lock);
     while (!loader->closing) {
         struct work work;
-        psti_loader_pump(loader);
+        now = psti_loader_pump(loader, now);
         bool found = loader->running &&
                      (loader->in_memory ? take_rows(loader, &work) : take_tasks(loader, &work));
         bool lags = !found && psti_loader_worker_lags(worker);
         if (!found && !lags) {
             if (!loader->closing)
-                psti_loader_times_wait_for_work(loader);
+                psti_loader_times_wait_for_work(loader, &worker->meter);
+            now = 0;
             continue;
         }
+        psti_loader_meter_tick_at(loader, now);
         loader->n_busy++;
         pthread_mutex_unlock(loader->lock);
         if (lags)
@@ -216,6 +219,7 @@ void psti_loader_run_worker(void *arg)
         pthread_mutex_lock(loader->lock);
         if (!lags)
             end_work(worker, &work);
+        now = psti_loader_meter_tick(loader);
         if (--loader->n_busy == 0 && !loader->running)
             pthread_cond_broadcast(&loader->done);
     }
@@ -251,7 +255,7 @@ void psti_loader_run_row_here(pst_loader *loader, struct psti_loader_job *job, i
     pthread_mutex_lock(loader->lock);
     psti_loader_worker_merge(worker);
     if (!worker->holds_row)
-        psti_loader_job_rows_done(loader, job, 1);
+        psti_loader_job_rows_done(worker, job, 1);
 }
 
 void psti_loader_run_start(pst_loader *loader, uint64_t step)

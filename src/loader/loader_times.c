@@ -10,12 +10,17 @@
 
 void psti_loader_times_read_begins(pst_loader *loader)
 {
-    if (loader->n_reading++ == 0)
+    if (loader->n_reading == 0) {
+        psti_loader_meter_tick(loader);
         loader->reading_since_ns = psti_clock_ns();
+    }
+    loader->n_reading++;
 }
 
 void psti_loader_times_read_ends(pst_loader *loader)
 {
+    if (loader->n_reading == 1)
+        psti_loader_meter_tick(loader);
     if (--loader->n_reading == 0)
         loader->reading_ns += (uint64_t)(psti_clock_ns() - loader->reading_since_ns);
 }
@@ -26,12 +31,16 @@ uint64_t psti_loader_times_reading(const pst_loader *loader, int64_t now_ns)
            (loader->n_reading ? (uint64_t)(now_ns - loader->reading_since_ns) : 0);
 }
 
-void psti_loader_times_wait_for_work(pst_loader *loader)
+void psti_loader_times_wait_for_work(pst_loader *loader, struct psti_meter_thread *thread)
 {
     int64_t start = psti_clock_ns();
     uint64_t reading = psti_loader_times_reading(loader, start);
     bool counts = loader->running; /* between epochs nobody waits for anything */
+    psti_loader_meter_tick(loader);
+    loader->stall.n_idle++;
     pthread_cond_wait(loader->work, loader->lock);
+    psti_loader_meter_tick(loader);
+    loader->stall.n_idle--;
     if (!counts)
         return;
     int64_t now = psti_clock_ns();
@@ -39,4 +48,5 @@ void psti_loader_times_wait_for_work(pst_loader *loader)
     uint64_t for_storage = psti_loader_times_reading(loader, now) - reading;
     loader->stats.worker_read_wait_ns += for_storage;
     loader->stats.worker_idle_ns += waited > for_storage ? waited - for_storage : 0;
+    psti_stall_meter_waited(thread, start, now, for_storage);
 }

@@ -10,6 +10,7 @@
 #include "format/format_geometry.h"
 #include "loader/loader_row.h"
 #include "loader/placement/loader_placement.h"
+#include "stall/stall_meter.h"
 
 #include <pthread.h>
 
@@ -53,13 +54,16 @@ struct psti_loader_worker {
     struct psti_placed placed;
     uint64_t n_cpu, nbytes_decoded, n_region_fallback, decode_ns;
     uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng, n_boxes_dropped;
-    uint64_t read_here_ns; /* part of decode_ns: reads by this thread itself */
+    uint64_t read_here_ns;          /* part of decode_ns: reads by this thread itself */
+    struct psti_meter_thread meter; /* its clocks, which any thread may read */
     struct pst_error err;
 };
 
 enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_loader *loader,
                                         struct pst_error *err);
 void psti_loader_worker_close(struct psti_loader_worker *worker);
+/* Number of the worker in a trace: 0 is the calling thread. */
+uint32_t psti_loader_worker_tid(const struct psti_loader_worker *worker);
 /* Gets larger scratch if possible. True: the row is worth another try. */
 bool psti_loader_worker_grow(struct psti_loader_worker *worker);
 /* True if other workers found that images need more scratch. This worker then takes it before it

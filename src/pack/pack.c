@@ -324,7 +324,7 @@ static enum pst_status pack_into(struct pack *pack, const char *destination, str
                              &pack->writer, err);
     if (status == PST_OK && options->writer->mode == PST_WRITER_RESUME)
         status = psti_pack_resume_check(&pack->plan, pack->writer, &pack->n_passed, err);
-    if (status == PST_OK && !pack->plan.appends)
+    if (status == PST_OK)
         status = psti_pack_plan_classes(&pack->plan, pack->writer, err);
     if (status == PST_OK)
         status = with_workers(pack, err);

@@ -26,11 +26,14 @@ struct psti_pack_pli {
 struct psti_pack_plan {
     pst_dataset *source;
     bool verify_pixels;
-    bool appends; /* appends to a finished data set, whose fields and classes stay as they are */
+    bool appends;      /* appends to a finished data set, whose fields stay as they are */
     uint32_t n_fields; /* of the destination */
     struct pst_field fields[PST_MAX_FIELDS];
     uint32_t source_field[PST_MAX_FIELDS];
     int64_t *class_map[PST_MAX_FIELDS]; /* [source n_classes]; NULL: labels stay as they are */
+    bool add_classes;
+    uint32_t *new_classes[PST_MAX_FIELDS]; /* source's classes that an append adds, in order */
+    uint32_t n_new_classes[PST_MAX_FIELDS];
     struct psti_pack_forms images, masks;
     bool keeps_variants; /* no forms were requested and the source is a data set: images keep their
                             variants, but JPEGs become PLI */
@@ -53,7 +56,7 @@ bool psti_pack_plan_takes_jpegs(const struct psti_pack_plan *plan, enum pst_fiel
  * if all are absent (form NONE). */
 uint32_t psti_pack_choose(const struct pst_item *items, uint32_t n, uint32_t lossless,
                           enum pst_form form);
-/* Gives the source's class names to a new data set. */
+/* Gives the source's class names to a new data set, or adds those that are new to an old one. */
 enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_writer *writer,
                                        struct pst_error *err);
 void psti_pack_plan_free(struct psti_pack_plan *plan);

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "format/format_geometry.h"
+#include "writer/writer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -226,17 +227,26 @@ static enum pst_status map_classes(struct psti_pack_plan *plan, const pst_datase
         return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for %lld classes",
                          (long long)from->n_classes);
     plan->class_map[i_field] = map;
+    uint32_t *added = psti_alloc_array((size_t)from->n_classes, sizeof *added);
+    if (added == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for %lld classes",
+                         (long long)from->n_classes);
+    plan->new_classes[i_field] = added;
     for (int64_t i = 0; i < from->n_classes; i++) {
         const char *name = pst_dataset_class_name(plan->source, i_source, i);
         int64_t k = 0;
         while (k < to->n_classes &&
                strcmp(pst_dataset_class_name(destination, i_field, k), name) != 0)
             k++;
-        if (k == to->n_classes)
+        if (k == to->n_classes && !plan->add_classes)
             return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
-                             "the source has a class \"%s\" which the data set does not have: its "
-                             "classes are fixed",
+                             "the source has a class \"%s\" which the data set does not have: ask "
+                             "for new classes to be added (add_classes), or leave it out",
                              name);
+        if (k == to->n_classes) {
+            k += plan->n_new_classes[i_field];
+            plan->new_classes[i_field][plan->n_new_classes[i_field]++] = (uint32_t)i;
+        }
         map[i] = k;
     }
     return PST_OK;
@@ -336,6 +346,7 @@ enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *so
 {
     plan->source = source;
     plan->verify_pixels = options->verify_pixels;
+    plan->add_classes = options->add_classes;
     enum pst_status status = take_forms(plan, options, err);
     if (status != PST_OK)
         return status;
@@ -358,14 +369,21 @@ enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_wr
         const struct pst_field *field = &plan->fields[i];
         uint32_t i_source = plan->source_field[i];
         if (field->type != PST_FIELD_INT ||
-            pst_dataset_class_name(plan->source, i_source, 0) == NULL)
+            pst_dataset_class_name(plan->source, i_source, 0) == NULL ||
+            (plan->appends && plan->n_new_classes[i] == 0))
             continue;
-        size_t n = (size_t)field->n_classes;
+        size_t n_old = plan->appends ? (size_t)field->n_classes : 0;
+        size_t n = plan->appends ? n_old + plan->n_new_classes[i] : (size_t)field->n_classes;
         const char **names = psti_alloc_array(n, sizeof *names);
         if (names == NULL)
             return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for %zu class names", n);
-        for (size_t k = 0; k < n; k++)
-            names[k] = pst_dataset_class_name(plan->source, i_source, (int64_t)k);
+        const char *held = plan->appends ? psti_writer_class_names(writer, i) : NULL;
+        for (size_t k = 0; k < n_old; k++, held += strlen(held) + 1)
+            names[k] = held;
+        for (size_t k = n_old; k < n; k++)
+            names[k] = pst_dataset_class_name(
+                plan->source, i_source,
+                plan->appends ? (int64_t)plan->new_classes[i][k - n_old] : (int64_t)k);
         status = pst_writer_set_class_names(writer, i, names, n, err);
         psti_free(names);
     }
@@ -374,7 +392,9 @@ enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_wr
 
 void psti_pack_plan_free(struct psti_pack_plan *plan)
 {
-    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
+    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++) {
         psti_free(plan->class_map[i]);
+        psti_free(plan->new_classes[i]);
+    }
     memset(plan, 0, sizeof *plan);
 }

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "dataset/dataset.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -31,6 +31,10 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
     const char *path = pst_dataset_path(dataset);
     uint8_t version[16];
     *n_fds = 0;
+    if (options->n_files)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "share",
+                         "a data set over a list of files cannot be in the host cache: use its "
+                         "folder, or pack it");
     enum pst_status status = add_fd(path, O_DIRECTORY, fds, n_fds, err);
     if (status == PST_OK && options->labels)
         status = add_fd(options->labels, 0, fds, n_fds, err);

@@ -272,15 +272,35 @@ enum pst_status pst_writer_commit(pst_writer *writer, struct pst_error *err)
     return PST_OK;
 }
 
+/* Checks that the first names are those that the field's classes have, where it has names. */
+static enum pst_status check_known_names(const pst_writer *writer, uint32_t i_field,
+                                         const char *const *names, struct pst_error *err)
+{
+    const char *held = writer->classes[i_field].text;
+    for (int64_t i = 0; held != NULL && i < writer->fields[i_field].n_classes; i++) {
+        if (names[i] == NULL || strcmp(names[i], held) != 0)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "writer",
+                             "class %lld of field \"%s\" is \"%s\": new classes come behind those "
+                             "that the data set has",
+                             (long long)i, writer->fields[i_field].name, held);
+        held += strlen(held) + 1;
+    }
+    return PST_OK;
+}
+
 static enum pst_status check_class_names(const pst_writer *writer, uint32_t i_field,
                                          const char *const *names, size_t n_names, size_t *nbytes,
                                          struct pst_error *err)
 {
-    if (i_field >= writer->n_fields || writer->fields[i_field].type != PST_FIELD_INT ||
-        writer->fields[i_field].n_classes == 0 ||
-        (uint64_t)writer->fields[i_field].n_classes != n_names)
+    int64_t n_classes = i_field < writer->n_fields ? writer->fields[i_field].n_classes : 0;
+    bool adds = writer->base != NULL && n_classes > 0 && n_names > (uint64_t)n_classes;
+    if (n_classes == 0 || n_names > INT32_MAX || (!adds && (uint64_t)n_classes != n_names))
         return psti_fail(err, PST_ERROR_ARGUMENT, "writer",
-                         "class names belong to an int field and are as many as its classes");
+                         "class names belong to an int field and are as many as its classes, or "
+                         "more where a data set is appended to");
+    enum pst_status status = adds ? check_known_names(writer, i_field, names, err) : PST_OK;
+    if (status != PST_OK)
+        return status;
     *nbytes = 0;
     for (size_t i = 0; i < n_names; i++) {
         size_t length = names[i] != NULL ? strnlen(names[i], PSTI_NAME_LIMIT) : 0;
@@ -325,6 +345,7 @@ enum pst_status pst_writer_set_class_names(pst_writer *writer, uint32_t i_field,
     if (same)
         return PST_OK; /* a resumed job sets the same names again */
     *classes = (struct psti_writer_classes){text, nbytes};
+    writer->fields[i_field].n_classes = (int64_t)n_names;
     status =
         psti_writer_journal_append(writer, PSTI_JOURNAL_CLASSES, writer->body, nbytes + 8, err);
     writer->classes_changed = true;

@@ -77,7 +77,11 @@ static enum pst_status take_fields(pst_writer *writer, const struct pst_field *f
                              "field \"%s\" has %u forms on disk, %u are asked for", given[i].name,
                              fields[i].n_variants, given[i].n_variants);
         psti_format_print_field(&fields[i], ours);
-        psti_format_print_field(&given[i], theirs);
+        struct pst_field wish = given[i];
+        if (writer->base != NULL && fields[i].n_classes > 0 &&
+            wish.n_classes > fields[i].n_classes) /* pst_writer_set_class_names adds them */
+            wish.n_classes = fields[i].n_classes;
+        psti_format_print_field(&wish, theirs);
         equal = memcmp(ours, theirs, sizeof ours) == 0;
     }
     if (!equal)

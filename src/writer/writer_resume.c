@@ -171,7 +171,8 @@ static enum pst_status apply_commit(pst_writer *writer, const uint8_t *body, uin
 }
 
 /* Reads the body of PSTI_JOURNAL_CLASSES: u32 field, u32 zero, then the field's class names with
- * their NULs. */
+ * their NULs. Where an index is added to they may be more than it has; then they begin with those.
+ */
 static enum pst_status apply_classes(pst_writer *writer, const uint8_t *body, uint64_t nbytes,
                                      struct pst_error *err)
 {
@@ -186,9 +187,14 @@ static enum pst_status apply_classes(pst_writer *writer, const uint8_t *body, ui
             return corrupt("holds an impossible class name", err);
         text += length + 1;
     }
-    if (n_names != writer->fields[i_field].n_classes)
-        return corrupt("holds the wrong number of class names", err);
     struct psti_writer_classes *classes = &writer->classes[i_field];
+    int64_t n_classes = writer->fields[i_field].n_classes;
+    bool adds = writer->base != NULL && n_classes > 0 && n_names > n_classes &&
+                classes->nbytes < nbytes - 8 &&
+                (classes->text == NULL || memcmp(classes->text, body + 8, classes->nbytes) == 0);
+    if (n_names != n_classes && !adds)
+        return corrupt("holds the wrong number of class names", err);
+    writer->fields[i_field].n_classes = n_names;
     psti_free(classes->text);
     classes->nbytes = (size_t)nbytes - 8;
     classes->text = psti_alloc(classes->nbytes);

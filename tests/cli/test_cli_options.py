@@ -60,11 +60,25 @@ class Options(cli_case.Case):
                 (["bench", "a", "--op", "rrc225"], "did you mean rrc224"), (["bench", "a", "--device", "gpu"], "cuda:N"),
                 (["bench", "a", "--device", "cuda:x"], "cuda:N"), (["bench", "a", "--device", "cuda:"], "cuda:N"),
                 (["bench", "a", "--batch-size", "0"], "--batch-size"), (["bench", "a", "--epochs", "0"], "--epochs"),
-                (["cat", "a"], "operand is missing"), (["env", "x"], "too many")]:
+                (["cat", "a"], "operand is missing"), (["env", "x"], "too many"),
+                (["analyze"], "DATA or --command"), (["analyze", "a", "--command", "b"], "DATA or --command"),
+                (["analyze", "a", "--rate", "1", "--as", "x"], "only one of"), (["analyze", "a", "--trian", "x"], "--train"),
+                (["whatif"], "operand is missing"), (["whatif", "a", "--core", "1"], "did you mean --cores")]:
             with self.subTest(arguments):
                 error = self.fails(2, *arguments, says=says)["error"]
                 self.assertEqual(error["status"], "USAGE")
         self.assertFalse((self.dir / "b").exists())
+
+    def test_verbs_that_need_python_say_so(self):
+        """Without an interpreter, and with one that cannot be started."""
+        empty = {name: value for name, value in os.environ.items() if name != "PENSTOCK_PYTHON"}
+        self.write("r.json", "{}")
+        for environment, says in ((dict(empty, PENSTOCK_PYTHON="/nowhere/python"), "/nowhere/python cannot be started"),
+                                  (dict(empty, PENSTOCK_PYTHON=""), "PENSTOCK_PYTHON")):
+            for arguments in (["whatif", "r.json"], ["analyze", "."]):
+                done = subprocess.run([CLI, *arguments, "--json"], cwd=self.dir, env=environment, capture_output=True, check=False)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(says, json.loads(done.stdout)["error"]["text"])
 
     def test_sizes(self):
         self.jpegs("f", 1)

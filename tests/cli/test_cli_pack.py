@@ -151,6 +151,24 @@ class TestPack(cli_case.Case):
                               check=True)
         self.assertEqual(done.stderr, b"")
 
+    def test_append_adds_classes(self):
+        self.classes()
+        self.classes("more", names=("ape", "cat"), count=1)
+        for name in "ape", "cat":
+            (self.dir / f"more/{name}/0000.jpg").rename(self.dir / f"more/{name}/new.jpg")
+        self.ok("pack", "photos", "a.pst")
+        self.fails(1, "append", "a.pst", "more", says=['class "ape"', "add_classes"])
+        self.fails(2, "pack", "photos", "b.pst", "--add-classes", says="no option --add-classes")
+        self.assertEqual(self.ok_json("append", "a.pst", "more", "--add-classes")["samples"], 2)
+        info = self.ok_json("info", "a.pst")
+        self.assertEqual(info["fields"][1]["classes"], ["cat", "dog", "ape"])
+        samples = self.ok_json("ls", "a.pst")["samples"]
+        self.assertEqual([s["class"] for s in samples], ["cat"] * 3 + ["dog"] * 3 + ["ape", "cat"])
+        self.assertEqual(samples[6]["label"], 2)
+        self.assertTrue(self.ok_json("verify", "a.pst", "--decode")["ok"])
+        self.ok("append", "a.pst", "more", "--add-classes", "--resume")  # nothing is left to do
+        self.assertEqual(self.ok_json("info", "a.pst")["samples"], 8)
+
 
 if __name__ == "__main__":
     unittest.main()

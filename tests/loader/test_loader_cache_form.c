@@ -350,6 +350,55 @@ static void pixels_that_find_no_room(void **state)
     pst_cache_close(&cache);
 }
 
+static void fails(const struct pst_loader_options *options, const char *text)
+{
+    struct pst_error err;
+    pst_loader *loader = NULL;
+    assert_int_equal(pst_loader_open(folder, options, &loader, &err), PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(err.text, text));
+    assert_null(loader);
+}
+
+/* The cache takes the samples of the plan, and no others; hits are exact. */
+static void a_plan_admits(void **state)
+{
+    const struct pst_field_output field = {.name = "image"};
+    uint8_t plan[N];
+    uint64_t wanted[N], hashes[N], n_planned = 0;
+    struct pst_loader_options options = {.struct_size = sizeof options,
+                                         .batch_size = 5,
+                                         .order = PST_ORDER_SHUFFLED,
+                                         .num_workers = 2,
+                                         .fields = &field,
+                                         .n_fields = 1,
+                                         TEST_ELEMENT_SIZES};
+    (void)state;
+    pst_loader *without = open_loader(folder, &options);
+    for (int i = 0; i < N; i++)
+        n_planned += plan[i] = i % 3 == 1;
+    options.cache = open_cache(64 * MIB);
+    options.cache_form = PST_CACHE_FORM_PLI;
+    options.cache_plan = plan;
+    options.n_cache_plan = N;
+    pst_loader *loader = open_loader(folder, &options);
+    memset(plan, 1, sizeof plan); /* it was copied */
+    for (uint64_t epoch = 0; epoch < 3; epoch++) {
+        size_t n = drain(without, epoch, wanted);
+        assert_int_equal(drain(loader, epoch, hashes), n);
+        assert_memory_equal(hashes, wanted, n * sizeof *hashes);
+        assert_int_equal(stats_of(loader).n_cache_items, n_planned);
+        assert_int_equal(stats_of(loader).n_cache_hits, epoch * n_planned);
+        assert_int_equal(stats_of(loader).n_reads, N + epoch * (N - n_planned));
+    }
+    pst_loader_close(&loader);
+    pst_loader_close(&without);
+    options.n_cache_plan = N + 1;
+    fails(&options, "each sample");
+    options.cache_form = PST_CACHE_FORM_STORED;
+    pst_cache_close(&options.cache);
+    fails(&options, "no cache");
+}
+
 static void more_items_fit(void **state)
 {
     (void)state;
@@ -541,15 +590,6 @@ static void no_memory(void **state)
     assert_true(n_not > n_rounds * N_REFUSED); /* some failures hit the re-coding itself */
 }
 
-static void fails(const struct pst_loader_options *options, const char *text)
-{
-    struct pst_error err;
-    pst_loader *loader = NULL;
-    assert_int_equal(pst_loader_open(folder, options, &loader, &err), PST_ERROR_ARGUMENT);
-    assert_non_null(strstr(err.text, text));
-    assert_null(loader);
-}
-
 static void what_cannot_be(void **state)
 {
     (void)state;
@@ -573,6 +613,7 @@ int main(void)
         cmocka_unit_test(batches_are_the_same),
         cmocka_unit_test(all_forms_give_the_same),
         cmocka_unit_test(pixels_that_find_no_room),
+        cmocka_unit_test(a_plan_admits),
         cmocka_unit_test(more_items_fit),
         cmocka_unit_test(forms_share_a_cache),
         cmocka_unit_test(left_early),

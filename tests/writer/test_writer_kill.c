@@ -14,7 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { N_FIRST = 14, N_SECOND = 22, N_FILES = 256 };
+enum { N_FIRST = 14, N_SECOND = 22, N_FILES = 256, N_CLASSES = 5 };
+static const char *const classes[N_CLASSES + 1] = {"ant", "b\xC3\xA4r", "cat",
+                                                   "dog", "e",          "f\xC3\xBCr"};
 enum power { POWER_STAYS, POWER_CUTS, POWER_GARBLES, N_POWERS };
 
 static struct {
@@ -133,6 +135,29 @@ int __wrap_close(int fd)
     return __real_close(fd);
 }
 
+/* As fixture_live; an append also adds a class. */
+static enum pst_status live(const char *path, enum pst_writer_mode mode, uint64_t end,
+                            struct pst_error *err)
+{
+    struct pst_writer_options options = fixture_options(mode);
+    struct pst_field fields[FIX_N_FIELDS];
+    pst_writer *writer;
+    if (mode != PST_WRITER_APPEND)
+        return fixture_live(path, mode, end, err);
+    memcpy(fields, fixture_fields, sizeof fields);
+    fields[FIX_LABEL].n_classes = N_CLASSES + 1;
+    enum pst_status status = pst_writer_open(path, fields, FIX_N_FIELDS, &options, &writer, err);
+    if (status != PST_OK)
+        return status;
+    status = pst_writer_set_class_names(writer, FIX_LABEL, classes, N_CLASSES + 1, err);
+    for (uint64_t i = pst_writer_count(writer); i < end && status == PST_OK; i++)
+        status = fixture_add(writer, i, err);
+    if (status == PST_OK)
+        status = pst_writer_finish(writer, err);
+    pst_writer_close(&writer);
+    return status;
+}
+
 /* Runs a writer in a child process that ends at call n. True if the writer finished. */
 static bool live_and_die(const char *path, enum pst_writer_mode mode, uint64_t end, uint64_t n,
                          enum power power)
@@ -144,7 +169,7 @@ static bool live_and_die(const char *path, enum pst_writer_mode mode, uint64_t e
         kill_plan.armed = true;
         kill_plan.left = n;
         kill_plan.power = power;
-        _exit(fixture_live(path, mode, end, &err) == PST_OK ? 0 : 1);
+        _exit(live(path, mode, end, &err) == PST_OK ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &exit_status, 0), child);
     assert_true(WIFEXITED(exit_status));
@@ -170,8 +195,11 @@ static void check_after(const char *path, uint64_t n_before, uint64_t end)
         assert_ok(pst_dataset_open(path, NULL, &ds, &err));
         assert_true(pst_dataset_count(ds) == n_before || pst_dataset_count(ds) == end);
         fixture_check_open(ds, pst_dataset_count(ds));
+        if (n_before > 0) /* the new class comes with the new samples, or not at all */
+            assert_int_equal(pst_dataset_field(ds, FIX_LABEL)->n_classes,
+                             pst_dataset_count(ds) == end ? N_CLASSES + 1 : N_CLASSES);
         pst_dataset_close(&ds);
-        assert_ok(fixture_live(path, PST_WRITER_APPEND, end, &err));
+        assert_ok(live(path, PST_WRITER_APPEND, end, &err));
     } else if (in(path, "journal.pst")) {
         assert_int_equal(n_before, 0);
         assert_int_equal(pst_dataset_open(path, NULL, &ds, &err), PST_ERROR_INCOMPLETE);
@@ -183,6 +211,11 @@ static void check_after(const char *path, uint64_t n_before, uint64_t end)
     }
     fixture_check(path, end);
     assert_false(in(path, "journal.pst"));
+    if (n_before > 0) {
+        assert_ok(pst_dataset_open(path, NULL, &ds, &err));
+        assert_string_equal(pst_dataset_class_name(ds, FIX_LABEL, N_CLASSES), classes[N_CLASSES]);
+        pst_dataset_close(&ds);
+    }
 }
 
 static void run(enum power power)

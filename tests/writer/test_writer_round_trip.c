@@ -216,6 +216,84 @@ static void append_leaves_readers_alone(void **state)
     assert_int_equal(access(journal, F_OK), -1);
 }
 
+static const char *const seven[7] = {"ant", "b\xC3\xA4r", "cat", "dog", "e", "f\xC3\xBCr", "g"};
+
+static enum pst_status add_with_label(pst_writer *writer, uint64_t i, int64_t label,
+                                      struct pst_error *err)
+{
+    struct fixture_sample sample;
+    fixture_make(&sample, i);
+    sample.label = label;
+    return pst_writer_add(writer, &sample.sample, err);
+}
+
+static void check_seven(const char *path, uint64_t n, const int64_t *labels)
+{
+    struct pst_error err = {0};
+    const struct pst_verify_options options = {.struct_size = sizeof options};
+    pst_dataset *ds;
+    assert_ok(pst_dataset_open(path, NULL, &ds, &err));
+    assert_int_equal(pst_dataset_count(ds), 20 + n);
+    assert_int_equal(pst_dataset_field(ds, FIX_LABEL)->n_classes, 7);
+    for (int64_t i = 0; i < 7; i++)
+        assert_string_equal(pst_dataset_class_name(ds, FIX_LABEL, i), seven[i]);
+    for (uint64_t i = 0; i < n; i++) {
+        int64_t label;
+        assert_ok(pst_dataset_int(ds, 20 + i, FIX_LABEL, &label, &err));
+        assert_int_equal(label, labels[i]);
+    }
+    pst_dataset_close(&ds);
+    assert_ok(pst_verify(path, &options, NULL, 0, &err));
+}
+
+/* An append may add classes behind those that there are, is interrupted, and goes on. */
+static void append_adds_classes(void **state)
+{
+    struct pst_error err = {0};
+    char path[512];
+    const char *wrong[7];
+    struct pst_field fields[FIX_N_FIELDS];
+    struct pst_writer_options options = fixture_options(PST_WRITER_APPEND);
+    path_in(*state, "set", path);
+    pst_writer *writer = open_writer(path, PST_WRITER_CREATE, FIX_N_FIELDS);
+    assert_int_equal(pst_writer_set_class_names(writer, FIX_LABEL, seven, 7, &err),
+                     PST_ERROR_ARGUMENT); /* a new data set has the classes of its schema */
+    assert_ok(pst_writer_set_class_names(writer, FIX_LABEL, fixture_classes, 5, &err));
+    add_range(writer, 0, 20);
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+
+    memcpy(fields, fixture_fields, sizeof fields);
+    fields[FIX_LABEL].n_classes = 7;
+    assert_ok(pst_writer_open(path, fields, FIX_N_FIELDS, &options, &writer, &err));
+    assert_int_equal(pst_writer_field(writer, FIX_LABEL)->n_classes, 5);
+    assert_int_equal(add_with_label(writer, 20, 5, &err), PST_ERROR_ARGUMENT);
+    memcpy(wrong, seven, sizeof wrong);
+    wrong[2] = "cow";
+    assert_int_equal(pst_writer_set_class_names(writer, FIX_LABEL, wrong, 7, &err),
+                     PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(err.text, "class 2 of field \"label\" is \"cat\""));
+    assert_ok(pst_writer_set_class_names(writer, FIX_LABEL, seven, 6, &err));
+    assert_ok(pst_writer_set_class_names(writer, FIX_LABEL, seven, 7, &err));
+    assert_int_equal(pst_writer_field(writer, FIX_LABEL)->n_classes, 7);
+    assert_ok(add_with_label(writer, 20, 6, &err));
+    assert_int_equal(add_with_label(writer, 21, 7, &err), PST_ERROR_ARGUMENT);
+    pst_writer_close(&writer); /* interrupted */
+    fixture_check(path, 20);
+
+    writer = open_writer(path, PST_WRITER_RESUME, 0);
+    assert_int_equal(pst_writer_count(writer), 21);
+    assert_int_equal(pst_writer_field(writer, FIX_LABEL)->n_classes, 7);
+    assert_ok(add_with_label(writer, 21, 5, &err));
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    check_seven(path, 2, (const int64_t[]){6, 5});
+
+    fields[FIX_LABEL].n_classes = 4; /* fewer are no schema of this data set */
+    assert_int_equal(pst_writer_open(path, fields, FIX_N_FIELDS, &options, &writer, &err),
+                     PST_ERROR_ARGUMENT);
+}
+
 static void image_headers_are_recorded(void **state)
 {
     struct pst_error err = {0};
@@ -337,6 +415,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_empty_data_set, setup, teardown),
         cmocka_unit_test_setup_teardown(resume_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(append_leaves_readers_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(append_adds_classes, setup, teardown),
         cmocka_unit_test_setup_teardown(image_headers_are_recorded, setup, teardown),
         cmocka_unit_test_setup_teardown(the_reference_reader_agrees, setup, teardown),
         cmocka_unit_test_setup_teardown(an_item_larger_than_shard_and_buffer, setup, teardown),

@@ -5,6 +5,7 @@
 
 #include <penstock/penstock.h>
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -47,7 +48,18 @@ int cmd_cat(struct cli *cli, int argc, char **argv);
 int cmd_verify(struct cli *cli, int argc, char **argv);
 int cmd_unpack(struct cli *cli, int argc, char **argv);
 int cmd_bench(struct cli *cli, int argc, char **argv);
+int cmd_analyze(struct cli *cli, int argc, char **argv);
+int cmd_whatif(struct cli *cli, int argc, char **argv);
 int cmd_env(struct cli *cli, int argc, char **argv);
+int cmd_doctor(struct cli *cli, int argc, char **argv);
+int cmd_view(struct cli *cli, int argc, char **argv);
+
+/* Runs the verb by the Python package (cli_python.c), with the words after the verb. Does not
+ * return if the interpreter can be started; else says why and returns the exit status. */
+int cli_python(const struct cli *cli, int argc, char **argv);
+/* Finds the interpreter: PENSTOCK_PYTHON, else python3 or python beside this program. False: there
+ * is none. */
+bool cli_find_python(char path[PATH_MAX]);
 
 /* Options (cli_options.c)
  * ---------------------------------------------------------------------------------- */
@@ -199,9 +211,24 @@ enum pst_status cli_complete_item(const pst_dataset *dataset, uint64_t sample, u
 /* Puts data set, sample and file into an error. */
 void cli_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t sample,
                 const struct pst_item *item);
-/* Reads the whole file; the caller frees `bytes`. */
+/* Parses "a:b", "a:", ":b" or "a". b is not included; both are at most `count`, but for a `begin`
+ * that lies beyond it. */
+bool cli_range(const char *text, uint64_t count, uint64_t *begin, uint64_t *end);
+/* Finds a sample by its number, or by its name if the text is no number or `by_name`. */
+enum pst_status cli_find_sample(const pst_dataset *dataset, const char *text, bool by_name,
+                                uint64_t *sample, struct pst_error *err);
+/* Writes head and bytes to stdout (`output` NULL or "-"), or to the file `output`, which gets its
+ * name only when it is whole (cli_file.c). */
+enum pst_status cli_put(const char *output, const void *head, size_t head_nbytes, const void *bytes,
+                        size_t nbytes, struct pst_error *err);
+/* Reads the whole file, with a NUL behind it; the caller frees `bytes`. */
 enum pst_status cli_read_file(const char *path, void **bytes, size_t *nbytes,
                               struct pst_error *err);
+
+/* The JSON of pst_environment_json, with the JPEG engines of each GPU if `engines` (which starts
+ * contexts there). For free(); NULL: no memory (cli_environment.c). */
+char *cli_environment(bool engines, size_t *nbytes);
+
 /* Images (cli_image.c)
  * ------------------------------------------------------------------------------------- */
 

@@ -204,6 +204,7 @@ enum pst_status cli_read_file(const char *path, void **bytes, size_t *nbytes, st
         goto fail_os;
     }
     *nbytes = fread(*bytes, 1, (size_t)st.st_size, file);
+    ((char *)*bytes)[*nbytes] = '\0';
     if (ferror(file)) {
         cli_error(err, PST_ERROR_IO, "cannot be read");
         goto fail_os;
@@ -226,4 +227,39 @@ int cli_field_of_type(const pst_dataset *dataset, enum pst_field_type type)
         if (pst_dataset_field(dataset, i)->type == type)
             return (int)i;
     return -1;
+}
+
+bool cli_range(const char *text, uint64_t count, uint64_t *begin, uint64_t *end)
+{
+    char first[32];
+    const char *colon = strchr(text, ':');
+    *begin = 0;
+    *end = count;
+    size_t n = colon == NULL ? strlen(text) : (size_t)(colon - text);
+    if (n >= sizeof first)
+        return false;
+    memcpy(first, text, n);
+    first[n] = '\0';
+    if ((n > 0 || colon == NULL) && !cli_count(first, begin))
+        return false;
+    if (colon == NULL)
+        *end = *begin == UINT64_MAX ? *begin : *begin + 1;
+    else if (colon[1] != '\0' && !cli_count(colon + 1, end))
+        return false;
+    *end = *end > count ? count : *end;
+    return *begin <= *end || *begin >= count;
+}
+
+enum pst_status cli_find_sample(const pst_dataset *dataset, const char *text, bool by_name,
+                                uint64_t *sample, struct pst_error *err)
+{
+    uint64_t count = pst_dataset_count(dataset);
+    if (by_name || !cli_count(text, sample))
+        return pst_dataset_find_sample(dataset, text, sample, err);
+    if (*sample < count)
+        return PST_OK;
+    cli_error(err, PST_ERROR_NOT_FOUND, "no sample %s: there are %llu", text,
+              (unsigned long long)count);
+    snprintf(err->dataset, sizeof err->dataset, "%s", pst_dataset_path(dataset));
+    return PST_ERROR_NOT_FOUND;
 }

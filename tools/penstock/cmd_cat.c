@@ -2,9 +2,7 @@
  * another form. */
 #include "cli.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,79 +19,6 @@ struct cat {
     struct cli_pli pli;
     struct pst_pli_encode_options pli_options;
 };
-
-static enum pst_status find_sample(const struct cat *cat, const char *text, uint64_t *sample,
-                                   struct pst_error *err)
-{
-    uint64_t count = pst_dataset_count(cat->dataset);
-    if (!cat->by_name && cli_count(text, sample)) {
-        if (*sample < count)
-            return PST_OK;
-        cli_error(err, PST_ERROR_NOT_FOUND, "no sample %s: there are %llu", text,
-                  (unsigned long long)count);
-        snprintf(err->dataset, sizeof err->dataset, "%s", pst_dataset_path(cat->dataset));
-        return PST_ERROR_NOT_FOUND;
-    }
-    return pst_dataset_find_sample(cat->dataset, text, sample, err);
-}
-
-/* Makes a temporary name beside `output`. It is empty if `output` is a device, a link or the
- * like, which is written to directly. */
-static void name_part(const char *output, char part[PATH_MAX])
-{
-    struct stat st;
-    bool exists = lstat(output, &st) == 0;
-    if ((exists && !S_ISREG(st.st_mode)) ||
-        snprintf(part, PATH_MAX, "%s.penstock-%ld.tmp", output, (long)getpid()) >= PATH_MAX)
-        part[0] = '\0';
-}
-
-/* Writes both parts and flushes them. False with errno. */
-static bool write_both(FILE *file, const void *head, size_t head_nbytes, const void *bytes,
-                       size_t nbytes)
-{
-    return fwrite(head, 1, head_nbytes, file) == head_nbytes &&
-           fwrite(bytes, 1, nbytes, file) == nbytes && fflush(file) == 0;
-}
-
-static enum pst_status fail_put(const char *name, int os_error, struct pst_error *err)
-{
-    cli_error(err, os_error == ENOSPC ? PST_ERROR_NO_SPACE : PST_ERROR_IO, "cannot be written");
-    err->os_error = os_error;
-    snprintf(err->file, sizeof err->file, "%s", name);
-    return err->status;
-}
-
-/* Writes everything to stdout, or to the file of -o, which gets its name only when it is whole. */
-static enum pst_status put(const struct cat *cat, const void *head, size_t head_nbytes,
-                           const void *bytes, size_t nbytes, struct pst_error *err)
-{
-    char part[PATH_MAX];
-    if (cat->output == NULL || strcmp(cat->output, "-") == 0) {
-        if (write_both(stdout, head, head_nbytes, bytes, nbytes) || errno == EPIPE)
-            return PST_OK; /* main ends quietly if the reader has closed the pipe */
-        return fail_put("stdout", errno, err);
-    }
-    name_part(cat->output, part);
-    FILE *file = fopen(part[0] ? part : cat->output, "wb");
-    if (file == NULL)
-        return fail_put(cat->output, errno, err);
-    bool ok = write_both(file, head, head_nbytes, bytes, nbytes);
-    int os_error = errno;
-    if (fclose(file) != 0 && ok) {
-        ok = false;
-        os_error = errno;
-    }
-    if (ok && part[0] && rename(part, cat->output) != 0) {
-        ok = false;
-        os_error = errno;
-    }
-    if (ok)
-        return PST_OK;
-    if (part[0])
-        (void)unlink(part);
-    return fail_put(cat->output, os_error, err);
-}
 
 /* True if the bytes are in the requested form already. */
 static bool is_so_already(const struct cat *cat, enum pst_form form)
@@ -121,7 +46,7 @@ static enum pst_status put_pli_jpeg(const struct cat *cat, const struct pst_item
                          pst_form_name(item->form));
     enum pst_status status = cli_keep_jpeg(bytes, (size_t)item->nbytes, &pli, &nbytes, err);
     if (status == PST_OK)
-        status = put(cat, "", 0, pli, nbytes, err);
+        status = cli_put(cat->output, "", 0, pli, nbytes, err);
     free(pli);
     return status;
 }
@@ -135,14 +60,14 @@ static enum pst_status put_image(const struct cat *cat, const struct pst_item *i
     void *encoded = NULL;
     size_t nbytes;
     if (is_so_already(cat, item->form))
-        return put(cat, "", 0, bytes, (size_t)item->nbytes, err);
+        return cli_put(cat->output, "", 0, bytes, (size_t)item->nbytes, err);
     if (cat->as == CLI_AS_PLI_JPEG)
         return put_pli_jpeg(cat, item, bytes, err);
     enum pst_status status = cli_decode(item, bytes, indices, &image, err);
     if (status == PST_OK)
         status = cli_encode(&image, cat->as, &cat->pli_options, head, &encoded, &nbytes, err);
     if (status == PST_OK)
-        status = put(cat, head, strlen(head), encoded, nbytes, err);
+        status = cli_put(cat->output, head, strlen(head), encoded, nbytes, err);
     free(image.pixels.data);
     free(encoded);
     return status;
@@ -162,7 +87,7 @@ static enum pst_status put_number(struct cat *cat, uint64_t sample, uint32_t i_f
         status = pst_dataset_float(cat->dataset, sample, i_field, &real, err);
         snprintf(text, sizeof text, "%.17g\n", real);
     }
-    return status == PST_OK ? put(cat, "", 0, text, strlen(text), err) : status;
+    return status == PST_OK ? cli_put(cat->output, "", 0, text, strlen(text), err) : status;
 }
 
 static int refuse_terminal(const struct cat *cat, enum pst_field_type type)
@@ -225,7 +150,7 @@ static enum pst_status put_original(struct cat *cat, uint64_t sample, uint32_t i
     if (status == PST_OK && pst_item_was_jpeg(&item))
         status = cli_restore_jpeg(&bytes, &nbytes, err);
     if (status == PST_OK)
-        status = put(cat, "", 0, bytes, nbytes, err);
+        status = cli_put(cat->output, "", 0, bytes, nbytes, err);
     if (status != PST_OK && err->dataset[0] == '\0')
         cli_locate(err, cat->dataset, sample, &item);
     free(bytes);
@@ -254,7 +179,7 @@ static int run_cat(struct cat *cat, const char *text)
     int exit_status = refuse_terminal(cat, field->type);
     if (exit_status >= 0)
         return exit_status;
-    enum pst_status status = find_sample(cat, text, &sample, &err);
+    enum pst_status status = cli_find_sample(cat->dataset, text, cat->by_name, &sample, &err);
     if (status == PST_OK && (field->type == PST_FIELD_INT || field->type == PST_FIELD_FLOAT))
         status = put_number(cat, sample, (uint32_t)i_field, field->type, &err);
     else if (status == PST_OK && cat->original)

@@ -3,27 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define ENGINES_NBYTES 16 /* room for one GPU's number of engines */
-#define ENGINES_NAME ", \"jpeg_engines\": ["
-
-/* Adds the nvJPEG engines of each GPU past the last member of the object in `text`. This
- * starts contexts on the GPUs, which a process of its own may do. */
-static void add_engines(char *text, size_t capacity, uint32_t n_gpus)
-{
-    size_t at = strlen(text) - 1; /* the closing brace */
-    at += (size_t)snprintf(text + at, capacity - at, ENGINES_NAME);
-    for (uint32_t i = 0; i < n_gpus; i++) {
-        struct pst_cuda_nvjpeg_info info = {0};
-        const char *comma = i ? ", " : "";
-        if (pst_cuda_nvjpeg(i, &info, sizeof info, NULL) == PST_OK)
-            at += (size_t)snprintf(text + at, capacity - at, "%s%u", comma, info.n_engines);
-        else
-            at += (size_t)snprintf(text + at, capacity - at, "%snull", comma);
-    }
-    snprintf(text + at, capacity - at, "]}");
-}
 
 int cmd_env(struct cli *cli, int argc, char **argv)
 {
@@ -42,17 +21,13 @@ int cmd_env(struct cli *cli, int argc, char **argv)
     int status = cli_parse(cli, &command, argc, argv, operands);
     if (status >= 0)
         return status;
-    size_t nbytes = pst_environment_json(NULL, 0);
-    uint32_t n_gpus = pst_cuda_count();
-    size_t capacity = nbytes + sizeof ENGINES_NAME + n_gpus * (size_t)ENGINES_NBYTES + 4;
-    char *text = malloc(capacity);
+    size_t nbytes;
+    char *text = cli_environment(true, &nbytes);
     if (text == NULL) {
         struct pst_error err;
         cli_error(&err, PST_ERROR_MEMORY, "out of memory");
         return cli_fail(cli, &err);
     }
-    pst_environment_json(text, nbytes + 1);
-    add_engines(text, capacity, n_gpus);
     cli_json_pretty(text);
     free(text);
     return CLI_OK;

@@ -13,28 +13,6 @@ struct ls {
     uint64_t n_bad;
 };
 
-/* Parses "a:b", "a:", ":b" or "a". b is not included. */
-static bool parse_range(const char *text, uint64_t count, uint64_t *begin, uint64_t *end)
-{
-    char first[32];
-    const char *colon = strchr(text, ':');
-    *begin = 0;
-    *end = count;
-    size_t n = colon == NULL ? strlen(text) : (size_t)(colon - text);
-    if (n >= sizeof first)
-        return false;
-    memcpy(first, text, n);
-    first[n] = '\0';
-    if ((n > 0 || colon == NULL) && !cli_count(first, begin))
-        return false;
-    if (colon == NULL)
-        *end = *begin == UINT64_MAX ? *begin : *begin + 1;
-    else if (colon[1] != '\0' && !cli_count(colon + 1, end))
-        return false;
-    *end = *end > count ? count : *end;
-    return *begin <= *end || *begin >= count;
-}
-
 static void print_json(struct ls *ls, uint64_t sample, const char *name, int64_t label,
                        const struct pst_item *item, const struct pst_error *bad)
 {
@@ -154,7 +132,7 @@ int cmd_ls(struct cli *cli, int argc, char **argv)
     pst_error_clear(&err);
     if (cli_open(operands[0], &source, &ls.dataset, &err) != PST_OK)
         return cli_fail(cli, &err);
-    if (!parse_range(range == NULL ? ":" : range, pst_dataset_count(ls.dataset), &begin, &end)) {
+    if (!cli_range(range == NULL ? ":" : range, pst_dataset_count(ls.dataset), &begin, &end)) {
         exit_status = cli_usage(cli, "--range is \"%s\": A:B with A <= B is expected", range);
         goto out;
     }

@@ -13,7 +13,7 @@ struct pack_arguments {
     const char *forms, *mask_forms, *on_error, *made_for;
     struct cli_source source;
     uint64_t shard_nbytes, commit_nbytes, workers;
-    bool resume, verify_pixels, of_lossy;
+    bool resume, verify_pixels, of_lossy, add_classes;
     struct cli_pli pli;
     int argc; /* number of all arguments as given */
     char **argv;
@@ -292,6 +292,7 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
         return cli_usage(cli, "--workers is %llu: at most 4096", (unsigned long long)a->workers);
     options->num_workers = (uint32_t)a->workers;
     options->verify_pixels = a->verify_pixels;
+    options->add_classes = a->add_classes;
     options->bad_sample = strcmp(a->on_error, "skip") == 0 ? on_bad : NULL;
     return -1;
 }
@@ -327,6 +328,8 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
          "pli: samples of images may differ by so much; 0 is lossless"},
         {"of-lossy", 0, CLI_FLAG, &a.of_lossy, NULL, NULL,
          "pli: of JPEG and lossy WebP too, which makes them larger"},
+        {"add-classes", 0, CLI_FLAG, &a.add_classes, NULL, NULL,
+         "classes of SRC that DST does not have become new classes of DST"},
         {"made-for", 0, CLI_TEXT, &a.made_for, "upright|stored", NULL,
          "for which picture of images with an EXIF orientation masks, boxes and keypoints were "
          "made"},
@@ -346,6 +349,8 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     struct pst_pack_options pack = {0};
     if (kind == APPEND) /* an existing data set has its fields already */
         leave_out(options, "made-for");
+    else
+        leave_out(options, "add-classes");
     if (kind == REPACK) { /* these options are for folders */
         leave_out(options, "labels");
         leave_out(options, "masks");
@@ -410,9 +415,10 @@ int cmd_append(struct cli *cli, int argc, char **argv)
         .usage = "append DST SRC [options]",
         .about = "Adds the images of the folder (or data set) SRC to data set DST. Fields and "
                  "classes are matched by\n"
-                 "name; a sample whose name is there already is an error (with --resume: skipped). "
-                 "Readers of DST see\n"
-                 "the old state until the new one is whole.",
+                 "name; a class that DST does not have is an error unless --add-classes is given, "
+                 "and so is a sample whose\n"
+                 "name is there already (with --resume: skipped). Readers of DST see the old state "
+                 "until the new one is whole.",
         .example = "penstock append photos.pst more-photos",
     };
     return pack_verb(cli, argc, argv, command, APPEND);

@@ -20,7 +20,11 @@ const struct cli_verb cli_verbs[] = {
     {"cat", "write one item of a sample, as stored or as pixels", cmd_cat},
     {"unpack", "write the files that were packed", cmd_unpack},
     {"verify", "read everything and report what is wrong", cmd_verify},
+    {"view", "draw samples as a sheet of pictures", cmd_view},
     {"bench", "load a data set and measure", cmd_bench},
+    {"doctor", "check this machine and say what to mend", cmd_doctor},
+    {"analyze", "measure where a training run stalls, and what would help", cmd_analyze},
+    {"whatif", "predict its rate on another machine or in another form", cmd_whatif},
     {"env", "say what this build and this machine can do", cmd_env},
     {NULL, NULL, NULL},
 };

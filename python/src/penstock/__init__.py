@@ -21,11 +21,15 @@ TYPE_CHECKING = False  # set as in typing, without the import, which would take 
 if TYPE_CHECKING:
     from typing import Any
 
-    from . import cuda, pli, transforms
+    from . import accelerators, cuda, metrics, pli, report, transforms
+    from ._analyze import analyze
     from ._image import ImageInfo, decode, probe
-    from .cache import Cache, CacheReport
+    from ._whatif import whatif
+    from .cache import Cache, CachePlan, CacheReport, plan_cache
     from .dataset import Dataset, Field
+    from .images import CachedImages, CachedImagesStats
     from .loader import Loader
+    from .metrics import metrics_text
     from .torch import TorchDataset
     from .writer import (
         Array,
@@ -59,7 +63,10 @@ __all__ = [
     "Boxes",
     "Bytes",
     "Cache",
+    "CachePlan",
     "CacheReport",
+    "CachedImages",
+    "CachedImagesStats",
     "Dataset",
     "Field",
     "Float",
@@ -77,23 +84,33 @@ __all__ = [
     "VerifyReport",
     "Writer",
     "__version__",
+    "accelerators",
+    "analyze",
     "cuda",
     "decode",
     "errors",
+    "metrics",
+    "metrics_text",
     "pack",
+    "plan_cache",
     "pli",
     "probe",
+    "report",
     "show_config",
     "transforms",
     "verify",
+    "whatif",
 ]
 
 # The modules of the names above. torch.py imports torch, so it is loaded only when used.
 _HOMES = {
     **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
-    **dict.fromkeys(("Cache", "CacheReport"), "cache"),
+    from ._whatif import whatif
+    from .cache import Cache, CachePlan, CacheReport, plan_cache
     **dict.fromkeys(("Dataset", "Field"), "dataset"),
+    **dict.fromkeys(("CachedImages", "CachedImagesStats"), "images"),
     "Loader": "loader",
+    "metrics_text": "metrics",
     "TorchDataset": "torch",
     **dict.fromkeys(
         (
@@ -122,7 +139,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("cuda", "pli", "transforms"):
+    if name in ("accelerators", "cuda", "metrics", "pli", "report", "transforms"):
         return import_module(f".{name}", __name__)
     home = _HOMES.get(name)
     if home is None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from . import _native
+from ._html import Batch
 
 Wrap = Callable[[_native.Tensor], Any]
 
@@ -44,14 +45,15 @@ def _parse(text: str) -> Any:
 
 def to_dict(
     batch: _native.Batch, wrap: Wrap, encoded: Collection[str], channels_last: Collection[str]
-) -> dict[str, Any]:
-    """Returns all fields and "index".
+) -> Batch:
+    """Returns all fields and "index", as a dict that notebooks show.
 
     `encoded` names the image fields that hold stored bytes. `channels_last` names those that are shown as NCHW over
     NHWC memory.
     """
-    result: dict[str, Any] = {}
-    for i_field, (name, kind, ragged) in enumerate(batch.fields()):
+    fields = batch.fields()
+    result = Batch({}, {name: kind for name, kind, _ in fields}, f"batch of {len(batch)}")
+    for i_field, (name, kind, ragged) in enumerate(fields):
         if kind == "text":
             result[name] = batch.text(i_field)
         elif kind == "json":

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
-from .errors import ArgumentError
+from .errors import ArgumentError, PenstockError, in_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,16 +40,32 @@ def form_number(form: str | None) -> int:
     return number
 
 
+@contextmanager
+def whole(data: Any) -> Iterator[Any]:
+    """Gives the bytes of `data`: those of the file if it is a path (str or os.PathLike). Errors then name the file."""
+    if not isinstance(data, (str, os.PathLike)):
+        yield data
+        return
+    path = os.fspath(data)
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        yield content
+    except PenstockError as error:
+        raise in_file(error, os.fsdecode(path)) from None
+
+
 def probe(data: Any, form: str | None = None, *, ignore_orientation: bool = False) -> ImageInfo:
     """Reads the header of an encoded image.
 
     Args:
-        data: bytes, or any buffer that holds them.
+        data: bytes, any buffer that holds them, or the path of a file (str or os.PathLike).
         form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None finds it from the first bytes.
         ignore_orientation: report the size as stored, without the EXIF orientation.
     """
     options = {"ignore_orientation": ignore_orientation}
-    return ImageInfo(**_native.probe(data, form_number(form), options))
+    with whole(data) as content:
+        return ImageInfo(**_native.probe(content, form_number(form), options))
 
 
 def decode(
@@ -62,7 +81,7 @@ def decode(
     """Decodes an image.
 
     Args:
-        data: bytes, or any buffer that holds them.
+        data: bytes, any buffer that holds them, or the path of a file (str or os.PathLike).
         form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None finds it from the first bytes.
         channels: 0 keeps the stored ones; 1, 3 or 4 converts.
         bits: 0 keeps the stored ones; 8 or 16 converts.
@@ -83,12 +102,13 @@ def decode(
         "max_pixels": max_pixels,
     }
     number = form_number(form)
-    info = _native.probe(data, number, options)
-    if palette_indices and info["palette"]:
-        n_channels = 1
-    else:
-        n_channels = channels or info["channels"]
-    dtype = np.uint16 if (bits or info["bits"]) == 16 else np.uint8
-    pixels = np.empty((info["height"], info["width"], n_channels), dtype)
-    _native.decode(data, number, options, pixels, pixels.strides[0])
-    return pixels
+    with whole(data) as content:
+        info = _native.probe(content, number, options)
+        if palette_indices and info["palette"]:
+            n_channels = 1
+        else:
+            n_channels = channels or info["channels"]
+        dtype = np.uint16 if (bits or info["bits"]) == 16 else np.uint8
+        pixels = np.empty((info["height"], info["width"], n_channels), dtype)
+        _native.decode(content, number, options, pixels, pixels.strides[0])
+        return pixels

@@ -148,6 +148,8 @@ static PyMethodDef functions[] = {
     {"field_type_number", field_type_number, METH_O, "Number of a field type's name, or 0."},
     {"cache_advise", native_cache_advise, METH_O,
      "cache_advise(dataset_nbytes): (nbytes, reason); 0 bytes: no cache"},
+    {"cache_plan", native_cache_plan, METH_VARARGS,
+     "cache_plan(nbytes, seconds, limit, plan): (samples, nbytes, seconds, bound); fills the plan"},
     {"cuda_count", cuda_count, METH_NOARGS, "GPUs that a loader can be told to use."},
     {"cuda_reason", cuda_reason, METH_NOARGS, "Why there is none; empty if there is."},
     {"cuda_info", cuda_info, METH_O, "cuda_info(ordinal): dict"},
@@ -166,6 +168,11 @@ static PyMethodDef functions[] = {
      "pack(source, destination, labels, forms, options, progress, bad_sample): dict"},
     {"verify", native_verify, METH_VARARGS,
      "verify(path, decode, num_workers, progress, bad_sample): (error, report)"},
+    {"stall_predict", native_stall_predict, METH_O, "stall_predict(setup): dict"},
+    {"stall_need", native_stall_need, METH_VARARGS,
+     "stall_need(setup, resource, utilisation): float"},
+    {"stall_hit_ratio", native_stall_hit_ratio, METH_VARARGS,
+     "stall_hit_ratio(policy, part): float"},
     {NULL, NULL, 0, NULL}};
 
 struct native_state *native_state_of(PyObject *self)
@@ -189,7 +196,9 @@ static int exec_module(PyObject *module)
         add_type(module, &native_batch_spec, &state->batch_type) < 0 ||
         add_type(module, &native_tensor_spec, &state->tensor_type) < 0 ||
         add_type(module, &native_writer_spec, &state->writer_type) < 0 ||
-        add_type(module, &native_cache_spec, &state->cache_type) < 0)
+        add_type(module, &native_cache_spec, &state->cache_type) < 0 ||
+        add_type(module, &native_images_spec, &state->images_type) < 0 ||
+        add_type(module, &native_picture_spec, &state->picture_type) < 0)
         return -1;
     if (PyModule_AddStringConstant(module, "version", pst_version()) < 0)
         return -1;
@@ -210,6 +219,8 @@ static int traverse_module(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->tensor_type);
     Py_VISIT(state->writer_type);
     Py_VISIT(state->cache_type);
+    Py_VISIT(state->images_type);
+    Py_VISIT(state->picture_type);
     return 0;
 }
 
@@ -224,6 +235,8 @@ static int clear_module(PyObject *module)
     Py_CLEAR(state->tensor_type);
     Py_CLEAR(state->writer_type);
     Py_CLEAR(state->cache_type);
+    Py_CLEAR(state->images_type);
+    Py_CLEAR(state->picture_type);
     return 0;
 }
 

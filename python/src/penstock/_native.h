@@ -25,6 +25,8 @@ struct native_state {
     PyTypeObject *tensor_type;
     PyTypeObject *writer_type;
     PyTypeObject *cache_type;
+    PyTypeObject *images_type;
+    PyTypeObject *picture_type;
 };
 
 struct native_dataset {
@@ -93,10 +95,13 @@ struct native_options {
     struct pst_field_output *fields;
     struct pst_op **ops; /* [n_fields], each may be NULL */
     PyObject *owner;     /* keeps names alive */
-    Py_buffer indices, weights;
+    Py_buffer indices, weights, cache_plan;
 };
 int native_options_read(struct native_options *options, PyObject *dict, PyTypeObject *cache_type);
 void native_options_free(struct native_options *options);
+
+/* The meter of a loader as a dict (native_meter.c); NULL with an exception set. */
+PyObject *native_meter_new(const pst_loader *loader, uint32_t n_workers);
 
 /* Objects. Each returns a new reference or NULL with an exception set. */
 PyObject *native_batch_new(struct native_state *state, pst_batch *handle); /* takes the share, also
@@ -123,10 +128,11 @@ PyObject *native_dlpack_export(struct native_batch *batch, struct native_block *
                                const struct pst_tensor *tensor, int versioned);
 
 extern PyType_Spec native_dataset_spec, native_loader_spec, native_batch_spec, native_tensor_spec,
-    native_writer_spec, native_cache_spec;
+    native_writer_spec, native_cache_spec, native_images_spec, native_picture_spec;
 
 /* _native_cache.c */
 PyObject *native_cache_advise(PyObject *module, PyObject *argument);
+PyObject *native_cache_plan(PyObject *module, PyObject *args);
 
 /* Module functions (native_image.c, native_pli.c, native_pli_jpeg.c, native_pack.c). */
 PyObject *native_probe(PyObject *module, PyObject *args);
@@ -138,5 +144,10 @@ PyObject *native_pli_from_jpeg(PyObject *module, PyObject *args);
 PyObject *native_pli_to_jpeg(PyObject *module, PyObject *args);
 PyObject *native_pack(PyObject *module, PyObject *args);
 PyObject *native_verify(PyObject *module, PyObject *args);
+
+/* _native_stall.c */
+PyObject *native_stall_predict(PyObject *module, PyObject *dict);
+PyObject *native_stall_need(PyObject *module, PyObject *args);
+PyObject *native_stall_hit_ratio(PyObject *module, PyObject *args);
 
 #endif

@@ -78,6 +78,60 @@ PyObject *native_cache_advise(PyObject *module, PyObject *argument)
     return Py_BuildValue("(Ks)", (unsigned long long)advice.nbytes, advice.reason);
 }
 
+/* Copies numbers of samples to costs. -1 with an exception set. */
+static int read_costs(const Py_buffer *nbytes, const Py_buffer *seconds,
+                      struct pst_cache_cost **costs, uint64_t *n)
+{
+    if (nbytes->len % 8 != 0 || nbytes->len != seconds->len) {
+        PyErr_SetString(PyExc_ValueError, "as many u64 bytes as f64 seconds are wanted");
+        return -1;
+    }
+    *n = (uint64_t)nbytes->len / 8;
+    *costs = PyMem_Calloc((size_t)*n + 1, sizeof(**costs));
+    if (*costs == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (uint64_t i = 0; i < *n; i++) {
+        memcpy(&(*costs)[i].nbytes, (const char *)nbytes->buf + 8 * i, 8);
+        memcpy(&(*costs)[i].seconds, (const char *)seconds->buf + 8 * i, 8);
+    }
+    return 0;
+}
+
+PyObject *native_cache_plan(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_buffer nbytes, seconds, plan;
+    unsigned long long limit;
+    struct pst_cache_cost *costs = NULL;
+    uint64_t n = 0;
+    if (!PyArg_ParseTuple(args, "y*y*Kw*:cache_plan", &nbytes, &seconds, &limit, &plan))
+        return NULL;
+    struct pst_cache_plan_report report;
+    memset(&report, 0, sizeof(report));
+    struct pst_error err;
+    pst_error_clear(&err);
+    enum pst_status status = PST_OK;
+    if (read_costs(&nbytes, &seconds, &costs, &n) == 0) {
+        if ((uint64_t)plan.len != n)
+            PyErr_SetString(PyExc_ValueError, "the plan has a byte for each sample");
+        else
+            status = pst_cache_plan(costs, sizeof *costs, n, limit, plan.buf, &report,
+                                    sizeof report, &err);
+    }
+    PyMem_Free(costs);
+    PyBuffer_Release(&plan);
+    PyBuffer_Release(&seconds);
+    PyBuffer_Release(&nbytes);
+    if (PyErr_Occurred())
+        return NULL;
+    if (status != PST_OK)
+        return native_raise(status, &err);
+    return Py_BuildValue("(KKdd)", (unsigned long long)report.n_samples,
+                         (unsigned long long)report.nbytes, report.seconds, report.seconds_bound);
+}
+
 /* Calls pst_cache_save or pst_cache_load without the GIL; returns the report as a dict. */
 static PyObject *with_file(PyObject *object, PyObject *name,
                            enum pst_status (*call)(pst_cache *, const char *,

@@ -46,31 +46,39 @@ PyObject *native_notices(const pst_dataset *dataset)
 
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path", "labels", "allow_unreadable", "masks", NULL};
-    PyObject *path = NULL, *masks = NULL;
+    static char *names[] = {"path", "labels", "allow_unreadable", "masks", "files", NULL};
+    PyObject *path = NULL, *masks = NULL, *files = NULL, *file_owner = NULL;
+    const char **file_names = NULL;
+    Py_ssize_t n_files = 0;
     const char *labels = NULL, *mask_names[PST_MAX_FIELDS];
     int allow_unreadable = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zpO!:Dataset", names, PyUnicode_FSConverter,
-                                     &path, &labels, &allow_unreadable, &PyTuple_Type, &masks))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zpO!O!:Dataset", names,
+                                     PyUnicode_FSConverter, &path, &labels, &allow_unreadable,
+                                     &PyTuple_Type, &masks, &PyTuple_Type, &files))
         return NULL;
     struct pst_dataset_options options = {.struct_size = sizeof(options)};
-    if (native_mask_names(masks, mask_names, &options) < 0) {
+    if (files != NULL)
+        file_names = native_strings(files, &n_files, &file_owner);
+    if ((files != NULL && file_names == NULL) ||
+        native_mask_names(masks, mask_names, &options) < 0) {
+        PyMem_Free((void *)file_names);
+        Py_XDECREF(file_owner);
         Py_DECREF(path);
         return NULL;
     }
+    options.files = file_names;
+    options.n_files = (size_t)n_files;
     options.labels = labels;
     options.allow_unreadable = allow_unreadable != 0;
     struct pst_error err;
     pst_error_clear(&err);
     pst_dataset *handle = NULL;
     enum pst_status status;
-    const char *text = PyBytes_AsString(path);
-    if (text == NULL) {
-        Py_DECREF(path);
-        return NULL;
-    }
+    const char *text = PyBytes_AsString(path); /* never NULL: it is bytes */
     Py_BEGIN_ALLOW_THREADS status = pst_dataset_open(text, &options, &handle, &err);
-    Py_END_ALLOW_THREADS Py_DECREF(path);
+    Py_END_ALLOW_THREADS PyMem_Free((void *)file_names);
+    Py_XDECREF(file_owner);
+    Py_DECREF(path);
     if (status != PST_OK)
         return native_raise(status, &err);
     struct native_dataset *self = (struct native_dataset *)PyType_GenericAlloc(type, 0);

@@ -438,7 +438,23 @@ static PyObject *loader_stats(PyObject *object, PyObject *unused)
         NUMBER(n_units_decoded), NUMBER(n_units_whole), NUMBER(n_partial_reads), NUMBER(n_scaled),
         NUMBER(n_boxes_dropped));
 #undef NUMBER
-    return add_part_stats(add_other_stats(dict, &stats), &stats);
+    dict = add_part_stats(add_other_stats(dict, &stats), &stats);
+    if (dict != NULL &&
+        native_dict_put(dict, "meter", native_meter_new(handle, stats.n_workers)) < 0)
+        Py_CLEAR(dict);
+    return dict;
+}
+
+static PyObject *loader_peers_waited(PyObject *object, PyObject *args)
+{
+    unsigned long long ns;
+    if (!PyArg_ParseTuple(args, "K:peers_waited", &ns))
+        return NULL;
+    pst_loader *handle = peek((struct native_loader *)object);
+    if (handle == NULL)
+        return NULL;
+    pst_loader_peers_waited(handle, ns);
+    Py_RETURN_NONE;
 }
 
 static PyObject *loader_pid(PyObject *object, void *unused)
@@ -459,7 +475,9 @@ static PyMethodDef methods[] = {
     {"n_batches", loader_n_batches, METH_VARARGS,
      "n_batches(position, rank, world_size): batches from there to the epoch's end."},
     {"quarantine", loader_quarantine, METH_NOARGS, "A dict per bad sample."},
-    {"stats", loader_stats, METH_NOARGS, "Counters."},
+    {"stats", loader_stats, METH_NOARGS, "Counters, and the meter."},
+    {"peers_waited", loader_peers_waited, METH_VARARGS,
+     "peers_waited(ns): time of this step spent waiting for other ranks."},
     {NULL, NULL, 0, NULL}};
 
 static PyGetSetDef getset[] = {{"pid", loader_pid, NULL, "The process that made it.", NULL},

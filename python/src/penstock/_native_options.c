@@ -1,8 +1,8 @@
 /* _native_options.c - converts the dict of penstock.Loader to struct pst_loader_options.
  *
  * In: {"fields": [{"name": str, "ops": [{...}, ...], ...}, ...], "indices": u64 buffer,
- * "weights": f64 buffer, and numbers}. Out: a struct and the memory it points to, freed by
- * native_options_free. Called with the GIL held. */
+ * "weights": f64 buffer, "cache_plan": u8 buffer, and numbers}. Out: a struct and the memory it
+ * points to, freed by native_options_free. Called with the GIL held. */
 #include "_native.h"
 
 #include <string.h>
@@ -251,8 +251,8 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
     memset(options, 0, sizeof(*options));
     options->loader.struct_size = sizeof(options->loader);
     int status = -1;
-    PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL;
-    PyObject *share = NULL, *service = NULL;
+    PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL, *trace = NULL;
+    PyObject *plan = NULL, *share = NULL, *service = NULL;
     if (!PyDict_Check(source)) {
         PyErr_SetString(PyExc_TypeError, "options: a dict is wanted");
         return -1;
@@ -265,6 +265,8 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
     indices = take(dict, "indices");
     weights = take(dict, "weights");
     cache = take(dict, "cache");
+    trace = take(dict, "trace");
+    plan = take(dict, "cache_plan");
     share = take(dict, "share");
     service = take(dict, "service");
     if (PyErr_Occurred())
@@ -272,6 +274,9 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
     uint64_t n_weights = 0;
     const void *data = NULL;
     if (fields != NULL && read_fields(fields, options) < 0)
+        goto out;
+    /* `source` keeps the text alive. */
+    if (trace != NULL && (options->loader.trace = PyUnicode_AsUTF8AndSize(trace, NULL)) == NULL)
         goto out;
     if (cache != NULL && read_cache(cache, cache_type, &options->loader) < 0)
         goto out;
@@ -289,9 +294,17 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
             goto out;
         options->loader.weights = data;
     }
+    if (plan != NULL) {
+        if (PyObject_GetBuffer(plan, &options->cache_plan, PyBUF_SIMPLE) < 0)
+            goto out;
+        options->loader.cache_plan = options->cache_plan.buf;
+        options->loader.n_cache_plan = (uint64_t)options->cache_plan.len;
+    }
     status =
         native_dict_read(dict, loader_members, N_OF(loader_members), &options->loader, "options");
 out:
+    Py_XDECREF(trace);
+    Py_XDECREF(plan);
     Py_XDECREF(service);
     Py_XDECREF(share);
     Py_XDECREF(cache);
@@ -310,5 +323,6 @@ void native_options_free(struct native_options *options)
     PyMem_Free(options->fields);
     PyBuffer_Release(&options->indices);
     PyBuffer_Release(&options->weights);
+    PyBuffer_Release(&options->cache_plan);
     Py_CLEAR(options->owner);
 }

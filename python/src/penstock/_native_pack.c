@@ -96,6 +96,7 @@ static const struct native_member pack_members[] = {
     PACK(pli_max_error, NATIVE_U32),
     PACK(pli_of_lossy, NATIVE_BOOL),
     PACK(made_for, NATIVE_ENUM),
+    PACK(add_classes, NATIVE_BOOL),
 };
 
 static int read_forms(PyObject *sequence, enum pst_form *forms, uint32_t *n_forms)

@@ -214,8 +214,8 @@ static int lend_value(PyObject *item, struct lent *lent, struct pst_value *value
     unsigned char channels, bits;
     int was_pli;
     Py_buffer *buffer = &lent->buffers[lent->n_buffers];
-    if (!PyArg_ParseTuple(item, "y*IIIbbOp:value", buffer, &form, &height, &width, &channels,
-                          &bits, &shape, &was_pli))
+    if (!PyArg_ParseTuple(item, "y*IIIbbOp:value", buffer, &form, &height, &width, &channels, &bits,
+                          &shape, &was_pli))
         return -1;
     lent->n_buffers++;
     value->bytes = buffer->buf;

@@ -1,14 +1,16 @@
-"""PLI for Pillow: modes L, LA, RGB, RGBA, I;16. On saving, P and 1 are converted by their values."""
+"""PLI for Pillow: modes L, LA, RGB, RGBA, I;16. On saving, 1 is converted by its values; P by its colours, or, with
+``indices=True``, to its indices, which are the labels of a mask."""
 
 from __future__ import annotations
 
+import warnings
 from io import SEEK_END, BytesIO
 from typing import IO, Any
 
 from PIL import Image, ImageFile, JpegImagePlugin
 
 from . import _native, pli
-from .errors import PenstockError
+from .errors import ArgumentError, PenstockError
 
 MAGIC = b"\x89PLI"
 HEADER_NBYTES = 40
@@ -79,10 +81,21 @@ class PliImageFile(ImageFile.ImageFile):
 
 
 def save(image: Image.Image, fp: IO[bytes], filename: str | bytes) -> None:
-    """Handles Image.save: options tier, effort, max_error as of penstock.pli.encode."""
+    """Handles Image.save: options tier, effort, max_error as of penstock.pli.encode; indices for mode P."""
     import numpy as np
 
     options = {name: image.encoderinfo[name] for name in ("tier", "effort", "max_error") if name in image.encoderinfo}
+    indices = image.encoderinfo.get("indices")
+    if image.mode == "P" and indices is None:
+        warnings.warn(
+            "PLI keeps no palette: mode P is saved by its colours; indices=True keeps the indices, as for a mask, "
+            "and indices=False says that colours are wanted",
+            stacklevel=3,
+        )
+    if image.mode == "P" and indices:
+        if options.get("max_error"):
+            raise ArgumentError("indices=True is for labels, which max_error would change")
+        image = Image.frombytes("L", image.size, image.tobytes())
     if image.mode in ("P", "1"):
         image = image.convert("RGBA" if "transparency" in image.info else "RGB" if image.mode == "P" else "L")
     if image.mode not in MODES.values():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
+
+from ._html import Stats
 
 
 class SampleStats(TypedDict):
@@ -123,6 +125,86 @@ class WorkerSeconds(TypedDict):
     idle: float
 
 
+class StageStats(TypedDict):
+    """One stage. Seconds of work, of waiting for the stage before (wait_in) and for the one behind (wait_out).
+
+    include/penstock/meter.h says for each stage what its times, ``count`` and ``nbytes`` are.
+    """
+
+    work: float
+    wait_in: float
+    wait_out: float
+    count: int
+    nbytes: int
+
+
+class StepStats(TypedDict):
+    """Steps, each from one batch to the next. mean, sd, p50, p99, max, max_wait: seconds of a step.
+
+    seconds: of all steps; wait_seconds: of it, waiting for batches; peers_seconds: of the rest, waiting for other
+    ranks (``Loader.waiting_for_peers``). stall: wait_seconds / seconds. causes: wait_seconds by stage. cause: the stage
+    with the most, "" if stall is below 2 %.
+    """
+
+    steps: int
+    mean: float
+    sd: float
+    p50: float
+    p99: float
+    max: float
+    max_wait: float
+    seconds: float
+    wait_seconds: float
+    peers_seconds: float
+    stall: float
+    causes: dict[str, float]
+    cause: str
+
+
+class Steps(TypedDict):
+    """Steps of the epoch under way (or the last one), and the last 256 of them.
+
+    first_wait: seconds until its first batch, which is in no step. workers_busy: share of the window in which workers
+    filled rows, 0 to 1. text: one line on the window, such as "stall 37 %: decode (2 workers busy 99 %)".
+    """
+
+    epoch: StepStats
+    window: StepStats
+    first_wait: float
+    workers_busy: float
+    text: str
+
+
+class QueueStats(TypedDict):
+    """Lengths of queues now: rows being read, rows read that wait for a worker, batches being filled, whole batches."""
+
+    rows_reading: float
+    rows_ready: float
+    batches_running: float
+    batches_ready: float
+
+
+class Queues(TypedDict):
+    """Lengths of queues now, and their mean over the moments when a batch was asked for."""
+
+    now: QueueStats
+    mean: QueueStats
+
+
+class WorkerClock(TypedDict):
+    """Seconds of one worker. fetch to keep are the parts of busy, by its own sample of images."""
+
+    busy: float
+    waiting_for_storage: float
+    idle: float
+    rows: int
+    fetch: float
+    decode: float
+    augment: float
+    batch: float
+    keep: float
+
+
 RankStats = TypedDict("RankStats", {"rank": int, "world_size": int, "from": str})
 
 
@@ -147,13 +229,108 @@ class LoaderStats(TypedDict):
     fallback_reasons: dict[str, str]
     epoch: int
     ranks: RankStats
+    stages: dict[str, StageStats]
+    step: Steps
+    queues: Queues
+    worker_clocks: list[WorkerClock]
+
+
+# Below this share of the time a stall is not worth a cause.
+_STALL_MIN = 0.02
+
+
+def _step_stats(raw: dict[str, Any]) -> StepStats:
+    causes = {name: ns / 1e9 for name, ns in raw["causes"].items()}
+    stall = raw["wait_ns"] / raw["total_ns"] if raw["total_ns"] else 0.0
+    return {
+        "steps": raw["n"],
+        "mean": raw["mean_ns"] / 1e9,
+        "sd": raw["sd_ns"] / 1e9,
+        "p50": raw["p50_ns"] / 1e9,
+        "p99": raw["p99_ns"] / 1e9,
+        "max": raw["max_ns"] / 1e9,
+        "max_wait": raw["wait_max_ns"] / 1e9,
+        "seconds": raw["total_ns"] / 1e9,
+        "wait_seconds": raw["wait_ns"] / 1e9,
+        "peers_seconds": raw["peers_ns"] / 1e9,
+        "stall": stall,
+        "causes": causes,
+        "cause": max(causes, key=lambda name: causes[name]) if stall >= _STALL_MIN else "",
+    }
+
+
+def stall_text(window: StepStats, workers_busy: float, n_workers: int) -> str:
+    """Returns one line on what the caller waited for."""
+    if window["steps"] == 0:
+        return "no steps yet"
+    text = f"stall {100 * window['stall']:.0f} %"
+    if not window["cause"]:
+        return text
+    workers = f"{n_workers} worker{'s' if n_workers != 1 else ''} busy" if n_workers else "no workers: the caller busy"
+    return f"{text}: {window['cause']} ({workers} {100 * workers_busy:.0f} %)"
+
+
+def _queues(raw: dict[str, Any]) -> Queues:
+    n = max(raw["n_asked"], 1)
+    return {
+        "now": {
+            "rows_reading": float(raw["n_rows_reading"]),
+            "rows_ready": float(raw["n_rows_ready"]),
+            "batches_running": float(raw["n_batches_running"]),
+            "batches_ready": float(raw["n_batches_ready"]),
+        },
+        "mean": {
+            "rows_reading": raw["sum_rows_reading"] / n,
+            "rows_ready": raw["sum_rows_ready"] / n,
+            "batches_running": raw["sum_batches_running"] / n,
+            "batches_ready": raw["sum_batches_ready"] / n,
+        },
+    }
+
+
+def _worker_clock(raw: dict[str, int]) -> WorkerClock:
+    return {
+        "busy": raw["busy_ns"] / 1e9,
+        "waiting_for_storage": raw["wait_in_ns"] / 1e9,
+        "idle": raw["wait_out_ns"] / 1e9,
+        "rows": raw["n_rows"],
+        "fetch": raw["fetch_ns"] / 1e9,
+        "decode": raw["decode_ns"] / 1e9,
+        "augment": raw["augment_ns"] / 1e9,
+        "batch": raw["batch_ns"] / 1e9,
+        "keep": raw["keep_ns"] / 1e9,
+    }
+
+
+def _steps(raw: dict[str, Any], n_workers: int) -> Steps:
+    window = _step_stats(raw["window"])
+    return {
+        "epoch": _step_stats(raw["epoch"]),
+        "window": window,
+        "first_wait": raw["first_wait_ns"] / 1e9,
+        "workers_busy": raw["workers_busy"],
+        "text": stall_text(window, raw["workers_busy"], n_workers),
+    }
+
+
+def _stages(raw: dict[str, Any]) -> dict[str, StageStats]:
+    return {
+        name: {
+            "work": clock["work_ns"] / 1e9,
+            "wait_in": clock["wait_in_ns"] / 1e9,
+            "wait_out": clock["wait_out_ns"] / 1e9,
+            "count": clock["n"],
+            "nbytes": clock["nbytes"],
+        }
+        for name, clock in raw["stages"].items()
+    }
 
 
 def loader_stats(
     raw: dict[str, Any], storages: tuple[str, ...], epoch: int, ranks: tuple[int, int, str], cache_choice: str
 ) -> LoaderStats:
-    """Groups the counters of ``_native.Loader.stats()``."""
-    return {
+    """Groups the counters of ``_native.Loader.stats()``, in a dict that notebooks show."""
+    grouped = {
         "batches": raw["n_batches"],
         "samples": {
             "delivered": raw["n_samples"],
@@ -239,4 +416,9 @@ def loader_stats(
             "world_size": ranks[1],
             "from": ranks[2],
         },
+        "stages": _stages(raw["meter"]),
+        "step": _steps(raw["meter"], raw["n_workers"]),
+        "queues": _queues(raw["meter"]),
+        "worker_clocks": [_worker_clock(clock) for clock in raw["meter"]["workers"]],
     }
+    return cast(LoaderStats, Stats(grouped))

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from . import _native, _options
 from .errors import ArgumentError, LimitError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .dataset import Dataset
 
 
 class CacheUse(TypedDict):
@@ -116,6 +122,89 @@ class Cache:
     def __repr__(self) -> str:
         use = self.stats()
         return f"Cache({use['used']} of {use['limit']} bytes, {use['items']} items)"
+
+
+class CachePlan(NamedTuple):
+    """Which samples a cache should admit, and what that brings: see :func:`plan_cache`.
+
+    admit: a bool for each sample of the data set. ``numpy.save(path, plan.admit)`` keeps it in a file that
+    ``Loader(cache_plan=path)`` takes. samples and nbytes: how many are admitted and what they take of the cache.
+    seconds: saved in each epoch. bound: no choice saves more; it is less than the seconds of one sample above.
+    """
+
+    admit: npt.NDArray[np.bool_]
+    samples: int
+    nbytes: int
+    seconds: float
+    bound: float
+
+
+def plan_cache(
+    dataset: Dataset,
+    cache: int | str,
+    *,
+    nbytes: Any = None,
+    seconds: Any = None,
+    read_rate: float | None = None,
+    read_seconds: float = 0.0,
+    decode_seconds: Any = 0.0,
+) -> CachePlan:
+    """Chooses which samples a cache should admit, so that each later epoch takes the least time.
+
+    Those are admitted that save the most seconds for each byte, as far as they fit. Without a plan a cache takes samples
+    as they come, which is as good where all bytes cost the same.
+
+    Args:
+        dataset: the data set. A plan is for the whole of it, also if this is a view.
+        cache: bytes of the cache, or a text like "8GiB".
+        nbytes: bytes of each sample as the cache will keep it; None: as it is stored.
+        seconds: what each sample saves in an epoch, 0 or more, measured; None: read_seconds + bytes / read_rate +
+            decode_seconds.
+        read_rate: bytes a second of the storage. None: only needed without ``seconds``.
+        read_seconds: what one read costs besides.
+        decode_seconds: decoding time that the cache's form saves, one number or one for each sample.
+    """
+    import numpy as np
+
+    limit = _options.nbytes("cache", cache)
+    stored, n_items = _stored_nbytes(dataset)
+    n = len(stored)
+    sizes = np.ascontiguousarray(stored if nbytes is None else nbytes, np.uint64)
+    if seconds is None:
+        if read_rate is None or not read_rate > 0:
+            raise ArgumentError("plan_cache wants seconds, or read_rate, which is above 0")
+        seconds = read_seconds + stored / read_rate + np.broadcast_to(decode_seconds, (n,))
+    saved = np.ascontiguousarray(seconds, np.float64)
+    if sizes.shape != (n,) or saved.shape != (n,):
+        raise ArgumentError(f"nbytes and seconds have one number for each of the {n} samples")
+    admit = np.zeros(n, np.uint8)
+    report = _native.cache_plan(sizes, saved, max(0, limit - 8 * n_items), admit)
+    return CachePlan(admit.astype(bool), *report)
+
+
+def _stored_nbytes(dataset: Dataset) -> tuple[Any, int]:
+    """Bytes of each sample's first variants, and how many items a cache's table counts."""
+    import numpy as np
+
+    stored = np.zeros(dataset._count, np.uint64)
+    fields = [(i, field) for i, field in enumerate(dataset._fields) if field.type not in ("int", "float")]
+    for sample in range(dataset._count):
+        stored[sample] = sum(dataset._native.item(sample, i, 0)["nbytes"] for i, _ in fields)
+    return stored, dataset._count * sum(field.n_variants for _, field in fields)
+
+
+def plan_bytes(plan: Any, n: int) -> Any:
+    """Converts the argument ``cache_plan`` of a loader: a byte for each of n samples."""
+    import numpy as np
+
+    if isinstance(plan, CachePlan):
+        plan = plan.admit
+    elif isinstance(plan, (str, os.PathLike)):
+        plan = np.load(plan, allow_pickle=False)
+    admit = np.asarray(plan)
+    if admit.shape != (n,) or admit.dtype.kind != "b":
+        raise ArgumentError(f"cache_plan has {admit.shape} of {admit.dtype}: a bool for each of {n} samples is wanted")
+    return admit.astype(np.uint8)
 
 
 def chosen(

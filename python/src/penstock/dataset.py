@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from . import _image, _native, _options
+from . import _html, _image, _native, _options
 from .errors import ArgumentError, NotFoundError, PenstockError
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class Dataset:
         masks: columns of the label file that hold paths of mask files. "mask", "mask_..." and "..._mask"
             are such columns anyway. Without a label file, a sub-folder "images" beside "masks" ("mask_x",
             "x_masks") gives each image the masks of its name instead of a class.
+        files: plain folders: the images, in this order, instead of all in the folder; names relative to it. There are
+            no labels then. :meth:`from_files` takes any list of paths.
 
     ``len(ds)`` samples; ``ds[i]`` is a dict of the stored values: images as uint8 or uint16 (H, W, C),
     masks as (H, W), boxes float32 (n, 4), keypoints float32 (n, 3), arrays as numpy arrays, and int,
@@ -76,12 +78,16 @@ class Dataset:
         labels: str | os.PathLike[str] | None = None,
         allow_unreadable: bool = False,
         masks: Sequence[str] = (),
+        files: Sequence[str] = (),
     ) -> None:
+        if isinstance(files, str):
+            raise ArgumentError(f"files is a list of names, not {files!r}")
         self._arguments = (
             os.fspath(path),
             None if labels is None else os.fspath(labels),
             bool(allow_unreadable),
             mask_columns(masks),
+            tuple(files),
         )
         self._native = _native.Dataset(*self._arguments)
         info = self._native.info()
@@ -96,6 +102,26 @@ class Dataset:
         )
         self._places = {field.name: i for i, field in enumerate(self._fields)}
         self._indices: npt.NDArray[np.uint64] | None = None  # the samples of a view
+
+    @classmethod
+    def from_files(cls, paths: Iterable[str | os.PathLike[str]], *, allow_unreadable: bool = False) -> Dataset:
+        """A data set of these image files, in this order.
+
+        paths: of files below any folders, with any ending; relative ones count from the current folder. Each names one
+            sample: ArgumentError if one is named twice, or if there is none. Samples have the names below :attr:`path`,
+            the folder that all files have in common. It is found from the texts of the paths, and links are not
+            resolved.
+        allow_unreadable: leave out (and count) files that cannot be read; else they are a :class:`StorageError` or one
+            of its kinds.
+
+        It is the same data set for caches as long as names, sizes, inodes and times of the files stay.
+        """
+        whole = [os.path.abspath(os.fspath(path)) for path in paths]
+        if not whole:
+            raise ArgumentError("from_files wants one file or more")
+        root = os.path.commonpath([os.path.dirname(path) for path in whole])
+        start = len(root) if root.endswith("/") else len(root) + 1
+        return cls(root, files=[path[start:] for path in whole], allow_unreadable=allow_unreadable)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (type(self), self._arguments, self._indices)
@@ -360,10 +386,12 @@ class Dataset:
         if not hasattr(i, "__index__") or getattr(i, "ndim", 0) > 0:
             return list(self.subset(i))
         sample = self._sample(i)
-        return {
-            field.name: self._value(sample, i_field, field)
-            for i_field, field in enumerate(self._fields)
-        }
+        return self._sample_of(sample)
+
+    def _sample_of(self, sample: int) -> _html.Sample:
+        values = {field.name: self._value(sample, i_field, field) for i_field, field in enumerate(self._fields)}
+        kinds = {field.name: field.type for field in self._fields}
+        return _html.Sample(values, kinds, f"sample {sample}: {self._native.name(sample)}")
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for i in range(len(self)):
@@ -458,10 +486,26 @@ class Dataset:
         )
         kind = "folder" if self._is_folder else "data set"
         return (
-            f"<table><caption>{kind} <code>{escape(self._path)}</code>: {len(self):,} samples"
+            f"<div><table><caption>{kind} <code>{escape(self._path)}</code>: {len(self):,} samples"
             "</caption><tr><th>field</th><th>type</th><th>variants</th><th>largest item, bytes</th>"
-            f"</tr>{rows}</table>"
+            f"</tr>{rows}</table>{self._pictures()}</div>"
         )
+
+    def _pictures(self) -> str:
+        """Returns the first samples as pictures, for notebooks. A bad one is left out."""
+        if not any(field.type in ("image", "mask") for field in self._fields):
+            return ""
+        label = next((field.name for field in self._fields if field.type == "int"), None)
+        names = self.class_names(label) if label is not None else None
+        shown = []
+        for i in range(min(len(self), _html.MOST)):
+            try:
+                sample = self._sample_of(self._sample(i))
+            except (PenstockError, OSError):
+                continue
+            caption = "" if label is None else f" {names[sample[label]] if names else sample[label]}"
+            shown.append(sample._figure(f"{i}{caption}", None))
+        return "".join(shown)
 
 
 def _view(dataset: Dataset, indices: npt.NDArray[np.uint64]) -> Dataset:
@@ -476,8 +520,8 @@ def _reopened(
     kind: type[Dataset], arguments: tuple[Any, ...], indices: npt.NDArray[np.uint64] | None
 ) -> Dataset:
     """Restores a pickled data set or view."""
-    path, labels, allow_unreadable, masks = arguments
-    dataset = kind(path, labels=labels, allow_unreadable=allow_unreadable, masks=masks)
+    path, labels, allow_unreadable, masks, files = arguments
+    dataset = kind(path, labels=labels, allow_unreadable=allow_unreadable, masks=masks, files=files)
     return dataset if indices is None else _view(dataset, indices)
 
 

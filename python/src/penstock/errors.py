@@ -226,6 +226,14 @@ def _rebuild(
     return kind(message, status=status, **parts)
 
 
+def in_file(error: PenstockError, path: str) -> PenstockError:
+    """Returns the error with the file's path, where it names no file yet."""
+    if error.file is not None:
+        return error
+    parts = {name: getattr(error, name) for name in _PARTS}
+    return type(error)(f"file {path!r}: {error}", status=error.status, **{**parts, "file": path})
+
+
 def from_parts(parts: dict[str, Any]) -> PenstockError:
     """Returns the exception for an error of the C library (called by the extension module)."""
     kind = _KINDS.get(parts["status"], InternalError)

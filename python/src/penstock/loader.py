@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _convert, _image, _native, _options, _stats
+from . import _convert, _image, _live, _native, _options, _stats
 from . import cache as _cache
 from . import transforms as _transforms
 from .dataset import Dataset, Field
@@ -187,6 +187,8 @@ class Loader:
             much memory; an image whose pixels find no room is kept as it is stored. Images with a palette always are;
             lossy WebP is but for "raw". Loaders share items only if they need them in the same form. All but "stored"
             need a cache (with "auto" they have an effect if one is chosen), and exclude ``jpeg="nvjpeg"``.
+        cache_plan: which samples the cache admits: a :class:`CachePlan`, a bool for each sample of the whole data set, or
+            the path of such an array in numpy's format (.npy). None: all, as they come.
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
         encoded: names of image fields to deliver as stored bytes.
@@ -216,6 +218,12 @@ class Loader:
             1.0 levels (bench/loader/scaled_decode.py). For batches in host memory only. Or a dict per field.
         max_pixels: larger images are errors; None: 2**28.
         collate_fn: called with each batch's dict; its result is what the iteration yields.
+        live: write a line to stderr while training: steps' time, and what they wait for. On a terminal once a second,
+            in place; else every 10 seconds. Rank 0 alone writes it. None: if PENSTOCK_LIVE is set and not "0".
+        trace: file for the events of all threads, as JSON for ui.perfetto.dev and chrome://tracing; "%p" in it stands
+            for the process's number. None: PENSTOCK_TRACE names it, if set; "": none. If another process or loader
+            writes that file, ".2" to ".64" is added. It is complete when the loader is closed; what a killed process
+            leaves can be loaded, too. With PENSTOCK_NVTX=1 the same spans are ranges of NVIDIA's profilers.
 
     Safe to leave early: ``break``, exceptions and Ctrl-C lose nothing. In a forked child the loader rebuilds itself
     at first use. It is pickled by its arguments and its state. One iteration at a time: a new ``iter()`` ends the
@@ -278,6 +286,9 @@ class Loader:
         pin_memory: bool | str = False,
         cache: _cache.Cache | int | str | None = "auto",
         cache_form: str = "stored",
+        live: bool | None = None,
+        trace: str | os.PathLike[str] | None = None,
+        cache_plan: Any = None,
         share: str | None = None,
         share_wait: float = 10.0,
     ) -> None:
@@ -339,6 +350,9 @@ class Loader:
             "pin_memory": pin_memory,
             "cache": cache,
             "cache_form": cache_form,
+            "live": live,
+            "trace": None if trace is None else os.fspath(trace),
+            "cache_plan": cache_plan,
             "share": share,
             "share_wait": share_wait,
         }
@@ -377,6 +391,7 @@ class Loader:
         if self._cache_choice:
             _log.info("%s: %s", dataset.path, self._cache_choice)
         self._native = self._make_native()
+        self._live = _live.Live() if _live.wanted(given["live"]) else None
         self._n_batches = 0  # when it was last counted
         self._own_names = frozenset({*self.__dict__, "_own_names"} - before)
         _alive.add(self)
@@ -389,6 +404,7 @@ class Loader:
             options["cache"] = self._cache._open()
         elif self._cache_choice:
             del options["cache_form"]  # "auto" chose no cache
+            options.pop("cache_plan", None)
         return _native.Loader(self._dataset._native, options)
 
     def _make_options(self) -> dict[str, Any]:
@@ -414,6 +430,8 @@ class Loader:
             "throttle_latency_seconds": float(throttle[1]),
             "no_verify": not given["verify"],
         }
+        if given["cache_plan"] is not None:
+            options["cache_plan"] = _cache.plan_bytes(given["cache_plan"], self._dataset._count)
         for name, high in (
             ("io_threads", 1024),
             ("page_samples", 2**32 - 1),
@@ -423,6 +441,8 @@ class Loader:
         ):
             if given[name] is not None:
                 options[name] = _options.count(name, given[name], 1, high)
+        if given["trace"] is not None:
+            options["trace"] = given["trace"]
         self._add_bad_samples(options)
         self._add_share(options)
         self._add_gpu(options)
@@ -766,6 +786,8 @@ class Loader:
         self._passing = batch is not None
         self._taken += self._passing
         self._left = self._left - 1 if self._passing else 0
+        if self._live is not None:
+            self._live.batch(self, ends=batch is None)
         return batch
 
     def _deliver(self, batch: _native.Batch) -> Any:
@@ -908,10 +930,19 @@ class Loader:
         (scaled_decode); storage.partial_reads: images read in part, only the units that were needed. fallbacks: counts
         of the fall-backs that were taken, by name; fallback_reasons: the meanings of these names. cpu_rooms: the
         vector level of each room's kernels.
+        stages: time of each stage. step: how long steps take, the share of waiting for batches (stall), and its cause.
+        queues: rows and batches that wait. worker_clocks: each worker. See also :mod:`penstock.metrics`.
         """
         return _stats.loader_stats(
             self._watch()[0], _STORAGES, self.epoch, self._ranks_now(), self._cache_choice
         )
+
+    def waiting_for_peers(self) -> contextlib.AbstractContextManager[None]:
+        """Marks time that this rank waits for others: ``with loader.waiting_for_peers(): dist.all_reduce(gradients)``.
+
+        So :func:`penstock.metrics.rank_report` can tell a slow rank from those that wait for it.
+        """
+        return _live.peers_wait(self)
 
     def _watch(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Returns counters and bad samples. After close() they are those of the last moment."""

@@ -6,9 +6,9 @@
     smaller = penstock.pli.from_jpeg(jpeg)         # the JPEG's own coefficients: the same pixels
     assert penstock.pli.to_jpeg(smaller) == jpeg   # and the file, byte for byte
 
-A region costs only the units that it touches, of 64x64 pixels each (128x128 in most PLI of JPEGs). If Pillow is
-installed, importing this module registers the format there, so that ``Image.open("x.pli")`` and ``image.save("x.pli")``
-work.
+A region costs only the units that it touches, of 64x64 pixels each (128x128 in most PLI of JPEGs). Where bytes are
+taken, so is the path of a file (str or os.PathLike). If Pillow is installed, importing this module registers the format
+there, as ``import penstock.pillow`` does.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from ._image import whole
 from ._options import TIERS
 from .errors import ArgumentError, LimitError
 
@@ -86,7 +87,8 @@ def info(data: Any) -> dict[str, Any]:
     "jpeg_nbytes" (length of the file) and "restoration_nbytes" (bytes for the parts of the file that are not
     coefficients). The first 40 bytes are enough for all but these four, "nbytes" and "units", which are 0 then.
     """
-    result = _native.pli_info(data)
+    with whole(data) as content:
+        result = _native.pli_info(content)
     is_jpeg = result["content"] == "jpeg"
     samplings = tuple(result.pop("samplings"))
     if is_jpeg:
@@ -107,7 +109,7 @@ def from_jpeg(jpeg: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes
     has the EXIF orientation; ``penstock.decode``, the loader and Pillow's exif_transpose apply it.
 
     Args:
-        jpeg: the bytes of the whole file, or any buffer that holds them.
+        jpeg: the bytes of the whole file, any buffer that holds them, or the file's path.
         unit_edge: 64, 128 or 256 pixels; 0 chooses by the bit rate.
         checksums: store 4 bytes for each unit, so that damage is detected when an image or a region is decoded. Without
             them damage is detected only if the whole image is decoded, and by :func:`to_jpeg`.
@@ -119,20 +121,22 @@ def from_jpeg(jpeg: Any, *, unit_edge: int = 0, checksums: bool = True) -> bytes
     """
     if unit_edge not in (0, 64, 128, 256):
         raise ArgumentError(f"unit_edge is 64, 128, 256 or 0, not {unit_edge!r}")
-    return _native.pli_from_jpeg(jpeg, unit_edge, checksums)
+    with whole(jpeg) as content:
+        return _native.pli_from_jpeg(content, unit_edge, checksums)
 
 
 def to_jpeg(data: Any, *, max_nbytes: int = 1 << 30) -> bytes:
     """Restores the JPEG file that was given to :func:`from_jpeg`, byte for byte.
 
     Args:
-        data: the bytes of the whole PLI, or any buffer that holds them.
+        data: the bytes of the whole PLI, any buffer that holds them, or the file's path.
         max_nbytes: a longer file is a LimitError, before memory for it is allocated.
     """
-    nbytes = _native.pli_info(data)["jpeg_nbytes"]
-    if nbytes > max_nbytes:
-        raise LimitError(f"the JPEG file has {nbytes} bytes, more than max_nbytes={max_nbytes}")
-    return _native.pli_to_jpeg(data)
+    with whole(data) as content:
+        nbytes = _native.pli_info(content)["jpeg_nbytes"]
+        if nbytes > max_nbytes:
+            raise LimitError(f"the JPEG file has {nbytes} bytes, more than max_nbytes={max_nbytes}")
+        return _native.pli_to_jpeg(content)
 
 
 def decode(
@@ -147,7 +151,7 @@ def decode(
     """Decodes an image or a part of it.
 
     Args:
-        data: bytes, or any buffer that holds them.
+        data: bytes, any buffer that holds them, or the path of a file.
         region: (y, x, height, width) in pixels; None is the whole image. Only the units that it touches are decoded.
         out: array to write to, of the region's size, any strides: ``chw.transpose(1, 2, 0)`` fills a (C, H, W) array.
         channel: decode only this channel, as (H, W).
@@ -159,6 +163,18 @@ def decode(
     Returns:
         `out`, or a new uint8 or uint16 array (H, W, C); (H, W) for one channel.
     """
+    with whole(data) as content:
+        return _decode(content, region, out, channel, max_pixels, verify)
+
+
+def _decode(
+    data: Any,
+    region: tuple[int, int, int, int] | None,
+    out: Pixels | None,
+    channel: int | None,
+    max_pixels: int,
+    verify: bool,
+) -> Pixels:
     import numpy as np
 
     head = _native.pli_info(data)

@@ -14,9 +14,11 @@ Sizes are pixels, (height, width). A chain may hold ``Normalize`` once, at its e
 
 from __future__ import annotations
 
+import difflib
+import json
 import numbers
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Union
 
 from .errors import ArgumentError
@@ -34,6 +36,8 @@ __all__ = [
     "RandomVerticalFlip",
     "Resize",
     "Transform",
+    "from_json",
+    "to_json",
 ]
 
 Size = Union[int, Sequence[int]]
@@ -410,3 +414,82 @@ def output_channels(field: str, ops: list[Transform]) -> int:
                 )
             return 1
     return 0
+
+
+def _plain(value: object) -> object:
+    """Returns an argument as JSON has it: torchvision's InterpolationMode by its name, numbers of numpy as Python's."""
+    value = getattr(value, "value", value)
+    if isinstance(value, (str, bool)) or value is None:
+        return value
+    if isinstance(value, Sequence):
+        return [_plain(part) for part in value]
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value)  # type: ignore[arg-type]
+
+
+def _to_plain(op: Transform) -> dict[str, object]:
+    """Returns the operation as an object of JSON: its name, and the arguments that differ from their defaults."""
+    plain: dict[str, object] = {"op": type(op).__name__}
+    for field in fields(op):  # type: ignore[arg-type]
+        value = getattr(op, field.name)
+        if field.default is MISSING or value != field.default:
+            plain[field.name] = _plain(value)
+    return plain
+
+
+def to_json(transforms: Transform | Sequence[Transform] | Mapping[str, Sequence[Transform]]) -> str:
+    """Returns operations as JSON, for a file that ``penstock view --transforms`` and :func:`from_json` read.
+
+    A list of operations becomes a list of objects such as ``{"op": "RandomCrop", "size": 224}``: the class and
+    those arguments that differ from their defaults. A dict of lists by field becomes an object of lists.
+    """
+    if isinstance(transforms, Mapping):
+        plain: object = {name: [_to_plain(op) for op in chain(name, ops)] for name, ops in transforms.items()}
+    else:
+        plain = [_to_plain(op) for op in chain(None, transforms)]
+    return json.dumps(plain, indent=2)
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(word, known, 1)
+    return f": did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
+
+
+def _from_plain(plain: object) -> Transform:
+    if not isinstance(plain, dict) or not isinstance(plain.get("op"), str):
+        raise ArgumentError(f'an operation is an object like {{"op": "CenterCrop", "size": 224}}, not {plain!r}')
+    known = [name for name in __all__ if name[0].isupper() and name != "Transform"]
+    name = plain["op"]
+    if name not in known:
+        raise ArgumentError(f"no operation {name!r}{_near(name, known)}")
+    operation: type[Transform] = globals()[name]
+    arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items() if key != "op"}
+    parameters = {field.name: field for field in fields(operation)}  # type: ignore[arg-type]
+    for key in arguments:
+        if key not in parameters:
+            raise ArgumentError(f"{name}: no argument {key!r}{_near(key, list(parameters))}")
+    for key, field in parameters.items():
+        if field.default is MISSING and key not in arguments:
+            raise ArgumentError(f"{name}: the argument {key!r} is missing")
+    return operation(**arguments)
+
+
+def _chain_from_plain(plain: object) -> list[Transform]:
+    if not isinstance(plain, list):
+        raise ArgumentError(f"a list of operations is expected, not {plain!r}")
+    return [_from_plain(op) for op in plain]
+
+
+def from_json(text: str | bytes) -> list[Transform] | dict[str, list[Transform]]:
+    """Returns the operations that :func:`to_json` wrote: a list for the sample, or a dict of lists by field.
+
+    Lists of numbers become tuples. ArgumentError says what is not JSON, and which operation or argument there is not.
+    """
+    try:
+        plain = json.loads(text)
+    except ValueError as error:
+        raise ArgumentError(f"the operations are not JSON: {error}") from None
+    if isinstance(plain, dict) and "op" not in plain:
+        return {name: _chain_from_plain(ops) for name, ops in plain.items()}
+    return _chain_from_plain(plain)

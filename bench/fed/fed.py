@@ -1,0 +1,151 @@
+"""fed.py PEER WORKLOAD CORES: the most accelerators that a loader feeds. Prints one JSON line. Run it pinned to CORES.
+
+An emulated accelerator takes a batch and sleeps for a step. Its utilisation is the share of the time in which it sleeps; it is fed
+if that is at least the workload's limit. n accelerators are one that is n times as fast, so n need not be whole. The greatest n is
+looked for by halving, from the loader's own rate, and then confirmed: the median of --windows windows is at least the limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import time
+from pathlib import Path
+
+import loaders
+from workloads import WORKLOADS, Workload
+
+import common  # of bench/loader, which loaders.py has put in reach
+
+
+STEPS_MIN, WARM_STEPS = 6, 3
+
+
+def own_rate(batches, seconds: float) -> float:
+    """Samples per second of a caller that does nothing."""
+    next(batches)
+    n, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        n += next(batches)[1]
+    return n / (time.perf_counter() - start)
+
+
+def busy_of(cpus: set[int]) -> float:
+    """Busy and stolen seconds so far of the cores that this process may use."""
+    seconds = 0.0
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *ticks = line.split()
+        if name[:3] == "cpu" and name[3:].isdigit() and int(name[3:]) in cpus:
+            seconds += (sum(map(int, ticks[:8])) - int(ticks[3]) - int(ticks[4])) / common.CLOCK_TICKS
+    return seconds
+
+
+def utilisation(batches, workload: Workload, n: float, seconds: float) -> tuple[float, float]:
+    """Returns the utilisation of n accelerators, and how much of these cores other processes took meanwhile."""
+    step = workload.step_s / n
+    seconds = max(seconds, STEPS_MIN * step)
+    for _ in range(WARM_STEPS):  # batches that are ready would make the window look better than it is
+        time.sleep(step)
+        next(batches)
+    cpus = os.sched_getaffinity(0)
+    cpu, busy = common.cpu_seconds(), busy_of(cpus)
+    start, steps = time.perf_counter(), 0
+    while time.perf_counter() - start < seconds:
+        time.sleep(step)
+        steps += 1
+        next(batches)
+    wall = time.perf_counter() - start
+    foreign = busy_of(cpus) - busy - (common.cpu_seconds() - cpu)
+    return steps * step / wall, max(foreign, 0.0) / wall
+
+
+def search(batches, workload: Workload, start: float, seconds: float) -> float:
+    low, high = 0.7 * start, 1.2 * start
+    for _ in range(4):
+        middle = (low + high) / 2
+        if utilisation(batches, workload, middle, seconds)[0] >= workload.utilisation:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def confirm(batches, workload: Workload, n: float, seconds: float, windows: int) -> tuple[float, list]:
+    """Lowers n by 2 % until the median window is fed."""
+    while True:
+        found = [utilisation(batches, workload, n, seconds) for _ in range(windows)]
+        if statistics.median(au for au, _ in found) >= workload.utilisation:
+            return n, found
+        n *= 0.98
+
+
+def check_pixels(peer: str, workload: Workload, pixels) -> None:
+    import numpy as np
+
+    if workload.name == "resnet50":
+        array = np.asarray(pixels)
+        shape, kind = (workload.batch, 3, 224, 224), np.float32
+        if array.shape != shape or array.dtype != kind or not 0.3 < float(array.std()) < 2:
+            raise SystemExit(f"{peer}: batch is {array.shape} {array.dtype}, wanted normalised {shape} float32")
+        return
+    first = np.asarray(pixels[0])
+    if sorted(first.shape) != [3, 683, 1024] or first.dtype != np.uint8 or len(pixels) != workload.batch:
+        raise SystemExit(f"{peer}: images are {first.shape} {first.dtype}, {len(pixels)} of them")
+
+
+def check_order(workload: Workload, source: Path, cores: int) -> str:
+    """Compares the order with that of the calling thread alone, for some batches."""
+    threads, alone = loaders.penstock_loader(workload, source, cores), loaders.penstock_loader(workload, source, 0)
+    with threads, alone:
+        for i, (a, b) in enumerate(zip(threads, alone)):
+            if (a["index"] != b["index"]).any() or (a["image"][0] != b["image"][0]).any():
+                raise SystemExit(f"batch {i} differs from that of one thread")
+            if i == 2:
+                return "exact"
+    return "exact"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("peer", choices=loaders.PEERS)
+    parser.add_argument("workload", choices=WORKLOADS)
+    parser.add_argument("cores", type=int)
+    parser.add_argument("--root", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--windows", type=int, default=5)
+    args = parser.parse_args()
+    workload = WORKLOADS[args.workload]
+    name, _, packs = loaders.PEERS[args.peer]
+    found = {"peer": args.peer, "name": name, "workload": workload.name, "cores": args.cores}
+    try:
+        if args.peer.startswith("penstock"):
+            folder = args.root / workload.name
+            found["order"] = check_order(workload, loaders.packed(folder) if packs else folder, args.cores)
+            import penstock as ps
+
+            found["cpu_level"] = ps.show_config("dict")["cpu_used"]
+        batches = iter(loaders.batches(args.peer, workload, args.root / workload.name, args.cores))
+        check_pixels(args.peer, workload, next(batches)[0])
+        rate = own_rate(batches, args.seconds)
+        start = search(batches, workload, rate / workload.rate / workload.utilisation, args.seconds / 2)
+        n, windows = confirm(batches, workload, start, args.seconds, args.windows)
+        found |= {"images_per_s": round(rate, 1), "fed": round(n, 3), "fed_per_core": round(n / args.cores, 3),
+                  "utilisation": [round(au, 4) for au, _ in windows], "limit": workload.utilisation,
+                  "foreign_cores": round(statistics.median(foreign for _, foreign in windows), 3)}
+    except (common.Unavailable, ImportError) as reason:
+        found["absent"] = str(reason)
+    print(json.dumps(found), flush=True)
+    for pid in common.process_tree():
+        if pid != os.getpid():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+    os._exit(0)  # some peers hang when they end their threads
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The loaders that are compared: each gives batches without end, with its own threads or processes ahead of the caller.
+
+    batches(peer, workload, folder, cores) -> iterator of (pixels, number of samples)
+
+ResNet50: f32 (400, 3, 224, 224), normalised. RetinaNet: 24 whole images, u8, in the layout that the loader likes best.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from workloads import Workload
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "loader"))
+import common  # noqa: E402
+
+Batches = Iterator[tuple[Any, int]]
+REPEATS = 4000  # an epoch is so long that no window contains its end
+
+
+def penstock_loader(workload: Workload, source: Path, cores: int) -> Any:
+    import numpy as np
+    import penstock as ps
+    from penstock import transforms as T
+
+    dataset = ps.Dataset(str(source))
+    chain = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
+    return ps.Loader(dataset, batch_size=workload.batch, shuffle=True, seed=1, num_workers=cores, output="numpy",
+                     indices=np.tile(np.arange(len(dataset)), REPEATS), cache=None,
+                     layout="NCHW" if workload.name == "resnet50" else "NHWC",
+                     transforms=chain if workload.name == "resnet50" else None)
+
+
+def penstock(workload: Workload, source: Path, cores: int) -> Batches:
+    for batch in penstock_loader(workload, source, cores):
+        yield batch["image"], len(batch["index"])
+
+
+def packed(folder: Path) -> Path:
+    import penstock as ps
+
+    return common.made(folder.with_name(folder.name + ".pst"),
+                       lambda path: ps.pack(str(folder), str(path), forms=("pli-jpeg",)))
+
+
+def torchvision(workload: Workload, folder: Path, cores: int) -> Batches:
+    import peer_torchvision
+    import torch
+    import torchvision.io as io
+    from torch_loader import Endless
+
+    work = common.Work(workload.name, folder, workload.batch, 224, True, True)
+    whole = workload.name == "retinanet"
+
+    class Whole(torch.utils.data.Dataset):
+        files = work.files()
+
+        def __len__(self) -> int:
+            return len(self.files)
+
+        def __getitem__(self, i: int):
+            return io.decode_jpeg(io.read_file(str(self.files[i])), mode=io.ImageReadMode.RGB), 0
+
+    samples = Whole() if whole else peer_torchvision.Samples(work)
+    torch.set_num_threads(1)
+    loader = torch.utils.data.DataLoader(samples, batch_size=workload.batch, sampler=Endless(len(samples)), num_workers=cores,
+                                         drop_last=True, persistent_workers=True, prefetch_factor=2)
+    for images, _ in loader:
+        yield images, len(images)
+
+
+def dali(workload: Workload, folder: Path, cores: int) -> Batches:
+    import peer_dali
+    import nvidia.dali.fn as fn
+    import nvidia.dali.types as types
+    from nvidia.dali import pipeline_def
+
+    work = common.Work(workload.name, folder, workload.batch, 224, True, True)
+    if workload.name == "resnet50":
+        for images, _ in peer_dali.batches(work, folder, cores):
+            yield images, len(images)
+        return
+
+    @pipeline_def(batch_size=workload.batch, num_threads=cores, device_id=None, prefetch_queue_depth=2, seed=1)
+    def pipeline():
+        encoded, _ = fn.readers.file(files=[str(path) for path in work.files()], random_shuffle=True, read_ahead=True,
+                                     name="reader")
+        return fn.decoders.image(encoded, device="cpu", output_type=types.RGB)
+
+    pipe = pipeline()
+    pipe.build()
+    while True:
+        (images,) = pipe.run()
+        yield images, workload.batch
+
+
+PEERS = {
+    "penstock_pli_jpeg": ("Penstock, pli-jpeg", penstock, True),
+    "penstock": ("Penstock, plain files", penstock, False),
+    "dali": ("DALI, CPU pipeline", dali, False),
+    "torchvision": ("torch DataLoader + torchvision v2", torchvision, False),
+}
+
+
+def batches(peer: str, workload: Workload, folder: Path, cores: int) -> Batches:
+    _, make, packs = PEERS[peer]
+    return make(workload, packed(folder) if packs else folder, cores)

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Runs fed.py for each loader and workload on the same core, in turns, and writes a table and JSON. run.sh calls it.
+
+    report.py --data FOLDER --build FOLDER --out FOLDER [--workloads resnet50] [--peers penstock*,dali] [--rounds 3]
+
+Each cell is measured once in every round; the table has the median of the rounds and their range.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "loader"))
+import common  # noqa: E402
+import environments  # noqa: E402
+from workloads import WORKLOADS  # noqa: E402
+
+PEERS = {"penstock_pli_jpeg": "torch", "penstock": "torch", "dali": "dali", "torchvision": "torch"}
+CELL_LIMIT_S = 900
+
+
+def install(args: argparse.Namespace) -> dict[str, str]:
+    """Returns the environments that cannot be made, with the reasons."""
+    args.build.mkdir(parents=True, exist_ok=True)
+    absent = {name: reason for name in dict.fromkeys(["torch", *(PEERS[peer] for peer in args.peers)])
+              if (reason := environments.prepare(args.build, name))}
+    if "torch" in absent:
+        sys.exit(f"the environment torch did not install: {absent['torch']} (see {args.build}/install.log)")
+    if not args.penstock and (reason := environments.prepare_penstock(args.build)):
+        sys.exit(f"penstock did not install: {reason} (see {args.build}/install.log)")
+    subprocess.run(["bash", HERE.parent / "loader" / "stand_in_cuda.sh", args.build / "venv" / "torch",
+                    args.build / "stand_in"], check=True)
+    return absent
+
+
+def run_cell(args: argparse.Namespace, peer: str, workload: str, cores: int) -> dict:
+    python = environments.python_of(args.build, PEERS[peer])
+    if args.penstock and peer.startswith("penstock"):
+        python = args.penstock
+    cpus = ",".join(map(str, args.cpus[:cores]))
+    command = [*args.under.split(), "taskset", "-c", cpus, str(python), str(HERE / "fed.py"), peer, workload, str(cores), "--root",
+               str(args.build / "fed"), "--seconds", str(args.seconds), "--windows", str(args.windows)]
+    env = dict(os.environ, OMP_NUM_THREADS="1")
+    if peer == "torchvision":
+        env["LD_LIBRARY_PATH"] = str(args.build / "stand_in")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
+                               start_new_session=True)
+    try:
+        output, errors = process.communicate(timeout=CELL_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return {"absent": f"no result within {CELL_LIMIT_S} s"}
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    if process.returncode or not lines:
+        return {"absent": (errors.strip().splitlines() or [f"exit status {process.returncode}"])[-1][:200]}
+    return json.loads(lines[-1])
+
+
+def merge(rounds: list[dict]) -> dict:
+    """Returns one cell of the measurements of all rounds."""
+    good = [found for found in rounds if "absent" not in found]
+    if not good:
+        return rounds[-1]
+    fed = sorted(found["fed_per_core"] for found in good)
+    return good[0] | {"fed_per_core": statistics.median(fed), "low": fed[0], "high": fed[-1], "rounds": len(good),
+                      "images_per_s": statistics.median(found["images_per_s"] for found in good),
+                      "utilisation": [au for found in good for au in found["utilisation"]],
+                      "foreign_cores": [found["foreign_cores"] for found in good]}
+
+
+def table(found: dict) -> str:
+    machine = found["machine"]
+    out = [f"{machine['cpu']}; commit {machine['commit'] or 'unknown'}; {machine['date']}. Accelerators of MLPerf Storage that a "
+           "core feeds, pixels included, utilisation at least the limit; median of the rounds (lowest and highest)."]
+    for workload in dict.fromkeys(cell["workload"] for cell in found["cells"]):
+        about = WORKLOADS[workload]
+        out += ["", f"### {workload} on {about.accelerator}: {about.batch} samples a step of {1e3 * about.step_s:g} ms, "
+                    f"utilisation {about.utilisation}; {about.what}", "",
+                "| loader | cores | fed per core | images/s of an idle caller | utilisation |", "|---|---|---|---|---|"]
+        for cell in found["cells"]:
+            if cell["workload"] != workload:
+                continue
+            if "absent" in cell:
+                out.append(f"| {cell['peer']} | {cell['cores']} | {cell['absent'].replace('|', '/')} | | |")
+                continue
+            out.append(f"| {cell['name']} | {cell['cores']} | {cell['fed_per_core']:.2f} ({cell['low']:.2f}-{cell['high']:.2f}) | "
+                       f"{cell['images_per_s']:.0f} | {statistics.median(cell['utilisation']):.3f} |")
+    return "\n".join(out) + "\n"
+
+
+def chosen(text: str, known: list[str]) -> list[str]:
+    return [name for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in text.split(","))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--workloads", default="*")
+    parser.add_argument("--peers", default="*")
+    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--windows", type=int, default=5)
+    parser.add_argument("--under", default="", help="command that runs each cell, as on a machine that others use, too")
+    parser.add_argument("--penstock", type=Path, help="a Python with Penstock, instead of installing this tree")
+    args = parser.parse_args()
+    args.peers, args.workloads = chosen(args.peers, list(PEERS)), chosen(args.workloads, list(WORKLOADS))
+    args.build, args.out = args.build.resolve(), args.out.resolve()
+    args.cpus = sorted(os.sched_getaffinity(0))
+    absent = install(args)
+    (args.build / "fed").mkdir(parents=True, exist_ok=True)
+    code = f"import sys; sys.path.insert(0, {str(HERE)!r}); from pathlib import Path; from workloads import prepare; " \
+           f"prepare(Path({str(args.data)!r}), Path({str(args.build / 'fed')!r}))"
+    subprocess.run([environments.python_of(args.build, "torch"), "-c", code], check=True)
+    measured: dict[tuple[str, str], list[dict]] = {(w, p): [] for w in args.workloads for p in args.peers}
+    for i in range(args.rounds):
+        for workload, peer in measured:
+            found = ({"absent": f"did not install: {absent[PEERS[peer]]}"} if PEERS[peer] in absent
+                     else run_cell(args, peer, workload, args.cores))
+            found = {"peer": peer, "workload": workload, "cores": args.cores} | found
+            measured[workload, peer].append(found)
+            print(json.dumps({"round": i + 1} | found), file=sys.stderr, flush=True)
+    settings = {"seconds": args.seconds, "windows": args.windows, "rounds": args.rounds}
+    result = {"bench": "fed", "machine": common.machine(), "settings": settings,
+              "cells": [merge(rounds) for rounds in measured.values()]}
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "fed.json").write_text(json.dumps(result, indent=1) + "\n")
+    (args.out / "fed.md").write_text(table(result))
+    print(table(result), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,451 @@
+"""penstock.analyze: where a training run stalls, measured by difference, and what would help."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import _analyze_machine as machine
+from . import _analyze_phases as phases
+from . import _analyze_probe, _native, _whatif
+from . import accelerators as _accelerators
+from ._analyze_loader import LoaderSubject
+from .accelerators import Accelerator
+from .dataset import Dataset
+from .errors import ArgumentError
+from .loader import Loader
+from .report import KIND, VERSION, Report
+
+__all__ = ["analyze"]
+
+# Parts of the budget.
+_PARTS = {
+    "resident": 0.07,
+    "prepared": 0.07,
+    "warm": 0.15,
+    "cold": 0.15,
+    "alone": 0.12,
+    "paged": 0.12,
+    "single": 0.07,
+    "storage": 0.05,
+    "probe": 0.20,
+}
+_PROBE_SAMPLES = 32
+_PROBE_NBYTES = 64 << 20
+
+
+def seconds_of(budget: float | str) -> float:
+    """Returns the seconds of 60, "60", "60s", "2min"."""
+    text = str(budget).strip().lower()
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|sec|m|min)?", text)
+    seconds = float(match[1]) * (60 if match[2] in ("m", "min") else 1) if match else 0.0
+    if not 1 <= seconds <= 86400:
+        raise ArgumentError(f'budget is seconds, or a text such as "60s" or "2min", of at least 1 s, not {budget!r}')
+    return seconds
+
+
+def _accelerator(given: Accelerator | str | float | None, batch_size: int) -> Accelerator | None:
+    if given is None or isinstance(given, Accelerator):
+        return given
+    if isinstance(given, str):
+        return _accelerators.by_name(given)
+    return _accelerators.of_rate(float(given), batch_size)
+
+
+def _default_loader(dataset: Dataset | str | os.PathLike[str], batch_size: int) -> Loader:
+    from . import IMAGENET_MEAN, IMAGENET_STD, transforms
+
+    chain = [
+        transforms.RandomResizedCrop(224),
+        transforms.RandomHorizontalFlip(),
+        transforms.Normalize(IMAGENET_MEAN, IMAGENET_STD),
+    ]
+    opened = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+    batch = max(1, min(batch_size, len(opened) // 2))
+    return Loader(opened, batch, shuffle=True, transforms=chain)
+
+
+def analyze(
+    loader: Any,
+    step: Callable[[Any], Any] | None = None,
+    *,
+    budget: float | str = "60s",
+    accelerator: Accelerator | str | float | None = None,
+    accelerators: int = 1,
+    forms: Sequence[str] | None = None,
+    batch_size: int | None = None,
+    progress: Callable[[str], Any] | None = None,
+) -> Report:
+    """Measures where a training run stalls, and what a sample costs, within a budget of time.
+
+    Phases differ in where batches come from: "resident" (one batch again and again: the accelerator's own rate), "prepared"
+    (finished batches from memory), "warm" (stored bytes from memory), "cold" (from storage). What a phase is slower than the one
+    before it is the stall of what it adds. Needs no root, and drops nothing from the page cache but what it reads itself.
+
+    Args:
+        loader: a :class:`penstock.Loader`; a :class:`penstock.Dataset` or a path, which is loaded in batches of `batch_size`
+            (64) with RandomResizedCrop(224), flip and Normalize; or a torch DataLoader, which is measured as it is, with an
+            estimate of what Penstock would give.
+        step: called with a batch; returns when the step is done. It may train a model: the weights change. If the process uses
+            torch's CUDA, the end of each step's work is waited for. None: the accelerator that is named, else none.
+        budget: seconds, or "60s", "2min".
+        accelerator: instead of a step: a name such as "mlperf:resnet50:h100" (:mod:`penstock.accelerators`), or the
+            samples/s that one takes. It is emulated by a pause.
+        accelerators: how many of them share this machine, for the answer in words.
+        forms: the forms whose costs are probed, among "jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense",
+            "raw"; None: those that are worth it. ``()``: only the stored one.
+        batch_size: of a data set; None: 64, or the accelerator's.
+        progress: called with a line before each phase.
+
+    Under torch.distributed each rank calls it; every rank gets the report, which lists all ranks.
+    """
+    seconds = seconds_of(budget)
+    if step is not None and accelerator is not None:
+        raise ArgumentError("give a step or an accelerator, not both")
+    say = progress or (lambda line: None)
+    if _is_torch(loader):
+        from . import _analyze_torch
+
+        return _analyze_torch.analyze(loader, step, seconds, accelerator, accelerators, forms, say)
+    if not isinstance(loader, Loader):
+        named = _accelerator(accelerator, batch_size or 64)
+        loader = _default_loader(loader, batch_size or (named.batch_size if named else 64))
+    fed = _accelerator(accelerator, loader.batch_size)
+    with LoaderSubject(loader) as subject:
+        return _Analysis(subject, step, fed, accelerators, seconds, say).run(forms)
+
+
+def _is_torch(loader: Any) -> bool:
+    return any(base.__module__.startswith("torch.utils.data") for base in type(loader).__mro__)
+
+
+class _Analysis:
+    """The analysis of one Penstock loader."""
+
+    def __init__(
+        self,
+        subject: LoaderSubject,
+        step: Callable[[Any], Any] | None,
+        fed: Accelerator | None,
+        n_accelerators: int,
+        seconds: float,
+        say: Callable[[str], Any],
+    ) -> None:
+        self.subject = subject
+        self.fed = fed
+        self.n_accelerators = n_accelerators
+        self.seconds = seconds
+        self.say = say
+        self.notes: list[str] = []
+        self.phases: dict[str, phases.Phase] = {}
+        self.own = step
+        if step is not None:
+            self.step: phases.Step = step
+        elif fed is not None:
+            self.step = phases.sleeper(fed.step_seconds * subject.batch_size / fed.batch_size)
+        else:
+            self.step = phases.nothing
+        self.has_step = step is not None or fed is not None
+
+    def _run(self, name: str, batches: Any, step: phases.Step, sync: bool = True) -> phases.Phase:
+        seconds = _PARTS[name] * self.seconds
+        self.say(f"{name}: {seconds:.0f} s")
+        found = phases.run(name, batches, step, seconds, sync=sync and step is self.own)
+        self.subject.close_last()
+        return found
+
+    def run(self, forms: Sequence[str] | None) -> Report:
+        start = time.perf_counter()
+        others = machine.OtherWork()
+        subject = self.subject
+        warm_seconds = _PARTS["warm"] * self.seconds
+        if self.has_step:
+            self.phases["resident"] = self._run("resident", subject.resident(), self.step)
+            self.phases["prepared"] = self._run("prepared", subject.prepared(), self.step)
+            self.phases["warm"] = self._run("warm", subject.warm(warm_seconds), self.step)
+            if subject.cold_storage:
+                self.phases["cold"] = self._run("cold", subject.cold(warm_seconds), self.step)
+        self.alone = self._run("alone", subject.warm(warm_seconds), phases.nothing)
+        self.paged = self._run("paged", subject.paged(warm_seconds), phases.nothing) if subject.cold_storage else self.alone
+        self.single = self._single()
+        if not self.has_step:
+            self.phases["warm"] = self.alone
+            if subject.cold_storage:
+                self.phases["cold"] = self._run("cold", subject.cold(warm_seconds), phases.nothing)
+        storage = self._storage()
+        forms_found, stages = self._forms(forms)
+        data = self._data(forms_found, stages, storage)
+        data["machine"]["other_cores"] = round(others.cores(), 3)
+        data["seconds"] = round(time.perf_counter() - start, 2)
+        _finish(data)
+        return Report(data)
+
+    def _single(self) -> phases.Phase | None:
+        """The cost of a sample with one worker: with that of all workers it says how cores add up."""
+        if self.subject.workers <= 1:
+            return None
+        return self._run("single", self.subject.warm(_PARTS["single"] * self.seconds, num_workers=1), phases.nothing)
+
+    def _storage(self) -> tuple[phases.Phase, float] | None:
+        if not self.subject.cold_storage or self.subject.image is None:
+            self.notes.append("storage was not measured: all bytes are in memory, or no image is decoded")
+            return None
+        self.say("storage")
+        found = self.subject.storage_of(_PARTS["storage"] * self.seconds)
+        self.subject.close_last()
+        return found
+
+    def _forms(self, forms: Sequence[str] | None) -> tuple[dict[str, Any], dict[str, float]]:
+        subject = self.subject
+        if subject.image is None:
+            self.notes.append("forms were not probed: no image is decoded")
+            return {}, {}
+        self.say("probe of forms")
+        images, stored = subject.images(max(_PROBE_SAMPLES, 2), _PROBE_NBYTES)
+        self.stored = stored
+        wanted = _analyze_probe.usual_forms(stored) if forms is None else tuple(forms)
+        options = {**subject.given, "image_field": subject.image}
+        seconds = _PARTS["probe"] * self.seconds
+        found, stages, notes = _analyze_probe.costs(images, stored, options, subject.batch_size, wanted, seconds)
+        self.notes += notes
+        return found, stages
+
+    # Putting together -------------------------------------------------------------------------------
+
+    def _data(self, probed: dict[str, Any], stages: dict[str, float], storage: Any) -> dict[str, Any]:
+        subject, alone = self.subject, self.alone
+        cpu = self._preparation(alone)
+        form = getattr(self, "stored", "stored")
+        forms = self._scaled(probed, form, self._preparation(self.paged), cpu)
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "penstock": _native.version,
+            "subject": self._subject(form),
+            "machine": self._machine(storage),
+            "accelerator": self._step(),
+            "phases": {name: phase.as_dict() for name, phase in self.phases.items()},
+            "alone": alone.as_dict(),
+            "forms": forms,
+            "stages": self._stages(stages, self._preparation(self.paged)),
+            "bands": self._bands(cpu, storage),
+            "measured": {"cores": [1, machine.quota_cores()], "workers": [1, max(1, subject.workers)]},
+            "notes": self.notes,
+        }
+
+    def _preparation(self, phase: phases.Phase) -> float:
+        """The CPU seconds of a sample's preparation, without the training thread's work on taking over batches."""
+        if self.subject.workers == 0:
+            return max(phase.cpu_seconds, 1e-9)
+        return max(phase.cpu_seconds - phase.caller_cpu_seconds / self.subject.batch_size, 1e-9)
+
+    def _scaled(self, probed: dict[str, Any], form: str, cpu: float, hit_cpu: float) -> dict[str, Any]:
+        """Puts the probe's costs on the scale of what all workers together took, and its bytes on that of the whole data set."""
+        subject = self.subject
+        link = 0.0
+        mean = subject.mean_item_nbytes(getattr(subject, "kind", None))
+        if form not in probed:
+            costs = {"cpu_seconds": cpu, "hit_cpu_seconds": hit_cpu, "nbytes": mean, "item_nbytes": mean, "reads": 1.0}
+            return {form: {"cpu": {**costs, "link_nbytes": link}}}
+        own = probed[form]
+        scale = cpu / max(own["cpu_seconds"], 1e-9)
+        scales = dict.fromkeys(("cpu_seconds", "cpu_sd_seconds"), scale)
+        scales["hit_cpu_seconds"] = hit_cpu / max(own["hit_cpu_seconds"], 1e-9)
+        scales.update(dict.fromkeys(("nbytes", "nbytes_sd", "item_nbytes"), mean / max(own["item_nbytes"], 1.0)))
+        found = {}
+        for name, costs in probed.items():
+            scaled = {member: value * scales.get(member, 1.0) for member, value in costs.items()}
+            scaled.setdefault(
+                "cpu_sd_seconds", scale * own.get("cpu_sd_seconds", 0.0) * costs["cpu_seconds"] / own["cpu_seconds"]
+            )
+            scaled["link_nbytes"] = link
+            found[name] = {"cpu": scaled}
+        return found
+
+    def _subject(self, form: str) -> dict[str, Any]:
+        subject = self.subject
+        caller = self.alone.caller_cpu_seconds if subject.workers > 0 else 0.0
+        return {
+            "loader": "penstock",
+            "path": subject.dataset.path,
+            "samples": len(subject.numbers),
+            "nbytes": int(subject.mean_item_nbytes() * len(subject.numbers)),
+            "form": form,
+            "decode": "cpu",
+            "batch_size": subject.batch_size,
+            "prefetch": subject.prefetch,
+            "workers": subject.workers,
+            "workers_follow_cores": subject.workers_follow,
+            "batch_cpu_seconds": caller,
+            "ranks": self.n_accelerators,
+            "jobs": 1,
+        }
+
+    def _machine(self, storage: Any) -> dict[str, Any]:
+        found = machine.describe()
+        if storage is not None:
+            phase, nbytes = storage
+            found["storage_nbytes_per_second"] = phase.rate.samples_per_second * nbytes
+        found["page_cache_nbytes"] = found["memory_available_nbytes"]
+        found["cache_nbytes"] = 0
+        return found
+
+    def _step(self) -> dict[str, Any]:
+        resident = self.phases.get("resident")
+        found: dict[str, Any] = {"name": "none", "step_seconds": 0.0, "count": self.n_accelerators}
+        if resident is None:
+            return found
+        found.update(
+            name=self.fed.name if self.fed else "step",
+            title=self.fed.title if self.fed else "accelerator",
+            batch_size=self.subject.batch_size,
+            step_seconds=resident.step_seconds,
+            step_sd_seconds=resident.step_sd_seconds,
+            step_cpu_seconds=max(resident.cpu_seconds * self.subject.batch_size - resident.caller_cpu_seconds, 0.0),
+            limit=self.fed.limit if self.fed else None,
+            source=self.fed.source if self.fed else "the step that was given, measured",
+        )
+        return found
+
+    def _bands(self, cpu: float, storage: Any) -> dict[str, float]:
+        alone = self.alone
+        band = _half(alone.cpu_low, alone.cpu_high, alone.cpu_seconds)
+        if self.single is not None:
+            one = self.single.cpu_seconds - self.single.caller_cpu_seconds / self.subject.batch_size
+            band = max(band, abs(one / cpu - 1) / 2)
+        bands = {"cpu_band": min(band, 0.5), "storage_band": 0.0, "step_band": 0.0}
+        if storage is not None:
+            rate = storage[0].rate
+            bands["storage_band"] = min(_half(rate.low, rate.high, rate.samples_per_second), 0.5)
+        if "resident" in self.phases:
+            rate = self.phases["resident"].rate
+            bands["step_band"] = min(_half(rate.low, rate.high, rate.samples_per_second), 0.5)
+        return bands
+
+    def _stages(self, probed: dict[str, float], cpu: float) -> list[dict[str, Any]]:
+        """Splits the CPU seconds of a sample: a raw picture costs what is left without decoding, stored bytes what is left without
+        pixels."""
+        subject = self.subject
+        batch = self.alone.caller_cpu_seconds / subject.batch_size if subject.workers > 0 else 0.0
+        fetch = probed.get("fetch", 0.0)
+        rest = max(cpu - fetch, 0.0)
+        augment = min(probed.get("augment", 0.0), rest)
+        found = [
+            {"name": "fetch", "resource": "cores", "seconds": fetch},
+            {"name": "decode", "resource": "cores", "seconds": rest - augment},
+            {"name": "augment", "resource": "cores", "seconds": augment},
+            {"name": "batch", "resource": "cores", "seconds": batch},
+        ]
+        if "augment" not in probed:
+            self.notes.append("decode and augment were not told apart: the form raw was not probed")
+        rates = {name: phase.rate.samples_per_second for name, phase in self.phases.items()}
+        if "resident" in rates:
+            upload = max(1 / rates["prepared"] - 1 / rates["resident"], 0.0)
+            found.append({"name": "upload", "resource": "link", "seconds": upload})
+            found.append({"name": "compute", "resource": "accelerator", "seconds": 1 / rates["resident"]})
+        return found
+
+
+def _half(low: float, high: float, mean: float) -> float:
+    if not (math.isfinite(low) and math.isfinite(high)) or mean <= 0:
+        return 0.5
+    return (high - low) / 2 / mean
+
+
+def _finish(data: dict[str, Any]) -> None:
+    """Adds what follows from the measurements: stalls by difference, the model's check, and the ranks."""
+    rates = {name: phase["samples_per_second"] for name, phase in data["phases"].items()}
+    data["stall"] = stalls(rates)
+    data["check"] = _check(data, rates)
+    data["ranks"] = _ranks(data)
+
+
+def stalls(rates: dict[str, float]) -> dict[str, dict[str, float]]:
+    """Returns for "warm" and "cold" the parts of a sample's time: compute, upload, prepare, fetch."""
+    found: dict[str, dict[str, float]] = {}
+    if not {"resident", "prepared", "warm"} <= rates.keys():
+        return found
+    for name in ("warm", "cold"):
+        if name not in rates:
+            continue
+        whole = 1 / rates[name]
+        own, prepared, warm = (1 / rates[phase] for phase in ("resident", "prepared", "warm"))
+        own = min(own, whole)
+        upload = min(max(prepared - own, 0.0), whole - own)
+        prepare = min(max(min(warm, whole) - own - upload, 0.0), whole - own - upload)
+        fetch = max(whole - own - upload - prepare, 0.0)
+        found[name] = {"compute": own / whole, "upload": upload / whole, "prepare": prepare / whole, "fetch": fetch / whole}
+    return found
+
+
+def _check(data: dict[str, Any], rates: dict[str, float]) -> dict[str, dict[str, float]]:
+    """Compares the model with the phases that it was not made from."""
+    found = {}
+    questions: dict[str, dict[str, Any]] = {
+        "warm": {"cache": float(data["subject"]["nbytes"]) * 4 + 1, "ranks": 1},
+        "cold": {"cache": 0, "page_cache": 0, "ranks": 1},
+    }
+    for name, question in questions.items():
+        if name in rates and data["accelerator"]["step_seconds"] > 0:
+            # What other processes took was not there to be used.
+            left = max(data["machine"]["cores"] - data["phases"][name]["other_cores"], 0.1)
+            predicted = _whatif.predict(
+                data, {**question, "cores": left, "workers": data["subject"]["workers"]}
+            ).samples_per_second
+            found[name] = {"predicted": predicted, "measured": rates[name], "error": predicted / rates[name] - 1, "cores": left}
+    return found
+
+
+def _ranks(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Collects the phases of all ranks, and tells waiting for gradients from computing.
+
+    The step of the phase "resident" has every rank at the same pace, so it is computing. What a step takes longer in "warm" or
+    "cold" is waiting for the slowest rank: the one that waits longest for its data and least for the others.
+    """
+    import sys
+
+    mine = {
+        name: {key: phase[key] for key in ("samples_per_second", "wait_seconds_per_batch", "step_seconds")}
+        for name, phase in data["phases"].items()
+    }
+    distributed = sys.modules.get("torch.distributed")
+    if (
+        not distributed
+        or not distributed.is_available()
+        or not distributed.is_initialized()
+        or distributed.get_world_size() < 2
+    ):
+        return []
+    gathered: list[Any] = [None] * distributed.get_world_size()
+    distributed.all_gather_object(gathered, mine)
+    return ranks_of(gathered)
+
+
+def ranks_of(gathered: Sequence[dict[str, dict[str, float]]]) -> list[dict[str, Any]]:
+    """Returns for each rank and phase: computing, waiting for gradients, waiting for data, in seconds of a step."""
+    found: list[dict[str, Any]] = []
+    for rank, phase_of in enumerate(gathered):
+        own = phase_of.get("resident", {}).get("step_seconds", 0.0)
+        entry: dict[str, Any] = {"rank": rank, "phases": {}}
+        for name in ("warm", "cold"):
+            if name in phase_of:
+                step = phase_of[name]["step_seconds"]
+                entry["phases"][name] = {
+                    "compute_seconds": min(own, step),
+                    "gradient_wait_seconds": max(step - own, 0.0),
+                    "data_wait_seconds": phase_of[name]["wait_seconds_per_batch"],
+                }
+        found.append(entry)
+    for name in ("warm", "cold"):
+        there = [entry for entry in found if name in entry["phases"]]
+        if len(there) < 2:
+            continue
+        slowest = max(there, key=lambda entry: entry["phases"][name]["data_wait_seconds"])
+        slowest["phases"][name]["straggler"] = True
+    return found

@@ -1,0 +1,229 @@
+"""The cost probe: what a sample of the user's data demands in each form, on this machine.
+
+Some samples are written in each form into a data set in a temporary directory, and loaded by the calling thread alone, from the
+page cache and from Penstock's. Its CPU seconds are those of preparation, with reading and without. Forms that are not stored yet
+are probed the same way.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from . import _analyze_phases as phases
+from . import _image, pli
+from .cache import Cache
+from .errors import PenstockError
+from .loader import Loader
+from .writer import Image, Writer
+
+FORMS = ("jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense", "raw")
+_OVERHEAD = 1 << 20  # of a cache, beside the items
+
+# Options of the user's loader that say how pixels are made and delivered. The rest belongs to its data set or its threads.
+_PIXEL_OPTIONS = ("dtype", "layout", "channels", "bits", "scaled_decode", "max_pixels", "ignore_orientation", "output")
+
+
+def usual_forms(form: str) -> tuple[str, ...]:
+    """Returns the forms that are worth a probe for images of a form."""
+    if form in ("jpeg", "pli-jpeg"):
+        return ("jpeg", "pli-jpeg", "pli-small", "raw")
+    return (form, "pli-fast", "pli-small", "raw") if form not in ("pli", "raw") else ("pli-fast", "pli-small", "raw")
+
+
+def _pixels(data: bytes) -> Any:
+    return _image.decode(data)
+
+
+def _png(data: bytes) -> bytes | None:
+    """Returns the picture as PNG, made by Pillow. None without Pillow."""
+    try:
+        from PIL import Image as PilImage
+    except ImportError:
+        return None
+    out = io.BytesIO()
+    PilImage.fromarray(_pixels(data)).save(out, "PNG", compress_level=6)
+    return out.getvalue()
+
+
+def encoded(data: bytes, stored: str, form: str) -> Any:
+    """Returns what a Writer takes to store the image `data` (whose form is `stored`) in `form`.
+
+    None: this form cannot be made of it.
+    """
+    if form == stored:
+        return data
+    if form == "pli-jpeg":
+        return data if stored == "jpeg" else None
+    if form.startswith("pli-"):
+        return pli.encode(_pixels(data), form.removeprefix("pli-"))
+    if form == "raw":
+        return _pixels(data)
+    if form == "png":
+        return _png(data)
+    return None
+
+
+def _writer_form(form: str) -> str:
+    return "pli" if form.startswith("pli-") and form != "pli-jpeg" else form
+
+
+class Probe:
+    """Measures forms of some samples. Use it as a context: it has a temporary directory.
+
+    Args:
+        images: bytes of the samples as they are stored.
+        stored: their form.
+        options: the arguments of the user's Loader, of which those that say how pixels are made count.
+        batch_size: samples in a batch.
+    """
+
+    def __init__(self, images: Sequence[bytes], stored: str, options: Mapping[str, Any], batch_size: int) -> None:
+        self._images = list(images)
+        self._stored = stored
+        self._options = options
+        self._batch_size = max(1, min(batch_size, len(self._images)))
+        self._directory = ""
+
+    def __enter__(self) -> Probe:
+        self._directory = tempfile.mkdtemp(prefix="penstock-probe-")
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def write(self, form: str) -> dict[str, float] | None:
+        """Writes the samples in a form; returns bytes and packing seconds of a sample. None: it cannot be made."""
+        start = time.process_time()
+        with Writer(os.path.join(self._directory, form), {"image": Image(_writer_form(form))}) as writer:
+            for i, data in enumerate(self._images):
+                value = encoded(data, self._stored, form)
+                if value is None:
+                    break
+                writer.write({"image": value}, name=str(i))
+        if value is None:
+            return None
+        return {"pack_seconds": (time.process_time() - start) / len(self._images)}
+
+    def _loader(self, form: str, **changes: Any) -> Loader:
+        options: dict[str, Any] = {
+            "dataset": os.path.join(self._directory, form),
+            "batch_size": self._batch_size,
+            "num_workers": 0,
+            "cache": None,
+            "fields": ["image"],
+            "host_memory": self._options.get("host_memory", "4GiB"),
+        }
+        for name in _PIXEL_OPTIONS:
+            if name in self._options:
+                options[name] = _of_image(self._options[name], self._options.get("image_field", "image"))
+        options["transforms"] = _of_image(self._options.get("transforms"), self._options.get("image_field", "image"))
+        return Loader(**{**options, **changes})
+
+    def measure(self, form: str, seconds: float) -> dict[str, float]:
+        """Returns the demands of one sample of a form that was written, by the calling thread's CPU seconds."""
+        with self._loader(form, page_cache="keep") as once:
+            for _ in once:
+                pass
+            stats = once.stats()
+            n = stats["samples"]["delivered"]
+            nbytes = stats["storage"]["nbytes_read"] / n
+            reads = stats["storage"]["reads"] / n
+            items = [once.dataset.item(i, "image")["nbytes"] for i in range(len(once.dataset))]
+        mean = sum(items) / len(items)
+        cache = Cache(int(2 * sum(items)) + 64 * len(items) + _OVERHEAD)
+        read, hit = self._run(form, None, seconds / 2), self._run(form, cache, seconds / 2)
+        return {
+            "cpu_seconds": read.caller_cpu_seconds / self._batch_size,
+            "hit_cpu_seconds": hit.caller_cpu_seconds / self._batch_size,
+            "nbytes": nbytes,
+            "nbytes_sd": math.sqrt(sum((s - mean) ** 2 for s in items) / len(items)) * nbytes / max(mean, 1),
+            "reads": reads,
+            "item_nbytes": mean,
+        }
+
+    def _run(self, form: str, cache: Cache | None, seconds: float, **changes: Any) -> phases.Phase:
+        with self._loader(form, cache=cache, drop_last=True, **changes) as loader:
+            return phases.run(form, forever(loader), phases.nothing, seconds)
+
+    def deviation(self, form: str, seconds: float) -> float:
+        """Returns the standard deviation of a sample's CPU seconds, between samples."""
+        with self._loader(form, batch_size=1, storage="memory") as loader:
+            n = len(loader)
+            least = [math.inf] * n
+            end = time.perf_counter() + seconds
+            for turn in itertools.count():
+                batches = iter(loader)
+                for i in range(n):
+                    before = time.thread_time()
+                    next(batches)
+                    least[i] = min(least[i], time.thread_time() - before)
+                if turn > 0 and time.perf_counter() >= end:
+                    break
+        mean = sum(least) / n
+        return math.sqrt(sum((value - mean) ** 2 for value in least) / n)
+
+    def fetch_cpu(self, form: str, seconds: float) -> float:
+        """Returns the CPU seconds of a sample whose stored bytes are delivered: fetch and batch without decoding."""
+        with Loader(os.path.join(self._directory, form), self._batch_size, encoded=["image"], fields=["image"], num_workers=0,
+                    cache=None, drop_last=True) as loader:  # fmt: skip
+            return phases.run("fetch", forever(loader), phases.nothing, seconds).caller_cpu_seconds / self._batch_size
+
+
+def forever(loader: Any) -> Iterator[Any]:
+    """Yields batches of epoch after epoch. Ends if an epoch has none."""
+    while True:
+        count = 0
+        for batch in loader:
+            count += 1
+            yield batch
+        if count == 0:
+            return
+
+
+def _of_image(value: Any, field: str) -> Any:
+    """Returns the image's part of an option that may be a dict per field."""
+    return value.get(field) if isinstance(value, Mapping) else value
+
+
+def costs(
+    images: Sequence[bytes],
+    stored: str,
+    options: Mapping[str, Any],
+    batch_size: int,
+    forms: Sequence[str],
+    seconds: float,
+) -> tuple[dict[str, dict[str, float]], dict[str, float], list[str]]:
+    """Probes forms.
+
+    Returns the demands by form, the CPU seconds of single stages ("fetch", "augment": of a raw picture), and notes on forms
+    that could not be probed.
+    """
+    found: dict[str, dict[str, float]] = {}
+    stages: dict[str, float] = {}
+    notes: list[str] = []
+    wanted = list(dict.fromkeys((stored, *forms)))
+    each = seconds / (len(wanted) + 2)
+    with Probe(images, stored, options, batch_size) as probe:
+        for form in wanted:
+            try:
+                written = probe.write(form)
+                if written is None:
+                    notes.append(f"form {form}: cannot be made of {stored} here")
+                    continue
+                found[form] = {**probe.measure(form, each), **written}
+            except PenstockError as error:
+                notes.append(f"form {form}: {error.text}")
+        if stored in found:
+            found[stored]["cpu_sd_seconds"] = probe.deviation(stored, each)
+            stages["fetch"] = probe.fetch_cpu(stored, each)
+        if "raw" in found:
+            stages["augment"] = found["raw"]["hit_cpu_seconds"]
+    return found, stages, notes

@@ -1,0 +1,280 @@
+"""The verbs of the command line that need Python: analyze and whatif. `penstock` starts this module with their arguments."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import importlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import _whatif, accelerators
+from .errors import ArgumentError, PenstockError
+from .report import Report
+
+_OK, _FAILED, _USAGE, _INTERRUPTED = 0, 1, 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors of use in the form that the other verbs have."""
+
+    def error(self, message: str) -> Any:
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        raise SystemExit(_USAGE)
+
+
+def _analyze_parser() -> _Parser:
+    parser = _Parser(
+        prog="penstock analyze",
+        usage="penstock analyze DATA [--train MODULE:FUNCTION | --rate N | --as NAME] [options]\n"
+        '       penstock analyze --command "python train.py ..." [options]',
+        description="Measures where a training run stalls and what would help. Takes a minute, needs no root, changes no file of "
+        "yours.",
+        epilog="example: penstock analyze photos --as mlperf:resnet50:h100 --accelerators 8 --html report.html",
+    )
+    parser.add_argument("data", nargs="?", metavar="DATA", help="a data set, or a folder of images")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--train", metavar="MODULE:FUNCTION", help="step(batch), which returns when the step is done")
+    how.add_argument("--command", metavar="TEXT", help="a training script with torch's DataLoader; it is run once, as it is")
+    how.add_argument("--rate", type=float, metavar="N", help="an accelerator that takes N samples/s")
+    how.add_argument("--as", dest="name", metavar="NAME", help="an emulated accelerator: " + ", ".join(accelerators.names()))
+    parser.add_argument("--accelerators", type=int, default=None, metavar="N", help="how many share this machine (1)")
+    parser.add_argument("--budget", default="60s", metavar="TIME", help='about how long it may take: "60s", "2min" (60s)')
+    parser.add_argument("--batch-size", type=int, metavar="N", help="samples per batch of DATA (64, or the accelerator's)")
+    parser.add_argument("--forms", metavar="A,B", help="forms to probe (those that are worth it)")
+    parser.add_argument(
+        "--machine", metavar="FILE", help="predict for this machine (capacities in JSON) instead of the measured one"
+    )
+    parser.add_argument(
+        "--skip", type=int, default=0, metavar="N", help="--command: loops over DataLoaders before the training's (0)"
+    )
+    parser.add_argument("--finish", action="store_true", help="--command: let the script go on after the measurement")
+    parser.add_argument("--out", metavar="FILE", help="write the report (JSON), for penstock whatif")
+    parser.add_argument("--html", metavar="FILE", help="write the report as one HTML page")
+    _add_common(parser)
+    return parser
+
+
+def _add_common(parser: _Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def _step_of(text: str) -> Callable[[Any], Any]:
+    module, _, function = text.partition(":")
+    if not module or not function:
+        raise ArgumentError(f"--train is MODULE:FUNCTION, not {text!r}")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise ArgumentError(f"--train {text}: {error}") from None
+    if not callable(found):
+        raise ArgumentError(f"--train {text}: {function} is no function")
+    step: Callable[[Any], Any] = found
+    return step
+
+
+def _analyze(arguments: Sequence[str]) -> int:
+    parser = _analyze_parser()
+    given = parser.parse_args(arguments)
+    if (given.data is None) == (given.command is None):
+        parser.error("DATA or --command is expected, and not both")
+    say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: analyze: {line}", file=sys.stderr))
+    report = _of_command(given) if given.command is not None else _of_data(given, say)
+    if given.machine is not None:
+        report = report.with_machine(given.machine)
+    if given.out is not None:
+        report.to_json(given.out)
+    if given.html is not None:
+        report.to_html(given.html)
+    print(report.to_json() if given.json else report.report())
+    return _OK
+
+
+def _of_data(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
+    from ._analyze import analyze
+
+    count, name = accelerators.split_count(given.name) if given.name else (1, None)
+    return analyze(
+        given.data,
+        _step_of(given.train) if given.train else None,
+        budget=given.budget,
+        accelerator=name or given.rate,
+        accelerators=given.accelerators or count,
+        forms=None if given.forms is None else tuple(filter(None, given.forms.split(","))),
+        batch_size=given.batch_size,
+        progress=say,
+    )
+
+
+def _of_command(given: argparse.Namespace) -> Report:
+    """Runs the script once, with the hook on its path, and puts together what its ranks have written."""
+    from ._analyze import ranks_of, seconds_of
+    from ._analyze_torch import finish
+
+    with tempfile.TemporaryDirectory(prefix="penstock-analyze-") as folder:
+        out = os.path.join(folder, "report.json")
+        hook = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_hook")
+        path = os.environ.get("PYTHONPATH")
+        environment = {
+            **os.environ,
+            "PYTHONPATH": hook + (os.pathsep + path if path else ""),
+            "PENSTOCK_ANALYZE_OUT": out,
+            "PENSTOCK_ANALYZE_SECONDS": str(seconds_of(given.budget)),
+            "PENSTOCK_ANALYZE_FINISH": "1" if given.finish else "0",
+            "PENSTOCK_ANALYZE_SKIP": str(given.skip),
+            "PENSTOCK_ANALYZE_QUIET": "1" if given.quiet else "0",
+            "PENSTOCK_ANALYZE_ACCELERATORS": str(given.accelerators or 1),
+        }
+        if given.forms is not None:
+            environment["PENSTOCK_ANALYZE_FORMS"] = given.forms
+        words = shlex.split(given.command)
+        if not words:
+            raise ArgumentError("--command is empty")
+        try:
+            # What the script prints is no part of this program's output.
+            ended = subprocess.run(words, env=environment, stdout=sys.stderr, check=False)
+        except OSError as error:
+            raise ArgumentError(f"--command {words[0]}: {error.strerror}") from None
+        files = sorted(glob.glob(glob.escape(out) + ".rank*[0-9]"), key=lambda name: int(name.rpartition("rank")[2]))
+        files = files or ([out] if os.path.exists(out) else [])
+        if not files:
+            raise ArgumentError(
+                f"the script ended (status {ended.returncode}) before anything was measured: it must loop over a torch "
+                "DataLoader, with this Python's site module (no python -S, -I or -E)"
+            )
+        found = []
+        for file_name in files:
+            with open(file_name, encoding="utf-8") as file:
+                found.append(json.load(file))
+    report = finish(found[0])
+    if len(found) > 1:
+        report.data["ranks"] = ranks_of([data["phases"] for data in found])
+        report.data["subject"]["ranks"] = len(found)
+    return report
+
+
+def _whatif_parser() -> _Parser:
+    parser = _Parser(
+        prog="penstock whatif",
+        usage="penstock whatif REPORT [options]",
+        description="Predicts the rate of an analysed run under other conditions. Values may be lists (8,16,32): all combinations "
+        "are answered.",
+        epilog="example: penstock whatif report.json --cores 8,16,32 --form pli-jpeg --gpu-speed 2x",
+    )
+    parser.add_argument("report", metavar="REPORT", help="a file of penstock analyze --out")
+    texts = {
+        "cores": "CPU cores of the machine",
+        "workers": "workers of a rank",
+        "prefetch": "batches ahead",
+        "batch-size": "samples",
+        "ranks": "accelerators of a job",
+        "jobs": "jobs on the machine",
+        "hosts": "machines over which a cache is partitioned",
+        "cache": "of Penstock's cache: 64GiB",
+        "page-cache": "memory left for the page cache",
+        "policy": "of the cache: minio, lru, ...",
+        "storage": "rate of storage: 2GB/s",
+        "reads": "reads/s of storage",
+        "network": "rate between hosts",
+        "link": "to the accelerator",
+        "gpu-speed": "of the accelerator: 2x",
+        "gpu-share": "of the accelerator, for preparation",
+        "form": "pli-jpeg, pli-small, ...",
+        "decode": "cpu or gpu",
+    }
+    for name, text in texts.items():
+        parser.add_argument(f"--{name}", metavar="V", help=text)
+    parser.add_argument("--shared-cache", action="store_true", default=None, help="ranks and jobs share one cache")
+    parser.add_argument(
+        "--shared-preparation", action="store_true", default=None, help="a sample is prepared once for all jobs"
+    )
+    parser.add_argument("--machine", metavar="FILE", help="capacities of another machine")
+    parser.add_argument("--utilisation", type=float, metavar="U", help="what counts as fed (the accelerator's limit, or 0.98)")
+    parser.add_argument("--html", metavar="FILE", help="write the report as one HTML page")
+    _add_common(parser)
+    return parser
+
+
+def _whatif_verb(arguments: Sequence[str]) -> int:
+    given = _whatif_parser().parse_args(arguments)
+    report = Report.load(given.report)
+    if given.machine is not None:
+        report = report.with_machine(given.machine)
+    if given.html is not None:
+        report.to_html(given.html)
+    question: dict[str, Any] = {}
+    for name in _whatif.QUESTIONS:
+        value = getattr(given, name)
+        if isinstance(value, str):
+            parts = [part.strip() for part in value.split(",")]
+            question[name] = parts if len(parts) > 1 else parts[0]
+        elif value is not None:
+            question[name] = value
+    answers = _whatif.sweep(report.data, question)
+    limit = given.utilisation or report.data["accelerator"].get("limit") or 0.98
+    enough = [_whatif.needs(report.data, limit, answer.question) for answer in answers]
+    if given.json:
+        print(json.dumps({"answers": [{**a.as_dict(), "enough": e} for a, e in zip(answers, enough, strict=True)]}, indent=2))
+        return _OK
+    for line in _table(answers, enough):
+        print(line)
+    return _OK
+
+
+def _table(answers: Sequence[_whatif.Answer], enough: Sequence[dict[str, float | str]]) -> list[str]:
+    from ._report_text import need_value
+
+    names = list(answers[0].question)
+    heads = [*names, "samples/s", "band", "utilisation", "limited by", "then"]
+    rows = []
+    for answer in answers:
+        beyond = " *" if answer.extrapolated else ""
+        rows.append(
+            [
+                *(str(answer.question[name]) for name in names),
+                f"{answer.samples_per_second:.4g}",
+                f"{answer.low:.4g}..{answer.high:.4g}{beyond}",
+                f"{answer.utilisation:.2f}",
+                answer.binding,
+                answer.next,
+            ]
+        )
+    widths = [max(len(head), *(len(row[i]) for row in rows)) for i, head in enumerate(heads)]
+    lines = ["  ".join(f"{cell:{width}s}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in [heads, *rows]]
+    outside = sorted({name for answer in answers for name in answer.extrapolated})
+    if outside:
+        lines.append(f"* beyond the range in which costs were measured: {', '.join(outside)}; the band is wider")
+    if len(answers) == 1:
+        for resource, value in enough[0].items():
+            lines.append(f"enough {resource}: {value if isinstance(value, str) else need_value(resource, value)}")
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a verb; returns the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    verbs = {"analyze": _analyze, "whatif": _whatif_verb}
+    if not words or words[0] not in verbs:
+        print(f"penstock: a verb is expected: {', '.join(verbs)}", file=sys.stderr)
+        return _USAGE
+    try:
+        return verbs[words[0]](words[1:])
+    except (PenstockError, OSError) as error:
+        if "--json" in words:
+            print(json.dumps({"error": {"status": getattr(error, "status", "PST_ERROR_IO"), "text": str(error)}}))
+        print(f"penstock: {words[0]}: {error}", file=sys.stderr)
+        return _USAGE if isinstance(error, ArgumentError) else _FAILED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

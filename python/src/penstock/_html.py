@@ -1,0 +1,323 @@
+"""What notebooks show: samples, batches and statistics as tables and pictures.
+
+:class:`Sample`, :class:`Batch` and :class:`Stats` are dicts; only ``_repr_html_`` is added. Pictures are PNGs of at most
+192 pixels a side, inside the HTML. Masks are tinted, boxes and keypoints are drawn over the picture as SVG. What cannot
+be shown as a picture (another layout, memory of a GPU) is in the table alone: showing never fails.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import sys
+import zlib
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Pixels = npt.NDArray[np.uint8]
+
+SIDE = 192  # pixels of a picture's longer side
+MOST = 8  # pictures
+_TEXT = 60  # characters of a value
+# Colours of labels and boxes, as of `penstock view`.
+COLORS = (
+    (255, 86, 64), (64, 156, 255), (92, 214, 92), (255, 196, 0), (196, 92, 255),
+    (0, 214, 214), (255, 128, 192), (168, 224, 0), (255, 144, 32), (128, 128, 255),
+)  # fmt: skip
+_BOX_LABELS = ("labels", "box_labels", "classes", "names", "categories", "category")
+
+
+def png(pixels: Pixels) -> bytes:
+    """Returns a PNG of uint8 (H, W, 3)."""
+    height, width = pixels.shape[:2]
+
+    def chunk(tag: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + tag + body + struct.pack(">I", zlib.crc32(tag + body))
+
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def as_array(value: Any) -> Any:
+    """Returns a numpy array of an array, a tensor or a DLPack object in host memory, or None."""
+    import numpy as np
+
+    try:
+        if hasattr(value, "detach"):
+            value = value.detach()
+            value = value.float() if "bfloat16" in str(value.dtype) else value
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError, BufferError):
+        return None
+    return array if array.dtype.kind in "biuf" else None
+
+
+def _to_rgb(image: Any) -> Pixels | None:
+    """Returns uint8 (H, W, 3) of one image in either layout. Values other than uint8 are stretched to what there is,
+    unless they are floats within 0..1."""
+    import numpy as np
+
+    array = as_array(image)
+    if array is None or array.ndim not in (2, 3) or array.size == 0:
+        return None
+    if array.ndim == 2:
+        array = array[..., None]
+    elif array.shape[-1] > 4 and array.shape[0] <= 4:
+        array = array.transpose(1, 2, 0)
+    if array.shape[-1] > 4:
+        return None
+    rgb: Pixels
+    array = array[..., :3] if array.shape[-1] >= 3 else array[..., :1].repeat(3, -1)
+    if array.dtype == np.uint8:
+        rgb = np.ascontiguousarray(array)
+        return rgb
+    values = np.nan_to_num(array.astype(np.float32))
+    low, high = float(values.min()), float(values.max())
+    if array.dtype.kind == "f" and low >= 0 and high <= 1:
+        low, high = 0.0, 1.0
+    rgb = ((values - low) * (255.0 / ((high - low) or 1.0)) + 0.5).clip(0, 255).astype(np.uint8)
+    return rgb
+
+
+def _tinted(rgb: Pixels, mask: Any) -> Pixels:
+    """Returns the picture with the labels of a mask in colours; 0 is not tinted."""
+    import numpy as np
+
+    labels = as_array(mask)
+    if labels is None or labels.squeeze().shape != rgb.shape[:2]:
+        return rgb
+    labels = labels.squeeze().astype(np.int64)
+    colors = np.array(COLORS, np.uint16)[(labels - 1) % len(COLORS)]
+    colors[labels == 255] = 150
+    mixed = ((rgb.astype(np.uint16) + colors) // 2).astype(np.uint8)
+    result: Pixels = np.where((labels != 0)[..., None], mixed, rgb)
+    return result
+
+
+def _smaller(rgb: Pixels) -> Pixels:
+    """Returns the picture, made smaller by a whole number so that it fits into SIDE."""
+    n = -(-max(rgb.shape[:2]) // SIDE)
+    height, width = (max(1, side // n) for side in rgb.shape[:2])
+    if n == 1 or min(rgb.shape[:2]) < n:
+        return rgb[::n, ::n]
+    blocks = rgb[: height * n, : width * n].reshape(height, n, width, n, 3)
+    means: Pixels = blocks.mean((1, 3)).astype(rgb.dtype)
+    return means
+
+
+def _color(i: int) -> str:
+    return "rgb({},{},{})".format(*COLORS[i % len(COLORS)])
+
+
+def _shapes(boxes: Any, points: Any, labels: Any, size: tuple[int, int], scale: float) -> str:
+    """Returns boxes and keypoints as SVG of the picture's size."""
+    height, width = (max(1, round(side * scale)) for side in size)
+    parts = []
+    names = [] if labels is None else [str(label) for label in labels]
+    known = sorted(set(names))
+    for i, (x0, y0, x1, y1) in enumerate([] if boxes is None else boxes):
+        if not (x1 > x0 and y1 > y0):
+            continue
+        name = names[i] if len(names) == len(boxes) else ""
+        color = _color(known.index(name) if name else i)
+        x, y = x0 * scale, y0 * scale
+        parts.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{(x1 - x0) * scale:.1f}" height="{(y1 - y0) * scale:.1f}" '
+            f'fill="none" stroke="{color}" stroke-width="2"/>'
+        )
+        if name:
+            parts.append(
+                f'<text x="{x + 3:.1f}" y="{y + 11:.1f}" font-size="11" fill="{color}" stroke="black" '
+                f'stroke-width="3" paint-order="stroke">{escape(name)}</text>'
+            )
+    for i, (x, y, visibility) in enumerate([] if points is None else points):
+        fill = _color(i) if visibility > 0 else "none"
+        parts.append(f'<circle cx="{x * scale:.1f}" cy="{y * scale:.1f}" r="3" fill="{fill}" stroke="{_color(i)}"/>')
+    if not parts:
+        return ""
+    return (
+        f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'style="position:absolute;left:0;top:0">{"".join(parts)}</svg>'
+    )
+
+
+def figure(image: Any, caption: str, mask: Any = None, boxes: Any = None, points: Any = None, labels: Any = None) -> str:
+    """Returns one picture with what belongs to it; "" if it cannot be shown."""
+    rgb = _to_rgb(image)
+    if rgb is None:
+        return ""
+    small = _smaller(_tinted(rgb, mask) if mask is not None else rgb)
+    height, width = small.shape[:2]
+    data = base64.b64encode(png(small)).decode()
+    shapes = _shapes(as_array(boxes), as_array(points), labels, (rgb.shape[0], rgb.shape[1]), height / rgb.shape[0])
+    return (
+        '<figure style="display:inline-block;margin:4px;vertical-align:top;text-align:center">'
+        f'<div style="position:relative;width:{width}px;height:{height}px">'
+        f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" alt="{escape(caption)}"/>{shapes}</div>'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= _TEXT else text[: _TEXT - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _describe(value: Any) -> tuple[str, str]:
+    """Returns kind and contents of a field's value, in words."""
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if dtype is not None and shape is not None:
+        kind = f"{str(dtype).rpartition('.')[2]} {tuple(shape)}"
+        array = as_array(value) if len(shape) <= 1 else None
+        return kind, "" if array is None else _short(", ".join(str(part) for part in array.ravel()[:12]))
+    if isinstance(value, (bytes, bytearray)):
+        return f"{len(value):,} bytes", ""
+    if isinstance(value, (list, tuple)) and value and hasattr(value[0], "shape"):
+        return f"{len(value)} arrays", _short(", ".join(str(tuple(part.shape)) for part in value[:6]))
+    return type(value).__name__, _short(value)
+
+
+def table(caption: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Returns a table of texts, which are escaped."""
+    cells = "".join(f"<th>{escape(text)}</th>" for text in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+    top = f"<tr>{cells}</tr>" if cells else ""
+    return f"<table><caption>{escape(caption)}</caption>{top}{body}</table>"
+
+
+def _box_labels(values: Mapping[str, Any], row: int | None) -> Any:
+    for name in _BOX_LABELS:
+        if name in values:
+            value = values[name] if row is None else values[name][row]
+            return value if isinstance(value, list) else as_array(value)
+    return None
+
+
+class _Fields(dict[str, Any]):
+    """A dict of fields that knows their types, so that it can be shown."""
+
+    kinds: Mapping[str, str]
+
+    # Libraries that rebuild a dict with other values give these alone.
+    def __init__(self, values: Any = (), kinds: Mapping[str, str] | None = None, title: str = "") -> None:
+        super().__init__(values)
+        self.kinds, self.title = kinds or {}, title
+        _register_trees()
+
+    def _first(self, kind: str) -> str | None:
+        return next((name for name in self if self.kinds.get(name) == kind), None)
+
+    def _figure(self, caption: str, row: int | None) -> str:
+        """Returns the picture of the sample, or of one row of a batch."""
+        image, mask = self._first("image"), self._first("mask")
+        names = {"mask": mask, "boxes": self._first("boxes"), "points": self._first("keypoints")}
+        if image is None:
+            image, names["mask"] = mask, None
+        if image is None:
+            return ""
+        given = {key: self[name] if row is None else self[name][row] for key, name in names.items() if name is not None}
+        pixels = self[image] if row is None else self[image][row]
+        return figure(pixels, caption, **given, labels=_box_labels(self, row))
+
+    def _pictures(self) -> str:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        try:
+            pictures = self._pictures()
+        except (TypeError, ValueError, IndexError, KeyError, RuntimeError):  # values were replaced by others
+            pictures = ""
+        rows = ((name, self.kinds.get(name, ""), *_describe(value)) for name, value in self.items())
+        return f"<div>{pictures}{table(self.title, ('field', 'type', 'value', ''), rows)}</div>"
+
+
+class Sample(_Fields):
+    """A decoded sample: a dict of its fields' values, which notebooks show as a picture and a table."""
+
+    def _pictures(self) -> str:
+        return self._figure("", None)
+
+
+class Batch(_Fields):
+    """A batch: a dict of its fields' arrays and "index", which notebooks show as pictures and a table."""
+
+    def _pictures(self) -> str:
+        numbers = as_array(self.get("index"))
+        if numbers is None:
+            return ""
+        label = self._first("int")
+        captions = []
+        for row, number in enumerate(numbers[:MOST].tolist()):
+            text = "" if label is None else f", {label} {int(self[label][row])}"
+            captions.append(f"{number}{text}")
+        more = len(numbers) - MOST
+        shown = "".join(self._figure(caption, row) for row, caption in enumerate(captions))
+        return shown + (f"<p>and {more} more</p>" if more > 0 and shown else "")
+
+
+_registered: set[str] = set()
+
+
+def _register_trees() -> None:
+    """Makes the trees of torch and JAX look into samples and batches, as they do into plain dicts, once either is
+    imported."""
+    for name, register in (("torch.utils._pytree", "register_pytree_node"), ("jax.tree_util", "register_pytree_node")):
+        module = sys.modules.get(name)
+        if module is None or name in _registered:
+            continue
+        _registered.add(name)
+        for kind in (Sample, Batch):
+            try:
+                getattr(module, register)(
+                    kind,
+                    lambda fields: (list(fields.values()), (tuple(fields), tuple(fields.kinds.items()))),
+                    *_unflattens(kind, name),
+                )
+            except (AttributeError, TypeError, ValueError):
+                continue  # another version of that library: they are leaves there
+
+
+def _unflattens(kind: type[_Fields], name: str) -> tuple[Any, ...]:
+    """Returns the function that makes `kind` again. torch gives it (values, context), JAX (context, values)."""
+
+    def make(values: Any, context: Any) -> _Fields:
+        keys, kinds = context
+        return kind(zip(keys, values, strict=True), dict(kinds))
+
+    return (make,) if name.startswith("torch") else (lambda context, values: make(values, context),)
+
+
+def _bar(seconds: Mapping[str, float]) -> str:
+    """Returns how a time is divided, as a bar with a legend."""
+    total = sum(seconds.values())
+    if total <= 0:
+        return ""
+    parts = [(name.replace("_", " "), value / total, _color(i)) for i, (name, value) in enumerate(seconds.items())]
+    bars = "".join(
+        f'<div style="width:{100 * share:.1f}%;background:{color};height:14px"></div>' for _, share, color in parts
+    )
+    legend = ", ".join(f"{escape(name)} {100 * share:.0f} %" for name, share, _ in parts)
+    return f'<div style="display:flex;width:400px">{bars}</div><p>workers: {legend}</p>'
+
+
+class Stats(dict[str, Any]):
+    """The statistics of a loader: a dict, which notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, str]] = []
+        for name, value in self.items():
+            inner = value.items() if isinstance(value, Mapping) else [("", value)]
+            for key, part in inner:
+                if part in (0, "", 0.0) and name in ("fallbacks", "fallback_reasons", "cache", "device"):
+                    continue  # nothing happened
+                text = f"{part:,}" if isinstance(part, int) else f"{part:.3f}" if isinstance(part, float) else str(part)
+                rows.append((f"{name} {key}".strip().replace("_", " "), text))
+        seconds = self.get("worker_seconds")
+        bar = _bar(seconds) if isinstance(seconds, Mapping) else ""
+        return f"<div>{bar}{table('loader', (), rows)}</div>"

@@ -1,0 +1,184 @@
+"""Penstock inside DLIO, the benchmark program of MLPerf Storage (github.com/argonne-lcf/dlio_benchmark).
+
+A workload of JPEG or PNG files takes Penstock instead of DLIO's own loader by::
+
+    ++workload.reader.data_loader_classname=penstock.dlio.Loader ++workload.reader.data_loader_sampler=index
+
+or keeps torch's DataLoader and takes Penstock for each sample by::
+
+    ++workload.reader.reader_classname=penstock.dlio.Reader
+
+The first reads the files of the workload's folder in a global order, with ranks, threads (``read_threads``), prefetch
+(``prefetch_size``), shuffle and O_DIRECT as the workload says. By MLPerf's rules such a run is of the OPEN division. The
+environment says the rest:
+
+    PENSTOCK_DLIO_DECODE   1 (default): pixels are decoded, cropped, flipped and normalised. 0: stored bytes are delivered, which
+                           is all that MLPerf Storage asks for.
+    PENSTOCK_DLIO_CROP     edge of the crop in pixels; default 224
+    PENSTOCK_DLIO_DATA     a packed data set made of the workload's folder (penstock pack), to be read instead of its files
+
+This module imports dlio_benchmark, which is not a dependency of Penstock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dlio_benchmark.common.enumerations import (  # type: ignore[import-not-found, unused-ignore]
+    DataLoaderType,
+    DatasetType,
+    Shuffle,
+)
+from dlio_benchmark.data_loader.base_data_loader import BaseDataLoader  # type: ignore[import-not-found, unused-ignore]
+from dlio_benchmark.reader.reader_handler import FormatReader  # type: ignore[import-not-found, unused-ignore]
+
+from . import IMAGENET_MEAN, IMAGENET_STD, transforms
+from . import loader as _loader
+from .dataset import Dataset
+from .errors import ArgumentError, NotFoundError
+
+__all__ = ["Loader", "Reader"]
+
+
+def decodes() -> bool:
+    """True if pixels are wanted, by PENSTOCK_DLIO_DECODE."""
+    text = os.environ.get("PENSTOCK_DLIO_DECODE", "1")
+    if text not in ("0", "1"):
+        raise ArgumentError(f"PENSTOCK_DLIO_DECODE is 0 or 1, not {text!r}")
+    return text == "1"
+
+
+def chain() -> list[Any]:
+    """The operations on pixels, by PENSTOCK_DLIO_CROP."""
+    text = os.environ.get("PENSTOCK_DLIO_CROP", "224")
+    if not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise ArgumentError(f"PENSTOCK_DLIO_CROP is an edge in pixels, not {text!r}")
+    return [
+        transforms.RandomResizedCrop(int(text)),
+        transforms.RandomHorizontalFlip(),
+        transforms.Normalize(IMAGENET_MEAN, IMAGENET_STD),
+    ]
+
+
+def samples_of(files: Sequence[str]) -> tuple[Dataset, list[int]]:
+    """Opens the data set that has these files, and returns it with their sample numbers, in the order of the files.
+
+    The data set is the folder that all files have in common, or the packed one of PENSTOCK_DLIO_DATA, whose samples have the names
+    of the files.
+    """
+    if not files:
+        raise ArgumentError("the workload has no files")
+    folder = os.path.commonpath([os.path.dirname(os.path.abspath(file)) for file in files])
+    dataset = Dataset(os.environ.get("PENSTOCK_DLIO_DATA") or folder)
+    number_of = {dataset.name(i): i for i in range(len(dataset))}
+    names = [os.path.relpath(os.path.abspath(file), folder) for file in files]
+    missing = next((name for name in names if name not in number_of), None)
+    if missing is not None:
+        raise NotFoundError(f"no sample {missing!r}: was the data set packed of {folder}?", dataset=dataset.path)
+    numbers = [number_of[name] for name in names]
+    return dataset, numbers
+
+
+class Loader(BaseDataLoader):  # type: ignore[misc, unused-ignore]
+    """DLIO's data loader: DLIO makes one for each epoch, reads it once, and takes its batches by `next`."""
+
+    def __init__(self, format_type: Any, dataset_type: Any, epoch_number: int) -> None:
+        super().__init__(format_type, dataset_type, epoch_number, DataLoaderType.PYTORCH)
+        self._batches: _loader.Loader | None = None
+        self._samples: tuple[Dataset, list[int]] | None = None
+
+    def read(self) -> None:
+        """Opens the files. No sample is read before `next`."""
+        args = self._args
+        if self._samples is None:
+            self._samples = samples_of(args.file_list_train if self.dataset_type is DatasetType.TRAIN else args.file_list_eval)
+        dataset, numbers = self._samples
+        field = next(name for name, about in dataset.fields.items() if about.type == "image")
+        wanted: dict[str, Any] = {"transforms": chain()} if decodes() else {"encoded": [field]}
+        self._batches = _loader.Loader(
+            dataset,
+            self.batch_size,
+            indices=numbers,
+            fields=[field],
+            shuffle=args.sample_shuffle != Shuffle.OFF,
+            seed=int(args.seed),
+            num_workers=int(args.read_threads),
+            prefetch=max(1, int(args.prefetch_size) or 2),
+            page_cache="direct" if getattr(args, "odirect", False) else "keep",
+            rank=int(args.my_rank),
+            world_size=int(args.comm_size),
+            drop_last=True,
+            output="numpy",
+            cache=None,
+            **wanted,
+        )
+        self._field = field
+
+    def next(self) -> Iterator[Any]:
+        """Yields the images of each batch of this epoch: float32 (N, 3, H, W), or a list of stored bytes."""
+        if self._batches is None:
+            self.read()
+        assert self._batches is not None
+        self._batches.set_epoch(int(self.epoch_number))
+        for batch in self._batches:
+            yield batch[self._field]
+        self.epoch_number += 1
+
+    def finalize(self) -> None:
+        """Ends the threads. DLIO calls it after each epoch; `next` starts them again."""
+        if self._batches is not None:
+            self._batches.close()
+            self._batches = None
+
+
+class Reader(FormatReader):  # type: ignore[misc, unused-ignore]
+    """DLIO's reader of single samples, for torch's DataLoader. It gives real pixels, of the size of the crop."""
+
+    def __init__(self, dataset_type: Any, thread_index: int, epoch: int) -> None:
+        super().__init__(dataset_type, thread_index)
+        from .torch import TorchDataset
+
+        dataset, numbers = samples_of(self._file_list)
+        # DLIO names files once relative to the working directory, once by their whole paths.
+        self._number_of: dict[str, int] = dict(zip(map(os.path.abspath, self._file_list), numbers, strict=True))
+        self._image = next(name for name, about in dataset.fields.items() if about.type == "image")
+        self._samples = TorchDataset(dataset, chain(), fields=[self._image], seed=int(self._args.seed), cache=None)
+        self._samples.set_epoch(max(int(epoch), 0))
+
+    def open(self, filename: str) -> int:
+        """Returns the number of the file's sample, which stands for the open file."""
+        return self._number_of[os.path.abspath(filename)]
+
+    def close(self, filename: str) -> None:
+        """Nothing is open for a single file."""
+
+    def get_sample(self, filename: str, sample_index: int) -> Any:
+        """Returns the pixels of a file: float32 (3, H, W)."""
+        return self._samples[self.open(filename)][self._image]
+
+    def read_index(self, image_idx: int, step: int) -> Any:
+        filename, sample_index = self.global_index_map[image_idx]
+        found = self.get_sample(filename, sample_index)
+        self.preprocess()
+        return found
+
+    def next(self) -> Iterator[Any]:
+        """Yields batches of the files of this thread, the last one filled up with samples of its own."""
+        import numpy as np
+
+        mine = self.file_map[self.thread_index]
+        for start in range(0, len(mine), self.batch_size):
+            part = [self.get_sample(name, i).numpy() for _, name, i in mine[start : start + self.batch_size]]
+            part += [part[-1]] * (self.batch_size - len(part))
+            yield np.stack(part)
+
+    def finalize(self) -> None:
+        """Nothing to give back."""
+
+    def is_index_based(self) -> bool:
+        return True
+
+    def is_iterator_based(self) -> bool:
+        return True

@@ -1,0 +1,143 @@
+"""The report of an analysis: data that can be kept, edited and shared, and its views as text and HTML.
+
+docs/format-report.md describes the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from . import _report_text, _whatif
+from .errors import ArgumentError, CorruptError
+
+__all__ = ["Report"]
+
+KIND = "penstock-report"
+VERSION = 1
+MACHINE_KIND = "penstock-machine"
+_SECTIONS = ("subject", "machine", "accelerator", "phases", "forms", "stages", "bands")
+
+
+class Report:
+    """What an analysis found.
+
+    Attributes:
+        data: all of it as plain data, as it lies in the file.
+    """
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        if data.get("kind") != KIND:
+            raise ArgumentError(f"this is no report: its kind is {data.get('kind')!r}, not {KIND!r}")
+        if not isinstance(data.get("version"), int) or data["version"] > VERSION:
+            raise ArgumentError(f"the report has version {data.get('version')!r}; this Penstock knows {VERSION}")
+        missing = [name for name in _SECTIONS if not isinstance(data.get(name), (dict, list))]
+        if missing:
+            raise ArgumentError(f"the report has no {', '.join(missing)}")
+        self.data = data
+
+    # Files ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Report:
+        """Reads a report's file."""
+        name = os.fspath(path)
+        with open(name, encoding="utf-8") as file:
+            try:
+                data = json.load(file)
+            except ValueError as error:
+                raise CorruptError(f"this is no JSON: {error}", file=name) from None
+        if not isinstance(data, dict):
+            raise CorruptError("this is no report: a JSON object is expected", file=name)
+        return cls(data)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Returns the report as JSON, and writes it to a file if a path is given."""
+        text = json.dumps(self.data, indent=2, allow_nan=False) + "\n"
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return text
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Returns one self-contained HTML page, and writes it to a file if a path is given."""
+        from . import _report_html
+
+        text = _report_html.page(self.data)
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return text
+
+    def with_machine(self, machine: dict[str, Any] | str | os.PathLike[str]) -> Report:
+        """Returns this report for another machine: its capacities take the place of those that were measured.
+
+        ``machine``: a dict of capacities as in the section "machine" of a report, or the path of a file of kind
+        "penstock-machine" or "penstock-report". ``core_speed`` says how fast a core is, 1 for those of this report.
+        """
+        if isinstance(machine, (str, os.PathLike)):
+            machine = load_machine(machine)
+        data = json.loads(json.dumps(self.data))
+        data["machine"].update(machine)
+        data["notes"] = [*data.get("notes", []), "capacities are of another machine than the one that was measured"]
+        return Report(data)
+
+    # Views ------------------------------------------------------------------------------------------
+
+    def report(self) -> str:
+        """Returns the report as text for a terminal."""
+        return _report_text.text(self.data)
+
+    def summary(self) -> str:
+        """Returns the answer in a few words: "3.4 of 8 H100 fed, utilisation 0.43; ..."."""
+        return _report_text.words(self.data)
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def __repr__(self) -> str:
+        return f"Report({self.summary()!r})"
+
+    def _repr_html_(self) -> str:
+        from . import _report_html
+
+        return _report_html.fragment(self.data)
+
+    # Questions --------------------------------------------------------------------------------------
+
+    def whatif(self, **question: Any) -> Any:
+        """Predicts the rate under other conditions: see :func:`penstock.whatif`."""
+        return _whatif.whatif(self, **question)
+
+    def need(self, resource: str, utilisation: float | None = None, **question: Any) -> float:
+        """Returns how much of a resource ("cores", "workers", "storage", "reads", "network", "link", "gpu", "cache") is enough
+        until the accelerator is the limit. LimitError: no amount is, and what is too slow then.
+
+        utilisation: the part of the accelerator's own rate that is enough; None: its limit, or 0.98 if it has none.
+        """
+        wanted = utilisation if utilisation is not None else self.data["accelerator"].get("limit") or 0.98
+        return _whatif.need(self.data, resource, wanted, question)
+
+
+def load_machine(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads the capacities of a machine from a file of kind "penstock-machine", or from a report."""
+    name = os.fspath(path)
+    with open(name, encoding="utf-8") as file:
+        try:
+            data = json.load(file)
+        except ValueError as error:
+            raise CorruptError(f"this is no JSON: {error}", file=name) from None
+    kind = data.get("kind") if isinstance(data, dict) else None
+    if kind not in (KIND, MACHINE_KIND):
+        raise ArgumentError(f"{name} is no description of a machine: its kind is {kind!r}, not {MACHINE_KIND!r}")
+    machine = data.get("machine")
+    if not isinstance(machine, dict):
+        raise ArgumentError(f"{name} has no section machine")
+    known = (*_whatif._CAPACITIES, "core_speed", "cpu", "memory_available_nbytes", "other_cores")
+    for key, value in machine.items():
+        if key not in known:
+            raise ArgumentError(f"{name}: no capacity {key!r}: there are {', '.join(known)}")
+        if key != "cpu" and value is not None and (not isinstance(value, (int, float)) or not 0 <= value < 1e18):
+            raise ArgumentError(f"{name}: {key} is a number of 0 or more, not {value!r}")
+    return dict(machine)

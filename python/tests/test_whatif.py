@@ -1,0 +1,204 @@
+"""What-if questions: answers against arithmetic, sweeps, other machines, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock import _report_text, accelerators
+from penstock.report import Report
+
+
+def data(**changes: Any) -> dict[str, Any]:
+    """A report: 8 H100, 4 cores, 2 ms of a core for a jpeg and 1 ms for a pli-jpeg, storage of 100 MB/s."""
+
+    def costs(cpu: float, nbytes: float) -> dict[str, Any]:
+        return {"cpu": {"cpu_seconds": cpu, "nbytes": nbytes, "item_nbytes": nbytes, "reads": 1.0}}
+
+    phase = {
+        "samples_per_second": 1000.0, "low": 990.0, "high": 1010.0, "batches": 50, "warm_up_batches": 2, "seconds": 5.0,
+        "batch_sd_seconds": 0.001, "cpu_seconds_per_sample": 0.002, "wait_seconds_per_batch": 0.05, "step_seconds": 0.1,
+        "step_sd_seconds": 0.001, "step_p99_seconds": 0.11, "other_cores": 0.0,
+    }  # fmt: skip
+    made = {
+        "kind": "penstock-report", "version": 1, "made": "2026-11-25T10:00:00+00:00", "penstock": "0.1.0",
+        "subject": {
+            "loader": "penstock", "path": "photos & <more>", "samples": 10_000, "nbytes": 10**9, "form": "jpeg", "decode": "cpu",
+            "batch_size": 100, "prefetch": 2, "workers": 4, "workers_follow_cores": True, "batch_cpu_seconds": 0.0,
+            "ranks": 8, "jobs": 1,
+        },
+        "machine": {"cores": 4, "storage_nbytes_per_second": 1e8, "page_cache_nbytes": 4e9, "cache_nbytes": 0},
+        "accelerator": {"name": "mlperf:resnet50:h100", "title": "H100", "step_seconds": 0.1, "step_sd_seconds": 0.0, "limit": 0.9},
+        "phases": {"resident": phase, "warm": {**phase, "samples_per_second": 500.0}},
+        "forms": {"jpeg": costs(0.002, 1e5), "pli-jpeg": costs(0.001, 9e4)},
+        "stages": [
+            {"name": "decode", "resource": "cores", "seconds": 0.0017},
+            {"name": "compute", "resource": "accelerator", "seconds": 0.001},
+        ],
+        "bands": {"cpu_band": 0.01, "storage_band": 0.05, "step_band": 0.0},
+        "measured": {"cores": [1, 4]},
+        "stall": {"warm": {"compute": 0.5, "upload": 0.0, "prepare": 0.5, "fetch": 0.0}},
+        "check": {}, "ranks": [], "notes": ["a note with <b>"],
+    }  # fmt: skip
+    made.update(changes)
+    return made
+
+
+@pytest.fixture
+def report() -> Report:
+    return Report(data())
+
+
+def test_single_answers_follow_arithmetic(report: Report) -> None:
+    now = report.whatif()
+    assert now.samples_per_second == pytest.approx(2000) and now.binding == "cores"
+    assert now.low < 2000 < now.high and now.extrapolated == []
+    assert now.utilisation == pytest.approx(2000 / 8000)
+    assert report.whatif(form="pli-jpeg").samples_per_second == pytest.approx(4000)
+    assert report.whatif(cores=2).samples_per_second == pytest.approx(1000)
+    # Nothing cached: 1e8 / 1e5 samples/s, then half of them cached.
+    assert report.whatif(page_cache=0).samples_per_second == pytest.approx(1000)
+    assert report.whatif(page_cache=0, cache="500MB", shared_cache=True, cores=100).samples_per_second == pytest.approx(2000)
+    assert report.whatif(page_cache=0, cache="500MB").hits == pytest.approx(0.5 / 8)  # each of 8 ranks has an eighth
+    assert report.whatif(page_cache="350MB").page_hits == pytest.approx(0.138, abs=0.002)
+    assert report.whatif(storage="50MB/s", page_cache=0).binding == "storage"
+    assert report.whatif(ranks=1).samples_per_second == pytest.approx(1000, rel=0.001)
+    assert report.whatif(ranks=1, gpu_speed="2x").samples_per_second == pytest.approx(2000, rel=0.001)
+    assert report.whatif(ranks=1, jobs=4, cores=4).samples_per_second == pytest.approx(2000)
+    assert report.whatif(ranks=1, jobs=4, cores=4, shared_preparation=True).samples_per_second == pytest.approx(4000, rel=0.001)
+
+
+def test_beyond_the_measured_range_is_said_and_bands_widen(report: Report) -> None:
+    inside, outside = report.whatif(cores=3), report.whatif(cores=12)
+    assert inside.extrapolated == [] and outside.extrapolated == ["cores"]
+    assert outside.high / outside.samples_per_second > inside.high / inside.samples_per_second + 0.05
+    assert "beyond what was measured: cores" in str(outside)
+
+
+def test_sweeps_give_all_combinations(report: Report) -> None:
+    found = report.whatif(cores=[1, 2, 4], form=["jpeg", "pli-jpeg"])
+    assert [(a.question["cores"], a.question["form"]) for a in found] == [
+        (1, "jpeg"), (1, "pli-jpeg"), (2, "jpeg"), (2, "pli-jpeg"), (4, "jpeg"), (4, "pli-jpeg")]  # fmt: skip
+    assert [round(a.samples_per_second) for a in found] == [500, 1000, 1000, 2000, 2000, 4000]
+
+
+def test_how_much_is_enough(report: Report) -> None:
+    assert report.need("cores") == pytest.approx(0.9 * 8000 * 0.002)
+    assert report.need("storage", cores=64, page_cache=0) == pytest.approx(0.9 * 8000 * 1e5)
+    assert report.need("cache", cores=64, page_cache=0, shared_cache=True) == pytest.approx(1e9 * (1 - 1000 / 7200), rel=1e-6)
+    with pytest.raises(ps.errors.LimitError, match="cores allows"):
+        report.need("storage")
+
+
+def test_words(report: Report) -> None:
+    text = report.summary()
+    assert text.startswith("2.0 of 8 H100 fed, utilisation 0.25; limited by cores.")
+    assert "10.4 more cores" in text and "pli-jpeg on these: 4.0 of 8" in text
+    assert "accelerator is the limit" in Report(data(machine={"cores": 64, "cache_nbytes": 0})).summary()
+
+
+def test_machine_files(report: Report, tmp_path: Path) -> None:
+    file = tmp_path / "machine.json"
+    file.write_text(json.dumps({"kind": "penstock-machine", "version": 1, "machine": {"cores": 16, "core_speed": 1.5}}))
+    assert report.with_machine(file).whatif().samples_per_second == pytest.approx(16 * 1.5 / 0.002, rel=0.5)
+    assert report.with_machine({"cores": 2, "core_speed": 1.5}).whatif().samples_per_second == pytest.approx(1500)
+    assert report.data["machine"]["cores"] == 4
+    for bad, says in (
+        ('{"kind": "x"}', "no description of a machine"),
+        ("{", "no JSON"),
+        ('{"kind": "penstock-machine", "machine": {"coers": 1}}', "no capacity 'coers'"),
+        ('{"kind": "penstock-machine", "machine": {"cores": -1}}', "0 or more"),
+    ):
+        file.write_text(bad)
+        with pytest.raises(ps.PenstockError, match=says):
+            report.with_machine(file)
+
+
+def test_wrong_questions_and_files(report: Report, tmp_path: Path) -> None:
+    for question, says in (
+        ({"coers": 1}, "no question 'coers'"),
+        ({"form": "gif"}, "no costs of form 'gif'"),
+        ({"decode": "gpu"}, "decode='gpu'"),
+        ({"cores": "many"}, "is a number"),
+        ({"cores": -1}, "0 or more"),
+        ({"cores": 0}, "cores"),
+        ({"storage": "fast"}, "storage"),
+        ({"gpu_speed": "0x"}, "above 0"),
+    ):
+        with pytest.raises(ps.errors.ArgumentError, match=says):
+            report.whatif(**question)
+    for wrong, says in (
+        ({}, "no report"),
+        ({"kind": "penstock-report", "version": 99}, "version 99"),
+        ({"kind": "penstock-report", "version": 1}, "has no"),
+    ):
+        with pytest.raises(ps.errors.ArgumentError, match=says):
+            Report(wrong)
+    (tmp_path / "r.json").write_text("[1]")
+    with pytest.raises(ps.errors.CorruptError, match="JSON object"):
+        Report.load(tmp_path / "r.json")
+
+
+def test_files_keep_everything(report: Report, tmp_path: Path) -> None:
+    report.to_json(tmp_path / "r.json")
+    again = Report.load(tmp_path / "r.json")
+    assert again.data == report.data
+    assert ps.whatif(tmp_path / "r.json", cores=2).samples_per_second == pytest.approx(1000)
+
+
+def test_text_has_every_part(report: Report) -> None:
+    text = report.report()
+    for part in ("2.0 of 8 H100", "photos & <more>", "resident", "pli-jpeg", "<- now", "enough     cores: 14.4", "a note"):
+        assert part in text
+    assert "[" + "#" * 20 + "p" * 20 + "]" in text
+
+
+def test_bar_lengths() -> None:
+    assert _report_text.bar({"compute": 1.0}) == "#" * 40
+    assert _report_text.bar({"compute": 0.25, "fetch": 0.75}) == "#" * 10 + "f" * 30
+
+
+def test_command_line(report: Report, tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    report.to_json(file)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "penstock._cli", *arguments], capture_output=True, text=True, check=False, cwd=tmp_path
+        )
+
+    done = run("whatif", str(file), "--cores", "1,2", "--form", "pli-jpeg", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [round(a["samples_per_second"]) for a in json.loads(done.stdout)["answers"]] == [1000, 2000]
+    assert "14.4" in run("whatif", str(file)).stdout
+    assert "limited by" in run("whatif", str(file), "--cores", "8,16", "--html", "r.html").stdout
+    assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+    for arguments, status, says in (
+        (("whatif", "nothing.json"), 1, "nothing.json"),
+        (("whatif", str(file), "--cores", "x"), 2, "is a number"),
+        (("analyze",), 2, "DATA or --command"),
+        (("analyze", "nowhere", "--train", "no_such_module:step"), 2, "no_such_module"),
+        (("banana",), 2, "verb"),
+    ):
+        found = run(*arguments)
+        assert found.returncode == status and says in found.stderr
+
+
+def test_accelerators() -> None:
+    h100 = accelerators.by_name("mlperf:resnet50:h100")
+    assert h100.title == "H100" and h100.samples_per_second == pytest.approx(400 / 0.224) and h100.source
+    assert len(accelerators.names()) == 10
+    assert all(
+        accelerators.by_name(name).source and 0.5 < accelerators.by_name(name).limit < 1 for name in accelerators.names()
+    )
+    with pytest.raises(ps.errors.ArgumentError, match="known are mlperf"):
+        accelerators.by_name("h100")
+    assert accelerators.of_rate(1800, 64).step_seconds == pytest.approx(64 / 1800)
+    assert accelerators.split_count("8 x mlperf:resnet50:h100") == (8, "mlperf:resnet50:h100")
+    assert accelerators.split_count("8*a") == (8, "a") and accelerators.split_count(" a ") == (1, "a")

@@ -1,0 +1,336 @@
+/* stall_model.c - demands and capacities -> the rate of a training run, its limit and its stalls.
+ *
+ * In: a setup, checked and completed. Out: an answer. Pure; any thread; no memory. The bounds of
+ * all resources are samples/s of the whole machine, so that they can be compared. */
+#include "stall/stall_model.h"
+
+#include "base/fail.h"
+#include "base/options.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define ROOM "stall"
+/* What the error band grows by for each doubling beyond the measured range. */
+#define BAND_PER_DOUBLING 0.05
+/* The model's own error where everything was measured: the median of bench/whatif. */
+#define BAND_OF_MODEL 0.03
+
+static const char *const names[PST_STALL_N_RESOURCES] = {
+    "accelerator", "cores", "workers", "storage", "reads", "network", "link", "gpu", "cache"};
+
+const char *pst_stall_resource_name(uint32_t i)
+{
+    return i < PST_STALL_N_RESOURCES ? names[i] : NULL;
+}
+
+/* Members that are numbers, with the least that each may be after zero was filled in. */
+static const struct {
+    const char *name;
+    size_t offset;
+    double least;
+} numbers[] = {
+#define NUMBER(name, least)                                                                        \
+    {                                                                                              \
+#name, offsetof(struct pst_stall_setup, name), least                                       \
+    }
+    NUMBER(cpu_seconds, 0),
+    NUMBER(cpu_sd_seconds, 0),
+    NUMBER(hit_cpu_seconds, 0),
+    NUMBER(wait_seconds, 0),
+    NUMBER(nbytes, 0),
+    NUMBER(nbytes_sd, 0),
+    NUMBER(reads, 0),
+    NUMBER(item_nbytes, 0),
+    NUMBER(link_nbytes, 0),
+    NUMBER(gpu_seconds, 0),
+    NUMBER(batch_size, 1),
+    NUMBER(prefetch, 1),
+    NUMBER(step_seconds, 0),
+    NUMBER(step_sd_seconds, 0),
+    NUMBER(step_cpu_seconds, 0),
+    NUMBER(batch_cpu_seconds, 0),
+    NUMBER(ranks, 1),
+    NUMBER(jobs, 1),
+    NUMBER(hosts, 1),
+    NUMBER(cores, 1e-6),
+    NUMBER(workers, 0),
+    NUMBER(storage_nbytes_per_second, 0),
+    NUMBER(reads_per_second, 0),
+    NUMBER(network_nbytes_per_second, 0),
+    NUMBER(link_nbytes_per_second, 0),
+    NUMBER(gpu_share, 0),
+    NUMBER(dataset_nbytes, 0),
+    NUMBER(cache_nbytes, 0),
+    NUMBER(page_cache_nbytes, 0),
+    NUMBER(gpu_interference, 0),
+    NUMBER(cpu_band, 0),
+    NUMBER(storage_band, 0),
+    NUMBER(step_band, 0),
+#undef NUMBER
+};
+
+static void fill_in(struct pst_stall_setup *s)
+{
+    if (s->reads == 0 && s->nbytes > 0)
+        s->reads = 1;
+    if (s->item_nbytes == 0)
+        s->item_nbytes = s->nbytes;
+    if (s->hit_cpu_seconds == 0)
+        s->hit_cpu_seconds = s->cpu_seconds;
+    if (s->ranks == 0)
+        s->ranks = 1;
+    if (s->jobs == 0)
+        s->jobs = 1;
+    if (s->hosts == 0)
+        s->hosts = 1;
+    if (s->gpu_share == 0)
+        s->gpu_share = 1;
+    if (s->policy == PST_STALL_USUAL)
+        s->policy = PST_STALL_MINIO;
+    if (s->page_policy == PST_STALL_USUAL)
+        s->page_policy = PST_STALL_RANDOM;
+}
+
+enum pst_status psti_stall_setup_read(const struct pst_stall_setup *given,
+                                      struct pst_stall_setup *full, struct pst_error *err)
+{
+    enum pst_status status = psti_options_copy(full, sizeof *full, given, ROOM, err);
+    if (status != PST_OK)
+        return status;
+    fill_in(full);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        double value = *(const double *)((const char *)full + numbers[i].offset);
+        if (!isfinite(value) || value < numbers[i].least)
+            return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "%s is %g: %g or more is expected",
+                             numbers[i].name, value, numbers[i].least);
+    }
+    if (full->gpu_share > 1 || full->gpu_interference > 1)
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                         "gpu_share and gpu_interference are 0 to 1, not %g and %g",
+                         full->gpu_share, full->gpu_interference);
+    if ((unsigned)full->policy > PST_STALL_LRU_SEQUENTIAL ||
+        (unsigned)full->page_policy > PST_STALL_LRU_SEQUENTIAL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "there is no such policy of a cache");
+    return PST_OK;
+}
+
+static double quotient(double capacity, double demand)
+{
+    return capacity > 0 && demand > 0 ? capacity / demand : INFINITY;
+}
+
+/* CPU seconds for preparing a sample, mean over hits and misses. */
+static double preparation(const struct pst_stall_setup *s, double hits)
+{
+    return hits * s->hit_cpu_seconds + (1 - hits) * s->cpu_seconds;
+}
+
+/* Seconds from one step of a rank to the next one if batches are always ready. */
+static double cycle(const struct pst_stall_setup *s, double cpu, double misses)
+{
+    double step = s->step_seconds + psti_stall_largest_of(s->ranks) * s->step_sd_seconds;
+    double seconds =
+        step + s->batch_cpu_seconds + s->batch_size * s->gpu_seconds * s->gpu_interference;
+    if (s->workers > 0)
+        return seconds;
+    /* The training thread prepares, so nothing overlaps with its steps. */
+    double read = s->storage_nbytes_per_second > 0 ? s->nbytes / s->storage_nbytes_per_second : 0;
+    if (s->reads_per_second > 0 && s->reads / s->reads_per_second > read)
+        read = s->reads / s->reads_per_second;
+    double alone = s->batch_size * (cpu + s->wait_seconds + misses * read);
+    return seconds + alone;
+}
+
+static void find_bounds(const struct pst_stall_setup *s, struct pst_stall_answer *a)
+{
+    double consumers = s->ranks * s->jobs;
+    double once = s->shared_preparation ? s->jobs : 1; /* consumers of one prepared sample */
+    double cpu = preparation(s, a->hits);
+    double taken = (s->step_cpu_seconds + s->batch_cpu_seconds) / s->batch_size;
+    double workers = s->workers * consumers / once;
+    double seconds = cycle(s, cpu, a->misses);
+    double *b = a->bounds;
+    b[PST_STALL_ACCELERATOR] = quotient(consumers * s->batch_size, seconds);
+    b[PST_STALL_CORES] = quotient(s->cores, cpu / once + taken);
+    b[PST_STALL_WORKERS] =
+        s->workers > 0 && (cpu > 0 || s->wait_seconds > 0)
+            ? once * psti_stall_workers_rate(workers, s->wait_seconds, cpu, s->cores)
+            : INFINITY;
+    b[PST_STALL_STORAGE] = once * quotient(s->storage_nbytes_per_second, a->misses * s->nbytes);
+    b[PST_STALL_READS] = once * quotient(s->reads_per_second, a->misses * s->reads);
+    b[PST_STALL_NETWORK] = once * quotient(s->network_nbytes_per_second,
+                                           a->hits * (1 - 1 / s->hosts) * s->item_nbytes);
+    b[PST_STALL_LINK] = consumers * quotient(s->link_nbytes_per_second, s->link_nbytes);
+    b[PST_STALL_GPU] = consumers * quotient(s->gpu_share, s->gpu_seconds);
+    b[PST_STALL_CACHE_MEMORY] = INFINITY;
+}
+
+static void find_binding(struct pst_stall_answer *a)
+{
+    a->binding = a->next = PST_STALL_ACCELERATOR;
+    for (int i = 1; i < PST_STALL_N_RESOURCES; i++)
+        if (a->bounds[i] < a->bounds[a->binding])
+            a->binding = (enum pst_stall_resource)i;
+    a->next = a->binding == PST_STALL_ACCELERATOR ? PST_STALL_CORES : PST_STALL_ACCELERATOR;
+    for (int i = 0; i < PST_STALL_N_RESOURCES; i++)
+        if (i != (int)a->binding && a->bounds[i] < a->bounds[a->next])
+            a->next = (enum pst_stall_resource)i;
+}
+
+static double square(double x) { return x * x; }
+
+/* Squared coefficient of variation of the time that the slowest supplier needs for a batch. The
+ * work of a batch is a sum over its samples. */
+static double supply_cv2(const struct pst_stall_setup *s, enum pst_stall_resource slowest)
+{
+    double one = 0;
+    if ((slowest == PST_STALL_CORES || slowest == PST_STALL_WORKERS) && s->cpu_seconds > 0)
+        one = square(s->cpu_sd_seconds / (s->cpu_seconds + s->wait_seconds));
+    else if (slowest == PST_STALL_STORAGE && s->nbytes > 0)
+        one = square(s->nbytes_sd / s->nbytes);
+    return one / s->batch_size;
+}
+
+void psti_stall_rate(const struct pst_stall_setup *s, struct pst_stall_answer *a)
+{
+    struct psti_stall_hits hits = psti_stall_hits(s);
+    a->hits = hits.cache;
+    a->page_hits = hits.page;
+    a->misses = hits.misses;
+    find_bounds(s, a);
+    find_binding(a);
+    double demand = a->bounds[PST_STALL_ACCELERATOR], supply = INFINITY;
+    enum pst_stall_resource slowest = PST_STALL_CORES;
+    for (int i = 1; i < PST_STALL_N_RESOURCES; i++)
+        if (a->bounds[i] < supply) {
+            supply = a->bounds[i];
+            slowest = (enum pst_stall_resource)i;
+        }
+    double per_batch = s->ranks * s->jobs * s->batch_size;
+    double step_cv2 = s->step_seconds > 0 ? square(s->step_sd_seconds / s->step_seconds) : 0;
+    /* One batch more than `prefetch` lies ahead: the one that is being finished. */
+    double batches = psti_stall_coupled_rate(supply / per_batch, supply_cv2(s, slowest),
+                                             demand / per_batch, step_cv2, s->prefetch + 1);
+    a->samples_per_second = batches * per_batch;
+}
+
+/* Splits the time of a sample: without any fetching, then without preparation either. */
+static void find_stalls(const struct pst_stall_setup *s, struct pst_stall_answer *a)
+{
+    struct pst_stall_setup local = *s;
+    local.nbytes = local.nbytes_sd = local.reads = 0;
+    local.network_nbytes_per_second = 0;
+    struct pst_stall_answer prepared;
+    psti_stall_rate(&local, &prepared);
+    double whole = quotient(1, a->samples_per_second);
+    double step = quotient(s->ranks * s->jobs * s->batch_size, s->step_seconds);
+    double compute = isinf(step) ? 0 : 1 / step;
+    double without_fetch = quotient(1, prepared.samples_per_second);
+    if (without_fetch > whole)
+        without_fetch = whole;
+    a->utilisation = compute < whole ? compute / whole : 1;
+    a->fetch_stall = (whole - without_fetch) / whole;
+    a->prep_stall = 1 - a->utilisation - a->fetch_stall;
+    if (a->prep_stall < 0)
+        a->prep_stall = 0;
+}
+
+static double value_of(const struct pst_stall_setup *s, int resource)
+{
+    switch (resource) {
+    case PST_STALL_ACCELERATOR:
+        return s->step_seconds;
+    case PST_STALL_CORES:
+        return s->cores;
+    case PST_STALL_WORKERS:
+        return s->workers;
+    case PST_STALL_STORAGE:
+        return s->storage_nbytes_per_second;
+    case PST_STALL_READS:
+        return s->reads_per_second;
+    case PST_STALL_NETWORK:
+        return s->network_nbytes_per_second;
+    case PST_STALL_LINK:
+        return s->link_nbytes_per_second;
+    case PST_STALL_GPU:
+        return s->gpu_share;
+    default:
+        return s->cache_nbytes;
+    }
+}
+
+/* True if the rate would change with the resource's bound, were that off by half. */
+static bool matters(const struct pst_stall_answer *a, int resource)
+{
+    int bound = resource == PST_STALL_CACHE_MEMORY ? PST_STALL_STORAGE : resource;
+    return a->bounds[bound] < 1.5 * a->samples_per_second;
+}
+
+/* Doublings by which a setup lies outside of what was measured, summed over the resources that
+ * matter. */
+static double doublings_outside(const struct pst_stall_setup *s, const struct pst_stall_answer *a,
+                                uint32_t *which)
+{
+    double sum = 0;
+    for (int i = 0; i < PST_STALL_N_RESOURCES; i++) {
+        double value = value_of(s, i), low = s->measured_low[i], high = s->measured_high[i];
+        if (!(high > 0) || !(value > 0))
+            continue;
+        double beyond = value > high ? value / high : low > 0 && value < low ? low / value : 1;
+        if (beyond > 1.001) {
+            *which |= 1u << i;
+            sum += matters(a, i) ? log2(beyond) : 0;
+        }
+    }
+    return sum;
+}
+
+static void find_band(const struct pst_stall_setup *s, struct pst_stall_answer *a)
+{
+    double sides[2];
+    for (int i = 0; i < 2; i++) {
+        double sign = i == 0 ? 1 : -1;
+        struct pst_stall_setup other = *s;
+        struct pst_stall_answer answer;
+        double cpu = fmax(1 + sign * s->cpu_band, 0.1), step = fmax(1 + sign * s->step_band, 0.1);
+        double storage = fmax(1 - sign * s->storage_band, 0.1);
+        other.cpu_seconds *= cpu;
+        other.hit_cpu_seconds *= cpu;
+        other.batch_cpu_seconds *= cpu;
+        other.step_seconds *= step;
+        other.step_cpu_seconds *= step;
+        other.storage_nbytes_per_second *= storage;
+        other.reads_per_second *= storage;
+        other.network_nbytes_per_second *= storage;
+        psti_stall_rate(&other, &answer);
+        sides[i] = answer.samples_per_second;
+    }
+    double extra = BAND_OF_MODEL + BAND_PER_DOUBLING * doublings_outside(s, a, &a->extrapolated);
+    a->low = fmin(sides[0], a->samples_per_second) / (1 + extra);
+    a->high = fmax(sides[1], a->samples_per_second) * (1 + extra);
+}
+
+enum pst_status pst_stall_predict(const struct pst_stall_setup *setup,
+                                  struct pst_stall_answer *answer, size_t answer_nbytes,
+                                  struct pst_error *err)
+{
+    struct pst_stall_setup s;
+    enum pst_status status = psti_stall_setup_read(setup, &s, err);
+    if (status != PST_OK)
+        return status;
+    struct pst_stall_answer a = {0};
+    psti_stall_rate(&s, &a);
+    if (isinf(a.samples_per_second))
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                         "nothing limits the rate: no demand has a capacity");
+    find_stalls(&s, &a);
+    find_band(&s, &a);
+    double once = s.shared_preparation ? s.jobs : 1;
+    a.storage_nbytes_per_second = a.samples_per_second / once * a.misses * s.nbytes;
+    a.cores_used =
+        a.samples_per_second * (preparation(&s, a.hits) / once +
+                                (s.step_cpu_seconds + s.batch_cpu_seconds) / s.batch_size);
+    psti_struct_write(answer, answer_nbytes, &a, sizeof a);
+    return PST_OK;
+}

@@ -1,0 +1,42 @@
+/* stall_trace_nvtx.c - ranges for NVIDIA's profilers, by libnvToolsExt, which is opened at run time
+ * and never needed. Any thread. */
+#include "stall/stall_trace.h"
+
+#include "base/fail.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#define LIBRARY "libnvToolsExt.so.1"
+
+enum pst_status psti_stall_trace_nvtx_open(const char *library, struct psti_trace_nvtx *nvtx,
+                                           struct pst_error *err)
+{
+    const char *name = strcmp(library, "1") == 0 ? LIBRARY : library;
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!handle) {
+        const char *text = dlerror();
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "stall", "PENSTOCK_NVTX: %s",
+                         text ? text : name);
+    }
+    *(void **)(&nvtx->push) = dlsym(handle, "nvtxRangePushA");
+    *(void **)(&nvtx->pop) = dlsym(handle, "nvtxRangePop");
+    if (nvtx->push && nvtx->pop)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_UNSUPPORTED, "stall",
+                     "PENSTOCK_NVTX: %s has no nvtxRangePushA and nvtxRangePop", name);
+}
+
+void psti_stall_trace_push(const struct psti_trace *trace, const char *name)
+{
+    const struct psti_trace_nvtx *nvtx = psti_stall_trace_nvtx_of(trace);
+    if (nvtx->push)
+        nvtx->push(name);
+}
+
+void psti_stall_trace_pop(const struct psti_trace *trace)
+{
+    const struct psti_trace_nvtx *nvtx = psti_stall_trace_nvtx_of(trace);
+    if (nvtx->pop)
+        nvtx->pop();
+}

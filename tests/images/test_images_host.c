@@ -1,0 +1,172 @@
+/* test_images_host.c - images in the host cache: several processes have one copy, each file is read
+ * once for all, pixels are those of a handle without a cache, and a lost service costs reads only.
+ */
+#include "loader/loader_fixture.h"
+#include "serve/serve_fixture.h"
+
+#include <penstock/images.h>
+#include <penstock/service.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { N = 24, MIB = 1 << 20, N_CHILDREN = 3 };
+
+static char directory[64];
+static struct serve_fixture fixture;
+static pst_dataset *folder;
+
+static int set_up(void **state)
+{
+    (void)state;
+    make_directory(directory);
+    folder = open_made_folder(directory, "folder", 4, N / 4);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&folder);
+    remove_tree(directory);
+    return 0;
+}
+
+static void start(void)
+{
+    const struct pst_service_options options = {
+        .struct_size = sizeof options, .cache_nbytes = 64 * MIB, .n_threads = 2, .keep = true};
+    serve_fixture_place(&fixture);
+    serve_fixture_start(&fixture, &options);
+}
+
+static pst_cache *open_host(void)
+{
+    const struct pst_cache_host_options options = {.struct_size = sizeof options,
+                                                   .socket = fixture.socket};
+    pst_cache *cache;
+    struct pst_error err;
+    assert_ok(pst_cache_open_host(&options, &cache, &err));
+    return cache;
+}
+
+static pst_images *open_images(pst_cache *cache, enum pst_cache_form form)
+{
+    const struct pst_images_options options = {
+        .struct_size = sizeof options, .cache = cache, .cache_form = form, .channels = 3};
+    struct pst_error err;
+    pst_images *images = NULL;
+    assert_ok(pst_images_open(folder, &options, &images, &err));
+    return images;
+}
+
+/* False if an image differs from that of a handle without a cache. */
+static bool are_right(pst_images *images, pst_images *plain)
+{
+    bool good = true;
+    for (uint64_t i = 0; good && i < N; i++) {
+        struct pst_pixels got, want;
+        struct pst_error err;
+        if (pst_images_get(images, i, &got, &err) != PST_OK ||
+            pst_images_get(plain, i, &want, &err) != PST_OK)
+            return false;
+        good = got.height == want.height && got.width == want.width &&
+               memcmp(got.data, want.data, (size_t)got.row_nbytes * got.height) == 0;
+        pst_images_release(got.data);
+        pst_images_release(want.data);
+    }
+    return good;
+}
+
+static struct pst_images_stats use_of(pst_images *images)
+{
+    struct pst_images_stats stats;
+    pst_images_stats(images, &stats, sizeof stats);
+    return stats;
+}
+
+static uint64_t count_reads(void)
+{
+    struct pst_service_status status;
+    pst_service_report *report;
+    struct pst_error err;
+    assert_ok(pst_service_report_open(fixture.socket, &report, &err));
+    pst_service_report_status(report, &status, sizeof status);
+    pst_service_report_close(&report);
+    return status.n_reads;
+}
+
+static pid_t begin_child(pst_images *images, pst_images *plain)
+{
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    bool good = are_right(images, plain) && are_right(images, plain);
+    struct pst_images_stats stats = use_of(images);
+    good = good && stats.n_misses == 0 && !stats.is_forked && stats.n_cache_items == N;
+    _exit(good ? 0 : 1);
+}
+
+static void one_copy_for_all(void **state)
+{
+    (void)state;
+    for (int form = PST_CACHE_FORM_STORED; form <= PST_CACHE_FORM_RAW; form += 2) {
+        start();
+        pst_cache *cache = open_host();
+        pst_images *images = open_images(cache, (enum pst_cache_form)form);
+        pst_images *plain = open_images(NULL, PST_CACHE_FORM_STORED);
+        pid_t children[N_CHILDREN];
+        for (int i = 0; i < N_CHILDREN; i++)
+            children[i] = begin_child(images, plain);
+        for (int i = 0; i < N_CHILDREN; i++) {
+            int status = -1;
+            assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+            assert_int_equal(status, 0);
+        }
+        assert_int_equal(count_reads(), N);
+        assert_true(are_right(images, plain));
+        struct pst_images_stats stats = use_of(images);
+        assert_int_equal(stats.n_hits, N);
+        assert_int_equal(stats.n_misses, 0);
+        assert_int_equal(stats.n_fetched, 0);
+        assert_int_equal(stats.cache_nbytes, 64 * MIB);
+        assert_int_equal(count_reads(), N);
+        pst_images_close(&images);
+        pst_images_close(&plain);
+        pst_cache_close(&cache);
+        serve_fixture_stop(&fixture);
+        serve_fixture_clear(&fixture);
+    }
+}
+
+static void a_lost_service_costs_reads(void **state)
+{
+    (void)state;
+    start();
+    pst_cache *cache = open_host();
+    pst_images *images = open_images(cache, PST_CACHE_FORM_PLI);
+    pst_images *plain = open_images(NULL, PST_CACHE_FORM_STORED);
+    struct pst_error err;
+    bool kept = false;
+    assert_ok(pst_images_load(images, 0, &kept, &err));
+    assert_true(kept);
+    assert_int_equal(use_of(images).n_fetched, 1);
+    serve_fixture_stop(&fixture);
+    assert_true(are_right(images, plain));
+    assert_int_equal(use_of(images).n_misses, N - 1); /* what was mapped stays */
+    pst_images_close(&images);
+    pst_images_close(&plain);
+    pst_cache_close(&cache);
+    serve_fixture_clear(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_copy_for_all),
+        cmocka_unit_test(a_lost_service_costs_reads),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

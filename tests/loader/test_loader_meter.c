@@ -1,0 +1,265 @@
+/* test_loader_meter.c - does the meter name the stage that a loader's caller waits for?
+ *
+ * Pipelines with a known cause: storage that is slowed down, images that take long to decode, a
+ * caller that takes long. Shares are compared with each other, never with the clock. */
+#include "loader/loader_fixture.h"
+#include "test.h"
+
+#include <penstock/meter.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char directory[64];
+static pst_dataset *small, *large;
+
+/* A data set of PNGs of 512 x 512, which take some milliseconds each. */
+static pst_dataset *make_large(void)
+{
+    enum { SIDE = 512, N = 24 };
+    char path[128], name[16];
+    struct pst_error err;
+    struct pst_field field = {.name = "image", .type = PST_FIELD_IMAGE, .n_variants = 1};
+    pst_writer *writer;
+    pst_dataset *made;
+    snprintf(path, sizeof path, "%s/large", directory);
+    assert_ok(pst_writer_open(path, &field, 1, NULL, &writer, &err));
+    uint8_t *pixels = malloc(SIDE * SIDE * 3);
+    assert_non_null(pixels);
+    for (uint32_t i = 0; i < N; i++) {
+        size_t nbytes;
+        make_pixels(i, SIDE, SIDE, pixels);
+        uint8_t *png = encode_png(pixels, SIDE, SIDE, 3, &nbytes);
+        struct pst_value value = {.bytes = png, .nbytes = nbytes, .form = PST_FORM_PNG};
+        const struct pst_value *values[1] = {&value};
+        snprintf(name, sizeof name, "%u", i);
+        add_sample(writer, name, values);
+        free(png);
+    }
+    free(pixels);
+    assert_ok(pst_writer_finish(writer, &err));
+    pst_writer_close(&writer);
+    assert_ok(pst_dataset_open(path, NULL, &made, &err));
+    return made;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    make_directory(directory);
+    small = open_made(directory, "small",
+                      &(struct make_options){.n_samples = 24, .images = MAKE_RAW_SAME});
+    large = make_large();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&small);
+    pst_dataset_close(&large);
+    remove_tree(directory);
+    return 0;
+}
+
+static struct pst_loader_options options_of(uint32_t workers)
+{
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = 4,
+                                       .num_workers = workers,
+                                       .prefetch = 2,
+                                       .storage = PST_STORAGE_THREADS};
+}
+
+static struct pst_loader_meter meter_of(const pst_loader *loader)
+{
+    struct pst_loader_meter meter;
+    pst_loader_meter(loader, &meter, sizeof meter);
+    return meter;
+}
+
+/* Runs one epoch, with a pause after each batch. */
+static struct pst_loader_meter run(pst_dataset *dataset, const struct pst_loader_options *options,
+                                   unsigned pause_us, uint64_t peers_ns)
+{
+    struct pst_error err;
+    pst_batch *batch;
+    uint64_t n = 0;
+    pst_loader *loader = open_loader(dataset, options);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    while (pst_loader_next(loader, &batch, &err) == PST_OK) {
+        n++;
+        pst_batch_release(batch);
+        if (pause_us)
+            usleep(pause_us);
+        pst_loader_peers_waited(loader, peers_ns);
+    }
+    struct pst_loader_meter meter = meter_of(loader);
+    assert_int_equal(meter.epoch.n, n); /* the end of the epoch ends the last step */
+    assert_int_equal(meter.n_asked, n + 1);
+    pst_loader_close(&loader);
+    return meter;
+}
+
+static uint64_t sum_of(const uint64_t *ns)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < PST_STAGES_MAX; i++)
+        sum += ns[i];
+    return sum;
+}
+
+/* The causes are the wait, to the microsecond. */
+static void check_causes(const struct pst_step_times *times)
+{
+    uint64_t sum = sum_of(times->cause_ns);
+    uint64_t off = sum > times->wait_ns ? sum - times->wait_ns : times->wait_ns - sum;
+    assert_true(off <= times->wait_ns / 1000 + 2000 * times->n);
+    assert_true(times->wait_ns + times->peers_ns <= times->total_ns);
+    assert_true(times->p50_ns <= times->p99_ns && times->p99_ns <= 1.02 * (double)times->max_ns);
+}
+
+static void slow_storage_is_fetch(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 0; workers <= 2; workers++) {
+        struct pst_loader_options options = options_of(workers);
+        options.throttle_latency_seconds = 0.01;
+        struct pst_loader_meter meter = run(small, &options, 0, 0);
+        check_causes(&meter.epoch);
+        assert_true(2 * meter.epoch.wait_ns > meter.epoch.total_ns);
+        assert_true(2 * meter.epoch.cause_ns[PST_STAGE_FETCH] > meter.epoch.wait_ns);
+        assert_true(meter.stages[PST_STAGE_FETCH].n > 0);
+    }
+}
+
+static void slow_images_are_decode(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 0; workers <= 2; workers++) {
+        struct pst_loader_options options = options_of(workers);
+        struct pst_loader_meter meter = run(large, &options, 0, 0);
+        check_causes(&meter.epoch);
+        assert_true(2 * meter.epoch.cause_ns[PST_STAGE_DECODE] > meter.epoch.wait_ns);
+        assert_true(meter.stages[PST_STAGE_DECODE].work_ns > meter.stages[PST_STAGE_BATCH].work_ns);
+        assert_int_equal(meter.stages[PST_STAGE_DECODE].n, 24);
+        assert_int_equal(meter.stages[PST_STAGE_DECODE].nbytes, 24u * 512 * 512 * 3);
+    }
+}
+
+static void a_resize_is_augment(void **state)
+{
+    (void)state;
+    struct pst_op op;
+    pst_op_init(&op, sizeof op, PST_OP_RESIZE);
+    op.height = op.width = 1500;
+    struct pst_field_output output = {
+        .name = "image", .ops = &op, .n_ops = 1, .layout = PST_LAYOUT_CHW, .dtype = PST_DTYPE_F32};
+    struct pst_loader_options options = options_of(1);
+    options.fields = &output;
+    options.n_fields = 1;
+    options.field_nbytes = sizeof output;
+    options.op_nbytes = sizeof op;
+    struct pst_loader_meter meter = run(small, &options, 0, 0);
+    assert_true(meter.stages[PST_STAGE_AUGMENT].work_ns >
+                4 * meter.stages[PST_STAGE_DECODE].work_ns);
+    assert_true(2 * meter.epoch.cause_ns[PST_STAGE_AUGMENT] > meter.epoch.wait_ns);
+}
+
+static void a_slow_caller_waits_for_nothing(void **state)
+{
+    (void)state;
+    struct pst_loader_options options = options_of(2);
+    struct pst_loader_meter meter = run(small, &options, 20000, 5000000);
+    check_causes(&meter.epoch);
+    assert_true(4 * meter.epoch.wait_ns < meter.epoch.total_ns);
+    assert_int_equal(meter.epoch.peers_ns, 5000000 * meter.epoch.n);
+    assert_true(meter.stages[PST_STAGE_CALLER].work_ns > meter.stages[PST_STAGE_CALLER].wait_in_ns);
+    assert_true(meter.stages[PST_STAGE_HANDOVER].wait_out_ns > 0); /* batches wait for the caller */
+    assert_true(meter.sum_batches_ready > 0);
+    assert_true(meter.workers_busy < 0.5);
+}
+
+static void each_worker_has_its_clocks(void **state)
+{
+    struct pst_error err;
+    pst_batch *batch;
+    struct pst_worker_clock clock;
+    uint64_t n_rows = 0;
+    (void)state;
+    struct pst_loader_options options = options_of(3);
+    pst_loader *loader = open_loader(large, &options);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    while (pst_loader_next(loader, &batch, &err) == PST_OK)
+        pst_batch_release(batch);
+    for (uint32_t i = 0; i < 3; i++) {
+        pst_loader_worker_clock(loader, i, &clock, sizeof clock);
+        n_rows += clock.n_rows;
+        assert_int_equal(clock.fetch_ns + clock.decode_ns + clock.augment_ns + clock.batch_ns +
+                             clock.keep_ns,
+                         clock.busy_ns);
+    }
+    assert_int_equal(n_rows, 24);
+    pst_loader_worker_clock(loader, 3, &clock, sizeof clock);
+    assert_int_equal(clock.n_rows, 0);
+    pst_loader_close(&loader);
+}
+
+static void stages_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(pst_stage_name(PST_STAGE_FETCH), "fetch");
+    assert_string_equal(pst_stage_name(PST_STAGE_CALLER), "caller");
+    assert_null(pst_stage_name(PST_STAGE_CALLER + 1));
+    assert_true(PST_STAGE_CALLER < PST_STAGES_MAX);
+}
+
+/* A traced loader gives the same batches, and its trace a span for each row. */
+static void a_trace_has_every_row(void **state)
+{
+    char path[128], line[512];
+    struct pst_error err;
+    uint64_t plain[24], traced[24];
+    (void)state;
+    snprintf(path, sizeof path, "%s/trace.json", directory);
+    struct pst_loader_options options = options_of(2);
+    pst_loader *loader = open_loader(large, &options);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    size_t n = drain_epoch(loader, NULL, plain);
+    pst_loader_close(&loader);
+    options.trace = path;
+    loader = open_loader(large, &options);
+    assert_int_equal(meter_of(loader).traces, 1);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    assert_int_equal(drain_epoch(loader, NULL, traced), n);
+    pst_loader_close(&loader);
+    assert_memory_equal(plain, traced, n * sizeof plain[0]);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    unsigned n_rows = 0, n_decodes = 0, n_waits = 0;
+    while (fgets(line, sizeof line, file)) {
+        n_rows += strstr(line, "\"name\":\"row\"") != NULL;
+        n_decodes += strstr(line, "\"name\":\"decode\"") != NULL;
+        n_waits += strstr(line, "\"name\":\"wait for a batch\"") != NULL;
+    }
+    fclose(file);
+    assert_int_equal(n_rows, 24);
+    assert_int_equal(n_decodes, 24);
+    assert_int_equal(n_waits, n + 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slow_storage_is_fetch),
+        cmocka_unit_test(slow_images_are_decode),
+        cmocka_unit_test(a_resize_is_augment),
+        cmocka_unit_test(a_slow_caller_waits_for_nothing),
+        cmocka_unit_test(each_worker_has_its_clocks),
+        cmocka_unit_test(stages_have_names),
+        cmocka_unit_test(a_trace_has_every_row),
+    };
+    alarm(300);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

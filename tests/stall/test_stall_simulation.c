@@ -1,0 +1,274 @@
+/* test_stall_simulation.c - the formulas of the what-if model against simulations of what they
+ * stand for: caches under random epochs, workers that share cores, a producer and a consumer with
+ * few batches between them. Deterministic: one generator, fixed seeds. */
+#include "test.h"
+
+#include "stall/stall_model.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t seed = 1;
+
+/* xorshift64*; uniform in 0..1, both excluded. */
+static double uniform(void)
+{
+    seed ^= seed >> 12;
+    seed ^= seed << 25;
+    seed ^= seed >> 27;
+    return ((double)((seed * 2685821657736338717u) >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static uint32_t below(uint32_t n) { return (uint32_t)(uniform() * n); }
+
+/* Caches
+ * ------------------------------------------------------------------------------------------------
+ */
+
+#define N_ITEMS 4000
+
+/* A cache of `capacity` items over epochs in fresh orders. Slots hold items; `when` their last use.
+ */
+struct cache {
+    uint32_t slots[N_ITEMS];
+    int32_t slot_of[N_ITEMS];
+    uint64_t when[N_ITEMS];
+    uint32_t n, capacity;
+    uint64_t clock;
+};
+
+static uint32_t victim(const struct cache *cache, enum pst_stall_policy policy)
+{
+    uint32_t oldest = 0;
+    if (policy == PST_STALL_RANDOM)
+        return below(cache->n);
+    for (uint32_t i = 1; i < cache->n; i++)
+        if (cache->when[i] < cache->when[oldest])
+            oldest = i;
+    return oldest;
+}
+
+static bool touch(struct cache *cache, uint32_t item, enum pst_stall_policy policy)
+{
+    int32_t at = cache->slot_of[item];
+    cache->clock++;
+    if (at >= 0) {
+        cache->when[at] = cache->clock;
+        return true;
+    }
+    uint32_t slot = cache->n;
+    if (cache->n == cache->capacity) {
+        if (policy == PST_STALL_MINIO)
+            return false;
+        slot = victim(cache, policy);
+        cache->slot_of[cache->slots[slot]] = -1;
+    } else {
+        cache->n++;
+    }
+    cache->slots[slot] = item;
+    cache->slot_of[item] = (int32_t)slot;
+    cache->when[slot] = cache->clock;
+    return false;
+}
+
+static double simulated_hits(enum pst_stall_policy policy, double part, int n_epochs, bool shuffled)
+{
+    static struct cache cache;
+    static uint32_t order[N_ITEMS];
+    uint64_t hits = 0;
+    memset(&cache, 0, sizeof cache);
+    cache.capacity = (uint32_t)(part * N_ITEMS);
+    for (uint32_t i = 0; i < N_ITEMS; i++) {
+        cache.slot_of[i] = -1;
+        order[i] = i;
+    }
+    int n_first = 6; /* epochs until the contents no longer depend on the start */
+    for (int epoch = 0; epoch < n_first + n_epochs; epoch++) {
+        for (uint32_t i = N_ITEMS - 1; shuffled && i > 0; i--) {
+            uint32_t j = below(i + 1), item = order[i];
+            order[i] = order[j];
+            order[j] = item;
+        }
+        for (uint32_t i = 0; i < N_ITEMS; i++)
+            hits += touch(&cache, order[i], policy) && epoch >= n_first;
+    }
+    return (double)hits / ((double)n_epochs * N_ITEMS);
+}
+
+static void test_hits(void **state)
+{
+    static const double parts[] = {0.1, 0.35, 0.65, 0.9};
+    (void)state;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        for (int policy = PST_STALL_MINIO; policy <= PST_STALL_LRU; policy++) {
+            enum pst_stall_policy p = (enum pst_stall_policy)policy;
+            int n_epochs = p == PST_STALL_LRU ? 3 : 12;
+            double got = pst_stall_hit_ratio(p, parts[i]);
+            double seen = simulated_hits(p, parts[i], n_epochs, true);
+            if (fabs(got - seen) > 0.012)
+                print_error("policy %d, part %g: %g, simulated %g\n", policy, parts[i], got, seen);
+            assert_true(fabs(got - seen) <= 0.012);
+        }
+    }
+    assert_true(simulated_hits(PST_STALL_LRU, 0.9, 1, false) == 0);
+    assert_true(pst_stall_hit_ratio(PST_STALL_LRU_SEQUENTIAL, 0.9) == 0);
+    for (int policy = 0; policy <= PST_STALL_LRU_SEQUENTIAL; policy++) {
+        enum pst_stall_policy p = (enum pst_stall_policy)policy;
+        assert_true(pst_stall_hit_ratio(p, 0) == 0 && pst_stall_hit_ratio(p, -1) == 0);
+        assert_true(pst_stall_hit_ratio(p, 1) == 1 && pst_stall_hit_ratio(p, 7) == 1);
+    }
+}
+
+/* Values that the paper measured of Linux' page cache: 15 % at 35 % cached, 47 % at 65 %. */
+static void test_page_cache_of_the_paper(void **state)
+{
+    (void)state;
+    assert_true(fabs(pst_stall_hit_ratio(PST_STALL_RANDOM, 0.35) - 0.15) < 0.02);
+    assert_true(fabs(pst_stall_hit_ratio(PST_STALL_RANDOM, 0.65) - 0.47) < 0.02);
+}
+
+/* Workers and cores
+ * ------------------------------------------------------------------------------------------------
+ */
+
+#define MAX_WORKERS 64
+
+/* Workers wait, then work, and share the cores evenly while they work. Times are uniform between 0
+ * and twice their mean: the formula asks for the means alone. */
+static double simulated_workers(int n, double wait, double cpu, double cores, int n_done)
+{
+    double left[MAX_WORKERS], now = 0;
+    bool working[MAX_WORKERS];
+    for (int i = 0; i < n; i++) {
+        working[i] = false;
+        left[i] = 2 * wait * uniform();
+    }
+    for (int done = 0; done < n_done;) {
+        int n_working = 0, first = 0;
+        for (int i = 0; i < n; i++)
+            n_working += working[i];
+        double speed = n_working > cores ? cores / n_working : 1, soonest = INFINITY;
+        for (int i = 0; i < n; i++) {
+            double at = working[i] ? left[i] / speed : left[i];
+            if (at < soonest) {
+                soonest = at;
+                first = i;
+            }
+        }
+        for (int i = 0; i < n; i++)
+            left[i] -= working[i] ? soonest * speed : soonest;
+        now += soonest;
+        done += working[first];
+        working[first] = !working[first];
+        left[first] = 2 * (working[first] ? cpu : wait) * uniform();
+    }
+    return n_done / now;
+}
+
+static void test_workers(void **state)
+{
+    static const struct {
+        int n;
+        double wait, cpu, cores;
+    } cases[] = {{1, 0.01, 0.001, 2}, {8, 0.01, 0.001, 2},    {32, 0.01, 0.001, 2},
+                 {8, 0.01, 0.01, 4},  {16, 0.02, 0.003, 1.5}, {4, 0.001, 0.01, 0.5}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double got =
+            psti_stall_workers_rate(cases[i].n, cases[i].wait, cases[i].cpu, cases[i].cores);
+        double seen =
+            simulated_workers(cases[i].n, cases[i].wait, cases[i].cpu, cases[i].cores, 60000);
+        if (fabs(got / seen - 1) > 0.02)
+            print_error("workers case %zu: %g, simulated %g\n", i, got, seen);
+        assert_true(fabs(got / seen - 1) <= 0.02);
+    }
+    assert_true(fabs(psti_stall_workers_rate(4, 0, 0.01, 2) - 200) < 1e-9);
+    assert_true(fabs(psti_stall_workers_rate(1, 0, 0.01, 2) - 100) < 1e-9);
+    assert_true(fabs(psti_stall_workers_rate(32, 0.1, 0, 2) - 320) < 1e-9);
+    assert_true(isinf(psti_stall_workers_rate(4, 0, 0, 2)));
+}
+
+/* Producer and consumer
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* A time with the given mean and coefficient of variation: a sum of uniform values, near normal. */
+static double draw(double mean, double cv)
+{
+    double sum = 0;
+    for (int i = 0; i < 4; i++)
+        sum += uniform() - 0.5;
+    double value = mean * (1 + cv * sum * sqrt(3));
+    return value > 0 ? value : 0;
+}
+
+#define MAX_SLOTS 64
+
+/* Batch i is begun when the producer is free and batch i - slots was taken. */
+static double simulated_pair(double make, double make_cv, double use, double use_cv, int prefetch,
+                             int n)
+{
+    double taken[MAX_SLOTS] = {0}, made = 0, used = 0;
+    int slots = prefetch + 1;
+    for (int i = 0; i < n; i++) {
+        double free_at = taken[i % slots];
+        double begin = made > free_at ? made : free_at;
+        made = begin + draw(make, make_cv);
+        double start = made > used ? made : used;
+        taken[i % slots] = start;
+        used = start + draw(use, use_cv);
+    }
+    return n / used;
+}
+
+static void test_pair(void **state)
+{
+    static const struct {
+        double make, make_cv, use, use_cv;
+        int prefetch;
+    } cases[] = {{0.1, 0, 0.1, 0, 2},      {0.1, 0.3, 0.1, 0.1, 2},   {0.1, 0.4, 0.1, 0.4, 2},
+                 {0.1, 0.4, 0.1, 0.4, 8},  {0.1, 0.3, 0.11, 0.05, 2}, {0.1, 0.3, 0.09, 0.05, 2},
+                 {0.1, 0.5, 0.15, 0.1, 1}, {0.1, 0.5, 0.05, 0.1, 1},  {0.1, 0.1, 1.0, 0.1, 2},
+                 {1.0, 0.1, 0.1, 0.1, 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double got = psti_stall_coupled_rate(1 / cases[i].make, cases[i].make_cv * cases[i].make_cv,
+                                             1 / cases[i].use, cases[i].use_cv * cases[i].use_cv,
+                                             cases[i].prefetch + 1);
+        double seen = simulated_pair(cases[i].make, cases[i].make_cv, cases[i].use, cases[i].use_cv,
+                                     cases[i].prefetch, 100000);
+        if (fabs(got / seen - 1) > 0.02)
+            print_error("pair case %zu: %g, simulated %g\n", i, got, seen);
+        assert_true(fabs(got / seen - 1) <= 0.02);
+    }
+}
+
+static void test_largest(void **state)
+{
+    (void)state;
+    for (int n = 2; n <= 64; n *= 2) {
+        double sum = 0;
+        for (int i = 0; i < 20000; i++) {
+            double most = -INFINITY;
+            for (int k = 0; k < n; k++) {
+                double value = sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
+                most = value > most ? value : most;
+            }
+            sum += most;
+        }
+        assert_true(fabs(psti_stall_largest_of(n) - sum / 20000) < 0.05);
+    }
+    assert_true(psti_stall_largest_of(1) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hits),    cmocka_unit_test(test_page_cache_of_the_paper),
+        cmocka_unit_test(test_workers), cmocka_unit_test(test_pair),
+        cmocka_unit_test(test_largest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+/* cli_file.c - writes a result to stdout, or to a file that gets its name only when it is whole. */
+#include "cli.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Makes a temporary name beside `output`. It is empty if `output` is a device, a link or the
+ * like, which is written to directly. */
+static void name_part(const char *output, char part[PATH_MAX])
+{
+    struct stat st;
+    bool exists = lstat(output, &st) == 0;
+    if ((exists && !S_ISREG(st.st_mode)) ||
+        snprintf(part, PATH_MAX, "%s.penstock-%ld.tmp", output, (long)getpid()) >= PATH_MAX)
+        part[0] = '\0';
+}
+
+/* Writes both parts and flushes them. False with errno. */
+static bool write_both(FILE *file, const void *head, size_t head_nbytes, const void *bytes,
+                       size_t nbytes)
+{
+    return fwrite(head, 1, head_nbytes, file) == head_nbytes &&
+           fwrite(bytes, 1, nbytes, file) == nbytes && fflush(file) == 0;
+}
+
+static enum pst_status fail_put(const char *name, int os_error, struct pst_error *err)
+{
+    cli_error(err, os_error == ENOSPC ? PST_ERROR_NO_SPACE : PST_ERROR_IO, "cannot be written");
+    err->os_error = os_error;
+    snprintf(err->file, sizeof err->file, "%s", name);
+    return err->status;
+}
+
+enum pst_status cli_put(const char *output, const void *head, size_t head_nbytes, const void *bytes,
+                        size_t nbytes, struct pst_error *err)
+{
+    char part[PATH_MAX];
+    if (output == NULL || strcmp(output, "-") == 0) {
+        if (write_both(stdout, head, head_nbytes, bytes, nbytes) || errno == EPIPE)
+            return PST_OK; /* main ends quietly if the reader has closed the pipe */
+        return fail_put("stdout", errno, err);
+    }
+    name_part(output, part);
+    FILE *file = fopen(part[0] ? part : output, "wb");
+    if (file == NULL)
+        return fail_put(output, errno, err);
+    bool ok = write_both(file, head, head_nbytes, bytes, nbytes);
+    int os_error = errno;
+    if (fclose(file) != 0 && ok) {
+        ok = false;
+        os_error = errno;
+    }
+    if (ok && part[0] && rename(part, output) != 0) {
+        ok = false;
+        os_error = errno;
+    }
+    if (ok)
+        return PST_OK;
+    if (part[0])
+        (void)unlink(part);
+    return fail_put(output, os_error, err);
+}

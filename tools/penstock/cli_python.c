@@ -1,0 +1,69 @@
+/* cli_python.c - starts the Python package for the verbs that need it.
+ *
+ * The options were checked here, by the verb's own table, so that help and errors of use need no
+ * Python. The interpreter takes this process's place: signals and the exit status are its own. */
+#include "cli.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool cli_find_python(char path[PATH_MAX])
+{
+    static const char *const names[] = {"python3", "python"};
+    const char *given = getenv("PENSTOCK_PYTHON");
+    if (given != NULL && given[0] != '\0') {
+        int n = snprintf(path, PATH_MAX, "%s", given);
+        return n > 0 && n < PATH_MAX;
+    }
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0)
+        return false;
+    self[length] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash == NULL)
+        return false;
+    *slash = '\0';
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        int n = snprintf(path, PATH_MAX, "%s/%s", self, names[i]);
+        if (n > 0 && n < PATH_MAX && access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+int cli_python(const struct cli *cli, int argc, char **argv)
+{
+    struct pst_error err;
+    char path[PATH_MAX];
+    if (!cli_find_python(path)) {
+        cli_error(
+            &err, PST_ERROR_NOT_FOUND,
+            "this verb needs Python with the package penstock: there is no interpreter beside "
+            "this program; name one by PENSTOCK_PYTHON");
+        return cli_fail(cli, &err);
+    }
+    /* -P: a folder named penstock in the working directory is not the package. */
+    static char flag[] = "-P", module_flag[] = "-m", module[] = "penstock._cli";
+    char **words = calloc((size_t)argc + 6, sizeof *words);
+    if (words == NULL) {
+        cli_error(&err, PST_ERROR_MEMORY, "out of memory");
+        return cli_fail(cli, &err);
+    }
+    char verb[32];
+    snprintf(verb, sizeof verb, "%s", cli->verb->name);
+    words[0] = path;
+    words[1] = flag;
+    words[2] = module_flag;
+    words[3] = module;
+    words[4] = verb;
+    memcpy(words + 5, argv, (size_t)argc * sizeof *argv);
+    fflush(stdout);
+    execvp(path, words);
+    cli_error(&err, PST_ERROR_NOT_FOUND, "%s cannot be started: %s", path, strerror(errno));
+    free(words);
+    return cli_fail(cli, &err);
+}

@@ -1,0 +1,186 @@
+/* doctor_python.c - the Python that verbs and training use: the one that PENSTOCK_PYTHON names, or
+ * the one beside this program. It is asked for versions by a process of its own, with a deadline.
+ */
+#include "cli.h"
+#include "doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEADLINE_S 10.0
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* What the child does: its output into the pipe, its errors to nowhere, and then the program. */
+static void run_child(char *const argv[], int out)
+{
+    int null = open("/dev/null", O_RDWR);
+    if (null >= 0) {
+        dup2(null, STDIN_FILENO);
+        dup2(null, STDERR_FILENO);
+    }
+    dup2(out, STDOUT_FILENO);
+    signal(SIGPIPE, SIG_DFL);
+    setpgid(0, 0);
+    execvp(argv[0], argv);
+    _exit(127);
+}
+
+/* Reads until the pipe ends, the buffer is full or the deadline is over. */
+static bool read_until(int fd, double deadline, char *out, size_t capacity)
+{
+    size_t n = 0;
+    for (;;) {
+        double left = deadline - now();
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        if (left <= 0)
+            return false;
+        int ready = poll(&wait, 1, (int)(1000 * left) + 1);
+        if (ready < 0 && errno != EINTR)
+            return false;
+        if (ready <= 0)
+            continue;
+        ssize_t got = read(fd, out + n, capacity - 1 - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0 || n + (size_t)got + 1 >= capacity) {
+            out[n + (got > 0 ? (size_t)got : 0)] = '\0';
+            return true;
+        }
+        n += (size_t)got;
+    }
+}
+
+/* Waits for the child until the deadline. */
+static bool wait_until(pid_t child, double deadline, int *status)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    for (;;) {
+        pid_t ended = waitpid(child, status, WNOHANG);
+        if (ended == child)
+            return true;
+        if ((ended < 0 && errno != EINTR) || now() > deadline)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+}
+
+int doctor_run(char *const argv[], double seconds, char *out, size_t capacity)
+{
+    int pipes[2], status = 0;
+    double deadline = now() + seconds;
+    out[0] = '\0';
+    if (pipe2(pipes, O_CLOEXEC) != 0)
+        return 127;
+    pid_t child = fork();
+    if (child == 0)
+        run_child(argv, pipes[1]);
+    close(pipes[1]);
+    bool ended = child > 0 && read_until(pipes[0], deadline, out, capacity) &&
+                 wait_until(child, deadline, &status);
+    close(pipes[0]);
+    if (child > 0 && !ended) {
+        (void)kill(-child, SIGKILL);
+        (void)kill(child, SIGKILL);
+        (void)waitpid(child, &status, 0);
+        return -1;
+    }
+    if (child < 0)
+        return 127;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Prints a JSON object. Versions are read without importing, as torch takes seconds; penstock is
+ * imported, to see that it can be. */
+static const char script[] = "import importlib.metadata as m, json, platform\n"
+                             "out = {'python': platform.python_version()}\n"
+                             "for name in ('numpy', 'torch', 'Pillow', 'torchvision'):\n"
+                             "    try: out[name] = m.version(name)\n"
+                             "    except m.PackageNotFoundError: out[name] = ''\n"
+                             "try:\n"
+                             "    import penstock\n"
+                             "    out['penstock'] = penstock.__version__\n"
+                             "except Exception as error:\n"
+                             "    out['reason'] = f'{type(error).__name__}: {error}'\n"
+                             "print(json.dumps(out))\n";
+
+static const char *text_of(const struct json_node *object, const char *name)
+{
+    const struct json_node *node = json_member(object, name);
+    return node == NULL || node->text == NULL ? "" : node->text;
+}
+
+static void add_package(struct doctor *doctor, const struct json_node *found, const char *path)
+{
+    const char *version = text_of(found, "penstock");
+    struct doctor_check *check;
+    if (version[0] == '\0') {
+        check =
+            doctor_add(doctor, "package", "import penstock fails: %s", text_of(found, "reason"));
+        doctor_advise(check, DOCTOR_NOTE, "to train from Python: %s -m pip install ./python", path);
+        return;
+    }
+    check = doctor_add(doctor, "package", "penstock %s", version);
+    if (strcmp(version, pst_version()) != 0)
+        doctor_advise(check, DOCTOR_BAD,
+                      "this program is %s: install both from one version, or name the right "
+                      "Python by PENSTOCK_PYTHON",
+                      pst_version());
+}
+
+static void add_versions(struct doctor *doctor, const struct json_node *found, const char *path)
+{
+    const char *numpy = text_of(found, "numpy"), *torch = text_of(found, "torch");
+    struct doctor_check *check;
+    doctor_add(doctor, "python", "%s (%s)", text_of(found, "python"), path);
+    add_package(doctor, found, path);
+    check = doctor_add(doctor, "numpy", "%s", numpy[0] == '\0' ? "not installed" : numpy);
+    if (numpy[0] == '\0')
+        doctor_advise(check, text_of(found, "penstock")[0] == '\0' ? DOCTOR_NOTE : DOCTOR_BAD,
+                      "the package needs it: %s -m pip install numpy", path);
+    check = doctor_add(doctor, "torch", "%s", torch[0] == '\0' ? "not installed" : torch);
+    if (torch[0] == '\0')
+        doctor_advise(check, DOCTOR_NOTE,
+                      "only for torch tensors and ps.TorchDataset: %s -m pip install torch", path);
+}
+
+void doctor_python(struct doctor *doctor)
+{
+    char path[PATH_MAX], out[4096];
+    struct json_node nodes[JSON_NODES(sizeof out)];
+    struct pst_error err;
+    if (!cli_find_python(path)) {
+        doctor_advise(doctor_add(doctor, "python", "none beside this program"), DOCTOR_NOTE,
+                      "name the one that has the package by PENSTOCK_PYTHON");
+        return;
+    }
+    char code[sizeof script];
+    memcpy(code, script, sizeof script);
+    char safe[] = "-P", command[] = "-c"; /* -P: what lies in the working directory is no package */
+    char *const argv[] = {path, safe, command, code, NULL};
+    int status = doctor_run(argv, DEADLINE_S, out, sizeof out);
+    if (status == 0 && json_read(out, strlen(out), nodes, &err) == PST_OK) {
+        add_versions(doctor, &nodes[0], path);
+        return;
+    }
+    struct doctor_check *check;
+    if (status < 0)
+        check = doctor_add(doctor, "python", "%s did not answer within %.0f s", path, DEADLINE_S);
+    else
+        check = doctor_add(doctor, "python", "%s %s", path,
+                           status == 127 ? "cannot be run" : "failed when asked for versions");
+    doctor_advise(check, DOCTOR_BAD, "PENSTOCK_PYTHON names a Python of 3.11 or newer");
+}

@@ -1,0 +1,434 @@
+/* view_transforms.c - reads a file of operations as penstock.transforms writes it: a list of
+ * objects with the member "op" and the arguments of the Python class, or an object of such lists by
+ * field. Types, names and sizes are checked here, ranges by the library, which says them better.
+ * docs/cli.md describes the file. */
+#include "json_read.h"
+#include "view.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_NBYTES_MAX = 1 << 16, SIDE_MAX = 65535 };
+
+struct reader {
+    const char *op_name;
+    struct pst_error *err;
+};
+
+static bool fail(const struct reader *r, const struct json_node *at, const char *format, ...)
+    PST_PRINTF(3, 4);
+static bool fail(const struct reader *r, const struct json_node *at, const char *format, ...)
+{
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    cli_error(r->err, PST_ERROR_ARGUMENT, "line %u, column %u: %s%s%s", at->line, at->column,
+              r->op_name == NULL ? "" : r->op_name, r->op_name == NULL ? "" : ": ", text);
+    return false;
+}
+
+/* Reads one number, or a list of `low` to `high` of them. */
+static bool take_numbers(const struct reader *r, const struct json_node *value, uint32_t low,
+                         uint32_t high, double out[4], uint32_t *n)
+{
+    const struct json_node *node = value->kind == JSON_LIST ? value->first : value;
+    uint32_t given = value->kind == JSON_LIST ? value->n : 1;
+    if (given < low || given > high)
+        return fail(r, value, "%s has %u to %u numbers, not %u", value->key, low, high, given);
+    for (*n = 0; *n < given; node = node->next) {
+        if (node->kind != JSON_NUMBER)
+            return fail(r, node, "%s is %s: a number is expected", value->key,
+                        json_kind_name(node->kind));
+        out[(*n)++] = node->number;
+    }
+    return true;
+}
+
+static bool take_pixels(const struct reader *r, const struct json_node *value, double low,
+                        uint32_t n_max, uint32_t out[4], uint32_t *n)
+{
+    double numbers[4];
+    if (!take_numbers(r, value, 1, n_max, numbers, n))
+        return false;
+    for (uint32_t i = 0; i < *n; i++) {
+        if (!(numbers[i] >= low && numbers[i] <= SIDE_MAX) ||
+            numbers[i] != (double)(uint32_t)numbers[i])
+            return fail(r, value, "%s is a whole number of pixels, %.0f to %d, not %g", value->key,
+                        low, SIDE_MAX, numbers[i]);
+        out[i] = (uint32_t)numbers[i];
+    }
+    return true;
+}
+
+static bool take_size(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    uint32_t sides[4], n;
+    if (!take_pixels(r, value, 1, 2, sides, &n))
+        return false;
+    op->height = sides[0];
+    op->width = n == 2 ? sides[1] : op->kind == PST_OP_RESIZE ? 0 : sides[0];
+    return true;
+}
+
+static bool take_padding(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    uint32_t n;
+    if (value->kind == JSON_NULL)
+        return true;
+    if (!take_pixels(r, value, 0, 4, op->pad, &n))
+        return false;
+    if (n == 3)
+        return fail(r, value, "padding has 1, 2 or 4 numbers, not 3");
+    for (uint32_t i = n; i < 4; i++) /* left and top stand for right and bottom */
+        op->pad[i] = op->pad[i - n];
+    return true;
+}
+
+static bool take_choice(const struct reader *r, const struct json_node *value,
+                        const char *const *names, uint32_t *place)
+{
+    char all[128] = "";
+    const char *text = value->kind == JSON_TEXT ? value->text : "";
+    for (*place = 0; names[*place] != NULL; (*place)++) {
+        if (strcmp(text, names[*place]) == 0)
+            return true;
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", *place ? ", " : "",
+                 names[*place]);
+    }
+    const char *near = cli_nearest(text, names, sizeof *names);
+    return fail(r, value, "%s is one of %s%s%s%s", value->key, all,
+                near == NULL ? "" : "; did you mean ", near == NULL ? "" : near,
+                near == NULL ? "" : "?");
+}
+
+static bool take_interpolation(const struct reader *r, struct pst_op *op,
+                               const struct json_node *value)
+{
+    static const char *const names[] = {"nearest", "bilinear", "bicubic", "nearest-exact", NULL};
+    uint32_t place = 0;
+    if (!take_choice(r, value, names, &place))
+        return false;
+    op->interpolation = (enum pst_interpolation)(place + 1);
+    return true;
+}
+
+static bool take_pad_mode(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    static const char *const names[] = {"constant", "edge", "reflect", "symmetric", NULL};
+    uint32_t place = 0;
+    if (!take_choice(r, value, names, &place))
+        return false;
+    op->pad_mode = (enum pst_pad_mode)place;
+    return true;
+}
+
+static bool take_flag(const struct reader *r, const struct json_node *value, bool *flag)
+{
+    if (value->kind != JSON_BOOL)
+        return fail(r, value, "%s is true or false, not %s", value->key,
+                    json_kind_name(value->kind));
+    *flag = value->number != 0;
+    return true;
+}
+
+static bool take_antialias(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    bool antialias = true;
+    if (!take_flag(r, value, &antialias))
+        return false;
+    op->no_antialias = !antialias;
+    return true;
+}
+
+static bool take_pad_if_needed(const struct reader *r, struct pst_op *op,
+                               const struct json_node *value)
+{
+    return take_flag(r, value, &op->pad_if_needed);
+}
+
+static bool take_fill(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    double numbers[4];
+    uint32_t n;
+    if (!take_numbers(r, value, 1, 4, numbers, &n))
+        return false;
+    for (uint32_t i = 0; i < 4; i++)
+        op->fill[i] = i < n ? (float)numbers[i] : value->kind == JSON_LIST ? 0 : (float)numbers[0];
+    return true;
+}
+
+static bool take_float(const struct reader *r, const struct json_node *value, float *out)
+{
+    if (value->kind != JSON_NUMBER)
+        return fail(r, value, "%s is %s: a number is expected", value->key,
+                    json_kind_name(value->kind));
+    *out = (float)value->number;
+    return true;
+}
+
+static bool take_mask_fill(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_float(r, value, &op->mask_fill);
+}
+
+static bool take_p(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_float(r, value, &op->p);
+}
+
+static bool take_range(const struct reader *r, const struct json_node *value, float range[2])
+{
+    double numbers[4];
+    uint32_t n;
+    if (!take_numbers(r, value, 2, 2, numbers, &n))
+        return false;
+    range[0] = (float)numbers[0];
+    range[1] = (float)numbers[1];
+    return true;
+}
+
+static bool take_scale(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_range(r, value, op->scale);
+}
+
+static bool take_ratio(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_range(r, value, op->ratio);
+}
+
+/* Reads a jitter: one number x is centre - x to centre + x; factors do not fall below 0. */
+static bool take_jitter(const struct reader *r, const struct json_node *value, float centre,
+                        float range[2])
+{
+    float x = 0;
+    if (value->kind == JSON_LIST)
+        return take_range(r, value, range);
+    if (!take_float(r, value, &x))
+        return false;
+    if (x < 0)
+        return fail(r, value, "%s must not be negative, not %g", value->key, (double)x);
+    range[0] = centre > 0 && x > centre ? 0 : centre - x;
+    range[1] = centre + x;
+    return true;
+}
+
+static bool take_factor(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    float *range = value->key[0] == 'b'   ? op->brightness
+                   : value->key[0] == 'c' ? op->contrast
+                                          : op->saturation;
+    return take_jitter(r, value, 1, range);
+}
+
+static bool take_hue(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_jitter(r, value, 0, op->hue);
+}
+
+/* A sheet shows gray images in three channels either way. */
+static bool take_channels(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    (void)op;
+    if (value->kind != JSON_NUMBER || (value->number != 1 && value->number != 3))
+        return fail(r, value, "num_output_channels is 1 or 3");
+    return true;
+}
+
+static bool take_per_channel(const struct reader *r, struct pst_op *op,
+                             const struct json_node *value)
+{
+    bool is_mean = strcmp(value->key, "mean") == 0;
+    double numbers[4];
+    uint32_t n;
+    (void)op; /* the operation is checked, not applied */
+    if (!take_numbers(r, value, 1, 4, numbers, &n))
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (is_mean ? !(numbers[i] >= 0 && numbers[i] <= 1) : !(numbers[i] > 0 && numbers[i] <= 10))
+            return fail(r, value,
+                        "%s must be %s, as pixels are scaled to 0..1: divide numbers for 0..255 by "
+                        "255",
+                        value->key, is_mean ? "within 0..1" : "above 0, to 10");
+    return true;
+}
+
+struct argument {
+    const char *name;
+    bool (*take)(const struct reader *r, struct pst_op *op, const struct json_node *value);
+    bool needed;
+};
+struct operation {
+    const char *name;
+    enum pst_op_kind kind;
+    struct argument arguments[7]; /* a NULL name ends them */
+};
+#define SIZE                                                                                       \
+    {                                                                                              \
+        "size", take_size, true                                                                    \
+    }
+#define FILTER                                                                                     \
+    {"interpolation", take_interpolation, false}, { "antialias", take_antialias, false }
+#define BORDER                                                                                     \
+    {"fill", take_fill, false}, {"padding_mode", take_pad_mode, false},                            \
+    {                                                                                              \
+        "mask_fill", take_mask_fill, false                                                         \
+    }
+/* The classes of penstock.transforms, with their arguments. */
+static const struct operation operations[] = {
+    {"Resize", PST_OP_RESIZE, {SIZE, FILTER}},
+    {"CenterCrop", PST_OP_CENTER_CROP, {SIZE, {"mask_fill", take_mask_fill, false}}},
+    {"RandomCrop",
+     PST_OP_RANDOM_CROP,
+     {SIZE,
+      {"padding", take_padding, false},
+      {"pad_if_needed", take_pad_if_needed, false},
+      BORDER}},
+    {"RandomResizedCrop",
+     PST_OP_RANDOM_RESIZED_CROP,
+     {SIZE, {"scale", take_scale, false}, {"ratio", take_ratio, false}, FILTER}},
+    {"RandomHorizontalFlip", PST_OP_HORIZONTAL_FLIP, {{"p", take_p, false}}},
+    {"RandomVerticalFlip", PST_OP_VERTICAL_FLIP, {{"p", take_p, false}}},
+    {"Pad", PST_OP_PAD, {{"padding", take_padding, true}, BORDER}},
+    {"ColorJitter",
+     PST_OP_COLOR_JITTER,
+     {{"brightness", take_factor, false},
+      {"contrast", take_factor, false},
+      {"saturation", take_factor, false},
+      {"hue", take_hue, false}}},
+    {"Grayscale", PST_OP_GRAYSCALE, {{"num_output_channels", take_channels, false}}},
+    {"RandomGrayscale", PST_OP_GRAYSCALE, {{"p", take_p, false}}},
+    {"Normalize",
+     PST_OP_NORMALIZE,
+     {{"mean", take_per_channel, true}, {"std", take_per_channel, true}}},
+    {NULL, 0, {{NULL, NULL, false}}},
+};
+
+static const struct operation *find_operation(const struct reader *r, const struct json_node *node)
+{
+    const struct json_node *name = json_member(node, "op");
+    if (name == NULL || name->kind != JSON_TEXT) {
+        fail(r, node, "an operation is an object like {\"op\": \"CenterCrop\", \"size\": 224}");
+        return NULL;
+    }
+    for (const struct operation *op = operations; op->name != NULL; op++)
+        if (strcmp(op->name, name->text) == 0)
+            return op;
+    const char *near = cli_nearest(name->text, &operations[0].name, sizeof operations[0]);
+    fail(r, name, "no operation \"%s\"%s%s%s", name->text, near == NULL ? "" : ": did you mean ",
+         near == NULL ? "" : near, near == NULL ? "" : "?");
+    return NULL;
+}
+
+static bool take_argument(const struct reader *r, const struct operation *operation,
+                          struct pst_op *op, const struct json_node *value)
+{
+    for (const struct argument *a = operation->arguments; a->name != NULL; a++)
+        if (strcmp(a->name, value->key) == 0)
+            return a->take(r, op, value);
+    const char *near =
+        cli_nearest(value->key, &operation->arguments[0].name, sizeof operation->arguments[0]);
+    return fail(r, value, "no argument \"%s\"%s%s%s", value->key,
+                near == NULL ? "" : ": did you mean ", near == NULL ? "" : near,
+                near == NULL ? "" : "?");
+}
+
+static bool take_operation(struct reader *r, const struct json_node *node, struct view_chain *chain)
+{
+    r->op_name = NULL;
+    const struct operation *operation = find_operation(r, node);
+    if (operation == NULL)
+        return false;
+    r->op_name = operation->name;
+    if (chain->normalizes)
+        return fail(r, node, "Normalize must be the last operation");
+    if (chain->n_ops == VIEW_OPS_MAX)
+        return fail(r, node, "more than %d operations", VIEW_OPS_MAX);
+    struct pst_op *op = &chain->ops[chain->n_ops];
+    pst_op_init(op, sizeof *op, operation->kind);
+    op->p = strcmp(operation->name, "RandomGrayscale") == 0 ? 0.1f : op->p;
+    for (const struct argument *a = operation->arguments; a->name != NULL; a++)
+        if (a->needed && json_member(node, a->name) == NULL)
+            return fail(r, node, "the argument \"%s\" is missing", a->name);
+    for (const struct json_node *value = node->first; value != NULL; value = value->next)
+        if (strcmp(value->key, "op") != 0 && !take_argument(r, operation, op, value))
+            return false;
+    if (operation->kind == PST_OP_NORMALIZE)
+        chain->normalizes = true;
+    else
+        chain->n_ops++;
+    return true;
+}
+
+static bool take_chain(struct reader *r, const struct json_node *list, struct view_chain *chain)
+{
+    r->op_name = NULL;
+    if (list->kind != JSON_LIST)
+        return fail(r, list, "a list of operations is expected, not %s",
+                    json_kind_name(list->kind));
+    if (list->key != NULL &&
+        (size_t)snprintf(chain->field, sizeof chain->field, "%s", list->key) >= sizeof chain->field)
+        return fail(r, list, "\"%s\" is longer than a field's name", list->key);
+    for (const struct json_node *node = list->first; node != NULL; node = node->next)
+        if (!take_operation(r, node, chain))
+            return false;
+    return true;
+}
+
+static bool take_all(struct reader *r, const struct json_node *root, struct view_transforms *all)
+{
+    if (root->kind != JSON_OBJECT) {
+        all->n_chains = 1;
+        return take_chain(r, root, &all->chains[0]);
+    }
+    if (json_member(root, "op") != NULL)
+        return fail(r, root, "a list of operations is expected: put the operation into [ ]");
+    for (const struct json_node *list = root->first; list != NULL; list = list->next) {
+        if (all->n_chains == PST_MAX_FIELDS)
+            return fail(r, list, "more than %d fields", PST_MAX_FIELDS);
+        if (!take_chain(r, list, &all->chains[all->n_chains++]))
+            return false;
+    }
+    return true;
+}
+
+enum pst_status view_transforms_parse(char *text, size_t nbytes, struct view_transforms *all,
+                                      struct pst_error *err)
+{
+    struct reader r = {.err = err};
+    struct json_node *nodes = calloc(JSON_NODES(nbytes), sizeof *nodes);
+    if (nodes == NULL)
+        return cli_error(err, PST_ERROR_MEMORY, "out of memory for the operations");
+    enum pst_status status = json_read(text, nbytes, nodes, err);
+    if (status == PST_OK && !take_all(&r, &nodes[0], all))
+        status = err->status;
+    free(nodes);
+    return status;
+}
+
+enum pst_status view_transforms_read(const char *path, struct view_transforms **out,
+                                     struct pst_error *err)
+{
+    void *text = NULL;
+    size_t nbytes;
+    *out = calloc(1, sizeof **out);
+    enum pst_status status =
+        *out == NULL ? cli_error(err, PST_ERROR_MEMORY, "out of memory for the operations")
+                     : cli_read_file(path, &text, &nbytes, err);
+    if (status == PST_OK && nbytes > FILE_NBYTES_MAX)
+        status =
+            cli_error(err, PST_ERROR_ARGUMENT, "%zu bytes: a file of operations has at most %d",
+                      nbytes, FILE_NBYTES_MAX);
+    if (status == PST_OK)
+        status = view_transforms_parse(text, nbytes, *out, err);
+    if (status != PST_OK) {
+        free(*out);
+        *out = NULL;
+        snprintf(err->file, sizeof err->file, "%s", path);
+    }
+    free(text);
+    return status;
+}
