@@ -21,9 +21,6 @@ import peer_torchvision
 NAME = "TensorSocket over torch DataLoader"
 SAMPLES = 1 << 20  # of the producer's epoch, so that no window has the end of one
 BAND_BATCHES = 16  # that a job may be behind
-# Its own 500 ms are too short where jobs have less than a core each: a job whose heart beats late once is taken for a new one, and
-# is sent batches that it has had, for ever.
-HEART_MS = 3000
 _prepared = _epochs = 0
 
 
@@ -46,11 +43,10 @@ class Counted:
 
 def produce(loader: Counted, setting: kinds.Setting, ready, **options) -> None:
     global _epochs
-    from tensorsocket import TensorProducer, heartbeat
+    from tensorsocket import TensorProducer
 
     import service
 
-    heartbeat.HeartBeater.__init__.__defaults__ = (HEART_MS,)
     warnings.filterwarnings("ignore", message="TypedStorage is deprecated")
     producer = TensorProducer(loader, rubber_band_pct=BAND_BATCHES / len(loader), producer_batch_size=2, **options)
     ready()
