@@ -2,7 +2,7 @@
 
 An emulated accelerator takes a batch and sleeps for a step. Its utilisation is the share of the time in which it sleeps; it is fed
 if that is at least the workload's limit. n accelerators are one that is n times as fast, so n need not be whole. The greatest n is
-looked for by halving, from the loader's own rate, and then confirmed: the median of --windows windows is at least the limit.
+looked for by halving, from the loader's own rate, and then raised as long as the median of --windows windows is at least the limit.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from workloads import WORKLOADS, Workload
 import common  # of bench/loader, which loaders.py has put in reach
 
 
-STEPS_MIN, WARM_STEPS = 5, 2
+NEW_BATCHES, STEPS_MIN, WARM_STEPS = 6, 5, 2
 
 
 def own_rate(batches, seconds: float) -> float:
-    """Samples per second of a caller that does nothing."""
-    next(batches)
+    """Samples per second of a caller that does nothing. The first batches lie in memory that is new."""
+    for _ in range(NEW_BATCHES):
+        next(batches)
     n, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         n += next(batches)[1]
@@ -63,8 +64,8 @@ def utilisation(batches, workload: Workload, n: float, seconds: float) -> tuple[
 
 
 def search(batches, workload: Workload, start: float, seconds: float) -> float:
-    low, high = 0.88 * start, 1.08 * start
-    for _ in range(3):
+    low, high = 0.88 * start, 1.28 * start
+    for _ in range(4):
         middle = (low + high) / 2
         if utilisation(batches, workload, middle, seconds)[0] >= workload.utilisation:
             low = middle
@@ -74,12 +75,18 @@ def search(batches, workload: Workload, start: float, seconds: float) -> float:
 
 
 def confirm(batches, workload: Workload, n: float, seconds: float, windows: int) -> tuple[float, list]:
-    """Lowers n by 2 % until the median window is fed."""
+    """Raises n while the median of the windows is fed, and lowers it until that is so. Returns the greatest n that was fed."""
+    best = None
     while True:
         found = [utilisation(batches, workload, n, seconds) for _ in range(windows)]
-        if statistics.median(au for au, _ in found) >= workload.utilisation:
-            return n, found
-        n *= 0.98
+        above = statistics.median(au for au, _ in found) / workload.utilisation - 1
+        if above >= 0:
+            best = n, found
+            n *= 1 + max(0.7 * above, 0.01)
+        elif best is not None:
+            return best
+        else:
+            n *= 0.98
 
 
 def check_pixels(peer: str, workload: Workload, pixels) -> None:
