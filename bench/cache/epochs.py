@@ -23,6 +23,7 @@ import argparse
 import json
 import math
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -44,6 +45,10 @@ TITLES = {15: "hard disk, 15 MB/s: HDD-1080Ti of the paper where reads are most 
           50: "hard disk, 50 MB/s: HDD-1080Ti of the paper at its best", 530: "SATA SSD, 530 MB/s: SSD-V100 of the paper",
           0: "the machine's disk"}
 SLACK = 24 * MIB  # for Penstock's cache: memory of its own that varies would have to be swapped; the page cache just gives way
+
+
+class Killed(Exception):
+    """The kernel killed a cell's process, because its memory did not do."""
 
 
 def make_set(images: Path, folder: Path, nbytes: int) -> dict:
@@ -93,7 +98,9 @@ def run(args, kind: str, memory: int | None, rate: int, cache: int, epochs: int)
         for line in process.stdout:
             rows.append(json.loads(line))
             own = max(own, group.own_nbytes())
-        if process.wait() != 0 or len(rows) != epochs:
+        if process.wait() == -signal.SIGKILL:
+            raise Killed(f"killed after {len(rows)} epochs: its own need and the share were not enough")
+        if process.returncode != 0 or len(rows) != epochs:
             raise SystemExit(f"{kind}: exit status {process.returncode} after {len(rows)} epochs")
     return rows, own
 
@@ -196,7 +203,11 @@ def main() -> None:
     for rate in map(int, args.rates.split(",")):
         for share in map(int, args.shares.split(",")):
             for kind in kinds:
-                results["rows"].append(cell(args, kind, share, rate, own[kind], made))
+                try:
+                    results["rows"].append(cell(args, kind, share, rate, own[kind], made))
+                except Killed as reason:
+                    print(f"{rate:4d} MB/s {share:3d} % {kind:16s} {reason}", file=sys.stderr)
+                    continue
                 row = results["rows"][-1]
                 print(f"{rate:4d} MB/s {share:3d} % {kind:16s} {row['disk_nbytes'] / MIB:8.1f} MiB {row['hits']:6.3f} "
                       f"(expected {expected_text(row)}) {row['seconds']:7.2f} s", file=sys.stderr, flush=True)

@@ -27,6 +27,7 @@ import kinds  # noqa: E402
 from counts import Counts  # noqa: E402
 
 START_S, DEADLINE_S, END_S = 120.0, 90.0, 20.0
+EPOCH_S = 300.0
 WARM_BATCHES = job.CHECKED + 2
 
 
@@ -168,8 +169,8 @@ def window(args, counts: Counts, batch: int) -> dict:
             "foreign": foreign / wall, "pss_mb": tree_pss() / 1e6}
 
 
-def ended(jobs: list[Process], service: Process | None) -> tuple[list[dict], dict]:
-    deadline = time.monotonic() + END_S
+def ended(jobs: list[Process], service: Process | None, within_s: float) -> tuple[list[dict], dict]:
+    deadline = time.monotonic() + within_s
     reports, told = [], {}
     for process in jobs:
         try:
@@ -206,7 +207,7 @@ def measure(args, kind: kinds.Kind, folder: Path) -> dict:
             batch = kinds.setting_of(args.root, 1, 0, 1, folder).work.batch
             found = window(args, counts, batch)
             counts.stop()
-        reports, told = ended(jobs, service)
+        reports, told = ended(jobs, service, EPOCH_S if args.epoch else END_S)
     finally:
         for process in [*jobs, *([service] if service else [])]:
             process.kill()
