@@ -83,7 +83,8 @@ DOORS = {
     "writer": {"writer.h"},
     "verify": {"verify.h"},
     "pack": set(),
-    "share": {"share.h", "share_cache.h", "share_cache_wire.h", "share_control_wire.h", "share_dataset_options.h", "share_link.h", "share_wire.h"},
+    "share": {"share.h", "share_cache.h", "share_cache_wire.h", "share_host.h",
+              "share_control_wire.h", "share_dataset_options.h", "share_link.h", "share_wire.h"},
     "serve": set(),
 }
 # Headers that only some files of a room may include, and these files, by their paths in the room.

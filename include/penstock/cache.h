@@ -50,11 +50,10 @@ struct pst_cache_host_options {
     size_t struct_size;
     /* Path of the service's socket; NULL: as <penstock/service.h> says. Copied. */
     const char *socket;
-    /* The program to start, as `PROGRAM serve`, if no service runs: a path, or a name to look for
-     * in PATH. The environment variable PENSTOCK_SERVE wins. NULL, without that variable: none is
-     * started. The service is no child of this process, and ends some minutes after its last
-     * client.
-     */
+    /* The program to start, as `PROGRAM serve --detach`, if no service runs: a path, or a name to
+     * look for in PATH. The environment variable PENSTOCK_SERVE names another one. NULL: none is
+     * started. The service is no child of this process, and ends some minutes after its
+     * last client. */
     const char *program;
 };
 

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/log.h"
 #include "base/memory_limit.h"
 #include "base/options.h"
 #include "base/thread.h"
@@ -77,6 +78,12 @@ enum pst_status pst_service_open(const struct pst_service_options *options, pst_
     if (status == PST_OK)
         status = psti_serve_bind(service, err);
     service->start_ns = psti_clock_ns();
+    const char *ends_with = psti_serve_ends_with("");
+    if (status == PST_OK && ends_with)
+        psti_log(PST_LOG_WARNING, "serve",
+                 "the service is in the control group of %s, and will be ended with it: start it "
+                 "by systemd, or outside, if it is to outlive that",
+                 ends_with);
     if (status == PST_OK)
         *out = service;
     else
@@ -92,6 +99,7 @@ void pst_service_close(pst_service **service_ptr)
     if (!service)
         return;
     *service_ptr = NULL;
+    atomic_store(&service->stopping, true);
     psti_serve_unbind(service); /* first, so that nobody connects any more */
     while (service->sessions)
         psti_serve_session_end(service->sessions);

@@ -64,7 +64,9 @@ static void read_is_done(struct psti_post *post)
 static void run_read(struct psti_work *work, struct psti_worker *worker)
 {
     struct serve_read *read = (struct serve_read *)(void *)work;
-    psti_serve_item(read, worker);
+    read->result = PSTI_CACHE_RESULT_FAILED;
+    if (!atomic_load(&worker->service->stopping)) /* else nobody waits for it any more */
+        psti_serve_item(read, worker);
     read->post.run = read_is_done;
     psti_serve_post(worker->service, &read->post);
 }

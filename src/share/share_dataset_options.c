@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FLAG_ALLOW_UNREADABLE = 1, FLAG_LABELS = 2, FLAGS = 3 };
@@ -91,13 +92,23 @@ static enum pst_status open_by_fds(const struct psti_share_dataset *dataset, con
     return pst_dataset_open(path, &options, out, err);
 }
 
+/* Opening anything else could wait for ever, as a pipe does for its writer. */
+static bool is_of_kind(int fd, mode_t kind)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == kind;
+}
+
 enum pst_status psti_share_open_dataset(const struct psti_share_dataset *dataset, const int *fds,
                                         uint32_t n_fds, pst_dataset **out, struct pst_error *err)
 {
     uint8_t version[16];
     *out = NULL;
-    if (n_fds != (dataset->has_labels ? 2u : 1u))
-        return psti_fail(err, PST_ERROR_CORRUPT, "share", "a data set came with %u descriptors",
+    if (n_fds != (dataset->has_labels ? 2u : 1u) || !is_of_kind(fds[0], S_IFDIR) ||
+        (n_fds == 2 && !is_of_kind(fds[1], S_IFREG)))
+        return psti_fail(err, PST_ERROR_CORRUPT, "share",
+                         "a data set came with %u descriptors, or with others than a directory and "
+                         "a label file",
                          n_fds);
     enum pst_status status = open_by_fds(dataset, fds, out, err);
     if (status == PST_OK) {

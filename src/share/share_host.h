@@ -5,8 +5,8 @@
 #include "cache/cache.h"
 #include "share/share_link.h"
 
-/* Connects as psti_share_connect. If no service runs at the path, and `program` is not NULL or
- * PENSTOCK_SERVE is set, starts it and waits until it serves. */
+/* Connects as psti_share_connect. If no service runs at the path, and `program` is not NULL,
+ * starts that, or what PENSTOCK_SERVE names, and waits until it serves. */
 enum pst_status psti_share_connect_or_start(const char *path, const char *program,
                                             enum psti_session_kind session, int *fd,
                                             struct pst_error *err);

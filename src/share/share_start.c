@@ -1,9 +1,8 @@
 /* share_start.c - starts the host service on first use.
  *
- * The service must outlive its first client, so it is started as a grandchild in a session of its
- * own, with /dev/null for its input and output. Between fork and exec only functions run that are
- * safe in a process with threads. Two clients may start one each: the lock lets one serve, the
- * other ends at once. */
+ * The program is started as `PROGRAM serve --detach`, which returns when the service serves, in a
+ * session of its own: so the service is no child of this process, and outlives it. Two clients may
+ * start one each: the lock lets one serve, the other ends at once. */
 #include "share/share_host.h"
 
 #include "base/clock.h"
@@ -12,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -22,43 +22,33 @@
 
 extern char **environ;
 
-/* In the child of the child. */
-static void become_service(char *const *arguments, int report)
-{
-    int null = open("/dev/null", O_RDWR);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    setsid();
-    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || chdir("/") != 0)
-        _exit(127);
-    execvp(arguments[0], arguments);
-    int os_error = errno;
-    (void)!write(report, &os_error, sizeof os_error);
-    _exit(127);
-}
-
-/* Returns 0, or the errno of what failed. The pipe closes when the program has begun. */
+/* Runs the program until it has started the service or failed. Returns 0, or the errno of what
+ * failed. Its own messages go nowhere: they are for a terminal. */
 static int spawn(char *const *arguments)
 {
-    int report[2], os_error = 0, state;
-    if (pipe2(report, O_CLOEXEC) != 0)
-        return errno;
-    pid_t pid = fork();
-    if (pid == 0) {
-        pid_t service = fork();
-        if (service == 0)
-            become_service(arguments, report[1]);
-        _exit(service < 0);
-    }
-    if (pid < 0)
-        os_error = errno;
-    close(report[1]);
-    while (pid > 0 && waitpid(pid, &state, 0) < 0 && errno == EINTR)
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    pid_t pid;
+    int state;
+    int os_error = posix_spawn_file_actions_init(&files);
+    if (os_error)
+        return os_error;
+    if ((os_error = posix_spawnattr_init(&attributes)) != 0)
+        goto fail_attributes;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    for (int fd = 0; fd < 3 && !os_error; fd++)
+        os_error = posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
+    if (!os_error)
+        os_error = posix_spawnp(&pid, arguments[0], &files, &attributes, arguments, environ);
+    /* If the host program ignores SIGCHLD, there is nobody to wait for. */
+    while (!os_error && waitpid(pid, &state, 0) < 0 && errno == EINTR)
         ;
-    if (pid > 0 && read(report[0], &os_error, sizeof os_error) != (ssize_t)sizeof os_error)
-        os_error = 0;
-    close(report[0]);
+    posix_spawnattr_destroy(&attributes);
+fail_attributes:
+    posix_spawn_file_actions_destroy(&files);
     return os_error;
 }
 
@@ -87,16 +77,17 @@ enum pst_status psti_share_connect_or_start(const char *path, const char *progra
     const char *variable = getenv("PENSTOCK_SERVE");
     char name[4096];
     enum pst_status status = psti_share_connect(path, session, PSTI_LINK_WAIT_NS, fd, NULL, err);
-    if (variable && variable[0])
-        program = variable;
     if (status != PST_ERROR_NOT_FOUND || !program)
         return status;
+    if (variable && variable[0])
+        program = variable;
     if (strlen(program) >= sizeof name)
         return psti_fail(err, PST_ERROR_ARGUMENT, "share", "the program's path is too long");
     memcpy(name, program, strlen(program) + 1);
-    char verb[] = "serve", option[] = "--socket", quiet[] = "--quiet", place[PSTI_SOCKET_PATH_CAP];
+    char verb[] = "serve", option[] = "--socket", detach[] = "--detach",
+         place[PSTI_SOCKET_PATH_CAP];
     memcpy(place, path, strlen(path) + 1);
-    char *const arguments[] = {name, verb, option, place, quiet, NULL};
+    char *const arguments[] = {name, verb, option, place, detach, NULL};
     int os_error = spawn(arguments);
     if (os_error)
         return psti_fail_os(err, os_error, "share", program, -1,

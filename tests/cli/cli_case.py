@@ -12,7 +12,7 @@ import zlib
 
 CLI = os.environ["PENSTOCK_CLI"]
 MAKE_IMAGES = os.environ["MAKE_IMAGES"]
-VERBS = ["pack", "append", "repack", "info", "ls", "cat", "unpack", "verify", "bench", "env"]
+VERBS = ["pack", "append", "repack", "info", "ls", "cat", "unpack", "verify", "serve", "cache", "top", "bench", "env"]
 
 
 def png(width, height, channels=3, bits=8, seed=0):

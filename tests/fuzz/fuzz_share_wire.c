@@ -1,5 +1,7 @@
 /* fuzz_share_wire.c - any bytes as a message of the host service's protocol. What is accepted is
  * printed again and parsed again, with the same result. Seeds: make_share_corpus.py. */
+#include "share/share_cache_wire.h"
+#include "share/share_control_wire.h"
 #include "share/share_link.h"
 
 #include <stdlib.h>
@@ -41,6 +43,67 @@ static void try_error(struct psti_wire_in in)
         abort();
 }
 
+static void try_cache_open(struct psti_wire_in in)
+{
+    static struct psti_cache_open open;
+    if (psti_share_get_cache_open(&in, &open, NULL) != PST_OK)
+        return;
+    if (!open.dataset.path[0] || open.dataset.n_masks > PST_MAX_FIELDS ||
+        (open.dataset.n_masks > 0 && !open.dataset.has_labels))
+        abort();
+    for (uint32_t i = 0; i < open.dataset.n_masks; i++)
+        if (memchr(open.dataset.masks[i], 0, sizeof open.dataset.masks[i]) == NULL)
+            abort();
+}
+
+static void try_cache_opened(struct psti_wire_in in)
+{
+    struct psti_cache_opened opened;
+    if (psti_share_get_cache_opened(&in, &opened, NULL) != PST_OK)
+        return;
+    struct psti_wire_out out = psti_share_begin(again);
+    psti_share_put_cache_opened(&out, &opened);
+    if (out.nbytes != in.nbytes ||
+        memcmp(again + PSTI_MESSAGE_HEAD_NBYTES, in.bytes + PSTI_MESSAGE_HEAD_NBYTES,
+               in.nbytes - PSTI_MESSAGE_HEAD_NBYTES) != 0)
+        abort();
+}
+
+static void try_cache_read(struct psti_wire_in in)
+{
+    struct psti_cache_want want;
+    size_t n = 0;
+    while (psti_share_get_cache_want(&in, &want))
+        n++;
+    if (!in.bad && n * sizeof want != in.nbytes - PSTI_MESSAGE_HEAD_NBYTES)
+        abort();
+}
+
+static void try_cache_ready(struct psti_wire_in in)
+{
+    struct psti_cache_ready ready;
+    enum pst_status status = psti_share_get_cache_ready(&in, &ready, NULL);
+    if (ready.result < PSTI_CACHE_RESULT_HERE || ready.result > PSTI_CACHE_RESULT_FAILED)
+        abort();
+    (void)status;
+}
+
+/* A report is no message, but a blob: its bytes follow the head here. */
+static void try_report(struct psti_wire_in in)
+{
+    static struct pst_service_status status;
+    static struct pst_service_set set;
+    static struct pst_service_session session;
+    psti_share_get_status(&in, &status);
+    if (in.bad)
+        return;
+    for (uint32_t i = 0; i < status.n_sets && !in.bad; i++)
+        psti_share_get_status_set(&in, &set);
+    for (uint32_t i = 0; i < status.n_sessions && !in.bad; i++)
+        psti_share_get_status_session(&in, &session);
+    (void)!psti_share_end(&in, "status_is", NULL);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
 {
     struct psti_message_head head;
@@ -53,5 +116,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
         try_hello(in);
     else if (head.kind == PSTI_MESSAGE_ERROR)
         try_error(in);
+    else if (head.kind == PSTI_MESSAGE_CACHE_OPEN)
+        try_cache_open(in);
+    else if (head.kind == PSTI_MESSAGE_CACHE_OPENED)
+        try_cache_opened(in);
+    else if (head.kind == PSTI_MESSAGE_CACHE_READ)
+        try_cache_read(in);
+    else if (head.kind == PSTI_MESSAGE_CACHE_READY)
+        try_cache_ready(in);
+    else if (head.kind == PSTI_MESSAGE_STATUS_IS)
+        try_report(in);
     return 0;
 }

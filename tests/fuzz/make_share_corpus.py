@@ -27,7 +27,33 @@ def error(status: int, words: str) -> bytes:
     return struct.pack("<IIqq", status, 0, -1, -1) + b"".join(text(t) for t in ("serve", "", "photos", "", words))
 
 
+def data_set(path: str, masks: tuple[str, ...] = (), flags: int = 0) -> bytes:
+    return text(path) + bytes(range(16)) + struct.pack("<II", flags, len(masks)) + b"".join(map(text, masks))
+
+
+def shape(n_samples: int, n_items: int, forms: int) -> bytes:
+    return struct.pack("<QIQ", n_samples, n_items, forms)
+
+
+def report(n_sets: int, n_sessions: int) -> bytes:
+    status = struct.pack("<Q", 42) + text("0.1.0") + struct.pack("<7QIIIII", 1, 2, 3, 4, 5, 6, 7, 2, 600, 1, n_sets, n_sessions)
+    one = text("/data/photos") + bytes(16) + struct.pack("<8QII", 0, 9, 9, 900, 9, 900, 0, 0, 1, 0)
+    session = struct.pack("<QQ", 1, 77) + text("cache") + text("/data/photos") + struct.pack("<5Q", 5, 4, 3, 2, 1)
+    return status + one * n_sets + session * n_sessions
+
+
 SEEDS = {
+    "cache-open": message(16, data_set("/data/photos") + shape(1000, 1, 0), n_fds=1),
+    "cache-open-labels": message(16, data_set("/data/photos", ("depth",), 3) + shape(10, 2, 1), n_fds=2),
+    "cache-open-masks-alone": message(16, data_set("/data/photos", ("depth",), 0) + shape(10, 2, 1), n_fds=1),
+    "cache-open-mask-long": message(16, data_set("/data/photos", ("d" * 64,), 2) + shape(10, 2, 1), n_fds=2),
+    "cache-opened": message(17, struct.pack("<QQQ", 8000, 1 << 26, 1 << 26), n_fds=2),
+    "cache-read": message(18, struct.pack("<QQQQ", 5, 0, 6, 1)),
+    "cache-read-cut": message(18, struct.pack("<QQQ", 5, 0, 6)),
+    "cache-ready": message(19, struct.pack("<QI", 1, 2)),
+    "cache-ready-result": message(19, struct.pack("<QI", 1, 5)),
+    "report": message(33, report(1, 2), n_fds=1),
+    "report-empty": message(33, report(0, 0), n_fds=1),
     "hello": message(1, hello(1, 1, "0.1.0")),
     "welcome": message(2, hello(1, 1234, "0.1.0")),
     "hello-later": message(1, hello(9, 2, "9.0.0") + b"more"),

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "share/share_host.h"
 
 #include <fcntl.h>
 #include <stdio.h>

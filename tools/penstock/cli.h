@@ -48,6 +48,9 @@ int cmd_verify(struct cli *cli, int argc, char **argv);
 int cmd_unpack(struct cli *cli, int argc, char **argv);
 int cmd_bench(struct cli *cli, int argc, char **argv);
 int cmd_env(struct cli *cli, int argc, char **argv);
+int cmd_serve(struct cli *cli, int argc, char **argv);
+int cmd_cache(struct cli *cli, int argc, char **argv);
+int cmd_top(struct cli *cli, int argc, char **argv);
 
 /* Options (cli_options.c)
  * ---------------------------------------------------------------------------------- */
@@ -265,5 +268,21 @@ enum pst_status cli_keep_jpeg(const void *jpeg, size_t jpeg_nbytes, void **bytes
 int cli_field_of_type(const pst_dataset *dataset, enum pst_field_type type);
 enum pst_status cli_error(struct pst_error *err, enum pst_status status, const char *format, ...)
     PST_PRINTF(3, 4);
+
+
+/* The host service (cli_service.c)
+ * ------------------------------------------------------------------------------------------- */
+
+#define CLI_SOCKET_OPTION(target)                                                                  \
+    {                                                                                              \
+        "socket", 0, CLI_TEXT, &(target), "PATH",                                                  \
+            "PENSTOCK_SOCKET, or one for each user", "the service's socket"                        \
+    }
+/* Asks the service. The caller closes the report. */
+enum pst_status cli_ask_service(const char *socket, pst_service_report **report,
+                                struct pst_service_status *status, struct pst_error *err);
+/* Prints the report: as members of the JSON object, or as text. */
+void cli_service_json(struct cli_json *json, const pst_service_report *report);
+void cli_service_text(const pst_service_report *report);
 
 #endif

@@ -1,0 +1,125 @@
+"""The host service by its program: serve, serve status, serve stop, cache, top."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import unittest
+
+import cli_case
+from cli_case import CLI
+
+
+class Serve(cli_case.Case):
+    def start(self, *options, **environment):
+        """Starts a service and waits until it says that it serves."""
+        self.socket = str(self.dir / "host.sock")
+        service = subprocess.Popen([CLI, "serve", "--socket", self.socket, *options], stderr=subprocess.PIPE, text=True,
+                                   env={**os.environ, **environment})
+        self.addCleanup(service.stderr.close)
+        self.addCleanup(service.wait)
+        self.addCleanup(service.kill)
+        line = ""
+        while not line.startswith("penstock: serving at") and "serving at" not in line:
+            line = service.stderr.readline()
+            self.assertTrue(line, "the service ended")
+        self.assertIn(self.socket, line)
+        return service
+
+    def test_a_service_is_shown_and_ended(self):
+        service = self.start("--memory", "32MiB", "--threads", "3", "--keep")
+        shown = json.loads(self.ok("serve", "status", "--socket", self.socket, "--json"))
+        self.assertEqual((shown["pid"], shown["threads"], shown["limit"]), (service.pid, 3, 32 << 20))
+        self.assertTrue(shown["keep"])
+        self.assertEqual((shown["sets"], shown["items"], shown["reads"]), ([], 0, 0))
+        self.assertEqual([s["kind"] for s in shown["sessions"]], ["control"])
+        text = self.ok("serve", "status", "--socket", self.socket).decode()
+        self.assertIn("of 32.0 MiB", text)
+        self.assertIn("it stays until it is ended", text)
+        self.assertIn("0 items", self.ok("cache", "status", "--socket", self.socket).decode())
+        self.assertIn("data sets: 0", self.ok("top", "--once", "--socket", self.socket).decode())
+        self.assertEqual(json.loads(self.ok("top", "--once", "--json", "--socket", self.socket))["pid"], service.pid)
+        self.ok("serve", "stop", "--socket", self.socket)
+        self.assertEqual(service.wait(60), 0)
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def test_a_signal_ends_it_cleanly(self):
+        for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+            service = self.start()
+            service.send_signal(number)
+            self.assertEqual(service.wait(60), 0)
+            self.assertEqual(os.listdir(self.dir), [])
+
+    def test_a_killed_one_is_replaced(self):
+        service = self.start()
+        service.kill()
+        service.wait()
+        result = self.run_cli("serve", "status", "--socket", self.socket)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"no host service runs here", result.stderr)
+        self.start()
+        self.ok("serve", "status", "--socket", self.socket)
+        second = self.run_cli("serve", "--socket", self.socket)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn(b"runs here already", second.stderr)
+
+    def test_it_ends_without_clients(self):
+        self.assertEqual(self.start("--linger", "1").wait(60), 0)
+
+    def test_systemd_is_told(self):
+        notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(notified.close)
+        notified.bind(str(self.dir / "notify"))
+        notified.settimeout(60)
+        service = self.start(NOTIFY_SOCKET=str(self.dir / "notify"))
+        self.assertEqual(notified.recv(64), b"READY=1")
+        service.terminate()
+        self.assertEqual(notified.recv(64), b"STOPPING=1")
+
+    def test_files_and_clearing(self):
+        self.start()
+        saved = json.loads(self.ok("cache", "save", str(self.dir / "warm"), "--socket", self.socket, "--json"))
+        self.assertEqual((saved["items"], saved["datasets"]), (0, 0))
+        loaded = self.ok("cache", "load", str(self.dir / "warm"), "--socket", self.socket).decode()
+        self.assertIn("loaded 0 items", loaded)
+        self.assertEqual(json.loads(self.ok("cache", "clear", "--socket", self.socket, "--json")), {"freed": 0})
+        missing = self.run_cli("cache", "load", str(self.dir / "none"), "--socket", self.socket)
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn(b"cannot open the saved cache", missing.stderr)
+
+    def test_a_detached_one_outlives_its_starter(self):
+        path = str(self.dir / "host.sock")
+        started = self.run_cli("serve", "--detach", "--linger", "60", "--socket", path)
+        self.assertEqual(started.returncode, 0, started.stderr)
+        shown = json.loads(self.ok("serve", "status", "--socket", path, "--json"))
+        self.assertNotEqual(os.getsid(shown["pid"]), os.getsid(0))
+        self.assertEqual(self.run_cli("serve", "--detach", "--socket", path).returncode, 1)
+        self.ok("serve", "stop", "--socket", path)
+
+    def test_wrong_use(self):
+        for arguments in (["cache"], ["cache", "burn"], ["cache", "save"], ["cache", "clear", "x"], ["serve", "twice"],
+                          ["serve", "--threads", "5000"]):
+            self.assertEqual(self.run_cli(*arguments).returncode, 2, arguments)
+        for arguments in ["cache", "status"], ["cache", "clear"], ["top", "--once"], ["serve", "stop"]:
+            result = self.run_cli(*arguments, "--socket", str(self.dir / "none.sock"))
+            self.assertEqual(result.returncode, 1, arguments)
+            self.assertIn(b"penstock serve starts one", result.stderr)
+
+    def test_top_goes_on_until_it_is_interrupted(self):
+        self.start()
+        top = subprocess.Popen([CLI, "top", "--json", "--socket", self.socket], stdout=subprocess.PIPE)
+        self.addCleanup(top.stdout.close)
+        self.addCleanup(top.wait)
+        self.addCleanup(top.kill)
+        n_seen = 0
+        while n_seen < 2:  # two objects
+            line = top.stdout.readline()
+            self.assertTrue(line)
+            n_seen += b'"uptime_seconds"' in line
+        top.send_signal(signal.SIGINT)
+        self.assertEqual(top.wait(60), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

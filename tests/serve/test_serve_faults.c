@@ -1,0 +1,368 @@
+/* test_serve_faults.c - the service in a process of its own, and clients that are killed or
+ * stopped, or that send anything: nobody hangs, and batches are a lone loader's. With the argument
+ * "long", each fault comes 200 times, at random instants; otherwise a few times. */
+#include "base/test_input.h"
+#include "loader/loader_fixture.h"
+#include "serve/serve_fixture.h"
+
+#include "base/clock.h"
+#include "share/share_cache_wire.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { N = 64, BATCH = 8, N_BATCHES = N / BATCH, MIB = 1 << 20 };
+
+static char directory[64];
+static struct serve_fixture fixture;
+static struct test_random chance = {.seed = 22};
+static unsigned n_rounds = 4;
+
+static int set_up(void **state)
+{
+    (void)state;
+    make_directory(directory);
+    serve_fixture_place(&fixture);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    remove_tree(directory);
+    serve_fixture_clear(&fixture);
+    return 0;
+}
+
+static void nap(uint32_t us) { psti_clock_sleep_until(psti_clock_ns() + (int64_t)us * 1000); }
+
+/* Runs a service in a forked child, until it is killed. */
+static pid_t fork_service(void)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        const struct pst_service_options options = {.struct_size = sizeof options,
+                                                    .socket = fixture.socket,
+                                                    .cache_nbytes = 64 * MIB,
+                                                    .n_threads = 2,
+                                                    .keep = true};
+        pst_service *service;
+        if (pst_service_open(&options, &service, NULL) != PST_OK)
+            _exit(1);
+        (void)!write(ready[1], "", 1);
+        _exit(pst_service_run(service, NULL) != PST_OK);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static void end_process(pid_t pid, int signal)
+{
+    assert_int_equal(kill(pid, signal), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static pst_cache *open_host(void)
+{
+    const struct pst_cache_host_options options = {.struct_size = sizeof options,
+                                                   .socket = fixture.socket};
+    pst_cache *cache;
+    struct pst_error err;
+    assert_ok(pst_cache_open_host(&options, &cache, &err));
+    return cache;
+}
+
+static struct pst_loader_options plain(pst_cache *cache)
+{
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = BATCH,
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .seed = 5,
+                                       .num_workers = 2,
+                                       .cache = cache};
+}
+
+static void begin(pst_loader *loader, uint64_t epoch)
+{
+    struct pst_error err;
+    assert_ok(pst_loader_begin(loader, epoch, &err));
+}
+
+static pst_dataset *open_images(void)
+{
+    static int n_made;
+    char name[32];
+    snprintf(name, sizeof name, "set-%d", n_made++);
+    return open_made(directory, name, &(struct make_options){.n_samples = N, .images = MAKE_MIXED});
+}
+
+/* The batches of epoch 0 by a lone loader. */
+static void find_wanted(pst_dataset *dataset, uint64_t wanted[N_BATCHES])
+{
+    const struct pst_loader_options options = plain(NULL);
+    pst_loader *alone = open_loader(dataset, &options);
+    begin(alone, 0);
+    assert_int_equal(drain_epoch(alone, NULL, wanted), N_BATCHES);
+    pst_loader_close(&alone);
+}
+
+static void a_killed_service_changes_no_batch(void **state)
+{
+    uint64_t wanted[N_BATCHES], hashes[N_BATCHES];
+    (void)state;
+    pst_dataset *dataset = open_images();
+    find_wanted(dataset, wanted);
+    for (unsigned round = 0; round < n_rounds; round++) {
+        pid_t service = fork_service();
+        pst_cache *cache = open_host();
+        const struct pst_loader_options options = plain(cache);
+        pst_loader *loader = open_loader(dataset, &options);
+        begin(loader, 0);
+        nap(test_below(&chance, 3000));
+        end_process(service, SIGKILL);
+        assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+        assert_memory_equal(hashes, wanted, sizeof hashes);
+        pst_loader_close(&loader);
+        pst_cache_close(&cache);
+    }
+    pst_dataset_close(&dataset);
+}
+
+/* A service that is stopped costs a loader one deadline; when it goes on, it is found again. */
+static void a_stopped_service_costs_one_deadline(void **state)
+{
+    uint64_t wanted[N_BATCHES], hashes[N_BATCHES];
+    (void)state;
+    pst_dataset *dataset = open_images();
+    find_wanted(dataset, wanted);
+    pid_t service = fork_service();
+    pst_cache *cache = open_host();
+    const struct pst_loader_options options = plain(cache);
+    pst_loader *loader = open_loader(dataset, &options);
+    assert_int_equal(kill(service, SIGSTOP), 0);
+    begin(loader, 0);
+    assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+    assert_memory_equal(hashes, wanted, sizeof hashes);
+    assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], N);
+    assert_int_equal(kill(service, SIGCONT), 0);
+    begin(loader, 0);
+    assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+    assert_memory_equal(hashes, wanted, sizeof hashes);
+    assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], N);
+    assert_int_equal(stats_of(loader).n_cache_fetched, N);
+    pst_loader_close(&loader);
+    pst_cache_close(&cache);
+    end_process(service, SIGKILL);
+    pst_dataset_close(&dataset);
+}
+
+/* The work of a client that is killed. */
+static void load_for_ever(const char *path)
+{
+    const struct pst_cache_host_options host = {.struct_size = sizeof host,
+                                                .socket = fixture.socket};
+    pst_dataset *dataset;
+    pst_cache *cache;
+    pst_loader *loader;
+    pst_batch *batch;
+    if (pst_dataset_open(path, NULL, &dataset, NULL) != PST_OK ||
+        pst_cache_open_host(&host, &cache, NULL) != PST_OK)
+        _exit(1);
+    const struct pst_loader_options options = plain(cache);
+    if (pst_loader_open(dataset, &options, &loader, NULL) != PST_OK)
+        _exit(1);
+    for (uint64_t epoch = 0; pst_loader_begin(loader, epoch, NULL) == PST_OK; epoch++)
+        while (pst_loader_next(loader, &batch, NULL) == PST_OK)
+            pst_batch_release(batch);
+    _exit(1);
+}
+
+static struct pst_service_status ask_status(void)
+{
+    struct pst_service_status status;
+    pst_service_report *report;
+    struct pst_error err;
+    assert_ok(pst_service_report_open(fixture.socket, &report, &err));
+    pst_service_report_status(report, &status, sizeof status);
+    pst_service_report_close(&report);
+    return status;
+}
+
+/* Clients die or are stopped and then die; the service gives back what they had, and serves others.
+ */
+static void killed_clients_leave_nothing(void **state)
+{
+    uint64_t wanted[N_BATCHES], hashes[N_BATCHES];
+    char path[256];
+    (void)state;
+    pst_dataset *dataset = open_images();
+    snprintf(path, sizeof path, "%s", pst_dataset_path(dataset));
+    find_wanted(dataset, wanted);
+    pid_t service = fork_service();
+    for (unsigned round = 0; round < n_rounds; round++) {
+        pid_t clients[3];
+        for (int i = 0; i < 3; i++)
+            if ((clients[i] = fork()) == 0)
+                load_for_ever(path);
+        nap(1000 + test_below(&chance, 20000));
+        assert_int_equal(kill(clients[2], SIGSTOP), 0);
+        for (int i = 0; i < 2; i++)
+            end_process(clients[i], SIGKILL);
+        pst_cache *cache = open_host();
+        const struct pst_loader_options options = plain(cache);
+        pst_loader *loader = open_loader(dataset, &options);
+        begin(loader, 0);
+        assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+        assert_memory_equal(hashes, wanted, sizeof hashes);
+        assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], 0);
+        pst_loader_close(&loader);
+        pst_cache_close(&cache);
+        end_process(clients[2], SIGKILL);
+        int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
+        while (ask_status().n_sessions > 1 && psti_clock_ns() < deadline)
+            nap(1000);
+        assert_int_equal(ask_status().n_sessions, 1);
+    }
+    end_process(service, SIGKILL);
+    pst_dataset_close(&dataset);
+}
+
+/* Begins a session of the kind as a good client does. */
+static int greet(enum psti_session_kind kind)
+{
+    int fd;
+    struct pst_error err;
+    assert_ok(psti_share_connect(fixture.socket, kind, (int64_t)60000000000, &fd, NULL, &err));
+    return fd;
+}
+
+/* A message of a random kind, with a body that is random or nearly good, and any descriptors. */
+static void send_anything(int fd, pst_dataset *dataset)
+{
+    static uint8_t bytes[PSTI_MESSAGE_NBYTES];
+    static const uint16_t kinds[] = {1, 2, 3, 4, 5, 16, 17, 18, 19, 20, 32, 33, 37, 48, 79, 999};
+    struct psti_wire_out out = psti_share_begin(bytes);
+    int fds[PSTI_MESSAGE_FDS];
+    uint32_t n_fds = test_below(&chance, 4) ? 0 : test_below(&chance, 4);
+    for (uint32_t i = 0; i < n_fds; i++)
+        fds[i] = open(test_below(&chance, 2) ? "/dev/null" : pst_dataset_path(dataset), O_RDONLY);
+    uint32_t n = test_below(&chance, 300);
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t byte = (uint8_t)(test_below(&chance, 3) ? 0 : test_below(&chance, 256));
+        psti_share_put_bytes(&out, &byte, 1);
+    }
+    size_t nbytes = psti_share_finish(
+        &out, (enum psti_message_kind)kinds[test_below(&chance, sizeof kinds / sizeof *kinds)],
+        test_below(&chance, 5), n_fds);
+    for (uint32_t i = test_below(&chance, 3); i > 0; i--) /* and the head may be wrong, too */
+        bytes[test_below(&chance, (uint32_t)nbytes)] ^= (uint8_t)(1u << test_below(&chance, 8));
+    (void)!psti_share_send(fd, bytes, nbytes, fds, n_fds, psti_clock_ns() + 1000000000, NULL);
+    for (uint32_t i = 0; i < n_fds; i++)
+        close(fds[i]);
+}
+
+/* Opens the data set as a good client does, and then flips bits of the message. */
+static void open_with_lies(int fd, pst_dataset *dataset)
+{
+    static uint8_t bytes[PSTI_MESSAGE_NBYTES];
+    struct psti_cache_shape shape;
+    uint32_t items[PST_MAX_FIELDS], n_fds;
+    int fds[PSTI_SHARE_DATASET_FDS];
+    struct psti_wire_out out = psti_share_begin(bytes);
+    psti_share_cache_shape(dataset, &shape, items);
+    assert_int_equal(psti_share_put_cache_open(&out, dataset, &shape, fds, &n_fds, NULL), PST_OK);
+    size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_CACHE_OPEN, 1, n_fds);
+    for (uint32_t i = test_below(&chance, 4); i > 0; i--)
+        bytes[24 + test_below(&chance, (uint32_t)nbytes - 24)] ^=
+            (uint8_t)(1u << test_below(&chance, 8));
+    (void)!psti_share_send(fd, bytes, nbytes, fds, n_fds, psti_clock_ns() + 1000000000, NULL);
+    for (uint32_t i = 0; i < n_fds; i++)
+        close(fds[i]);
+}
+
+static void hostile_clients_harm_nobody(void **state)
+{
+    uint64_t wanted[N_BATCHES], hashes[N_BATCHES];
+    (void)state;
+    pst_dataset *dataset = open_images();
+    find_wanted(dataset, wanted);
+    pid_t service = fork_service();
+    pst_cache *cache = open_host();
+    const struct pst_loader_options options = plain(cache);
+    pst_loader *loader = open_loader(dataset, &options);
+    for (unsigned round = 0; round < n_rounds; round++) {
+        begin(loader, 0);
+        for (int client = 0; client < 30; client++) {
+            int fd =
+                test_below(&chance, 4) == 0
+                    ? serve_fixture_connect(&fixture)
+                    : greet(test_below(&chance, 2) ? PSTI_SESSION_CACHE : PSTI_SESSION_CONTROL);
+            if (test_below(&chance, 2))
+                open_with_lies(fd, dataset);
+            for (uint32_t i = test_below(&chance, 6); i > 0; i--)
+                send_anything(fd, dataset);
+            close(fd);
+        }
+        assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
+        assert_memory_equal(hashes, wanted, sizeof hashes);
+    }
+    assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], 0);
+    assert_int_equal(stats_of(loader).n_cache_items, N);
+    assert_int_equal(waitpid(service, NULL, WNOHANG), 0); /* it lives */
+    pst_loader_close(&loader);
+    pst_cache_close(&cache);
+    end_process(service, SIGKILL);
+    pst_dataset_close(&dataset);
+}
+
+/* A client that asks for much and receives nothing is dropped; others go on. */
+static void a_client_that_does_not_receive_is_dropped(void **state)
+{
+    static uint8_t bytes[PSTI_MESSAGE_NBYTES];
+    (void)state;
+    pid_t service = fork_service();
+    int fd = greet(PSTI_SESSION_CONTROL);
+    struct psti_wire_out out = psti_share_begin(bytes);
+    size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_STATUS, 1, 0);
+    enum pst_status status = PST_OK;
+    int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
+    while (status == PST_OK && psti_clock_ns() < deadline)
+        status = psti_share_send(fd, bytes, nbytes, NULL, 0, deadline, NULL);
+    assert_int_equal(status, PST_END);
+    close(fd);
+    assert_int_equal(ask_status().n_sessions, 1);
+    end_process(service, SIGKILL);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_killed_service_changes_no_batch),
+        cmocka_unit_test(killed_clients_leave_nothing),
+        cmocka_unit_test(hostile_clients_harm_nobody),
+        cmocka_unit_test(a_client_that_does_not_receive_is_dropped),
+    };
+    const struct CMUnitTest slow[] = {
+        cmocka_unit_test(a_killed_service_changes_no_batch),
+        cmocka_unit_test(a_stopped_service_costs_one_deadline),
+        cmocka_unit_test(killed_clients_leave_nothing),
+        cmocka_unit_test(hostile_clients_harm_nobody),
+    };
+    if (argc > 1 && strcmp(argv[1], "long") == 0) {
+        n_rounds = 200;
+        return cmocka_run_group_tests(slow, set_up, tear_down);
+    }
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,181 @@
+/* cmd_serve.c - the verb serve: runs the host service in the foreground, or asks or ends the one
+ * that runs. */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static pst_service *running; /* for the signal handler */
+
+static void end_by_signal(int number)
+{
+    (void)number;
+    pst_service_stop(running);
+}
+
+/* Tells systemd, if it waits, that the service serves or ends (sd_notify(3), Type=notify). */
+static void notify(const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t n = path ? strlen(path) : 0;
+    if (n < 2 || n >= sizeof address.sun_path || (path[0] != '/' && path[0] != '@'))
+        return;
+    memcpy(address.sun_path, path, n);
+    if (path[0] == '@')
+        address.sun_path[0] = '\0';
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address,
+                  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+    close(fd);
+}
+
+/* Goes on as a process of its own, in a session of its own. The first process ends when the service
+ * serves, or has failed. Returns the end of a pipe that tells it so, or -1. */
+static int detach(void)
+{
+    int report[2];
+    char byte;
+    if (pipe2(report, O_CLOEXEC) != 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid > 0) {
+        close(report[1]);
+        ssize_t n;
+        while ((n = read(report[0], &byte, 1)) < 0 && errno == EINTR)
+            ;
+        _exit(n == 1 ? CLI_OK : CLI_FAILED);
+    }
+    close(report[0]);
+    if (pid == 0 && setsid() >= 0 && chdir("/") == 0)
+        return report[1];
+    close(report[1]);
+    return -1;
+}
+
+/* The service serves: the first process may end. */
+static void detached(int report)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd < 3 && null >= 0; fd++)
+        (void)!dup2(null, fd);
+    (void)!write(report, "", 1);
+    close(report);
+    close(null);
+}
+
+static int run_service(struct cli *cli, const struct pst_service_options *options, bool detaches)
+{
+    struct pst_error err;
+    int report = detaches ? detach() : -1;
+    if (detaches && report < 0) {
+        cli_error(&err, PST_ERROR_IO, "cannot detach: %s", strerror(errno));
+        return cli_fail(cli, &err);
+    }
+    enum pst_status status = pst_service_open(options, &running, &err);
+    if (status != PST_OK)
+        return cli_fail(cli, &err);
+    const struct sigaction action = {.sa_handler = end_by_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    cli_note(cli, "serving at %s", pst_service_socket(running));
+    if (detaches)
+        detached(report);
+    notify("READY=1");
+    status = pst_service_run(running, &err);
+    notify("STOPPING=1");
+    signal(SIGINT, SIG_DFL); /* a second signal ends the process at once */
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_IGN);
+    pst_service_close(&running);
+    return status == PST_OK ? CLI_OK : cli_fail(cli, &err);
+}
+
+static int show_status(struct cli *cli, const char *socket)
+{
+    struct pst_service_status status;
+    struct cli_json json = {0};
+    pst_service_report *report;
+    struct pst_error err;
+    if (cli_ask_service(socket, &report, &status, &err) != PST_OK)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        cli_json_open(&json, NULL, '{');
+        cli_service_json(&json, report);
+        cli_json_close(&json, '}');
+        putchar('\n');
+    } else {
+        cli_service_text(report);
+    }
+    pst_service_report_close(&report);
+    return CLI_OK;
+}
+
+static int end_service(struct cli *cli, const char *socket)
+{
+    struct cli_json json = {0};
+    struct pst_error err;
+    if (pst_service_end(socket, &err) != PST_OK)
+        return cli_fail(cli, &err);
+    if (cli->json) {
+        cli_json_open(&json, NULL, '{');
+        cli_json_bool(&json, "ended", true);
+        cli_json_close(&json, '}');
+        putchar('\n');
+    }
+    return CLI_OK;
+}
+
+int cmd_serve(struct cli *cli, int argc, char **argv)
+{
+    const char *socket = NULL, *operands[4] = {0};
+    uint64_t memory = 0, threads = 0, linger = 0;
+    bool keep = false, detaches = false;
+    const struct cli_option options[] = {
+        {"memory", 'm', CLI_SIZE, &memory, "SIZE", "half of the free memory",
+         "most memory of the host cache"},
+        {"threads", 't', CLI_COUNT, &threads, "N", "all cores allowed",
+         "threads that read and prepare"},
+        {"linger", 0, CLI_COUNT, &linger, "SECONDS", "600", "ends so long after the last client"},
+        {"keep", 'k', CLI_FLAG, &keep, NULL, NULL, "does not end for want of clients"},
+        {"detach", 'd', CLI_FLAG, &detaches, NULL, NULL,
+         "returns when the service serves, which goes on in the background"},
+        CLI_SOCKET_OPTION(socket),
+        {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
+    const struct cli_command command = {
+        .usage = "serve [status | stop] [options]",
+        .about = "Runs the host service in the foreground: one cache for all loaders and processes "
+                 "of this user on\n"
+                 "this machine (Loader(cache=\"host\")). \"status\" tells what the running service "
+                 "does, \"stop\" ends it.",
+        .example = "penstock serve --memory 64GiB --keep",
+        .options = options,
+        .n_max = 1};
+    int status = cli_parse(cli, &command, argc, argv, operands);
+    if (status >= 0)
+        return status;
+    if (operands[0] && strcmp(operands[0], "status") == 0)
+        return show_status(cli, socket);
+    if (operands[0] && strcmp(operands[0], "stop") == 0)
+        return end_service(cli, socket);
+    if (operands[0])
+        return cli_usage(cli, "serve can do \"status\" and \"stop\", not \"%s\"", operands[0]);
+    if (threads > 4096 || linger > 1000000000)
+        return cli_usage(cli, "--threads is at most 4096, --linger at most 1000000000");
+    const struct pst_service_options given = {.struct_size = sizeof given,
+                                              .socket = socket,
+                                              .cache_nbytes = memory,
+                                              .n_threads = (uint32_t)threads,
+                                              .linger_s = (uint32_t)linger,
+                                              .keep = keep};
+    return run_service(cli, &given, detaches);
+}
