@@ -161,7 +161,8 @@ static void a_stopped_service_costs_one_deadline(void **state)
     assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
     assert_memory_equal(hashes, wanted, sizeof hashes);
     assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], N);
-    assert_int_equal(stats_of(loader).n_cache_fetched, N);
+    /* The service has read what it was asked for before it was stopped. */
+    assert_int_equal(stats_of(loader).n_cache_fetched + stats_of(loader).n_cache_hits, N);
     pst_loader_close(&loader);
     pst_cache_close(&cache);
     end_process(service, SIGKILL);

@@ -1,7 +1,7 @@
 """The extension module. Everything here is private to the package."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, final, overload
 
 version: str
 
@@ -92,7 +92,10 @@ class Loader:
 
 @final
 class Cache:
+    @overload
     def __new__(cls, nbytes: int, /) -> Cache: ...
+    @overload
+    def __new__(cls, socket: str | None, program: str | None, /) -> Cache: ...
     @property
     def pid(self) -> int: ...
     def stats(self) -> dict[str, int]: ...

@@ -1,4 +1,4 @@
-/* _native_cache.c - penstock._native.Cache: one share of a cache of this process.
+/* _native_cache.c - penstock._native.Cache: one share of a cache of this process, or of the host's.
  *
  * The C library locks by itself. In a forked child the cache is left alone: its memory is the
  * parent's, and its locks may be held by threads that are not there. */
@@ -7,27 +7,49 @@
 #include <string.h>
 #include <unistd.h>
 
-static PyObject *cache_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+/* Cache(socket, program): the host cache. Each is None or bytes. */
+static enum pst_status open_host(PyObject *args, pst_cache **handle, struct pst_error *err)
+{
+    const char *socket, *program;
+    if (!PyArg_ParseTuple(args, "zz:Cache", &socket, &program))
+        return PST_END;
+    const struct pst_cache_host_options options = {
+        .struct_size = sizeof(options), .socket = socket, .program = program};
+    enum pst_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = pst_cache_open_host(&options, handle, err);
+    Py_END_ALLOW_THREADS
+    return status;
+}
+
+/* Cache(nbytes): a cache of this process. */
+static enum pst_status open_own(PyObject *args, pst_cache **handle, struct pst_error *err)
 {
     unsigned long long nbytes;
+    if (!PyArg_ParseTuple(args, "K:Cache", &nbytes))
+        return PST_END;
+    const struct pst_cache_options options = {.struct_size = sizeof(options), .nbytes = nbytes};
+    return pst_cache_open(&options, handle, err);
+}
+
+static PyObject *cache_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
     if (kwargs != NULL && PyDict_Size(kwargs) > 0) {
         PyErr_SetString(PyExc_TypeError, "Cache takes no keyword arguments");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "K:Cache", &nbytes))
-        return NULL;
     struct native_cache *self = (struct native_cache *)PyType_GenericAlloc(type, 0);
     if (self == NULL)
         return NULL;
-    const struct pst_cache_options options = {.struct_size = sizeof(options), .nbytes = nbytes};
     struct pst_error err;
     pst_error_clear(&err);
     self->pid = getpid();
-    enum pst_status status = pst_cache_open(&options, &self->handle, &err);
+    enum pst_status status = PyTuple_Size(args) == 2 ? open_host(args, &self->handle, &err)
+                                                     : open_own(args, &self->handle, &err);
     if (status == PST_OK)
         return (PyObject *)self;
     Py_DECREF(self);
-    return native_raise(status, &err);
+    return status == PST_END ? NULL : native_raise(status, &err); /* END: the arguments are bad */
 }
 
 static void cache_dealloc(PyObject *object)
@@ -58,7 +80,9 @@ static PyObject *cache_stats(PyObject *object, PyObject *unused)
         return NULL;
     struct pst_cache_stats stats;
     memset(&stats, 0, sizeof(stats));
-    pst_cache_stats(self->handle, &stats, sizeof stats);
+    Py_BEGIN_ALLOW_THREADS
+    pst_cache_stats(self->handle, &stats, sizeof stats); /* it may ask the host service */
+    Py_END_ALLOW_THREADS
     return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K}", "limit", (unsigned long long)stats.nbytes, "used",
                          (unsigned long long)stats.nbytes_used, "items",
                          (unsigned long long)stats.n_items, "datasets",

@@ -359,7 +359,8 @@ static PyObject *add_part_stats(PyObject *dict, const struct pst_loader_stats *s
         NUMBER(n_cache_misses),      NUMBER(cache_nbytes),       NUMBER(cache_nbytes_used),
         NUMBER(n_cache_items),       NUMBER(n_cache_recoded),    NUMBER(nbytes_cache_saved),
         NUMBER(n_cache_not_recoded), NUMBER(n_shared),           NUMBER(n_shared_copied),
-        NUMBER(share_epoch),         NUMBER(share_samples),      NUMBER(is_sharing)};
+        NUMBER(share_epoch),         NUMBER(share_samples),      NUMBER(is_sharing),
+        NUMBER(n_cache_fetched),     NUMBER(nbytes_cache_fetched)};
 #undef NUMBER
     int status = dict == NULL ? -1 : 0;
     for (size_t i = 0; status == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)

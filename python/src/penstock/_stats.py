@@ -46,6 +46,8 @@ class CacheStats(TypedDict):
     choice: what cache="auto" chose, and why; "" if the argument was another one.
     For a ``cache_form`` other than "stored", recoded: images that this loader re-coded; nbytes_saved: by how many bytes
     those became smaller that did; not_recoded: images that it kept as they are stored although the form is for them.
+    Of the host cache, limit and items are the service's, used is what this data set takes; fetched: the misses that the
+    service read for this loader, nbytes_fetched: their stored bytes. Re-coding there is counted by the service alone.
     """
 
     hits: int
@@ -58,6 +60,8 @@ class CacheStats(TypedDict):
     recoded: int
     nbytes_saved: int
     not_recoded: int
+    fetched: int
+    nbytes_fetched: int
 
 
 class ShareStats(TypedDict):
@@ -366,6 +370,8 @@ def loader_stats(
             "recoded": raw["n_cache_recoded"],
             "nbytes_saved": raw["nbytes_cache_saved"],
             "not_recoded": raw["n_cache_not_recoded"],
+            "fetched": raw["n_cache_fetched"],
+            "nbytes_fetched": raw["nbytes_cache_fetched"],
         },
         "share": {
             "sharing": bool(raw["is_sharing"]),

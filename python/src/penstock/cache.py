@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from . import _native, _options
-from .errors import ArgumentError, LimitError
+from .errors import ArgumentError, LimitError, NotFoundError, PenstockError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from .dataset import Dataset
+
+_log = logging.getLogger("penstock")
 
 
 class CacheUse(TypedDict):
@@ -58,18 +61,52 @@ class Cache:
         a data set that uses the cache. It is no part of a loader's ``host_memory``. LimitError if it is more than the
         machine or a control group leaves this process.
 
+    :meth:`host` gives another kind: the cache of the host service, which all processes share.
+
     It belongs to its process: pickled or in a forked child it is a new, empty one of the same size. The memory is
     freed when neither you nor a loader holds the cache. :meth:`save` and :meth:`load` keep the items in a file.
     """
 
     def __init__(self, nbytes: int | str) -> None:
         self._nbytes = _options.nbytes("nbytes", nbytes)
+        self._host: tuple[str | None, bool] | None = None  # socket, and whether to start a service
         self._native = _native.Cache(self._nbytes)
+
+    @classmethod
+    def host(cls, socket: str | os.PathLike[str] | None = None, *, start: bool = True) -> Cache:
+        """The host cache: one for all loaders, processes and jobs of this user on this machine.
+
+            cache = ps.Cache.host()
+            loader = ps.Loader("photographs", batch_size=256, cache=cache)      # or cache="host"
+
+        The host service keeps it, in memory that processes map for reading only; it reads each missing item once for all
+        of them. If it ends or stops, loaders read for themselves, counted in ``stats()["fallbacks"]["host"]``, and look
+        for it again at their next epoch. :meth:`stats`, :meth:`save` and :meth:`load` are of the whole host cache; stats
+        are zero while no service runs.
+
+        socket: path of the service's socket; None: PENSTOCK_SOCKET, else one for each user.
+        start: start the service (``penstock serve``, or the program that PENSTOCK_SERVE names) if none runs. It ends 10
+            minutes after its last client.
+
+        NotFoundError: no service runs, and none was to be started or there is no program. VersionError: the service is of
+        another version. ArgumentError: it is another user's. StorageError: it does not answer.
+        """
+        self = cls.__new__(cls)
+        self._nbytes = 0
+        self._host = (None if socket is None else os.fspath(socket), start)
+        self._native = self._make()
+        return self
+
+    def _make(self) -> _native.Cache:
+        if self._host is None:
+            return _native.Cache(self._nbytes)
+        socket, start = self._host
+        return _native.Cache(socket, _options.service_program() if start else None)
 
     @property
     def nbytes(self) -> int:
         """The limit in bytes."""
-        return self._nbytes
+        return self._nbytes if self._host is None else self.stats()["limit"]
 
     def stats(self) -> CacheUse:
         """What it holds now."""
@@ -113,15 +150,19 @@ class Cache:
 
     def _open(self) -> _native.Cache:
         if self._native.pid != os.getpid():
-            self._native = _native.Cache(self._nbytes)
+            self._native = self._make()
         return self._native
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Cache, (self._nbytes,)
+        return (Cache, (self._nbytes,)) if self._host is None else (_host_again, self._host)
 
     def __repr__(self) -> str:
         use = self.stats()
         return f"Cache({use['used']} of {use['limit']} bytes, {use['items']} items)"
+
+
+def _host_again(socket: str | None, start: bool) -> Cache:
+    return Cache.host(socket, start=start)
 
 
 class CachePlan(NamedTuple):
@@ -220,12 +261,27 @@ def chosen(
     if isinstance(given, str) and given.strip().lower() == "auto":
         if shares:
             return None, "no cache: batches come from the host service (share)"
-        return (None, "no cache: the storage is memory") if in_memory else _advised(dataset_nbytes())
+        if in_memory:
+            return None, "no cache: the storage is memory"
+        return _running_host() or _advised(dataset_nbytes())
+    if isinstance(given, str) and given.strip().lower() == "host":
+        return Cache.host(), ""
     if isinstance(given, str) and given.strip().endswith("%"):
         return Cache(_share(given, dataset_nbytes())), ""
     if isinstance(given, (int, str)) and not isinstance(given, bool):
         return Cache(_options.nbytes("cache", given)), ""
-    raise ArgumentError(f'cache is a ps.Cache, bytes, a text such as "8GiB", "50%" or "auto", or None, not {given!r}')
+    raise ArgumentError(f'cache is a ps.Cache, bytes, a text such as "8GiB", "50%", "host" or "auto", or None, not {given!r}')
+
+
+def _running_host() -> tuple[Cache, str] | None:
+    """The host cache, if its service runs already."""
+    try:
+        return Cache.host(start=False), "the host cache: a host service runs"
+    except NotFoundError:
+        return None
+    except PenstockError as error:
+        _log.warning("the host service is not used: %s", error)
+        return None
 
 
 def _advised(dataset_nbytes: int) -> tuple[Cache | None, str]:

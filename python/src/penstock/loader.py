@@ -15,7 +15,7 @@ from . import _convert, _image, _live, _native, _options, _stats
 from . import cache as _cache
 from . import transforms as _transforms
 from .dataset import Dataset, Field
-from .errors import ArgumentError, StateError
+from .errors import ArgumentError, LimitError, NotFoundError, StateError, StorageError
 
 __all__ = ["Loader"]
 
@@ -172,9 +172,11 @@ class Loader:
         cache: memory that keeps stored bytes as they are read, until it is full, and evicts nothing: later epochs do
             not read these. Bytes, or a text like "8GiB" or "50%" (of the data set's bytes): for this loader alone; a
             :class:`Cache`: shared by all loaders of this process that are given it. It is no part of ``host_memory``.
-            "auto": half of the memory that is available, if the data set is larger than what is available, so that
-            the page cache cannot hold it, and if this is the machine's only rank; else none. The logger "penstock"
-            (INFO) reports the choice. None: no cache. ``stats()["cache"]`` counts.
+            "host": the host cache (:meth:`Cache.host`), which all processes of this user share; its service is started
+            if none runs. "auto": the host cache if its service runs; else half of the memory that is available, if the
+            data set is larger than what is available, so that the page cache cannot hold it, and if this is the
+            machine's only rank; else none. The logger "penstock" (INFO) reports the choice. None: no cache.
+            ``stats()["cache"]`` counts.
         cache_form: the form in which the cache keeps images that are decoded. "stored": the stored bytes. "pli-jpeg":
             a JPEG is re-coded as pli-jpeg when it is admitted, by the worker that has just decoded it. It takes less
             of the cache, and each later decode is faster. The batches are the same to the bit. The first epoch takes
@@ -399,6 +401,16 @@ class Loader:
     # Arguments for the C library ---------------------------------------------------------------------
 
     def _make_native(self) -> _native.Loader:
+        try:
+            return self._make_native_with_cache()
+        except (LimitError, StateError, StorageError, NotFoundError) as error:
+            if self._cache is None or self._cache._host is None or not self._cache_choice:
+                raise
+            self._cache, self._cache_choice = None, f"no cache: the host service refused: {error}"  # "auto" must not fail
+            _log.warning("%s: %s", self._dataset.path, self._cache_choice)
+            return self._make_native_with_cache()
+
+    def _make_native_with_cache(self) -> _native.Loader:
         options = dict(self._native_options)
         if self._cache is not None:
             options["cache"] = self._cache._open()

@@ -1,0 +1,149 @@
+"""Loaders with the host cache: one service for several processes, started on first use, lost and found again."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.errors import ArgumentError, NotFoundError
+
+PROGRAM = Path(os.environ.get("PENSTOCK_SERVE") or Path(sysconfig.get_path("scripts")) / "penstock")
+
+
+def make(source, **options) -> ps.Loader:
+    from penstock import transforms as T
+
+    return ps.Loader(source, batch_size=4, shuffle=True, seed=3, num_workers=2, output="numpy",
+                     transforms=[T.RandomResizedCrop(32)], **options)
+
+
+def epoch(loader: ps.Loader) -> list[np.ndarray]:
+    return [np.array(batch["image"]) for batch in loader]
+
+
+def status(socket: Path) -> dict:
+    import json
+
+    shown = subprocess.run([PROGRAM, "serve", "status", "--socket", socket, "--json"], capture_output=True, check=True)
+    return json.loads(shown.stdout)
+
+
+@pytest.fixture
+def socket(tmp_path, monkeypatch):
+    """The path of a socket, which PENSTOCK_SOCKET names. Ends the service that a test has started there."""
+    path = tmp_path / "host.sock"
+    monkeypatch.setenv("PENSTOCK_SOCKET", str(path))
+    monkeypatch.setenv("PENSTOCK_SERVE", str(PROGRAM))
+    yield path
+    subprocess.run([PROGRAM, "serve", "stop", "--socket", path], capture_output=True, check=False)
+
+
+CHILD = """
+import sys
+import penstock as ps
+from penstock.errors import ArgumentError, NotFoundError
+with ps.Loader(sys.argv[1], batch_size=4, cache="host", num_workers=2, output="numpy") as loader:
+    for _ in range(2):
+        for batch in loader:
+            pass
+    use = loader.stats()
+    print(use["cache"]["hits"], use["cache"]["fetched"], use["storage"]["reads"])
+"""
+
+
+def test_a_service_is_started_and_shared_by_processes(folder, socket):
+    source = ps.Dataset(folder)
+    n = len(source)
+    with make(source) as plain, make(source, cache="host") as hosted:
+        for _ in range(2):
+            for want, got in zip(epoch(plain), epoch(hosted), strict=True):
+                np.testing.assert_array_equal(got, want)
+        use = hosted.stats()
+        assert use["cache"]["fetched"] == use["cache"]["misses"] == n
+        assert use["cache"]["hits"] == n
+        assert use["storage"]["reads"] == 0
+        assert use["fallbacks"].get("host", 0) == 0
+        child = subprocess.run([sys.executable, "-c", CHILD, str(folder)], capture_output=True, check=True, text=True)
+        assert child.stdout.split() == [str(2 * n), "0", "0"]
+        shown = status(socket)
+        assert shown["reads"] == n
+        assert shown["pid"] != os.getpid()
+        assert [s["items"] for s in shown["sets"]] == [n]
+
+
+def test_auto_takes_a_running_service(folder, socket):
+    with make(folder) as before:
+        assert before.stats()["cache"]["choice"].startswith("no cache")
+    with pytest.raises(NotFoundError, match="penstock serve"):
+        ps.Cache.host(start=False)
+    cache = ps.Cache.host()
+    with make(folder) as loader:
+        epoch(loader)
+        assert loader.stats()["cache"]["choice"] == "the host cache: a host service runs"
+        assert loader.stats()["cache"]["fetched"] == len(loader.dataset)
+    assert cache.stats()["items"] == len(ps.Dataset(folder))
+    assert cache.nbytes > 1 << 20
+
+
+def test_a_killed_service_costs_only_reads(folder, socket):
+    with make(folder, cache="host", prefetch=1) as loader, make(folder, cache=None) as plain:
+        wanted = [epoch(plain) for _ in range(3)]
+        for number, batch in enumerate(loader):
+            np.testing.assert_array_equal(np.array(batch["image"]), wanted[0][number])
+            if number == 0:
+                os.kill(status(socket)["pid"], signal.SIGKILL)
+        for want, got in zip(wanted[1], epoch(loader), strict=True):
+            np.testing.assert_array_equal(got, want)
+        assert loader.stats()["fallbacks"]["host"] > 0
+        ps.Cache.host()  # another service
+        before = loader.stats()["fallbacks"]["host"]
+        for want, got in zip(wanted[2], epoch(loader), strict=True):
+            np.testing.assert_array_equal(got, want)
+        assert loader.stats()["fallbacks"]["host"] == before
+        assert status(socket)["reads"] > 0
+
+
+def test_a_handle_is_pickled_and_saved(folder, socket, tmp_path):
+    cache = ps.Cache.host()
+    with make(folder, cache=cache) as loader:
+        epoch(loader)
+    again = pickle.loads(pickle.dumps(cache))
+    assert again.stats()["items"] == cache.stats()["items"] > 0
+    report = again.save(tmp_path / "warm.cache")
+    assert report.items == cache.stats()["items"]
+    subprocess.run([PROGRAM, "serve", "stop"], check=True)
+    deadline = time.monotonic() + 60
+    while socket.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert cache.stats()["items"] == 0  # no service runs
+    assert ps.Cache.host().load(tmp_path / "warm.cache").items == report.items
+    with make(folder, cache=cache) as loader:
+        epoch(loader)
+        assert loader.stats()["cache"]["misses"] == 0
+
+
+def test_jpegs_are_recoded_by_the_service(folder, socket):
+    with make(folder, cache="host", cache_form="pli-jpeg") as loader, make(folder, cache=None) as plain:
+        for _ in range(2):
+            for want, got in zip(epoch(plain), epoch(loader), strict=True):
+                np.testing.assert_array_equal(got, want)
+    assert status(socket)["sets"][0]["recoded_form"] is True
+
+
+def test_what_cannot_be(folder, socket, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_SERVE", "/no/such/program")
+    with pytest.raises(NotFoundError, match="/no/such/program"):
+        make(folder, cache="host")
+    monkeypatch.delenv("PENSTOCK_SERVE")
+    with pytest.raises(ArgumentError, match="a socket has"):
+        ps.Cache.host("/tmp/" + "x" * 200)
