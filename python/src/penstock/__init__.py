@@ -105,8 +105,9 @@ __all__ = [
 # The modules of the names above. torch.py imports torch, so it is loaded only when used.
 _HOMES = {
     **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
-    from ._whatif import whatif
-    from .cache import Cache, CachePlan, CacheReport, plan_cache
+    "analyze": "_analyze",
+    "whatif": "_whatif",
+    **dict.fromkeys(("Cache", "CachePlan", "CacheReport", "plan_cache"), "cache"),
     **dict.fromkeys(("Dataset", "Field"), "dataset"),
     **dict.fromkeys(("CachedImages", "CachedImagesStats"), "images"),
     "Loader": "loader",
