@@ -38,7 +38,8 @@ enum pst_status psti_share_staging_want(struct psti_staging *staging,
                                         enum psti_stream_alone *alone, struct pst_error *err);
 /* Says that the job does not want a batch for now, so that others need not wait for it. */
 void psti_share_staging_leave(struct psti_staging *staging);
-/* Gives extents back. Any thread; never waits. */
+/* Gives extents back. Any thread. It waits only while another thread sends to a service that does
+ * not receive, at most the time that the service is given to answer. */
 void psti_share_staging_give(struct psti_staging *staging, const uint64_t *numbers, uint32_t n);
 /* Number of extents that are held. Any thread. */
 uint32_t psti_share_staging_n_held(const struct psti_staging *staging);
