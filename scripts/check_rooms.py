@@ -20,6 +20,7 @@ WALLS = {
     "format": {"base"},
     "storage": FOUNDATION,
     "cache": FOUNDATION,
+    "fleet": FOUNDATION,
     "dataset": FOUNDATION,
     "order": FOUNDATION,
     # The codec can be used alone: it needs only base/ and format/.
@@ -30,7 +31,8 @@ WALLS = {
     "device": FOUNDATION,
     # It does the work of decode and augment on a GPU, by their plans.
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
-    "loader": FOUNDATION | {"storage", "cache", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu"},
+    "loader": FOUNDATION | {"storage", "cache", "fleet", "dataset", "order", "pli", "decode", "augment", "batch",
+                            "device", "gpu"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
     "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
@@ -66,6 +68,7 @@ KERNEL_TABLES = {
 DOORS = {
     "storage": {"storage.h"},
     "cache": {"cache.h"},
+    "fleet": {"fleet.h"},
     "dataset": {"dataset.h"},
     "order": {"order.h"},
     "pli": {"pli.h", "format/"},

@@ -14,6 +14,7 @@
 #include "loader/loader_handle.h"
 #include "loader/loader_row.h"
 
+#include "base/clock.h"
 #include "base/fail.h"
 #include "dataset/dataset.h"
 
@@ -41,11 +42,12 @@ static uint64_t find_recoded_fields(const pst_loader *loader)
 enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err)
 {
     struct psti_cache_shape shape = {.n_samples = pst_dataset_count(loader->dataset)};
-    if (!cache)
+    if (!cache && !loader->options.fleet)
         return PST_OK;
     if (psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "storage MEMORY holds all bytes in memory: it needs no cache");
+                         "storage MEMORY holds all bytes in memory: it needs no cache%s",
+                         cache ? "" : " and no fleet");
     for (uint32_t i = 0; i < pst_dataset_n_fields(loader->dataset); i++) {
         const struct pst_field *field = pst_dataset_field(loader->dataset, i);
         loader->cache_items[i] = shape.n_items;
@@ -54,7 +56,8 @@ enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, str
     }
     psti_dataset_version(loader->dataset, shape.identity);
     shape.forms = loader->recoded_fields = find_recoded_fields(loader);
-    return psti_cache_set_open(cache, &shape, &loader->cache, err);
+    loader->shape = shape;
+    return cache ? psti_cache_set_open(cache, &shape, &loader->cache, err) : PST_OK;
 }
 
 void psti_loader_cache_claim(pst_loader *loader)
@@ -68,14 +71,14 @@ void psti_loader_cache_claim(pst_loader *loader)
     loader->memory_nbytes += n * each;
 }
 
-static uint32_t number_of(const pst_loader *loader, uint32_t i_field, uint32_t variant)
+uint32_t psti_loader_item_number(const pst_loader *loader,
+                                 const struct psti_loader_plan_field *field, uint32_t variant)
 {
-    return loader->cache_items[i_field] + variant;
+    return loader->cache_items[field->i_field] + variant;
 }
 
-/* False if the item cannot be this loader's: only a forged file of a saved cache can have it. */
-static bool may_have_form(const pst_loader *loader, const struct psti_loader_plan_field *field,
-                          uint8_t form)
+bool psti_loader_may_have_form(const pst_loader *loader, const struct psti_loader_plan_field *field,
+                               uint8_t form)
 {
     return form == PSTI_CACHE_AS_STORED ||
            (form == PST_FORM_PLI_JPEG && loader->recoded_fields >> field->i_field & 1);
@@ -85,14 +88,17 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
                            struct psti_loader_source *source)
 {
     struct psti_cache_span span;
+    source->stored_nbytes = source->item.nbytes;
     if (!loader->cache || source->item.i_file == PST_FILE_NONE || source->item.nbytes == 0)
         return;
+    int64_t start = psti_clock_ns();
     switch (psti_cache_ask(loader->cache, source->sample,
-                           number_of(loader, field->i_field, source->variant), source->item.nbytes,
-                           &span)) {
+                           psti_loader_item_number(loader, field, source->variant),
+                           source->item.nbytes, &span)) {
     case PSTI_CACHE_HIT:
-        if (!may_have_form(loader, field, span.form))
+        if (!psti_loader_may_have_form(loader, field, span.form))
             break;
+        psti_latency_note(&loader->tiers[PST_TIER_MEMORY], span.nbytes, psti_clock_ns() - start);
         source->data = span.bytes;
         source->is_cached = true;
         if (span.form != PSTI_CACHE_AS_STORED) {
@@ -113,18 +119,23 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
     atomic_fetch_add_explicit(&loader->n_cache_misses, 1, memory_order_relaxed);
 }
 
-/* Keeps one item, re-coded if the field is and the item is a JPEG. */
+/* Keeps one item, re-coded if the field is and the item is a JPEG. What the fleet does not have is
+ * offered to it first, and kept here only if the fleet does not take it (loader_fleet.c). */
 static void keep(struct psti_loader_worker *worker, const struct psti_loader_plan_field *field,
-                 const struct psti_loader_source *source)
+                 struct psti_loader_source *source)
 {
     pst_loader *loader = worker->loader;
     struct psti_cache_span item = {source->data, source->item.nbytes, PSTI_CACHE_AS_STORED};
     struct psti_buffer pli = {0};
-    if (loader->recoded_fields >> field->i_field & 1)
+    uint32_t i_item = psti_loader_item_number(loader, field, source->variant);
+    if (source->is_recoded)
+        item.form = (uint8_t)source->item.form;
+    else if (loader->recoded_fields >> field->i_field & 1)
         psti_loader_recode(worker, field, source, &pli, &item);
-    if (!psti_cache_keep(loader->cache, source->sample,
-                         number_of(loader, field->i_field, source->variant), source->item.nbytes,
-                         &item))
+    if (source->is_offered && psti_loader_fleet_offer(loader, source, i_item, &item))
+        source->is_wanted = false;
+    if (source->is_wanted &&
+        !psti_cache_keep(loader->cache, source->sample, i_item, source->stored_nbytes, &item))
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
     psti_buffer_free(&pli);
 }
@@ -133,9 +144,9 @@ void psti_loader_cache_keep(struct psti_loader_worker *worker, struct psti_loade
 {
     const struct psti_loader_plan *plan = &worker->loader->plan;
     for (uint32_t i = 0; i < plan->n_items; i++) {
-        if (sources[i].is_wanted)
+        if (sources[i].is_wanted || sources[i].is_offered)
             keep(worker, &plan->fields[plan->fields_of_items[i]], &sources[i]);
-        sources[i].is_wanted = false;
+        sources[i].is_wanted = sources[i].is_offered = false;
     }
 }
 
@@ -143,17 +154,22 @@ void psti_loader_cache_give_up(pst_loader *loader, struct psti_loader_source *so
 {
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         struct psti_loader_source *source = &sources[i];
-        uint32_t i_field = loader->plan.fields[loader->plan.fields_of_items[i]].i_field;
+        const struct psti_loader_plan_field *field =
+            &loader->plan.fields[loader->plan.fields_of_items[i]];
         if (source->is_wanted)
             psti_cache_give_up(loader->cache, source->sample,
-                               number_of(loader, i_field, source->variant), source->item.nbytes);
-        source->is_wanted = false;
+                               psti_loader_item_number(loader, field, source->variant),
+                               source->stored_nbytes);
+        source->is_wanted = source->is_offered = false;
     }
 }
 
 void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     struct pst_cache_stats cache;
+    stats->n_cache_recoded = atomic_load(&loader->n_cache_recoded);
+    stats->nbytes_cache_saved = atomic_load(&loader->nbytes_cache_saved);
+    stats->n_cache_not_recoded = atomic_load(&loader->fallbacks[PST_FALLBACK_CACHE_FORM]);
     if (!loader->cache)
         return;
     psti_cache_set_stats(loader->cache, &cache);
@@ -163,7 +179,4 @@ void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *
     stats->cache_nbytes = cache.nbytes;
     stats->cache_nbytes_used = cache.nbytes_used;
     stats->n_cache_items = cache.n_items;
-    stats->n_cache_recoded = atomic_load(&loader->n_cache_recoded);
-    stats->nbytes_cache_saved = atomic_load(&loader->nbytes_cache_saved);
-    stats->n_cache_not_recoded = atomic_load(&loader->fallbacks[PST_FALLBACK_CACHE_FORM]);
 }

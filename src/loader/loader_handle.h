@@ -40,6 +40,8 @@ struct pst_loader {
     struct psti_order *order;
     struct psti_storage *storage;
     struct psti_cache_set *cache;         /* of this data set; NULL: none */
+    struct psti_fleet_set *fleet;         /* the same in servers; NULL: none */
+    struct psti_cache_shape shape;        /* of both */
     uint32_t cache_items[PST_MAX_FIELDS]; /* number in the cache of each field's first variant */
     uint64_t recoded_fields; /* bit i: JPEGs of the data set's field i are re-coded for the cache */
     uint64_t recode_nbytes;  /* memory of each thread for re-coding */
@@ -52,6 +54,7 @@ struct pst_loader {
     uint32_t n_workers, n_started;
 
     /* With locks of their own, or atomic: */
+    struct psti_latency tiers[PST_TIER_STORAGE + 1];
     struct psti_loader_files files;
     atomic_uint_fast64_t grant_max;  /* largest grant of any worker so far */
     atomic_uint_fast64_t wanted_max; /* largest scratch of a decoder so far, with the part that only
@@ -120,6 +123,15 @@ enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, str
 /* Sets aside the part of host_memory that re-coding may use. Workers and slots have theirs. */
 void psti_loader_cache_claim(pst_loader *loader);
 void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *stats);
+
+/* loader_fleet.c */
+/* Opens the data set's items in options.fleet, if there is one, with a part of host_memory that is
+ * left for copies of offered items. */
+enum pst_status psti_loader_fleet_open(pst_loader *loader, pst_fleet *fleet, struct pst_error *err);
+/* An epoch ends: waits until items that were offered have arrived, or until the deadline. Without
+ * the lock. */
+void psti_loader_fleet_settle(pst_loader *loader, int64_t deadline_ns);
+void psti_loader_tier_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 
 /* loader_options.c */
 /* Completes the caller's options to `options` of this library's size, and refuses impossible ones.

@@ -72,6 +72,8 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     loader->epoch_bad = loader->epoch_good = 0;
     loader->state.epoch = epoch;
     loader->state.position = start;
+    if (loader->fleet)
+        psti_fleet_retry(loader->fleet);
     psti_loader_run_start(loader, 0);
     pthread_mutex_unlock(loader->lock);
     return PST_OK;
@@ -368,8 +370,12 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
         psti_loader_run_start(loader, loader->next_step);
     enum pst_status status = PST_OK;
     while (status == PST_OK && !*out) {
-        if (loader->next_step >= loader->n_steps)
+        if (loader->next_step >= loader->n_steps) {
+            pthread_mutex_unlock(loader->lock);
+            psti_loader_fleet_settle(loader, deadline);
+            pthread_mutex_lock(loader->lock);
             return end_epoch(loader, err);
+        }
         struct psti_loader_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
         /* A job that is not whole belongs to the thread that starts or fills it. */
         if (job->state != PSTI_LOADER_JOB_WHOLE)

@@ -13,6 +13,8 @@
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
 
+#include "base/clock.h"
+
 #include <string.h>
 
 #define READS_AT_ONCE (2 * PST_MAX_FIELDS)
@@ -84,7 +86,7 @@ bool psti_loader_pump_start_job(pst_loader *loader)
     struct psti_ranks ranks = loader->ranks;
     /* If only parts of items are read, or only some items, the kernel must not read the rest ahead.
      */
-    bool reads_parts = loader->stats.n_partial_reads > 0 || loader->cache;
+    bool reads_parts = loader->stats.n_partial_reads > 0 || loader->cache || loader->fleet;
     pthread_mutex_unlock(loader->lock);
     psti_loader_job_set(loader, job, ranks, epoch, start, step, loader->step_base + step);
     if (!reads_parts)
@@ -123,10 +125,9 @@ static void push_ready(pst_loader *loader, struct psti_loader_task *task)
     pthread_cond_signal(loader->work);
 }
 
-/* Called by the storage's threads. */
-static void read_is_done(struct psti_read *read)
+/* One of the task's reads is done, by the storage or the fleet. */
+static void end_read(struct psti_loader_task *task)
 {
-    struct psti_loader_task *task = read->user;
     pst_loader *loader = task->loader;
     if (atomic_fetch_sub(&task->n_reading, 1) != 1)
         return;
@@ -136,6 +137,37 @@ static void read_is_done(struct psti_read *read)
     if (loader->n_reading == 0 && !loader->running)
         pthread_cond_broadcast(&loader->done);
     pthread_mutex_unlock(loader->lock);
+}
+
+/* Called by the storage's threads. */
+static void read_is_done(struct psti_read *read)
+{
+    struct psti_loader_task *task = read->user;
+    psti_latency_end(&task->loader->tiers[PST_TIER_STORAGE], read->status == PST_OK, read->nbytes,
+                     psti_clock_ns() - read->asked_ns);
+    end_read(task);
+}
+
+static void submit(pst_loader *loader, struct psti_read **reads, uint32_t n)
+{
+    int64_t now = psti_clock_ns();
+    for (uint32_t i = 0; i < n; i++)
+        reads[i]->asked_ns = now;
+    psti_latency_begin(&loader->tiers[PST_TIER_STORAGE], n);
+    psti_storage_submit(loader->storage, reads, n);
+}
+
+/* Called by a thread of the fleet, or by the one that asks. What the fleet does not give is read.
+ */
+static void request_is_done(struct psti_fleet_get *get)
+{
+    struct psti_loader_request *request = get->user;
+    struct psti_read *read = request->source->read;
+    pst_loader *loader = request->loader;
+    if (psti_loader_fleet_take(request) || atomic_load(&loader->cancelled))
+        end_read(read->user); /* a cancelled row is dropped, whatever it has */
+    else
+        submit(loader, &read, 1);
 }
 
 void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task, uint32_t n)
@@ -153,7 +185,7 @@ void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *t
             reads[i]->done = read_is_done;
         }
         n -= n_now;
-        psti_storage_submit(loader->storage, reads, n_now);
+        submit(loader, reads, n_now);
     }
 }
 
@@ -191,9 +223,36 @@ static bool look_up_next(pst_loader *loader)
     return true;
 }
 
-/* Finds a task whose reads can be submitted and adds them to `reads`. NULL: nothing more now. */
-static struct psti_loader_task *next_task(pst_loader *loader, struct psti_read **reads,
-                                          uint32_t *n_reads)
+/* Requests to be submitted together. */
+struct some {
+    struct psti_read *reads[READS_AT_ONCE];
+    struct psti_fleet_get *gets[READS_AT_ONCE];
+    uint32_t n_reads, n_gets;
+};
+
+/* Adds the task's n reads to `some`, or the requests to the fleet that take the place of some. */
+static void add_reads(pst_loader *loader, struct psti_loader_task *task, uint32_t n,
+                      struct some *some)
+{
+    uint32_t n_gets = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        task->reads[i].user = task;
+        task->reads[i].done = read_is_done;
+    }
+    if (loader->fleet)
+        n_gets = psti_loader_fleet_requests(loader, task->sources, task->requests);
+    for (uint32_t i = 0; i < n_gets; i++) {
+        task->requests[i].get.user = &task->requests[i];
+        task->requests[i].get.done = request_is_done;
+        some->gets[some->n_gets++] = &task->requests[i].get;
+    }
+    for (uint32_t i = 0; i < loader->plan.n_items; i++)
+        if (task->sources[i].read && !task->sources[i].ask_fleet)
+            some->reads[some->n_reads++] = task->sources[i].read;
+}
+
+/* Finds a task whose reads can be submitted and adds them to `some`. NULL: nothing more now. */
+static struct psti_loader_task *next_task(pst_loader *loader, struct some *some)
 {
     while (loader->running && (loader->pending || look_up_next(loader))) {
         struct psti_loader_task *task = loader->pending;
@@ -212,11 +271,7 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct psti_read *
             push_ready(loader, task);
             continue;
         }
-        for (uint32_t i = 0; i < n; i++) {
-            task->reads[i].user = task;
-            task->reads[i].done = read_is_done;
-            reads[(*n_reads)++] = &task->reads[i];
-        }
+        add_reads(loader, task, n, some);
         atomic_store(&task->n_reading, n);
         psti_loader_times_read_begins(loader);
         return task;
@@ -226,15 +281,19 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct psti_read *
 
 static bool submit_some(pst_loader *loader)
 {
-    struct psti_read *reads[READS_AT_ONCE];
-    uint32_t n = 0;
-    while (n + loader->plan.n_items <= READS_AT_ONCE && next_task(loader, reads, &n))
+    struct some some;
+    some.n_reads = some.n_gets = 0;
+    while (some.n_reads + some.n_gets + loader->plan.n_items <= READS_AT_ONCE &&
+           next_task(loader, &some))
         ;
-    if (n == 0)
+    if (some.n_reads + some.n_gets == 0)
         return false;
     loader->pump_again = true;
     pthread_mutex_unlock(loader->lock);
-    psti_storage_submit(loader->storage, reads, n);
+    if (some.n_reads)
+        submit(loader, some.reads, some.n_reads);
+    if (some.n_gets)
+        psti_fleet_ask(loader->fleet, some.gets, some.n_gets);
     pthread_mutex_lock(loader->lock);
     return true;
 }

@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "cache/cache.h"
 #include "decode/decode.h"
+#include "fleet/fleet.h"
 #include "loader/loader_plan.h"
 #include "storage/storage.h"
 
@@ -30,7 +31,12 @@ struct psti_loader_source {
     uint64_t sample;         /* number of the sample in the data set */
     bool is_cached;          /* `data` lies in the cache */
     bool is_recoded;         /* and is a JPEG re-coded as pli-jpeg; item.form, item.nbytes say so */
-    bool is_wanted;          /* the cache has reserved room for it */
+    bool is_wanted;          /* the cache has reserved room for it: stored_nbytes */
+    bool ask_fleet;          /* the fleet is asked before the storage */
+    bool from_fleet;         /* `data` came from there */
+    bool is_offered;         /* the fleet does not have it: it gets a copy */
+    uint64_t stored_nbytes;  /* item.nbytes as the data set has it, also if it is re-coded */
+    struct psti_read *read;  /* that brings `data`, from wherever; NULL: none */
     bool sparse;             /* two-round read: the first n_here bytes, then the needed rest */
     bool partial;            /* `data` has only the head and the units of `stored` */
     uint32_t n_more;         /* reads of the second round */
@@ -42,6 +48,14 @@ struct psti_loader_source {
     bool is_drawn;
     struct pst_image_info drawn_for;
     struct psti_draw draw;
+};
+
+/* A request of a source to the fleet. */
+struct psti_loader_request {
+    struct psti_fleet_get get;
+    pst_loader *loader;
+    const struct psti_loader_plan_field *field;
+    struct psti_loader_source *source;
 };
 
 /* loader_row.c */
@@ -83,6 +97,31 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
 void psti_loader_cache_keep(struct psti_loader_worker *worker, struct psti_loader_source *sources);
 /* Gives up the reservations of a row's items that are still wanted. */
 void psti_loader_cache_give_up(pst_loader *loader, struct psti_loader_source *sources);
+
+/* loader_fleet.c */
+/* Decides if the fleet is asked for a located item that the cache does not have. */
+void psti_loader_fleet_consider(pst_loader *loader, const struct psti_loader_plan_field *field,
+                                struct psti_loader_source *source);
+/* Prepares requests for the sources that the fleet is to be asked for, after psti_loader_row_reads.
+ * Returns how many; `requests` has room for all items. The caller sets `done` and `user`. */
+uint32_t psti_loader_fleet_requests(pst_loader *loader, struct psti_loader_source *sources,
+                                    struct psti_loader_request *requests);
+/* The request has ended. True: its read is done, with the item's bytes. False: it must be read. */
+bool psti_loader_fleet_take(struct psti_loader_request *request);
+/* Asks in this thread for the worker's sources, and waits. */
+void psti_loader_fleet_ask_here(struct psti_loader_worker *worker);
+/* Offers an item to the fleet, with the source's reservation in the cache. False: the fleet does
+ * not take it, and the reservation stays the caller's. */
+bool psti_loader_fleet_offer(pst_loader *loader, struct psti_loader_source *source, uint32_t i_item,
+                             const struct psti_cache_span *item);
+
+/* loader_cache.c */
+/* The item's number in the sample, for cache and fleet. */
+uint32_t psti_loader_item_number(const pst_loader *loader,
+                                 const struct psti_loader_plan_field *field, uint32_t variant);
+/* False if the item cannot be this loader's: only a forged one can have that form. */
+bool psti_loader_may_have_form(const pst_loader *loader, const struct psti_loader_plan_field *field,
+                               uint8_t form);
 
 /* loader_recode.c */
 /* Re-codes the source's bytes as pli-jpeg if they are a JPEG, into `pli` (empty before, and freed

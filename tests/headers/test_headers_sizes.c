@@ -22,17 +22,21 @@
     X(pst_item, 104) \
     X(pst_dataset_options, 40) \
     X(pst_field_output, 72) \
-    X(pst_loader_options, 248) \
+    X(pst_loader_options, 256) \
     X(pst_cuda_info, 96) \
     X(pst_cuda_nvjpeg_info, 276) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 936) \
+    X(pst_loader_stats, 1256) \
     X(pst_cache_options, 16) \
     X(pst_cache_advice, 208) \
     X(pst_cache_stats, 40) \
     X(pst_cache_file_report, 48) \
+    X(pst_tier_stats, 40) \
+    X(pst_fleet_options, 48) \
+    X(pst_fleet_stats, 136) \
+    X(pst_fleet_server, 504) \
     X(pst_writer_options, 32) \
     X(pst_value, 80) \
     X(pst_sample, 32) \
@@ -60,6 +64,7 @@ ASSERT_SIZE_FIRST(pst_decode_options)
 ASSERT_SIZE_FIRST(pst_sample)
 ASSERT_SIZE_FIRST(pst_dataset_options)
 ASSERT_SIZE_FIRST(pst_loader_options)
+ASSERT_SIZE_FIRST(pst_fleet_options)
 ASSERT_SIZE_FIRST(pst_writer_options)
 ASSERT_SIZE_FIRST(pst_pack_options)
 ASSERT_SIZE_FIRST(pst_verify_options)

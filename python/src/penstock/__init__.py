@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ._image import ImageInfo, decode, probe
     from .cache import Cache, CacheReport
     from .dataset import Dataset, Field
+    from .fleet import Fleet
     from .loader import Loader
     from .torch import TorchDataset
     from .writer import (
@@ -62,6 +63,7 @@ __all__ = [
     "CacheReport",
     "Dataset",
     "Field",
+    "Fleet",
     "Float",
     "Image",
     "ImageInfo",
@@ -92,6 +94,7 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
     **dict.fromkeys(("Cache", "CacheReport"), "cache"),
+    "Fleet": "fleet",
     **dict.fromkeys(("Dataset", "Field"), "dataset"),
     "Loader": "loader",
     "TorchDataset": "torch",

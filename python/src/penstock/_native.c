@@ -189,7 +189,8 @@ static int exec_module(PyObject *module)
         add_type(module, &native_batch_spec, &state->batch_type) < 0 ||
         add_type(module, &native_tensor_spec, &state->tensor_type) < 0 ||
         add_type(module, &native_writer_spec, &state->writer_type) < 0 ||
-        add_type(module, &native_cache_spec, &state->cache_type) < 0)
+        add_type(module, &native_cache_spec, &state->cache_type) < 0 ||
+        add_type(module, &native_fleet_spec, &state->fleet_type) < 0)
         return -1;
     if (PyModule_AddStringConstant(module, "version", pst_version()) < 0)
         return -1;
@@ -210,6 +211,7 @@ static int traverse_module(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->tensor_type);
     Py_VISIT(state->writer_type);
     Py_VISIT(state->cache_type);
+    Py_VISIT(state->fleet_type);
     return 0;
 }
 
@@ -224,6 +226,7 @@ static int clear_module(PyObject *module)
     Py_CLEAR(state->tensor_type);
     Py_CLEAR(state->writer_type);
     Py_CLEAR(state->cache_type);
+    Py_CLEAR(state->fleet_type);
     return 0;
 }
 

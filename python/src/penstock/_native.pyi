@@ -98,6 +98,16 @@ class Cache:
     def load(self, path: Any, /) -> dict[str, int]: ...
 
 @final
+class Fleet:
+    def __new__(
+        cls, servers: str | None, timeout: float, max_item: int, auth_file: str | None, auth: int, /
+    ) -> Fleet: ...
+    @property
+    def pid(self) -> int: ...
+    def stats(self) -> Any: ...
+    def servers(self) -> Any: ...
+
+@final
 class Writer:
     def __new__(
         cls,

@@ -233,12 +233,24 @@ static int read_cache(PyObject *object, PyTypeObject *type, struct pst_loader_op
     return 0;
 }
 
-int native_options_read(struct native_options *options, PyObject *source, PyTypeObject *cache_type)
+/* A _native.Fleet of this process, which `source` keeps alive. */
+static int read_fleet(PyObject *object, PyTypeObject *type, struct pst_loader_options *loader)
+{
+    if (!PyObject_TypeCheck(object, type)) {
+        PyErr_SetString(PyExc_TypeError, "fleet: a _native.Fleet is wanted");
+        return -1;
+    }
+    loader->fleet = ((struct native_fleet *)object)->handle;
+    return 0;
+}
+
+int native_options_read(struct native_options *options, PyObject *source,
+                        const struct native_state *state)
 {
     memset(options, 0, sizeof(*options));
     options->loader.struct_size = sizeof(options->loader);
     int status = -1;
-    PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL;
+    PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL, *fleet = NULL;
     if (!PyDict_Check(source)) {
         PyErr_SetString(PyExc_TypeError, "options: a dict is wanted");
         return -1;
@@ -251,13 +263,16 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
     indices = take(dict, "indices");
     weights = take(dict, "weights");
     cache = take(dict, "cache");
+    fleet = take(dict, "fleet");
     if (PyErr_Occurred())
         goto out;
     uint64_t n_weights = 0;
     const void *data = NULL;
     if (fields != NULL && read_fields(fields, options) < 0)
         goto out;
-    if (cache != NULL && read_cache(cache, cache_type, &options->loader) < 0)
+    if (cache != NULL && read_cache(cache, state->cache_type, &options->loader) < 0)
+        goto out;
+    if (fleet != NULL && read_fleet(fleet, state->fleet_type, &options->loader) < 0)
         goto out;
     if (indices != NULL) {
         if (read_buffer(indices, &options->indices, &data, &options->loader.n_indices) < 0)
@@ -272,6 +287,7 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
     status =
         native_dict_read(dict, loader_members, N_OF(loader_members), &options->loader, "options");
 out:
+    Py_XDECREF(fleet);
     Py_XDECREF(cache);
     Py_XDECREF(weights);
     Py_XDECREF(indices);

@@ -13,6 +13,7 @@ from typing import Any
 
 from . import _convert, _image, _native, _options, _stats
 from . import cache as _cache
+from . import fleet as _fleet
 from . import transforms as _transforms
 from .dataset import Dataset, Field
 from .errors import ArgumentError, StateError
@@ -182,8 +183,13 @@ class Loader:
             worker has the same part of an eighth of ``host_memory`` for re-coding, at most 64 MiB. JPEGs that need
             more, that pli-jpeg does not take, or that it does not make smaller are kept as they are stored;
             ``stats()["cache"]["not_recoded"]`` counts them. ``scaled_decode`` has no effect on re-coded images, as on
-            JPEGs. Loaders share items only if they need them in the same form. "pli-jpeg" needs a cache (with "auto" it
-            has an effect if one is chosen), and batches in host memory.
+            JPEGs. Loaders share items only if they need them in the same form. "pli-jpeg" needs a cache or a fleet (with
+            "auto" it has an effect if one is chosen), and batches in host memory. It is the form in a fleet, too.
+        fleet: memcached servers that keep stored bytes for all ranks: a :class:`Fleet`, or its ``servers`` as text or
+            list. They are asked for what the cache does not have, and get in the background what they do not have
+            either, so that all ranks together read each item from storage once. What a server of this host has, the
+            cache does not keep, too. "auto": those of the variable PENSTOCK_FLEET, if it is set. None: no fleet.
+            ``stats()["tiers"]`` counts and times what cache, fleet and storage gave.
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
         encoded: names of image fields to deliver as stored bytes.
@@ -269,6 +275,7 @@ class Loader:
         pin_memory: bool | str = False,
         cache: _cache.Cache | int | str | None = "auto",
         cache_form: str = "stored",
+        fleet: _fleet.Fleet | str | Iterable[str] | None = "auto",
     ) -> None:
         place = _options.device_name(device)
         kind = _options.output_kind(output, place)
@@ -328,6 +335,7 @@ class Loader:
             "pin_memory": pin_memory,
             "cache": cache,
             "cache_form": cache_form,
+            "fleet": fleet,
         }
         self._start(given)
 
@@ -361,6 +369,7 @@ class Loader:
         self._cache, self._cache_choice = _cache.chosen(
             given["cache"], dataset._native.nbytes, given["storage"] == "memory"
         )
+        self._fleet = _fleet.chosen(given["fleet"], given["storage"] == "memory")
         if self._cache_choice:
             _log.info("%s: %s", dataset.path, self._cache_choice)
         self._native = self._make_native()
@@ -374,8 +383,10 @@ class Loader:
         options = dict(self._native_options)
         if self._cache is not None:
             options["cache"] = self._cache._open()
-        elif self._cache_choice:
-            del options["cache_form"]  # "auto" chose no cache
+        if self._fleet is not None:
+            options["fleet"] = self._fleet._open()
+        if self._cache is None and self._fleet is None and self._cache_choice:
+            del options["cache_form"]  # "auto" chose neither
         return _native.Loader(self._dataset._native, options)
 
     def _make_options(self) -> dict[str, Any]:
