@@ -47,6 +47,8 @@ int cmd_cat(struct cli *cli, int argc, char **argv);
 int cmd_verify(struct cli *cli, int argc, char **argv);
 int cmd_unpack(struct cli *cli, int argc, char **argv);
 int cmd_bench(struct cli *cli, int argc, char **argv);
+int cmd_cache(struct cli *cli, int argc, char **argv);
+int cmd_cache_fleet(struct cli *cli, int argc, char **argv);
 int cmd_env(struct cli *cli, int argc, char **argv);
 
 /* Options (cli_options.c)

@@ -21,6 +21,7 @@ const struct cli_verb cli_verbs[] = {
     {"unpack", "write the files that were packed", cmd_unpack},
     {"verify", "read everything and report what is wrong", cmd_verify},
     {"bench", "load a data set and measure", cmd_bench},
+    {"cache", "servers that keep a data set in memory", cmd_cache},
     {"env", "say what this build and this machine can do", cmd_env},
     {NULL, NULL, NULL},
 };
