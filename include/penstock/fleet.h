@@ -24,7 +24,7 @@ typedef struct pst_fleet pst_fleet;
 /* How a client proves who it is, where auth_file is given. */
 enum pst_fleet_auth {
     PST_FLEET_AUTH_ASCII = 0, /* the text protocol's (memcached -Y) */
-    PST_FLEET_AUTH_SASL = 1   /* SASL PLAIN, by the binary protocol (memcached -S) */
+    PST_FLEET_AUTH_SASL = 1   /* SASL PLAIN, by the binary protocol over TCP (memcached -S) */
 };
 
 /* Which servers there are. Zero-initialise, then set struct_size. Zero takes the default. */

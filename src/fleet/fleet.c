@@ -202,6 +202,11 @@ static enum pst_status open_servers(pst_fleet *fleet, const struct pst_fleet_opt
         if (!fleet->servers)
             status = psti_fail(err, PST_ERROR_MEMORY, "fleet", "no memory for %u servers", n);
     }
+    for (uint32_t i = 0; status == PST_OK && i < n; i++)
+        if (login.user[0] && login.kind == PST_FLEET_AUTH_SASL && !addresses[i].port)
+            status =
+                psti_fail(err, PST_ERROR_ARGUMENT, "fleet",
+                          "server \"%s\": libmemcached has SASL for TCP alone", addresses[i].name);
     for (uint32_t i = 0; status == PST_OK && i < n; i++) {
         status = psti_fleet_server_open(fleet, mc, &addresses[i], &login, &fleet->latency,
                                         &fleet->servers[i], err);

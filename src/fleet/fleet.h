@@ -96,6 +96,10 @@ void psti_fleet_ask_and_wait(struct psti_fleet_set *set, struct psti_fleet_get *
 /* Offers an item. `done` is called if the answer is TAKEN. Never waits. */
 enum psti_fleet_taken psti_fleet_offer(struct psti_fleet_set *set,
                                        const struct psti_fleet_offer *offer);
+/* True while a reader of storage should wait with its next reads, because copies take up half their
+ * memory. After ten timeouts it is false again until they take less, so that a slow server does not
+ * slow the reader down for long. The end of each offer may change the answer. */
+bool psti_fleet_is_crowded(struct psti_fleet_set *set);
 /* Waits until no offer is under way, or until the deadline, a time of psti_clock_ns. Returns true
  * if none is. */
 bool psti_fleet_settle(struct psti_fleet_set *set, int64_t deadline_ns);

@@ -7,10 +7,13 @@
 #include "fleet/fleet_int.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/thread.h"
 
 #include <string.h>
+
+#define CROWDED_TIMEOUTS 10
 
 static uint8_t *bytes_of(const struct psti_fleet_fill *fill)
 {
@@ -159,6 +162,20 @@ enum psti_fleet_taken psti_fleet_offer(struct psti_fleet_set *set,
     psti_fleet_server_fill(server, fill);
     psti_fleet_watch(set->fleet);
     return PSTI_FLEET_TAKEN;
+}
+
+bool psti_fleet_is_crowded(struct psti_fleet_set *set)
+{
+    pthread_mutex_lock(&set->lock);
+    int64_t now = psti_clock_ns();
+    if (set->used <= set->capacity / 2)
+        set->crowded_ns = 0;
+    else if (set->crowded_ns == 0)
+        set->crowded_ns = now;
+    bool crowded =
+        set->crowded_ns && now - set->crowded_ns <= CROWDED_TIMEOUTS * set->fleet->timeout_ns;
+    pthread_mutex_unlock(&set->lock);
+    return crowded;
 }
 
 bool psti_fleet_settle(struct psti_fleet_set *set, int64_t deadline_ns)

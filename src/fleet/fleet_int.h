@@ -14,7 +14,7 @@
 enum {
     PSTI_FLEET_SERVERS_MAX = 1024,
     PSTI_FLEET_BATCH_GETS = 32, /* most items that one request of a server is for */
-    PSTI_FLEET_KEYS = 128        /* most keys of one request: so it fits the sockets' buffers */
+    PSTI_FLEET_KEYS = 128       /* most keys of one request: so it fits the sockets' buffers */
 };
 #define PSTI_FLEET_BATCH_NBYTES ((uint64_t)4 << 20)
 
@@ -41,6 +41,7 @@ struct psti_fleet_set {
     uint32_t n_offers; /* whose `done` was not called yet */
     uint32_t n_copies; /* in the ring */
     bool closed;
+    int64_t crowded_ns; /* since when half the ring is in use; 0: it is not */
     /* Copies of offered items: a ring, from `tail` to `head`. */
     uint8_t *ring;
     size_t capacity, head, tail, used;

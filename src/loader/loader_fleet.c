@@ -4,7 +4,9 @@
  * others. A hit lands in the buffer that the read would have used, and the row goes on as if it had
  * been read. Whatever else the fleet answers, the item is read from storage. Where the answer was
  * that it is not there, the worker that filled the row offers a copy, after the item's checksum was
- * compared; a thread of the fleet adds it. Nobody waits for that before the end of the epoch.
+ * compared; a thread of the fleet adds it. No row waits for
+ * that. Reads of later rows do for a while, when copies come faster than servers take them, and so
+ * does the end of the epoch.
  *
  * No item is held twice in the memory of one host: the cache gives up its reservation for an item
  * that a server has just taken, and for one that came from a server of this host. It keeps what
@@ -23,7 +25,7 @@
 #define FILL_MAX_NBYTES ((uint64_t)64 << 20)
 #define FILL_MIN_NBYTES ((uint64_t)64 << 10)
 /* At the end of an epoch the last copies get so many timeouts to arrive. */
-#define SETTLE_TIMEOUTS 4
+#define SETTLE_TIMEOUTS 10
 
 enum pst_status psti_loader_fleet_open(pst_loader *loader, pst_fleet *fleet, struct pst_error *err)
 {
@@ -131,6 +133,9 @@ void psti_loader_fleet_ask_here(struct psti_loader_worker *worker)
     uint32_t n = psti_loader_fleet_requests(worker->loader, worker->sources, worker->requests);
     if (n == 0)
         return;
+    if (psti_fleet_is_crowded(worker->loader->fleet))
+        (void)psti_fleet_settle(worker->loader->fleet,
+                                psti_clock_ns() + psti_fleet_timeout_ns(worker->loader->fleet));
     for (uint32_t i = 0; i < n; i++)
         gets[i] = &worker->requests[i].get;
     psti_fleet_ask_and_wait(worker->loader->fleet, gets, n);
@@ -145,6 +150,10 @@ static void offer_is_done(const struct psti_fleet_offer *offer, enum psti_fleet_
     const struct psti_cache_span item = {offer->bytes, offer->nbytes, offer->form};
     bool refused = outcome == PSTI_FLEET_FULL || outcome == PSTI_FLEET_LOST;
     psti_loader_fell_back(loader, PST_FALLBACK_FLEET_FULL, refused);
+    pthread_mutex_lock(loader->lock);
+    if (loader->crowded)
+        pthread_cond_signal(loader->work);
+    pthread_mutex_unlock(loader->lock);
     if (!offer->flag)
         return;
     if (!refused || !offer->bytes)
@@ -181,12 +190,16 @@ bool psti_loader_fleet_offer(pst_loader *loader, struct psti_loader_source *sour
     return true;
 }
 
-void psti_loader_fleet_settle(pst_loader *loader, int64_t deadline_ns)
+bool psti_loader_fleet_settle(pst_loader *loader, int64_t deadline_ns)
 {
+    int64_t now = psti_clock_ns();
     if (!loader->fleet)
-        return;
-    int64_t until = psti_clock_ns() + SETTLE_TIMEOUTS * psti_fleet_timeout_ns(loader->fleet);
-    (void)psti_fleet_settle(loader->fleet, until < deadline_ns ? until : deadline_ns);
+        return true;
+    if (loader->settle_until_ns == 0)
+        loader->settle_until_ns = now + SETTLE_TIMEOUTS * psti_fleet_timeout_ns(loader->fleet);
+    int64_t until = loader->settle_until_ns;
+    return psti_fleet_settle(loader->fleet, until < deadline_ns ? until : deadline_ns) ||
+           psti_clock_ns() >= until;
 }
 
 const char *pst_tier_name(uint32_t i)

@@ -95,6 +95,7 @@ struct pst_loader {
     bool closing, running, begun, parked, failed;
     bool pumping; /* a thread pumps; it alone changes `pending` and starts jobs, also while it has
                      released the lock */
+    bool crowded; /* reads wait for copies on their way to the fleet */
     bool pump_again; /* the lock was released, so something may have changed */
     struct pst_error failure;
     enum pst_status claim_status;
@@ -110,6 +111,7 @@ struct pst_loader {
     uint32_t n_quarantined, quarantine_cap;
     struct pst_loader_stats stats;
     struct pst_loader_state state; /* only the caller's thread writes and reads it */
+    int64_t settle_until_ns;       /* the same: psti_loader_fleet_settle; 0: not called yet */
     int64_t reading_since_ns;      /* time at which n_reading became > 0 */
     uint64_t reading_ns;           /* time of reading before that */
 };
@@ -128,9 +130,9 @@ void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *
 /* Opens the data set's items in options.fleet, if there is one, with a part of host_memory that is
  * left for copies of offered items. */
 enum pst_status psti_loader_fleet_open(pst_loader *loader, pst_fleet *fleet, struct pst_error *err);
-/* An epoch ends: waits until items that were offered have arrived, or until the deadline. Without
- * the lock. */
-void psti_loader_fleet_settle(pst_loader *loader, int64_t deadline_ns);
+/* An epoch ends: waits until items that were offered have arrived, or for ten timeouts. False: the
+ * deadline came before. The caller's thread, without the lock. */
+bool psti_loader_fleet_settle(pst_loader *loader, int64_t deadline_ns);
 void psti_loader_tier_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 
 /* loader_options.c */

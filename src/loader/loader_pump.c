@@ -282,6 +282,9 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct some *some)
 static bool submit_some(pst_loader *loader)
 {
     struct some some;
+    loader->crowded = loader->fleet && psti_fleet_is_crowded(loader->fleet);
+    if (loader->crowded)
+        return false;
     some.n_reads = some.n_gets = 0;
     while (some.n_reads + some.n_gets + loader->plan.n_items <= READS_AT_ONCE &&
            next_task(loader, &some))

@@ -5,6 +5,7 @@
 #include "fleet/fleet_library.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,22 +33,44 @@ bool fleet_is_here(void)
 static bool answers(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct sockaddr_in tcp = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(path))};
+    bool local = path[0] == '/';
+    tcp.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool connected = fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    int fd = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool connected = fd >= 0 && (local ? connect(fd, (struct sockaddr *)&address, sizeof address)
+                                       : connect(fd, (struct sockaddr *)&tcp, sizeof tcp)) == 0;
     if (fd >= 0)
         close(fd);
     return connected;
 }
 
+unsigned free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t nbytes = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &nbytes), 0);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
 void start_server(struct server *server, const char *path, unsigned megabytes, ...)
 {
     char memory[16];
-    const char *arguments[24] = {"memcached", "-M", "-s", path, "-m", memory, "-t", "2"};
+    const char *arguments[24] = {"memcached", "-M", "-m", memory, "-t", "2", NULL, path};
     int n = 8;
+    bool local = path[0] == '/';
+    arguments[6] = local ? "-s" : "-p";
+    if (!local) {
+        arguments[n++] = "-l";
+        arguments[n++] = "127.0.0.1";
+    }
     va_list list;
     snprintf(memory, sizeof memory, "%u", megabytes);
-    snprintf(server->path, sizeof server->path, "%s", path);
+    snprintf(server->path, sizeof server->path, "%s%s", local ? "" : "127.0.0.1:", path);
     if (geteuid() == 0) {
         arguments[n++] = "-u";
         arguments[n++] = "root";

@@ -8,9 +8,11 @@
 #include "fleet/fleet.h"
 #include "fleet/fleet_int.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { N = 200, MIB = 1 << 20 };
@@ -24,6 +26,14 @@ static const char *at(const char *name)
     char *path = paths[next++ % 16];
     snprintf(path, 128, "%s/%s", directory, name);
     return path;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
 }
 
 static const struct psti_cache_shape shape = {{1, 2, 3}, N, 2, 0};
@@ -114,6 +124,19 @@ static void ask(struct psti_fleet_set *set, uint64_t first, uint32_t n, uint64_t
     free(list);
 }
 
+/* Asks for samples 0 to n - 1 until all have that answer. With a short timeout a machine that is
+ * busy may be late at first. */
+static void ask_until(struct psti_fleet_set *set, uint32_t n, enum psti_fleet_answer answer)
+{
+    int64_t end = psti_clock_ns() + (int64_t)60 * 1000000000;
+    unsigned answers[3];
+    do {
+        assert_true(psti_clock_ns() < end);
+        psti_fleet_retry(set);
+        ask(set, 0, n, 0, 0, answers);
+    } while (answers[answer] != n);
+}
+
 static void test_lists(void **state)
 {
     (void)state;
@@ -140,9 +163,7 @@ static void test_lists(void **state)
     }
     const char *path = at("list");
     char text[160];
-    FILE *file = fopen(path, "w");
-    fputs("# servers\none:1\ntwo:2\n", file);
-    fclose(file);
+    write_text(path, "# servers\none:1\ntwo:2\n");
     snprintf(text, sizeof text, "@%s", path);
     assert_ok(psti_fleet_servers_read(text, &list, &n, &err));
     assert_int_equal(n, 2);
@@ -317,12 +338,8 @@ static void test_login(void **state)
     char path[128], wrong[128];
     snprintf(path, sizeof path, "%s/users", directory);
     snprintf(wrong, sizeof wrong, "%s/wrong", directory);
-    FILE *file = fopen(path, "w");
-    fputs("me:secret\n", file);
-    fclose(file);
-    file = fopen(wrong, "w");
-    fputs("me:other\n", file);
-    fclose(file);
+    write_text(path, "me:secret\n");
+    write_text(wrong, "me:other\n");
     start_server(&server, at("l"), 64, "-Y", path, (char *)NULL);
     struct pst_fleet_options options = {.struct_size = sizeof options,
                                         .servers = server.path,
@@ -352,6 +369,86 @@ static void test_login(void **state)
     }
     options.auth_file = at("nowhere");
     assert_int_equal(pst_fleet_open(&options, &fleet, &err), PST_ERROR_NOT_FOUND);
+    end_server(&server, SIGTERM);
+}
+
+struct sasl_callback {
+    unsigned long id;
+    int (*proc)(void *context, char **path);
+    void *context;
+};
+
+static int give_directory(void *context, char **path)
+{
+    *path = context;
+    return 0;
+}
+
+/* Makes Cyrus SASL's database of users, as saslpasswd2 does. False: it is not there. */
+static bool make_users(char *conf)
+{
+    enum { GETCONFPATH = 5, CREATE = 1 };
+    void *library = dlopen("libsasl2.so.2", RTLD_NOW), *connection = NULL;
+    int (*init)(const struct sasl_callback *, const char *);
+    int (*new_connection)(const char *, const char *, const char *, const char *, const char *,
+                          const struct sasl_callback *, unsigned, void **);
+    int (*set)(void *, const char *, const char *, unsigned, const char *, unsigned, unsigned);
+    struct sasl_callback callbacks[] = {{GETCONFPATH, give_directory, conf}, {0, NULL, NULL}};
+    if (!library)
+        return false;
+    *(void **)&init = dlsym(library, "sasl_server_init");
+    *(void **)&new_connection = dlsym(library, "sasl_server_new");
+    *(void **)&set = dlsym(library, "sasl_setpass");
+    return init && new_connection && set && init(callbacks, "memcached") == 0 &&
+           new_connection("memcached", NULL, NULL, NULL, NULL, NULL, 0, &connection) == 0 &&
+           set(connection, "me", "secret", 6, NULL, 0, CREATE) == 0;
+}
+
+/* By SASL, where memcached and Cyrus SASL can do it. */
+static void test_sasl(void **state)
+{
+    (void)state;
+    struct server server = {0};
+    struct pst_error err;
+    unsigned answers[3];
+    char conf[64], path[128], text[256];
+    snprintf(conf, sizeof conf, "%s/sasl", directory);
+    assert_int_equal(mkdir(conf, 0700), 0);
+    snprintf(path, sizeof path, "%s/memcached.conf", conf);
+    snprintf(text, sizeof text,
+             "mech_list: plain\npwcheck_method: auxprop\nauxprop_plugin: sasldb\n"
+             "sasldb_path: %s/users\n",
+             conf);
+    write_text(path, text);
+    if (!make_users(conf) || system("memcached -h | grep -q enable-sasl") != 0) {
+        print_message("no SASL here: not tested\n");
+        return;
+    }
+    setenv("SASL_CONF_PATH", conf, 1);
+    snprintf(text, sizeof text, "%u", free_port());
+    start_server(&server, text, 64, "-S", (char *)NULL);
+    for (int wrong = 0; wrong < 2; wrong++) {
+        write_text(at("login"), wrong ? "me:other\n" : "me:secret\n");
+        const struct pst_fleet_options options = {.struct_size = sizeof options,
+                                                  .servers = server.path,
+                                                  .timeout_seconds = 10,
+                                                  .auth_file = at("login"),
+                                                  .auth = PST_FLEET_AUTH_SASL};
+        pst_fleet *fleet;
+        assert_ok(pst_fleet_open(&options, &fleet, &err));
+        struct psti_fleet_set *set = open_set(fleet, &shape);
+        if (!wrong) {
+            await_servers(fleet, 1);
+            assert_int_equal(offer(set, 3, length_of(3), 0), PSTI_FLEET_TAKEN);
+            settle(set);
+        }
+        ask(set, 3, 1, 0, 0, answers);
+        assert_int_equal(answers[wrong ? PSTI_FLEET_DECLINED : PSTI_FLEET_HIT], 1);
+        assert_int_equal(fleet_use(fleet).n_servers_up, !wrong);
+        psti_fleet_set_close(&set);
+        pst_fleet_close(&fleet);
+    }
+    unsetenv("SASL_CONF_PATH");
     end_server(&server, SIGTERM);
 }
 
@@ -402,10 +499,7 @@ static void test_stopped(void **state)
     ask(set, 0, 100, 0, 0, answers);
     assert_int_equal(answers[PSTI_FLEET_DECLINED], 100);
     kill(server.pid, SIGCONT);
-    psti_fleet_retry(set);
-    await_servers(fleet, 1);
-    ask(set, 0, 100, 0, 0, answers);
-    assert_int_equal(answers[PSTI_FLEET_MISS], 100);
+    ask_until(set, 100, PSTI_FLEET_MISS);
     kill(server.pid, SIGSTOP);
     for (uint64_t i = 0; i < 10; i++)
         (void)offer(set, i, 1000, 0);
@@ -421,33 +515,25 @@ static void test_lies(void **state)
     (void)state;
     struct liar *liar = start_liar(at("liar"));
     unsigned answers[3];
-    pst_fleet *fleet = open_fleet(at("liar"), 0.3, 4096);
+    pst_fleet *fleet = open_fleet(at("liar"), 1, 4096);
     struct psti_fleet_set *set = open_set(fleet, &shape);
     await_servers(fleet, 1);
     for (uint64_t i = 0; i < 40; i++)
         assert_int_equal(offer(set, i, length_of(i), 0), PSTI_FLEET_TAKEN);
     settle(set);
-    ask(set, 0, 40, 0, 0, answers);
-    assert_int_equal(answers[PSTI_FLEET_HIT], 40);
+    ask_until(set, 40, PSTI_FLEET_HIT);
     for (int lie = LIE_NONE + 1; lie < N_LIES; lie++) {
         set_lie(liar, (enum lie)lie);
-        for (int round = 0; round < 3; round++) {
+        for (int round = 0; round < 2; round++) {
             ask(set, 0, 40, 0, 0, answers);
             assert_int_equal(answers[PSTI_FLEET_HIT], 0);
             psti_fleet_retry(set);
         }
         set_lie(liar, LIE_NONE);
-        psti_fleet_retry(set);
-        await_servers(fleet, 1);
-        ask(set, 0, 40, 0, 0, answers);
-        print_message("lie %d: %u hits, %u misses, %u declined after it\n", lie, answers[0],
-                      answers[1], answers[2]);
+        ask_until(set, 40, PSTI_FLEET_HIT);
     }
     assert_true(fleet_use(fleet).n_bad_values > 0);
-    psti_fleet_retry(set);
-    await_servers(fleet, 1);
-    ask(set, 0, 40, 0, 0, answers);
-    assert_int_equal(answers[PSTI_FLEET_HIT], 40);
+    ask_until(set, 40, PSTI_FLEET_HIT);
     psti_fleet_set_close(&set);
     pst_fleet_close(&fleet);
     end_liar(liar);
@@ -459,14 +545,14 @@ static void test_close_while_stuck(void **state)
     (void)state;
     struct liar *liar = start_liar(at("drip"));
     unsigned answers[3];
-    pst_fleet *fleet = open_fleet(at("drip"), 0.1, 0);
+    pst_fleet *fleet = open_fleet(at("drip"), 0.2, 0);
     struct psti_fleet_set *set = open_set(fleet, &shape);
     await_servers(fleet, 1);
     assert_int_equal(offer(set, 60, length_of(60), 0), PSTI_FLEET_TAKEN);
     settle(set);
     set_lie(liar, LIE_DRIP);
     ask(set, 60, 1, 0, 0, answers);
-    assert_int_equal(answers[PSTI_FLEET_DECLINED], 1);
+    assert_int_equal(answers[PSTI_FLEET_HIT], 0);
     psti_fleet_set_close(&set);
     pst_fleet_close(&fleet);
     set_lie(liar, LIE_NONE); /* the rest comes at once */
@@ -511,12 +597,17 @@ static void test_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest pure[] = {cmocka_unit_test(test_lists), cmocka_unit_test(test_choice)};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_library), cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_parts),   cmocka_unit_test(test_full),
-        cmocka_unit_test(test_login),   cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_stopped), cmocka_unit_test(test_lies),
-        cmocka_unit_test(test_ring),    cmocka_unit_test(test_close_while_stuck)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_library),
+                                       cmocka_unit_test(test_round_trip),
+                                       cmocka_unit_test(test_parts),
+                                       cmocka_unit_test(test_full),
+                                       cmocka_unit_test(test_login),
+                                       cmocka_unit_test(test_sasl),
+                                       cmocka_unit_test(test_absent),
+                                       cmocka_unit_test(test_stopped),
+                                       cmocka_unit_test(test_lies),
+                                       cmocka_unit_test(test_ring),
+                                       cmocka_unit_test(test_close_while_stuck)};
     if (!mkdtemp(directory))
         return 1;
     int failed = cmocka_run_group_tests(pure, NULL, NULL);
