@@ -57,9 +57,16 @@ unsigned free_port(void)
     return ntohs(address.sin_port);
 }
 
-void start_server(struct server *server, const char *path, unsigned megabytes, ...)
+void signal_server(const struct server *server, int signal)
 {
-    char memory[16];
+    if (server->pid > 0)
+        assert_int_equal(kill(server->pid, signal), 0);
+}
+
+void start_server(struct server *server, const char *given, unsigned megabytes, ...)
+{
+    char memory[16], path[100];
+    snprintf(path, sizeof path, "%s", given); /* it may be the server's own */
     const char *arguments[24] = {"memcached", "-M", "-m", memory, "-t", "2", NULL, path};
     int n = 8;
     bool local = path[0] == '/';

@@ -16,12 +16,14 @@ bool fleet_is_here(void);
 /* A server process. */
 struct server {
     pid_t pid;
-    char path[100]; /* of its socket, or 127.0.0.1 and its port */
+    char path[128]; /* of its socket, or 127.0.0.1 and its port */
 };
 
 /* Starts `memcached -M` at that socket, or at that port of 127.0.0.1 if it is a number, with `-m
  * megabytes`, and more arguments, up to a NULL. Waits until it answers. */
 void start_server(struct server *server, const char *path, unsigned megabytes, ...);
+/* Sends a signal to it, if it runs. */
+void signal_server(const struct server *server, int signal);
 /* A port that nobody uses now. */
 unsigned free_port(void);
 /* Ends it by that signal and waits for it. The socket is removed. */

@@ -495,12 +495,12 @@ static void test_stopped(void **state)
     pst_fleet *fleet = open_fleet(server.path, 0.2, 0);
     struct psti_fleet_set *set = open_set(fleet, &shape);
     await_servers(fleet, 1);
-    kill(server.pid, SIGSTOP);
+    signal_server(&server, SIGSTOP);
     ask(set, 0, 100, 0, 0, answers);
     assert_int_equal(answers[PSTI_FLEET_DECLINED], 100);
-    kill(server.pid, SIGCONT);
+    signal_server(&server, SIGCONT);
     ask_until(set, 100, PSTI_FLEET_MISS);
-    kill(server.pid, SIGSTOP);
+    signal_server(&server, SIGSTOP);
     for (uint64_t i = 0; i < 10; i++)
         (void)offer(set, i, 1000, 0);
     settle(set);

@@ -392,30 +392,23 @@ static void test_faults(void **state)
         for (unsigned n = 0; n < N_BATCHES; n++) {
             if (n == when) {
                 usleep(pause);
-                kill(server->pid, kind ? SIGKILL : SIGSTOP);
+                signal_server(server, kind ? SIGKILL : SIGSTOP);
             }
             if (n == (when + 4) % N_BATCHES && kind == 0)
-                kill(server->pid, SIGCONT);
+                signal_server(server, SIGCONT);
             assert_ok(pst_loader_next(loader, &batch, &err));
             hashes[n] = hash_batch(batch);
             pst_batch_release(batch);
         }
         assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
         assert_memory_equal(hashes, wanted[i % 8], sizeof hashes);
-        char path[128];
-        snprintf(path, sizeof path, "%s", server->path);
-        if (kind == 0) {
-            kill(server->pid, SIGCONT);
-        } else {
+        signal_server(server, SIGCONT);
+        if (kind)
             end_server(server, SIGKILL);
-            if (kind > 1)
-                start_server(server, path, 64, (char *)NULL);
-        }
-        for (int k = 0; kind == 1 && k < SERVERS; k++) /* that one stays away for an epoch */
-            if (&servers[k] != server && servers[k].pid == 0)
+        /* With kind 1 it stays away for an epoch; others that did come back. */
+        for (int k = 0; k < SERVERS; k++)
+            if (servers[k].pid == 0 && (kind != 1 || &servers[k] != server))
                 start_server(&servers[k], servers[k].path, 64, (char *)NULL);
-        if (kind > 1 && server->pid == 0)
-            start_server(server, path, 64, (char *)NULL);
     }
     pst_loader_close(&loaders[0]);
     pst_loader_close(&loaders[1]);
