@@ -16,7 +16,7 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python -t
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache fuzz install clean format system system-check system-fuzz test-packages
+.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-fleet fuzz install clean format system system-check system-fuzz test-packages
 .DEFAULT_GOAL := help
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "                              images: DATA=FOLDER (bench/loader/prepare.py says which), else ../shared/data; so the next two"
 	@echo "make bench-codec              PLI beside other lossless image codecs"
 	@echo "make bench-jpeg               JPEGs kept as PLI beside libjpeg-turbo"
+	@echo "make bench-fleet              epochs of several hosts that share a set: page cache, caches, a fleet; FLEET_ARGS='--rates 15'"
 	@echo "make bench-cache              epochs over a set larger than memory: the cache, the page cache, DALI; CACHE_ARGS='--rates 15'"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
 	@echo "make install PREFIX=/usr/local  C library, headers, penstock.pc, CMake package, command line"
@@ -90,6 +91,9 @@ bench-jpeg: system $(STAMPS)/build
 
 bench-cache: system $(STAMPS)/build
 	bash bench/cache/run.sh $(CACHE_ARGS)
+
+bench-fleet: system-check build
+	.venv/bin/python bench/fleet/fleet.py --out bench/out $(FLEET_ARGS)
 
 fuzz: system-fuzz $(STAMPS)/build
 	cmake --preset fuzz
