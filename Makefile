@@ -16,7 +16,7 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python -t
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-fed bench-share bench-whatif bench-dlio fuzz install clean format system system-check system-fuzz test-packages
+.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-fleet bench-fed bench-share bench-whatif bench-dlio fuzz install clean format system system-check system-fuzz test-packages
 .DEFAULT_GOAL := help
 
 help:
@@ -31,6 +31,7 @@ help:
 	@echo "make bench-codec              PLI beside other lossless image codecs; DATA=FOLDER of images, or of folders of them"
 	@echo "make bench-jpeg               JPEGs kept as PLI beside libjpeg-turbo; DATA=FOLDER of JPEGs"
 	@echo "make bench-cache              epochs over a set larger than memory: the cache, the page cache, DALI; DATA=FOLDER of JPEGs, CACHE_ARGS='--rates 15'"
+	@echo "make bench-fleet              epochs of several hosts that share a set: page cache, caches, a fleet; FLEET_ARGS='--rates 15'"
 	@echo "make bench-fed                accelerators of MLPerf Storage that one core feeds, pixels included; FED_ARGS='--peers penstock*'"
 	@echo "make bench-share              1, 2, 4, 8 jobs on one host: share, loaders of their own, TensorSocket, tf.data service; SHARE_ARGS='--short'"
 	@echo "make bench-whatif             predictions of whatif, written before, against runs; WHATIF_ARGS=--alone"
@@ -107,6 +108,9 @@ bench-whatif: build test-packages
 
 bench-dlio: build test-packages
 	DLIO=$(DLIO) bash bench/dlio/run.sh $(DLIO_ARGS)
+
+bench-fleet: system-check build
+	.venv/bin/python bench/fleet/fleet.py --out bench/out $(FLEET_ARGS)
 
 fuzz: system-fuzz $(STAMPS)/build
 	cmake --preset fuzz

@@ -1,5 +1,5 @@
 # What ThreadSanitizer is for in `make check`: `ninja threaded_tests`, `ctest -L` these labels. `make check-long` has more.
-set(PST_THREADED_LABELS "base|batch|cache|device|loader|stall|storage|pack|writer|verify")
+set(PST_THREADED_LABELS "base|batch|cache|device|fleet|images|loader|serve|share|stall|storage|pack|writer|verify")
 add_custom_target(threaded_tests)
 
 # pst_test(NAME SOURCES a.c LIBS targets [LABEL label] [ARGS ...]): a cmocka program run by ctest. Exit 77 = skipped.

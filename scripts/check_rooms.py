@@ -21,6 +21,7 @@ WALLS = {
     "storage": FOUNDATION,
     "stall": FOUNDATION,
     "cache": FOUNDATION,
+    "fleet": FOUNDATION,
     "dataset": FOUNDATION,
     "order": FOUNDATION,
     # The codec can be used alone: it needs only base/ and format/.
@@ -33,8 +34,8 @@ WALLS = {
     "share": FOUNDATION | {"cache", "dataset"},
     # It does the work of decode and augment on a GPU, by their plans.
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
-    "loader": FOUNDATION | {"storage", "cache", "dataset", "order", "pli", "decode", "augment", "batch", "device", "gpu",
-                            "share", "stall"},
+    "loader": FOUNDATION | {"storage", "cache", "fleet", "dataset", "order", "pli", "decode", "augment", "batch", "device",
+                            "gpu", "share", "stall"},
     "images": FOUNDATION | {"dataset", "cache", "decode", "pli", "share"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
@@ -75,6 +76,7 @@ KERNEL_TABLES = {
 DOORS = {
     "storage": {"storage.h"},
     "cache": {"cache.h"},
+    "fleet": {"fleet.h"},
     "dataset": {"dataset.h"},
     "order": {"order.h"},
     "pli": {"pli.h", "format/"},
@@ -117,7 +119,7 @@ HOUSE_TESTS = {
 # Headers of other libraries that only the named rooms may include, so that a library can be exchanged in one place.
 OWNED = {
     r"semaphore\.h|threads\.h": {"base"},
-    r"sys/socket\.h|sys/un\.h": {"share", "serve"},
+    r"sys/socket\.h|sys/un\.h": {"fleet", "share", "serve"},
     r"sys/epoll\.h": {"serve"},
     r"sys/eventfd\.h": {"storage", "serve"},
     r"xxhash\.h": {"base"},

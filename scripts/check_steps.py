@@ -14,7 +14,7 @@ PYTHON = sys.executable
 ASAN = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
 TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
 # Rooms that start threads; cmake/PenstockTest.cmake has the same list for the target threaded_tests.
-THREADED = "^(base|batch|cache|device|loader|stall|storage|pack|writer|verify)$"
+THREADED = "^(base|batch|cache|device|fleet|images|loader|serve|share|stall|storage|pack|writer|verify)$"
 # With that sanitizer they take most of the step's time; make check-long runs them.
 SLOW_WITH_TSAN = "^test_loader_(device|limit|memory|nvjpeg|pli_jpeg|ranges|steady)$"
 SLOW_WITH_ASAN = (r"^test_(pli_(encode|jpeg_pixels|wave_levels)|cli_(interrupt|pli|repack|unpack)"

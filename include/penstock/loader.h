@@ -304,10 +304,10 @@ struct pst_loader_options {
      * The loader has a hold of its own on it. PST_ERROR_ARGUMENT with PST_STORAGE_MEMORY, which
      * has all bytes in memory. */
     struct pst_cache *cache;
-    /* The form in which the cache keeps images and masks. Other than STORED only with a cache, and
-     * not with PST_JPEG_NVJPEG, whose pixels differ from those of re-coded JPEGs. A re-coded item
-     * that is longer than the stored one, and finds no room, is kept as it is stored;
-     * PST_FALLBACK_CACHE_FORM counts it. */
+    /* The form in which cache and fleet keep images and masks. Other than STORED only with one of
+     * them, and not with PST_JPEG_NVJPEG, whose pixels differ from those of re-coded JPEGs. A
+     * re-coded item that is longer than the stored one, and finds no room, is kept as it is stored,
+     * and always in a fleet; PST_FALLBACK_CACHE_FORM counts it. */
     enum pst_cache_form cache_form;
     /* File to which events of all threads are written, as JSON for chrome://tracing and
      * ui.perfetto.dev; "%p" in it stands for the process's number. NULL: PENSTOCK_TRACE names it,
@@ -344,6 +344,11 @@ struct pst_loader_options {
     /* Seconds of silence after which the service counts as lost; 0 = 10. A service that works says
      * so once a second. */
     double share_wait_seconds;
+    /* Servers that are asked for what the cache does not have, and get what they do not have
+     * either, in the background (<penstock/fleet.h>). NULL: none. The loader has a hold of its own
+     * on it. An item that a server of this host has, or takes, is not kept in `cache`, too.
+     * PST_ERROR_ARGUMENT with PST_STORAGE_MEMORY. */
+    struct pst_fleet *fleet;
 };
 
 /* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */
@@ -712,12 +717,21 @@ enum pst_fallback {
     PST_FALLBACK_PIN = 14,
     /* Items that the cache had room for, but the system no memory. */
     PST_FALLBACK_CACHE_MEMORY = 15,
-    /* Images that the cache keeps as they are stored although cache_form is for them. */
+    /* Images that cache or fleet keep as they are stored although cache_form is for them. */
     PST_FALLBACK_CACHE_FORM = 16,
     /* Items that the loader read itself because the host service was lost. */
     PST_FALLBACK_HOST = 17,
     /* Batches that a loader with `share` prepared itself. */
-    PST_FALLBACK_SHARE = 18
+    PST_FALLBACK_SHARE = 18,
+    /* Items read from storage, because their server of the fleet was down or late. */
+    PST_FALLBACK_FLEET_SERVER = 19,
+    /* Items read from storage, because their server gave bytes that are not theirs. */
+    PST_FALLBACK_FLEET_VALUE = 20,
+    /* Items that their server did not take, because it is full or down. */
+    PST_FALLBACK_FLEET_FULL = 21,
+    /* Items that were not offered to their server, because too many others were on the way. They
+     * are offered when they are read again. */
+    PST_FALLBACK_FLEET_BUSY = 22
 };
 
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
@@ -740,6 +754,34 @@ const char *pst_fallback_text(uint32_t i);
 /* Watching
  * -----------------------------------------------------------------------------------------------
  */
+
+/* Where the bytes of an item come from, in the order in which a loader asks. */
+enum pst_tier {
+    PST_TIER_MEMORY = 0, /* the cache of this process */
+    PST_TIER_HOST = 1,   /* the cache of this host's service */
+    PST_TIER_FLEET = 2,  /* memcached servers */
+    PST_TIER_STORAGE = 3 /* the data set's files */
+};
+#define PST_TIERS_MAX 8 /* room for tiers that later versions have */
+
+/* Short name of a tier: "memory", "host", "fleet", "storage".
+ *
+ * i: an enum pst_tier.
+ *
+ * Returns a static string; NULL after the last tier. Any thread. */
+const char *pst_tier_name(uint32_t i);
+
+/* What one tier has given to a loader since open. */
+struct pst_tier_stats {
+    /* Items, or for the storage reads, of which an item may take several; and their bytes. */
+    uint64_t n_hits, nbytes;
+    /* Time from the request to the last byte, which is that of the look-up for tiers that copy
+     * nothing: the mean, and what 99 of 100 do not exceed, up to a quarter more. Nanoseconds; 0: no
+     * hit yet. */
+    uint64_t mean_ns, p99_ns;
+    /* nbytes over the time with at least one request under way; 0 for tiers that copy nothing. */
+    double bytes_per_second;
+};
 
 /* Counters since open. Times are in nanoseconds. Workers decode rows, wait for storage, or are idle
  * because the caller is slower. Without workers the calling thread is the worker, and waits inside
@@ -815,8 +857,8 @@ struct pst_loader_stats {
     uint64_t n_cache_misses;
     /* The limit of the cache, the used part of it, and the number of its items of this data set. */
     uint64_t cache_nbytes, cache_nbytes_used, n_cache_items;
-    /* Images that this loader re-coded for the cache, and by how many bytes that made smaller those
-     * that became smaller. */
+    /* Images that this loader re-coded for cache or fleet, and by how many bytes that made smaller
+     * those that became smaller. */
     uint64_t n_cache_recoded, nbytes_cache_saved;
     /* Images that this loader put into the cache as they are stored although cache_form is for
      * them. */
@@ -835,6 +877,7 @@ struct pst_loader_stats {
     bool is_sharing; /* the host service is there */
     /* Why the last batch that was not shared was not; "": all were. */
     char share_reason[96];
+    struct pst_tier_stats tiers[PST_TIERS_MAX]; /* by enum pst_tier */
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

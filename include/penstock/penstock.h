@@ -6,6 +6,7 @@
 #include <penstock/cache.h>
 #include <penstock/cuda.h>
 #include <penstock/dataset.h>
+#include <penstock/fleet.h>
 #include <penstock/image.h>
 #include <penstock/images.h>
 #include <penstock/loader.h>

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from penstock import _image, _options, loader, transforms, writer
+from penstock import _loader_options, _image, _options, loader, transforms, writer
 
 HEADERS = Path(__file__).resolve().parents[2] / "include" / "penstock"
 
@@ -22,12 +22,12 @@ def numbers_of(enum: str) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("enum", "prefix", "names"),
     [
-        ("pst_order", "ORDER", loader._ORDERS),
+        ("pst_order", "ORDER", _loader_options.ORDERS),
         ("pst_on_error", "ON_ERROR", loader._ON_ERROR),
         ("pst_storage_kind", "STORAGE", loader._STORAGES),
         ("pst_page_cache", "PAGE_CACHE", loader._PAGE_CACHES),
-        ("pst_decode_place", "DECODE", loader._DECODES),
-        ("pst_jpeg_decoder", "JPEG", loader._JPEGS),
+        ("pst_decode_place", "DECODE", _loader_options.DECODES),
+        ("pst_jpeg_decoder", "JPEG", _loader_options.JPEGS),
     ],
 )
 def test_names_are_at_the_place_of_their_number(enum, prefix, names):
@@ -37,7 +37,7 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
 @pytest.mark.parametrize(
     ("enum", "numbers"),
     [
-        ("pst_on_empty", dict(zip(("PST_ON_EMPTY_FILL", "PST_ON_EMPTY_DELIVER"), range(len(loader._ON_EMPTY))))),
+        ("pst_on_empty", dict(zip(("PST_ON_EMPTY_FILL", "PST_ON_EMPTY_DELIVER"), range(len(_loader_options.ON_EMPTY))))),
         (
             "pst_cache_form",
             {
@@ -48,7 +48,7 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
                 "PST_CACHE_FORM_RAW": loader._CACHE_FORMS.index("raw"),
             },
         ),
-        ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_DEVICE": loader._PLACEMENTS.index("cuda")}),
+        ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_DEVICE": _loader_options.PLACEMENTS.index("cuda")}),
         (
             "pst_pin",
             {

@@ -16,6 +16,7 @@
 #include "loader/loader_row.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "dataset/dataset.h"
 #include "share/share.h"
@@ -69,16 +70,19 @@ enum pst_status psti_loader_cache_take_plan(pst_loader *loader, struct pst_error
 
 enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err)
 {
-    struct psti_cache_shape shape;
-    if (!cache)
+    struct psti_cache_shape *shape = &loader->shape;
+    if (!cache && !loader->options.fleet)
         return PST_OK;
     if (psti_storage_kind_in_use(loader->storage) == PST_STORAGE_MEMORY)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "storage MEMORY holds all bytes in memory: it needs no cache");
-    psti_share_cache_shape(loader->dataset, &shape, loader->cache_items);
-    shape.forms = loader->cache_key;
-    return psti_cache_remote(cache) ? psti_loader_host_open(loader, cache, &shape, err)
-                                    : psti_cache_set_open(cache, &shape, &loader->cache, err);
+                         "storage MEMORY holds all bytes in memory: it needs no cache%s",
+                         cache ? "" : " and no fleet");
+    psti_share_cache_shape(loader->dataset, shape, loader->cache_items);
+    shape->forms = loader->cache_key;
+    if (!cache)
+        return PST_OK;
+    return psti_cache_remote(cache) ? psti_loader_host_open(loader, cache, shape, err)
+                                    : psti_cache_set_open(cache, shape, &loader->cache, err);
 }
 
 void psti_loader_cache_claim(pst_loader *loader)
@@ -86,7 +90,7 @@ void psti_loader_cache_claim(pst_loader *loader)
     uint64_t n = (uint64_t)loader->n_workers + 1; /* the fetcher, which may come later */
     uint64_t each = loader->options.host_memory / RECODE_PART / n;
     each = each < RECODE_MAX_NBYTES ? each : RECODE_MAX_NBYTES;
-    if (!loader->cache || !loader->cache_key ||
+    if ((!loader->cache && !loader->options.fleet) || !loader->cache_key ||
         !psti_batch_pool_charge(loader->pool, n * each, false))
         return;
     loader->recode_nbytes = each;
@@ -162,16 +166,19 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
                            struct psti_loader_source *source)
 {
     struct psti_cache_span span;
+    source->stored_nbytes = source->item.nbytes;
     if (source->item.i_file == PST_FILE_NONE || source->item.nbytes == 0)
         return;
     if (loader->host)
         psti_loader_host_ask(loader, field, source);
     if (!loader->cache)
         return;
+    int64_t start = psti_clock_ns();
     switch (ask(loader, field, source, &span)) {
     case PSTI_CACHE_HIT:
         if (!psti_loader_cache_take(loader, field, &span, source))
             break;
+        psti_latency_note(&loader->tiers[PST_TIER_MEMORY], span.nbytes, psti_clock_ns() - start);
         atomic_fetch_add_explicit(&loader->n_cache_hits, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&loader->nbytes_cache_hit, span.nbytes, memory_order_relaxed);
         return;
@@ -184,56 +191,93 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
     atomic_fetch_add_explicit(&loader->n_cache_misses, 1, memory_order_relaxed);
 }
 
-/* Re-codes one item. If the result is longer than the reservation, makes that longer; without room
- * for it the item is kept as it is stored. */
-static void recode(struct psti_loader_worker *worker, const struct psti_loader_source *source,
-                   struct psti_buffer *out, struct psti_cache_span *item, uint64_t *reserved)
+/* What an item becomes. */
+struct kept {
+    struct psti_cache_span stored, item; /* `item` is re-coded, or the stored one */
+    struct psti_buffer buffer;           /* of `item` */
+    enum psti_recode_result result;
+};
+
+/* Prepares an item: re-codes it if its field is and if its form allows that. */
+static void prepare(struct psti_loader_worker *worker, const struct psti_loader_plan_field *field,
+                    const struct psti_loader_source *source, struct kept *kept)
 {
-    pst_loader *loader = worker->loader;
-    const struct psti_cache_span stored = *item;
-    enum psti_recode_result result = psti_loader_recode(worker, source, out, item);
-    if (result == PSTI_RECODE_DONE && item->nbytes > *reserved) {
-        if (psti_cache_enlarge(loader->cache, *reserved, item->nbytes)) {
-            *reserved = item->nbytes;
-        } else {
-            *item = stored;
-            result = PSTI_RECODE_FAILED;
-        }
-    }
-    if (result == PSTI_RECODE_FAILED)
-        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
-    if (result != PSTI_RECODE_DONE)
-        return;
-    atomic_fetch_add_explicit(&loader->n_cache_recoded, 1, memory_order_relaxed);
-    if (item->nbytes < stored.nbytes)
-        atomic_fetch_add_explicit(&loader->nbytes_cache_saved, stored.nbytes - item->nbytes,
-                                  memory_order_relaxed);
+    *kept = (struct kept){.stored = {source->data, source->item.nbytes, PSTI_CACHE_AS_STORED},
+                          .result = PSTI_RECODE_NOT_FOR};
+    if (source->is_recoded) /* by another loader: the fleet had it */
+        kept->stored = (struct psti_cache_span){source->buffer, source->fleet_nbytes,
+                                                (uint8_t)source->item.form};
+    kept->item = kept->stored;
+    if (!source->is_recoded && psti_recode_has_field(worker->loader->cache_key, field->i_field))
+        kept->result = psti_loader_recode(worker, source, &kept->buffer, &kept->item);
 }
 
-/* Keeps one item, re-coded if its field is and if its form allows that. */
+/* The item stays as it is stored. */
+static void keep_stored(struct kept *kept)
+{
+    kept->item = kept->stored;
+    if (kept->result == PSTI_RECODE_DONE)
+        kept->result = PSTI_RECODE_FAILED;
+}
+
+/* Offers the item to the fleet. One that is not shorter than the stored one goes there as stored,
+ * because readers have room for no more. False: it is still to be kept here. */
+static bool offer(pst_loader *loader, struct psti_loader_source *source, uint32_t number,
+                  struct kept *kept)
+{
+    bool is_shorter = kept->item.nbytes < source->stored_nbytes;
+    if (!psti_loader_fleet_offer(loader, source, number, is_shorter ? &kept->item : &kept->stored))
+        return false;
+    if (!is_shorter)
+        keep_stored(kept);
+    return true;
+}
+
+static void count_recoded(pst_loader *loader, const struct kept *kept)
+{
+    if (kept->result == PSTI_RECODE_FAILED)
+        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
+    if (kept->result != PSTI_RECODE_DONE)
+        return;
+    atomic_fetch_add_explicit(&loader->n_cache_recoded, 1, memory_order_relaxed);
+    if (kept->item.nbytes < kept->stored.nbytes)
+        atomic_fetch_add_explicit(&loader->nbytes_cache_saved,
+                                  kept->stored.nbytes - kept->item.nbytes, memory_order_relaxed);
+}
+
+/* Keeps one item. What the fleet does not have is offered to it first, and kept here only if the
+ * fleet does not take it (loader_fleet.c). If the item became longer than its reservation, makes
+ * that longer; without room for it the item is kept as it is stored. */
 static void keep(struct psti_loader_worker *worker, const struct psti_loader_plan_field *field,
-                 const struct psti_loader_source *source)
+                 struct psti_loader_source *source)
 {
     pst_loader *loader = worker->loader;
-    struct psti_cache_span item = {source->data, source->item.nbytes, PSTI_CACHE_AS_STORED};
-    struct psti_buffer recoded = {0};
-    uint64_t reserved = item.nbytes;
-    if (psti_recode_has_field(loader->cache_key, field->i_field))
-        recode(worker, source, &recoded, &item, &reserved);
-    if (!psti_cache_keep(loader->cache, source->sample,
-                         psti_loader_cache_number(loader, field->i_field, source->variant),
-                         reserved, &item))
+    uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
+    uint64_t reserved = source->stored_nbytes;
+    struct kept kept;
+    prepare(worker, field, source, &kept);
+    if (source->is_offered && offer(loader, source, number, &kept))
+        source->is_wanted = false;
+    if (source->is_wanted && kept.item.nbytes > reserved) {
+        if (psti_cache_enlarge(loader->cache, reserved, kept.item.nbytes))
+            reserved = kept.item.nbytes;
+        else
+            keep_stored(&kept);
+    }
+    count_recoded(loader, &kept);
+    if (source->is_wanted &&
+        !psti_cache_keep(loader->cache, source->sample, number, reserved, &kept.item))
         psti_loader_fell_back(loader, PST_FALLBACK_CACHE_MEMORY, 1);
-    psti_buffer_free(&recoded);
+    psti_buffer_free(&kept.buffer);
 }
 
 void psti_loader_cache_keep(struct psti_loader_worker *worker, struct psti_loader_source *sources)
 {
     const struct psti_loader_plan *plan = &worker->loader->plan;
     for (uint32_t i = 0; i < plan->n_items; i++) {
-        if (sources[i].is_wanted)
+        if (sources[i].is_wanted || sources[i].is_offered)
             keep(worker, &plan->fields[plan->fields_of_items[i]], &sources[i]);
-        sources[i].is_wanted = false;
+        sources[i].is_wanted = sources[i].is_offered = false;
     }
 }
 
@@ -245,14 +289,17 @@ void psti_loader_cache_give_up(pst_loader *loader, struct psti_loader_source *so
         if (source->is_wanted)
             psti_cache_give_up(loader->cache, source->sample,
                                psti_loader_cache_number(loader, i_field, source->variant),
-                               source->item.nbytes);
-        source->is_wanted = false;
+                               source->stored_nbytes);
+        source->is_wanted = source->is_offered = false;
     }
 }
 
 void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *stats)
 {
     struct pst_cache_stats cache;
+    stats->n_cache_recoded = atomic_load(&loader->n_cache_recoded);
+    stats->nbytes_cache_saved = atomic_load(&loader->nbytes_cache_saved);
+    stats->n_cache_not_recoded = atomic_load(&loader->fallbacks[PST_FALLBACK_CACHE_FORM]);
     pthread_mutex_lock(loader->lock); /* the session may be exchanged */
     bool is_host = loader->host != NULL;
     if (is_host)
@@ -268,9 +315,6 @@ void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *
     stats->cache_nbytes = cache.nbytes;
     stats->cache_nbytes_used = cache.nbytes_used;
     stats->n_cache_items = cache.n_items;
-    stats->n_cache_recoded = atomic_load(&loader->n_cache_recoded);
-    stats->nbytes_cache_saved = atomic_load(&loader->nbytes_cache_saved);
     stats->n_cache_fetched = atomic_load(&loader->n_cache_fetched);
     stats->nbytes_cache_fetched = atomic_load(&loader->nbytes_cache_fetched);
-    stats->n_cache_not_recoded = atomic_load(&loader->fallbacks[PST_FALLBACK_CACHE_FORM]);
 }

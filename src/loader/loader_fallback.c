@@ -46,6 +46,14 @@ static const struct {
                                                "little left for it"},
     [PST_FALLBACK_SHARE] = {"share", "batches that this loader prepared although it shares: see "
                                      "share_reason"},
+    [PST_FALLBACK_FLEET_SERVER] = {"fleet_server", "items that were read from storage, because "
+                                                   "their server was down or late"},
+    [PST_FALLBACK_FLEET_VALUE] = {"fleet_value", "items that were read from storage, because their "
+                                                 "server gave other bytes"},
+    [PST_FALLBACK_FLEET_FULL] = {"fleet_full", "items that their server did not take, because it "
+                                               "is full or down"},
+    [PST_FALLBACK_FLEET_BUSY] = {"fleet_busy", "items that were not offered to their server, "
+                                               "because too many others were on the way"},
     [PST_FALLBACK_PIN] = {"pin", "batches in memory that pin_memory was to page-lock and the CUDA "
                                  "driver did not"},
 };

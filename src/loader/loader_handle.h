@@ -51,6 +51,8 @@ struct pst_loader {
      * no worker has work. */
     struct psti_share_cache *host;
     char *host_path;                      /* of the service's socket; NULL: no host cache */
+    struct psti_fleet_set *fleet;         /* the same in servers; NULL: none */
+    struct psti_cache_shape shape;        /* of them all */
     uint32_t cache_items[PST_MAX_FIELDS]; /* number in the cache of each field's first variant */
     uint64_t
         cache_key; /* of the cache's set: fields that are re-coded, and how (psti_recode_key) */
@@ -68,6 +70,7 @@ struct pst_loader {
     struct psti_trace *trace; /* NULL: none is written */
 
     /* With locks of their own, or atomic: */
+    struct psti_latency tiers[PST_TIER_STORAGE + 1];
     struct psti_loader_files files;
     atomic_uint_fast64_t grant_max;  /* largest grant of any worker so far */
     atomic_uint_fast64_t wanted_max; /* largest scratch of a decoder so far, with the part that only
@@ -110,6 +113,7 @@ struct pst_loader {
     bool closing, running, begun, parked, failed;
     bool pumping; /* a thread pumps; it alone changes `pending` and starts jobs, also while it has
                      released the lock */
+    bool crowded; /* reads wait for copies on their way to the fleet */
     bool pump_again; /* the lock was released, so something may have changed */
     struct pst_error failure;
     enum pst_status claim_status;
@@ -125,6 +129,7 @@ struct pst_loader {
     uint32_t n_quarantined, quarantine_cap;
     struct pst_loader_stats stats;
     struct pst_loader_state state; /* only the caller's thread writes and reads it */
+    int64_t settle_until_ns;       /* the same: psti_loader_fleet_settle; 0: not called yet */
     int64_t reading_since_ns;      /* time at which n_reading became > 0 */
     uint64_t reading_ns;           /* time of reading before that */
     struct psti_meter_steps steps;
@@ -169,6 +174,15 @@ void psti_loader_host_cancel(pst_loader *loader);
 /* Looks for the service again if it was lost. No epoch runs. */
 void psti_loader_host_renew(pst_loader *loader);
 void psti_loader_host_close(pst_loader *loader);
+
+/* loader_fleet.c */
+/* Opens the data set's items in options.fleet, if there is one, with a part of host_memory that is
+ * left for copies of offered items. */
+enum pst_status psti_loader_fleet_open(pst_loader *loader, pst_fleet *fleet, struct pst_error *err);
+/* An epoch ends: waits until items that were offered have arrived, or for ten timeouts. False: the
+ * deadline came before. The caller's thread, without the lock. */
+bool psti_loader_fleet_settle(pst_loader *loader, int64_t deadline_ns);
+void psti_loader_tier_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 
 /* loader_options.c */
 /* Completes the caller's options to `options` of this library's size, and refuses impossible ones.

@@ -69,8 +69,10 @@ void psti_loader_host_renew(pst_loader *loader)
     psti_share_cache_close(&lost);
 }
 
-static void count_hit(pst_loader *loader, uint64_t nbytes)
+/* `start`: time at which the item was looked up. */
+static void count_hit(pst_loader *loader, uint64_t nbytes, int64_t start)
 {
+    psti_latency_note(&loader->tiers[PST_TIER_HOST], nbytes, psti_clock_ns() - start);
     atomic_fetch_add_explicit(&loader->n_cache_hits, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&loader->nbytes_cache_hit, nbytes, memory_order_relaxed);
 }
@@ -89,6 +91,7 @@ void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_fiel
     uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
     uint64_t nbytes = source->item.nbytes;
     enum psti_cache_answer answer;
+    int64_t start = psti_clock_ns();
     if (!loader->cache_plan || loader->cache_plan[source->sample])
         answer = psti_share_cache_ask(loader->host, source->sample, number, nbytes, &span);
     else if (psti_share_cache_look(loader->host, source->sample, number, nbytes, &span) ==
@@ -99,7 +102,7 @@ void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_fiel
     switch (answer) {
     case PSTI_CACHE_HIT:
         if (psti_loader_cache_take(loader, field, &span, source))
-            count_hit(loader, span.nbytes);
+            count_hit(loader, span.nbytes, start);
         else
             count_miss(loader);
         break;
@@ -146,6 +149,7 @@ static bool take_wished(pst_loader *loader, const struct psti_loader_plan_field 
     struct psti_cache_span span;
     uint32_t number = psti_loader_cache_number(loader, field->i_field, source->variant);
     uint64_t nbytes = source->item.nbytes;
+    int64_t start = psti_clock_ns();
     if ((source->wish.result != PSTI_CACHE_RESULT_HERE &&
          source->wish.result != PSTI_CACHE_RESULT_READ) ||
         psti_share_cache_look(loader->host, source->sample, number, nbytes, &span) !=
@@ -153,7 +157,7 @@ static bool take_wished(pst_loader *loader, const struct psti_loader_plan_field 
         !psti_loader_cache_take(loader, field, &span, source))
         return false;
     if (source->wish.result == PSTI_CACHE_RESULT_HERE) {
-        count_hit(loader, span.nbytes);
+        count_hit(loader, span.nbytes, start);
         return true;
     }
     atomic_fetch_add_explicit(&loader->n_cache_misses, 1, memory_order_relaxed);

@@ -61,8 +61,9 @@ struct psti_loader_task {
                     such row */
     enum pst_status status; /* result of looking up and reading */
     struct pst_error err;
-    struct psti_loader_source *sources; /* [n_items] */
-    struct psti_read *reads;            /* [plan.n_reads] */
+    struct psti_loader_source *sources;   /* [n_items] */
+    struct psti_read *reads;              /* [plan.n_reads] */
+    struct psti_loader_request *requests; /* [n_items], with a fleet */
     char *paths;
     bool more;  /* the reads of the second round are under way or done */
     bool taken; /* the sources point to what the first round has read */

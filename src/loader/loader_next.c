@@ -76,6 +76,9 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
     loader->epoch_bad = loader->epoch_good = 0;
     loader->state.epoch = epoch;
     loader->state.position = start;
+    loader->settle_until_ns = 0;
+    if (loader->fleet)
+        psti_fleet_retry(loader->fleet);
     psti_loader_meter_begin(loader);
     loader->issue_end = UINT64_MAX;
     loader->next_step = 0;
@@ -333,6 +336,11 @@ static enum pst_status settle(pst_loader *loader, struct psti_loader_job *job, i
     return status;
 }
 
+static enum pst_status fail_busy(struct pst_error *err)
+{
+    return psti_fail(err, PST_ERROR_BUSY, "loader", "the batch is not whole yet");
+}
+
 /* Waits for something, or does something. PST_OK: look again. */
 static enum pst_status advance(pst_loader *loader, struct psti_loader_job *job, int64_t deadline,
                                struct pst_error *err)
@@ -353,7 +361,7 @@ static enum pst_status advance(pst_loader *loader, struct psti_loader_job *job, 
     else
         psti_cond_wait_until(&loader->done, loader->lock, deadline);
     if (job->state != PSTI_LOADER_JOB_WHOLE && deadline != INT64_MAX && psti_clock_ns() >= deadline)
-        return psti_fail(err, PST_ERROR_BUSY, "loader", "the batch is not whole yet");
+        return fail_busy(err);
     return PST_OK;
 }
 
@@ -390,8 +398,12 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
         psti_loader_run_start(loader, loader->next_step);
     enum pst_status status = PST_OK;
     while (status == PST_OK && !*out) {
-        if (loader->next_step >= loader->n_steps)
-            return end_epoch(loader, err);
+        if (loader->next_step >= loader->n_steps) {
+            pthread_mutex_unlock(loader->lock);
+            bool settled = psti_loader_fleet_settle(loader, deadline);
+            pthread_mutex_lock(loader->lock);
+            return settled ? end_epoch(loader, err) : fail_busy(err);
+        }
         struct psti_loader_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
         /* A job that is not whole belongs to the thread that starts or fills it. */
         if (job->state != PSTI_LOADER_JOB_WHOLE)

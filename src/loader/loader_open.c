@@ -131,6 +131,8 @@ static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
     const struct psti_loader_plan *plan = &loader->plan;
     uint64_t row = (plan->n_items + 1) * sizeof(struct psti_loader_source) +
                    (plan->n_reads + 1) * sizeof(struct psti_read);
+    if (options->fleet)
+        row += (plan->n_items + 1) * sizeof(struct psti_loader_request);
     if (pst_dataset_is_folder(loader->dataset))
         row += (plan->n_items + 1) * (uint64_t)PSTI_PATH_NBYTES;
     uint64_t n_rows = options->num_workers ? options->num_workers : 1;
@@ -238,9 +240,12 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
         task->loader = loader;
         task->sources = psti_calloc(n_items + 1, sizeof *task->sources);
         task->reads = psti_calloc(loader->plan.n_reads + 1, sizeof *task->reads);
+        if (loader->options.fleet)
+            task->requests = psti_calloc(n_items + 1, sizeof *task->requests);
         if (folder)
             task->paths = psti_alloc_array(n_items + 1, PSTI_PATH_NBYTES);
-        if (!task->sources || !task->reads || (folder && !task->paths))
+        if (!task->sources || !task->reads || (folder && !task->paths) ||
+            (loader->options.fleet && !task->requests))
             return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for tasks");
         psti_loader_pump_free_task(loader, task);
     }
@@ -400,6 +405,8 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
     if (status == PST_OK)
         psti_loader_cache_claim(loader);
     if (status == PST_OK)
+        status = psti_loader_fleet_open(loader, loader->options.fleet, err);
+    if (status == PST_OK)
         status = open_jobs(loader, err);
     if (status == PST_OK)
         status = start_workers(loader, err);
@@ -440,6 +447,8 @@ enum pst_status psti_loader_open_in(pst_dataset *dataset, const struct pst_loade
     pthread_mutex_init(&loader->files.lock, NULL);
     pthread_mutex_init(&loader->reserve_lock, NULL);
     psti_cond_init(&loader->done);
+    for (int i = 0; i <= PST_TIER_STORAGE; i++)
+        psti_latency_open(&loader->tiers[i]);
     pst_dataset_retain(dataset);
     loader->dataset = dataset;
     loader->placement = psti_placement_host; /* until the options choose another one */
@@ -484,6 +493,7 @@ static void close_tasks(pst_loader *loader)
     for (uint32_t i = 0; loader->tasks && i < loader->n_tasks; i++) {
         psti_free(loader->tasks[i].sources);
         psti_free(loader->tasks[i].reads);
+        psti_free(loader->tasks[i].requests);
         psti_free(loader->tasks[i].paths);
     }
     psti_free(loader->tasks);
@@ -513,6 +523,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_free(loader->ring);
     close_tasks(loader);
     psti_loader_files_close(&loader->files);
+    psti_fleet_set_close(&loader->fleet); /* before the cache, which gets what the fleet refuses */
     psti_cache_set_close(&loader->cache);
     psti_loader_host_close(loader);
     psti_storage_close(&loader->storage);
@@ -529,6 +540,8 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_batch_pool_close(&loader->pool);
     psti_stall_trace_close(&loader->trace);
     pst_dataset_close(&loader->dataset);
+    for (int i = 0; i <= PST_TIER_STORAGE; i++)
+        psti_latency_close(&loader->tiers[i]);
     pthread_cond_destroy(&loader->done);
     pthread_mutex_destroy(&loader->reserve_lock);
     pthread_mutex_destroy(&loader->files.lock);

@@ -57,9 +57,9 @@ static enum pst_status take_cache(const struct pst_loader_options *options, stru
     if ((unsigned)options->cache_form > PST_CACHE_FORM_RAW)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_form has a value that is not known: %d", (int)options->cache_form);
-    if (options->cache_form && !options->cache)
+    if (options->cache_form && !options->cache && !options->fleet)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "cache_form is given, but no cache that it is for");
+                         "cache_form is given, but no cache or fleet that it is for");
     if ((options->cache_plan || options->n_cache_plan) && !options->cache)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_plan is given, but no cache that it is for");

@@ -126,10 +126,13 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
     worker->draws = psti_calloc(plan->n_fields + 1, sizeof *worker->draws);
     worker->sources = psti_calloc(plan->n_items + 1, sizeof *worker->sources);
     worker->reads = psti_calloc(plan->n_reads + 1, sizeof *worker->reads);
+    if (loader->options.fleet)
+        worker->requests = psti_calloc(plan->n_items + 1, sizeof *worker->requests);
     if (pst_dataset_is_folder(loader->dataset))
         worker->paths = psti_alloc_array(plan->n_items + 1, PSTI_PATH_NBYTES);
     enum pst_status status = PST_OK;
     if (!worker->draws || !worker->sources || !worker->reads ||
+        (loader->options.fleet && !worker->requests) ||
         (pst_dataset_is_folder(loader->dataset) && !worker->paths))
         status = psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
     if (status == PST_OK)
@@ -153,6 +156,7 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_free(worker->draws);
     psti_free(worker->sources);
     psti_free(worker->reads);
+    psti_free(worker->requests);
     psti_free(worker->paths);
     psti_free(worker->buffer);
     psti_batch_pool_uncharge(worker->loader->pool, PSTI_LOADER_DECODER_NBYTES + 2 * worker->grant +

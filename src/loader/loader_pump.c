@@ -86,7 +86,8 @@ bool psti_loader_pump_start_job(pst_loader *loader)
     struct psti_ranks ranks = loader->ranks;
     /* If only parts of items are read, or only some items, the kernel must not read the rest ahead.
      */
-    bool reads_parts = loader->stats.n_partial_reads > 0 || loader->cache || loader->host;
+    bool reads_parts =
+        loader->stats.n_partial_reads > 0 || loader->cache || loader->host || loader->fleet;
     pthread_mutex_unlock(loader->lock);
     psti_loader_job_set(loader, job, ranks, epoch, start, step, loader->step_base + step);
     if (!reads_parts)
@@ -131,7 +132,7 @@ static uint64_t trace_id(const struct psti_loader_task *task)
     return (uint64_t)(task - task->loader->tasks);
 }
 
-/* One of the reads and wishes that the task waits for is done. */
+/* One of the reads, wishes and requests that the task waits for is done. */
 static void part_is_done(struct psti_loader_task *task)
 {
     pst_loader *loader = task->loader;
@@ -148,10 +149,38 @@ static void part_is_done(struct psti_loader_task *task)
 }
 
 /* Called by the storage's threads. */
-static void read_is_done(struct psti_read *read) { part_is_done(read->user); }
+static void read_is_done(struct psti_read *read)
+{
+    struct psti_loader_task *task = read->user;
+    psti_latency_end(&task->loader->tiers[PST_TIER_STORAGE], read->status == PST_OK, read->nbytes,
+                     psti_clock_ns() - read->asked_ns);
+    part_is_done(task);
+}
 
 /* Called by the thread of the session with the host cache. */
 static void wish_is_done(struct psti_share_wish *wish) { part_is_done(wish->user); }
+
+static void submit(pst_loader *loader, struct psti_read **reads, uint32_t n)
+{
+    int64_t now = psti_clock_ns();
+    for (uint32_t i = 0; i < n; i++)
+        reads[i]->asked_ns = now;
+    psti_latency_begin(&loader->tiers[PST_TIER_STORAGE], n);
+    psti_storage_submit(loader->storage, reads, n);
+}
+
+/* Called by a thread of the fleet, or by the one that asks. What the fleet does not give is read.
+ */
+static void request_is_done(struct psti_fleet_get *get)
+{
+    struct psti_loader_request *request = get->user;
+    struct psti_read *read = request->source->read;
+    pst_loader *loader = request->loader;
+    if (psti_loader_fleet_take(request) || atomic_load(&loader->cancelled))
+        part_is_done(read->user); /* a cancelled row is dropped, whatever it has */
+    else
+        submit(loader, &read, 1);
+}
 
 void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *task, uint32_t n)
 {
@@ -170,7 +199,7 @@ void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *t
             reads[i]->done = read_is_done;
         }
         n -= n_now;
-        psti_storage_submit(loader->storage, reads, n_now);
+        submit(loader, reads, n_now);
     }
 }
 
@@ -208,15 +237,56 @@ static bool look_up_next(pst_loader *loader)
     return true;
 }
 
-/* What is to be submitted. */
+/* What is to be submitted together. */
 struct parts {
     struct psti_read *reads[READS_AT_ONCE];
     struct psti_share_wish *wishes[READS_AT_ONCE];
-    uint32_t n_reads, n_wishes;
+    struct psti_fleet_get *gets[READS_AT_ONCE];
+    uint32_t n_reads, n_wishes, n_gets;
 };
 
-/* Finds a task whose reads and wishes can be submitted and adds them to `parts`. NULL: nothing more
- * now. */
+/* Adds the task's n reads to `parts`, or the requests to the fleet that take the place of some. */
+static void add_reads(pst_loader *loader, struct psti_loader_task *task, uint32_t n,
+                      struct parts *parts)
+{
+    uint32_t n_gets = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        task->reads[i].user = task;
+        task->reads[i].done = read_is_done;
+    }
+    if (loader->fleet)
+        n_gets = psti_loader_fleet_requests(loader, task->sources, task->requests);
+    for (uint32_t i = 0; i < n_gets; i++) {
+        task->requests[i].get.user = &task->requests[i];
+        task->requests[i].get.done = request_is_done;
+        parts->gets[parts->n_gets++] = &task->requests[i].get;
+    }
+    for (uint32_t i = 0; i < loader->plan.n_items; i++)
+        if (task->sources[i].read && !task->sources[i].ask_fleet)
+            parts->reads[parts->n_reads++] = task->sources[i].read;
+}
+
+/* Adds what the host service is to be asked for by the task. Returns how many wishes these are. */
+static uint32_t add_wishes(const pst_loader *loader, struct psti_loader_task *task,
+                           struct parts *parts)
+{
+    struct psti_share_wish **wishes = parts->wishes + parts->n_wishes;
+    uint32_t n = psti_loader_host_wishes(loader, task->sources, wishes);
+    for (uint32_t i = 0; i < n; i++) {
+        wishes[i]->user = task;
+        wishes[i]->done = wish_is_done;
+    }
+    parts->n_wishes += n;
+    return n;
+}
+
+static uint32_t count_parts(const struct parts *parts)
+{
+    return parts->n_reads + parts->n_wishes + parts->n_gets;
+}
+
+/* Finds a task whose reads, wishes and requests can be submitted and adds them to `parts`. NULL:
+ * nothing more now. */
 static struct psti_loader_task *next_task(pst_loader *loader, struct parts *parts)
 {
     while (loader->running && (loader->pending || look_up_next(loader))) {
@@ -232,23 +302,12 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct parts *part
         uint32_t n = 0;
         if (task->block)
             n = psti_loader_row_reads(loader, task->sources, task->block, task->reads);
-        struct psti_share_wish **wishes = parts->wishes + parts->n_wishes;
-        uint32_t n_wishes =
-            task->block ? psti_loader_host_wishes(loader, task->sources, wishes) : 0;
+        uint32_t n_wishes = task->block ? add_wishes(loader, task, parts) : 0;
         if (n + n_wishes == 0) {
             push_ready(loader, task);
             continue;
         }
-        for (uint32_t i = 0; i < n; i++) {
-            task->reads[i].user = task;
-            task->reads[i].done = read_is_done;
-            parts->reads[parts->n_reads++] = &task->reads[i];
-        }
-        for (uint32_t i = 0; i < n_wishes; i++) {
-            wishes[i]->user = task;
-            wishes[i]->done = wish_is_done;
-        }
-        parts->n_wishes += n_wishes;
+        add_reads(loader, task, n, parts);
         atomic_store(&task->n_reading, n + n_wishes);
         psti_loader_times_read_begins(loader);
         if (loader->trace)
@@ -262,18 +321,23 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct parts *part
 static bool submit_some(pst_loader *loader)
 {
     struct parts parts;
-    parts.n_reads = parts.n_wishes = 0;
-    while (parts.n_reads + parts.n_wishes + loader->plan.n_items <= READS_AT_ONCE &&
+    loader->crowded = loader->fleet && psti_fleet_is_crowded(loader->fleet);
+    if (loader->crowded)
+        return false;
+    parts.n_reads = parts.n_wishes = parts.n_gets = 0;
+    while (count_parts(&parts) + loader->plan.n_items <= READS_AT_ONCE &&
            next_task(loader, &parts))
         ;
-    if (parts.n_reads + parts.n_wishes == 0)
+    if (count_parts(&parts) == 0)
         return false;
     loader->pump_again = true;
     pthread_mutex_unlock(loader->lock);
     if (parts.n_wishes > 0)
         psti_share_cache_submit(loader->host, parts.wishes, parts.n_wishes);
     if (parts.n_reads > 0)
-        psti_storage_submit(loader->storage, parts.reads, parts.n_reads);
+        submit(loader, parts.reads, parts.n_reads);
+    if (parts.n_gets > 0)
+        psti_fleet_ask(loader->fleet, parts.gets, parts.n_gets);
     pthread_mutex_lock(loader->lock);
     return true;
 }

@@ -135,6 +135,8 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
         psti_loader_cache_ask(loader, field, &sources[i]);
         if (!sources[i].is_cached)
             status = find_bytes(loader, &sources[i], path, err);
+        if (status == PST_OK && !sources[i].data && !sources[i].is_asked)
+            psti_loader_fleet_consider(loader, field, &sources[i]);
         if (status == PST_OK && !sources[i].data) {
             uint64_t left = loader->block_nbytes_max - *nbytes;
             if (sources[i].item.nbytes > left || buffer_nbytes(loader, &sources[i]) > left)
@@ -151,6 +153,7 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
     }
     for (i = 0; status == PST_OK && i < plan->n_items; i++)
         if (!sources[i].data && !sources[i].is_wanted && !sources[i].is_asked &&
+            !sources[i].ask_fleet &&
             !is_turned_mask(plan, sources, plan->fields_of_items[i]))
             psti_loader_ranges_consider(loader, key, &plan->fields[plan->fields_of_items[i]],
                                         &sources[i]);
@@ -185,12 +188,13 @@ uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *so
         if (source->item.i_file == PST_FILE_NONE || source->is_asked)
             continue;
         struct psti_read *read = &reads[n++];
+        source->read = read;
         read->file = source->file;
         read->path = source->path;
         read->offset = source->item.offset;
         read->nbytes = source->sparse ? source->n_here : source->item.nbytes;
         read->buffer = source->buffer;
-        read->drop = source->is_wanted; /* memory is not spent twice */
+        read->drop = source->is_wanted || source->ask_fleet; /* memory is not spent twice */
         read->data = NULL;
         read->status = PST_OK;
     }
@@ -464,7 +468,7 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
         if (status != PST_OK)
             psti_loader_row_name_error(worker->loader, sample, NULL, err);
     }
-    if (status == PST_OK && worker->loader->cache)
+    if (status == PST_OK && (worker->loader->cache || worker->loader->fleet))
         keep(worker, sources);
     psti_loader_worker_settle(worker);
     if (begun)
@@ -508,16 +512,27 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
     return worker->reserve_buffer;
 }
 
+static enum pst_status run_read(struct psti_loader_worker *worker, struct psti_read *read)
+{
+    struct psti_storage *storage = worker->loader->storage;
+    struct psti_latency *tier = &worker->loader->tiers[PST_TIER_STORAGE];
+    int64_t start = psti_clock_ns(), owed = worker->owed_ns;
+    psti_latency_begin(tier, 1);
+    enum pst_status status = worker->owes ? psti_storage_read_owing(storage, read, &worker->owed_ns)
+                                          : psti_storage_read(storage, read);
+    psti_latency_end(tier, status == PST_OK, read->nbytes,
+                     psti_clock_ns() - start + worker->owed_ns - owed);
+    return status;
+}
+
 /* Reads in this thread, one item after the other, until one fails. */
 static void run_reads(struct psti_loader_worker *worker, uint32_t n)
 {
-    struct psti_storage *storage = worker->loader->storage;
     enum pst_status status = PST_OK;
     int64_t start = psti_clock_ns();
     for (uint32_t i = 0; status == PST_OK && i < n; i++)
-        status = worker->owes
-                     ? psti_storage_read_owing(storage, &worker->reads[i], &worker->owed_ns)
-                     : psti_storage_read(storage, &worker->reads[i]);
+        if (!worker->reads[i].data) /* else the fleet gave it */
+            status = run_read(worker, &worker->reads[i]);
     psti_loader_worker_read_here(worker, start, true);
 }
 
@@ -544,6 +559,8 @@ static enum pst_status read_here(struct psti_loader_worker *worker, uint64_t sam
     if (!block)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory to read %zu bytes", nbytes);
     uint32_t n = psti_loader_row_reads(loader, worker->sources, block, worker->reads);
+    if (loader->fleet)
+        psti_loader_fleet_ask_here(worker);
     run_reads(worker, n);
     enum pst_status status =
         psti_loader_row_take_reads(loader, sample, worker->sources, worker->reads, err);

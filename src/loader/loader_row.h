@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "cache/cache.h"
 #include "decode/decode_recode.h"
+#include "fleet/fleet.h"
 #include "loader/loader_plan.h"
 #include "share/share.h"
 #include "storage/storage.h"
@@ -29,11 +30,16 @@ struct psti_loader_source {
     void *buffer;           /* destination of the read; NULL: in memory already, or empty */
     const void *data;       /* its bytes; NULL: not there yet */
     uint64_t sample;        /* number of the sample in the data set */
+    uint64_t stored_nbytes; /* item.nbytes as the data set has it, also if it is re-coded */
     bool is_cached;         /* `data` lies in the cache */
-    bool is_recoded;        /* and is re-coded; item says how */
-    bool is_wanted;         /* the cache has reserved room for it */
+    bool is_recoded;        /* the cache or the fleet had it re-coded; item says how */
+    bool is_wanted;         /* the cache has reserved room for it: stored_nbytes */
     bool is_asked;          /* the host service was asked for it, by `wish` */
     bool is_late;           /* it did not come, and is read in a round of its own */
+    bool ask_fleet;         /* the fleet is asked before the storage */
+    bool is_offered;        /* the fleet does not have it: it gets a copy */
+    uint64_t fleet_nbytes;  /* bytes in `buffer` that came from the fleet; 0: none */
+    struct psti_read *read; /* that brings `data`, from wherever; NULL: none */
     struct psti_share_wish wish;
     bool sparse;             /* two-round read: the first n_here bytes, then the needed rest */
     bool partial;            /* `data` has only the head and the units of `stored` */
@@ -46,6 +52,14 @@ struct psti_loader_source {
     bool is_drawn;
     struct pst_image_info drawn_for;
     struct psti_draw draw;
+};
+
+/* A request of a source to the fleet. */
+struct psti_loader_request {
+    struct psti_fleet_get get;
+    pst_loader *loader;
+    const struct psti_loader_plan_field *field;
+    struct psti_loader_source *source;
 };
 
 /* loader_row.c */
@@ -82,8 +96,8 @@ void psti_loader_row_name_error(const pst_loader *loader, uint64_t sample,
  * has the item re-coded, sets its form and length too. */
 void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_field *field,
                            struct psti_loader_source *source);
-/* Keeps the wanted items of a row that was filled, and re-codes those that options.cache_form is
- * for. */
+/* Offers the items of a row that was filled to the fleet, and keeps those that are wanted.
+ * Re-codes those that options.cache_form is for. */
 void psti_loader_cache_keep(struct psti_loader_worker *worker, struct psti_loader_source *sources);
 /* Gives up the reservations of a row's items that are still wanted. */
 void psti_loader_cache_give_up(pst_loader *loader, struct psti_loader_source *sources);
@@ -105,12 +119,31 @@ uint32_t psti_loader_host_resolve(pst_loader *loader, struct psti_loader_source 
 enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
                                       struct psti_loader_source *sources,
                                       const struct psti_read *reads, struct pst_error *err);
-/* Points the source to what a cache has. False: the item cannot be this loader's. */
+/* Points the source to what a cache or the fleet has. False: the item cannot be this loader's. */
 bool psti_loader_cache_take(const pst_loader *loader, const struct psti_loader_plan_field *field,
                             const struct psti_cache_span *span, struct psti_loader_source *source);
+/* The item's number in the sample, for cache, host cache and fleet. */
 uint32_t psti_loader_cache_number(const pst_loader *loader, uint32_t i_field, uint32_t variant);
 /* True if a sample's items may be admitted by a cache: options.cache_plan. */
 bool psti_loader_cache_admits(const pst_loader *loader, uint64_t sample);
+
+/* loader_fleet.c */
+/* Decides if the fleet is asked for a located item that the cache does not have. */
+void psti_loader_fleet_consider(pst_loader *loader, const struct psti_loader_plan_field *field,
+                                struct psti_loader_source *source);
+/* Prepares requests for the sources that the fleet is to be asked for, after psti_loader_row_reads.
+ * Returns how many; `requests` has room for all items. The caller sets `done` and `user`. */
+uint32_t psti_loader_fleet_requests(pst_loader *loader, struct psti_loader_source *sources,
+                                    struct psti_loader_request *requests);
+/* The request has ended. True: its read is done, with the item's bytes. False: it must be read. */
+bool psti_loader_fleet_take(struct psti_loader_request *request);
+/* Asks in this thread for the worker's sources, and waits. */
+void psti_loader_fleet_ask_here(struct psti_loader_worker *worker);
+/* Offers an item to the fleet, with the source's reservation in the cache. False: the fleet does
+ * not take it, and the reservation stays the caller's. A re-coded item is shorter than the stored
+ * one. */
+bool psti_loader_fleet_offer(pst_loader *loader, struct psti_loader_source *source, uint32_t i_item,
+                             const struct psti_cache_span *item);
 
 /* loader_recode.c */
 /* Re-codes the source's bytes in the form that the cache's set keeps, into `out` (empty before, and

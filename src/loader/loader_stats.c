@@ -39,6 +39,7 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     snprintf(stats->cpu_level, sizeof stats->cpu_level, "%s",
              psti_cpu_level_name(psti_cpu_features()));
     psti_loader_cache_stats(loader, stats);
+    psti_loader_tier_stats(loader, stats);
     psti_loader_fallbacks(loader, &storage, stats);
     loader->placement.ops->stats(loader, stats); /* last, because it may overwrite members */
 }

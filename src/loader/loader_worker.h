@@ -30,8 +30,9 @@ struct psti_loader_worker {
     struct psti_picture_size leader;    /* size of the row's leading image, once it was probed */
     struct psti_loader_source *sources; /* [plan.n_items], for rows that this thread reads itself */
     struct psti_read *reads;            /* [plan.n_reads] */
-    char *paths;                        /* [n_items][PSTI_PATH_NBYTES], folders only */
-    void *buffer;                       /* for reads by this thread itself */
+    struct psti_loader_request *requests; /* [plan.n_items], with a fleet */
+    char *paths;                          /* [n_items][PSTI_PATH_NBYTES], folders only */
+    void *buffer;                         /* for reads by this thread itself */
     uint64_t buffer_nbytes;
     uint64_t grant; /* scratch allowed to the decoder, and to the run */
     uint64_t extra; /* additional scratch that makes the decoder faster */

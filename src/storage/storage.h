@@ -56,6 +56,7 @@ struct psti_read {
     bool drop;    /* the kernel need not keep the pages, whatever page_cache says */
     void (*done)(struct psti_read *read); /* called once, by an engine thread */
     void *user;
+    int64_t asked_ns; /* the caller's, too */
     /* Results: */
     enum pst_status status;
     void *data; /* address of the bytes, inside buffer */

@@ -29,9 +29,10 @@ class Options(cli_case.Case):
         with open(manual, encoding="utf-8") as file:
             pages = re.split(r"(?m)^## penstock ", file.read())[1:]
         sections = {page.split("\n")[0].strip(): page for page in pages}
-        self.assertEqual(sorted(sections), sorted(VERBS))
-        for verb in VERBS:
-            options = re.findall(r"(?m)^  (?:-\w, |    )(--[a-z-]+)", self.ok(verb, "--help").decode())
+        commands = [*VERBS, "cache fleet"]
+        self.assertEqual(sorted(sections), sorted(commands))
+        for verb in commands:
+            options = re.findall(r"(?m)^  (?:-\w, |    )(--[a-z-]+)", self.ok(*verb.split(), "--help").decode())
             self.assertGreaterEqual(len(options), 3)
             for option in options:
                 if option not in ("--json", "--quiet", "--help"):

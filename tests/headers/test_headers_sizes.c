@@ -22,13 +22,13 @@
     X(pst_item, 104) \
     X(pst_dataset_options, 56) \
     X(pst_field_output, 72) \
-    X(pst_loader_options, 304) \
+    X(pst_loader_options, 312) \
     X(pst_cuda_info, 96) \
     X(pst_cuda_nvjpeg_info, 276) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 1088) \
+    X(pst_loader_stats, 1408) \
     X(pst_stage_clock, 64) \
     X(pst_step_times, 208) \
     X(pst_loader_meter, 1536) \
@@ -39,6 +39,10 @@
     X(pst_cache_file_report, 48) \
     X(pst_stall_setup, 544) \
     X(pst_stall_answer, 232) \
+    X(pst_tier_stats, 40) \
+    X(pst_fleet_options, 48) \
+    X(pst_fleet_stats, 136) \
+    X(pst_fleet_server, 504) \
     X(pst_writer_options, 32) \
     X(pst_value, 80) \
     X(pst_sample, 32) \
@@ -67,6 +71,7 @@ ASSERT_SIZE_FIRST(pst_sample)
 ASSERT_SIZE_FIRST(pst_dataset_options)
 ASSERT_SIZE_FIRST(pst_loader_options)
 ASSERT_SIZE_FIRST(pst_stall_setup)
+ASSERT_SIZE_FIRST(pst_fleet_options)
 ASSERT_SIZE_FIRST(pst_writer_options)
 ASSERT_SIZE_FIRST(pst_pack_options)
 ASSERT_SIZE_FIRST(pst_verify_options)

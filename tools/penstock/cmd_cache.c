@@ -104,11 +104,15 @@ int cmd_cache(struct cli *cli, int argc, char **argv)
     const char *socket = NULL, *operands[4] = {0};
     const struct cli_option options[] = {CLI_SOCKET_OPTION(socket),
                                          {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL}};
+    if (argc > 0 && strcmp(argv[0], "fleet") == 0)
+        return cmd_cache_fleet(cli, argc - 1, argv + 1);
     const struct cli_command command = {
-        .usage = "cache status | save FILE | load FILE | clear [options]",
+        .usage = "cache status | save FILE | load FILE | clear | fleet [options]",
         .about = "Shows the host cache of the running service; writes its items to a file; takes "
                  "them from one;\n"
-                 "frees the data sets that no loader uses.",
+                 "frees the data sets that no loader uses. fleet: the memcached command of this "
+                 "host; it\n"
+                 "has options of its own (cache fleet --help).",
         .example = "penstock cache save /scratch/warm.cache",
         .options = options,
         .n_min = 1,
@@ -127,6 +131,7 @@ int cmd_cache(struct cli *cli, int argc, char **argv)
         return show(cli, socket);
     if (strcmp(operands[0], "clear") == 0)
         return clear(cli, socket);
-    return cli_usage(cli, "cache can do \"status\", \"save\", \"load\" and \"clear\", not \"%s\"",
-                     operands[0]);
+    return cli_usage(
+        cli, "cache can do \"status\", \"save\", \"load\", \"clear\" and \"fleet\", not \"%s\"",
+        operands[0]);
 }

@@ -22,7 +22,7 @@ const struct cli_verb cli_verbs[] = {
     {"verify", "read everything and report what is wrong", cmd_verify},
     {"view", "draw samples as a sheet of pictures", cmd_view},
     {"serve", "run the host service, or ask the one that runs", cmd_serve},
-    {"cache", "what the host cache holds; save, load and clear it", cmd_cache},
+    {"cache", "the host cache: show, save, load, clear; servers of a fleet", cmd_cache},
     {"top", "watch the host service", cmd_top},
     {"bench", "load a data set and measure", cmd_bench},
     {"doctor", "check this machine and say what to mend", cmd_doctor},

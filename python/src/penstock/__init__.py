@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ._whatif import whatif
     from .cache import Cache, CachePlan, CacheReport, plan_cache
     from .dataset import Dataset, Field
+    from .fleet import Fleet
     from .images import CachedImages, CachedImagesStats
     from .loader import Loader
     from .metrics import metrics_text
@@ -69,6 +70,7 @@ __all__ = [
     "CachedImagesStats",
     "Dataset",
     "Field",
+    "Fleet",
     "Float",
     "Image",
     "ImageInfo",
@@ -108,6 +110,7 @@ _HOMES = {
     "analyze": "_analyze",
     "whatif": "_whatif",
     **dict.fromkeys(("Cache", "CachePlan", "CacheReport", "plan_cache"), "cache"),
+    "Fleet": "fleet",
     **dict.fromkeys(("Dataset", "Field"), "dataset"),
     **dict.fromkeys(("CachedImages", "CachedImagesStats"), "images"),
     "Loader": "loader",

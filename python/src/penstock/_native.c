@@ -198,7 +198,8 @@ static int exec_module(PyObject *module)
         add_type(module, &native_writer_spec, &state->writer_type) < 0 ||
         add_type(module, &native_cache_spec, &state->cache_type) < 0 ||
         add_type(module, &native_images_spec, &state->images_type) < 0 ||
-        add_type(module, &native_picture_spec, &state->picture_type) < 0)
+        add_type(module, &native_picture_spec, &state->picture_type) < 0 ||
+        add_type(module, &native_fleet_spec, &state->fleet_type) < 0)
         return -1;
     if (PyModule_AddStringConstant(module, "version", pst_version()) < 0)
         return -1;
@@ -221,6 +222,7 @@ static int traverse_module(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->cache_type);
     Py_VISIT(state->images_type);
     Py_VISIT(state->picture_type);
+    Py_VISIT(state->fleet_type);
     return 0;
 }
 
@@ -237,6 +239,7 @@ static int clear_module(PyObject *module)
     Py_CLEAR(state->cache_type);
     Py_CLEAR(state->images_type);
     Py_CLEAR(state->picture_type);
+    Py_CLEAR(state->fleet_type);
     return 0;
 }
 

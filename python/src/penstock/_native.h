@@ -27,6 +27,7 @@ struct native_state {
     PyTypeObject *cache_type;
     PyTypeObject *images_type;
     PyTypeObject *picture_type;
+    PyTypeObject *fleet_type;
 };
 
 struct native_dataset {
@@ -43,6 +44,11 @@ PyObject *native_notices(const pst_dataset *dataset);
 struct native_cache {
     PyObject_HEAD pst_cache *handle; /* never NULL after construction */
     pid_t pid;                       /* of the process that made it */
+};
+
+struct native_fleet {
+    PyObject_HEAD pst_fleet *handle; /* never NULL after construction */
+    pid_t pid;                       /* of the process that opened it */
 };
 
 struct native_batch {
@@ -97,7 +103,8 @@ struct native_options {
     PyObject *owner;     /* keeps names alive */
     Py_buffer indices, weights, cache_plan;
 };
-int native_options_read(struct native_options *options, PyObject *dict, PyTypeObject *cache_type);
+int native_options_read(struct native_options *options, PyObject *dict,
+                        const struct native_state *state);
 void native_options_free(struct native_options *options);
 
 /* The meter of a loader as a dict (native_meter.c); NULL with an exception set. */
@@ -128,7 +135,8 @@ PyObject *native_dlpack_export(struct native_batch *batch, struct native_block *
                                const struct pst_tensor *tensor, int versioned);
 
 extern PyType_Spec native_dataset_spec, native_loader_spec, native_batch_spec, native_tensor_spec,
-    native_writer_spec, native_cache_spec, native_images_spec, native_picture_spec;
+    native_writer_spec, native_cache_spec, native_images_spec, native_picture_spec,
+    native_fleet_spec;
 
 /* _native_cache.c */
 PyObject *native_cache_advise(PyObject *module, PyObject *argument);

@@ -114,6 +114,16 @@ class Images:
     def stats(self) -> dict[str, Any]: ...
 
 @final
+class Fleet:
+    def __new__(
+        cls, servers: str | None, timeout: float, max_item: int, auth_file: str | None, auth: int, /
+    ) -> Fleet: ...
+    @property
+    def pid(self) -> int: ...
+    def stats(self) -> Any: ...
+    def servers(self) -> Any: ...
+
+@final
 class Writer:
     def __new__(
         cls,

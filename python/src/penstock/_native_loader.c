@@ -113,7 +113,7 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     pst_error_clear(&err);
     struct native_options options;
     enum pst_status status = PST_OK;
-    if (native_options_read(&options, dict, state->cache_type) == 0)
+    if (native_options_read(&options, dict, state) == 0)
         status = open_handle(source, &options, self, &err);
     native_options_free(&options);
     if (status == PST_OK && !PyErr_Occurred()) {
@@ -399,11 +399,29 @@ static PyObject *fallbacks_of(const struct pst_loader_stats *stats)
     return dict;
 }
 
-/* Adds fall-backs, levels of vectors, and times of workers. If `dict` is NULL, its exception stays
- * set. */
+/* Returns {name: (hits, bytes, mean ns, p99 ns, bytes per second)} of the tiers. */
+static PyObject *tiers_of(const struct pst_loader_stats *stats)
+{
+    PyObject *dict = PyDict_New();
+    for (uint32_t i = 0; dict != NULL && pst_tier_name(i) != NULL; i++) {
+        const struct pst_tier_stats *tier = &stats->tiers[i];
+        PyObject *item =
+            Py_BuildValue("(KKKKd)", (unsigned long long)tier->n_hits,
+                          (unsigned long long)tier->nbytes, (unsigned long long)tier->mean_ns,
+                          (unsigned long long)tier->p99_ns, tier->bytes_per_second);
+        if (native_dict_put(dict, pst_tier_name(i), item) < 0)
+            Py_CLEAR(dict);
+    }
+    return dict;
+}
+
+/* Adds fall-backs, tiers, levels of vectors, and times of workers. If `dict` is NULL, its exception
+ * stays set. */
 static PyObject *add_other_stats(PyObject *dict, const struct pst_loader_stats *stats)
 {
     int status = dict == NULL ? -1 : native_dict_put(dict, "fallbacks", fallbacks_of(stats));
+    if (status == 0)
+        status = native_dict_put(dict, "tiers", tiers_of(stats));
     if (status == 0)
         status = native_dict_put(dict, "cpu_rooms", PyUnicode_FromString(stats->cpu_rooms));
     if (status == 0)

@@ -246,13 +246,25 @@ static int read_text(PyObject *object, const char *key, const char **out)
     return *out == NULL ? -1 : 0;
 }
 
-int native_options_read(struct native_options *options, PyObject *source, PyTypeObject *cache_type)
+/* A _native.Fleet of this process, which `source` keeps alive. */
+static int read_fleet(PyObject *object, PyTypeObject *type, struct pst_loader_options *loader)
+{
+    if (!PyObject_TypeCheck(object, type)) {
+        PyErr_SetString(PyExc_TypeError, "fleet: a _native.Fleet is wanted");
+        return -1;
+    }
+    loader->fleet = ((struct native_fleet *)object)->handle;
+    return 0;
+}
+
+int native_options_read(struct native_options *options, PyObject *source,
+                        const struct native_state *state)
 {
     memset(options, 0, sizeof(*options));
     options->loader.struct_size = sizeof(options->loader);
     int status = -1;
     PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL, *trace = NULL;
-    PyObject *plan = NULL, *share = NULL, *service = NULL;
+    PyObject *plan = NULL, *share = NULL, *service = NULL, *fleet = NULL;
     if (!PyDict_Check(source)) {
         PyErr_SetString(PyExc_TypeError, "options: a dict is wanted");
         return -1;
@@ -269,6 +281,7 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
     plan = take(dict, "cache_plan");
     share = take(dict, "share");
     service = take(dict, "service");
+    fleet = take(dict, "fleet");
     if (PyErr_Occurred())
         goto out;
     uint64_t n_weights = 0;
@@ -278,7 +291,9 @@ int native_options_read(struct native_options *options, PyObject *source, PyType
     /* `source` keeps the text alive. */
     if (trace != NULL && (options->loader.trace = PyUnicode_AsUTF8AndSize(trace, NULL)) == NULL)
         goto out;
-    if (cache != NULL && read_cache(cache, cache_type, &options->loader) < 0)
+    if (cache != NULL && read_cache(cache, state->cache_type, &options->loader) < 0)
+        goto out;
+    if (fleet != NULL && read_fleet(fleet, state->fleet_type, &options->loader) < 0)
         goto out;
     if (share != NULL && read_text(share, "share", &options->loader.share) < 0)
         goto out;
@@ -307,6 +322,7 @@ out:
     Py_XDECREF(plan);
     Py_XDECREF(service);
     Py_XDECREF(share);
+    Py_XDECREF(fleet);
     Py_XDECREF(cache);
     Py_XDECREF(weights);
     Py_XDECREF(indices);

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _convert, _image, _live, _native, _options, _stats
+from . import _loader_options as _more
 from . import cache as _cache
+from . import fleet as _fleet
 from . import transforms as _transforms
 from .dataset import Dataset, Field
 from .errors import ArgumentError, LimitError, NotFoundError, StateError, StorageError
@@ -20,15 +22,10 @@ from .errors import ArgumentError, LimitError, NotFoundError, StateError, Storag
 __all__ = ["Loader"]
 
 # Numbers of include/penstock/loader.h; the place in the tuple is the number.
-_ORDERS = ("sequential", "shuffled", "pages")
 _ON_ERROR = ("raise", "skip", "replace")
-_ON_EMPTY = ("pad", "empty")
 _STORAGES = ("auto", "threads", "uring", "memory")
 _PAGE_CACHES = ("keep", "drop", "direct")
 _CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
-_PLACEMENTS = ("cpu", "cuda")
-_DECODES = ("auto", "cpu", "gpu")
-_JPEGS = ("cpu", "nvjpeg")
 _LAYOUTS = ("NHWC", "NCHW", "channels_last")
 _PER_FIELD = ("dtype", "layout", "channels", "bits", "variants", "scaled_decode", "made_for")
 _CHANNELS_STORED = 255
@@ -188,9 +185,15 @@ class Loader:
             the same with PLIs of the fast tier. "raw": all images and masks are kept as pixels, for tiny images or
             much memory; an image whose pixels find no room is kept as it is stored. Images with a palette always are;
             lossy WebP is but for "raw". Loaders share items only if they need them in the same form. All but "stored"
-            need a cache (with "auto" they have an effect if one is chosen), and exclude ``jpeg="nvjpeg"``.
+            need a cache or a fleet (with "auto" they have an effect if one is chosen), and exclude ``jpeg="nvjpeg"``.
+            A fleet gets items in this form, too, unless that is longer than the stored one.
         cache_plan: which samples the cache admits: a :class:`CachePlan`, a bool for each sample of the whole data set, or
             the path of such an array in numpy's format (.npy). None: all, as they come.
+        fleet: memcached servers that keep stored bytes for all ranks: a :class:`Fleet`, or its ``servers`` as text or
+            list. They are asked for what the cache does not have, and get in the background what they do not have
+            either, so that all ranks together read each item from storage once. What a server of this host has, the
+            cache does not keep, too. "auto": those of the variable PENSTOCK_FLEET, if it is set. None: no fleet.
+            ``stats()["tiers"]`` counts and times what cache, fleet and storage gave.
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
         encoded: names of image fields to deliver as stored bytes.
@@ -293,6 +296,7 @@ class Loader:
         cache_plan: Any = None,
         share: str | None = None,
         share_wait: float = 10.0,
+        fleet: _fleet.Fleet | str | Iterable[str] | None = "auto",
     ) -> None:
         place = _options.device_name(device)
         kind = _options.output_kind(output, place)
@@ -357,6 +361,7 @@ class Loader:
             "cache_plan": cache_plan,
             "share": share,
             "share_wait": share_wait,
+            "fleet": fleet,
         }
         self._start(given)
 
@@ -390,6 +395,7 @@ class Loader:
         self._cache, self._cache_choice = _cache.chosen(
             given["cache"], dataset._native.nbytes, given["storage"] == "memory", given["share"] is not None
         )
+        self._fleet = _fleet.chosen(given["fleet"], given["storage"] == "memory")
         if self._cache_choice:
             _log.info("%s: %s", dataset.path, self._cache_choice)
         self._native = self._make_native()
@@ -414,9 +420,12 @@ class Loader:
         options = dict(self._native_options)
         if self._cache is not None:
             options["cache"] = self._cache._open()
-        elif self._cache_choice:
-            del options["cache_form"]  # "auto" chose no cache
+        if self._fleet is not None:
+            options["fleet"] = self._fleet._open()
+        if self._cache is None and self._cache_choice:  # "auto" chose no cache
             options.pop("cache_plan", None)
+            if self._fleet is None:
+                del options["cache_form"]
         return _native.Loader(self._dataset._native, options)
 
     def _make_options(self) -> dict[str, Any]:
@@ -426,7 +435,7 @@ class Loader:
             raise ArgumentError(f"throttle is (bytes per second, seconds), not {throttle!r}")
         options: dict[str, Any] = {
             "batch_size": _options.count("batch_size", given["batch_size"], 1, 2**31 - 1),
-            "order": self._order(),
+            "order": _more.order_number(given),
             "seed": _options.count("seed", given["seed"], 0, 2**64 - 1),
             "drop_last": bool(given["drop_last"]),
             "num_workers": _options.workers(given["num_workers"]),
@@ -455,126 +464,15 @@ class Loader:
                 options[name] = _options.count(name, given[name], 1, high)
         if given["trace"] is not None:
             options["trace"] = given["trace"]
-        self._add_bad_samples(options)
-        self._add_share(options)
-        self._add_gpu(options)
-        self._add_subset(options)
+        _more.add_bad_samples(given, options)
+        _more.add_share(given, options)
+        _more.add_gpu(given, options)
+        _more.add_subset(given, self._dataset, options)
         return options
-
-    def _add_bad_samples(self, options: dict[str, Any]) -> None:
-        on_error, on_empty = self._given["on_error"], self._given["on_empty"]
-        if self._given["max_errors"] is not None and on_error == "raise":
-            raise ArgumentError('max_errors is a bound for on_error="skip" and "replace"')
-        if on_empty is not None:
-            options["on_empty"] = _options.choice("on_empty", on_empty, _ON_EMPTY)
-            if on_error != "skip":
-                raise ArgumentError(f'on_empty={on_empty!r} says what on_error="skip" does')
-        options["no_padding"] = not self._given["padding"]
-
-    def _add_share(self, options: dict[str, Any]) -> None:
-        share, wait = self._given["share"], self._given["share_wait"]
-        if share is None:
-            return
-        if not isinstance(share, str) or not share or "\0" in share:
-            raise ArgumentError(f"share is the name of a group, not {share!r}")
-        if not 0 < wait <= 86400:
-            raise ArgumentError(f"share_wait is in seconds, above 0, to 86400, not {wait!r}")
-        if self._given["device"] != "cpu":
-            raise ArgumentError('share is for device="cpu": copy the shared batches to the GPU, with pin_memory=True')
-        options.update(share=share, share_wait_seconds=float(wait), service=_options.service_program())
-
-    def _add_gpu(self, options: dict[str, Any]) -> None:
-        device, share = self._given["device"], self._given["gpu_share"]
-        options["pin_memory"] = _options.pin(self._given["pin_memory"], device)
-        if device == "cpu":
-            for name, default in (("decode", ("auto", "cpu")), ("jpeg", ("cpu",)), ("gpu_share", (None,))):
-                if self._given[name] not in default:
-                    raise ArgumentError(f"{name}={self._given[name]!r} needs device=\"cuda\"")
-            if self._given["device_memory"] is not None:
-                raise ArgumentError('device_memory is a limit for device="cuda"')
-            return
-        options["placement"] = _PLACEMENTS.index("cuda")
-        options["device"] = int(device.partition(":")[2])
-        options["decode"] = _options.choice("decode", self._given["decode"], _DECODES)
-        options["jpeg"] = _options.choice("jpeg", self._given["jpeg"], _JPEGS)
-        if share is not None:
-            if not 0 < share <= 1:
-                raise ArgumentError(f"gpu_share is above 0, to 1, not {share!r}")
-            options["gpu_share"] = float(share)
-        if self._given["device_memory"] is not None:
-            options["device_memory"] = _options.nbytes("device_memory", self._given["device_memory"])
-
-    def _order(self) -> int:
-        order, shuffle = self._given["order"], bool(self._given["shuffle"])
-        if order is None:
-            order = "shuffled" if shuffle or self._given["weights"] is not None else "sequential"
-        elif shuffle and order == "sequential":
-            raise ArgumentError('shuffle=True and order="sequential" contradict each other')
-        return _options.choice("order", order, _ORDERS)
-
-    def _add_subset(self, options: dict[str, Any]) -> None:
-        import numpy as np
-
-        n, view = len(self._dataset), self._dataset._indices
-        if view is not None and self._given["indices"] is None:
-            if n == 0:
-                raise ArgumentError(f"this view of {self._dataset.path} has no samples")
-            options["indices"] = np.ascontiguousarray(view)
-        if self._given["indices"] is not None:
-            indices = np.asarray(self._given["indices"])
-            if indices.ndim != 1 or indices.size == 0 or indices.dtype.kind not in "iu":
-                raise ArgumentError("indices is a list of sample numbers, at least one")
-            low, high = int(indices.min()), int(indices.max())
-            if low < 0 or high >= n:
-                wrong = low if low < 0 else high
-                raise ArgumentError(f"indices holds {wrong}: the data set has samples 0 to {n - 1}")
-            options["indices"] = np.ascontiguousarray(indices if view is None else view[indices], np.uint64)
-            n = indices.size
-        if self._given["weights"] is not None:
-            weights = np.ascontiguousarray(self._given["weights"], np.float64)
-            if weights.shape != (n,):
-                raise ArgumentError(f"weights has shape {weights.shape}: one per sample is {n}")
-            options["weights"] = weights
-
-    def _sample_chains(self, ops: list[_transforms.Transform]) -> dict[str, list[_transforms.Transform]]:
-        """Returns `ops` of a sample per field: all for images. Masks follow an image by themselves if there is
-        one."""
-        wanted, own = self._given["fields"], self._given["own_geometry"]
-        pixels = {
-            field.name: field.type
-            for field in self._dataset.fields.values()
-            if field.type in ("image", "mask")
-            and (wanted is None or field.name in wanted)
-            and field.name not in self._given["encoded"]
-        }
-        if ops and not pixels and all(name in self._dataset.fields for name in wanted or ()):
-            raise ArgumentError("transforms are for images and masks: none is delivered as pixels")
-        follows = any(kind == "image" and name not in own for name, kind in pixels.items())
-        return {
-            name: ops if kind == "image" else _transforms.geometric(ops)
-            for name, kind in pixels.items()
-            if kind == "image" or name in own or not follows
-        }
-
-    def _chains(self) -> dict[str, list[_transforms.Transform]]:
-        """Returns the operations per field."""
-        transforms = self._given["transforms"]
-        if transforms is None:
-            return {}
-        if not isinstance(transforms, Mapping):
-            return self._sample_chains(_transforms.chain(None, transforms))
-        chains = {name: _transforms.chain(name, ops) for name, ops in transforms.items()}
-        for name in chains:
-            field = self._dataset.fields.get(name)
-            if field is not None and field.type in ("boxes", "keypoints"):
-                raise ArgumentError(
-                    f"transforms[{name!r}]: {field.type} follow the image by themselves"
-                )
-        return chains
 
     def _field_options(self) -> list[dict[str, Any]]:
         known = self._dataset.fields
-        chains = self._chains()
+        chains = _more.chains_of(self._given, self._dataset)
         wanted = self._given["fields"]
         per_field = (self._given[name] for name in _PER_FIELD)
         named = [*(wanted or ()), *self._given["encoded"], *self._given["own_geometry"], *chains]
@@ -964,7 +862,7 @@ class Loader:
         return native.stats(), native.quarantine()
 
     def __repr__(self) -> str:
-        order = _ORDERS[self._native_options["order"]]
+        order = _more.ORDERS[self._native_options["order"]]
         try:
             ranks = "{} batches, epoch {}, rank {} of {} ({})".format(len(self), self.epoch, *self._ranks_now())
         except ArgumentError as error:  # from a launcher's variables

@@ -1,0 +1,142 @@
+"""Arguments of a loader as options of the C library: samples, order, operations, place of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import _options
+from . import transforms as _transforms
+from .dataset import Dataset
+from .errors import ArgumentError
+
+# Numbers of include/penstock/loader.h; the place in the tuple is the number.
+ORDERS = ("sequential", "shuffled", "pages")
+ON_EMPTY = ("pad", "empty")
+PLACEMENTS = ("cpu", "cuda")
+DECODES = ("auto", "cpu", "gpu")
+JPEGS = ("cpu", "nvjpeg")
+
+
+def add_bad_samples(given: Mapping[str, Any], options: dict[str, Any]) -> None:
+    """What is done with bad samples, and with batches that have no others."""
+    on_error, on_empty = given["on_error"], given["on_empty"]
+    if given["max_errors"] is not None and on_error == "raise":
+        raise ArgumentError('max_errors is a bound for on_error="skip" and "replace"')
+    if on_empty is not None:
+        options["on_empty"] = _options.choice("on_empty", on_empty, ON_EMPTY)
+        if on_error != "skip":
+            raise ArgumentError(f'on_empty={on_empty!r} says what on_error="skip" does')
+    options["no_padding"] = not given["padding"]
+
+
+def add_share(given: Mapping[str, Any], options: dict[str, Any]) -> None:
+    """The group with which batches are shared."""
+    share, wait = given["share"], given["share_wait"]
+    if share is None:
+        return
+    if not isinstance(share, str) or not share or "\0" in share:
+        raise ArgumentError(f"share is the name of a group, not {share!r}")
+    if not 0 < wait <= 86400:
+        raise ArgumentError(f"share_wait is in seconds, above 0, to 86400, not {wait!r}")
+    if given["device"] != "cpu":
+        raise ArgumentError('share is for device="cpu": copy the shared batches to the GPU, with pin_memory=True')
+    options.update(share=share, share_wait_seconds=float(wait), service=_options.service_program())
+
+
+def add_gpu(given: Mapping[str, Any], options: dict[str, Any]) -> None:
+    """Where batches lie, and who decodes."""
+    device, share = given["device"], given["gpu_share"]
+    options["pin_memory"] = _options.pin(given["pin_memory"], device)
+    if device == "cpu":
+        for name, default in (("decode", ("auto", "cpu")), ("jpeg", ("cpu",)), ("gpu_share", (None,))):
+            if given[name] not in default:
+                raise ArgumentError(f"{name}={given[name]!r} needs device=\"cuda\"")
+        if given["device_memory"] is not None:
+            raise ArgumentError('device_memory is a limit for device="cuda"')
+        return
+    options["placement"] = PLACEMENTS.index("cuda")
+    options["device"] = int(device.partition(":")[2])
+    options["decode"] = _options.choice("decode", given["decode"], DECODES)
+    options["jpeg"] = _options.choice("jpeg", given["jpeg"], JPEGS)
+    if share is not None:
+        if not 0 < share <= 1:
+            raise ArgumentError(f"gpu_share is above 0, to 1, not {share!r}")
+        options["gpu_share"] = float(share)
+    if given["device_memory"] is not None:
+        options["device_memory"] = _options.nbytes("device_memory", given["device_memory"])
+
+
+def order_number(given: Mapping[str, Any]) -> int:
+    order, shuffle = given["order"], bool(given["shuffle"])
+    if order is None:
+        order = "shuffled" if shuffle or given["weights"] is not None else "sequential"
+    elif shuffle and order == "sequential":
+        raise ArgumentError('shuffle=True and order="sequential" contradict each other')
+    return _options.choice("order", order, ORDERS)
+
+
+def add_subset(given: Mapping[str, Any], dataset: Dataset, options: dict[str, Any]) -> None:
+    """Which samples are used, and how often."""
+    import numpy as np
+
+    n, view = len(dataset), dataset._indices
+    if view is not None and given["indices"] is None:
+        if n == 0:
+            raise ArgumentError(f"this view of {dataset.path} has no samples")
+        options["indices"] = np.ascontiguousarray(view)
+    if given["indices"] is not None:
+        indices = np.asarray(given["indices"])
+        if indices.ndim != 1 or indices.size == 0 or indices.dtype.kind not in "iu":
+            raise ArgumentError("indices is a list of sample numbers, at least one")
+        low, high = int(indices.min()), int(indices.max())
+        if low < 0 or high >= n:
+            wrong = low if low < 0 else high
+            raise ArgumentError(f"indices holds {wrong}: the data set has samples 0 to {n - 1}")
+        options["indices"] = np.ascontiguousarray(indices if view is None else view[indices], np.uint64)
+        n = indices.size
+    if given["weights"] is not None:
+        weights = np.ascontiguousarray(given["weights"], np.float64)
+        if weights.shape != (n,):
+            raise ArgumentError(f"weights has shape {weights.shape}: one per sample is {n}")
+        options["weights"] = weights
+
+
+def _sample_chains(
+    given: Mapping[str, Any], dataset: Dataset, ops: list[_transforms.Transform]
+) -> dict[str, list[_transforms.Transform]]:
+    """Returns `ops` of a sample per field: all for images. Masks follow an image by themselves if there is
+    one."""
+    wanted, own = given["fields"], given["own_geometry"]
+    pixels = {
+        field.name: field.type
+        for field in dataset.fields.values()
+        if field.type in ("image", "mask")
+        and (wanted is None or field.name in wanted)
+        and field.name not in given["encoded"]
+    }
+    if ops and not pixels and all(name in dataset.fields for name in wanted or ()):
+        raise ArgumentError("transforms are for images and masks: none is delivered as pixels")
+    follows = any(kind == "image" and name not in own for name, kind in pixels.items())
+    return {
+        name: ops if kind == "image" else _transforms.geometric(ops)
+        for name, kind in pixels.items()
+        if kind == "image" or name in own or not follows
+    }
+
+
+def chains_of(given: Mapping[str, Any], dataset: Dataset) -> dict[str, list[_transforms.Transform]]:
+    """Returns the operations per field."""
+    transforms = given["transforms"]
+    if transforms is None:
+        return {}
+    if not isinstance(transforms, Mapping):
+        return _sample_chains(given, dataset, _transforms.chain(None, transforms))
+    chains = {name: _transforms.chain(name, ops) for name, ops in transforms.items()}
+    for name in chains:
+        field = dataset.fields.get(name)
+        if field is not None and field.type in ("boxes", "keypoints"):
+            raise ArgumentError(
+                f"transforms[{name!r}]: {field.type} follow the image by themselves"
+            )
+    return chains

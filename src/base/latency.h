@@ -1,0 +1,38 @@
+/* latency.h - measures requests: how many, how long each took, and the rate while any was under
+ * way. Any thread; each call takes the meter's lock for a moment. */
+#ifndef PST_BASE_LATENCY_H
+#define PST_BASE_LATENCY_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+/* Four buckets for each power of two of nanoseconds, so a quantile is at most a quarter too high.
+ */
+#define PSTI_LATENCY_BUCKETS 256
+
+struct psti_latency {
+    pthread_mutex_t lock; /* guards all below */
+    uint64_t n, nbytes, sum_ns;
+    uint64_t busy_ns; /* time with requests under way, up to `since_ns` */
+    int64_t since_ns;
+    uint32_t n_under_way;
+    uint64_t buckets[PSTI_LATENCY_BUCKETS];
+};
+
+struct psti_latency_figures {
+    uint64_t n, nbytes;
+    uint64_t mean_ns, p99_ns; /* 0 if n is 0 */
+    double bytes_per_second;  /* 0 if nothing was ever under way */
+};
+
+void psti_latency_open(struct psti_latency *latency);
+void psti_latency_close(struct psti_latency *latency);
+/* n requests begin. */
+void psti_latency_begin(struct psti_latency *latency, uint32_t n);
+/* One request ends that psti_latency_begin counted. counts: it gave nbytes, and took took_ns. */
+void psti_latency_end(struct psti_latency *latency, int counts, uint64_t nbytes, int64_t took_ns);
+/* Notes a request that was not begun: it has no part in the rate. */
+void psti_latency_note(struct psti_latency *latency, uint64_t nbytes, int64_t took_ns);
+void psti_latency_read(struct psti_latency *latency, struct psti_latency_figures *figures);
+
+#endif

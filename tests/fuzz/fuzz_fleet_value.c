@@ -1,0 +1,79 @@
+/* fuzz_fleet_value.c - any bytes as the value of an item in a memcached server, as they are and
+ * with their checksum made right: what is taken lies within the value and fits its item; and as a
+ * list of servers. */
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "fleet/fleet_int.h"
+#include "format/format_fleet.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes);
+
+static void parse(const uint8_t *value, size_t nbytes, uint64_t hash)
+{
+    static const uint64_t part_nbytes[] = {0, 1, 5, 100, 3840, (1 << 20) - 256};
+    for (size_t i = 0; i < sizeof part_nbytes / sizeof part_nbytes[0]; i++) {
+        struct psti_fleet_part part;
+        if (!psti_format_fleet_parse(value, nbytes, hash, part_nbytes[i], &part))
+            continue;
+        if (part.key_hash != hash ||
+            part.part_nbytes + (size_t)PSTI_FLEET_HEADER_NBYTES != nbytes ||
+            part.part_nbytes > part_nbytes[i] || part.offset > part.nbytes ||
+            part.part_nbytes > part.nbytes - part.offset ||
+            part.offset != part.part * part_nbytes[i])
+            abort();
+    }
+}
+
+static void read_servers(const uint8_t *bytes, size_t nbytes)
+{
+    struct psti_fleet_address *servers;
+    struct pst_error err;
+    uint32_t n;
+    char *text = malloc(nbytes + 1);
+    if (!text)
+        abort();
+    memcpy(text, bytes, nbytes);
+    text[nbytes] = 0;
+    if (text[strspn(text, " \t\r\n\v\f,")] == '@') { /* no file is read */
+        free(text);
+        return;
+    }
+    if (psti_fleet_servers_read(text, &servers, &n, &err) == PST_OK) {
+        for (uint32_t i = 0; i < n; i++)
+            if (!servers[i].name[0] || !servers[i].host[0])
+                abort();
+        psti_free(servers);
+    } else if (!err.text[0] || servers) {
+        abort();
+    }
+    free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
+{
+    uint64_t hash = 0;
+    if (nbytes >= 16)
+        memcpy(&hash, bytes + 8, sizeof hash);
+    parse(bytes, nbytes, hash);
+    parse(bytes, nbytes, hash + 1);
+    if (nbytes >= PSTI_FLEET_HEADER_NBYTES) {
+        struct psti_hash_state state;
+        uint8_t *value = malloc(nbytes);
+        if (!value)
+            abort();
+        memcpy(value, bytes, nbytes);
+        psti_hash_begin(&state);
+        psti_hash_update(&state, value, 40);
+        psti_hash_update(&state, value + PSTI_FLEET_HEADER_NBYTES,
+                         nbytes - PSTI_FLEET_HEADER_NBYTES);
+        uint64_t checksum = psti_hash_end(&state);
+        memcpy(value + 40, &checksum, sizeof checksum);
+        parse(value, nbytes, hash);
+        free(value);
+    }
+    read_servers(bytes, nbytes);
+    return 0;
+}
