@@ -64,6 +64,20 @@ class CacheStats(TypedDict):
     nbytes_fetched: int
 
 
+class TierStats(TypedDict):
+    """What one place of stored bytes gave: items (of the storage: reads), their bytes, and how fast.
+
+    mean_seconds, p99_seconds: from the request to the last byte; for "memory" and "host", which copy nothing, the time of
+    the look-up. bytes_per_second: while at least one request was under way; 0 where nothing is copied. All 0: no hit yet.
+    """
+
+    hits: int
+    nbytes: int
+    mean_seconds: float
+    p99_seconds: float
+    bytes_per_second: float
+
+
 class ShareStats(TypedDict):
     """Batches that came from the group of ``share`` (batches), and that this loader made itself all the same (alone).
 
@@ -81,15 +95,6 @@ class ShareStats(TypedDict):
     samples: int
 
 
-class TierStats(TypedDict):
-    """What one place of stored bytes gave: items (of the storage: reads), their bytes, and how fast.
-    mean_seconds, p99_seconds: from the request to the last byte; for "memory" and "host", which copy nothing, the time of
-    the look-up. bytes_per_second: while at least one request was under way; 0 where nothing is copied. All 0: no hit yet.
-    hits: int
-    nbytes: int
-    mean_seconds: float
-    p99_seconds: float
-    bytes_per_second: float
 class BoxStats(TypedDict):
     """Number of boxes that ``min_area`` or ``min_visibility`` dropped."""
 
@@ -401,6 +406,7 @@ def loader_stats(
                 "bytes_per_second": rate,
             }
             for name, (hits, nbytes, mean, p99, rate) in raw["tiers"].items()
+        },
         "boxes": {"dropped": raw["n_boxes_dropped"]},
         "caller": {"wait_seconds": raw["caller_wait_ns"] / 1e9},
         "memory": {
