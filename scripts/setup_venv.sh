@@ -51,7 +51,7 @@ build)
     install $tools
     ;;
 check)
-    install pytest mypy numpy torch pillow
+    install pytest mypy numpy torch pillow prometheus-client
     # The reference of tests. Its wheel is linked against the CUDA build of torch, and its import fails beside another one
     # unless it is helped (torchvision_v2 of python/tests/conftest.py). So it has a folder of its own: libraries that find it in
     # the virtual environment, as Lightning does, would import it.
