@@ -37,6 +37,15 @@
     X(pst_cache_advice, 208) \
     X(pst_cache_stats, 40) \
     X(pst_cache_file_report, 48) \
+    X(pst_cache_cost, 16) \
+    X(pst_cache_plan_report, 32) \
+    X(pst_cache_host_options, 24) \
+    X(pst_images_options, 56) \
+    X(pst_images_stats, 96) \
+    X(pst_service_options, 40) \
+    X(pst_service_status, 120) \
+    X(pst_service_session, 1096) \
+    X(pst_service_set, 1112) \
     X(pst_stall_setup, 544) \
     X(pst_stall_answer, 232) \
     X(pst_tier_stats, 40) \
@@ -70,6 +79,9 @@ ASSERT_SIZE_FIRST(pst_decode_options)
 ASSERT_SIZE_FIRST(pst_sample)
 ASSERT_SIZE_FIRST(pst_dataset_options)
 ASSERT_SIZE_FIRST(pst_loader_options)
+ASSERT_SIZE_FIRST(pst_cache_host_options)
+ASSERT_SIZE_FIRST(pst_images_options)
+ASSERT_SIZE_FIRST(pst_service_options)
 ASSERT_SIZE_FIRST(pst_stall_setup)
 ASSERT_SIZE_FIRST(pst_fleet_options)
 ASSERT_SIZE_FIRST(pst_writer_options)
