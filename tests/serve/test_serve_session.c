@@ -20,12 +20,22 @@
 
 static struct serve_fixture fixture;
 static struct psti_message message;
+static unsigned n_idle_fds; /* of this process, with the service and without sessions */
+
+static unsigned count_fds(void)
+{
+    unsigned n = 0;
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
 
 static int start(void **state)
 {
     (void)state;
     serve_fixture_place(&fixture);
     serve_fixture_start(&fixture, NULL);
+    n_idle_fds = count_fds();
     return 0;
 }
 
@@ -137,21 +147,12 @@ static void wrong_lengths_are_refused(void **state)
     assert_serves();
 }
 
-static unsigned count_fds(void)
-{
-    unsigned n = 0;
-    for (int fd = 0; fd < 256; fd++)
-        n += fcntl(fd, F_GETFD) >= 0;
-    return n;
-}
-
 static void unexpected_descriptors_are_closed(void **state)
 {
     static uint8_t bytes[PSTI_MESSAGE_NBYTES];
     int fds[PSTI_MESSAGE_FDS];
     struct pst_error err;
     (void)state;
-    unsigned before = count_fds();
     for (uint32_t i = 0; i < PSTI_MESSAGE_FDS; i++)
         fds[i] = i % 2 ? open("/dev/null", O_RDONLY) : open("/", O_RDONLY);
     size_t n = make_hello(bytes, PSTI_HOST_PROTOCOL, PSTI_SESSION_CONTROL, 0);
@@ -164,9 +165,10 @@ static void unexpected_descriptors_are_closed(void **state)
         close(fds[i]);
     assert_serves();
     int64_t deadline = psti_clock_ns() + 60 * SECOND;
-    while (count_fds() != before && psti_clock_ns() < deadline) /* the service closes its side */
+    while (count_fds() != n_idle_fds &&
+           psti_clock_ns() < deadline) /* the service closes its side */
         psti_clock_sleep_until(psti_clock_ns() + SECOND / 100);
-    assert_int_equal(count_fds(), before);
+    assert_int_equal(count_fds(), n_idle_fds);
 }
 
 static void messages_before_the_greeting_are_refused(void **state)
