@@ -156,18 +156,21 @@ def test_the_loader_is_left_as_it_was(folder: Path) -> None:
 
 
 def test_spun_and_slept_steps_are_attributed() -> None:
-    """CPU of a step is told from its waiting, by counted time, within 2 %."""
+    """CPU of a step is told from its waiting, within 2 % of what the step itself counts with the same clock."""
+    counted: list[float] = []
 
     def step(batch: Any) -> None:
-        end = time.thread_time() + 0.004
-        while time.thread_time() < end:
+        start = time.thread_time()
+        while time.thread_time() < start + 0.02:
             pass
         time.sleep(0.003)
+        counted.append(time.thread_time() - start)
 
     batch = {"index": np.arange(2)}
-    phase = _analyze_phases.run("x", iter([batch] * 40), step, 60.0)
-    assert phase.step_cpu_seconds == pytest.approx(0.004, rel=0.02)
-    assert phase.step_seconds >= 0.007 and phase.cpu_seconds == pytest.approx(0.002, rel=0.05)
+    phase = _analyze_phases.run("x", iter([batch] * 30), step, 60.0)
+    mean = sum(counted) / len(counted)
+    assert phase.step_cpu_seconds == pytest.approx(mean, rel=0.02)
+    assert phase.step_seconds >= 0.023 and phase.cpu_seconds >= 0.98 * mean / 2  # two samples in a batch
 
 
 def test_scratch_of_killed_processes_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
