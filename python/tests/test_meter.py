@@ -147,7 +147,10 @@ def test_prometheus_text_is_what_the_collector_gives(folder):
         registry = prometheus.CollectorRegistry()
         registry.register(ps.metrics.PrometheusCollector(loader, labels))
         theirs = values_of(prometheus.generate_latest(registry).decode())
-        assert mine == theirs
+        assert mine.keys() == theirs.keys()
+        clocks = {key for key in mine if "seconds" in key[0]}  # of workers that go to sleep meanwhile
+        assert all(theirs[key] >= mine[key] for key in clocks)
+        assert all(theirs[key] == mine[key] for key in mine.keys() - clocks)
         own = tuple(labels.items())
         assert mine["penstock_batches_total", own] == 12
         assert mine["penstock_samples_total", (*own, ("result", "delivered"))] == 48
