@@ -200,7 +200,7 @@ static bool expand(const char *path, char *out, size_t nbytes)
 /* Opens the first of path, path.2, path.3 ... that nobody writes. */
 static enum pst_status open_file(struct psti_trace *trace, const char *path, struct pst_error *err)
 {
-    char plain[PATH_CAP - 8];
+    char plain[PATH_CAP - 16]; /* a dot, a number and a NUL follow */
     if (!expand(path, plain, sizeof plain))
         return psti_fail(err, PST_ERROR_ARGUMENT, "stall", "the path of the trace is too long");
     for (int i = 1; i <= SUFFIX_MAX; i++) {
