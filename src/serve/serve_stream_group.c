@@ -150,7 +150,7 @@ static uint32_t all_held_max(const struct psti_group *group)
 /* Slots of an arena that the loader itself uses. */
 static uint32_t slots_of_loader(const struct psti_group *group) { return group->prefetch + 2; }
 
-/* Most extents of the window. */
+/* Most extents of the window. The stream is open: before, its arena is its thread's. */
 static uint32_t window_max(const struct psti_serve_stream *stream)
 {
     uint32_t n = WINDOW_MIN, others = slots_of_loader(stream->group) + all_held_max(stream->group);
@@ -242,9 +242,11 @@ static uint64_t distance(const struct psti_serve_stream *stream, const struct ps
 static bool comes_to_next_epoch(const struct psti_serve_stream *stream,
                                 const struct psti_job *wanting)
 {
-    uint64_t rows = stream->group->extent_rows, most = window_max(stream);
     if (!stream->is_open || stream->failed || wanting->epoch != stream->epoch + 1 ||
-        first_index(wanting) >= most || is_idle(stream))
+        is_idle(stream))
+        return false;
+    uint64_t rows = stream->group->extent_rows, most = window_max(stream);
+    if (first_index(wanting) >= most)
         return false;
     for (const struct psti_job *job = stream->group->jobs; job && !wanting->fresh; job = job->next)
         if (job->stream == stream && job->epoch == stream->epoch &&
