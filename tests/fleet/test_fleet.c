@@ -393,15 +393,20 @@ static bool make_users(char *conf)
     int (*new_connection)(const char *, const char *, const char *, const char *, const char *,
                           const struct sasl_callback *, unsigned, void **);
     int (*set)(void *, const char *, const char *, unsigned, const char *, unsigned, unsigned);
+    void (*dispose)(void **);
     struct sasl_callback callbacks[] = {{GETCONFPATH, give_directory, conf}, {0, NULL, NULL}};
     if (!library)
         return false;
     *(void **)&init = dlsym(library, "sasl_server_init");
     *(void **)&new_connection = dlsym(library, "sasl_server_new");
     *(void **)&set = dlsym(library, "sasl_setpass");
-    return init && new_connection && set && init(callbacks, "memcached") == 0 &&
-           new_connection("memcached", NULL, NULL, NULL, NULL, NULL, 0, &connection) == 0 &&
-           set(connection, "me", "secret", 6, NULL, 0, CREATE) == 0;
+    *(void **)&dispose = dlsym(library, "sasl_dispose");
+    bool good = init && new_connection && set && dispose && init(callbacks, "memcached") == 0 &&
+                new_connection("memcached", NULL, NULL, NULL, NULL, NULL, 0, &connection) == 0 &&
+                set(connection, "me", "secret", 6, NULL, 0, CREATE) == 0;
+    if (connection)
+        dispose(&connection);
+    return good;
 }
 
 /* By SASL, where memcached and Cyrus SASL can do it. */

@@ -2,6 +2,7 @@
  * bit, and is each sample prepared once for all of them?
  *
  * Service and jobs are threads of this process, or jobs take turns in one thread. */
+#include "sanitizer.h"
 #include "serve/serve_fixture.h"
 
 #include "base/clock.h"
@@ -56,12 +57,16 @@ static int stop(void **state)
     return 0;
 }
 
+/* TSan does not see the memory of a ring go, and takes the next one's for it. */
+#define STORAGE (TEST_TSAN ? PST_STORAGE_THREADS : PST_STORAGE_AUTO)
+
 /* Images of 64x64 floats, whose rows are whole pages. */
 static struct pst_loader_options image_options(uint32_t batch_size)
 {
     struct pst_loader_options options = augmented_options(&kept, 64, 64);
     options.n_fields = 1;
     options.batch_size = batch_size;
+    options.storage = STORAGE;
     options.socket = fixture.socket;
     options.share_wait_seconds = 60;
     return options;
@@ -75,6 +80,7 @@ static struct pst_loader_options all_options(uint32_t batch_size)
                                        .order = PST_ORDER_SHUFFLED,
                                        .seed = 5,
                                        .num_workers = 1,
+                                       .storage = STORAGE,
                                        .socket = fixture.socket,
                                        .share_wait_seconds = 60};
 }
