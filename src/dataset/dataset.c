@@ -487,3 +487,13 @@ enum pst_status pst_dataset_read(const pst_dataset *dataset, uint64_t sample, ui
         psti_error_set_codec(err, pst_form_name(item.form));
     return status == PST_OK ? PST_OK : complete(dataset, (int64_t)sample, status, err);
 }
+
+struct pst_image_info psti_dataset_raw_info(const struct pst_item *item)
+{
+    return (struct pst_image_info){.form = PST_FORM_RAW,
+                                   .height = item->height,
+                                   .width = item->width,
+                                   .channels = item->channels,
+                                   .bits = item->bits,
+                                   .orientation = item->orientation ? item->orientation : 1};
+}

@@ -37,6 +37,8 @@ void psti_dataset_version(const pst_dataset *dataset, uint8_t version[16]);
 /* Returns the options with which the data set was opened. They live as long as it does. */
 const struct pst_dataset_options *psti_dataset_options(const pst_dataset *dataset);
 
+/* The image that a raw item has stored: its kind is not in its bytes. */
+struct pst_image_info psti_dataset_raw_info(const struct pst_item *item);
 /* True if the item's shape agrees with its bytes and with the schema. Its form must not be NONE. */
 bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item *item);
 

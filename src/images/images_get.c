@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/hash.h"
+#include "dataset/dataset.h"
 #include "pli/pli.h"
 
 #include <fcntl.h>
@@ -180,17 +181,6 @@ static enum pst_status read_item(struct job *job)
                                 found, item->checksum));
 }
 
-/* The kind of stored raw pixels, which is not in their bytes. */
-static struct pst_image_info describe_raw(const struct pst_item *item)
-{
-    return (struct pst_image_info){.form = PST_FORM_RAW,
-                                   .height = item->height,
-                                   .width = item->width,
-                                   .channels = item->channels,
-                                   .bits = item->bits,
-                                   .orientation = item->orientation ? item->orientation : 1};
-}
-
 /* True if the PLI's decoder can write the pixels where they belong, without another pass. */
 static bool is_direct(const struct job *job, const struct pst_pixels *pixels)
 {
@@ -304,7 +294,7 @@ static enum pst_status decode(struct job *job, struct pst_pixels *pixels)
     pst_images *images = job->images;
     size_t row_nbytes, nbytes;
     if (job->form == PST_FORM_RAW && !job->is_recoded)
-        job->info = describe_raw(&job->item);
+        job->info = psti_dataset_raw_info(&job->item);
     enum pst_status status =
         psti_decode_probe_pli(job->bytes, (size_t)job->nbytes, job->form, &images->decode,
                               &job->info, &job->pli, job->err);
@@ -337,7 +327,7 @@ static void keep(struct job *job)
     const struct psti_recode_source source = {.bytes = job->bytes,
                                               .nbytes = job->nbytes,
                                               .form = job->item.form,
-                                              .raw = describe_raw(&job->item)};
+                                              .raw = psti_dataset_raw_info(&job->item)};
     struct psti_cache_span item = {job->bytes, job->nbytes, PSTI_CACHE_AS_STORED};
     struct psti_buffer out = {0};
     struct psti_recoded recoded;

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "dataset/dataset.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -303,12 +304,7 @@ static enum pst_status probe(struct psti_image *image, struct pst_error *err)
     const struct pst_item *item = &image->source->item;
     struct pst_image_info *info = &image->info;
     if (item->form == PST_FORM_RAW)
-        *info = (struct pst_image_info){.form = PST_FORM_RAW,
-                                        .height = item->height,
-                                        .width = item->width,
-                                        .channels = item->channels,
-                                        .bits = item->bits,
-                                        .orientation = item->orientation ? item->orientation : 1};
+        *info = psti_dataset_raw_info(item);
     image->pli = image->source->pli;
     enum pst_status status = psti_decode_probe_pli(image->source->data, item->nbytes, item->form,
                                                    &plan->decode, info, &image->pli, err);

@@ -10,6 +10,8 @@
 #include "loader/loader_row.h"
 #include "loader/loader_worker.h"
 
+#include "dataset/dataset.h"
+
 /* The worker's decoder may have been closed, if it could not be opened again with larger scratch.
  */
 static struct psti_decoder *give_decoder(void *ctx, bool more)
@@ -22,17 +24,6 @@ static struct psti_decoder *give_decoder(void *ctx, bool more)
     return worker->decoder;
 }
 
-/* The stored pixels of a raw item, whose kind is not in its bytes. */
-static struct pst_image_info describe_raw(const struct pst_item *item)
-{
-    return (struct pst_image_info){.form = PST_FORM_RAW,
-                                   .height = item->height,
-                                   .width = item->width,
-                                   .channels = item->channels,
-                                   .bits = item->bits,
-                                   .orientation = item->orientation ? item->orientation : 1};
-}
-
 enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
                                            const struct psti_loader_source *source,
                                            struct psti_buffer *out, struct psti_cache_span *item)
@@ -43,7 +34,7 @@ enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
         .bytes = source->data, .nbytes = source->item.nbytes, .form = source->item.form};
     struct psti_recoded recoded;
     if (source->item.form == PST_FORM_RAW)
-        image.raw = describe_raw(&source->item);
+        image.raw = psti_dataset_raw_info(&source->item);
     enum psti_recode_result result = psti_decode_recode(
         &tools, psti_recode_form(worker->loader->cache_key), &image, out, &recoded);
     if (result == PSTI_RECODE_DONE)

@@ -68,13 +68,7 @@ static bool recode(const struct serve_set *set, uint32_t i_field, const struct p
     const struct psti_recode_tools tools = {psti_decode_recode_alone, worker->decoder,
                                             RECODE_MAX_NBYTES};
     if (item->form == PST_FORM_RAW)
-        source.raw =
-            (struct pst_image_info){.form = PST_FORM_RAW,
-                                    .height = item->height,
-                                    .width = item->width,
-                                    .channels = item->channels,
-                                    .bits = item->bits,
-                                    .orientation = item->orientation ? item->orientation : 1};
+        source.raw = psti_dataset_raw_info(item);
     if (psti_decode_recode(&tools, psti_recode_form(set->shape.forms), &source, &worker->recoded,
                            &recoded) != PSTI_RECODE_DONE)
         return false;
