@@ -92,7 +92,7 @@ struct psti_slot_host {
     /* Called when nobody holds the batch any more. False: its memory must not be used again. */
     bool (*released)(void *ctx, struct psti_slot_part *part);
     /* True if the memory may be written again. `wait`: this thread sleeps until it may. The lock is
-     * held. */
+     * held. NULL: it always may. */
     bool (*is_writable)(void *ctx, struct psti_slot_part *part, bool wait);
     /* Called after the last slot was freed. */
     void (*close)(void *ctx);

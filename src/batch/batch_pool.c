@@ -346,7 +346,7 @@ static pst_batch *take_free(struct psti_pool *pool, bool wait)
 {
     const struct psti_slot_host *host = &pool->host;
     pst_batch **at = &pool->free, *batch = pool->free;
-    while (batch && is_hosts(batch) &&
+    while (batch && is_hosts(batch) && host->is_writable &&
            !host->is_writable(host->ctx, &batch->part, wait && !batch->next_free)) {
         at = &batch->next_free;
         batch = *at;

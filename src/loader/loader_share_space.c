@@ -86,14 +86,6 @@ static bool released(void *ctx, struct psti_slot_part *part)
     return true;
 }
 
-static bool is_writable(void *ctx, struct psti_slot_part *part, bool wait)
-{
-    (void)ctx;
-    (void)part;
-    (void)wait;
-    return true;
-}
-
 static void close_spaces(void *ctx) { psti_free(ctx); }
 
 enum pst_status psti_loader_spaces_open(struct psti_pool *pool,
@@ -119,12 +111,8 @@ enum pst_status psti_loader_spaces_open(struct psti_pool *pool,
         spaces->fields[i].at = spaces->areas_nbytes;
         spaces->areas_nbytes += psti_round_up(nbytes, page) + page;
     }
-    const struct psti_slot_host host = {.ctx = spaces,
-                                        .make = make,
-                                        .unmake = unmake,
-                                        .released = released,
-                                        .is_writable = is_writable,
-                                        .close = close_spaces};
+    const struct psti_slot_host host = {
+        .ctx = spaces, .make = make, .unmake = unmake, .released = released, .close = close_spaces};
     psti_batch_pool_set_host(pool, &host);
     *out = spaces;
     return PST_OK;

@@ -89,14 +89,6 @@ static bool released(void *ctx, struct psti_slot_part *part)
     return true;
 }
 
-static bool is_writable(void *ctx, struct psti_slot_part *part, bool wait)
-{
-    (void)ctx;
-    (void)part;
-    (void)wait;
-    return true;
-}
-
 static void close_slots(void *ctx) { (void)ctx; }
 
 struct psti_loader_slots psti_serve_arena_slots(struct psti_arena *arena)
@@ -105,7 +97,6 @@ struct psti_loader_slots psti_serve_arena_slots(struct psti_arena *arena)
                                                .make = make,
                                                .unmake = unmake,
                                                .released = released,
-                                               .is_writable = is_writable,
                                                .close = close_slots},
                                       .alignment = (size_t)sysconf(_SC_PAGESIZE)};
 }
