@@ -198,14 +198,10 @@ enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
         if (!sources[i].is_late)
             continue;
         sources[i].is_late = false;
-        if (reads->status != PST_OK) {
-            if (err)
-                *err = reads->error;
-            psti_loader_row_name_error(loader, sample, &sources[i], err);
-            return reads->status;
-        }
-        sources[i].data = reads->data;
-        reads++;
+        enum pst_status status =
+            psti_loader_row_take_read(loader, sample, &sources[i], reads++, err);
+        if (status != PST_OK)
+            return status;
     }
     return PST_OK;
 }

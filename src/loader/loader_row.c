@@ -153,8 +153,7 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
     }
     for (i = 0; status == PST_OK && i < plan->n_items; i++)
         if (!sources[i].data && !sources[i].is_wanted && !sources[i].is_asked &&
-            !sources[i].ask_fleet &&
-            !is_turned_mask(plan, sources, plan->fields_of_items[i]))
+            !sources[i].ask_fleet && !is_turned_mask(plan, sources, plan->fields_of_items[i]))
             psti_loader_ranges_consider(loader, key, &plan->fields[plan->fields_of_items[i]],
                                         &sources[i]);
     if (status != PST_OK)
@@ -201,6 +200,20 @@ uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *so
     return n;
 }
 
+enum pst_status psti_loader_row_take_read(const pst_loader *loader, uint64_t sample,
+                                          struct psti_loader_source *source,
+                                          const struct psti_read *read, struct pst_error *err)
+{
+    if (read->status == PST_OK) {
+        source->data = read->data;
+        return PST_OK;
+    }
+    if (err)
+        *err = read->error;
+    psti_loader_row_name_error(loader, sample, source, err);
+    return read->status;
+}
+
 enum pst_status psti_loader_row_take_reads(pst_loader *loader, uint64_t sample,
                                            struct psti_loader_source *sources,
                                            const struct psti_read *reads, struct pst_error *err)
@@ -208,14 +221,10 @@ enum pst_status psti_loader_row_take_reads(pst_loader *loader, uint64_t sample,
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         if (!sources[i].buffer || sources[i].item.i_file == PST_FILE_NONE || sources[i].is_asked)
             continue;
-        if (reads->status != PST_OK) {
-            if (err)
-                *err = reads->error;
-            psti_loader_row_name_error(loader, sample, &sources[i], err);
-            return reads->status;
-        }
-        sources[i].data = reads->data;
-        reads++;
+        enum pst_status status =
+            psti_loader_row_take_read(loader, sample, &sources[i], reads++, err);
+        if (status != PST_OK)
+            return status;
     }
     return PST_OK;
 }

@@ -76,6 +76,11 @@ bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_s
 /* Cuts buffers from `block` for the items that must be read. Fills `reads` and returns how many. */
 uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *sources, void *block,
                                struct psti_read *reads);
+/* The read has completed. Points the source to its bytes, or returns the error, with the sample's
+ * name. */
+enum pst_status psti_loader_row_take_read(const pst_loader *loader, uint64_t sample,
+                                          struct psti_loader_source *source,
+                                          const struct psti_read *read, struct pst_error *err);
 /* The reads have completed. Points `sources` to their bytes, or returns the first one's error. */
 enum pst_status psti_loader_row_take_reads(pst_loader *loader, uint64_t sample,
                                            struct psti_loader_source *sources,
