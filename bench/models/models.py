@@ -82,13 +82,15 @@ def medians(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def table(cells: list[dict[str, Any]]) -> str:
-    lines = ["| network | form | storage | step, ms | images/s alone | images/s | computes | prep stall | fetch stall | predicted |",
-             "|---|---|---|---|---|---|---|---|---|---|"]
+    heads = ("network", "form", "storage", "step, ms", "images/s alone", "images/s", "computes", "prep stall", "fetch stall",
+             "predicted")  # fmt: skip
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for cell in cells:
         parts = cell["stall"]
-        lines.append(f"| {cell['model']} | {cell['form']} | {cell['storage']} | {1000 * cell['step_s']:.0f} | {cell['own']:.0f} | "
-                     f"{cell['rate']:.0f} | {parts['compute']:.2f} | {parts['prepare'] + parts['upload']:.2f} | {parts['fetch']:.2f} "
-                     f"| {cell['predicted'] / cell['rate'] - 1:+.1%} |")
+        row = [cell["model"], cell["form"], cell["storage"], f"{1000 * cell['step_s']:.0f}", f"{cell['own']:.0f}",
+               f"{cell['rate']:.0f}", f"{parts['compute']:.2f}", f"{parts['prepare'] + parts['upload']:.2f}",
+               f"{parts['fetch']:.2f}", f"{cell['predicted'] / cell['rate'] - 1:+.1%}"]  # fmt: skip
+        lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 
 
@@ -100,7 +102,7 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--forms", default="jpeg,pli-jpeg")
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--size", type=int, default=96, help="pixels; at 224 the networks take so long on a CPU that nothing stalls")
+    parser.add_argument("--size", type=int, default=96, help="pixels; at 224 a CPU's networks are too slow to stall")
     parser.add_argument("--budget", default="12s", help="of one analysis")
     parser.add_argument("--rounds", type=int, default=1)
     args = parser.parse_args()
