@@ -147,3 +147,49 @@ def test_what_cannot_be(folder, socket, monkeypatch):
     monkeypatch.delenv("PENSTOCK_SERVE")
     with pytest.raises(ArgumentError, match="a socket has"):
         ps.Cache.host("/tmp/" + "x" * 200)
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_images_in_workers_of_torch_are_one_copy(folder, socket, context):
+    data = pytest.importorskip("torch.utils.data")
+    images = ps.CachedImages(folder, "host", output="torch")
+    plain = ps.CachedImages(folder, None)
+    workers = data.DataLoader(images, batch_size=2, num_workers=2, collate_fn=list, multiprocessing_context=context,
+                              persistent_workers=True)
+    for _ in range(2):
+        got = [image.numpy() for batch in workers for image in batch]
+        for i, image in enumerate(got):
+            np.testing.assert_array_equal(image, plain[i])
+    shown = status(socket)
+    assert shown["reads"] == len(images)
+    assert [s["items"] for s in shown["sets"]] == [len(images)]
+    for i in range(len(images)):
+        images[i]
+    use = images.stats()
+    assert use["hits"] == use["items"] == len(images)
+    assert use["misses"] == use["fetched"] == use["lost"] == 0 and not use["forked"]
+
+
+def test_images_find_another_service(folder, socket):
+    images, plain = ps.CachedImages(folder, "host"), ps.CachedImages(folder, None)
+    images[0]
+    first = status(socket)["pid"]
+    os.kill(first, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while images.stats()["lost"] == 0 and time.monotonic() < deadline:
+        np.testing.assert_array_equal(images[1], plain[1])
+    ps.Cache.host()  # starts another service
+    while images.stats()["renewed"] == 0 and time.monotonic() < deadline:
+        np.testing.assert_array_equal(images[2], plain[2])
+    assert images.fill(2) == len(images)
+    use = images.stats()
+    assert use["renewed"] == 1 and use["lost"] == use["misses"] > 0 and use["items"] == len(images)
+    assert status(socket)["pid"] != first
+
+
+def test_images_take_a_running_service(folder, socket):
+    assert ps.CachedImages(folder).stats()["limit"] < 1 << 30
+    ps.Cache.host()
+    images = ps.CachedImages(folder)
+    images.fill(2)
+    assert status(socket)["reads"] == images.stats()["items"] == len(images)
