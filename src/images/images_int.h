@@ -49,7 +49,7 @@ struct pst_images {
     bool no_verify;
     uint64_t cache_key;
     struct psti_cache_set *cache; /* NULL: none, or the host cache */
-    char *host_path; /* of the service's socket; NULL: no host cache */
+    char *host_path;              /* of the service's socket; NULL: no host cache */
     struct psti_cache_shape shape;
     _Atomic(struct psti_images_host *) host; /* of one process; a forked child makes its own */
     atomic_int opening_pid;                  /* of the process that makes it, or has made it */
