@@ -9,10 +9,8 @@ Each cell is measured once in every round; the table has the median of the round
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -28,20 +26,6 @@ PEERS = {"penstock_pli_jpeg": "torch", "penstock": "torch", "dali": "dali", "tor
 CELL_LIMIT_S = 900
 
 
-def install(args: argparse.Namespace) -> dict[str, str]:
-    """Returns the environments that cannot be made, with the reasons."""
-    args.build.mkdir(parents=True, exist_ok=True)
-    absent = {name: reason for name in dict.fromkeys(["torch", *(PEERS[peer] for peer in args.peers)])
-              if (reason := environments.prepare(args.build, name))}
-    if "torch" in absent:
-        sys.exit(f"the environment torch did not install: {absent['torch']} (see {args.build}/install.log)")
-    if not args.penstock and (reason := environments.prepare_penstock(args.build)):
-        sys.exit(f"penstock did not install: {reason} (see {args.build}/install.log)")
-    subprocess.run(["bash", HERE.parent / "loader" / "stand_in_cuda.sh", args.build / "venv" / "torch",
-                    args.build / "stand_in"], check=True)
-    return absent
-
-
 def run_cell(args: argparse.Namespace, peer: str, workload: str, cores: int) -> dict:
     python = environments.python_of(args.build, PEERS[peer])
     if args.penstock and peer.startswith("penstock"):
@@ -52,20 +36,7 @@ def run_cell(args: argparse.Namespace, peer: str, workload: str, cores: int) -> 
     env = dict(os.environ, OMP_NUM_THREADS="1")
     if peer == "torchvision":
         env["LD_LIBRARY_PATH"] = str(args.build / "stand_in")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
-                               start_new_session=True)
-    try:
-        output, errors = process.communicate(timeout=CELL_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        return {"absent": f"no result within {CELL_LIMIT_S} s"}
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    lines = [line for line in output.splitlines() if line.startswith("{")]
-    if process.returncode or not lines:
-        return {"absent": (errors.strip().splitlines() or [f"exit status {process.returncode}"])[-1][:200]}
-    return json.loads(lines[-1])
+    return common.run_cell(command, env, CELL_LIMIT_S)
 
 
 def merge(rounds: list[dict]) -> dict:
@@ -100,10 +71,6 @@ def table(found: dict) -> str:
     return "\n".join(out) + "\n"
 
 
-def chosen(text: str, known: list[str]) -> list[str]:
-    return [name for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in text.split(","))]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
@@ -118,10 +85,10 @@ def main() -> None:
     parser.add_argument("--under", default="", help="command that runs each cell, as on a machine that others use, too")
     parser.add_argument("--penstock", type=Path, help="a Python with Penstock, instead of installing this tree")
     args = parser.parse_args()
-    args.peers, args.workloads = chosen(args.peers, list(PEERS)), chosen(args.workloads, list(WORKLOADS))
+    args.peers, args.workloads = common.chosen(args.peers, list(PEERS)), common.chosen(args.workloads, list(WORKLOADS))
     args.build, args.out = args.build.resolve(), args.out.resolve()
     args.cpus = sorted(os.sched_getaffinity(0))
-    absent = install(args)
+    absent = environments.install(args.build, (PEERS[peer] for peer in args.peers), not args.penstock)
     (args.build / "fed").mkdir(parents=True, exist_ok=True)
     code = f"import sys; sys.path.insert(0, {str(HERE)!r}); from pathlib import Path; from workloads import prepare; " \
            f"prepare(Path({str(args.data)!r}), Path({str(args.build / 'fed')!r}))"
@@ -137,10 +104,7 @@ def main() -> None:
     settings = {"seconds": args.seconds, "windows": args.windows, "rounds": args.rounds}
     result = {"bench": "fed", "machine": common.machine(), "settings": settings,
               "cells": [merge(rounds) for rounds in measured.values()]}
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "fed.json").write_text(json.dumps(result, indent=1) + "\n")
-    (args.out / "fed.md").write_text(table(result))
-    print(table(result), end="")
+    common.write(args.out / "fed", result, table(result))
 
 
 if __name__ == "__main__":
