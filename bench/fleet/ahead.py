@@ -117,21 +117,13 @@ def host() -> None:
     print(json.dumps({"epochs": rows, "filled": filled}), flush=True)
 
 
-def start_servers(folder: Path, nbytes: int) -> list[subprocess.Popen[bytes]]:
-    found = []
-    for i in range(HOSTS):
-        printed = subprocess.run([str(Path(sys.executable).parent / "penstock"), "cache", "fleet", "--json", "--memory",
-                                  str(nbytes), "--socket", str(folder / f"{i}.sock"), "--threads", "1", "--user", "root"],
-                                 check=True, capture_output=True)
-        found.append(subprocess.Popen(json.loads(printed.stdout)["command"]))
-    return found
-
-
 def run(args, case: str, ahead: bool, data: Path, wanted: dict, folder: Path) -> dict:
     """Both hosts, two epochs."""
     memory = wanted["nbytes"] // HOSTS
-    servers = start_servers(folder, memory // 2 if case == "half" else memory * 5 // 4)
-    names = [f"s{i}={folder / f'{i}.sock'}" for i in range(HOSTS)]
+    room = memory // 2 if case == "half" else memory * 5 // 4
+    sockets = [folder / f"{i}.sock" for i in range(HOSTS)]
+    servers = [subprocess.Popen(fleet.server_command(room, "--socket", str(socket))) for socket in sockets]
+    names = [f"s{i}={socket}" for i, socket in enumerate(sockets)]
     step = 1.5 * BATCH * wanted["nbytes"] / wanted["items"] / (args.rate * 1e6)
     disk, hosts, limits = groups.disk_of(data), [], []
     try:
@@ -153,8 +145,8 @@ def run(args, case: str, ahead: bool, data: Path, wanted: dict, folder: Path) ->
             process.wait()
         for limit in limits:
             limit.remove()
-        for i in range(HOSTS):
-            (folder / f"{i}.sock").unlink(missing_ok=True)
+        for socket in sockets:
+            socket.unlink(missing_ok=True)
     epochs = []
     for i in range(2):
         each = [host["epochs"][i] for host in found]

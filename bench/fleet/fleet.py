@@ -118,15 +118,17 @@ class Network:
         return ["ip", "netns", "exec", self.names[host], *words]
 
 
+def server_command(nbytes: int, *where: str) -> list[str]:
+    """The command of a memcached, as the command line prints it. where: --listen ADDRESS or --socket PATH."""
+    printed = subprocess.run([str(Path(sys.executable).parent / "penstock"), "cache", "fleet", "--json", "--memory", str(nbytes),
+                              *where, "--threads", "1", "--user", "root"], check=True, capture_output=True)
+    return json.loads(printed.stdout)["command"]
+
+
 def start_servers(network: Network, nbytes: int) -> list[subprocess.Popen[bytes]]:
-    """A memcached on each host, by the command that the command line prints."""
-    servers = []
-    for host in range(HOSTS):
-        printed = subprocess.run([str(Path(sys.executable).parent / "penstock"), "cache", "fleet", "--json", "--memory",
-                                  str(nbytes), "--listen", network.address(host), "--threads", "1", "--user", "root"],
-                                 check=True, capture_output=True)
-        servers.append(subprocess.Popen(network.inside(host, *json.loads(printed.stdout)["command"])))
-    return servers
+    """A memcached on each host."""
+    return [subprocess.Popen(network.inside(host, *server_command(nbytes, "--listen", network.address(host))))
+            for host in range(HOSTS)]
 
 
 def start_proxies(network: Network, latency: float) -> list[subprocess.Popen[str]]:
@@ -254,10 +256,7 @@ def check_memory(network: Network, args: argparse.Namespace, folder: Path) -> di
 
 def local_cost(data: Path, wanted: dict, folder: Path) -> dict:
     """What an item costs that this host's own server has, beside a read from the page cache and a hit of the loader's cache."""
-    printed = subprocess.run([str(Path(sys.executable).parent / "penstock"), "cache", "fleet", "--json", "--memory",
-                              str(2 * wanted["nbytes"]), "--socket", str(folder / "m.sock"), "--threads", "1", "--user", "root"],
-                             check=True, capture_output=True)
-    server = subprocess.Popen(json.loads(printed.stdout)["command"])
+    server = subprocess.Popen(server_command(2 * wanted["nbytes"], "--socket", str(folder / "m.sock")))
     found = {}
     try:
         while not (folder / "m.sock").exists():
