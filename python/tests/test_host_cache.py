@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.errors import ArgumentError, NotFoundError
+from penstock.errors import ArgumentError, LimitError, NotFoundError, StorageError
 
 PROGRAM = Path(os.environ.get("PENSTOCK_SERVE") or Path(sysconfig.get_path("scripts")) / "penstock")
 
@@ -178,13 +178,33 @@ def test_images_find_another_service(folder, socket):
     deadline = time.monotonic() + 60
     while images.stats()["lost"] == 0 and time.monotonic() < deadline:
         np.testing.assert_array_equal(images[1], plain[1])
-    ps.Cache.host()  # starts another service
+    while time.monotonic() < deadline:
+        try:
+            ps.Cache.host()  # starts another service
+            break
+        except StorageError:  # the killed one has not ended yet
+            pass
     while images.stats()["renewed"] == 0 and time.monotonic() < deadline:
         np.testing.assert_array_equal(images[2], plain[2])
     assert images.fill(2) == len(images)
     use = images.stats()
     assert use["renewed"] == 1 and use["lost"] == use["misses"] > 0 and use["items"] == len(images)
     assert status(socket)["pid"] != first
+
+
+def test_images_go_without_a_service_that_has_no_room(tmp_path, socket, caplog):
+    image = np.zeros((1, 1, 3), np.uint8)
+    with ps.Writer(tmp_path / "many.pst", {"image": ps.Image()}) as writer:
+        for _ in range(140_000):  # whose table alone has more than 1 MiB
+            writer.write({"image": image})
+    subprocess.run([PROGRAM, "serve", "--detach", "--memory", "1MiB"], check=True)
+    with pytest.raises(LimitError):
+        ps.CachedImages(tmp_path / "many.pst", "host")
+    images = ps.CachedImages(tmp_path / "many.pst")
+    assert "the host service is not used" in caplog.text
+    np.testing.assert_array_equal(images[5], image)
+    np.testing.assert_array_equal(images[5], image)
+    assert images.stats()["hits"] == images.stats()["items"] == 1
 
 
 def test_images_take_a_running_service(folder, socket):

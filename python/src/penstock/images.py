@@ -11,7 +11,7 @@ from typing import Any, TypedDict, overload
 from . import _native, _options
 from . import cache as _cache
 from .dataset import Dataset
-from .errors import ArgumentError, LimitError, NotFoundError, PenstockError
+from .errors import LimitError, NotFoundError, PenstockError
 
 __all__ = ["CachedImages", "CachedImagesStats"]
 
@@ -66,7 +66,7 @@ class CachedImages(Sequence[Any]):
         source: a :class:`Dataset`, a view of one, a folder, a packed data set, or a list of files.
         cache: where images are kept. Bytes, or a text like "8GiB", or "50%" of the stored bytes: memory of this
             process; a :class:`Cache`: shared with whoever else was given it; "host": that of the host service, which
-            all processes of this user share; "auto": that one if a service runs; else as much as the images need, at
+            all processes of this user share; "auto": that one if a service runs and has room; else as much as the images need, at
             most half of the memory that is available; none where a launcher started several processes on this
             machine, because each would have its own. None: each image is read each time. LimitError if it is more than
             the machine or a control group leaves.
@@ -132,15 +132,29 @@ class CachedImages(Sequence[Any]):
             import torch
 
             self._asarray = lambda picture: torch.from_numpy(np.asarray(picture))
+        plan = None if cache_plan is None else _cache.plan_bytes(cache_plan, self._dataset._count)
         self._cache, reason = _chosen(cache, self._dataset, form)
+        try:
+            self._native = self._opened(field, plan, options)
+        except LimitError as error:
+            if not _is_auto(cache) or _shared(self._cache) is None:
+                raise
+            _log.warning("%s: the host service is not used: %s", self._dataset.path, error)
+            self._cache, reason = _advised(self._dataset, form)
+            self._native = self._opened(field, plan, options)
         if reason:
             _log.info("%s: %s", self._dataset.path, reason)
-        if self._cache is None:
-            options["cache_form"] = 0
-        native = None if self._cache is None else self._cache._open()
-        plan = None if cache_plan is None else _cache.plan_bytes(cache_plan, self._dataset._count)
-        self._native = _native.Images(self._dataset._native, field, native, plan, options)
         self._places: dict[str, int] | None = None
+
+    def _opened(self, field: str | None, plan: Any, options: dict[str, Any]) -> _native.Images:
+        cache = self._cache
+        return _native.Images(
+            self._dataset._native,
+            field,
+            None if cache is None else cache._open(),
+            plan,
+            options if cache is not None else {**options, "cache_form": 0},
+        )
 
     @property
     def dataset(self) -> Dataset:
@@ -293,12 +307,19 @@ def _dataset_of(source: Any) -> Dataset:
     return Dataset.from_files(source)
 
 
+def _is_auto(given: Any) -> bool:
+    return isinstance(given, str) and given.strip().lower() == "auto"
+
+
 def _chosen(given: Any, dataset: Dataset, form: str) -> tuple[_cache.Cache | None, str]:
     """Returns the cache that the argument means, and for "auto" the reason."""
-    if not (isinstance(given, str) and given.strip().lower() == "auto"):
+    if not _is_auto(given):
         return _cache.chosen(given, dataset._native.nbytes, False)
-    if found := _cache._running_host():
-        return found
+    return _cache._running_host() or _advised(dataset, form)
+
+
+def _advised(dataset: Dataset, form: str) -> tuple[_cache.Cache | None, str]:
+    """Returns a cache of this process for "auto", and the reason."""
     most, reason = _native.cache_advise(_LARGEST)
     if most == 0:
         return None, reason
