@@ -22,8 +22,17 @@ import common  # noqa: E402
 import environments  # noqa: E402
 from workloads import WORKLOADS  # noqa: E402
 
-PEERS = {"penstock_pli_jpeg": "torch", "penstock": "torch", "dali": "dali", "torchvision": "torch"}
+PEERS = {"penstock_pli_jpeg": "torch", "penstock": "torch", "dali": "dali", "torchvision": "torch", "dlio": "dlio"}
 CELL_LIMIT_S = 900
+
+
+def install(args: argparse.Namespace) -> dict[str, str]:
+    """Returns the environments that cannot be made, with the reasons."""
+    absent = {}
+    if not Path(os.environ.get("DLIO", ""), "dlio_benchmark").is_dir():
+        absent["dlio"] = "DLIO does not name a checkout of github.com/argonne-lcf/dlio_benchmark"
+    wanted = (PEERS[peer] for peer in args.peers if PEERS[peer] not in absent)
+    return absent | environments.install(args.build, wanted, not args.penstock)
 
 
 def run_cell(args: argparse.Namespace, peer: str, workload: str, cores: int) -> dict:
@@ -88,7 +97,7 @@ def main() -> None:
     args.peers, args.workloads = common.chosen(args.peers, list(PEERS)), common.chosen(args.workloads, list(WORKLOADS))
     args.build, args.out = args.build.resolve(), args.out.resolve()
     args.cpus = sorted(os.sched_getaffinity(0))
-    absent = environments.install(args.build, (PEERS[peer] for peer in args.peers), not args.penstock)
+    absent = install(args)
     (args.build / "fed").mkdir(parents=True, exist_ok=True)
     code = f"import sys; sys.path.insert(0, {str(HERE)!r}); from pathlib import Path; from workloads import prepare; " \
            f"prepare(Path({str(args.data)!r}), Path({str(args.build / 'fed')!r}))"
