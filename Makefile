@@ -16,7 +16,7 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python -t
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-fleet bench-fed bench-share bench-whatif bench-models bench-dlio fuzz install clean format system system-check system-fuzz test-packages
+.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-images bench-fleet bench-ahead bench-fed bench-share bench-whatif bench-models bench-dlio fuzz install clean format system system-check system-fuzz test-packages
 .DEFAULT_GOAL := help
 
 help:
@@ -31,7 +31,9 @@ help:
 	@echo "make bench-codec              PLI beside other lossless image codecs; DATA=FOLDER of images, or of folders of them"
 	@echo "make bench-jpeg               JPEGs kept as PLI beside libjpeg-turbo; DATA=FOLDER of JPEGs"
 	@echo "make bench-cache              epochs over a set larger than memory: the cache, the page cache, DALI; DATA=FOLDER of JPEGs, CACHE_ARGS='--rates 15'"
+	@echo "make bench-images             images per GiB of a cache and their speed, beside arrays, PIL and OpenCV; IMAGES_ARGS='--groups imagenet'"
 	@echo "make bench-fleet              epochs of several hosts that share a set: page cache, caches, a fleet; FLEET_ARGS='--rates 15'"
+	@echo "make bench-ahead              reading ahead in the order of coming epochs into a fleet: two hosts; AHEAD_ARGS='--cases start'"
 	@echo "make bench-fed                accelerators of MLPerf Storage that one core feeds, pixels included; FED_ARGS='--peers penstock*'"
 	@echo "make bench-share              1, 2, 4, 8 jobs on one host: share, loaders of their own, TensorSocket, tf.data service; SHARE_ARGS='--short'"
 	@echo "make bench-whatif             predictions of whatif, written before, against runs; WHATIF_ARGS=--alone"
@@ -95,8 +97,10 @@ bench-jpeg: system $(STAMPS)/build
 	bash bench/codec/run.sh jpeg
 
 bench-cache: build
-	.venv/bin/python bench/cache/images_per_gib.py --data $${DATA:-$${PST_SHARED_DATA:-../shared/data}} --out bench/out
 	bash bench/cache/run.sh $(CACHE_ARGS)
+
+bench-images: build test-packages
+	bash bench/cache/run.sh images $(IMAGES_ARGS)
 
 bench-fed: system $(STAMPS)/build
 	bash bench/fed/run.sh $(FED_ARGS)
@@ -115,6 +119,9 @@ bench-dlio: build test-packages
 
 bench-fleet: system-check build
 	.venv/bin/python bench/fleet/fleet.py --out bench/out $(FLEET_ARGS)
+
+bench-ahead: system-check build
+	.venv/bin/python bench/fleet/ahead.py --out bench/out $(AHEAD_ARGS)
 
 fuzz: system-fuzz $(STAMPS)/build
 	cmake --preset fuzz

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 TOP = Path("/sys/fs/cgroup")
-NAME = f"penstock-bench-{os.getpid()}"
+NUMBERS = itertools.count()
 
 
 class NoGroups(Exception):
@@ -22,6 +23,7 @@ class Group:
 
     def __init__(self, memory: int | None, rate: int | None, disk: str) -> None:
         self._folders: list[Path] = []
+        self._name = f"penstock-bench-{os.getpid()}-{next(NUMBERS)}"
         try:
             if (TOP / "memory/memory.limit_in_bytes").exists():
                 self._version_1(memory, rate, disk)
@@ -37,15 +39,15 @@ class Group:
         return path
 
     def _version_1(self, memory: int | None, rate: int | None, disk: str) -> None:
-        self._memory = self._make(TOP / "memory" / NAME)
-        reads = self._make(TOP / "blkio" / NAME)
+        self._memory = self._make(TOP / "memory" / self._name)
+        reads = self._make(TOP / "blkio" / self._name)
         if memory is not None:
             (self._memory / "memory.limit_in_bytes").write_text(str(memory))
         if rate is not None:
             (reads / "blkio.throttle.read_bps_device").write_text(f"{disk} {rate}")
 
     def _version_2(self, memory: int | None, rate: int | None, disk: str) -> None:
-        self._memory = self._make(TOP / NAME)
+        self._memory = self._make(TOP / self._name)
         if memory is not None:
             (self._memory / "memory.max").write_text(str(memory))
         if rate is not None:

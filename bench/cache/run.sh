@@ -4,12 +4,15 @@
 # of its own under PEERS_BUILD (default build/peers). DATA: folder of images (default $PST_SHARED_DATA, then ../shared/data); the
 # JPEGs of its imagenet_folder are used, or all below it where it has none. Needs root and memory and blkio groups of version 1,
 # or both controllers of version 2.
-set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-data=${DATA:-${PST_SHARED_DATA:-$root/../shared/data}}
-[ -d "$data" ] || { echo "no images at $data: set DATA to any folder of JPEGs" >&2; exit 2; }
+# run.sh images [options of images_per_gib.py]: images per GiB of cache, and their speed, beside arrays, PIL and OpenCV.
+source "$(dirname "$0")/../lib.sh"
+here=$root/bench/cache
+if [ "${1:-}" = images ]; then
+    shift
+    need "$data" "a folder that holds folders of images, and name them by --groups"
+    exec "${PYTHON:-$root/.venv/bin/python}" "$here/images_per_gib.py" --data "$data" --build "$build" --out "$out" "$@"
+fi
+need "$data" "any folder of JPEGs"
 images=$data/imagenet_folder
 [ -d "$images" ] || images=$data
-exec "${PYTHON:-python3}" "$here/epochs.py" --images "$images" --build "${PEERS_BUILD:-$root/build/peers}" \
-    --out "${OUT:-$root/bench/out}" "$@"
+exec "${PYTHON:-python3}" "$here/epochs.py" --images "$images" --build "$build" --out "$out" "$@"

@@ -76,7 +76,6 @@ static void prepare(struct work *w, const struct crop_tier *tier)
         const struct pst_pli_encode_options options = {.struct_size = sizeof options,
                                                        .tier = tier->tier};
         struct pst_error err;
-        w->infos[i].struct_size = sizeof w->infos[i];
         bytes_reserve(&w->coded[i], pst_pli_encode_bound(image->height, image->width,
                                                          image->channels, image->bits));
         if (pst_pli_encode(&pixels, &options, w->coded[i].at, w->coded[i].cap, &w->coded[i].nbytes,

@@ -3,13 +3,10 @@
 # $PST_SHARED_DATA, then ../shared/data). Installs the peers' packages if it may; the table names missing peers with the
 # reasons. Table, picture and figures: OUT (default bench/out). Build: build/bench-codec.
 # run.sh jpeg [arguments of bench_codec_jpeg]: compares JPEGs kept as PLI with libjpeg-turbo.
-set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
+source "$(dirname "$0")/../lib.sh"
+here=$root/bench/codec
 build=${CODEC_BUILD:-$root/build/bench-codec}
-data=${DATA:-${PST_SHARED_DATA:-$root/../shared/data}}
-out=${OUT:-$root/bench/out}
-[ -d "$data" ] || { echo "no images at $data: set DATA to a folder of images, or of folders of them (jpeg: JPEGs)" >&2; exit 2; }
+need "$data" "a folder of images, or of folders of them (jpeg: JPEGs)"
 
 if [ "${1:-}" = jpeg ]; then
     shift

@@ -9,10 +9,8 @@ Each cell is measured once in every round; the table has the median of the round
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -28,24 +26,13 @@ PEERS = {"penstock_pli_jpeg": "torch", "penstock": "torch", "dali": "dali", "tor
 CELL_LIMIT_S = 900
 
 
-def without_source(name: str) -> str | None:
-    if name == "dlio" and not Path(os.environ.get("DLIO", ""), "dlio_benchmark").is_dir():
-        return "DLIO does not name a checkout of github.com/argonne-lcf/dlio_benchmark"
-    return None
-
-
 def install(args: argparse.Namespace) -> dict[str, str]:
     """Returns the environments that cannot be made, with the reasons."""
-    args.build.mkdir(parents=True, exist_ok=True)
-    absent = {name: reason for name in dict.fromkeys(["torch", *(PEERS[peer] for peer in args.peers)])
-              if (reason := without_source(name) or environments.prepare(args.build, name))}
-    if "torch" in absent:
-        sys.exit(f"the environment torch did not install: {absent['torch']} (see {args.build}/install.log)")
-    if not args.penstock and (reason := environments.prepare_penstock(args.build)):
-        sys.exit(f"penstock did not install: {reason} (see {args.build}/install.log)")
-    subprocess.run(["bash", HERE.parent / "loader" / "stand_in_cuda.sh", args.build / "venv" / "torch",
-                    args.build / "stand_in"], check=True)
-    return absent
+    absent = {}
+    if not Path(os.environ.get("DLIO", ""), "dlio_benchmark").is_dir():
+        absent["dlio"] = "DLIO does not name a checkout of github.com/argonne-lcf/dlio_benchmark"
+    wanted = (PEERS[peer] for peer in args.peers if PEERS[peer] not in absent)
+    return absent | environments.install(args.build, wanted, not args.penstock)
 
 
 def run_cell(args: argparse.Namespace, peer: str, workload: str, cores: int) -> dict:
@@ -58,20 +45,7 @@ def run_cell(args: argparse.Namespace, peer: str, workload: str, cores: int) -> 
     env = dict(os.environ, OMP_NUM_THREADS="1")
     if peer == "torchvision":
         env["LD_LIBRARY_PATH"] = str(args.build / "stand_in")
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
-                               start_new_session=True)
-    try:
-        output, errors = process.communicate(timeout=CELL_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        return {"absent": f"no result within {CELL_LIMIT_S} s"}
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    lines = [line for line in output.splitlines() if line.startswith("{")]
-    if process.returncode or not lines:
-        return {"absent": (errors.strip().splitlines() or [f"exit status {process.returncode}"])[-1][:200]}
-    return json.loads(lines[-1])
+    return common.run_cell(command, env, CELL_LIMIT_S)
 
 
 def merge(rounds: list[dict]) -> dict:
@@ -106,10 +80,6 @@ def table(found: dict) -> str:
     return "\n".join(out) + "\n"
 
 
-def chosen(text: str, known: list[str]) -> list[str]:
-    return [name for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in text.split(","))]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
@@ -124,7 +94,7 @@ def main() -> None:
     parser.add_argument("--under", default="", help="command that runs each cell, as on a machine that others use, too")
     parser.add_argument("--penstock", type=Path, help="a Python with Penstock, instead of installing this tree")
     args = parser.parse_args()
-    args.peers, args.workloads = chosen(args.peers, list(PEERS)), chosen(args.workloads, list(WORKLOADS))
+    args.peers, args.workloads = common.chosen(args.peers, list(PEERS)), common.chosen(args.workloads, list(WORKLOADS))
     args.build, args.out = args.build.resolve(), args.out.resolve()
     args.cpus = sorted(os.sched_getaffinity(0))
     absent = install(args)
@@ -143,10 +113,7 @@ def main() -> None:
     settings = {"seconds": args.seconds, "windows": args.windows, "rounds": args.rounds}
     result = {"bench": "fed", "machine": common.machine(), "settings": settings,
               "cells": [merge(rounds) for rounds in measured.values()]}
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "fed.json").write_text(json.dumps(result, indent=1) + "\n")
-    (args.out / "fed.md").write_text(table(result))
-    print(table(result), end="")
+    common.write(args.out / "fed", result, table(result))
 
 
 if __name__ == "__main__":

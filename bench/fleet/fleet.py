@@ -1,10 +1,12 @@
 """fleet.py: several hosts on one machine, which share a data set. Prints tables; writes fleet-<date>.json and .md.
 
-    fleet.py --out DIR [--mib N] [--rates 15,530] [--kinds LIST] [--epochs N] [--link MBIT] [--memory-mib N] [--skip-memory]
+    fleet.py --out DIR [--mib N] [--rates 15,530] [--kinds LIST] [--latencies 0,0.1,0.5,2] [--epochs N] [--link MBIT]
+             [--memory-mib N] [--skip-memory]
 
 Three hosts are network namespaces joined by a bridge; each has one memcached server, and one process with two loaders. A host's
-link is limited by tbf. A host's disk is the loaders' throttle: MB/s for both together (15: random reads of the paper's hard
-disk; 530: its SATA SSD). Each host has memory for a third of the set and `--spare` per cent:
+link is limited by tbf. With a latency (milliseconds, added to a round trip) other hosts reach a server through proxy.py, which
+also has the link's rate; what a round trip takes is measured. A host's disk is the loaders' throttle: MB/s for both together (15:
+random reads of the paper's hard disk; 530: its SATA SSD). Each host has memory for a third of the set and `--spare` per cent:
 
     page cache   a model: Linux evicts at random, so the share h of reads is hits, h = ((1 - exp(-s)) / s)^2, s = (1 - h) / c,
                  for the share c that fits. The throttle is 1 / (1 - h) times as fast.
@@ -36,6 +38,10 @@ from pathlib import Path
 import penstock as ps
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "loader"))
+import common  # noqa: E402
+
+PORT, PROXY_PORT = 11211, 11212
 MIB = 1 << 20
 HOSTS = 3
 KINDS = ("page cache", "MinIO", "fleet", "killed")
@@ -112,24 +118,66 @@ class Network:
         return ["ip", "netns", "exec", self.names[host], *words]
 
 
+def server_command(nbytes: int, *where: str) -> list[str]:
+    """The command of a memcached, as the command line prints it. where: --listen ADDRESS or --socket PATH."""
+    printed = subprocess.run([str(Path(sys.executable).parent / "penstock"), "cache", "fleet", "--json", "--memory", str(nbytes),
+                              *where, "--threads", "1", "--user", "root"], check=True, capture_output=True)
+    return json.loads(printed.stdout)["command"]
+
+
 def start_servers(network: Network, nbytes: int) -> list[subprocess.Popen[bytes]]:
-    """A memcached on each host, by the command that the command line prints."""
-    servers = []
-    for host in range(HOSTS):
-        printed = subprocess.run([str(Path(sys.executable).parent / "penstock"), "cache", "fleet", "--json", "--memory",
-                                  str(nbytes), "--listen", network.address(host), "--threads", "1", "--user", "root"],
-                                 check=True, capture_output=True)
-        servers.append(subprocess.Popen(network.inside(host, *json.loads(printed.stdout)["command"])))
-    return servers
+    """A memcached on each host."""
+    return [subprocess.Popen(network.inside(host, *server_command(nbytes, "--listen", network.address(host))))
+            for host in range(HOSTS)]
+
+
+def start_proxies(network: Network, latency: float) -> list[subprocess.Popen[str]]:
+    """A proxy on each host, before its server. None without a latency."""
+    proxies = []
+    for host in range(HOSTS if latency else 0):
+        address = network.address(host)
+        proxies.append(subprocess.Popen(network.inside(
+            host, sys.executable, str(HERE / "proxy.py"), f"{address}:{PROXY_PORT}", f"{address}:{PORT}", str(latency),
+            str(network.link_mbit / 8)), stdout=subprocess.PIPE, text=True))
+    for proxy in proxies:
+        assert proxy.stdout is not None and proxy.stdout.readline() == "ready\n"
+    return proxies
+
+
+# Run inside a namespace: milliseconds of a round trip of one small request, the median of some.
+ROUND_TRIP = """
+import socket, statistics, sys, time
+server, times = socket.create_connection((sys.argv[1], int(sys.argv[2]))), []
+server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+for _ in range(200):
+    start = time.monotonic()
+    server.sendall(b"version\\r\\n")
+    server.recv(100)
+    times.append(time.monotonic() - start)
+print(1e3 * statistics.median(times))
+"""
+
+
+def round_trip(network: Network, latency: float) -> float:
+    """Milliseconds from host 0 to the server of host 1."""
+    deadline, port = time.monotonic() + 10, PROXY_PORT if latency else PORT
+    while True:
+        done = subprocess.run(network.inside(0, sys.executable, "-c", ROUND_TRIP, network.address(1), str(port)),
+                              capture_output=True, text=True)
+        if done.returncode == 0:
+            return float(done.stdout)
+        if time.monotonic() > deadline:  # the server has not come up
+            raise SystemExit(done.stderr)
 
 
 class Cell:
-    """All hosts of one kind, which run epochs together."""
+    """All hosts of one kind, which run epochs together. latency: milliseconds, added to a round trip to another host."""
 
-    def __init__(self, network: Network, kind: str, rate: float, data: Path, wanted: dict, memory: int) -> None:
+    def __init__(self, network: Network, kind: str, rate: float, latency: float, data: Path, wanted: dict, memory: int) -> None:
         self.wanted = wanted
         self.servers = start_servers(network, memory) if kind in ("fleet", "killed") else []
-        names = [f"{network.address(i)}:11211" for i in range(HOSTS)] if self.servers else []
+        self.proxies = start_proxies(network, latency) if self.servers else []
+        self.round_trip_ms = round_trip(network, latency) if self.servers else None
         if kind == "page cache":
             rate /= 1 - page_cache_hits(memory / wanted["nbytes"])
         self.hosts = []
@@ -137,6 +185,9 @@ class Cell:
             process = subprocess.Popen(network.inside(host, sys.executable, str(HERE / "host.py")), stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, text=True)
             self.hosts.append(process)
+            # Each server has the same name everywhere; its own host reaches it without the proxy.
+            names = [f"s{i}={network.address(i)}:{PORT if i == host or not latency else PROXY_PORT}"
+                     for i in range(len(self.servers))]
             self.tell(process, json.dumps({
                 "data": str(data), "world": 2 * HOSTS, "ranks": [host, host + HOSTS], "rate": rate, "servers": len(names),
                 "cache": memory if kind == "MinIO" else 0, "fleet": names, "timeout": 0.5 if rate else 5}))
@@ -168,17 +219,18 @@ class Cell:
             if process.stdin:
                 process.stdin.close()
             process.wait()
-        for server in self.servers:
-            server.kill()
-            server.wait()
+        for process in [*self.servers, *self.proxies]:
+            process.kill()
+            process.wait()
 
 
 def measure(network: Network, args: argparse.Namespace, data: Path, wanted: dict) -> list[dict]:
     cells = []
     memory = int(wanted["nbytes"] / HOSTS * (1 + args.spare / 100))
     for rate in args.rates:
-        for kind in args.kinds:
-            cell = Cell(network, kind, rate, data, wanted, memory)
+        for kind, latency in ((kind, latency) for kind in args.kinds
+                              for latency in (args.latencies if kind in ("fleet", "killed") else [0.0])):
+            cell = Cell(network, kind, rate, latency, data, wanted, memory)
             try:
                 epochs = [cell.epoch() for _ in range(args.epochs)]
                 if kind == "killed":
@@ -186,15 +238,15 @@ def measure(network: Network, args: argparse.Namespace, data: Path, wanted: dict
                     epochs = epochs[:1] + [cell.epoch(kill_after=later / 3), cell.epoch()]
             finally:
                 cell.close()
-            cells.append({"rate": rate, "kind": kind, "epochs": epochs})
-            print(rate, kind, [(round(e["seconds"], 2), e["reads"]) for e in epochs], flush=True)
+            cells.append({"rate": rate, "kind": kind, "latency_ms": latency, "round_trip_ms": cell.round_trip_ms, "epochs": epochs})
+            print(rate, kind, latency, [(round(e["seconds"], 2), e["reads"]) for e in epochs], flush=True)
     return cells
 
 
 def check_memory(network: Network, args: argparse.Namespace, folder: Path) -> dict:
     """Servers of 1.05 times the set's bytes, in all, hold the set: the second epoch reads nothing."""
     wanted = make_set(folder / "large.pst", args.memory_mib * MIB)
-    cell = Cell(network, "fleet", 0, folder / "large.pst", wanted, int(wanted["nbytes"] / HOSTS * 1.05))
+    cell = Cell(network, "fleet", 0, 0, folder / "large.pst", wanted, int(wanted["nbytes"] / HOSTS * 1.05))
     try:
         epochs = [cell.epoch() for _ in range(3)]
     finally:
@@ -204,10 +256,7 @@ def check_memory(network: Network, args: argparse.Namespace, folder: Path) -> di
 
 def local_cost(data: Path, wanted: dict, folder: Path) -> dict:
     """What an item costs that this host's own server has, beside a read from the page cache and a hit of the loader's cache."""
-    printed = subprocess.run([str(Path(sys.executable).parent / "penstock"), "cache", "fleet", "--json", "--memory",
-                              str(2 * wanted["nbytes"]), "--socket", str(folder / "m.sock"), "--threads", "1", "--user", "root"],
-                             check=True, capture_output=True)
-    server = subprocess.Popen(json.loads(printed.stdout)["command"])
+    server = subprocess.Popen(server_command(2 * wanted["nbytes"], "--socket", str(folder / "m.sock")))
     found = {}
     try:
         while not (folder / "m.sock").exists():
@@ -242,13 +291,14 @@ def table(result: dict) -> str:
         lines += [f"{DISKS.get(rate, f'{rate} MB/s')}: items read from storage, and seconds, of each epoch", "",
                   "| | epoch 1 | epoch 2 | epoch 3 | times as fast as MinIO (epochs 2 and 3) |", "|---|---|---|---|---|"]
         later = {cell["kind"]: statistics.median(e["seconds"] for e in cell["epochs"][1:])
-                 for cell in result["cells"] if cell["rate"] == rate}
+                 for cell in result["cells"] if cell["rate"] == rate and not cell["latency_ms"]}
         for cell in (cell for cell in result["cells"] if cell["rate"] == rate):
             is_model = cell["kind"] == "page cache"  # its hits are in the rate
             shown = " | ".join(("" if is_model else f"{epoch['reads']}, ") + f"{epoch['seconds']:.2f} s"
                                for epoch in cell["epochs"][:3])
-            ratio = later.get("MinIO", 0) / later[cell["kind"]]
-            lines.append(f"| {TITLES[cell['kind']]} | {shown} | {ratio:.1f} |")
+            ratio = later.get("MinIO", 0) / statistics.median(e["seconds"] for e in cell["epochs"][1:])
+            trip = f", round trip {cell['round_trip_ms']:.2f} ms" if cell["round_trip_ms"] else ""
+            lines.append(f"| {TITLES[cell['kind']]}{trip} | {shown} | {ratio:.1f} |")
         lines.append("")
     lines += ["| one item from | mean | 99 % within | rate while asked | an epoch |", "|---|---|---|---|---|"]
     lines += [f"| {name} | {1e6 * t['mean_seconds']:.1f} us | {1e6 * t['p99_seconds']:.1f} us | "
@@ -267,6 +317,7 @@ def main() -> None:
     parser.add_argument("--mib", type=int, default=192)
     parser.add_argument("--rates", type=lambda text: [float(rate) for rate in text.split(",")], default=[15.0, 530.0])
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=list(KINDS))
+    parser.add_argument("--latencies", type=lambda text: [float(ms) for ms in text.split(",")], default=[0.0, 0.1, 0.5, 2.0])
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--spare", type=float, default=25, help="per cent; the set is small, and a slab page is 1 MiB")
     parser.add_argument("--link", type=int, default=10_000, help="Mbit/s of each host")
@@ -275,7 +326,6 @@ def main() -> None:
     args = parser.parse_args()
     if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc", "memcached"))):
         raise SystemExit("fleet.py needs root, iproute2 and memcached")
-    args.out.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="pst-fleet-"))
     try:
         with Network(args.link) as network:
@@ -284,13 +334,10 @@ def main() -> None:
             local = local_cost(folder / "set.pst", wanted, folder)
             memory = None if args.skip_memory else check_memory(network, args, folder)
             result = {"set": wanted, "hosts": HOSTS, "link_mbit": args.link if network.shaped else None, "spare": args.spare,
-                      "cells": cells, "local": local, "memory": memory, "date": time.strftime("%Y-%m-%d"), "cores": os.cpu_count()}
+                      "cells": cells, "local": local, "memory": memory, "machine": common.machine()}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    name = args.out / f"fleet-{result['date']}"
-    name.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
-    name.with_suffix(".md").write_text(table(result))
-    print(table(result))
+    common.write(args.out / f"fleet-{result['machine']['date']}", result, table(result))
 
 
 if __name__ == "__main__":

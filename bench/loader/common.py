@@ -17,11 +17,14 @@ and optionally, instead of these defaults,
 
 from __future__ import annotations
 
+import fnmatch
+import json
 import math
 import os
 import platform
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -209,6 +212,40 @@ def libraries() -> dict[str, str]:
         if found.returncode == 0:
             versions[name] = found.stdout.strip()
     return versions
+
+
+def chosen(text: str, known) -> list[str]:
+    """Returns the known names that match one of the patterns, which commas separate. Each has to match one."""
+    for pattern in text.split(","):
+        if not fnmatch.filter(known, pattern):
+            sys.exit(f"{pattern}: none of {', '.join(known)}")
+    return [name for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in text.split(","))]
+
+
+def run_cell(command: list[str], env: dict[str, str], limit_s: float) -> dict:
+    """Returns the figures of one cell, which its process prints as the last line of JSON, or {"absent": reason}."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
+                               start_new_session=True)
+    try:
+        output, errors = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        return {"absent": f"no result within {limit_s:g} s"}
+    finally:
+        if process.poll() is None:  # and its workers
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    if process.returncode or not lines:
+        return {"absent": (errors.strip().splitlines() or [f"exit status {process.returncode}"])[-1][:200]}
+    return json.loads(lines[-1])
+
+
+def write(stem: Path, result: dict, table: str) -> None:
+    """Writes the figures to <stem>.json and the table to <stem>.md, and prints the table."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    stem.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+    stem.with_suffix(".md").write_text(table)
+    print(table)
 
 
 def machine() -> dict:

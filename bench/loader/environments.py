@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,7 @@ ENVIRONMENTS = {
                           "setuptools"), ("torchvision", "tensorsocket")),
     "dali": Environment(("nvidia-dali-cuda130", "numpy", "pillow")),
     "tf": Environment(("tensorflow-cpu", "pillow")),
+    "cv2": Environment(("opencv-python-headless",)),
     "ffcv": Environment(("torch", "numpy", "pillow", "numba", "opencv-python-headless", "pandas", "assertpy", "fastargs",
                          "tqdm", "psutil", "terminaltables", "setuptools", "wheel"),
                         ("ffcv",), ("build-essential", "pkg-config", "libopencv-dev", "libturbojpeg0-dev")),
@@ -109,6 +111,19 @@ def prepare(build: Path, name: str) -> str | None:
     elif wanted.debian:
         problem += f" (it needs {', '.join(wanted.debian)})"
     return problem
+
+
+def install(build: Path, names: Iterable[str], penstock: bool = True) -> dict[str, str]:
+    """Makes the environments of these names, and "torch" with the present tree's Penstock, without which there is no bench.
+    Returns those that cannot be made, with the reasons."""
+    build.mkdir(parents=True, exist_ok=True)
+    absent = {name: reason for name in dict.fromkeys(["torch", *names]) if (reason := prepare(build, name))}
+    if "torch" in absent:
+        sys.exit(f"the environment torch did not install: {absent['torch']} (see {build}/install.log)")
+    if penstock and (reason := prepare_penstock(build)):
+        sys.exit(f"penstock did not install: {reason} (see {build}/install.log)")
+    subprocess.run(["bash", HERE / "stand_in_cuda.sh", build / "venv" / "torch", build / "stand_in"], check=True)
+    return absent
 
 
 def prepare_penstock(build: Path) -> str | None:

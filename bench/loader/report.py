@@ -10,10 +10,8 @@ may use; cells of one group and core count follow each other directly. Writes lo
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -24,6 +22,7 @@ import bars
 import common
 import environments
 
+HERE = Path(__file__).parent
 # peer -> its environment
 PEERS = {"penstock": "torch", "penstock_original": "torch", "penstock_pli": "torch", "penstock_pli_jpeg": "torch",
          "dali": "dali", "tfdata": "tf", "torchvision": "torch", "pillow": "torch", "webdataset": "torch", "spdl": "spdl",
@@ -39,46 +38,25 @@ def prepared(args) -> Path:
 
 def command_of(args, peer: str, group: str, cores: int) -> list[str]:
     python = environments.python_of(args.build, PEERS[peer])
-    return ["taskset", "-c", ",".join(map(str, args.cpus[:cores])), str(python), str(Path(__file__).parent / "measure.py"),
+    return ["taskset", "-c", ",".join(map(str, args.cpus[:cores])), str(python), str(HERE / "measure.py"),
             peer, group, str(cores), "--root", str(prepared(args)), "--seconds", str(args.seconds),
             "--windows", str(args.windows), "--retries", str(args.retries)]
 
 
 def run_cell(args, peer: str, group: str, cores: int) -> dict:
     """Returns the figures of one cell, or {"absent": reason}."""
-    env = dict(os.environ, PYTHONPATH=str(Path(__file__).parent), OMP_NUM_THREADS=str(cores))
+    env = dict(os.environ, PYTHONPATH=str(HERE), OMP_NUM_THREADS=str(cores))
     if peer in ("torchvision", "webdataset"):
         env["LD_LIBRARY_PATH"] = str(args.build / "stand_in")
-    process = subprocess.Popen(command_of(args, peer, group, cores), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True, env=env, start_new_session=True)
-    try:
-        output, errors = process.communicate(timeout=CELL_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        return {"absent": f"no result within {CELL_LIMIT_S} s"}
-    finally:
-        if process.poll() is None:  # and its workers
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    lines = [line for line in output.splitlines() if line.startswith("{")]
-    if process.returncode or not lines:
-        return {"absent": (errors.strip().splitlines() or [f"exit status {process.returncode}"])[-1][:200]}
-    return json.loads(lines[-1])
+    return common.run_cell(command_of(args, peer, group, cores), env, CELL_LIMIT_S)
 
 
 def install(args) -> dict[str, str]:
-    """Returns environments of the chosen peers that cannot be made, with the reasons. Without Penstock there is no
-    comparison."""
-    args.build.mkdir(parents=True, exist_ok=True)
-    wanted = dict.fromkeys(["torch", *(PEERS[peer] for peer in args.peers)])  # prepare.py needs torch's Pillow
-    absent = {name: reason for name in wanted if (reason := environments.prepare(args.build, name))}
-    if "torch" in absent:
-        sys.exit(f"the environment torch did not install: {absent['torch']} (see {args.build}/install.log)")
-    if any(peer.startswith("penstock") for peer in args.peers) and (reason := environments.prepare_penstock(args.build)):
-        sys.exit(f"penstock did not install: {reason} (see {args.build}/install.log)")
-    here = Path(__file__).parent
-    subprocess.run(["bash", here / "stand_in_cuda.sh", args.build / "venv" / "torch", args.build / "stand_in"], check=True)
-    subprocess.run([environments.python_of(args.build, "torch"), here / "prepare.py", args.data, prepared(args)],
-                   check=True)
+    """Returns environments of the chosen peers that cannot be made, with the reasons."""
+    absent = environments.install(args.build, (PEERS[peer] for peer in args.peers),
+                                  any(peer.startswith("penstock") for peer in args.peers))
+    # prepare.py needs torch's Pillow
+    subprocess.run([environments.python_of(args.build, "torch"), HERE / "prepare.py", args.data, prepared(args)], check=True)
     return absent
 
 
@@ -134,14 +112,6 @@ def table(merged: dict) -> str:
     return "\n".join([*out, "", "versions: " + ", ".join(f"{name} {text}" for name, text in sorted(versions.items()))]) + "\n"
 
 
-def chosen(text: str, known) -> list[str]:
-    found = [name for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in text.split(","))]
-    for pattern in text.split(","):
-        if not fnmatch.filter(known, pattern):
-            sys.exit(f"{pattern}: none of {', '.join(known)}")
-    return found
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--from", type=Path, dest="source", metavar="FILE.json", help="measure nothing, show these figures")
@@ -157,7 +127,7 @@ def arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if not args.source and not (args.data and args.build):
         parser.error("--data and --build, or --from")
-    args.groups, args.peers = chosen(args.groups, GROUPS), chosen(args.peers, tuple(PEERS))
+    args.groups, args.peers = common.chosen(args.groups, GROUPS), common.chosen(args.peers, tuple(PEERS))
     args.cores = [int(n) for n in args.cores.split(",")]
     args.cpus = sorted(os.sched_getaffinity(0))
     args.build = args.build and args.build.resolve()
@@ -167,12 +137,9 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     args = arguments()
     merged = json.loads(args.source.read_text()) if args.source else measure_all(args)
-    args.out.mkdir(parents=True, exist_ok=True)
     stem = args.out / f"loader-{merged['machine']['date']}"
-    stem.with_suffix(".json").write_text(json.dumps(merged, indent=1) + "\n")
-    stem.with_suffix(".md").write_text(table(merged))
+    common.write(stem, merged, table(merged))
     stem.with_suffix(".svg").write_text(bars.draw(merged))
-    print(table(merged))
     print(f"{stem}.json, .md, .svg")
 
 

@@ -4,10 +4,6 @@
 # (default build/peers); the table names peers that cannot be installed, with the reasons. DATA: folder of the images (default
 # $PST_SHARED_DATA, then ../shared/data), any one (prepare.py says what becomes of it). Table, picture and figures: OUT (default
 # bench/out).
-set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-data=${DATA:-${PST_SHARED_DATA:-$root/../shared/data}}
-[ -d "$data" ] || { echo "no images at $data: set DATA to any folder of JPEGs, or of PNGs of 768 x 768 and more" >&2; exit 2; }
-exec "${PYTHON:-python3}" "$here/report.py" --data "$data" --build "${PEERS_BUILD:-$root/build/peers}" \
-    --out "${OUT:-$root/bench/out}" "$@"
+source "$(dirname "$0")/../lib.sh"
+need "$data" "any folder of JPEGs, or of PNGs of 768 x 768 and more"
+exec "${PYTHON:-python3}" "$root/bench/loader/report.py" --data "$data" --build "$build" --out "$out" "$@"

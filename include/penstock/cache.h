@@ -23,7 +23,7 @@ extern "C" {
 
 typedef struct pst_cache pst_cache;
 
-/* How large a cache may become. Zero-initialise, then set struct_size. */
+/* Says how large a cache may become. Zero-initialise, then set struct_size. */
 struct pst_cache_options {
     size_t struct_size;
     /* Most bytes of memory: items, 16 to 31 bytes with each of them, and 8 bytes for each item of
@@ -45,7 +45,7 @@ struct pst_cache_options {
 PST_WARN_UNUSED enum pst_status pst_cache_open(const struct pst_cache_options *options,
                                                pst_cache **out, struct pst_error *err);
 
-/* How to find the host cache. Zero-initialise, then set struct_size. */
+/* Says how to find the host cache. Zero-initialise, then set struct_size. */
 struct pst_cache_host_options {
     size_t struct_size;
     /* Path of the service's socket; NULL: as <penstock/service.h> says. Copied. */
@@ -86,7 +86,7 @@ PST_WARN_UNUSED enum pst_status pst_cache_open_host(const struct pst_cache_host_
  * Any thread. */
 void pst_cache_close(pst_cache **cache);
 
-/* The contents of a cache at one moment. */
+/* Describes the contents of a cache at one moment. */
 struct pst_cache_stats {
     uint64_t nbytes;      /* the limit */
     uint64_t nbytes_used; /* of it: items, those under way, tables */
@@ -106,7 +106,7 @@ struct pst_cache_stats {
  * Cannot fail. Any thread. */
 void pst_cache_stats(pst_cache *cache, struct pst_cache_stats *stats, size_t stats_nbytes);
 
-/* How large a cache suits a data set on this machine. */
+/* Says how large a cache suits a data set on this machine. */
 struct pst_cache_advice {
     uint64_t nbytes; /* for pst_cache_options.nbytes; 0: no cache is better */
     /* Memory that this process can still get: MemAvailable of the machine, or less if a control
@@ -131,13 +131,13 @@ struct pst_cache_advice {
 void pst_cache_advise(uint64_t dataset_nbytes, struct pst_cache_advice *advice,
                       size_t advice_nbytes);
 
-/* What it costs to keep one sample, and what it saves. */
+/* Says what it costs to keep one sample, and what it saves. */
 struct pst_cache_cost {
     uint64_t nbytes; /* of its items, as the cache will keep them */
     double seconds;  /* saved in each epoch: of reading and decoding; 0 or more */
 };
 
-/* What a plan brings. */
+/* Says what a plan brings. */
 struct pst_cache_plan_report {
     uint64_t n_samples; /* admitted */
     uint64_t nbytes;    /* of the cache that they take, with 16 to 31 bytes for each */
@@ -153,9 +153,10 @@ struct pst_cache_plan_report {
  * out.
  *
  * costs: n of them, each cost_nbytes (sizeof *costs) long. A sample of several items counts as one.
- * nbytes: of the cache that is left for items: the cache's bytes less 8 for each item of the data
- * set. plan: receives n bytes, 1 or 0, for pst_loader_options.cache_plan. report: written as a
- * whole after success. NULL is allowed. report_nbytes: sizeof *report.
+ * nbytes: what the cache has left for items: its bytes less 8 for each item of the data set.
+ * plan: receives n bytes, 1 or 0, for pst_loader_options.cache_plan.
+ * report: written as a whole after success. NULL is allowed.
+ * report_nbytes: sizeof *report.
  *
  * PST_ERROR_ARGUMENT: seconds are negative or not finite. PST_ERROR_MEMORY.
  *
@@ -165,7 +166,7 @@ PST_WARN_UNUSED enum pst_status pst_cache_plan(const struct pst_cache_cost *cost
                                                uint8_t *plan, struct pst_cache_plan_report *report,
                                                size_t report_nbytes, struct pst_error *err);
 
-/* What pst_cache_save wrote, or what pst_cache_load took. */
+/* Says what pst_cache_save wrote, or what pst_cache_load took. */
 struct pst_cache_file_report {
     uint64_t n_items;
     uint64_t nbytes;      /* of these items' stored bytes */

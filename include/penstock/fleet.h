@@ -21,13 +21,13 @@ extern "C" {
 
 typedef struct pst_fleet pst_fleet;
 
-/* How a client proves who it is, where auth_file is given. */
+/* Says how a client proves who it is, where auth_file is given. */
 enum pst_fleet_auth {
     PST_FLEET_AUTH_ASCII = 0, /* the text protocol's (memcached -Y) */
     PST_FLEET_AUTH_SASL = 1   /* SASL PLAIN, by the binary protocol over TCP (memcached -S) */
 };
 
-/* Which servers there are. Zero-initialise, then set struct_size. Zero takes the default. */
+/* Says which servers there are. Zero-initialise, then set struct_size. Zero takes the default. */
 struct pst_fleet_options {
     size_t struct_size;
     /* Servers, separated by commas or white space: `host`, `host:port` (default 11211),
@@ -70,7 +70,7 @@ PST_WARN_UNUSED enum pst_status pst_fleet_open(const struct pst_fleet_options *o
  * Any thread. */
 void pst_fleet_close(pst_fleet **fleet);
 
-/* Counters since open, over all servers, of this process. Times are in nanoseconds. */
+/* Counts what all servers did for this process since open. Times are in nanoseconds. */
 struct pst_fleet_stats {
     uint32_t n_servers, n_servers_up;
     /* Items asked for: found, not there, and not answered, because the server was down, late or
@@ -98,7 +98,7 @@ struct pst_fleet_stats {
  * Cannot fail. Any thread. */
 void pst_fleet_stats(pst_fleet *fleet, struct pst_fleet_stats *stats, size_t stats_nbytes);
 
-/* One server, as this process sees it. */
+/* Describes one server, as this process sees it. */
 struct pst_fleet_server {
     char name[256];
     char error[192];      /* why it was given up last; "" if it never was */

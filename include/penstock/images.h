@@ -66,7 +66,8 @@ PST_WARN_UNUSED enum pst_status pst_images_open(pst_dataset *dataset,
                                                 pst_images **out, struct pst_error *err);
 
 /* Closes the handle. No call may be under way. Pixels that pst_images_get gave stay valid until
- * they are released.
+ * they are released. A search for a lost host service that is under way is waited for: at most a
+ * second, or as long as the service says that it works.
  *
  * images: the caller's pointer, which becomes NULL. NULL, or a pointer to NULL, is allowed.
  *
@@ -78,8 +79,12 @@ void pst_images_close(pst_images **images);
  * pst_images_load.
  *
  * In a child that was forked with the handle, what a cache of the parent held at that moment is
- * used, and nothing is added to it; of the host cache a child has all. If the host service is lost,
- * images are read each time.
+ * used, and nothing is added to it; of the host cache a child has all.
+ *
+ * If the host service is lost, what it had brought stays of use, and other images are read each
+ * time (n_lost). Meanwhile a thread of the handle looks for the service, at most every two seconds;
+ * no call waits for that. A service that does not answer is waited for ten seconds before it counts
+ * as lost.
  *
  * sample: 0 to pst_dataset_count() - 1.
  * pixels: receives u8 or u16 (H,W,C) without padding, in memory that is the caller's, who may write
@@ -117,7 +122,8 @@ struct pst_images_stats {
     uint64_t n_misses;           /* images that were read */
     uint64_t nbytes_read;
     /* Images re-coded for the cache; images kept as they are stored although the form is for them;
-     * images that found no room, or no memory, each time. */
+     * images that found no room, or no memory, each time. What the host service re-codes is not
+     * counted here. */
     uint64_t n_recoded, n_not_recoded, n_refused;
     /* The limit of the cache, the used part of it, and the number of its items of this data set. 0
      * without a cache. */
@@ -125,6 +131,9 @@ struct pst_images_stats {
     bool is_forked; /* a child of the process that opened the handle, which adds nothing */
     /* Images that the host service brought because this process asked. */
     uint64_t n_fetched;
+    /* Images that were read because the host service was lost, each time; how often it was found
+     * again. */
+    uint64_t n_lost, n_renewed;
 };
 
 /* Gives the counters.

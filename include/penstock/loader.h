@@ -23,14 +23,15 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* A loader: threads, buffers and an order over one data set. */
+/* A loader has threads, buffers and an order over one data set. */
 typedef struct pst_loader pst_loader;
 
-/* A batch: the arrays of some samples. It is reference-counted: the caller that receives it holds
- * one reference, and each pst_batch_retain adds one. Each reference ends with pst_batch_release. */
+/* A batch has the arrays of some samples. It is reference-counted: the caller that receives it
+ * holds one reference, and each pst_batch_retain adds one. Each reference ends with
+ * pst_batch_release. */
 typedef struct pst_batch pst_batch;
 
-/* The order in which an epoch visits the samples. */
+/* Says in which order an epoch visits the samples. */
 enum pst_order {
     PST_ORDER_SEQUENTIAL = 0,
     /* Global shuffle: a keyed bijection of 0..n-1. */
@@ -38,7 +39,7 @@ enum pst_order {
     /* Page-aware shuffle, see page_samples. */
     PST_ORDER_PAGES = 2
 };
-/* The handling of a bad sample: its bytes are damaged, cut short or of a kind that no decoder
+/* Says what becomes of a bad sample: its bytes are damaged, cut short or of a kind that no decoder
  * takes, or one file of a folder is missing. Other faults are not the sample's. They end the epoch
  * with their own error, whatever on_error says: a device or mount that fails, a folder or shard
  * that is gone, a lacking permission, a memory limit, an operation that cannot be applied. */
@@ -50,8 +51,8 @@ enum pst_on_error {
     /* Another sample, a pure function of (seed, epoch, position), takes its place. */
     PST_ON_ERROR_REPLACE = 2
 };
-/* PST_ON_ERROR_SKIP: the handling of a batch whose samples are all bad. With both values each rank
- * gets as many batches as pst_loader_n_batches says, whatever samples are bad. */
+/* Says what PST_ON_ERROR_SKIP does with a batch whose samples are all bad. With both values each
+ * rank gets as many batches as pst_loader_n_batches says, whatever samples are bad. */
 enum pst_on_empty {
     /* The batch gets one other sample, drawn as PST_ON_ERROR_REPLACE does for its first position.
      * It is counted in n_replaced. */
@@ -60,7 +61,7 @@ enum pst_on_empty {
      * ends with the last one's error, not with PST_END. */
     PST_ON_EMPTY_DELIVER = 1
 };
-/* The way of reading stored bytes. */
+/* Says how stored bytes are read. */
 enum pst_storage_kind {
     /* io_uring where the kernel allows it, else threads. */
     PST_STORAGE_AUTO = 0,
@@ -71,7 +72,7 @@ enum pst_storage_kind {
     PST_STORAGE_MEMORY = 3
 };
 
-/* The form in which a cache keeps images that are decoded. Batches are the same in all of them, to
+/* Says in which form a cache keeps images that are decoded. Batches are the same in all of them, to
  * the bit. */
 enum pst_cache_form {
     /* The stored bytes. */
@@ -95,7 +96,7 @@ enum pst_cache_form {
     PST_CACHE_FORM_RAW = 4
 };
 
-/* The treatment of the kernel's page cache. */
+/* Says what becomes of pages in the kernel's page cache. */
 enum pst_page_cache {
     PST_PAGE_CACHE_KEEP = 0, /* The kernel decides. */
     /* The kernel is told to drop what was read (POSIX_FADV_DONTNEED). */
@@ -104,7 +105,7 @@ enum pst_page_cache {
     PST_PAGE_CACHE_DIRECT = 2
 };
 
-/* The memory in which the arrays of a batch lie. */
+/* Says in which memory the arrays of a batch lie. */
 enum pst_placement {
     PST_PLACEMENT_HOST = 0, /* Host memory. */
     /* The GPU pst_loader_options.device. Images and masks must have one size. They lie on the GPU
@@ -112,7 +113,7 @@ enum pst_placement {
     PST_PLACEMENT_DEVICE = 1
 };
 
-/* The place where images of a batch on a GPU are decoded. It does not change the batches (but for
+/* Says where images of a batch on a GPU are decoded. It does not change the batches (but for
  * PST_JPEG_NVJPEG). */
 enum pst_decode_place {
     /* The GPU decodes the forms that it can (raw, PLI of pixels and of JPEGs), the CPU the rest. */
@@ -123,7 +124,7 @@ enum pst_decode_place {
     PST_DECODE_GPU = 2
 };
 
-/* The decoder of JPEG files (form jpeg) of a batch on a GPU. JPEGs kept as PLI need neither. */
+/* Says what decodes JPEG files (form jpeg) of a batch on a GPU. JPEGs kept as PLI need neither. */
 enum pst_jpeg_decoder {
     /* libjpeg-turbo, as for batches in host memory: the same pixels. */
     PST_JPEG_CPU = 0,
@@ -137,10 +138,10 @@ enum pst_jpeg_decoder {
     PST_JPEG_NVJPEG = 1
 };
 
-/* Page-locked ("pinned") memory for batches in host memory. A GPU copies from it while the CPU goes
- * on. The CUDA driver makes it, for all GPUs; no driver is needed to build or link. The arrays of
- * whole batches are page-locked; rows with memory of their own (ragged fields) are not. The memory
- * is made with the first batches, kept, and counts in host_memory.
+/* Says whether batches in host memory lie in page-locked ("pinned") memory. A GPU copies from it
+ * while the CPU goes on. The CUDA driver makes it, for all GPUs; no driver is needed to build or
+ * link. The arrays of whole batches are page-locked; rows with memory of their own (ragged fields)
+ * are not. The memory is made with the first batches, kept, and counts in host_memory.
  *
  * A batch may be released while the GPU still copies from it in the legacy default stream (torch's
  * usual one), or in a stream that this one waits for. The memory is written again only after the
@@ -157,10 +158,10 @@ enum pst_pin {
     PST_PIN_ALWAYS = 2
 };
 
-/* Value of pst_field_output.channels: as many as each image has stored, 1 to 4. */
+/* pst_field_output.channels may be this: as many as each image has stored, 1 to 4. */
 #define PST_CHANNELS_STORED 255
 
-/* The wished output of one field.
+/* Says how one field is delivered.
  *
  * A sample has one geometry, that of its leading image: the field `image`, else the first image
  * delivered as pixels, else the first such mask. Masks and further images without operations follow
@@ -226,7 +227,7 @@ struct pst_field_output {
     const char *per_box_of;
 };
 
-/* Options of a loader: fields, order, threads and limits. Zero-initialise, then set struct_size,
+/* Says which fields, order, threads and limits a loader has. Zero-initialise, then set struct_size,
  * and with `fields` also field_nbytes and op_nbytes. Zero takes the default. The arrays and strings
  * that it points to are read during pst_loader_open only. */
 struct pst_loader_options {
@@ -351,7 +352,8 @@ struct pst_loader_options {
     struct pst_fleet *fleet;
 };
 
-/* A place in the sequence of batches: 7 numbers, plain data. Meaning is stable across versions. */
+/* Names a place in the sequence of batches: 7 numbers, plain data. Their meaning is stable across
+ * versions. */
 struct pst_loader_state {
     uint64_t epoch;
     /* Positions of the epoch delivered so far, over all ranks: below n_samples. */
@@ -400,13 +402,14 @@ PST_WARN_UNUSED enum pst_status pst_loader_open(pst_dataset *dataset,
  * Waits for reads and work that are under way. No other call of this loader may be in progress. */
 void pst_loader_close(pst_loader **loader);
 
-/* Number of batches that this rank gets in a whole epoch, by the ranks that were set last. It gets
- * exactly as many, whatever samples are bad.
+/* Returns the number of batches that this rank gets in a whole epoch, by the ranks that were set
+ * last. It gets exactly as many, whatever samples are bad.
  *
  * Any thread. */
 uint64_t pst_loader_n_batches(const pst_loader *loader);
 
-/* Number of batches that a rank gets from a position to the end of its epoch. Nothing is changed.
+/* Returns the number of batches that a rank gets from a position to the end of its epoch. Nothing
+ * is changed.
  *
  * position: of a pst_loader_state, below n_samples.
  * rank: 0 to world_size - 1.
@@ -545,7 +548,7 @@ void pst_loader_set_interrupt(pst_loader *loader, pst_interrupt_fn interrupt, vo
  * ------------------------------------------------------------------------------------------------
  */
 
-/* An array in a batch, which owns the memory. Strides are in bytes. */
+/* Describes an array in a batch, which owns the memory. Strides are in bytes. */
 struct pst_tensor {
     void *data;
     enum pst_dtype dtype;
@@ -556,13 +559,14 @@ struct pst_tensor {
     int32_t device;
 };
 
-/* Number of rows, 0 to batch_size, or n of pst_loader_fetch. Any thread. */
+/* Returns the number of rows, 0 to batch_size, or n of pst_loader_fetch. Any thread. */
 uint32_t pst_batch_count(const pst_batch *batch);
 
-/* Number of fields. They are those of the data set that are delivered, in its order. Any thread. */
+/* Returns the number of fields: those of the data set that are delivered, in its order. Any thread.
+ */
 uint32_t pst_batch_n_fields(const pst_batch *batch);
 
-/* Name of a field.
+/* Gives the name of a field.
  *
  * i_field: 0 to pst_batch_n_fields() - 1.
  *
@@ -570,7 +574,7 @@ uint32_t pst_batch_n_fields(const pst_batch *batch);
  */
 const char *pst_batch_field_name(const pst_batch *batch, uint32_t i_field);
 
-/* Type of a field.
+/* Gives the type of a field.
  *
  * i_field: 0 to pst_batch_n_fields() - 1.
  *
@@ -615,7 +619,7 @@ PST_WARN_UNUSED enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i
                                               uint32_t row, struct pst_tensor *tensor,
                                               size_t tensor_nbytes, struct pst_error *err);
 
-/* Sample numbers of the rows, pst_batch_count() of them, in host memory.
+/* Gives the sample numbers of the rows, pst_batch_count() of them, in host memory.
  *
  * Returns a pointer that lives as long as the batch. Any thread. */
 const int64_t *pst_batch_index(const pst_batch *batch);
@@ -682,7 +686,7 @@ void pst_batch_retain(pst_batch *batch);
  * Any thread. */
 void pst_batch_release(pst_batch *batch);
 
-/* Kinds of fall-backs: slower ways taken because a faster one was not possible. A loader counts
+/* Names the fall-backs: slower ways taken because a faster one was not possible. A loader counts
  * each of them, so none is silent. Numbers are stable; new ones come at the end. */
 enum pst_fallback {
     /* io_uring failed while reading. Storage and reason change, too. */
@@ -736,7 +740,7 @@ enum pst_fallback {
 
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
 
-/* Short name of a kind of fall-back: "uring", "direct" and so on.
+/* Gives the short name of a kind of fall-back: "uring", "direct" and so on.
  *
  * i: an enum pst_fallback.
  *
@@ -744,7 +748,7 @@ enum pst_fallback {
  */
 const char *pst_fallback_name(uint32_t i);
 
-/* Meaning of a kind of fall-back, in words.
+/* Says in words what a kind of fall-back means.
  *
  * i: an enum pst_fallback.
  *
@@ -755,7 +759,7 @@ const char *pst_fallback_text(uint32_t i);
  * -----------------------------------------------------------------------------------------------
  */
 
-/* Where the bytes of an item come from, in the order in which a loader asks. */
+/* Says where the bytes of an item come from, in the order in which a loader asks. */
 enum pst_tier {
     PST_TIER_MEMORY = 0, /* the cache of this process */
     PST_TIER_HOST = 1,   /* the cache of this host's service */
@@ -764,14 +768,14 @@ enum pst_tier {
 };
 #define PST_TIERS_MAX 8 /* room for tiers that later versions have */
 
-/* Short name of a tier: "memory", "host", "fleet", "storage".
+/* Gives the short name of a tier: "memory", "host", "fleet", "storage".
  *
  * i: an enum pst_tier.
  *
  * Returns a static string; NULL after the last tier. Any thread. */
 const char *pst_tier_name(uint32_t i);
 
-/* What one tier has given to a loader since open. */
+/* Counts what one tier has given to a loader since open. */
 struct pst_tier_stats {
     /* Items, or for the storage reads, of which an item may take several; and their bytes. */
     uint64_t n_hits, nbytes;
@@ -783,10 +787,10 @@ struct pst_tier_stats {
     double bytes_per_second;
 };
 
-/* Counters since open. Times are in nanoseconds. Workers decode rows, wait for storage, or are idle
- * because the caller is slower. Without workers the calling thread is the worker, and waits inside
- * pst_loader_next. Counters include all rows of delivered batches, and may include rows of later
- * batches. */
+/* Counts what a loader did since open. Times are in nanoseconds. Workers decode rows, wait for
+ * storage, or are idle because the caller is slower. Without workers the calling thread is the
+ * worker, and waits inside pst_loader_next. Counters include all rows of delivered batches, and may
+ * include rows of later batches. */
 struct pst_loader_stats {
     uint64_t n_batches, n_samples; /* Delivered batches and samples. */
     /* Samples: bad, replaced, repeated to fill ranks. */
@@ -890,7 +894,7 @@ struct pst_loader_stats {
 void pst_loader_stats(const pst_loader *loader, struct pst_loader_stats *stats,
                       size_t stats_nbytes);
 
-/* Number of bad samples so far whose place and cause are kept, at most 4,096.
+/* Returns the number of bad samples so far whose place and cause are kept, at most 4,096.
  *
  * Any thread. */
 uint64_t pst_loader_n_quarantined(const pst_loader *loader);

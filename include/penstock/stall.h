@@ -19,7 +19,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* What may limit the rate. Numbers are stable; new ones come before PST_STALL_N_RESOURCES. */
+/* Names what may limit the rate. Numbers are stable; new ones come before PST_STALL_N_RESOURCES. */
 enum pst_stall_resource {
     PST_STALL_ACCELERATOR = 0,  /* The training steps. */
     PST_STALL_CORES = 1,        /* Cores of the host. */
@@ -35,7 +35,7 @@ enum pst_stall_resource {
 
 #define PST_STALL_RESOURCES_MAX 16 /* room for resources that later versions have */
 
-/* The rule by which a cache gives up items. */
+/* Says by which rule a cache gives up items. */
 enum pst_stall_policy {
     PST_STALL_USUAL = 0,  /* MINIO for `cache_nbytes`, RANDOM for `page_cache_nbytes`. */
     PST_STALL_MINIO = 1,  /* Nothing is evicted: Penstock's cache. */
@@ -45,9 +45,9 @@ enum pst_stall_policy {
     PST_STALL_LRU_SEQUENTIAL = 4
 };
 
-/* A training run and a machine. Zero-initialise, then set struct_size. Members that may be left
- * zero say so; a capacity of zero is no limit, but for `cores`. All numbers are finite and not
- * negative. */
+/* Describes a training run and a machine. Zero-initialise, then set struct_size. Members that may
+ * be left zero say so; a capacity of zero is no limit, but for `cores`. All numbers are finite and
+ * not negative. */
 struct pst_stall_setup {
     size_t struct_size;
     /* Demands of preparation, means over samples. */
@@ -97,7 +97,7 @@ struct pst_stall_setup {
     double measured_low[PST_STALL_RESOURCES_MAX], measured_high[PST_STALL_RESOURCES_MAX];
 };
 
-/* What pst_stall_predict says. */
+/* Holds the answer of pst_stall_predict. */
 struct pst_stall_answer {
     double samples_per_second; /* of all jobs and ranks of this machine together */
     double low, high;          /* its error band */
@@ -155,8 +155,8 @@ PST_WARN_UNUSED enum pst_status pst_stall_need(const struct pst_stall_setup *set
                                                enum pst_stall_resource resource, double utilisation,
                                                double *out, struct pst_error *err);
 
-/* Name of a resource: "accelerator", "cores", "workers", "storage", "reads", "network", "link",
- * "gpu", "cache".
+/* Gives the name of a resource: "accelerator", "cores", "workers", "storage", "reads", "network",
+ * "link", "gpu", "cache".
  *
  * i: an enum pst_stall_resource.
  *

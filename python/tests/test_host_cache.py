@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.errors import ArgumentError, NotFoundError
+from penstock.errors import ArgumentError, LimitError, NotFoundError, StorageError
 
 PROGRAM = Path(os.environ.get("PENSTOCK_SERVE") or Path(sysconfig.get_path("scripts")) / "penstock")
 
@@ -147,3 +147,69 @@ def test_what_cannot_be(folder, socket, monkeypatch):
     monkeypatch.delenv("PENSTOCK_SERVE")
     with pytest.raises(ArgumentError, match="a socket has"):
         ps.Cache.host("/tmp/" + "x" * 200)
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_images_in_workers_of_torch_are_one_copy(folder, socket, context):
+    data = pytest.importorskip("torch.utils.data")
+    images = ps.CachedImages(folder, "host", output="torch")
+    plain = ps.CachedImages(folder, None)
+    workers = data.DataLoader(images, batch_size=2, num_workers=2, collate_fn=list, multiprocessing_context=context,
+                              persistent_workers=True)
+    for _ in range(2):
+        got = [image.numpy() for batch in workers for image in batch]
+        for i, image in enumerate(got):
+            np.testing.assert_array_equal(image, plain[i])
+    shown = status(socket)
+    assert shown["reads"] == len(images)
+    assert [s["items"] for s in shown["sets"]] == [len(images)]
+    for i in range(len(images)):
+        images[i]
+    use = images.stats()
+    assert use["hits"] == use["items"] == len(images)
+    assert use["misses"] == use["fetched"] == use["lost"] == 0 and not use["forked"]
+
+
+def test_images_find_another_service(folder, socket):
+    images, plain = ps.CachedImages(folder, "host"), ps.CachedImages(folder, None)
+    images[0]
+    first = status(socket)["pid"]
+    os.kill(first, signal.SIGKILL)
+    deadline = time.monotonic() + 60
+    while images.stats()["lost"] == 0 and time.monotonic() < deadline:
+        np.testing.assert_array_equal(images[1], plain[1])
+    while time.monotonic() < deadline:
+        try:
+            ps.Cache.host()  # starts another service
+            break
+        except StorageError:  # the killed one has not ended yet
+            pass
+    while images.stats()["renewed"] == 0 and time.monotonic() < deadline:
+        np.testing.assert_array_equal(images[2], plain[2])
+    assert images.fill(2) == len(images)
+    use = images.stats()
+    assert use["renewed"] == 1 and use["lost"] == use["misses"] > 0 and use["items"] == len(images)
+    assert status(socket)["pid"] != first
+
+
+def test_images_go_without_a_service_that_has_no_room(tmp_path, socket, caplog):
+    image = np.zeros((1, 1, 3), np.uint8)
+    with ps.Writer(tmp_path / "many.pst", {"image": ps.Image()}) as writer:
+        for _ in range(140_000):  # whose table alone has more than 1 MiB
+            writer.write({"image": image})
+    subprocess.run([PROGRAM, "serve", "--detach", "--memory", "1MiB"], check=True)
+    with pytest.raises(LimitError):
+        ps.CachedImages(tmp_path / "many.pst", "host")
+    images = ps.CachedImages(tmp_path / "many.pst")
+    assert "the host service is not used" in caplog.text
+    np.testing.assert_array_equal(images[5], image)
+    np.testing.assert_array_equal(images[5], image)
+    assert images.stats()["hits"] == images.stats()["items"] == 1
+
+
+def test_images_take_a_running_service(folder, socket):
+    assert ps.CachedImages(folder).stats()["limit"] < 1 << 30
+    ps.Cache.host()
+    images = ps.CachedImages(folder)
+    images.fill(2)
+    assert status(socket)["reads"] == images.stats()["items"] == len(images)

@@ -211,7 +211,7 @@ def test_workers_of_torch(files, context):
     images = ps.CachedImages(files, "64MiB", output="torch")
     images.fill(2)
     loader = data.DataLoader(
-        images, batch_size=2, num_workers=2, collate_fn=list, multiprocessing_context=context
+        images, batch_size=2, num_workers=2, collate_fn=list, multiprocessing_context=context, persistent_workers=True
     )
     for _ in range(2):
         got = [image for batch in loader for image in batch]
@@ -269,6 +269,13 @@ def test_a_plan_of_the_cache(files, tmp_path):
                     pass
                 use = loader.stats()["cache"]
                 assert use["items"] == 2 and use["hits"] == 2 * number
+    for given in (plan, plan.admit, tmp_path / "plan.npy"):
+        images = ps.CachedImages(source, "8MiB", form="stored", cache_plan=given)
+        for number in range(3):
+            check(images, files)
+            use = images.stats()
+            assert use["items"] == 2 and use["hits"] == 2 * number and use["misses"] == 8 + 6 * number
+        assert images.fill(2) == 2
     slow = ps.plan_cache(source, "1MiB", read_rate=1e6, read_seconds=0.01)
     assert slow.samples == len(files) and slow.seconds == slow.bound
     with pytest.raises(ps.errors.ArgumentError, match="read_rate"):
@@ -277,6 +284,12 @@ def test_a_plan_of_the_cache(files, tmp_path):
         ps.Loader(source, batch_size=3, cache="8MiB", cache_plan=[1, 2])
     with pytest.raises(ps.errors.ArgumentError, match="no cache"):
         ps.Loader(source, batch_size=3, cache=None, cache_plan=plan)
+    with pytest.raises(ps.errors.ArgumentError, match="bool"):
+        ps.CachedImages(source, "8MiB", cache_plan=[1, 2])
+    with pytest.raises(ps.errors.ArgumentError, match="for a cache"):
+        ps.CachedImages(source, None, cache_plan=plan)
+    planned = ps.CachedImages(source, "8MiB", cache_plan=plan)
+    check(pickle.loads(pickle.dumps(planned)), files)  # the copy has no cache, and needs no plan
 
 
 def test_torchvision_loads_images_here(files):

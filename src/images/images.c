@@ -168,7 +168,9 @@ void pst_images_stats(pst_images *images, struct pst_images_stats *stats, size_t
                                     .n_not_recoded = atomic_load(&images->n_not_recoded),
                                     .n_refused = atomic_load(&images->n_refused),
                                     .is_forked = !images->host_path && images->pid != getpid(),
-                                    .n_fetched = atomic_load(&images->n_fetched)};
+                                    .n_fetched = atomic_load(&images->n_fetched),
+                                    .n_lost = atomic_load(&images->n_lost),
+                                    .n_renewed = atomic_load(&images->n_renewed)};
     struct pst_cache_stats cache;
     bool has_cache = images->host_path ? psti_images_host_stats(images, &cache)
                                        : images->cache && !full.is_forked;

@@ -29,6 +29,7 @@ struct job {
     struct pst_image_info info;
     struct psti_pli_header pli;
     bool is_recoded, is_wanted;
+    struct psti_images_session *held; /* where `bytes` lie, if the host cache has them */
     struct pst_error *err;
 };
 
@@ -104,18 +105,18 @@ static bool take_hit(struct job *job, const struct psti_cache_span *span)
 static enum psti_cache_answer ask_cache(struct job *job, struct psti_cache_span *span)
 {
     pst_images *images = job->images;
-    bool is_planned = !images->plan || images->plan[job->sample], fetched = false;
+    bool is_planned = !images->plan || images->plan[job->sample], fetched = false, is_lost = false;
     uint64_t nbytes = job->item.nbytes;
     enum psti_cache_answer answer;
     if (images->host_path)
         answer = psti_images_host_ask(images, job->sample, number_of(job), nbytes, is_planned,
-                                      &fetched, span);
+                                      &job->held, &fetched, &is_lost, span);
     else if (images->pid == getpid() && is_planned)
         answer = psti_cache_ask(images->cache, job->sample, number_of(job), nbytes, span);
     else
         answer = psti_cache_find(images->cache, job->sample, number_of(job), nbytes, span);
     if (answer == PSTI_CACHE_PASS && is_planned)
-        count(&images->n_refused, 1);
+        count(is_lost ? &images->n_lost : &images->n_refused, 1);
     if (answer == PSTI_CACHE_HIT)
         count(fetched ? &images->n_fetched : &images->n_hits, 1);
     return answer;
@@ -366,6 +367,7 @@ static enum pst_status make(struct job *job, struct pst_pixels *pixels)
         keep(job);
     else if (job->is_wanted)
         psti_cache_give_up(job->images->cache, job->sample, number_of(job), job->item.nbytes);
+    psti_images_host_give(job->images, job->held);
     return status;
 }
 
@@ -387,10 +389,15 @@ enum pst_status pst_images_get(pst_images *images, uint64_t sample, struct pst_p
 static bool is_kept(pst_images *images, struct job *job)
 {
     struct psti_cache_span span;
-    bool fetched;
-    if (images->host_path)
-        return psti_images_host_ask(images, job->sample, number_of(job), job->item.nbytes, false,
-                                    &fetched, &span) == PSTI_CACHE_HIT;
+    struct psti_images_session *held;
+    bool fetched, is_lost;
+    if (images->host_path) {
+        enum psti_cache_answer answer =
+            psti_images_host_ask(images, job->sample, number_of(job), job->item.nbytes, false,
+                                 &held, &fetched, &is_lost, &span);
+        psti_images_host_give(images, held);
+        return answer == PSTI_CACHE_HIT;
+    }
     return images->cache && psti_cache_find(images->cache, job->sample, number_of(job),
                                             job->item.nbytes, &span) == PSTI_CACHE_HIT;
 }

@@ -2,57 +2,190 @@
  * user.
  *
  * A hit lies in memory that the service shares. A missing item is read and re-coded by the service,
- * once for all, while the caller waits. If the service is lost, callers read for themselves. A
- * session is of one process: the first call in a forked child opens another one, while other
- * threads read for themselves. Takes no lock of its own. */
+ * once for all, while the caller waits. If the service is lost, callers read for themselves, and a
+ * thread looks for it every few seconds while they do; no caller waits for that.
+ *
+ * A session is of one process: the first call in a forked child opens another one, while other
+ * threads read for themselves. Takes no lock. Sessions lie in a few places that stay: a call counts
+ * itself as a user of a place, and only then looks whether it is still the current one. Who closes
+ * a session makes another place current first, and then looks whether the old one has users. */
 #include "images/images_int.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 #include <unistd.h>
 
-static enum pst_status open_session(pst_images *images, struct pst_error *err)
+#define SECOND ((int64_t)1000 * 1000 * 1000)
+#define LOOK_EVERY_NS (2 * SECOND) /* from the begin of one search to the next */
+#define LOOK_WAIT_NS (1 * SECOND)  /* for an answer */
+
+enum { N_SESSIONS = 4 };
+
+struct psti_images_session {
+    struct psti_share_cache *cache; /* NULL: the place is free, or there is no service */
+    atomic_uint n_users;
+};
+
+/* The sessions of a process. */
+struct psti_images_host {
+    pst_images *images;
+    int pid;
+    struct psti_images_host *parents; /* only its memory is this process's */
+    struct psti_images_session sessions[N_SESSIONS];
+    atomic_uint current;
+    atomic_int_fast64_t next_look_ns;
+    atomic_bool is_looking; /* whoever sets it may touch what follows, and places without users */
+    bool has_thread;
+    pthread_t thread;
+};
+
+static struct psti_images_session *hold(struct psti_images_host *host)
 {
-    enum pst_status status = psti_share_cache_open(
-        images->host_path, images->dataset, &images->shape, PSTI_LINK_WAIT_NS, &images->host, err);
-    if (status != PST_OK)
-        images->host = NULL;
-    atomic_store_explicit(&images->host_pid, (int)getpid(), memory_order_release);
-    return status;
+    for (;;) {
+        unsigned i = atomic_load(&host->current);
+        atomic_fetch_add(&host->sessions[i].n_users, 1);
+        if (atomic_load(&host->current) == i)
+            return &host->sessions[i];
+        atomic_fetch_sub(&host->sessions[i].n_users, 1);
+    }
+}
+
+/* Closes old sessions that nobody uses. */
+static void sweep(struct psti_images_host *host)
+{
+    for (unsigned i = 0; i < N_SESSIONS; i++)
+        if (i != atomic_load(&host->current) && atomic_load(&host->sessions[i].n_users) == 0)
+            psti_share_cache_close(&host->sessions[i].cache);
+}
+
+static void give(struct psti_images_host *host, struct psti_images_session *held)
+{
+    bool no = false;
+    bool is_old = held != &host->sessions[atomic_load(&host->current)];
+    if (atomic_fetch_sub(&held->n_users, 1) != 1 || !is_old ||
+        !atomic_compare_exchange_strong(&host->is_looking, &no, true))
+        return;
+    sweep(host);
+    atomic_store(&host->is_looking, false);
+}
+
+/* Makes the session current, if there is a place. */
+static bool install(struct psti_images_host *host, struct psti_share_cache *found)
+{
+    unsigned current = atomic_load(&host->current);
+    sweep(host);
+    for (unsigned i = 0; i < N_SESSIONS; i++) {
+        if (i == current || host->sessions[i].cache)
+            continue;
+        host->sessions[i].cache = found;
+        atomic_store(&host->current, i);
+        sweep(host);
+        return true;
+    }
+    return false;
+}
+
+/* The thread that looks for the service once. */
+static void look(void *arg)
+{
+    struct psti_images_host *host = arg;
+    pst_images *images = host->images;
+    struct psti_share_cache *found = NULL;
+    if (psti_share_cache_open(images->host_path, images->dataset, &images->shape, LOOK_WAIT_NS,
+                              &found, NULL) == PST_OK) {
+        if (install(host, found)) {
+            atomic_fetch_add(&images->n_renewed, 1);
+            psti_log(PST_LOG_INFO, "images", "the host service was found again");
+        } else {
+            psti_share_cache_close(&found);
+        }
+    }
+    atomic_store(&host->is_looking, false);
+}
+
+/* Starts a search, unless one is under way or was a moment ago. */
+static void begin_look(struct psti_images_host *host)
+{
+    bool no = false;
+    int64_t now = psti_clock_ns();
+    if (now < atomic_load_explicit(&host->next_look_ns, memory_order_relaxed) ||
+        !atomic_compare_exchange_strong(&host->is_looking, &no, true))
+        return;
+    atomic_store(&host->next_look_ns, now + LOOK_EVERY_NS);
+    if (host->has_thread)
+        psti_thread_join(host->thread); /* it has ended */
+    host->has_thread = psti_thread_start(&host->thread, "look", look, host, NULL) == PST_OK;
+    if (!host->has_thread)
+        atomic_store(&host->is_looking, false);
+}
+
+/* Makes the sessions of this process, with or without a service. */
+static enum pst_status open_host(pst_images *images, struct psti_images_host **out,
+                                 struct pst_error *err)
+{
+    struct psti_images_host *host = *out = psti_calloc(1, sizeof *host);
+    if (!host)
+        return psti_fail(err, PST_ERROR_MEMORY, "images", "no memory for a session");
+    host->images = images;
+    host->pid = (int)getpid();
+    return psti_share_cache_open(images->host_path, images->dataset, &images->shape,
+                                 PSTI_LINK_WAIT_NS, &host->sessions[0].cache, err);
 }
 
 enum pst_status psti_images_host_open(pst_images *images, const pst_cache *cache,
                                       struct pst_error *err)
 {
+    struct psti_images_host *host;
     images->host_path = psti_strdup(psti_share_host_path(cache));
     if (!images->host_path)
         return psti_fail(err, PST_ERROR_MEMORY, "images", "no memory for a path");
     atomic_init(&images->opening_pid, (int)getpid());
-    return open_session(images, err);
+    enum pst_status status = open_host(images, &host, err);
+    atomic_init(&images->host, host);
+    return status;
 }
 
 void psti_images_host_close(pst_images *images)
 {
-    if (images->host_path && atomic_load(&images->host_pid) == (int)getpid())
-        psti_share_cache_close(&images->host);
+    struct psti_images_host *host = atomic_load(&images->host);
+    if (host && host->pid == (int)getpid()) {
+        if (host->has_thread)
+            psti_thread_join(host->thread);
+        for (unsigned i = 0; i < N_SESSIONS; i++)
+            psti_share_cache_close(&host->sessions[i].cache);
+    }
+    while (host) {
+        struct psti_images_host *parents = host->parents;
+        psti_free(host);
+        host = parents;
+    }
     psti_free(images->host_path);
 }
 
-/* The session of this process, or NULL. */
-static struct psti_share_cache *find_session(pst_images *images)
+/* The sessions of this process, or NULL. */
+static struct psti_images_host *find_host(pst_images *images)
 {
     struct pst_error err;
+    struct psti_images_host *host = atomic_load_explicit(&images->host, memory_order_acquire);
+    struct psti_images_host *parents = host;
     int pid = (int)getpid(), opening = atomic_load(&images->opening_pid);
-    if (atomic_load_explicit(&images->host_pid, memory_order_acquire) == pid)
-        return images->host;
+    if (host && host->pid == pid)
+        return host;
     if (opening == pid || !atomic_compare_exchange_strong(&images->opening_pid, &opening, pid))
         return NULL; /* another thread opens it */
-    if (open_session(images, &err) != PST_OK)
+    pst_error_clear(&err);
+    if (open_host(images, &host, &err) != PST_OK)
         psti_log(PST_LOG_WARNING, "images", "this process goes without the host service: %s",
                  err.text);
-    return images->host;
+    if (!host)
+        return NULL;
+    host->parents = parents; /* another thread of this process may just compare its pid */
+    atomic_store_explicit(&images->host, host, memory_order_release);
+    return host;
 }
 
 static bool is_here(const struct psti_share_wish *wish)
@@ -60,33 +193,63 @@ static bool is_here(const struct psti_share_wish *wish)
     return wish->result == PSTI_CACHE_RESULT_HERE || wish->result == PSTI_CACHE_RESULT_READ;
 }
 
-enum psti_cache_answer psti_images_host_ask(pst_images *images, uint64_t sample, uint32_t i_item,
-                                            uint64_t nbytes, bool wish, bool *fetched,
-                                            struct psti_cache_span *span)
+/* Asks in an open session. */
+static enum psti_cache_answer ask(struct psti_share_cache *cache, uint64_t sample, uint32_t i_item,
+                                  uint64_t nbytes, bool wish, bool *fetched,
+                                  struct psti_cache_span *span)
 {
-    struct psti_share_cache *host = find_session(images);
-    *fetched = false;
-    if (!host)
-        return PSTI_CACHE_PASS;
-    enum psti_cache_answer answer = wish
-                                        ? psti_share_cache_ask(host, sample, i_item, nbytes, span)
-                                        : psti_share_cache_look(host, sample, i_item, nbytes, span);
+    enum psti_cache_answer answer =
+        wish ? psti_share_cache_ask(cache, sample, i_item, nbytes, span)
+             : psti_share_cache_look(cache, sample, i_item, nbytes, span);
     if (answer == PSTI_CACHE_HIT)
         return answer;
     if (!wish || answer != PSTI_CACHE_ADMIT)
         return PSTI_CACHE_PASS;
-    struct psti_share_wish item = {.number = psti_share_cache_number(host, sample, i_item)};
+    struct psti_share_wish item = {.number = psti_share_cache_number(cache, sample, i_item)};
     struct psti_share_wish *items[] = {&item};
-    psti_share_cache_wait(host, items, 1);
+    psti_share_cache_wait(cache, items, 1);
     *fetched = is_here(&item) &&
-               psti_share_cache_look(host, sample, i_item, nbytes, span) == PSTI_CACHE_HIT;
+               psti_share_cache_look(cache, sample, i_item, nbytes, span) == PSTI_CACHE_HIT;
     return *fetched ? PSTI_CACHE_HIT : PSTI_CACHE_PASS;
+}
+
+enum psti_cache_answer psti_images_host_ask(pst_images *images, uint64_t sample, uint32_t i_item,
+                                            uint64_t nbytes, bool wish,
+                                            struct psti_images_session **held, bool *fetched,
+                                            bool *is_lost, struct psti_cache_span *span)
+{
+    struct psti_images_host *host = find_host(images);
+    enum psti_cache_answer answer = PSTI_CACHE_PASS;
+    *held = NULL;
+    *fetched = false;
+    *is_lost = true;
+    if (!host)
+        return answer;
+    struct psti_images_session *session = *held = hold(host);
+    if (session->cache) {
+        answer = ask(session->cache, sample, i_item, nbytes, wish, fetched, span);
+        *is_lost = psti_share_cache_is_lost(session->cache);
+    }
+    if (*is_lost)
+        begin_look(host);
+    return answer;
+}
+
+void psti_images_host_give(pst_images *images, struct psti_images_session *held)
+{
+    if (held)
+        give(atomic_load_explicit(&images->host, memory_order_acquire), held);
 }
 
 bool psti_images_host_stats(pst_images *images, struct pst_cache_stats *stats)
 {
-    struct psti_share_cache *host = find_session(images);
-    if (host)
-        psti_share_cache_stats(host, stats);
-    return host != NULL;
+    struct psti_images_host *host = find_host(images);
+    if (!host)
+        return false;
+    struct psti_images_session *held = hold(host);
+    bool has_session = held->cache != NULL;
+    if (has_session)
+        psti_share_cache_stats(held->cache, stats);
+    give(host, held);
+    return has_session;
 }

@@ -49,27 +49,31 @@ struct pst_images {
     bool no_verify;
     uint64_t cache_key;
     struct psti_cache_set *cache; /* NULL: none, or the host cache */
-    /* The host cache. A session is of one process, so a forked child opens one of its own. */
-    char *host_path; /* of the service's socket; NULL: no host cache */
+    char *host_path;              /* of the service's socket; NULL: no host cache */
     struct psti_cache_shape shape;
-    struct psti_share_cache *host; /* of host_pid, which is written after it; NULL: lost */
-    atomic_int host_pid, opening_pid;
+    _Atomic(struct psti_images_host *) host; /* of one process; a forked child makes its own */
+    atomic_int opening_pid;                  /* of the process that makes it, or has made it */
     struct psti_images_pool *pool;
     _Atomic(struct psti_images_tools *) tools[PSTI_IMAGES_TOOLS];
     atomic_uint_fast64_t n_hits, nbytes_hit, n_misses, nbytes_read;
-    atomic_uint_fast64_t n_recoded, n_not_recoded, n_refused, n_fetched;
+    atomic_uint_fast64_t n_recoded, n_not_recoded, n_refused, n_fetched, n_lost, n_renewed;
 };
 
 /* images_host.c */
+struct psti_images_session;
 /* Opens a session with the service of the cache's handle. */
 enum pst_status psti_images_host_open(pst_images *images, const pst_cache *cache,
                                       struct pst_error *err);
+/* Waits for the end of a search for the service that is under way. */
 void psti_images_host_close(pst_images *images);
 /* Looks for an item, and waits until the service has brought it if it is missing and `wish` is set.
- * *fetched: it was brought now. PASS: it is not there, and the caller reads it. */
+ * *fetched: it was brought now. PASS: it is not there, and the caller reads it. *is_lost: that is
+ * because there is no service. *held is to be given back when the span is not used any more. */
 enum psti_cache_answer psti_images_host_ask(pst_images *images, uint64_t sample, uint32_t i_item,
-                                            uint64_t nbytes, bool wish, bool *fetched,
-                                            struct psti_cache_span *span);
+                                            uint64_t nbytes, bool wish,
+                                            struct psti_images_session **held, bool *fetched,
+                                            bool *is_lost, struct psti_cache_span *span);
+void psti_images_host_give(pst_images *images, struct psti_images_session *held); /* NULL: none */
 /* False: this process has no session. */
 bool psti_images_host_stats(pst_images *images, struct pst_cache_stats *stats);
 

@@ -112,8 +112,8 @@ static void lose(struct psti_share_cache *cache, const char *why)
     pthread_mutex_unlock(&cache->lock);
     if (!closing)
         psti_log(PST_LOG_WARNING, "share",
-                 "the host service is lost (%s): this loader reads for itself, and looks for the "
-                 "service again at its next epoch",
+                 "the host service is lost (%s): this process reads for itself until it has found "
+                 "the service again",
                  why);
     answer_all(all);
 }

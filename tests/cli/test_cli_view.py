@@ -10,6 +10,31 @@ import cli_case
 RED, BLUE = b"\xff\0\0", b"\0\0\xff"
 
 
+def unfiltered(kind, line, before):
+    """Undoes the filter of a row of a PNG, 3 bytes per pixel. before: the row above it."""
+    if kind == 0:
+        return line
+    if kind == 2:
+        return bytes([(x + b) & 255 for x, b in zip(line, before, strict=True)])
+    out = bytearray(len(line))
+    for channel in range(3):
+        a = c = 0
+        samples = []
+        for x, b in zip(line[channel::3], before[channel::3], strict=True):
+            if kind == 1:
+                a = (x + a) & 255
+            elif kind == 3:
+                a = (x + (a + b) // 2) & 255
+            else:
+                assert kind == 4
+                pa, pb, pc = abs(b - c), abs(a - c), abs(a + b - 2 * c)
+                a = (x + (a if pa <= pb and pa <= pc else b if pb <= pc else c)) & 255
+                c = b
+            samples.append(a)
+        out[channel::3] = bytes(samples)
+    return bytes(out)
+
+
 def read_png(data):
     """Returns height, width and the rows of an 8-bit RGB PNG, each row as bytes."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
@@ -23,15 +48,11 @@ def read_png(data):
             assert (bits, color) == (8, 2)
         packed += body if tag == b"IDAT" else b""
         at += 12 + n
-    raw, rows, before = zlib.decompress(packed), [], bytes(3 * width)
-    for y in range(height):
-        kind, line = raw[y * (3 * width + 1)], bytearray(raw[y * (3 * width + 1) + 1:(y + 1) * (3 * width + 1)])
-        for i in range(3 * width):
-            a, b, c = line[i - 3] if i >= 3 else 0, before[i], before[i - 3] if i >= 3 else 0
-            nearest = min((abs(b - c), 0, a), (abs(a - c), 1, b), (abs(a + b - 2 * c), 2, c))[2]
-            line[i] = line[i] + [0, a, b, (a + b) // 2, nearest][kind] & 255
-        rows.append(bytes(line))
-        before = line
+    raw, rows, row_nbytes = zlib.decompress(packed), [], 3 * width
+    before = bytes(row_nbytes)
+    for at in range(0, height * (row_nbytes + 1), row_nbytes + 1):
+        before = unfiltered(raw[at], raw[at + 1:at + 1 + row_nbytes], before)
+        rows.append(before)
     return height, width, rows
 
 

@@ -41,7 +41,7 @@
     X(pst_cache_plan_report, 32) \
     X(pst_cache_host_options, 24) \
     X(pst_images_options, 56) \
-    X(pst_images_stats, 96) \
+    X(pst_images_stats, 112) \
     X(pst_service_options, 40) \
     X(pst_service_status, 120) \
     X(pst_service_session, 1096) \

@@ -3,11 +3,14 @@
  */
 #include "loader/loader_fixture.h"
 #include "serve/serve_fixture.h"
+#include "base/clock.h"
 #include "sanitizer.h"
 
 #include <penstock/images.h>
 #include <penstock/service.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -35,12 +38,17 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void start(void)
+static void start_there(void)
 {
     const struct pst_service_options options = {
         .struct_size = sizeof options, .cache_nbytes = 64 * MIB, .n_threads = 2, .keep = true};
-    serve_fixture_place(&fixture);
     serve_fixture_start(&fixture, &options);
+}
+
+static void start(void)
+{
+    serve_fixture_place(&fixture);
+    start_there();
 }
 
 static pst_cache *open_host(void)
@@ -202,9 +210,69 @@ static void a_lost_service_costs_reads(void **state)
     serve_fixture_stop(&fixture);
     assert_true(are_right(images, plain));
     assert_int_equal(use_of(images).n_misses, N - 1); /* what was mapped stays */
+    assert_int_equal(use_of(images).n_lost, N - 1);
+    assert_int_equal(use_of(images).n_refused, 0);
     pst_images_close(&images);
     pst_images_close(&plain);
     pst_cache_close(&cache);
+    serve_fixture_clear(&fixture);
+}
+
+/* A thread that asks for all images until it is stopped. */
+struct user {
+    pst_images *images, *plain;
+    atomic_bool stops, is_wrong;
+    pthread_t thread;
+};
+
+static void *use_images(void *arg)
+{
+    struct user *user = arg;
+    while (!atomic_load(&user->stops))
+        if (!are_right(user->images, user->plain))
+            atomic_store(&user->is_wrong, true);
+    return NULL;
+}
+
+/* The service ends twice, and another one takes its place, while threads ask for images. */
+static void a_lost_service_is_found_again(void **state)
+{
+    (void)state;
+    enum { N_USERS = 2, N_LOSSES = 2 };
+    struct user users[N_USERS] = {0};
+    int64_t end = psti_clock_ns() + (int64_t)60 * 1000 * 1000 * 1000;
+    start();
+    pst_cache *cache = open_host();
+    pst_images *images = open_images(cache, PST_CACHE_FORM_PLI);
+    pst_images *plain = open_images(NULL, PST_CACHE_FORM_STORED);
+    for (int i = 0; i < N_USERS; i++) {
+        users[i].images = images;
+        users[i].plain = plain;
+        assert_int_equal(pthread_create(&users[i].thread, NULL, use_images, &users[i]), 0);
+    }
+    for (uint64_t losses = 1; losses <= N_LOSSES; losses++) {
+        serve_fixture_stop(&fixture);
+        start_there();
+        while (use_of(images).n_renewed < losses && psti_clock_ns() < end)
+            usleep(10000);
+        assert_int_equal(use_of(images).n_renewed, losses);
+        while (use_of(images).n_cache_items < N && psti_clock_ns() < end)
+            usleep(10000);
+        assert_int_equal(use_of(images).n_cache_items, N);
+    }
+    for (int i = 0; i < N_USERS; i++) {
+        atomic_store(&users[i].stops, true);
+        pthread_join(users[i].thread, NULL);
+        assert_false(atomic_load(&users[i].is_wrong));
+    }
+    assert_int_equal(count_reads(), N);
+    uint64_t misses = use_of(images).n_misses;
+    assert_true(are_right(images, plain));
+    assert_int_equal(use_of(images).n_misses, misses);
+    pst_images_close(&images);
+    pst_images_close(&plain);
+    pst_cache_close(&cache);
+    serve_fixture_stop(&fixture);
     serve_fixture_clear(&fixture);
 }
 
@@ -214,6 +282,7 @@ int main(void)
         cmocka_unit_test(one_copy_for_all),
         cmocka_unit_test(a_list_of_files),
         cmocka_unit_test(a_lost_service_costs_reads),
+        cmocka_unit_test(a_lost_service_is_found_again),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -26,18 +26,18 @@ static const struct native_member option_members[] = {
     OPTION(keep_bits, NATIVE_BOOL),  OPTION(no_verify, NATIVE_BOOL),
 };
 
-/* Images(dataset, field, cache, options) */
+/* Images(dataset, field, cache, plan, options); plan: a byte for each sample, or None */
 static PyObject *images_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     struct native_state *state = PyType_GetModuleState(type);
-    PyObject *dataset, *cache, *dict;
+    PyObject *dataset, *cache, *plan, *dict;
     const char *field;
     if (kwargs != NULL && PyDict_Size(kwargs) > 0) {
         PyErr_SetString(PyExc_TypeError, "Images takes no keyword arguments");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "O!zOO!:Images", state->dataset_type, &dataset, &field, &cache,
-                          &PyDict_Type, &dict))
+    if (!PyArg_ParseTuple(args, "O!zOOO!:Images", state->dataset_type, &dataset, &field, &cache,
+                          &plan, &PyDict_Type, &dict))
         return NULL;
     if (cache != Py_None && !PyObject_TypeCheck(cache, state->cache_type)) {
         PyErr_SetString(PyExc_TypeError, "cache is a Cache or None");
@@ -52,12 +52,20 @@ static PyObject *images_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         return native_raise_text(PST_ERROR_STATE, "the data set is closed");
     if (cache != Py_None)
         options.cache = ((struct native_cache *)cache)->handle;
-    struct native_images *self = (struct native_images *)PyType_GenericAlloc(type, 0);
-    if (self == NULL)
+    Py_buffer admit = {0};
+    if (plan != Py_None && PyObject_GetBuffer(plan, &admit, PyBUF_SIMPLE) < 0)
         return NULL;
+    options.cache_plan = admit.buf;
+    options.n_cache_plan = (uint64_t)admit.len;
+    struct native_images *self = (struct native_images *)PyType_GenericAlloc(type, 0);
     struct pst_error err;
     pst_error_clear(&err);
-    enum pst_status status = pst_images_open(source, &options, &self->handle, &err);
+    enum pst_status status = PST_OK;
+    if (self != NULL)
+        status = pst_images_open(source, &options, &self->handle, &err);
+    PyBuffer_Release(&admit);
+    if (self == NULL)
+        return NULL;
     if (status == PST_OK)
         return (PyObject *)self;
     Py_DECREF(self);
@@ -143,7 +151,9 @@ static PyObject *images_stats(PyObject *object, PyObject *unused)
                    {"limit", stats.cache_nbytes},
                    {"used", stats.cache_nbytes_used},
                    {"items", stats.n_cache_items},
-                   {"fetched", stats.n_fetched}};
+                   {"fetched", stats.n_fetched},
+                   {"lost", stats.n_lost},
+                   {"renewed", stats.n_renewed}};
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict != NULL && i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (native_dict_put(dict, numbers[i].key, PyLong_FromUnsignedLongLong(numbers[i].value)) <

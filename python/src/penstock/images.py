@@ -11,7 +11,7 @@ from typing import Any, TypedDict, overload
 from . import _native, _options
 from . import cache as _cache
 from .dataset import Dataset
-from .errors import ArgumentError, LimitError, NotFoundError, PenstockError
+from .errors import LimitError, NotFoundError, PenstockError
 
 __all__ = ["CachedImages", "CachedImagesStats"]
 
@@ -28,10 +28,12 @@ class CachedImagesStats(TypedDict):
     """Counters of a :class:`CachedImages` in this process.
 
     hits and nbytes_hit: images taken from the cache and their bytes there; misses and nbytes_read: images that were read.
-    recoded: images re-coded for the cache; not_recoded: images kept as they are stored although the form is for them;
-    refused: how often an image found no room. limit, used, items: the cache's bytes, and its items of this data set; 0
-    without a cache and in a forked child. fetched: images that the host service brought because this process asked.
-    forked: this process was forked with the object, and adds nothing to the cache.
+    recoded: images re-coded for the cache; not_recoded: images kept as they are stored although the form is for them
+    (those of the host service are not in these two); refused: how often an image found no room. limit, used, items: the
+    cache's bytes, and its items of this data set; 0 without a cache and in a forked child that has its parent's. forked:
+    this process was forked with such a cache, and adds nothing to it. fetched: images that the host service brought
+    because this process asked. lost: images that were read because the host service was lost; renewed: how often it was
+    found again.
     """
 
     hits: int
@@ -46,6 +48,8 @@ class CachedImagesStats(TypedDict):
     items: int
     forked: bool
     fetched: int
+    lost: int
+    renewed: int
 
 
 class CachedImages(Sequence[Any]):
@@ -61,7 +65,8 @@ class CachedImages(Sequence[Any]):
     Args:
         source: a :class:`Dataset`, a view of one, a folder, a packed data set, or a list of files.
         cache: where images are kept. Bytes, or a text like "8GiB", or "50%" of the stored bytes: memory of this
-            process; a :class:`Cache`: shared with whoever else was given it; "auto": as much as the images need, at
+            process; a :class:`Cache`: shared with whoever else was given it; "host": that of the host service, which
+            all processes of this user share; "auto": that one if a service runs and has room; else as much as the images need, at
             most half of the memory that is available; none where a launcher started several processes on this
             machine, because each would have its own. None: each image is read each time. LimitError if it is more than
             the machine or a control group leaves.
@@ -74,13 +79,17 @@ class CachedImages(Sequence[Any]):
         output: "numpy", or "torch" for tensors (H, W, C).
         field: name of the field of images or masks; None: the first field of images.
         verify: compare the checksums of stored bytes, where a data set has them.
+        cache_plan: which images the cache admits, as ``cache_plan`` of :class:`Loader`: what :func:`plan_cache` gives, a
+            bool for each sample of the whole data set, or the path of such an array. None: all, as they come.
 
     ``images[i]`` is uint8 (H, W, C) and belongs to the caller, who may write to it. Any number of threads may call. An
     error names data set, sample and file (see :mod:`penstock.errors`).
 
-    **Other processes.** A cache of this process stays in this process. A forked worker of torch's DataLoader uses what
-    was cached when it was forked, without copying it, and adds nothing: call :meth:`fill` before. A spawned or unpickled
-    copy has no cache, and says so in the log ("penstock", WARNING).
+    **Other processes.** With ``cache="host"`` forked workers and spawned or unpickled copies share one cache: each
+    connects to the service by itself when it is made or first used. If the service is lost, images are read, and the
+    service is looked for again, at most every two seconds. A cache of this process stays in this process. A forked
+    worker of torch's DataLoader uses what was cached when it was forked, without copying it, and adds nothing: call
+    :meth:`fill` before. A spawned or unpickled copy has no cache, and says so in the log ("penstock", WARNING).
     """
 
     def __init__(
@@ -95,6 +104,7 @@ class CachedImages(Sequence[Any]):
         output: str = "numpy",
         field: str | None = None,
         verify: bool = True,
+        cache_plan: Any = None,
     ) -> None:
         import numpy as np
 
@@ -109,6 +119,7 @@ class CachedImages(Sequence[Any]):
             "output": output,
             "field": field,
             "verify": verify,
+            "cache_plan": cache_plan,
         }
         options = {
             "cache_form": _options.choice("form", form, _FORMS),
@@ -121,14 +132,29 @@ class CachedImages(Sequence[Any]):
             import torch
 
             self._asarray = lambda picture: torch.from_numpy(np.asarray(picture))
+        plan = None if cache_plan is None else _cache.plan_bytes(cache_plan, self._dataset._count)
         self._cache, reason = _chosen(cache, self._dataset, form)
+        try:
+            self._native = self._opened(field, plan, options)
+        except LimitError as error:
+            if not _is_auto(cache) or _shared(self._cache) is None:
+                raise
+            _log.warning("%s: the host service is not used: %s", self._dataset.path, error)
+            self._cache, reason = _advised(self._dataset, form)
+            self._native = self._opened(field, plan, options)
         if reason:
             _log.info("%s: %s", self._dataset.path, reason)
-        if self._cache is None:
-            options["cache_form"] = 0
-        native = None if self._cache is None else self._cache._open()
-        self._native = _native.Images(self._dataset._native, field, native, options)
         self._places: dict[str, int] | None = None
+
+    def _opened(self, field: str | None, plan: Any, options: dict[str, Any]) -> _native.Images:
+        cache = self._cache
+        return _native.Images(
+            self._dataset._native,
+            field,
+            None if cache is None else cache._open(),
+            plan,
+            options if cache is not None else {**options, "cache_form": 0},
+        )
 
     @property
     def dataset(self) -> Dataset:
@@ -245,6 +271,8 @@ class CachedImages(Sequence[Any]):
             "items": found["items"],
             "forked": found["forked"],
             "fetched": found["fetched"],
+            "lost": found["lost"],
+            "renewed": found["renewed"],
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -266,6 +294,8 @@ def _unpickled(
     """Makes a copy in another process, which cannot see this one's memory."""
     if had_cache and shared is None:
         _log.warning("%s: a copy of CachedImages in another process has no cache", dataset.path)
+    if shared is None:
+        arguments = {**arguments, "cache_plan": None}
     return CachedImages(dataset, cache=shared, **arguments)
 
 
@@ -277,10 +307,19 @@ def _dataset_of(source: Any) -> Dataset:
     return Dataset.from_files(source)
 
 
+def _is_auto(given: Any) -> bool:
+    return isinstance(given, str) and given.strip().lower() == "auto"
+
+
 def _chosen(given: Any, dataset: Dataset, form: str) -> tuple[_cache.Cache | None, str]:
     """Returns the cache that the argument means, and for "auto" the reason."""
-    if not (isinstance(given, str) and given.strip().lower() == "auto"):
+    if not _is_auto(given):
         return _cache.chosen(given, dataset._native.nbytes, False)
+    return _cache._running_host() or _advised(dataset, form)
+
+
+def _advised(dataset: Dataset, form: str) -> tuple[_cache.Cache | None, str]:
+    """Returns a cache of this process for "auto", and the reason."""
     most, reason = _native.cache_advise(_LARGEST)
     if most == 0:
         return None, reason
