@@ -7,6 +7,7 @@
 #define PST_SERVE_SERVE_H
 
 #include "base/buffer.h"
+#include "base/numa.h"
 #include "share/share_link.h"
 
 #include <penstock/service.h>
@@ -84,12 +85,14 @@ struct psti_work {
 };
 
 struct pst_service {
-    struct pst_service_options options; /* complete; socket is NULL */
+    struct pst_service_options options; /* complete; socket and numa are NULL */
     char path[PSTI_SOCKET_PATH_CAP];
     bool path_is_given;
     int lock_fd, listen_fd, epoll_fd, event_fd;
     uint64_t socket_inode, socket_device;
     int64_t start_ns;
+    struct psti_numa_place numa;
+    bool numa_memory; /* memory comes from its node */
     atomic_bool stopping;
 
     /* Of the loop's thread: */
@@ -109,6 +112,11 @@ struct pst_service {
     struct psti_worker *workers; /* [n_workers] */
     uint32_t n_workers;
 };
+
+/* serve.c: as pst_service_open; `root` goes before /proc and /sys where the machine's NUMA nodes
+ * and control groups are looked for, for tests. */
+enum pst_status psti_serve_open_below(const char *root, const struct pst_service_options *options,
+                                      pst_service **out, struct pst_error *err);
 
 /* serve_session.c */
 /* Begins a session on an accepted socket, which it owns from then on. */

@@ -122,7 +122,7 @@ static void take_event(pst_service *service, const struct epoll_event *event)
         psti_serve_run_posts(service);
 }
 
-enum pst_status pst_service_run(pst_service *service, struct pst_error *err)
+static enum pst_status serve(pst_service *service, struct pst_error *err)
 {
     int64_t next_tick = psti_clock_ns() + TICK_NS;
     enum pst_status status = PST_OK;
@@ -143,5 +143,14 @@ enum pst_status pst_service_run(pst_service *service, struct pst_error *err)
             status = tick(service, now, err);
         }
     }
+    return status;
+}
+
+enum pst_status pst_service_run(pst_service *service, struct pst_error *err)
+{
+    struct psti_numa_before before;
+    psti_numa_enter(&service->numa, &before); /* threads of streams are started from here */
+    enum pst_status status = serve(service, err);
+    psti_numa_leave(&before);
     return status;
 }

@@ -36,7 +36,8 @@ def shape(n_samples: int, n_items: int, forms: int) -> bytes:
 
 
 def report(n_sets: int, n_sessions: int) -> bytes:
-    status = struct.pack("<Q", 42) + text("0.1.0") + struct.pack("<7QIIIII", 1, 2, 3, 4, 5, 6, 7, 2, 600, 1, n_sets, n_sessions)
+    numbers = (1, 2, 3, 4, 5, 6, 7, 2, 600, 1, n_sets, n_sessions, -1, 0)
+    status = struct.pack("<Q", 42) + text("0.1.0") + struct.pack("<7QIIIIIiI", *numbers)
     one = text("/data/photos") + bytes(16) + struct.pack("<8QII", 0, 9, 9, 900, 9, 900, 0, 0, 1, 0)
     session = struct.pack("<QQ", 1, 77) + text("cache") + text("/data/photos") + struct.pack("<5Q", 5, 4, 3, 2, 1)
     return status + one * n_sets + session * n_sessions

@@ -137,7 +137,7 @@ static int end_service(struct cli *cli, const char *socket)
 
 int cmd_serve(struct cli *cli, int argc, char **argv)
 {
-    const char *socket = NULL, *operands[4] = {0};
+    const char *socket = NULL, *numa = getenv("PENSTOCK_NUMA"), *operands[4] = {0};
     uint64_t memory = 0, threads = 0, linger = 0;
     bool keep = false, detaches = false;
     const struct cli_option options[] = {
@@ -145,6 +145,8 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
          "most memory of the host cache"},
         {"threads", 't', CLI_COUNT, &threads, "N", "all cores allowed",
          "threads that read and prepare"},
+        {"numa", 0, CLI_TEXT, &numa, "NODE|auto|none", "PENSTOCK_NUMA, else auto",
+         "NUMA node for threads and memory; auto: that of the CUDA devices"},
         {"linger", 0, CLI_COUNT, &linger, "SECONDS", "600", "ends so long after the last client"},
         {"keep", 'k', CLI_FLAG, &keep, NULL, NULL, "does not end for want of clients"},
         {"detach", 'd', CLI_FLAG, &detaches, NULL, NULL,
@@ -176,6 +178,7 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
                                               .cache_nbytes = memory,
                                               .n_threads = (uint32_t)threads,
                                               .linger_s = (uint32_t)linger,
-                                              .keep = keep};
+                                              .keep = keep,
+                                              .numa = numa && numa[0] ? numa : "auto"};
     return run_service(cli, &given, detaches);
 }
