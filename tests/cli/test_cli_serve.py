@@ -1,11 +1,15 @@
 """The host service by its program: serve, serve status, serve stop, cache, top."""
 
+import configparser
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import unittest
+from pathlib import Path
 
 import cli_case
 from cli_case import CLI
@@ -76,6 +80,26 @@ class Serve(cli_case.Case):
         self.assertEqual(notified.recv(64), b"READY=1")
         service.terminate()
         self.assertEqual(notified.recv(64), b"STOPPING=1")
+
+    def test_the_unit_of_systemd_is_good(self):
+        unit = self.dir / "penstock.service"
+        unit.write_text(Path(os.environ["PENSTOCK_UNIT"]).read_text().replace("@PST_UNIT_BINDIR@", str(Path(CLI).parent)))
+        keys = configparser.ConfigParser(interpolation=None)
+        keys.optionxform = str
+        keys.read(unit)
+        self.assertEqual(set(keys["Service"]), {"Type", "Environment", "ExecStart", "Restart", "RestartSec"})
+        self.assertEqual(keys["Service"]["Type"], "notify")  # test_systemd_is_told
+        self.assertEqual(keys["Install"]["WantedBy"], "default.target")
+        words = keys["Service"]["ExecStart"].split()
+        self.assertEqual(words[:2], [CLI, "serve"])
+        self.assertEqual(words.pop(), "$" + keys["Service"]["Environment"].partition("=")[0])
+        known = re.findall(r"--[a-z-]+", self.ok("serve", "--help").decode())
+        self.assertTrue(set(words[2:]) <= set(known), words)
+        if shutil.which("systemd-analyze"):
+            verified = subprocess.run(["systemd-analyze", "--user", "verify", str(unit)], capture_output=True, text=True,
+                                      env={**os.environ, "XDG_RUNTIME_DIR": str(self.dir)})
+            if "Failed to initialize manager" not in verified.stderr:
+                self.assertEqual((verified.returncode, verified.stderr), (0, ""))
 
     def test_files_and_clearing(self):
         self.start()
