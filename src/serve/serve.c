@@ -8,6 +8,7 @@
 #include "base/memory_limit.h"
 #include "base/options.h"
 #include "base/thread.h"
+#include "share/share_life.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static void tell_place(const pst_service *service)
 
 static void tell_life(const char *root)
 {
-    const char *ends_with = psti_serve_ends_with(root);
+    const char *ends_with = psti_share_ends_with(root, 0);
     if (ends_with)
         psti_log(PST_LOG_WARNING, "serve",
                  "the service is in the control group of %s, and will be ended with it: start it "

@@ -150,10 +150,6 @@ enum pst_status psti_serve_watch(pst_service *service, int fd, void *pointer,
                                  struct pst_error *err);
 void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool room);
 
-/* serve_life.c: what the service's control group belongs to and will end with, in words; NULL if it
- * seems to be its own. `root` goes before /proc, for tests. */
-const char *psti_serve_ends_with(const char *root);
-
 /* serve_work.c */
 enum pst_status psti_serve_work_open(pst_service *service, struct pst_error *err);
 /* Waits for all work that was submitted. */

@@ -130,11 +130,8 @@ enum pst_status psti_share_staging_open(const struct psti_staging_options *optio
     staging->wait_ns = options->wait_ns;
     enum pst_status status = psti_share_socket_path(options->socket, path, err);
     if (status == PST_OK)
-        status = psti_share_connect(path, PSTI_SESSION_STREAM, options->wait_ns, &staging->fd, NULL,
-                                    err);
-    if (status == PST_ERROR_NOT_FOUND)
         status = psti_share_connect_or_start(path, options->program, PSTI_SESSION_STREAM,
-                                             &staging->fd, err);
+                                             options->wait_ns, &staging->fd, err);
     if (status == PST_OK)
         status = join(staging, options, err);
     staging->want_id = 1;
