@@ -31,12 +31,16 @@ struct psti_session {
     void *state;                        /* of the kind of session */
     int fd;
     pid_t pid; /* of the client; 0 if it is in another PID namespace */
+    /* Becomes readable when the client's process ends, though a forked child of it may have a copy
+     * of the socket. -1: the kernel has none (before Linux 5.3), or the process is not known. */
+    int process_fd;
     uint64_t number;
     int64_t since_ns; /* when it began */
     /* When something was sent last. A client whose wait goes on hears from the service every
      * second or so. */
     int64_t sent_ns;
     bool ending; /* it is closed as soon as the loop comes back to it */
+    bool gone;   /* the client's process has ended */
     /* Packets that the socket had no room for, the oldest first. */
     struct psti_packet *outbox, *outbox_last;
     size_t outbox_nbytes;
@@ -123,6 +127,9 @@ enum pst_status psti_serve_open_below(const char *root, const struct pst_service
 enum pst_status psti_serve_session_begin(pst_service *service, int fd, struct pst_error *err);
 /* Something came, or the socket has room again. */
 void psti_serve_session_wake(struct psti_session *session, uint32_t events);
+/* What process_fd is watched with instead of the session, and back. */
+void *psti_serve_session_process(struct psti_session *session);
+struct psti_session *psti_serve_session_of_process(void *pointer);
 /* Ends the session and frees it. */
 void psti_serve_session_end(struct psti_session *session);
 /* Begins an answer in service->out. */

@@ -114,8 +114,11 @@ static enum pst_status tick(pst_service *service, int64_t now, struct pst_error 
 static void take_event(pst_service *service, const struct epoll_event *event)
 {
     uint64_t n;
+    struct psti_session *ended = psti_serve_session_of_process(event->data.ptr);
     if (event->data.ptr == NULL)
         accept_some(service);
+    else if (ended)
+        ended->gone = ended->ending = true; /* what it sent before does not matter any more */
     else if (event->data.ptr != service)
         psti_serve_session_wake(event->data.ptr, event->events);
     else if (read(service->event_fd, &n, sizeof n) == (ssize_t)sizeof n)

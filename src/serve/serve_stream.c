@@ -34,7 +34,8 @@ static enum pst_status open_session(struct psti_session *session, struct pst_err
 static bool is_gone(const struct psti_session *session)
 {
     struct pollfd poller = {.fd = session->fd, .events = POLLRDHUP};
-    return poll(&poller, 1, 0) == 1 && (poller.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+    return session->gone ||
+           (poll(&poller, 1, 0) == 1 && (poller.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0);
 }
 
 static void close_session(struct psti_session *session)

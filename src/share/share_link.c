@@ -286,3 +286,12 @@ enum pst_status psti_share_connect(const char *path, enum psti_session_kind sess
     *fd = -1;
     return status;
 }
+
+void psti_share_disconnect(int fd, pid_t owner)
+{
+    if (fd < 0)
+        return;
+    if (owner == getpid())
+        (void)shutdown(fd, SHUT_RDWR);
+    close(fd);
+}

@@ -35,6 +35,11 @@ enum pst_status psti_share_connect(const char *path, enum psti_session_kind sess
                                    int64_t wait_ns, int *fd, struct psti_hello *theirs,
                                    struct pst_error *err);
 
+/* Ends a session that this process has begun, and closes the socket: also copies of it that forked
+ * children have do not keep the session alive. `owner` is the process that connected; in another
+ * one, which a fork has made, only its own copy is closed. fd -1 is allowed. */
+void psti_share_disconnect(int fd, pid_t owner);
+
 /* A received message. Its descriptors are the receiver's to close. */
 struct psti_message {
     struct psti_message_head head;

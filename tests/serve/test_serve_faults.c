@@ -201,6 +201,14 @@ static struct pst_service_status ask_status(void)
     return status;
 }
 
+static void await_no_sessions(void)
+{
+    int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
+    while (ask_status().n_sessions > 1 && psti_clock_ns() < deadline)
+        nap(1000);
+    assert_int_equal(ask_status().n_sessions, 1); /* that of the question */
+}
+
 /* Clients die or are stopped and then die; the service gives back what they had, and serves others.
  */
 static void killed_clients_leave_nothing(void **state)
@@ -231,10 +239,72 @@ static void killed_clients_leave_nothing(void **state)
         pst_loader_close(&loader);
         pst_cache_close(&cache);
         end_process(clients[2], SIGKILL);
-        int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
-        while (ask_status().n_sessions > 1 && psti_clock_ns() < deadline)
-            nap(1000);
-        assert_int_equal(ask_status().n_sessions, 1);
+        await_no_sessions();
+    }
+    end_process(service, SIGKILL);
+    pst_dataset_close(&dataset);
+}
+
+/* A client that has a session of each kind, and a forked child with copies of their sockets. It
+ * tells the child's number, and then closes its loaders or waits to be killed. */
+static void load_and_fork(const char *path, int report, bool closes)
+{
+    const struct pst_cache_host_options host = {.struct_size = sizeof host,
+                                                .socket = fixture.socket};
+    pst_dataset *dataset;
+    pst_cache *cache;
+    pst_loader *loaders[2];
+    pst_batch *batch;
+    if (pst_dataset_open(path, NULL, &dataset, NULL) != PST_OK ||
+        pst_cache_open_host(&host, &cache, NULL) != PST_OK)
+        _exit(1);
+    for (int i = 0; i < 2; i++) {
+        struct pst_loader_options options = plain(i ? NULL : cache);
+        options.share = i ? "forks" : NULL;
+        options.socket = i ? fixture.socket : NULL;
+        if (pst_loader_open(dataset, &options, &loaders[i], NULL) != PST_OK ||
+            pst_loader_begin(loaders[i], 0, NULL) != PST_OK ||
+            pst_loader_next(loaders[i], &batch, NULL) != PST_OK)
+            _exit(1);
+        pst_batch_release(batch);
+    }
+    pid_t child = fork();
+    while (child == 0)
+        pause();
+    for (int i = 0; i < 2 && closes; i++)
+        pst_loader_close(&loaders[i]);
+    (void)!write(report, &child, sizeof child);
+    for (;;)
+        pause();
+}
+
+/* Sessions end with the loader or with the process that opened it, although a forked child lives
+ * that has copies of the sockets. */
+static void a_forked_child_keeps_no_session(void **state)
+{
+    char path[256];
+    (void)state;
+    pst_dataset *dataset = open_images();
+    snprintf(path, sizeof path, "%s", pst_dataset_path(dataset));
+    pid_t service = fork_service();
+    for (unsigned round = 0; round < n_rounds; round++) {
+        int report[2];
+        pid_t child;
+        bool closes = round % 2;
+        assert_int_equal(pipe(report), 0);
+        pid_t parent = fork();
+        if (parent == 0)
+            load_and_fork(path, report[1], closes);
+        close(report[1]);
+        assert_int_equal(read(report[0], &child, sizeof child), sizeof child);
+        close(report[0]);
+        if (closes)
+            await_no_sessions();
+        else
+            assert_int_equal(ask_status().n_sessions, 3);
+        end_process(parent, SIGKILL);
+        await_no_sessions();
+        assert_int_equal(kill(child, SIGKILL), 0);
     }
     end_process(service, SIGKILL);
     pst_dataset_close(&dataset);
@@ -352,6 +422,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_service_changes_no_batch),
         cmocka_unit_test(killed_clients_leave_nothing),
+        cmocka_unit_test(a_forked_child_keeps_no_session),
         cmocka_unit_test(hostile_clients_harm_nobody),
         cmocka_unit_test(a_client_that_does_not_receive_is_dropped),
     };
@@ -359,6 +430,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_killed_service_changes_no_batch),
         cmocka_unit_test(a_stopped_service_costs_one_deadline),
         cmocka_unit_test(killed_clients_leave_nothing),
+        cmocka_unit_test(a_forked_child_keeps_no_session),
         cmocka_unit_test(hostile_clients_harm_nobody),
     };
     if (argc > 1 && strcmp(argv[1], "long") == 0) {
