@@ -42,38 +42,6 @@ static int tear_down(void **state)
 
 static void nap(uint32_t us) { psti_clock_sleep_until(psti_clock_ns() + (int64_t)us * 1000); }
 
-/* Runs a service in a forked child, until it is killed. */
-static pid_t fork_service(void)
-{
-    int ready[2];
-    char byte;
-    assert_int_equal(pipe(ready), 0);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        const struct pst_service_options options = {.struct_size = sizeof options,
-                                                    .socket = fixture.socket,
-                                                    .cache_nbytes = 64 * MIB,
-                                                    .n_threads = 2,
-                                                    .keep = true};
-        pst_service *service;
-        if (pst_service_open(&options, &service, NULL) != PST_OK)
-            _exit(1);
-        (void)!write(ready[1], "", 1);
-        _exit(pst_service_run(service, NULL) != PST_OK);
-    }
-    close(ready[1]);
-    assert_int_equal(read(ready[0], &byte, 1), 1);
-    close(ready[0]);
-    return pid;
-}
-
-static void end_process(pid_t pid, int signal)
-{
-    assert_int_equal(kill(pid, signal), 0);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
 static pst_cache *open_host(void)
 {
     const struct pst_cache_host_options options = {.struct_size = sizeof options,
@@ -125,13 +93,13 @@ static void a_killed_service_changes_no_batch(void **state)
     pst_dataset *dataset = open_images();
     find_wanted(dataset, wanted);
     for (unsigned round = 0; round < n_rounds; round++) {
-        pid_t service = fork_service();
+        pid_t service = serve_fixture_fork(&fixture, NULL);
         pst_cache *cache = open_host();
         const struct pst_loader_options options = plain(cache);
         pst_loader *loader = open_loader(dataset, &options);
         begin(loader, 0);
         nap(test_below(&chance, 3000));
-        end_process(service, SIGKILL);
+        serve_fixture_kill(service, SIGKILL);
         assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
         assert_memory_equal(hashes, wanted, sizeof hashes);
         pst_loader_close(&loader);
@@ -147,7 +115,7 @@ static void a_stopped_service_costs_one_deadline(void **state)
     (void)state;
     pst_dataset *dataset = open_images();
     find_wanted(dataset, wanted);
-    pid_t service = fork_service();
+    pid_t service = serve_fixture_fork(&fixture, NULL);
     pst_cache *cache = open_host();
     const struct pst_loader_options options = plain(cache);
     pst_loader *loader = open_loader(dataset, &options);
@@ -165,7 +133,7 @@ static void a_stopped_service_costs_one_deadline(void **state)
     assert_int_equal(stats_of(loader).n_cache_fetched + stats_of(loader).n_cache_hits, N);
     pst_loader_close(&loader);
     pst_cache_close(&cache);
-    end_process(service, SIGKILL);
+    serve_fixture_kill(service, SIGKILL);
     pst_dataset_close(&dataset);
 }
 
@@ -190,25 +158,6 @@ static void load_for_ever(const char *path)
     _exit(1);
 }
 
-static struct pst_service_status ask_status(void)
-{
-    struct pst_service_status status;
-    pst_service_report *report;
-    struct pst_error err;
-    assert_ok(pst_service_report_open(fixture.socket, &report, &err));
-    pst_service_report_status(report, &status, sizeof status);
-    pst_service_report_close(&report);
-    return status;
-}
-
-static void await_no_sessions(void)
-{
-    int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
-    while (ask_status().n_sessions > 1 && psti_clock_ns() < deadline)
-        nap(1000);
-    assert_int_equal(ask_status().n_sessions, 1); /* that of the question */
-}
-
 /* Clients die or are stopped and then die; the service gives back what they had, and serves others.
  */
 static void killed_clients_leave_nothing(void **state)
@@ -219,7 +168,7 @@ static void killed_clients_leave_nothing(void **state)
     pst_dataset *dataset = open_images();
     snprintf(path, sizeof path, "%s", pst_dataset_path(dataset));
     find_wanted(dataset, wanted);
-    pid_t service = fork_service();
+    pid_t service = serve_fixture_fork(&fixture, NULL);
     for (unsigned round = 0; round < n_rounds; round++) {
         pid_t clients[3];
         for (int i = 0; i < 3; i++)
@@ -228,7 +177,7 @@ static void killed_clients_leave_nothing(void **state)
         nap(1000 + test_below(&chance, 20000));
         assert_int_equal(kill(clients[2], SIGSTOP), 0);
         for (int i = 0; i < 2; i++)
-            end_process(clients[i], SIGKILL);
+            serve_fixture_kill(clients[i], SIGKILL);
         pst_cache *cache = open_host();
         const struct pst_loader_options options = plain(cache);
         pst_loader *loader = open_loader(dataset, &options);
@@ -238,10 +187,10 @@ static void killed_clients_leave_nothing(void **state)
         assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], 0);
         pst_loader_close(&loader);
         pst_cache_close(&cache);
-        end_process(clients[2], SIGKILL);
-        await_no_sessions();
+        serve_fixture_kill(clients[2], SIGKILL);
+        serve_fixture_await_no_sessions(&fixture);
     }
-    end_process(service, SIGKILL);
+    serve_fixture_kill(service, SIGKILL);
     pst_dataset_close(&dataset);
 }
 
@@ -286,7 +235,7 @@ static void a_forked_child_keeps_no_session(void **state)
     (void)state;
     pst_dataset *dataset = open_images();
     snprintf(path, sizeof path, "%s", pst_dataset_path(dataset));
-    pid_t service = fork_service();
+    pid_t service = serve_fixture_fork(&fixture, NULL);
     for (unsigned round = 0; round < n_rounds; round++) {
         int report[2];
         pid_t child;
@@ -299,14 +248,14 @@ static void a_forked_child_keeps_no_session(void **state)
         assert_int_equal(read(report[0], &child, sizeof child), sizeof child);
         close(report[0]);
         if (closes)
-            await_no_sessions();
+            serve_fixture_await_no_sessions(&fixture);
         else
-            assert_int_equal(ask_status().n_sessions, 3);
-        end_process(parent, SIGKILL);
-        await_no_sessions();
+            assert_int_equal(serve_fixture_status(&fixture).n_sessions, 3);
+        serve_fixture_kill(parent, SIGKILL);
+        serve_fixture_await_no_sessions(&fixture);
         assert_int_equal(kill(child, SIGKILL), 0);
     }
-    end_process(service, SIGKILL);
+    serve_fixture_kill(service, SIGKILL);
     pst_dataset_close(&dataset);
 }
 
@@ -369,7 +318,7 @@ static void hostile_clients_harm_nobody(void **state)
     (void)state;
     pst_dataset *dataset = open_images();
     find_wanted(dataset, wanted);
-    pid_t service = fork_service();
+    pid_t service = serve_fixture_fork(&fixture, NULL);
     pst_cache *cache = open_host();
     const struct pst_loader_options options = plain(cache);
     pst_loader *loader = open_loader(dataset, &options);
@@ -394,7 +343,7 @@ static void hostile_clients_harm_nobody(void **state)
     assert_int_equal(waitpid(service, NULL, WNOHANG), 0); /* it lives */
     pst_loader_close(&loader);
     pst_cache_close(&cache);
-    end_process(service, SIGKILL);
+    serve_fixture_kill(service, SIGKILL);
     pst_dataset_close(&dataset);
 }
 
@@ -403,7 +352,7 @@ static void a_client_that_does_not_receive_is_dropped(void **state)
 {
     static uint8_t bytes[PSTI_MESSAGE_NBYTES];
     (void)state;
-    pid_t service = fork_service();
+    pid_t service = serve_fixture_fork(&fixture, NULL);
     int fd = greet(PSTI_SESSION_CONTROL);
     struct psti_wire_out out = psti_share_begin(bytes);
     size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_STATUS, 1, 0);
@@ -413,8 +362,8 @@ static void a_client_that_does_not_receive_is_dropped(void **state)
         status = psti_share_send(fd, bytes, nbytes, NULL, 0, deadline, NULL);
     assert_int_equal(status, PST_END);
     close(fd);
-    assert_int_equal(ask_status().n_sessions, 1);
-    end_process(service, SIGKILL);
+    assert_int_equal(serve_fixture_status(&fixture).n_sessions, 1);
+    serve_fixture_kill(service, SIGKILL);
 }
 
 int main(int argc, char **argv)
