@@ -119,7 +119,7 @@ void psti_serve_job_give(struct psti_job *job, const uint64_t *numbers, uint32_t
 void psti_serve_job_leave(struct psti_job *job)
 {
     job->stream = NULL;
-    job->wants = false;
+    job->wants = job->left = false; /* it may begin the same epoch again */
 }
 
 /* Streams
@@ -287,6 +287,8 @@ static void place(struct psti_job *job)
         struct psti_serve_stream *stream = group->streams[i];
         if (stream && stream->is_open && is_idle(stream)) {
             best = stream;
+            while (evict_oldest(stream)) /* the window has one run of indices of an epoch */
+                ;
             restart(stream, job->epoch, first_index(job));
         }
     }
