@@ -268,6 +268,8 @@ static bool take_message(struct psti_share_cache *cache)
     if (wish) {
         count(cache, ready.result);
         wish->result = ready.result;
+        wish->recoding = ready.recoding;
+        wish->nbytes_saved = ready.nbytes_saved;
         wish->done(wish);
     }
     return true;
