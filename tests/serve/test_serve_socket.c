@@ -255,6 +255,7 @@ static void a_stale_socket_is_taken_over(void **state)
         serve_honest_run(&honest, kill_service, NULL);
         assert_int_equal(access(fixture.socket, F_OK), 0);
         service = race_for_place();
+        await_names(); /* the others end when it has the lock, which is before it serves */
         uint64_t n_fell_back = stats_of(honest.cached).fallbacks[PST_FALLBACK_HOST];
         at = SIZE_MAX;
         serve_honest_run(&honest, kill_service, NULL);
