@@ -203,6 +203,18 @@ uint32_t psti_loader_host_resolve(pst_loader *loader, struct psti_loader_source 
     return n;
 }
 
+/* The fleet gets a copy of an item for which the host cache has no room, without being asked for it
+ * first: so the next epoch finds it there. */
+static void offer_late(const pst_loader *loader, const struct psti_loader_plan_field *field,
+                       struct psti_loader_source *source)
+{
+    bool local;
+    if (loader->fleet && source->wish.result == PSTI_CACHE_RESULT_DECLINED)
+        source->is_offered = psti_fleet_has_server(
+            loader->fleet, source->sample,
+            psti_loader_cache_number(loader, field->i_field, source->variant), &local);
+}
+
 enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
                                       struct psti_loader_source *sources,
                                       const struct psti_read *reads, struct pst_error *err)
@@ -215,6 +227,7 @@ enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
             psti_loader_row_take_read(loader, sample, &sources[i], reads++, err);
         if (status != PST_OK)
             return status;
+        offer_late(loader, &loader->plan.fields[loader->plan.fields_of_items[i]], &sources[i]);
     }
     return PST_OK;
 }
