@@ -47,6 +47,7 @@ struct pst_service_options {
  * out: receives the service, to be closed by pst_service_close; NULL after failure.
  *
  * PST_ERROR_BUSY: a service runs at this path already.
+ * PST_ERROR_EXISTS: something else lies there, or another program listens there.
  * PST_ERROR_ARGUMENT: the path is too long, its directory is not this user's, cache_nbytes is
  *     below 1 MiB, or numa names no node with cores that this thread may use.
  * PST_ERROR_LIMIT: cache_nbytes is more than the machine, or a control group, leaves.

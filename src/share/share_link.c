@@ -230,6 +230,9 @@ static enum pst_status connect_socket(const char *path, int64_t deadline, int *f
         if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR)
             return psti_fail_at(err, PST_ERROR_NOT_FOUND, "share", path, -1,
                                 "no host service runs here: penstock serve starts one");
+        if (errno == EPROTOTYPE)
+            return psti_fail_at(err, PST_ERROR_IO, "share", path, -1,
+                                "this is the socket of another program");
         if (errno != EAGAIN && errno != EINTR)
             return psti_fail_os(err, errno, "share", path, -1,
                                 "cannot connect to the host service");

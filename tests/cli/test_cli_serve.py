@@ -4,6 +4,7 @@ import configparser
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -121,9 +122,52 @@ class Serve(cli_case.Case):
         self.assertEqual(self.run_cli("serve", "--detach", "--socket", path).returncode, 1)
         self.ok("serve", "stop", "--socket", path)
 
+    def test_places_that_will_not_do(self):
+        (self.dir / "plain").write_text("mine")
+        bus = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(bus.close)
+        bus.bind(str(self.dir / "bus"))
+        bus.listen()
+        for place, status, words in (("plain", 1, "this is no socket"), ("bus", 1, "another program listens"),
+                                     ("none/host.sock", 1, "the directory for the socket does not exist"),
+                                     ("x" * 200, 1, "1 to 107 bytes")):
+            result = self.run_cli("serve", "--socket", str(self.dir / place))
+            self.assertEqual(result.returncode, status, place)
+            self.assertIn(words, result.stderr.decode())
+        self.assertEqual((self.dir / "plain").read_text(), "mine")
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(client.close)
+        client.connect(str(self.dir / "bus"))  # it was left alone
+        result = self.run_cli("serve", "status", "--socket", str(self.dir / "bus"))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"another program", result.stderr)
+
+    def test_a_relative_path_is_that_of_the_starter(self):
+        def run(*arguments):
+            return subprocess.run([CLI, *arguments, "--socket", "host.sock"], cwd=self.dir, capture_output=True, timeout=60)
+
+        started = run("serve", "--detach", "--linger", "60")
+        self.assertEqual(started.returncode, 0, started.stderr)
+        self.assertEqual(run("serve", "status").returncode, 0)
+        self.assertEqual(run("serve", "stop").returncode, 0)
+
+    def test_a_limit_on_files_does_not_end_it(self):
+        self.socket = str(self.dir / "host.sock")
+        service = subprocess.Popen([CLI, "serve", "--socket", self.socket, "--memory", "8MiB"], stderr=subprocess.PIPE,
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+        self.addCleanup(service.stderr.close)
+        self.addCleanup(service.wait)
+        self.addCleanup(service.kill)
+        self.assertIn(b"serving at", service.stderr.readline())
+        asked = self.run_cli("serve", "status", "--socket", self.socket)  # the answer is shared memory
+        self.assertEqual(asked.returncode, 1)
+        self.assertIn(b"File too large", asked.stderr)
+        self.ok("serve", "stop", "--socket", self.socket)
+        self.assertEqual(service.wait(60), 0)
+
     def test_wrong_use(self):
         for arguments in (["cache"], ["cache", "burn"], ["cache", "save"], ["cache", "clear", "x"], ["serve", "twice"],
-                          ["serve", "--threads", "5000"]):
+                          ["serve", "--threads", "5000"], ["serve", "--numa", "gpu"], ["serve", "--linger", "-1"]):
             self.assertEqual(self.run_cli(*arguments).returncode, 2, arguments)
         for arguments in ["cache", "status"], ["cache", "clear"], ["top", "--once"], ["serve", "stop"]:
             result = self.run_cli(*arguments, "--socket", str(self.dir / "none.sock"))
