@@ -114,8 +114,10 @@ void psti_serve_session_end(struct psti_session *session)
     /* Closing alone would leave it watched where a forked process has a copy of the descriptor. */
     (void)epoll_ctl(service->epoll_fd, EPOLL_CTL_DEL, session->fd, NULL);
     close(session->fd);
-    if (session->process_fd >= 0)
+    if (session->process_fd >= 0) {
+        (void)epoll_ctl(service->epoll_fd, EPOLL_CTL_DEL, session->process_fd, NULL);
         close(session->process_fd);
+    }
     while (session->outbox) {
         struct psti_packet *packet = session->outbox;
         session->outbox = packet->next;
