@@ -3,6 +3,7 @@
 #ifndef PST_TESTS_SERVE_FIXTURE_H
 #define PST_TESTS_SERVE_FIXTURE_H
 
+#include "sanitizer.h"
 #include "test.h"
 
 #include "share/share_link.h"
@@ -11,6 +12,9 @@
 
 #include <pthread.h>
 #include <sys/types.h>
+
+/* How loaders of these tests read: TSan does not know io_uring. */
+#define SERVE_STORAGE (TEST_TSAN ? PST_STORAGE_THREADS : PST_STORAGE_AUTO)
 
 struct serve_fixture {
     char directory[64], socket[96];

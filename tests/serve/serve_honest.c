@@ -7,6 +7,7 @@ static struct pst_loader_options options_of(struct serve_honest *honest, bool sh
 {
     struct pst_loader_options options = augmented_options(&honest->kept, 48, 48);
     options.n_fields = 1;
+    options.storage = SERVE_STORAGE;
     options.batch_size = SERVE_HONEST_BATCH;
     options.seed = shares ? 7 : 8;
     return options;

@@ -58,6 +58,7 @@ static struct pst_loader_options plain(pst_cache *cache)
                                        .batch_size = BATCH,
                                        .order = PST_ORDER_SHUFFLED,
                                        .seed = 5,
+                                       .storage = SERVE_STORAGE,
                                        .num_workers = 2,
                                        .cache = cache};
 }
@@ -233,6 +234,10 @@ static void a_forked_child_keeps_no_session(void **state)
 {
     char path[256];
     (void)state;
+    if (TEST_SANITIZED) {
+        puts("sanitizers do not stand a fork beside threads");
+        skip();
+    }
     pst_dataset *dataset = open_images();
     snprintf(path, sizeof path, "%s", pst_dataset_path(dataset));
     pid_t service = serve_fixture_fork(&fixture, NULL);

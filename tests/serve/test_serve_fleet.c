@@ -23,6 +23,7 @@ static struct pst_loader_options plain(uint32_t workers)
                                        .batch_size = BATCH,
                                        .order = PST_ORDER_SHUFFLED,
                                        .seed = 5,
+                                       .storage = SERVE_STORAGE,
                                        .num_workers = workers};
 }
 

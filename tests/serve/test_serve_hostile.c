@@ -40,6 +40,7 @@ static struct pst_loader_options options_of(const char *socket)
 {
     struct pst_loader_options options = augmented_options(&kept, 48, 48);
     options.n_fields = 1;
+    options.storage = SERVE_STORAGE;
     options.batch_size = BATCH;
     options.socket = socket;
     options.share = socket ? "group" : NULL;

@@ -73,6 +73,7 @@ static void try_to_join(void)
     struct pst_error err;
     pst_loader *loader;
     options.n_fields = 1;
+    options.storage = SERVE_STORAGE;
     options.socket = fixture.socket;
     options.share = "late";
     assert_ok(pst_loader_open(honest.dataset, &options, &loader, &err));

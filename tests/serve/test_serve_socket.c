@@ -147,8 +147,8 @@ static void come_as_another_user(void *ctx, size_t i)
 static void other_users_harm_nobody(void **state)
 {
     (void)state;
-    if (geteuid() != 0) {
-        puts("only root can become another user");
+    if (geteuid() != 0 || TEST_SANITIZED) {
+        puts("only root can become another user; sanitizers do not stand a fork beside threads");
         skip();
     }
     do_rounds(come_as_another_user, NULL);
@@ -249,6 +249,10 @@ static pid_t race_for_place(void)
 static void a_stale_socket_is_taken_over(void **state)
 {
     (void)state;
+    if (TEST_SANITIZED) {
+        puts("sanitizers do not stand a fork beside threads");
+        skip();
+    }
     service = serve_fixture_fork(&fixture, NULL);
     serve_honest_join(&honest);
     for (unsigned round = 0; round < n_rounds; round++) {
