@@ -1,4 +1,5 @@
-# What `cmake --install` puts where: the library, its headers, penstock.pc and the CMake package. Included last.
+# What `cmake --install` puts where: the library, its headers, penstock.pc, the CMake package, the program and its systemd
+# unit. Included last.
 if(NOT PST_INSTALL)
   return()
 endif()
@@ -17,6 +18,19 @@ if(TARGET penstock_cli)
   file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
   set_target_properties(penstock_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
   install(TARGETS penstock_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # systemd looks there for units of users, whatever the libraries' directory is called. The unit names the program by its
+  # whole path, which is known only when it is installed.
+  install(CODE "set(unit_bindir \"${CMAKE_INSTALL_BINDIR}\")
+set(unit_source \"${CMAKE_CURRENT_LIST_DIR}/penstock.service.in\")
+set(unit \"${PROJECT_BINARY_DIR}/package/penstock.service\")")
+  install(CODE [[
+    set(PST_UNIT_BINDIR "${unit_bindir}")
+    if(NOT IS_ABSOLUTE "${PST_UNIT_BINDIR}")
+      set(PST_UNIT_BINDIR "${CMAKE_INSTALL_PREFIX}/${unit_bindir}")
+    endif()
+    configure_file("${unit_source}" "${unit}" @ONLY)
+    file(INSTALL DESTINATION "${CMAKE_INSTALL_PREFIX}/lib/systemd/user" TYPE FILE FILES "${unit}")
+  ]])
 endif()
 
 if(TARGET penstock_cuda)

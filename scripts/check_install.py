@@ -62,10 +62,19 @@ def built_by_cmake(prefix: Path, out: Path) -> list[Path]:
     return programs
 
 
+def check_unit(prefix: Path) -> None:
+    """The unit for systemd starts the program that was installed with it."""
+    unit = (prefix / "lib" / "systemd" / "user" / "penstock.service").read_text()
+    started = [line.partition("=")[2].split()[0] for line in unit.splitlines() if line.startswith("ExecStart=")]
+    if len(started) != 1 or not Path(started[0]).samefile(prefix / "bin" / "penstock"):
+        sys.exit(f"penstock.service starts {started}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("prefix", type=Path)
     prefix = parser.parse_args().prefix.resolve()
+    check_unit(prefix)
     with tempfile.TemporaryDirectory() as name:
         out = Path(name)
         programs = built_by_pkg_config(lib_dir_of(prefix), out) + built_by_cmake(prefix, out)

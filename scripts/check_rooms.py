@@ -91,7 +91,7 @@ DOORS = {
     "verify": {"verify.h"},
     "pack": set(),
     "share": {"share.h", "share_cache.h", "share_cache_wire.h", "share_control_wire.h", "share_dataset_options.h", "share_host.h",
-              "share_link.h", "share_wire.h"},
+              "share_life.h", "share_link.h", "share_wire.h"},
     "serve": set(),
 }
 # Headers that only some files of a room may include, and these files, by their paths in the room.

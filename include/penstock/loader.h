@@ -861,11 +861,11 @@ struct pst_loader_stats {
     uint64_t n_cache_misses;
     /* The limit of the cache, the used part of it, and the number of its items of this data set. */
     uint64_t cache_nbytes, cache_nbytes_used, n_cache_items;
-    /* Images that this loader re-coded for cache or fleet, and by how many bytes that made smaller
-     * those that became smaller. */
+    /* Images that this loader re-coded for cache or fleet, or that the host service re-coded
+     * because of it, and by how many bytes that made smaller those that became smaller. */
     uint64_t n_cache_recoded, nbytes_cache_saved;
-    /* Images that this loader put into the cache as they are stored although cache_form is for
-     * them. */
+    /* Images that this loader, or the host service because of it, put into the cache as they are
+     * stored although cache_form is for them. */
     uint64_t n_cache_not_recoded;
     /* Host cache: items that the host service read because of this loader, and their stored bytes.
      * They are misses, and no part of nbytes_read. */

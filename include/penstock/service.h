@@ -34,6 +34,11 @@ struct pst_service_options {
     uint32_t linger_s;
     /* The service does not end for want of clients. */
     bool keep;
+    /* NUMA node on whose cores all threads of the service run, and from which its memory comes as
+     * long as the node has some: a number; "auto": the node of this machine's CUDA devices, none if
+     * they lie on several or if it is not known; "none" or NULL: threads and memory are where the
+     * system puts them. On a machine with one node nothing is done. Copied. */
+    const char *numa;
 };
 
 /* Makes a service and its socket, and takes clients' connections from then on; pst_service_run
@@ -42,8 +47,9 @@ struct pst_service_options {
  * out: receives the service, to be closed by pst_service_close; NULL after failure.
  *
  * PST_ERROR_BUSY: a service runs at this path already.
- * PST_ERROR_ARGUMENT: the path is too long, its directory is not this user's, or cache_nbytes is
- *     below 1 MiB.
+ * PST_ERROR_EXISTS: something else lies there, or another program listens there.
+ * PST_ERROR_ARGUMENT: the path is too long, its directory is not this user's, cache_nbytes is
+ *     below 1 MiB, or numa names no node with cores that this thread may use.
  * PST_ERROR_LIMIT: cache_nbytes is more than the machine, or a control group, leaves.
  * PST_ERROR_UNSUPPORTED: the kernel cannot seal memory (Linux 5.1 or newer is needed).
  * PST_ERROR_NOT_FOUND, PST_ERROR_IO: the socket cannot be made.
@@ -58,7 +64,8 @@ PST_WARN_UNUSED enum pst_status pst_service_open(const struct pst_service_option
  * PST_ERROR_IO: the system refuses to wait for clients, or the socket was removed and cannot be
  * made again.
  *
- * One thread at a time. */
+ * One thread at a time. It runs on the cores of the service's NUMA node meanwhile, if there is
+ * one. */
 PST_WARN_UNUSED enum pst_status pst_service_run(pst_service *service, struct pst_error *err);
 
 /* Ends pst_service_run soon. It may be called before it, too.
@@ -96,6 +103,8 @@ struct pst_service_status {
     uint32_t n_threads, linger_s;
     bool keep;
     uint32_t n_sets, n_sessions; /* in the report */
+    int32_t numa_node; /* on whose cores its threads run; -1: they run where the system puts them */
+    bool numa_memory;  /* its memory comes from that node as long as it has some */
 };
 
 /* A data set in the host cache. One that is kept in two forms is there twice. */

@@ -131,8 +131,22 @@ static bool free_closed(pst_cache *cache)
     return set != NULL;
 }
 
+/* Takes bytes that holes of the set have taken already. */
+static bool take_from_holes(struct psti_cache_set *set, uint64_t nbytes)
+{
+    uint_fast64_t left = atomic_load_explicit(&set->hole_nbytes, memory_order_relaxed);
+    do {
+        if (nbytes > left)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&set->hole_nbytes, &left, left - nbytes,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
 bool psti_cache_take_free(struct psti_cache_set *set, uint64_t nbytes)
 {
+    if (take_from_holes(set, nbytes))
+        return true;
     if (!take_if_free(set->cache, nbytes))
         return false;
     atomic_fetch_add_explicit(&set->nbytes, nbytes, memory_order_relaxed);

@@ -30,7 +30,9 @@ enum pst_status psti_cache_extent_open(struct psti_cache_set *set, size_t capaci
 
 char *psti_cache_extent_room(struct psti_cache_extent *extent, size_t nbytes)
 {
-    size_t place = psti_cache_memory_place(extent->memory, extent->end, nbytes);
+    size_t place = extent->memory == &extent->own
+                       ? psti_cache_memory_place(extent->memory, extent->end, nbytes)
+                       : psti_cache_set_place(extent->set, nbytes);
     return place == SIZE_MAX ? NULL : extent->memory->bytes + place;
 }
 
@@ -65,8 +67,10 @@ size_t psti_cache_extent_drop(struct psti_cache_extent *extent)
     while (extent->n_runs > 0 && extent->memory != &extent->own) {
         const struct psti_cache_run *run = &extent->runs[--extent->n_runs];
         size_t end = run->place + run->nbytes;
-        if (!atomic_compare_exchange_strong(extent->end, &end, run->place))
-            lost += run->nbytes;
+        if (atomic_compare_exchange_strong(extent->end, &end, run->place))
+            continue;
+        psti_cache_set_add_hole(extent->set, run);
+        lost += run->nbytes;
     }
     psti_cache_memory_close(&extent->own);
     psti_free(extent->runs);
@@ -83,8 +87,12 @@ static void publish(struct psti_cache_extent *extent, const struct psti_cache_ru
         const struct psti_cache_item *item =
             (const void *)(extent->memory->bytes + run->place + at);
         psti_format_cache_room(item->nbytes, &room);
-        if (!psti_cache_set_publish(extent->set, item))
+        if (!psti_cache_set_publish(extent->set, item)) {
+            const struct psti_cache_run hole = {run->place + at, room};
+            if (extent->memory != &extent->own)
+                psti_cache_set_add_hole(extent->set, &hole);
             continue;
+        }
         *n += 1;
         *nbytes += item->nbytes;
     }

@@ -80,6 +80,13 @@ struct psti_cache_set {
     int table_fd;     /* of the store that the table is; -1: the table is private */
     struct psti_cache_memory memory;
     atomic_size_t end; /* end of the used part of `memory` */
+    /* Of a shared set: places before `end` where no item lies, because loading a file failed or
+     * others were faster, guarded by the lock of `memory`. Their bytes stay taken from the budget:
+     * hole_nbytes of them are taken for no item yet, and items take those first. */
+    struct psti_cache_run *holes; /* [n_holes] */
+    atomic_size_t n_holes;
+    size_t holes_cap;
+    atomic_uint_fast64_t hole_nbytes;
     struct psti_cache_extent *extents;
     /* bytes taken from the cache's budget, for table, items and reservations */
     atomic_uint_fast64_t nbytes;
@@ -127,6 +134,10 @@ enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_sh
                                     bool (*take)(struct psti_cache_set *set, uint64_t nbytes),
                                     struct psti_cache_set **out, struct pst_error *err);
 void psti_cache_set_free(struct psti_cache_set *set);
+/* Finds a place for nbytes in the memory of a set, claimed. SIZE_MAX: the system has no more. */
+size_t psti_cache_set_place(struct psti_cache_set *set, size_t nbytes);
+/* Remembers that no item lies there, so that others may. Only of shared sets. */
+void psti_cache_set_add_hole(struct psti_cache_set *set, const struct psti_cache_run *hole);
 /* Returns the item with that number, or NULL if the set does not hold it. */
 const struct psti_cache_item *psti_cache_set_item(struct psti_cache_set *set, uint64_t number);
 /* True if the set neither holds the item nor has space reserved for it. */
@@ -147,7 +158,8 @@ char *psti_cache_extent_room(struct psti_cache_extent *extent, size_t nbytes);
 /* Returns false if there is no memory. */
 bool psti_cache_extent_add(struct psti_cache_extent *extent, const char *items, size_t nbytes);
 /* Closes an extent that was not adopted. Returns the bytes of its items that cannot be freed before
- * the set is: other items of a shared set may follow them. NULL is allowed. */
+ * the set is: other items of a shared set may follow them. They have become holes of the set. NULL
+ * is allowed. */
 size_t psti_cache_extent_drop(struct psti_cache_extent *extent);
 
 #endif

@@ -90,6 +90,76 @@ enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_sh
     return PST_OK;
 }
 
+/* Takes the first hole that is large enough, or its beginning. */
+static size_t take_hole(struct psti_cache_set *set, size_t nbytes)
+{
+    size_t place = SIZE_MAX;
+    pthread_mutex_lock(&set->memory.lock);
+    size_t n = atomic_load(&set->n_holes);
+    for (size_t i = 0; i < n && place == SIZE_MAX; i++) {
+        struct psti_cache_run *hole = &set->holes[i];
+        if (hole->nbytes < nbytes)
+            continue;
+        place = hole->place;
+        hole->place += nbytes;
+        hole->nbytes -= nbytes;
+        if (hole->nbytes == 0) {
+            *hole = set->holes[n - 1];
+            atomic_store(&set->n_holes, n - 1);
+        }
+    }
+    pthread_mutex_unlock(&set->memory.lock);
+    return place;
+}
+
+size_t psti_cache_set_place(struct psti_cache_set *set, size_t nbytes)
+{
+    size_t place = SIZE_MAX;
+    if (atomic_load_explicit(&set->n_holes, memory_order_relaxed) > 0)
+        place = take_hole(set, nbytes);
+    return place == SIZE_MAX ? psti_cache_memory_place(&set->memory, &set->end, nbytes) : place;
+}
+
+/* Joins the hole to one that it continues. The lock is held. */
+static bool extend_hole(struct psti_cache_set *set, const struct psti_cache_run *more)
+{
+    size_t n = atomic_load(&set->n_holes);
+    for (size_t i = 0; i < n; i++) {
+        struct psti_cache_run *hole = &set->holes[i];
+        if (hole->place + hole->nbytes != more->place && more->place + more->nbytes != hole->place)
+            continue;
+        hole->place = hole->place < more->place ? hole->place : more->place;
+        hole->nbytes += more->nbytes;
+        return true;
+    }
+    return false;
+}
+
+void psti_cache_set_add_hole(struct psti_cache_set *set, const struct psti_cache_run *hole)
+{
+    pthread_mutex_lock(&set->memory.lock);
+    size_t n = atomic_load(&set->n_holes);
+    bool added = extend_hole(set, hole);
+    if (!added && n == set->holes_cap) {
+        size_t cap = n ? 2 * n : 16;
+        struct psti_cache_run *holes = psti_alloc(cap * sizeof *holes);
+        if (holes) {
+            memcpy(holes, set->holes ? set->holes : hole, n * sizeof *holes);
+            psti_free(set->holes);
+            set->holes = holes;
+            set->holes_cap = cap;
+        }
+    }
+    if (!added && n < set->holes_cap) {
+        set->holes[n] = *hole;
+        atomic_store(&set->n_holes, n + 1);
+        added = true;
+    }
+    pthread_mutex_unlock(&set->memory.lock);
+    if (added) /* without memory to note it, it stays taken until the set is freed */
+        atomic_fetch_add(&set->hole_nbytes, hole->nbytes);
+}
+
 static void free_table(struct psti_cache_set *set)
 {
     uint64_t n = 0;
@@ -112,6 +182,7 @@ void psti_cache_set_free(struct psti_cache_set *set)
         psti_free(extent->runs);
         psti_free(extent);
     }
+    psti_free(set->holes);
     psti_cache_memory_close(&set->memory);
     free_table(set);
     psti_free(set);
@@ -210,7 +281,7 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
     uint64_t room = 0, reserved = 0;
     psti_format_cache_room(item->nbytes, &room);
     psti_format_cache_room(nbytes, &reserved);
-    size_t place = psti_cache_memory_place(&set->memory, &set->end, room);
+    size_t place = psti_cache_set_place(set, room);
     if (place == SIZE_MAX) {
         psti_cache_give_up(set, sample, i_item, nbytes);
         return false;

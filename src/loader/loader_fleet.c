@@ -12,8 +12,9 @@
  * than the stored one; else as they are stored. Readers set aside room for the stored bytes only.
  *
  * With the host cache, an item that the service was asked for is not asked from the fleet: what the
- * service does not bring is read from storage. Others that the host cache does not have, because it
- * is full or its plan leaves them out, are asked from the fleet, and offered to it.
+ * service does not bring is read from storage, and offered to the fleet if the host cache had no
+ * room. Others that the host cache does not have, because it is full or its plan leaves them out,
+ * are asked from the fleet, and offered to it.
  *
  * No item is held twice in the memory of one host: the cache gives up its reservation for an item
  * that a server has just taken, and for one that came from a server of this host. It keeps what

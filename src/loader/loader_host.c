@@ -142,6 +142,21 @@ bool psti_loader_host_any(const pst_loader *loader, const struct psti_loader_sou
     return false;
 }
 
+/* Counts an item that the service has read for this loader, and re-coded. */
+static void count_fetched(pst_loader *loader, const struct psti_share_wish *wish, uint64_t nbytes)
+{
+    atomic_fetch_add_explicit(&loader->n_cache_misses, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->n_cache_fetched, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->nbytes_cache_fetched, nbytes, memory_order_relaxed);
+    if (wish->recoding == PSTI_CACHE_RECODE_FAILED)
+        psti_loader_fell_back(loader, PST_FALLBACK_CACHE_FORM, 1);
+    if (wish->recoding != PSTI_CACHE_RECODED)
+        return;
+    atomic_fetch_add_explicit(&loader->n_cache_recoded, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->nbytes_cache_saved, wish->nbytes_saved,
+                              memory_order_relaxed);
+}
+
 /* Takes the item from the host cache, after its wish was answered. */
 static bool take_wished(pst_loader *loader, const struct psti_loader_plan_field *field,
                         struct psti_loader_source *source)
@@ -160,9 +175,7 @@ static bool take_wished(pst_loader *loader, const struct psti_loader_plan_field 
         count_hit(loader, span.nbytes, start);
         return true;
     }
-    atomic_fetch_add_explicit(&loader->n_cache_misses, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&loader->n_cache_fetched, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&loader->nbytes_cache_fetched, nbytes, memory_order_relaxed);
+    count_fetched(loader, &source->wish, nbytes);
     return true;
 }
 
@@ -190,6 +203,18 @@ uint32_t psti_loader_host_resolve(pst_loader *loader, struct psti_loader_source 
     return n;
 }
 
+/* The fleet gets a copy of an item for which the host cache has no room, without being asked for it
+ * first: so the next epoch finds it there. */
+static void offer_late(const pst_loader *loader, const struct psti_loader_plan_field *field,
+                       struct psti_loader_source *source)
+{
+    bool local;
+    if (loader->fleet && source->wish.result == PSTI_CACHE_RESULT_DECLINED)
+        source->is_offered = psti_fleet_has_server(
+            loader->fleet, source->sample,
+            psti_loader_cache_number(loader, field->i_field, source->variant), &local);
+}
+
 enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
                                       struct psti_loader_source *sources,
                                       const struct psti_read *reads, struct pst_error *err)
@@ -202,6 +227,7 @@ enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
             psti_loader_row_take_read(loader, sample, &sources[i], reads++, err);
         if (status != PST_OK)
             return status;
+        offer_late(loader, &loader->plan.fields[loader->plan.fields_of_items[i]], &sources[i]);
     }
     return PST_OK;
 }

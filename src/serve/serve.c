@@ -8,6 +8,7 @@
 #include "base/memory_limit.h"
 #include "base/options.h"
 #include "base/thread.h"
+#include "share/share_life.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -47,11 +48,45 @@ static enum pst_status begin_kinds(pst_service *service, struct pst_error *err)
     return status;
 }
 
-enum pst_status pst_service_open(const struct pst_service_options *options, pst_service **out,
-                                 struct pst_error *err)
+/* Makes all but the socket. The calling thread is on the service's NUMA node meanwhile, and the
+ * threads that are started stay there. */
+static enum pst_status open_parts(pst_service *service, struct pst_error *err)
 {
-    if (!out)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "serve", "out is NULL");
+    struct psti_numa_before before;
+    psti_numa_enter(&service->numa, &before);
+    service->numa_memory = before.has_memory;
+    complete(&service->options);
+    enum pst_status status = open_loop(service, err);
+    if (status == PST_OK)
+        status = begin_kinds(service, err);
+    if (status == PST_OK)
+        status = psti_serve_work_open(service, err);
+    psti_numa_leave(&before);
+    return status;
+}
+
+static void tell_place(const pst_service *service)
+{
+    if (service->numa.node >= 0 && !service->numa_memory)
+        psti_log(PST_LOG_WARNING, "serve",
+                 "the system does not let the service choose where its memory comes from: only its "
+                 "threads are on NUMA node %d",
+                 service->numa.node);
+}
+
+static void tell_life(const char *root)
+{
+    const char *ends_with = psti_share_ends_with(root, 0);
+    if (ends_with)
+        psti_log(PST_LOG_WARNING, "serve",
+                 "the service is in the control group of %s, and will be ended with it: start it "
+                 "by systemd, or outside, if it is to outlive that",
+                 ends_with);
+}
+
+enum pst_status psti_serve_open_below(const char *root, const struct pst_service_options *options,
+                                      pst_service **out, struct pst_error *err)
+{
     *out = NULL;
     pst_service *service = psti_calloc(1, sizeof *service);
     if (!service)
@@ -59,6 +94,7 @@ enum pst_status pst_service_open(const struct pst_service_options *options, pst_
     service->lock_fd = service->listen_fd = service->epoll_fd = service->event_fd = -1;
     service->posts_end = &service->posts;
     service->work_end = &service->work;
+    service->numa.node = -1;
     pthread_mutex_init(&service->lock, NULL);
     pthread_cond_init(&service->has_work, NULL);
     enum pst_status status =
@@ -67,28 +103,30 @@ enum pst_status pst_service_open(const struct pst_service_options *options, pst_
     service->path_is_given = service->options.socket || (variable && variable[0]);
     if (status == PST_OK)
         status = psti_share_socket_path(service->options.socket, service->path, err);
-    service->options.socket = NULL;
-    complete(&service->options);
+    if (status == PST_OK && service->options.numa)
+        status = psti_numa_choose(root, service->options.numa, &service->numa, err);
+    service->options.socket = service->options.numa = NULL;
     if (status == PST_OK)
-        status = open_loop(service, err);
-    if (status == PST_OK)
-        status = begin_kinds(service, err);
-    if (status == PST_OK)
-        status = psti_serve_work_open(service, err);
+        status = open_parts(service, err);
     if (status == PST_OK)
         status = psti_serve_bind(service, err);
     service->start_ns = psti_clock_ns();
-    const char *ends_with = psti_serve_ends_with("");
-    if (status == PST_OK && ends_with)
-        psti_log(PST_LOG_WARNING, "serve",
-                 "the service is in the control group of %s, and will be ended with it: start it "
-                 "by systemd, or outside, if it is to outlive that",
-                 ends_with);
-    if (status == PST_OK)
-        *out = service;
-    else
+    if (status != PST_OK) {
         pst_service_close(&service);
-    return status;
+        return status;
+    }
+    tell_place(service);
+    tell_life(root);
+    *out = service;
+    return PST_OK;
+}
+
+enum pst_status pst_service_open(const struct pst_service_options *options, pst_service **out,
+                                 struct pst_error *err)
+{
+    if (!out)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "serve", "out is NULL");
+    return psti_serve_open_below("", options, out, err);
 }
 
 const char *pst_service_socket(const pst_service *service) { return service->path; }

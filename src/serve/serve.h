@@ -7,6 +7,7 @@
 #define PST_SERVE_SERVE_H
 
 #include "base/buffer.h"
+#include "base/numa.h"
 #include "share/share_link.h"
 
 #include <penstock/service.h>
@@ -30,12 +31,16 @@ struct psti_session {
     void *state;                        /* of the kind of session */
     int fd;
     pid_t pid; /* of the client; 0 if it is in another PID namespace */
+    /* Becomes readable when the client's process ends, though a forked child of it may have a copy
+     * of the socket. -1: the kernel has none (before Linux 5.3), or the process is not known. */
+    int process_fd;
     uint64_t number;
     int64_t since_ns; /* when it began */
     /* When something was sent last. A client whose wait goes on hears from the service every
      * second or so. */
     int64_t sent_ns;
     bool ending; /* it is closed as soon as the loop comes back to it */
+    bool gone;   /* the client's process has ended */
     /* Packets that the socket had no room for, the oldest first. */
     struct psti_packet *outbox, *outbox_last;
     size_t outbox_nbytes;
@@ -58,6 +63,8 @@ struct psti_session_ops {
                                struct pst_error *err);
     /* True while the client waits for work of the service: it is told that the service lives. */
     bool (*works)(const struct psti_session *session);
+    /* Once a second, for all sessions of the kind. NULL: nothing. */
+    void (*tick)(pst_service *service);
     /* The session ends, for whatever reason: gives back all that it holds. Also called after a
      * failed `open`. */
     void (*close)(struct psti_session *session);
@@ -84,12 +91,14 @@ struct psti_work {
 };
 
 struct pst_service {
-    struct pst_service_options options; /* complete; socket is NULL */
+    struct pst_service_options options; /* complete; socket and numa are NULL */
     char path[PSTI_SOCKET_PATH_CAP];
     bool path_is_given;
     int lock_fd, listen_fd, epoll_fd, event_fd;
     uint64_t socket_inode, socket_device;
     int64_t start_ns;
+    struct psti_numa_place numa;
+    bool numa_memory; /* memory comes from its node */
     atomic_bool stopping;
 
     /* Of the loop's thread: */
@@ -110,11 +119,19 @@ struct pst_service {
     uint32_t n_workers;
 };
 
+/* serve.c: as pst_service_open; `root` goes before /proc and /sys where the machine's NUMA nodes
+ * and control groups are looked for, for tests. */
+enum pst_status psti_serve_open_below(const char *root, const struct pst_service_options *options,
+                                      pst_service **out, struct pst_error *err);
+
 /* serve_session.c */
 /* Begins a session on an accepted socket, which it owns from then on. */
 enum pst_status psti_serve_session_begin(pst_service *service, int fd, struct pst_error *err);
 /* Something came, or the socket has room again. */
 void psti_serve_session_wake(struct psti_session *session, uint32_t events);
+/* What process_fd is watched with instead of the session, and back. */
+void *psti_serve_session_process(struct psti_session *session);
+struct psti_session *psti_serve_session_of_process(void *pointer);
 /* Ends the session and frees it. */
 void psti_serve_session_end(struct psti_session *session);
 /* Begins an answer in service->out. */
@@ -141,10 +158,6 @@ void psti_serve_run_posts(pst_service *service);
 enum pst_status psti_serve_watch(pst_service *service, int fd, void *pointer,
                                  struct pst_error *err);
 void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool room);
-
-/* serve_life.c: what the service's control group belongs to and will end with, in words; NULL if it
- * seems to be its own. `root` goes before /proc, for tests. */
-const char *psti_serve_ends_with(const char *root);
 
 /* serve_work.c */
 enum pst_status psti_serve_work_open(pst_service *service, struct pst_error *err);

@@ -67,7 +67,8 @@ struct serve_read {
     /* Results: */
     enum psti_cache_result result;
     uint64_t nbytes;
-    bool recoded;
+    enum psti_cache_recoding recoding;
+    uint64_t nbytes_saved;
 };
 
 /* serve_sets.c */

@@ -170,6 +170,8 @@ static void put_all(const pst_service *service, struct psti_wire_out *out)
                                         .n_threads = service->options.n_threads,
                                         .linger_s = service->options.linger_s,
                                         .keep = service->options.keep,
+                                        .numa_node = service->numa.node,
+                                        .numa_memory = service->numa_memory,
                                         .n_sessions = service->n_sessions};
     pst_cache_stats(cache->cache, &stats, sizeof stats);
     status.cache_nbytes = stats.nbytes;

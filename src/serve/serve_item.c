@@ -56,29 +56,32 @@ static enum pst_status check(const struct pst_item *item, const void *bytes, str
 
 /* Re-codes the item, if the set has another form for it. *reserved is the length that room is
  * reserved for. */
-static bool recode(const struct serve_set *set, uint32_t i_field, const struct pst_item *item,
-                   struct psti_worker *worker, struct psti_cache_span *span, uint64_t *reserved)
+static enum psti_cache_recoding recode(const struct serve_set *set, uint32_t i_field,
+                                       const struct pst_item *item, struct psti_worker *worker,
+                                       struct psti_cache_span *span, uint64_t *reserved)
 {
     struct psti_recode_source source = {span->bytes, span->nbytes, item->form, {0}};
     struct psti_recoded recoded;
     if (!psti_recode_has_field(set->shape.forms, i_field) ||
-        psti_recode_form(set->shape.forms) >= PSTI_RECODE_N_FORMS ||
-        (!worker->decoder && psti_decode_open(&worker->decoder, NULL) != PST_OK))
-        return false;
+        psti_recode_form(set->shape.forms) >= PSTI_RECODE_N_FORMS)
+        return PSTI_CACHE_NOT_TO_RECODE;
+    if (!worker->decoder && psti_decode_open(&worker->decoder, NULL) != PST_OK)
+        return PSTI_CACHE_RECODE_FAILED;
     const struct psti_recode_tools tools = {psti_decode_recode_alone, worker->decoder,
                                             RECODE_MAX_NBYTES};
     if (item->form == PST_FORM_RAW)
         source.raw = psti_dataset_raw_info(item);
-    if (psti_decode_recode(&tools, psti_recode_form(set->shape.forms), &source, &worker->recoded,
-                           &recoded) != PSTI_RECODE_DONE)
-        return false;
+    enum psti_recode_result result = psti_decode_recode(&tools, psti_recode_form(set->shape.forms),
+                                                        &source, &worker->recoded, &recoded);
+    if (result != PSTI_RECODE_DONE)
+        return result == PSTI_RECODE_FAILED ? PSTI_CACHE_RECODE_FAILED : PSTI_CACHE_NOT_TO_RECODE;
     if (recoded.nbytes > *reserved) {
         if (!psti_cache_enlarge(set->items_set, *reserved, recoded.nbytes))
-            return false;
+            return PSTI_CACHE_RECODE_FAILED;
         *reserved = recoded.nbytes;
     }
     *span = (struct psti_cache_span){recoded.bytes, recoded.nbytes, (uint8_t)recoded.form};
-    return true;
+    return PSTI_CACHE_RECODED;
 }
 
 /* Reads an item for which room is reserved. */
@@ -102,7 +105,9 @@ static enum psti_cache_result fill(struct serve_read *read, uint32_t i_field,
     }
     struct psti_cache_span span = {bytes, item->nbytes, PSTI_CACHE_AS_STORED};
     read->nbytes = item->nbytes;
-    read->recoded = recode(set, i_field, item, worker, &span, &reserved);
+    read->recoding = recode(set, i_field, item, worker, &span, &reserved);
+    if (read->recoding == PSTI_CACHE_RECODED && span.nbytes < item->nbytes)
+        read->nbytes_saved = item->nbytes - span.nbytes;
     /* If the system has no memory for it, the client reads it for itself. */
     return psti_cache_keep(set->items_set, sample, i_item, reserved, &span)
                ? PSTI_CACHE_RESULT_READ

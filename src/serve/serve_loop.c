@@ -105,6 +105,9 @@ static enum pst_status tick(pst_service *service, int64_t now, struct pst_error 
 {
     for (struct psti_session *session = service->sessions; session; session = session->next)
         psti_serve_session_keep_alive(session, now);
+    for (const struct psti_session_ops *const *at = psti_serve_ops; *at; at++)
+        if ((*at)->tick)
+            (*at)->tick(service);
     if (!service->options.keep &&
         now - service->idle_ns >= (int64_t)service->options.linger_s * 1000000000)
         atomic_store(&service->stopping, true);
@@ -114,15 +117,18 @@ static enum pst_status tick(pst_service *service, int64_t now, struct pst_error 
 static void take_event(pst_service *service, const struct epoll_event *event)
 {
     uint64_t n;
+    struct psti_session *ended = psti_serve_session_of_process(event->data.ptr);
     if (event->data.ptr == NULL)
         accept_some(service);
+    else if (ended)
+        ended->gone = ended->ending = true; /* what it sent before does not matter any more */
     else if (event->data.ptr != service)
         psti_serve_session_wake(event->data.ptr, event->events);
     else if (read(service->event_fd, &n, sizeof n) == (ssize_t)sizeof n)
         psti_serve_run_posts(service);
 }
 
-enum pst_status pst_service_run(pst_service *service, struct pst_error *err)
+static enum pst_status serve(pst_service *service, struct pst_error *err)
 {
     int64_t next_tick = psti_clock_ns() + TICK_NS;
     enum pst_status status = PST_OK;
@@ -143,5 +149,14 @@ enum pst_status pst_service_run(pst_service *service, struct pst_error *err)
             status = tick(service, now, err);
         }
     }
+    return status;
+}
+
+enum pst_status pst_service_run(pst_service *service, struct pst_error *err)
+{
+    struct psti_numa_before before;
+    psti_numa_enter(&service->numa, &before); /* threads of streams are started from here */
+    enum pst_status status = serve(service, err);
+    psti_numa_leave(&before);
     return status;
 }

@@ -8,10 +8,10 @@
 
 #include <inttypes.h>
 
-static void answer(struct psti_session *session, uint64_t ticket, enum psti_cache_result result)
+static void answer(struct psti_session *session, const struct psti_cache_ready *ready)
 {
     struct psti_wire_out out = psti_serve_session_answer(session);
-    psti_share_put_cache_ready(&out, &(struct psti_cache_ready){ticket, result});
+    psti_share_put_cache_ready(&out, ready);
     psti_serve_session_send(session, &out, PSTI_MESSAGE_CACHE_READY, 0, NULL, 0);
 }
 
@@ -24,7 +24,7 @@ static void count(struct serve_set *set, const struct serve_read *read)
 {
     bool was_read = read->result == PSTI_CACHE_RESULT_READ;
     set->n_reads += was_read;
-    set->n_recoded += read->recoded;
+    set->n_recoded += was_read && read->recoding == PSTI_CACHE_RECODED;
     set->n_declined += read->result == PSTI_CACHE_RESULT_DECLINED;
     set->n_failed += read->result == PSTI_CACHE_RESULT_FAILED;
     set->nbytes_read += read->nbytes;
@@ -39,7 +39,11 @@ static void read_is_done(struct psti_post *post)
         (struct serve_read *)(void *)((char *)post - offsetof(struct serve_read, post));
     struct serve_set *set = read->set;
     struct serve_read **at = bucket_of(set, read->number);
-    enum psti_cache_result result = read->result;
+    struct psti_cache_ready ready = {.result = read->result};
+    if (read->result == PSTI_CACHE_RESULT_READ) {
+        ready.recoding = read->recoding;
+        ready.nbytes_saved = read->nbytes_saved;
+    }
     while (*at != read)
         at = &(*at)->next;
     *at = read->next;
@@ -50,9 +54,10 @@ static void read_is_done(struct psti_post *post)
         if (waiter->session) {
             struct serve_client *client = waiter->session->state;
             client->n_wanted--;
-            answer(waiter->session, waiter->ticket, result);
-            if (result == PSTI_CACHE_RESULT_READ)
-                result = PSTI_CACHE_RESULT_HERE;
+            ready.ticket = waiter->ticket;
+            answer(waiter->session, &ready);
+            if (ready.result == PSTI_CACHE_RESULT_READ)
+                ready = (struct psti_cache_ready){.result = PSTI_CACHE_RESULT_HERE};
         }
         psti_free(waiter);
     }
@@ -106,14 +111,14 @@ enum pst_status psti_serve_read_item(struct psti_session *session,
         return psti_fail(err, PST_ERROR_LIMIT, "serve", "a client waits for more than %d items",
                          PSTI_CACHE_READS_MAX);
     if (psti_cache_holds(set->items_set, want->number)) {
-        answer(session, want->ticket, PSTI_CACHE_RESULT_HERE);
+        answer(session, &(struct psti_cache_ready){want->ticket, PSTI_CACHE_RESULT_HERE, 0, 0});
         return PST_OK;
     }
     struct serve_waiter *waiter = psti_calloc(1, sizeof *waiter);
     struct serve_read *read = waiter ? find_or_begin(set, want->number) : NULL;
     if (!read) {
         psti_free(waiter);
-        answer(session, want->ticket, PSTI_CACHE_RESULT_FAILED);
+        answer(session, &(struct psti_cache_ready){want->ticket, PSTI_CACHE_RESULT_FAILED, 0, 0});
         return PST_OK;
     }
     waiter->session = session;

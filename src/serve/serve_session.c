@@ -16,8 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#define PIDFD_OPEN 434 /* the same number on all machines; old systems' headers lack it */
 #define ALIVE_NS ((int64_t)1000 * 1000 * 1000)
 #define DRAIN_MAX 64 /* messages that are thrown away at the end of a session */
 
@@ -36,6 +38,26 @@ static void free_packet(struct psti_packet *packet)
         if (packet->fds[i] >= 0)
             close(packet->fds[i]);
     psti_free(packet);
+}
+
+/* Sessions are aligned, so the last bit of their addresses is free. */
+void *psti_serve_session_process(struct psti_session *session) { return (char *)session + 1; }
+
+struct psti_session *psti_serve_session_of_process(void *pointer)
+{
+    return (uintptr_t)pointer & 1 ? (void *)((char *)pointer - 1) : NULL;
+}
+
+/* Without it, the session ends when the last copy of the socket is closed. */
+static void watch_process(struct psti_session *session)
+{
+    session->process_fd = session->pid > 0 ? (int)syscall(PIDFD_OPEN, session->pid, 0) : -1;
+    if (session->process_fd < 0 ||
+        psti_serve_watch(session->service, session->process_fd,
+                         psti_serve_session_process(session), NULL) == PST_OK)
+        return;
+    close(session->process_fd);
+    session->process_fd = -1;
 }
 
 enum pst_status psti_serve_session_begin(pst_service *service, int fd, struct pst_error *err)
@@ -63,6 +85,7 @@ enum pst_status psti_serve_session_begin(pst_service *service, int fd, struct ps
     session->next = service->sessions;
     service->sessions = session;
     service->n_sessions++;
+    watch_process(session);
     return PST_OK;
 }
 
@@ -91,6 +114,10 @@ void psti_serve_session_end(struct psti_session *session)
     /* Closing alone would leave it watched where a forked process has a copy of the descriptor. */
     (void)epoll_ctl(service->epoll_fd, EPOLL_CTL_DEL, session->fd, NULL);
     close(session->fd);
+    if (session->process_fd >= 0) {
+        (void)epoll_ctl(service->epoll_fd, EPOLL_CTL_DEL, session->process_fd, NULL);
+        close(session->process_fd);
+    }
     while (session->outbox) {
         struct psti_packet *packet = session->outbox;
         session->outbox = packet->next;

@@ -38,7 +38,10 @@ static enum pst_status take_lock(pst_service *service, struct pst_error *err)
     for (;;) {
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
-            return psti_fail_os(err, errno, "serve", path, -1, "cannot make the lock file");
+            return psti_fail_os(err, errno, "serve", path, -1, "%s",
+                                errno == ENOENT || errno == ENOTDIR
+                                    ? "the directory for the socket does not exist"
+                                    : "cannot make the lock file beside the socket");
         if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
             int os_error = errno;
             close(fd);
@@ -55,6 +58,18 @@ static enum pst_status take_lock(pst_service *service, struct pst_error *err)
     }
 }
 
+/* True if somebody listens on the socket: another program, or a service whose lock file was
+ * removed. */
+static bool is_used(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool used = fd >= 0 && (connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 ||
+                            (errno != ECONNREFUSED && errno != ENOENT));
+    if (fd >= 0)
+        close(fd);
+    return used;
+}
+
 /* Makes the socket, which takes the place of a stale one. Only a socket is ever removed. */
 static enum pst_status listen_at_path(pst_service *service, struct pst_error *err)
 {
@@ -64,6 +79,9 @@ static enum pst_status listen_at_path(pst_service *service, struct pst_error *er
     if (lstat(service->path, &st) == 0 && !S_ISSOCK(st.st_mode))
         return psti_fail_at(err, PST_ERROR_EXISTS, "serve", service->path, -1,
                             "this is no socket: name another path");
+    if (is_used(&address))
+        return psti_fail_at(err, PST_ERROR_EXISTS, "serve", service->path, -1,
+                            "another program listens on this socket: name another path");
     (void)unlink(service->path);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)

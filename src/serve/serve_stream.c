@@ -6,6 +6,7 @@
 #include "serve/serve_stream.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/sealed.h"
@@ -34,7 +35,8 @@ static enum pst_status open_session(struct psti_session *session, struct pst_err
 static bool is_gone(const struct psti_session *session)
 {
     struct pollfd poller = {.fd = session->fd, .events = POLLRDHUP};
-    return poll(&poller, 1, 0) == 1 && (poller.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+    return session->gone ||
+           (poll(&poller, 1, 0) == 1 && (poller.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0);
 }
 
 static void close_session(struct psti_session *session)
@@ -144,6 +146,7 @@ static enum pst_status take_want(struct psti_job *job, const struct psti_message
         job->n_rows = want.n_rows;
         job->step_rows = want.step_rows;
         job->want_id = message->head.id;
+        job->want_ns = psti_clock_ns();
         job->wants = true;
         if (group->newest_epoch == UINT64_MAX || want.epoch > group->newest_epoch)
             group->newest_epoch = want.epoch;
@@ -224,5 +227,6 @@ const struct psti_session_ops psti_serve_share = {.kind = PSTI_SESSION_STREAM,
                                                   .end = psti_serve_groups_close,
                                                   .open = open_session,
                                                   .message = take_message,
+                                                  .tick = psti_serve_groups_tick,
                                                   .works = works,
                                                   .close = close_session};

@@ -37,6 +37,7 @@ struct psti_share_cache {
     struct psti_cache_shape shape;
     uint64_t limit, table_nbytes;
     int fd, memory_fd;
+    pid_t owner;
     int wake[2]; /* a pipe that wakes the session's thread */
     pthread_t thread;
     bool has_thread;
@@ -267,6 +268,8 @@ static bool take_message(struct psti_share_cache *cache)
     if (wish) {
         count(cache, ready.result);
         wish->result = ready.result;
+        wish->recoding = ready.recoding;
+        wish->nbytes_saved = ready.nbytes_saved;
         wish->done(wish);
     }
     return true;
@@ -435,6 +438,7 @@ static struct psti_share_cache *make(const struct psti_cache_shape *shape)
     if (!cache)
         return NULL;
     cache->shape = *shape;
+    cache->owner = getpid();
     cache->fd = cache->wake[0] = cache->wake[1] = -1;
     cache->queue_end = &cache->queue;
     for (uint32_t i = 0; i < PSTI_CACHE_READS_MAX; i++)
@@ -484,8 +488,7 @@ void psti_share_cache_close(struct psti_share_cache **cache_ptr)
         psti_thread_join(cache->thread);
     }
     psti_share_cache_cancel(cache);
-    if (cache->fd >= 0)
-        close(cache->fd);
+    psti_share_disconnect(cache->fd, cache->owner);
     for (int i = 0; i < 2; i++)
         if (cache->wake[i] >= 0)
             close(cache->wake[i]);

@@ -18,6 +18,8 @@ struct psti_share_wish {
     void (*done)(struct psti_share_wish *wish); /* must not block */
     void *user;
     enum psti_cache_result result;
+    enum psti_cache_recoding recoding; /* of PSTI_CACHE_RESULT_READ */
+    uint64_t nbytes_saved;
     struct psti_share_wish *next; /* of the session */
 };
 

@@ -67,15 +67,21 @@ void psti_share_put_cache_ready(struct psti_wire_out *out, const struct psti_cac
 {
     psti_share_put_u64(out, ready->ticket);
     psti_share_put_u32(out, (uint32_t)ready->result);
+    psti_share_put_u32(out, (uint32_t)ready->recoding);
+    psti_share_put_u64(out, ready->nbytes_saved);
 }
 
 enum pst_status psti_share_get_cache_ready(struct psti_wire_in *in, struct psti_cache_ready *ready,
                                            struct pst_error *err)
 {
     ready->ticket = psti_share_get_u64(in);
-    uint32_t result = psti_share_get_u32(in);
-    if (result < PSTI_CACHE_RESULT_HERE || result > PSTI_CACHE_RESULT_FAILED)
+    uint32_t result = psti_share_get_u32(in), recoding = psti_share_get_u32(in);
+    ready->nbytes_saved = psti_share_get_u64(in);
+    if (result < PSTI_CACHE_RESULT_HERE || result > PSTI_CACHE_RESULT_FAILED ||
+        recoding > PSTI_CACHE_RECODE_FAILED ||
+        (result != PSTI_CACHE_RESULT_READ && (recoding != 0 || ready->nbytes_saved != 0)))
         in->bad = true;
     ready->result = in->bad ? PSTI_CACHE_RESULT_FAILED : (enum psti_cache_result)result;
+    ready->recoding = in->bad ? PSTI_CACHE_NOT_TO_RECODE : (enum psti_cache_recoding)recoding;
     return psti_share_end(in, "cache_ready", err);
 }

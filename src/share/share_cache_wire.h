@@ -51,10 +51,19 @@ enum psti_cache_result {
     PSTI_CACHE_RESULT_DECLINED = 3, /* there is no room */
     PSTI_CACHE_RESULT_FAILED = 4    /* it cannot be read, or has a wrong checksum */
 };
+/* What became of an image of a re-coded field. */
+enum psti_cache_recoding {
+    PSTI_CACHE_NOT_TO_RECODE = 0, /* the item is none, or its form stays */
+    PSTI_CACHE_RECODED = 1,
+    PSTI_CACHE_RECODE_FAILED = 2 /* it is kept as it is stored */
+};
 /* PSTI_MESSAGE_CACHE_READY: the answer to one wish. */
 struct psti_cache_ready {
     uint64_t ticket;
     enum psti_cache_result result;
+    /* Of PSTI_CACHE_RESULT_READ, else 0: */
+    enum psti_cache_recoding recoding;
+    uint64_t nbytes_saved; /* by how many bytes re-coding made it shorter */
 };
 void psti_share_put_cache_ready(struct psti_wire_out *out, const struct psti_cache_ready *ready);
 enum pst_status psti_share_get_cache_ready(struct psti_wire_in *in, struct psti_cache_ready *ready,

@@ -19,6 +19,8 @@ void psti_share_put_status(struct psti_wire_out *out, const struct pst_service_s
     psti_share_put_u32(out, status->keep);
     psti_share_put_u32(out, status->n_sets);
     psti_share_put_u32(out, status->n_sessions);
+    psti_share_put_u32(out, (uint32_t)status->numa_node);
+    psti_share_put_u32(out, status->numa_memory);
 }
 
 void psti_share_get_status(struct psti_wire_in *in, struct pst_service_status *status)
@@ -38,6 +40,8 @@ void psti_share_get_status(struct psti_wire_in *in, struct pst_service_status *s
     status->keep = psti_share_get_u32(in) != 0;
     status->n_sets = psti_share_get_u32(in);
     status->n_sessions = psti_share_get_u32(in);
+    status->numa_node = (int32_t)psti_share_get_u32(in);
+    status->numa_memory = psti_share_get_u32(in) != 0;
     if (status->n_sets > PSTI_STATUS_SETS_MAX || status->n_sessions > PSTI_STATUS_SESSIONS_MAX)
         in->bad = true;
 }

@@ -6,10 +6,11 @@
 #include "share/share_link.h"
 
 /* Connects as psti_share_connect. If no service runs at the path, and `program` is not NULL,
- * starts that, or what PENSTOCK_SERVE names, and waits until it serves. */
+ * starts that, or what PENSTOCK_SERVE names, and waits until it serves. Logs a warning if the
+ * service will be ended with a job (share_life.h). */
 enum pst_status psti_share_connect_or_start(const char *path, const char *program,
-                                            enum psti_session_kind session, int *fd,
-                                            struct pst_error *err);
+                                            enum psti_session_kind session, int64_t wait_ns,
+                                            int *fd, struct pst_error *err);
 
 /* The socket's path of a handle that pst_cache_open_host has made. It lives as long as the handle.
  */

@@ -230,6 +230,9 @@ static enum pst_status connect_socket(const char *path, int64_t deadline, int *f
         if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR)
             return psti_fail_at(err, PST_ERROR_NOT_FOUND, "share", path, -1,
                                 "no host service runs here: penstock serve starts one");
+        if (errno == EPROTOTYPE)
+            return psti_fail_at(err, PST_ERROR_IO, "share", path, -1,
+                                "this is the socket of another program");
         if (errno != EAGAIN && errno != EINTR)
             return psti_fail_os(err, errno, "share", path, -1,
                                 "cannot connect to the host service");
@@ -285,4 +288,13 @@ enum pst_status psti_share_connect(const char *path, enum psti_session_kind sess
         close(*fd);
     *fd = -1;
     return status;
+}
+
+void psti_share_disconnect(int fd, pid_t owner)
+{
+    if (fd < 0)
+        return;
+    if (owner == getpid())
+        (void)shutdown(fd, SHUT_RDWR);
+    close(fd);
 }

@@ -16,7 +16,8 @@ enum { PSTI_SOCKET_PATH_CAP = 108 }; /* what a socket's address can hold, with t
 /* How long a client waits for an answer before it counts the service as lost. */
 #define PSTI_LINK_WAIT_NS ((int64_t)10 * 1000 * 1000 * 1000)
 
-/* Finds the path of the socket: `given` if it is not NULL; else PENSTOCK_SOCKET; else host.sock in
+/* Finds the path of the socket, and makes it absolute, because the other side has another current
+ * directory: `given` if it is not NULL; else PENSTOCK_SOCKET; else host.sock in
  * the directory penstock of XDG_RUNTIME_DIR, if that is set and exists; else
  * /tmp/penstock-<uid>/host.sock. PST_ERROR_ARGUMENT: it is too long for a socket. */
 enum pst_status psti_share_socket_path(const char *given, char path[PSTI_SOCKET_PATH_CAP],
@@ -34,6 +35,11 @@ enum pst_status psti_share_check_directory(const char *path, bool given, bool ma
 enum pst_status psti_share_connect(const char *path, enum psti_session_kind session,
                                    int64_t wait_ns, int *fd, struct psti_hello *theirs,
                                    struct pst_error *err);
+
+/* Ends a session that this process has begun, and closes the socket: also copies of it that forked
+ * children have do not keep the session alive. `owner` is the process that connected; in another
+ * one, which a fork has made, only its own copy is closed. fd -1 is allowed. */
+void psti_share_disconnect(int fd, pid_t owner);
 
 /* A received message. Its descriptors are the receiver's to close. */
 struct psti_message {

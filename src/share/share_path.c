@@ -4,6 +4,7 @@
 #include "base/fail.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,11 @@ enum pst_status psti_share_socket_path(const char *given, char path[PSTI_SOCKET_
     int n;
     if (!given && variable && variable[0])
         given = variable;
-    if (given)
+    char here[PATH_MAX];
+    if (given && given[0] && given[0] != '/' && getcwd(here, sizeof here))
+        n = snprintf(path, PSTI_SOCKET_PATH_CAP, "%s/%s", strcmp(here, "/") == 0 ? "" : here,
+                     given);
+    else if (given)
         n = snprintf(path, PSTI_SOCKET_PATH_CAP, "%s", given);
     else if (runtime && runtime[0] == '/' && is_directory(runtime))
         n = snprintf(path, PSTI_SOCKET_PATH_CAP, "%s/penstock/host.sock", runtime);
@@ -31,7 +36,8 @@ enum pst_status psti_share_socket_path(const char *given, char path[PSTI_SOCKET_
         n = snprintf(path, PSTI_SOCKET_PATH_CAP, "/tmp/penstock-%u/host.sock", (unsigned)geteuid());
     if (n <= 0 || n >= PSTI_SOCKET_PATH_CAP)
         return psti_fail_at(err, PST_ERROR_ARGUMENT, "share", given ? given : runtime, -1,
-                            "the path of a socket has 1 to %d bytes", PSTI_SOCKET_PATH_CAP - 1);
+                            "the absolute path of a socket has 1 to %d bytes",
+                            PSTI_SOCKET_PATH_CAP - 1);
     return PST_OK;
 }
 

@@ -30,6 +30,7 @@ struct psti_staging {
     atomic_uint refs;
     atomic_uint n_held;
     int fd;
+    pid_t owner;
     int64_t wait_ns;
     struct psti_stream_layout layout;
     /* Of the thread that wants: */
@@ -68,8 +69,7 @@ void psti_share_staging_release(struct psti_staging *staging)
         return;
     for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++)
         close_arena(staging, &staging->arenas[i]);
-    if (staging->fd >= 0)
-        close(staging->fd);
+    psti_share_disconnect(staging->fd, staging->owner);
     pthread_mutex_destroy(&staging->lock);
     psti_free(staging);
 }
@@ -127,14 +127,12 @@ enum pst_status psti_share_staging_open(const struct psti_staging_options *optio
     pthread_mutex_init(&staging->lock, NULL);
     atomic_init(&staging->refs, 1);
     staging->fd = -1;
+    staging->owner = getpid();
     staging->wait_ns = options->wait_ns;
     enum pst_status status = psti_share_socket_path(options->socket, path, err);
     if (status == PST_OK)
-        status = psti_share_connect(path, PSTI_SESSION_STREAM, options->wait_ns, &staging->fd, NULL,
-                                    err);
-    if (status == PST_ERROR_NOT_FOUND)
         status = psti_share_connect_or_start(path, options->program, PSTI_SESSION_STREAM,
-                                             &staging->fd, err);
+                                             options->wait_ns, &staging->fd, err);
     if (status == PST_OK)
         status = join(staging, options, err);
     staging->want_id = 1;

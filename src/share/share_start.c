@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/log.h"
+#include "share/share_life.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,15 +72,21 @@ static enum pst_status await(const char *path, enum psti_session_kind session, i
     }
 }
 
-enum pst_status psti_share_connect_or_start(const char *path, const char *program,
-                                            enum psti_session_kind session, int *fd,
-                                            struct pst_error *err)
+/* Says so if the service will be ended with somebody's job. */
+static void warn(int fd, bool started)
+{
+    char text[512];
+    pid_t service = 0;
+    if (psti_share_check_peer(fd, "host service", &service, NULL) == PST_OK &&
+        psti_share_life_warning("", service, started, text, sizeof text))
+        psti_log(PST_LOG_WARNING, "share", "%s", text);
+}
+
+static enum pst_status start(const char *path, const char *program, enum psti_session_kind session,
+                             int *fd, struct pst_error *err)
 {
     const char *variable = getenv("PENSTOCK_SERVE");
     char name[4096];
-    enum pst_status status = psti_share_connect(path, session, PSTI_LINK_WAIT_NS, fd, NULL, err);
-    if (status != PST_ERROR_NOT_FOUND || !program)
-        return status;
     if (variable && variable[0])
         program = variable;
     if (strlen(program) >= sizeof name)
@@ -93,4 +101,17 @@ enum pst_status psti_share_connect_or_start(const char *path, const char *progra
         return psti_fail_os(err, os_error, "share", program, -1,
                             "cannot start the host service by this program");
     return await(path, session, fd, err);
+}
+
+enum pst_status psti_share_connect_or_start(const char *path, const char *program,
+                                            enum psti_session_kind session, int64_t wait_ns,
+                                            int *fd, struct pst_error *err)
+{
+    enum pst_status status = psti_share_connect(path, session, wait_ns, fd, NULL, err);
+    bool starts = status == PST_ERROR_NOT_FOUND && program;
+    if (starts)
+        status = start(path, program, session, fd, err);
+    if (status == PST_OK)
+        warn(*fd, starts);
+    return status;
 }

@@ -132,6 +132,54 @@ static void items_without_room_are_declined(void **state)
     pst_cache_close(&cache);
 }
 
+/* Reads a file's items of nbytes in all, whose loading then fails. */
+static void fail_to_load(struct psti_cache_set *set, size_t nbytes, uint64_t other_sample)
+{
+    struct psti_cache_extent *extent;
+    struct pst_error err;
+    assert_ok(psti_cache_extent_open(set, nbytes, &extent, &err));
+    assert_true(psti_cache_take_free(set, nbytes));
+    char *bytes = psti_cache_extent_room(extent, nbytes);
+    assert_non_null(bytes);
+    memset(bytes, 0xee, nbytes);
+    assert_true(psti_cache_extent_add(extent, bytes, nbytes));
+    assert_int_equal(keep(set, other_sample, 1000), PSTI_CACHE_ADMIT); /* lies behind them */
+    psti_cache_return(set, nbytes - psti_cache_extent_drop(extent));
+}
+
+/* What a failed loading leaves amid a set's memory is used by later items: as many fit as if it had
+ * not been tried, any number of times, but for one where an item does not fit into the rest. */
+static void failed_loads_cost_no_room(void **state)
+{
+    uint64_t n_kept[2], used[2];
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        pst_cache *cache = open_shared(2 * MIB);
+        struct psti_cache_set *set = open_set(cache, 7, 1000);
+        struct psti_cache_view *view = open_view(set);
+        for (uint64_t i = 0; i < 6; i++) {
+            if (fails)
+                fail_to_load(set, MIB / 2, i);
+            else
+                assert_int_equal(keep(set, i, 1000), PSTI_CACHE_ADMIT);
+        }
+        uint64_t n = 6;
+        while (keep(set, n, MIB / 32) == PSTI_CACHE_ADMIT)
+            n++;
+        for (uint64_t i = 0; i < n; i++)
+            assert_sees(view, i, i < 6 ? 1000 : MIB / 32);
+        n_kept[fails] = n;
+        used[fails] = use_of(cache).nbytes_used;
+        psti_cache_view_close(&view);
+        psti_cache_set_close(&set);
+        assert_true(psti_cache_clear(cache) > 0);
+        assert_int_equal(use_of(cache).nbytes_used, 0);
+        pst_cache_close(&cache);
+    }
+    assert_in_range(n_kept[1], n_kept[0] - 1, n_kept[0]);
+    assert_in_range(used[1], used[0] - MIB / 32, 2 * MIB);
+}
+
 static void memory_that_runs_out_is_no_fault(void **state)
 {
     (void)state;
@@ -325,6 +373,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_see_what_is_kept),
         cmocka_unit_test(items_without_room_are_declined),
+        cmocka_unit_test(failed_loads_cost_no_room),
         cmocka_unit_test(memory_that_runs_out_is_no_fault),
         cmocka_unit_test(tables_that_lie_give_no_bytes),
         cmocka_unit_test(views_of_other_files_are_refused),

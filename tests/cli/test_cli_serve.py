@@ -1,11 +1,16 @@
 """The host service by its program: serve, serve status, serve stop, cache, top."""
 
+import configparser
 import json
 import os
+import re
+import resource
+import shutil
 import signal
 import socket
 import subprocess
 import unittest
+from pathlib import Path
 
 import cli_case
 from cli_case import CLI
@@ -77,6 +82,26 @@ class Serve(cli_case.Case):
         service.terminate()
         self.assertEqual(notified.recv(64), b"STOPPING=1")
 
+    def test_the_unit_of_systemd_is_good(self):
+        unit = self.dir / "penstock.service"
+        unit.write_text(Path(os.environ["PENSTOCK_UNIT"]).read_text().replace("@PST_UNIT_BINDIR@", str(Path(CLI).parent)))
+        keys = configparser.ConfigParser(interpolation=None)
+        keys.optionxform = str
+        keys.read(unit)
+        self.assertEqual(set(keys["Service"]), {"Type", "Environment", "ExecStart", "Restart", "RestartSec"})
+        self.assertEqual(keys["Service"]["Type"], "notify")  # test_systemd_is_told
+        self.assertEqual(keys["Install"]["WantedBy"], "default.target")
+        words = keys["Service"]["ExecStart"].split()
+        self.assertEqual(words[:2], [CLI, "serve"])
+        self.assertEqual(words.pop(), "$" + keys["Service"]["Environment"].partition("=")[0])
+        known = re.findall(r"--[a-z-]+", self.ok("serve", "--help").decode())
+        self.assertTrue(set(words[2:]) <= set(known), words)
+        if shutil.which("systemd-analyze"):
+            verified = subprocess.run(["systemd-analyze", "--user", "verify", str(unit)], capture_output=True, text=True,
+                                      env={**os.environ, "XDG_RUNTIME_DIR": str(self.dir)})
+            if "Failed to initialize manager" not in verified.stderr:
+                self.assertEqual((verified.returncode, verified.stderr), (0, ""))
+
     def test_files_and_clearing(self):
         self.start()
         saved = json.loads(self.ok("cache", "save", str(self.dir / "warm"), "--socket", self.socket, "--json"))
@@ -97,9 +122,52 @@ class Serve(cli_case.Case):
         self.assertEqual(self.run_cli("serve", "--detach", "--socket", path).returncode, 1)
         self.ok("serve", "stop", "--socket", path)
 
+    def test_places_that_will_not_do(self):
+        (self.dir / "plain").write_text("mine")
+        bus = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(bus.close)
+        bus.bind(str(self.dir / "bus"))
+        bus.listen()
+        for place, status, words in (("plain", 1, "this is no socket"), ("bus", 1, "another program listens"),
+                                     ("none/host.sock", 1, "the directory for the socket does not exist"),
+                                     ("x" * 200, 1, "1 to 107 bytes")):
+            result = self.run_cli("serve", "--socket", str(self.dir / place))
+            self.assertEqual(result.returncode, status, place)
+            self.assertIn(words, result.stderr.decode())
+        self.assertEqual((self.dir / "plain").read_text(), "mine")
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(client.close)
+        client.connect(str(self.dir / "bus"))  # it was left alone
+        result = self.run_cli("serve", "status", "--socket", str(self.dir / "bus"))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"another program", result.stderr)
+
+    def test_a_relative_path_is_that_of_the_starter(self):
+        def run(*arguments):
+            return subprocess.run([CLI, *arguments, "--socket", "host.sock"], cwd=self.dir, capture_output=True, timeout=60)
+
+        started = run("serve", "--detach", "--linger", "60")
+        self.assertEqual(started.returncode, 0, started.stderr)
+        self.assertEqual(run("serve", "status").returncode, 0)
+        self.assertEqual(run("serve", "stop").returncode, 0)
+
+    def test_a_limit_on_files_does_not_end_it(self):
+        self.socket = str(self.dir / "host.sock")
+        service = subprocess.Popen([CLI, "serve", "--socket", self.socket, "--memory", "8MiB"], stderr=subprocess.PIPE,
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+        self.addCleanup(service.stderr.close)
+        self.addCleanup(service.wait)
+        self.addCleanup(service.kill)
+        self.assertIn(b"serving at", service.stderr.readline())
+        asked = self.run_cli("serve", "status", "--socket", self.socket)  # the answer is shared memory
+        self.assertEqual(asked.returncode, 1)
+        self.assertIn(b"File too large", asked.stderr)
+        self.ok("serve", "stop", "--socket", self.socket)
+        self.assertEqual(service.wait(60), 0)
+
     def test_wrong_use(self):
         for arguments in (["cache"], ["cache", "burn"], ["cache", "save"], ["cache", "clear", "x"], ["serve", "twice"],
-                          ["serve", "--threads", "5000"]):
+                          ["serve", "--threads", "5000"], ["serve", "--numa", "gpu"], ["serve", "--linger", "-1"]):
             self.assertEqual(self.run_cli(*arguments).returncode, 2, arguments)
         for arguments in ["cache", "status"], ["cache", "clear"], ["top", "--once"], ["serve", "stop"]:
             result = self.run_cli(*arguments, "--socket", str(self.dir / "none.sock"))

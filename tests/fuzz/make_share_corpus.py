@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Seeds for fuzz_share_wire and fuzz_share_stream: messages of the host service's protocol.
+"""Seeds for fuzz_share_wire, fuzz_share_stream and fuzz_share_files: messages of the host service's protocol.
 
-    tests/fuzz/make_share_corpus.py DIRECTORY   # the corpora, which has share_wire and share_stream
+    tests/fuzz/make_share_corpus.py DIRECTORY   # the corpora, which has share_wire, share_stream, share_files
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def shape(n_samples: int, n_items: int, forms: int) -> bytes:
 
 
 def report(n_sets: int, n_sessions: int) -> bytes:
-    status = struct.pack("<Q", 42) + text("0.1.0") + struct.pack("<7QIIIII", 1, 2, 3, 4, 5, 6, 7, 2, 600, 1, n_sets, n_sessions)
+    numbers = (1, 2, 3, 4, 5, 6, 7, 2, 600, 1, n_sets, n_sessions, -1, 0)
+    status = struct.pack("<Q", 42) + text("0.1.0") + struct.pack("<7QIIIIIiI", *numbers)
     one = text("/data/photos") + bytes(16) + struct.pack("<8QII", 0, 9, 9, 900, 9, 900, 0, 0, 1, 0)
     session = struct.pack("<QQ", 1, 77) + text("cache") + text("/data/photos") + struct.pack("<5Q", 5, 4, 3, 2, 1)
     return status + one * n_sets + session * n_sessions
@@ -50,8 +51,10 @@ SEEDS = {
     "cache-opened": message(17, struct.pack("<QQQ", 8000, 1 << 26, 1 << 26), n_fds=2),
     "cache-read": message(18, struct.pack("<QQQQ", 5, 0, 6, 1)),
     "cache-read-cut": message(18, struct.pack("<QQQ", 5, 0, 6)),
-    "cache-ready": message(19, struct.pack("<QI", 1, 2)),
-    "cache-ready-result": message(19, struct.pack("<QI", 1, 5)),
+    "cache-ready": message(19, struct.pack("<QIIQ", 1, 2, 1, 4096)),
+    "cache-ready-here": message(19, struct.pack("<QIIQ", 1, 1, 0, 0)),
+    "cache-ready-result": message(19, struct.pack("<QIIQ", 1, 5, 0, 0)),
+    "cache-ready-recoding": message(19, struct.pack("<QIIQ", 1, 1, 1, 0)),
     "report": message(33, report(1, 2), n_fds=1),
     "report-empty": message(33, report(0, 0), n_fds=1),
     "hello": message(1, hello(1, 1, "0.1.0")),
@@ -91,18 +94,61 @@ STREAM = {
     "options-field": b"\0" + options(field("image", 1) + FLIP, 1, 1, None),
     "options-bool": b"\0" + options(field("image", 0), 1, 0, None).replace(b"\x01\x40", b"\x02\x40"),
     "options-cut": b"\0" + options(b"", 0, 0, [3, 1, 2])[:-40],
+    "open-files": b"\1" + text("search") + struct.pack("<IIII", 8, 32, 1, 4) + data_set("/data", flags=4),
+    "open-name": b"\1" + text("s" * 128) + struct.pack("<IIII", 8, 32, 1, 4) + data_set("/data"),
+    "open-rows": b"\1" + text("search") + struct.pack("<IIII", 65, 32, 0, 0) + data_set("/data"),
     "open": b"\1" + text("search") + struct.pack("<IIII", 8, 32, 1, 4) + text("/data") + b"v" * 16 + struct.pack("<II", 0, 0),
     "layout": b"\2" + struct.pack("<IIIIQQQQQQQ", 8, 64, 1, 10, 1 << 20, 1 << 16, 1000, 3, 99, 4096, 4096),
     "layout-outside": b"\2" + struct.pack("<IIIIQQQQQQQ", 8, 64, 1, 10, 1 << 20, 1 << 12, 1000, 3, 99, 4096, 4096),
     "want": b"\3" + struct.pack("<QQQIIIIQQ", 3, 64, 1000, 32, 32, 0, 2, 5, 6),
+    "want-many": b"\3" + struct.pack("<QQQIIII", 0, 0, 1000, 8, 8, 0, 1024) + struct.pack("<1024Q", *range(1024)),
+    "want-too-many": b"\3" + struct.pack("<QQQIIII", 0, 0, 1000, 8, 8, 0, 1025) + struct.pack("<1025Q", *range(1025)),
+    "want-last-epoch": b"\3" + struct.pack("<QQQIIII", 2**64 - 1, 2**64 - 8, 2**64 - 1, 2**32 - 1, 2**32 - 1, 0, 0),
+    "give": b"\3" + struct.pack("<QQQIIIIQ", 0, 0, 0, 0, 0, 0, 1, 2**64 - 1),
+    "give-leaves": b"\3" + struct.pack("<QQQIIII", 0, 0, 0, 0, 0, 1, 0),
+    "layout-fields": b"\2" + struct.pack("<IIIIQQQQQQQ", 8, 64, 64, 10, 1 << 20, 1 << 16, 9, 3, 9, 0, 64) + bytes(16 * 63),
+    "layout-slots": b"\2" + struct.pack("<IIIIQQQQQQQ", 8, 2**32 - 1, 1, 10, 2**40, 1 << 16, 1000, 3, 99, 4096, 4096),
+    "ready-none": b"\4" + struct.pack("<QQII", 3, 99, 0, 0),
+    "ready-arena": b"\4" + struct.pack("<QQIII", 3, 99, 1, 4, 1) + struct.pack("<QIIIQ", 7, 4, 2, 8, 320),
+    "ready-own": b"\4" + struct.pack("<QQIII", 3, 99, 1, 1, 1) + struct.pack("<QIIIQ", 7, 1, 2, 9, 2**63),
+    "alone-reason": b"\5" + struct.pack("<I", 5),
     "ready": b"\4" + struct.pack("<QQIII", 3, 99, 1, 1, 2) + EXTENT + EXTENT,
     "ready-slot": b"\4" + struct.pack("<QQII", 3, 99, 0, 1) + struct.pack("<QIIIQ", 7, 1, 9, 8, 320),
     "alone": b"\5" + struct.pack("<I", 2),
 }
 
 
+def listed(blob: bytes, flags: int = 4, masks: tuple[str, ...] = ()) -> bytes:
+    described = data_set("/data", masks, flags)
+    return struct.pack("<H", len(described)) + described + blob
+
+
+FILES = {
+    "good": listed(b"a.png\0b.png\0c.png\0"),
+    "some": listed(b"c.png\0a.png\0"),
+    "twice": listed(b"a.png\0a.png\0"),
+    "no-end": listed(b"a.png\0b.png"),
+    "empty-name": listed(b"a.png\0\0b.png\0"),
+    "only-ends": listed(b"\0" * 40),
+    "absent": listed(b"a.png\0d.png\0"),
+    "outside": listed(b"../../../../etc/hostname\0"),
+    "absolute": listed(b"/dev/zero\0/etc/hostname\0"),
+    "directory": listed(b".\0..\0"),
+    "long": listed(b"a/" * 3000 + b"a.png\0"),
+    "many": listed(b"a.png\0" * 2000),
+    "bytes": listed(bytes(range(1, 256)) + b"\0"),
+    "no-list": listed(b""),
+    "unreadable": listed(b"a.png\0d.png\0", flags=5),
+    "folder": listed(b"", flags=0),
+    "labels": listed(b"image,label\na.png,x\nb.png,y\n", flags=2),
+    "labels-masks": listed(b"image,label,mask\na.png,x,c.png\n", flags=2, masks=("mask",)),
+    "both": listed(b"a.png\0", flags=6),
+    "flags": listed(b"a.png\0", flags=8),
+}
+
+
 def main() -> None:
-    for corpus, seeds in (("share_wire", SEEDS), ("share_stream", STREAM)):
+    for corpus, seeds in (("share_wire", SEEDS), ("share_stream", STREAM), ("share_files", FILES)):
         directory = Path(sys.argv[1]) / corpus
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in seeds.items():

@@ -42,8 +42,8 @@
     X(pst_cache_host_options, 24) \
     X(pst_images_options, 56) \
     X(pst_images_stats, 112) \
-    X(pst_service_options, 40) \
-    X(pst_service_status, 120) \
+    X(pst_service_options, 48) \
+    X(pst_service_status, 128) \
     X(pst_service_session, 1096) \
     X(pst_service_set, 1112) \
     X(pst_stall_setup, 544) \

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,19 @@ void serve_fixture_place(struct serve_fixture *fixture)
     snprintf(fixture->socket, sizeof fixture->socket, "%s/host.sock", fixture->directory);
 }
 
+static struct pst_service_options options_of(const struct serve_fixture *fixture,
+                                             const struct pst_service_options *options)
+{
+    struct pst_service_options mine = {.struct_size = sizeof mine,
+                                       .cache_nbytes = (uint64_t)64 << 20,
+                                       .n_threads = 2,
+                                       .keep = true};
+    if (options)
+        mine = *options;
+    mine.socket = fixture->socket;
+    return mine;
+}
+
 static void *run(void *arg)
 {
     struct serve_fixture *fixture = arg;
@@ -36,14 +50,8 @@ static void *run(void *arg)
 
 void serve_fixture_start(struct serve_fixture *fixture, const struct pst_service_options *options)
 {
-    struct pst_service_options mine = {.struct_size = sizeof mine,
-                                       .cache_nbytes = (uint64_t)64 << 20,
-                                       .n_threads = 2,
-                                       .keep = true};
+    const struct pst_service_options mine = options_of(fixture, options);
     struct pst_error err;
-    if (options)
-        mine = *options;
-    mine.socket = fixture->socket;
     assert_ok(pst_service_open(&mine, &fixture->service, &err));
     assert_int_equal(pthread_create(&fixture->thread, NULL, run, fixture), 0);
 }
@@ -68,6 +76,80 @@ void serve_fixture_clear(struct serve_fixture *fixture)
     }
     closedir(directory);
     assert_int_equal(rmdir(fixture->directory), 0);
+}
+
+pid_t serve_fixture_fork(const struct serve_fixture *fixture,
+                         const struct pst_service_options *options)
+{
+    const struct pst_service_options mine = options_of(fixture, options);
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        pst_service *service;
+        signal(SIGXFSZ, SIG_IGN);
+        if (pst_service_open(&mine, &service, NULL) != PST_OK)
+            _exit(1);
+        (void)!write(ready[1], "", 1);
+        _exit(pst_service_run(service, NULL) != PST_OK);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+void serve_fixture_kill(pid_t pid, int signal_number)
+{
+    assert_int_equal(kill(pid, signal_number), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Number of names in a directory that begin with `start`. */
+static unsigned count_names(const char *path, const char *start)
+{
+    unsigned n = 0;
+    DIR *directory = opendir(path);
+    for (struct dirent *entry; directory && (entry = readdir(directory)) != NULL;)
+        n += entry->d_name[0] != '.' && strncmp(entry->d_name, start, strlen(start)) == 0;
+    if (directory)
+        closedir(directory);
+    return n;
+}
+
+unsigned serve_fixture_count_fds(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
+    return count_names(path, "");
+}
+
+struct pst_service_status serve_fixture_status(const struct serve_fixture *fixture)
+{
+    struct pst_service_status status;
+    pst_service_report *report;
+    struct pst_error err;
+    assert_ok(pst_service_report_open(fixture->socket, &report, &err));
+    pst_service_report_status(report, &status, sizeof status);
+    pst_service_report_close(&report);
+    return status;
+}
+
+void serve_fixture_await_no_sessions(const struct serve_fixture *fixture)
+{
+    int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
+    while (serve_fixture_status(fixture).n_sessions > 1 && psti_clock_ns() < deadline)
+        psti_clock_sleep_until(psti_clock_ns() + 1000000);
+    assert_int_equal(serve_fixture_status(fixture).n_sessions, 1);
+}
+
+void serve_fixture_check_files(const struct serve_fixture *fixture, unsigned n_more)
+{
+    assert_int_equal(count_names("/dev/shm", "penstock"), 0);
+    assert_int_equal(count_names(fixture->directory, "host.sock"),
+                     count_names(fixture->directory, "") - n_more);
 }
 
 int serve_fixture_connect(const struct serve_fixture *fixture)

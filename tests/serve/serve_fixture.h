@@ -3,6 +3,7 @@
 #ifndef PST_TESTS_SERVE_FIXTURE_H
 #define PST_TESTS_SERVE_FIXTURE_H
 
+#include "sanitizer.h"
 #include "test.h"
 
 #include "share/share_link.h"
@@ -10,6 +11,10 @@
 #include <penstock/penstock.h>
 
 #include <pthread.h>
+#include <sys/types.h>
+
+/* How loaders of these tests read: TSan does not know io_uring. */
+#define SERVE_STORAGE (TEST_TSAN ? PST_STORAGE_THREADS : PST_STORAGE_AUTO)
 
 struct serve_fixture {
     char directory[64], socket[96];
@@ -27,6 +32,22 @@ void serve_fixture_start(struct serve_fixture *fixture, const struct pst_service
 void serve_fixture_stop(struct serve_fixture *fixture);
 /* Removes the directory with what is in it. */
 void serve_fixture_clear(struct serve_fixture *fixture);
+
+/* A service in a process of its own, with these options (NULL: as above), until it is killed.
+ * Returns when it serves. It ignores SIGXFSZ, as `penstock serve` does. */
+pid_t serve_fixture_fork(const struct serve_fixture *fixture,
+                         const struct pst_service_options *options);
+/* Sends the signal and waits for the end of the child. */
+void serve_fixture_kill(pid_t pid, int signal_number);
+/* Number of descriptors that a process has. */
+unsigned serve_fixture_count_fds(pid_t pid);
+/* What the service says about itself. */
+struct pst_service_status serve_fixture_status(const struct serve_fixture *fixture);
+/* Waits until the service has no sessions but that of the question. */
+void serve_fixture_await_no_sessions(const struct serve_fixture *fixture);
+/* Nothing of this project lies in /dev/shm, and in the directory there are only these: the socket
+ * and its lock, and `n_more` other files. */
+void serve_fixture_check_files(const struct serve_fixture *fixture, unsigned n_more);
 
 /* A socket that is connected to the service and has not greeted. */
 int serve_fixture_connect(const struct serve_fixture *fixture);

@@ -322,6 +322,52 @@ static void jpegs_are_kept_as_pli(void **state)
     pst_dataset_close(&dataset);
 }
 
+/* What the service re-codes is counted by the loaders because of which it does, as if they had done
+ * it themselves. */
+static void recoding_is_counted(void **state)
+{
+    uint64_t hashes[N];
+    struct pst_error err;
+    (void)state;
+    pst_dataset *dataset = open_images("counted", false, MAKE_MIXED);
+    static const enum pst_cache_form forms[] = {PST_CACHE_FORM_PLI_JPEG, PST_CACHE_FORM_PLI};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct pst_loader_options options = plain(2, NULL);
+        const struct pst_cache_options own = {.struct_size = sizeof own, .nbytes = 64 * MIB};
+        assert_ok(pst_cache_open(&own, &options.cache, &err));
+        options.cache_form = forms[i];
+        pst_cache *private = options.cache;
+        pst_loader *alone = open_loader(dataset, &options), *loaders[2];
+        begin(alone, 0);
+        drain_epoch(alone, NULL, hashes);
+        struct pst_loader_stats wanted = stats_of(alone), sum = {0};
+        assert_true(wanted.n_cache_recoded > 0);
+        start(64 * MIB);
+        options.cache = open_host();
+        for (int k = 0; k < 2; k++)
+            loaders[k] = open_loader(dataset, &options);
+        for (int k = 0; k < 2; k++)
+            begin(loaders[k], (uint64_t)k);
+        for (int k = 0; k < 2; k++) {
+            drain_epoch(loaders[k], NULL, hashes);
+            struct pst_loader_stats one = stats_of(loaders[k]);
+            sum.n_cache_recoded += one.n_cache_recoded;
+            sum.nbytes_cache_saved += one.nbytes_cache_saved;
+            sum.n_cache_not_recoded += one.n_cache_not_recoded;
+            assert_int_equal(one.n_cache_not_recoded, one.fallbacks[PST_FALLBACK_CACHE_FORM]);
+            pst_loader_close(&loaders[k]);
+        }
+        assert_int_equal(sum.n_cache_recoded, wanted.n_cache_recoded);
+        assert_int_equal(sum.nbytes_cache_saved, wanted.nbytes_cache_saved);
+        assert_int_equal(sum.n_cache_not_recoded, wanted.n_cache_not_recoded);
+        pst_loader_close(&alone);
+        pst_cache_close(&options.cache);
+        pst_cache_close(&private);
+        stop();
+    }
+    pst_dataset_close(&dataset);
+}
+
 /* Opens a loader that must be refused. */
 static enum pst_status refuse(pst_dataset *dataset, pst_cache *cache, struct pst_error *err)
 {
@@ -572,6 +618,7 @@ int main(void)
         cmocka_unit_test(hits_are_what_is_kept),
         cmocka_unit_test(a_lost_service_costs_nothing_but_reads),
         cmocka_unit_test(jpegs_are_kept_as_pli),
+        cmocka_unit_test(recoding_is_counted),
         cmocka_unit_test(data_sets_that_changed_are_refused),
         cmocka_unit_test(sets_give_way_whole),
         cmocka_unit_test(a_refusal_says_who_holds_what),

@@ -42,38 +42,6 @@ static int tear_down(void **state)
 
 static void nap(uint32_t us) { psti_clock_sleep_until(psti_clock_ns() + (int64_t)us * 1000); }
 
-/* Runs a service in a forked child, until it is killed. */
-static pid_t fork_service(void)
-{
-    int ready[2];
-    char byte;
-    assert_int_equal(pipe(ready), 0);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        const struct pst_service_options options = {.struct_size = sizeof options,
-                                                    .socket = fixture.socket,
-                                                    .cache_nbytes = 64 * MIB,
-                                                    .n_threads = 2,
-                                                    .keep = true};
-        pst_service *service;
-        if (pst_service_open(&options, &service, NULL) != PST_OK)
-            _exit(1);
-        (void)!write(ready[1], "", 1);
-        _exit(pst_service_run(service, NULL) != PST_OK);
-    }
-    close(ready[1]);
-    assert_int_equal(read(ready[0], &byte, 1), 1);
-    close(ready[0]);
-    return pid;
-}
-
-static void end_process(pid_t pid, int signal)
-{
-    assert_int_equal(kill(pid, signal), 0);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
 static pst_cache *open_host(void)
 {
     const struct pst_cache_host_options options = {.struct_size = sizeof options,
@@ -90,6 +58,7 @@ static struct pst_loader_options plain(pst_cache *cache)
                                        .batch_size = BATCH,
                                        .order = PST_ORDER_SHUFFLED,
                                        .seed = 5,
+                                       .storage = SERVE_STORAGE,
                                        .num_workers = 2,
                                        .cache = cache};
 }
@@ -125,13 +94,13 @@ static void a_killed_service_changes_no_batch(void **state)
     pst_dataset *dataset = open_images();
     find_wanted(dataset, wanted);
     for (unsigned round = 0; round < n_rounds; round++) {
-        pid_t service = fork_service();
+        pid_t service = serve_fixture_fork(&fixture, NULL);
         pst_cache *cache = open_host();
         const struct pst_loader_options options = plain(cache);
         pst_loader *loader = open_loader(dataset, &options);
         begin(loader, 0);
         nap(test_below(&chance, 3000));
-        end_process(service, SIGKILL);
+        serve_fixture_kill(service, SIGKILL);
         assert_int_equal(drain_epoch(loader, NULL, hashes), N_BATCHES);
         assert_memory_equal(hashes, wanted, sizeof hashes);
         pst_loader_close(&loader);
@@ -147,7 +116,7 @@ static void a_stopped_service_costs_one_deadline(void **state)
     (void)state;
     pst_dataset *dataset = open_images();
     find_wanted(dataset, wanted);
-    pid_t service = fork_service();
+    pid_t service = serve_fixture_fork(&fixture, NULL);
     pst_cache *cache = open_host();
     const struct pst_loader_options options = plain(cache);
     pst_loader *loader = open_loader(dataset, &options);
@@ -165,7 +134,7 @@ static void a_stopped_service_costs_one_deadline(void **state)
     assert_int_equal(stats_of(loader).n_cache_fetched + stats_of(loader).n_cache_hits, N);
     pst_loader_close(&loader);
     pst_cache_close(&cache);
-    end_process(service, SIGKILL);
+    serve_fixture_kill(service, SIGKILL);
     pst_dataset_close(&dataset);
 }
 
@@ -190,17 +159,6 @@ static void load_for_ever(const char *path)
     _exit(1);
 }
 
-static struct pst_service_status ask_status(void)
-{
-    struct pst_service_status status;
-    pst_service_report *report;
-    struct pst_error err;
-    assert_ok(pst_service_report_open(fixture.socket, &report, &err));
-    pst_service_report_status(report, &status, sizeof status);
-    pst_service_report_close(&report);
-    return status;
-}
-
 /* Clients die or are stopped and then die; the service gives back what they had, and serves others.
  */
 static void killed_clients_leave_nothing(void **state)
@@ -211,7 +169,7 @@ static void killed_clients_leave_nothing(void **state)
     pst_dataset *dataset = open_images();
     snprintf(path, sizeof path, "%s", pst_dataset_path(dataset));
     find_wanted(dataset, wanted);
-    pid_t service = fork_service();
+    pid_t service = serve_fixture_fork(&fixture, NULL);
     for (unsigned round = 0; round < n_rounds; round++) {
         pid_t clients[3];
         for (int i = 0; i < 3; i++)
@@ -220,7 +178,7 @@ static void killed_clients_leave_nothing(void **state)
         nap(1000 + test_below(&chance, 20000));
         assert_int_equal(kill(clients[2], SIGSTOP), 0);
         for (int i = 0; i < 2; i++)
-            end_process(clients[i], SIGKILL);
+            serve_fixture_kill(clients[i], SIGKILL);
         pst_cache *cache = open_host();
         const struct pst_loader_options options = plain(cache);
         pst_loader *loader = open_loader(dataset, &options);
@@ -230,13 +188,79 @@ static void killed_clients_leave_nothing(void **state)
         assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_HOST], 0);
         pst_loader_close(&loader);
         pst_cache_close(&cache);
-        end_process(clients[2], SIGKILL);
-        int64_t deadline = psti_clock_ns() + (int64_t)60000000000;
-        while (ask_status().n_sessions > 1 && psti_clock_ns() < deadline)
-            nap(1000);
-        assert_int_equal(ask_status().n_sessions, 1);
+        serve_fixture_kill(clients[2], SIGKILL);
+        serve_fixture_await_no_sessions(&fixture);
     }
-    end_process(service, SIGKILL);
+    serve_fixture_kill(service, SIGKILL);
+    pst_dataset_close(&dataset);
+}
+
+/* A client that has a session of each kind, and a forked child with copies of their sockets. It
+ * tells the child's number, and then closes its loaders or waits to be killed. */
+static void load_and_fork(const char *path, int report, bool closes)
+{
+    const struct pst_cache_host_options host = {.struct_size = sizeof host,
+                                                .socket = fixture.socket};
+    pst_dataset *dataset;
+    pst_cache *cache;
+    pst_loader *loaders[2];
+    pst_batch *batch;
+    if (pst_dataset_open(path, NULL, &dataset, NULL) != PST_OK ||
+        pst_cache_open_host(&host, &cache, NULL) != PST_OK)
+        _exit(1);
+    for (int i = 0; i < 2; i++) {
+        struct pst_loader_options options = plain(i ? NULL : cache);
+        options.share = i ? "forks" : NULL;
+        options.socket = i ? fixture.socket : NULL;
+        if (pst_loader_open(dataset, &options, &loaders[i], NULL) != PST_OK ||
+            pst_loader_begin(loaders[i], 0, NULL) != PST_OK ||
+            pst_loader_next(loaders[i], &batch, NULL) != PST_OK)
+            _exit(1);
+        pst_batch_release(batch);
+    }
+    pid_t child = fork();
+    while (child == 0)
+        pause();
+    for (int i = 0; i < 2 && closes; i++)
+        pst_loader_close(&loaders[i]);
+    (void)!write(report, &child, sizeof child);
+    for (;;)
+        pause();
+}
+
+/* Sessions end with the loader or with the process that opened it, although a forked child lives
+ * that has copies of the sockets. */
+static void a_forked_child_keeps_no_session(void **state)
+{
+    char path[256];
+    (void)state;
+    if (TEST_SANITIZED) {
+        puts("sanitizers do not stand a fork beside threads");
+        skip();
+    }
+    pst_dataset *dataset = open_images();
+    snprintf(path, sizeof path, "%s", pst_dataset_path(dataset));
+    pid_t service = serve_fixture_fork(&fixture, NULL);
+    for (unsigned round = 0; round < n_rounds; round++) {
+        int report[2];
+        pid_t child;
+        bool closes = round % 2;
+        assert_int_equal(pipe(report), 0);
+        pid_t parent = fork();
+        if (parent == 0)
+            load_and_fork(path, report[1], closes);
+        close(report[1]);
+        assert_int_equal(read(report[0], &child, sizeof child), sizeof child);
+        close(report[0]);
+        if (closes)
+            serve_fixture_await_no_sessions(&fixture);
+        else
+            assert_int_equal(serve_fixture_status(&fixture).n_sessions, 3);
+        serve_fixture_kill(parent, SIGKILL);
+        serve_fixture_await_no_sessions(&fixture);
+        assert_int_equal(kill(child, SIGKILL), 0);
+    }
+    serve_fixture_kill(service, SIGKILL);
     pst_dataset_close(&dataset);
 }
 
@@ -299,7 +323,7 @@ static void hostile_clients_harm_nobody(void **state)
     (void)state;
     pst_dataset *dataset = open_images();
     find_wanted(dataset, wanted);
-    pid_t service = fork_service();
+    pid_t service = serve_fixture_fork(&fixture, NULL);
     pst_cache *cache = open_host();
     const struct pst_loader_options options = plain(cache);
     pst_loader *loader = open_loader(dataset, &options);
@@ -324,7 +348,7 @@ static void hostile_clients_harm_nobody(void **state)
     assert_int_equal(waitpid(service, NULL, WNOHANG), 0); /* it lives */
     pst_loader_close(&loader);
     pst_cache_close(&cache);
-    end_process(service, SIGKILL);
+    serve_fixture_kill(service, SIGKILL);
     pst_dataset_close(&dataset);
 }
 
@@ -333,7 +357,7 @@ static void a_client_that_does_not_receive_is_dropped(void **state)
 {
     static uint8_t bytes[PSTI_MESSAGE_NBYTES];
     (void)state;
-    pid_t service = fork_service();
+    pid_t service = serve_fixture_fork(&fixture, NULL);
     int fd = greet(PSTI_SESSION_CONTROL);
     struct psti_wire_out out = psti_share_begin(bytes);
     size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_STATUS, 1, 0);
@@ -343,8 +367,8 @@ static void a_client_that_does_not_receive_is_dropped(void **state)
         status = psti_share_send(fd, bytes, nbytes, NULL, 0, deadline, NULL);
     assert_int_equal(status, PST_END);
     close(fd);
-    assert_int_equal(ask_status().n_sessions, 1);
-    end_process(service, SIGKILL);
+    assert_int_equal(serve_fixture_status(&fixture).n_sessions, 1);
+    serve_fixture_kill(service, SIGKILL);
 }
 
 int main(int argc, char **argv)
@@ -352,6 +376,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_service_changes_no_batch),
         cmocka_unit_test(killed_clients_leave_nothing),
+        cmocka_unit_test(a_forked_child_keeps_no_session),
         cmocka_unit_test(hostile_clients_harm_nobody),
         cmocka_unit_test(a_client_that_does_not_receive_is_dropped),
     };
@@ -359,6 +384,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_killed_service_changes_no_batch),
         cmocka_unit_test(a_stopped_service_costs_one_deadline),
         cmocka_unit_test(killed_clients_leave_nothing),
+        cmocka_unit_test(a_forked_child_keeps_no_session),
         cmocka_unit_test(hostile_clients_harm_nobody),
     };
     if (argc > 1 && strcmp(argv[1], "long") == 0) {

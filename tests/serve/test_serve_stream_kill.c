@@ -171,6 +171,29 @@ static void killed_jobs_disturb_nobody(void **state)
     end_process(service, SIGTERM);
 }
 
+static void stop_job(void *ctx) { assert_int_equal(kill(*(pid_t *)ctx, SIGSTOP), 0); }
+
+/* A job that stands still is left behind, and goes on when it is let. */
+static void stopped_jobs_disturb_nobody(void **state)
+{
+    (void)state;
+    pid_t service = start_service();
+    for (int round = 0; round < n_rounds; round++) {
+        struct pst_loader_options options = options_of("group");
+        pid_t job = start_job();
+        psti_clock_sleep_until(psti_clock_ns() + random_ns(round, 5, SECOND / 50));
+        pst_loader *loader = open_loader(dataset, &options);
+        assert_true(stats_of(loader).is_sharing);
+        run_here(loader, (size_t)random_ns(round, 6, (int64_t)(2 * n_batches)), stop_job, &job);
+        assert_true(stats_of(loader).n_shared > 0);
+        assert_int_equal(kill(job, SIGCONT), 0);
+        run_here(loader, SIZE_MAX, NULL, NULL);
+        pst_loader_close(&loader);
+        end_process(job, SIGKILL);
+    }
+    end_process(service, SIGTERM);
+}
+
 static void a_killed_service_costs_nothing(void **state)
 {
     (void)state;
@@ -230,6 +253,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_jobs_disturb_nobody),
+        cmocka_unit_test(stopped_jobs_disturb_nobody),
         cmocka_unit_test(a_killed_service_costs_nothing),
         cmocka_unit_test(a_stopped_service_costs_one_deadline),
     };

@@ -63,6 +63,11 @@ void cli_service_json(struct cli_json *json, const pst_service_report *report)
     cli_json_uint(json, "threads", status.n_threads);
     cli_json_uint(json, "linger_seconds", status.linger_s);
     cli_json_bool(json, "keep", status.keep);
+    if (status.numa_node >= 0)
+        cli_json_uint(json, "numa_node", (uint64_t)status.numa_node);
+    else
+        cli_json_null(json, "numa_node");
+    cli_json_bool(json, "numa_memory", status.numa_memory);
     cli_json_uint(json, "limit", status.cache_nbytes);
     cli_json_uint(json, "used", status.cache_nbytes_used);
     cli_json_uint(json, "items", status.n_items);
@@ -121,6 +126,9 @@ void cli_service_text(const pst_service_report *report)
         puts("it stays until it is ended");
     else
         printf("it ends %u s after its last client\n", status.linger_s);
+    if (status.numa_node >= 0)
+        printf("NUMA node %d: %s\n", status.numa_node,
+               status.numa_memory ? "threads and memory" : "threads alone");
     printf("cache: %s of %s, %" PRIu64 " items; read from storage: %s\n", used, limit,
            status.n_items, read);
     printf("data sets: %u\n", status.n_sets);

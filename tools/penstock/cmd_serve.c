@@ -55,21 +55,28 @@ static int detach(void)
         _exit(n == 1 ? CLI_OK : CLI_FAILED);
     }
     close(report[0]);
-    if (pid == 0 && setsid() >= 0 && chdir("/") == 0)
+    if (pid == 0 && setsid() >= 0)
         return report[1];
     close(report[1]);
     return -1;
 }
 
-/* The service serves: the first process may end. */
+/* The service serves: the first process may end. Paths have been made absolute by then. */
 static void detached(int report)
 {
+    (void)!chdir("/");
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3 && null >= 0; fd++)
         (void)!dup2(null, fd);
     (void)!write(report, "", 1);
     close(report);
     close(null);
+}
+
+static bool is_numa_choice(const char *text)
+{
+    return strcmp(text, "auto") == 0 || strcmp(text, "none") == 0 ||
+           (text[0] && strspn(text, "0123456789") == strlen(text));
 }
 
 static int run_service(struct cli *cli, const struct pst_service_options *options, bool detaches)
@@ -87,6 +94,7 @@ static int run_service(struct cli *cli, const struct pst_service_options *option
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on files holds for shared memory, which then is full */
     cli_note(cli, "serving at %s", pst_service_socket(running));
     if (detaches)
         detached(report);
@@ -137,7 +145,7 @@ static int end_service(struct cli *cli, const char *socket)
 
 int cmd_serve(struct cli *cli, int argc, char **argv)
 {
-    const char *socket = NULL, *operands[4] = {0};
+    const char *socket = NULL, *numa = getenv("PENSTOCK_NUMA"), *operands[4] = {0};
     uint64_t memory = 0, threads = 0, linger = 0;
     bool keep = false, detaches = false;
     const struct cli_option options[] = {
@@ -145,6 +153,8 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
          "most memory of the host cache"},
         {"threads", 't', CLI_COUNT, &threads, "N", "all cores allowed",
          "threads that read and prepare"},
+        {"numa", 0, CLI_TEXT, &numa, "NODE|auto|none", "PENSTOCK_NUMA, else auto",
+         "NUMA node for threads and memory; auto: that of the CUDA devices"},
         {"linger", 0, CLI_COUNT, &linger, "SECONDS", "600", "ends so long after the last client"},
         {"keep", 'k', CLI_FLAG, &keep, NULL, NULL, "does not end for want of clients"},
         {"detach", 'd', CLI_FLAG, &detaches, NULL, NULL,
@@ -171,11 +181,16 @@ int cmd_serve(struct cli *cli, int argc, char **argv)
         return cli_usage(cli, "serve can do \"status\" and \"stop\", not \"%s\"", operands[0]);
     if (threads > 4096 || linger > 1000000000)
         return cli_usage(cli, "--threads is at most 4096, --linger at most 1000000000");
+    numa = numa && numa[0] ? numa : "auto";
+    if (!is_numa_choice(numa))
+        return cli_usage(cli, "--numa is \"%s\": the number of a node, auto or none is expected",
+                         numa);
     const struct pst_service_options given = {.struct_size = sizeof given,
                                               .socket = socket,
                                               .cache_nbytes = memory,
                                               .n_threads = (uint32_t)threads,
                                               .linger_s = (uint32_t)linger,
-                                              .keep = keep};
+                                              .keep = keep,
+                                              .numa = numa};
     return run_service(cli, &given, detaches);
 }

@@ -44,10 +44,11 @@ class CacheStats(TypedDict):
 
     limit and used: the cache's bytes, of all data sets in it; items: those of this data set. All 0 without a cache.
     choice: what cache="auto" chose, and why; "" if the argument was another one.
-    For a ``cache_form`` other than "stored", recoded: images that this loader re-coded; nbytes_saved: by how many bytes
-    those became smaller that did; not_recoded: images that it kept as they are stored although the form is for them.
+    For a ``cache_form`` other than "stored", recoded: images that this loader, or the host service because of it, re-coded;
+    nbytes_saved: by how many bytes those became smaller that did; not_recoded: images that were kept as they are stored
+    although the form is for them.
     Of the host cache, limit and items are the service's, used is what this data set takes; fetched: the misses that the
-    service read for this loader, nbytes_fetched: their stored bytes. Re-coding there is counted by the service alone.
+    service read for this loader, nbytes_fetched: their stored bytes.
     """
 
     hits: int
