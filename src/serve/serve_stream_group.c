@@ -564,15 +564,31 @@ void psti_serve_stream_failed(struct psti_serve_stream *stream, uint64_t run,
  * ------------------------------------------------------------------------------------------------
  */
 
-static bool is_of(const struct psti_group *group, const struct psti_joining *joining)
+/* True if the group's jobs have the name, the data set and the order of the one that joins. */
+static bool is_sibling(const struct psti_group *group, const struct psti_joining *joining)
 {
     const struct psti_share_dataset *a = &group->place, *b = &joining->place;
-    return !group->failed && strcmp(group->name, joining->open.name) == 0 &&
-           group->options.digest == joining->options.digest &&
-           group->extent_rows == joining->open.extent_rows && group->labels == joining->labels &&
+    return strcmp(group->name, joining->open.name) == 0 && group->labels == joining->labels &&
+           group->options.order_digest == joining->options.order_digest &&
            memcmp(a->version, b->version, sizeof a->version) == 0 &&
            a->allow_unreadable == b->allow_unreadable && a->n_masks == b->n_masks &&
            memcmp(a->masks, b->masks, sizeof a->masks) == 0;
+}
+
+static bool is_of(const struct psti_group *group, const struct psti_joining *joining)
+{
+    return !group->failed && group->options.digest == joining->options.digest &&
+           group->extent_rows == joining->open.extent_rows && is_sibling(group, joining);
+}
+
+/* The shelf of siblings, or a new one. NULL: no memory; then the group has none. */
+static struct psti_shelf *find_shelf(pst_service *service, const struct psti_joining *joining)
+{
+    struct psti_shelf *shelf = NULL;
+    for (struct psti_group *group = groups_of(service)->first; group; group = group->next)
+        if (group->shelf && is_sibling(group, joining))
+            return psti_loader_shelf_retain(group->shelf);
+    return psti_loader_shelf_open(&shelf, NULL) == PST_OK ? shelf : NULL;
 }
 
 static void end_group(struct psti_group *group)
@@ -597,6 +613,7 @@ static void end_group(struct psti_group *group)
     for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++)
         if (group->streams[i])
             free_stream(group->streams[i]);
+    psti_loader_shelf_close(&group->shelf);
     pst_dataset_close(&group->dataset);
     psti_share_options_clear(&group->options);
     for (uint32_t i = 0; i < group->n_fds; i++)
@@ -618,6 +635,7 @@ enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a group");
     group->service = service;
     group->gate = &groups_of(service)->gate;
+    group->shelf = find_shelf(service, joining);
     /* The gate lets fewer threads work, if that is the service's share of the cores. */
     group->n_threads = psti_thread_cores();
     if (group->n_threads < service->options.n_threads)

@@ -94,6 +94,7 @@ static enum pst_status open_loader(struct psti_serve_stream *stream, struct pst_
         return status;
     struct psti_loader_slots slots = psti_serve_arena_slots(&stream->arena);
     slots.gate = group->gate;
+    slots.shelf = group->shelf;
     const struct pst_loader_options options = options_of(group, stage + WORK_NBYTES);
     return psti_loader_open_in(group->dataset, &options, &slots, &stream->loader, err);
 }

@@ -84,6 +84,14 @@ def field(name: str, n_ops: int) -> bytes:
 
 FLIP = struct.pack("<IIII??I", 5, 0, 0, 2, False, False, 0) + struct.pack("<4I4ff", 0, 0, 0, 0, 0, 0, 0, 0, 0.5)
 FLIP += struct.pack("<20ffB", *([1.0] * 20), 0.0, 0)
+COUNTS = struct.pack("<8Q", 50, 49, 0, 50, 5000, 49, 4900, 0)
+
+
+def layout(own: int) -> bytes:
+    head = struct.pack("<IIIIQQQQQ", 8, 64, 1, 10, 1 << 20, own, 1000, 3, 99)
+    return head + COUNTS + struct.pack("<QQ", 4096, 4096)
+
+
 EXTENT = struct.pack("<QIIIQ", 7, 1, 2, 8, 320)
 STREAM = {
     "options": b"\0" + options(b"", 0, 0, None),
@@ -92,11 +100,11 @@ STREAM = {
     "options-bool": b"\0" + options(field("image", 0), 1, 0, None).replace(b"\x01\x40", b"\x02\x40"),
     "options-cut": b"\0" + options(b"", 0, 0, [3, 1, 2])[:-40],
     "open": b"\1" + text("search") + struct.pack("<IIII", 8, 32, 1, 4) + text("/data") + b"v" * 16 + struct.pack("<II", 0, 0),
-    "layout": b"\2" + struct.pack("<IIIIQQQQQQQ", 8, 64, 1, 10, 1 << 20, 1 << 16, 1000, 3, 99, 4096, 4096),
-    "layout-outside": b"\2" + struct.pack("<IIIIQQQQQQQ", 8, 64, 1, 10, 1 << 20, 1 << 12, 1000, 3, 99, 4096, 4096),
+    "layout": b"\2" + layout(1 << 16),
+    "layout-outside": b"\2" + layout(1 << 12),
     "want": b"\3" + struct.pack("<QQQIIIIQQ", 3, 64, 1000, 32, 32, 0, 2, 5, 6),
-    "ready": b"\4" + struct.pack("<QQIII", 3, 99, 1, 1, 2) + EXTENT + EXTENT,
-    "ready-slot": b"\4" + struct.pack("<QQII", 3, 99, 0, 1) + struct.pack("<QIIIQ", 7, 1, 9, 8, 320),
+    "ready": b"\4" + struct.pack("<QQ", 3, 99) + COUNTS + struct.pack("<III", 1, 1, 2) + EXTENT + EXTENT,
+    "ready-slot": b"\4" + struct.pack("<QQ", 3, 99) + COUNTS + struct.pack("<II", 0, 1) + struct.pack("<QIIIQ", 7, 1, 9, 8, 320),
     "alone": b"\5" + struct.pack("<I", 2),
 }
 

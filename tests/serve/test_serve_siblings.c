@@ -1,0 +1,449 @@
+/* test_serve_siblings.c - groups of one name with different transforms: is each job's stream that
+ * of a loader alone, to the bit, and is each item read and decoded once for all of them? */
+#include "sanitizer.h"
+#include "serve/serve_fixture.h"
+#include "serve/serve_stream.h"
+
+#include "loader/loader_fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N_SAMPLES = 90, N_CLASSES = 3, BATCHES_MAX = 64, JOBS_MAX = 3, SIDE = 32 };
+
+static char directory[64];
+static struct serve_fixture fixture;
+enum { JPEG_FILES, PLI_JPEG, PLI, PNG, MIXED, SETS };
+static pst_dataset *sets[SETS];
+
+/* Packs the folder of JPEG files. */
+static pst_dataset *pack(const char *name, enum pst_form form)
+{
+    const struct pst_pack_options options = {
+        .struct_size = sizeof options, .forms = &form, .n_forms = 1, .pli_of_lossy = true};
+    struct pst_pack_report report;
+    struct pst_error err;
+    char from[128], to[128];
+    pst_dataset *dataset;
+    snprintf(from, sizeof from, "%s/files", directory);
+    snprintf(to, sizeof to, "%s/%s", directory, name);
+    assert_ok(pst_pack(from, to, &options, &report, sizeof report, &err));
+    assert_ok(pst_dataset_open(to, NULL, &dataset, &err));
+    return dataset;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    make_directory(directory);
+    sets[JPEG_FILES] = open_made_folder(directory, "files", N_CLASSES, N_SAMPLES / N_CLASSES);
+    sets[PLI_JPEG] = pack("pli-jpeg.pst", PST_FORM_PLI_JPEG);
+    sets[PLI] = pack("pli.pst", PST_FORM_PLI);
+    sets[PNG] = open_made(directory, "png.pst",
+                          &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_PNG});
+    sets[MIXED] = open_made(
+        directory, "mixed.pst",
+        &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_MIXED, .all_fields = true});
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SETS; i++)
+        pst_dataset_close(&sets[i]);
+    remove_tree(directory);
+    return 0;
+}
+
+static int start(void **state)
+{
+    (void)state;
+    serve_fixture_place(&fixture);
+    serve_fixture_start(&fixture, NULL);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    serve_fixture_stop(&fixture);
+    serve_fixture_clear(&fixture);
+    return 0;
+}
+
+/* TSan does not see the memory of a ring go, and takes the next one's for it. */
+#define STORAGE (TEST_TSAN ? PST_STORAGE_THREADS : PST_STORAGE_AUTO)
+
+enum difference { COLOURS, CROPS, KINDS_OF_CROP, DIFFERENCES };
+static struct augmented kept[JOBS_MAX];
+
+/* Options of job j, whose transforms are like those of the others but for one thing. */
+static struct pst_loader_options options_of(enum difference difference, uint32_t j)
+{
+    struct pst_loader_options options = augmented_options(&kept[j], SIDE, SIDE);
+    struct pst_op *chain = kept[j].chain;
+    options.n_fields = 1;
+    options.batch_size = 7 + j;
+    options.storage = STORAGE;
+    options.socket = fixture.socket;
+    options.share_wait_seconds = 60;
+    if (difference == COLOURS)
+        chain[2].brightness[1] = 1.1f + 0.2f * (float)j;
+    if (difference == CROPS) {
+        chain[0].scale[0] = 0.1f + 0.2f * (float)j;
+        chain[0].scale[1] = 0.4f + 0.2f * (float)j;
+    }
+    if (difference == KINDS_OF_CROP && j == 0) {
+        pst_op_init(&chain[0], sizeof chain[0], PST_OP_RESIZE);
+        chain[0].height = chain[0].width = SIDE + 4;
+        pst_op_init(&chain[1], sizeof chain[1], PST_OP_CENTER_CROP);
+        chain[1].height = chain[1].width = SIDE;
+    }
+    if (difference == KINDS_OF_CROP && j == 2)
+        chain[0].scale[0] = 0.5f;
+    return options;
+}
+
+static size_t alone(pst_dataset *dataset, struct pst_loader_options options, uint64_t epoch,
+                    uint64_t *hashes)
+{
+    struct pst_error err;
+    options.share = NULL;
+    pst_loader *loader = open_loader(dataset, &options);
+    assert_ok(pst_loader_begin(loader, epoch, &err));
+    size_t n = drain_epoch(loader, NULL, hashes);
+    pst_loader_close(&loader);
+    return n;
+}
+
+static pst_loader *open_job(pst_dataset *dataset, struct pst_loader_options options)
+{
+    options.share = "search";
+    pst_loader *loader = open_loader(dataset, &options);
+    if (!stats_of(loader).is_sharing)
+        fail_msg("not shared: %s", stats_of(loader).share_reason);
+    return loader;
+}
+
+/* What the service has done so far for the group and its siblings. */
+static struct pst_loader_stats counts_of(pst_dataset *dataset, struct pst_loader_options options)
+{
+    pst_loader *loader = open_job(dataset, options);
+    struct pst_loader_stats stats = stats_of(loader);
+    pst_loader_close(&loader);
+    return stats;
+}
+
+static uint64_t want[JOBS_MAX][BATCHES_MAX];
+
+struct jobs {
+    pst_dataset *dataset;
+    uint32_t n;
+    struct pst_loader_options options[JOBS_MAX];
+    pst_loader *loaders[JOBS_MAX];
+    size_t n_batches[JOBS_MAX], n_done[JOBS_MAX];
+};
+
+static void open_jobs(struct jobs *jobs)
+{
+    for (uint32_t j = 0; j < jobs->n; j++)
+        jobs->loaders[j] = open_job(jobs->dataset, jobs->options[j]);
+}
+
+static void begin(struct jobs *jobs, uint64_t epoch)
+{
+    struct pst_error err;
+    for (uint32_t j = 0; j < jobs->n; j++) {
+        jobs->n_batches[j] = alone(jobs->dataset, jobs->options[j], epoch, want[j]);
+        jobs->n_done[j] = 0;
+        assert_ok(pst_loader_begin(jobs->loaders[j], epoch, &err));
+    }
+}
+
+/* Takes batches in turns until job `j` has had `n` of them, or all jobs all. */
+static void take(struct jobs *jobs, uint32_t until, size_t n)
+{
+    bool more = true;
+    while (more && jobs->n_done[until] < n) {
+        more = false;
+        for (uint32_t j = 0; j < jobs->n; j++) {
+            pst_batch *batch;
+            struct pst_error err;
+            if (!jobs->loaders[j] || jobs->n_done[j] == jobs->n_batches[j])
+                continue;
+            assert_ok(pst_loader_next(jobs->loaders[j], &batch, &err));
+            assert_true(hash_batch(batch) == want[j][jobs->n_done[j]++]);
+            pst_batch_release(batch);
+            more = true;
+        }
+    }
+}
+
+static void close_jobs(struct jobs *jobs)
+{
+    for (uint32_t j = 0; j < jobs->n; j++)
+        pst_loader_close(&jobs->loaders[j]);
+}
+
+static void assert_once(const struct jobs *jobs, const struct pst_loader_stats *stats,
+                        uint64_t n_items, uint64_t n_images)
+{
+    assert_int_equal(stats->share_given_up, 0);
+    assert_int_equal(stats->share_read, n_items);
+    assert_int_equal(stats->share_read_shared, (jobs->n - 1) * n_items);
+    assert_int_equal(stats->share_nbytes_read_shared, (jobs->n - 1) * stats->share_nbytes_read);
+    assert_int_equal(stats->share_decoded, n_images);
+    assert_int_equal(stats->share_decoded_shared, (jobs->n - 1) * n_images);
+    assert_int_equal(stats->share_decoded_apart, 0);
+}
+
+/* Jobs in step: whatever their crops, all is done once. */
+static void siblings_read_and_decode_once(void **state)
+{
+    (void)state;
+    for (int set = 0; set < MIXED; set++)
+        for (int difference = 0; difference < DIFFERENCES; difference++) {
+            uint32_t n = 2 + (uint32_t)(set + difference) % 2, n_epochs = 2;
+            struct jobs jobs = {.dataset = sets[set], .n = n};
+            for (uint32_t j = 0; j < n; j++)
+                jobs.options[j] = options_of((enum difference)difference, j);
+            open_jobs(&jobs);
+            for (uint64_t epoch = 0; epoch < n_epochs; epoch++) {
+                begin(&jobs, epoch);
+                take(&jobs, 0, SIZE_MAX);
+            }
+            struct pst_loader_stats stats = counts_of(jobs.dataset, jobs.options[0]);
+            uint64_t all = n_epochs * N_SAMPLES;
+            assert_once(&jobs, &stats, all, all);
+            close_jobs(&jobs);
+        }
+}
+
+/* All fields, image and mask with a geometry, drawn with repetition. */
+static void all_fields_are_shared(void **state)
+{
+    (void)state;
+    struct jobs jobs = {.dataset = sets[MIXED], .n = 2};
+    double weights[N_SAMPLES];
+    for (uint32_t i = 0; i < N_SAMPLES; i++)
+        weights[i] = 1 + i % 3;
+    for (uint32_t j = 0; j < jobs.n; j++) {
+        jobs.options[j] = options_of(COLOURS, j);
+        jobs.options[j].n_fields = 2;
+        jobs.options[j].weights = weights;
+    }
+    open_jobs(&jobs);
+    begin(&jobs, 4);
+    take(&jobs, 0, SIZE_MAX);
+    struct pst_loader_stats stats = counts_of(jobs.dataset, jobs.options[0]);
+    assert_int_equal(stats.share_read_shared, stats.share_read);
+    assert_int_equal(stats.share_decoded_shared, stats.share_decoded);
+    assert_true(stats.share_read >= 2 * N_SAMPLES);
+    close_jobs(&jobs);
+}
+
+/* Pixels of another kind are decoded apart, from bytes that are read once. */
+static void other_pixels_are_decoded_apart(void **state)
+{
+    (void)state;
+    struct jobs jobs = {.dataset = sets[PNG], .n = 2};
+    for (uint32_t j = 0; j < jobs.n; j++)
+        jobs.options[j] = options_of(COLOURS, j);
+    kept[1].outputs[0].channels = 1;
+    open_jobs(&jobs);
+    begin(&jobs, 0);
+    take(&jobs, 0, SIZE_MAX);
+    struct pst_loader_stats stats = counts_of(jobs.dataset, jobs.options[0]);
+    assert_int_equal(stats.share_read, N_SAMPLES);
+    assert_int_equal(stats.share_read_shared, N_SAMPLES);
+    assert_int_equal(stats.share_decoded, 2 * N_SAMPLES);
+    assert_int_equal(stats.share_decoded_shared, 0);
+    assert_true(stats.share_decoded_apart >= N_SAMPLES / 2);
+    close_jobs(&jobs);
+}
+
+/* A group ends in the middle, and another one is slow: the others go on, bit-identical. */
+static void groups_end_and_stand_still(void **state)
+{
+    (void)state;
+    for (size_t end = 0; end < 12; end += 3) {
+        struct jobs jobs = {.dataset = sets[PLI_JPEG], .n = 3};
+        for (uint32_t j = 0; j < jobs.n; j++)
+            jobs.options[j] = options_of(CROPS, j);
+        open_jobs(&jobs);
+        begin(&jobs, 0);
+        take(&jobs, 0, end);
+        pst_loader_close(&jobs.loaders[1]);
+        jobs.n_done[1] = jobs.n_batches[1] = 0;
+        pst_loader *slow = jobs.loaders[2];
+        jobs.loaders[2] = NULL; /* it stands still while the first one takes two epochs */
+        uint64_t first[BATCHES_MAX];
+        memcpy(first, want[2], sizeof first);
+        take(&jobs, 0, SIZE_MAX);
+        struct pst_error err;
+        jobs.n_batches[0] = alone(jobs.dataset, jobs.options[0], 1, want[0]);
+        jobs.n_done[0] = 0;
+        assert_ok(pst_loader_begin(jobs.loaders[0], 1, &err));
+        take(&jobs, 0, SIZE_MAX);
+        memcpy(want[2], first, sizeof first);
+        jobs.loaders[2] = slow;
+        take(&jobs, 2, SIZE_MAX);
+        assert_int_equal(jobs.n_done[2], jobs.n_batches[2]);
+        close_jobs(&jobs);
+    }
+}
+
+/* A bad sample is each group's own affair. */
+static void bad_samples_are_as_alone(void **state)
+{
+    (void)state;
+    char path[128];
+    struct make_options made = {.n_samples = N_SAMPLES, .images = MAKE_PNG};
+    pst_dataset *spoiled = open_made(directory, "spoiled.pst", &made);
+    struct pst_error err;
+    for (uint64_t sample = 11; sample < N_SAMPLES; sample += 30)
+        spoil_sample(spoiled, sample, "image");
+    pst_dataset_close(&spoiled);
+    snprintf(path, sizeof path, "%s/spoiled.pst", directory);
+    assert_ok(pst_dataset_open(path, NULL, &spoiled, &err));
+    struct jobs jobs = {.dataset = spoiled, .n = 2};
+    for (uint32_t j = 0; j < jobs.n; j++) {
+        jobs.options[j] = options_of(CROPS, j);
+        jobs.options[j].on_error = PST_ON_ERROR_SKIP;
+    }
+    open_jobs(&jobs);
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+        begin(&jobs, epoch);
+        take(&jobs, 0, SIZE_MAX);
+        for (uint32_t j = 0; j < jobs.n; j++)
+            assert_int_equal(pst_loader_n_quarantined(jobs.loaders[j]), 3);
+    }
+    close_jobs(&jobs);
+    pst_dataset_close(&spoiled);
+}
+
+struct runner {
+    pthread_t thread;
+    struct pst_loader_options options;
+    uint64_t hashes[3][BATCHES_MAX];
+    size_t n[3];
+};
+
+static void *run_job(void *arg)
+{
+    struct runner *runner = arg;
+    struct pst_error err;
+    pst_loader *loader = open_job(sets[JPEG_FILES], runner->options);
+    for (uint64_t epoch = 0; epoch < 3; epoch++) {
+        assert_ok(pst_loader_begin(loader, epoch, &err));
+        runner->n[epoch] = drain_epoch(loader, NULL, runner->hashes[epoch]);
+    }
+    pst_loader_close(&loader);
+    return NULL;
+}
+
+/* Groups that race, come and go. */
+static void groups_race(void **state)
+{
+    (void)state;
+    static struct runner runners[JOBS_MAX];
+    for (uint32_t j = 0; j < JOBS_MAX; j++) {
+        runners[j].options = options_of(KINDS_OF_CROP, j);
+        assert_int_equal(pthread_create(&runners[j].thread, NULL, run_job, &runners[j]), 0);
+    }
+    for (uint32_t j = 0; j < JOBS_MAX; j++)
+        pthread_join(runners[j].thread, NULL);
+    for (uint32_t j = 0; j < JOBS_MAX; j++)
+        for (uint64_t epoch = 0; epoch < 3; epoch++) {
+            size_t n = alone(sets[JPEG_FILES], runners[j].options, epoch, want[0]);
+            assert_int_equal(runners[j].n[epoch], n);
+            assert_memory_equal(runners[j].hashes[epoch], want[0], n * sizeof want[0][0]);
+        }
+}
+
+/* Loaders and a shelf without a service. */
+struct bare {
+    struct psti_arena arena;
+    pst_loader *loader;
+};
+
+static void open_bare(struct bare *bare, struct psti_shelf *shelf, uint32_t j)
+{
+    struct pst_error err;
+    struct pst_loader_options options = options_of(CROPS, j);
+    options.batch_size = 8;
+    assert_ok(psti_serve_arena_open(&bare->arena, (uint64_t)64 << 20, &err));
+    struct psti_loader_slots slots = psti_serve_arena_slots(&bare->arena);
+    slots.shelf = shelf;
+    assert_ok(psti_loader_open_in(sets[JPEG_FILES], &options, &slots, &bare->loader, &err));
+}
+
+static void close_bare(struct bare *bare)
+{
+    pst_loader_close(&bare->loader);
+    psti_serve_arena_close(&bare->arena);
+}
+
+static void drain_bare(struct bare *bare, uint32_t j, uint64_t epoch)
+{
+    uint64_t got[BATCHES_MAX];
+    struct pst_error err;
+    struct pst_loader_options options = options_of(CROPS, j);
+    options.batch_size = 8;
+    assert_ok(pst_loader_begin(bare->loader, epoch, &err));
+    size_t n = drain_epoch(bare->loader, NULL, got);
+    assert_int_equal(alone(sets[JPEG_FILES], options, epoch, want[0]), n);
+    assert_memory_equal(got, want[0], n * sizeof got[0]);
+}
+
+/* A shelf that is full gives up the oldest, and keeps nothing for whoever is far behind; when the
+ * loaders have gone it has nothing. */
+static void a_full_shelf_gives_up(void **state)
+{
+    (void)state;
+    for (uint64_t limit = 0; limit <= (uint64_t)1 << 30; limit = limit ? limit * 64 : 1 << 18) {
+        struct psti_shelf *shelf;
+        struct psti_shelf_counts counts;
+        struct pst_error err;
+        struct bare a = {0}, b = {0};
+        assert_ok(psti_loader_shelf_open(&shelf, &err));
+        psti_loader_shelf_limit(shelf, limit);
+        open_bare(&a, shelf, 0);
+        open_bare(&b, shelf, 1);
+        drain_bare(&a, 0, 0); /* all of it, before the other one begins */
+        psti_loader_shelf_counts(shelf, &counts);
+        assert_true(counts.nbytes_kept <= limit);
+        assert_int_equal(counts.n_decoded, N_SAMPLES);
+        assert_int_equal(counts.n_given_up > 0, limit == 1 << 18);
+        drain_bare(&b, 1, 0);
+        psti_loader_shelf_counts(shelf, &counts);
+        assert_int_equal(counts.n_decoded + counts.n_decoded_shared, 2 * N_SAMPLES);
+        assert_int_equal(counts.n_read + counts.n_read_shared, 2 * N_SAMPLES);
+        if (limit > 1 << 24)
+            assert_int_equal(counts.n_decoded, N_SAMPLES);
+        close_bare(&a);
+        close_bare(&b);
+        psti_loader_shelf_counts(shelf, &counts);
+        assert_int_equal(counts.nbytes_kept, 0);
+        psti_loader_shelf_close(&shelf);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(siblings_read_and_decode_once),
+        TEST(all_fields_are_shared),
+        TEST(other_pixels_are_decoded_apart),
+        TEST(groups_end_and_stand_still),
+        TEST(bad_samples_are_as_alone),
+        TEST(groups_race),
+        TEST(a_full_shelf_gives_up),
+    };
+    alarm(600);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
