@@ -886,6 +886,8 @@ struct pst_loader_stats {
     /* Stored items that it read, and bytes of them; items that a group took from another one's
      * read, and bytes of them. */
     uint64_t share_read, share_nbytes_read, share_read_shared, share_nbytes_read_shared;
+    /* Items that it found in the host cache. */
+    uint64_t share_cached;
     /* Items that it gave up, for want of memory, before all groups had come to them. */
     uint64_t share_given_up;
 };

@@ -18,6 +18,7 @@ struct psti_shelf_counts {
     uint64_t n_apart;          /* of n_decoded: another member needed other pixels of the item */
     uint64_t n_read, nbytes_read;               /* items, and bytes, that members read */
     uint64_t n_read_shared, nbytes_read_shared; /* that they took from another one's read */
+    uint64_t n_cached;    /* items that they found in a cache */
     uint64_t n_given_up;  /* items that went although a member would have come to them */
     uint64_t nbytes_kept; /* now */
 };

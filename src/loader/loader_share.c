@@ -487,6 +487,7 @@ void psti_loader_share_stats(const pst_loader *loader, struct pst_loader_stats *
     stats->share_nbytes_read = share->layout.counts.nbytes_read;
     stats->share_read_shared = share->layout.counts.n_read_shared;
     stats->share_nbytes_read_shared = share->layout.counts.nbytes_read_shared;
+    stats->share_cached = share->layout.counts.n_cached;
     stats->share_given_up = share->layout.counts.n_given_up;
     snprintf(stats->share_reason, sizeof stats->share_reason, "%s", share->reason);
 }

@@ -482,6 +482,7 @@ void psti_loader_shelf_ask(pst_loader *loader, struct psti_loader_task *task,
         if (source->item.i_file != PST_FILE_NONE && source->item.nbytes > 0 && !source->is_asked &&
             !source->ask_fleet && shelf->n_members > 1)
             ask_item(loader, source, i_field, place, task);
+        shelf->counts.n_cached += source->is_cached;
     }
     if (jumps)
         tidy_all(shelf);

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "share/share_link.h"
 
+#include <penstock/cache.h>
 #include <penstock/service.h>
 
 #include <pthread.h>
@@ -141,6 +142,9 @@ void psti_serve_run_posts(pst_service *service);
 enum pst_status psti_serve_watch(pst_service *service, int fd, void *pointer,
                                  struct pst_error *err);
 void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool room);
+
+/* serve_cache.c: the cache itself, for loaders of the service; sessions keep it. May be NULL. */
+pst_cache *psti_serve_host_cache(const pst_service *service);
 
 /* serve_life.c: what the service's control group belongs to and will end with, in words; NULL if it
  * seems to be its own. `root` goes before /proc, for tests. */

@@ -179,6 +179,7 @@ static struct psti_stream_counts counts_of(const struct psti_group *group)
                                        .nbytes_read = counts.nbytes_read,
                                        .n_read_shared = counts.n_read_shared,
                                        .nbytes_read_shared = counts.nbytes_read_shared,
+                                       .n_cached = counts.n_cached,
                                        .n_given_up = counts.n_given_up};
 }
 

@@ -130,6 +130,7 @@ struct psti_group {
     struct psti_stream_layout layout;
     struct psti_serve_stream *streams[PSTI_STREAM_ARENAS];
     struct psti_gate *gate; /* of all groups */
+    pst_cache *cache;         /* the service's; NULL: none */
     struct psti_shelf *shelf; /* of this group and its siblings; NULL: no memory */
     struct psti_job *jobs;
     struct psti_kept *kept;

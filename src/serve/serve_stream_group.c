@@ -635,6 +635,7 @@ enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a group");
     group->service = service;
     group->gate = &groups_of(service)->gate;
+    group->cache = psti_serve_host_cache(service);
     group->shelf = find_shelf(service, joining);
     /* The gate lets fewer threads work, if that is the service's share of the cores. */
     group->n_threads = psti_thread_cores();

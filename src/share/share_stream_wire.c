@@ -43,6 +43,7 @@ static void put_counts(struct psti_wire_out *out, const struct psti_stream_count
     psti_share_put_u64(out, counts->nbytes_read);
     psti_share_put_u64(out, counts->n_read_shared);
     psti_share_put_u64(out, counts->nbytes_read_shared);
+    psti_share_put_u64(out, counts->n_cached);
     psti_share_put_u64(out, counts->n_given_up);
 }
 
@@ -55,6 +56,7 @@ static void get_counts(struct psti_wire_in *in, struct psti_stream_counts *count
     counts->nbytes_read = psti_share_get_u64(in);
     counts->n_read_shared = psti_share_get_u64(in);
     counts->nbytes_read_shared = psti_share_get_u64(in);
+    counts->n_cached = psti_share_get_u64(in);
     counts->n_given_up = psti_share_get_u64(in);
 }
 

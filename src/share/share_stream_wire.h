@@ -44,7 +44,7 @@ struct psti_stream_field {
 struct psti_stream_counts {
     uint64_t n_decoded, n_decoded_shared, n_apart;
     uint64_t n_read, nbytes_read, n_read_shared, nbytes_read_shared;
-    uint64_t n_given_up;
+    uint64_t n_cached, n_given_up;
 };
 struct psti_stream_layout {
     uint32_t extent_rows;

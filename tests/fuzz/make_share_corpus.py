@@ -84,7 +84,7 @@ def field(name: str, n_ops: int) -> bytes:
 
 FLIP = struct.pack("<IIII??I", 5, 0, 0, 2, False, False, 0) + struct.pack("<4I4ff", 0, 0, 0, 0, 0, 0, 0, 0, 0.5)
 FLIP += struct.pack("<20ffB", *([1.0] * 20), 0.0, 0)
-COUNTS = struct.pack("<8Q", 50, 49, 0, 50, 5000, 49, 4900, 0)
+COUNTS = struct.pack("<9Q", 50, 49, 0, 50, 5000, 49, 4900, 0, 0)
 
 
 def layout(own: int) -> bytes:

@@ -187,13 +187,15 @@ static void close_jobs(struct jobs *jobs)
         pst_loader_close(&jobs->loaders[j]);
 }
 
+/* Storage is read once for all epochs, because there is a host cache. Within the first one an item
+ * comes from a sibling's read or, later, from the cache. */
 static void assert_once(const struct jobs *jobs, const struct pst_loader_stats *stats,
                         uint64_t n_items, uint64_t n_images)
 {
     assert_int_equal(stats->share_given_up, 0);
-    assert_int_equal(stats->share_read, n_items);
-    assert_int_equal(stats->share_read_shared, (jobs->n - 1) * n_items);
-    assert_int_equal(stats->share_nbytes_read_shared, (jobs->n - 1) * stats->share_nbytes_read);
+    assert_int_equal(stats->share_read, N_SAMPLES);
+    assert_int_equal(stats->share_read + stats->share_read_shared + stats->share_cached,
+                     jobs->n * n_items);
     assert_int_equal(stats->share_decoded, n_images);
     assert_int_equal(stats->share_decoded_shared, (jobs->n - 1) * n_images);
     assert_int_equal(stats->share_decoded_apart, 0);
@@ -205,6 +207,7 @@ static void siblings_read_and_decode_once(void **state)
     (void)state;
     for (int set = 0; set < MIXED; set++)
         for (int difference = 0; difference < DIFFERENCES; difference++) {
+            start(NULL);
             uint32_t n = 2 + (uint32_t)(set + difference) % 2, n_epochs = 2;
             struct jobs jobs = {.dataset = sets[set], .n = n};
             for (uint32_t j = 0; j < n; j++)
@@ -218,6 +221,7 @@ static void siblings_read_and_decode_once(void **state)
             uint64_t all = n_epochs * N_SAMPLES;
             assert_once(&jobs, &stats, all, all);
             close_jobs(&jobs);
+            stop(NULL);
         }
 }
 
@@ -238,9 +242,10 @@ static void all_fields_are_shared(void **state)
     begin(&jobs, 4);
     take(&jobs, 0, SIZE_MAX);
     struct pst_loader_stats stats = counts_of(jobs.dataset, jobs.options[0]);
-    assert_int_equal(stats.share_read_shared, stats.share_read);
-    assert_int_equal(stats.share_decoded_shared, stats.share_decoded);
-    assert_true(stats.share_read >= 2 * N_SAMPLES);
+    /* A sample that is drawn again is in the cache or still under way. */
+    assert_true(stats.share_read <= stats.share_read_shared + stats.share_cached);
+    assert_int_equal(stats.share_decoded, 2 * N_SAMPLES);
+    assert_int_equal(stats.share_decoded_shared, 2 * N_SAMPLES);
     close_jobs(&jobs);
 }
 
@@ -257,7 +262,7 @@ static void other_pixels_are_decoded_apart(void **state)
     take(&jobs, 0, SIZE_MAX);
     struct pst_loader_stats stats = counts_of(jobs.dataset, jobs.options[0]);
     assert_int_equal(stats.share_read, N_SAMPLES);
-    assert_int_equal(stats.share_read_shared, N_SAMPLES);
+    assert_int_equal(stats.share_read_shared + stats.share_cached, N_SAMPLES);
     assert_int_equal(stats.share_decoded, 2 * N_SAMPLES);
     assert_int_equal(stats.share_decoded_shared, 0);
     assert_true(stats.share_decoded_apart >= N_SAMPLES / 2);
@@ -421,8 +426,11 @@ static void a_full_shelf_gives_up(void **state)
         psti_loader_shelf_counts(shelf, &counts);
         assert_int_equal(counts.n_decoded + counts.n_decoded_shared, 2 * N_SAMPLES);
         assert_int_equal(counts.n_read + counts.n_read_shared, 2 * N_SAMPLES);
-        if (limit > 1 << 24)
+        if (limit > 1 << 24) {
             assert_int_equal(counts.n_decoded, N_SAMPLES);
+            assert_int_equal(counts.n_read, N_SAMPLES);
+            assert_int_equal(counts.nbytes_read_shared, counts.nbytes_read);
+        }
         close_bare(&a);
         close_bare(&b);
         psti_loader_shelf_counts(shelf, &counts);
@@ -436,7 +444,7 @@ static void a_full_shelf_gives_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(siblings_read_and_decode_once),
+        cmocka_unit_test(siblings_read_and_decode_once),
         TEST(all_fields_are_shared),
         TEST(other_pixels_are_decoded_apart),
         TEST(groups_end_and_stand_still),

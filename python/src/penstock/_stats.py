@@ -88,8 +88,8 @@ class ShareStats(TypedDict):
     What the service has done so far for the group and for groups of the same name, data set and order with other transforms,
     all together: decoded: images and masks that it decoded; decoded_shared: that a group took from another one's decode;
     decoded_apart: decoded ones of which another group needs other pixels. read, nbytes_read: stored items that it read;
-    read_shared, nbytes_read_shared: that a group took from another one's read. given_up: items that it had no memory to
-    keep until all groups had come to them.
+    read_shared, nbytes_read_shared: that a group took from another one's read. cached: items from the host cache.
+    given_up: items that it had no memory to keep until all groups had come to them.
     """
 
     sharing: bool
@@ -106,6 +106,7 @@ class ShareStats(TypedDict):
     nbytes_read: int
     read_shared: int
     nbytes_read_shared: int
+    cached: int
     given_up: int
 
 
@@ -417,6 +418,7 @@ def loader_stats(
             "nbytes_read": raw["share_nbytes_read"],
             "read_shared": raw["share_read_shared"],
             "nbytes_read_shared": raw["share_nbytes_read_shared"],
+            "cached": raw["share_cached"],
             "given_up": raw["share_given_up"],
         },
         "tiers": {
