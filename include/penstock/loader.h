@@ -869,8 +869,8 @@ struct pst_loader_stats {
     /* Batches that came from the group of `share`, and how many of them were copied as a whole
      * because page-locked, too many held, or of rows that are no whole pages. */
     uint64_t n_shared, n_shared_copied;
-    /* The newest epoch that a loader of the group has begun, as far as this one knows; UINT64_MAX:
-     * none. */
+    /* The newest epoch that a loader of the group, or of one with other transforms (below), has
+     * begun, as far as this one knows; UINT64_MAX: none. */
     uint64_t share_epoch;
     /* Samples that the service has prepared for the group so far. */
     uint64_t share_samples;

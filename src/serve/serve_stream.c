@@ -187,7 +187,7 @@ void psti_serve_job_opened(struct psti_job *job)
 {
     struct psti_stream_layout layout = job->group->layout;
     layout.hold_max = job->hold_max;
-    layout.group_epoch = job->group->newest_epoch;
+    layout.group_epoch = psti_serve_group_newest(job->group);
     layout.group_samples = job->group->n_samples;
     layout.counts = counts_of(job->group);
     struct psti_wire_out out = psti_serve_session_answer(job->session);
@@ -205,7 +205,7 @@ void psti_serve_job_refused(struct psti_job *job, const struct pst_error *err)
 void psti_serve_job_ready(struct psti_job *job, struct psti_serve_extent *const *extents,
                           uint32_t n)
 {
-    struct psti_stream_ready ready = {.group_epoch = job->group->newest_epoch,
+    struct psti_stream_ready ready = {.group_epoch = psti_serve_group_newest(job->group),
                                       .group_samples = job->group->n_samples,
                                       .counts = counts_of(job->group),
                                       .n_extents = n};

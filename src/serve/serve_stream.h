@@ -170,6 +170,8 @@ enum pst_status psti_serve_groups_open(pst_service *service, struct pst_error *e
 void psti_serve_groups_close(pst_service *service);
 /* Looks what can be done, after anything has changed. */
 void psti_serve_group_settle(struct psti_group *group);
+/* The newest epoch that a job of the group or of a sibling works on; UINT64_MAX: none. */
+uint64_t psti_serve_group_newest(const struct psti_group *group);
 void psti_serve_job_leave(struct psti_job *job);
 void psti_serve_job_give(struct psti_job *job, const uint64_t *numbers, uint32_t n);
 

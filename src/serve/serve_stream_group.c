@@ -255,6 +255,30 @@ static bool comes_to_next_epoch(const struct psti_serve_stream *stream,
     return true;
 }
 
+/* True if a job that has not begun yet waits for a sibling group, which will begin the epoch that
+ * the job wants: then both are in step. */
+static bool waits_for_sibling(const struct psti_job *wanting)
+{
+    const struct psti_group *own = wanting->group;
+    bool comes = false;
+    if (!wanting->fresh || !own->shelf)
+        return false;
+    for (const struct psti_group *group = groups_of(own->service)->first; group;
+         group = group->next) {
+        if (group == own || group->shelf != own->shelf)
+            continue;
+        for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++) {
+            const struct psti_serve_stream *stream = group->streams[i];
+            if (!stream)
+                continue;
+            if (stream->epoch == wanting->epoch && !is_idle(stream))
+                return false; /* one is there already */
+            comes |= comes_to_next_epoch(stream, wanting);
+        }
+    }
+    return comes;
+}
+
 /* Gives the job the stream that has its place or will soon; else one that nobody uses, or a new
  * one. It gets none while one is being opened. */
 static void place(struct psti_job *job)
@@ -281,6 +305,10 @@ static void place(struct psti_job *job)
     for (uint32_t i = 0; i < PSTI_STREAM_ARENAS && !best; i++)
         if (group->streams[i] && comes_to_next_epoch(group->streams[i], job))
             best = group->streams[i];
+    if (!best && waits_for_sibling(job)) {
+        job->stream = NULL;
+        return;
+    }
     for (uint32_t i = 0; i < PSTI_STREAM_ARENAS && !best; i++) {
         struct psti_serve_stream *stream = group->streams[i];
         if (stream && stream->is_open && is_idle(stream)) {
@@ -458,10 +486,9 @@ static void set_budget(pst_service *service)
     psti_gate_set_limit(&groups->gate, n_lent < most - own ? own + n_lent : most);
 }
 
-void psti_serve_group_settle(struct psti_group *group)
+static void settle(struct psti_group *group)
 {
     bool again = group->opened;
-    set_budget(group->service);
     while (again) {
         again = false;
         for (struct psti_job *job = group->jobs; job; job = job->next)
@@ -476,6 +503,32 @@ void psti_serve_group_settle(struct psti_group *group)
             }
         }
     }
+}
+
+/* Jobs of other groups with the shelf may wait for what one has done. */
+static void settle_siblings(pst_service *service, const struct psti_shelf *shelf,
+                            const struct psti_group *but)
+{
+    for (struct psti_group *at = groups_of(service)->first; at && shelf; at = at->next)
+        if (at != but && at->shelf == shelf)
+            settle(at);
+}
+
+void psti_serve_group_settle(struct psti_group *group)
+{
+    set_budget(group->service);
+    settle(group);
+    settle_siblings(group->service, group->shelf, group);
+}
+
+uint64_t psti_serve_group_newest(const struct psti_group *group)
+{
+    uint64_t newest = group->newest_epoch;
+    for (const struct psti_group *at = groups_of(group->service)->first; at; at = at->next)
+        if (at->shelf && at->shelf == group->shelf && at->newest_epoch != UINT64_MAX &&
+            (newest == UINT64_MAX || at->newest_epoch > newest))
+            newest = at->newest_epoch;
+    return newest;
 }
 
 /* Results of the threads
@@ -697,10 +750,14 @@ void psti_serve_group_remove(struct psti_group *group, struct psti_job *job, boo
     for (uint32_t i = 0; i < job->n_held && !kept; i++)
         let_go(job->held[i]);
     job->n_held = 0;
-    if (group->jobs)
+    pst_service *service = group->service;
+    const struct psti_shelf *shelf = group->shelf;
+    if (group->jobs) {
         psti_serve_group_settle(group);
-    else
+    } else {
         end_group(group);
+        settle_siblings(service, shelf, NULL);
+    }
 }
 
 void psti_serve_groups_close(pst_service *service)

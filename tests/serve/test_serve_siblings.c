@@ -4,6 +4,7 @@
 #include "serve/serve_fixture.h"
 #include "serve/serve_stream.h"
 
+#include "base/clock.h"
 #include "loader/loader_fixture.h"
 
 #include <stdio.h>
@@ -329,6 +330,75 @@ static void bad_samples_are_as_alone(void **state)
     pst_dataset_close(&spoiled);
 }
 
+struct late {
+    pthread_t thread;
+    pst_loader *loader;
+    uint64_t epoch, hashes[BATCHES_MAX];
+    size_t n;
+};
+
+static void *begin_late(void *arg)
+{
+    struct late *late = arg;
+    struct pst_error err;
+    assert_ok(pst_loader_begin(late->loader, late->epoch, &err));
+    late->n = drain_epoch(late->loader, NULL, late->hashes);
+    return NULL;
+}
+
+/* Waits until a job of the name has asked for a batch of the epoch. */
+static void wait_for_epoch(pst_dataset *dataset, struct pst_loader_options options, uint64_t epoch)
+{
+    int64_t deadline = psti_clock_ns() + (int64_t)60 * 1000000000;
+    while (counts_of(dataset, options).share_epoch != epoch && psti_clock_ns() < deadline)
+        ;
+    assert_int_equal(counts_of(dataset, options).share_epoch, epoch);
+}
+
+/* A group that comes late and begins with the next epoch waits for its sibling, or until that has
+ * gone. */
+static void a_late_group_can_begin_with_the_next_epoch(void **state)
+{
+    (void)state;
+    for (int ends = 0; ends < 2; ends++) {
+        struct jobs jobs = {.dataset = sets[JPEG_FILES], .n = 1};
+        static struct late late;
+        uint64_t expected[BATCHES_MAX];
+        jobs.options[0] = options_of(CROPS, 0);
+        open_jobs(&jobs);
+        begin(&jobs, 4);
+        take(&jobs, 0, jobs.n_batches[0] / 2);
+        const struct pst_loader_options options = options_of(CROPS, 1);
+        late.loader = open_job(jobs.dataset, options);
+        late.epoch = stats_of(late.loader).share_epoch + 1;
+        assert_int_equal(late.epoch, 5);
+        size_t n = alone(jobs.dataset, options, late.epoch, expected);
+        assert_int_equal(pthread_create(&late.thread, NULL, begin_late, &late), 0);
+        wait_for_epoch(jobs.dataset, options, late.epoch);
+        if (!ends) {
+            take(&jobs, 0, jobs.n_batches[0] - 1);
+            assert_int_equal(counts_of(jobs.dataset, options).share_samples, 0);
+            take(&jobs, 0, SIZE_MAX);
+            begin(&jobs, 5);
+            take(&jobs, 0, SIZE_MAX);
+        }
+        if (ends)
+            close_jobs(&jobs);
+        pthread_join(late.thread, NULL);
+        assert_int_equal(late.n, n);
+        assert_memory_equal(late.hashes, expected, n * sizeof *expected);
+        struct pst_loader_stats stats = counts_of(jobs.dataset, options);
+        if (!ends) {
+            assert_int_equal(stats.share_decoded, 2 * N_SAMPLES);
+            assert_int_equal(stats.share_decoded_shared, N_SAMPLES);
+        }
+        pst_loader_close(&late.loader);
+        close_jobs(&jobs);
+        stop(NULL);
+        start(NULL);
+    }
+}
+
 struct runner {
     pthread_t thread;
     struct pst_loader_options options;
@@ -449,6 +519,7 @@ int main(void)
         TEST(other_pixels_are_decoded_apart),
         TEST(groups_end_and_stand_still),
         TEST(bad_samples_are_as_alone),
+        TEST(a_late_group_can_begin_with_the_next_epoch),
         TEST(groups_race),
         TEST(a_full_shelf_gives_up),
     };

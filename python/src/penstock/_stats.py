@@ -82,8 +82,8 @@ class ShareStats(TypedDict):
     """Batches that came from the group of ``share`` (batches), and that this loader made itself all the same (alone).
 
     sharing: the host service is there. copied: batches that were copied as a whole. reason: why the last batch that was
-    not shared was not, or "". epoch: the newest epoch that a job of the group has begun, as far as this loader knows, or
-    None. samples: what the service has prepared for the group so far.
+    not shared was not, or "". epoch: the newest epoch that a job of the group, or of one with
+    other transforms, has begun, as far as this loader knows, or None. samples: what the service has prepared for the group so far.
 
     What the service has done so far for the group and for groups of the same name, data set and order with other transforms,
     all together: decoded: images and masks that it decoded; decoded_shared: that a group took from another one's decode;
