@@ -8,18 +8,20 @@
 #include "loader/loader_fixture.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { N_SAMPLES = 90, N_CLASSES = 3, BATCHES_MAX = 64, JOBS_MAX = 3, SIDE = 32 };
 
 static char directory[64];
 static struct serve_fixture fixture;
-enum { JPEG_FILES, PLI_JPEG, PLI, PNG, MIXED, SETS };
+enum { JPEG_FILES, PLI_JPEG, PLI, PNG, MIXED, LARGE, SETS };
 static pst_dataset *sets[SETS];
 
-/* Packs the folder of JPEG files. */
-static pst_dataset *pack(const char *name, enum pst_form form)
+/* Packs a folder. */
+static pst_dataset *pack(const char *folder, const char *name, enum pst_form form)
 {
     const struct pst_pack_options options = {
         .struct_size = sizeof options, .forms = &form, .n_forms = 1, .pli_of_lossy = true};
@@ -27,11 +29,33 @@ static pst_dataset *pack(const char *name, enum pst_form form)
     struct pst_error err;
     char from[128], to[128];
     pst_dataset *dataset;
-    snprintf(from, sizeof from, "%s/files", directory);
+    snprintf(from, sizeof from, "%s/%s", directory, folder);
     snprintf(to, sizeof to, "%s/%s", directory, name);
     assert_ok(pst_pack(from, to, &options, &report, sizeof report, &err));
     assert_ok(pst_dataset_open(to, NULL, &dataset, &err));
     return dataset;
+}
+
+/* Images of noise, of which it pays to read parts. */
+static void write_large(void)
+{
+    enum { N = 6, HEIGHT = 500, WIDTH = 700 };
+    static uint8_t pixels[HEIGHT * WIDTH * 3];
+    char path[128];
+    snprintf(path, sizeof path, "%s/large", directory);
+    assert_int_equal(mkdir(path, 0700), 0);
+    for (uint32_t i = 0, noise = 1; i < N; i++) {
+        for (size_t k = 0; k < sizeof pixels; k++)
+            pixels[k] = (uint8_t)((noise = noise * 1664525 + 1013904223) >> 24);
+        size_t nbytes;
+        uint8_t *png = encode_png(pixels, HEIGHT, WIDTH, 3, &nbytes);
+        snprintf(path, sizeof path, "%s/large/%u.png", directory, i);
+        FILE *file = fopen(path, "wb");
+        assert_non_null(file);
+        assert_int_equal(fwrite(png, 1, nbytes, file), nbytes);
+        assert_int_equal(fclose(file), 0);
+        free(png);
+    }
 }
 
 static int set_up(void **state)
@@ -39,8 +63,10 @@ static int set_up(void **state)
     (void)state;
     make_directory(directory);
     sets[JPEG_FILES] = open_made_folder(directory, "files", N_CLASSES, N_SAMPLES / N_CLASSES);
-    sets[PLI_JPEG] = pack("pli-jpeg.pst", PST_FORM_PLI_JPEG);
-    sets[PLI] = pack("pli.pst", PST_FORM_PLI);
+    sets[PLI_JPEG] = pack("files", "pli-jpeg.pst", PST_FORM_PLI_JPEG);
+    sets[PLI] = pack("files", "pli.pst", PST_FORM_PLI);
+    write_large();
+    sets[LARGE] = pack("large", "large.pst", PST_FORM_PLI);
     sets[PNG] = open_made(directory, "png.pst",
                           &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_PNG});
     sets[MIXED] = open_made(
@@ -444,15 +470,15 @@ struct bare {
     pst_loader *loader;
 };
 
-static void open_bare(struct bare *bare, struct psti_shelf *shelf, uint32_t j)
+static void open_bare(struct bare *bare, struct psti_shelf *shelf, pst_dataset *dataset,
+                      struct pst_loader_options options)
 {
     struct pst_error err;
-    struct pst_loader_options options = options_of(CROPS, j);
     options.batch_size = 8;
     assert_ok(psti_serve_arena_open(&bare->arena, (uint64_t)64 << 20, &err));
     struct psti_loader_slots slots = psti_serve_arena_slots(&bare->arena);
     slots.shelf = shelf;
-    assert_ok(psti_loader_open_in(sets[JPEG_FILES], &options, &slots, &bare->loader, &err));
+    assert_ok(psti_loader_open_in(dataset, &options, &slots, &bare->loader, &err));
 }
 
 static void close_bare(struct bare *bare)
@@ -461,15 +487,15 @@ static void close_bare(struct bare *bare)
     psti_serve_arena_close(&bare->arena);
 }
 
-static void drain_bare(struct bare *bare, uint32_t j, uint64_t epoch)
+static void drain_bare(struct bare *bare, pst_dataset *dataset, struct pst_loader_options options,
+                       uint64_t epoch)
 {
     uint64_t got[BATCHES_MAX];
     struct pst_error err;
-    struct pst_loader_options options = options_of(CROPS, j);
     options.batch_size = 8;
     assert_ok(pst_loader_begin(bare->loader, epoch, &err));
     size_t n = drain_epoch(bare->loader, NULL, got);
-    assert_int_equal(alone(sets[JPEG_FILES], options, epoch, want[0]), n);
+    assert_int_equal(alone(dataset, options, epoch, want[0]), n);
     assert_memory_equal(got, want[0], n * sizeof got[0]);
 }
 
@@ -485,14 +511,15 @@ static void a_full_shelf_gives_up(void **state)
         struct bare a = {0}, b = {0};
         assert_ok(psti_loader_shelf_open(&shelf, &err));
         psti_loader_shelf_limit(shelf, limit);
-        open_bare(&a, shelf, 0);
-        open_bare(&b, shelf, 1);
-        drain_bare(&a, 0, 0); /* all of it, before the other one begins */
+        const struct pst_loader_options first = options_of(CROPS, 0), second = options_of(CROPS, 1);
+        open_bare(&a, shelf, sets[JPEG_FILES], first);
+        open_bare(&b, shelf, sets[JPEG_FILES], second);
+        drain_bare(&a, sets[JPEG_FILES], first, 0); /* all of it, before the other one begins */
         psti_loader_shelf_counts(shelf, &counts);
         assert_true(counts.nbytes_kept <= limit);
         assert_int_equal(counts.n_decoded, N_SAMPLES);
         assert_int_equal(counts.n_given_up > 0, limit == 1 << 18);
-        drain_bare(&b, 1, 0);
+        drain_bare(&b, sets[JPEG_FILES], second, 0);
         psti_loader_shelf_counts(shelf, &counts);
         assert_int_equal(counts.n_decoded + counts.n_decoded_shared, 2 * N_SAMPLES);
         assert_int_equal(counts.n_read + counts.n_read_shared, 2 * N_SAMPLES);
@@ -505,6 +532,40 @@ static void a_full_shelf_gives_up(void **state)
         close_bare(&b);
         psti_loader_shelf_counts(shelf, &counts);
         assert_int_equal(counts.nbytes_kept, 0);
+        psti_loader_shelf_close(&shelf);
+    }
+}
+
+/* Small parts of large images are read by each loader alone; larger ones are read whole, for all. */
+static void parts_of_large_images(void **state)
+{
+    (void)state;
+    for (int small_first = 0; small_first < 2; small_first++) {
+        struct psti_shelf *shelf;
+        struct psti_shelf_counts counts;
+        struct pst_error err;
+        struct bare bare[2] = {{.loader = NULL}};
+        struct pst_loader_options options[2];
+        assert_ok(psti_loader_shelf_open(&shelf, &err));
+        for (uint32_t j = 0; j < 2; j++) {
+            bool small = (j == 0) == (small_first == 1);
+            options[j] = options_of(COLOURS, j);
+            kept[j].chain[0].scale[0] = small ? 0.02f : 0.4f;
+            kept[j].chain[0].scale[1] = small ? 0.05f : 0.6f;
+            open_bare(&bare[j], shelf, sets[LARGE], options[j]);
+        }
+        for (uint64_t epoch = 0; epoch < 4; epoch++)
+            for (uint32_t j = 0; j < 2; j++)
+                drain_bare(&bare[j], sets[LARGE], options[j], epoch);
+        uint64_t n = pst_dataset_count(sets[LARGE]) * 4;
+        psti_loader_shelf_counts(shelf, &counts);
+        uint64_t n_partial =
+            stats_of(bare[0].loader).n_partial_reads + stats_of(bare[1].loader).n_partial_reads;
+        assert_int_equal(counts.n_decoded + counts.n_decoded_shared, 2 * n);
+        assert_int_equal(counts.n_decoded, small_first ? 2 * n : n);
+        assert_int_equal(n_partial > 0, small_first);
+        close_bare(&bare[0]);
+        close_bare(&bare[1]);
         psti_loader_shelf_close(&shelf);
     }
 }
@@ -522,6 +583,7 @@ int main(void)
         TEST(a_late_group_can_begin_with_the_next_epoch),
         TEST(groups_race),
         TEST(a_full_shelf_gives_up),
+        TEST(parts_of_large_images),
     };
     alarm(600);
     return cmocka_run_group_tests(tests, set_up, tear_down);
