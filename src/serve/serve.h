@@ -59,6 +59,8 @@ struct psti_session_ops {
                                struct pst_error *err);
     /* True while the client waits for work of the service: it is told that the service lives. */
     bool (*works)(const struct psti_session *session);
+    /* Once a second, for all sessions of the kind. NULL: nothing. */
+    void (*tick)(pst_service *service);
     /* The session ends, for whatever reason: gives back all that it holds. Also called after a
      * failed `open`. */
     void (*close)(struct psti_session *session);

@@ -105,6 +105,9 @@ static enum pst_status tick(pst_service *service, int64_t now, struct pst_error 
 {
     for (struct psti_session *session = service->sessions; session; session = session->next)
         psti_serve_session_keep_alive(session, now);
+    for (const struct psti_session_ops *const *at = psti_serve_ops; *at; at++)
+        if ((*at)->tick)
+            (*at)->tick(service);
     if (!service->options.keep &&
         now - service->idle_ns >= (int64_t)service->options.linger_s * 1000000000)
         atomic_store(&service->stopping, true);

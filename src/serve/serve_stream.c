@@ -6,6 +6,7 @@
 #include "serve/serve_stream.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/sealed.h"
@@ -144,6 +145,7 @@ static enum pst_status take_want(struct psti_job *job, const struct psti_message
         job->n_rows = want.n_rows;
         job->step_rows = want.step_rows;
         job->want_id = message->head.id;
+        job->want_ns = psti_clock_ns();
         job->wants = true;
         if (group->newest_epoch == UINT64_MAX || want.epoch > group->newest_epoch)
             group->newest_epoch = want.epoch;
@@ -242,5 +244,6 @@ const struct psti_session_ops psti_serve_share = {.kind = PSTI_SESSION_STREAM,
                                                   .end = psti_serve_groups_close,
                                                   .open = open_session,
                                                   .message = take_message,
+                                                  .tick = psti_serve_groups_tick,
                                                   .works = works,
                                                   .close = close_session};

@@ -73,6 +73,7 @@ struct psti_serve_stream {
     uint64_t epoch, next; /* of the extent that comes next */
     uint64_t run;         /* counts beginnings at another place */
     uint64_t n_received;  /* extents, of all runs */
+    int64_t moved_ns;     /* when it made an extent last, or a job took one */
     struct psti_serve_extent *window, *window_last;
     uint32_t n_window, n_alive; /* n_alive: in the window or held */
     struct pst_error failure;
@@ -92,8 +93,10 @@ struct psti_job {
     struct psti_session *session;
     struct psti_group *group;
     struct psti_serve_stream *stream; /* NULL: it takes from none */
+    const struct psti_serve_stream *awaits; /* a sibling's, while it wants; NULL: none */
     bool opened;
     bool fresh; /* it has not had an answer yet */
+    bool impatient; /* and no longer waits for the stream of the epoch before */
     uint64_t open_id;
     uint32_t batch_size, step_rows, hold_max, n_lent;
     uint64_t epoch, cursor; /* while it takes: it needs no position before */
@@ -101,6 +104,7 @@ struct psti_job {
     bool wants, left;
     uint64_t left_epoch; /* left: it was left behind in this epoch */
     uint64_t want_id;
+    int64_t want_ns; /* when it wanted first what it wants */
     uint32_t n_rows;
     uint64_t sent[PSTI_STREAM_ARENAS]; /* generations of the arenas that it has */
     struct psti_serve_extent **held;   /* [held_cap] */
@@ -168,6 +172,8 @@ void psti_serve_group_add(struct psti_group *group, struct psti_job *job);
 void psti_serve_group_remove(struct psti_group *group, struct psti_job *job, bool kept);
 enum pst_status psti_serve_groups_open(pst_service *service, struct pst_error *err);
 void psti_serve_groups_close(pst_service *service);
+/* Ends the patience of jobs that wait for a stream which stands still. */
+void psti_serve_groups_tick(pst_service *service);
 /* Looks what can be done, after anything has changed. */
 void psti_serve_group_settle(struct psti_group *group);
 /* The newest epoch that a job of the group or of a sibling works on; UINT64_MAX: none. */

@@ -7,6 +7,7 @@
 #include "serve/serve_stream.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -20,6 +21,7 @@
 #define WINDOW_STEPS 8u
 #define WINDOW_MIN 32u
 #define JOBS_USUAL 8u /* as many jobs at least can hold extents */
+#define PATIENCE_NS ((int64_t)5 * 1000 * 1000 * 1000)
 
 struct groups {
     struct psti_group *first;
@@ -237,13 +239,13 @@ static uint64_t distance(const struct psti_serve_stream *stream, const struct ps
 }
 
 /* True if the stream will begin the epoch that the job wants from its beginning. A job that has not
- * begun yet waits for it however long that takes; another one only if the stream's jobs have nearly
- * all that they need of their epoch. */
+ * begun yet waits for it as long as the stream goes on; another one only if the stream's jobs have
+ * nearly all that they need of their epoch. */
 static bool comes_to_next_epoch(const struct psti_serve_stream *stream,
                                 const struct psti_job *wanting)
 {
-    if (!stream->is_open || stream->failed || wanting->epoch != stream->epoch + 1 ||
-        is_idle(stream))
+    if (!stream->is_open || stream->failed || wanting->impatient || wanting->epoch == 0 ||
+        wanting->epoch - 1 != stream->epoch || is_idle(stream))
         return false;
     uint64_t rows = stream->group->extent_rows, most = window_max(stream);
     if (first_index(wanting) >= most)
@@ -257,10 +259,10 @@ static bool comes_to_next_epoch(const struct psti_serve_stream *stream,
 
 /* True if a job that has not begun yet waits for a sibling group, which will begin the epoch that
  * the job wants: then both are in step. */
-static bool waits_for_sibling(const struct psti_job *wanting)
+static bool waits_for_sibling(struct psti_job *wanting)
 {
     const struct psti_group *own = wanting->group;
-    bool comes = false;
+    const struct psti_serve_stream *comes = NULL;
     if (!wanting->fresh || !own->shelf)
         return false;
     for (const struct psti_group *group = groups_of(own->service)->first; group;
@@ -273,10 +275,12 @@ static bool waits_for_sibling(const struct psti_job *wanting)
                 continue;
             if (stream->epoch == wanting->epoch && !is_idle(stream))
                 return false; /* one is there already */
-            comes |= comes_to_next_epoch(stream, wanting);
+            if (comes_to_next_epoch(stream, wanting))
+                comes = stream;
         }
     }
-    return comes;
+    wanting->awaits = comes;
+    return comes != NULL;
 }
 
 /* Gives the job the stream that has its place or will soon; else one that nobody uses, or a new
@@ -289,6 +293,7 @@ static void place(struct psti_job *job)
     struct pst_error err;
     uint32_t i_free = PSTI_STREAM_ARENAS;
     bool opening = false;
+    job->awaits = NULL;
     for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++) {
         struct psti_serve_stream *stream = group->streams[i];
         if (!stream) {
@@ -443,7 +448,8 @@ static void answer(struct psti_job *job)
         extents[n] = find_extent(job->stream, job->epoch, i);
         bad |= extents[n++]->bad;
     }
-    job->wants = job->fresh = false;
+    job->wants = job->fresh = job->impatient = false;
+    job->stream->moved_ns = psti_clock_ns();
     job->cursor += job->n_rows;
     if (bad) {
         psti_serve_job_alone(job, PSTI_ALONE_SAMPLE);
@@ -531,6 +537,25 @@ uint64_t psti_serve_group_newest(const struct psti_group *group)
     return newest;
 }
 
+void psti_serve_groups_tick(pst_service *service)
+{
+    int64_t now = psti_clock_ns();
+    for (struct psti_group *group = groups_of(service)->first; group; group = group->next) {
+        bool changed = false;
+        for (struct psti_job *job = group->jobs; job; job = job->next) {
+            /* Those that it waits for stand still, and may do so for ever. It gets a stream of its
+             * own. */
+            const struct psti_serve_stream *stream = job->stream ? job->stream : job->awaits;
+            bool ends = job->wants && job->fresh && stream && !job->impatient &&
+                        now - job->want_ns > PATIENCE_NS && now - stream->moved_ns > PATIENCE_NS;
+            job->impatient |= ends;
+            changed |= ends;
+        }
+        if (changed)
+            psti_serve_group_settle(group);
+    }
+}
+
 /* Results of the threads
  * ------------------------------------------------------------------------------------------------
  */
@@ -581,6 +606,7 @@ void psti_serve_stream_made(struct psti_serve_stream *stream, uint64_t run,
 {
     struct psti_group *group = stream->group;
     stream->n_received++;
+    stream->moved_ns = psti_clock_ns();
     stream->n_alive++;
     extent->number = ++group->n_numbers;
     group->n_samples += extent->n_rows;

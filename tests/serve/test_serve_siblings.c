@@ -425,6 +425,29 @@ static void a_late_group_can_begin_with_the_next_epoch(void **state)
     }
 }
 
+/* A sibling that stands still is waited for no longer than five seconds. */
+static void a_sibling_that_stands_still_is_not_awaited(void **state)
+{
+    (void)state;
+    struct jobs jobs = {.dataset = sets[PNG], .n = 1};
+    uint64_t expected[BATCHES_MAX], got[BATCHES_MAX];
+    struct pst_error err;
+    jobs.options[0] = options_of(COLOURS, 0);
+    open_jobs(&jobs);
+    begin(&jobs, 0);
+    take(&jobs, 0, jobs.n_batches[0] / 2);
+    const struct pst_loader_options options = options_of(COLOURS, 1);
+    pst_loader *loader = open_job(jobs.dataset, options);
+    size_t n = alone(jobs.dataset, options, 1, expected);
+    assert_ok(pst_loader_begin(loader, 1, &err));
+    assert_int_equal(drain_epoch(loader, NULL, got), n);
+    assert_memory_equal(got, expected, n * sizeof *got);
+    assert_int_equal(stats_of(loader).n_shared, n);
+    pst_loader_close(&loader);
+    take(&jobs, 0, SIZE_MAX);
+    close_jobs(&jobs);
+}
+
 struct runner {
     pthread_t thread;
     struct pst_loader_options options;
@@ -573,8 +596,10 @@ static void parts_of_large_images(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
-int main(void)
+/* "long" as an argument: what takes seconds of waiting. */
+int main(int argc, char **argv)
 {
+    const struct CMUnitTest long_tests[] = {TEST(a_sibling_that_stands_still_is_not_awaited)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(siblings_read_and_decode_once),
         TEST(all_fields_are_shared),
@@ -587,5 +612,7 @@ int main(void)
         TEST(parts_of_large_images),
     };
     alarm(600);
+    if (argc > 1 && strcmp(argv[1], "long") == 0)
+        return cmocka_run_group_tests(long_tests, set_up, tear_down);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
