@@ -873,8 +873,8 @@ struct pst_loader_stats {
     /* Batches that came from the group of `share`, and how many of them were copied as a whole
      * because page-locked, too many held, or of rows that are no whole pages. */
     uint64_t n_shared, n_shared_copied;
-    /* The newest epoch that a loader of the group has begun, as far as this one knows; UINT64_MAX:
-     * none. */
+    /* The newest epoch that a loader of the group, or of one with other transforms (below), has
+     * begun, as far as this one knows; UINT64_MAX: none. */
     uint64_t share_epoch;
     /* Samples that the service has prepared for the group so far. */
     uint64_t share_samples;
@@ -882,6 +882,18 @@ struct pst_loader_stats {
     /* Why the last batch that was not shared was not; "": all were. */
     char share_reason[96];
     struct pst_tier_stats tiers[PST_TIERS_MAX]; /* by enum pst_tier */
+    /* What the service has done so far for this loader's group and for groups of the same name,
+     * data set and order that have other transforms, all together. Images and masks that it
+     * decoded; that a group took from another one's decode; and, of those decoded, ones of which
+     * another group needs other pixels (of another colour or scale, say). */
+    uint64_t share_decoded, share_decoded_shared, share_decoded_apart;
+    /* Stored items that it read, and bytes of them; items that a group took from another one's
+     * read, and bytes of them. */
+    uint64_t share_read, share_nbytes_read, share_read_shared, share_nbytes_read_shared;
+    /* Items that it found in the host cache. */
+    uint64_t share_cached;
+    /* Items that it gave up, for want of memory, before all groups had come to them. */
+    uint64_t share_given_up;
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

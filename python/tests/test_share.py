@@ -59,6 +59,24 @@ def service(command, tmp_path, monkeypatch):
     server.wait()
 
 
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_jobs_with_other_transforms_share_reads_and_decodes(service, packed, n_jobs):
+    crops = [T.RandomResizedCrop(64, scale=(0.1 + 0.2 * j, 1)) for j in range(n_jobs)]
+    chains = [[crop, T.ColorJitter(brightness=0.2), *CHAIN[1:]] for crop in crops]
+    jobs = [loader_of(packed, share="search", transforms=chain) for chain in chains]
+    for epoch in range(2):
+        batches = [contents(column) for column in zip(*zip(*jobs, strict=True), strict=True)]
+        for chain, got in zip(chains, batches, strict=True):
+            alone = loader_of(packed, transforms=chain)
+            alone.set_epoch(epoch)
+            assert contents(alone) == got
+    counts = loader_of(packed, share="search", transforms=chains[0]).stats()["share"]
+    assert counts["decoded"] == 2 * N and counts["decoded_shared"] == (n_jobs - 1) * 2 * N
+    assert counts["read"] == N and counts["nbytes_read"] > 0
+    assert counts["read"] + counts["read_shared"] + counts["cached"] == n_jobs * 2 * N
+    assert counts["decoded_apart"] == counts["given_up"] == 0
+
+
 def test_a_shared_epoch_is_that_of_a_loader_alone(service, packed):
     jobs = [loader_of(packed, share="search", batch_size=size) for size in (5, 8)]
     assert all(job.stats()["share"]["sharing"] for job in jobs)

@@ -8,10 +8,33 @@
 
 #include <penstock/loader.h>
 
+/* What loaders that visit the same samples in the same order read and decode for each other
+ * (loader_shelf.h). Any thread. */
+struct psti_shelf;
+/* Since it was opened; all members together. */
+struct psti_shelf_counts {
+    uint64_t n_decoded;        /* images and masks that members decoded */
+    uint64_t n_decoded_shared; /* that they took from another one's decode */
+    uint64_t n_apart;          /* of n_decoded: another member needed other pixels of the item */
+    uint64_t n_read, nbytes_read;               /* items, and bytes, that members read */
+    uint64_t n_read_shared, nbytes_read_shared; /* that they took from another one's read */
+    uint64_t n_cached;    /* items that they found in a cache */
+    uint64_t n_given_up;  /* items that went although a member would have come to them */
+    uint64_t nbytes_kept; /* now */
+};
+/* It takes at most a sixteenth of the memory that is free now, and 4 GiB. */
+enum pst_status psti_loader_shelf_open(struct psti_shelf **out, struct pst_error *err);
+struct psti_shelf *psti_loader_shelf_retain(struct psti_shelf *shelf);
+/* Gives up a reference; its loaders have one each. *shelf may be NULL. */
+void psti_loader_shelf_close(struct psti_shelf **shelf);
+void psti_loader_shelf_limit(struct psti_shelf *shelf, uint64_t nbytes);
+void psti_loader_shelf_counts(struct psti_shelf *shelf, struct psti_shelf_counts *counts);
+
 struct psti_loader_slots {
     struct psti_slot_host host;
     size_t alignment;       /* of arrays */
     struct psti_gate *gate; /* workers are inside while they fill rows; NULL: there is none */
+    struct psti_shelf *shelf; /* the loader becomes its member; NULL: there is none */
 };
 /* pst_loader_open with slots of its own, for batches in host memory without pin_memory. */
 enum pst_status psti_loader_open_in(pst_dataset *dataset, const struct pst_loader_options *options,

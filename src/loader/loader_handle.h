@@ -61,6 +61,8 @@ struct pst_loader {
     struct psti_placement placement;
     struct psti_gate *gate; /* limits how many workers fill rows at a time; NULL: there is none */
     struct psti_loader_share *share; /* NULL: the loader does not share */
+    struct psti_shelf *shelf;        /* NULL: it is no member of one */
+    uint32_t i_member;               /* of the shelf */
     bool in_memory;                  /* no item needs a read */
     uint64_t block_nbytes_max;       /* a row's items larger than this are PST_ERROR_LIMIT */
     uint64_t scratch_max;            /* largest scratch of a decoder, and of a run */

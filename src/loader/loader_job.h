@@ -67,6 +67,7 @@ struct psti_loader_task {
     char *paths;
     bool more;  /* the reads of the second round are under way or done */
     bool taken; /* the sources point to what the first round has read */
+    bool shelves; /* there are items to be read to the loader's shelf */
     bool late;  /* items that the host service did not read are being read, or have been */
 };
 

@@ -14,6 +14,7 @@
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
 #include "loader/loader_share.h"
+#include "loader/loader_shelf.h"
 #include "loader/loader_worker.h"
 
 #include "base/alloc.h"
@@ -408,6 +409,8 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
         status = psti_loader_fleet_open(loader, loader->options.fleet, err);
     if (status == PST_OK)
         status = open_jobs(loader, err);
+    if (status == PST_OK && slots && slots->shelf)
+        psti_loader_shelf_join(loader, slots->shelf);
     if (status == PST_OK)
         status = start_workers(loader, err);
     if (status == PST_OK && loader->share)
@@ -511,6 +514,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     if (loader->pool && psti_batch_pool_is_forked(loader->pool))
         return; /* its threads are not in this process, so nothing may be touched */
     close_threads(loader);
+    psti_loader_shelf_leave(loader);
     psti_loader_share_close(loader);
     for (uint32_t i = 0; loader->workers && i < loader->n_workers; i++)
         psti_loader_worker_close(&loader->workers[i]);

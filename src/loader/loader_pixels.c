@@ -10,6 +10,7 @@
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
+#include "loader/loader_shelf.h"
 #include "loader/loader_worker.h"
 
 #include "base/alloc.h"
@@ -372,6 +373,17 @@ static enum pst_status timed_rows(void *ctx, const void *rows, size_t row_nbytes
     return status;
 }
 
+/* The row's part of pixels that are decoded already. */
+static enum pst_status take_rows(const struct psti_image *image, psti_row_sink sink, void *ctx)
+{
+    const struct psti_shelf_picture *picture = image->shared;
+    const struct psti_rect region = region_of(image->draw);
+    const char *pixels = picture->pixels;
+    pixels += (region.y - picture->rect.y) * picture->row_nbytes;
+    pixels += (region.x - picture->rect.x) * picture->pixel_nbytes;
+    return sink(ctx, pixels, picture->row_nbytes, 0, region.height);
+}
+
 /* Decodes the finished row. */
 static enum pst_status decode_row(struct psti_loader_worker *worker, const struct psti_image *image,
                                   void *row, struct pst_error *err)
@@ -388,11 +400,14 @@ static enum pst_status decode_row(struct psti_loader_worker *worker, const struc
     int64_t since = psti_stall_meter_enter_augment(&worker->meter);
     enum pst_status status = psti_augment_run_begin(worker->run, image->chain, draw, &target, err);
     psti_stall_meter_leave_augment(&worker->meter, since);
-    if (status == PST_OK)
-        status = psti_decode_rows_scaled(
-            worker->decoder, source->data, source->item.nbytes, &image->info, pli_of(image),
-            &plan->decode, draw->scale_log2, &region, since ? timed_rows : psti_augment_run_rows,
-            since ? (void *)worker : worker->run, err);
+    const psti_row_sink sink = since ? timed_rows : psti_augment_run_rows;
+    void *ctx = since ? (void *)worker : worker->run;
+    if (status == PST_OK && image->shared)
+        status = take_rows(image, sink, ctx);
+    else if (status == PST_OK)
+        status = psti_decode_rows_scaled(worker->decoder, source->data, source->item.nbytes,
+                                         &image->info, pli_of(image), &plan->decode,
+                                         draw->scale_log2, &region, sink, ctx, err);
     since = psti_stall_meter_enter_augment(&worker->meter);
     if (status == PST_OK)
         status = psti_augment_run_end(worker->run, err);
@@ -430,6 +445,45 @@ static enum pst_status decode_picture(struct psti_loader_worker *worker,
     return psti_decode_rows_scaled(worker->decoder, image->source->data, image->source->item.nbytes,
                                    &image->info, pli_of(image), &plan->decode, 0, &region,
                                    copy_rows, &picture, err);
+}
+
+/* Decodes what other loaders need, too. */
+static enum pst_status decode_shared(struct psti_loader_worker *worker,
+                                     const struct psti_image *image,
+                                     const struct psti_shelf_picture *shared)
+{
+    struct picture picture = {.pixels = shared->pixels, .row_nbytes = shared->row_nbytes};
+    enum pst_status status;
+    worker->emptied = false;
+    do
+        status = psti_decode_rows_scaled(
+            worker->decoder, image->source->data, image->source->item.nbytes, &image->info,
+            pli_of(image), &image->plan->decode, shared->scale_log2, &shared->rect, copy_rows,
+            &picture, NULL);
+    while (status == PST_ERROR_LIMIT && psti_loader_worker_grow(worker));
+    if (worker->decoder)
+        grow_extra(worker);
+    return status;
+}
+
+/* Takes the pixels from the loader's shelf, or decodes them to it. If that is not possible, the row
+ * is decoded as without a shelf. */
+static enum pst_status share(struct psti_loader_worker *worker, struct psti_image *image,
+                             const struct psti_draw_key *key, struct pst_error *err)
+{
+    struct psti_shelf_picture *picture;
+    switch (psti_loader_shelf_picture(worker, image, key, &picture)) {
+    case PSTI_SHELF_ALONE:
+        break;
+    case PSTI_SHELF_TAKE:
+        image->shared = picture;
+        break;
+    case PSTI_SHELF_MAKE:
+        if (decode_shared(worker, image, picture) == PST_OK)
+            image->shared = picture;
+        psti_loader_shelf_made(worker->loader, picture, image->shared != NULL);
+    }
+    return worker->decoder && worker->run ? PST_OK : open_tools(worker, err);
 }
 
 /* True if a draw made from the index holds for the image itself. A draw depends on the image's
@@ -514,7 +568,8 @@ static enum pst_status decode(struct psti_loader_worker *worker, const struct ps
     worker->lacks_scratch = status == PST_ERROR_LIMIT;
     if (!worker->decoder || !worker->run)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a decoder");
-    grow_extra(worker);
+    if (!image->shared)
+        grow_extra(worker);
     return status;
 }
 
@@ -525,6 +580,8 @@ static void count(struct psti_loader_worker *worker, const struct psti_image *im
     if (image->plan->scaled_decode && !may_scale(loader, image->source, &image->info))
         psti_loader_fell_back(loader, PST_FALLBACK_SCALED, good);
     worker->n_cpu += good;
+    if (good && loader->shelf && !image->shared)
+        psti_loader_shelf_decoded(worker->loader);
     worker->n_partial += good && image->source->partial;
     worker->n_scaled += good && image->draw->scale_log2 > 0;
 }
@@ -554,6 +611,8 @@ enum pst_status psti_loader_row_pixels(struct psti_loader_worker *worker, pst_ba
         ops->done(worker, &image);
         return PST_OK;
     }
+    if (status == PST_OK && source->shelved && place.kind == PSTI_LOADER_PLACE_ROW)
+        status = share(worker, &image, key, err);
     if (status == PST_OK)
         status = decode(worker, &image, &place, err);
     if (status == PST_OK)

@@ -12,6 +12,7 @@
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
+#include "loader/loader_shelf.h"
 
 #include "base/clock.h"
 
@@ -154,6 +155,8 @@ static void read_is_done(struct psti_read *read)
     struct psti_loader_task *task = read->user;
     psti_latency_end(&task->loader->tiers[PST_TIER_STORAGE], read->status == PST_OK, read->nbytes,
                      psti_clock_ns() - read->asked_ns);
+    if (task->loader->shelf)
+        psti_loader_shelf_read(task->loader, task, read);
     part_is_done(task);
 }
 
@@ -226,12 +229,14 @@ static bool look_up_next(pst_loader *loader)
     loader->pump_again = true;
     pthread_mutex_unlock(loader->lock);
     const struct psti_draw_key key = psti_loader_job_key(loader, job, task->row);
-    task->more = task->taken = task->late = false;
+    task->more = task->taken = task->late = task->shelves = false;
     task->status = psti_loader_row_locate(loader, &key, task->sources, task->paths,
                                           &task->block_nbytes, &task->err);
     if (task->status != PST_OK)
         task->block_nbytes = 0;
     task->copies = task->status == PST_OK && psti_loader_row_copies(loader, task->sources);
+    if (loader->shelf)
+        psti_loader_shelf_ask(loader, task, &key);
     pthread_mutex_lock(loader->lock);
     loader->pending = task;
     return true;
@@ -300,7 +305,7 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct parts *part
         }
         loader->pending = NULL;
         uint32_t n = 0;
-        if (task->block)
+        if (task->block || task->shelves)
             n = psti_loader_row_reads(loader, task->sources, task->block, task->reads);
         uint32_t n_wishes = task->block ? add_wishes(loader, task, parts) : 0;
         if (n + n_wishes == 0) {

@@ -7,6 +7,7 @@
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
+#include "loader/loader_shelf.h"
 #include "loader/loader_worker.h"
 
 #include "base/alloc.h"
@@ -90,7 +91,8 @@ static enum pst_status find_bytes(pst_loader *loader, struct psti_loader_source 
     return PST_OK;
 }
 
-static size_t buffer_nbytes(const pst_loader *loader, const struct psti_loader_source *source)
+size_t psti_loader_row_buffer_nbytes(const pst_loader *loader,
+                                     const struct psti_loader_source *source)
 {
     return psti_round_up(psti_storage_buffer_nbytes(loader->storage, source->item.nbytes),
                          psti_storage_buffer_alignment(loader->storage));
@@ -139,14 +141,15 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
             psti_loader_fleet_consider(loader, field, &sources[i]);
         if (status == PST_OK && !sources[i].data) {
             uint64_t left = loader->block_nbytes_max - *nbytes;
-            if (sources[i].item.nbytes > left || buffer_nbytes(loader, &sources[i]) > left)
+            if (sources[i].item.nbytes > left ||
+                psti_loader_row_buffer_nbytes(loader, &sources[i]) > left)
                 status =
                     psti_fail(err, PST_ERROR_LIMIT, "loader",
                               "field '%s' takes %" PRIu64 " bytes, and host_memory leaves "
                               "%" PRIu64 " for the items of a sample",
                               field->field->name, sources[i].item.nbytes, loader->block_nbytes_max);
             else
-                *nbytes += buffer_nbytes(loader, &sources[i]);
+                *nbytes += psti_loader_row_buffer_nbytes(loader, &sources[i]);
         }
         if (status != PST_OK)
             psti_loader_row_name_error(loader, sample, &sources[i], err);
@@ -180,10 +183,12 @@ uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *so
     uint32_t n = 0;
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         struct psti_loader_source *source = &sources[i];
-        if (source->data)
+        if (source->data || source->waits_shelf)
             continue;
-        source->buffer = at;
-        at += buffer_nbytes(loader, source);
+        if (!source->reads_shelf) {
+            source->buffer = at;
+            at += psti_loader_row_buffer_nbytes(loader, source);
+        }
         if (source->item.i_file == PST_FILE_NONE || source->is_asked)
             continue;
         struct psti_read *read = &reads[n++];
@@ -232,6 +237,8 @@ enum pst_status psti_loader_row_take_reads(pst_loader *loader, uint64_t sample,
 void psti_loader_row_release(pst_loader *loader, struct psti_loader_source *sources)
 {
     psti_loader_cache_give_up(loader, sources);
+    if (loader->shelf)
+        psti_loader_shelf_release(loader, sources);
     for (uint32_t i = 0; i < loader->plan.n_items; i++) {
         psti_loader_files_release(loader, sources[i].item.i_file, sources[i].file);
         sources[i].file = NULL;
@@ -521,7 +528,7 @@ static void *own_buffer(struct psti_loader_worker *worker, size_t nbytes)
     return worker->reserve_buffer;
 }
 
-static enum pst_status run_read(struct psti_loader_worker *worker, struct psti_read *read)
+enum pst_status psti_loader_row_run_read(struct psti_loader_worker *worker, struct psti_read *read)
 {
     struct psti_storage *storage = worker->loader->storage;
     struct psti_latency *tier = &worker->loader->tiers[PST_TIER_STORAGE];
@@ -541,7 +548,7 @@ static void run_reads(struct psti_loader_worker *worker, uint32_t n)
     int64_t start = psti_clock_ns();
     for (uint32_t i = 0; status == PST_OK && i < n; i++)
         if (!worker->reads[i].data) /* else the fleet gave it */
-            status = run_read(worker, &worker->reads[i]);
+            status = psti_loader_row_run_read(worker, &worker->reads[i]);
     psti_loader_worker_read_here(worker, start, true);
 }
 

@@ -19,6 +19,7 @@
 #define PSTI_LOADER_RANGES_MAX 16 /* reads into which one item may be split */
 
 struct psti_loader_worker;
+struct psti_shelf_item;
 
 /* One stored item of one row. */
 struct psti_loader_source {
@@ -41,6 +42,9 @@ struct psti_loader_source {
     uint64_t fleet_nbytes;  /* bytes in `buffer` that came from the fleet; 0: none */
     struct psti_read *read; /* that brings `data`, from wherever; NULL: none */
     struct psti_share_wish wish;
+    struct psti_shelf_item *shelved; /* its item on the loader's shelf; NULL: none */
+    bool reads_shelf;                /* this row reads it, to the shelf; not done yet */
+    bool waits_shelf;                /* another loader's row reads it */
     bool sparse;             /* two-round read: the first n_here bytes, then the needed rest */
     bool partial;            /* `data` has only the head and the units of `stored` */
     uint32_t n_more;         /* reads of the second round */
@@ -73,6 +77,11 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
                                        size_t *nbytes, struct pst_error *err);
 /* True if writing the located row only copies bytes. */
 bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_source *sources);
+/* Bytes of a block that the source takes. */
+size_t psti_loader_row_buffer_nbytes(const pst_loader *loader,
+                                     const struct psti_loader_source *source);
+/* Does one read in this thread. */
+enum pst_status psti_loader_row_run_read(struct psti_loader_worker *worker, struct psti_read *read);
 /* Cuts buffers from `block` for the items that must be read. Fills `reads` and returns how many. */
 uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *sources, void *block,
                                struct psti_read *reads);

@@ -9,6 +9,7 @@
 #include "loader/loader_job.h"
 #include "loader/loader_row.h"
 #include "loader/loader_run.h"
+#include "loader/loader_shelf.h"
 #include "loader/loader_worker.h"
 
 #include "base/clock.h"
@@ -104,6 +105,8 @@ static void do_task(struct psti_loader_worker *worker, struct psti_loader_task *
     else if (!task->taken)
         status = psti_loader_row_take_reads(loader, key.sample, task->sources, task->reads,
                                             &worker->err);
+    if (status == PST_OK && loader->shelf)
+        status = psti_loader_shelf_await(worker, key.sample, task->sources, &worker->err);
     if (status == PST_OK)
         status =
             psti_loader_row_fill(worker, job->batch, task->row, &key, task->sources, &worker->err);

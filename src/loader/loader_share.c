@@ -455,6 +455,7 @@ enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_jo
     share->told = false;
     share->layout.group_epoch = psti_share_staging_layout(share->staging)->group_epoch;
     share->layout.group_samples = psti_share_staging_layout(share->staging)->group_samples;
+    share->layout.counts = psti_share_staging_layout(share->staging)->counts;
     share->n_shared += !job->starved;
     share->n_copied += !job->starved && share->copied;
     job->settled = true;
@@ -479,5 +480,14 @@ void psti_loader_share_stats(const pst_loader *loader, struct pst_loader_stats *
     stats->is_sharing = share->staging != NULL;
     stats->share_epoch = share->layout.group_epoch;
     stats->share_samples = share->layout.group_samples;
+    stats->share_decoded = share->layout.counts.n_decoded;
+    stats->share_decoded_shared = share->layout.counts.n_decoded_shared;
+    stats->share_decoded_apart = share->layout.counts.n_apart;
+    stats->share_read = share->layout.counts.n_read;
+    stats->share_nbytes_read = share->layout.counts.nbytes_read;
+    stats->share_read_shared = share->layout.counts.n_read_shared;
+    stats->share_nbytes_read_shared = share->layout.counts.nbytes_read_shared;
+    stats->share_cached = share->layout.counts.n_cached;
+    stats->share_given_up = share->layout.counts.n_given_up;
     snprintf(stats->share_reason, sizeof stats->share_reason, "%s", share->reason);
 }

@@ -10,6 +10,7 @@
 #include "base/numa.h"
 #include "share/share_link.h"
 
+#include <penstock/cache.h>
 #include <penstock/service.h>
 
 #include <pthread.h>
@@ -158,6 +159,9 @@ void psti_serve_run_posts(pst_service *service);
 enum pst_status psti_serve_watch(pst_service *service, int fd, void *pointer,
                                  struct pst_error *err);
 void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool room);
+
+/* serve_cache.c: the cache itself, for loaders of the service; sessions keep it. May be NULL. */
+pst_cache *psti_serve_host_cache(const pst_service *service);
 
 /* serve_work.c */
 enum pst_status psti_serve_work_open(pst_service *service, struct pst_error *err);

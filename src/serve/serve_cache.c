@@ -18,6 +18,12 @@ static enum pst_status begin(pst_service *service, struct pst_error *err)
     return status == PST_OK ? psti_storage_open(&options, &cache->storage, err) : status;
 }
 
+pst_cache *psti_serve_host_cache(const pst_service *service)
+{
+    const struct serve_cache *cache = service->parts[PSTI_SESSION_CACHE];
+    return cache ? cache->cache : NULL;
+}
+
 static void end(pst_service *service)
 {
     struct serve_cache *cache = service->parts[PSTI_SESSION_CACHE];

@@ -170,12 +170,29 @@ static enum pst_status take_message(struct psti_session *session, struct psti_me
     }
 }
 
+static struct psti_stream_counts counts_of(const struct psti_group *group)
+{
+    struct psti_shelf_counts counts = {0};
+    if (group->shelf)
+        psti_loader_shelf_counts(group->shelf, &counts);
+    return (struct psti_stream_counts){.n_decoded = counts.n_decoded,
+                                       .n_decoded_shared = counts.n_decoded_shared,
+                                       .n_apart = counts.n_apart,
+                                       .n_read = counts.n_read,
+                                       .nbytes_read = counts.nbytes_read,
+                                       .n_read_shared = counts.n_read_shared,
+                                       .nbytes_read_shared = counts.nbytes_read_shared,
+                                       .n_cached = counts.n_cached,
+                                       .n_given_up = counts.n_given_up};
+}
+
 void psti_serve_job_opened(struct psti_job *job)
 {
     struct psti_stream_layout layout = job->group->layout;
     layout.hold_max = job->hold_max;
-    layout.group_epoch = job->group->newest_epoch;
+    layout.group_epoch = psti_serve_group_newest(job->group);
     layout.group_samples = job->group->n_samples;
+    layout.counts = counts_of(job->group);
     struct psti_wire_out out = psti_serve_session_answer(job->session);
     psti_share_put_layout(&out, &layout);
     psti_serve_session_send(job->session, &out, (enum psti_message_kind)PSTI_STREAM_OPENED,
@@ -191,8 +208,9 @@ void psti_serve_job_refused(struct psti_job *job, const struct pst_error *err)
 void psti_serve_job_ready(struct psti_job *job, struct psti_serve_extent *const *extents,
                           uint32_t n)
 {
-    struct psti_stream_ready ready = {.group_epoch = job->group->newest_epoch,
+    struct psti_stream_ready ready = {.group_epoch = psti_serve_group_newest(job->group),
                                       .group_samples = job->group->n_samples,
+                                      .counts = counts_of(job->group),
                                       .n_extents = n};
     const struct psti_serve_stream *stream = extents[0]->stream;
     int fds[PSTI_STREAM_ARENAS];

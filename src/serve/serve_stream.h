@@ -93,6 +93,7 @@ struct psti_job {
     struct psti_session *session;
     struct psti_group *group;
     struct psti_serve_stream *stream; /* NULL: it takes from none */
+    const struct psti_serve_stream *awaits; /* a sibling's, while it wants; NULL: none */
     bool opened;
     bool fresh; /* it has not had an answer yet */
     bool impatient; /* and no longer waits for the stream of the epoch before */
@@ -133,6 +134,8 @@ struct psti_group {
     struct psti_stream_layout layout;
     struct psti_serve_stream *streams[PSTI_STREAM_ARENAS];
     struct psti_gate *gate; /* of all groups */
+    pst_cache *cache;         /* the service's; NULL: none */
+    struct psti_shelf *shelf; /* of this group and its siblings; NULL: no memory */
     struct psti_job *jobs;
     struct psti_kept *kept;
     uint64_t n_numbers, n_generations, n_samples, newest_epoch;
@@ -173,6 +176,8 @@ void psti_serve_groups_close(pst_service *service);
 void psti_serve_groups_tick(pst_service *service);
 /* Looks what can be done, after anything has changed. */
 void psti_serve_group_settle(struct psti_group *group);
+/* The newest epoch that a job of the group or of a sibling works on; UINT64_MAX: none. */
+uint64_t psti_serve_group_newest(const struct psti_group *group);
 void psti_serve_job_leave(struct psti_job *job);
 void psti_serve_job_give(struct psti_job *job, const uint64_t *numbers, uint32_t n);
 

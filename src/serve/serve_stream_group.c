@@ -257,6 +257,32 @@ static bool comes_to_next_epoch(const struct psti_serve_stream *stream,
     return true;
 }
 
+/* True if a job that has not begun yet waits for a sibling group, which will begin the epoch that
+ * the job wants: then both are in step. */
+static bool waits_for_sibling(struct psti_job *wanting)
+{
+    const struct psti_group *own = wanting->group;
+    const struct psti_serve_stream *comes = NULL;
+    if (!wanting->fresh || !own->shelf)
+        return false;
+    for (const struct psti_group *group = groups_of(own->service)->first; group;
+         group = group->next) {
+        if (group == own || group->shelf != own->shelf)
+            continue;
+        for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++) {
+            const struct psti_serve_stream *stream = group->streams[i];
+            if (!stream)
+                continue;
+            if (stream->epoch == wanting->epoch && !is_idle(stream))
+                return false; /* one is there already */
+            if (comes_to_next_epoch(stream, wanting))
+                comes = stream;
+        }
+    }
+    wanting->awaits = comes;
+    return comes != NULL;
+}
+
 /* Gives the job the stream that has its place or will soon; else one that nobody uses, or a new
  * one. It gets none while one is being opened. */
 static void place(struct psti_job *job)
@@ -267,6 +293,7 @@ static void place(struct psti_job *job)
     struct pst_error err;
     uint32_t i_free = PSTI_STREAM_ARENAS;
     bool opening = false;
+    job->awaits = NULL;
     for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++) {
         struct psti_serve_stream *stream = group->streams[i];
         if (!stream) {
@@ -283,6 +310,10 @@ static void place(struct psti_job *job)
     for (uint32_t i = 0; i < PSTI_STREAM_ARENAS && !best; i++)
         if (group->streams[i] && comes_to_next_epoch(group->streams[i], job))
             best = group->streams[i];
+    if (!best && waits_for_sibling(job)) {
+        job->stream = NULL;
+        return;
+    }
     for (uint32_t i = 0; i < PSTI_STREAM_ARENAS && !best; i++) {
         struct psti_serve_stream *stream = group->streams[i];
         if (stream && stream->is_open && is_idle(stream)) {
@@ -463,10 +494,9 @@ static void set_budget(pst_service *service)
     psti_gate_set_limit(&groups->gate, n_lent < most - own ? own + n_lent : most);
 }
 
-void psti_serve_group_settle(struct psti_group *group)
+static void settle(struct psti_group *group)
 {
     bool again = group->opened;
-    set_budget(group->service);
     while (again) {
         again = false;
         for (struct psti_job *job = group->jobs; job; job = job->next)
@@ -483,6 +513,32 @@ void psti_serve_group_settle(struct psti_group *group)
     }
 }
 
+/* Jobs of other groups with the shelf may wait for what one has done. */
+static void settle_siblings(pst_service *service, const struct psti_shelf *shelf,
+                            const struct psti_group *but)
+{
+    for (struct psti_group *at = groups_of(service)->first; at && shelf; at = at->next)
+        if (at != but && at->shelf == shelf)
+            settle(at);
+}
+
+void psti_serve_group_settle(struct psti_group *group)
+{
+    set_budget(group->service);
+    settle(group);
+    settle_siblings(group->service, group->shelf, group);
+}
+
+uint64_t psti_serve_group_newest(const struct psti_group *group)
+{
+    uint64_t newest = group->newest_epoch;
+    for (const struct psti_group *at = groups_of(group->service)->first; at; at = at->next)
+        if (at->shelf && at->shelf == group->shelf && at->newest_epoch != UINT64_MAX &&
+            (newest == UINT64_MAX || at->newest_epoch > newest))
+            newest = at->newest_epoch;
+    return newest;
+}
+
 void psti_serve_groups_tick(pst_service *service)
 {
     int64_t now = psti_clock_ns();
@@ -491,9 +547,9 @@ void psti_serve_groups_tick(pst_service *service)
         for (struct psti_job *job = group->jobs; job; job = job->next) {
             /* Those that it waits for stand still, and may do so for ever. It gets a stream of its
              * own. */
-            bool ends = job->wants && job->fresh && job->stream && !job->impatient &&
-                        now - job->want_ns > PATIENCE_NS &&
-                        now - job->stream->moved_ns > PATIENCE_NS;
+            const struct psti_serve_stream *stream = job->stream ? job->stream : job->awaits;
+            bool ends = job->wants && job->fresh && stream && !job->impatient &&
+                        now - job->want_ns > PATIENCE_NS && now - stream->moved_ns > PATIENCE_NS;
             job->impatient |= ends;
             changed |= ends;
         }
@@ -589,15 +645,31 @@ void psti_serve_stream_failed(struct psti_serve_stream *stream, uint64_t run,
  * ------------------------------------------------------------------------------------------------
  */
 
-static bool is_of(const struct psti_group *group, const struct psti_joining *joining)
+/* True if the group's jobs have the name, the data set and the order of the one that joins. */
+static bool is_sibling(const struct psti_group *group, const struct psti_joining *joining)
 {
     const struct psti_share_dataset *a = &group->place, *b = &joining->place;
-    return !group->failed && strcmp(group->name, joining->open.name) == 0 &&
-           group->options.digest == joining->options.digest &&
-           group->extent_rows == joining->open.extent_rows && group->labels == joining->labels &&
+    return strcmp(group->name, joining->open.name) == 0 && group->labels == joining->labels &&
+           group->options.order_digest == joining->options.order_digest &&
            memcmp(a->version, b->version, sizeof a->version) == 0 &&
            a->allow_unreadable == b->allow_unreadable && a->n_masks == b->n_masks &&
            memcmp(a->masks, b->masks, sizeof a->masks) == 0;
+}
+
+static bool is_of(const struct psti_group *group, const struct psti_joining *joining)
+{
+    return !group->failed && group->options.digest == joining->options.digest &&
+           group->extent_rows == joining->open.extent_rows && is_sibling(group, joining);
+}
+
+/* The shelf of siblings, or a new one. NULL: no memory; then the group has none. */
+static struct psti_shelf *find_shelf(pst_service *service, const struct psti_joining *joining)
+{
+    struct psti_shelf *shelf = NULL;
+    for (struct psti_group *group = groups_of(service)->first; group; group = group->next)
+        if (group->shelf && is_sibling(group, joining))
+            return psti_loader_shelf_retain(group->shelf);
+    return psti_loader_shelf_open(&shelf, NULL) == PST_OK ? shelf : NULL;
 }
 
 static void end_group(struct psti_group *group)
@@ -622,6 +694,7 @@ static void end_group(struct psti_group *group)
     for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++)
         if (group->streams[i])
             free_stream(group->streams[i]);
+    psti_loader_shelf_close(&group->shelf);
     pst_dataset_close(&group->dataset);
     psti_share_options_clear(&group->options);
     for (uint32_t i = 0; i < group->n_fds; i++)
@@ -643,6 +716,8 @@ enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a group");
     group->service = service;
     group->gate = &groups_of(service)->gate;
+    group->cache = psti_serve_host_cache(service);
+    group->shelf = find_shelf(service, joining);
     /* The gate lets fewer threads work, if that is the service's share of the cores. */
     group->n_threads = psti_thread_cores();
     if (group->n_threads < service->options.n_threads)
@@ -703,10 +778,14 @@ void psti_serve_group_remove(struct psti_group *group, struct psti_job *job, boo
     for (uint32_t i = 0; i < job->n_held && !kept; i++)
         let_go(job->held[i]);
     job->n_held = 0;
-    if (group->jobs)
+    pst_service *service = group->service;
+    const struct psti_shelf *shelf = group->shelf;
+    if (group->jobs) {
         psti_serve_group_settle(group);
-    else
+    } else {
         end_group(group);
+        settle_siblings(service, shelf, NULL);
+    }
 }
 
 void psti_serve_groups_close(pst_service *service)

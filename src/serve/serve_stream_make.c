@@ -73,6 +73,7 @@ static struct pst_loader_options options_of(const struct psti_group *group, uint
     options.host_memory = host_memory;
     options.on_error = PST_ON_ERROR_SKIP;
     options.on_empty = PST_ON_EMPTY_DELIVER;
+    options.cache = group->cache;
     if (options.storage == PST_STORAGE_MEMORY)
         options.storage = PST_STORAGE_AUTO;
     return options;
@@ -94,7 +95,12 @@ static enum pst_status open_loader(struct psti_serve_stream *stream, struct pst_
         return status;
     struct psti_loader_slots slots = psti_serve_arena_slots(&stream->arena);
     slots.gate = group->gate;
-    const struct pst_loader_options options = options_of(group, stage + WORK_NBYTES);
+    slots.shelf = group->shelf;
+    struct pst_loader_options options = options_of(group, stage + WORK_NBYTES);
+    status = psti_loader_open_in(group->dataset, &options, &slots, &stream->loader, err);
+    if (status == PST_OK || !options.cache)
+        return status;
+    options.cache = NULL; /* the cache may have no room for the data set's table */
     return psti_loader_open_in(group->dataset, &options, &slots, &stream->loader, err);
 }
 

@@ -253,6 +253,7 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
     size_t first_nbytes = (size_t)psti_load_u64(bytes + 8);
     struct psti_wire_in in = {.bytes = bytes, .nbytes = first_nbytes, .at = HEAD_NBYTES};
     get(&in, &out->options, first_part, COUNT(first_part));
+    uint64_t order[2] = {psti_hash64(bytes + HEAD_NBYTES, in.bad ? 0 : in.at - HEAD_NBYTES)};
     uint32_t n_fields = psti_share_get_u32(&in), n_ops = psti_share_get_u32(&in);
     if (in.bad || n_fields > PSTI_SHARE_FIELDS_MAX || n_ops > PSTI_SHARE_OPS_MAX)
         return fail_bytes(err);
@@ -268,6 +269,8 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
     parts.texts = (char *)numbers + psti_round_up(first_nbytes, sizeof(uint64_t));
     parts.texts_left = first_nbytes;
     get_fields(&in, out, n_fields, n_ops, &parts);
+    order[1] = psti_hash64(bytes + in.at, first_nbytes - in.at);
+    out->order_digest = psti_hash64(order, sizeof order);
     out->options.indices = get_numbers(&in, &numbers, &out->options.n_indices);
     out->options.weights = get_numbers(&in, &numbers, &out->n_weights);
     if (in.bad || in.at != in.nbytes)

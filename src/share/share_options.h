@@ -27,6 +27,9 @@ struct psti_share_options {
     struct pst_loader_options options; /* points into `memory` */
     uint64_t n_weights;
     uint64_t digest; /* XXH3 of the first part */
+    /* XXH3 of what of it is not of fields: loaders for which it is equal visit the same samples in
+     * the same order */
+    uint64_t order_digest;
     void *memory;
 };
 /* Parses them, and trusts no byte. PST_ERROR_CORRUPT: they are none. Whether the values are

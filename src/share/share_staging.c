@@ -220,6 +220,7 @@ static enum pst_status take_ready(struct psti_staging *staging, struct pst_error
         return status;
     staging->layout.group_epoch = staging->ready.group_epoch;
     staging->layout.group_samples = staging->ready.group_samples;
+    staging->layout.counts = staging->ready.counts;
     atomic_fetch_add(&staging->n_held, staging->ready.n_extents);
     if (staging->message.head.id == staging->want_id)
         return PST_OK;

@@ -34,6 +34,32 @@ enum pst_status psti_share_get_open(struct psti_wire_in *in, struct psti_stream_
     return psti_share_end(in, "joining a group", err);
 }
 
+static void put_counts(struct psti_wire_out *out, const struct psti_stream_counts *counts)
+{
+    psti_share_put_u64(out, counts->n_decoded);
+    psti_share_put_u64(out, counts->n_decoded_shared);
+    psti_share_put_u64(out, counts->n_apart);
+    psti_share_put_u64(out, counts->n_read);
+    psti_share_put_u64(out, counts->nbytes_read);
+    psti_share_put_u64(out, counts->n_read_shared);
+    psti_share_put_u64(out, counts->nbytes_read_shared);
+    psti_share_put_u64(out, counts->n_cached);
+    psti_share_put_u64(out, counts->n_given_up);
+}
+
+static void get_counts(struct psti_wire_in *in, struct psti_stream_counts *counts)
+{
+    counts->n_decoded = psti_share_get_u64(in);
+    counts->n_decoded_shared = psti_share_get_u64(in);
+    counts->n_apart = psti_share_get_u64(in);
+    counts->n_read = psti_share_get_u64(in);
+    counts->nbytes_read = psti_share_get_u64(in);
+    counts->n_read_shared = psti_share_get_u64(in);
+    counts->nbytes_read_shared = psti_share_get_u64(in);
+    counts->n_cached = psti_share_get_u64(in);
+    counts->n_given_up = psti_share_get_u64(in);
+}
+
 void psti_share_put_layout(struct psti_wire_out *out, const struct psti_stream_layout *layout)
 {
     psti_share_put_u32(out, layout->extent_rows);
@@ -45,6 +71,7 @@ void psti_share_put_layout(struct psti_wire_out *out, const struct psti_stream_l
     psti_share_put_u64(out, layout->n_positions);
     psti_share_put_u64(out, layout->group_epoch);
     psti_share_put_u64(out, layout->group_samples);
+    put_counts(out, &layout->counts);
     for (uint32_t i = 0; i < layout->n_fields; i++) {
         psti_share_put_u64(out, layout->fields[i].offset);
         psti_share_put_u64(out, layout->fields[i].row_nbytes);
@@ -79,6 +106,7 @@ enum pst_status psti_share_get_layout(struct psti_wire_in *in, struct psti_strea
     layout->n_positions = psti_share_get_u64(in);
     layout->group_epoch = psti_share_get_u64(in);
     layout->group_samples = psti_share_get_u64(in);
+    get_counts(in, &layout->counts);
     if (layout->n_fields > PST_MAX_FIELDS)
         in->bad = true;
     for (uint32_t i = 0; i < layout->n_fields && !in->bad; i++) {
@@ -123,6 +151,7 @@ void psti_share_put_ready(struct psti_wire_out *out, const struct psti_stream_re
 {
     psti_share_put_u64(out, ready->group_epoch);
     psti_share_put_u64(out, ready->group_samples);
+    put_counts(out, &ready->counts);
     psti_share_put_u32(out, ready->n_arenas);
     for (uint32_t i = 0; i < ready->n_arenas; i++)
         psti_share_put_u32(out, ready->arenas[i]);
@@ -143,6 +172,7 @@ enum pst_status psti_share_get_ready(struct psti_wire_in *in,
 {
     ready->group_epoch = psti_share_get_u64(in);
     ready->group_samples = psti_share_get_u64(in);
+    get_counts(in, &ready->counts);
     ready->n_arenas = psti_share_get_u32(in);
     if (ready->n_arenas > PSTI_STREAM_ARENAS)
         in->bad = true;

@@ -40,6 +40,12 @@ struct psti_stream_open {
 struct psti_stream_field {
     uint64_t offset, row_nbytes; /* of the array in a slot; row_nbytes 0: there is none */
 };
+/* What the service has done for the group and its siblings (struct psti_shelf_counts). */
+struct psti_stream_counts {
+    uint64_t n_decoded, n_decoded_shared, n_apart;
+    uint64_t n_read, nbytes_read, n_read_shared, nbytes_read_shared;
+    uint64_t n_cached, n_given_up;
+};
 struct psti_stream_layout {
     uint32_t extent_rows;
     uint32_t n_slots; /* of each arena */
@@ -47,8 +53,9 @@ struct psti_stream_layout {
     uint32_t hold_max;      /* most extents that this job may keep */
     uint64_t stride, own;   /* bytes of a slot; offset of its table of own rows */
     uint64_t n_positions;   /* of an epoch */
-    uint64_t group_epoch;   /* newest epoch that a job of the group works on; UINT64_MAX: none */
+    uint64_t group_epoch;   /* newest one of a job of the group or a sibling; UINT64_MAX: none */
     uint64_t group_samples; /* samples that the service has prepared for the group so far */
+    struct psti_stream_counts counts;
     struct psti_stream_field fields[PST_MAX_FIELDS];
 };
 
@@ -76,6 +83,7 @@ struct psti_stream_extent {
 };
 struct psti_stream_ready {
     uint64_t group_epoch, group_samples;
+    struct psti_stream_counts counts;
     uint32_t n_arenas; /* new ones; the message has a descriptor for each */
     uint32_t arenas[PSTI_STREAM_ARENAS];
     uint32_t n_extents;

@@ -87,6 +87,15 @@ def field(name: str, n_ops: int) -> bytes:
 
 FLIP = struct.pack("<IIII??I", 5, 0, 0, 2, False, False, 0) + struct.pack("<4I4ff", 0, 0, 0, 0, 0, 0, 0, 0, 0.5)
 FLIP += struct.pack("<20ffB", *([1.0] * 20), 0.0, 0)
+COUNTS = struct.pack("<9Q", 50, 49, 0, 50, 5000, 49, 4900, 0, 0)
+
+
+def layout(own: int, n_slots: int = 64, n_fields: int = 1) -> bytes:
+    head = struct.pack("<IIIIQQQQQ", 8, n_slots, n_fields, 10, 1 << 20, own, 1000, 3, 99)
+    return head + COUNTS + struct.pack("<QQ", 4096, 4096)
+
+
+READY = struct.pack("<QQ", 3, 99) + COUNTS
 EXTENT = struct.pack("<QIIIQ", 7, 1, 2, 8, 320)
 STREAM = {
     "options": b"\0" + options(b"", 0, 0, None),
@@ -98,22 +107,22 @@ STREAM = {
     "open-name": b"\1" + text("s" * 128) + struct.pack("<IIII", 8, 32, 1, 4) + data_set("/data"),
     "open-rows": b"\1" + text("search") + struct.pack("<IIII", 65, 32, 0, 0) + data_set("/data"),
     "open": b"\1" + text("search") + struct.pack("<IIII", 8, 32, 1, 4) + text("/data") + b"v" * 16 + struct.pack("<II", 0, 0),
-    "layout": b"\2" + struct.pack("<IIIIQQQQQQQ", 8, 64, 1, 10, 1 << 20, 1 << 16, 1000, 3, 99, 4096, 4096),
-    "layout-outside": b"\2" + struct.pack("<IIIIQQQQQQQ", 8, 64, 1, 10, 1 << 20, 1 << 12, 1000, 3, 99, 4096, 4096),
+    "layout": b"\2" + layout(1 << 16),
+    "layout-outside": b"\2" + layout(1 << 12),
     "want": b"\3" + struct.pack("<QQQIIIIQQ", 3, 64, 1000, 32, 32, 0, 2, 5, 6),
     "want-many": b"\3" + struct.pack("<QQQIIII", 0, 0, 1000, 8, 8, 0, 1024) + struct.pack("<1024Q", *range(1024)),
     "want-too-many": b"\3" + struct.pack("<QQQIIII", 0, 0, 1000, 8, 8, 0, 1025) + struct.pack("<1025Q", *range(1025)),
     "want-last-epoch": b"\3" + struct.pack("<QQQIIII", 2**64 - 1, 2**64 - 8, 2**64 - 1, 2**32 - 1, 2**32 - 1, 0, 0),
     "give": b"\3" + struct.pack("<QQQIIIIQ", 0, 0, 0, 0, 0, 0, 1, 2**64 - 1),
     "give-leaves": b"\3" + struct.pack("<QQQIIII", 0, 0, 0, 0, 0, 1, 0),
-    "layout-fields": b"\2" + struct.pack("<IIIIQQQQQQQ", 8, 64, 64, 10, 1 << 20, 1 << 16, 9, 3, 9, 0, 64) + bytes(16 * 63),
-    "layout-slots": b"\2" + struct.pack("<IIIIQQQQQQQ", 8, 2**32 - 1, 1, 10, 2**40, 1 << 16, 1000, 3, 99, 4096, 4096),
-    "ready-none": b"\4" + struct.pack("<QQII", 3, 99, 0, 0),
-    "ready-arena": b"\4" + struct.pack("<QQIII", 3, 99, 1, 4, 1) + struct.pack("<QIIIQ", 7, 4, 2, 8, 320),
-    "ready-own": b"\4" + struct.pack("<QQIII", 3, 99, 1, 1, 1) + struct.pack("<QIIIQ", 7, 1, 2, 9, 2**63),
+    "layout-fields": b"\2" + layout(1 << 16, n_fields=64) + bytes(16 * 63),
+    "layout-slots": b"\2" + layout(1 << 16, n_slots=2**32 - 1),
+    "ready-none": b"\4" + READY + struct.pack("<II", 0, 0),
+    "ready-arena": b"\4" + READY + struct.pack("<III", 1, 4, 1) + struct.pack("<QIIIQ", 7, 4, 2, 8, 320),
+    "ready-own": b"\4" + READY + struct.pack("<III", 1, 1, 1) + struct.pack("<QIIIQ", 7, 1, 2, 9, 2**63),
     "alone-reason": b"\5" + struct.pack("<I", 5),
-    "ready": b"\4" + struct.pack("<QQIII", 3, 99, 1, 1, 2) + EXTENT + EXTENT,
-    "ready-slot": b"\4" + struct.pack("<QQII", 3, 99, 0, 1) + struct.pack("<QIIIQ", 7, 1, 9, 8, 320),
+    "ready": b"\4" + READY + struct.pack("<III", 1, 1, 2) + EXTENT + EXTENT,
+    "ready-slot": b"\4" + READY + struct.pack("<II", 0, 1) + struct.pack("<QIIIQ", 7, 1, 9, 8, 320),
     "alone": b"\5" + struct.pack("<I", 2),
 }
 

@@ -45,7 +45,7 @@ static int set_up(void **state)
     make_directory(directory);
     serve_fixture_place(&fixture);
     dataset = open_made(directory, "set.pst",
-                        &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_RAW_SAME});
+                        &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_JPEG});
     struct pst_loader_options options = options_of(NULL);
     pst_loader *loader = open_loader(dataset, &options);
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
@@ -104,8 +104,9 @@ static void end_process(pid_t pid, int signal_number)
     assert_int_equal(waitpid(pid, &state, 0), pid);
 }
 
-/* A job that runs epochs till it is killed. */
-static pid_t start_job(void)
+/* A job that runs epochs till it is killed. `sibling`: its colours are others, so it has a group of
+ * its own, for which the service reads and decodes what it does for the other one. */
+static pid_t start_job(bool sibling)
 {
     pid_t pid = fork();
     assert_true(pid >= 0);
@@ -115,6 +116,8 @@ static pid_t start_job(void)
     struct pst_error err;
     pst_loader *loader;
     pst_batch *batch;
+    if (sibling)
+        kept.chain[2].brightness[1] = 1.2f;
     if (pst_loader_open(dataset, &options, &loader, &err) != PST_OK)
         _exit(1);
     for (uint64_t epoch = 0;; epoch++) {
@@ -160,7 +163,7 @@ static void killed_jobs_disturb_nobody(void **state)
     pid_t service = start_service();
     for (int round = 0; round < n_rounds; round++) {
         struct pst_loader_options options = options_of("group");
-        pid_t job = start_job();
+        pid_t job = start_job(round % 2 == 1);
         psti_clock_sleep_until(psti_clock_ns() + random_ns(round, 1, SECOND / 50));
         pst_loader *loader = open_loader(dataset, &options);
         assert_true(stats_of(loader).is_sharing);

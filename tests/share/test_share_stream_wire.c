@@ -39,7 +39,7 @@ static struct pst_loader_options full_options(void)
                                        .throttle_latency_seconds = 0.125};
 }
 
-static uint64_t digest_of(const struct pst_loader_options *options)
+static uint64_t digests_of(const struct pst_loader_options *options, uint64_t *order)
 {
     struct psti_share_options parsed;
     uint8_t *bytes;
@@ -47,9 +47,16 @@ static uint64_t digest_of(const struct pst_loader_options *options)
     assert_int_equal(psti_share_options_print(options, 4, &bytes, &nbytes, NULL), PST_OK);
     assert_int_equal(psti_share_options_parse(bytes, nbytes, &parsed, NULL), PST_OK);
     uint64_t digest = parsed.digest;
+    *order = parsed.order_digest;
     psti_share_options_clear(&parsed);
     psti_free(bytes);
     return digest;
+}
+
+static uint64_t digest_of(const struct pst_loader_options *options)
+{
+    uint64_t order;
+    return digests_of(options, &order);
 }
 
 static void options_come_back(void **state)
@@ -150,6 +157,36 @@ static void the_digest_sees_what_decides_about_rows(void **state)
     assert_true(digest_of(&other) == digest);
 }
 
+/* The one of the order sees all of these but the fields. */
+static void the_order_has_a_digest(void **state)
+{
+    (void)state;
+    const struct pst_loader_options same = full_options();
+    static const uint64_t others[4] = {9, 2, 2, 8};
+    static const double heavier[4] = {1, 0.5, 0, 3};
+    struct pst_loader_options changed[5];
+    uint64_t order, other;
+    for (int i = 0; i < 5; i++)
+        changed[i] = same;
+    changed[0].seed++;
+    changed[1].order = PST_ORDER_SEQUENTIAL;
+    changed[2].indices = others;
+    changed[3].weights = heavier;
+    changed[4].window_pages = 3;
+    uint64_t digest = digests_of(&same, &order);
+    for (int i = 0; i < 5; i++) {
+        digests_of(&changed[i], &other);
+        assert_true(other != order);
+    }
+    ops[1].p = 0.25f;
+    assert_true(digests_of(&same, &other) != digest);
+    assert_true(other == order);
+    changed[0] = same;
+    changed[0].n_fields = 1;
+    assert_true(digests_of(&changed[0], &other) != digest);
+    assert_true(other == order);
+}
+
 static void extents_are_whole_pages(void **state)
 {
     const size_t f32[1] = {3 * 224 * 224 * 4}, u8[2] = {3 * 224 * 224, 8},
@@ -197,6 +234,7 @@ int main(void)
         cmocka_unit_test(options_come_back),
         cmocka_unit_test(damaged_options_are_refused),
         cmocka_unit_test(the_digest_sees_what_decides_about_rows),
+        cmocka_unit_test(the_order_has_a_digest),
         cmocka_unit_test(extents_are_whole_pages),
         cmocka_unit_test(impossible_messages_are_refused),
     };

@@ -360,7 +360,12 @@ static PyObject *add_part_stats(PyObject *dict, const struct pst_loader_stats *s
         NUMBER(n_cache_items),       NUMBER(n_cache_recoded),    NUMBER(nbytes_cache_saved),
         NUMBER(n_cache_not_recoded), NUMBER(n_shared),           NUMBER(n_shared_copied),
         NUMBER(share_epoch),         NUMBER(share_samples),      NUMBER(is_sharing),
-        NUMBER(n_cache_fetched),     NUMBER(nbytes_cache_fetched)};
+        NUMBER(n_cache_fetched),     NUMBER(nbytes_cache_fetched),
+        NUMBER(share_decoded),       NUMBER(share_decoded_shared),
+        NUMBER(share_decoded_apart), NUMBER(share_read),
+        NUMBER(share_nbytes_read),   NUMBER(share_read_shared),
+        NUMBER(share_cached),        NUMBER(share_given_up),
+        NUMBER(share_nbytes_read_shared)};
 #undef NUMBER
     int status = dict == NULL ? -1 : 0;
     for (size_t i = 0; status == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)

@@ -83,8 +83,14 @@ class ShareStats(TypedDict):
     """Batches that came from the group of ``share`` (batches), and that this loader made itself all the same (alone).
 
     sharing: the host service is there. copied: batches that were copied as a whole. reason: why the last batch that was
-    not shared was not, or "". epoch: the newest epoch that a job of the group has begun, as far as this loader knows, or
-    None. samples: what the service has prepared for the group so far.
+    not shared was not, or "". epoch: the newest epoch that a job of the group, or of one with
+    other transforms, has begun, as far as this loader knows, or None. samples: what the service has prepared for the group so far.
+
+    What the service has done so far for the group and for groups of the same name, data set and order with other transforms,
+    all together: decoded: images and masks that it decoded; decoded_shared: that a group took from another one's decode;
+    decoded_apart: decoded ones of which another group needs other pixels. read, nbytes_read: stored items that it read;
+    read_shared, nbytes_read_shared: that a group took from another one's read. cached: items from the host cache.
+    given_up: items that it had no memory to keep until all groups had come to them.
     """
 
     sharing: bool
@@ -94,6 +100,15 @@ class ShareStats(TypedDict):
     reason: str
     epoch: int | None
     samples: int
+    decoded: int
+    decoded_shared: int
+    decoded_apart: int
+    read: int
+    nbytes_read: int
+    read_shared: int
+    nbytes_read_shared: int
+    cached: int
+    given_up: int
 
 
 class BoxStats(TypedDict):
@@ -402,6 +417,15 @@ def loader_stats(
             "reason": raw["share_reason"],
             "epoch": None if raw["share_epoch"] == 2**64 - 1 else raw["share_epoch"],
             "samples": raw["share_samples"],
+            "decoded": raw["share_decoded"],
+            "decoded_shared": raw["share_decoded_shared"],
+            "decoded_apart": raw["share_decoded_apart"],
+            "read": raw["share_read"],
+            "nbytes_read": raw["share_nbytes_read"],
+            "read_shared": raw["share_read_shared"],
+            "nbytes_read_shared": raw["share_nbytes_read_shared"],
+            "cached": raw["share_cached"],
+            "given_up": raw["share_given_up"],
         },
         "tiers": {
             name: {

@@ -38,6 +38,7 @@ struct psti_image {
     struct psti_pli_header pli;     /* forms pli and pli-jpeg: the parsed header */
     const struct psti_chain *chain; /* chain for pixels of its kind */
     const struct psti_draw *draw;
+    const struct psti_shelf_picture *shared; /* has its pixels; NULL: they are to be decoded */
 };
 
 /* Destination of an image's pixels. */
