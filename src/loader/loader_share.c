@@ -1,8 +1,8 @@
 /* loader_share.c - takes batches from the group that shares their preparation.
  *
- * In: the loader's plan and place. Out: whole jobs. Arrays of a page a row and more are mapped,
- * page by page, from the extents in which the host service prepared them; they are private to this
- * process, so it may write to them, and what it wrote is dropped before the slot is used again.
+ * In: the loader's plan and place. Out: whole jobs. Arrays of a page a row and more are used where
+ * the extents are mapped, in which the host service prepared them; they are private to this
+ * process, so it may write to them, and what it wrote is dropped before the place is used again.
  * Other values are copied. Whenever a batch cannot come from the group, the loader's own workers
  * make it, at the same place of the same order: the caller sees no difference but in time and
  * counts. All functions but `drop` run in the caller's thread. */
@@ -101,8 +101,7 @@ enum pst_status psti_loader_share_set_slots(pst_loader *loader, struct pst_error
     if (loader->options.pin_memory)
         return PST_OK;
     return psti_loader_spaces_open(loader->pool, plan->slots, plan->n_fields,
-                                   loader->options.batch_size, share->open.extent_rows, page,
-                                   &share->spaces, err);
+                                   share->open.extent_rows, page, &share->spaces, err);
 }
 
 static bool layout_fits(const pst_loader *loader, const struct psti_stream_layout *layout)
@@ -329,7 +328,6 @@ static bool fill(pst_loader *loader, struct psti_loader_job *job,
     bool maps =
         share->spaces && psti_share_staging_n_held(share->staging) <= share->layout.hold_max;
     const struct psti_loader_space_source source = {.staging = share->staging,
-                                                    .layout = &share->layout,
                                                     .ready = ready,
                                                     .first = job->positions[0],
                                                     .n_rows = job->n_rows};

@@ -19,7 +19,8 @@
  * as memory allows it. */
 #define WINDOW_STEPS 8u
 #define WINDOW_MIN 32u
-#define JOBS_USUAL 8u /* as many jobs at least can hold extents */
+#define JOBS_USUAL 8u  /* as many jobs at least can hold extents, */
+#define JOB_BATCHES 4u /* those of so many batches: the one in use, the next one, and two kept */
 
 struct groups {
     struct psti_group *first;
@@ -486,7 +487,7 @@ void psti_serve_group_settle(struct psti_group *group)
 static void open_job(struct psti_job *job)
 {
     struct psti_group *group = job->group;
-    uint32_t wanted = 2 * (job->batch_size / group->extent_rows + 2) + 2, n_jobs = 0;
+    uint32_t wanted = JOB_BATCHES * (job->batch_size / group->extent_rows + 2), n_jobs = 0;
     uint32_t used = slots_of_loader(group) + 2 * span_of(job) + 2 + all_held_max(group);
     for (const struct psti_job *other = group->jobs; other; other = other->next)
         n_jobs += other->opened;

@@ -9,6 +9,7 @@
 
 #include "share/share_link.h"
 #include "share/share_stream_wire.h"
+#include "share/share_view.h"
 
 struct psti_staging;
 
@@ -45,22 +46,14 @@ void psti_share_staging_give(struct psti_staging *staging, const uint64_t *numbe
 uint32_t psti_share_staging_n_held(const struct psti_staging *staging);
 
 /* Memory of a held extent, read-only: nbytes from `at` of its slot. NULL: there is no such memory.
- */
-const void *psti_share_staging_bytes(const struct psti_staging *staging,
+ * The thread that wants. */
+const void *psti_share_staging_bytes(struct psti_staging *staging,
                                      const struct psti_stream_extent *extent, uint64_t at,
                                      uint64_t nbytes);
-/* Maps whole pages of a held extent over [to, to + nbytes), readable and writable; what is written
- * stays this mapping's own. */
-bool psti_share_staging_map(const struct psti_staging *staging,
-                            const struct psti_stream_extent *extent, uint64_t at, size_t nbytes,
-                            void *to);
-
-/* Address space for a slot of a batch, of which parts are mapped as above. `make`: NULL if there is
- * none. `clear` makes [at, at + nbytes) empty again, and frees pages that were written. */
-void *psti_share_space_make(size_t nbytes);
-void psti_share_space_clear(void *at, size_t nbytes);
-void psti_share_space_free(void *space, size_t nbytes);
-/* Maps the pages that are there already, in one go. It changes no contents. */
-void psti_share_space_touch(void *at, size_t nbytes);
+/* Shows held extents, one after the other, where their rows can be read and written
+ * (share_view.h): those of the batch from position `first` on. The thread that wants. False: there
+ * is no place, and the rows are to be copied. */
+bool psti_share_staging_show(struct psti_staging *staging, const struct psti_stream_ready *ready,
+                             uint64_t first, uint32_t n_rows, struct psti_share_view_run *run);
 
 #endif
