@@ -3,7 +3,8 @@
 
     {"data": PATH, "seconds": 2, "batch_size": 32, "workers": 2, "prefetch": 2, "throttle": bytes/s or 0, "cache": bytes or 0,
      "rate": samples/s of the emulated accelerator or 0, "cgroup": directory to enter or "", "window": null, or [begin, end] of
-     CLOCK_MONOTONIC: several jobs count the same time, and go on a little after it, "epoch": batches of an epoch}
+     CLOCK_MONOTONIC: several jobs count the same time, and go on a little after it, "epoch": batches of an epoch,
+     "gpu": options of a Loader on a GPU, if it is to be one}
     {"torch": {"workers": 8, "spin": 0.0002, "sleep": 0.02}, ...}: a torch DataLoader of samples that spin and sleep
 
 Batches of the first part of the run are not counted: it fills the cache and reaches the steady state.
@@ -35,10 +36,11 @@ def loader_of(cell: dict, epochs: int):
     data = ps.Dataset(cell["data"])
     order = np.random.default_rng(cell.get("seed", 0))
     indices = np.concatenate([order.permutation(len(data)) for _ in range(epochs)])
+    place = cell.get("gpu") or {"output": "numpy"}
     return ps.Loader(
         data, cell["batch_size"], indices=indices, num_workers=cell["workers"], prefetch=cell["prefetch"], drop_last=True,
-        output="numpy", fields=["image"], cache=cell["cache"] or None, throttle=(cell["throttle"], 0) if cell["throttle"] else None,
-        transforms=[T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
+        fields=["image"], cache=cell["cache"] or None, throttle=(cell["throttle"], 0) if cell["throttle"] else None,
+        transforms=[T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)], **place,
     )  # fmt: skip
 
 

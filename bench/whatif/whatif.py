@@ -7,7 +7,8 @@
        None is dropped.
 
 Cells: cores by CPU quota, 1 to 32 workers that sleep, storage rates by the loader's throttle, cache 0 to 100 %, accelerators by a
-timed step, forms, 1 to 4 jobs. The run can be stopped (--stop-after) and goes on where it was.
+timed step, forms, 1 to 4 jobs; gpu_share 0 to 1 on an emulated GPU (--stand-in). The run can be stopped (--stop-after) and goes on
+where it was.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import hybrid
 import picture
 
 HERE = Path(__file__).resolve().parent
@@ -68,6 +70,15 @@ def prepare(images: Path, folder: Path) -> None:
                 elif form == "pli":
                     value = pli.encode(value, "small")
                 writer.write({"image": value}, name=file.stem)
+
+
+def analyse_hybrid(folder: Path, seconds: float, stand_in: Path) -> dict[str, Any]:
+    command = [sys.executable, str(HERE / "hybrid.py"), str(folder / "pli-jpeg.pst"), str(BATCH), str(PREFETCH), str(seconds)]
+    done = subprocess.run(command, env=hybrid.environment(stand_in), capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"the emulated GPU could not be analysed: {done.stderr.strip()}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def analyse(folder: Path, seconds: float) -> dict[str, Any]:
@@ -122,6 +133,9 @@ def cells_of(reports: dict[str, Any], has_quota: bool) -> list[dict[str, Any]]:
     for jobs in (1, 2, 3, 4):
         add("jobs", f"pli-jpeg, {jobs} jobs", "pli-jpeg", {"jobs": jobs, "page_cache": full}, jobs=jobs)
     add("jobs", "jpeg, 2 jobs that take 150/s", "jpeg", {"jobs": 2, "page_cache": full}, rate=150, jobs=2)
+    for share in (0, 0.25, 0.5, 0.75, 1) if "hybrid" in reports else ():
+        question = {"gpu_share": share, "page_cache": full}
+        add("hybrid, emulated", f"emulated GPU, gpu_share {share}", "hybrid", question, gpu_share=share)
     for workers in (1, 2, 4, 8, 16, 32):
         add("workers", f"sleeping, {workers} workers", "sleeping", {"workers": workers}, torch=workers)
     return found
@@ -188,12 +202,12 @@ class Quota:
         self.top.rmdir()
 
 
-def measure(cell: dict[str, Any], folder: Path, seconds: float, quota: Quota) -> dict[str, float]:
+def measure(cell: dict[str, Any], folder: Path, seconds: float, quota: Quota, stand_in: Path | None) -> dict[str, float]:
     from penstock._analyze_machine import OtherWork
 
     how = cell["run"]
     words: dict[str, Any] = {
-        "data": str(folder / f"{cell['report']}.pst"), "seconds": seconds,
+        "data": str(folder / f"{'pli-jpeg' if 'gpu_share' in how else cell['report']}.pst"), "seconds": seconds,
         "batch_size": SLEEPING_BATCH if "torch" in how else BATCH,
         "workers": 2, "prefetch": PREFETCH, "epoch": N_IMAGES // BATCH, "throttle": how.get("throttle", 0),
         "cache": how.get("cache", 0), "rate": cell["rate"],
@@ -201,12 +215,16 @@ def measure(cell: dict[str, Any], folder: Path, seconds: float, quota: Quota) ->
     }  # fmt: skip
     if "torch" in how:
         words["torch"] = {"workers": how["torch"], "costs": SLEEPING}
+    environment = None
+    if "gpu_share" in how and stand_in is not None:
+        words["gpu"] = hybrid.on_gpu(how["gpu_share"])
+        environment = hybrid.environment(stand_in)
     if how.get("jobs", 1) > 1:
         words["window"] = [time.perf_counter() + 2.5, time.perf_counter() + 2.5 + seconds]
     others = OtherWork()
     started = [
         subprocess.Popen([sys.executable, str(HERE / "cell.py"), json.dumps({**words, "seed": i})],
-                         stdout=subprocess.PIPE, text=True)  # fmt: skip
+                         stdout=subprocess.PIPE, text=True, env=environment)  # fmt: skip
         for i in range(how.get("jobs", 1))
     ]
     outputs = [process.communicate(timeout=300)[0] for process in started]
@@ -270,6 +288,8 @@ def begin(arguments: argparse.Namespace, work: Path, has_quota: bool) -> dict[st
         return found
     prepare(arguments.images, work)
     reports = analyse(work, arguments.analysis_seconds)
+    if arguments.stand_in is not None:
+        reports["hybrid"] = analyse_hybrid(work, arguments.analysis_seconds, arguments.stand_in)
     cells = cells_of(reports, has_quota)
     predict(cells, reports)
     (arguments.out / "whatif.predictions.json").write_text(json.dumps({"cells": cells, "reports": reports}, indent=1))
@@ -287,6 +307,7 @@ def main() -> int:
     parser.add_argument("--analysis-seconds", type=float, default=10.0, help="of the analysis of a form")
     parser.add_argument("--stop-after", type=float, default=0, help="seconds; exit status 75 says that it is to be called again")
     parser.add_argument("--alone", action="store_true", help="keep others' work away (root, control groups of version 1)")
+    parser.add_argument("--stand-in", type=Path, help="folder tests/device of a build: cells with an emulated GPU")
     parser.add_argument("--fresh", action="store_true", help="forget what an earlier call has done")
     arguments = parser.parse_args()
     start = time.monotonic()
@@ -297,7 +318,7 @@ def main() -> int:
         state = begin(arguments, work, quota.path is not None)
         while todo := pending(state["cells"]):
             for cell in todo:
-                cell["runs"].append(measure(cell, work, arguments.seconds, quota))
+                cell["runs"].append(measure(cell, work, arguments.seconds, quota, arguments.stand_in))
                 print(f"{cell['name']}: {cell['runs'][-1]['samples_per_second']:.1f}", file=sys.stderr, flush=True)
                 (work / "state.json").write_text(json.dumps(state))
                 if arguments.stop_after and time.monotonic() - start > arguments.stop_after:
@@ -313,6 +334,8 @@ def main() -> int:
     text = table(state["cells"], summary)
     if not state["has_quota"]:
         text += "\ncells with a CPU quota are left out: no control group can be made here"
+    if "hybrid" not in state["reports"]:
+        text += "\ncells with an emulated GPU are left out: --stand-in was not given"
     print(text)
     print(f"other processes used {summary['other_cores_median']:.2f} cores (median), at most {summary['other_cores_most']:.2f}")
     (work / "state.json").unlink()

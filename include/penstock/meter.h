@@ -70,7 +70,10 @@ struct pst_stage_clock {
     /* FETCH: bytes read. DECODE: bytes of pixels. UPLOAD: bytes uploaded. KEEP: bytes used of the
      * cache. Else 0. */
     uint64_t nbytes;
-    uint64_t reserved[3]; /* 0 */
+    /* UPLOAD, by the GPU's clock: time of uploads; time of decoding and augmenting there, without
+     * that of nvJPEG. Another program's work on the GPU makes them longer. Else 0. */
+    uint64_t link_ns, gpu_ns;
+    uint64_t reserved; /* 0 */
 };
 
 /* Times of steps. A step lasts from the delivery of a batch to that of the next one, or to the call

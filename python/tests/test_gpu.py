@@ -96,6 +96,35 @@ def test_nvjpeg_is_told(gpu: dict[str, str], data: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_costs_of_a_gpu_are_probed(gpu: dict[str, str], data: Path, device: str) -> None:
+    """A GPU that takes 20 us for a block, and computes nothing."""
+    source = f"""if True:
+        import math
+        import penstock as ps
+        transforms = [ps.transforms.Resize(40), ps.transforms.CenterCrop(32)]
+        loader = ps.Loader({str(data / "pli-jpeg")!r}, 2, device={device!r}, output="numpy" if {device!r} == "cpu" else "dlpack",
+                           num_workers=2, transforms=transforms)
+        report = ps.analyze(loader, budget="2s", forms=("pli-jpeg", "pli-small", "jpeg"))
+        subject, forms = report.data["subject"], report.data["forms"]
+        assert (subject["form"], subject["decode"]) == ("pli-jpeg", {"gpu" if device == "cuda" else "cpu"!r})
+        assert set(forms["pli-jpeg"]) == set(forms["pli-small"]) == {{"cpu", "gpu"}}
+        for form in ("pli-jpeg", "pli-small"):
+            costs = forms[form]["gpu"]
+            assert costs["gpu_seconds"] >= 20e-6 and 0 < costs["link_nbytes"] < 128 * 128 * 3, costs
+        on_cpu = forms["pli-jpeg"]["cpu"]
+        # Rows that the CPU decodes are augmented on the GPU where the batch is; else it has no part in them.
+        assert (on_cpu["gpu_seconds"] > 0) == (on_cpu["link_nbytes"] > 0) == ({device!r} == "cuda"), on_cpu
+        assert ("link_nbytes_per_second" in report.data["machine"]) == ({device!r} == "cuda")
+        bounds = report.whatif(gpu_share=0.5).bounds
+        seconds = (forms["pli-jpeg"]["gpu"]["gpu_seconds"] + on_cpu["gpu_seconds"]) / 2
+        assert math.isclose(bounds["gpu"], 1 / seconds, rel_tol=1e-6), (bounds, seconds)
+    """
+    environment = gpu | {"PENSTOCK_FAKE_BLOCK_NS": "20000", "PENSTOCK_FAKE_PROCESSORS": "1"}
+    done = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_gpu_is_told(gpu: dict[str, str]) -> None:
     source = "import penstock as ps; print(ps.cuda.device_count(), ps.cuda.reason() == '', ps.cuda.info(0)['name'])"
     done = subprocess.run([sys.executable, "-c", source], env=gpu, capture_output=True, text=True, timeout=60)

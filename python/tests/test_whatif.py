@@ -55,6 +55,25 @@ def report() -> Report:
     return Report(data())
 
 
+def test_rows_are_divided_between_cpu_and_gpu() -> None:
+    made = data(machine={"cores": 4, "page_cache_nbytes": 4e9, "link_nbytes_per_second": 1e9})
+    own = {"cpu_seconds": 0.0001, "gpu_seconds": 0.0005, "link_nbytes": 1e5}
+    made["forms"]["jpeg"]["gpu"] = {**made["forms"]["jpeg"]["cpu"], **own}
+    divided = Report(made)
+    # 4 cores; 8 GPUs with half a millisecond and 100 kB for each row that is theirs.
+    for share in (0.0, 0.25, 0.5, 1.0):
+        bounds = divided.whatif(gpu_share=share).bounds
+        assert bounds["cores"] == pytest.approx(4 / (0.002 * (1 - share) + 0.0001 * share))
+        assert bounds["gpu"] == pytest.approx(8 / (0.0005 * share) if share else float("inf"))
+        assert bounds["link"] == pytest.approx(8 * 1e9 / (1e5 * share) if share else float("inf"))
+    assert divided.whatif(gpu_share=1).bounds == divided.whatif(decode="gpu").bounds
+    assert divided.whatif(gpu_share=1, gpu_free=0.5).bounds["gpu"] == pytest.approx(8000)
+    quarter, on_cpu = divided.whatif(gpu_share=0.25).bounds, divided.whatif().bounds
+    made["subject"].update(decode="gpu", gpu_share=0.25)
+    assert Report(made).whatif().bounds == quarter
+    assert Report(made).whatif(decode="cpu").bounds == on_cpu
+
+
 def test_single_answers_follow_arithmetic(report: Report) -> None:
     now = report.whatif()
     assert now.samples_per_second == pytest.approx(2000) and now.binding == "cores"
@@ -130,6 +149,9 @@ def test_wrong_questions_and_files(report: Report, tmp_path: Path) -> None:
         ({"cores": 0}, "cores"),
         ({"storage": "fast"}, "storage"),
         ({"gpu_speed": "0x"}, "above 0"),
+        ({"gpu_share": 2}, "0 to 1"),
+        ({"gpu_share": 0.5, "decode": "cpu"}, "contradicts"),
+        ({"gpu_share": 0.5}, "no costs of form 'jpeg' with decode='gpu'"),
     ):
         with pytest.raises(ps.errors.ArgumentError, match=says):
             report.whatif(**question)

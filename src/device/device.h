@@ -107,7 +107,8 @@ enum pst_status psti_device_stream_launch(struct psti_stream *stream, uint32_t k
 enum pst_status psti_device_stream_sync(struct psti_stream *stream,
                                         struct pst_error *err); /* waits */
 
-/* Events mark a place in a stream's work. An event that was never recorded is done. */
+/* Events mark a place in a stream's work, and record when the stream came there. An event that was
+ * never recorded is done. */
 enum pst_status psti_device_event_open(struct psti_device *device, struct psti_event **out,
                                        struct pst_error *err);
 void psti_device_event_close(struct psti_event **event);
@@ -119,6 +120,9 @@ enum pst_status psti_device_event_await(
 enum pst_status psti_device_event_is_done(struct psti_event *event, bool *done,
                                           struct pst_error *err);
 enum pst_status psti_device_event_sync(struct psti_event *event, struct pst_error *err); /* waits */
+/* The GPU's time from one event to the other, both recorded and done, in nanoseconds; 0 if the
+ * driver cannot say. */
+uint64_t psti_device_event_elapsed_ns(struct psti_event *begin, struct psti_event *end);
 
 /* Recording and awaiting in a stream of other code, given by its handle as CUDA, DLPack and torch
  * have it (0 or 1: the legacy default stream, 2: the default stream of the calling thread). The

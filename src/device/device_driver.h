@@ -77,6 +77,7 @@ enum psti_cu_number {
     X(event_record, cuEventRecord, (psti_cu_event event, psti_cu_stream stream))                   \
     X(event_query, cuEventQuery, (psti_cu_event event))                                            \
     X(event_sync, cuEventSynchronize, (psti_cu_event event))                                       \
+    X(event_elapsed, cuEventElapsedTime, (float *ms, psti_cu_event begin, psti_cu_event end))      \
     X(alloc, cuMemAlloc_v2, (psti_cu_address * address, size_t nbytes))                            \
     X(free, cuMemFree_v2, (psti_cu_address address))                                               \
     X(host_alloc, cuMemHostAlloc, (void **memory, size_t nbytes, unsigned flags))                  \

@@ -1,6 +1,6 @@
 /* device_event.c - events: places in the work of streams, our own and foreign ones.
  *
- * Events record no time, which would cost time. Threads that wait for them sleep. A stream of
+ * Each records its time, by the GPU's clock. Threads that wait for an event sleep. A stream of
  * another context or GPU may await an event. An event is recorded in streams of its own GPU. */
 #include "device/device_int.h"
 
@@ -16,10 +16,9 @@ enum pst_status psti_device_event_open(struct psti_device *device, struct psti_e
         return psti_fail(err, PST_ERROR_MEMORY, "device", "no memory for an event");
     event->device = device;
     enum pst_status status;
-    PSTI_DRIVER_RUN(
-        status, device, PSTI_CU_OUT_OF_MEMORY,
-        event_create(&event->handle, PSTI_CU_EVENT_BLOCKING_SYNC | PSTI_CU_EVENT_DISABLE_TIMING),
-        err, "making an event");
+    PSTI_DRIVER_RUN(status, device, PSTI_CU_OUT_OF_MEMORY,
+                    event_create(&event->handle, PSTI_CU_EVENT_BLOCKING_SYNC), err,
+                    "making an event");
     if (status != PST_OK)
         psti_free(event);
     else
@@ -106,4 +105,16 @@ enum pst_status psti_device_event_sync(struct psti_event *event, struct pst_erro
     PSTI_DRIVER_RUN(status, event->device, PSTI_CU_UNKNOWN, event_sync(event->handle), err,
                     "waiting for an event");
     return status;
+}
+
+uint64_t psti_device_event_elapsed_ns(struct psti_event *begin, struct psti_event *end)
+{
+    const struct psti_device *device = begin->device;
+    float ms = 0;
+    if (psti_device_enter(device, NULL) != PST_OK)
+        return 0;
+    unsigned result = PSTI_DRIVER_CALL(device, PSTI_CU_UNKNOWN,
+                                       event_elapsed(&ms, begin->handle, end->handle));
+    psti_device_leave(device);
+    return result == PSTI_CU_SUCCESS && ms > 0 ? (uint64_t)(ms * 1e6) : 0;
 }

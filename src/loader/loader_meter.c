@@ -231,6 +231,9 @@ static void fill_stages(const pst_loader *loader, const struct pst_loader_stats 
                                                         .wait_in_ns = loader->upload_wait_ns,
                                                         .n = uploads ? stats->n_batches : 0,
                                                         .nbytes = stats->nbytes_upload};
+    if (loader->placement.ops->times)
+        loader->placement.ops->times(loader, &stages[PST_STAGE_UPLOAD].link_ns,
+                                     &stages[PST_STAGE_UPLOAD].gpu_ns);
     stages[PST_STAGE_HANDOVER] =
         (struct pst_stage_clock){.work_ns = steps->all_cause_ns[PSTI_METER_CAUSE_OTHER],
                                  .wait_out_ns = loader->ready_wait_ns,

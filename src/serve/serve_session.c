@@ -88,6 +88,8 @@ void psti_serve_session_end(struct psti_session *session)
     if (session->ops && session->ops->close)
         session->ops->close(session);
     drain(session);
+    /* Closing alone would leave it watched where a forked process has a copy of the descriptor. */
+    (void)epoll_ctl(service->epoll_fd, EPOLL_CTL_DEL, session->fd, NULL);
     close(session->fd);
     while (session->outbox) {
         struct psti_packet *packet = session->outbox;

@@ -59,7 +59,7 @@ static const struct {
     NUMBER(reads_per_second, 0),
     NUMBER(network_nbytes_per_second, 0),
     NUMBER(link_nbytes_per_second, 0),
-    NUMBER(gpu_share, 0),
+    NUMBER(gpu_free, 0),
     NUMBER(dataset_nbytes, 0),
     NUMBER(cache_nbytes, 0),
     NUMBER(page_cache_nbytes, 0),
@@ -84,8 +84,8 @@ static void fill_in(struct pst_stall_setup *s)
         s->jobs = 1;
     if (s->hosts == 0)
         s->hosts = 1;
-    if (s->gpu_share == 0)
-        s->gpu_share = 1;
+    if (s->gpu_free == 0)
+        s->gpu_free = 1;
     if (s->policy == PST_STALL_USUAL)
         s->policy = PST_STALL_MINIO;
     if (s->page_policy == PST_STALL_USUAL)
@@ -105,10 +105,10 @@ enum pst_status psti_stall_setup_read(const struct pst_stall_setup *given,
             return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "%s is %g: %g or more is expected",
                              numbers[i].name, value, numbers[i].least);
     }
-    if (full->gpu_share > 1 || full->gpu_interference > 1)
+    if (full->gpu_free > 1 || full->gpu_interference > 1)
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
-                         "gpu_share and gpu_interference are 0 to 1, not %g and %g",
-                         full->gpu_share, full->gpu_interference);
+                         "gpu_free and gpu_interference are 0 to 1, not %g and %g",
+                         full->gpu_free, full->gpu_interference);
     if ((unsigned)full->policy > PST_STALL_LRU_SEQUENTIAL ||
         (unsigned)full->page_policy > PST_STALL_LRU_SEQUENTIAL)
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "there is no such policy of a cache");
@@ -162,7 +162,7 @@ static void find_bounds(const struct pst_stall_setup *s, struct pst_stall_answer
     b[PST_STALL_NETWORK] = once * quotient(s->network_nbytes_per_second,
                                            a->hits * (1 - 1 / s->hosts) * s->item_nbytes);
     b[PST_STALL_LINK] = consumers * quotient(s->link_nbytes_per_second, s->link_nbytes);
-    b[PST_STALL_GPU] = consumers * quotient(s->gpu_share, s->gpu_seconds);
+    b[PST_STALL_GPU] = consumers * quotient(s->gpu_free, s->gpu_seconds);
     b[PST_STALL_CACHE_MEMORY] = INFINITY;
 }
 
@@ -254,7 +254,7 @@ static double value_of(const struct pst_stall_setup *s, int resource)
     case PST_STALL_LINK:
         return s->link_nbytes_per_second;
     case PST_STALL_GPU:
-        return s->gpu_share;
+        return s->gpu_free;
     default:
         return s->cache_nbytes;
     }

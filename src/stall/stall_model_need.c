@@ -35,7 +35,7 @@ static void set(struct pst_stall_setup *s, enum pst_stall_resource resource, dou
         s->link_nbytes_per_second = value;
         break;
     case PST_STALL_GPU:
-        s->gpu_share = value;
+        s->gpu_free = value;
         break;
     default:
         s->cache_nbytes = value;

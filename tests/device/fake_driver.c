@@ -16,6 +16,7 @@ PSTI_DRIVER_LIST(DECLARE)
 #undef DECLARE
 
 atomic_uint fake_delay_us;
+atomic_uint fake_block_ns;
 _Atomic uint64_t fake_n_live;
 atomic_bool fake_launches_held;
 _Atomic uint64_t fake_n_uploaded;
@@ -47,6 +48,7 @@ static void start(void)
     memory_nbytes = number_from("PENSTOCK_FAKE_MEMORY", (uint64_t)1 << 30);
     capability = (int)number_from("PENSTOCK_FAKE_CAPABILITY", 90);
     atomic_store(&fake_delay_us, (unsigned)number_from("PENSTOCK_FAKE_DELAY", 0));
+    atomic_store(&fake_block_ns, (unsigned)number_from("PENSTOCK_FAKE_BLOCK_NS", 0));
     if (n_devices > FAKE_DEVICES_MAX)
         n_devices = FAKE_DEVICES_MAX;
     for (int i = 0; i < FAKE_DEVICES_MAX; i++) {
@@ -202,7 +204,7 @@ unsigned cuDeviceGetAttribute(int *value, unsigned number, int device)
     (void)device;
     switch (number) {
     case PSTI_CU_DEVICE_PROCESSORS:
-        *value = 132;
+        *value = (int)number_from("PENSTOCK_FAKE_PROCESSORS", 132);
         break;
     case PSTI_CU_DEVICE_CAPABILITY_MAJOR:
         *value = capability / 10;
@@ -342,12 +344,14 @@ unsigned cuEventCreate(psti_cu_event *event, unsigned flags)
     unsigned result = begin_in(&context, NULL);
     if (result != PSTI_CU_SUCCESS)
         return result;
-    if (flags != (PSTI_CU_EVENT_BLOCKING_SYNC | PSTI_CU_EVENT_DISABLE_TIMING))
+    if ((flags | PSTI_CU_EVENT_DISABLE_TIMING) !=
+        (PSTI_CU_EVENT_BLOCKING_SYNC | PSTI_CU_EVENT_DISABLE_TIMING))
         return PSTI_CU_INVALID_VALUE;
     struct CUevent_st *made = calloc(1, sizeof *made);
     if (!made)
         return PSTI_CU_OUT_OF_MEMORY;
     made->context = context;
+    made->timed = !(flags & PSTI_CU_EVENT_DISABLE_TIMING);
     pthread_mutex_init(&made->lock, NULL);
     *event = made;
     add(&fake_n_live, 1);
@@ -429,6 +433,21 @@ unsigned cuEventSynchronize(psti_cu_event event)
     if (mark)
         fake_mark_wait(mark);
     return atomic_load_explicit(&context->broken, memory_order_relaxed);
+}
+
+unsigned cuEventElapsedTime(float *ms, psti_cu_event begin_event, psti_cu_event end_event)
+{
+    struct CUctx_st *context;
+    unsigned result = begin_in(&context, begin_event->context);
+    if (result != PSTI_CU_SUCCESS)
+        return result;
+    struct fake_mark *from = mark_of(begin_event), *to = mark_of(end_event);
+    if (!begin_event->timed || !end_event->timed || !from || !to)
+        return FAKE_INVALID_HANDLE;
+    if (!fake_mark_is_done(from) || !fake_mark_is_done(to))
+        return PSTI_CU_NOT_READY;
+    *ms = (float)((double)(to->at_ns - from->at_ns) * 1e-6);
+    return PSTI_CU_SUCCESS;
 }
 
 unsigned cuMemAlloc_v2(psti_cu_address *address, size_t nbytes)
@@ -726,4 +745,5 @@ void fake_hold_launches(bool hold)
 }
 
 void fake_set_delay(uint32_t us) { atomic_store(&fake_delay_us, us); }
+void fake_set_block_ns(uint32_t ns) { atomic_store(&fake_block_ns, ns); }
 uint32_t fake_context_depth(void) { return depth; }

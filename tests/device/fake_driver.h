@@ -6,8 +6,10 @@
  * is a struct fake_image. PENSTOCK_CUDA_DRIVER names the library to Penstock. A program may also
  * link with it and call the functions below (Python: by ctypes).
  *
- * Environment, read by cuInit: PENSTOCK_FAKE_DEVICES (2), PENSTOCK_FAKE_MEMORY (bytes per GPU, 1
- * GiB), PENSTOCK_FAKE_DELAY (microseconds before each operation of a stream, 0).
+ * Environment: PENSTOCK_FAKE_DEVICES (2), PENSTOCK_FAKE_MEMORY (bytes per GPU, 1 GiB),
+ * PENSTOCK_FAKE_PROCESSORS (132), PENSTOCK_FAKE_DELAY (microseconds before each operation of a
+ * stream, 0), PENSTOCK_FAKE_BLOCK_NS (0: launches compute. Else they compute nothing, and take so
+ * many nanoseconds for each block: a GPU of known speed).
  *
  * Wrong use is reported on stderr and breaks the GPU, as an illegal address breaks a real one: all
  * later calls return the same error. */
@@ -55,6 +57,8 @@ void fake_break(uint32_t ordinal, unsigned result);
 void fake_repair(uint32_t ordinal);
 /* Microseconds before each operation of every stream. */
 void fake_set_delay(uint32_t us);
+/* As PENSTOCK_FAKE_BLOCK_NS. */
+void fake_set_block_ns(uint32_t ns);
 /* While true, streams stop before a launch. */
 void fake_hold_launches(bool hold);
 /* Number of contexts on this thread's stack. */

@@ -42,6 +42,7 @@ struct CUctx_st {
  * more, so no mark is ever freed. */
 struct fake_mark {
     atomic_uint done;       /* a futex */
+    int64_t at_ns;          /* when the stream came there; set before `done` */
     struct fake_mark *next; /* list of all marks */
 };
 
@@ -82,6 +83,7 @@ struct CUstream_st {
 
 struct CUevent_st {
     struct CUctx_st *context;
+    bool timed;
     pthread_mutex_t lock;
     struct fake_mark *mark; /* guarded by lock; NULL: never recorded */
 };
@@ -102,6 +104,7 @@ struct CUmod_st {
 
 /* fake_driver.c */
 extern atomic_uint fake_delay_us;
+extern atomic_uint fake_block_ns;
 extern atomic_bool fake_launches_held;
 extern _Atomic uint64_t fake_n_uploaded;
 extern _Atomic uint64_t fake_n_live;

@@ -6,9 +6,11 @@
 #include "fake_inner.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* List of all marks, for leak checkers. */
@@ -26,8 +28,16 @@ struct fake_mark *fake_mark_make(void)
     return mark;
 }
 
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static void finish_mark(struct fake_mark *mark)
 {
+    mark->at_ns = now_ns();
     atomic_store_explicit(&mark->done, 1, memory_order_release);
     syscall(SYS_futex, &mark->done, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
@@ -81,9 +91,19 @@ static void wait_while_held(void)
         usleep(200);
 }
 
+/* Stands for a launch of known duration. A stream that was late does not make up for it. */
+static void take_time(const struct fake_op *op, unsigned block_ns)
+{
+    int64_t end = now_ns() + (int64_t)op->n_blocks * block_ns;
+    const struct timespec until = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0) {
+    }
+}
+
 static void run_op(struct CUstream_st *stream, struct fake_op *op)
 {
     struct CUctx_st *context = stream->context;
+    unsigned block_ns = atomic_load_explicit(&fake_block_ns, memory_order_relaxed);
     if (op->kind == FAKE_OP_LAUNCH)
         wait_while_held();
     /* Each stream has a flag of its own, because one for all would order what events do not. */
@@ -102,7 +122,9 @@ static void run_op(struct CUstream_st *stream, struct fake_op *op)
             memset(op->to, op->value, op->nbytes);
         break;
     case FAKE_OP_LAUNCH:
-        if (works)
+        if (works && block_ns)
+            take_time(op, block_ns);
+        else if (works)
             op->fn(op->n_blocks, op->n_warps, op->shared_nbytes, op->args);
         break;
     case FAKE_OP_RECORD:
@@ -117,9 +139,19 @@ static void run_op(struct CUstream_st *stream, struct fake_op *op)
     atomic_store(&stream->works, 0);
 }
 
+/* A GPU of known speed does not wait for the host's cores, so its threads go before others where
+ * that is permitted. */
+static void go_before_others(void)
+{
+    const struct sched_param least = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+    (void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &least);
+}
+
 static void *run_stream(void *memory)
 {
     struct CUstream_st *stream = memory;
+    if (atomic_load_explicit(&fake_block_ns, memory_order_relaxed))
+        go_before_others();
     for (bool more = true; more;) {
         while (sem_wait(&stream->n_queued) != 0) {
         }

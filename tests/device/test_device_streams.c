@@ -93,6 +93,33 @@ static void launches(void **state)
     assert_nothing_left();
 }
 
+/* A GPU that takes 2 ms for a block and computes nothing. */
+static void events_record_time(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct psti_device *device = open_gpu(0);
+    struct psti_stream *stream = open_stream(device);
+    struct psti_event *begin = open_event(device), *end = open_event(device);
+    uint64_t a = alloc_words(device, N);
+    const struct add_args args = {a, N, 5};
+    assert_int_equal(psti_device_event_elapsed_ns(begin, end), 0); /* never recorded */
+    fake_set_block_ns(2000000);
+    assert_ok(psti_device_event_record(begin, stream, &err));
+    assert_ok(psti_device_stream_launch(stream, KERNEL_ADD, 5, 1, 0, &args, sizeof args, &err));
+    assert_ok(psti_device_event_record(end, stream, &err));
+    assert_ok(psti_device_event_sync(end, &err));
+    fake_set_block_ns(0);
+    assert_true(psti_device_event_elapsed_ns(begin, end) >= 9999000); /* single precision */
+    assert_int_equal(psti_device_event_elapsed_ns(end, begin), 0);
+    psti_device_event_close(&begin);
+    psti_device_event_close(&end);
+    psti_device_stream_close(&stream);
+    psti_device_free(device, a, N * 4);
+    psti_device_close(&device);
+    assert_nothing_left();
+}
+
 /* Two streams alternate in one piece of memory, ordered by events alone. */
 static void streams_wait_for_events(void **state)
 {
@@ -306,6 +333,7 @@ int main(void)
         cmocka_unit_test(up_and_down),
         cmocka_unit_test(launches),
         cmocka_unit_test(streams_wait_for_events),
+        cmocka_unit_test(events_record_time),
         cmocka_unit_test(foreign_streams),
         cmocka_unit_test(events_cross_gpus),
         cmocka_unit_test(closing_waits),

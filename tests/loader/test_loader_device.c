@@ -135,6 +135,32 @@ static void test_same_as_in_host_memory(void **state)
             }
 }
 
+/* The meter has the GPU's times of all batches that were waited for. */
+static void test_times_of_the_gpu(void **state)
+{
+    struct pst_loader_options options = augmented_options(&kept, 24, 20);
+    struct pst_loader_meter meter;
+    struct pst_error err;
+    uint64_t hashes[STEPS_MAX], last = 0;
+    (void)state;
+    for (int places = 0; places < 2; places++) {
+        options.placement = places ? PST_PLACEMENT_DEVICE : PST_PLACEMENT_HOST;
+        pst_loader *loader = open_loader(mixed, &options);
+        for (uint64_t i = 0; i < 2; i++) {
+            assert_ok(pst_loader_begin(loader, i, &err));
+            drain_epoch(loader, NULL, hashes);
+            pst_loader_meter(loader, &meter, sizeof meter);
+            const struct pst_stage_clock *upload = &meter.stages[PST_STAGE_UPLOAD];
+            if (places)
+                assert_true(upload->link_ns > 0 && upload->gpu_ns > last);
+            else
+                assert_int_equal(upload->link_ns + upload->gpu_ns, 0);
+            last = upload->gpu_ns;
+        }
+        pst_loader_close(&loader);
+    }
+}
+
 static void test_decode_places(void **state)
 {
     struct pst_loader_options options = augmented_options(&kept, 24, 20);
@@ -590,6 +616,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_as_in_host_memory),
+        cmocka_unit_test(test_times_of_the_gpu),
         cmocka_unit_test(test_decode_places),
         cmocka_unit_test(test_recoded_in_a_cache),
         cmocka_unit_test(test_resume_elsewhere),

@@ -221,7 +221,7 @@ static void test_refused(void **state)
     s.nbytes = NAN;
     assert_int_equal(pst_stall_predict(&s, &answer, sizeof answer, &err), PST_ERROR_ARGUMENT);
     s = usual();
-    s.gpu_share = 2;
+    s.gpu_free = 2;
     assert_int_equal(pst_stall_predict(&s, &answer, sizeof answer, &err), PST_ERROR_ARGUMENT);
     s = usual();
     s.policy = (enum pst_stall_policy)9;

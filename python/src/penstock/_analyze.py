@@ -156,6 +156,8 @@ class _Analysis:
         seconds = _PARTS[name] * self.seconds
         self.say(f"{name}: {seconds:.0f} s")
         found = phases.run(name, batches, step, seconds, sync=sync and step is self.own)
+        if name == "alone":
+            self.on_gpu = self.subject.gpu()
         self.subject.close_last()
         return found
 
@@ -171,6 +173,7 @@ class _Analysis:
             if subject.cold_storage:
                 self.phases["cold"] = self._run("cold", subject.cold(warm_seconds), self.step)
         self.alone = self._run("alone", subject.warm(warm_seconds), phases.nothing)
+        self.gpu, self.link = self.on_gpu
         self.paged = self._run("paged", subject.paged(warm_seconds), phases.nothing) if subject.cold_storage else self.alone
         self.single = self._single()
         if not self.has_step:
@@ -211,7 +214,8 @@ class _Analysis:
         wanted = _analyze_probe.usual_forms(stored) if forms is None else tuple(forms)
         options = {**subject.given, "image_field": subject.image}
         seconds = _PARTS["probe"] * self.seconds
-        found, stages, notes = _analyze_probe.costs(images, stored, options, subject.batch_size, wanted, seconds)
+        places = _analyze_probe.places_of(options)
+        found, stages, notes = _analyze_probe.costs(images, stored, options, subject.batch_size, wanted, places, seconds)
         self.notes += notes
         return found, stages
 
@@ -221,13 +225,14 @@ class _Analysis:
         subject, alone = self.subject, self.alone
         cpu = self._preparation(alone)
         form = getattr(self, "stored", "stored")
-        forms = self._scaled(probed, form, self._preparation(self.paged), cpu)
+        decode = subject.decode if subject.decode in probed.get(form, {}) else "cpu"
+        forms = self._scaled(probed, form, decode, self._preparation(self.paged), cpu)
         return {
             "kind": KIND,
             "version": VERSION,
             "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "penstock": _native.version,
-            "subject": self._subject(form),
+            "subject": self._subject(form, decode),
             "machine": self._machine(storage),
             "accelerator": self._step(),
             "phases": {name: phase.as_dict() for name, phase in self.phases.items()},
@@ -245,30 +250,33 @@ class _Analysis:
             return max(phase.cpu_seconds, 1e-9)
         return max(phase.cpu_seconds - phase.caller_cpu_seconds / self.subject.batch_size, 1e-9)
 
-    def _scaled(self, probed: dict[str, Any], form: str, cpu: float, hit_cpu: float) -> dict[str, Any]:
+    def _scaled(self, probed: dict[str, Any], form: str, decode: str, cpu: float, hit_cpu: float) -> dict[str, Any]:
         """Puts the probe's costs on the scale of what all workers together took, and its bytes on that of the whole data set."""
-        subject = self.subject
-        link = 0.0
-        mean = subject.mean_item_nbytes(getattr(subject, "kind", None))
+        mean = self.subject.mean_item_nbytes(getattr(self.subject, "kind", None))
         if form not in probed:
             costs = {"cpu_seconds": cpu, "hit_cpu_seconds": hit_cpu, "nbytes": mean, "item_nbytes": mean, "reads": 1.0}
-            return {form: {"cpu": {**costs, "link_nbytes": link}}}
-        own = probed[form]
-        scale = cpu / max(own["cpu_seconds"], 1e-9)
-        scales = dict.fromkeys(("cpu_seconds", "cpu_sd_seconds"), scale)
+            return {form: {decode: {**costs, **self.gpu}}}
+        own = self._own(probed[form], decode)
+        sizes = dict.fromkeys(("nbytes", "nbytes_sd", "item_nbytes"), mean / max(own["item_nbytes"], 1.0))
+        scales = {**sizes, **dict.fromkeys(("cpu_seconds", "cpu_sd_seconds"), cpu / max(own["cpu_seconds"], 1e-9))}
         scales["hit_cpu_seconds"] = hit_cpu / max(own["hit_cpu_seconds"], 1e-9)
-        scales.update(dict.fromkeys(("nbytes", "nbytes_sd", "item_nbytes"), mean / max(own["item_nbytes"], 1.0)))
-        found = {}
-        for name, costs in probed.items():
-            scaled = {member: value * scales.get(member, 1.0) for member, value in costs.items()}
-            scaled.setdefault(
-                "cpu_sd_seconds", scale * own.get("cpu_sd_seconds", 0.0) * costs["cpu_seconds"] / own["cpu_seconds"]
-            )
-            scaled["link_nbytes"] = link
-            found[name] = {"cpu": scaled}
-        return found
+        if self.gpu["gpu_seconds"] > 0 and own["gpu_seconds"] > 0:
+            scales["gpu_seconds"] = self.gpu["gpu_seconds"] / own["gpu_seconds"]
+        # The workers' CPU seconds say nothing of a place where they did not decode.
+        used = ("cpu", "gpu") if self.subject.gpu_share < 1 else (decode,)
+        return {
+            name: {place: _scale(costs, scales if place in used else sizes, own) for place, costs in places.items()}
+            for name, places in probed.items()
+        }
 
-    def _subject(self, form: str) -> dict[str, Any]:
+    def _own(self, places: dict[str, dict[str, float]], decode: str) -> dict[str, float]:
+        """Returns the probe's costs of the form where the user's loader decodes it."""
+        share = self.subject.gpu_share
+        if decode == "cpu" or share == 1:
+            return places[decode]
+        return {name: share * value + (1 - share) * places["cpu"][name] for name, value in places["gpu"].items()}
+
+    def _subject(self, form: str, decode: str) -> dict[str, Any]:
         subject = self.subject
         caller = self.alone.caller_cpu_seconds if subject.workers > 0 else 0.0
         return {
@@ -277,7 +285,8 @@ class _Analysis:
             "samples": len(subject.numbers),
             "nbytes": int(subject.mean_item_nbytes() * len(subject.numbers)),
             "form": form,
-            "decode": "cpu",
+            "decode": decode,
+            "gpu_share": subject.gpu_share,
             "batch_size": subject.batch_size,
             "prefetch": subject.prefetch,
             "workers": subject.workers,
@@ -294,7 +303,18 @@ class _Analysis:
             found["storage_nbytes_per_second"] = phase.rate.samples_per_second * nbytes
         found["page_cache_nbytes"] = found["memory_available_nbytes"]
         found["cache_nbytes"] = 0
+        if self.link > 0:
+            found["link_nbytes_per_second"] = self.link
+        found["gpu_interference"] = self._interference()
         return found
+
+    def _interference(self) -> float:
+        """Returns the part of the GPU's time for preparation by which steps became longer than those of a resident batch."""
+        per_batch = self.gpu["gpu_seconds"] * self.subject.batch_size
+        if self.own is None or per_batch <= 0:
+            return 0.0
+        longer = self.phases["warm"].step_seconds - self.phases["resident"].step_seconds
+        return min(max(longer / per_batch, 0.0), 1.0)
 
     def _step(self) -> dict[str, Any]:
         resident = self.phases.get("resident")
@@ -348,8 +368,17 @@ class _Analysis:
         if "resident" in rates:
             upload = max(1 / rates["prepared"] - 1 / rates["resident"], 0.0)
             found.append({"name": "upload", "resource": "link", "seconds": upload})
+            if self.gpu["gpu_seconds"] > 0:
+                found.append({"name": "GPU preparation", "resource": "gpu", "seconds": self.gpu["gpu_seconds"]})
             found.append({"name": "compute", "resource": "accelerator", "seconds": 1 / rates["resident"]})
         return found
+
+
+def _scale(costs: dict[str, float], scales: dict[str, float], own: dict[str, float]) -> dict[str, float]:
+    scaled = {member: value * scales.get(member, 1.0) for member, value in costs.items()}
+    ratio = own.get("cpu_sd_seconds", 0.0) / own["cpu_seconds"]
+    scaled.setdefault("cpu_sd_seconds", ratio * scaled["cpu_seconds"])
+    return scaled
 
 
 def _half(low: float, high: float, mean: float) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
-from ._analyze_probe import forever
+from ._analyze_probe import forever, gpu_costs
 from .cache import Cache
 from .errors import ArgumentError
 from .loader import Loader
@@ -64,6 +64,9 @@ class LoaderSubject:
         self.workers = int(loader._native_options["num_workers"])
         self.workers_follow = self.given["num_workers"] is None
         self.cold_storage = self.given["storage"] != "memory"
+        self.on_gpu = self.given["device"] != "cpu"
+        self.decode = "gpu" if self.on_gpu and self.given["decode"] != "cpu" else "cpu"
+        self.gpu_share = 1.0 if self.given["gpu_share"] is None else float(self.given["gpu_share"])
 
     def __enter__(self) -> LoaderSubject:
         return self
@@ -198,6 +201,12 @@ class LoaderSubject:
         form = max(found, key=lambda name: len(found[name]))
         self.kind = kinds[form]
         return found[form], form
+
+    def gpu(self) -> tuple[dict[str, float], float]:
+        """Returns a sample's demands of link and GPU in the last phase, and the link's bytes per second; 0: no upload."""
+        stats = self.last.stats()
+        upload = stats["stages"]["upload"]
+        return gpu_costs(stats), upload["nbytes"] / upload["link"] if upload["link"] > 0 else 0.0
 
     def close_last(self) -> None:
         while self._open:

@@ -13,15 +13,18 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
-from . import _image, pli
+from . import _image, cuda, pli
 from .cache import Cache
 from .errors import PenstockError
 from .loader import Loader
 from .writer import Image, Writer
+
+if TYPE_CHECKING:
+    from ._stats import LoaderStats
 
 FORMS = ("jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense", "raw")
 _OVERHEAD = 1 << 20  # of a cache, beside the items
@@ -35,6 +38,11 @@ def usual_forms(form: str) -> tuple[str, ...]:
     if form in ("jpeg", "pli-jpeg"):
         return ("jpeg", "pli-jpeg", "pli-small", "raw")
     return (form, "pli-fast", "pli-small", "raw") if form not in ("pli", "raw") else ("pli-fast", "pli-small", "raw")
+
+
+def places_of(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns where images can be decoded for a Loader of these arguments: also on its GPU, or on the machine's first."""
+    return ("cpu", "gpu") if options.get("device", "cpu") != "cpu" or cuda.is_available() else ("cpu",)
 
 
 def _pixels(data: bytes) -> Any:
@@ -112,7 +120,18 @@ class Probe:
             return None
         return {"pack_seconds": (time.process_time() - start) / len(self._images)}
 
-    def _loader(self, form: str, **changes: Any) -> Loader:
+    def _place(self, place: str) -> dict[str, Any]:
+        """Returns the Loader's options for decoding at a place, "cpu" or "gpu". A user's batches stay on the GPU they are on."""
+        device = self._options.get("device", "cpu")
+        if place == "cpu" and device == "cpu":
+            return {}
+        found = {"device": "cuda" if device == "cpu" else device, "decode": place}
+        found["output"] = "dlpack" if device == "cpu" else self._options.get("output", "dlpack")
+        if place == "gpu":
+            found["jpeg"] = self._options.get("jpeg", "cpu")
+        return found
+
+    def _loader(self, form: str, place: str = "cpu", **changes: Any) -> Loader:
         options: dict[str, Any] = {
             "dataset": os.path.join(self._directory, form),
             "batch_size": self._batch_size,
@@ -125,22 +144,29 @@ class Probe:
             if name in self._options:
                 options[name] = _of_image(self._options[name], self._options.get("image_field", "image"))
         options["transforms"] = _of_image(self._options.get("transforms"), self._options.get("image_field", "image"))
-        return Loader(**{**options, **changes})
+        return Loader(**{**options, **self._place(place), **changes})
 
-    def measure(self, form: str, seconds: float) -> dict[str, float]:
-        """Returns the demands of one sample of a form that was written, by the calling thread's CPU seconds."""
-        with self._loader(form, page_cache="keep") as once:
+    def measure(self, form: str, place: str, seconds: float) -> dict[str, float] | None:
+        """Returns the demands of one sample of a form that was written, by the calling thread's CPU seconds and the GPU's clock.
+
+        None: the GPU does not decode this form.
+        """
+        with self._loader(form, place, page_cache="keep") as once:
             for _ in once:
                 pass
             stats = once.stats()
             n = stats["samples"]["delivered"]
+            if place == "gpu" and stats["device"]["gpu_samples"] < n:
+                return None
             nbytes = stats["storage"]["nbytes_read"] / n
             reads = stats["storage"]["reads"] / n
             items = [once.dataset.item(i, "image")["nbytes"] for i in range(len(once.dataset))]
         mean = sum(items) / len(items)
         cache = Cache(int(2 * sum(items)) + 64 * len(items) + _OVERHEAD)
-        read, hit = self._run(form, None, seconds / 2), self._run(form, cache, seconds / 2)
+        read, gpu = self._run(form, place, None, seconds / 2)
+        hit, _ = self._run(form, place, cache, seconds / 2)
         return {
+            **gpu,
             "cpu_seconds": read.caller_cpu_seconds / self._batch_size,
             "hit_cpu_seconds": hit.caller_cpu_seconds / self._batch_size,
             "nbytes": nbytes,
@@ -149,9 +175,9 @@ class Probe:
             "item_nbytes": mean,
         }
 
-    def _run(self, form: str, cache: Cache | None, seconds: float, **changes: Any) -> phases.Phase:
-        with self._loader(form, cache=cache, drop_last=True, **changes) as loader:
-            return phases.run(form, forever(loader), phases.nothing, seconds)
+    def _run(self, form: str, place: str, cache: Cache | None, seconds: float) -> tuple[phases.Phase, dict[str, float]]:
+        with self._loader(form, place, cache=cache, drop_last=True) as loader:
+            return phases.run(form, forever(loader), phases.nothing, seconds), gpu_costs(loader.stats())
 
     def deviation(self, form: str, seconds: float) -> float:
         """Returns the standard deviation of a sample's CPU seconds, between samples."""
@@ -177,6 +203,12 @@ class Probe:
             return phases.run("fetch", forever(loader), phases.nothing, seconds).caller_cpu_seconds / self._batch_size
 
 
+def gpu_costs(stats: LoaderStats) -> dict[str, float]:
+    """Returns a sample's bytes to the GPU, and its seconds there. Uploads run beside them."""
+    upload, n = stats["stages"]["upload"], max(stats["samples"]["delivered"], 1)
+    return {"link_nbytes": upload["nbytes"] / n, "gpu_seconds": upload["gpu"] / n}
+
+
 def forever(loader: Any) -> Iterator[Any]:
     """Yields batches of epoch after epoch. Ends if an epoch has none."""
     while True:
@@ -199,18 +231,19 @@ def costs(
     options: Mapping[str, Any],
     batch_size: int,
     forms: Sequence[str],
+    places: Sequence[str],
     seconds: float,
-) -> tuple[dict[str, dict[str, float]], dict[str, float], list[str]]:
-    """Probes forms.
+) -> tuple[dict[str, dict[str, dict[str, float]]], dict[str, float], list[str]]:
+    """Probes forms at places, "cpu" and "gpu".
 
-    Returns the demands by form, the CPU seconds of single stages ("fetch", "augment": of a raw picture), and notes on forms
-    that could not be probed.
+    Returns the demands by form and place, the CPU seconds of single stages ("fetch", "augment": of a raw picture), and notes on
+    forms that could not be probed.
     """
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, dict[str, float]]] = {}
     stages: dict[str, float] = {}
     notes: list[str] = []
     wanted = list(dict.fromkeys((stored, *forms)))
-    each = seconds / (len(wanted) + 2)
+    each = seconds / (len(wanted) * len(places) + 2)
     with Probe(images, stored, options, batch_size) as probe:
         for form in wanted:
             try:
@@ -218,12 +251,17 @@ def costs(
                 if written is None:
                     notes.append(f"form {form}: cannot be made of {stored} here")
                     continue
-                found[form] = {**probe.measure(form, each), **written}
+                for place in places:
+                    demands = probe.measure(form, place, each)
+                    if demands is not None:
+                        found.setdefault(form, {})[place] = {**demands, **written}
             except PenstockError as error:
                 notes.append(f"form {form}: {error.text}")
         if stored in found:
-            found[stored]["cpu_sd_seconds"] = probe.deviation(stored, each)
+            deviation = probe.deviation(stored, each)
+            for demands in found[stored].values():
+                demands["cpu_sd_seconds"] = deviation * demands["cpu_seconds"] / found[stored]["cpu"]["cpu_seconds"]
             stages["fetch"] = probe.fetch_cpu(stored, each)
         if "raw" in found:
-            stages["augment"] = found["raw"]["hit_cpu_seconds"]
+            stages["augment"] = found["raw"]["cpu"]["hit_cpu_seconds"]
     return found, stages, notes

@@ -232,19 +232,22 @@ def _add_penstock(
     options = {"transforms": chain, "image_field": "image"}
     wanted = _analyze_probe.usual_forms(stored) if forms is None else tuple(forms)
     try:
-        found, _, notes = _analyze_probe.costs(images, stored, options, batch_size, wanted, seconds)
+        places = _analyze_probe.places_of(options)
+        found, _, notes = _analyze_probe.costs(images, stored, options, batch_size, wanted, places, seconds)
     except PenstockError as error:
         data["notes"].append(f"what Penstock would give is not said: {error}")
         return
-    own = found.get(stored, {})
+    own = found.get(stored, {}).get("cpu", {})
     # The probe saw few of the files: their bytes are put on the scale of all that were read.
     mean = data["forms"]["torch"]["cpu"]["item_nbytes"]
     scale = mean / own["item_nbytes"] if own.get("item_nbytes") and mean > 0 else 1.0
-    for name, costs in found.items():
-        for member in ("nbytes", "nbytes_sd", "item_nbytes"):
-            costs[member] *= scale
-        deviation = own.get("cpu_sd_seconds", 0.0) * costs["cpu_seconds"] / own.get("cpu_seconds", 1.0) if own else 0.0
-        data["forms"][name] = {"cpu": {**_PENSTOCK_RUN, "cpu_sd_seconds": deviation, **costs}}
+    for name, places_found in found.items():
+        data["forms"][name] = {}
+        for place, costs in places_found.items():
+            for member in ("nbytes", "nbytes_sd", "item_nbytes"):
+                costs[member] *= scale
+            deviation = own.get("cpu_sd_seconds", 0.0) * costs["cpu_seconds"] / own.get("cpu_seconds", 1.0) if own else 0.0
+            data["forms"][name][place] = {**_PENSTOCK_RUN, "cpu_sd_seconds": deviation, **costs}
     data["notes"] += notes
     data["notes"].append(f"forms other than torch are Penstock's, probed with {words} on {len(images)} of the files")
 

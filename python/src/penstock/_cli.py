@@ -186,7 +186,8 @@ def _whatif_parser() -> _Parser:
         "network": "rate between hosts",
         "link": "to the accelerator",
         "gpu-speed": "of the accelerator: 2x",
-        "gpu-share": "of the accelerator, for preparation",
+        "gpu-share": "of the rows, decoded by the GPU",
+        "gpu-free": "of the GPU, for preparation",
         "form": "pli-jpeg, pli-small, ...",
         "decode": "cpu or gpu",
     }

@@ -30,7 +30,9 @@ static PyObject *stage(const struct pst_stage_clock *clock)
                                      {"wait_in_ns", clock->wait_in_ns},
                                      {"wait_out_ns", clock->wait_out_ns},
                                      {"n", clock->n},
-                                     {"nbytes", clock->nbytes}};
+                                     {"nbytes", clock->nbytes},
+                                     {"link_ns", clock->link_ns},
+                                     {"gpu_ns", clock->gpu_ns}};
     return with_numbers(PyDict_New(), numbers, N_OF(numbers));
 }
 

@@ -36,7 +36,7 @@ static const struct native_member members[] = {
     NUMBER(reads_per_second),
     NUMBER(network_nbytes_per_second),
     NUMBER(link_nbytes_per_second),
-    NUMBER(gpu_share),
+    NUMBER(gpu_free),
     NUMBER(dataset_nbytes),
     NUMBER(cache_nbytes),
     NUMBER(page_cache_nbytes),

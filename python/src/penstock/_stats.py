@@ -146,7 +146,8 @@ class WorkerSeconds(TypedDict):
 class StageStats(TypedDict):
     """One stage. Seconds of work, of waiting for the stage before (wait_in) and for the one behind (wait_out).
 
-    include/penstock/meter.h says for each stage what its times, ``count`` and ``nbytes`` are.
+    include/penstock/meter.h says for each stage what its times, ``count`` and ``nbytes`` are. Of "upload", link and gpu are the
+    seconds of uploads and of decoding and augmenting on the GPU, by its own clock.
     """
 
     work: float
@@ -154,6 +155,8 @@ class StageStats(TypedDict):
     wait_out: float
     count: int
     nbytes: int
+    link: float
+    gpu: float
 
 
 class StepStats(TypedDict):
@@ -340,6 +343,8 @@ def _stages(raw: dict[str, Any]) -> dict[str, StageStats]:
             "wait_out": clock["wait_out_ns"] / 1e9,
             "count": clock["n"],
             "nbytes": clock["nbytes"],
+            "link": clock["link_ns"] / 1e9,
+            "gpu": clock["gpu_ns"] / 1e9,
         }
         for name, clock in raw["stages"].items()
     }

@@ -33,7 +33,7 @@ _RUN = (
 )
 _STEP = ("step_seconds", "step_sd_seconds", "step_cpu_seconds")
 _CAPACITIES = (
-    "cores", "storage_nbytes_per_second", "reads_per_second", "network_nbytes_per_second", "link_nbytes_per_second", "gpu_share",
+    "cores", "storage_nbytes_per_second", "reads_per_second", "network_nbytes_per_second", "link_nbytes_per_second", "gpu_free",
     "cache_nbytes", "page_cache_nbytes", "gpu_interference",
 )  # fmt: skip
 _BANDS = ("cpu_band", "storage_band", "step_band")
@@ -48,7 +48,7 @@ _PLAIN = {
     "ranks": "ranks",
     "hosts": "hosts",
     "reads": "reads_per_second",
-    "gpu_share": "gpu_share",
+    "gpu_free": "gpu_free",
 }
 _SIZES = {"cache": "cache_nbytes", "page_cache": "page_cache_nbytes"}
 _RATES = {
@@ -57,7 +57,7 @@ _RATES = {
     "link": "link_nbytes_per_second",
 }
 _TRUTHS = ("shared_cache", "shared_preparation")
-QUESTIONS = (*_PLAIN, *_SIZES, *_RATES, *_TRUTHS, "gpu_speed", "form", "decode", "batch_size", "policy")
+QUESTIONS = (*_PLAIN, *_SIZES, *_RATES, *_TRUTHS, "gpu_speed", "gpu_share", "form", "decode", "batch_size", "policy")
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,28 @@ def demands_of(report: Mapping[str, Any], form: str, decode: str) -> dict[str, f
     return found
 
 
+def _demands(report: Mapping[str, Any], form: str, question: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the demands of a form where the question, or else the run, decodes it: on CPUs, on the GPU, or a share on each."""
+    subject = report["subject"]
+    decode, share = question.get("decode"), question.get("gpu_share")
+    if share is not None and decode == "cpu":
+        raise ArgumentError('gpu_share is the part of the rows that the GPU decodes: it contradicts decode="cpu"')
+    if decode is None:
+        decode = "gpu" if share is not None else subject.get("decode", "cpu")
+        share = subject.get("gpu_share") if share is None else share
+    part = 1.0 if share is None else _number("gpu_share", share)
+    if part > 1:
+        raise ArgumentError(f"gpu_share is 0 to 1, not {share!r}")
+    if decode != "gpu" or part == 1:
+        return demands_of(report, form, decode)
+    cpu, gpu = demands_of(report, form, "cpu"), demands_of(report, form, "gpu")
+    # None (workers that follow the cores) and counts are no amounts for a sample: they are the CPU's.
+    return {
+        name: part * gpu.get(name, 0.0) + (1 - part) * cpu.get(name, 0.0) if name in _DEMANDS else cpu[name]
+        for name in {**cpu, **{name: 0 for name in gpu if name in _DEMANDS}}
+    }
+
+
 def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the setup (members of struct pst_stall_setup) of a report with the changes of a question."""
     for name in question:
@@ -164,7 +186,7 @@ def setup(report: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
             raise ArgumentError(f"no question {name!r}: there are {', '.join(QUESTIONS)}")
     subject, machine, step = report["subject"], report["machine"], report["accelerator"]
     form = question.get("form") or subject["form"]
-    demands = demands_of(report, form, question.get("decode") or subject.get("decode", "cpu"))
+    demands = _demands(report, form, question)
     made: dict[str, Any] = {}
     for names, section in (
         (_DEMANDS, demands),
@@ -272,7 +294,8 @@ def whatif(report: Any, **question: Any) -> Any:
         storage, network, link: bytes per second, or "2GB/s"; reads: reads per second.
         gpu_speed: "2x": the accelerator's steps take half the time.
         form: "jpeg", "pli-jpeg", "pli-small", ...: one of those that the report has costs of.
-        decode: "cpu" or "gpu".
+        decode: "cpu" or "gpu"; gpu_share: the part of the rows that the GPU decodes, 0 to 1, as Loader's argument.
+        gpu_free: the part of the GPU's time that preparation may have, 0 to 1.
         shared_cache, shared_preparation: whether ranks and jobs share one cache, and one preparation.
 
     A value may be a list: then all combinations are answered. Returns an :class:`Answer`, or a list of them.

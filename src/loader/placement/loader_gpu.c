@@ -333,6 +333,13 @@ static void fill_stats(const pst_loader *loader, struct pst_loader_stats *stats)
              nvjpeg.library.minor, nvjpeg.library.patch);
 }
 
+static void fill_times(const pst_loader *loader, uint64_t *link_ns, uint64_t *gpu_ns)
+{
+    const struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
+    *link_ns = atomic_load_explicit(&gpu->upload_ns, memory_order_relaxed);
+    *gpu_ns = atomic_load_explicit(&gpu->work_ns, memory_order_relaxed);
+}
+
 /* The GPU's fields point to the plan's chains, and the last batch may be released after the plan is
  * gone. So the GPU takes the chains over. */
 static void detach(pst_loader *loader)
@@ -355,6 +362,7 @@ static const struct psti_placement_ops gpu_ops = {.remakes = true,
                                                   .finish = psti_loader_gpu_finish,
                                                   .quiesce = psti_loader_gpu_quiesce,
                                                   .stats = fill_stats,
+                                                  .times = fill_times,
                                                   .detach = detach};
 
 enum pst_status psti_loader_gpu_open(pst_loader *loader, struct pst_error *err)

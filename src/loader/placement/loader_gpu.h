@@ -51,8 +51,11 @@ struct psti_loader_gpu_slot {
     uint64_t memory; /* on the GPU: the arrays, pictures that nvJPEG makes, the block's upload */
     uint64_t memory_nbytes;
     size_t numbers_nbytes;
-    struct psti_event *uploaded;     /* recorded after the block's upload */
+    struct psti_event *uploading;    /* recorded before the block's upload, */
+    struct psti_event *uploaded;     /* and after it */
+    struct psti_event *begun;        /* recorded before the launches: the upload is there */
     struct psti_event *done;         /* recorded after the work of the batch */
+    bool has_launches;               /* `begun` and the events of the upload are of this work */
     bool submitted;                  /* there may be work that nobody has waited for */
     uint32_t n_rows_max, n_gpu_rows; /* rows below n_gpu_rows are the GPU's */
     uint8_t *again; /* [n_rows_max] enum psti_loader_gpu_again; each row's worker writes its own */
@@ -81,6 +84,8 @@ struct psti_loader_gpu {
      * while this one is decoded. NULL: no pixels. */
     struct psti_stream *uploads;
     struct psti_nvjpeg *nvjpeg; /* NULL: the CPU decodes JPEG files */
+    /* Time of finished uploads and launches, by the GPU's clock. The caller's thread adds. */
+    _Atomic uint64_t upload_ns, work_ns;
     uint64_t constants, scratch;
     uint64_t constants_nbytes, scratch_nbytes;
     uint32_t n_fields; /* fields of pixels */

@@ -51,7 +51,9 @@ static void free_slot(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *
     psti_free(slot->readers);
     psti_loader_gpu_slot_close_jpeg(slot);
     psti_gpu_block_close(&slot->block);
+    psti_device_event_close(&slot->uploading);
     psti_device_event_close(&slot->uploaded);
+    psti_device_event_close(&slot->begun);
     psti_device_event_close(&slot->done);
     if (slot->memory)
         psti_device_free(gpu->device, slot->memory, slot->memory_nbytes);
@@ -100,9 +102,11 @@ static enum pst_status fill_slot(struct psti_loader_gpu *gpu, struct psti_loader
     slot->places = psti_calloc(slot->n_rows_max, sizeof *slot->places);
     if (!slot->again || !slot->todo || !slot->places)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a batch on a GPU");
-    enum pst_status status = psti_device_event_open(gpu->device, &slot->done, err);
-    if (status == PST_OK)
-        status = psti_device_event_open(gpu->device, &slot->uploaded, err);
+    struct psti_event **const events[] = {&slot->done, &slot->uploading, &slot->uploaded,
+                                          &slot->begun};
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < sizeof events / sizeof events[0]; i++)
+        status = psti_device_event_open(gpu->device, events[i], err);
     if (status == PST_OK)
         status = psti_device_alloc(gpu->device, nbytes, &slot->memory, err);
     if (status != PST_OK)

@@ -34,7 +34,9 @@ void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows
 static enum pst_status submit_upload(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
                                      uint64_t to, size_t nbytes, struct pst_error *err)
 {
-    enum pst_status status = psti_device_stream_upload(gpu->uploads, to, slot->pinned, nbytes, err);
+    enum pst_status status = psti_device_event_record(slot->uploading, gpu->uploads, err);
+    if (status == PST_OK)
+        status = psti_device_stream_upload(gpu->uploads, to, slot->pinned, nbytes, err);
     if (status == PST_OK)
         status = psti_device_event_record(slot->uploaded, gpu->uploads, err);
     if (status == PST_OK)
@@ -57,6 +59,9 @@ static enum pst_status submit_block(struct psti_loader_gpu *gpu, struct psti_loa
         (slot->pinned_nbytes - slot->numbers_nbytes); /* the block's memory on the GPU */
     if (status == PST_OK && work.upload_nbytes)
         status = submit_upload(gpu, slot, upload, work.upload_nbytes, err);
+    slot->has_launches = work.upload_nbytes && work.n_launches;
+    if (status == PST_OK && slot->has_launches)
+        status = psti_device_event_record(slot->begun, gpu->stream, err);
     for (uint32_t i = 0; status == PST_OK && i < work.n_launches; i++) {
         const struct psti_gpu_launch *launch = &work.launches[i];
         status = psti_device_stream_launch(gpu->stream, launch->kernel, launch->n_blocks,
@@ -109,6 +114,7 @@ static enum pst_status submit_all(struct psti_loader_gpu *gpu, pst_batch *batch,
         (void)psti_batch_place_of(batch, gpu->plan_fields[i], &offset, &row_nbytes);
         outs[i] = slot->memory + offset;
     }
+    slot->has_launches = false;
     pthread_mutex_lock(&gpu->stream_lock);
     enum pst_status status = psti_loader_gpu_await_readers(gpu, slot, err);
     if (status == PST_OK && slot->block)
@@ -132,11 +138,23 @@ enum pst_status psti_loader_gpu_submit(pst_loader *loader, pst_batch *batch, uin
     return submit_all(psti_loader_gpu_of(loader), batch, slot->places, err);
 }
 
+/* Adds the times of work that is done. */
+static void add_times(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot)
+{
+    if (!slot->has_launches)
+        return;
+    slot->has_launches = false;
+    atomic_fetch_add_explicit(&gpu->upload_ns,
+                              psti_device_event_elapsed_ns(slot->uploading, slot->uploaded),
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&gpu->work_ns, psti_device_event_elapsed_ns(slot->begun, slot->done),
+                              memory_order_relaxed);
+}
+
 enum pst_status psti_loader_gpu_wait(pst_loader *loader, pst_batch *batch, int64_t deadline,
                                      struct pst_error *err)
 {
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
-    (void)loader;
     /* The thread that closed the batch wrote `submitted` before it made the job WHOLE, under the
      * lock. */
     while (slot->submitted) {
@@ -145,8 +163,10 @@ enum pst_status psti_loader_gpu_wait(pst_loader *loader, pst_batch *batch, int64
         if (status != PST_OK)
             return status;
         slot->submitted = !done;
-        if (done)
+        if (done) {
+            add_times(psti_loader_gpu_of(loader), slot);
             break;
+        }
         int64_t now = psti_clock_ns();
         if (now >= deadline)
             return psti_fail(err, PST_ERROR_BUSY, "loader", "the batch is not whole yet");
@@ -245,6 +265,7 @@ static enum pst_status close_up(pst_loader *loader, pst_batch *batch, uint32_t n
     struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
     enum pst_status status = PST_OK;
+    slot->has_launches = false;
     pthread_mutex_lock(&gpu->stream_lock);
     for (uint32_t i = 0; i < gpu->n_fields; i++) {
         size_t offset, row_nbytes;

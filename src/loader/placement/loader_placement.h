@@ -125,6 +125,9 @@ struct psti_placement_ops {
 
     /* Overwrites members that it knows better than the loader. Any thread; no lock. */
     void (*stats)(const pst_loader *loader, struct pst_loader_stats *stats);
+    /* Times of finished uploads, and of finished work, by the clock of a GPU. NULL: there is none.
+     * Any thread; no lock. */
+    void (*times)(const pst_loader *loader, uint64_t *link_ns, uint64_t *gpu_ns);
     /* The loader is closed. Data that batches need stays until the pool is freed. */
     void (*detach)(pst_loader *loader);
 };

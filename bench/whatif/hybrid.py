@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Analyses batches on a GPU that a driver stands for, in a process of its own: hybrid.py DATA BATCH PREFETCH SECONDS.
+
+The environment names the driver (see `environment`). Its launches compute nothing and take a set time, so what is compared is how
+the work of CPUs and GPU adds up, not pixels. The report is printed as JSON.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+BLOCK_NS = 4000  # time of one block of a launch
+
+
+def environment(stand_in: Path) -> dict[str, str]:
+    """Returns the variables of a process with that GPU; stand_in: folder of a build's tests/device."""
+    names = {"PENSTOCK_CUDA_DRIVER": "libpst_fake_driver.so", "PENSTOCK_CUDA_KERNELS": "libpst_fake_kernels.so"}
+    speed = {"PENSTOCK_FAKE_BLOCK_NS": str(BLOCK_NS), "PENSTOCK_FAKE_PROCESSORS": "1"}
+    return {**os.environ, **{name: str(stand_in / file) for name, file in names.items()}, **speed}
+
+
+def on_gpu(gpu_share: float) -> dict:
+    """Returns the Loader's options: all rows come to the GPU, which decodes a part of them."""
+    if gpu_share == 0:
+        return {"device": "cuda", "output": "dlpack", "decode": "cpu"}
+    return {"device": "cuda", "output": "dlpack", "gpu_share": gpu_share}
+
+
+def main() -> None:
+    import penstock as ps
+    from penstock import transforms as T
+
+    path, batch_size, prefetch, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+    chain = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
+    loader = ps.Loader(path, batch_size, shuffle=True, num_workers=2, prefetch=prefetch, transforms=chain, **on_gpu(0.5))
+    print(ps.analyze(loader, budget=seconds, forms=()).to_json())
+
+
+if __name__ == "__main__":
+    main()
