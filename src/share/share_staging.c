@@ -34,6 +34,8 @@ struct psti_staging {
     int64_t wait_ns;
     struct psti_stream_layout layout;
     uint32_t span; /* most extents of a batch */
+    void (*unmapping)(void *ctx, const void *memory, size_t nbytes);
+    void *ctx;
     /* Of the thread that wants: */
     struct arena arenas[PSTI_STREAM_ARENAS];
     uint64_t want_id;
@@ -59,7 +61,10 @@ static void close_arena(struct psti_staging *staging, struct arena *arena)
 {
     if (!arena->bytes)
         return;
-    psti_sealed_unmap(arena->bytes, staging->layout.n_slots * staging->layout.stride);
+    size_t nbytes = staging->layout.n_slots * staging->layout.stride;
+    if (staging->unmapping)
+        staging->unmapping(staging->ctx, arena->bytes, nbytes);
+    psti_sealed_unmap(arena->bytes, nbytes);
     close(arena->fd);
     psti_share_view_release(arena->view);
     *arena = (struct arena){.fd = -1};
@@ -131,6 +136,8 @@ enum pst_status psti_share_staging_open(const struct psti_staging_options *optio
     atomic_init(&staging->refs, 1);
     staging->fd = -1;
     staging->wait_ns = options->wait_ns;
+    staging->unmapping = options->unmapping;
+    staging->ctx = options->ctx;
     staging->span = options->open->batch_size / options->open->extent_rows + 2;
     enum pst_status status = psti_share_socket_path(options->socket, path, err);
     if (status == PST_OK)
@@ -338,6 +345,13 @@ const void *psti_share_staging_bytes(struct psti_staging *staging,
     if (from + nbytes > arena->nbytes)
         return NULL;
     return (const char *)arena->bytes + from;
+}
+
+const void *psti_share_staging_slot(struct psti_staging *staging,
+                                    const struct psti_stream_extent *extent, size_t *nbytes)
+{
+    *nbytes = staging->layout.own;
+    return psti_share_staging_bytes(staging, extent, 0, staging->layout.own);
 }
 
 bool psti_share_staging_show(struct psti_staging *staging, const struct psti_stream_ready *ready,

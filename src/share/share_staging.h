@@ -20,6 +20,10 @@ struct psti_staging_options {
     const pst_dataset *dataset;
     int options_fd;  /* blob of options */
     int64_t wait_ns; /* silence after which the service counts as lost */
+    /* The memory of psti_share_staging_bytes is going to be unmapped; may be NULL. Called within
+     * want and the last release. */
+    void (*unmapping)(void *ctx, const void *memory, size_t nbytes);
+    void *ctx;
 };
 /* Connects and joins the group; waits for the service to open the data set. */
 enum pst_status psti_share_staging_open(const struct psti_staging_options *options,
@@ -42,6 +46,9 @@ void psti_share_staging_leave(struct psti_staging *staging);
 /* Gives extents back. Any thread. It waits only while another thread sends to a service that does
  * not receive, at most the time that the service is given to answer. */
 void psti_share_staging_give(struct psti_staging *staging, const uint64_t *numbers, uint32_t n);
+/* The whole slot of a held extent without its own rows, whole pages: *nbytes of them. */
+const void *psti_share_staging_slot(struct psti_staging *staging,
+                                    const struct psti_stream_extent *extent, size_t *nbytes);
 /* Number of extents that are held. Any thread. */
 uint32_t psti_share_staging_n_held(const struct psti_staging *staging);
 
