@@ -1,7 +1,8 @@
 /* share_staging.c - the session of a job that shares prepared batches.
  *
- * One thread wants batches; any thread gives extents back, also after the loader was closed. What
- * could not be sent at once goes with the next message: giving never waits for the service. */
+ * One thread wants batches; any thread gives extents back, also after the loader was closed. A few
+ * go with the next message, which saves one for each batch, and so does what could not be sent at
+ * once: giving never waits for the service. */
 #include "share/share_staging.h"
 
 #include "share/share_host.h"
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #define GIVEN_MAX (2 * PSTI_STREAM_EXTENTS)
+#define LATE_PART 4 /* a part of what may be held is given back with the next message */
 
 struct arena {
     int fd;
@@ -192,7 +194,8 @@ void psti_share_staging_give(struct psti_staging *staging, const uint64_t *numbe
     pthread_mutex_lock(&staging->lock);
     for (uint32_t i = 0; i < n && staging->n_given < GIVEN_MAX; i++)
         staging->given[staging->n_given++] = numbers[i];
-    send_given(staging, 0);
+    if (staging->n_given > staging->layout.hold_max / LATE_PART)
+        send_given(staging, 0);
     pthread_mutex_unlock(&staging->lock);
     atomic_fetch_sub(&staging->n_held, n);
 }

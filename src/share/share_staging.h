@@ -43,8 +43,9 @@ enum pst_status psti_share_staging_want(struct psti_staging *staging,
                                         enum psti_stream_alone *alone, struct pst_error *err);
 /* Says that the job does not want a batch for now, so that others need not wait for it. */
 void psti_share_staging_leave(struct psti_staging *staging);
-/* Gives extents back. Any thread. It waits only while another thread sends to a service that does
- * not receive, at most the time that the service is given to answer. */
+/* Gives extents back, a few of them with the next message. Any thread. It waits only while another
+ * thread sends to a service that does not receive, at most the time that the service is given to
+ * answer. */
 void psti_share_staging_give(struct psti_staging *staging, const uint64_t *numbers, uint32_t n);
 /* The whole slot of a held extent without its own rows, whole pages: *nbytes of them. */
 const void *psti_share_staging_slot(struct psti_staging *staging,
