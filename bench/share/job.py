@@ -58,9 +58,8 @@ def main() -> None:
     n = 0
     for images, labels in batches:
         if n < CHECKED:
-            array = np.asarray(images)
-            check(kind.NAME, setting.work, array)
-            hashes.append(hashed(array, labels))
+            check(kind.NAME, setting.work, np.asarray(images))
+            hashes.append(hashed(np.asarray(images), labels))  # no name keeps a batch
         n += 1
         counts.took(setting.job)
         if n == wanted or counts.stopped():

@@ -334,8 +334,12 @@ struct pst_loader_options {
      * batches, share_reason in the statistics says why. So does each rank with a last batch that
      * has padding, and whoever meets a bad sample. host_memory is that of a loader alone.
      *
-     * A loader that begins with the epoch after the group's newest one waits for the others. For
-     * batches in host memory. */
+     * A loader that begins with the epoch after the group's newest one waits for the others.
+     *
+     * With batches on a GPU, CPUs prepare shared batches, too: the loader page-locks the service's
+     * memory for reading, or copies rows to page-locked memory of its own, and uploads them.
+     * Batches that it prepares itself are decoded as `decode` says. Not with PST_DECODE_GPU, nvJPEG
+     * or scaled_decode. */
     const char *share;
     /* Path of the service's socket; NULL: see service.h. */
     const char *socket;
@@ -871,7 +875,8 @@ struct pst_loader_stats {
      * They are misses, and no part of nbytes_read. */
     uint64_t n_cache_fetched, nbytes_cache_fetched;
     /* Batches that came from the group of `share`, and how many of them were copied as a whole
-     * because page-locked, too many held, or of rows that are no whole pages. */
+     * because page-locked, too many held, or of rows that are no whole pages; on a GPU, because the
+     * driver does not page-lock the service's memory. */
     uint64_t n_shared, n_shared_copied;
     /* The newest epoch that a loader of the group, or of one with other transforms (below), has
      * begun, as far as this one knows; UINT64_MAX: none. */

@@ -93,6 +93,57 @@ def test_a_shared_epoch_is_that_of_a_loader_alone(service, packed):
     assert jobs[1].stats()["share"]["samples"] == 2 * N and jobs[1].stats()["share"]["epoch"] == 1
 
 
+def same(left, right):
+    """Compares batches of any fields."""
+    assert left.keys() == right.keys()
+    for name in left.keys():
+        for mine, theirs in zip(left[name], right[name], strict=True):
+            assert np.array_equal(mine, theirs), name
+
+
+def test_a_plain_folder_is_shared(service, folder):
+    jobs = [loader_of(folder, share="search") for _ in range(2)]
+    wanted = contents(loader_of(folder))
+    assert [contents(job) for job in jobs] == [wanted, wanted]
+    assert all(shared(job) == (len(job), 0) for job in jobs)
+    assert len({label for _, labels, _ in wanted for label in labels}) == 3
+
+
+def test_every_type_of_field_is_shared(service, typed):
+    options = {"transforms": None, "batch_size": 3}
+    jobs = [loader_of(typed, share="search", **options) for _ in range(2)]
+    for epoch in range(2):
+        alone = loader_of(typed, **options)
+        for loader in (alone, *jobs):
+            loader.set_epoch(epoch)
+        for wanted, *batches in zip(alone, *jobs, strict=True):
+            assert len(wanted.keys()) >= 12
+            for batch in batches:
+                same(batch, wanted)
+    assert all(shared(job) == (2 * len(job), 0) for job in jobs)
+
+
+def test_a_job_writes_and_releases_in_any_order(service, packed):
+    rng = np.random.default_rng(1)
+    for size in (8, 5):  # 5: batches meet within an extent
+        job = loader_of(packed, share="search", batch_size=size)
+        for epoch in range(3):
+            held = []
+            wanted = loader_of(packed, batch_size=size)
+            wanted.set_epoch(epoch)
+            for batch, right in zip(job, wanted, strict=True):
+                for kept, value in held:
+                    assert (kept["image"] == value).all()
+                assert contents([batch]) == contents([right])
+                value = float(rng.integers(100, 200))
+                batch["image"][:] = value
+                held.append((batch, value))
+                del batch
+                while len(held) > rng.integers(0, 4):
+                    del held[rng.integers(len(held))]
+        assert shared(job) == (3 * len(job), 0)
+
+
 def test_tensors_are_ones_own(service, packed):
     writer, reader = (loader_of(packed, share="search") for _ in range(2))
     wanted = loader_of(packed)
@@ -191,7 +242,9 @@ def test_the_first_job_starts_the_service(command, packed, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("options", [{"share": ""}, {"share": "a\0b"}, {"share": 3}, {"share": "x" * 200},
-                                     {"share": "x", "share_wait": 0}, {"share": "x", "device": "cuda", "output": "dlpack"}])
+                                     {"share": "x", "share_wait": 0},
+                                     {"share": "x", "device": "cuda", "output": "dlpack", "decode": "gpu"},
+                                     {"share": "x", "device": "cuda", "output": "dlpack", "jpeg": "nvjpeg"}])
 def test_what_cannot_be(packed, options):
     with pytest.raises(ArgumentError, match="share"):
         loader_of(packed, **options)

@@ -94,6 +94,12 @@ struct psti_slot_host {
     /* True if the memory may be written again. `wait`: this thread sleeps until it may. The lock is
      * held. NULL: it always may. */
     bool (*is_writable)(void *ctx, struct psti_slot_part *part, bool wait);
+    /* Of the n_free free slots, the one for which this is least is taken. UINT32_MAX: another one
+     * is to be made; if that is not possible it is called again, with n_free UINT32_MAX. The lock
+     * is held. NULL: the one that came back last is taken. It excludes is_writable. */
+    uint32_t (*order)(void *ctx, const struct psti_slot_part *part, uint32_t n_free);
+    /* The slot was taken for a batch. The lock is held. May be NULL. */
+    void (*taken)(void *ctx, const struct psti_slot_part *part);
     /* Called after the last slot was freed. */
     void (*close)(void *ctx);
 };
@@ -141,8 +147,8 @@ int64_t *psti_batch_indices(pst_batch *batch);
 void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step);
 /* The part of a slot on a GPU, or of one that psti_slot_host made; NULL for other slots. */
 struct psti_slot_part *psti_batch_part(pst_batch *batch);
-/* Says that the field's array lies elsewhere in this batch: at `array`, above the slot's own memory
- * in the same mapping. It holds until the slot is claimed again. Not for slots on a GPU. */
+/* Says that the field's array lies elsewhere in this batch: at `array`. It holds until the slot is
+ * claimed again. Not for slots on a GPU. */
 void psti_batch_set_array(pst_batch *batch, uint32_t i_field, void *array);
 /* Offset of a field's array in the part's memory, and bytes of one of its rows. False: the field
  * has no array. */

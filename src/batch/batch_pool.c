@@ -340,21 +340,43 @@ static enum pst_status make_charged(struct psti_pool *pool, uint32_t n_rows, pst
 
 bool psti_batch_pool_has_free(const struct psti_pool *pool) { return pool->free != NULL; }
 
-/* A free slot that may be written, or NULL. `wait`: waits until the slot that came back first may
- * be written. */
+/* The free slot that is to be taken first by the host's order, or NULL. `any`: no other slot can be
+ * made. */
+static pst_batch *first_free(struct psti_pool *pool, bool any)
+{
+    pst_batch **first = any ? &pool->free : NULL, *batch;
+    uint32_t least = UINT32_MAX, n_free = 0;
+    for (batch = pool->free; batch; batch = batch->next_free)
+        n_free++;
+    n_free = any ? UINT32_MAX : n_free;
+    for (pst_batch **at = &pool->free; *at; at = &(*at)->next_free) {
+        uint32_t order = is_hosts(*at) ? pool->host.order(pool->host.ctx, &(*at)->part, n_free) : 0;
+        if (order >= least)
+            continue;
+        least = order;
+        first = at;
+    }
+    batch = first ? *first : NULL;
+    if (batch)
+        *first = batch->next_free;
+    return batch;
+}
+
+/* A free slot that may be written, or NULL. `wait`: takes what there is; waits until the slot that
+ * came back first may be written. */
 static pst_batch *take_free(struct psti_pool *pool, bool wait)
 {
     const struct psti_slot_host *host = &pool->host;
+    if (host->order)
+        return first_free(pool, wait);
     pst_batch **at = &pool->free, *batch = pool->free;
     while (batch && is_hosts(batch) && host->is_writable &&
            !host->is_writable(host->ctx, &batch->part, wait && !batch->next_free)) {
         at = &batch->next_free;
         batch = *at;
     }
-    if (batch) {
+    if (batch)
         *at = batch->next_free;
-        batch->next_free = NULL;
-    }
     return batch;
 }
 
@@ -362,15 +384,21 @@ enum pst_status psti_batch_pool_claim(struct psti_pool *pool, uint32_t n_rows, p
 {
     if (n_rows > pool->batch_size)
         return make_charged(pool, n_rows, out);
-    pst_batch *batch = take_free(pool, false);
-    if (!batch) {
-        enum pst_status status = make_charged(pool, pool->batch_size, out);
-        if (status == PST_OK || !pool->free)
-            return status;
-        batch = take_free(pool, true);
+    *out = take_free(pool, false);
+    enum pst_status status = PST_OK;
+    if (!*out) {
+        status = make_charged(pool, pool->batch_size, out);
+        if (status != PST_OK && pool->free) {
+            *out = take_free(pool, true);
+            status = PST_OK;
+        }
     }
-    clear_slot(batch);
-    *out = batch;
+    if (status != PST_OK)
+        return status;
+    (*out)->next_free = NULL;
+    clear_slot(*out);
+    if (pool->host.taken && is_hosts(*out))
+        pool->host.taken(pool->host.ctx, &(*out)->part);
     return PST_OK;
 }
 

@@ -30,7 +30,13 @@ struct psti_slot_part *psti_batch_part(pst_batch *batch)
 
 void psti_batch_set_array(pst_batch *batch, uint32_t i_field, void *array)
 {
-    batch->offsets[i_field] = (size_t)((char *)array - batch->data);
+    batch->offsets[i_field] = (uintptr_t)array - (uintptr_t)batch->data;
+}
+
+/* Memory at an offset, which wraps around for an array that lies elsewhere. */
+static void *host_at(const pst_batch *batch, size_t offset)
+{
+    return (void *)((uintptr_t)batch->data + offset);
 }
 
 bool psti_batch_place_of(const pst_batch *batch, uint32_t i_field, size_t *offset,
@@ -49,8 +55,8 @@ void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step)
 
 static void *array_row(const pst_batch *batch, uint32_t i_field, uint32_t row)
 {
-    return batch->data + batch->offsets[i_field] +
-           (size_t)row * batch->pool->fields[i_field].row_nbytes;
+    return host_at(batch, batch->offsets[i_field] +
+                              (size_t)row * batch->pool->fields[i_field].row_nbytes);
 }
 
 void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row)
@@ -239,7 +245,7 @@ static void fill_place(const pst_batch *batch, uint32_t i_field, uint32_t row, b
 {
     size_t at = batch->offsets[i_field] + (size_t)row * batch->pool->fields[i_field].row_nbytes;
     tensor->device = on_gpu ? batch->pool->gpu.device : -1;
-    tensor->data = on_gpu ? (void *)(uintptr_t)(batch->part.array + at) : batch->data + at;
+    tensor->data = on_gpu ? (void *)(uintptr_t)(batch->part.array + at) : host_at(batch, at);
 }
 
 static void whole_field(const pst_batch *batch, uint32_t i_field, bool on_gpu,

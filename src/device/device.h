@@ -80,6 +80,12 @@ void psti_device_free(struct psti_device *device, uint64_t address, uint64_t nby
 enum pst_status psti_device_alloc_pinned(struct psti_device *device, uint64_t nbytes, void **memory,
                                          struct pst_error *err);
 void psti_device_free_pinned(struct psti_device *device, void *memory, uint64_t nbytes);
+/* Page-locks whole pages of somebody else's memory, which may be mapped for reading only, so that
+ * uploads may come from there. They count for no budget. Not every GPU and driver can. */
+enum pst_status psti_device_lock(struct psti_device *device, const void *memory, size_t nbytes,
+                                 struct pst_error *err);
+/* Before the memory is unmapped. No upload from there is under way. */
+void psti_device_unlock(struct psti_device *device, const void *memory);
 
 /* Streams of our own, which do not synchronise with the default stream. low_priority: the lowest
  * priority that the GPU has, so that kernels of a model on a stream of higher priority go first.

@@ -45,6 +45,8 @@ enum psti_cu_number {
     PSTI_CU_EVENT_BLOCKING_SYNC = 1,
     PSTI_CU_EVENT_DISABLE_TIMING = 2,
     PSTI_CU_HOST_PORTABLE = 1, /* pinned for every context */
+    PSTI_CU_HOST_REGISTER_PORTABLE = 1,
+    PSTI_CU_HOST_REGISTER_READ_ONLY = 8, /* the GPU only reads it; since CUDA 11.1 */
     /* Words of cuLaunchKernel's `extra`, an array of pointers. */
     PSTI_CU_LAUNCH_END = 0,
     PSTI_CU_LAUNCH_BUFFER = 1,
@@ -82,6 +84,8 @@ enum psti_cu_number {
     X(free, cuMemFree_v2, (psti_cu_address address))                                               \
     X(host_alloc, cuMemHostAlloc, (void **memory, size_t nbytes, unsigned flags))                  \
     X(host_free, cuMemFreeHost, (void *memory))                                                    \
+    X(host_register, cuMemHostRegister_v2, (void *memory, size_t nbytes, unsigned flags))          \
+    X(host_unregister, cuMemHostUnregister, (void *memory))                                        \
     X(upload, cuMemcpyHtoDAsync_v2,                                                                \
       (psti_cu_address to, const void *from, size_t nbytes, psti_cu_stream stream))                \
     X(download, cuMemcpyDtoHAsync_v2,                                                              \

@@ -99,3 +99,23 @@ void psti_device_free_pinned(struct psti_device *device, void *memory, uint64_t 
         psti_device_leave(device);
     }
 }
+
+enum pst_status psti_device_lock(struct psti_device *device, const void *memory, size_t nbytes,
+                                 struct pst_error *err)
+{
+    enum pst_status status;
+    PSTI_DRIVER_RUN(
+        status, device, PSTI_CU_OUT_OF_MEMORY,
+        host_register((void *)(uintptr_t)memory, nbytes,
+                      PSTI_CU_HOST_REGISTER_PORTABLE | PSTI_CU_HOST_REGISTER_READ_ONLY),
+        err, "page-locking %zu bytes of the host", nbytes);
+    return status;
+}
+
+void psti_device_unlock(struct psti_device *device, const void *memory)
+{
+    if (psti_device_enter_to_close(device)) {
+        (void)device->driver.host_unregister((void *)(uintptr_t)memory);
+        psti_device_leave(device);
+    }
+}

@@ -41,6 +41,7 @@ struct pst_loader {
     pthread_cond_t
         *work; /* the pool's: there is something to do for a worker, or a slot came back */
     pthread_cond_t done; /* a job is whole, or a thread has stopped; used with the lock */
+    pthread_cond_t runs; /* the loader begins to run, or closes; for workers of one that shares */
     pst_dataset *dataset;
     struct pst_loader_options options; /* pointers in it are NULL, zeros are replaced by defaults */
     struct psti_loader_plan plan;

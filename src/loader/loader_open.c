@@ -450,6 +450,7 @@ enum pst_status psti_loader_open_in(pst_dataset *dataset, const struct pst_loade
     pthread_mutex_init(&loader->files.lock, NULL);
     pthread_mutex_init(&loader->reserve_lock, NULL);
     psti_cond_init(&loader->done);
+    psti_cond_init(&loader->runs);
     for (int i = 0; i <= PST_TIER_STORAGE; i++)
         psti_latency_open(&loader->tiers[i]);
     pst_dataset_retain(dataset);
@@ -486,6 +487,7 @@ static void close_threads(pst_loader *loader)
     psti_loader_run_cancel(loader);
     loader->closing = true;
     pthread_cond_broadcast(loader->work);
+    pthread_cond_broadcast(&loader->runs);
     pthread_mutex_unlock(loader->lock);
     for (uint32_t i = 0; i < loader->n_started; i++)
         psti_thread_join(loader->workers[i].thread);
@@ -546,6 +548,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     pst_dataset_close(&loader->dataset);
     for (int i = 0; i <= PST_TIER_STORAGE; i++)
         psti_latency_close(&loader->tiers[i]);
+    pthread_cond_destroy(&loader->runs);
     pthread_cond_destroy(&loader->done);
     pthread_mutex_destroy(&loader->reserve_lock);
     pthread_mutex_destroy(&loader->files.lock);

@@ -115,10 +115,10 @@ static enum pst_status take_share(const struct pst_loader_options *options, stru
     if (options->socket && strlen(options->socket) >= PSTI_SOCKET_PATH_CAP)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "the path of a socket has at most %d bytes", PSTI_SOCKET_PATH_CAP - 1);
-    if (options->placement == PST_PLACEMENT_DEVICE)
+    if (options->decode == PST_DECODE_GPU || options->jpeg == PST_JPEG_NVJPEG)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "share is for batches in host memory, and these lie on a GPU (placement): "
-                         "the CPUs prepare shared batches, and each job copies them to its GPU");
+                         "share is not possible with decode GPU or nvJPEG: CPUs prepare shared "
+                         "batches, and each job only brings them to its GPU");
     return PST_OK;
 }
 

@@ -282,6 +282,7 @@ void psti_loader_run_start(pst_loader *loader, uint64_t step)
     loader->running = true;
     loader->parked = false;
     pthread_cond_broadcast(loader->work);
+    pthread_cond_broadcast(&loader->runs);
 }
 
 static void drop_tasks(pst_loader *loader)

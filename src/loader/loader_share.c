@@ -1,8 +1,8 @@
 /* loader_share.c - takes batches from the group that shares their preparation.
  *
- * In: the loader's plan and place. Out: whole jobs. Arrays of a page a row and more are mapped,
- * page by page, from the extents in which the host service prepared them; they are private to this
- * process, so it may write to them, and what it wrote is dropped before the slot is used again.
+ * In: the loader's plan and place. Out: whole jobs. Arrays of a page a row and more are used where
+ * the extents are mapped, in which the host service prepared them; they are private to this
+ * process, so it may write to them, and what it wrote is dropped before the place is used again.
  * Other values are copied. Whenever a batch cannot come from the group, the loader's own workers
  * make it, at the same place of the same order: the caller sees no difference but in time and
  * counts. All functions but `drop` run in the caller's thread. */
@@ -40,6 +40,11 @@ struct psti_loader_share {
     bool solo;   /* the next batch is made here */
     bool told;   /* the group knows that the epoch is over */
     bool copied; /* the last batch was copied as a whole */
+    /* Of the last batch, if a GPU reads its extents until it is delivered: */
+    uint32_t n_pending;
+    uint64_t pending[PSTI_STREAM_EXTENTS];
+    struct psti_brought *parts; /* [parts_cap] */
+    uint32_t n_parts, parts_cap;
     /* For pst_loader_stats; guarded by the loader's lock. */
     uint64_t n_shared, n_copied;
     char reason[96];
@@ -98,11 +103,17 @@ enum pst_status psti_loader_share_set_slots(pst_loader *loader, struct pst_error
     for (uint32_t i = 0; i < plan->n_fields; i++)
         rows[i] = psti_loader_space_row_nbytes(&plan->slots[i]);
     share->open.extent_rows = psti_share_extent_rows(rows, plan->n_fields, page);
-    if (loader->options.pin_memory)
+    bool brings = loader->placement.ops->bring != NULL;
+    for (uint32_t i = 0; brings && i < plan->n_fields; i++)
+        if (plan->fields[i].scaled_decode)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "field '%s': scaled_decode is for batches in host memory: with share, "
+                             "the CPUs would use it, and this loader's own GPU would not",
+                             plan->fields[i].field->name);
+    if (loader->options.pin_memory || brings)
         return PST_OK;
     return psti_loader_spaces_open(loader->pool, plan->slots, plan->n_fields,
-                                   loader->options.batch_size, share->open.extent_rows, page,
-                                   &share->spaces, err);
+                                   share->open.extent_rows, page, &share->spaces, err);
 }
 
 static bool layout_fits(const pst_loader *loader, const struct psti_stream_layout *layout)
@@ -116,12 +127,20 @@ static bool layout_fits(const pst_loader *loader, const struct psti_stream_layou
     return fits;
 }
 
+/* A GPU may have page-locked the memory. */
+static void unmapping(void *ctx, const void *memory, size_t nbytes)
+{
+    const pst_loader *loader = ctx;
+    loader->placement.ops->forget(ctx, memory, nbytes);
+}
+
 /* Joins the group. The lock is not held. */
 static void join(pst_loader *loader)
 {
     struct psti_loader_share *share = loader->share;
     struct psti_staging *staging = NULL;
     struct pst_error err;
+    bool forget = loader->placement.ops->forget != NULL;
     share->open.batch_size = loader->options.batch_size;
     share->open.world_size = loader->next_ranks.world_size;
     const struct psti_staging_options options = {.socket = share->socket[0] ? share->socket : NULL,
@@ -129,7 +148,9 @@ static void join(pst_loader *loader)
                                                  .open = &share->open,
                                                  .dataset = loader->dataset,
                                                  .options_fd = share->options_fd,
-                                                 .wait_ns = share->wait_ns};
+                                                 .wait_ns = share->wait_ns,
+                                                 .unmapping = forget ? unmapping : NULL,
+                                                 .ctx = loader};
     pst_error_clear(&err);
     if (share->never)
         return;
@@ -163,9 +184,18 @@ void psti_loader_share_close(pst_loader *loader)
     psti_share_staging_release(share->staging); /* batches that the caller holds keep it open */
     if (share->options_fd >= 0)
         close(share->options_fd);
+    psti_free(share->parts);
     psti_free(share->service);
     psti_free(share);
     loader->share = NULL;
+}
+
+/* The GPU has read the last batch's extents, or will not. */
+static void give_pending(struct psti_loader_share *share)
+{
+    if (share->n_pending && share->staging)
+        psti_share_staging_give(share->staging, share->pending, share->n_pending);
+    share->n_pending = 0;
 }
 
 bool psti_loader_share_begin(pst_loader *loader)
@@ -173,6 +203,7 @@ bool psti_loader_share_begin(pst_loader *loader)
     struct psti_loader_share *share = loader->share;
     if (!share || share->never)
         return false;
+    give_pending(share);
     psti_loader_share_end(loader);
     share->off = share->solo = share->told = false;
     return true;
@@ -198,6 +229,7 @@ void psti_loader_share_delivered(pst_loader *loader)
     struct psti_loader_share *share = loader->share;
     if (!share || share->never)
         return;
+    give_pending(share);
     if (share->solo || share->off)
         psti_loader_fell_back(loader, PST_FALLBACK_SHARE, 1);
     share->solo = false;
@@ -221,6 +253,7 @@ static void lose(pst_loader *loader, const struct pst_error *err)
 {
     struct psti_loader_share *share = loader->share;
     set_reason(loader, err->text[0] ? err->text : pst_status_text(err->status));
+    share->n_pending = 0;
     psti_share_staging_release(share->staging);
     share->staging = NULL;
 }
@@ -317,41 +350,110 @@ static bool has_rows(pst_loader *loader, struct psti_loader_job *job,
     return row == job->n_rows;
 }
 
-/* Fills the job's batch. False: it cannot be; *status is PST_ERROR_LIMIT or MEMORY if memory for
- * rows is lacking. The lock is not held. */
-static bool fill(pst_loader *loader, struct psti_loader_job *job,
-                 const struct psti_stream_ready *ready, enum pst_status *status)
+static void give_all(struct psti_loader_share *share, const struct psti_stream_ready *ready)
 {
-    struct psti_loader_share *share = loader->share;
+    for (uint32_t e = 0; e < ready->n_extents; e++)
+        psti_share_staging_give(share->staging, &ready->extents[e].number, 1);
+}
+
+/* Fills the fields of the job's batch that are neither mapped (`maps`) nor the GPU's. */
+static bool copy_fields(pst_loader *loader, struct psti_loader_job *job,
+                        const struct psti_stream_ready *ready, bool maps, enum pst_status *status)
+{
+    const struct psti_loader_share *share = loader->share;
     const struct psti_loader_plan *plan = &loader->plan;
+    const struct psti_placement_ops *ops = loader->placement.ops;
     uint32_t i_list = 0;
-    bool good = has_rows(loader, job, ready);
-    bool maps =
-        share->spaces && psti_share_staging_n_held(share->staging) <= share->layout.hold_max;
-    const struct psti_loader_space_source source = {.staging = share->staging,
-                                                    .layout = &share->layout,
-                                                    .ready = ready,
-                                                    .first = job->positions[0],
-                                                    .n_rows = job->n_rows};
-    if (good && maps)
-        maps = psti_loader_space_map(share->spaces, job->batch, &source);
-    else
-        maps = false;
+    bool good = true;
     for (uint32_t i = 0; i < plan->n_fields && good; i++) {
         if (plan->slots[i].may_differ)
             good = copy_own_rows(loader, job, i, i_list++, ready, status);
-        else if (!maps || !psti_loader_space_is_mapped(share->spaces, i))
+        else if (!(maps && psti_loader_space_is_mapped(share->spaces, i)) &&
+                 !(ops->bring && ops->brings(loader, i)))
             good = copy_array(loader, job, i, ready);
     }
-    if (!maps)
-        for (uint32_t e = 0; e < ready->n_extents; e++)
-            psti_share_staging_give(share->staging, &ready->extents[e].number, 1);
-    if (!good && maps)
-        psti_loader_space_drop(job->batch);
-    if (good)
-        psti_batch_finish(job->batch, job->n_rows, NULL);
-    share->copied = !maps;
     return good;
+}
+
+/* Notes where the rows of a field lie. */
+static bool add_parts(pst_loader *loader, const struct psti_loader_job *job, uint32_t i_field,
+                      const struct psti_stream_ready *ready)
+{
+    struct psti_loader_share *share = loader->share;
+    const struct psti_stream_field *field = &share->layout.fields[i_field];
+    uint32_t skip = (uint32_t)(job->positions[0] % share->layout.extent_rows), row = 0;
+    for (uint32_t e = 0; e < ready->n_extents; e++, skip = 0) {
+        uint32_t n = ready->extents[e].n_rows - skip;
+        n = n < job->n_rows - row ? n : job->n_rows - row;
+        struct psti_brought part = {
+            .i_plan = i_field, .row = row, .nbytes = n * field->row_nbytes};
+        part.home = psti_share_staging_slot(share->staging, &ready->extents[e], &part.home_nbytes);
+        if (!part.home)
+            return false;
+        part.rows = (const char *)part.home + field->offset + skip * field->row_nbytes;
+        share->parts[share->n_parts++] = part;
+        row += n;
+    }
+    return true;
+}
+
+/* Brings the job's pixels to its GPU. PST_ERROR_CORRUPT: they are not there. */
+static enum pst_status bring(pst_loader *loader, struct psti_loader_job *job,
+                             const struct psti_stream_ready *ready, struct pst_error *err)
+{
+    struct psti_loader_share *share = loader->share;
+    uint32_t most = loader->plan.n_fields * ready->n_extents;
+    if (most > share->parts_cap) {
+        psti_free(share->parts);
+        share->parts_cap = 0;
+        share->parts = psti_alloc(most * sizeof *share->parts);
+        if (!share->parts)
+            return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a shared batch");
+        share->parts_cap = most;
+    }
+    share->n_parts = 0;
+    for (uint32_t i = 0; i < loader->plan.n_fields; i++)
+        if (loader->placement.ops->brings(loader, i) && !loader->plan.slots[i].may_differ &&
+            !add_parts(loader, job, i, ready))
+            return PST_ERROR_CORRUPT;
+    enum pst_status status = loader->placement.ops->bring(loader, job->batch, share->parts,
+                                                          share->n_parts, &share->copied, err);
+    if (status == PST_ERROR_LIMIT)
+        status = PST_ERROR_MEMORY; /* there is a slot: a later try would not help */
+    share->n_pending = status == PST_OK ? ready->n_extents : 0;
+    for (uint32_t e = 0; e < share->n_pending; e++)
+        share->pending[e] = ready->extents[e].number;
+    return status;
+}
+
+/* Fills the job's batch. PST_ERROR_LIMIT: memory for rows is lacking for now; PST_ERROR_CORRUPT:
+ * the extents have other rows; others: see `bring`. The lock is not held. */
+static enum pst_status fill(pst_loader *loader, struct psti_loader_job *job,
+                            const struct psti_stream_ready *ready, struct pst_error *err)
+{
+    struct psti_loader_share *share = loader->share;
+    bool brings = loader->placement.ops->bring != NULL, good = has_rows(loader, job, ready);
+    bool maps = good && share->spaces &&
+                psti_share_staging_n_held(share->staging) <= share->layout.hold_max;
+    const struct psti_loader_space_source source = {.staging = share->staging,
+                                                    .ready = ready,
+                                                    .first = job->positions[0],
+                                                    .n_rows = job->n_rows};
+    enum pst_status status = PST_OK;
+    maps = maps && psti_loader_space_map(share->spaces, job->batch, &source);
+    good = good && copy_fields(loader, job, ready, maps, &status);
+    if (!good && status == PST_OK)
+        status = PST_ERROR_CORRUPT;
+    share->copied = !maps;
+    if (status == PST_OK && brings)
+        status = bring(loader, job, ready, err);
+    if (!maps && !share->n_pending)
+        give_all(share, ready);
+    if (status != PST_OK && maps)
+        psti_loader_space_drop(job->batch);
+    if (status == PST_OK && !brings)
+        psti_batch_finish(job->batch, job->n_rows, NULL);
+    return status;
 }
 
 /* Asks for the job's rows, and fills them in. The lock is not held. */
@@ -373,15 +475,17 @@ static enum pst_status want(pst_loader *loader, struct psti_loader_job *job, int
         psti_share_staging_want(share->staging, &request, deadline, &ready, alone, err);
     if (status != PST_OK)
         return status;
-    enum pst_status memory = PST_OK;
-    if (fill(loader, job, ready, &memory))
-        return PST_OK;
-    if (memory == PST_ERROR_LIMIT) {
+    status = fill(loader, job, ready, err);
+    if (status == PST_ERROR_LIMIT) {
         job->starved = true;
         return PST_OK;
     }
-    return psti_fail(err, PST_ERROR_CORRUPT, "loader",
-                     "a shared batch has other rows than its place in the order");
+    if (status == PST_ERROR_CORRUPT)
+        psti_fail(err, status, "loader",
+                  "a shared batch has other rows than its place in the order");
+    else if (status != PST_OK && !err->text[0])
+        psti_fail(err, status, "loader", "no memory for the rows of a shared batch");
+    return status;
 }
 
 /* Gets the slot and its positions. False: there is no slot now. The lock is held. */
@@ -458,7 +562,10 @@ enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_jo
     share->layout.counts = psti_share_staging_layout(share->staging)->counts;
     share->n_shared += !job->starved;
     share->n_copied += !job->starved && share->copied;
-    job->settled = true;
+    for (uint32_t i = 0; i < share->n_parts && share->n_pending; i++)
+        loader->stats.nbytes_upload += share->parts[i].nbytes;
+    job->settled = !share->n_pending; /* the GPU has to read them first */
+    job->whole_ns = psti_clock_ns();
     job->state = PSTI_LOADER_JOB_WHOLE;
     return PST_OK;
 }

@@ -9,8 +9,8 @@ struct psti_loader_share;
 
 /* Called with complete options, before their arrays are dropped. */
 enum pst_status psti_loader_share_open(pst_loader *loader, struct pst_error *err);
-/* Called when the plan is made, before the first slot. Slots get address space in which shared
- * arrays are mapped, unless they are page-locked. */
+/* Called when plan and placement are made, before the first slot. Slots get the arrays of extents
+ * where they are mapped, unless they are page-locked or on a GPU. */
 enum pst_status psti_loader_share_set_slots(pst_loader *loader, struct pst_error *err);
 /* Joins the group, at the end of opening. If that is not possible the loader goes on alone. */
 void psti_loader_share_join(pst_loader *loader);
@@ -30,7 +30,7 @@ enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_jo
 void psti_loader_share_delivered(pst_loader *loader);
 void psti_loader_share_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 
-/* The batch is not wanted: gives back what of it is shared. Needs no lock. */
+/* The batch is not wanted: gives back what of it is mapped. Needs no lock. */
 void psti_loader_share_drop(pst_loader *loader, pst_batch *batch);
 
 #endif

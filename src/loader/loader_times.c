@@ -41,7 +41,9 @@ void psti_loader_times_wait_for_work(pst_loader *loader, struct psti_meter_threa
     bool counts = loader->running; /* between epochs nobody waits for anything */
     psti_loader_meter_tick_at(loader, start);
     loader->stall.n_idle++;
-    pthread_cond_wait(loader->work, loader->lock);
+    /* While batches come from the group, each one that comes back would wake all workers. */
+    bool asleep = loader->share && !loader->running && !loader->fleet;
+    pthread_cond_wait(asleep ? &loader->runs : loader->work, loader->lock);
     int64_t now = psti_clock_ns();
     psti_loader_meter_tick_at(loader, now);
     loader->stall.n_idle--;

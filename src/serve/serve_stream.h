@@ -35,8 +35,10 @@ struct psti_arena {
     char *bytes;
     uint64_t nbytes;      /* most for index and arrays of all slots */
     uint64_t stride, own; /* see share_stream_wire.h */
-    uint32_t n_slots, n_made;
-    struct psti_arena_slot *slots, *free; /* guarded by the lock of the loader's pool */
+    uint32_t n_slots;
+    /* Guarded by the lock of the loader's pool: */
+    uint32_t n_made, next; /* next: the slot that is to be taken if it is free */
+    struct psti_arena_slot *slots, *free;
 };
 /* nbytes: for index and arrays of all slots. The loader's first slot then says how many there are.
  */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define SLOTS_MAX ((uint32_t)PSTI_STREAM_EXTENTS / 2)
+#define SPARE_PART 4u /* one of so many slots is to be free */
 #define OWN_NBYTES_MAX ((uint64_t)64 << 20) /* of one extent */
 
 enum pst_status psti_serve_arena_open(struct psti_arena *arena, uint64_t nbytes,
@@ -89,6 +90,26 @@ static bool released(void *ctx, struct psti_slot_part *part)
     return true;
 }
 
+/* Slots are taken in the order of their numbers, round and round: jobs have them mapped so
+ * (share/share_view.h). Before a new round there are made more, until so many are free that the
+ * next one always is. */
+static uint32_t order(void *ctx, const struct psti_slot_part *part, uint32_t n_free)
+{
+    const struct psti_arena *arena = ctx;
+    const struct psti_arena_slot *slot = part->own;
+    if (arena->next >= arena->n_made && n_free < arena->n_made / SPARE_PART)
+        return UINT32_MAX;
+    return slot->number >= arena->next ? slot->number - arena->next
+                                       : slot->number + arena->n_made - arena->next;
+}
+
+static void taken(void *ctx, const struct psti_slot_part *part)
+{
+    struct psti_arena *arena = ctx;
+    const struct psti_arena_slot *slot = part->own;
+    arena->next = slot->number + 1;
+}
+
 static void close_slots(void *ctx) { (void)ctx; }
 
 struct psti_loader_slots psti_serve_arena_slots(struct psti_arena *arena)
@@ -97,6 +118,8 @@ struct psti_loader_slots psti_serve_arena_slots(struct psti_arena *arena)
                                                .make = make,
                                                .unmake = unmake,
                                                .released = released,
+                                               .order = order,
+                                               .taken = taken,
                                                .close = close_slots},
                                       .alignment = (size_t)sysconf(_SC_PAGESIZE)};
 }

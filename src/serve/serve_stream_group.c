@@ -20,7 +20,9 @@
  * as memory allows it. */
 #define WINDOW_STEPS 8u
 #define WINDOW_MIN 32u
-#define JOBS_USUAL 8u /* as many jobs at least can hold extents */
+#define LENT_MAX 65536u
+#define JOBS_USUAL 8u  /* as many jobs at least can hold extents, */
+#define JOB_BATCHES 4u /* those of so many batches: the one in use, the next one, and two kept */
 #define PATIENCE_NS ((int64_t)5 * 1000 * 1000 * 1000)
 
 struct groups {
@@ -483,13 +485,14 @@ static bool can_be_answered(struct psti_job *job)
 static void set_budget(pst_service *service)
 {
     struct groups *groups = groups_of(service);
-    uint32_t own = service->options.n_threads, n_cores = psti_thread_cores(), n_lent = 0;
+    uint32_t own = service->options.n_threads, n_lent = 0;
     for (const struct psti_group *group = groups->first; group; group = group->next)
         for (const struct psti_job *job = group->jobs; job; job = job->next)
-            n_lent += job->stream && n_lent < n_cores ? job->n_lent : 0;
+            n_lent += job->stream && n_lent < LENT_MAX ? job->n_lent : 0;
     if (n_lent == groups->n_lent)
-        return;
+        return; /* this runs with every message, and files say how many cores there are */
     groups->n_lent = n_lent;
+    uint32_t n_cores = psti_thread_cores();
     uint32_t most = own > n_cores ? own : n_cores;
     psti_gate_set_limit(&groups->gate, n_lent < most - own ? own + n_lent : most);
 }
@@ -566,7 +569,7 @@ void psti_serve_groups_tick(pst_service *service)
 static void open_job(struct psti_job *job)
 {
     struct psti_group *group = job->group;
-    uint32_t wanted = 2 * (job->batch_size / group->extent_rows + 2) + 2, n_jobs = 0;
+    uint32_t wanted = JOB_BATCHES * (job->batch_size / group->extent_rows + 2), n_jobs = 0;
     uint32_t used = slots_of_loader(group) + 2 * span_of(job) + 2 + all_held_max(group);
     for (const struct psti_job *other = group->jobs; other; other = other->next)
         n_jobs += other->opened;

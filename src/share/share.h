@@ -8,5 +8,6 @@
 #include "share/share_options.h"
 #include "share/share_staging.h"
 #include "share/share_stream_wire.h"
+#include "share/share_view.h"
 
 #endif

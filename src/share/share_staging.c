@@ -1,7 +1,8 @@
 /* share_staging.c - the session of a job that shares prepared batches.
  *
- * One thread wants batches; any thread gives extents back, also after the loader was closed. What
- * could not be sent at once goes with the next message: giving never waits for the service. */
+ * One thread wants batches; any thread gives extents back, also after the loader was closed. A few
+ * go with the next message, which saves one for each batch, and so does what could not be sent at
+ * once: giving never waits for the service. */
 #include "share/share_staging.h"
 
 #include "share/share_host.h"
@@ -15,15 +16,17 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define GIVEN_MAX (2 * PSTI_STREAM_EXTENTS)
-#define POPULATE_READ 22 /* MADV_POPULATE_READ, Linux 5.14 */
+#define LATE_PART 4 /* a part of what may be held is given back with the next message */
 
 struct arena {
     int fd;
     const void *bytes; /* NULL: there is none */
+    size_t nbytes;     /* that it has at least */
+    bool looked;       /* for a view */
+    struct psti_share_view *view;
 };
 
 struct psti_staging {
@@ -33,6 +36,9 @@ struct psti_staging {
     pid_t owner;
     int64_t wait_ns;
     struct psti_stream_layout layout;
+    uint32_t span; /* most extents of a batch */
+    void (*unmapping)(void *ctx, const void *memory, size_t nbytes);
+    void *ctx;
     /* Of the thread that wants: */
     struct arena arenas[PSTI_STREAM_ARENAS];
     uint64_t want_id;
@@ -58,9 +64,13 @@ static void close_arena(struct psti_staging *staging, struct arena *arena)
 {
     if (!arena->bytes)
         return;
-    psti_sealed_unmap(arena->bytes, staging->layout.n_slots * staging->layout.stride);
+    size_t nbytes = staging->layout.n_slots * staging->layout.stride;
+    if (staging->unmapping)
+        staging->unmapping(staging->ctx, arena->bytes, nbytes);
+    psti_sealed_unmap(arena->bytes, nbytes);
     close(arena->fd);
-    arena->bytes = NULL;
+    psti_share_view_release(arena->view);
+    *arena = (struct arena){.fd = -1};
 }
 
 void psti_share_staging_release(struct psti_staging *staging)
@@ -129,6 +139,9 @@ enum pst_status psti_share_staging_open(const struct psti_staging_options *optio
     staging->fd = -1;
     staging->owner = getpid();
     staging->wait_ns = options->wait_ns;
+    staging->unmapping = options->unmapping;
+    staging->ctx = options->ctx;
+    staging->span = options->open->batch_size / options->open->extent_rows + 2;
     enum pst_status status = psti_share_socket_path(options->socket, path, err);
     if (status == PST_OK)
         status = psti_share_connect_or_start(path, options->program, PSTI_SESSION_STREAM,
@@ -179,7 +192,8 @@ void psti_share_staging_give(struct psti_staging *staging, const uint64_t *numbe
     pthread_mutex_lock(&staging->lock);
     for (uint32_t i = 0; i < n && staging->n_given < GIVEN_MAX; i++)
         staging->given[staging->n_given++] = numbers[i];
-    send_given(staging, 0);
+    if (staging->n_given > staging->layout.hold_max / LATE_PART)
+        send_given(staging, 0);
     pthread_mutex_unlock(&staging->lock);
     atomic_fetch_sub(&staging->n_held, n);
 }
@@ -320,42 +334,45 @@ enum pst_status psti_share_staging_want(struct psti_staging *staging,
     return status;
 }
 
-const void *psti_share_staging_bytes(const struct psti_staging *staging,
+const void *psti_share_staging_bytes(struct psti_staging *staging,
                                      const struct psti_stream_extent *extent, uint64_t at,
                                      uint64_t nbytes)
 {
-    const struct arena *arena = &staging->arenas[extent->arena];
+    struct arena *arena = &staging->arenas[extent->arena];
     uint64_t from = extent->slot * staging->layout.stride + at;
-    if (!arena->bytes || at > staging->layout.stride || nbytes > staging->layout.stride - at ||
-        from + nbytes > psti_sealed_nbytes(arena->fd))
+    if (!arena->bytes || at > staging->layout.stride || nbytes > staging->layout.stride - at)
+        return NULL;
+    if (from + nbytes > arena->nbytes) /* a store only grows */
+        arena->nbytes = psti_sealed_nbytes(arena->fd);
+    if (from + nbytes > arena->nbytes)
         return NULL;
     return (const char *)arena->bytes + from;
 }
 
-bool psti_share_staging_map(const struct psti_staging *staging,
-                            const struct psti_stream_extent *extent, uint64_t at, size_t nbytes,
-                            void *to)
+const void *psti_share_staging_slot(struct psti_staging *staging,
+                                    const struct psti_stream_extent *extent, size_t *nbytes)
 {
-    uint64_t from = extent->slot * staging->layout.stride + at;
-    return psti_share_staging_bytes(staging, extent, at, nbytes) &&
-           mmap(to, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
-                staging->arenas[extent->arena].fd, (off_t)from) == to;
+    *nbytes = staging->layout.own;
+    return psti_share_staging_bytes(staging, extent, 0, staging->layout.own);
 }
 
-void *psti_share_space_make(size_t nbytes)
+bool psti_share_staging_show(struct psti_staging *staging, const struct psti_stream_ready *ready,
+                             uint64_t first, uint32_t n_rows, struct psti_share_view_run *run)
 {
-    void *space = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return space == MAP_FAILED ? NULL : space;
+    uint32_t slots[PSTI_STREAM_EXTENTS];
+    struct arena *arena = &staging->arenas[ready->extents[0].arena];
+    if (!arena->looked && arena->bytes) {
+        arena->looked = true;
+        arena->view = psti_share_view_open(&staging->layout, staging->span);
+    }
+    if (!arena->view)
+        return false;
+    for (uint32_t i = 0; i < ready->n_extents; i++) {
+        slots[i] = ready->extents[i].slot;
+        if (ready->extents[i].arena != ready->extents[0].arena ||
+            !psti_share_staging_bytes(staging, &ready->extents[i], 0, staging->layout.own))
+            return false;
+    }
+    return psti_share_view_take(arena->view, arena->fd, slots, ready->n_extents,
+                                (uint32_t)(first % staging->layout.extent_rows), n_rows, run);
 }
-
-void psti_share_space_clear(void *at, size_t nbytes)
-{
-    /* Fails only if the process has too many mappings; then what is there stays till the end. */
-    (void)mmap(at, nbytes, PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-}
-
-void psti_share_space_free(void *space, size_t nbytes) { munmap(space, nbytes); }
-
-void psti_share_space_touch(void *at, size_t nbytes) { (void)madvise(at, nbytes, POPULATE_READ); }

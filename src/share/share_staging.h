@@ -9,6 +9,7 @@
 
 #include "share/share_link.h"
 #include "share/share_stream_wire.h"
+#include "share/share_view.h"
 
 struct psti_staging;
 
@@ -19,6 +20,10 @@ struct psti_staging_options {
     const pst_dataset *dataset;
     int options_fd;  /* blob of options */
     int64_t wait_ns; /* silence after which the service counts as lost */
+    /* The memory of psti_share_staging_bytes is going to be unmapped; may be NULL. Called within
+     * want and the last release. */
+    void (*unmapping)(void *ctx, const void *memory, size_t nbytes);
+    void *ctx;
 };
 /* Connects and joins the group; waits for the service to open the data set. */
 enum pst_status psti_share_staging_open(const struct psti_staging_options *options,
@@ -38,29 +43,25 @@ enum pst_status psti_share_staging_want(struct psti_staging *staging,
                                         enum psti_stream_alone *alone, struct pst_error *err);
 /* Says that the job does not want a batch for now, so that others need not wait for it. */
 void psti_share_staging_leave(struct psti_staging *staging);
-/* Gives extents back. Any thread. It waits only while another thread sends to a service that does
- * not receive, at most the time that the service is given to answer. */
+/* Gives extents back, a few of them with the next message. Any thread. It waits only while another
+ * thread sends to a service that does not receive, at most the time that the service is given to
+ * answer. */
 void psti_share_staging_give(struct psti_staging *staging, const uint64_t *numbers, uint32_t n);
+/* The whole slot of a held extent without its own rows, whole pages: *nbytes of them. */
+const void *psti_share_staging_slot(struct psti_staging *staging,
+                                    const struct psti_stream_extent *extent, size_t *nbytes);
 /* Number of extents that are held. Any thread. */
 uint32_t psti_share_staging_n_held(const struct psti_staging *staging);
 
 /* Memory of a held extent, read-only: nbytes from `at` of its slot. NULL: there is no such memory.
- */
-const void *psti_share_staging_bytes(const struct psti_staging *staging,
+ * The thread that wants. */
+const void *psti_share_staging_bytes(struct psti_staging *staging,
                                      const struct psti_stream_extent *extent, uint64_t at,
                                      uint64_t nbytes);
-/* Maps whole pages of a held extent over [to, to + nbytes), readable and writable; what is written
- * stays this mapping's own. */
-bool psti_share_staging_map(const struct psti_staging *staging,
-                            const struct psti_stream_extent *extent, uint64_t at, size_t nbytes,
-                            void *to);
-
-/* Address space for a slot of a batch, of which parts are mapped as above. `make`: NULL if there is
- * none. `clear` makes [at, at + nbytes) empty again, and frees pages that were written. */
-void *psti_share_space_make(size_t nbytes);
-void psti_share_space_clear(void *at, size_t nbytes);
-void psti_share_space_free(void *space, size_t nbytes);
-/* Maps the pages that are there already, in one go. It changes no contents. */
-void psti_share_space_touch(void *at, size_t nbytes);
+/* Shows held extents, one after the other, where their rows can be read and written
+ * (share_view.h): those of the batch from position `first` on. The thread that wants. False: there
+ * is no place, and the rows are to be copied. */
+bool psti_share_staging_show(struct psti_staging *staging, const struct psti_stream_ready *ready,
+                             uint64_t first, uint32_t n_rows, struct psti_share_view_run *run);
 
 #endif

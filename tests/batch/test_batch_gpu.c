@@ -286,9 +286,103 @@ static void test_memory_of_somebody_else(void **state)
     assert_int_equal(host.n_closed, 1);
 }
 
+/* Slots by the number of their place in `host.places`; the one after the last is first. */
+struct ordered {
+    struct host host;
+    void *places[4];
+    uint32_t n_places, next, few;
+};
+
+static uint32_t number_of(const struct ordered *ordered, const struct psti_slot_part *part)
+{
+    uint32_t number = 0;
+    while (ordered->places[number] != part->own)
+        number++;
+    return number;
+}
+
+static enum pst_status make_ordered(void *ctx, size_t nbytes, struct psti_slot_part *part)
+{
+    struct ordered *ordered = ctx;
+    enum pst_status status = make_in_host(&ordered->host, nbytes, part);
+    ordered->places[ordered->n_places++] = part->own;
+    return status;
+}
+
+static void unmake_ordered(void *ctx, struct psti_slot_part *part)
+{
+    unmake_in_host(&((struct ordered *)ctx)->host, part);
+}
+
+static bool released_ordered(void *ctx, struct psti_slot_part *part)
+{
+    return released_host(&((struct ordered *)ctx)->host, part);
+}
+
+static uint32_t order(void *ctx, const struct psti_slot_part *part, uint32_t n_free)
+{
+    const struct ordered *ordered = ctx;
+    if (n_free < ordered->few)
+        return UINT32_MAX;
+    return (number_of(ordered, part) + 4 - ordered->next) % 4;
+}
+
+static void taken(void *ctx, const struct psti_slot_part *part)
+{
+    struct ordered *ordered = ctx;
+    ordered->next = number_of(ordered, part) + 1;
+}
+
+static void shut_ordered(void *ctx) { shut_host(&((struct ordered *)ctx)->host); }
+
+/* The maker says which free slot is taken, or that a new one is to be. */
+static void test_slots_in_an_order(void **state)
+{
+    struct ordered ordered = {.host.usable = true};
+    struct psti_pool *pool;
+    struct pst_error err;
+    size_t nbytes;
+    pst_batch *batches[4];
+    (void)state;
+    assert_ok(psti_batch_pool_open(layout, 3, 6, 0, &pool, &err));
+    assert_true(psti_batch_pool_slot_nbytes(pool, 6, &nbytes));
+    psti_batch_pool_close(&pool);
+    assert_ok(psti_batch_pool_open(layout, 3, 6, 4 * nbytes, &pool, &err));
+    psti_batch_pool_set_host(pool, &(struct psti_slot_host){.ctx = &ordered,
+                                                            .make = make_ordered,
+                                                            .unmake = unmake_ordered,
+                                                            .released = released_ordered,
+                                                            .order = order,
+                                                            .taken = taken,
+                                                            .close = shut_ordered});
+    for (uint32_t i = 0; i < 3; i++)
+        batches[i] = claim(pool, PST_OK);
+    assert_int_equal(ordered.next, 3);
+    pst_batch_release(batches[0]);
+    pst_batch_release(batches[2]);
+    pst_batch_release(batches[1]);
+    ordered.few = 4;
+    batches[3] = claim(pool, PST_OK); /* there are three, and memory for one more */
+    assert_int_equal(ordered.n_places, 4);
+    assert_ptr_equal(claim(pool, PST_OK), batches[0]); /* there is no more */
+    ordered.few = 0;
+    pst_batch_release(batches[0]);
+    ordered.next = 2;
+    assert_ptr_equal(claim(pool, PST_OK), batches[2]);
+    pst_batch_release(batches[3]);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_ptr_equal(claim(pool, PST_OK), batches[(3 + i) % 4]);
+    claim(pool, PST_ERROR_LIMIT);
+    for (uint32_t i = 0; i < 4; i++)
+        pst_batch_release(batches[i]);
+    psti_batch_pool_close(&pool);
+    assert_int_equal(ordered.host.n_closed, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slots_in_an_order),
         cmocka_unit_test(test_memory_of_somebody_else),
         cmocka_unit_test(test_tensors_say_where_they_lie),
         cmocka_unit_test(test_life),

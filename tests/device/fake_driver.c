@@ -500,6 +500,39 @@ unsigned cuMemHostAlloc(void **memory, size_t nbytes, unsigned flags)
     return *memory ? PSTI_CU_SUCCESS : PSTI_CU_OUT_OF_MEMORY;
 }
 
+unsigned cuMemHostRegister_v2(void *memory, size_t nbytes, unsigned flags)
+{
+    struct CUctx_st *context;
+    unsigned result = begin_in(&context, NULL);
+    if (result == PSTI_CU_SUCCESS)
+        result = count(FAKE_REGISTER);
+    if (result == PSTI_CU_SUCCESS &&
+        (nbytes == 0 || (uintptr_t)memory % 4096 || nbytes % 4096 ||
+         flags != (PSTI_CU_HOST_REGISTER_PORTABLE | PSTI_CU_HOST_REGISTER_READ_ONLY)))
+        result = PSTI_CU_INVALID_VALUE;
+    if (result == PSTI_CU_SUCCESS && fake_memory_has(FAKE_PINNED, memory, 1))
+        return fake_complain(context, "%p is pinned already", memory);
+    if (result != PSTI_CU_SUCCESS)
+        return result;
+    if (!fake_memory_add(FAKE_PINNED, memory, nbytes))
+        return PSTI_CU_OUT_OF_MEMORY;
+    add(&fake_n_live, 1);
+    return PSTI_CU_SUCCESS;
+}
+
+unsigned cuMemHostUnregister(void *memory)
+{
+    struct CUctx_st *context;
+    unsigned result = begin_in(&context, NULL);
+    if (!may_free(result))
+        return result;
+    if (!fake_memory_remove(FAKE_PINNED, memory))
+        return fake_complain(context, "%p is unregistered and was not registered", memory);
+    add(&fake_n_live, -1);
+    add(&n_freed, 1);
+    return result;
+}
+
 unsigned cuMemFreeHost(void *memory)
 {
     struct CUctx_st *context;

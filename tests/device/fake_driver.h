@@ -36,7 +36,15 @@ struct fake_image {
     fake_kernel_fn (*find)(const char *name); /* NULL: no kernel has that name */
 };
 
-enum fake_what { FAKE_ALLOC, FAKE_HOST_ALLOC, FAKE_LAUNCH, FAKE_COPY, FAKE_SYNC, FAKE_KINDS };
+enum fake_what {
+    FAKE_ALLOC,
+    FAKE_HOST_ALLOC,
+    FAKE_LAUNCH,
+    FAKE_COPY,
+    FAKE_SYNC,
+    FAKE_REGISTER,
+    FAKE_KINDS
+};
 
 /* Calls since fake_reset_counts, and objects that exist now. */
 struct fake_counts {
@@ -44,7 +52,7 @@ struct fake_counts {
     uint64_t n[FAKE_KINDS];    /* copies: uploads, downloads, copies, clears */
     uint64_t n_made, n_freed;  /* streams and events made; memory, streams and events given back */
     uint64_t live_nbytes;      /* device memory of all GPUs */
-    uint64_t live_host_nbytes; /* pinned memory */
+    uint64_t live_host_nbytes; /* pinned memory, with what is registered */
     uint64_t n_uploaded;       /* uploads that streams have done */
     uint64_t n_live;           /* blocks of memory, streams, events, modules, contexts retained */
 };

@@ -129,6 +129,9 @@ bool fake_mark_is_done(const struct fake_mark *mark);
 void *fake_memory_make(int owner, size_t nbytes);
 /* Forgets the block that begins at `memory`. Returns its bytes; 0: no block begins there. */
 size_t fake_memory_end(int owner, void *memory);
+/* The same for memory that exists already. */
+bool fake_memory_add(int owner, void *memory, size_t nbytes);
+bool fake_memory_remove(int owner, void *memory);
 bool fake_memory_has(int owner, const void *at, size_t nbytes);
 uint64_t fake_memory_nbytes(bool pinned);
 

@@ -29,28 +29,33 @@ static struct {
 static size_t kept_nbytes, i_kept;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken by writers; guards `kept` */
 
+bool fake_memory_add(int owner, void *memory, size_t nbytes)
+{
+    pthread_mutex_lock(&lock);
+    unsigned n = atomic_load_explicit(&n_blocks, memory_order_relaxed), i = 0;
+    while (i < n && atomic_load_explicit(&blocks[i].end, memory_order_relaxed) != 0)
+        i++;
+    if (i < BLOCKS_MAX) {
+        atomic_store_explicit(&blocks[i].owner, owner, memory_order_relaxed);
+        atomic_store_explicit(&blocks[i].begin, (uintptr_t)memory, memory_order_relaxed);
+        atomic_store_explicit(&blocks[i].end, (uintptr_t)memory + nbytes, memory_order_relaxed);
+        if (i == n)
+            atomic_store_explicit(&n_blocks, n + 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&lock);
+    return i < BLOCKS_MAX;
+}
+
 void *fake_memory_make(int owner, size_t nbytes)
 {
     void *memory = NULL;
     if (posix_memalign(&memory, owner == FAKE_PINNED ? 4096 : 256, nbytes) != 0)
         return NULL;
     memset(memory, 0xa5, nbytes); /* new memory is not cleared */
-    pthread_mutex_lock(&lock);
-    unsigned n = atomic_load_explicit(&n_blocks, memory_order_relaxed), i = 0;
-    while (i < n && atomic_load_explicit(&blocks[i].end, memory_order_relaxed) != 0)
-        i++;
-    if (i == BLOCKS_MAX) {
-        pthread_mutex_unlock(&lock);
-        free(memory);
-        return NULL;
-    }
-    atomic_store_explicit(&blocks[i].owner, owner, memory_order_relaxed);
-    atomic_store_explicit(&blocks[i].begin, (uintptr_t)memory, memory_order_relaxed);
-    atomic_store_explicit(&blocks[i].end, (uintptr_t)memory + nbytes, memory_order_relaxed);
-    if (i == n)
-        atomic_store_explicit(&n_blocks, n + 1, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
-    return memory;
+    if (fake_memory_add(owner, memory, nbytes))
+        return memory;
+    free(memory);
+    return NULL;
 }
 
 /* The lock is held. */
@@ -71,19 +76,33 @@ static void keep(void *memory, size_t nbytes)
     }
 }
 
-size_t fake_memory_end(int owner, void *memory)
+/* Takes the block out of the table; returns its bytes, 0 if it is not there. The lock is held. */
+static size_t take_out(int owner, const void *memory)
 {
-    size_t nbytes = 0;
-    pthread_mutex_lock(&lock);
     unsigned n = atomic_load_explicit(&n_blocks, memory_order_relaxed);
-    for (unsigned i = 0; i < n && nbytes == 0; i++) {
+    for (unsigned i = 0; i < n; i++) {
         uintptr_t end = atomic_load_explicit(&blocks[i].end, memory_order_relaxed);
         if (end == 0 || atomic_load_explicit(&blocks[i].owner, memory_order_relaxed) != owner ||
             atomic_load_explicit(&blocks[i].begin, memory_order_relaxed) != (uintptr_t)memory)
             continue;
-        nbytes = end - (uintptr_t)memory;
         atomic_store_explicit(&blocks[i].end, 0, memory_order_relaxed);
+        return end - (uintptr_t)memory;
     }
+    return 0;
+}
+
+bool fake_memory_remove(int owner, void *memory)
+{
+    pthread_mutex_lock(&lock);
+    size_t nbytes = take_out(owner, memory);
+    pthread_mutex_unlock(&lock);
+    return nbytes > 0;
+}
+
+size_t fake_memory_end(int owner, void *memory)
+{
+    pthread_mutex_lock(&lock);
+    size_t nbytes = take_out(owner, memory);
     if (nbytes && KEEPS_BLOCKS)
         keep(memory, nbytes);
     else if (nbytes)

@@ -39,8 +39,8 @@ def add_share(given: Mapping[str, Any], options: dict[str, Any]) -> None:
         raise ArgumentError(f"share is the name of a group, not {share!r}")
     if not 0 < wait <= 86400:
         raise ArgumentError(f"share_wait is in seconds, above 0, to 86400, not {wait!r}")
-    if given["device"] != "cpu":
-        raise ArgumentError('share is for device="cpu": copy the shared batches to the GPU, with pin_memory=True')
+    if given["decode"] == "gpu" or given["jpeg"] == "nvjpeg":
+        raise ArgumentError('share is not possible with decode="gpu" or jpeg="nvjpeg": CPUs prepare shared batches')
     options.update(share=share, share_wait_seconds=float(wait), service=_options.service_program())
 
 

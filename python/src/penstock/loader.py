@@ -207,6 +207,8 @@ class Loader:
             sample is read, decoded and augmented once per epoch for all of them (docs/sharing.md). Batches are the same
             to the bit as without ``share``, and may be written to. A loader that is far behind the others, or without
             the service, prepares its batches itself: ``stats()["share"]`` counts. ``cache="auto"`` then means none.
+            With ``device="cuda"`` CPUs prepare, too, and each loader brings the rows to its GPU: not with
+            ``decode="gpu"``, ``jpeg="nvjpeg"`` or ``scaled_decode``.
         share_wait: seconds of silence after which the service counts as lost.
         storage: "auto" (io_uring if the kernel allows it, else threads), "threads", "uring", "memory".
         page_cache: "keep", "drop" the bytes read from the kernel's cache, or read around it ("direct").

@@ -271,6 +271,7 @@ void psti_loader_gpu_close(struct psti_loader_gpu **gpu_ptr)
     if (!gpu)
         return;
     *gpu_ptr = NULL;
+    psti_loader_gpu_close_homes(gpu);
     psti_device_nvjpeg_close(&gpu->nvjpeg);
     psti_device_stream_close(&gpu->uploads);
     psti_device_stream_close(&gpu->stream);
@@ -360,6 +361,9 @@ static const struct psti_placement_ops gpu_ops = {.remakes = true,
                                                   .submit = psti_loader_gpu_submit,
                                                   .wait = psti_loader_gpu_wait,
                                                   .finish = psti_loader_gpu_finish,
+                                                  .bring = psti_loader_gpu_bring,
+                                                  .brings = psti_loader_gpu_brings,
+                                                  .forget = psti_loader_gpu_forget,
                                                   .quiesce = psti_loader_gpu_quiesce,
                                                   .stats = fill_stats,
                                                   .times = fill_times,

@@ -73,8 +73,21 @@ struct psti_loader_gpu_slot {
     bool readers_pending; /* the readers' events were recorded and not yet awaited */
 };
 
+/* Memory of others from which rows come (loader_gpu_bring.c). */
+struct psti_loader_gpu_home {
+    const void *memory;
+    bool locked; /* false: the driver refuses, and rows are copied to `bounce` */
+};
+struct psti_loader_gpu_homes {
+    struct psti_loader_gpu_home *homes; /* [cap] */
+    uint32_t n, cap;
+    void *bounce; /* pinned; for one batch at a time */
+    size_t bounce_nbytes;
+};
+
 struct psti_loader_gpu {
     struct psti_device *device;
+    struct psti_loader_gpu_homes homes; /* used by the caller's thread */
     int32_t ordinal;
     double share;               /* share of a batch's rows that go to the GPU */
     struct psti_stream *stream; /* one thread at a time takes it: */
@@ -160,6 +173,20 @@ enum pst_status psti_loader_gpu_wait(pst_loader *loader, pst_batch *batch, int64
 enum pst_status psti_loader_gpu_finish(pst_loader *loader, struct psti_remake *remake,
                                        struct pst_error *err);
 void psti_loader_gpu_quiesce(pst_loader *loader, pst_batch *batch);
+
+/* Submits the upload of given rows, and of the numbers. The caller's thread. */
+enum pst_status psti_loader_gpu_submit_parts(struct psti_loader_gpu *gpu, pst_batch *batch,
+                                             const struct psti_brought *parts, uint32_t n_parts,
+                                             struct pst_error *err);
+
+/* loader_gpu_bring.c: the operations of the table with these names. */
+enum pst_status psti_loader_gpu_bring(pst_loader *loader, pst_batch *batch,
+                                      const struct psti_brought *parts, uint32_t n_parts,
+                                      bool *copied, struct pst_error *err);
+bool psti_loader_gpu_brings(const pst_loader *loader, uint32_t i_plan);
+void psti_loader_gpu_forget(pst_loader *loader, const void *memory, size_t nbytes);
+/* Gives all of it up. */
+void psti_loader_gpu_close_homes(struct psti_loader_gpu *gpu);
 
 /* loader_gpu_nvjpeg.c */
 /* Lanes for a worker, if the GPU has nvJPEG. */

@@ -138,6 +138,30 @@ enum pst_status psti_loader_gpu_submit(pst_loader *loader, pst_batch *batch, uin
     return submit_all(psti_loader_gpu_of(loader), batch, slot->places, err);
 }
 
+enum pst_status psti_loader_gpu_submit_parts(struct psti_loader_gpu *gpu, pst_batch *batch,
+                                             const struct psti_brought *parts, uint32_t n_parts,
+                                             struct pst_error *err)
+{
+    struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
+    slot->has_launches = false;
+    for (uint32_t row = 0; row < slot->n_rows_max; row++)
+        slot->places[row] = PSTI_GPU_NOWHERE;
+    pthread_mutex_lock(&gpu->stream_lock);
+    enum pst_status status = psti_loader_gpu_await_readers(gpu, slot, err);
+    for (uint32_t i = 0; status == PST_OK && i < n_parts; i++) {
+        size_t offset, row_nbytes;
+        (void)psti_batch_place_of(batch, parts[i].i_plan, &offset, &row_nbytes);
+        status = psti_device_stream_upload(gpu->stream,
+                                           slot->memory + offset + parts[i].row * row_nbytes,
+                                           parts[i].rows, parts[i].nbytes, err);
+    }
+    if (status == PST_OK)
+        status = submit_numbers(gpu, slot, err);
+    status = end_work(gpu, slot, status, err);
+    pthread_mutex_unlock(&gpu->stream_lock);
+    return status;
+}
+
 /* Adds the times of work that is done. */
 static void add_times(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot)
 {

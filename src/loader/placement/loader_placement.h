@@ -82,6 +82,16 @@ struct psti_remake {
     struct psti_loader_job *job; /* NULL: there is no policy, and the caller gets the error */
 };
 
+/* Finished rows of a field that lie elsewhere in host memory, and the memory around them that may
+ * be page-locked: whole pages, which stay until `forget`. */
+struct psti_brought {
+    uint32_t i_plan, row; /* of the batch: the first one */
+    const void *rows;
+    size_t nbytes;
+    const void *home;
+    size_t home_nbytes;
+};
+
 struct psti_placement_ops {
     bool remakes; /* finish may call remake->make; the loader keeps a worker for that */
     bool scales;  /* rows may be decoded at a part of their size */
@@ -121,6 +131,17 @@ struct psti_placement_ops {
      * The caller's thread; the lock must not be held. */
     enum pst_status (*finish)(pst_loader *loader, struct psti_remake *remake,
                               struct pst_error *err);
+    /* Instead of place, done and submit, for a batch whose rows have been prepared elsewhere: all
+     * its numbers are in place, the pixels are given, and stay as they are until `wait` is over.
+     * Then wait and finish, as after submit. *copied: they could not be read where they lie. One
+     * thread at a time; the lock must not be held. NULL: pixels are in host memory, and whoever
+     * has them puts them there. */
+    enum pst_status (*bring)(pst_loader *loader, pst_batch *batch, const struct psti_brought *parts,
+                             uint32_t n_parts, bool *copied, struct pst_error *err);
+    /* True if the field's rows are given to `bring`. Only if that is not NULL. */
+    bool (*brings)(const pst_loader *loader, uint32_t i_plan);
+    /* The memory around given rows is going to be unmapped. Nothing reads it. */
+    void (*forget)(pst_loader *loader, const void *memory, size_t nbytes);
     /* Waits until nothing is under way for a batch that is not wanted. The lock may be held. */
     void (*quiesce)(pst_loader *loader, pst_batch *batch);
 
