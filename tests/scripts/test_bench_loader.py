@@ -159,10 +159,20 @@ def test_nothing_measured_is_no_error():
 
 
 def test_peers_are_chosen_by_pattern():
-    assert report.chosen("penstock,dali", report.PEERS) == ["penstock", "dali"]
-    assert report.chosen("ffcv*", report.PEERS) == ["ffcv", "ffcv_raw"]
+    assert common.chosen("penstock,dali", report.PEERS) == ["penstock", "dali"]
+    assert common.chosen("ffcv*", report.PEERS) == ["ffcv", "ffcv_raw"]
     with pytest.raises(SystemExit):
-        report.chosen("dalli", report.PEERS)
+        common.chosen("dalli", report.PEERS)
+
+
+def test_a_cell_is_the_last_line_of_json_or_says_why_not():
+    def run(code, limit=60):
+        return common.run_cell([sys.executable, "-c", code], {}, limit)
+
+    assert run("print('{\"a\": 1}'); print('words'); print('{\"a\": 2}')") == {"a": 2}
+    assert run("import sys; print('{}'); sys.exit('no such codec')") == {"absent": "no such codec"}
+    assert run("import os; os._exit(3)") == {"absent": "exit status 3"}
+    assert run("import time; time.sleep(600)", 0.2) == {"absent": "no result within 0.2 s"}
 
 
 def test_every_peer_has_a_module_and_an_environment_with_pins():
