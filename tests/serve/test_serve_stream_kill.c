@@ -183,7 +183,7 @@ static void stopped_jobs_disturb_nobody(void **state)
     pid_t service = start_service();
     for (int round = 0; round < n_rounds; round++) {
         struct pst_loader_options options = options_of("group");
-        pid_t job = start_job();
+        pid_t job = start_job(round % 2 == 1);
         psti_clock_sleep_until(psti_clock_ns() + random_ns(round, 5, SECOND / 50));
         pst_loader *loader = open_loader(dataset, &options);
         assert_true(stats_of(loader).is_sharing);
