@@ -138,6 +138,86 @@ static void a_stopped_service_costs_one_deadline(void **state)
     pst_dataset_close(&dataset);
 }
 
+/* Takes batches, which must be those; also in a thread of its own. */
+struct taking {
+    pst_loader *loader;
+    const uint64_t *wanted;
+    size_t n;
+    bool good;
+};
+
+static void *take(void *arg)
+{
+    struct taking *taking = arg;
+    pst_batch *batch;
+    taking->good = true;
+    for (size_t i = 0; i < taking->n && taking->good; i++) {
+        taking->good = pst_loader_next(taking->loader, &batch, NULL) == PST_OK;
+        if (!taking->good)
+            break;
+        taking->good = hash_batch(batch) == taking->wanted[i];
+        pst_batch_release(batch);
+    }
+    return NULL;
+}
+
+/* Each takes what is left of its epoch, all at the same time. */
+static void take_rest(struct taking *all, size_t n, const uint64_t *wanted)
+{
+    pthread_t threads[16];
+    for (size_t i = 0; i < n; i++) {
+        size_t n_taken = all[i].n;
+        all[i].wanted = wanted + n_taken;
+        all[i].n = N_BATCHES - n_taken;
+        assert_int_equal(pthread_create(&threads[i], NULL, take, &all[i]), 0);
+    }
+    for (size_t i = 0; i < n; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(all[i].good);
+    }
+}
+
+/* The service is stopped at another instant of each loader's epoch. All wait at the same time. */
+static void loaders_outlive_a_stopped_service(void **state)
+{
+    enum { N_LOADERS = 10 };
+    uint64_t wanted[N_BATCHES];
+    struct taking all[N_LOADERS];
+    (void)state;
+    pst_dataset *dataset = open_images();
+    find_wanted(dataset, wanted);
+    for (unsigned round = 0; round < n_rounds / N_LOADERS; round++) {
+        pid_t service = serve_fixture_fork(&fixture, NULL);
+        pst_cache *cache = open_host();
+        struct pst_loader_options options = plain(cache);
+        options.prefetch = 1;
+        for (int i = 0; i < N_LOADERS; i++) {
+            all[i] = (struct taking){.loader = open_loader(dataset, &options),
+                                     .wanted = wanted,
+                                     .n = test_below(&chance, N_BATCHES)};
+            begin(all[i].loader, 0);
+            take(&all[i]);
+            assert_true(all[i].good);
+        }
+        assert_int_equal(kill(service, SIGSTOP), 0);
+        int64_t start = psti_clock_ns();
+        take_rest(all, N_LOADERS, wanted);
+        assert_true(psti_clock_ns() - start < (int64_t)60000000000);
+        assert_int_equal(kill(service, SIGCONT), 0);
+        for (int i = 0; i < N_LOADERS; i++) {
+            uint64_t n_fell_back = stats_of(all[i].loader).fallbacks[PST_FALLBACK_HOST];
+            all[i].n = 0;
+            begin(all[i].loader, 0);
+            take_rest(&all[i], 1, wanted);
+            assert_int_equal(stats_of(all[i].loader).fallbacks[PST_FALLBACK_HOST], n_fell_back);
+            pst_loader_close(&all[i].loader);
+        }
+        pst_cache_close(&cache);
+        serve_fixture_kill(service, SIGKILL);
+    }
+    pst_dataset_close(&dataset);
+}
+
 /* The work of a client that is killed. */
 static void load_for_ever(const char *path)
 {
@@ -383,6 +463,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest slow[] = {
         cmocka_unit_test(a_killed_service_changes_no_batch),
         cmocka_unit_test(a_stopped_service_costs_one_deadline),
+        cmocka_unit_test(loaders_outlive_a_stopped_service),
         cmocka_unit_test(killed_clients_leave_nothing),
         cmocka_unit_test(a_forked_child_keeps_no_session),
         cmocka_unit_test(hostile_clients_harm_nobody),
