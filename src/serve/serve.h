@@ -145,9 +145,6 @@ enum pst_status psti_serve_watch(pst_service *service, int fd, void *pointer,
                                  struct pst_error *err);
 void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool room);
 
-/* serve_cache.c: the cache itself, for loaders of the service; sessions keep it. May be NULL. */
-pst_cache *psti_serve_host_cache(const pst_service *service);
-
 /* serve_life.c: what the service's control group belongs to and will end with, in words; NULL if it
  * seems to be its own. `root` goes before /proc, for tests. */
 const char *psti_serve_ends_with(const char *root);
@@ -166,5 +163,8 @@ enum pst_status psti_serve_bind(pst_service *service, struct pst_error *err);
 /* Makes the socket again if its name is no longer there. */
 enum pst_status psti_serve_bind_again(pst_service *service, struct pst_error *err);
 void psti_serve_unbind(pst_service *service);
+
+/* serve_cache.c: the cache itself, for loaders of the service; sessions keep it. May be NULL. */
+pst_cache *psti_serve_host_cache(const pst_service *service);
 
 #endif
