@@ -160,9 +160,6 @@ enum pst_status psti_serve_watch(pst_service *service, int fd, void *pointer,
                                  struct pst_error *err);
 void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool room);
 
-/* serve_cache.c: the cache itself, for loaders of the service; sessions keep it. May be NULL. */
-pst_cache *psti_serve_host_cache(const pst_service *service);
-
 /* serve_work.c */
 enum pst_status psti_serve_work_open(pst_service *service, struct pst_error *err);
 /* Waits for all work that was submitted. */
@@ -177,5 +174,8 @@ enum pst_status psti_serve_bind(pst_service *service, struct pst_error *err);
 /* Makes the socket again if its name is no longer there. */
 enum pst_status psti_serve_bind_again(pst_service *service, struct pst_error *err);
 void psti_serve_unbind(pst_service *service);
+
+/* serve_cache.c: the cache itself, for loaders of the service; sessions keep it. May be NULL. */
+pst_cache *psti_serve_host_cache(const pst_service *service);
 
 #endif
