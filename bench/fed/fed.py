@@ -92,6 +92,8 @@ def confirm(batches, workload: Workload, n: float, seconds: float, windows: int)
 def check_pixels(peer: str, workload: Workload, pixels) -> None:
     import numpy as np
 
+    if peer in loaders.WITHOUT_PIXELS:
+        return
     if workload.name == "resnet50":
         array = np.asarray(pixels)
         shape, kind = (workload.batch, 3, 224, 224), np.float32

@@ -7,6 +7,7 @@ ResNet50: f32 (400, 3, 224, 224), normalised. RetinaNet: 24 whole images, u8, in
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,11 +98,41 @@ def dali(workload: Workload, folder: Path, cores: int) -> Batches:
         yield images, workload.batch
 
 
+def dlio(workload: Workload, folder: Path, cores: int) -> Batches:
+    """MLPerf Storage's own reader and torch data set: PIL decodes whole images, and a constant is delivered instead."""
+    sys.path.insert(0, os.environ["DLIO"])
+    import numpy as np
+    import torch
+    from dlio_benchmark.common.enumerations import DatasetType, FormatType, ReadType
+    from dlio_benchmark.data_loader.torch_data_loader import TorchDataset
+    from dlio_benchmark.utils.config import ConfigArguments
+    from dlio_benchmark.utils.utility import DLIOMPI
+    from torch_loader import Endless
+
+    files = [str(path) for path in common.Work(workload.name, folder, workload.batch, 224, True, True).files()]
+    DLIOMPI.get_instance().initialize()
+    settings = ConfigArguments.get_instance()
+    settings.file_list_train, settings.batch_size = files, workload.batch
+    settings.train_global_index_map = {i: (path, 0) for i, path in enumerate(files)}
+    settings.train_file_map = {}
+    settings.read_type, settings.resized_image = ReadType.ON_DEMAND, np.zeros((8, 8), np.uint8)
+    settings.logfile_path = os.devnull
+    settings.configure_dlio_logging()
+    samples = TorchDataset(FormatType.JPEG, DatasetType.TRAIN, 1, len(files), cores, workload.batch)
+    loader = torch.utils.data.DataLoader(samples, batch_size=workload.batch, sampler=Endless(len(files)), num_workers=cores,
+                                         drop_last=True, persistent_workers=True, prefetch_factor=2,
+                                         worker_init_fn=samples.worker_init, multiprocessing_context="fork")
+    for images in loader:
+        yield images, len(images)
+
+
+WITHOUT_PIXELS = ("dlio",)
 PEERS = {
     "penstock_pli_jpeg": ("Penstock, pli-jpeg", penstock, True),
     "penstock": ("Penstock, plain files", penstock, False),
     "dali": ("DALI, CPU pipeline", dali, False),
     "torchvision": ("torch DataLoader + torchvision v2", torchvision, False),
+    "dlio": ("DLIO's reader, which decodes and throws away", dlio, False),
 }
 
 

@@ -24,15 +24,21 @@ import common  # noqa: E402
 import environments  # noqa: E402
 from workloads import WORKLOADS  # noqa: E402
 
-PEERS = {"penstock_pli_jpeg": "torch", "penstock": "torch", "dali": "dali", "torchvision": "torch"}
+PEERS = {"penstock_pli_jpeg": "torch", "penstock": "torch", "dali": "dali", "torchvision": "torch", "dlio": "dlio"}
 CELL_LIMIT_S = 900
+
+
+def without_source(name: str) -> str | None:
+    if name == "dlio" and not Path(os.environ.get("DLIO", ""), "dlio_benchmark").is_dir():
+        return "DLIO does not name a checkout of github.com/argonne-lcf/dlio_benchmark"
+    return None
 
 
 def install(args: argparse.Namespace) -> dict[str, str]:
     """Returns the environments that cannot be made, with the reasons."""
     args.build.mkdir(parents=True, exist_ok=True)
     absent = {name: reason for name in dict.fromkeys(["torch", *(PEERS[peer] for peer in args.peers)])
-              if (reason := environments.prepare(args.build, name))}
+              if (reason := without_source(name) or environments.prepare(args.build, name))}
     if "torch" in absent:
         sys.exit(f"the environment torch did not install: {absent['torch']} (see {args.build}/install.log)")
     if not args.penstock and (reason := environments.prepare_penstock(args.build)):

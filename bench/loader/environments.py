@@ -35,6 +35,9 @@ ENVIRONMENTS = {
     "ffcv": Environment(("torch", "numpy", "pillow", "numba", "opencv-python-headless", "pandas", "assertpy", "fastargs",
                          "tqdm", "psutil", "terminaltables", "setuptools", "wheel"),
                         ("ffcv",), ("build-essential", "pkg-config", "libopencv-dev", "libturbojpeg0-dev")),
+    # What a checkout of DLIO needs. PyPI's own dlio_benchmark pins a pydftracer that is too old for the source; mpich brings MPI.
+    "dlio": Environment(("torch", "numpy", "pillow", "hydra-core", "omegaconf", "pandas", "psutil", "PyYAML", "h5py",
+                         "pydftracer", "mpi4py", "mpich")),
     "spdl": Environment(("spdl", "torch", "numpy", "pillow"), (), ("ffmpeg",)),
 }
 
