@@ -4,6 +4,12 @@ Its payloads are made for CUDA tensors. A CPU tensor is pickled: each slice for 
 producer batch through TCP, with the default of 8 batches 308 MB for each batch of 64 images. producer_batch_size=2 is therefore
 its best setting on CPUs; with 1 it stops after the first batch. It binds four fixed ports on all interfaces, so the cell runs in a
 network namespace.
+
+Acknowledgements go from PUB sockets of the consumers to a SUB socket of the producer. ZeroMQ sends a SUB socket's subscription
+to a new peer when the socket is next used, which the producer does for the first time after it has sent the first batches: the
+acknowledgement of a consumer that is faster than the subscription is dropped. The producer then waits 10 s, and sends the same batches
+again and again, which that consumer refuses because it has them. All consumers stand still. produce() polls the socket before any batch
+is sent, so that this does not happen; the package is as it is on PyPI.
 """
 
 from __future__ import annotations
@@ -21,6 +27,7 @@ import peer_torchvision
 NAME = "TensorSocket over torch DataLoader"
 SAMPLES = 1 << 20  # of the producer's epoch, so that no window has the end of one
 BAND_BATCHES = 16  # that a job may be behind
+SETTLE_S = 1.0  # for subscriptions to get to the jobs
 _prepared = _epochs = 0
 
 
@@ -51,7 +58,10 @@ def produce(loader: Counted, setting: kinds.Setting, ready, **options) -> None:
     producer = TensorProducer(loader, rubber_band_pct=BAND_BATCHES / len(loader), producer_batch_size=2, **options)
     ready()
     while len(producer.hb.consumers) < setting.n_jobs:  # who joins later misses batches
-        time.sleep(0.05)
+        producer.ack_socket.poll(50)
+    end = time.monotonic() + SETTLE_S
+    while time.monotonic() < end:  # nothing comes: no batch was sent
+        producer.ack_socket.poll(50)
     while not service.ended():
         for _ in producer:
             pass
