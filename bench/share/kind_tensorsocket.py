@@ -7,9 +7,9 @@ network namespace.
 
 Acknowledgements go from PUB sockets of the consumers to a SUB socket of the producer. ZeroMQ sends a SUB socket's subscription
 to a new peer when the socket is next used, which the producer does for the first time after it has sent the first batches: the
-acknowledgement of a consumer that is faster than the subscription is dropped. The producer then waits 10 s, and sends the same batches
-again and again, which that consumer refuses because it has them. All consumers stand still. produce() polls the socket before any batch
-is sent, so that this does not happen; the package is as it is on PyPI.
+acknowledgement of a consumer that is faster than the subscription is dropped. The producer then waits 10 s, and sends the same
+batches again and again, which that consumer refuses because it has them. All consumers stand still. produce() polls the socket
+before any batch is sent, so that this does not happen; the package is as it is on PyPI.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ struct pst_stall_setup {
     double reads_per_second;           /* 0: no limit */
     double network_nbytes_per_second;  /* 0: no limit */
     double link_nbytes_per_second;     /* 0: no limit */
-    double gpu_free;                  /* part that preparation may use, to 1; 0: 1 */
+    double gpu_free;                   /* part that preparation may use, to 1; 0: 1 */
     double dataset_nbytes;             /* of all samples, as the cache keeps them */
     double cache_nbytes;               /* of one host, for all ranks and jobs together */
     double page_cache_nbytes;          /* for what the cache does not hold */

@@ -142,10 +142,10 @@ void psti_numa_enter(const struct psti_numa_place *place, struct psti_numa_befor
     before->has_cores = sched_getaffinity(0, sizeof before->cores, &before->cores) == 0 &&
                         sched_setaffinity(0, sizeof place->cores, &place->cores) == 0;
     nodes[(size_t)place->node / bits] = 1ul << ((size_t)place->node % bits);
-    before->has_memory = syscall(SYS_get_mempolicy, &before->mode, before->nodes,
-                                 (unsigned long)NODES_MAX, NULL, 0ul) == 0 &&
-                         syscall(SYS_set_mempolicy, POLICY_PREFERRED, nodes,
-                                 (unsigned long)NODES_MAX + 1) == 0;
+    before->has_memory =
+        syscall(SYS_get_mempolicy, &before->mode, before->nodes, (unsigned long)NODES_MAX, NULL,
+                0ul) == 0 &&
+        syscall(SYS_set_mempolicy, POLICY_PREFERRED, nodes, (unsigned long)NODES_MAX + 1) == 0;
 }
 
 void psti_numa_leave(const struct psti_numa_before *before)

@@ -55,8 +55,8 @@ void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step)
 
 static void *array_row(const pst_batch *batch, uint32_t i_field, uint32_t row)
 {
-    return host_at(batch, batch->offsets[i_field] +
-                              (size_t)row * batch->pool->fields[i_field].row_nbytes);
+    return host_at(batch,
+                   batch->offsets[i_field] + (size_t)row * batch->pool->fields[i_field].row_nbytes);
 }
 
 void *psti_batch_array_row(pst_batch *batch, uint32_t i_field, uint32_t row)

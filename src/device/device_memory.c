@@ -104,11 +104,10 @@ enum pst_status psti_device_lock(struct psti_device *device, const void *memory,
                                  struct pst_error *err)
 {
     enum pst_status status;
-    PSTI_DRIVER_RUN(
-        status, device, PSTI_CU_OUT_OF_MEMORY,
-        host_register((void *)(uintptr_t)memory, nbytes,
-                      PSTI_CU_HOST_REGISTER_PORTABLE | PSTI_CU_HOST_REGISTER_READ_ONLY),
-        err, "page-locking %zu bytes of the host", nbytes);
+    PSTI_DRIVER_RUN(status, device, PSTI_CU_OUT_OF_MEMORY,
+                    host_register((void *)(uintptr_t)memory, nbytes,
+                                  PSTI_CU_HOST_REGISTER_PORTABLE | PSTI_CU_HOST_REGISTER_READ_ONLY),
+                    err, "page-locking %zu bytes of the host", nbytes);
     return status;
 }
 

@@ -13,12 +13,12 @@
 struct psti_shelf;
 /* Since it was opened; all members together. */
 struct psti_shelf_counts {
-    uint64_t n_decoded;        /* images and masks that members decoded */
-    uint64_t n_decoded_shared; /* that they took from another one's decode */
-    uint64_t n_apart;          /* of n_decoded: another member needed other pixels of the item */
-    uint64_t n_read, nbytes_read;               /* items, and bytes, that members read */
+    uint64_t n_decoded;           /* images and masks that members decoded */
+    uint64_t n_decoded_shared;    /* that they took from another one's decode */
+    uint64_t n_apart;             /* of n_decoded: another member needed other pixels of the item */
+    uint64_t n_read, nbytes_read; /* items, and bytes, that members read */
     uint64_t n_read_shared, nbytes_read_shared; /* that they took from another one's read */
-    uint64_t n_cached;    /* items that they found in a cache */
+    uint64_t n_cached;                          /* items that they found in a cache */
     uint64_t n_given_up;  /* items that went although a member would have come to them */
     uint64_t nbytes_kept; /* now */
 };
@@ -32,8 +32,8 @@ void psti_loader_shelf_counts(struct psti_shelf *shelf, struct psti_shelf_counts
 
 struct psti_loader_slots {
     struct psti_slot_host host;
-    size_t alignment;       /* of arrays */
-    struct psti_gate *gate; /* workers are inside while they fill rows; NULL: there is none */
+    size_t alignment;         /* of arrays */
+    struct psti_gate *gate;   /* workers are inside while they fill rows; NULL: there is none */
     struct psti_shelf *shelf; /* the loader becomes its member; NULL: there is none */
 };
 /* pst_loader_open with slots of its own, for batches in host memory without pin_memory. */

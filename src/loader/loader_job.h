@@ -65,10 +65,10 @@ struct psti_loader_task {
     struct psti_read *reads;              /* [plan.n_reads] */
     struct psti_loader_request *requests; /* [n_items], with a fleet */
     char *paths;
-    bool more;  /* the reads of the second round are under way or done */
-    bool taken; /* the sources point to what the first round has read */
+    bool more;    /* the reads of the second round are under way or done */
+    bool taken;   /* the sources point to what the first round has read */
     bool shelves; /* there are items to be read to the loader's shelf */
-    bool late;  /* items that the host service did not read are being read, or have been */
+    bool late;    /* items that the host service did not read are being read, or have been */
 };
 
 enum pst_status psti_loader_job_open(struct psti_loader_job *job, uint32_t batch_size,

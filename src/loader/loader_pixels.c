@@ -456,10 +456,10 @@ static enum pst_status decode_shared(struct psti_loader_worker *worker,
     enum pst_status status;
     worker->emptied = false;
     do
-        status = psti_decode_rows_scaled(
-            worker->decoder, image->source->data, image->source->item.nbytes, &image->info,
-            pli_of(image), &image->plan->decode, shared->scale_log2, &shared->rect, copy_rows,
-            &picture, NULL);
+        status = psti_decode_rows_scaled(worker->decoder, image->source->data,
+                                         image->source->item.nbytes, &image->info, pli_of(image),
+                                         &image->plan->decode, shared->scale_log2, &shared->rect,
+                                         copy_rows, &picture, NULL);
     while (status == PST_ERROR_LIMIT && psti_loader_worker_grow(worker));
     if (worker->decoder)
         grow_extra(worker);

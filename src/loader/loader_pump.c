@@ -330,8 +330,7 @@ static bool submit_some(pst_loader *loader)
     if (loader->crowded)
         return false;
     parts.n_reads = parts.n_wishes = parts.n_gets = 0;
-    while (count_parts(&parts) + loader->plan.n_items <= READS_AT_ONCE &&
-           next_task(loader, &parts))
+    while (count_parts(&parts) + loader->plan.n_items <= READS_AT_ONCE && next_task(loader, &parts))
         ;
     if (count_parts(&parts) == 0)
         return false;

@@ -385,8 +385,7 @@ static bool add_parts(pst_loader *loader, const struct psti_loader_job *job, uin
     for (uint32_t e = 0; e < ready->n_extents; e++, skip = 0) {
         uint32_t n = ready->extents[e].n_rows - skip;
         n = n < job->n_rows - row ? n : job->n_rows - row;
-        struct psti_brought part = {
-            .i_plan = i_field, .row = row, .nbytes = n * field->row_nbytes};
+        struct psti_brought part = {.i_plan = i_field, .row = row, .nbytes = n * field->row_nbytes};
         part.home = psti_share_staging_slot(share->staging, &ready->extents[e], &part.home_nbytes);
         if (!part.home)
             return false;

@@ -384,8 +384,7 @@ static bool is_near(const struct psti_shelf *shelf, uint32_t i_member, struct pl
 {
     for (uint32_t i = 0; i < MEMBERS_MAX; i++) {
         const struct member *other = &shelf->members[i];
-        if (i != i_member && other->loader && other->begun &&
-            other->front.epoch == place.epoch &&
+        if (i != i_member && other->loader && other->begun && other->front.epoch == place.epoch &&
             other->front.position <= place.position + NEAR_ROWS &&
             place.position <= other->front.position + NEAR_ROWS)
             return true;
@@ -437,10 +436,10 @@ static void ask_item(pst_loader *loader, struct psti_loader_source *source, uint
     struct psti_shelf *shelf = loader->shelf;
     struct psti_shelf_item *item = find_item(shelf, place, source, i_field);
     if (!item) {
-        size_t nbytes = source->data ? 0
-                                     : psti_storage_buffer_nbytes(loader->storage,
-                                                                  source->item.nbytes) +
-                                           2 * ALIGNMENT;
+        size_t nbytes =
+            source->data
+                ? 0
+                : psti_storage_buffer_nbytes(loader->storage, source->item.nbytes) + 2 * ALIGNMENT;
         if (is_small_part(source) ||
             !others_need(shelf, loader->i_member, place, i_field, source->variant))
             return;
@@ -694,8 +693,7 @@ static struct psti_shelf_picture *find_picture(struct psti_shelf_item *item,
                                                const struct psti_shelf_picture *wanted)
 {
     for (uint32_t i = 0; i < PICTURES_MAX; i++)
-        if (item->pictures[i].state != PSTI_PICTURE_NONE &&
-            is_of_kind(&item->pictures[i], wanted))
+        if (item->pictures[i].state != PSTI_PICTURE_NONE && is_of_kind(&item->pictures[i], wanted))
             return &item->pictures[i];
     return NULL;
 }

@@ -53,8 +53,8 @@ static void watch_process(struct psti_session *session)
 {
     session->process_fd = session->pid > 0 ? (int)syscall(PIDFD_OPEN, session->pid, 0) : -1;
     if (session->process_fd < 0 ||
-        psti_serve_watch(session->service, session->process_fd,
-                         psti_serve_session_process(session), NULL) == PST_OK)
+        psti_serve_watch(session->service, session->process_fd, psti_serve_session_process(session),
+                         NULL) == PST_OK)
         return;
     close(session->process_fd);
     session->process_fd = -1;

@@ -94,10 +94,10 @@ struct psti_job {
     struct psti_job *next;
     struct psti_session *session;
     struct psti_group *group;
-    struct psti_serve_stream *stream; /* NULL: it takes from none */
+    struct psti_serve_stream *stream;       /* NULL: it takes from none */
     const struct psti_serve_stream *awaits; /* a sibling's, while it wants; NULL: none */
     bool opened;
-    bool fresh; /* it has not had an answer yet */
+    bool fresh;     /* it has not had an answer yet */
     bool impatient; /* and no longer waits for the stream of the epoch before */
     uint64_t open_id;
     uint32_t batch_size, step_rows, hold_max, n_lent;
@@ -135,7 +135,7 @@ struct psti_group {
     bool opened, failed;
     struct psti_stream_layout layout;
     struct psti_serve_stream *streams[PSTI_STREAM_ARENAS];
-    struct psti_gate *gate; /* of all groups */
+    struct psti_gate *gate;   /* of all groups */
     pst_cache *cache;         /* the service's; NULL: none */
     struct psti_shelf *shelf; /* of this group and its siblings; NULL: no memory */
     struct psti_job *jobs;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define SLOTS_MAX ((uint32_t)PSTI_STREAM_EXTENTS / 2)
-#define SPARE_PART 4u /* one of so many slots is to be free */
+#define SPARE_PART 4u                       /* one of so many slots is to be free */
 #define OWN_NBYTES_MAX ((uint64_t)64 << 20) /* of one extent */
 
 enum pst_status psti_serve_arena_open(struct psti_arena *arena, uint64_t nbytes,

@@ -132,9 +132,8 @@ enum pst_status pst_cache_open_host(const struct pst_cache_host_options *options
     if (status == PST_OK)
         status = psti_share_socket_path(full.socket, host->path, err);
     if (status == PST_OK)
-        status =
-            psti_share_connect_or_start(host->path, full.program, PSTI_SESSION_CONTROL,
-                                        PSTI_LINK_WAIT_NS, &fd, err);
+        status = psti_share_connect_or_start(host->path, full.program, PSTI_SESSION_CONTROL,
+                                             PSTI_LINK_WAIT_NS, &fd, err);
     if (fd >= 0)
         close(fd);
     if (status == PST_OK)

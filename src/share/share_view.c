@@ -91,8 +91,8 @@ struct psti_share_view *psti_share_view_open(const struct psti_stream_layout *la
     view->nbytes = lay_out(view, layout);
     void *memory = MAP_FAILED;
     if (view->nbytes)
-        memory = mmap(NULL, view->nbytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                      -1, 0);
+        memory =
+            mmap(NULL, view->nbytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
         psti_free(view);
         return NULL;
@@ -185,9 +185,9 @@ static bool show(struct psti_share_view *view, int fd, uint32_t i_place, uint32_
         if (nbytes == 0)
             continue;
         place->slot = NO_SLOT;
-        if (anew && mmap(at, nbytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd,
-                         (off_t)(slot * view->stride + view->fields[f].offset)) == MAP_FAILED)
+        if (anew &&
+            mmap(at, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd,
+                 (off_t)(slot * view->stride + view->fields[f].offset)) == MAP_FAILED)
             return false;
         (void)madvise(at, nbytes, POPULATE_READ); /* without it, each page when it is touched */
     }

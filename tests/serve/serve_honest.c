@@ -19,9 +19,8 @@ void serve_honest_open(struct serve_honest *honest, const struct serve_fixture *
     struct pst_error err;
     memset(honest, 0, sizeof *honest);
     honest->fixture = fixture;
-    honest->dataset =
-        open_made(directory, "honest.pst",
-                  &(struct make_options){.n_samples = n, .images = MAKE_RAW_SAME});
+    honest->dataset = open_made(directory, "honest.pst",
+                                &(struct make_options){.n_samples = n, .images = MAKE_RAW_SAME});
     assert_true(n <= SERVE_HONEST_BATCH * SERVE_HONEST_BATCHES_MAX);
     for (int i = 0; i < 2; i++) {
         struct pst_loader_options options = options_of(honest, i);

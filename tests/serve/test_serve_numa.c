@@ -68,10 +68,7 @@ static struct pst_service_options options_of(const char *numa)
                                         .numa = numa};
 }
 
-static void *run(void *service)
-{
-    return (void *)(uintptr_t)pst_service_run(service, NULL);
-}
+static void *run(void *service) { return (void *)(uintptr_t)pst_service_run(service, NULL); }
 
 /* The cores of all threads of that name, which must be the same. Returns how many there are. */
 static unsigned cores_of_threads(const char *name, cpu_set_t *cores)
@@ -84,8 +81,8 @@ static unsigned cores_of_threads(const char *name, cpu_set_t *cores)
         cpu_set_t found;
         snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
         FILE *file = fopen(path, "r");
-        bool is_one = file && fgets(text, sizeof text, file) &&
-                      strncmp(text, name, strlen(name)) == 0;
+        bool is_one =
+            file && fgets(text, sizeof text, file) && strncmp(text, name, strlen(name)) == 0;
         if (file)
             fclose(file);
         if (!is_one ||

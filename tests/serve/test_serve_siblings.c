@@ -534,8 +534,7 @@ static void a_full_shelf_gives_up(void **state)
         struct bare a = {0}, b = {0};
         assert_ok(psti_loader_shelf_open(&shelf, &err));
         psti_loader_shelf_limit(shelf, limit);
-        const struct pst_loader_options first = options_of(CROPS, 0),
-                                        second = options_of(CROPS, 1);
+        const struct pst_loader_options first = options_of(CROPS, 0), second = options_of(CROPS, 1);
         open_bare(&a, shelf, sets[JPEG_FILES], first);
         open_bare(&b, shelf, sets[JPEG_FILES], second);
         drain_bare(&a, sets[JPEG_FILES], first, 0); /* all of it, before the other one begins */

@@ -91,7 +91,7 @@ static struct pst_loader_options crop_options(uint32_t batch_size)
 /* All fields, of which images and masks are cropped. */
 static struct pst_loader_options all_options(uint32_t batch_size)
 {
-    static const char *const names[] = {"image", "mask", "label", "boxes", "points",
+    static const char *const names[] = {"image", "mask",  "label",  "boxes", "points",
                                         "text",  "score", "vector", "table"};
     struct pst_loader_options options = crop_options(batch_size);
     for (size_t i = 0; i < 9; i++)
