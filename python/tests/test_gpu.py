@@ -142,7 +142,7 @@ def test_page_locked_memory(gpu: dict[str, str], data: Path, output: str) -> Non
         def pinned_bytes():
             counts = (ctypes.c_uint64 * 16)()
             ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"]).fake_counts(counts)
-            return counts[9]  # live_host_nbytes
+            return counts[10]  # live_host_nbytes
 
         options = {{"batch_size": 2, "output": {output!r}, "transforms": [ps.transforms.Resize(40), ps.transforms.CenterCrop(32)]}}
         plain = [batch["image"] for batch in ps.Loader({str(data / "jpeg")!r}, **options)]
