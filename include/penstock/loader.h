@@ -878,8 +878,8 @@ struct pst_loader_stats {
      * because page-locked, too many held, or of rows that are no whole pages; on a GPU, because the
      * driver does not page-lock the service's memory. */
     uint64_t n_shared, n_shared_copied;
-    /* The newest epoch that a loader of the group, or of one with other transforms (below), has
-     * begun, as far as this one knows; UINT64_MAX: none. */
+    /* The newest epoch that any loader of the group has begun, as far as this loader knows. Groups
+     * of the same name with other transforms count, too. UINT64_MAX: none. */
     uint64_t share_epoch;
     /* Samples that the service has prepared for the group so far. */
     uint64_t share_samples;

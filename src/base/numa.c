@@ -68,7 +68,8 @@ static int count_nodes(const char *root)
     return n;
 }
 
-/* The node of all the CUDA devices; -1: there is none, or no single one. */
+/* Returns the node on which all CUDA devices lie; -1 if there is no device, if they lie on several
+ * nodes, or if the system does not say. */
 static int node_of_devices(const char *root)
 {
     char path[1024], line[64];

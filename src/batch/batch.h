@@ -94,9 +94,10 @@ struct psti_slot_host {
     /* True if the memory may be written again. `wait`: this thread sleeps until it may. The lock is
      * held. NULL: it always may. */
     bool (*is_writable)(void *ctx, struct psti_slot_part *part, bool wait);
-    /* Of the n_free free slots, the one for which this is least is taken. UINT32_MAX: another one
-     * is to be made; if that is not possible it is called again, with n_free UINT32_MAX. The lock
-     * is held. NULL: the one that came back last is taken. It excludes is_writable. */
+    /* Returns a free slot's rank: the slot with the least one is taken. UINT32_MAX: a new slot is
+     * to be made rather than this one taken. If none can be made, it is called again for each slot,
+     * with n_free UINT32_MAX. n_free: number of free slots. The lock is held. NULL: the slot that
+     * came back last is taken. Not together with is_writable. */
     uint32_t (*order)(void *ctx, const struct psti_slot_part *part, uint32_t n_free);
     /* The slot was taken for a batch. The lock is held. May be NULL. */
     void (*taken)(void *ctx, const struct psti_slot_part *part);

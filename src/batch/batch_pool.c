@@ -362,8 +362,8 @@ static pst_batch *first_free(struct psti_pool *pool, bool any)
     return batch;
 }
 
-/* A free slot that may be written, or NULL. `wait`: takes what there is; waits until the slot that
- * came back first may be written. */
+/* Takes a free slot that may be written; NULL if there is none. `wait`: if none may be written yet,
+ * waits for the slot that came back first. */
 static pst_batch *take_free(struct psti_pool *pool, bool wait)
 {
     const struct psti_slot_host *host = &pool->host;

@@ -33,7 +33,8 @@ void psti_batch_set_array(pst_batch *batch, uint32_t i_field, void *array)
     batch->offsets[i_field] = (uintptr_t)array - (uintptr_t)batch->data;
 }
 
-/* Memory at an offset, which wraps around for an array that lies elsewhere. */
+/* Returns the memory at an offset from the batch's arrays. The sum of both may wrap around: an
+ * array that lies before them has an offset near SIZE_MAX. */
 static void *host_at(const pst_batch *batch, size_t offset)
 {
     return (void *)((uintptr_t)batch->data + offset);

@@ -84,7 +84,9 @@ void psti_device_free_pinned(struct psti_device *device, void *memory, uint64_t 
  * uploads may come from there. They count for no budget. Not every GPU and driver can. */
 enum pst_status psti_device_lock(struct psti_device *device, const void *memory, size_t nbytes,
                                  struct pst_error *err);
-/* Before the memory is unmapped. No upload from there is under way. */
+/* Ends the page-lock. Call it before the memory is unmapped, when no upload from there is under
+ * way.
+ */
 void psti_device_unlock(struct psti_device *device, const void *memory);
 
 /* Streams of our own, which do not synchronise with the default stream. low_priority: the lowest

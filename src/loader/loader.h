@@ -8,10 +8,10 @@
 
 #include <penstock/loader.h>
 
-/* What loaders that visit the same samples in the same order read and decode for each other
- * (loader_shelf.h). Any thread. */
+/* A shelf holds what loaders read and decode for each other, if they visit the same samples in the
+ * same order (loader_shelf.h). These loaders are its members. Any thread. */
 struct psti_shelf;
-/* Since it was opened; all members together. */
+/* Counts of all members together since the shelf was opened. */
 struct psti_shelf_counts {
     uint64_t n_decoded;           /* images and masks that members decoded */
     uint64_t n_decoded_shared;    /* that they took from another one's decode */

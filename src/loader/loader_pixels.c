@@ -447,7 +447,7 @@ static enum pst_status decode_picture(struct psti_loader_worker *worker,
                                    copy_rows, &picture, err);
 }
 
-/* Decodes what other loaders need, too. */
+/* Decodes the rectangle that this loader and others need of the image, into the shelf's picture. */
 static enum pst_status decode_shared(struct psti_loader_worker *worker,
                                      const struct psti_image *image,
                                      const struct psti_shelf_picture *shared)

@@ -40,7 +40,8 @@ struct psti_loader_share {
     bool solo;   /* the next batch is made here */
     bool told;   /* the group knows that the epoch is over */
     bool copied; /* the last batch was copied as a whole */
-    /* Of the last batch, if a GPU reads its extents until it is delivered: */
+    /* Numbers of the last batch's extents, which a GPU may still read. They are given back when the
+     * batch is delivered. */
     uint32_t n_pending;
     uint64_t pending[PSTI_STREAM_EXTENTS];
     struct psti_brought *parts; /* [parts_cap] */

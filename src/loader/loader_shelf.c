@@ -531,7 +531,7 @@ static void wait_outside(const pst_loader *loader)
     pthread_mutex_lock(&shelf->lock);
 }
 
-/* Reads an item that another loader was to read, and has not. */
+/* Reads an item because the loader that was to read it has failed or has given it up. */
 static enum pst_status read_here(struct psti_loader_worker *worker,
                                  struct psti_loader_source *source, struct pst_error *err)
 {

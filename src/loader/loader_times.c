@@ -41,7 +41,8 @@ void psti_loader_times_wait_for_work(pst_loader *loader, struct psti_meter_threa
     bool counts = loader->running; /* between epochs nobody waits for anything */
     psti_loader_meter_tick_at(loader, start);
     loader->stall.n_idle++;
-    /* While batches come from the group, each one that comes back would wake all workers. */
+    /* Workers have nothing to do while batches come from the group. They sleep on a condition of
+     * their own, because a batch that comes back wakes all who sleep on the other one. */
     bool asleep = loader->share && !loader->running && !loader->fleet;
     pthread_cond_wait(asleep ? &loader->runs : loader->work, loader->lock);
     int64_t now = psti_clock_ns();

@@ -140,7 +140,8 @@ static uint64_t rows_of(const struct psti_share_view *view, uint32_t i, uint32_t
     return from < to ? (UINT64_MAX >> (64 - (to - from))) << from : 0;
 }
 
-/* True if the places may show the slots: another run may use the same extent, for other rows. */
+/* True if the run may have the places. A place that another run uses must show the same slot
+ * already, and the two runs must have different rows of it. */
 static bool fits(const struct psti_share_view *view, uint32_t first, const uint32_t *slots,
                  const struct psti_share_view_run *run)
 {

@@ -309,7 +309,7 @@ class _Analysis:
         return found
 
     def _interference(self) -> float:
-        """Returns the part of the GPU's time for preparation by which steps became longer than those of a resident batch."""
+        """Returns how much of the GPU's preparation delays steps, 0 to 1: what a step became longer by, over that time."""
         per_batch = self.gpu["gpu_seconds"] * self.subject.batch_size
         if self.own is None or per_batch <= 0:
             return 0.0

@@ -204,7 +204,7 @@ class Probe:
 
 
 def gpu_costs(stats: LoaderStats) -> dict[str, float]:
-    """Returns a sample's bytes to the GPU, and its seconds there. Uploads run beside them."""
+    """Returns the bytes of a sample that go to the GPU, and the GPU's seconds for preparing it. Uploads are not part of these."""
     upload, n = stats["stages"]["upload"], max(stats["samples"]["delivered"], 1)
     return {"link_nbytes": upload["nbytes"] / n, "gpu_seconds": upload["gpu"] / n}
 

@@ -58,7 +58,7 @@ void psti_loader_gpu_close_homes(struct psti_loader_gpu *gpu)
     *homes = (struct psti_loader_gpu_homes){0};
 }
 
-/* Makes `bounce` as large as that. */
+/* Gives the buffer `bounce` at least nbytes. */
 static enum pst_status grow_bounce(pst_loader *loader, size_t nbytes, struct pst_error *err)
 {
     struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
