@@ -263,6 +263,9 @@ enum pst_status psti_gpu_jpeg_plan(const void *bytes, size_t nbytes,
         status = check_region(&plan->header, region, &plan->region, err);
     if (status == PST_OK)
         status = read_model(bytes, plan, err);
+    if (status == PST_OK)
+        status = psti_pli_check_end(bytes, nbytes, &plan->header, plan->frame.restoration_nbytes,
+                                    err);
     if (status != PST_OK)
         return psti_pli_failed(status, err);
     plan_area(plan);

@@ -203,6 +203,8 @@ enum pst_status psti_gpu_units_plan(const void *bytes, size_t nbytes,
         status = psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM, "a PLI that holds no pixels");
     if (status == PST_OK)
         status = check_region(h, region, &plan->region, err);
+    if (status == PST_OK)
+        status = psti_pli_check_end(bytes, nbytes, h, 0, err);
     if (status != PST_OK)
         return psti_pli_failed(status, err);
     struct planning planning = {plan, nbytes, is_checked};
