@@ -32,9 +32,9 @@ struct psti_numa_before {
     int mode;
     unsigned long nodes[16];
 };
-/* Moves the calling thread to the place. New memory comes from the node as long as it has some,
- * else from others. *before is for psti_numa_leave; has_memory is false where the system does not
- * let the process choose. */
+/* Moves the calling thread to the place. New memory comes from its node while that has free memory,
+ * else from others. Fills *before for psti_numa_leave; before->has_memory is false if the system
+ * does not let the process choose. */
 void psti_numa_enter(const struct psti_numa_place *place, struct psti_numa_before *before);
 void psti_numa_leave(const struct psti_numa_before *before);
 

@@ -90,7 +90,8 @@ enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_sh
     return PST_OK;
 }
 
-/* Takes the first hole that is large enough, or its beginning. */
+/* Takes nbytes from the beginning of the first hole that is large enough. Returns its place, or
+ * SIZE_MAX if there is no such hole. */
 static size_t take_hole(struct psti_cache_set *set, size_t nbytes)
 {
     size_t place = SIZE_MAX;

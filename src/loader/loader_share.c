@@ -426,8 +426,9 @@ static enum pst_status bring(pst_loader *loader, struct psti_loader_job *job,
     return status;
 }
 
-/* Fills the job's batch. PST_ERROR_LIMIT: memory for rows is lacking for now; PST_ERROR_CORRUPT:
- * the extents have other rows; others: see `bring`. The lock is not held. */
+/* Fills the job's batch. PST_ERROR_LIMIT: there is no memory for its rows now, and a later try may
+ * succeed. PST_ERROR_CORRUPT: the extents hold other rows than the service has said. Other errors
+ * are those of `bring`. The lock is not held. */
 static enum pst_status fill(pst_loader *loader, struct psti_loader_job *job,
                             const struct psti_stream_ready *ready, struct pst_error *err)
 {

@@ -30,7 +30,7 @@ enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_jo
 void psti_loader_share_delivered(pst_loader *loader);
 void psti_loader_share_stats(const pst_loader *loader, struct pst_loader_stats *stats);
 
-/* The batch is not wanted: gives back what of it is mapped. Needs no lock. */
+/* Gives back the mapped parts of a batch that is not wanted. The lock need not be held. */
 void psti_loader_share_drop(pst_loader *loader, pst_batch *batch);
 
 #endif

@@ -14,7 +14,7 @@ static const struct {
     {"kubepods", "a Kubernetes pod"}, {"/docker", "a container"},
     {"/lxc", "a container"},          {".scope", "a systemd scope, such as a login session"}};
 
-/* Reads the list of a process's groups. It is empty if the system does not tell. */
+/* Reads /proc/<pid>/cgroup, the control groups of a process. The text is empty if it cannot. */
 static void read_groups(const char *root, pid_t pid, char groups[GROUPS_NBYTES])
 {
     char path[4096];

@@ -24,8 +24,8 @@ struct psti_share_view_run {
 /* True if the rows of a field are seen in views: if extents of them are whole pages. */
 bool psti_share_view_shows(uint64_t row_nbytes, uint32_t extent_rows, size_t page);
 
-/* Makes a view for an arena of that layout, for batches of at most `span` extents. NULL: no field
- * is shown, or there is no address space. */
+/* Makes a view for an arena of that layout, for batches of at most `span` extents. Returns
+ * NULL if no field's extents are whole pages, or if there is no address space. */
 struct psti_share_view *psti_share_view_open(const struct psti_stream_layout *layout,
                                              uint32_t span);
 /* NULL is allowed. It lasts as long as its runs. */

@@ -179,7 +179,7 @@ enum pst_status psti_loader_gpu_submit_parts(struct psti_loader_gpu *gpu, pst_ba
                                              const struct psti_brought *parts, uint32_t n_parts,
                                              struct pst_error *err);
 
-/* loader_gpu_bring.c: the operations of the table with these names. */
+/* loader_gpu_bring.c: implements the operations of struct psti_placement_ops with these names. */
 enum pst_status psti_loader_gpu_bring(pst_loader *loader, pst_batch *batch,
                                       const struct psti_brought *parts, uint32_t n_parts,
                                       bool *copied, struct pst_error *err);
