@@ -65,7 +65,7 @@ static bool take_pixels(const struct reader *r, const struct json_node *value, d
 
 static bool take_size(const struct reader *r, struct pst_op *op, const struct json_node *value)
 {
-    uint32_t sides[4], n;
+    uint32_t sides[4] = {0}, n = 0;
     if (!take_pixels(r, value, 1, 2, sides, &n))
         return false;
     op->height = sides[0];
@@ -151,8 +151,8 @@ static bool take_pad_if_needed(const struct reader *r, struct pst_op *op,
 
 static bool take_fill(const struct reader *r, struct pst_op *op, const struct json_node *value)
 {
-    double numbers[4];
-    uint32_t n;
+    double numbers[4] = {0};
+    uint32_t n = 0;
     if (!take_numbers(r, value, 1, 4, numbers, &n))
         return false;
     for (uint32_t i = 0; i < 4; i++)
