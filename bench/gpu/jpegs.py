@@ -108,7 +108,7 @@ def main() -> None:
         result["windows"] = rates
         result["loader"] = {way: loader.stats()["device"] for way, loader in loaders.items()}
     greatest, mean = result["nvjpeg_apart"]["greatest"], result["nvjpeg_apart"]["mean"]
-    print(f"{result['GPU']}, nvJPEG {'.'.join(map(str, info['version']))}, {info['engines']} engines: "
+    print(f"{result['gpu']}, nvJPEG {'.'.join(map(str, info['version']))}, {info['engines']} engines: "
           + ", ".join(f"{way} {rate:.0f} images/s" for way, rate in result["images_per_second"].items())
           + f"; nvJPEG's batch is apart by {greatest:.1f} levels at most, {mean:.3f} in the mean")
     if args.out:

@@ -201,7 +201,7 @@ def main() -> None:
     if not torch.cuda.is_available():
         sys.exit("no CUDA GPU: nothing to measure (--dry-run checks the script)")
     result = measure(args)
-    print(f"{result['GPU']}: synthetic {result['step_ms']['synthetic']:.1f} ms, loaded "
+    print(f"{result['gpu']}: synthetic {result['step_ms']['synthetic']:.1f} ms, loaded "
           f"{result['step_ms']['loaded']:.1f} ms a step: {100 * result['slow_down']:+.1f} %, "
           f"{100 * result['slow_down_first']:+.1f} % with the model first")
     if args.out:

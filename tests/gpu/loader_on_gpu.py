@@ -99,15 +99,18 @@ def measure_nvjpeg(data: Path, output: str) -> None:
                 assert mean < 1, (path, name, mean)
 
 
-def main() -> None:
-    output = "dlpack"
+def torch_output() -> str:
+    """"torch" where it has CUDA, else "dlpack"."""
     try:
         import torch
 
-        if torch.cuda.is_available():
-            output = "torch"
+        return "torch" if torch.cuda.is_available() else "dlpack"
     except ImportError:
-        pass
+        return "dlpack"
+
+
+def main() -> None:
+    output = torch_output()
     if sys.argv[1] == "--nvjpeg":
         measure_nvjpeg(Path(sys.argv[2]), output)
         return

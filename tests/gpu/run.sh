@@ -12,6 +12,7 @@ steps_begin tests "$carry" "$2" "${@:3}"
 step env 30 "$carry/bin/penstock" env
 step batch 120 "$carry/bin/test_gpu_batch" "$here/../golden"
 step loader 240 python3 "$here/loader_on_gpu.py" "$carry/data"
+step features 120 python3 "$here/features_on_gpu.py" "$carry/data" "$carry/bin/penstock" --report "$2/gpu-analysis.json"
 step streams 120 python3 "$here/streams_on_gpu.py" "$carry/data"
 # Interpolated chroma and a rounding of its own: less than a level in the mean.
 if python3 -c 'import penstock as ps; ps.cuda.nvjpeg(0)' 2>/dev/null; then
