@@ -29,7 +29,7 @@ for tier in small dense fast; do # alone, fused into one launch, and with a resi
 done
 if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
     step pack 60 "$carry/bin/penstock" pack --quiet "$data/jpeg" "$steps_work/jpeg.pst"
-    step training 150 python3 "$here/training.py" "$steps_work/jpeg.pst" --seconds 3 --out "$out/gpu-training.json"
+    step training 150 python3 "$here/training.py" "$steps_work/jpeg.pst" --seconds 2 --out "$out/gpu-training.json"
 else
     echo "no torch with CUDA: the training figure is left out" >&2
 fi

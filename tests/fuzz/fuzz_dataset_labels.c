@@ -60,17 +60,32 @@ static void use(const pst_dataset *dataset)
     }
 }
 
+static char directory[] = "/dev/shm/pst-fuzz-labels-XXXXXX";
+static const char *const files[] = {"a.jpg", "b.png", "c.webp", "m.png"};
+
+static void remove_directory(void)
+{
+    char path[64];
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", directory, files[i]);
+        unlink(path);
+    }
+    rmdir(directory);
+}
+
+static void make_directory(void)
+{
+    if (!mkdtemp(directory) || atexit(remove_directory) != 0)
+        abort();
+    for (int i = 0; i < 4; i++)
+        write_file(directory, files[i], "bytes", (size_t)i);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
 {
-    static char directory[] = "/dev/shm/pst-fuzz-labels-XXXXXX";
     static const char *const kinds[] = {"labels.csv", "labels.jsonl"};
-    if (strstr(directory, "XXXXXX")) {
-        if (!mkdtemp(directory))
-            abort();
-        for (int i = 0; i < 4; i++)
-            write_file(directory, (const char *const[]){"a.jpg", "b.png", "c.webp", "m.png"}[i],
-                       "bytes", (size_t)i);
-    }
+    if (strstr(directory, "XXXXXX"))
+        make_directory();
     for (int kind = 0; kind < 2; kind++) {
         char labels[160];
         struct pst_error err;
