@@ -3,8 +3,9 @@
 
     bench/gpu/shares.py JPEGS [--workers 2] [--batch-size 64] [--seconds 3] [--repeats 3] [--out FILE.json]
 
-The same images as pli-jpeg are analysed on this GPU (`penstock.analyze`, with the GPU's own clock), rates are predicted for gpu_share
-0, 0.25, 0.5, 0.75 and 1, and then loaders run in turns. Nothing trains. Each rate has the CPU seconds of the process beside it.
+The same images as pli-jpeg are analysed on this GPU (`penstock.analyze`, with the GPU's own clock), rates are predicted for
+gpu_share 0, 0.25, 0.5, 0.75 and 1, and then loaders run in turns. Nothing trains. Each rate has the CPU seconds of the process
+beside it.
 """
 
 from __future__ import annotations
@@ -79,8 +80,9 @@ def main() -> None:
         print(f"gpu_share {share}: {row['measured']:.0f} images/s, predicted {row['predicted']:.0f} ({100 * row['error']:+.1f} %, "
               f"limited by {row['binding']}), {1e3 * row['cpu_seconds']:.3f} ms of CPU an image")
     if args.out:
-        args.out.write_text(json.dumps({"what": "shares", "gpu": ps.cuda.info(0)["name"], "workers": args.workers,
-                                        "batch_size": args.batch_size, "shares": rows, "report": report.data}, indent=1) + "\n")  # fmt: skip
+        result = {"what": "shares", "gpu": ps.cuda.info(0)["name"], "workers": args.workers, "batch_size": args.batch_size,
+                  "shares": rows, "report": report.data}  # fmt: skip
+        args.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
