@@ -83,7 +83,7 @@ DOORS = {
     "decode": {"decode.h", "decode_recode.h"},
     "augment": {"augment.h", "augment_recipe.h"},
     "batch": {"batch.h"},
-    "device": {"device.h", "device_nvjpeg.h"},
+    "device": {"device.h"},
     "gpu": {"gpu.h"},
     "stall": {"stall_meter.h", "stall_trace.h"},
     "loader": {"loader.h"},
@@ -107,8 +107,7 @@ FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
 # The one of the kernels for GPUs has no loader around them.
 ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
                 "bench/bench_cache.c": {"cache"},
-                "bench/gpu/bench_gpu.c": {"base", "augment", "decode", "device", "gpu", "pli"},
-                "bench/gpu/bench_nvjpeg.c": {"base", "decode", "device"}}
+                "bench/gpu/bench_gpu.c": {"base", "augment", "decode", "device", "gpu", "pli"}}
 # Folders of tests that belong to no room, or need several: the rooms that they may see, with their inner headers.
 HOUSE_TESTS = {
     "cli": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),

@@ -16,14 +16,14 @@ TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
 # Rooms that start threads; cmake/PenstockTest.cmake has the same list for the target threaded_tests.
 THREADED = "^(base|batch|cache|device|fleet|images|loader|serve|share|stall|storage|pack|writer|verify)$"
 # With that sanitizer they take most of the step's time; make check-long runs them.
-SLOW_WITH_TSAN = (r"^test_(loader_(cache_form|device|limit|memory|nvjpeg|order|pli_jpeg|ranges|steady)|pack_pli_jpeg|serve_stream"
+SLOW_WITH_TSAN = (r"^test_(loader_(cache_form|device|limit|memory|order|pli_jpeg|ranges|steady)|pack_pli_jpeg|serve_stream"
                   r"|writer_journal_forged)$")
 SLOW_WITH_ASAN = (r"^test_(pli_(encode|jpeg_pixels|wave_levels)|cli_(interrupt|pli|repack|unpack)"
                   r"|kernels_(batch|jpeg|prepare|store|units|wave)|gpu_batch"
                   r"|loader_(limit|pli_jpeg|steady)|writer_journal_forged)$")
 # These compare all CPU levels with plain C in one process, or have no kernels, so they need no run at each level.
 SAME_AT_ALL_LEVELS = (r"_(levels|slow)$|^test_(pli_jpeg_(pixels|idct|rows)|decode_(unfilter|webp_memory)"
-                      r"|loader_(device|fallback|fleet|life|limit|memory|meter|nvjpeg|order|stats|steady))$")
+                      r"|loader_(device|fallback|fleet|life|limit|memory|meter|order|stats|steady))$")
 # Fuzzing in check-long only checks that all targets run and find nothing at once; `make fuzz` runs longer.
 FUZZ_SECONDS = "8"
 

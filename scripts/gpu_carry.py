@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Puts together a folder with which a machine with a GPU can test and measure Penstock without building anything.
 
-    scripts/gpu_carry.py [--data FOLDER] [--out build/gpu] [--limit-mb 48] [--nvjpeg LIBRARY]
+    scripts/gpu_carry.py [--data FOLDER] [--out build/gpu] [--limit-mb 48]
 
 The folder gets
     bin/      test programs, bench_gpu, the command line
-    lib/      libpenstock_cuda.so, nvJPEG if --nvjpeg names one, and the shared libraries of the programs, except libc
+    lib/      libpenstock_cuda.so, and the shared libraries of the programs, except libc
     python/   the package `penstock` for any CPython >= 3.11
     data/     JPEGs, the same as pli-jpeg, and PNGs as PLI of every tier, a file each; frames of one size, 2048 x 1024, are in
               folders of their own, pli-TIER-frames
@@ -24,7 +24,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = ("bench/gpu/bench_gpu", "bench/gpu/bench_nvjpeg", "tests/gpu/test_gpu_batch", "tools/penstock/penstock")
+PROGRAMS = ("bench/gpu/bench_gpu", "tests/gpu/test_gpu_batch", "tools/penstock/penstock")
 TIERS = ("fast", "small", "dense")
 # Libraries that belong to every system and its kernel and loader, or to its Python and torch.
 SYSTEM = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libpthread", "libdl", "librt", "libstdc++", "libgcc_s")
@@ -38,7 +38,7 @@ def call(*command: str | Path, **more: object) -> None:
 def build_programs(build: Path) -> None:
     call("cmake", "-G", "Ninja", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DPST_BUILD_TESTS=ON",
          "-DPST_BUILD_BENCH=ON", "-DPST_CUDA=ON", "-DPST_WERROR=OFF", "--log-level=WARNING")
-    call("ninja", "-C", build, "bench_gpu", "bench_nvjpeg", "test_gpu_batch", "penstock_cli", "penstock_cuda")
+    call("ninja", "-C", build, "bench_gpu", "test_gpu_batch", "penstock_cli", "penstock_cuda")
 
 
 def libraries_of(program: Path) -> list[Path]:
@@ -152,7 +152,6 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ROOT / "examples" / "photographs")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "gpu")
     parser.add_argument("--limit-mb", type=int, default=48)
-    parser.add_argument("--nvjpeg", type=Path, help="libnvjpeg.so.N, as nvidia-nvjpeg has it, for a machine without one")
     args = parser.parse_args()
     build = ROOT / "build" / "gpu-build"
     shutil.rmtree(args.out, ignore_errors=True)
@@ -163,8 +162,6 @@ def main() -> None:
     build_programs(build)
     carry_programs(build, args.out)
     carry_package(args.out)
-    if args.nvjpeg:
-        shutil.copy2(args.nvjpeg, args.out / "lib" / args.nvjpeg.name)
     carry_data(args.data, args.out, args.limit_mb << 20)
     total = sum(path.stat().st_size for path in args.out.rglob("*") if path.is_file())
     print(f"{args.out}: {total / 2**20:.1f} MiB")

@@ -34,10 +34,5 @@ else
     echo "no torch with CUDA: the training figure is left out" >&2
 fi
 step shares 120 python3 "$here/shares.py" "$data/jpeg" --out "$out/gpu-shares.json"
-if python3 -c 'import penstock as ps; ps.cuda.nvjpeg(0)' 2>/dev/null; then
-    step nvjpeg 120 "$carry/bin/bench_nvjpeg" --threads "$(nproc)" --json "$out/gpu-nvjpeg.json" "$data/jpeg"
-    step jpegs 150 python3 "$here/jpegs.py" "$data/jpeg" --seconds 3 --out "$out/gpu-jpegs.json"
-else
-    echo "no nvJPEG: its parity and rates are left out" >&2
-fi
+step jpegs 150 python3 "$here/jpegs.py" "$data/jpeg" --seconds 3 --out "$out/gpu-jpegs.json"
 steps_finish

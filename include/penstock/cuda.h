@@ -55,31 +55,6 @@ struct pst_cuda_info {
 PST_WARN_UNUSED enum pst_status pst_cuda_info(uint32_t ordinal, struct pst_cuda_info *info,
                                               size_t info_nbytes, struct pst_error *err);
 
-/* A description of the nvJPEG that pst_loader_options.jpeg would use on a GPU. */
-struct pst_cuda_nvjpeg_info {
-    char path[256]; /* Path of the library. */
-    uint32_t major, minor, patch;
-    /* JPEG engines of the GPU; 0: it has none that nvJPEG uses. */
-    uint32_t n_engines;
-    /* True: it interpolates chroma, as the CPU's decoder does. False (before nvJPEG 12): it repeats
-     * chroma, which differs much more. */
-    bool interpolates;
-};
-
-/* Describes the nvJPEG library that pst_loader_options.jpeg would use on a GPU.
- *
- * ordinal: CUDA's number of the GPU, 0 to pst_cuda_count() - 1.
- * info: the caller's struct, written after success only.
- * info_nbytes: sizeof *info.
- *
- * PST_ERROR_UNSUPPORTED: there is no such GPU, or no nvJPEG; the text says what was looked for.
- * PST_ERROR_DEVICE: the driver failed.
- *
- * Starts the GPU's context to learn of its engines: do not call it in a process that is going to
- * fork. PENSTOCK_NVJPEG in the environment names the library. Any thread. */
-PST_WARN_UNUSED enum pst_status pst_cuda_nvjpeg(uint32_t ordinal, struct pst_cuda_nvjpeg_info *info,
-                                                size_t info_nbytes, struct pst_error *err);
-
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

@@ -113,29 +113,15 @@ enum pst_placement {
     PST_PLACEMENT_DEVICE = 1
 };
 
-/* Says where images of a batch on a GPU are decoded. It does not change the batches (but for
- * PST_JPEG_NVJPEG). */
+/* Says where images of a batch on a GPU are decoded. It does not change the batches. */
 enum pst_decode_place {
-    /* The GPU decodes the forms that it can (raw, PLI of pixels and of JPEGs), the CPU the rest. */
+    /* The GPU decodes the forms that it can (raw, PLI of pixels and of JPEGs), the CPU the rest,
+     * such as JPEG files. */
     PST_DECODE_AUTO = 0,
     PST_DECODE_CPU = 1,
     /* As AUTO in this version. Later versions may choose otherwise for AUTO, never for GPU. An
      * error without a device. */
     PST_DECODE_GPU = 2
-};
-
-/* Says what decodes JPEG files (form jpeg) of a batch on a GPU. JPEGs kept as PLI need neither. */
-enum pst_jpeg_decoder {
-    /* libjpeg-turbo, as for batches in host memory: the same pixels. */
-    PST_JPEG_CPU = 0,
-    /* NVIDIA's nvJPEG, opened at run time. It decodes those files of the GPU's rows that it takes
-     * (8 bits, gray or YCbCr, Huffman codes). The GPU's JPEG engines, if it has some, decode a
-     * baseline file whose checksum was compared. Of other files the workers decode Huffman codes
-     * and the GPU does the rest. Its pixels differ from the CPU's by few levels (bench/gpu measures
-     * how much). They are the same each time for one version of nvJPEG, one kind of GPU and the
-     * same options. The CPU decodes files that nvJPEG does not take or finds corrupt.
-     * PST_ERROR_UNSUPPORTED at open if nvJPEG is not there. */
-    PST_JPEG_NVJPEG = 1
 };
 
 /* Says whether batches in host memory lie in page-locked ("pinned") memory. A GPU copies from it
@@ -289,7 +275,6 @@ struct pst_loader_options {
     double gpu_share;
     /* Bytes on the GPU, a hard limit; 0 = as much as there is. */
     uint64_t device_memory;
-    enum pst_jpeg_decoder jpeg;
     enum pst_on_empty on_empty; /* For PST_ON_ERROR_SKIP. */
     /* Each sample comes once over all ranks. So ranks may differ by one sample and, at times, one
      * batch. For validation. Not with drop_last. */
@@ -306,9 +291,8 @@ struct pst_loader_options {
      * has all bytes in memory. */
     struct pst_cache *cache;
     /* The form in which cache and fleet keep images and masks. Other than STORED only with one of
-     * them, and not with PST_JPEG_NVJPEG, whose pixels differ from those of re-coded JPEGs. A
-     * re-coded item that is longer than the stored one, and finds no room, is kept as it is stored,
-     * and always in a fleet; PST_FALLBACK_CACHE_FORM counts it. */
+     * them. A re-coded item that is longer than the stored one, and finds no room, is kept as it is
+     * stored, and always in a fleet; PST_FALLBACK_CACHE_FORM counts it. */
     enum pst_cache_form cache_form;
     /* File to which events of all threads are written, as JSON for chrome://tracing and
      * ui.perfetto.dev; "%p" in it stands for the process's number. NULL: PENSTOCK_TRACE names it,
@@ -338,8 +322,8 @@ struct pst_loader_options {
      *
      * With batches on a GPU, CPUs prepare shared batches, too: the loader page-locks the service's
      * memory for reading, or copies rows to page-locked memory of its own, and uploads them.
-     * Batches that it prepares itself are decoded as `decode` says. Not with PST_DECODE_GPU, nvJPEG
-     * or scaled_decode. */
+     * Batches that it prepares itself are decoded as `decode` says. Not with PST_DECODE_GPU or
+     * scaled_decode. */
     const char *share;
     /* Path of the service's socket; NULL: see service.h. */
     const char *socket;
@@ -387,8 +371,8 @@ struct pst_loader_state {
  *     set; the text names it.
  * PST_ERROR_VERSION: an option is set that this library does not know.
  * PST_ERROR_LIMIT: host_memory or device_memory is too small; the text says how much is needed.
- * PST_ERROR_UNSUPPORTED: there is no such GPU, nvJPEG, io_uring or page-locked memory, and the
- *     options insist on it.
+ * PST_ERROR_UNSUPPORTED: there is no such GPU, io_uring or page-locked memory, and the options
+ *     insist on it.
  * PST_ERROR_DEVICE: the GPU or its driver failed. PST_ERROR_IO, PST_ERROR_NOT_FOUND: a file
  *     cannot be read. PST_ERROR_MEMORY.
  *
@@ -843,12 +827,6 @@ struct pst_loader_stats {
     uint64_t device_memory, device_memory_used, device_memory_peak;
     /* The GPU's ordinal; -1: batches in host memory. */
     int32_t device;
-    /* JPEG engines that the GPU has for nvJPEG. */
-    uint32_t n_jpeg_engines;
-    /* The part of n_gpu_samples that nvJPEG decoded. */
-    uint64_t n_nvjpeg_samples;
-    /* Version, such as "13.0.4"; "": nvJPEG is not used. */
-    char nvjpeg_version[24];
     uint64_t fallbacks[PST_FALLBACKS_MAX]; /* Counts by enum pst_fallback. */
     /* Time of workers without a row while a read was under way, summed over workers. */
     uint64_t worker_read_wait_ns;

@@ -70,8 +70,8 @@ struct pst_stage_clock {
     /* FETCH: bytes read. DECODE: bytes of pixels. UPLOAD: bytes uploaded. KEEP: bytes used of the
      * cache. Else 0. */
     uint64_t nbytes;
-    /* UPLOAD, by the GPU's clock: time of uploads; time of decoding and augmenting there, without
-     * that of nvJPEG. Another program's work on the GPU makes them longer. Else 0. */
+    /* UPLOAD, by the GPU's clock: time of uploads; time of decoding and augmenting there. Another
+     * program's work on the GPU makes them longer. Else 0. */
     uint64_t link_ns, gpu_ns;
     uint64_t reserved; /* 0 */
 };

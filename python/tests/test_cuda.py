@@ -19,8 +19,6 @@ def test_a_hidden_gpu_is_named_as_the_reason(packed, monkeypatch):
         ps.Loader(packed, device="cuda", output="dlpack", transforms=CROP)
     with pytest.raises(ps.errors.UnsupportedError):
         ps.cuda.info(0)
-    with pytest.raises(ps.errors.UnsupportedError, match="PENSTOCK_CUDA"):
-        ps.cuda.nvjpeg(0)
 
 
 @pytest.mark.parametrize(
@@ -37,10 +35,6 @@ def test_a_hidden_gpu_is_named_as_the_reason(packed, monkeypatch):
         {"decode": "gpu"},
         {"gpu_share": 0.5},
         {"device_memory": "1GiB"},
-        {"jpeg": "nvjpeg"},
-        {"jpeg": "gpu"},
-        {"device": "cuda", "output": "dlpack", "jpeg": "libjpeg"},
-        {"device": "cuda", "output": "dlpack", "jpeg": "nvjpeg", "decode": "cpu"},
     ],
 )
 def test_what_does_not_go_together(packed, options):

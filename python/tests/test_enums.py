@@ -27,7 +27,6 @@ def numbers_of(enum: str) -> dict[str, int]:
         ("pst_storage_kind", "STORAGE", loader._STORAGES),
         ("pst_page_cache", "PAGE_CACHE", loader._PAGE_CACHES),
         ("pst_decode_place", "DECODE", _loader_options.DECODES),
-        ("pst_jpeg_decoder", "JPEG", _loader_options.JPEGS),
     ],
 )
 def test_names_are_at_the_place_of_their_number(enum, prefix, names):

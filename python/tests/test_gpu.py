@@ -27,7 +27,6 @@ def gpu() -> dict[str, str]:
     files = {
         "PENSTOCK_CUDA_DRIVER": folder / "libpst_fake_driver.so",
         "PENSTOCK_CUDA_KERNELS": folder / "libpst_fake_kernels.so",
-        "PENSTOCK_NVJPEG": folder / "libpst_fake_nvjpeg.so",
     }
     if not all(path.exists() for path in files.values()):
         pytest.skip("no build of the tests: PST_TEST_GPU")
@@ -66,34 +65,6 @@ def test_memory_of_a_gpu_is_limited(gpu: dict[str, str], data: Path) -> None:
     done = subprocess.run([sys.executable, str(script), str(data)], env=environment, capture_output=True, text=True, timeout=280)
     assert done.returncode == 77, done.stdout + done.stderr
     assert "device_memory: held" in done.stdout
-
-
-# Decodes as the CPU does, so that it must be apart by nothing.
-@pytest.mark.parametrize("engines", ["0", "2"])
-def test_nvjpeg(gpu: dict[str, str], data: Path, engines: str) -> None:
-    script = ROOT / "tests" / "gpu" / "loader_on_gpu.py"
-    environment = gpu | {"PENSTOCK_FAKE_NVJPEG_ENGINES": engines}
-    done = subprocess.run([sys.executable, str(script), "--nvjpeg", str(data / "jpeg")], env=environment, capture_output=True,
-                          text=True, timeout=280)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("apart by 0.0 levels at most") == 6
-
-
-def test_nvjpeg_is_told(gpu: dict[str, str], data: Path) -> None:
-    source = f"""if True:
-        import penstock as ps
-        info = ps.cuda.nvjpeg(0)
-        assert info["version"] == (13, 1, 1) and info["engines"] == 3 and info["interpolates"], info
-        loader = ps.Loader({str(data / "jpeg")!r}, batch_size=5, device="cuda", jpeg="nvjpeg", output="dlpack", num_workers=0,
-                           transforms=[ps.transforms.Resize(40), ps.transforms.CenterCrop(32)])
-        next(iter(loader))
-        stats = loader.stats()["device"]
-        assert stats["nvjpeg_version"] == "13.1.1" and stats["jpeg_engines"] == 3, stats
-        assert stats["nvjpeg_samples"] == 5 == stats["gpu_samples"], stats
-    """
-    environment = gpu | {"PENSTOCK_FAKE_NVJPEG_ENGINES": "3"}
-    done = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -243,8 +243,7 @@ def test_the_first_job_starts_the_service(command, packed, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("options", [{"share": ""}, {"share": "a\0b"}, {"share": 3}, {"share": "x" * 200},
                                      {"share": "x", "share_wait": 0},
-                                     {"share": "x", "device": "cuda", "output": "dlpack", "decode": "gpu"},
-                                     {"share": "x", "device": "cuda", "output": "dlpack", "jpeg": "nvjpeg"}])
+                                     {"share": "x", "device": "cuda", "output": "dlpack", "decode": "gpu"}])
 def test_what_cannot_be(packed, options):
     with pytest.raises(ArgumentError, match="share"):
         loader_of(packed, **options)

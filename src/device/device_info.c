@@ -2,7 +2,6 @@
 #include <penstock/cuda.h>
 
 #include "device/device.h"
-#include "device/device_nvjpeg.h"
 
 #include "base/options.h"
 
@@ -44,30 +43,4 @@ enum pst_status pst_cuda_info(uint32_t ordinal, struct pst_cuda_info *info, size
     snprintf(all.name, sizeof all.name, "%s", found.name);
     psti_struct_write(info, info_nbytes, &all, sizeof all);
     return PST_OK;
-}
-
-enum pst_status pst_cuda_nvjpeg(uint32_t ordinal, struct pst_cuda_nvjpeg_info *info,
-                                size_t info_nbytes, struct pst_error *err)
-{
-    const struct psti_device_options gpu = {.ordinal = ordinal};
-    const struct psti_nvjpeg_options options = {0};
-    struct psti_device *device = NULL;
-    struct psti_nvjpeg *nvjpeg = NULL;
-    struct psti_device_nvjpeg_info found;
-    enum pst_status status = psti_device_open(&gpu, &device, err);
-    if (status == PST_OK)
-        status = psti_device_nvjpeg_open(device, &options, &nvjpeg, err);
-    if (status == PST_OK) {
-        psti_device_nvjpeg_info(nvjpeg, &found);
-        struct pst_cuda_nvjpeg_info all = {.major = found.library.major,
-                                           .minor = found.library.minor,
-                                           .patch = found.library.patch,
-                                           .n_engines = found.n_engines,
-                                           .interpolates = found.interpolates};
-        snprintf(all.path, sizeof all.path, "%s", found.library.path);
-        psti_struct_write(info, info_nbytes, &all, sizeof all);
-    }
-    psti_device_nvjpeg_close(&nvjpeg);
-    psti_device_close(&device);
-    return status;
 }

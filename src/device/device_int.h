@@ -61,12 +61,6 @@ enum pst_status psti_device_load_images(struct psti_device *device, const void *
                                         uint32_t n_images, const char *const *names,
                                         uint32_t n_names, struct pst_error *err);
 
-/* Folder of the library or program that this code is in. False: unknown. */
-bool psti_device_own_folder(char *folder, size_t capacity);
-/* Finds the first file that matches `folder`/`pattern` and copies its name to `path`. False: there
- * is none. */
-bool psti_device_find_file(const char *folder, const char *pattern, char *path, size_t capacity);
-
 /* Calls the driver. Tests can make it fail with `otherwise` instead. */
 #define PSTI_DRIVER_CALL(device, otherwise, call)                                                  \
     (psti_fault(PSTI_FAULT_DEVICE) ? (unsigned)(otherwise) : (device)->driver.call)

@@ -44,10 +44,11 @@ static const struct psti_device_library *open_one(const char *path, char *why, s
     return library;
 }
 
-bool psti_device_own_folder(char *folder, size_t capacity)
+/* Folder of the library or program that this code is in. False: unknown. */
+static bool own_folder(char *folder, size_t capacity)
 {
     Dl_info info;
-    if (!dladdr((void *)(uintptr_t)&psti_device_own_folder, &info) || !info.dli_fname)
+    if (!dladdr((void *)(uintptr_t)&own_folder, &info) || !info.dli_fname)
         return false;
     char resolved[PATH_MAX];
     const char *path = realpath(info.dli_fname, resolved) ? resolved : info.dli_fname;
@@ -56,7 +57,9 @@ bool psti_device_own_folder(char *folder, size_t capacity)
     return length >= 0 && (size_t)length < capacity;
 }
 
-bool psti_device_find_file(const char *folder, const char *pattern, char *path, size_t capacity)
+/* Finds the first file that matches `folder`/`pattern` and copies its name to `path`. False: there
+ * is none. */
+static bool find_file(const char *folder, const char *pattern, char *path, size_t capacity)
 {
     char wanted[PATH_CAP];
     glob_t found;
@@ -85,9 +88,9 @@ static const struct psti_device_library *find_library(char *path, size_t capacit
         return library;
     }
     bool is_there = false;
-    if (psti_device_own_folder(folder, sizeof folder))
+    if (own_folder(folder, sizeof folder))
         for (size_t i = 0; !is_there && i < sizeof places / sizeof places[0]; i++)
-            is_there = psti_device_find_file(folder, places[i], path, capacity);
+            is_there = find_file(folder, places[i], path, capacity);
     if (!is_there)
         snprintf(path, capacity, "%s", PSTI_DEVICE_LIBRARY_FILE);
     library = open_one(path, why, sizeof why);

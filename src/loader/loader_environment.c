@@ -8,7 +8,6 @@
 #include "base/thread.h"
 #include "decode/decode.h"
 #include "device/device.h"
-#include "device/device_nvjpeg.h"
 #include "storage/storage.h"
 
 #include <penstock/penstock.h>
@@ -105,24 +104,6 @@ static void add_gpus(struct psti_text *text)
     add_member(text, "gpu_kernels_reason", err.text);
 }
 
-/* Describes the library alone, because the GPUs' engines need a context. */
-static void add_nvjpeg(struct psti_text *text)
-{
-    struct psti_nvjpeg_library library;
-    struct psti_device_info info = {0};
-    struct pst_error err;
-    pst_error_clear(&err);
-    if (psti_device_count(NULL, 0) > 0)
-        (void)psti_device_look(0, &info, NULL);
-    bool is_there = psti_device_nvjpeg_look(info.driver_version, &library, &err) == PST_OK;
-    add_member(text, "nvjpeg", is_there ? library.path : "");
-    psti_text_add(text, ", \"nvjpeg_version\": \"");
-    if (is_there)
-        psti_text_add(text, "%u.%u.%u", library.major, library.minor, library.patch);
-    psti_text_add(text, "\"");
-    add_member(text, "nvjpeg_reason", err.text);
-}
-
 uint32_t pst_cores(void) { return psti_cores_of_rank(); }
 
 enum pst_status pst_environment_check(struct pst_error *err) { return psti_cpu_check_mask(err); }
@@ -145,7 +126,6 @@ size_t pst_environment_json(char *buffer, size_t capacity)
     add_codecs(&text);
     add_storage(&text);
     add_gpus(&text);
-    add_nvjpeg(&text);
     psti_text_add(&text, "}");
     return text.length;
 }

@@ -63,10 +63,6 @@ static enum pst_status take_cache(const struct pst_loader_options *options, stru
     if ((options->cache_plan || options->n_cache_plan) && !options->cache)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_plan is given, but no cache that it is for");
-    if (options->cache_form && options->jpeg == PST_JPEG_NVJPEG)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "cache_form is not possible with nvJPEG, whose pixels differ from those "
-                         "of re-coded JPEGs: a batch would depend on what the cache holds");
     return PST_OK;
 }
 
@@ -90,13 +86,6 @@ static enum pst_status take_placement(const struct pst_loader_options *options,
                          "pin_memory %d is not possible: it is for batches in host memory, and "
                          "these lie on a GPU (placement)",
                          (int)options->pin_memory);
-    if ((unsigned)options->jpeg > PST_JPEG_NVJPEG ||
-        (options->jpeg && (!on_gpu || options->decode == PST_DECODE_CPU)))
-        return psti_fail(
-            err, PST_ERROR_ARGUMENT, "loader",
-            "jpeg %d is not possible: nvJPEG is for batches on a GPU (placement) whose "
-            "decode is not CPU",
-            (int)options->jpeg);
     return PST_OK;
 }
 
@@ -115,10 +104,10 @@ static enum pst_status take_share(const struct pst_loader_options *options, stru
     if (options->socket && strlen(options->socket) >= PSTI_SOCKET_PATH_CAP)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "the path of a socket has at most %d bytes", PSTI_SOCKET_PATH_CAP - 1);
-    if (options->decode == PST_DECODE_GPU || options->jpeg == PST_JPEG_NVJPEG)
+    if (options->decode == PST_DECODE_GPU)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "share is not possible with decode GPU or nvJPEG: CPUs prepare shared "
-                         "batches, and each job only brings them to its GPU");
+                         "share is not possible with decode GPU: CPUs prepare shared batches, and "
+                         "each job only brings them to its GPU");
     return PST_OK;
 }
 

@@ -287,7 +287,6 @@ void psti_loader_worker_merge(struct psti_loader_worker *worker)
     stats->n_gpu_samples += placed->n_gpu;
     stats->n_gpu_fallback += placed->n_gpu_fallback;
     stats->n_gpu_again += placed->n_gpu_again;
-    stats->n_nvjpeg_samples += placed->n_nvjpeg;
     stats->nbytes_upload += placed->nbytes_upload;
     if (placed->n_gpu_fallback)
         memcpy(stats->gpu_fallback_reason, placed->gpu_reason, sizeof placed->gpu_reason);

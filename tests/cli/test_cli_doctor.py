@@ -10,7 +10,7 @@ import unittest
 
 import cli_case
 
-NAMES = {"penstock", "codecs", "cpu", "io_uring", "gpu", "gpu kernels", "nvjpeg", "kernel", "memory", "shared memory",
+NAMES = {"penstock", "codecs", "cpu", "io_uring", "gpu", "gpu kernels", "kernel", "memory", "shared memory",
          "descriptors", "locked memory", "huge pages", "memfd", "python"}
 PYTHON = {"PENSTOCK_PYTHON": sys.executable}
 

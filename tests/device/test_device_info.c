@@ -1,5 +1,5 @@
-/* test_device_info.c - the front door's facts about GPUs and nvJPEG. Driver and nvJPEG are the
- * tests' own, so all facts are known. */
+/* test_device_info.c - the front door's facts about GPUs. The driver is the tests' own, so all
+ * facts are known. */
 #include "test.h"
 
 #include <penstock/cuda.h>
@@ -12,7 +12,6 @@ static int set_up(void **state)
     (void)state;
     setenv("PENSTOCK_CUDA_DRIVER", PST_FAKE_DRIVER, 1);
     setenv("PENSTOCK_CUDA_KERNELS", PST_FAKE_KERNELS, 1);
-    setenv("PENSTOCK_NVJPEG", PST_FAKE_NVJPEG, 1);
     return 0;
 }
 
@@ -74,26 +73,6 @@ static void a_short_struct_is_filled_as_far_as_it_goes(void **state)
     assert_int_equal(info.capability_major, 0x5A5A5A5A);
 }
 
-static void facts_of_nvjpeg(void **state)
-{
-    (void)state;
-    struct pst_error err;
-    struct pst_cuda_nvjpeg_info info = {0};
-    setenv("PENSTOCK_FAKE_NVJPEG_ENGINES", "8", 1);
-    assert_ok(pst_cuda_nvjpeg(0, &info, sizeof info, &err));
-    unsetenv("PENSTOCK_FAKE_NVJPEG_ENGINES");
-    assert_string_equal(info.path, PST_FAKE_NVJPEG);
-    assert_int_equal(info.major, 13);
-    assert_int_equal(info.minor, 1);
-    assert_int_equal(info.n_engines, 8);
-    assert_true(info.interpolates);
-    assert_int_equal(pst_cuda_nvjpeg(9, &info, sizeof info, &err), PST_ERROR_UNSUPPORTED);
-    setenv("PENSTOCK_NVJPEG", "/nowhere/libnvjpeg.so", 1);
-    assert_int_equal(pst_cuda_nvjpeg(0, &info, sizeof info, &err), PST_ERROR_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "/nowhere/libnvjpeg.so"));
-    set_up(state);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,7 +80,6 @@ int main(void)
         cmocka_unit_test(the_reason_says_why_there_is_no_gpu),
         cmocka_unit_test(facts_of_a_gpu),
         cmocka_unit_test(a_short_struct_is_filled_as_far_as_it_goes),
-        cmocka_unit_test(facts_of_nvjpeg),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -13,7 +13,6 @@ pst_fuzz(fuzz_decode_jpeg LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_png LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_raw LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_webp LIBS pst_room_decode)
-pst_fuzz(fuzz_device_nvjpeg LIBS pst_room_device pst_room_decode)
 pst_fuzz(fuzz_fleet_value LIBS pst_room_fleet)
 pst_fuzz(fuzz_kernels_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/kernels/kernels_check.c
   ${PROJECT_SOURCE_DIR}/tests/kernels/jpeg_helper.c ${PROJECT_SOURCE_DIR}/tests/kernels/units_helper.c

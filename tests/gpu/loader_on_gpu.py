@@ -2,14 +2,10 @@
 """Batches that a GPU decodes and prepares are those of the CPU, to the bit; and it was the GPU that decoded them.
 
     tests/gpu/loader_on_gpu.py DATA
-    tests/gpu/loader_on_gpu.py --nvjpeg JPEGS
 
 DATA has folders of .pli files and of JPEGs, as scripts/gpu_carry.py makes it. Uses torch where it has CUDA, for batches
 that stay on the GPU; a driver that stands for a GPU (PENSTOCK_CUDA_DRIVER) will do without it, because its memory is
 the host's.
-
---nvjpeg: JPEGS is a folder of JPEG files, which nvJPEG decodes: batches are not the CPU's then, but the same each time, and
-of packed data sets and folders as far as engines do not come in; how far they are apart is printed, and is bounded.
 """
 
 from __future__ import annotations
@@ -82,25 +78,6 @@ def compare(data: Path, output: str, gpu_decodes: bool) -> int:
     return n
 
 
-def measure_nvjpeg(data: Path, output: str) -> None:
-    with tempfile.TemporaryDirectory() as work:
-        packed = Path(work) / "jpeg.pst"
-        ps.pack(str(data), str(packed), forms=["original"])
-        for path in (data, packed):
-            for name, chain in CHAINS.items():
-                expected, _ = batches(path, chain, "float32", "NCHW", "numpy")
-                found, stats = batches(path, chain, "float32", "NCHW", output, device="cuda", jpeg="nvjpeg")
-                again, _ = batches(path, chain, "float32", "NCHW", output, device="cuda", jpeg="nvjpeg", num_workers=2)
-                assert stats["nvjpeg_samples"] > stats["cpu_samples"], (path, name, stats)
-                assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True)), (path, name, "differs by run")
-                # Back to levels of 255.
-                level = 255 * (np.asarray(ps.IMAGENET_STD, np.float32)[:, None, None] if name != "cropped" else 1)
-                apart = [np.abs(a - b) * level for a, b in zip(found, expected, strict=True)]
-                greatest, mean = max(x.max() for x in apart), float(np.mean([x.mean() for x in apart]))
-                print(f"{path.name}, {name}: apart by {greatest:.1f} levels at most, {mean:.4f} in the mean", flush=True)
-                assert mean < 1, (path, name, mean)
-
-
 def torch_output() -> str:
     """"torch" where it has CUDA, else "dlpack"."""
     try:
@@ -113,9 +90,6 @@ def torch_output() -> str:
 
 def main() -> None:
     output = torch_output()
-    if sys.argv[1] == "--nvjpeg":
-        measure_nvjpeg(Path(sys.argv[2]), output)
-        return
     n = 0
     with tempfile.TemporaryDirectory() as work:
         for folder in sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir()):

@@ -14,11 +14,6 @@ step batch 120 "$carry/bin/test_gpu_batch" "$here/../golden"
 step loader 240 python3 "$here/loader_on_gpu.py" "$carry/data"
 step features 120 python3 "$here/features_on_gpu.py" "$carry/data" "$carry/bin/penstock" --report "$2/gpu-analysis.json"
 step streams 120 python3 "$here/streams_on_gpu.py" "$carry/data"
-# Interpolated chroma and a rounding of its own: less than a level in the mean.
-if python3 -c 'import penstock as ps; ps.cuda.nvjpeg(0)' 2>/dev/null; then
-    step nvjpeg 120 "$carry/bin/bench_nvjpeg" --seconds 0.5 --each --most-mean 1 "$carry/data/jpeg"
-    step nvjpeg_loader 120 python3 "$here/loader_on_gpu.py" --nvjpeg "$carry/data/jpeg"
-fi
 # These take many times as long as the test alone, so they come last.
 if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck synccheck; do

@@ -24,11 +24,10 @@
     X(pst_field_output, 72) \
     X(pst_loader_options, 312) \
     X(pst_cuda_info, 96) \
-    X(pst_cuda_nvjpeg_info, 276) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 1480) \
+    X(pst_loader_stats, 1448) \
     X(pst_stage_clock, 64) \
     X(pst_step_times, 208) \
     X(pst_loader_meter, 1536) \

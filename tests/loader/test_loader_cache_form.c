@@ -597,11 +597,6 @@ static void what_cannot_be(void **state)
                                          .cache_form = PST_CACHE_FORM_PLI_JPEG};
     fails(&options, "no cache");
     options.cache = open_cache(MIB);
-    options.placement = PST_PLACEMENT_DEVICE;
-    options.jpeg = PST_JPEG_NVJPEG;
-    fails(&options, "nvJPEG");
-    options.placement = PST_PLACEMENT_HOST;
-    options.jpeg = PST_JPEG_CPU;
     options.cache_form = (enum pst_cache_form)5;
     fails(&options, "not known");
     pst_cache_close(&options.cache);

@@ -1,5 +1,5 @@
-/* test_loader_environment.c - the library's facts about build and machine, as JSON. Driver and
- * nvJPEG are the tests' own, so all facts are known. */
+/* test_loader_environment.c - the library's facts about build and machine, as JSON. The driver
+ * is the tests' own, so all facts are known. */
 #include "test.h"
 
 #include <penstock/penstock.h>
@@ -13,7 +13,6 @@ static int set_up(void **state)
     (void)state;
     setenv("PENSTOCK_CUDA_DRIVER", PST_FAKE_DRIVER, 1);
     setenv("PENSTOCK_CUDA_KERNELS", PST_FAKE_KERNELS, 1);
-    setenv("PENSTOCK_NVJPEG", PST_FAKE_NVJPEG, 1);
     return 0;
 }
 
@@ -49,8 +48,8 @@ static void the_environment(void **state)
     snprintf(version, sizeof version, "{\"version\": \"%s\"", pst_version());
     assert_int_equal(strncmp(text, version, strlen(version)), 0);
     static const char *const members[] = {
-        "\"compiler\": ", "\"cpu_detected\": ", "\"cpu_used\": ",  "\"codecs\": {",
-        "\"storage\": ",  "\"gpus\": [",       "\"Fake GPU 1\"", PST_FAKE_NVJPEG};
+        "\"compiler\": ", "\"cpu_detected\": ", "\"cpu_used\": ", "\"codecs\": {",
+        "\"storage\": ",  "\"gpus\": [",        "\"Fake GPU 1\"", PST_FAKE_KERNELS};
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
         if (strstr(text, members[i]) == NULL)
             fail_msg("%s is not in %s", members[i], text);

@@ -356,9 +356,6 @@ static void what_cpus_cannot_prepare_is_refused(void **state)
     assert_int_equal(pst_loader_open(mixed, &options, &loader, &err), PST_ERROR_ARGUMENT);
     assert_non_null(strstr(err.text, "CPUs prepare"));
     options.decode = PST_DECODE_AUTO;
-    options.jpeg = PST_JPEG_NVJPEG;
-    assert_int_equal(pst_loader_open(mixed, &options, &loader, &err), PST_ERROR_ARGUMENT);
-    options.jpeg = PST_JPEG_CPU;
     kept.outputs[0].scaled_decode = true;
     assert_int_equal(pst_loader_open(mixed, &options, &loader, &err), PST_ERROR_ARGUMENT);
     assert_non_null(strstr(err.text, "scaled_decode"));

@@ -229,9 +229,8 @@ enum pst_status cli_put(const char *output, const void *head, size_t head_nbytes
 enum pst_status cli_read_file(const char *path, void **bytes, size_t *nbytes,
                               struct pst_error *err);
 
-/* The JSON of pst_environment_json, with the JPEG engines of each GPU if `engines` (which starts
- * contexts there). For free(); NULL: no memory (cli_environment.c). */
-char *cli_environment(bool engines, size_t *nbytes);
+/* The JSON of pst_environment_json. For free(); NULL: no memory (cli_environment.c). */
+char *cli_environment(size_t *nbytes);
 
 /* Images (cli_image.c)
  * ------------------------------------------------------------------------------------- */

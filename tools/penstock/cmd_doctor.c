@@ -83,12 +83,6 @@ static void check_gpus(struct doctor *doctor, const struct json_node *environmen
         doctor_advise(check, gpus != NULL && gpus->n > 0 ? DOCTOR_BAD : DOCTOR_NOTE,
                       "build with nvcc (-DPST_CUDA=ON), or name the library by "
                       "PENSTOCK_CUDA_KERNELS");
-    bool nvjpeg = member(environment, "nvjpeg")[0] != '\0';
-    check = doctor_add(doctor, "nvjpeg", "%s",
-                       nvjpeg ? member(environment, "nvjpeg_version") : "not there");
-    if (!nvjpeg)
-        doctor_advise(check, DOCTOR_NOTE,
-                      "only for jpeg=\"nvjpeg\" on a GPU: pip install nvidia-nvjpeg");
 }
 
 void doctor_library(struct doctor *doctor, const struct json_node *environment)
@@ -169,7 +163,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
     struct pst_error err;
     size_t nbytes = 0;
     uint32_t n_notes = 0, n_bad = 0;
-    char *text = cli_environment(false, &nbytes);
+    char *text = cli_environment(&nbytes);
     struct json_node *nodes = malloc(JSON_NODES(nbytes) * sizeof *nodes);
     if (text == NULL || nodes == NULL)
         cli_error(&err, PST_ERROR_MEMORY, "out of memory");

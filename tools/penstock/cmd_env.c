@@ -11,9 +11,7 @@ int cmd_env(struct cli *cli, int argc, char **argv)
         .usage = "env [options]",
         .about = "Prints version, compiler, codecs, CPU features found and used, whether io_uring "
                  "works here,\n"
-                 "GPUs and their JPEG engines, the kernels for them, and nvJPEG. Paste it into "
-                 "bug reports. Always\n"
-                 "JSON.",
+                 "GPUs, and the kernels for them. Paste it into bug reports. Always JSON.",
         .example = "penstock env",
         .options = options,
     };
@@ -22,7 +20,7 @@ int cmd_env(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     size_t nbytes;
-    char *text = cli_environment(true, &nbytes);
+    char *text = cli_environment(&nbytes);
     if (text == NULL) {
         struct pst_error err;
         cli_error(&err, PST_ERROR_MEMORY, "out of memory");

@@ -127,8 +127,6 @@ class Probe:
             return {}
         found = {"device": "cuda" if device == "cpu" else device, "decode": place}
         found["output"] = "dlpack" if device == "cpu" else self._options.get("output", "dlpack")
-        if place == "gpu":
-            found["jpeg"] = self._options.get("jpeg", "cpu")
         return found
 
     def _loader(self, form: str, place: str = "cpu", **changes: Any) -> Loader:

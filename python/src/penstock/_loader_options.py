@@ -15,7 +15,6 @@ ORDERS = ("sequential", "shuffled", "pages")
 ON_EMPTY = ("pad", "empty")
 PLACEMENTS = ("cpu", "cuda")
 DECODES = ("auto", "cpu", "gpu")
-JPEGS = ("cpu", "nvjpeg")
 
 
 def add_bad_samples(given: Mapping[str, Any], options: dict[str, Any]) -> None:
@@ -39,8 +38,8 @@ def add_share(given: Mapping[str, Any], options: dict[str, Any]) -> None:
         raise ArgumentError(f"share is the name of a group, not {share!r}")
     if not 0 < wait <= 86400:
         raise ArgumentError(f"share_wait is in seconds, above 0, to 86400, not {wait!r}")
-    if given["decode"] == "gpu" or given["jpeg"] == "nvjpeg":
-        raise ArgumentError('share is not possible with decode="gpu" or jpeg="nvjpeg": CPUs prepare shared batches')
+    if given["decode"] == "gpu":
+        raise ArgumentError('share is not possible with decode="gpu": CPUs prepare shared batches')
     options.update(share=share, share_wait_seconds=float(wait), service=_options.service_program())
 
 
@@ -49,7 +48,7 @@ def add_gpu(given: Mapping[str, Any], options: dict[str, Any]) -> None:
     device, share = given["device"], given["gpu_share"]
     options["pin_memory"] = _options.pin(given["pin_memory"], device)
     if device == "cpu":
-        for name, default in (("decode", ("auto", "cpu")), ("jpeg", ("cpu",)), ("gpu_share", (None,))):
+        for name, default in (("decode", ("auto", "cpu")), ("gpu_share", (None,))):
             if given[name] not in default:
                 raise ArgumentError(f"{name}={given[name]!r} needs device=\"cuda\"")
         if given["device_memory"] is not None:
@@ -58,7 +57,6 @@ def add_gpu(given: Mapping[str, Any], options: dict[str, Any]) -> None:
     options["placement"] = PLACEMENTS.index("cuda")
     options["device"] = int(device.partition(":")[2])
     options["decode"] = _options.choice("decode", given["decode"], DECODES)
-    options["jpeg"] = _options.choice("jpeg", given["jpeg"], JPEGS)
     if share is not None:
         if not 0 < share <= 1:
             raise ArgumentError(f"gpu_share is above 0, to 1, not {share!r}")

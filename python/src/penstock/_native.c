@@ -104,25 +104,6 @@ static PyObject *cuda_info(PyObject *module, PyObject *argument)
                          (unsigned long long)info.memory_nbytes);
 }
 
-static PyObject *cuda_nvjpeg(PyObject *module, PyObject *argument)
-{
-    (void)module;
-    unsigned long ordinal = PyLong_AsUnsignedLong(argument);
-    if (PyErr_Occurred())
-        return NULL;
-    struct pst_cuda_nvjpeg_info info;
-    struct pst_error err;
-    enum pst_status status;
-    memset(&info, 0, sizeof(info));
-    pst_error_clear(&err);
-    Py_BEGIN_ALLOW_THREADS status = pst_cuda_nvjpeg(
-        ordinal < UINT32_MAX ? (uint32_t)ordinal : UINT32_MAX, &info, sizeof info, &err);
-    Py_END_ALLOW_THREADS if (status != PST_OK) return native_raise(status, &err);
-    return Py_BuildValue("{s:s,s:(III),s:I,s:N}", "path", info.path, "version", info.major,
-                         info.minor, info.patch, "engines", info.n_engines, "interpolates",
-                         PyBool_FromLong(info.interpolates));
-}
-
 /* Prints the library's messages, one line each, on stderr, from any thread and without the GIL.
  * A line that cannot be written is lost, because there is no place to report it. */
 static void log_to_stderr(void *ctx, enum pst_log_level level, const char *room, const char *text)
@@ -153,7 +134,6 @@ static PyMethodDef functions[] = {
     {"cuda_count", cuda_count, METH_NOARGS, "GPUs that a loader can be told to use."},
     {"cuda_reason", cuda_reason, METH_NOARGS, "Why there is none; empty if there is."},
     {"cuda_info", cuda_info, METH_O, "cuda_info(ordinal): dict"},
-    {"cuda_nvjpeg", cuda_nvjpeg, METH_O, "cuda_nvjpeg(ordinal): dict"},
     {"probe", native_probe, METH_VARARGS, "probe(bytes, form, options): dict"},
     {"decode", native_decode, METH_VARARGS, "decode(bytes, form, options, pixels, row_nbytes)"},
     {"pli_encode", native_pli_encode, METH_VARARGS,

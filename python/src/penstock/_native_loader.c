@@ -352,20 +352,17 @@ static PyObject *add_part_stats(PyObject *dict, const struct pst_loader_stats *s
         const char *key;
         uint64_t value;
     } numbers[] = {
-        NUMBER(n_cpu_samples),       NUMBER(n_gpu_samples),      NUMBER(n_gpu_fallback),
-        NUMBER(n_gpu_again),         NUMBER(nbytes_upload),      NUMBER(device_memory),
-        NUMBER(device_memory_used),  NUMBER(device_memory_peak), NUMBER(n_nvjpeg_samples),
-        NUMBER(n_jpeg_engines),      NUMBER(n_cache_hits),       NUMBER(nbytes_cache_hit),
-        NUMBER(n_cache_misses),      NUMBER(cache_nbytes),       NUMBER(cache_nbytes_used),
-        NUMBER(n_cache_items),       NUMBER(n_cache_recoded),    NUMBER(nbytes_cache_saved),
-        NUMBER(n_cache_not_recoded), NUMBER(n_shared),           NUMBER(n_shared_copied),
-        NUMBER(share_epoch),         NUMBER(share_samples),      NUMBER(is_sharing),
-        NUMBER(n_cache_fetched),     NUMBER(nbytes_cache_fetched),
-        NUMBER(share_decoded),       NUMBER(share_decoded_shared),
-        NUMBER(share_decoded_apart), NUMBER(share_read),
-        NUMBER(share_nbytes_read),   NUMBER(share_read_shared),
-        NUMBER(share_cached),        NUMBER(share_given_up),
-        NUMBER(share_nbytes_read_shared)};
+        NUMBER(n_cpu_samples),      NUMBER(n_gpu_samples),        NUMBER(n_gpu_fallback),
+        NUMBER(n_gpu_again),        NUMBER(nbytes_upload),        NUMBER(device_memory),
+        NUMBER(device_memory_used), NUMBER(device_memory_peak),   NUMBER(n_cache_hits),
+        NUMBER(nbytes_cache_hit),   NUMBER(n_cache_misses),       NUMBER(cache_nbytes),
+        NUMBER(cache_nbytes_used),  NUMBER(n_cache_items),        NUMBER(n_cache_recoded),
+        NUMBER(nbytes_cache_saved), NUMBER(n_cache_not_recoded),  NUMBER(n_shared),
+        NUMBER(n_shared_copied),    NUMBER(share_epoch),          NUMBER(share_samples),
+        NUMBER(is_sharing),         NUMBER(n_cache_fetched),      NUMBER(nbytes_cache_fetched),
+        NUMBER(share_decoded),      NUMBER(share_decoded_shared), NUMBER(share_decoded_apart),
+        NUMBER(share_read),         NUMBER(share_nbytes_read),    NUMBER(share_read_shared),
+        NUMBER(share_cached),       NUMBER(share_given_up),       NUMBER(share_nbytes_read_shared)};
 #undef NUMBER
     int status = dict == NULL ? -1 : 0;
     for (size_t i = 0; status == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -374,9 +371,6 @@ static PyObject *add_part_stats(PyObject *dict, const struct pst_loader_stats *s
     if (status == 0)
         status = native_dict_put(dict, "gpu_fallback_reason",
                                  PyUnicode_FromString(stats->gpu_fallback_reason));
-    if (status == 0)
-        status =
-            native_dict_put(dict, "nvjpeg_version", PyUnicode_FromString(stats->nvjpeg_version));
     if (status == 0)
         status = native_dict_put(dict, "share_reason",
                                  PyUnicode_DecodeUTF8(stats->share_reason,

@@ -79,7 +79,6 @@ static const struct native_member loader_members[] = {
     LOADER(decode, NATIVE_ENUM),
     LOADER(gpu_share, NATIVE_DOUBLE),
     LOADER(device_memory, NATIVE_U64),
-    LOADER(jpeg, NATIVE_ENUM),
     LOADER(on_empty, NATIVE_ENUM),
     LOADER(no_padding, NATIVE_BOOL),
     LOADER(pin_memory, NATIVE_ENUM),

@@ -143,9 +143,6 @@ class DeviceStats(TypedDict):
     gpu_fallback_reason: str
     gpu_again: int
     nbytes_upload: int
-    nvjpeg_samples: int
-    nvjpeg_version: str
-    jpeg_engines: int
     memory_limit: int
     memory_used: int
     memory_peak: int
@@ -454,9 +451,6 @@ def loader_stats(
             "gpu_fallback_reason": raw["gpu_fallback_reason"],
             "gpu_again": raw["n_gpu_again"],
             "nbytes_upload": raw["nbytes_upload"],
-            "nvjpeg_samples": raw["n_nvjpeg_samples"],
-            "nvjpeg_version": raw["nvjpeg_version"],
-            "jpeg_engines": raw["n_jpeg_engines"],
             "memory_limit": raw["device_memory"],
             "memory_used": raw["device_memory_used"],
             "memory_peak": raw["device_memory_peak"],

@@ -6,7 +6,7 @@ from typing import Any
 
 from . import _native
 
-__all__ = ["device_count", "info", "is_available", "nvjpeg", "reason"]
+__all__ = ["device_count", "info", "is_available", "reason"]
 
 
 def device_count() -> int:
@@ -42,22 +42,3 @@ def info(device: int = 0) -> dict[str, Any]:
     Raises UnsupportedError if there is no such GPU or if it is too old. Starts no CUDA context. Any thread.
     """
     return _native.cuda_info(device)
-
-
-def nvjpeg(device: int = 0) -> dict[str, Any]:
-    """Returns the nvJPEG library that ``Loader(jpeg="nvjpeg")`` would use on a GPU.
-
-    Starts the GPU's CUDA context. Call it after the last fork of the process: a context does not survive one.
-
-    Args:
-        device: number of the GPU, from 0, as CUDA counts them.
-
-    Returns:
-        ``path`` of the library; ``version`` as (major, minor, patch); ``engines``: JPEG engines of the GPU, 0 if
-        nvJPEG uses none; ``interpolates``: True if it interpolates chroma, as the CPU's decoder does. Versions below
-        12 repeat chroma instead, and their pixels differ much more.
-
-    Raises UnsupportedError if the library or the GPU is missing (its text says what was looked for), and
-    DeviceError if the driver failed. The environment variable ``PENSTOCK_NVJPEG`` names another library. Any thread.
-    """
-    return _native.cuda_nvjpeg(device)

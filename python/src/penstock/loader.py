@@ -108,12 +108,8 @@ class Loader:
             kernels have CUDA's lowest priority, which is also its default: a model's go first on a stream of a
             higher one, ``torch.cuda.Stream(priority=-1)``.
         decode: where images are decoded if ``device`` is a GPU: "auto", "cpu" or "gpu". The batches are the
-            same; what the GPU cannot decode (JPEG, PNG, WebP files) the CPU does: see ``stats()``.
-        jpeg: "cpu": JPEG files are decoded by libjpeg-turbo, with the same pixels on every device. "nvjpeg": on a
-            GPU by NVIDIA's nvJPEG (``pip install nvidia-nvjpeg``, or that of a CUDA installation), by the GPU's JPEG
-            engines if it has any. Pixels then differ by few levels from the CPU's, and are the same each time for one
-            version of nvJPEG, one kind of GPU and the same options. Files that it does not take are the CPU's.
-            UnsupportedError if it is not there. Images kept as pli-jpeg need neither, and are the same everywhere.
+            same; what the GPU cannot decode (JPEG, PNG, WebP files) the CPU does, and the GPU prepares it: see
+            ``stats()``. JPEGs kept as pli-jpeg, in the data set or in a cache (``cache_form``), are decoded on the GPU.
         gpu_share: "auto", "gpu": the part of each batch that the GPU decodes, above 0 to 1; None: all.
         device_memory: hard limit on the GPU: bytes, or a text like "2GiB"; None: what there is.
         dtype: of images: "uint8", "uint16", "float16", "bfloat16" (torch only), "float32", also as numpy
@@ -185,7 +181,7 @@ class Loader:
             the same with PLIs of the fast tier. "raw": all images and masks are kept as pixels, for tiny images or
             much memory; an image whose pixels find no room is kept as it is stored. Images with a palette always are;
             lossy WebP is but for "raw". Loaders share items only if they need them in the same form. All but "stored"
-            need a cache or a fleet (with "auto" they have an effect if one is chosen), and exclude ``jpeg="nvjpeg"``.
+            need a cache or a fleet (with "auto" they have an effect if one is chosen).
             A fleet gets items in this form, too, unless that is longer than the stored one.
         cache_plan: which samples the cache admits: a :class:`CachePlan`, a bool for each sample of the whole data set, or
             the path of such an array in numpy's format (.npy). None: all, as they come.
@@ -208,7 +204,7 @@ class Loader:
             to the bit as without ``share``, and may be written to. A loader that is far behind the others, or without
             the service, prepares its batches itself: ``stats()["share"]`` counts. ``cache="auto"`` then means none.
             With ``device="cuda"`` CPUs prepare, too, and each loader brings the rows to its GPU: not with
-            ``decode="gpu"``, ``jpeg="nvjpeg"`` or ``scaled_decode``.
+            ``decode="gpu"`` or ``scaled_decode``.
         share_wait: seconds of silence after which the service counts as lost.
         storage: "auto" (io_uring if the kernel allows it, else threads), "threads", "uring", "memory".
         page_cache: "keep", "drop" the bytes read from the kernel's cache, or read around it ("direct").
@@ -280,7 +276,6 @@ class Loader:
         scaled_decode: bool | Mapping[str, bool] = False,
         max_pixels: int | None = None,
         collate_fn: Callable[[dict[str, Any]], Any] | None = None,
-        jpeg: str = "cpu",
         on_empty: str | None = None,
         padding: bool = True,
         own_geometry: Iterable[str] = (),
@@ -345,7 +340,6 @@ class Loader:
             "scaled_decode": scaled_decode,
             "max_pixels": max_pixels,
             "collate_fn": collate_fn,
-            "jpeg": jpeg,
             "on_empty": on_empty,
             "padding": padding,
             "own_geometry": tuple(own_geometry),

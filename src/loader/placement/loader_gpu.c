@@ -18,7 +18,6 @@
 #define FILES_MAX 16 /* files of a folder whose headers are read */
 #define MARGIN 1.25  /* sizes are multiplied by it; the sum over a batch stays near the mean */
 #define ROW_ALIGNMENT 256
-#define PIXELS_PER_BYTE 3 /* a high estimate for JPEG files */
 
 /* True for forms that are decoded on a GPU. */
 static bool is_gpu_form(enum pst_form form)
@@ -38,16 +37,6 @@ static bool find_item(const pst_loader *loader, const struct psti_loader_plan_fi
     return false;
 }
 
-/* Guesses the item of a folder's file that nvJPEG may have to decode, from its length. */
-static void guess_item(struct pst_item *item)
-{
-    double edge = sqrt((double)item->nbytes * PIXELS_PER_BYTE) + 1;
-    item->form = PST_FORM_JPEG;
-    item->height = item->width = (uint32_t)(edge < 65535 ? edge : 65535);
-    item->channels = 3;
-    item->bits = 8;
-}
-
 /* Looks at a file of a folder, of which only the length is known. */
 static void look_at_file(const pst_loader *loader, const struct psti_loader_plan_field *plan,
                          uint64_t sample, struct pst_item *item)
@@ -55,9 +44,7 @@ static void look_at_file(const pst_loader *loader, const struct psti_loader_plan
     struct pst_image_info info = {0};
     if (item->form != PST_FORM_NONE)
         return;
-    if (loader->options.jpeg == PST_JPEG_NVJPEG) {
-        guess_item(item);
-    } else if (psti_loader_plan_probe_file(loader->dataset, plan, sample, &info)) {
+    if (psti_loader_plan_probe_file(loader->dataset, plan, sample, &info)) {
         item->form = info.form;
         item->height = info.height;
         item->width = info.width;
@@ -88,12 +75,10 @@ static void expect_items(struct psti_loader_gpu *gpu, const pst_loader *loader, 
 {
     const struct psti_loader_plan_field *plan = &loader->plan.fields[gpu->plan_fields[i_field]];
     struct psti_gpu_item_size *size = &gpu->items[i_field];
-    bool with_jpeg = loader->options.jpeg == PST_JPEG_NVJPEG;
     uint64_t count = pst_dataset_count(loader->dataset), n = 0;
-    uint64_t n_probes =
-        pst_dataset_is_folder(loader->dataset) && !with_jpeg ? FILES_MAX : PROBES_MAX;
+    uint64_t n_probes = pst_dataset_is_folder(loader->dataset) ? FILES_MAX : PROBES_MAX;
     n_probes = count < n_probes ? count : n_probes;
-    double nbytes = 0, pixels = 0, pictures = 0;
+    double nbytes = 0, pixels = 0;
     for (uint64_t i = 0; i < n_probes; i++) {
         struct pst_item item;
         uint64_t sample = (uint64_t)((unsigned __int128)count * i / n_probes);
@@ -101,18 +86,13 @@ static void expect_items(struct psti_loader_gpu *gpu, const pst_loader *loader, 
             continue;
         look_at_file(loader, plan, sample, &item);
         expect_recoded(loader, plan, &item);
-        bool is_jpeg = with_jpeg && item.form == PST_FORM_JPEG;
-        if (!(is_jpeg || is_gpu_form(item.form)) || !item.height || !item.width)
+        if (!is_gpu_form(item.form) || !item.height || !item.width)
             continue;
         *size = (struct psti_gpu_item_size){
             .form = item.form, .channels = item.channels, .bits = item.bits};
         nbytes += (double)item.nbytes;
         pixels += (double)item.height * item.width;
         n++;
-        uint64_t picture = (uint64_t)item.height * item.width * item.channels + ROW_ALIGNMENT;
-        pictures += is_jpeg ? (double)picture : 0;
-        if (is_jpeg && picture > gpu->pictures_nbytes_least)
-            gpu->pictures_nbytes_least = picture;
     }
     gpu->decodes[i_field] = n > 0;
     if (n == 0)
@@ -120,16 +100,6 @@ static void expect_items(struct psti_loader_gpu *gpu, const pst_loader *loader, 
     double edge = sqrt(MARGIN * pixels / (double)n);
     size->nbytes = (size_t)(MARGIN * nbytes / (double)n) + 1;
     size->height = size->width = (uint32_t)(edge < 65535 ? edge + 1 : 65535);
-    gpu->pictures_nbytes[i_field] = (uint64_t)(MARGIN * pictures / (double)n);
-}
-
-uint64_t psti_loader_gpu_pictures_nbytes(const struct psti_loader_gpu *gpu, uint32_t n_rows)
-{
-    uint64_t nbytes = 0;
-    for (uint32_t i = 0; i < gpu->n_fields; i++)
-        nbytes += gpu->pictures_nbytes[i] * n_rows;
-    nbytes = nbytes > gpu->pictures_nbytes_least ? nbytes : gpu->pictures_nbytes_least;
-    return psti_round_up(nbytes, ROW_ALIGNMENT);
 }
 
 void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_rows,
@@ -260,8 +230,6 @@ static enum pst_status open_parts(pst_loader *loader, struct psti_loader_gpu *gp
         status = upload_constants(gpu, err);
     if (status == PST_OK)
         status = open_scratch(gpu, options->batch_size, err);
-    if (status == PST_OK && options->jpeg == PST_JPEG_NVJPEG)
-        status = psti_loader_gpu_nvjpeg_open(loader, gpu, err);
     return status;
 }
 
@@ -272,7 +240,6 @@ void psti_loader_gpu_close(struct psti_loader_gpu **gpu_ptr)
         return;
     *gpu_ptr = NULL;
     psti_loader_gpu_close_homes(gpu);
-    psti_device_nvjpeg_close(&gpu->nvjpeg);
     psti_device_stream_close(&gpu->uploads);
     psti_device_stream_close(&gpu->stream);
     if (gpu->scratch)
@@ -325,13 +292,6 @@ static void fill_stats(const pst_loader *loader, struct pst_loader_stats *stats)
     stats->device_memory = loader->options.device_memory;
     stats->device_memory_used = info.device_memory_used;
     stats->device_memory_peak = info.device_memory_peak;
-    if (!gpu->nvjpeg)
-        return;
-    struct psti_device_nvjpeg_info nvjpeg;
-    psti_device_nvjpeg_info(gpu->nvjpeg, &nvjpeg);
-    stats->n_jpeg_engines = nvjpeg.n_engines;
-    snprintf(stats->nvjpeg_version, sizeof stats->nvjpeg_version, "%u.%u.%u", nvjpeg.library.major,
-             nvjpeg.library.minor, nvjpeg.library.patch);
 }
 
 static void fill_times(const pst_loader *loader, uint64_t *link_ns, uint64_t *gpu_ns)

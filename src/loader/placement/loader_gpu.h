@@ -12,7 +12,6 @@
 #define PST_LOADER_LOADER_GPU_H
 
 #include "device/device.h"
-#include "device/device_nvjpeg.h"
 #include "gpu/gpu.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_row.h"
@@ -34,12 +33,6 @@ struct psti_loader_gpu_reader {
         *event; /* recorded after its last use of the batch, when the batch was released */
 };
 
-/* A file for the GPU's JPEG engines. */
-struct psti_loader_gpu_file {
-    struct psti_nvjpeg_item item; /* bytes NULL: there is no file */
-    uint8_t channels;
-};
-
 /* Data of a slot besides its arrays. It has one owner at a time: while rows are made each worker
  * has the parts of its row, then the thread that closes the batch has all of it, then the caller's
  * thread. Each hands it over under the loader's lock, so no lock is taken here. `readers_pending`
@@ -48,7 +41,7 @@ struct psti_loader_gpu_slot {
     struct psti_gpu_block *block; /* NULL: no pixels */
     void *pinned;                 /* the block's upload, then the numbers */
     size_t pinned_nbytes;
-    uint64_t memory; /* on the GPU: the arrays, pictures that nvJPEG makes, the block's upload */
+    uint64_t memory; /* on the GPU: the arrays, the block's upload */
     uint64_t memory_nbytes;
     size_t numbers_nbytes;
     struct psti_event *uploading;    /* recorded before the block's upload, */
@@ -60,14 +53,7 @@ struct psti_loader_gpu_slot {
     uint32_t n_rows_max, n_gpu_rows; /* rows below n_gpu_rows are the GPU's */
     uint8_t *again; /* [n_rows_max] enum psti_loader_gpu_again; each row's worker writes its own */
     uint8_t *todo;  /* [n_rows_max] the same, for later rounds */
-    uint32_t *places; /* [n_rows_max] */
-    /* NULL without nvJPEG: */
-    struct psti_event *decoded; /* recorded after the last file that a lane gave to the stream */
-    /* NULL if the GPU has no engines: */
-    struct psti_nvjpeg_batch *engines[2]; /* for gray files, for others */
-    struct psti_loader_gpu_file *files; /* [fields][n_rows_max]; each row's worker writes its own */
-    struct psti_nvjpeg_item *items;     /* [fields * n_rows_max], for a submit */
-    uint32_t *rows_of_items;
+    uint32_t *places;                       /* [n_rows_max] */
     struct psti_loader_gpu_reader *readers; /* [reader_cap] */
     uint32_t n_readers, reader_cap;
     bool readers_pending; /* the readers' events were recorded and not yet awaited */
@@ -96,7 +82,6 @@ struct psti_loader_gpu {
     /* Blocks are uploaded on a stream of their own, so that the copy engine brings the next batch
      * while this one is decoded. NULL: no pixels. */
     struct psti_stream *uploads;
-    struct psti_nvjpeg *nvjpeg; /* NULL: the CPU decodes JPEG files */
     /* Time of finished uploads and launches, by the GPU's clock. The caller's thread adds. */
     _Atomic uint64_t upload_ns, work_ns;
     uint64_t constants, scratch;
@@ -107,8 +92,6 @@ struct psti_loader_gpu {
     bool decodes[PST_MAX_FIELDS];                    /* the GPU decodes items of the field */
     /* the CPU may have to make all rows of the field, until the cache has its items re-coded */
     bool recodes[PST_MAX_FIELDS];
-    uint64_t pictures_nbytes[PST_MAX_FIELDS]; /* expected bytes of a row's picture by nvJPEG */
-    uint64_t pictures_nbytes_least; /* least bytes of a slot's pictures: one of the largest found */
     uint32_t plan_fields[PST_MAX_FIELDS];      /* a field's number in the plan */
     uint32_t fields_of_plan[PST_MAX_FIELDS];   /* the number of a plan's field here */
     struct psti_chain *chains[PST_MAX_FIELDS]; /* the plan's chains, once the loader is closed */
@@ -124,15 +107,9 @@ static inline struct psti_loader_gpu *psti_loader_gpu_of(const pst_loader *loade
 }
 
 /* A worker's data for the GPU: worker->placement. */
-enum {
-    PSTI_LOADER_GPU_LANES = 2
-}; /* one file is in the stream while the next one's codes are read */
 struct psti_loader_gpu_worker {
-    struct psti_nvjpeg_lane *lanes[PSTI_LOADER_GPU_LANES]; /* NULL: no nvJPEG */
-    uint32_t next_lane;
-    /* Only psti_loader_gpu_finish sets these, for a row that it makes again: */
+    /* Only psti_loader_gpu_finish sets it, for a row that it makes again: */
     bool host_only; /* the row is not decoded on the GPU */
-    bool alone;     /* the row is the first of the slot's block */
 };
 
 /* loader_gpu.c */
@@ -143,9 +120,6 @@ void psti_loader_gpu_close(struct psti_loader_gpu **gpu);
 void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_rows,
                                 struct psti_gpu_block_size *size);
 
-/* GPU memory for pictures that nvJPEG makes for so many rows. */
-uint64_t psti_loader_gpu_pictures_nbytes(const struct psti_loader_gpu *gpu, uint32_t n_rows);
-
 /* loader_gpu_row.c */
 enum pst_status psti_loader_gpu_open_worker(struct psti_loader_worker *worker,
                                             struct pst_error *err);
@@ -155,13 +129,6 @@ enum pst_status psti_loader_gpu_place(struct psti_loader_worker *worker,
                                       const struct psti_image *image, struct psti_place *place,
                                       struct pst_error *err);
 void psti_loader_gpu_done(struct psti_loader_worker *worker, const struct psti_image *image);
-/* Counts a row that is left to the CPU, with the reason. */
-void psti_loader_gpu_count_fallback(struct psti_loader_worker *worker, const char *why);
-/* Marks the row to be made again in another round. */
-void psti_loader_gpu_make_again(struct psti_loader_worker *worker,
-                                struct psti_loader_gpu_slot *slot, uint32_t row);
-/* True if the item's bytes were compared with its checksum. */
-bool psti_loader_gpu_is_verified(const pst_loader *loader, const struct psti_loader_source *source);
 
 /* loader_gpu_work.c: the operations of the table with these names. */
 void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows);
@@ -187,37 +154,6 @@ bool psti_loader_gpu_brings(const pst_loader *loader, uint32_t i_plan);
 void psti_loader_gpu_forget(pst_loader *loader, const void *memory, size_t nbytes);
 /* Gives all of it up. */
 void psti_loader_gpu_close_homes(struct psti_loader_gpu *gpu);
-
-/* loader_gpu_nvjpeg.c */
-/* Lanes for a worker, if the GPU has nvJPEG. */
-enum pst_status psti_loader_gpu_open_lanes(const struct psti_loader_gpu *gpu,
-                                           struct psti_loader_gpu_worker *own,
-                                           struct pst_error *err);
-void psti_loader_gpu_close_lanes(struct psti_loader_gpu_worker *own);
-/* Opens nvJPEG for the GPU if the options ask for it. */
-enum pst_status psti_loader_gpu_nvjpeg_open(pst_loader *loader, struct psti_loader_gpu *gpu,
-                                            struct pst_error *err);
-enum pst_status psti_loader_gpu_slot_open_jpeg(struct psti_loader_gpu *gpu,
-                                               struct psti_loader_gpu_slot *slot,
-                                               struct pst_error *err);
-/* Waits for files under way. */
-void psti_loader_gpu_slot_close_jpeg(struct psti_loader_gpu_slot *slot);
-/* Bytes of host memory that psti_loader_gpu_slot_open_jpeg takes. */
-uint64_t psti_loader_gpu_slot_jpeg_nbytes(const struct psti_loader_gpu *gpu, uint32_t n_rows);
-/* Forgets the engines' file of `row` of the field. UINT32_MAX: all files of all fields. */
-void psti_loader_gpu_forget_files(const struct psti_loader_gpu *gpu,
-                                  struct psti_loader_gpu_slot *slot, uint32_t i_field,
-                                  uint32_t row);
-/* Takes a file of form JPEG. *taken: the GPU makes its row, or the row will be made again. Else the
- * caller makes it. */
-enum pst_status psti_loader_gpu_takes_jpeg(struct psti_loader_worker *worker,
-                                           const struct psti_image *image, bool *taken,
-                                           struct pst_error *err);
-/* Gives the files of rows that have a place to the engines. Rows whose files the engines refuse
- * lose their place, and the CPU makes them again. The stream's lock is held. */
-enum pst_status psti_loader_gpu_submit_files(struct psti_loader_gpu *gpu,
-                                             struct psti_loader_gpu_slot *slot, uint32_t *places,
-                                             struct pst_error *err);
 
 /* loader_gpu_slot.c */
 /* Fills in the functions that the pool calls for slots on a GPU. */

@@ -17,28 +17,27 @@
 enum pst_status psti_loader_gpu_open_worker(struct psti_loader_worker *worker,
                                             struct pst_error *err)
 {
-    struct psti_loader_gpu_worker *own = worker->placement = psti_calloc(1, sizeof *own);
-    if (!own)
-        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
-    return psti_loader_gpu_open_lanes(psti_loader_gpu_of(worker->loader), own, err);
+    worker->placement = psti_calloc(1, sizeof(struct psti_loader_gpu_worker));
+    return worker->placement ? PST_OK
+                             : psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
 }
 
 void psti_loader_gpu_close_worker(struct psti_loader_worker *worker)
 {
-    if (worker->placement)
-        psti_loader_gpu_close_lanes(worker->placement);
     psti_free(worker->placement);
     worker->placement = NULL;
 }
 
-void psti_loader_gpu_count_fallback(struct psti_loader_worker *worker, const char *why)
+/* Counts a row that is left to the CPU, with the reason. */
+static void count_fallback(struct psti_loader_worker *worker, const char *why)
 {
     worker->placed.n_gpu_fallback++;
     snprintf(worker->placed.gpu_reason, sizeof worker->placed.gpu_reason, "%.95s", why);
 }
 
-void psti_loader_gpu_make_again(struct psti_loader_worker *worker,
-                                struct psti_loader_gpu_slot *slot, uint32_t row)
+/* Marks the row to be made again in another round. */
+static void make_again(struct psti_loader_worker *worker, struct psti_loader_gpu_slot *slot,
+                       uint32_t row)
 {
     if (slot->again[row] != PSTI_LOADER_GPU_AGAIN_NO)
         return;
@@ -46,17 +45,15 @@ void psti_loader_gpu_make_again(struct psti_loader_worker *worker,
     worker->placed.n_gpu_again++;
 }
 
-/* fill_item of loader_row.c has compared the checksum before it calls psti_loader_row_pixels,
- * unless one of these conditions is false. */
-bool psti_loader_gpu_is_verified(const pst_loader *loader, const struct psti_loader_source *source)
+/* True if the item's bytes were compared with its checksum: fill_item of loader_row.c has done so
+ * before it calls psti_loader_row_pixels, unless one of these conditions is false. */
+static bool is_verified(const pst_loader *loader, const struct psti_loader_source *source)
 {
     return source->item.has_checksum && !loader->options.no_verify && !source->partial;
 }
 
-/* Takes a row. *taken: the GPU makes it from the stored bytes, or it will be made again. Else the
- * caller makes it. An error is of GPU or memory, not of the row. */
-static enum pst_status take(struct psti_loader_worker *worker, const struct psti_image *image,
-                            bool *taken, struct pst_error *err)
+/* Takes a row. True: the GPU makes it from the stored bytes. Else the caller makes it. */
+static bool take(struct psti_loader_worker *worker, const struct psti_image *image)
 {
     const pst_loader *loader = worker->loader;
     const struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
@@ -70,37 +67,31 @@ static enum pst_status take(struct psti_loader_worker *worker, const struct psti
                                        .nbytes = source->item.nbytes,
                                        .info = &image->info,
                                        .pli = is_pli ? &image->pli : NULL,
-                                       .is_verified = psti_loader_gpu_is_verified(loader, source)};
+                                       .is_verified = is_verified(loader, source)};
     struct psti_gpu_row_stats stats;
     struct pst_error cause;
     uint8_t channels, bits;
-    *taken = false;
-    psti_loader_gpu_forget_files(gpu, slot, i_field, image->row);
     if (own->host_only || image->row >= slot->n_gpu_rows)
-        return PST_OK;
+        return false;
     psti_decode_output(&image->info, &plan->decode, &channels, &bits);
     if (bits != plan->bits) {
-        psti_loader_gpu_count_fallback(worker, bits == 16
-                                                   ? "16 bits, and the field's first image has 8"
-                                                   : "8 bits, and the field's first image has 16");
-        return PST_OK;
+        count_fallback(worker, bits == 16 ? "16 bits, and the field's first image has 8"
+                                          : "8 bits, and the field's first image has 16");
+        return false;
     }
-    if (own->lanes[0] && image->info.form == PST_FORM_JPEG)
-        return psti_loader_gpu_takes_jpeg(worker, image, taken, err);
     enum pst_status status =
         psti_gpu_block_row(slot->block, i_field, image->row, &item, image->draw, &stats, &cause);
     if (status == PST_ERROR_UNSUPPORTED || status == PST_ERROR_LIMIT)
-        psti_loader_gpu_count_fallback(worker, cause.text);
+        count_fallback(worker, cause.text);
     if (status != PST_OK) /* the CPU's decoder names the error */
-        return PST_OK;
-    *taken = true;
+        return false;
     worker->placed.n_gpu++;
     worker->n_partial += source->partial;
     worker->n_units += stats.n_units;
     worker->n_units_whole += stats.n_units_whole;
     worker->nbytes_decoded += stats.nbytes_pixels;
     worker->placed.nbytes_upload += stats.nbytes_upload;
-    return PST_OK;
+    return true;
 }
 
 /* Memory for the pixels of the draw's region, packed, if the GPU should prepare them; else NULL.
@@ -144,7 +135,7 @@ static enum pst_status find_row(struct psti_loader_worker *worker, const struct 
     *data = NULL;
     if (status != PST_ERROR_LIMIT)
         return status;
-    psti_loader_gpu_make_again(worker, slot, image->row);
+    make_again(worker, slot, image->row);
     return PST_OK;
 }
 
@@ -152,17 +143,15 @@ enum pst_status psti_loader_gpu_place(struct psti_loader_worker *worker,
                                       const struct psti_image *image, struct psti_place *place,
                                       struct pst_error *err)
 {
-    bool taken;
-    enum pst_status status = take(worker, image, &taken, err);
     *place = (struct psti_place){.kind = PSTI_LOADER_PLACE_NOWHERE};
-    if (status != PST_OK || taken)
-        return status;
+    if (take(worker, image))
+        return PST_OK;
     place->data = find_picture(worker, image);
     if (place->data) {
         place->kind = PSTI_LOADER_PLACE_PICTURE;
         return PST_OK;
     }
-    status = find_row(worker, image, &place->data, err);
+    enum pst_status status = find_row(worker, image, &place->data, err);
     if (place->data)
         place->kind = PSTI_LOADER_PLACE_ROW;
     return status;

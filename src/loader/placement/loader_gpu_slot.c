@@ -34,8 +34,7 @@ static uint64_t slot_nbytes(void *ctx, uint32_t n_rows)
     struct psti_gpu_block_size size;
     psti_loader_gpu_block_size(gpu, n_rows, &size);
     return psti_round_up(size.upload_nbytes, PAGE_NBYTES) + sizeof(struct psti_loader_gpu_slot) +
-           (uint64_t)n_rows * (2 * sizeof(uint8_t) + sizeof(uint32_t)) +
-           psti_loader_gpu_slot_jpeg_nbytes(gpu, n_rows);
+           (uint64_t)n_rows * (2 * sizeof(uint8_t) + sizeof(uint32_t));
 }
 
 static void free_slot(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot)
@@ -49,7 +48,6 @@ static void free_slot(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *
     for (uint32_t i = 0; i < slot->reader_cap; i++)
         psti_device_event_close(&slot->readers[i].event);
     psti_free(slot->readers);
-    psti_loader_gpu_slot_close_jpeg(slot);
     psti_gpu_block_close(&slot->block);
     psti_device_event_close(&slot->uploading);
     psti_device_event_close(&slot->uploaded);
@@ -66,18 +64,16 @@ static void free_slot(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *
 }
 
 static enum pst_status open_block(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
-                                  uint64_t array_nbytes, uint64_t pictures_nbytes,
-                                  size_t upload_nbytes, struct pst_error *err)
+                                  uint64_t array_nbytes, size_t upload_nbytes,
+                                  struct pst_error *err)
 {
     if (gpu->n_fields == 0)
         return PST_OK;
     struct psti_device_info info;
     psti_device_info(gpu->device, &info);
     const struct psti_gpu_memory memory = {.pinned = slot->pinned,
-                                           .upload = slot->memory + array_nbytes + pictures_nbytes,
+                                           .upload = slot->memory + array_nbytes,
                                            .upload_nbytes = upload_nbytes,
-                                           .pictures = slot->memory + array_nbytes,
-                                           .pictures_nbytes = pictures_nbytes,
                                            .scratch = gpu->scratch,
                                            .scratch_nbytes = gpu->scratch_nbytes,
                                            .constants = gpu->constants,
@@ -94,8 +90,7 @@ static enum pst_status fill_slot(struct psti_loader_gpu *gpu, struct psti_loader
     psti_loader_gpu_block_size(gpu, slot->n_rows_max, &size);
     size_t upload_nbytes = psti_round_up(size.upload_nbytes, PAGE_NBYTES);
     array_nbytes = psti_round_up(array_nbytes, GPU_ALIGNMENT);
-    uint64_t pictures_nbytes = psti_loader_gpu_pictures_nbytes(gpu, slot->n_rows_max);
-    uint64_t nbytes = array_nbytes + pictures_nbytes + upload_nbytes;
+    uint64_t nbytes = array_nbytes + upload_nbytes;
     slot->numbers_nbytes = numbers_nbytes;
     slot->again = psti_calloc(slot->n_rows_max, sizeof *slot->again);
     slot->todo = psti_calloc(slot->n_rows_max, sizeof *slot->todo);
@@ -118,8 +113,7 @@ static enum pst_status fill_slot(struct psti_loader_gpu *gpu, struct psti_loader
         return status;
     slot->pinned_nbytes = upload_nbytes + numbers_nbytes;
     memset((char *)slot->pinned + upload_nbytes, 0, numbers_nbytes);
-    status = open_block(gpu, slot, array_nbytes, pictures_nbytes, upload_nbytes, err);
-    return status == PST_OK ? psti_loader_gpu_slot_open_jpeg(gpu, slot, err) : status;
+    return open_block(gpu, slot, array_nbytes, upload_nbytes, err);
 }
 
 static enum pst_status make(void *ctx, uint32_t n_rows, size_t numbers_nbytes, size_t array_nbytes,

@@ -23,7 +23,6 @@ void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
     if (slot->block)
         psti_gpu_block_begin(slot->block);
-    psti_loader_gpu_forget_files(gpu, slot, 0, UINT32_MAX);
     slot->n_gpu_rows = (uint32_t)(gpu->share * n_rows + 0.5);
     memset(slot->again, 0, slot->n_rows_max);
 }
@@ -46,12 +45,11 @@ static enum pst_status submit_upload(struct psti_loader_gpu *gpu, struct psti_lo
 
 /* Submits the block's upload, launches, and download of statuses. */
 static enum pst_status submit_block(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot *slot,
-                                    const uint64_t *outs, uint32_t *places, struct pst_error *err)
+                                    const uint64_t *outs, const uint32_t *places,
+                                    struct pst_error *err)
 {
     struct psti_gpu_work work;
-    enum pst_status status = psti_loader_gpu_submit_files(gpu, slot, places, err);
-    if (status == PST_OK)
-        status = psti_gpu_block_work(slot->block, outs, places, &work, err);
+    enum pst_status status = psti_gpu_block_work(slot->block, outs, places, &work, err);
     if (status != PST_OK)
         return status;
     uint64_t upload =
@@ -104,8 +102,8 @@ static enum pst_status end_work(struct psti_loader_gpu *gpu, struct psti_loader_
     return status;
 }
 
-static enum pst_status submit_all(struct psti_loader_gpu *gpu, pst_batch *batch, uint32_t *places,
-                                  struct pst_error *err)
+static enum pst_status submit_all(struct psti_loader_gpu *gpu, pst_batch *batch,
+                                  const uint32_t *places, struct pst_error *err)
 {
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
     uint64_t outs[PST_MAX_FIELDS];
@@ -231,18 +229,17 @@ static uint32_t collect(struct psti_loader_gpu *gpu, struct psti_loader_gpu_slot
     return n;
 }
 
-/* Makes one row of a round, as the round's first row if `alone`. *fits: it found space. */
-static enum pst_status make_again(struct psti_remake *remake, uint32_t row, bool alone, bool *fits,
+/* Makes one row of a round. *fits: it found space. */
+static enum pst_status make_again(struct psti_remake *remake, uint32_t row, bool *fits,
                                   struct pst_error *err)
 {
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(remake->batch);
     struct psti_loader_gpu_worker *own = remake->worker->placement;
     bool corrupt = slot->todo[row] == PSTI_LOADER_GPU_AGAIN_FAILED;
     own->host_only = corrupt;
-    own->alone = alone;
     slot->again[row] = PSTI_LOADER_GPU_AGAIN_NO;
     enum pst_status status = remake->make(remake, row, corrupt, err);
-    own->host_only = own->alone = false;
+    own->host_only = false;
     *fits = slot->again[row] == PSTI_LOADER_GPU_AGAIN_NO;
     return status;
 }
@@ -256,13 +253,12 @@ static enum pst_status make_round(pst_loader *loader, struct psti_remake *remake
     enum pst_status status = PST_OK;
     bool fits = true, any = false;
     psti_gpu_block_begin(slot->block);
-    psti_loader_gpu_forget_files(gpu, slot, 0, UINT32_MAX);
     for (uint32_t row = 0; row < remake->n_rows; row++)
         slot->places[row] = PSTI_GPU_NOWHERE;
     for (uint32_t row = 0; status == PST_OK && fits && row < remake->n_wanted; row++) {
         if (!slot->todo[row])
             continue;
-        status = make_again(remake, row, !any, &fits, err);
+        status = make_again(remake, row, &fits, err);
         if (remake->starved)
             return PST_OK; /* the loader tries again */
         if (!fits)

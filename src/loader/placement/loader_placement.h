@@ -54,7 +54,7 @@ struct psti_place {
 
 /* Counts of a worker's rows since the last merge. */
 struct psti_placed {
-    uint64_t n_gpu, n_gpu_fallback, n_gpu_again, n_nvjpeg, nbytes_upload;
+    uint64_t n_gpu, n_gpu_fallback, n_gpu_again, nbytes_upload;
     char gpu_reason[96]; /* reason of the last fall-back */
 };
 
