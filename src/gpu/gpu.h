@@ -6,7 +6,6 @@
  *     per slot           memory                  -> struct psti_gpu_block
  *     per batch          begin, then for every row one of
  *                            row       stored bytes, decoded and prepared on the GPU
- *                            stored    decoded by other code on the GPU, prepared there
  *                            pixels    decoded by the caller, prepared on the GPU
  *                            finished  decoded and prepared by the caller, only copied
  *                        work -> upload, launches, download: for a stream
@@ -17,7 +16,7 @@
  * those that psti_decode_rows and psti_run_* make of the same bytes and draw. The result does not
  * depend on the thread that adds a row, on the order of rows, or on a row's place in the block.
  *
- * Threads: fields are immutable. Any number of threads may call row, stored, pixels, finished, done
+ * Threads: fields are immutable. Any number of threads may call row, pixels, finished, done
  * and forget of one block at a time, each for another row. All other functions of a block are
  * called by one thread while no other uses the block. Memory is claimed at open only. */
 #ifndef PST_GPU_GPU_H
@@ -78,8 +77,6 @@ struct psti_gpu_memory {
     uint64_t scratch; /* on the GPU, aligned to 256; blocks whose work runs one after another on one
                          stream may share it */
     size_t scratch_nbytes;
-    uint64_t pictures; /* on the GPU, aligned to 256, of this block alone: psti_gpu_block_stored */
-    size_t pictures_nbytes;
     uint64_t constants; /* on the GPU: psti_gpu_constants_write */
     /* Properties of the GPU (psti_device_info); 0: not known. They change speed only. */
     uint32_t n_processors, shared_nbytes_max;
@@ -119,27 +116,6 @@ struct psti_gpu_row_stats {
 enum pst_status psti_gpu_block_row(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
                                    const struct psti_gpu_item *item, const struct psti_draw *draw,
                                    struct psti_gpu_row_stats *stats, struct pst_error *err);
-
-/* A picture that other code decodes on the GPU. */
-struct psti_gpu_stored {
-    const struct pst_image_info *info; /* as in psti_gpu_item */
-    uint8_t channels;                  /* channels of the picture, which has 8 bits: 1 or 3 */
-    size_t file_nbytes;                /* space for the file in pinned memory; 0: none */
-};
-struct psti_gpu_place {
-    uint64_t pixels;   /* on the GPU: (height, width, channels) as stored, rows packed */
-    size_t row_nbytes; /* bytes of a row of these pixels */
-    void *file;        /* space of file_nbytes */
-};
-/* Claims space for a picture. Work of the same stream writes it before the launches. The launches
- * apply orientation, region and draw. Statuses are those of psti_gpu_block_row; PST_ERROR_LIMIT
- * from a block without other rows means that the picture never fits. */
-enum pst_status psti_gpu_block_stored(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
-                                      const struct psti_gpu_stored *stored,
-                                      const struct psti_draw *draw, struct psti_gpu_place *place,
-                                      struct psti_gpu_row_stats *stats, struct pst_error *err);
-/* Removes the row, as if it had not been added. */
-void psti_gpu_block_forget(struct psti_gpu_block *block, uint32_t i_field, uint32_t row);
 
 /* Claims pinned memory for the pixels of the draw's region: (height, width, channels) with the
  * field's channels and bits, rows packed. The caller decodes into it. psti_gpu_block_done adds the

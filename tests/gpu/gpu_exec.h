@@ -44,7 +44,7 @@ static inline int exec_end(void **state)
 /* A block's memory. */
 struct exec {
     struct psti_gpu_memory memory;
-    size_t upload_nbytes, scratch_nbytes, pictures_nbytes;
+    size_t upload_nbytes, scratch_nbytes;
 };
 
 static inline void *exec_alloc_out(size_t nbytes)
@@ -80,8 +80,7 @@ static inline void exec_upload(uint64_t to, void *pinned, size_t nbytes)
     assert_ok(psti_device_stream_sync(exec_gpu()->stream, &err));
 }
 
-static inline void exec_open(struct exec *exec, const struct psti_gpu_block_size *size,
-                             size_t pictures_nbytes)
+static inline void exec_open(struct exec *exec, const struct psti_gpu_block_size *size)
 {
     size_t n = psti_gpu_constants_nbytes();
     struct psti_device_info info;
@@ -89,15 +88,12 @@ static inline void exec_open(struct exec *exec, const struct psti_gpu_block_size
     void *constants = exec_alloc_out(n);
     exec->upload_nbytes = size->upload_nbytes;
     exec->scratch_nbytes = size->scratch_nbytes;
-    exec->pictures_nbytes = pictures_nbytes;
     exec->memory = (struct psti_gpu_memory){
         .pinned = exec_alloc_out(size->upload_nbytes),
         .upload = exec_alloc(size->upload_nbytes),
         .upload_nbytes = size->upload_nbytes,
         .scratch = exec_alloc(size->scratch_nbytes),
         .scratch_nbytes = size->scratch_nbytes,
-        .pictures = exec_alloc(pictures_nbytes),
-        .pictures_nbytes = pictures_nbytes,
         .constants = exec_alloc(n),
         .n_processors = info.n_processors,
         .shared_nbytes_max = info.shared_nbytes_max,
@@ -111,20 +107,8 @@ static inline void exec_close(struct exec *exec)
 {
     exec_free(exec->memory.upload, exec->upload_nbytes);
     exec_free(exec->memory.scratch, exec->scratch_nbytes);
-    exec_free(exec->memory.pictures, exec->pictures_nbytes);
     exec_free(exec->memory.constants, psti_gpu_constants_nbytes());
     exec_free_out(exec->memory.pinned, exec->upload_nbytes);
-}
-
-/* Copies pixels that other code has decoded to their destination on the GPU. */
-static inline void exec_write(struct exec *exec, uint64_t to, const void *from, size_t nbytes)
-{
-    uint64_t begin = exec->memory.pictures, left = exec->memory.pictures_nbytes;
-    assert_true(to >= begin && to - begin <= left && nbytes <= left - (to - begin));
-    void *pinned = exec_alloc_out(nbytes);
-    memcpy(pinned, from, nbytes);
-    exec_upload(to, pinned, nbytes);
-    exec_free_out(pinned, nbytes);
 }
 
 static inline void exec_run(struct exec *exec, const struct psti_gpu_work *work)

@@ -46,7 +46,7 @@ static inline int exec_end(void **state)
 /* A block's memory. */
 struct exec {
     struct psti_gpu_memory memory;
-    void *upload, *scratch, *pictures, *constants;
+    void *upload, *scratch, *constants;
 };
 
 static inline void *exec_alloc(size_t nbytes)
@@ -70,12 +70,10 @@ static inline void exec_free_out(void *memory, size_t nbytes)
     free(memory);
 }
 
-static inline void exec_open(struct exec *exec, const struct psti_gpu_block_size *size,
-                             size_t pictures_nbytes)
+static inline void exec_open(struct exec *exec, const struct psti_gpu_block_size *size)
 {
     exec->upload = exec_alloc(size->upload_nbytes);
     exec->scratch = exec_alloc(size->scratch_nbytes);
-    exec->pictures = exec_alloc(pictures_nbytes);
     exec->constants = exec_alloc(psti_gpu_constants_nbytes());
     psti_gpu_constants_write(exec->constants);
     exec->memory = (struct psti_gpu_memory){
@@ -84,8 +82,6 @@ static inline void exec_open(struct exec *exec, const struct psti_gpu_block_size
         .upload_nbytes = size->upload_nbytes,
         .scratch = (uintptr_t)exec->scratch,
         .scratch_nbytes = size->scratch_nbytes,
-        .pictures = (uintptr_t)exec->pictures,
-        .pictures_nbytes = pictures_nbytes,
         .constants = (uintptr_t)exec->constants,
         .shared_nbytes_max = 227 << 10,
     };
@@ -95,17 +91,8 @@ static inline void exec_close(struct exec *exec)
 {
     free(exec->upload);
     free(exec->scratch);
-    free(exec->pictures);
     free(exec->constants);
     free(exec->memory.pinned);
-}
-
-/* Copies pixels that other code has decoded to their destination on the GPU. */
-static inline void exec_write(struct exec *exec, uint64_t to, const void *from, size_t nbytes)
-{
-    uint64_t begin = exec->memory.pictures, left = exec->memory.pictures_nbytes;
-    assert_true(to >= begin && to - begin <= left && nbytes <= left - (to - begin));
-    memcpy((void *)(uintptr_t)to, from, nbytes);
 }
 
 static inline void exec_run(struct exec *exec, const struct psti_gpu_work *work)

@@ -15,12 +15,12 @@
 #include <pthread.h>
 
 /* SPARE: scratch with which all warps of a GPU can decode coefficients. */
-enum { ROWS_MAX = 12, FIELDS_MAX = 2, SPARE_NBYTES = 112 << 20, PICTURE_NBYTES = 300 * 300 * 3 };
+enum { ROWS_MAX = 12, FIELDS_MAX = 2, SPARE_NBYTES = 112 << 20 };
 
 static const char *golden; /* folder of golden files */
 
 /* The function by which a row is added. */
-enum way { WAY_ROW, WAY_STORED, WAY_PIXELS, WAY_FINISHED, WAY_NONE };
+enum way { WAY_ROW, WAY_PIXELS, WAY_FINISHED, WAY_NONE };
 
 struct row {
     struct source source;
@@ -112,7 +112,7 @@ static void open_block(struct batch *b)
     psti_gpu_block_size((const struct psti_gpu_field *const *)b->gpus, items, b->n_fields,
                         2 * b->n_rows + 4, &b->size);
     b->size.scratch_nbytes -= SPARE_NBYTES;
-    exec_open(&b->exec, &b->size, (size_t)b->n_fields * b->n_rows * PICTURE_NBYTES);
+    exec_open(&b->exec, &b->size);
     assert_ok(psti_gpu_block_open((const struct psti_gpu_field *const *)b->gpus, b->n_fields,
                                   b->n_rows, &b->exec.memory, &b->block, &err));
 }
@@ -130,54 +130,6 @@ static void close_batch(struct batch *b)
         psti_gpu_field_close(&b->gpus[f]);
         field_free(&b->fields[f]);
     }
-}
-
-/* Adds the image as if other code had decoded it on the GPU. */
-static enum pst_status put_stored(struct batch *b, uint32_t f, uint32_t r)
-{
-    struct row *row = &b->rows[f][r];
-    const struct pst_decode_options as_stored = {.struct_size = sizeof as_stored,
-                                                 .ignore_orientation = true,
-                                                 .palette_indices =
-                                                     b->fields[f].decode.palette_indices};
-    struct pst_image_info info = row->source.raw;
-    struct psti_gpu_row_stats stats;
-    struct psti_gpu_place place;
-    struct psti_decoder *decoder;
-    struct pst_error err;
-    if (info.orientation >= 5) { /* raw: the index has it as shown */
-        info.height = row->source.raw.width;
-        info.width = row->source.raw.height;
-    }
-    info.orientation = 1;
-    if (row->info.bits != 8 || (row->info.channels != 1 && row->info.channels != 3))
-        return PST_ERROR_UNSUPPORTED;
-    const struct psti_gpu_stored stored = {
-        .info = &row->info, .channels = row->info.channels, .file_nbytes = row->source.nbytes};
-    enum pst_status status =
-        psti_gpu_block_stored(b->block, f, r, &stored, &row->draw, &place, &stats, &err);
-    if (status != PST_OK)
-        return status;
-    assert_int_equal(psti_decode_open(&decoder, NULL), PST_OK);
-    status = psti_decode_probe(decoder, row->source.bytes, row->source.nbytes, row->source.form,
-                               &as_stored, &info, &err);
-    const struct psti_rect whole = {0, 0, info.height, info.width};
-    size_t nbytes = (size_t)info.height * info.width * info.channels;
-    uint8_t *pixels = malloc(nbytes);
-    if (status == PST_OK)
-        status = psti_decode_region(decoder, row->source.bytes, row->source.nbytes, &info,
-                                    &as_stored, &whole, pixels, place.row_nbytes, &err);
-    psti_decode_close(&decoder);
-    if (status == PST_OK) {
-        assert_int_equal(place.row_nbytes, (size_t)info.width * info.channels);
-        assert_int_equal(stats.nbytes_pixels, nbytes);
-        memset(place.file, 0xee, row->source.nbytes); /* no other row uses it */
-        exec_write(&b->exec, place.pixels, pixels, nbytes);
-    } else {
-        psti_gpu_block_forget(b->block, f, r); /* the region itself may be good */
-    }
-    free(pixels);
-    return status == PST_OK ? PST_OK : PST_ERROR_UNSUPPORTED;
 }
 
 static enum pst_status put_pixels(struct batch *b, uint32_t f, uint32_t r)
@@ -228,12 +180,6 @@ static void put_row(struct batch *b, uint32_t f, uint32_t r)
             assert_true(row->status != PST_OK || stats.nbytes_upload > 0);
             return;
         }
-        row->way = WAY_PIXELS;
-    }
-    if (row->way == WAY_STORED) {
-        row->status = put_stored(b, f, r);
-        if (row->status != PST_ERROR_UNSUPPORTED)
-            return;
         row->way = WAY_PIXELS;
     }
     if (row->way == WAY_PIXELS)
@@ -320,8 +266,7 @@ static void make_batch(struct test_random *random, struct batch *b, bool plain)
             struct row *row = &b->rows[f][r];
             uint32_t most = test_below(random, 6) == 0 ? 300 : 120;
             row->source = source_make(random, kinds[test_below(random, 5)], most, is_mask);
-            row->way = test_below(random, 6) == 0   ? WAY_STORED
-                       : test_below(random, 8) == 0 ? WAY_PIXELS
+            row->way = test_below(random, 8) == 0   ? WAY_PIXELS
                        : test_below(random, 8) == 0 ? WAY_FINISHED
                                                     : WAY_ROW;
         }

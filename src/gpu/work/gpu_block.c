@@ -32,8 +32,7 @@ size_t psti_gpu_block_slack_nbytes(uint32_t n_fields)
 static enum pst_status check_memory(const struct psti_gpu_memory *memory, size_t least,
                                     struct pst_error *err)
 {
-    if (((uintptr_t)memory->pinned | memory->upload | memory->scratch | memory->pictures |
-         memory->constants) %
+    if (((uintptr_t)memory->pinned | memory->upload | memory->scratch | memory->constants) %
             PSTI_GPU_ALIGN !=
         0)
         return psti_fail(err, PST_ERROR_ARGUMENT, PSTI_GPU_ROOM,
@@ -101,7 +100,6 @@ void psti_gpu_block_begin(struct psti_gpu_block *block)
     block->list_used = psti_gpu_block_slack_nbytes(block->n_fields);
     block->temporary_used = 0;
     block->scratch_used = 0;
-    block->pictures_used = 0;
     block->coefs_nbytes = 0;
     block->n_coefs = 0;
     block->n_launches = 0;
@@ -114,8 +112,6 @@ bool psti_gpu_block_claim(struct psti_gpu_block *block, const struct psti_gpu_cl
     size_t temporary = psti_round_up(claim->temporary_nbytes, PSTI_GPU_ALIGN);
     size_t list = psti_round_up(temporary + claim->list_nbytes, PSTI_GPU_ALIGN);
     size_t scratch = psti_round_up(claim->scratch_nbytes, PSTI_GPU_ALIGN), total = upload;
-    size_t file = psti_round_up(claim->file_nbytes, PSTI_GPU_ALIGN);
-    size_t pictures = psti_round_up(claim->pictures_nbytes, PSTI_GPU_ALIGN);
     pthread_mutex_lock(&block->lock);
     size_t used = block->upload_used + block->list_used + block->temporary_used;
     size_t coefs =
@@ -123,26 +119,21 @@ bool psti_gpu_block_claim(struct psti_gpu_block *block, const struct psti_gpu_cl
     uint64_t n_coefs = block->n_coefs + claim->n_coefs;
     size_t of_warps = coefs * (n_coefs < COEFS_WARPS_LEAST ? n_coefs : COEFS_WARPS_LEAST);
     bool fits = psti_add_size(total, list, &total) && psti_add_size(total, temporary, &total) &&
-                psti_add_size(total, file, &total) &&
                 psti_range_fits(used, total, block->temporary_end) &&
                 psti_add_size(scratch, of_warps, &of_warps) &&
-                psti_range_fits(block->scratch_used, of_warps, block->memory.scratch_nbytes) &&
-                psti_range_fits(block->pictures_used, pictures, block->memory.pictures_nbytes);
+                psti_range_fits(block->scratch_used, of_warps, block->memory.scratch_nbytes);
     if (fits) {
         block->coefs_nbytes = coefs;
         block->n_coefs = n_coefs;
         claimed->host = (char *)block->memory.pinned + block->upload_used;
         claimed->gpu = block->memory.upload + block->upload_used;
         claimed->scratch = block->memory.scratch + block->scratch_used;
-        claimed->pictures = block->memory.pictures + block->pictures_used;
         block->upload_used += upload;
         block->list_used += list;
-        block->temporary_used += temporary + file;
+        block->temporary_used += temporary;
         block->scratch_used += scratch;
-        block->pictures_used += pictures;
         claimed->temporary =
             (char *)block->memory.pinned + block->temporary_end - block->temporary_used;
-        claimed->file = (char *)claimed->temporary + temporary;
     }
     pthread_mutex_unlock(&block->lock);
     return fits;

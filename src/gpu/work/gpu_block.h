@@ -9,8 +9,8 @@
  *     0                  fixed_nbytes        upload_used    work.upload_nbytes   temporary_end
  *
  * Rows claim data for the upload (bytes, tables, pixels) from the front. From the back they claim
- * host memory: their entries of lists, and files that other code reads there. The work copies
- * entries past the last claim in the order of the launches, so entries count twice. */
+ * host memory for their entries of lists. The work copies entries past the last claim in the order
+ * of the launches, so entries count twice. */
 #ifndef PST_GPU_GPU_BLOCK_H
 #define PST_GPU_GPU_BLOCK_H
 
@@ -45,7 +45,7 @@ struct psti_gpu_field {
 
 enum psti_gpu_row_kind {
     PSTI_GPU_ROW_EMPTY,
-    PSTI_GPU_ROW_UNITS,   /* PLI of pixels; pictures that other code decodes */
+    PSTI_GPU_ROW_UNITS,   /* PLI of pixels */
     PSTI_GPU_ROW_JPEG,    /* JPEG kept as PLI */
     PSTI_GPU_ROW_PICTURE, /* pixels of the region, uploaded */
     PSTI_GPU_ROW_FINISHED /* the finished row, uploaded */
@@ -79,8 +79,6 @@ struct psti_gpu_claim {
     size_t upload_nbytes;
     size_t temporary_nbytes; /* counted again in lists */
     size_t list_nbytes;      /* bytes in lists alone */
-    size_t file_nbytes;      /* bytes in temporary memory alone, aligned */
-    size_t pictures_nbytes;
     size_t scratch_nbytes;
     /* For psti_gpu_coefs: scratch of a warp, which all units of a field share; number of units. */
     size_t coefs_nbytes;
@@ -89,8 +87,8 @@ struct psti_gpu_claim {
 struct psti_gpu_claimed {
     void *host;   /* address in pinned memory */
     uint64_t gpu; /* address on the GPU */
-    void *temporary, *file;
-    uint64_t scratch, pictures;
+    void *temporary;
+    uint64_t scratch;
 };
 
 union psti_gpu_args {
@@ -107,7 +105,7 @@ struct psti_gpu_block {
     struct psti_gpu_row *rows; /* [n_fields][n_rows_max] */
     size_t fixed_nbytes, temporary_end;
     pthread_mutex_t lock; /* guards the next members */
-    size_t upload_used, list_used, temporary_used, scratch_used, pictures_used;
+    size_t upload_used, list_used, temporary_used, scratch_used;
     size_t coefs_nbytes; /* the largest of all claims */
     uint64_t n_coefs;
     /* Results of the last psti_gpu_block_work: */

@@ -27,11 +27,9 @@ struct putting {
 
 static enum pst_status no_room(const struct psti_gpu_block *block, struct pst_error *err)
 {
-    return psti_fail(
-        err, PST_ERROR_LIMIT, PSTI_GPU_ROOM,
-        "a block of %zu bytes, %zu bytes of scratch, and %zu bytes for pictures, has no "
-        "room for another row",
-        block->memory.upload_nbytes, block->memory.scratch_nbytes, block->memory.pictures_nbytes);
+    return psti_fail(err, PST_ERROR_LIMIT, PSTI_GPU_ROOM,
+                     "a block of %zu bytes, and %zu bytes of scratch, has no room for another row",
+                     block->memory.upload_nbytes, block->memory.scratch_nbytes);
 }
 
 static enum pst_status begin(struct putting *p, struct psti_gpu_block *block, uint32_t i_field,
@@ -268,119 +266,6 @@ static enum pst_status put_jpeg(struct putting *p, struct psti_gpu_row_stats *st
     set_stats(p, &plan.header, plan.n_units, claim.upload_nbytes, stats);
     p->row->kind = PSTI_GPU_ROW_JPEG;
     return PST_OK;
-}
-
-/* Pictures of other code
- * ------------------------------------------------------------------------------------------------
- */
-
-/* A picture of other code is given to the kernel of pixels that need no decoding, as one unit that
- * the lz kernel seems to have left in scratch. A warp sends about ENTRY_PIXELS pixels of it to the
- * sink. */
-enum { ENTRY_PIXELS = 4096, WHOLE_LOG2 = 16 };
-
-static uint32_t rows_of_entry(const struct putting *p)
-{
-    return p->stored.width < ENTRY_PIXELS ? ENTRY_PIXELS / p->stored.width : 1;
-}
-
-static uint32_t n_entries_of(const struct putting *p)
-{
-    return (p->stored.height - 1) / rows_of_entry(p) + 1;
-}
-
-static void fill_stored(struct putting *p, const struct psti_pli_header *header)
-{
-    struct psti_gpu_image *image = &p->row->units.image;
-    const struct pst_pli_region *r = &p->stored;
-    struct psti_gpu_unit *entries =
-        (struct psti_gpu_unit *)((char *)p->claimed.temporary + passes_nbytes(p));
-    uint32_t n = n_entries_of(p), n_rows = rows_of_entry(p);
-    memset(p->row->units.counts, 0, sizeof p->row->units.counts);
-    p->row->units.counts[PSTI_GPU_UNITS_PLAIN] = n;
-    p->row->units.entries = entries;
-    *image = (struct psti_gpu_image){.scratch = p->claimed.pictures,
-                                     .status = p->i_row,
-                                     .width = header->width,
-                                     .height = header->height,
-                                     .y0 = (uint16_t)r->y,
-                                     .x0 = (uint16_t)r->x,
-                                     .y1 = (uint16_t)(r->y + r->height),
-                                     .x1 = (uint16_t)(r->x + r->width),
-                                     .channels = header->channels,
-                                     .bits = header->bits,
-                                     .unit_log2 = WHOLE_LOG2};
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t left = r->height - i * n_rows;
-        entries[i] = (struct psti_gpu_unit){.first_row = (uint16_t)(r->y + i * n_rows),
-                                            .n_rows = (uint16_t)(left < n_rows ? left : n_rows),
-                                            .is_in_scratch = 1};
-    }
-    set_sink(p, header, p->claimed.scratch, &image->sink);
-}
-
-/* Checks the stored picture. Addresses within it have 32 bits. */
-static enum pst_status find_picture(const struct putting *p, uint8_t channels,
-                                    struct psti_pli_header *header, struct pst_error *err)
-{
-    const struct pst_image_info *info = p->item->info;
-    bool swaps = p->orientation >= 5;
-    uint32_t height = swaps ? info->width : info->height;
-    uint32_t width = swaps ? info->height : info->width;
-    memset(header, 0, sizeof *header);
-    header->height = (uint16_t)height;
-    header->width = (uint16_t)width;
-    header->channels = channels;
-    header->bits = 8;
-    if (height > UINT16_MAX || width > UINT16_MAX || (uint64_t)height * width > UINT32_MAX / 3)
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, PSTI_GPU_ROOM,
-                         "pictures of %u x %u pixels are too large for kernels", width, height);
-    return check_header(p, header, err);
-}
-
-enum pst_status psti_gpu_block_stored(struct psti_gpu_block *block, uint32_t i_field, uint32_t row,
-                                      const struct psti_gpu_stored *stored,
-                                      const struct psti_draw *draw, struct psti_gpu_place *place,
-                                      struct psti_gpu_row_stats *stats, struct pst_error *err)
-{
-    const struct psti_gpu_item item = {.info = stored->info};
-    struct psti_pli_header header;
-    struct putting p;
-    p.item = &item;
-    enum pst_status status = begin(&p, block, i_field, row, draw, err);
-    if (status == PST_OK)
-        status = find_stored(&p, err);
-    if (status == PST_OK)
-        status = find_picture(&p, stored->channels, &header, err);
-    if (status == PST_OK)
-        status = psti_gpu_prepare_plan(p.field->chain, p.draw, false, &p.prepare, err);
-    if (status != PST_OK)
-        return status;
-    size_t row_nbytes = (size_t)header.width * header.channels;
-    const struct psti_gpu_claim claim = {
-        .upload_nbytes = p.prepare.tables_nbytes,
-        .temporary_nbytes = passes_nbytes(&p) + n_entries_of(&p) * sizeof(struct psti_gpu_unit),
-        .list_nbytes = sizeof(struct psti_gpu_image),
-        .file_nbytes = stored->file_nbytes,
-        .scratch_nbytes = p.prepare.scratch_nbytes,
-        .pictures_nbytes = row_nbytes * header.height,
-    };
-    if (!psti_gpu_block_claim(block, &claim, &p.claimed))
-        return no_room(block, err);
-    write_passes(&p, p.claimed.scratch, 0);
-    fill_stored(&p, &header);
-    if (stats)
-        *stats = (struct psti_gpu_row_stats){.nbytes_pixels = claim.pictures_nbytes,
-                                             .nbytes_upload = claim.upload_nbytes};
-    *place = (struct psti_gpu_place){p.claimed.pictures, row_nbytes, p.claimed.file};
-    p.row->kind = PSTI_GPU_ROW_UNITS;
-    return PST_OK;
-}
-
-void psti_gpu_block_forget(struct psti_gpu_block *block, uint32_t i_field, uint32_t row)
-{
-    struct psti_gpu_row *r = psti_gpu_row(block, i_field, row);
-    r->kind = r->claimed = PSTI_GPU_ROW_EMPTY;
 }
 
 /* Pixels
