@@ -40,6 +40,22 @@ void psti_format_print_journal_header(const struct psti_journal_header *header,
     psti_store_u64(out + nbytes - 8, psti_hash64(out, nbytes - 8));
 }
 
+static enum pst_status parse_fields(const uint8_t *bytes, uint32_t n,
+                                    struct pst_field fields[PST_MAX_FIELDS], struct pst_error *err)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        enum pst_status status =
+            psti_format_parse_field(bytes + (size_t)i * PSTI_INDEX_FIELD_NBYTES, &fields[i], err);
+        if (status != PST_OK)
+            return status;
+        for (uint32_t before = 0; before < i; before++)
+            if (strcmp(fields[before].name, fields[i].name) == 0)
+                return psti_fail(err, PST_ERROR_CORRUPT, "format",
+                                 "two fields of the journal's schema have one name");
+    }
+    return PST_OK;
+}
+
 enum pst_status psti_format_parse_journal_header(const uint8_t *bytes, size_t nbytes,
                                                  struct psti_journal_header *header,
                                                  struct pst_field fields[PST_MAX_FIELDS],
@@ -71,12 +87,7 @@ enum pst_status psti_format_parse_journal_header(const uint8_t *bytes, size_t nb
     memcpy(header->id, bytes + 16, 16);
     header->base_generation = psti_load_u64(bytes + 32);
     header->base_n_samples = psti_load_u64(bytes + 40);
-    enum pst_status status = PST_OK;
-    for (uint32_t i = 0; i < header->n_fields && status == PST_OK; i++)
-        status = psti_format_parse_field(bytes + PSTI_JOURNAL_HEADER_NBYTES +
-                                             (size_t)i * PSTI_INDEX_FIELD_NBYTES,
-                                         &fields[i], err);
-    return status;
+    return parse_fields(bytes + PSTI_JOURNAL_HEADER_NBYTES, header->n_fields, fields, err);
 }
 
 /* The checksum covers kind and length too, so that a head that was written in part is not

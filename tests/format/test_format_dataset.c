@@ -234,6 +234,11 @@ static void journal_bytes(void **state)
             PST_OK);
         bytes[i] ^= 4;
     }
+    const struct pst_field twice[2] = {fields[0], fields[0]};
+    psti_format_print_journal_header(&h, twice, bytes);
+    assert_int_equal(
+        psti_format_parse_journal_header(bytes, sizeof bytes, &back, fields_back, &err),
+        PST_ERROR_CORRUPT);
     uint8_t entry[24 + 16];
     struct psti_journal_record record;
     psti_format_print_journal_commit_head(12, 0, entry + 24);
