@@ -24,6 +24,9 @@ import numpy as np
 import penstock as ps
 from penstock import transforms as T
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "whatif"))
+from hybrid import on_gpu  # noqa: E402
+
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 EPOCH_BATCHES = 512
 CHAIN = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
@@ -31,10 +34,9 @@ CHAIN = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAG
 
 def loader_of(data: Path, args: argparse.Namespace, share: float) -> ps.Loader:
     dataset = ps.Dataset(str(data))
-    place: dict[str, Any] = {"gpu_share": share} if share else {"decode": "cpu"}
     return ps.Loader(dataset, args.batch_size, indices=np.arange(EPOCH_BATCHES * args.batch_size) % len(dataset), shuffle=True,
-                     drop_last=True, fields=["image"], transforms=CHAIN, dtype="float16", device="cuda", output="dlpack",
-                     num_workers=args.workers, cache=None, **place)  # fmt: skip
+                     drop_last=True, fields=["image"], transforms=CHAIN, dtype="float16", num_workers=args.workers,
+                     cache=None, **on_gpu(share))  # fmt: skip
 
 
 def window(loader: ps.Loader, seconds: float) -> tuple[float, float]:
@@ -79,6 +81,7 @@ def main() -> None:
         row["error"] = row["predicted"] / row["measured"] - 1
         print(f"gpu_share {share}: {row['measured']:.0f} images/s, predicted {row['predicted']:.0f} ({100 * row['error']:+.1f} %, "
               f"limited by {row['binding']}), {1e3 * row['cpu_seconds']:.3f} ms of CPU an image")
+    report.data["subject"]["path"] = data.name
     if args.out:
         result = {"what": "shares", "gpu": ps.cuda.info(0)["name"], "workers": args.workers, "batch_size": args.batch_size,
                   "shares": rows, "report": report.data}  # fmt: skip
@@ -86,4 +89,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

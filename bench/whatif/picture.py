@@ -8,7 +8,7 @@ from typing import Any
 
 INK, MUTED, FRAME, GOAL, LIMIT = "#1b1f24", "#57606a", "#d0d7de", "#1f7a4d", "#c4590c"
 COLORS = {"cores": "#1666b5", "form": "#8250b8", "storage": "#c4590c", "cache": "#1f7a4d", "accelerator": "#b3261e",
-          "jobs": "#7a5c00", "workers": "#57606a"}  # fmt: skip
+          "jobs": "#7a5c00", "workers": "#57606a", "hybrid, emulated": "#00707a"}  # fmt: skip
 FONT = "font-family='Helvetica, Arial, DejaVu Sans, sans-serif'"
 WIDTH, HEIGHT, SIDE, TOP = 960, 460, 360, 60
 

@@ -290,6 +290,8 @@ def begin(arguments: argparse.Namespace, work: Path, has_quota: bool) -> dict[st
     reports = analyse(work, arguments.analysis_seconds)
     if arguments.stand_in is not None:
         reports["hybrid"] = analyse_hybrid(work, arguments.analysis_seconds, arguments.stand_in)
+    for report in reports.values():  # paths of this machine do not belong into figures
+        report["subject"]["path"] = Path(report["subject"]["path"]).name
     cells = cells_of(reports, has_quota)
     predict(cells, reports)
     (arguments.out / "whatif.predictions.json").write_text(json.dumps({"cells": cells, "reports": reports}, indent=1))

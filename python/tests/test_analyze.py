@@ -184,6 +184,15 @@ def test_scratch_of_killed_processes_is_removed(tmp_path: Path, monkeypatch: pyt
     assert {p.name for p in tmp_path.iterdir()} == {"penstock-probe-mine", f"penstock-probe-{os.getpid()}-x"}
 
 
+def test_scratch_beside_data_is_hidden_and_removed(tmp_path: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    (tmp_path / f".penstock-layout-{dead.pid}-x").mkdir()
+    with _analyze_machine.scratch_directory("layout", str(tmp_path)) as path:
+        assert [p.name for p in tmp_path.iterdir()] == [Path(path).name] and Path(path).name.startswith(".penstock-layout-")
+    assert not list(tmp_path.iterdir())
+
+
 def test_samples_in() -> None:
     one = np.zeros((5, 3))
     assert _analyze_phases.samples_in({"index": one, "image": [1]}) == 5

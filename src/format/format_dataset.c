@@ -210,6 +210,14 @@ enum pst_status psti_format_parse_index_header(const uint8_t *bytes, size_t nbyt
     return PST_OK;
 }
 
+bool psti_format_name_is_taken(const struct pst_field *fields, uint32_t n, const char *name)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_INDEX_FIELD_NBYTES])
 {
     memset(out, 0, PSTI_INDEX_FIELD_NBYTES);

@@ -62,6 +62,9 @@ const char *psti_format_field_problem(const struct pst_field *field);
  * problem. */
 const char *psti_format_field_name_problem(const char *name, size_t capacity);
 
+/* True if one of the first n fields has the name. */
+bool psti_format_name_is_taken(const struct pst_field *fields, uint32_t n, const char *name);
+
 /* True if values of the type are items. INT and FLOAT fields have 8-byte values in the index
  * instead. */
 static inline bool psti_format_has_items(enum pst_field_type type)

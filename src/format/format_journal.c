@@ -48,10 +48,9 @@ static enum pst_status parse_fields(const uint8_t *bytes, uint32_t n,
             psti_format_parse_field(bytes + (size_t)i * PSTI_INDEX_FIELD_NBYTES, &fields[i], err);
         if (status != PST_OK)
             return status;
-        for (uint32_t before = 0; before < i; before++)
-            if (strcmp(fields[before].name, fields[i].name) == 0)
-                return psti_fail(err, PST_ERROR_CORRUPT, "format",
-                                 "two fields of the journal's schema have one name");
+        if (psti_format_name_is_taken(fields, i, fields[i].name))
+            return psti_fail(err, PST_ERROR_CORRUPT, "format",
+                             "two fields of the journal's schema have one name");
     }
     return PST_OK;
 }

@@ -55,10 +55,9 @@ static enum pst_status check_fields(const struct pst_field *fields, uint32_t n_f
         if (memcmp(fields[i].reserved, zeros, sizeof zeros) != 0)
             return psti_fail(err, PST_ERROR_VERSION, "writer",
                              "field %" PRIu32 " has members that this library does not know", i);
-        for (uint32_t j = 0; j < i; j++)
-            if (strcmp(fields[i].name, fields[j].name) == 0)
-                return psti_fail(err, PST_ERROR_ARGUMENT, "writer", "two fields are named \"%s\"",
-                                 fields[i].name);
+        if (psti_format_name_is_taken(fields, i, fields[i].name))
+            return psti_fail(err, PST_ERROR_ARGUMENT, "writer", "two fields are named \"%s\"",
+                             fields[i].name);
     }
     return PST_OK;
 }

@@ -14,7 +14,6 @@ import argparse
 import multiprocessing
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from loader_on_gpu import on_host, torch_output
+from loader_on_gpu import check_same, on_host, torch_output
 from penstock import transforms as T
 
 CHAIN = [T.RandomResizedCrop(96), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
@@ -41,15 +40,9 @@ def images_of(loader: ps.Loader) -> list[np.ndarray]:
     return [on_host(batch["image"]) for _ in range(N_EPOCHS) for batch in loader]
 
 
-def check(found: list[np.ndarray], expected: list[np.ndarray], what: str) -> None:
-    assert len(found) == len(expected), (what, len(found), len(expected))
-    for step, (a, b) in enumerate(zip(found, expected, strict=True)):
-        assert np.array_equal(a, b), f"{what}: batch {step} differs"
-
-
 def page_locked(data: Path, expected: list[np.ndarray]) -> None:
     loader = loader_of(data, output="numpy", pin_memory=True)
-    check(images_of(loader), expected, "pin_memory")
+    check_same(images_of(loader), expected, "pin_memory")
     assert "pin" not in loader.stats()["fallbacks"], loader.stats()["fallbacks"]
     print("pin_memory: the same", flush=True)
 
@@ -114,7 +107,7 @@ def share(data: Path, output: str, expected: list[np.ndarray], command: str, fol
         for process, receive, place in jobs:
             images, stats, fallbacks = receive.recv()
             process.join()
-            check(images, expected, f"share, {place or 'host'}")
+            check_same(images, expected, f"share, {place or 'host'}")
             assert stats["batches"] > 0, (stats, fallbacks)
             print(f"share, {place or 'host'}: the same; {stats['batches']} batches shared, {stats['alone']} alone, "
                   f"{stats['copied']} copied", flush=True)
@@ -138,4 +131,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -83,16 +83,19 @@ def cpu_name() -> str:
 
 
 @contextlib.contextmanager
-def scratch_directory(purpose: str) -> Iterator[str]:
-    """Gives a temporary directory and removes it. Those of processes that were killed before they could are removed, too."""
-    prefix = f"penstock-{purpose}-"
-    root = Path(tempfile.gettempdir())
+def scratch_directory(purpose: str, beside: str | None = None) -> Iterator[str]:
+    """Gives a temporary directory and removes it. Those of processes that were killed before they could are removed, too.
+
+    beside: a directory in which it is made, hidden; None: the system's for temporary files.
+    """
+    prefix = f"penstock-{purpose}-" if beside is None else f".penstock-{purpose}-"
+    root = Path(beside or tempfile.gettempdir())
     for old in root.glob(f"{prefix}*-*"):
         owner = old.name.removeprefix(prefix).partition("-")[0]
         with contextlib.suppress(OSError):
             if owner.isdigit() and not Path(f"/proc/{owner}").exists() and old.stat().st_uid == os.getuid():
                 shutil.rmtree(old, ignore_errors=True)
-    path = tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-")
+    path = tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=root)
     try:
         yield path
     finally:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from . import _analyze_phases as phases
+from ._analyze_machine import scratch_directory
 from ._analyze_probe import forever
 from .dataset import Dataset
 from .errors import ArgumentError
@@ -53,87 +53,71 @@ def measure(
     dataset = data if isinstance(data, Dataset) else Dataset(data)
     if field not in dataset.fields:
         raise ArgumentError(f"{dataset.path} has no field {field!r}: there are {', '.join(dataset.fields)}")
-    numbers, nbytes = _some(dataset, field)
-    found: dict[str, Any] = {"samples": len(numbers), "nbytes": nbytes, "packed_here": dataset.is_folder}
+    part, nbytes = _part(dataset, field)
+    found: dict[str, Any] = {"samples": len(part), "nbytes": nbytes, "packed_here": dataset.is_folder}
     found.update(notes=[], layouts=[])
+    sources = [("folder" if dataset.is_folder else "packed", part)]
     each = seconds / (len(ORDERS) * (2 if dataset.is_folder else 1))
-    with _place(dataset.path, found["notes"]) as place:
-        sources = [("folder" if dataset.is_folder else "packed", dataset)]
+    with contextlib.ExitStack() as stack:
         if dataset.is_folder:
-            say(f"packing {len(numbers)} files for the comparison")
-            packed, found["pack_seconds"] = _pack_some(dataset, field, numbers, os.path.join(place, "packed.pst"))
+            say(f"packing {len(part)} files for the comparison")
+            place = stack.enter_context(scratch_directory("layout", _beside(dataset.path, found["notes"])))
+            packed, found["pack_seconds"] = _packed(part, field, os.path.join(place, "packed.pst"))
             sources.append(("packed", packed))
         for layout, source in sources:
             for order in ORDERS:
                 say(f"{layout}, {order}: {each:.0f} s")
-                subset = numbers if source is dataset else None
-                row = _read(source, field, subset, order, each, throttle)
-                found["layouts"].append({"layout": layout, "order": order, **row})
+                found["layouts"].append({"layout": layout, "order": order, **_read(source, field, order, each, throttle)})
     return found
 
 
-def _some(dataset: Dataset, field: str) -> tuple[list[int], int]:
-    """Returns the samples that are read, neighbours with each other, and their bytes."""
-    numbers, nbytes = [], 0
-    for i in range(min(len(dataset), _MOST_SAMPLES)):
-        nbytes += int(dataset.item(i, field)["nbytes"])
-        numbers.append(i)
-        if nbytes >= _MOST_NBYTES:
-            break
-    if not numbers:
+def _part(dataset: Dataset, field: str) -> tuple[Dataset, int]:
+    """Returns the first samples, which are neighbours on storage, as many as are read; and their bytes."""
+    n = nbytes = 0
+    while n < min(len(dataset), _MOST_SAMPLES) and nbytes < _MOST_NBYTES:
+        nbytes += int(dataset.item(n, field)["nbytes"])
+        n += 1
+    if n == 0:
         raise ArgumentError(f"{dataset.path} has no samples")
-    return numbers, nbytes
+    return dataset if n == len(dataset) else dataset.subset(range(n)), nbytes
 
 
-@contextlib.contextmanager
-def _place(path: str, notes: list[str]) -> Iterator[str]:
-    """Gives a directory on the storage of `path`, and removes it. Elsewhere, with a note, if none can be made there."""
+def _beside(path: str, notes: list[str]) -> str | None:
+    """Returns the directory that the data set lies in; None, with a note, if nothing can be written there."""
     beside = os.path.dirname(os.path.abspath(path))
-    try:
-        folder = tempfile.mkdtemp(prefix=".penstock-layout-", dir=beside)
-    except OSError as error:
-        folder = tempfile.mkdtemp(prefix="penstock-layout-")
-        notes.append(f"{beside} cannot be written ({error.strerror}): the packed layout was measured in {os.path.dirname(folder)}")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    if os.access(beside, os.W_OK | os.X_OK):
+        return beside
+    notes.append(f"{beside} cannot be written: the packed layout was measured in {tempfile.gettempdir()}")
+    return None
 
 
-def _pack_some(dataset: Dataset, field: str, numbers: list[int], path: str) -> tuple[Dataset, float]:
+def _packed(dataset: Dataset, field: str, path: str) -> tuple[Dataset, float]:
     """Packs the files as they are; returns the data set, and the seconds for one sample."""
     start = time.perf_counter()
     with Writer(path, {field: Image()}) as writer:
-        for i in numbers:
+        for i in range(len(dataset)):
             writer.write({field: dataset.read(i, field)}, name=str(i))
-    return Dataset(path), (time.perf_counter() - start) / len(numbers)
+    return Dataset(path), (time.perf_counter() - start) / len(dataset)
 
 
 def _read(
-    dataset: Dataset, field: str, numbers: list[int] | None, order: str, seconds: float, throttle: tuple[float, float] | None
+    dataset: Dataset, field: str, order: str, seconds: float, throttle: tuple[float, float] | None
 ) -> dict[str, float | None]:
     """Reads stored bytes for some seconds, as fast as reads go."""
-    source = dataset if numbers is None or len(numbers) == len(dataset) else dataset.subset(numbers)
-    batch_size = max(1, min(_BATCH, len(source) // 4))
-    with Loader(source, batch_size, order=order, page_cache="direct", cache=None, encoded=[field], fields=[field],
+    batch_size = max(1, min(_BATCH, len(dataset) // 4))
+    with Loader(dataset, batch_size, order=order, page_cache="direct", cache=None, encoded=[field], fields=[field],
                 throttle=throttle) as loader:  # fmt: skip
         phase = phases.run(order, forever(loader), phases.nothing, seconds)
-        storage, n = loader.stats()["storage"], max(loader.stats()["samples"]["delivered"], 1)
-    rate = phase.rate
+        stats = loader.stats()
+    rate, n = phase.rate, max(stats["samples"]["delivered"], 1)
     return {
         "samples_per_second": rate.samples_per_second,
         "low": phases.finite(rate.low),
         "high": phases.finite(rate.high),
-        "nbytes_per_second": rate.samples_per_second * storage["nbytes_read"] / n,
-        "reads_per_second": rate.samples_per_second * storage["reads"] / n,
+        "nbytes_per_second": rate.samples_per_second * stats["storage"]["nbytes_read"] / n,
+        "reads_per_second": rate.samples_per_second * stats["storage"]["reads"] / n,
         "cpu_seconds": phase.cpu_seconds,
     }
-
-
-def best(layouts: Sequence[dict[str, Any]], layout: str) -> dict[str, Any]:
-    """Returns the row of a layout that reads most samples/s."""
-    rows = [row for row in layouts if row["layout"] == layout]
-    return max(rows, key=lambda row: row["samples_per_second"])
 
 
 def break_even(convert_seconds: float, before: float, after: float, samples: int) -> float:
