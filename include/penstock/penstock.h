@@ -11,6 +11,7 @@
 #include <penstock/images.h>
 #include <penstock/loader.h>
 #include <penstock/meter.h>
+#include <penstock/plan.h>
 #include <penstock/pli.h>
 #include <penstock/service.h>
 #include <penstock/stall.h>

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _analyze_phases as phases
+from ._analyze_loader import Delivered
 from ._analyze_machine import scratch_directory
 from ._analyze_probe import forever
 from .dataset import Dataset
@@ -107,15 +108,17 @@ def _read(
     batch_size = max(1, min(_BATCH, len(dataset) // 4))
     with Loader(dataset, batch_size, order=order, page_cache="direct", cache=None, encoded=[field], fields=[field],
                 throttle=throttle) as loader:  # fmt: skip
-        phase = phases.run(order, forever(loader), phases.nothing, seconds)
-        stats = loader.stats()
-    rate, n = phase.rate, max(stats["samples"]["delivered"], 1)
+        counted = Delivered(forever(loader), field)
+        phase = phases.run(order, counted, phases.nothing, seconds)
+        storage = loader.stats()["storage"]
+    rate = phase.rate
+    nbytes_per_second = rate.samples_per_second * counted.nbytes / max(counted.samples, 1)
     return {
         "samples_per_second": rate.samples_per_second,
         "low": phases.finite(rate.low),
         "high": phases.finite(rate.high),
-        "nbytes_per_second": rate.samples_per_second * stats["storage"]["nbytes_read"] / n,
-        "reads_per_second": rate.samples_per_second * stats["storage"]["reads"] / n,
+        "nbytes_per_second": nbytes_per_second,
+        "reads_per_second": nbytes_per_second * storage["reads"] / max(storage["nbytes_read"], 1),
         "cpu_seconds": phase.cpu_seconds,
     }
 

@@ -1,0 +1,134 @@
+/* plan.h - the solver of plans: in which form to store samples, what to cache and where to decode,
+ * so that a machine gives the most samples per second, or stores or costs the least.
+ *
+ * The caller lists the ways in which the samples of each class may be kept and prepared, with what
+ * a sample then demands of each resource. The solver finds the share of each way. It is a linear
+ * programme and is solved exactly; docs/internals/plan-model.md has the formulas and their sources.
+ * HiGHS solves it; its shared library is opened at run time.
+ *
+ * Nothing is measured here. Each call opens and ends a solver of its own: any thread, no state
+ * between calls. Times are seconds, sizes are bytes, rates are per second. */
+#ifndef PENSTOCK_PLAN_H
+#define PENSTOCK_PLAN_H
+
+#include <penstock/stall.h>
+#include <penstock/status.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+#define PST_PLAN_CLASSES_MAX 1024
+#define PST_PLAN_WAYS_MAX 8192
+#define PST_PLAN_FORMS_MAX 64
+
+/* Says what the best plan is. Numbers are stable. */
+enum pst_plan_goal {
+    PST_PLAN_RATE = 0,    /* most samples/s; of equal ones the one that stores least */
+    PST_PLAN_STORAGE = 1, /* least stored bytes, at `least_rate` or more */
+    PST_PLAN_COST = 2     /* least cost of an epoch, at `least_rate` or more */
+};
+
+/* One way of keeping and preparing the samples of a class. Zero-initialise. */
+struct pst_plan_way {
+    uint32_t i_class; /* below n_classes */
+    uint32_t form;    /* which form is stored: the caller's number, below PST_PLAN_FORMS_MAX */
+    /* What one sample demands of each resource, by enum pst_stall_resource: core-seconds of CORES,
+     * worker-seconds of WORKERS, bytes of STORAGE, NETWORK and LINK, reads of READS, GPU-seconds of
+     * GPU, bytes that stay in the cache of CACHE_MEMORY. ACCELERATOR is not used. */
+    double demands[PST_STALL_RESOURCES_MAX];
+    double stored_nbytes; /* of one sample on storage */
+    bool is_lossy;        /* the pixels differ from those of the sample today */
+};
+
+/* Describes what is to be planned. Zero-initialise, then set struct_size. All numbers are finite
+ * and not negative. Arrays are the caller's and are read during the call only. */
+struct pst_plan_setup {
+    size_t struct_size;
+    enum pst_plan_goal goal;
+    uint32_t n_classes, n_ways;  /* 1 or more; up to PST_PLAN_CLASSES_MAX, PST_PLAN_WAYS_MAX */
+    const double *class_samples; /* [n_classes] samples of each class, above 0 */
+    const struct pst_plan_way *ways; /* [n_ways] each class has one at least */
+    size_t way_nbytes;               /* sizeof *ways */
+    /* What there is of each resource: per second for all but CACHE_MEMORY, which is bytes, and
+     * ACCELERATOR, which is the samples/s that the accelerators take. 0: no limit. */
+    double capacities[PST_STALL_RESOURCES_MAX];
+    /* A machine whose resources can be chosen: from `capacities` up to `capacities_most`, at
+     * `unit_prices` for one unit and second beyond `capacities`. 0: cannot be chosen. Not for
+     * ACCELERATOR and CACHE_MEMORY. */
+    double capacities_most[PST_STALL_RESOURCES_MAX], unit_prices[PST_STALL_RESOURCES_MAX];
+    double price;         /* of the machine as it is, per second */
+    double stored_nbytes; /* most bytes on storage, of all samples; 0: no limit */
+    double least_rate;    /* samples/s; 0: any */
+    bool allow_lossy;     /* ways that are lossy may be used */
+    /* How much of the GPU's preparation delays the training steps, 0 to 1. */
+    double gpu_interference;
+    /* Path of the library of HiGHS. NULL: the environment's PENSTOCK_HIGHS, else the system's. */
+    const char *library;
+};
+
+/* Holds the answer of pst_plan_solve. */
+struct pst_plan_answer {
+    double samples_per_second;
+    double stored_nbytes; /* of all samples */
+    double cost;          /* of an epoch: 0 without prices */
+    /* What is used of each resource at this rate, in the units of `capacities`. */
+    double used[PST_STALL_RESOURCES_MAX];
+    /* What there is of each; more than the setup has where it could be chosen. */
+    double capacities[PST_STALL_RESOURCES_MAX];
+    uint32_t binding; /* bit r: resource r limits */
+    bool quota_binds; /* stored_nbytes limits */
+    /* By which part the goal improves for one more unit of a resource: 0.04 for 4 % more samples/s,
+     * or 4 % less to store or to pay. It holds for capacities from price_low to price_high. */
+    double prices[PST_STALL_RESOURCES_MAX];
+    double price_low[PST_STALL_RESOURCES_MAX], price_high[PST_STALL_RESOURCES_MAX];
+    double quota_price; /* the same for one byte of stored_nbytes */
+    /* The best plan that stores one form only, if there is any; it may still decode at several
+     * places, and cache. A class that has no way with that form keeps all its ways. */
+    bool has_single;
+    uint32_t single_form;
+    double single_samples_per_second, single_stored_nbytes, single_cost;
+};
+
+/* Finds the best plan.
+ *
+ * shares: [n_ways], the caller's: receives the part of its class's samples for which each way is
+ *     used, 0 to 1; those of a class sum to 1.
+ * answer: the caller's struct; answer_nbytes: sizeof *answer. Both are written after success only.
+ *
+ * PST_ERROR_LIMIT: no plan keeps within the limits; the text says which one must be looser.
+ * PST_ERROR_UNSUPPORTED: HiGHS was not found, or is not the library that this one knows; the text
+ *     says what to install.
+ * PST_ERROR_ARGUMENT: a number is negative or not finite, a class has no way, nothing limits the
+ *     rate; the text names it. PST_ERROR_VERSION: setup has members that this library does not
+ *     know.
+ *
+ * Any thread. */
+PST_WARN_UNUSED enum pst_status pst_plan_solve(const struct pst_plan_setup *setup, double *shares,
+                                               struct pst_plan_answer *answer, size_t answer_nbytes,
+                                               struct pst_error *err);
+
+/* Says how much of one resource plans that store one form only need for a rate, while all else is
+ * as in the setup.
+ *
+ * setup: as for pst_plan_solve; goal and prices are not used.
+ * form: number of the form, as in the ways; UINT32_MAX: all forms may be mixed.
+ * resource: any but PST_STALL_ACCELERATOR. What it has in `setup` is not used.
+ * rate: samples/s, above 0.
+ * out: receives the capacity.
+ *
+ * PST_ERROR_LIMIT: no amount is enough; the text says what else is in the way.
+ * Others as for pst_plan_solve. Any thread. */
+PST_WARN_UNUSED enum pst_status pst_plan_need(const struct pst_plan_setup *setup, uint32_t form,
+                                              enum pst_stall_resource resource, double rate,
+                                              double *out, struct pst_error *err);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

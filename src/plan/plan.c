@@ -1,0 +1,382 @@
+/* plan.c - pst_plan_solve and pst_plan_need: programmes are made, solved and read.
+ *
+ * A plan is found in two steps: the goal, and then, at the goal's value, the least stored bytes (or
+ * the most samples/s where the goal is storage). Prices are the duals of the first step. Pure but
+ * for memory and the solver. */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/options.h"
+#include "plan/plan_model.h"
+
+#include <math.h>
+
+#define ROOM "plan"
+/* By how much the second step may be off the goal, and what counts as fully used: the solver's own
+ * tolerance is 1e-7. */
+#define SLACK 1e-7
+#define FULL (1 - 1e-5)
+#define NOTHING 1e-9 /* smaller shares are rounding */
+
+static const struct psti_plan_limits as_given = {.form = UINT32_MAX};
+
+/* Arrays for the result of a programme. */
+struct memory {
+    double *values, *duals, *rows, *down, *down_objective, *up, *up_objective;
+};
+
+static void free_memory(struct memory *memory) { psti_free(memory->values); }
+
+static enum pst_status take_memory(struct memory *memory, const struct psti_lp *lp,
+                                   struct pst_error *err)
+{
+    size_t n_rows = (size_t)lp->n_rows + 1; /* one row may be added */
+    double *at = psti_calloc(lp->n_columns + 6 * n_rows, sizeof *at);
+    *memory = (struct memory){.values = at};
+    if (!at)
+        return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory for a result");
+    double **const arrays[] = {&memory->duals,          &memory->rows, &memory->down,
+                               &memory->down_objective, &memory->up,   &memory->up_objective};
+    at += lp->n_columns;
+    for (int i = 0; i < 6; i++, at += n_rows)
+        *arrays[i] = at;
+    return PST_OK;
+}
+
+/* Reading a solution
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Shares of each class's samples, without rounding errors. */
+static void read_shares(const struct psti_plan_model *m, const double *values, double *shares)
+{
+    const struct pst_plan_setup *s = m->setup;
+    for (uint32_t c = 0; c < s->n_classes; c++) {
+        double sum = 0, part = s->class_samples[c] / m->n_samples;
+        for (uint32_t i = 0; i < s->n_ways; i++)
+            if (psti_plan_way(s, i).i_class == c) {
+                shares[i] = values[i] / part > NOTHING ? values[i] / part : 0;
+                sum += shares[i];
+            }
+        for (uint32_t i = 0; i < s->n_ways; i++)
+            if (psti_plan_way(s, i).i_class == c)
+                shares[i] /= sum;
+    }
+}
+
+/* Means of what a sample demands, and what it stores. */
+static double demand_of(const struct psti_plan_model *m, const double *shares, int r)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < m->setup->n_ways; i++) {
+        struct pst_plan_way way = psti_plan_way(m->setup, i);
+        sum += shares[i] * m->setup->class_samples[way.i_class] / m->n_samples * way.demands[r];
+    }
+    return sum;
+}
+
+static double stored_of(const struct psti_plan_model *m, const double *shares)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < m->setup->n_ways; i++) {
+        struct pst_plan_way way = psti_plan_way(m->setup, i);
+        sum += shares[i] * m->setup->class_samples[way.i_class] * way.stored_nbytes;
+    }
+    return sum;
+}
+
+/* Capacity that the plan has of a resource: chosen, or given. */
+static double capacity_of(const struct psti_plan_model *m, const double *values, int r)
+{
+    if (m->i_chosen[r] == PSTI_PLAN_NO_ROW)
+        return m->setup->capacities[r];
+    double time = values[m->i_time];
+    double part = time > 0 ? values[m->i_chosen[r]] / time : 1;
+    return fmin(fmax(part, 0), 1) * psti_plan_capacity(m->setup, r);
+}
+
+/* Seconds that a sample takes on each resource; the answer's time is the largest. */
+static double seconds_of(const struct psti_plan_model *m, const struct pst_plan_answer *a, int r,
+                         double demand, double gpu_demand)
+{
+    if (r == PST_STALL_ACCELERATOR)
+        return a->capacities[r] > 0
+                   ? 1 / a->capacities[r] + m->setup->gpu_interference * gpu_demand
+                   : 0;
+    return a->capacities[r] > 0 ? demand / a->capacities[r] : 0;
+}
+
+static double cost_of(const struct psti_plan_model *m, const struct pst_plan_answer *a)
+{
+    const struct pst_plan_setup *s = m->setup;
+    double price = s->price;
+    for (int r = 0; r < PST_STALL_N_RESOURCES; r++)
+        price += s->unit_prices[r] * fmax(a->capacities[r] - s->capacities[r], 0);
+    return price * m->n_samples / a->samples_per_second;
+}
+
+/* Fills all of the answer but prices and the single form, from the shares. */
+static enum pst_status read_plan(const struct psti_plan_model *m, const double *values,
+                                 const double *shares, struct pst_plan_answer *a,
+                                 struct pst_error *err)
+{
+    double demands[PST_STALL_N_RESOURCES], seconds[PST_STALL_N_RESOURCES], time = 0;
+    for (int r = 0; r < PST_STALL_N_RESOURCES; r++) {
+        demands[r] = demand_of(m, shares, r);
+        a->capacities[r] = capacity_of(m, values, r);
+    }
+    for (int r = 0; r < PST_STALL_CACHE_MEMORY; r++) {
+        seconds[r] = seconds_of(m, a, r, demands[r], demands[PST_STALL_GPU]);
+        time = fmax(time, seconds[r]);
+    }
+    if (!(time > 0))
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                         "nothing limits the rate: no demand has a capacity");
+    a->samples_per_second = 1 / time;
+    for (int r = 0; r < PST_STALL_CACHE_MEMORY; r++) {
+        a->used[r] = r == PST_STALL_ACCELERATOR ? 1 / time : demands[r] / time;
+        a->binding |= seconds[r] >= time * FULL ? 1u << r : 0;
+    }
+    double kept = demands[PST_STALL_CACHE_MEMORY] * m->n_samples;
+    a->used[PST_STALL_CACHE_MEMORY] = kept;
+    if (a->capacities[PST_STALL_CACHE_MEMORY] > 0 &&
+        kept >= a->capacities[PST_STALL_CACHE_MEMORY] * FULL)
+        a->binding |= 1u << PST_STALL_CACHE_MEMORY;
+    a->stored_nbytes = stored_of(m, shares);
+    a->quota_binds =
+        m->quota_row != PSTI_PLAN_NO_ROW && a->stored_nbytes >= m->setup->stored_nbytes * FULL;
+    a->cost = cost_of(m, a);
+    return PST_OK;
+}
+
+/* Prices
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Capacity at the end of a range of a row whose limit has become `limit`, where the time of a
+ * sample is `time`. */
+static double end_of_range(const struct psti_plan_model *m, int r, double limit, double time)
+{
+    double capacity = m->setup->capacities[r];
+    if (isinf(limit))
+        return limit > 0 && r != PST_STALL_ACCELERATOR ? INFINITY : 0;
+    if (r == PST_STALL_ACCELERATOR)
+        return limit > 0 ? 1 / (limit * m->time_scale) : INFINITY;
+    if (r == PST_STALL_CACHE_MEMORY)
+        return fmax(capacity * limit, 0);
+    return time > 0 ? fmax(capacity * (1 + limit / time), 0) : INFINITY;
+}
+
+/* Reads duals and ranges of the first step. A row "demands / capacity - time <= 0" with limit b is
+ * that of capacity * (1 + b / time), so a unit more of it is b = time / capacity. */
+static void read_prices(const struct psti_plan_model *m, const struct psti_lp_result *result,
+                        struct pst_plan_answer *a)
+{
+    const struct pst_plan_setup *s = m->setup;
+    double time = result->values[m->i_time], goal = result->objective;
+    for (int r = 0; r < PST_STALL_N_RESOURCES; r++) {
+        uint32_t row = m->rows[r];
+        a->price_high[r] = INFINITY;
+        if (row == PSTI_PLAN_NO_ROW || m->i_chosen[r] != PSTI_PLAN_NO_ROW || !(goal > 0))
+            continue;
+        double capacity = s->capacities[r], dual = result->duals[row], per_unit;
+        if (r == PST_STALL_ACCELERATOR)
+            per_unit = -1 / (capacity * capacity * m->time_scale);
+        else if (r == PST_STALL_CACHE_MEMORY)
+            per_unit = 1 / capacity;
+        else
+            per_unit = time / capacity;
+        a->prices[r] = fmax(-dual * per_unit / goal, 0);
+        bool of_time = s->goal == PST_PLAN_RATE;
+        double low = end_of_range(m, r, result->down[row],
+                                  of_time ? result->down_objective[row] : time);
+        double high =
+            end_of_range(m, r, result->up[row], of_time ? result->up_objective[row] : time);
+        a->price_low[r] = fmin(fmin(low, high), capacity);
+        a->price_high[r] = fmax(fmax(low, high), capacity);
+    }
+    if (m->quota_row != PSTI_PLAN_NO_ROW && goal > 0)
+        a->quota_price = fmax(-result->duals[m->quota_row] / s->stored_nbytes / goal, 0);
+}
+
+/* Solving
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Solves a goal, and then for the least of what does not matter to it. */
+static enum pst_status solve_steps(struct psti_plan_model *m, struct memory *memory, double *shares,
+                                   struct pst_plan_answer *a, struct pst_error *err)
+{
+    enum pst_plan_goal goal = m->setup->goal;
+    struct psti_lp_result result = {.values = memory->values,
+                                    .duals = memory->duals,
+                                    .rows = memory->rows,
+                                    .down = memory->down,
+                                    .down_objective = memory->down_objective,
+                                    .up = memory->up,
+                                    .up_objective = memory->up_objective};
+    psti_plan_model_aim(m, goal);
+    enum pst_status status = psti_lp_solve(&m->lp, m->setup->library, &result, err);
+    if (status != PST_OK)
+        return status;
+    read_prices(m, &result, a);
+    psti_plan_model_keep_objective(m, result.objective + SLACK * fmax(result.objective, SLACK));
+    psti_plan_model_aim(m, goal == PST_PLAN_STORAGE ? PST_PLAN_RATE : PST_PLAN_STORAGE);
+    result.up = NULL;
+    status = psti_lp_solve(&m->lp, m->setup->library, &result, err);
+    if (status != PST_OK)
+        return status;
+    read_shares(m, result.values, shares);
+    return read_plan(m, result.values, shares, a, err);
+}
+
+static enum pst_status solve(const struct pst_plan_setup *setup,
+                             const struct psti_plan_limits *limits, double *shares,
+                             struct pst_plan_answer *a, struct pst_error *err)
+{
+    struct psti_plan_model model;
+    struct memory memory = {0};
+    *a = (struct pst_plan_answer){0};
+    enum pst_status status = psti_plan_model_open(&model, setup, limits, err);
+    if (status != PST_OK)
+        return status;
+    status = take_memory(&memory, &model.lp, err);
+    if (status == PST_OK)
+        status = solve_steps(&model, &memory, shares, a, err);
+    free_memory(&memory);
+    psti_plan_model_close(&model);
+    return status;
+}
+
+/* Says which single limit is in the way, if one alone is. */
+static enum pst_status explain(const struct pst_plan_setup *setup, double *shares,
+                               struct pst_error *err)
+{
+    const struct {
+        struct psti_plan_limits limits;
+        const char *what;
+    } tries[] = {
+        {{.form = UINT32_MAX, .no_quota = true}, "the bytes on storage that are allowed"},
+        {{.form = UINT32_MAX, .no_least_rate = true}, "the rate that must be reached"},
+        {{.form = UINT32_MAX, .no_limit = 1u << PST_STALL_CACHE_MEMORY}, "the cache's memory"},
+    };
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        struct pst_plan_answer answer;
+        if (solve(setup, &tries[i].limits, shares, &answer, NULL) == PST_OK)
+            return psti_fail(err, PST_ERROR_LIMIT, ROOM,
+                             "no plan keeps within the limits: without that of %s there is one "
+                             "(%.4g samples/s, %.4g bytes stored)",
+                             tries[i].what, answer.samples_per_second, answer.stored_nbytes);
+    }
+    return psti_fail(err, PST_ERROR_LIMIT, ROOM,
+                     "no plan keeps within the limits of rate, bytes on storage and cache");
+}
+
+static bool is_better(enum pst_plan_goal goal, const struct pst_plan_answer *a,
+                      const struct pst_plan_answer *b)
+{
+    double goals[][2] = {{b->samples_per_second, a->samples_per_second},
+                         {a->stored_nbytes, b->stored_nbytes},
+                         {a->cost, b->cost}};
+    if (fabs(goals[goal][0] - goals[goal][1]) > SLACK * goals[goal][1])
+        return goals[goal][0] < goals[goal][1];
+    return goal == PST_PLAN_STORAGE ? a->samples_per_second > b->samples_per_second
+                                    : a->stored_nbytes < b->stored_nbytes;
+}
+
+/* Tries each form alone. */
+static enum pst_status find_single(const struct pst_plan_setup *setup, double *shares,
+                                   struct pst_plan_answer *best, struct pst_error *err)
+{
+    uint64_t forms = 0;
+    struct pst_plan_answer single = {0};
+    for (uint32_t i = 0; i < setup->n_ways; i++)
+        forms |= (uint64_t)1 << psti_plan_way(setup, i).form;
+    for (uint32_t form = 0; form < PST_PLAN_FORMS_MAX; form++) {
+        struct pst_plan_answer answer;
+        const struct psti_plan_limits limits = {.form = form};
+        if (!(forms >> form & 1))
+            continue;
+        enum pst_status status = solve(setup, &limits, shares, &answer, err);
+        if (status == PST_ERROR_LIMIT)
+            continue;
+        if (status != PST_OK)
+            return status;
+        if (best->has_single && !is_better(setup->goal, &answer, &single))
+            continue;
+        single = answer;
+        best->has_single = true;
+        best->single_form = form;
+    }
+    best->single_samples_per_second = single.samples_per_second;
+    best->single_stored_nbytes = single.stored_nbytes;
+    best->single_cost = single.cost;
+    return PST_OK;
+}
+
+enum pst_status pst_plan_solve(const struct pst_plan_setup *setup, double *shares,
+                               struct pst_plan_answer *answer, size_t answer_nbytes,
+                               struct pst_error *err)
+{
+    struct pst_plan_setup s;
+    struct pst_plan_answer a = {0};
+    enum pst_status status = psti_plan_setup_read(setup, &s, err);
+    if (status != PST_OK)
+        return status;
+    double *found = psti_calloc(2 * (size_t)s.n_ways, sizeof *found);
+    if (!found)
+        return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory for %u shares", s.n_ways);
+    status = solve(&s, &as_given, found, &a, err);
+    if (status == PST_ERROR_LIMIT)
+        status = explain(&s, found, err);
+    if (status == PST_OK)
+        status = find_single(&s, found + s.n_ways, &a, err);
+    if (status == PST_OK) {
+        for (uint32_t i = 0; i < s.n_ways; i++)
+            shares[i] = found[i];
+        psti_struct_write(answer, answer_nbytes, &a, sizeof a);
+    }
+    psti_free(found);
+    return status;
+}
+
+enum pst_status pst_plan_need(const struct pst_plan_setup *setup, uint32_t form,
+                              enum pst_stall_resource resource, double rate, double *out,
+                              struct pst_error *err)
+{
+    struct pst_plan_setup s;
+    struct psti_plan_model model;
+    struct memory memory = {0};
+    enum pst_status status = psti_plan_setup_read(setup, &s, err);
+    if (status != PST_OK)
+        return status;
+    if ((unsigned)resource >= PST_STALL_N_RESOURCES || resource == PST_STALL_ACCELERATOR)
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "there is no resource %d to ask for",
+                         (int)resource);
+    if (!isfinite(rate) || rate <= 0)
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "rate is %g: more than 0 is expected",
+                         rate);
+    const struct psti_plan_limits limits = {
+        .form = form, .no_limit = 1u << resource, .rate = rate};
+    status = psti_plan_model_open(&model, &s, &limits, err);
+    if (status != PST_OK)
+        return status;
+    status = take_memory(&memory, &model.lp, err);
+    struct psti_lp_result result = {
+        .values = memory.values, .duals = memory.duals, .rows = memory.rows};
+    psti_plan_model_aim_at_demand(&model, resource);
+    if (status == PST_OK)
+        status = psti_lp_solve(&model.lp, s.library, &result, err);
+    if (status == PST_ERROR_LIMIT)
+        status = psti_fail(err, PST_ERROR_LIMIT, ROOM,
+                           "no amount of %s gives %.4g samples/s: another limit is in the way",
+                           pst_stall_resource_name((uint32_t)resource), rate);
+    if (status == PST_OK) {
+        double demand = 0;
+        for (uint32_t i = 0; i < s.n_ways; i++)
+            demand += memory.values[i] * psti_plan_way(&s, i).demands[resource];
+        *out = demand * (resource == PST_STALL_CACHE_MEMORY ? model.n_samples : rate);
+    }
+    free_memory(&memory);
+    psti_plan_model_close(&model);
+    return status;
+}

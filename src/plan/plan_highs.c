@@ -1,0 +1,145 @@
+/* plan_highs.c - finds HiGHS at run time, and solves a linear programme with it.
+ *
+ * HiGHS (MIT licence, https://highs.dev) has a stable C interface, of which a few functions are
+ * used. Each call has a solver of its own with one thread and without output, so that nothing is
+ * shared. Any thread. */
+#include "plan/plan.h"
+
+#include "base/fail.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#define ROOM "plan"
+#define INSTALL                                                                                    \
+    "install it by pip install 'penstock[plan]' (highspy 1.15.1), or the system's libhighs, or "   \
+    "name its library by PENSTOCK_HIGHS"
+
+enum { MATRIX_BY_ROWS = 2, SENSE_MINIMISE = 1, MODEL_OPTIMAL = 7, MODEL_INFEASIBLE = 8 };
+enum { MODEL_INFEASIBLE_OR_UNBOUNDED = 9, MODEL_UNBOUNDED = 10, STATUS_ERROR = -1 };
+
+/* The functions of HiGHS that are used: its name, our member, result and arguments. */
+#define HIGHS_LIST(F)                                                                              \
+    F(Highs_create, create, void *, (void))                                                        \
+    F(Highs_destroy, destroy, void, (void *))                                                      \
+    F(Highs_getSizeofHighsInt, sizeof_int, int32_t, (const void *))                                \
+    F(Highs_setBoolOptionValue, set_bool, int32_t, (void *, const char *, int32_t))                \
+    F(Highs_setIntOptionValue, set_int, int32_t, (void *, const char *, int32_t))                  \
+    F(Highs_setStringOptionValue, set_string, int32_t, (void *, const char *, const char *))       \
+    F(Highs_passLp, pass_lp, int32_t,                                                              \
+      (void *, int32_t, int32_t, int32_t, int32_t, int32_t, double, const double *,                \
+       const double *, const double *, const double *, const double *, const int32_t *,            \
+       const int32_t *, const double *))                                                           \
+    F(Highs_run, run, int32_t, (void *))                                                           \
+    F(Highs_getModelStatus, model_status, int32_t, (const void *))                                 \
+    F(Highs_getObjectiveValue, objective, double, (const void *))                                  \
+    F(Highs_getSolution, solution, int32_t,                                                        \
+      (const void *, double *, double *, double *, double *))                                      \
+    F(Highs_getRanging, ranging, int32_t,                                                          \
+      (void *, double *, double *, int32_t *, int32_t *, double *, double *, int32_t *, int32_t *, \
+       double *, double *, int32_t *, int32_t *, double *, double *, int32_t *, int32_t *,         \
+       double *, double *, int32_t *, int32_t *, double *, double *, int32_t *, int32_t *))
+
+struct highs {
+#define MEMBER(symbol, member, result, arguments) result(*member) arguments;
+    HIGHS_LIST(MEMBER)
+#undef MEMBER
+};
+
+static void *open_one_of(const char *given, const char **name)
+{
+    const char *environment = getenv("PENSTOCK_HIGHS");
+    const char *const names[] = {given ? given : environment && *environment ? environment : NULL,
+                                 "libhighs.so.1", "libhighs.so"};
+    bool is_named = names[0] != NULL;
+    void *library = NULL;
+    for (int i = is_named ? 0 : 1; i < (is_named ? 1 : 3) && !library; i++) {
+        *name = names[i];
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    }
+    return library;
+}
+
+static enum pst_status open_library(const char *given, struct highs *highs, struct pst_error *err)
+{
+    const char *name = NULL;
+    void *library = open_one_of(given, &name);
+    if (!library) {
+        const char *why = dlerror();
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM, "a plan needs HiGHS: " INSTALL " (%s)",
+                         why ? why : name);
+    }
+#define LOOK_UP(symbol, member, result, arguments)                                                 \
+    *(void **)&highs->member = dlsym(library, #symbol);                                            \
+    if (!highs->member)                                                                            \
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM, "%s has no %s: " INSTALL, name, #symbol);
+    HIGHS_LIST(LOOK_UP)
+#undef LOOK_UP
+    return PST_OK;
+}
+
+static enum pst_status pass(const struct highs *highs, void *solver, const struct psti_lp *lp,
+                            struct pst_error *err)
+{
+    if (highs->sizeof_int(solver) != (int32_t)sizeof(int32_t))
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM,
+                         "this HiGHS was built with integers of %d bytes, 4 are expected: " INSTALL,
+                         highs->sizeof_int(solver));
+    int32_t worst = highs->set_bool(solver, "output_flag", 0);
+    worst |= highs->set_int(solver, "threads", 1);
+    worst |= highs->set_string(solver, "solver", "simplex"); /* ends at a corner, with a basis */
+    worst |= highs->pass_lp(solver, (int32_t)lp->n_columns, (int32_t)lp->n_rows,
+                            lp->row_begin[lp->n_rows], MATRIX_BY_ROWS, SENSE_MINIMISE, 0, lp->cost,
+                            lp->low, lp->high, lp->row_low, lp->row_high, lp->row_begin,
+                            lp->columns, lp->entries);
+    return worst < 0 ? psti_fail(err, PST_ERROR_INTERNAL, ROOM, "HiGHS refused the programme")
+                     : PST_OK;
+}
+
+static enum pst_status run(const struct highs *highs, void *solver, struct pst_error *err)
+{
+    if (highs->run(solver) == STATUS_ERROR)
+        return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "HiGHS failed");
+    int32_t status = highs->model_status(solver);
+    if (status == MODEL_INFEASIBLE || status == MODEL_INFEASIBLE_OR_UNBOUNDED)
+        return psti_fail(err, PST_ERROR_LIMIT, ROOM, "no plan keeps within the limits");
+    if (status != MODEL_OPTIMAL)
+        return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "HiGHS ended with model status %d%s",
+                         status, status == MODEL_UNBOUNDED ? ": nothing limits the goal" : "");
+    return PST_OK;
+}
+
+/* Fills the ranges of rows' limits. Those of costs and of columns' bounds are not asked for. */
+static enum pst_status range(const struct highs *highs, void *solver, struct psti_lp_result *result,
+                             struct pst_error *err)
+{
+    if (highs->ranging(solver, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+                       NULL, NULL, NULL, NULL, NULL, result->up, result->up_objective, NULL, NULL,
+                       result->down, result->down_objective, NULL, NULL) == STATUS_ERROR)
+        return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "HiGHS found no ranges");
+    return PST_OK;
+}
+
+enum pst_status psti_lp_solve(const struct psti_lp *lp, const char *library,
+                              struct psti_lp_result *result, struct pst_error *err)
+{
+    struct highs highs;
+    enum pst_status status = open_library(library, &highs, err);
+    if (status != PST_OK)
+        return status;
+    void *solver = highs.create();
+    if (!solver)
+        return psti_fail(err, PST_ERROR_MEMORY, ROOM, "HiGHS has no memory for a solver");
+    status = pass(&highs, solver, lp, err);
+    if (status == PST_OK)
+        status = run(&highs, solver, err);
+    if (status == PST_OK &&
+        highs.solution(solver, result->values, NULL, result->rows, result->duals) == STATUS_ERROR)
+        status = psti_fail(err, PST_ERROR_INTERNAL, ROOM, "HiGHS gave no solution");
+    if (status == PST_OK)
+        result->objective = highs.objective(solver);
+    if (status == PST_OK && result->up)
+        status = range(&highs, solver, result, err);
+    highs.destroy(solver);
+    return status;
+}

@@ -1,0 +1,401 @@
+/* plan_model.c - checks a setup and makes the linear programme of it. Pure but for memory. */
+#include "plan/plan_model.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/options.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROOM "plan"
+
+double psti_plan_capacity(const struct pst_plan_setup *setup, int r)
+{
+    return fmax(setup->capacities[r], setup->capacities_most[r]);
+}
+
+static bool can_be_chosen(const struct pst_plan_setup *setup, int r)
+{
+    return setup->capacities_most[r] > setup->capacities[r];
+}
+
+struct pst_plan_way psti_plan_way(const struct pst_plan_setup *setup, uint32_t i)
+{
+    struct pst_plan_way way = {0};
+    size_t nbytes = setup->way_nbytes < sizeof way ? setup->way_nbytes : sizeof way;
+    memcpy(&way, (const char *)setup->ways + (size_t)i * setup->way_nbytes, nbytes);
+    return way;
+}
+
+/* Setup
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static bool is_good(double value) { return isfinite(value) && value >= 0; }
+
+static enum pst_status check_way(const struct pst_plan_setup *s, uint32_t i, struct pst_error *err)
+{
+    struct pst_plan_way way;
+    enum pst_status status = psti_struct_read(
+        &way, sizeof way, (const char *)s->ways + (size_t)i * s->way_nbytes, s->way_nbytes,
+        "struct pst_plan_way", ROOM, err);
+    if (status != PST_OK)
+        return status;
+    if (way.i_class >= s->n_classes)
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "way %u: there is no class %u", i,
+                         way.i_class);
+    if (way.form >= PST_PLAN_FORMS_MAX)
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "way %u: form %u is not below %d", i,
+                         way.form, PST_PLAN_FORMS_MAX);
+    if (!is_good(way.stored_nbytes))
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                         "way %u: stored_nbytes is %g: 0 or more is expected", i,
+                         way.stored_nbytes);
+    for (int r = 0; r < PST_STALL_N_RESOURCES; r++)
+        if (!is_good(way.demands[r]))
+            return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                             "way %u: its demand of %s is %g: 0 or more is expected", i,
+                             pst_stall_resource_name((uint32_t)r), way.demands[r]);
+    return PST_OK;
+}
+
+static enum pst_status check_resources(const struct pst_plan_setup *s, struct pst_error *err)
+{
+    const double *const arrays[] = {s->capacities, s->capacities_most, s->unit_prices};
+    static const char *const names[] = {"capacities", "capacities_most", "unit_prices"};
+    for (int a = 0; a < 3; a++)
+        for (int r = 0; r < PST_STALL_N_RESOURCES; r++)
+            if (!is_good(arrays[a][r]))
+                return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                                 "%s of %s is %g: 0 or more is expected", names[a],
+                                 pst_stall_resource_name((uint32_t)r), arrays[a][r]);
+    if (s->capacities_most[PST_STALL_ACCELERATOR] > 0 ||
+        s->capacities_most[PST_STALL_CACHE_MEMORY] > 0)
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                         "accelerators and the cache's memory cannot be chosen by the solver");
+    const double numbers[] = {s->price, s->stored_nbytes, s->least_rate, s->gpu_interference};
+    static const char *const of_numbers[] = {"price", "stored_nbytes", "least_rate",
+                                             "gpu_interference"};
+    for (int i = 0; i < 4; i++)
+        if (!is_good(numbers[i]))
+            return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "%s is %g: 0 or more is expected",
+                             of_numbers[i], numbers[i]);
+    return s->gpu_interference > 1
+               ? psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "gpu_interference is 0 to 1, not %g",
+                           s->gpu_interference)
+               : PST_OK;
+}
+
+/* Each class has samples, and a way that may be used. */
+static enum pst_status check_classes(const struct pst_plan_setup *s, struct pst_error *err)
+{
+    for (uint32_t c = 0; c < s->n_classes; c++) {
+        bool any = false, allowed = false;
+        if (!isfinite(s->class_samples[c]) || s->class_samples[c] <= 0)
+            return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                             "class %u has %g samples: more than 0 are expected", c,
+                             s->class_samples[c]);
+        for (uint32_t i = 0; i < s->n_ways && !allowed; i++) {
+            struct pst_plan_way way = psti_plan_way(s, i);
+            any |= way.i_class == c;
+            allowed = way.i_class == c && (s->allow_lossy || !way.is_lossy);
+        }
+        if (!any)
+            return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "class %u has no way", c);
+        if (!allowed)
+            return psti_fail(err, PST_ERROR_LIMIT, ROOM,
+                             "all ways of class %u change its pixels, which is not allowed", c);
+    }
+    return PST_OK;
+}
+
+enum pst_status psti_plan_setup_read(const struct pst_plan_setup *given,
+                                     struct pst_plan_setup *full, struct pst_error *err)
+{
+    enum pst_status status = psti_options_copy(full, sizeof *full, given, ROOM, err);
+    if (status != PST_OK)
+        return status;
+    if ((unsigned)full->goal > PST_PLAN_COST)
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "there is no goal %d", full->goal);
+    if (full->n_classes == 0 || full->n_classes > PST_PLAN_CLASSES_MAX || full->n_ways == 0 ||
+        full->n_ways > PST_PLAN_WAYS_MAX || !full->class_samples || !full->ways)
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                         "1 to %d classes and 1 to %d ways are expected, not %u and %u",
+                         PST_PLAN_CLASSES_MAX, PST_PLAN_WAYS_MAX, full->n_classes, full->n_ways);
+    for (uint32_t i = 0; i < full->n_ways && status == PST_OK; i++)
+        status = check_way(full, i, err);
+    if (status == PST_OK)
+        status = check_resources(full, err);
+    return status == PST_OK ? check_classes(full, err) : status;
+}
+
+/* Scales
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Seconds of one sample on the slowest resource. */
+static double slowest(const struct pst_plan_setup *s, const struct pst_plan_way *way)
+{
+    double most = 0;
+    for (int r = 1; r < PST_STALL_CACHE_MEMORY; r++)
+        if (psti_plan_capacity(s, r) > 0)
+            most = fmax(most, way->demands[r] / psti_plan_capacity(s, r));
+    return most;
+}
+
+static void set_scales(struct psti_plan_model *m)
+{
+    const struct pst_plan_setup *s = m->setup;
+    double sum = 0, unit = s->price;
+    m->stored_scale = 0;
+    for (uint32_t i = 0; i < s->n_ways; i++) {
+        struct pst_plan_way way = psti_plan_way(s, i);
+        sum += slowest(s, &way) / s->n_ways;
+        m->stored_scale += way.stored_nbytes / s->n_ways;
+    }
+    m->time_scale = sum;
+    if (s->capacities[PST_STALL_ACCELERATOR] > 0)
+        m->time_scale = fmax(m->time_scale, 1 / s->capacities[PST_STALL_ACCELERATOR]);
+    if (!(m->time_scale > 0))
+        m->time_scale = 1;
+    if (!(m->stored_scale > 0))
+        m->stored_scale = 1;
+    for (int r = 0; r < PST_STALL_N_RESOURCES; r++)
+        unit += s->unit_prices[r] * psti_plan_capacity(s, r);
+    m->cost_scale = unit > 0 ? unit * m->time_scale : 1;
+}
+
+/* Rows
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void add(struct psti_plan_model *m, uint32_t column, double value)
+{
+    if (value == 0)
+        return;
+    m->lp.columns[m->n_entries] = (int32_t)column;
+    m->lp.entries[m->n_entries++] = value;
+}
+
+/* Ends the row whose entries were added. Returns its number. */
+static uint32_t end_row(struct psti_plan_model *m, double low, double high)
+{
+    uint32_t row = m->lp.n_rows++;
+    m->lp.row_low[row] = low;
+    m->lp.row_high[row] = high;
+    m->lp.row_begin[row + 1] = (int32_t)m->n_entries;
+    return row;
+}
+
+static void add_classes(struct psti_plan_model *m)
+{
+    const struct pst_plan_setup *s = m->setup;
+    for (uint32_t c = 0; c < s->n_classes; c++) {
+        for (uint32_t i = 0; i < s->n_ways; i++)
+            if (psti_plan_way(s, i).i_class == c)
+                add(m, i, 1);
+        double part = s->class_samples[c] / m->n_samples;
+        end_row(m, part, part);
+    }
+}
+
+/* demands / capacity - time <= 0. If the capacity can be chosen, between low and high:
+ * demands - chosen <= 0 and low * time <= chosen <= high * time. */
+static void add_resource(struct psti_plan_model *m, int r)
+{
+    const struct pst_plan_setup *s = m->setup;
+    double most = psti_plan_capacity(s, r);
+    for (uint32_t i = 0; i < s->n_ways; i++)
+        add(m, i, psti_plan_way(s, i).demands[r] / (most * m->time_scale));
+    if (!can_be_chosen(s, r)) {
+        add(m, m->i_time, -1);
+        m->rows[r] = end_row(m, -INFINITY, 0);
+        return;
+    }
+    uint32_t chosen = m->i_chosen[r];
+    add(m, chosen, -1);
+    m->rows[r] = end_row(m, -INFINITY, 0);
+    add(m, m->i_time, -s->capacities[r] / most);
+    add(m, chosen, 1);
+    end_row(m, 0, INFINITY);
+    add(m, m->i_time, -1);
+    add(m, chosen, 1);
+    end_row(m, -INFINITY, 0);
+}
+
+/* time - interference * GPU-seconds >= 1 / rate of the accelerators. */
+static void add_accelerator(struct psti_plan_model *m)
+{
+    const struct pst_plan_setup *s = m->setup;
+    for (uint32_t i = 0; i < s->n_ways; i++)
+        add(m, i,
+            -s->gpu_interference * psti_plan_way(s, i).demands[PST_STALL_GPU] / m->time_scale);
+    add(m, m->i_time, 1);
+    m->rows[PST_STALL_ACCELERATOR] =
+        end_row(m, 1 / (s->capacities[PST_STALL_ACCELERATOR] * m->time_scale), INFINITY);
+}
+
+static void add_budgets(struct psti_plan_model *m, const struct psti_plan_limits *limits)
+{
+    const struct pst_plan_setup *s = m->setup;
+    double memory = s->capacities[PST_STALL_CACHE_MEMORY];
+    if (memory > 0 && !(limits->no_limit & (1u << PST_STALL_CACHE_MEMORY))) {
+        for (uint32_t i = 0; i < s->n_ways; i++)
+            add(m, i, m->n_samples * psti_plan_way(s, i).demands[PST_STALL_CACHE_MEMORY] / memory);
+        m->rows[PST_STALL_CACHE_MEMORY] = end_row(m, -INFINITY, 1);
+    }
+    if (s->stored_nbytes > 0 && !limits->no_quota) {
+        for (uint32_t i = 0; i < s->n_ways; i++)
+            add(m, i, m->n_samples * psti_plan_way(s, i).stored_nbytes / s->stored_nbytes);
+        m->quota_row = end_row(m, -INFINITY, 1);
+    }
+}
+
+/* Columns
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static bool has_form(const struct pst_plan_setup *s, uint32_t i_class, uint32_t form)
+{
+    for (uint32_t i = 0; i < s->n_ways; i++) {
+        struct pst_plan_way way = psti_plan_way(s, i);
+        if (way.i_class == i_class && way.form == form && (s->allow_lossy || !way.is_lossy))
+            return true;
+    }
+    return false;
+}
+
+static void set_columns(struct psti_plan_model *m, const struct psti_plan_limits *limits)
+{
+    const struct pst_plan_setup *s = m->setup;
+    for (uint32_t i = 0; i < m->lp.n_columns; i++) {
+        m->lp.low[i] = 0;
+        m->lp.high[i] = INFINITY;
+    }
+    for (uint32_t i = 0; i < s->n_ways; i++) {
+        struct pst_plan_way way = psti_plan_way(s, i);
+        bool other = limits->form != UINT32_MAX && way.form != limits->form &&
+                     has_form(s, way.i_class, limits->form);
+        m->lp.high[i] = other || (way.is_lossy && !s->allow_lossy) ? 0 : 1;
+    }
+    if (limits->rate > 0)
+        m->lp.low[m->i_time] = m->lp.high[m->i_time] = 1 / (limits->rate * m->time_scale);
+    else if (s->least_rate > 0 && !limits->no_least_rate)
+        m->lp.high[m->i_time] = 1 / (s->least_rate * m->time_scale);
+}
+
+static enum pst_status allocate(struct psti_plan_model *m, struct pst_error *err)
+{
+    struct psti_lp *lp = &m->lp;
+    size_t n_columns = lp->n_columns,
+           n_rows = m->setup->n_classes + 3 * PST_STALL_RESOURCES_MAX + 3,
+           n_entries = (size_t)m->setup->n_ways * (PST_STALL_RESOURCES_MAX + 4) + 4 * n_rows;
+    lp->cost = psti_calloc(n_columns, sizeof *lp->cost);
+    lp->low = psti_calloc(n_columns, sizeof *lp->low);
+    lp->high = psti_calloc(n_columns, sizeof *lp->high);
+    lp->row_low = psti_calloc(n_rows, sizeof *lp->row_low);
+    lp->row_high = psti_calloc(n_rows, sizeof *lp->row_high);
+    lp->row_begin = psti_calloc(n_rows + 1, sizeof *lp->row_begin);
+    lp->columns = psti_calloc(n_entries, sizeof *lp->columns);
+    lp->entries = psti_calloc(n_entries, sizeof *lp->entries);
+    if (lp->cost && lp->low && lp->high && lp->row_low && lp->row_high && lp->row_begin &&
+        lp->columns && lp->entries)
+        return PST_OK;
+    psti_plan_model_close(m);
+    return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory for a programme of %zu columns",
+                     n_columns);
+}
+
+enum pst_status psti_plan_model_open(struct psti_plan_model *model,
+                                     const struct pst_plan_setup *setup,
+                                     const struct psti_plan_limits *limits, struct pst_error *err)
+{
+    struct psti_plan_model *m = model;
+    *m = (struct psti_plan_model){.setup = setup,
+                                  .i_time = setup->n_ways,
+                                  .quota_row = PSTI_PLAN_NO_ROW,
+                                  .lp = {.n_columns = setup->n_ways + 1}};
+    for (uint32_t c = 0; c < setup->n_classes; c++)
+        m->n_samples += setup->class_samples[c];
+    for (int r = 0; r < PST_STALL_RESOURCES_MAX; r++) {
+        m->rows[r] = PSTI_PLAN_NO_ROW;
+        m->i_chosen[r] = can_be_chosen(setup, r) ? m->lp.n_columns++ : PSTI_PLAN_NO_ROW;
+    }
+    enum pst_status status = allocate(m, err);
+    if (status != PST_OK)
+        return status;
+    set_scales(m);
+    set_columns(m, limits);
+    add_classes(m);
+    for (int r = 1; r < PST_STALL_CACHE_MEMORY; r++)
+        if (psti_plan_capacity(setup, r) > 0 && !(limits->no_limit & (1u << r)))
+            add_resource(m, r);
+    if (setup->capacities[PST_STALL_ACCELERATOR] > 0)
+        add_accelerator(m);
+    add_budgets(m, limits);
+    return PST_OK;
+}
+
+void psti_plan_model_close(struct psti_plan_model *model)
+{
+    struct psti_lp *lp = &model->lp;
+    psti_free(lp->cost);
+    psti_free(lp->low);
+    psti_free(lp->high);
+    psti_free(lp->row_low);
+    psti_free(lp->row_high);
+    psti_free(lp->row_begin);
+    psti_free(lp->columns);
+    psti_free(lp->entries);
+    *lp = (struct psti_lp){0};
+}
+
+/* Objectives
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void clear(struct psti_plan_model *m)
+{
+    memset(m->lp.cost, 0, m->lp.n_columns * sizeof *m->lp.cost);
+}
+
+void psti_plan_model_aim(struct psti_plan_model *model, enum pst_plan_goal goal)
+{
+    struct psti_plan_model *m = model;
+    const struct pst_plan_setup *s = m->setup;
+    clear(m);
+    if (goal == PST_PLAN_RATE)
+        m->lp.cost[m->i_time] = 1;
+    for (uint32_t i = 0; i < s->n_ways && goal == PST_PLAN_STORAGE; i++)
+        m->lp.cost[i] = psti_plan_way(s, i).stored_nbytes / m->stored_scale;
+    if (goal != PST_PLAN_COST)
+        return;
+    double of_time = s->price * m->time_scale;
+    for (int r = 0; r < PST_STALL_N_RESOURCES; r++) {
+        double price = s->unit_prices[r] * m->time_scale;
+        if (!can_be_chosen(s, r))
+            continue;
+        m->lp.cost[m->i_chosen[r]] = price * psti_plan_capacity(s, r) / m->cost_scale;
+        of_time -= price * s->capacities[r];
+    }
+    m->lp.cost[m->i_time] = of_time / m->cost_scale;
+}
+
+void psti_plan_model_aim_at_demand(struct psti_plan_model *model, enum pst_stall_resource r)
+{
+    const struct pst_plan_setup *s = model->setup;
+    double scale = 0;
+    clear(model);
+    for (uint32_t i = 0; i < s->n_ways; i++)
+        scale = fmax(scale, psti_plan_way(s, i).demands[r]);
+    for (uint32_t i = 0; i < s->n_ways && scale > 0; i++)
+        model->lp.cost[i] = psti_plan_way(s, i).demands[r] / scale;
+}
+
+void psti_plan_model_keep_objective(struct psti_plan_model *model, double most)
+{
+    for (uint32_t i = 0; i < model->lp.n_columns; i++)
+        add(model, i, model->lp.cost[i]);
+    end_row(model, -INFINITY, most);
+}
