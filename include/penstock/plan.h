@@ -50,8 +50,8 @@ struct pst_plan_way {
 struct pst_plan_setup {
     size_t struct_size;
     enum pst_plan_goal goal;
-    uint32_t n_classes, n_ways;  /* 1 or more; up to PST_PLAN_CLASSES_MAX, PST_PLAN_WAYS_MAX */
-    const double *class_samples; /* [n_classes] samples of each class, above 0 */
+    uint32_t n_classes, n_ways;      /* 1 or more; up to PST_PLAN_CLASSES_MAX, PST_PLAN_WAYS_MAX */
+    const double *class_samples;     /* [n_classes] samples of each class, above 0 */
     const struct pst_plan_way *ways; /* [n_ways] each class has one at least */
     size_t way_nbytes;               /* sizeof *ways */
     /* What there is of each resource: per second for all but CACHE_MEMORY, which is bytes, and

@@ -99,9 +99,8 @@ static double seconds_of(const struct psti_plan_model *m, const struct pst_plan_
                          double demand, double gpu_demand)
 {
     if (r == PST_STALL_ACCELERATOR)
-        return a->capacities[r] > 0
-                   ? 1 / a->capacities[r] + m->setup->gpu_interference * gpu_demand
-                   : 0;
+        return a->capacities[r] > 0 ? 1 / a->capacities[r] + m->setup->gpu_interference * gpu_demand
+                                    : 0;
     return a->capacities[r] > 0 ? demand / a->capacities[r] : 0;
 }
 
@@ -166,6 +165,15 @@ static double end_of_range(const struct psti_plan_model *m, int r, double limit,
     return time > 0 ? fmax(capacity * (1 + limit / time), 0) : INFINITY;
 }
 
+/* How much is used of a resource whose row has this value: where it begins to limit. */
+static double used_of(const struct psti_plan_model *m, int r, double row, double time)
+{
+    if (r == PST_STALL_ACCELERATOR)
+        return row > 0 ? 1 / (row * m->time_scale) : INFINITY;
+    double part = r == PST_STALL_CACHE_MEMORY ? row : 1 + row / time;
+    return m->setup->capacities[r] * fmax(part, 0);
+}
+
 /* Reads duals and ranges of the first step. A row "demands / capacity - time <= 0" with limit b is
  * that of capacity * (1 + b / time), so a unit more of it is b = time / capacity. */
 static void read_prices(const struct psti_plan_model *m, const struct psti_lp_result *result,
@@ -186,9 +194,14 @@ static void read_prices(const struct psti_plan_model *m, const struct psti_lp_re
         else
             per_unit = time / capacity;
         a->prices[r] = fmax(-dual * per_unit / goal, 0);
+        double used = used_of(m, r, result->rows[row], time);
+        if (used < capacity * FULL) {
+            a->price_low[r] = used;
+            continue;
+        }
         bool of_time = s->goal == PST_PLAN_RATE;
-        double low = end_of_range(m, r, result->down[row],
-                                  of_time ? result->down_objective[row] : time);
+        double low =
+            end_of_range(m, r, result->down[row], of_time ? result->down_objective[row] : time);
         double high =
             end_of_range(m, r, result->up[row], of_time ? result->up_objective[row] : time);
         a->price_low[r] = fmin(fmin(low, high), capacity);
@@ -355,8 +368,7 @@ enum pst_status pst_plan_need(const struct pst_plan_setup *setup, uint32_t form,
     if (!isfinite(rate) || rate <= 0)
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "rate is %g: more than 0 is expected",
                          rate);
-    const struct psti_plan_limits limits = {
-        .form = form, .no_limit = 1u << resource, .rate = rate};
+    const struct psti_plan_limits limits = {.form = form, .no_limit = 1u << resource, .rate = rate};
     status = psti_plan_model_open(&model, &s, &limits, err);
     if (status != PST_OK)
         return status;

@@ -21,9 +21,9 @@ struct psti_lp {
 
 /* Result of a programme. The arrays are the caller's; those of ranging may be NULL. */
 struct psti_lp_result {
-    double *values;  /* [n_columns] */
-    double *duals;   /* [n_rows] change of the objective for one more unit of the row's limit */
-    double *rows;    /* [n_rows] matrix * x */
+    double *values; /* [n_columns] */
+    double *duals;  /* [n_rows] change of the objective for one more unit of the row's limit */
+    double *rows;   /* [n_rows] matrix * x */
     double objective;
     /* [n_rows] the limit's values down to and up to which the duals hold, and the objective there.
      */

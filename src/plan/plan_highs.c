@@ -49,7 +49,9 @@ struct highs {
 static void *open_one_of(const char *given, const char **name)
 {
     const char *environment = getenv("PENSTOCK_HIGHS");
-    const char *const names[] = {given ? given : environment && *environment ? environment : NULL,
+    const char *const names[] = {given                         ? given
+                                 : environment && *environment ? environment
+                                                               : NULL,
                                  "libhighs.so.1", "libhighs.so"};
     bool is_named = names[0] != NULL;
     void *library = NULL;
@@ -123,7 +125,7 @@ static enum pst_status range(const struct highs *highs, void *solver, struct pst
 enum pst_status psti_lp_solve(const struct psti_lp *lp, const char *library,
                               struct psti_lp_result *result, struct pst_error *err)
 {
-    struct highs highs;
+    struct highs highs = {0};
     enum pst_status status = open_library(library, &highs, err);
     if (status != PST_OK)
         return status;

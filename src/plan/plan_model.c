@@ -37,9 +37,9 @@ static bool is_good(double value) { return isfinite(value) && value >= 0; }
 static enum pst_status check_way(const struct pst_plan_setup *s, uint32_t i, struct pst_error *err)
 {
     struct pst_plan_way way;
-    enum pst_status status = psti_struct_read(
-        &way, sizeof way, (const char *)s->ways + (size_t)i * s->way_nbytes, s->way_nbytes,
-        "struct pst_plan_way", ROOM, err);
+    enum pst_status status =
+        psti_struct_read(&way, sizeof way, (const char *)s->ways + (size_t)i * s->way_nbytes,
+                         s->way_nbytes, "struct pst_plan_way", ROOM, err);
     if (status != PST_OK)
         return status;
     if (way.i_class >= s->n_classes)

@@ -1,0 +1,559 @@
+/* test_plan.c - plans: a worked case, exhaustive search, prices against differences, limits in
+ * words, machines that can be chosen, and setups that are refused. */
+#include "test.h"
+
+#include "base/fault.h"
+
+#include <penstock/plan.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CORES = PST_STALL_CORES, STORAGE = PST_STALL_STORAGE, CACHE = PST_STALL_CACHE_MEMORY };
+enum { PNG, L3, RAW };
+
+static const double one_class[] = {1000};
+
+/* Frames of 2048 x 1024 on 16 cores and a disk of 1 GB/s: PNG is bound by the cores, L3 by the
+ * disk. Decoding L3 on a GPU costs no core. */
+static struct pst_plan_way frames[2] = {
+    {.form = PNG, .demands = {[CORES] = 1 / 22.0, [STORAGE] = 2.32e6}, .stored_nbytes = 2.32e6},
+    {.form = L3, .demands = {[STORAGE] = 3.72e6}, .stored_nbytes = 3.72e6},
+};
+
+static struct pst_plan_setup worked(void)
+{
+    struct pst_plan_setup s = {.struct_size = sizeof s,
+                               .n_classes = 1,
+                               .n_ways = 2,
+                               .class_samples = one_class,
+                               .ways = frames,
+                               .way_nbytes = sizeof frames[0]};
+    s.capacities[CORES] = 16;
+    s.capacities[STORAGE] = 1e9;
+    return s;
+}
+
+static void need_highs(void)
+{
+    struct pst_plan_setup s = worked();
+    struct pst_plan_answer answer;
+    double shares[2];
+    struct pst_error err;
+    if (pst_plan_solve(&s, shares, &answer, sizeof answer, &err) == PST_ERROR_UNSUPPORTED &&
+        getenv("PENSTOCK_HIGHS") == NULL) {
+        print_message("HiGHS is not installed\n");
+        skip();
+    }
+}
+
+static struct pst_plan_answer solve(const struct pst_plan_setup *s, double *shares)
+{
+    struct pst_plan_answer answer;
+    struct pst_error err;
+    assert_ok(pst_plan_solve(s, shares, &answer, sizeof answer, &err));
+    return answer;
+}
+
+static bool is_near(double a, double b, double part)
+{
+    return fabs(a - b) <= part * fmax(fabs(a), fabs(b));
+}
+
+static void assert_near(double a, double b, double part)
+{
+    if (!is_near(a, b, part))
+        print_error("%.9g is not within %g of %.9g\n", a, part, b);
+    assert_true(is_near(a, b, part));
+}
+
+static void assert_refused(const struct pst_plan_setup *s, enum pst_status status, const char *text)
+{
+    struct pst_plan_answer answer = {.samples_per_second = 7};
+    double shares[64] = {3};
+    struct pst_error err;
+    assert_int_equal(pst_plan_solve(s, shares, &answer, sizeof answer, &err), status);
+    if (strstr(err.text, text) == NULL)
+        print_error("\"%s\" does not say \"%s\"\n", err.text, text);
+    assert_non_null(strstr(err.text, text));
+    assert_true(answer.samples_per_second == 7 && shares[0] == 3);
+}
+
+/* By hand: x of PNG and y of L3 per second, x / 22 = 16 and 2.32 x + 3.72 y = 1000. */
+static void test_worked_case(void **state)
+{
+    (void)state;
+    need_highs();
+    struct pst_plan_setup s = worked();
+    double shares[2], x = 352, y = (1000 - 2.32 * 352) / 3.72;
+    struct pst_plan_answer a = solve(&s, shares);
+    assert_near(a.samples_per_second, x + y, 1e-6);
+    assert_near(shares[PNG], x / (x + y), 1e-5);
+    assert_near(shares[PNG] + shares[L3], 1, 1e-12);
+    assert_int_equal(a.binding, 1u << CORES | 1u << STORAGE);
+    assert_near(a.used[CORES], 16, 1e-6);
+    assert_near(a.used[STORAGE], 1e9, 1e-6);
+    assert_near(a.stored_nbytes, 1000 * (shares[0] * 2.32e6 + shares[1] * 3.72e6), 1e-9);
+    assert_true(a.has_single);
+    assert_int_equal(a.single_form, PNG);
+    assert_near(a.single_samples_per_second, 352, 1e-6);
+    /* PNG alone needs more cores for the mix's rate; L3 alone a faster disk. */
+    double need;
+    struct pst_error err;
+    assert_ok(pst_plan_need(&s, PNG, PST_STALL_CORES, x + y, &need, &err));
+    assert_near(need, (x + y) / 22, 1e-6);
+    assert_ok(pst_plan_need(&s, L3, PST_STALL_STORAGE, x + y, &need, &err));
+    assert_near(need, (x + y) * 3.72e6, 1e-6);
+    assert_int_equal(pst_plan_need(&s, L3, PST_STALL_CORES, x + y, &need, &err), PST_ERROR_LIMIT);
+    assert_non_null(strstr(err.text, "cores"));
+}
+
+/* Random problems
+ * ------------------------------------------------------------------------------------------------
+ */
+
+struct problem {
+    struct pst_plan_setup setup;
+    struct pst_plan_way ways[6];
+    double samples[2];
+};
+
+/* Knuth's linear congruential generator; its upper bits. */
+static uint32_t rng_below(uint64_t *rng, uint32_t n)
+{
+    *rng = *rng * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*rng >> 33) % n;
+}
+
+static double between(uint64_t *rng, double low, double high)
+{
+    return low + (high - low) * (double)rng_below(rng, 1 << 20) / (1 << 20);
+}
+
+/* One or two classes of three ways each. */
+static void make_problem(uint64_t *rng, struct problem *p)
+{
+    uint32_t n_classes = 1 + (uint32_t)rng_below(rng, 2);
+    memset(p, 0, sizeof *p);
+    p->setup = (struct pst_plan_setup){.struct_size = sizeof p->setup,
+                                       .n_classes = n_classes,
+                                       .n_ways = 3 * n_classes,
+                                       .class_samples = p->samples,
+                                       .ways = p->ways,
+                                       .way_nbytes = sizeof p->ways[0]};
+    for (uint32_t c = 0; c < n_classes; c++)
+        p->samples[c] = between(rng, 10, 1000);
+    for (uint32_t i = 0; i < p->setup.n_ways; i++) {
+        struct pst_plan_way *way = &p->ways[i];
+        way->i_class = i / 3;
+        way->form = i % 3;
+        way->demands[CORES] = between(rng, 1e-4, 5e-2);
+        way->demands[STORAGE] = between(rng, 1e4, 3e6);
+        way->demands[CACHE] = rng_below(rng, 3) == 0 ? between(rng, 1e5, 1e6) : 0;
+        way->stored_nbytes = between(rng, 1e4, 3e6);
+    }
+    p->setup.capacities[CORES] = between(rng, 1, 16);
+    p->setup.capacities[STORAGE] = between(rng, 1e7, 1e9);
+    p->setup.capacities[CACHE] = between(rng, 1e7, 2e8);
+    if (rng_below(rng, 2) != 0)
+        p->setup.capacities[PST_STALL_ACCELERATOR] = between(rng, 50, 2000);
+}
+
+/* Rate of given shares; 0 if they take more of the cache or of the quota than there is. */
+static double rate_of(const struct pst_plan_setup *s, const double *shares, double *stored)
+{
+    double whole = 0, demands[PST_STALL_N_RESOURCES] = {0};
+    const struct pst_plan_way *ways = s->ways;
+    for (uint32_t c = 0; c < s->n_classes; c++)
+        whole += s->class_samples[c];
+    *stored = 0;
+    for (uint32_t i = 0; i < s->n_ways; i++) {
+        double n = shares[i] * s->class_samples[ways[i].i_class];
+        for (int r = 0; r < PST_STALL_N_RESOURCES; r++)
+            demands[r] += n * ways[i].demands[r];
+        *stored += n * ways[i].stored_nbytes;
+    }
+    if (demands[CACHE] > s->capacities[CACHE] * (1 + 1e-6) ||
+        (s->stored_nbytes > 0 && *stored > s->stored_nbytes * (1 + 1e-6)))
+        return 0;
+    double rate =
+        s->capacities[PST_STALL_ACCELERATOR] > 0 ? s->capacities[PST_STALL_ACCELERATOR] : INFINITY;
+    for (int r = 1; r < CACHE; r++)
+        if (s->capacities[r] > 0 && demands[r] > 0)
+            rate = fmin(rate, s->capacities[r] / (demands[r] / whole));
+    return rate;
+}
+
+enum { STEPS = 20 };
+
+/* Calls with all shares of the classes in steps of 1 / STEPS. */
+static void for_each_grid_point(const struct pst_plan_setup *s, uint32_t i_class, double *shares,
+                                void (*visit)(void *, const double *), void *ctx)
+{
+    if (i_class == s->n_classes) {
+        visit(ctx, shares);
+        return;
+    }
+    for (int a = 0; a <= STEPS; a++)
+        for (int b = 0; a + b <= STEPS; b++) {
+            shares[3 * i_class] = (double)a / STEPS;
+            shares[3 * i_class + 1] = (double)b / STEPS;
+            shares[3 * i_class + 2] = (double)(STEPS - a - b) / STEPS;
+            for_each_grid_point(s, i_class + 1, shares, visit, ctx);
+        }
+}
+
+struct search {
+    const struct pst_plan_setup *setup;
+    double best_rate, least_stored;
+};
+
+static void visit(void *ctx, const double *shares)
+{
+    struct search *search = ctx;
+    double stored, rate = rate_of(search->setup, shares, &stored);
+    search->best_rate = fmax(search->best_rate, rate);
+    if (rate > 0 && rate >= search->setup->least_rate)
+        search->least_stored = fmin(search->least_stored, stored);
+}
+
+/* No point of the grid is better, and the best one is near: rounding each share to a step changes
+ * demands by a bounded part. */
+static void test_exhaustive_search(void **state)
+{
+    (void)state;
+    need_highs();
+    uint64_t rng = 24;
+    int n_mixed = 0;
+    for (int turn = 0; turn < 60; turn++) {
+        struct problem p;
+        make_problem(&rng, &p);
+        double shares[6], grid[6], stored;
+        struct search search = {.setup = &p.setup, .least_stored = INFINITY};
+        for_each_grid_point(&p.setup, 0, grid, visit, &search);
+        struct pst_plan_answer a;
+        struct pst_error err;
+        enum pst_status status = pst_plan_solve(&p.setup, shares, &a, sizeof a, &err);
+        if (status == PST_ERROR_LIMIT) {
+            assert_true(search.best_rate == 0);
+            continue;
+        }
+        assert_ok(status);
+        assert_near(rate_of(&p.setup, shares, &stored), a.samples_per_second, 1e-5);
+        assert_near(stored, a.stored_nbytes, 1e-9);
+        assert_true(a.samples_per_second >= search.best_rate * (1 - 1e-6));
+        if (search.best_rate > 0)
+            assert_true(a.samples_per_second <= search.best_rate * 1.5);
+        for (uint32_t i = 0; i < p.setup.n_ways; i++)
+            n_mixed += shares[i] > 0.01 && shares[i] < 0.99;
+        /* Storage: no point of the grid that is as fast stores less. */
+        p.setup.goal = PST_PLAN_STORAGE;
+        p.setup.least_rate = search.least_stored = 0;
+        p.setup.least_rate = 0.7 * a.samples_per_second;
+        search.least_stored = INFINITY;
+        for_each_grid_point(&p.setup, 0, grid, visit, &search);
+        a = solve(&p.setup, shares);
+        assert_true(a.samples_per_second >= p.setup.least_rate * (1 - 1e-5));
+        assert_true(a.stored_nbytes <= search.least_stored * (1 + 1e-6));
+    }
+    assert_true(n_mixed > 20);
+}
+
+/* A price is the change of the rate for a little more of the resource, over the rate; within its
+ * range the marginal time of a sample stays the same. */
+static void test_prices(void **state)
+{
+    (void)state;
+    need_highs();
+    static const int resources[] = {CORES, STORAGE, CACHE, PST_STALL_ACCELERATOR};
+    uint64_t rng = 25;
+    int n_above_zero = 0;
+    for (int turn = 0; turn < 60; turn++) {
+        struct problem p;
+        double shares[6];
+        struct pst_plan_answer a;
+        struct pst_error err;
+        make_problem(&rng, &p);
+        if (pst_plan_solve(&p.setup, shares, &a, sizeof a, &err) != PST_OK)
+            continue;
+        for (size_t k = 0; k < sizeof resources / sizeof resources[0]; k++) {
+            int r = resources[k];
+            double there = p.setup.capacities[r];
+            if (there == 0)
+                continue;
+            assert_true(a.price_low[r] <= there * (1 + 1e-9) &&
+                        there <= a.price_high[r] * (1 + 1e-9));
+            if (a.price_high[r] < there * 1.001) /* a corner: prices to both sides differ */
+                continue;
+            double more = there * 1e-4;
+            struct pst_plan_setup changed = p.setup;
+            changed.capacities[r] += more;
+            double rate = solve(&changed, shares).samples_per_second;
+            double found = (rate - a.samples_per_second) / more / a.samples_per_second;
+            if (fabs(found - a.prices[r]) > 2e-3 * fmax(found, a.prices[r]) + 1e-3 / there)
+                print_error("turn %d, %s: %.9g by difference, %.9g\n", turn,
+                            pst_stall_resource_name((uint32_t)r), found, a.prices[r]);
+            assert_true(fabs(found - a.prices[r]) <=
+                        2e-3 * fmax(found, a.prices[r]) + 1e-3 / there);
+            n_above_zero += found * there > 0.01;
+        }
+    }
+    assert_true(n_above_zero > 60);
+}
+
+/* Where a range ends the price changes: just inside it still predicts the rate, whose inverse is
+ * linear in the inverse of the capacity of a rate. */
+static void test_price_range(void **state)
+{
+    (void)state;
+    need_highs();
+    struct pst_plan_setup s = worked();
+    double shares[2];
+    struct pst_plan_answer a = solve(&s, shares);
+    /* With more cores PNG alone is bound by the disk: 1e9 / 2.32e6 = 431/s = 19.6 cores. */
+    assert_near(a.price_high[CORES], 1e9 / 2.32e6 / 22, 1e-3);
+    s.capacities[CORES] = 25;
+    a = solve(&s, shares);
+    assert_near(a.prices[CORES], 0, 1e-9);
+    assert_near(a.samples_per_second, 1e9 / 2.32e6, 1e-6);
+    assert_true(isinf(a.price_high[CORES]));
+    assert_near(a.price_low[CORES], 1e9 / 2.32e6 / 22, 1e-3);
+    assert_near(a.prices[STORAGE], 1e-9, 1e-6);
+}
+
+/* Rules
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void test_lossless_rule(void **state)
+{
+    (void)state;
+    need_highs();
+    struct pst_plan_way ways[2] = {
+        {.form = 0, .demands = {[CORES] = 0.01}, .stored_nbytes = 1e6},
+        {.form = 1, .demands = {[CORES] = 0.001}, .stored_nbytes = 1e5, .is_lossy = true}};
+    struct pst_plan_setup s = worked();
+    double shares[2];
+    s.ways = ways;
+    struct pst_plan_answer a = solve(&s, shares);
+    assert_true(shares[0] == 1 && shares[1] == 0);
+    assert_int_equal(a.single_form, 0);
+    s.allow_lossy = true;
+    assert_near(solve(&s, shares).samples_per_second, 16000, 1e-6);
+    assert_true(shares[1] == 1);
+    ways[0].is_lossy = true;
+    s.allow_lossy = false;
+    assert_refused(&s, PST_ERROR_LIMIT, "all ways of class 0 change its pixels");
+}
+
+/* Of plans that are as fast, the one that stores least. */
+static void test_second_step(void **state)
+{
+    (void)state;
+    need_highs();
+    struct pst_plan_setup s = worked();
+    double shares[2];
+    s.capacities[PST_STALL_ACCELERATOR] = 200;
+    struct pst_plan_answer a = solve(&s, shares);
+    assert_near(a.samples_per_second, 200, 1e-6);
+    assert_near(shares[PNG], 1, 1e-6);
+    assert_int_equal(a.binding, 1u << PST_STALL_ACCELERATOR);
+    s.stored_nbytes = 1000 * 3e6; /* PNG and a part of L3 have room */
+    s.capacities[PST_STALL_ACCELERATOR] = 0;
+    assert_near(solve(&s, shares).samples_per_second, 352 + (1000 - 2.32 * 352) / 3.72, 1e-6);
+    s.stored_nbytes = 1000 * 2.4e6;
+    a = solve(&s, shares);
+    assert_true(a.quota_binds && a.quota_price > 0);
+    assert_near(a.stored_nbytes, s.stored_nbytes, 1e-6);
+    struct pst_plan_setup more = s;
+    more.stored_nbytes += 1e5;
+    double rate = solve(&more, shares).samples_per_second;
+    assert_near((rate / a.samples_per_second - 1) / 1e5, a.quota_price, 1e-3);
+}
+
+/* The GPU prepares in the model's time: it delays steps by the stated part. */
+static void test_interference(void **state)
+{
+    (void)state;
+    need_highs();
+    struct pst_plan_way way = {.demands = {[PST_STALL_GPU] = 1e-3}};
+    struct pst_plan_setup s = worked();
+    double share;
+    s.ways = &way;
+    s.n_ways = 1;
+    s.capacities[PST_STALL_GPU] = 1;
+    s.capacities[PST_STALL_ACCELERATOR] = 500;
+    assert_near(solve(&s, &share).samples_per_second, 500, 1e-9);
+    s.gpu_interference = 0.5;
+    assert_near(solve(&s, &share).samples_per_second, 1 / (1.0 / 500 + 0.5e-3), 1e-6);
+}
+
+/* Cores cost 0.04 an hour, MB/s of disk 0.0001: the cheapest machine for a rate. */
+static void test_chosen_machine(void **state)
+{
+    (void)state;
+    need_highs();
+    struct pst_plan_setup s = worked();
+    double shares[2], hour = 3600;
+    s.goal = PST_PLAN_COST;
+    s.price = 1 / hour;
+    s.capacities[CORES] = 2;
+    s.capacities_most[CORES] = 64;
+    s.unit_prices[CORES] = 0.04 / hour;
+    s.capacities[STORAGE] = 1e8;
+    s.capacities_most[STORAGE] = 4e9;
+    s.unit_prices[STORAGE] = 1e-10 / hour;
+    s.capacities[PST_STALL_ACCELERATOR] = 800;
+    s.least_rate = 300;
+    struct pst_plan_answer a = solve(&s, shares);
+    assert_true(a.samples_per_second >= 300 * (1 - 1e-6));
+    double best = INFINITY;
+    for (int cores = 2; cores <= 64; cores++)
+        for (int disk = 1; disk <= 80; disk++)
+            for (int png = 0; png <= 20; png++) {
+                struct pst_plan_setup fixed = s;
+                double part[2] = {png / 20.0, 1 - png / 20.0}, stored;
+                fixed.capacities[CORES] = cores;
+                fixed.capacities[STORAGE] = 5e7 * disk + 5e7;
+                double rate = rate_of(&fixed, part, &stored);
+                double price = s.price + s.unit_prices[CORES] * (cores - 2) +
+                               s.unit_prices[STORAGE] * (fixed.capacities[STORAGE] - 1e8);
+                if (rate >= 300)
+                    best = fmin(best, price * 1000 / rate);
+            }
+    assert_true(a.cost <= best * (1 + 1e-6));
+    assert_true(a.cost >= best * 0.95);
+    double price = s.price + s.unit_prices[CORES] * (a.capacities[CORES] - 2) +
+                   s.unit_prices[STORAGE] * (a.capacities[STORAGE] - 1e8);
+    assert_near(a.cost, price * 1000 / a.samples_per_second, 1e-6);
+}
+
+/* Refusals
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static void test_limits_in_words(void **state)
+{
+    (void)state;
+    need_highs();
+    struct pst_plan_setup s = worked();
+    s.least_rate = 500;
+    assert_refused(&s, PST_ERROR_LIMIT, "the rate that must be reached");
+    s.least_rate = 0;
+    s.stored_nbytes = 1e6;
+    assert_refused(&s, PST_ERROR_LIMIT, "the bytes on storage");
+    struct pst_plan_way way = {.demands = {[CORES] = 1, [CACHE] = 1e6}};
+    s = worked();
+    s.n_ways = 1;
+    s.ways = &way;
+    s.capacities[CACHE] = 1e8;
+    assert_refused(&s, PST_ERROR_LIMIT, "the cache's memory");
+    s.stored_nbytes = 1;
+    way.stored_nbytes = 1;
+    assert_refused(&s, PST_ERROR_LIMIT, "rate, bytes on storage and cache");
+}
+
+static void test_refused_setups(void **state)
+{
+    (void)state;
+    struct pst_plan_setup s = worked();
+    struct pst_plan_way ways[2] = {frames[0], frames[1]};
+    s.ways = ways;
+    ways[1].demands[STORAGE] = NAN;
+    assert_refused(&s, PST_ERROR_ARGUMENT, "way 1: its demand of storage is nan");
+    ways[1].demands[STORAGE] = -1;
+    assert_refused(&s, PST_ERROR_ARGUMENT, "way 1: its demand of storage is -1");
+    ways[1] = frames[1];
+    ways[1].i_class = 1;
+    assert_refused(&s, PST_ERROR_ARGUMENT, "way 1: there is no class 1");
+    ways[1].i_class = 0;
+    ways[1].form = PST_PLAN_FORMS_MAX;
+    assert_refused(&s, PST_ERROR_ARGUMENT, "form 64");
+    ways[1] = frames[1];
+    s.capacities[CORES] = INFINITY;
+    assert_refused(&s, PST_ERROR_ARGUMENT, "capacities of cores is inf");
+    s.capacities[CORES] = 16;
+    s.gpu_interference = 1.5;
+    assert_refused(&s, PST_ERROR_ARGUMENT, "gpu_interference");
+    s.gpu_interference = 0;
+    s.goal = (enum pst_plan_goal)3;
+    assert_refused(&s, PST_ERROR_ARGUMENT, "no goal 3");
+    s.goal = PST_PLAN_RATE;
+    s.capacities_most[CACHE] = 1;
+    assert_refused(&s, PST_ERROR_ARGUMENT, "cannot be chosen");
+    s.capacities_most[CACHE] = 0;
+    const double empty[] = {0}, two[] = {5, 5};
+    s.class_samples = empty;
+    assert_refused(&s, PST_ERROR_ARGUMENT, "class 0 has 0 samples");
+    s.class_samples = two;
+    s.n_classes = 2;
+    assert_refused(&s, PST_ERROR_ARGUMENT, "class 1 has no way");
+    s.n_classes = 0;
+    assert_refused(&s, PST_ERROR_ARGUMENT, "classes");
+    struct {
+        struct pst_plan_setup setup;
+        uint64_t later;
+    } longer = {.setup = worked(), .later = 1};
+    longer.setup.struct_size = sizeof longer;
+    assert_refused(&longer.setup, PST_ERROR_VERSION, "struct");
+}
+
+static void test_nothing_limits(void **state)
+{
+    (void)state;
+    need_highs();
+    struct pst_plan_setup s = worked();
+    memset(s.capacities, 0, sizeof s.capacities);
+    assert_refused(&s, PST_ERROR_ARGUMENT, "nothing limits the rate");
+}
+
+static void test_libraries(void **state)
+{
+    (void)state;
+    struct pst_plan_setup s = worked();
+    s.library = "/nonexistent/libhighs.so.1";
+    assert_refused(&s, PST_ERROR_UNSUPPORTED, "highspy");
+    s.library = "libm.so.6";
+    assert_refused(&s, PST_ERROR_UNSUPPORTED, "libm.so.6 has no Highs_create");
+    s.library = __FILE__;
+    assert_refused(&s, PST_ERROR_UNSUPPORTED, "highspy");
+}
+
+/* The n-th allocation of ours fails. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    need_highs();
+    struct pst_plan_setup s = worked();
+    for (uint64_t n = 1;; n++) {
+        struct pst_plan_answer answer;
+        struct pst_error err;
+        double shares[2];
+        psti_fault_arm(PSTI_FAULT_ALLOC, n, false);
+        enum pst_status status = pst_plan_solve(&s, shares, &answer, sizeof answer, &err);
+        bool fired = psti_fault_count(PSTI_FAULT_ALLOC) >= n;
+        psti_fault_arm(PSTI_FAULT_ALLOC, 0, false);
+        if (!fired) {
+            assert_ok(status);
+            assert_true(n > 5);
+            return;
+        }
+        assert_int_equal(status, PST_ERROR_MEMORY);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_worked_case),     cmocka_unit_test(test_exhaustive_search),
+        cmocka_unit_test(test_prices),          cmocka_unit_test(test_price_range),
+        cmocka_unit_test(test_lossless_rule),   cmocka_unit_test(test_second_step),
+        cmocka_unit_test(test_interference),    cmocka_unit_test(test_chosen_machine),
+        cmocka_unit_test(test_limits_in_words), cmocka_unit_test(test_refused_setups),
+        cmocka_unit_test(test_nothing_limits),  cmocka_unit_test(test_libraries),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
