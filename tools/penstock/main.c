@@ -28,6 +28,7 @@ const struct cli_verb cli_verbs[] = {
     {"doctor", "check this machine and say what to mend", cmd_doctor},
     {"analyze", "measure where a training run stalls, and what would help", cmd_analyze},
     {"whatif", "predict its rate on another machine or in another form", cmd_whatif},
+    {"plan", "find the best forms, cache and machine for it", cmd_plan},
     {"env", "say what this build and this machine can do", cmd_env},
     {NULL, NULL, NULL},
 };

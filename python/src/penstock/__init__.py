@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from . import accelerators, cuda, metrics, pli, report, transforms
     from ._analyze import analyze
     from ._image import ImageInfo, decode, probe
+    from ._plan import Plan, plan
     from ._whatif import whatif
     from .cache import Cache, CachePlan, CacheReport, plan_cache
     from .dataset import Dataset, Field
@@ -81,6 +82,7 @@ __all__ = [
     "Mask",
     "PackReport",
     "PenstockError",
+    "Plan",
     "Text",
     "TorchDataset",
     "VerifyReport",
@@ -94,6 +96,7 @@ __all__ = [
     "metrics",
     "metrics_text",
     "pack",
+    "plan",
     "plan_cache",
     "pli",
     "probe",
@@ -108,6 +111,7 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
     "analyze": "_analyze",
+    **dict.fromkeys(("Plan", "plan"), "_plan"),
     "whatif": "_whatif",
     **dict.fromkeys(("Cache", "CachePlan", "CacheReport", "plan_cache"), "cache"),
     "Fleet": "fleet",

@@ -63,14 +63,15 @@ def _png(data: bytes) -> bytes | None:
 def encoded(data: bytes, stored: str, form: str) -> Any:
     """Returns what a Writer takes to store the image `data` (whose form is `stored`) in `form`.
 
-    None: this form cannot be made of it.
+    "pli-small:2" is near-lossless PLI, whose samples differ by 2 at most. None: this form cannot be made of it.
     """
     if form == stored:
         return data
     if form == "pli-jpeg":
         return data if stored == "jpeg" else None
     if form.startswith("pli-"):
-        return pli.encode(_pixels(data), form.removeprefix("pli-"))
+        tier, _, error = form.removeprefix("pli-").partition(":")
+        return pli.encode(_pixels(data), tier, max_error=int(error or 0))
     if form == "raw":
         return _pixels(data)
     if form == "png":

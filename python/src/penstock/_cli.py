@@ -1,4 +1,4 @@
-"""The verbs of the command line that need Python: analyze and whatif. `penstock` starts this module with their arguments."""
+"""The verbs of the command line that need Python: analyze, plan and whatif. `penstock` starts this module with their arguments."""
 
 from __future__ import annotations
 
@@ -259,10 +259,82 @@ def _table(answers: Sequence[_whatif.Answer], enough: Sequence[dict[str, float |
     return lines
 
 
+def _plan_parser() -> _Parser:
+    parser = _Parser(
+        prog="penstock plan",
+        usage="penstock plan DATA|REPORT [options]",
+        description="Finds in which forms to store a data set, what to cache and where to decode, by measured costs and a linear "
+        "programme.",
+        epilog="example: penstock plan photos --as mlperf:resnet50:h100 --storage-limit 100GiB --out plan.json",
+    )
+    parser.add_argument("data", metavar="DATA", help="a data set, a folder of images, or a file of penstock analyze --out")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--train", metavar="MODULE:FUNCTION", help="step(batch), which returns when the step is done")
+    how.add_argument("--rate", type=float, metavar="N", help="an accelerator that takes N samples/s")
+    how.add_argument("--as", dest="name", metavar="NAME", help="an emulated accelerator: " + ", ".join(accelerators.names()))
+    parser.add_argument("--accelerators", type=int, default=None, metavar="N", help="how many share this machine (1)")
+    parser.add_argument("--budget", default="60s", metavar="TIME", help='about how long it may take: "60s", "2min" (60s)')
+    parser.add_argument("--batch-size", type=int, metavar="N", help="samples per batch of DATA (64, or the accelerator's)")
+    parser.add_argument("--forms", metavar="A,B", help="forms to consider (those that are worth it)")
+    parser.add_argument("--goal", default="rate", choices=("rate", "storage", "cost"), help="what to optimise (rate)")
+    parser.add_argument("--least-rate", type=float, default=0.0, metavar="N", help="samples/s that a plan must reach")
+    parser.add_argument("--storage-limit", metavar="SIZE", help="most bytes on storage: 100GiB, or 150%% of today's")
+    parser.add_argument("--cache", default="auto", metavar="SIZE", help="memory for the cache: 8GiB, 50%%, 0, auto (auto)")
+    parser.add_argument("--page-cache", default="auto", metavar="SIZE", help="memory for the kernel's page cache: 8GiB, 0 (auto)")
+    parser.add_argument("--max-error", type=int, default=0, metavar="N", help="allow PLI whose samples differ by up to N (0)")
+    parser.add_argument("--copies", action="store_true", help="store a sample in each form of the mix")
+    parser.add_argument("--machines", metavar="FILE", help='compare these machines; "example": those that come with Penstock')
+    parser.add_argument("--no-layout", action="store_true", help="do not measure files against packed samples")
+    parser.add_argument("--machine", metavar="FILE", help="plan for this machine (capacities in JSON); for a REPORT only")
+    parser.add_argument("--out", metavar="FILE", help="write the plan (JSON)")
+    _add_common(parser)
+    return parser
+
+
+def _plan_verb(arguments: Sequence[str]) -> int:
+    from ._plan import plan
+    from ._plan_machines import example
+
+    parser = _plan_parser()
+    given = parser.parse_args(arguments)
+    say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: plan: {line}", file=sys.stderr))
+    count, name = accelerators.split_count(given.name) if given.name else (1, None)
+    data: Any = given.data
+    if os.path.isfile(data):
+        data = Report.load(data)
+    if given.machine is not None:
+        if not isinstance(data, Report):
+            parser.error("--machine needs a REPORT: costs are measured on this machine")
+        data = data.with_machine(given.machine)
+    found = plan(
+        data,
+        _step_of(given.train) if given.train else None,
+        goal=given.goal,
+        least_rate=given.least_rate,
+        storage=given.storage_limit,
+        cache=given.cache,
+        page_cache=given.page_cache,
+        max_error=given.max_error,
+        forms=None if given.forms is None else tuple(filter(None, given.forms.split(","))),
+        copies=given.copies,
+        machines=example() if given.machines == "example" else given.machines,
+        accelerator=name or given.rate,
+        accelerators=given.accelerators or count,
+        batch_size=given.batch_size,
+        budget=given.budget,
+        layout=not given.no_layout,
+        progress=say,
+    )
+    if given.out is not None:
+        found.to_json(given.out)
+    print(found.to_json() if given.json else found.report())
+    return _OK
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a verb; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    verbs = {"analyze": _analyze, "whatif": _whatif_verb}
+    verbs = {"analyze": _analyze, "plan": _plan_verb, "whatif": _whatif_verb}
     if not words or words[0] not in verbs:
         print(f"penstock: a verb is expected: {', '.join(verbs)}", file=sys.stderr)
         return _USAGE

@@ -153,6 +153,10 @@ static PyMethodDef functions[] = {
      "stall_need(setup, resource, utilisation): float"},
     {"stall_hit_ratio", native_stall_hit_ratio, METH_VARARGS,
      "stall_hit_ratio(policy, part): float"},
+    {"plan_solve", native_plan_solve, METH_VARARGS,
+     "plan_solve(setup, class_samples, ways, library): dict"},
+    {"plan_need", native_plan_need, METH_VARARGS,
+     "plan_need(setup, class_samples, ways, library, form, resource, rate): float"},
     {NULL, NULL, 0, NULL}};
 
 struct native_state *native_state_of(PyObject *self)

@@ -158,4 +158,8 @@ PyObject *native_stall_predict(PyObject *module, PyObject *dict);
 PyObject *native_stall_need(PyObject *module, PyObject *args);
 PyObject *native_stall_hit_ratio(PyObject *module, PyObject *args);
 
+/* _native_plan.c */
+PyObject *native_plan_solve(PyObject *module, PyObject *args);
+PyObject *native_plan_need(PyObject *module, PyObject *args);
+
 #endif

@@ -114,7 +114,7 @@ def _by_size(form: str, images: list[tuple[int, int]], scale: float) -> list[Cla
         whole = np.cumsum(sizes) / sizes.sum()
         for part in range(1, _MOST_SIZES):
             cut = int(sizes[np.searchsorted(whole, part / _MOST_SIZES)])
-            if cut > (cuts[-1] or 0) and cut < sizes[-1]:
+            if cut > max(cuts[-1] or 0, sizes[0]):
                 cuts.append(cut)
     cuts.append(None)
     classes = []

@@ -6,9 +6,12 @@ its problem is made of a report's costs and a machine's capacities, and its answ
 
 from __future__ import annotations
 
+import glob
+import importlib.util
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import _native, _whatif
@@ -19,6 +22,13 @@ GOALS = ("rate", "storage", "cost")
 CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
 _RANDOM = 2  # the page cache's policy, of enum pst_stall_policy
 _PREFETCH = (2, 3, 4, 6, 8, 12, 16)
+_NEARLY = 0.01  # of the rate: less than costs are known to
+_WORTH = 0.02  # of the bytes stored
+_LARGER = 0.1  # may be what needs no writing
+_SMALLEST = 1e-3  # share of a way
+
+_RATE, _STORED, _COST = ("samples_per_second", 1.0), ("stored_nbytes", -1.0), ("cost", -1.0)
+_BY_RATE, _BY_STORAGE, _BY_COST = (_RATE, _STORED), (_STORED, _RATE), (_COST, _STORED)
 
 # The machine's members that are capacities of the solver, by resource.
 _RATES = {
@@ -89,11 +99,11 @@ class Solution:
     shares: list[float]
     answer: dict[str, Any]
     cache_form: str
-    problem: dict[str, Any] = field(repr=False, default_factory=dict)
+    problem: Problem
 
     def used(self) -> Iterator[tuple[Way, float]]:
         """Yields the ways that have samples, with their shares."""
-        yield from ((way, share) for way, share in zip(self.ways, self.shares, strict=True) if share > 1e-9)
+        yield from ((way, share) for way, share in zip(self.ways, self.shares, strict=True) if share > 0)
 
 
 def consumers(subject: Mapping[str, Any]) -> float:
@@ -188,31 +198,71 @@ def _cached(report: Mapping[str, Any], way: Way, costs: Mapping[str, float], cac
     return Way(way.i_class, way.form, cache_form, way.place, demands, costs, way.stored_nbytes, way.is_lossy)
 
 
+@dataclass
+class Problem:
+    """What the solver is asked, as <penstock/plan.h> has it.
+
+    Attributes:
+        setup: members of struct pst_plan_setup.
+        samples: of each class.
+        ways: members of struct pst_plan_way.
+        forms: their names by the numbers in `ways`.
+        library: path of HiGHS, or None.
+    """
+
+    setup: dict[str, Any]
+    samples: list[float]
+    ways: list[dict[str, Any]]
+    forms: list[str]
+    library: str | None
+
+    def solve(self) -> dict[str, Any]:
+        return _native.plan_solve(self.setup, self.samples, self.ways, self.library)
+
+    def need(self, form: str, resource: str, rate: float) -> float:
+        """Returns how much of a resource plans that store one form need for a rate. LimitError: no amount is enough."""
+        number = _whatif.RESOURCES.index(resource)
+        return _native.plan_need(self.setup, self.samples, self.ways, self.library, self.forms.index(form), number, rate)
+
+
 def problem_of(
     ways: Sequence[Way], classes: Sequence[Class], available: Mapping[str, float], limits: Limits, interference: float
-) -> dict[str, Any]:
-    """Returns the solver's problem as plain data: members of struct pst_plan_setup, and "ways"."""
-    forms = {form: i for i, form in enumerate(dict.fromkeys(way.form for way in ways))}
-    return {
+) -> Problem:
+    forms = list(dict.fromkeys(way.form for way in ways))
+    setup = {
         "goal": GOALS.index(limits.goal),
-        "class_samples": [float(part.samples) for part in classes],
-        "ways": [
-            {
-                "i_class": way.i_class,
-                "form": forms[way.form],
-                "demands": [way.demands.get(name, 0.0) for name in _whatif.RESOURCES],
-                "stored_nbytes": way.stored_nbytes,
-                "is_lossy": way.is_lossy,
-            }
-            for way in ways
-        ],
         "capacities": [available.get(name, 0.0) for name in _whatif.RESOURCES],
         "stored_nbytes": limits.stored_nbytes,
         "least_rate": limits.least_rate,
         "allow_lossy": limits.allow_lossy,
         "gpu_interference": interference,
-        "library": limits.library,
     }
+    rows = [
+        {
+            "i_class": way.i_class,
+            "form": forms.index(way.form),
+            "demands": [way.demands.get(name, 0.0) for name in _whatif.RESOURCES],
+            "stored_nbytes": way.stored_nbytes,
+            "is_lossy": way.is_lossy,
+        }
+        for way in ways
+    ]
+    return Problem(setup, [float(part.samples) for part in classes], rows, forms, limits.library or library())
+
+
+def library() -> str | None:
+    """Returns the path of HiGHS in the package highspy, which need not be importable; None: as the C library finds it."""
+    if os.environ.get("PENSTOCK_HIGHS"):
+        return None
+    try:
+        spec = importlib.util.find_spec("highspy")
+    except (ImportError, ValueError):
+        return None
+    for folder in (spec.submodule_search_locations if spec else None) or ():
+        found = sorted(glob.glob(os.path.join(glob.escape(folder), "libhighs.so*")))
+        if found:
+            return found[0]
+    return None
 
 
 def solve(
@@ -222,16 +272,43 @@ def solve(
     choice: Mapping[str, Any] | None = None,
     only: Sequence[str] | None = None,
 ) -> Solution:
-    """Returns the best plan over all forms of the cache.
+    """Returns the best plan over all forms of the cache. Of plans whose rate is the best one's but for a hundredth, which is less
+    than costs are known to, it is the one that stores least.
 
     choice: of a machine whose resources can be chosen: "capacities_most" and "unit_prices" by resource, "price".
     only: forms that may be stored; None: all. LimitError: no plan keeps within the limits.
     """
+    best = _best(classes, report, limits, choice or {}, only)
+    if limits.goal != "rate":
+        return best
+    enough = replace(limits, goal="storage", least_rate=(1 - _NEARLY) * best.answer["samples_per_second"])
+    thrifty = _best(classes, report, enough, choice or {}, only)
+    chosen = thrifty if thrifty.answer["stored_nbytes"] < (1 - _WORTH) * best.answer["stored_nbytes"] else best
+    if only is None:
+        chosen = _unchanged(classes, report, enough, chosen)
+    # What is worth how much is the goal's.
+    kept = {name: best.answer[name] for name in ("prices", "price_low", "price_high", "quota_price", "binding", "single")}
+    return replace(chosen, answer={**chosen.answer, **kept}, problem=best.problem)
+
+
+def _unchanged(classes: Sequence[Class], report: Mapping[str, Any], enough: Limits, chosen: Solution) -> Solution:
+    """Returns the plan that stores what is stored now, if it is as fast and not much larger: then nothing has to be written."""
+    try:
+        kept = _best(classes, report, enough, {}, tuple({part.form for part in classes}))
+    except LimitError:
+        return chosen
+    is_now = all(way.form == classes[way.i_class].form for way, _ in kept.used())
+    return kept if is_now and kept.answer["stored_nbytes"] <= (1 + _LARGER) * chosen.answer["stored_nbytes"] else chosen
+
+
+def _best(
+    classes: Sequence[Class], report: Mapping[str, Any], limits: Limits, choice: Mapping[str, Any], only: Sequence[str] | None
+) -> Solution:
     best: Solution | None = None
     error: LimitError | None = None
     for cache_form in _cache_forms(classes, limits):
         try:
-            found = _solve_one(classes, report, limits, cache_form, choice or {}, only)
+            found = _solve_one(classes, report, limits, cache_form, choice, only)
         except LimitError as refused:
             error = refused
             continue
@@ -270,19 +347,31 @@ def _solve_one(
     problem = problem_of(ways, classes, capacities(report, limits), limits, report["machine"].get("gpu_interference", 0.0))
     for name in ("capacities_most", "unit_prices"):
         if name in choice:
-            problem[name] = [choice[name].get(resource, 0.0) for resource in _whatif.RESOURCES]
-    problem["price"] = choice.get("price", 0.0)
-    answer = _native.plan_solve(problem)
-    shares = list(answer.pop("shares"))
-    cached = any(way.cache_form and share > 1e-9 for way, share in zip(ways, shares, strict=True))
+            problem.setup[name] = [choice[name].get(resource, 0.0) for resource in _whatif.RESOURCES]
+    problem.setup["price"] = choice.get("price", 0.0)
+    answer = problem.solve()
+    shares = _rounded(ways, answer.pop("shares"))
+    cached = any(way.cache_form and share > 0 for way, share in zip(ways, shares, strict=True))
     return Solution(ways, shares, answer, cache_form if cached else "stored", problem)
 
 
+def _rounded(ways: Sequence[Way], shares: Sequence[float]) -> list[float]:
+    """Drops shares that are too small to matter; those of a class then add up to 1 again."""
+    kept = [share if share >= _SMALLEST else 0.0 for share in shares]
+    sums: dict[int, float] = {}
+    for way, share in zip(ways, kept, strict=True):
+        sums[way.i_class] = sums.get(way.i_class, 0.0) + share
+    return [share / sums[way.i_class] for way, share in zip(ways, kept, strict=True)]
+
+
 def _better(found: Solution, best: Solution, goal: str) -> bool:
-    member = {"rate": "samples_per_second", "storage": "stored_nbytes", "cost": "cost"}[goal]
-    sign = -1.0 if goal == "rate" else 1.0
-    ours, theirs = sign * found.answer[member], sign * best.answer[member]
-    return bool(ours < theirs - 1e-9 * abs(theirs))
+    """Compares by the goal, then by bytes stored (by samples/s where these are the goal)."""
+    first, second = {"rate": _BY_RATE, "storage": _BY_STORAGE, "cost": _BY_COST}[goal]
+    for member, sign in (first, second):
+        ours, theirs = sign * found.answer[member], sign * best.answer[member]
+        if abs(ours - theirs) > 1e-6 * abs(theirs):
+            return bool(ours > theirs)
+    return False
 
 
 def mixed(solution: Solution, classes: Sequence[Class]) -> dict[str, float]:

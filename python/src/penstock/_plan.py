@@ -1,0 +1,507 @@
+"""penstock.plan: in which forms to store samples, what to cache, where to decode and on which machine, by measured costs."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import _analyze_machine as machine
+from . import _analyze_probe as probe
+from . import _native, _options, _plan_file, _plan_layout, _plan_machines, _plan_text, _whatif
+from . import _plan_classes as _classes
+from . import _plan_ways as _ways
+from ._analyze import analyze, seconds_of
+from ._plan_classes import Class
+from .dataset import Dataset
+from .errors import ArgumentError, LimitError, PenstockError
+from .loader import Loader
+from .report import Report
+
+__all__ = ["Plan", "plan"]
+
+_LAYOUT_PART, _CLASSES_PART, _SURVEY_PART = 0.2, 0.2, 0.05
+_CACHE_PART = 0.5  # of the memory that is available
+
+
+class Plan:
+    """What a plan says.
+
+    Attributes:
+        data: all of it as plain data, as it lies in the file (docs/format-plan.md).
+    """
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = _plan_file.checked(data, "the plan")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Plan:
+        """Reads a plan's file."""
+        return cls(_plan_file.read(path))
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Returns the plan as JSON, and writes it to a file if a path is given."""
+        text = json.dumps(self.data, indent=2, allow_nan=False) + "\n"
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return text
+
+    @property
+    def changes_forms(self) -> bool:
+        """Whether samples are to be stored otherwise than they are: then ``pack --plan`` or ``repack --plan`` comes first."""
+        return any(
+            [s["form"] for s in way["store"]] != [part["form"]] or "tier" in way["store"][0] or "max_error" in way["store"][0]
+            for part in self.data["classes"]
+            for way in part["ways"]
+        )
+
+    @property
+    def loader(self) -> dict[str, Any]:
+        """The arguments of :class:`penstock.Loader` that belong to the plan."""
+        return _plan_file.loader_options(self.data)
+
+    def check(self, samples_per_second: float) -> str:
+        """Compares a measured rate with the predicted one, in words."""
+        return _plan_text.check(self.data["predicted"], samples_per_second)
+
+    def report(self) -> str:
+        """Returns the plan as text for a terminal."""
+        return _plan_text.text(self.data)
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def __repr__(self) -> str:
+        return f"Plan({_plan_text.words(self.data)!r})"
+
+
+def plan(
+    data: Any,
+    step: Callable[[Any], Any] | None = None,
+    *,
+    goal: str = "rate",
+    least_rate: float = 0.0,
+    storage: int | str | None = None,
+    cache: int | str | None = "auto",
+    page_cache: int | str | None = "auto",
+    max_error: int = 0,
+    forms: Sequence[str] | None = None,
+    copies: bool = False,
+    machines: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    accelerator: Any = None,
+    accelerators: int = 1,
+    batch_size: int | None = None,
+    budget: float | str = "60s",
+    layout: bool = True,
+    library: str | None = None,
+    progress: Callable[[str], Any] | None = None,
+) -> Plan:
+    """Finds the best plan for a data set on this machine, by measured costs and a linear programme.
+
+    Args:
+        data: a folder of images, a data set, or a :class:`penstock.Loader`, which is analysed first; or a
+            :class:`penstock.report.Report` (or its file), whose costs are used as they are.
+        step, accelerator, accelerators, batch_size, budget: as for :func:`penstock.analyze`.
+        goal: "rate": most samples/s, and of equal plans the one that stores least. "storage": least bytes stored, at
+            ``least_rate``. "cost": least cost of an epoch, at ``least_rate``: with ``machines``.
+        least_rate: samples/s that a plan must reach.
+        storage: most bytes on storage: a number, a text like "100GiB", or "150%" of what is stored now; None: any.
+        cache: memory for the cache: bytes, "8GiB", "50%" of what is stored now, "auto" (half of what is available), None or 0:
+            no cache.
+        page_cache: memory that the kernel's page cache can use for the data: bytes, "8GiB", "auto" (what is available, less
+            ``cache``), None or 0: data come from storage in each epoch, as they do where the whole set is larger than this one.
+        max_error: 0: only forms with the pixels of today. Else also near-lossless PLI whose samples differ by so much at most.
+        forms: forms to consider; None: those that are worth it.
+        copies: a sample is stored in each form that its class mixes. Each batch then has the mix exactly, and the loader can
+            correct it; it takes more storage. False: each sample is stored in one form.
+        machines: a file of machines (docs/format-plan.md), or its data: what an epoch takes and costs on each of them.
+        layout: measure how storage reads files and packed samples, at random and in pages.
+        library: path of HiGHS; None: PENSTOCK_HIGHS, the package highspy, or the system's.
+        progress: called with a line before each step.
+
+    Raises LimitError if no plan keeps within the limits, UnsupportedError without HiGHS.
+    """
+    say = progress or (lambda line: None)
+    if goal not in _ways.GOALS:
+        raise ArgumentError(f"goal is one of {', '.join(_ways.GOALS)}, not {goal!r}")
+    table = _plan_machines.read(machines) if isinstance(machines, (str, os.PathLike)) else machines
+    seconds = seconds_of(budget)
+    errors = () if max_error == 0 else (f"pli-small:{_options.count('max_error', max_error, 0, 127)}",)
+    given = _given(data)
+    report, loader = _report_of(
+        given, step, accelerator=accelerator, accelerators=accelerators, batch_size=batch_size,
+        budget=seconds * (1 - _CLASSES_PART - (_LAYOUT_PART if layout else 0.0)), forms=forms, errors=errors, progress=say,
+    )  # fmt: skip
+    notes: list[str] = []
+    classes, measured = _costs_of(report, loader, seconds, layout, notes, say)
+    limits = _limits(report, goal, least_rate, storage, cache, max_error, library)
+    report = _with_page_cache(report, page_cache, limits, loader)
+    say("solve")
+    return Plan(_data(report, classes, limits, table, measured, copies, notes))
+
+
+def _given(data: Any) -> Any:
+    """Returns a Loader, a Dataset, a path of data, or a Report."""
+    if isinstance(data, (str, os.PathLike)) and os.path.isfile(data):
+        return Report.load(data)
+    return data
+
+
+def _report_of(
+    data: Any, step: Any, *, forms: Sequence[str] | None, errors: Sequence[str], **options: Any
+) -> tuple[dict[str, Any], Loader | None]:
+    """Analyses what is no report yet. Returns the report's data, and the loader; None for a report."""
+    if isinstance(data, Report):
+        return data.data, None
+    from ._analyze import _default_loader
+
+    loader = data if isinstance(data, Loader) else _default_loader(data, options["batch_size"] or 64)
+    wanted = forms
+    if forms is None and errors:
+        wanted = (*probe.usual_forms(_form_of(loader)), *errors)
+    report = analyze(loader, step, forms=wanted, **options)
+    return report.data, loader
+
+
+def _form_of(loader: Loader) -> str:
+    """Returns the form of the first image."""
+    from ._image import probe as header
+
+    field = image_field(loader.dataset)
+    form = loader.dataset.item(0, field)["form"]
+    return str(form or header(loader.dataset.read(0, field)).form)
+
+
+def image_field(dataset: Dataset) -> str:
+    """Returns the name of the data set's first image."""
+    for name, field in dataset.fields.items():
+        if field.type == "image":
+            return name
+    raise ArgumentError(f"{dataset.path} has no images: there is nothing to plan")
+
+
+def _costs_of(
+    report: Mapping[str, Any], loader: Loader | None, seconds: float, layout: bool, notes: list[str], say: Callable[[str], Any]
+) -> tuple[list[Class], dict[str, Any] | None]:
+    """Returns the classes with their costs, and the layouts of storage; None: not measured."""
+    if loader is None:
+        return _classes.of_report(report), None
+    field = image_field(loader.dataset)
+    classes = _classes.survey(loader.dataset, field, _SURVEY_PART * seconds)
+    options = loader._given
+    notes += _classes.measure(classes, report, loader.dataset, field, options, _CLASSES_PART * seconds, say)
+    for part in [part for part in classes if not part.forms]:
+        notes.append(f"{part.samples} samples of the form {part.form} could not be probed: they stay as they are")
+        classes.remove(part)
+    measured = None
+    if layout and options.get("storage") != "memory":
+        throttle = options.get("throttle")
+        try:
+            measured = _plan_layout.measure(loader.dataset, _LAYOUT_PART * seconds, field=field, throttle=throttle, progress=say)
+        except PenstockError as error:
+            notes.append(f"layouts were not measured: {error.text}")
+    return classes, measured
+
+
+def _limits(
+    report: Mapping[str, Any], goal: str, least_rate: float, storage: Any, cache: Any, max_error: int, library: str | None
+) -> _ways.Limits:
+    now = float(report["subject"]["nbytes"])
+    if cache == "auto":
+        room = _CACHE_PART * float(report["machine"].get("memory_available_nbytes") or 0.0)
+    else:
+        room = _size("cache", cache, now)
+    return _ways.Limits(goal, float(least_rate), _size("storage", storage, now), room, max_error > 0, library)
+
+
+def _with_page_cache(report: dict[str, Any], given: Any, limits: _ways.Limits, loader: Loader | None) -> dict[str, Any]:
+    """Returns the report with the page cache that the plan may count on. Throttled storage is slow whatever the page cache has."""
+    found: dict[str, Any] = json.loads(json.dumps(report))
+    there = float(report["machine"].get("page_cache_nbytes") or 0.0)
+    if given != "auto":
+        there = _size("page_cache", given, float(report["subject"]["nbytes"]))
+    elif loader is not None and loader._given.get("throttle"):
+        there = 0.0
+    else:
+        there = max(there - limits.cache_nbytes, 0.0)
+    found["machine"]["page_cache_nbytes"] = there
+    return found
+
+
+def _size(name: str, value: Any, whole: float) -> float:
+    if value is None or value in (0, "0"):
+        return 0.0
+    text = str(value).strip()
+    if text.endswith("%"):
+        try:
+            return float(text[:-1]) / 100 * whole
+        except ValueError:
+            raise ArgumentError(f"{name} is bytes, or a text like 8GiB or 50%, not {value!r}") from None
+    return float(_options.nbytes(name, value))
+
+
+# Putting together -----------------------------------------------------------------------------------
+
+
+def _data(
+    report: Mapping[str, Any],
+    classes: list[Class],
+    limits: _ways.Limits,
+    machines: Mapping[str, Any] | None,
+    layout: dict[str, Any] | None,
+    copies: bool,
+    notes: list[str],
+) -> dict[str, Any]:
+    solution = _ways.solve(classes, report, limits)
+    answer, chosen = _ways.predict(report, _ways.mixed(solution, classes))
+    now = _whatif.predict(report, {"cache": 0})
+    subject = report["subject"]
+    made: dict[str, Any] = {
+        "kind": _plan_file.KIND,
+        "version": _plan_file.VERSION,
+        "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "penstock": _native.version,
+        "data": {"path": subject["path"], "samples": subject["samples"], "nbytes": subject["nbytes"]},
+        "goal": limits.goal,
+        "classes": _class_sections(solution, classes, copies),
+        "loader": _loader_section(solution, classes, limits, subject, chosen, copies),
+        "predicted": _prediction(answer, solution),
+        "now": {"form": subject["form"], "samples_per_second": now.samples_per_second, "low": now.low, "high": now.high,
+                "binding": now.binding},
+        "machine": {name: report["machine"].get(name) for name in ("cpu", "cores", "storage_nbytes_per_second")},
+        "accelerator": {name: report["accelerator"].get(name) for name in ("name", "title", "step_seconds", "count")},
+        "singles": _singles(report, classes, limits),
+        "prices": _prices(solution),
+        "need": _needs(solution),
+        "notes": notes,
+    }  # fmt: skip
+    made["stored_nbytes"] = _stored(made["classes"])
+    made["convert"] = _conversion(made, solution, classes, report)
+    if layout is not None:
+        made["layout"] = layout
+        made["convert"]["of_layout"] = _layout_gain(layout, subject["samples"])
+    if machines is not None:
+        rows = _plan_machines.compare(machines, classes, report, limits)
+        made["machines"] = {"rows": rows, **{key: machines.get(key) for key in ("date", "currency", "source")}}
+    return _finite(made)
+
+
+def _finite(value: Any) -> Any:
+    """Returns plain data without infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _store(form: str) -> dict[str, Any]:
+    """Returns a form as the command line and the file name it."""
+    if not form.startswith("pli-") or form == "pli-jpeg":
+        return {"form": form}
+    tier, _, error = form.removeprefix("pli-").partition(":")
+    return {"form": "pli", "tier": tier, **({"max_error": int(error)} if error else {})}
+
+
+def _class_sections(solution: _ways.Solution, classes: Sequence[Class], copies: bool) -> list[dict[str, Any]]:
+    found = []
+    for i, part in enumerate(classes):
+        ways = [(way, share) for way, share in solution.used() if way.i_class == i]
+        section: dict[str, Any] = {"form": part.stored, "pixels": [part.low, part.high], "samples": part.samples}
+        section["ways"] = [
+            {
+                "share": share,
+                "store": [_store(way.form)],
+                "cache": "" if not way.cache_form else "encoded" if way.cache_form == "stored" else way.cache_form,
+                "decode": way.place,
+                "stored_nbytes": way.stored_nbytes,
+            }
+            for way, share in ways
+        ]
+        if copies and len({way.form for way, _ in ways}) > 1:
+            section["ways"] = [_copied(section["ways"])]
+        found.append(section)
+    return found
+
+
+def _copied(ways: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Returns one way that stores all forms of several, the most frequent first."""
+    shares: dict[str, float] = {}
+    stores: dict[str, dict[str, Any]] = {}
+    nbytes: dict[str, float] = {}
+    for way in ways:
+        name = json.dumps(way["store"][0])
+        shares[name] = shares.get(name, 0.0) + way["share"]
+        stores[name], nbytes[name] = way["store"][0], way["stored_nbytes"]
+    order = sorted(shares, key=lambda name: -shares[name])
+    first = ways[0]
+    return {
+        "share": 1.0,
+        "store": [stores[name] for name in order],
+        "cache": first["cache"],
+        "decode": first["decode"],
+        "stored_nbytes": sum(nbytes.values()),
+    }
+
+
+def _loader_section(
+    solution: _ways.Solution,
+    classes: Sequence[Class],
+    limits: _ways.Limits,
+    subject: Mapping[str, Any],
+    chosen: Mapping[str, int],
+    copies: bool,
+) -> dict[str, Any]:
+    whole = float(sum(part.samples for part in classes))
+    parts = [(classes[way.i_class].samples / whole * share, way) for way, share in solution.used()]
+    on_gpu = sum(p for p, way in parts if way.place == "gpu")
+    found: dict[str, Any] = {**chosen, "cache": None, "cache_form": "stored"}
+    if any(way.cache_form for _, way in parts):
+        needed = sum(p * whole * way.demands["cache"] for p, way in parts if way.cache_form)
+        room = min(limits.cache_nbytes, 1.02 * needed + 64 * whole + (1 << 20))
+        found["cache"] = "host" if _ways.consumers(subject) > 1 else int(room)
+        found["cache_nbytes"] = int(room)
+        found["cache_form"] = solution.cache_form
+    if any(way.place == "gpu" for way in solution.ways):
+        found["decode"] = "gpu" if on_gpu > 1e-6 else "cpu"
+        if 1e-6 < on_gpu < 1 - 1e-6:
+            found["gpu_share"] = on_gpu
+    if copies:
+        forms: dict[str, float] = {}
+        for p, way in parts:
+            forms[way.form] = forms.get(way.form, 0.0) + p
+        if len(forms) > 1:
+            found["forms"] = forms
+    return found
+
+
+def _prediction(answer: Mapping[str, Any], solution: _ways.Solution) -> dict[str, Any]:
+    bits = solution.answer["binding"]
+    binding = [name for i, name in enumerate(_whatif.RESOURCES) if bits >> i & 1]
+    if solution.answer["quota_binds"]:
+        binding.append("quota")
+    return {
+        **{name: answer[name] for name in ("samples_per_second", "low", "high", "utilisation", "prep_stall", "fetch_stall")},
+        "binding": binding,
+        "bound_samples_per_second": solution.answer["samples_per_second"],
+    }
+
+
+def _singles(report: Mapping[str, Any], classes: Sequence[Class], limits: _ways.Limits) -> list[dict[str, Any]]:
+    """Returns the best plan of each form alone, the fastest first."""
+    found = []
+    for form in dict.fromkeys(form for part in classes for form in part.forms):
+        try:
+            single = _ways.solve(classes, report, limits, only=(form,))
+        except LimitError as error:
+            found.append({"form": form, "samples_per_second": 0.0, "why": error.text})
+            continue
+        answer, _ = _ways.predict(report, _ways.mixed(single, classes))
+        found.append(
+            {
+                "form": form,
+                "samples_per_second": answer["samples_per_second"],
+                "binding": answer["binding"],
+                "stored_nbytes": single.answer["stored_nbytes"],
+            }
+        )
+    return sorted(found, key=lambda row: -row["samples_per_second"])
+
+
+# The unit that a price is for, in words, and how many of the solver's units it is.
+_UNITS = {
+    "accelerator": ("more sample/s of the accelerators", 1.0),
+    "cores": ("more core", 1.0),
+    "storage": ("more MB/s of storage", 1e6),
+    "reads": ("more read/s of storage", 1.0),
+    "network": ("more MB/s of network", 1e6),
+    "link": ("more MB/s of the link to the accelerator", 1e6),
+    "gpu": ("more GPU for preparation", 1.0),
+    "cache": ("more GiB of cache", float(1 << 30)),
+}
+
+
+def _prices(solution: _ways.Solution) -> list[dict[str, Any]]:
+    """Returns what one unit more of each resource is worth, as a part of the goal, and the range in which it is."""
+    found = []
+    answer = solution.answer
+    for i, name in enumerate(_whatif.RESOURCES):
+        if name in _UNITS and answer["prices"][i] > 1e-12 and answer["capacities"][i] > 0:
+            words, unit = _UNITS[name]
+            found.append(
+                {
+                    "resource": name,
+                    "unit": words,
+                    "gain": answer["prices"][i] * unit,
+                    "there": answer["capacities"][i] / unit,
+                    "low": answer["price_low"][i] / unit,
+                    "high": answer["price_high"][i] / unit,
+                }
+            )
+    if answer["quota_price"] > 0:
+        found.append({"resource": "quota", "unit": "more GB on storage", "gain": answer["quota_price"] * 1e9})
+    return found
+
+
+def _needs(solution: _ways.Solution) -> dict[str, Any] | None:
+    """Returns what the best single form would need for the rate of the mix, one resource at a time; None: it is not a mix."""
+    single = solution.answer["single"]
+    rate = solution.answer["samples_per_second"]
+    if single is None or single["samples_per_second"] >= 0.999 * rate:
+        return None
+    form = solution.problem.forms[single["form"]]
+    found: dict[str, Any] = {"form": form, "samples_per_second": single["samples_per_second"]}
+    for i, name in enumerate(_whatif.RESOURCES):
+        if name in ("accelerator", "workers") or solution.problem.setup["capacities"][i] <= 0:
+            continue
+        try:
+            found[name] = solution.problem.need(form, name, rate)
+        except LimitError:
+            continue
+    return found
+
+
+def _stored(sections: Sequence[Mapping[str, Any]]) -> float:
+    return sum(part["samples"] * way["share"] * way["stored_nbytes"] for part in sections for way in part["ways"])
+
+
+def _conversion(
+    made: Mapping[str, Any], solution: _ways.Solution, classes: Sequence[Class], report: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns the time that making the forms takes on this machine, and after how many epochs it is saved."""
+    seconds = nbytes = reads = 0.0
+    for way, share in solution.used():
+        part = classes[way.i_class]
+        if way.form == part.form:
+            continue
+        own = part.forms.get(part.form, {}).get("cpu", {})
+        seconds += part.samples * share * way.costs.get("pack_seconds", 0.0)
+        reads += part.samples * share * own.get("item_nbytes", 0.0)
+        nbytes += part.samples * share * way.stored_nbytes
+    cores = float(report["machine"]["cores"])
+    storage = report["machine"].get("storage_nbytes_per_second") or math.inf
+    whole = max(seconds / cores, (reads + nbytes) / storage) if nbytes else 0.0
+    found: dict[str, Any] = {"seconds": whole, "nbytes": nbytes, "cpu_seconds": seconds}
+    samples = made["data"]["samples"]
+    found["break_even_epochs"] = _plan_layout.break_even(
+        whole, made["now"]["samples_per_second"], made["predicted"]["samples_per_second"], samples
+    )
+    return found
+
+
+def _layout_gain(layout: Mapping[str, Any], samples: int) -> dict[str, Any] | None:
+    """Returns what packing a folder as it is would bring: seconds for it, and epochs until they are saved."""
+    if not layout.get("packed_here"):
+        return None
+    rates = {(row["layout"], row["order"]): row["samples_per_second"] for row in layout["layouts"]}
+    seconds = layout["pack_seconds"] * samples
+    return {
+        "seconds": seconds,
+        "break_even_epochs": _plan_layout.break_even(
+            seconds, rates["folder", "shuffled"], rates["packed", "shuffled"], samples
+        ),
+    }

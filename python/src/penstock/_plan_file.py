@@ -1,0 +1,63 @@
+"""The file of a plan: JSON, docs/format-plan.md. It is read by the loader, by pack and repack, and by people."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import ArgumentError, CorruptError
+
+KIND = "penstock plan"
+VERSION = 1
+
+# Members of the section "loader", with the types that they may have. None: the loader's default.
+LOADER: dict[str, tuple[type, ...]] = {
+    "num_workers": (int,),
+    "prefetch": (int,),
+    "order": (str,),
+    "cache": (int, str),
+    "cache_form": (str,),
+    "cache_plan": (str,),
+    "decode": (str,),
+    "gpu_share": (int, float),
+    "forms": (dict,),
+}
+
+
+def read(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+    """Reads a plan's file, or takes its data, and checks what the loader uses. Errors name file and member."""
+    if isinstance(plan, Mapping):
+        return checked(plan, "the plan")
+    name = os.fspath(plan)
+    with open(name, encoding="utf-8") as file:
+        try:
+            data = json.load(file)
+        except ValueError as error:
+            raise CorruptError(f"this is no JSON: {error}", file=name) from None
+    return checked(data, name)
+
+
+def checked(data: Any, where: str) -> dict[str, Any]:
+    """Returns the data of a plan. ArgumentError: it is none, or a member that the loader uses has a wrong type."""
+    kind = data.get("kind") if isinstance(data, Mapping) else None
+    if kind != KIND:
+        raise ArgumentError(f"{where} is no plan: its kind is {kind!r}, not {KIND!r}")
+    version = data.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise ArgumentError(f"{where} has version {version!r}; this Penstock knows {VERSION}")
+    loader = data.get("loader") or {}
+    if not isinstance(loader, Mapping):
+        raise ArgumentError(f"{where}: loader is an object, not {loader!r}")
+    for name, types in LOADER.items():
+        value = loader.get(name)
+        if value is not None and (not isinstance(value, types) or isinstance(value, bool)):
+            raise ArgumentError(f"{where}: loader.{name} is {' or '.join(t.__name__ for t in types)}, not {value!r}")
+    return dict(data)
+
+
+def loader_options(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of :class:`penstock.Loader` that a plan has."""
+    loader = read(plan).get("loader") or {}
+    return {name: loader[name] for name in LOADER if loader.get(name) is not None}

@@ -1,0 +1,176 @@
+"""A plan as text for a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from . import _plan_layout
+from ._report_text import duration, size
+
+
+def words(data: Mapping[str, Any]) -> str:
+    """Returns the plan in a few words: "60 % pli-small, 40 % raw: 2900 samples/s, 1.4 x"."""
+    forms: dict[str, float] = {}
+    whole = sum(part["samples"] for part in data["classes"]) or 1
+    for part in data["classes"]:
+        for way in part["ways"]:
+            name = store_words(way["store"])
+            forms[name] = forms.get(name, 0.0) + part["samples"] * way["share"] / whole
+    mix = ", ".join(f"{100 * share:.0f} % {name}" for name, share in sorted(forms.items(), key=lambda pair: -pair[1]))
+    rate, now = data["predicted"]["samples_per_second"], data["now"]["samples_per_second"]
+    return f"{mix}: {rate:.4g} samples/s, {rate / now:.2f} x"
+
+
+def store_words(store: Any) -> str:
+    return " + ".join(
+        one["form"] + (f"-{one['tier']}" if "tier" in one else "") + (f" (error {one['max_error']})" if "max_error" in one else "")
+        for one in store
+    )
+
+
+def text(data: Mapping[str, Any]) -> str:
+    lines = [*_head(data), "", *_ways(data), "", *_rates(data), *_prices(data), *_need(data), "", *_singles(data)]
+    for part in (_layout(data), _machines(data), _conversion(data), _commands(data)):
+        lines += ["", *part] if part else []
+    return "\n".join(lines + [f"note: {note}" for note in data.get("notes", [])])
+
+
+def _head(data: Mapping[str, Any]) -> Iterator[str]:
+    machine, step = data["machine"], data["accelerator"]
+    storage = machine.get("storage_nbytes_per_second")
+    has = [f"{machine['cores']:g} cores", f"storage of {size(storage)}/s" if storage else "data in memory"]
+    if step.get("step_seconds"):
+        title = step.get("title") or step.get("name")
+        has.append(f"{step.get('count') or 1} x {title}")
+    about = data["data"]
+    yield f"{about['path']}: {about['samples']} samples, {size(about['nbytes'])}; {', '.join(has)}"
+
+
+def _ways(data: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{'samples':>9s}  {'now':10s}{'pixels':>16s}  {'share':>7s}  {'stored as':24s}{'cache':10s}decoded by"
+    for part in data["classes"]:
+        low, high = part["pixels"]
+        span = "all" if low == 0 and high is None else f"{low}..{'' if high is None else high}"
+        for i, way in enumerate(part["ways"]):
+            start = f"{part['samples']:9d}  {part['form']:10s}{span:>16s}" if i == 0 else " " * 37
+            where = "CPU" if way["decode"] == "cpu" else "GPU"
+            yield f"{start}  {100 * way['share']:6.1f}%  {store_words(way['store']):24s}{way['cache'] or '-':10s}{where}"
+
+
+def _rates(data: Mapping[str, Any]) -> Iterator[str]:
+    now, then = data["now"], data["predicted"]
+    yield f"now        {now['samples_per_second']:9.4g} samples/s ({now['low']:.4g} to {now['high']:.4g}), limited by {now['binding']}"
+    binding = " and ".join(then["binding"]) or "nothing measured"
+    gain = then["samples_per_second"] / now["samples_per_second"]
+    yield (f"planned    {then['samples_per_second']:9.4g} samples/s ({then['low']:.4g} to {then['high']:.4g}), limited by {binding}: "
+           f"{gain:.2f} x")  # fmt: skip
+    yield f"stored     {size(data['data']['nbytes'])} now, {size(data['stored_nbytes'])} planned"
+    loader = data["loader"]
+    kept = f", cache {size(loader['cache_nbytes'])} of {loader['cache_form']}" if loader.get("cache") else ", no cache"
+    yield f"loader     {loader['num_workers']} threads, {loader['prefetch']} batches ahead{kept}"
+
+
+def _prices(data: Mapping[str, Any]) -> Iterator[str]:
+    goal = {"rate": "samples/s", "storage": "of the bytes stored", "cost": "of the cost"}[data["goal"]]
+    for price in data["prices"]:
+        span = ""
+        if "low" in price:
+            high = "any amount" if price["high"] is None else f"{price['high']:.3g}"
+            span = f", from {price['low'] or 0:.3g} to {high}"
+        sign = "+" if data["goal"] == "rate" else "-"
+        yield f"worth      one {price['unit']}: {sign}{100 * price['gain']:.2g} % {goal}{span}"
+
+
+def _need(data: Mapping[str, Any]) -> Iterator[str]:
+    need = data["need"]
+    if not need:
+        return
+    scales = {"cores": (1.0, "cores"), "storage": (1e6, "MB/s of storage"), "reads": (1.0, "reads/s"), "cache": (1e9, "GB of cache"),
+              "link": (1e6, "MB/s of link"), "network": (1e6, "MB/s of network"), "gpu": (1.0, "GPUs for preparation")}  # fmt: skip
+    parts = [f"{need[name] / scale:.4g} {unit}" for name, (scale, unit) in scales.items() if name in need]
+    wanted = f", and would need {' or '.join(parts)} for the rate of the mix" if parts else ", and cannot reach the rate of the mix"
+    yield f"unmixed    {need['form']} alone: {need['samples_per_second']:.4g} samples/s{wanted}"
+
+
+def _singles(data: Mapping[str, Any]) -> Iterator[str]:
+    yield "one form for all samples, with its own best cache and placement:"
+    for row in data["singles"]:
+        if "why" in row:
+            yield f"  {row['form']:14s} not possible: {row['why']}"
+            continue
+        yield (f"  {row['form']:14s} {row['samples_per_second']:9.4g} samples/s  {size(row['stored_nbytes']):>8s}  "
+               f"limited by {row['binding']}")  # fmt: skip
+
+
+def _layout(data: Mapping[str, Any]) -> list[str]:
+    if not data.get("layout"):
+        return []
+    lines = _plan_layout.text(data["layout"])
+    gain = data["convert"].get("of_layout")
+    if gain:
+        lines.append(f"  packing as it is takes {duration(gain['seconds'])}: {_paid(gain['break_even_epochs'])}")
+    return lines
+
+
+def _paid(epochs: float | None) -> str:
+    return "by time it never pays" if epochs is None else f"paid back after {epochs:.2g} epochs"
+
+
+def _conversion(data: Mapping[str, Any]) -> list[str]:
+    convert = data["convert"]
+    if not convert["nbytes"]:
+        return []
+    return [f"making the forms takes {duration(convert['seconds'])} and writes {size(convert['nbytes'])}: "
+            f"{_paid(convert['break_even_epochs'])}"]  # fmt: skip
+
+
+def _machines(data: Mapping[str, Any]) -> list[str]:
+    table = data.get("machines")
+    if not table:
+        return []
+    money = table.get("currency") or ""
+    good = [row for row in table["rows"] if "error" not in row]
+    lines = [f"machines ({table.get('date') or 'no date'}), an epoch of the best plan on each:",
+             f"  {'':28s}{money + '/h':>8s}{'samples/s':>11s}{'epoch':>9s}{money + '/epoch':>11s}  limited by"]  # fmt: skip
+    fastest = max(good, key=lambda row: row["samples_per_second"], default=None)
+    for row in table["rows"]:
+        if "error" in row:
+            lines.append(f"  {row['name']:28s}not possible: {row['error']}")
+            continue
+        marks = [mark for mark, it in (("cheapest", good[0]), ("fastest", fastest)) if it is row]
+        lines.append(f"  {row['name']:28s}{row['price_per_hour']:8.3f}{row['samples_per_second']:11.4g}"
+                     f"{duration(row['epoch_seconds']):>9s}{row['epoch_cost']:11.4g}  {row['binding']}"
+                     f"{': ' + ' and '.join(marks) if marks else ''}")  # fmt: skip
+        if row["chosen"]:
+            lines.append(f"      with {', '.join(_amount(name, value) for name, value in row['chosen'].items())}")
+    return lines
+
+
+def _amount(name: str, value: float) -> str:
+    if name == "memory_nbytes":
+        return f"{value / (1 << 30):.0f} GiB of memory"
+    if name.endswith("_nbytes_per_second"):
+        return f"{name.removesuffix('_nbytes_per_second')} of {size(value)}/s"
+    return f"{value:.3g} {name.replace('_per_second', '/s')}"
+
+
+def _commands(data: Mapping[str, Any]) -> list[str]:
+    path = data["data"]["path"]
+    packed = path.rstrip("/") + ".pst" if not path.rstrip("/").endswith(".pst") else path
+    changes = any(way["store"] != [{"form": part["form"]}] for part in data["classes"] for way in part["ways"])
+    lines = ["what to do with the plan, once it is in a file (penstock plan --out plan.json):"]
+    if changes and packed != path:
+        lines.append(f"  penstock pack {shlex.quote(path)} {shlex.quote(packed)} --plan plan.json")
+    elif changes:
+        lines.append(f"  penstock repack {shlex.quote(path)} --plan plan.json")
+    return [*lines, f'  ps.Loader({(packed if changes else path)!r}, ..., plan="plan.json")']
+
+
+def check(predicted: Mapping[str, Any], samples_per_second: float) -> str:
+    """Returns a comparison of a measured rate with the predicted one."""
+    rate = predicted["samples_per_second"]
+    inside = predicted["low"] <= samples_per_second <= predicted["high"]
+    return (f"predicted {rate:.4g} samples/s ({predicted['low']:.4g} to {predicted['high']:.4g}), measured "
+            f"{samples_per_second:.4g}: {samples_per_second / rate - 1:+.1%}{'' if inside else ', outside the band'}")  # fmt: skip

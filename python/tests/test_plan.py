@@ -1,0 +1,278 @@
+"""Plans: made of reports with known costs, so that their answers are known, and once of real images."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+
+import penstock as ps
+from penstock import _plan_classes, _plan_layout, _plan_machines, _plan_ways
+from penstock.report import Report
+
+pytestmark = pytest.mark.skipif(
+    _plan_ways.library() is None and not os.environ.get("PENSTOCK_HIGHS"), reason="HiGHS is not installed"
+)
+
+
+def costs(cpu: float, nbytes: float, hit: float | None = None, pack: float = 0.01) -> dict[str, float]:
+    return {"cpu_seconds": cpu, "hit_cpu_seconds": hit or cpu, "cpu_sd_seconds": 0.1 * cpu, "nbytes": nbytes, "item_nbytes": nbytes,
+            "reads": 1.0, "pack_seconds": pack}  # fmt: skip
+
+
+def report(**changes: object) -> Report:
+    """Frames: PNG is bound by the cores, raw by storage."""
+    data = {
+        "kind": "penstock-report", "version": 1, "made": "2026-01-01T00:00:00+00:00", "penstock": ps.__version__,
+        "subject": {"loader": "penstock", "path": "frames", "samples": 1000, "nbytes": 2_000_000_000, "form": "png", "decode": "cpu",
+                    "gpu_share": 1.0, "batch_size": 8, "prefetch": 2, "workers": 16, "workers_follow_cores": True,
+                    "batch_cpu_seconds": 0.0, "ranks": 1, "jobs": 1},
+        "machine": {"cores": 16.0, "storage_nbytes_per_second": 1e9, "page_cache_nbytes": 0, "cache_nbytes": 0,
+                    "memory_available_nbytes": 0},
+        "accelerator": {"name": "none", "step_seconds": 0.0, "count": 1},
+        "phases": {}, "forms": {"png": {"cpu": costs(0.05, 2e6)}, "raw": {"cpu": costs(0.002, 6e6)}}, "stages": [],
+        "bands": {"cpu_band": 0.03, "storage_band": 0.02, "step_band": 0.0},
+    }  # fmt: skip
+    for name, value in changes.items():
+        data[name] = {**data[name], **value} if name in ("machine", "accelerator", "subject") else value
+    return Report(data)
+
+
+def shares(plan: ps.Plan) -> dict[str, float]:
+    return {way["store"][0]["form"]: way["share"] for way in plan.data["classes"][0]["ways"]}
+
+
+def test_a_mix_that_is_known() -> None:
+    # x of PNG, y of raw a second: 0.05 x + 0.002 y = 16 cores, 2 x + 6 y = 1000 MB/s.
+    y = (1000 - 2 * 320) / (6 - 2 * 0.04)
+    x = (16 - 0.002 * y) / 0.05
+    plan = ps.plan(report(), cache=0)
+    assert shares(plan)["raw"] == pytest.approx(y / (x + y), abs=0.02)
+    assert plan.data["predicted"]["bound_samples_per_second"] == pytest.approx(x + y, rel=0.011)
+    assert set(plan.data["predicted"]["binding"]) == {"cores", "storage"}
+    assert plan.data["need"]["form"] == "png"
+    assert plan.data["need"]["cores"] == pytest.approx(0.05 * (x + y), rel=0.01)
+    prices = {price["resource"]: price["gain"] for price in plan.data["prices"]}
+    assert 0 < prices["cores"] < 1 / 16 and 0 < prices["storage"] < 1e-3
+    assert sum(shares(plan).values()) == pytest.approx(1)
+
+
+def test_prices_predict_another_core() -> None:
+    one = ps.plan(report(), cache=0).data
+    more = ps.plan(report(machine={"cores": 17.0}), cache=0).data
+    gain = next(price["gain"] for price in one["prices"] if price["resource"] == "cores")
+    bound = [data["predicted"]["bound_samples_per_second"] for data in (one, more)]
+    assert bound[1] / bound[0] - 1 == pytest.approx(gain, rel=0.15)
+
+
+def test_what_is_fast_enough_stays() -> None:
+    plan = ps.plan(report(accelerator={"name": "a", "step_seconds": 0.08, "step_sd_seconds": 0.0, "count": 1}), cache=0)
+    assert plan.data["predicted"]["binding"] == ["accelerator"]
+    assert shares(plan) == {"png": 1.0}
+    assert not plan.changes_forms and plan.data["convert"]["nbytes"] == 0
+    assert "repack" not in plan.report() and 'ps.Loader(\'frames\', ..., plan="plan.json")' in plan.report()
+
+
+def test_the_cache_takes_what_saves_most() -> None:
+    forms = {"png": {"cpu": costs(0.05, 2e6)}, "pli-small": {"cpu": costs(0.004, 1.5e6, hit=0.003)}, "raw": {"cpu": costs(0.002, 6e6)}}
+    plan = ps.plan(report(forms=forms), cache="1GB")
+    ways = plan.data["classes"][0]["ways"]
+    assert plan.data["loader"]["cache"] <= 1e9
+    cached = sum(way["share"] for way in ways if way["cache"])
+    assert 1000 * cached * 1.5e6 == pytest.approx(1e9, rel=0.01)
+    assert {way["store"][0]["form"] for way in ways} == {"pli"}
+    whole = ps.plan(report(forms=forms), cache="100%")
+    assert sum(way["share"] for way in whole.data["classes"][0]["ways"] if way["cache"]) > 0.9
+    assert whole.data["predicted"]["samples_per_second"] > 2 * plan.data["predicted"]["samples_per_second"]
+
+
+def test_limits() -> None:
+    quota = ps.plan(report(), cache=0, storage="120%")
+    assert quota.data["stored_nbytes"] <= 1.2 * 2e9 * 1.0001
+    assert "quota" in quota.data["predicted"]["binding"]
+    least = ps.plan(report(), cache=0, goal="storage", least_rate=330)
+    assert least.data["predicted"]["bound_samples_per_second"] == pytest.approx(330, rel=0.001)
+    assert least.data["stored_nbytes"] < ps.plan(report(), cache=0).data["stored_nbytes"]
+    with pytest.raises(ps.errors.LimitError, match="rate that must be reached"):
+        ps.plan(report(), cache=0, goal="storage", least_rate=5000)
+    with pytest.raises(ps.errors.LimitError, match="bytes on storage"):
+        ps.plan(report(), cache=0, storage=1000)
+
+
+def test_lossy_forms_only_when_allowed() -> None:
+    forms = {"png": {"cpu": costs(0.05, 2e6)}, "pli-small:2": {"cpu": costs(0.003, 1e6)}}
+    assert shares(ps.plan(report(forms=forms), cache=0)) == {"png": 1.0}
+    plan = ps.plan(report(forms=forms), cache=0, max_error=2)
+    assert plan.data["classes"][0]["ways"][0]["store"] == [{"form": "pli", "tier": "small", "max_error": 2}]
+    assert "(error 2)" in plan.report()
+
+
+def test_copies_keep_the_mix_in_each_batch() -> None:
+    plan = ps.plan(report(), cache=0, copies=True)
+    (way,) = plan.data["classes"][0]["ways"]
+    assert way["share"] == 1 and [one["form"] for one in way["store"]] == ["png", "raw"]
+    assert plan.loader["forms"]["png"] == pytest.approx(1 - plan.loader["forms"]["raw"])
+    assert plan.data["stored_nbytes"] == pytest.approx(1000 * 8e6)
+
+
+def test_files() -> None:
+    plan = ps.plan(report(), cache=0)
+    text = plan.to_json("plan.json")
+    try:
+        again = ps.Plan.load("plan.json")
+        assert again.data == plan.data == json.loads(text)
+        assert "samples/s" in again.report() and repr(again).startswith("Plan(")
+    finally:
+        os.unlink("plan.json")
+    broken = copy.deepcopy(plan.data)
+    broken["loader"]["prefetch"] = "many"
+    with pytest.raises(ps.errors.ArgumentError, match="loader.prefetch is int, not 'many'"):
+        ps.Plan(broken)
+    with pytest.raises(ps.errors.ArgumentError, match="its kind is 'x'"):
+        ps.Plan({"kind": "x"})
+    with pytest.raises(ps.errors.ArgumentError, match="version 2"):
+        ps.Plan({"kind": "penstock plan", "version": 2})
+
+
+def test_break_even() -> None:
+    assert _plan_layout.break_even(100, 100, 200, 1000) == pytest.approx(20)
+    assert math.isinf(_plan_layout.break_even(100, 100, 90, 1000))
+    data = ps.plan(report(), cache=0).data
+    converted = data["convert"]["nbytes"] / 6e6  # samples that become raw
+    seconds = max(0.01 * converted / 16, converted * 8e6 / 1e9)
+    assert data["convert"]["seconds"] == pytest.approx(seconds, rel=1e-6)
+    saved = 1000 / data["now"]["samples_per_second"] - 1000 / data["predicted"]["samples_per_second"]
+    assert data["convert"]["break_even_epochs"] == pytest.approx(seconds / saved, rel=1e-6)
+
+
+# Machines -------------------------------------------------------------------------------------------
+
+TABLE = {
+    "kind": "penstock-machines", "version": 1, "date": "2026-01", "currency": "EUR",
+    "machines": [
+        {"name": "small", "cores": 4, "storage_nbytes_per_second": 1e8, "price_per_hour": 1.0},
+        {"name": "large", "cores": 64, "storage_nbytes_per_second": 4e9, "price_per_hour": 6.0},
+        {"name": "family", "cores": 4, "storage_nbytes_per_second": 1e8, "price_per_hour": 1.0,
+         "choose": {"cores": {"most": 32, "price_per_hour": 0.03},
+                    "storage_nbytes_per_second": {"most": 2e9, "price_per_hour": 0.0002}}},
+    ],
+}  # fmt: skip
+
+
+def test_machines() -> None:
+    rows = ps.plan(report(), cache=0, machines=TABLE).data["machines"]["rows"]
+    by = {(row["name"], row["goal"]): row for row in rows}
+    small, large, family = by["small", "cost"], by["large", "cost"], by["family", "cost"]
+    assert [row["epoch_cost"] for row in rows] == sorted(row["epoch_cost"] for row in rows)
+    assert large["samples_per_second"] == max(row["samples_per_second"] for row in rows)
+    assert family["epoch_cost"] < min(small["epoch_cost"], large["epoch_cost"])
+    assert 4 <= family["chosen"]["cores"] <= 32 and 1e8 <= family["chosen"]["storage_nbytes_per_second"] <= 2e9
+    extra = 0.03 * (family["chosen"]["cores"] - 4) + 0.0002 * (family["chosen"]["storage_nbytes_per_second"] - 1e8) / 1e6
+    assert family["price_per_hour"] == pytest.approx(1.0 + extra, rel=1e-6)
+    assert family["epoch_cost"] == pytest.approx(family["price_per_hour"] / 3600 * family["epoch_seconds"], rel=1e-6)
+    # No point of a grid is cheaper.
+    classes = _plan_classes.of_report(report().data)
+    for cores in range(4, 33, 4):
+        for storage in (1e8, 3e8, 6e8, 1e9, 1.5e9, 2e9):
+            changed = report(machine={"cores": float(cores), "storage_nbytes_per_second": storage}).data
+            rate = _plan_ways.solve(classes, changed, _plan_ways.Limits()).answer["samples_per_second"]
+            price = 1.0 + 0.03 * (cores - 4) + 0.0002 * (storage - 1e8) / 1e6
+            assert family["epoch_cost"] <= 1.03 * price / 3600 * 1000 / rate
+    text = ps.plan(report(), cache=0, machines=TABLE).report()
+    assert "cheapest" in text and "fastest" in text and "EUR/epoch" in text
+
+
+def test_the_example_of_machines() -> None:
+    table = _plan_machines.read(_plan_machines.example())
+    assert table["date"] and table["source"]
+    step = {"name": "a", "step_seconds": 0.01, "step_sd_seconds": 0.0, "count": 1}
+    rows = ps.plan(report(accelerator=step), machines=table).data["machines"]["rows"]
+    assert {row["name"] for row in rows} == {machine["name"] for machine in table["machines"]}
+    assert all(row["epoch_cost"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"kind": "x"}, "its kind is 'x'"),
+        ({"machines": []}, "has no machines"),
+        ({"machines": [{"cores": 4}]}, "machine 1 has no name"),
+        ({"machines": [{"name": "a", "cores": 4}]}, r"machine 1 \(a\) has no price_per_hour"),
+        ({"machines": [{"name": "a", "cores": 4, "price_per_hour": 1, "ram": 3}]}, "no member 'ram'"),
+        ({"machines": [{"name": "a", "cores": -4, "price_per_hour": 1}]}, "cores is a number of 0 or more"),
+        ({"machines": [{"name": "a", "cores": 4, "price_per_hour": 1, "choose": {"cores": {"most": 2, "price_per_hour": 1}}}]},
+         "most is below"),
+    ],
+)  # fmt: skip
+def test_wrong_machines(tmp_path, change, words) -> None:
+    path = tmp_path / "machines.json"
+    path.write_text(json.dumps({**TABLE, **change}))
+    with pytest.raises(ps.errors.ArgumentError, match=words):
+        _plan_machines.read(path)
+
+
+# Real images ----------------------------------------------------------------------------------------
+
+
+def test_classes_of_a_folder(tmp_path) -> None:
+    pil = pytest.importorskip("PIL.Image")
+    np = pytest.importorskip("numpy")
+    random = np.random.default_rng(3)
+    for i in range(160):
+        side = 16 if i % 2 else 64
+        pixels = random.integers(0, 255, (side, side, 3), np.uint8)
+        form = "png" if i % 4 < 3 else "jpeg"
+        pil.fromarray(pixels).save(tmp_path / f"{i:03d}.{'png' if form == 'png' else 'jpg'}", form)
+    found = _plan_classes.survey(ps.Dataset(tmp_path), "image", 30)
+    assert {part.form for part in found} == {"png", "jpeg"}
+    assert sum(part.samples for part in found) == 160
+    pngs = sorted((part for part in found if part.form == "png"), key=lambda part: part.low)
+    assert len(pngs) >= 2 and pngs[0].low == 0 and pngs[-1].high is None
+    assert all(a.high == b.low for a, b in zip(pngs[:-1], pngs[1:], strict=True))
+
+
+def test_a_plan_of_images(tmp_path) -> None:
+    pil = pytest.importorskip("PIL.Image")
+    np = pytest.importorskip("numpy")
+    folder = tmp_path / "images"
+    folder.mkdir()
+    rows = np.add.outer(np.arange(200), np.arange(200))[..., None]
+    for i in range(24):
+        pil.fromarray(((rows * [1, 2, 3] + i) % 256).astype(np.uint8)).save(folder / f"{i}.png")
+    out = tmp_path / "plan.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock._cli", "plan", str(folder), "--budget", "3s", "--batch-size", "4", "--out", str(out),
+         "--rate", "50"], capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    plan = ps.Plan.load(out)
+    assert plan.data["data"]["samples"] == 24 and plan.data["predicted"]["samples_per_second"] <= 51
+    assert {row["layout"] for row in plan.data["layout"]["layouts"]} == {"folder", "packed"}
+    assert "penstock" in done.stdout and not list(tmp_path.glob(".penstock*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["nowhere"], "nowhere"),
+        (["--goal", "speed", "x"], "invalid choice"),
+        (["report.json", "--storage-limit", "lots"], "storage"),
+        (["report.json", "--machines", "no.json"], "no.json"),
+    ],
+)
+def test_wrong_commands(tmp_path, words, text) -> None:
+    report().to_json(tmp_path / "report.json")
+    done = subprocess.run([sys.executable, "-m", "penstock._cli", "plan", *words], capture_output=True, text=True, cwd=tmp_path,
+                          timeout=240)  # fmt: skip
+    assert done.returncode in (1, 2) and text in done.stderr and "Traceback" not in done.stderr
+
+
+def test_without_highs(monkeypatch) -> None:
+    monkeypatch.setenv("PENSTOCK_HIGHS", "/nonexistent/libhighs.so")
+    with pytest.raises(ps.errors.UnsupportedError, match="highspy"):
+        ps.plan(report(), cache=0)
