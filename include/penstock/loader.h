@@ -163,6 +163,29 @@ enum pst_pin {
  *
  * Fields of the data set that are not listed are delivered by the defaults (images: u8, HWC, 3
  * channels, no operation). To leave fields out, set only_listed in the loader options. */
+/* One of the forms over which the rows of a field are divided. Zero-initialise. */
+struct pst_form_share {
+    /* The first variant that has it; NONE: variant number `variant`, of whatever form. */
+    enum pst_form form;
+    uint32_t variant; /* only with NONE */
+    double share;     /* of the rows, above 0; shares are divided by their sum */
+};
+
+/* Says how rows are divided over forms. Numbers are stable. */
+enum pst_form_choice {
+    /* By a row's place in the epoch: each batch has its shares, but for less than one row of two
+     * forms (less than n - 1 rows of n forms), and what one batch has too much the next has less.
+     * Only variants whose pixels are the same, by the data set's checksums, take each other's
+     * place. */
+    PST_FORM_CHOICE_ROWS = 0,
+    /* By the sample and the loader's seed: a sample has one form in all epochs. Pixels may differ.
+     */
+    PST_FORM_CHOICE_SAMPLES = 1,
+    /* As ROWS, and while it runs the loader moves shares towards the form that takes less of what
+     * is short, processor time or storage. Pixels and order stay the same. */
+    PST_FORM_CHOICE_MEASURED = 2
+};
+
 struct pst_field_output {
     const char *name;
     const struct pst_op *ops; /* Images, masks. */
@@ -338,6 +361,14 @@ struct pst_loader_options {
      * on it. An item that a server of this host has, or takes, is not kept in `cache`, too.
      * PST_ERROR_ARGUMENT with PST_STORAGE_MEMORY. */
     struct pst_fleet *fleet;
+    /* Over which forms the rows of `form_field` are divided, up to PST_MAX_VARIANTS; 0: each row
+     * has the first variant that is allowed. A sample that lacks the form that it is given has the
+     * first one that is allowed, too. Not with `share`. Copied. */
+    const struct pst_form_share *form_shares;
+    uint32_t n_form_shares;
+    size_t form_share_nbytes; /* sizeof(struct pst_form_share) */
+    const char *form_field;   /* an image or a mask; NULL: the first image that is delivered */
+    enum pst_form_choice form_choice;
 };
 
 /* Names a place in the sequence of batches: 7 numbers, plain data. Their meaning is stable across
@@ -877,6 +908,11 @@ struct pst_loader_stats {
     uint64_t share_cached;
     /* Items that it gave up, for want of memory, before all groups had come to them. */
     uint64_t share_given_up;
+    /* By number in `form_shares`: the share now, and the rows that were read in this form. */
+    double form_shares[PST_MAX_VARIANTS];
+    uint64_t form_rows[PST_MAX_VARIANTS];
+    uint64_t n_form_rows_other;  /* rows whose sample has not the form that they were given */
+    uint64_t n_form_corrections; /* MEASURED: how often shares were moved */
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

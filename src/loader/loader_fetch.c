@@ -126,13 +126,14 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
     struct psti_loader_worker *worker = &loader->fetcher;
     int64_t start = psti_clock_ns();
     psti_batch_set_place(batch, epoch, 0);
-    loader->placement.ops->begin(loader, batch, (uint32_t)n);
+    loader->placement.ops->begin(loader, batch, 0, (uint32_t)n);
     for (size_t i = 0; status == PST_OK && i < n; i++) {
         const struct psti_draw_key key = psti_loader_row_key(loader, epoch, samples[i], 0);
         status = ask(loader, err);
         if (status != PST_OK)
             break;
-        status = psti_loader_row_make(worker, batch, (uint32_t)i, &key, &worker->err);
+        status = psti_loader_row_make(worker, batch, (uint32_t)i, &key, PSTI_LOADER_NO_POSITION,
+                                      &worker->err);
         if (status != PST_OK && loader->options.on_error == PST_ON_ERROR_REPLACE)
             status = psti_loader_job_replace_fetched(worker, batch, (uint32_t)i, epoch, samples[i],
                                                      status);
@@ -157,7 +158,8 @@ static enum pst_status make_rows(pst_loader *loader, struct psti_loader_job *job
         status = ask(loader, err);
         if (status != PST_OK)
             break;
-        enum pst_status made = psti_loader_row_make(worker, job->batch, row, &key, &worker->err);
+        enum pst_status made =
+            psti_loader_row_make(worker, job->batch, row, &key, job->positions[row], &worker->err);
         if (made != PST_OK)
             psti_loader_job_row_failed(worker, job, row, made);
     }

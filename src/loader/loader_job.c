@@ -4,6 +4,7 @@
  * of its rows in row order. So the caller's view does not depend on which thread was first. */
 #include "loader/loader_counters.h"
 #include "loader/loader_files.h"
+#include "loader/loader_forms.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
 #include "loader/loader_row.h"
@@ -64,7 +65,8 @@ void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct
     for (uint32_t i = 0; i < job->n_rows; i++)
         indices[i] = (int64_t)psti_order_sample(loader->order, epoch, job->positions[i]);
     psti_batch_set_place(job->batch, epoch, shown_step);
-    loader->placement.ops->begin(loader, job->batch, job->n_rows);
+    loader->placement.ops->begin(loader, job->batch, job->n_rows ? job->positions[0] : 0,
+                                 job->n_rows);
 }
 
 struct psti_draw_key psti_loader_job_key(const pst_loader *loader,
@@ -191,7 +193,7 @@ static enum pst_status replace(struct psti_loader_worker *worker, struct psti_lo
         struct psti_draw_key key = psti_loader_row_key(
             worker->loader, job->epoch, replacement(worker->loader, job->epoch, position, i),
             psti_order_draw(worker->loader->order, position));
-        status = psti_loader_row_make(worker, job->batch, row, &key, &worker->err);
+        status = psti_loader_row_make(worker, job->batch, row, &key, position, &worker->err);
         if (status == PST_OK || worker->starved || !is_samples_fault(worker, status))
             return status;
         if (i + 1 < PSTI_LOADER_REPLACE_TRIES && !note_bad(worker, job, noted))
@@ -216,7 +218,8 @@ enum pst_status psti_loader_job_replace_fetched(struct psti_loader_worker *worke
         }
         uint64_t other = replacement(loader, epoch, sample, (uint32_t)n_bad++);
         const struct psti_draw_key key = psti_loader_row_key(loader, epoch, other, 0);
-        status = psti_loader_row_make(worker, batch, row, &key, &worker->err);
+        status =
+            psti_loader_row_make(worker, batch, row, &key, PSTI_LOADER_NO_POSITION, &worker->err);
     }
     if (status == PST_OK) {
         pthread_mutex_lock(loader->lock);
@@ -296,7 +299,9 @@ static enum pst_status remake_row(struct psti_remake *remake, uint32_t row, bool
         key = psti_loader_job_key(worker->loader, job, row);
     if (job && forget)
         key.sample = start_over(worker->loader, job, row);
-    enum pst_status status = psti_loader_row_make(worker, remake->batch, row, &key, &worker->err);
+    uint64_t position = job ? job->positions[row] : PSTI_LOADER_NO_POSITION;
+    enum pst_status status =
+        psti_loader_row_make(worker, remake->batch, row, &key, position, &worker->err);
     if (status != PST_OK && job) {
         psti_loader_job_row_failed(worker, job, row, status);
         status = PST_OK;
@@ -364,5 +369,6 @@ void psti_loader_job_rows_done(struct psti_loader_worker *worker, struct psti_lo
     }
     job->settled = whole;
     job->state = PSTI_LOADER_JOB_WHOLE;
+    psti_loader_forms_correct(loader);
     pthread_cond_broadcast(&loader->done);
 }

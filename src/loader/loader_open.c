@@ -8,6 +8,7 @@
 #include "loader/loader_arena.h"
 #include "loader/loader_counters.h"
 #include "loader/loader_files.h"
+#include "loader/loader_forms.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_job.h"
 #include "loader/loader_plan.h"
@@ -356,6 +357,10 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
     if (status == PST_OK)
         status = psti_loader_plan_make(loader->dataset, &loader->options, &loader->plan, err);
     loader->options.fields = NULL; /* freed after open */
+    if (status == PST_OK)
+        status = psti_loader_forms_open(loader, err);
+    loader->options.form_shares = NULL; /* the caller's */
+    loader->options.form_field = NULL;
     if (status == PST_OK)
         psti_loader_cache_choose(loader);
     if (status == PST_OK)

@@ -104,6 +104,10 @@ static enum pst_status take_share(const struct pst_loader_options *options, stru
     if (options->socket && strlen(options->socket) >= PSTI_SOCKET_PATH_CAP)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "the path of a socket has at most %d bytes", PSTI_SOCKET_PATH_CAP - 1);
+    if (options->n_form_shares)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "share is not possible with form_shares: a group reads each item in one "
+                         "form");
     if (options->decode == PST_DECODE_GPU)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "share is not possible with decode GPU: CPUs prepare shared batches, and "

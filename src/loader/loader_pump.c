@@ -87,8 +87,8 @@ bool psti_loader_pump_start_job(pst_loader *loader)
     struct psti_ranks ranks = loader->ranks;
     /* If only parts of items are read, or only some items, the kernel must not read the rest ahead.
      */
-    bool reads_parts =
-        loader->stats.n_partial_reads > 0 || loader->cache || loader->host || loader->fleet;
+    bool reads_parts = loader->stats.n_partial_reads > 0 || loader->cache || loader->host ||
+                       loader->fleet || loader->forms.n;
     pthread_mutex_unlock(loader->lock);
     psti_loader_job_set(loader, job, ranks, epoch, start, step, loader->step_base + step);
     if (!reads_parts)
@@ -230,8 +230,8 @@ static bool look_up_next(pst_loader *loader)
     pthread_mutex_unlock(loader->lock);
     const struct psti_draw_key key = psti_loader_job_key(loader, job, task->row);
     task->more = task->taken = task->late = task->shelves = false;
-    task->status = psti_loader_row_locate(loader, &key, task->sources, task->paths,
-                                          &task->block_nbytes, &task->err);
+    task->status = psti_loader_row_locate(loader, &key, job->positions[task->row], task->sources,
+                                          task->paths, &task->block_nbytes, &task->err);
     if (task->status != PST_OK)
         task->block_nbytes = 0;
     task->copies = task->status == PST_OK && psti_loader_row_copies(loader, task->sources);

@@ -4,6 +4,7 @@
  * here with data set, sample, file, offset and codec. Pixels: loader_pixels.c. */
 #include "loader/loader_counters.h"
 #include "loader/loader_files.h"
+#include "loader/loader_forms.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
@@ -57,6 +58,7 @@ static enum pst_status choose_variant(pst_loader *loader, uint64_t sample,
         if (status != PST_OK || (psti_loader_plan_item_is_there(loader->dataset, &source->item) &&
                                  psti_loader_plan_allows_form(plan, source->item.form))) {
             source->variant = v;
+            source->i_form = PSTI_LOADER_NO_FORM;
             return status;
         }
     }
@@ -116,8 +118,8 @@ struct psti_draw_key psti_loader_row_key(const pst_loader *loader, uint64_t epoc
 }
 
 enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_draw_key *key,
-                                       struct psti_loader_source *sources, char *paths,
-                                       size_t *nbytes, struct pst_error *err)
+                                       uint64_t position, struct psti_loader_source *sources,
+                                       char *paths, size_t *nbytes, struct pst_error *err)
 {
     const struct psti_loader_plan *plan = &loader->plan;
     const uint64_t sample = key->sample;
@@ -134,6 +136,8 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
             break;
         }
         sources[i].sample = sample;
+        if (loader->forms.n && plan->fields_of_items[i] == loader->forms.i_plan)
+            psti_loader_forms_choose(loader, position, &sources[i]);
         psti_loader_cache_ask(loader, field, &sources[i]);
         if (!sources[i].is_cached)
             status = find_bytes(loader, &sources[i], path, err);
@@ -465,6 +469,8 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
     const uint64_t sample = key->sample;
     enum pst_status status = PST_OK;
     bool begun = begin_row(worker, batch, sample);
+    bool clocked = worker->loader->forms.choice == PST_FORM_CHOICE_MEASURED;
+    int64_t start = clocked ? psti_clock_ns() : 0;
     worker->starved = worker->lacks_scratch = false;
     psti_batch_indices(batch)[row] = (int64_t)sample;
     for (int pass = 0; pass < 3; pass++)
@@ -486,6 +492,8 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
     }
     if (status == PST_OK && (worker->loader->cache || worker->loader->fleet))
         keep(worker, sources);
+    if (clocked)
+        psti_loader_forms_clock(worker->loader, sources, psti_clock_ns() - start);
     psti_loader_worker_settle(worker);
     if (begun)
         psti_stall_meter_row_ends(&worker->meter, 0);
@@ -594,26 +602,26 @@ static enum pst_status read_more_here(struct psti_loader_worker *worker, uint64_
 }
 
 static enum pst_status locate_here(struct psti_loader_worker *worker,
-                                   const struct psti_draw_key *key, size_t *nbytes,
-                                   struct pst_error *err)
+                                   const struct psti_draw_key *key, uint64_t position,
+                                   size_t *nbytes, struct pst_error *err)
 {
     int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_FETCH);
-    enum pst_status status =
-        psti_loader_row_locate(worker->loader, key, worker->sources, worker->paths, nbytes, err);
+    enum pst_status status = psti_loader_row_locate(worker->loader, key, position, worker->sources,
+                                                    worker->paths, nbytes, err);
     psti_stall_meter_leave(&worker->meter, PSTI_METER_FETCH, since);
     return status;
 }
 
 enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batch *batch,
                                      uint32_t row, const struct psti_draw_key *key,
-                                     struct pst_error *err)
+                                     uint64_t position, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
     const uint64_t sample = key->sample, read_ns = worker->read_here_ns;
     size_t nbytes;
     bool begun = begin_row(worker, batch, sample);
     worker->starved = worker->lacks_scratch = false;
-    enum pst_status status = locate_here(worker, key, &nbytes, err);
+    enum pst_status status = locate_here(worker, key, position, &nbytes, err);
     if (status == PST_OK) {
         status = nbytes ? read_here(worker, sample, nbytes, err) : PST_OK;
         if (status == PST_OK && psti_loader_ranges_any(loader, worker->sources))

@@ -25,6 +25,7 @@ struct psti_shelf_item;
 struct psti_loader_source {
     struct pst_item item;
     uint32_t variant;
+    uint32_t i_form;        /* number of its form in the loader's form_shares; UINT32_MAX: none */
     struct psti_file *file; /* held while the row is under way; NULL: the item is read by path, or
                                is in no file */
     const char *path;       /* path of a folder's file; NULL otherwise */
@@ -70,11 +71,13 @@ struct psti_loader_request {
 /* A row is a sample and the key of its random parameters. `draw` comes from psti_order_draw. */
 struct psti_draw_key psti_loader_row_key(const pst_loader *loader, uint64_t epoch, uint64_t sample,
                                          uint64_t draw);
-/* Finds the items of the sample. Acquires files; points to items that are in memory. *nbytes:
- * memory that the others need. After failure nothing is held. */
+/* A row that has no place in an epoch. */
+#define PSTI_LOADER_NO_POSITION UINT64_MAX
+/* Finds the items of the sample, of which `position` may choose the form. Acquires files; points to
+ * items that are in memory. *nbytes: memory that the others need. After failure nothing is held. */
 enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_draw_key *key,
-                                       struct psti_loader_source *sources, char *paths,
-                                       size_t *nbytes, struct pst_error *err);
+                                       uint64_t position, struct psti_loader_source *sources,
+                                       char *paths, size_t *nbytes, struct pst_error *err);
 /* True if writing the located row only copies bytes. */
 bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_source *sources);
 /* Bytes of a block that the source takes. */
@@ -102,7 +105,7 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
 /* Locates, reads and fills the row in this thread. */
 enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batch *batch,
                                      uint32_t row, const struct psti_draw_key *key,
-                                     struct pst_error *err);
+                                     uint64_t position, struct pst_error *err);
 void psti_loader_row_name_error(const pst_loader *loader, uint64_t sample,
                                 const struct psti_loader_source *source, struct pst_error *err);
 /* loader_cache.c */

@@ -72,7 +72,8 @@ static bool take_tasks(pst_loader *loader, struct work *work)
 static void do_row(struct psti_loader_worker *worker, struct psti_loader_job *job, uint32_t row)
 {
     const struct psti_draw_key key = psti_loader_job_key(worker->loader, job, row);
-    enum pst_status status = psti_loader_row_make(worker, job->batch, row, &key, &worker->err);
+    enum pst_status status =
+        psti_loader_row_make(worker, job->batch, row, &key, job->positions[row], &worker->err);
     if (status != PST_OK)
         psti_loader_job_row_failed(worker, job, row, status);
 }

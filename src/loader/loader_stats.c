@@ -1,5 +1,6 @@
 /* loader_stats.c - reads the counters and the quarantine list. Any thread, at any time. */
 #include "loader/loader_counters.h"
+#include "loader/loader_forms.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_share.h"
 
@@ -21,6 +22,7 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     stats->read_ns += psti_loader_times_reading(loader, psti_clock_ns());
     psti_batch_pool_stats(loader->pool, &pool);
     psti_loader_share_stats(loader, stats);
+    psti_loader_forms_stats(loader, stats);
     pthread_mutex_unlock(loader->lock);
     psti_storage_stats(loader->storage, &storage);
     stats->nbytes_read = storage.nbytes_read;

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from . import _options
+from . import _image, _options
 from . import transforms as _transforms
 from .dataset import Dataset
 from .errors import ArgumentError
@@ -15,6 +16,7 @@ ORDERS = ("sequential", "shuffled", "pages")
 ON_EMPTY = ("pad", "empty")
 PLACEMENTS = ("cpu", "cuda")
 DECODES = ("auto", "cpu", "gpu")
+FORM_CHOICES = ("batch", "sample", "measured")
 
 
 def add_bad_samples(given: Mapping[str, Any], options: dict[str, Any]) -> None:
@@ -63,6 +65,38 @@ def add_gpu(given: Mapping[str, Any], options: dict[str, Any]) -> None:
         options["gpu_share"] = float(share)
     if given["device_memory"] is not None:
         options["device_memory"] = _options.nbytes("device_memory", given["device_memory"])
+
+
+def form_names(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the names of the forms over which rows are divided, as the user gave them."""
+    return tuple(str(name) for name in given["forms"] or ())
+
+
+def add_forms(given: Mapping[str, Any], options: dict[str, Any]) -> None:
+    """Over which forms the rows of the first image are divided."""
+    forms, choice = given["forms"], given["form_choice"]
+    number = _options.choice("form_choice", choice, FORM_CHOICES)
+    if forms is None:
+        if number != 0:
+            raise ArgumentError(f"form_choice={choice!r} says how rows are divided over forms: give forms, too")
+        return
+    if not isinstance(forms, Mapping) or not forms:
+        raise ArgumentError(f'forms is a dict of shares, such as {{"pli": 0.6, "raw": 0.4}}, not {forms!r}')
+    if given["share"] is not None:
+        raise ArgumentError("forms are not for loaders that share: a group reads each item in one form")
+    shares = []
+    for name, share in forms.items():
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < math.inf:
+            raise ArgumentError(f"forms[{name!r}] is the share of a form, above 0, not {share!r}")
+        is_variant = isinstance(name, int) or str(name).isdecimal()
+        shares.append((0, int(name), float(share)) if is_variant else (_form_number(str(name)), 0, float(share)))
+    options.update(form_shares=shares, form_choice=number)
+
+
+def _form_number(name: str) -> int:
+    """Returns the number of a form. Tiers of PLI ("pli-small") are one form: variants are told apart by number."""
+    form = "pli" if name.startswith("pli-") and name != "pli-jpeg" else name
+    return _image.form_number(form)
 
 
 def order_number(given: Mapping[str, Any]) -> int:

@@ -100,7 +100,8 @@ struct native_options {
     struct pst_loader_options loader;
     struct pst_field_output *fields;
     struct pst_op **ops; /* [n_fields], each may be NULL */
-    PyObject *owner;     /* keeps names alive */
+    struct pst_form_share form_shares[PST_MAX_VARIANTS];
+    PyObject *owner; /* keeps names alive */
     Py_buffer indices, weights, cache_plan;
 };
 int native_options_read(struct native_options *options, PyObject *dict,

@@ -341,6 +341,20 @@ static PyObject *loader_quarantine(PyObject *object, PyObject *unused)
     return list;
 }
 
+/* A list of (share, rows) by number in form_shares. */
+static PyObject *form_stats(const struct pst_loader_stats *stats)
+{
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list != NULL && i < PST_MAX_VARIANTS; i++) {
+        PyObject *pair = Py_BuildValue("(dK)", stats->form_shares[i],
+                                       (unsigned long long)stats->form_rows[i]);
+        if (pair == NULL || PyList_Append(list, pair) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(pair);
+    }
+    return list;
+}
+
 /* Adds the statistics of a GPU and of a cache. If `dict` is NULL, its exception stays set. */
 static PyObject *add_part_stats(PyObject *dict, const struct pst_loader_stats *stats)
 {
@@ -362,12 +376,15 @@ static PyObject *add_part_stats(PyObject *dict, const struct pst_loader_stats *s
         NUMBER(is_sharing),         NUMBER(n_cache_fetched),      NUMBER(nbytes_cache_fetched),
         NUMBER(share_decoded),      NUMBER(share_decoded_shared), NUMBER(share_decoded_apart),
         NUMBER(share_read),         NUMBER(share_nbytes_read),    NUMBER(share_read_shared),
-        NUMBER(share_cached),       NUMBER(share_given_up),       NUMBER(share_nbytes_read_shared)};
+        NUMBER(share_cached),       NUMBER(share_given_up),       NUMBER(share_nbytes_read_shared),
+        NUMBER(n_form_rows_other),  NUMBER(n_form_corrections)};
 #undef NUMBER
     int status = dict == NULL ? -1 : 0;
     for (size_t i = 0; status == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
         status =
             native_dict_put(dict, numbers[i].key, PyLong_FromUnsignedLongLong(numbers[i].value));
+    if (status == 0)
+        status = native_dict_put(dict, "forms", form_stats(stats));
     if (status == 0)
         status = native_dict_put(dict, "gpu_fallback_reason",
                                  PyUnicode_FromString(stats->gpu_fallback_reason));

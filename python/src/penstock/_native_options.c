@@ -83,6 +83,7 @@ static const struct native_member loader_members[] = {
     LOADER(no_padding, NATIVE_BOOL),
     LOADER(pin_memory, NATIVE_ENUM),
     LOADER(share_wait_seconds, NATIVE_DOUBLE),
+    LOADER(form_choice, NATIVE_ENUM),
 };
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
@@ -256,6 +257,28 @@ static int read_fleet(PyObject *object, PyTypeObject *type, struct pst_loader_op
     return 0;
 }
 
+/* Reads a list of (form, variant, share). */
+static int read_form_shares(PyObject *list, struct native_options *options)
+{
+    Py_ssize_t n = PyList_Size(list);
+    if (n < 0 || n > PST_MAX_VARIANTS) {
+        native_raise_text(PST_ERROR_ARGUMENT, "forms has at most %d forms", PST_MAX_VARIANTS);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        unsigned int form, variant;
+        double share;
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "IId", &form, &variant, &share))
+            return -1;
+        options->form_shares[i] = (struct pst_form_share){
+            .form = (enum pst_form)form, .variant = variant, .share = share};
+    }
+    options->loader.form_shares = options->form_shares;
+    options->loader.n_form_shares = (uint32_t)n;
+    options->loader.form_share_nbytes = sizeof(options->form_shares[0]);
+    return 0;
+}
+
 int native_options_read(struct native_options *options, PyObject *source,
                         const struct native_state *state)
 {
@@ -263,7 +286,7 @@ int native_options_read(struct native_options *options, PyObject *source,
     options->loader.struct_size = sizeof(options->loader);
     int status = -1;
     PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL, *trace = NULL;
-    PyObject *plan = NULL, *share = NULL, *service = NULL, *fleet = NULL;
+    PyObject *plan = NULL, *share = NULL, *service = NULL, *fleet = NULL, *forms = NULL;
     if (!PyDict_Check(source)) {
         PyErr_SetString(PyExc_TypeError, "options: a dict is wanted");
         return -1;
@@ -281,6 +304,7 @@ int native_options_read(struct native_options *options, PyObject *source,
     share = take(dict, "share");
     service = take(dict, "service");
     fleet = take(dict, "fleet");
+    forms = take(dict, "form_shares");
     if (PyErr_Occurred())
         goto out;
     uint64_t n_weights = 0;
@@ -293,6 +317,8 @@ int native_options_read(struct native_options *options, PyObject *source,
     if (cache != NULL && read_cache(cache, state->cache_type, &options->loader) < 0)
         goto out;
     if (fleet != NULL && read_fleet(fleet, state->fleet_type, &options->loader) < 0)
+        goto out;
+    if (forms != NULL && read_form_shares(forms, options) < 0)
         goto out;
     if (share != NULL && read_text(share, "share", &options->loader.share) < 0)
         goto out;
@@ -322,6 +348,7 @@ out:
     Py_XDECREF(service);
     Py_XDECREF(share);
     Py_XDECREF(fleet);
+    Py_XDECREF(forms);
     Py_XDECREF(cache);
     Py_XDECREF(weights);
     Py_XDECREF(indices);

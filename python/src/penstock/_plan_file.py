@@ -57,6 +57,27 @@ def checked(data: Any, where: str) -> dict[str, Any]:
     return dict(data)
 
 
+# Defaults of the arguments of a Loader that a plan may set.
+_DEFAULTS = {"num_workers": None, "prefetch": 2, "order": None, "cache": "auto", "cache_form": "stored", "cache_plan": None,
+             "decode": "auto", "gpu_share": None, "forms": None}  # fmt: skip
+
+
+def applied(given: Mapping[str, Any], plan: Any) -> dict[str, Any]:
+    """Returns a Loader's arguments with those of a plan (its data, file, or :class:`penstock.Plan`) in the place of defaults."""
+    data = getattr(plan, "data", plan)
+    found = dict(given)
+    options = loader_options(data)
+    if given["device"] == "cpu":
+        options = {name: value for name, value in options.items() if name not in ("decode", "gpu_share")}
+    if given["cache"] is None:
+        options = {name: value for name, value in options.items() if not name.startswith("cache")}
+    for name, value in options.items():
+        default = _DEFAULTS[name]
+        if given[name] is default or (isinstance(default, (str, int)) and given[name] == default):
+            found[name] = value
+    return found
+
+
 def loader_options(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments of :class:`penstock.Loader` that a plan has."""
     loader = read(plan).get("loader") or {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypedDict, cast
 
 from ._html import Stats
@@ -242,6 +243,28 @@ class WorkerClock(TypedDict):
 RankStats = TypedDict("RankStats", {"rank": int, "world_size": int, "from": str})
 
 
+class FormStats(TypedDict):
+    """What became of one of the forms of ``Loader(forms=...)``.
+
+    share: of the rows, now. rows: those whose item was looked up in this form, also for batches that are not delivered yet.
+    """
+
+    share: float
+    rows: int
+
+
+class FormsStats(TypedDict):
+    """How rows were divided over forms.
+
+    by_form: by the names that were given. other: rows whose sample does not have the form that they were given, or has it with
+    other pixels; they were read in the first form that is allowed. corrections: how often ``form_choice="measured"`` moved shares.
+    """
+
+    by_form: dict[str, FormStats]
+    other: int
+    corrections: int
+
+
 class LoaderStats(TypedDict):
     """Counters since the loader was made. Times are seconds, sizes are bytes."""
 
@@ -250,6 +273,7 @@ class LoaderStats(TypedDict):
     storage: StorageStats
     decode: DecodeStats
     cache: CacheStats
+    forms: FormsStats
     share: ShareStats
     tiers: dict[str, TierStats]
     boxes: BoxStats
@@ -364,7 +388,12 @@ def _stages(raw: dict[str, Any]) -> dict[str, StageStats]:
 
 
 def loader_stats(
-    raw: dict[str, Any], storages: tuple[str, ...], epoch: int, ranks: tuple[int, int, str], cache_choice: str
+    raw: dict[str, Any],
+    storages: tuple[str, ...],
+    epoch: int,
+    ranks: tuple[int, int, str],
+    cache_choice: str,
+    forms: Sequence[str] = (),
 ) -> LoaderStats:
     """Groups the counters of ``_native.Loader.stats()``, in a dict that notebooks show."""
     grouped = {
@@ -391,6 +420,13 @@ def loader_stats(
             "units": raw["n_units_decoded"],
             "units_whole": raw["n_units_whole"],
             "scaled": raw["n_scaled"],
+        },
+        "forms": {
+            "by_form": {
+                name: {"share": share, "rows": rows} for name, (share, rows) in zip(forms, raw["forms"], strict=False)
+            },
+            "other": raw["n_form_rows_other"],
+            "corrections": raw["n_form_corrections"],
         },
         "cache": {
             "hits": raw["n_cache_hits"],

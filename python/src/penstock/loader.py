@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _convert, _image, _live, _native, _options, _stats
+from . import _convert, _image, _live, _native, _options, _plan_file, _stats
 from . import _loader_options as _more
 from . import cache as _cache
 from . import fleet as _fleet
@@ -195,6 +195,18 @@ class Loader:
         encoded: names of image fields to deliver as stored bytes.
         variants: ``{"image": ["raw", "jpeg"]}`` forms allowed per field: of each sample the first variant of
             such a form; a sample that has none is a bad sample (``on_error``). None: the first present.
+        forms: ``{"pli": 0.6, "raw": 0.4}``: where samples of a packed data set are stored in several forms, the part of the
+            rows of its first image that are read in each. Keys are forms, or numbers of variants. A sample that lacks its
+            row's form is read as without ``forms``. ``stats()["forms"]`` counts. Not with ``share``; a cache keeps each form
+            of a sample by itself, so with one "sample" is the better choice.
+        form_choice: "batch": each batch has its shares, to less than a row for two forms, and the next one makes up for the
+            rest. Which form a row has follows from its place in the epoch, the same after a resume. Only forms whose pixels
+            are equal, by the data set's checksums, take each other's place, so the batches are those without ``forms``.
+            "measured": the same, and shares move towards the form that takes less of what is short, cores or storage.
+            "sample": by the sample and ``seed``, the same in all epochs; pixels may differ (near-lossless or smaller copies),
+            and then the batches are others than without ``forms``.
+        plan: of :func:`penstock.plan`, or its file: threads, batches ahead, cache, placement and forms of the plan take the
+            place of arguments that have their defaults.
         output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a GPU also with
             ``__cuda_array_interface__``), or "auto": torch tensors if the process has imported torch when the
             loader is made, else numpy arrays, or on a GPU "dlpack".
@@ -294,6 +306,9 @@ class Loader:
         share: str | None = None,
         share_wait: float = 10.0,
         fleet: _fleet.Fleet | str | Iterable[str] | None = "auto",
+        forms: Mapping[str | int, float] | None = None,
+        form_choice: str = "batch",
+        plan: Any = None,
     ) -> None:
         place = _options.device_name(device)
         kind = _options.output_kind(output, place)
@@ -358,8 +373,10 @@ class Loader:
             "share": share,
             "share_wait": share_wait,
             "fleet": fleet,
+            "forms": forms,
+            "form_choice": form_choice,
         }
-        self._start(given)
+        self._start(given if plan is None else _plan_file.applied(given, plan))
 
     def _start(self, given: dict[str, Any]) -> None:
         before = set(self.__dict__)  # attributes of a subclass, which are pickled
@@ -462,6 +479,7 @@ class Loader:
             options["trace"] = given["trace"]
         _more.add_bad_samples(given, options)
         _more.add_share(given, options)
+        _more.add_forms(given, options)
         _more.add_gpu(given, options)
         _more.add_subset(given, self._dataset, options)
         return options
@@ -839,9 +857,8 @@ class Loader:
         stages: time of each stage. step: how long steps take, the share of waiting for batches (stall), and its cause.
         queues: rows and batches that wait. worker_clocks: each worker. See also :mod:`penstock.metrics`.
         """
-        return _stats.loader_stats(
-            self._watch()[0], _STORAGES, self.epoch, self._ranks_now(), self._cache_choice
-        )
+        names = _more.form_names(self._given)
+        return _stats.loader_stats(self._watch()[0], _STORAGES, self.epoch, self._ranks_now(), self._cache_choice, names)
 
     def waiting_for_peers(self) -> contextlib.AbstractContextManager[None]:
         """Marks time that this rank waits for others: ``with loader.waiting_for_peers(): dist.all_reduce(gradients)``.

@@ -5,6 +5,8 @@
  * and rows without space come in another round. */
 #include "loader/placement/loader_gpu.h"
 
+#include "loader/loader_forms.h"
+
 #include "base/alloc.h"
 #include "base/bits.h"
 #include "base/fail.h"
@@ -82,7 +84,8 @@ static void expect_items(struct psti_loader_gpu *gpu, const pst_loader *loader, 
     for (uint64_t i = 0; i < n_probes; i++) {
         struct pst_item item;
         uint64_t sample = (uint64_t)((unsigned __int128)count * i / n_probes);
-        if (!find_item(loader, plan, sample, &item))
+        if (!psti_loader_forms_item(loader, gpu->plan_fields[i_field], i, sample, &item) &&
+            !find_item(loader, plan, sample, &item))
             continue;
         look_at_file(loader, plan, sample, &item);
         expect_recoded(loader, plan, &item);
@@ -107,7 +110,7 @@ void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_ro
 {
     const struct psti_gpu_field *fields[PST_MAX_FIELDS];
     struct psti_gpu_item_size items[PST_MAX_FIELDS];
-    uint32_t n = 0, n_gpu_rows = (uint32_t)(gpu->share * n_rows + 0.5);
+    uint32_t n = 0, n_gpu_rows = (uint32_t)(gpu->share * n_rows); /* the fewest of any batch */
     uint64_t finished = 0;
     for (uint32_t i = 0; i < gpu->n_fields; i++) {
         uint64_t row = psti_gpu_field_row_nbytes(gpu->fields[i]) + ROW_ALIGNMENT;

@@ -131,7 +131,7 @@ enum pst_status psti_loader_gpu_place(struct psti_loader_worker *worker,
 void psti_loader_gpu_done(struct psti_loader_worker *worker, const struct psti_image *image);
 
 /* loader_gpu_work.c: the operations of the table with these names. */
-void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows);
+void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint64_t first, uint32_t n_rows);
 enum pst_status psti_loader_gpu_submit(pst_loader *loader, pst_batch *batch, uint32_t n_rows,
                                        const uint8_t *bad, bool failed, bool *whole,
                                        struct pst_error *err);

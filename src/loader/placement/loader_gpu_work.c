@@ -17,13 +17,20 @@
 /* Time between two queries of an event. */
 #define LOOK_NS 20000
 
-void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows)
+/* The GPU's part of the places before this one. Differences of it are the parts of batches: a batch
+ * has its share but for less than a row, and the next ones make up for that. */
+static uint64_t rows_before(const struct psti_loader_gpu *gpu, uint64_t place)
+{
+    return (uint64_t)(gpu->share * (double)place);
+}
+
+void psti_loader_gpu_begin(pst_loader *loader, pst_batch *batch, uint64_t first, uint32_t n_rows)
 {
     const struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
     struct psti_loader_gpu_slot *slot = psti_loader_gpu_slot_of(batch);
     if (slot->block)
         psti_gpu_block_begin(slot->block);
-    slot->n_gpu_rows = (uint32_t)(gpu->share * n_rows + 0.5);
+    slot->n_gpu_rows = (uint32_t)(rows_before(gpu, first + n_rows) - rows_before(gpu, first));
     memset(slot->again, 0, slot->n_rows_max);
 }
 

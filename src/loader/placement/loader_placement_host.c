@@ -34,8 +34,9 @@ static bool refused(const pst_loader *loader, const struct psti_batch_pool_stats
     return loader->placement.own && psti_loader_pins_refused(loader->placement.own, stats, err);
 }
 
-static void begin(pst_loader *loader, pst_batch *batch, uint32_t n_rows)
+static void begin(pst_loader *loader, pst_batch *batch, uint64_t first, uint32_t n_rows)
 {
+    (void)first;
     (void)loader;
     (void)batch;
     (void)n_rows;

@@ -1,0 +1,193 @@
+"""Rows divided over the forms of their samples, and loaders that are given a plan."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import penstock as ps
+from penstock import transforms as T
+
+np = pytest.importorskip("numpy")
+pil = pytest.importorskip("PIL.Image")
+
+N = 50
+
+
+def chain() -> list[object]:
+    return [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]
+
+
+@pytest.fixture(scope="module")
+def upright(tmp_path_factory):
+    """Pictures as PLI and raw."""
+    folder = tmp_path_factory.mktemp("upright")
+    random = np.random.default_rng(1)
+    with ps.Writer(folder / "all.pst", {"image": ps.Image(["pli", "raw"])}) as writer:
+        for _ in range(N):
+            pixels = random.integers(0, 255, (24, 24, 3), np.uint8)
+            writer.write({"image": pixels})
+    return ps.Dataset(folder / "all.pst")
+
+
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory):
+    """Photographs as PLI and raw; every third one is rotated by EXIF."""
+    folder = tmp_path_factory.mktemp("forms")
+    (folder / "files").mkdir()
+    rows = np.add.outer(np.arange(40), np.arange(60))[..., None]
+    for i in range(N):
+        exif = pil.Exif()
+        exif[0x0112] = 6 if i % 3 == 0 else 1
+        pixels = ((rows * [3, 2, 1] + 5 * i) % 256).astype(np.uint8)
+        pil.fromarray(pixels).save(folder / "files" / f"{i:02d}.jpg", quality=90, exif=exif)
+    ps.pack(folder / "files", folder / "all.pst", forms=["pli-jpeg", "pli", "raw"], of_lossy=True)
+    return ps.Dataset(folder / "all.pst")
+
+
+def epoch(loader) -> list[object]:
+    return [batch["image"].copy() for batch in loader]
+
+
+def load(dataset, **options) -> ps.Loader:
+    given = {"shuffle": True, "seed": 3, "transforms": chain(), "output": "numpy", "cache": None, **options}
+    return ps.Loader(dataset, 8, **given)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("choice", ["batch", "sample", "measured"])
+def test_batches_stay_the_same(variants, workers, choice) -> None:
+    wanted = epoch(load(variants))
+    loader = load(variants, forms={"pli": 0.5, "raw": 0.3, "pli-jpeg": 0.2}, form_choice=choice, num_workers=workers)
+    for _ in range(2):
+        found = epoch(loader)
+    again = load(variants)
+    epoch(again)
+    wanted = epoch(again)
+    assert all(np.array_equal(a, b) for a, b in zip(found, wanted, strict=True))
+    forms = loader.stats()["forms"]
+    rows = {name: row["rows"] for name, row in forms["by_form"].items()}
+    assert sum(rows.values()) + forms["other"] == 2 * N
+    # The pixels of a rotated photograph cannot be compared with those of its upright copies.
+    assert forms["other"] == 0 if choice == "sample" else 0 < forms["other"] <= 2 * (N // 3 + 1)
+    if choice == "sample":  # the same samples in both epochs
+        assert all(count % 2 == 0 for count in rows.values()) and rows["pli"] > 20
+
+
+def test_each_batch_has_its_share(upright) -> None:
+    loader = load(upright, forms={"pli": 0.3, "raw": 0.7}, num_workers=0, prefetch=1)
+    before = 0
+    for i, _ in enumerate(loader):
+        rows = loader.stats()["forms"]["by_form"]["pli"]["rows"]
+        assert abs(rows - 0.3 * min(8 * (i + 1), N)) < 1
+        assert rows - before in (2, 3) or i == 6
+        before = rows
+
+
+def test_resume_and_ranks_have_the_same_forms(upright) -> None:
+    whole = load(upright, forms={"pli": 1, "raw": 2}, num_workers=0, prefetch=1)
+    counts = []
+    for _ in whole:
+        counts.append(whole.stats()["forms"]["by_form"]["pli"]["rows"])
+    for stop in (1, 3, 5):
+        first = load(upright, forms={"pli": 1, "raw": 2}, num_workers=0, prefetch=1)
+        batches = iter(first)
+        for _ in range(stop):
+            next(batches)
+        state = first.state_dict()
+        rest = load(upright, forms={"pli": 1, "raw": 2}, num_workers=0, prefetch=1)
+        rest.load_state_dict(state)
+        epoch(rest)
+        assert rest.stats()["forms"]["by_form"]["pli"]["rows"] == counts[-1] - counts[stop - 1]
+    ranks = [load(upright, forms={"pli": 1, "raw": 2}, rank=r, world_size=2, padding=False) for r in range(2)]
+    for loader in ranks:
+        epoch(loader)
+    assert sum(loader.stats()["forms"]["by_form"]["pli"]["rows"] for loader in ranks) == counts[-1]
+
+
+def test_variants_by_number_and_missing_forms(upright, tmp_path) -> None:
+    loader = load(upright, forms={0: 1, "1": 1})
+    epoch(loader)
+    assert loader.stats()["forms"]["by_form"] == {"0": {"share": 0.5, "rows": 25}, "1": {"share": 0.5, "rows": 25}}
+    loader = load(upright, forms={"png": 1, "raw": 1})
+    assert len(epoch(loader)) == 7
+    assert loader.stats()["forms"]["other"] == 25
+
+
+def test_forms_with_other_pixels_are_left_alone(tmp_path) -> None:
+    random = np.random.default_rng(2)
+    (tmp_path / "files").mkdir()
+    for i in range(8):
+        pil.fromarray(random.integers(0, 255, (16, 16, 3), np.uint8)).save(tmp_path / "files" / f"{i}.png")
+    ps.pack(tmp_path / "files", tmp_path / "d.pst", forms=["raw", "pli"], max_error=6)
+    plain = load(tmp_path / "d.pst", transforms=None)
+    for choice, same in (("batch", True), ("sample", False)):
+        loader = load(tmp_path / "d.pst", transforms=None, forms={"pli": 1.0}, form_choice=choice)
+        equal = all(np.array_equal(a, b) for a, b in zip(epoch(loader), epoch(plain), strict=True))
+        assert equal == same
+        assert loader.stats()["forms"]["other"] == (8 if same else 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"forms": {}}, "forms is a dict"),
+        ({"forms": ["pli"]}, "forms is a dict"),
+        ({"forms": {"pli": 0}}, "share of a form"),
+        ({"forms": {"pli": True}}, "share of a form"),
+        ({"forms": {"gif": 1}}, "form is one of"),
+        ({"forms": {5: 1}}, "there is no number 5"),
+        ({"form_choice": "sample"}, "give forms"),
+        ({"forms": {"pli": 1}, "form_choice": "coin"}, "form_choice"),
+        ({"forms": {"pli": 1}, "share": "group"}, "not for loaders that share"),
+        ({"forms": {"jpeg": 1}, "variants": {"image": ["raw"]}}, "does not allow it"),
+    ],
+)
+def test_errors(variants, options, words) -> None:
+    with pytest.raises(ps.PenstockError, match=words):
+        load(variants, **options)
+
+
+def test_a_folder_has_one_form(tmp_path) -> None:
+    pil.fromarray(np.zeros((8, 8, 3), np.uint8)).save(tmp_path / "a.png")
+    with pytest.raises(ps.errors.ArgumentError, match="packed data sets"):
+        load(tmp_path, forms={"png": 1})
+
+
+# Plans ----------------------------------------------------------------------------------------------
+
+PLAN = {
+    "kind": "penstock plan",
+    "version": 1,
+    "classes": [],
+    "loader": {"num_workers": 1, "prefetch": 5, "order": None, "cache": 1 << 24, "cache_form": "raw", "decode": "cpu",
+               "forms": {"pli-small": 0.25, "raw": 0.75}},
+}  # fmt: skip
+
+
+def test_a_plan_sets_what_was_left_open(variants) -> None:
+    loader = load(variants, plan=PLAN, cache="auto")
+    wanted = epoch(load(variants))
+    assert all(np.array_equal(a, b) for a, b in zip(epoch(loader), wanted, strict=True))
+    stats = loader.stats()
+    assert stats["workers"] == 1 and stats["cache"]["limit"] == 1 << 24
+    assert stats["forms"]["by_form"]["pli-small"]["share"] == 0.25
+    assert loader._given["prefetch"] == 5
+    own = load(variants, plan=PLAN, prefetch=3, num_workers=2, cache=None, forms={"raw": 1})
+    assert own.stats()["workers"] == 2 and own._given["prefetch"] == 3 and own.stats()["cache"]["limit"] == 0
+    assert list(own.stats()["forms"]["by_form"]) == ["raw"]
+    assert pickle.loads(pickle.dumps(loader))._given["prefetch"] == 5
+
+
+def test_plans_from_files(variants, tmp_path) -> None:
+    ps.Plan(PLAN).to_json(tmp_path / "plan.json")
+    for plan in (tmp_path / "plan.json", str(tmp_path / "plan.json"), ps.Plan(PLAN), PLAN):
+        assert load(variants, plan=plan)._given["prefetch"] == 5
+    (tmp_path / "broken.json").write_text("{")
+    with pytest.raises(ps.errors.CorruptError, match="no JSON"):
+        load(variants, plan=tmp_path / "broken.json")
+    with pytest.raises(ps.errors.ArgumentError, match=r"loader\.forms is dict, not 3"):
+        load(variants, plan={**PLAN, "loader": {"forms": 3}})
+    with pytest.raises(FileNotFoundError):
+        load(variants, plan=tmp_path / "none.json")

@@ -1,0 +1,212 @@
+/* test_loader_forms.c - rows divided over forms: shares of any run of places, the same pixels and
+ * order as without, counters, and options that are refused. */
+#include "loader/loader_fixture.h"
+#include "test.h"
+
+#include "loader/loader_forms.h"
+#include "loader/loader_handle.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static char directory[64];
+static pst_dataset *stored;
+
+static int set_up(void **state)
+{
+    (void)state;
+    static const enum pst_form forms[] = {PST_FORM_NONE, PST_FORM_RAW};
+    char source[96], path[96];
+    struct pst_error err;
+    make_directory(directory);
+    snprintf(source, sizeof source, "%s/png", directory);
+    snprintf(path, sizeof path, "%s/variants", directory);
+    make_dataset(source, &(struct make_options){.n_samples = 60, .images = MAKE_PNG});
+    const struct pst_pack_options pack = {
+        .struct_size = sizeof pack, .forms = forms, .n_forms = 2, .num_workers = 1};
+    assert_ok(pst_pack(source, path, &pack, NULL, 0, &err));
+    assert_ok(pst_dataset_open(path, NULL, &stored, &err));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&stored);
+    remove_tree(directory);
+    return 0;
+}
+
+static uint32_t next_random(uint64_t *state, uint32_t n)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33) % n;
+}
+
+static void make_shares(struct psti_loader_forms *forms, uint64_t *random)
+{
+    double sum = 0;
+    *forms = (struct psti_loader_forms){.n = 2 + next_random(random, 4)};
+    for (uint32_t i = 0; i < forms->n; i++)
+        sum += forms->shares[i] = 1 + next_random(random, 1000);
+    for (uint32_t i = 0; i < forms->n; i++)
+        forms->shares[i] /= sum;
+    psti_loader_forms_set_fractions(forms);
+}
+
+/* Of any run of places, wherever it begins, a form has its share but for less than a row at each
+ * split that leads to it. */
+static void test_any_run_has_its_shares(void **state)
+{
+    (void)state;
+    uint64_t random = 7;
+    for (int turn = 0; turn < 300; turn++) {
+        struct psti_loader_forms forms;
+        uint64_t counts[PST_MAX_VARIANTS] = {0};
+        make_shares(&forms, &random);
+        uint64_t first = (uint64_t)next_random(&random, 1u << 30) << next_random(&random, 20);
+        uint64_t n = 1 + next_random(&random, 700);
+        for (uint64_t p = first; p < first + n; p++) {
+            uint32_t i = psti_loader_forms_of_place(&forms, p);
+            assert_true(i < forms.n);
+            counts[i]++;
+        }
+        for (uint32_t i = 0; i < forms.n; i++) {
+            double off = fabs((double)counts[i] - forms.shares[i] * (double)n);
+            uint32_t splits = i + 1 < forms.n ? i + 1 : i;
+            if (off >= splits + 1e-3)
+                print_error("form %u of %u: off by %g\n", i, forms.n, off);
+            assert_true(off < splits + 1e-3);
+        }
+    }
+}
+
+static void test_extreme_shares(void **state)
+{
+    (void)state;
+    struct psti_loader_forms forms = {.n = 2, .shares = {1 - 1e-12, 1e-12}};
+    psti_loader_forms_set_fractions(&forms);
+    for (uint64_t p = 0; p < 1000; p++)
+        assert_int_equal(psti_loader_forms_of_place(&forms, p), 0);
+    assert_true(psti_loader_forms_of_place(&forms, UINT64_MAX - 1) < 2);
+    forms = (struct psti_loader_forms){.n = 1, .shares = {1}};
+    psti_loader_forms_set_fractions(&forms);
+    assert_int_equal(psti_loader_forms_of_place(&forms, 5), 0);
+}
+
+/* Loaders
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static const struct pst_form_share half[] = {{.variant = 0, .share = 1},
+                                             {.variant = 1, .share = 1}};
+
+static struct pst_loader_options options_of(uint32_t workers)
+{
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = 7,
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .seed = 5,
+                                       .num_workers = workers,
+                                       .prefetch = 2,
+                                       .storage = PST_STORAGE_THREADS};
+}
+
+static void with_forms(struct pst_loader_options *options, const struct pst_form_share *shares,
+                       uint32_t n, enum pst_form_choice choice)
+{
+    options->form_shares = shares;
+    options->n_form_shares = n;
+    options->form_share_nbytes = sizeof *shares;
+    options->form_choice = choice;
+}
+
+/* Hashes of an epoch's batches, with the statistics after it. */
+static size_t run_epoch(const struct pst_loader_options *options, uint64_t *hashes,
+                        struct pst_loader_stats *stats)
+{
+    pst_loader *loader = open_loader(stored, options);
+    struct pst_error err;
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    size_t n = drain_epoch(loader, NULL, hashes);
+    *stats = stats_of(loader);
+    pst_loader_close(&loader);
+    return n;
+}
+
+static void test_pixels_and_order_stay(void **state)
+{
+    (void)state;
+    static const enum pst_form_choice choices[] = {PST_FORM_CHOICE_ROWS, PST_FORM_CHOICE_SAMPLES,
+                                                   PST_FORM_CHOICE_MEASURED};
+    struct pst_loader_stats stats;
+    struct pst_loader_options plain = options_of(2);
+    uint64_t wanted[16], found[16];
+    size_t n = run_epoch(&plain, wanted, &stats);
+    assert_int_equal(n, 9);
+    assert_true(stats.form_rows[0] == 0 && stats.n_form_rows_other == 0);
+    for (uint32_t workers = 0; workers < 4; workers += 3)
+        for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+            struct pst_loader_options options = options_of(workers);
+            with_forms(&options, half, 2, choices[i]);
+            assert_int_equal(run_epoch(&options, found, &stats), n);
+            assert_memory_equal(found, wanted, n * sizeof *found);
+            assert_int_equal(stats.form_rows[0] + stats.form_rows[1] + stats.n_form_rows_other, 60);
+            assert_int_equal(stats.n_form_rows_other, 0);
+            if (choices[i] == PST_FORM_CHOICE_ROWS)
+                assert_int_equal(stats.form_rows[0], 30);
+            else
+                assert_in_range(stats.form_rows[0], 10, 50);
+        }
+}
+
+static void assert_refused(struct pst_loader_options *options, const char *text)
+{
+    pst_loader *loader = NULL;
+    struct pst_error err;
+    assert_int_equal(pst_loader_open(stored, options, &loader, &err), PST_ERROR_ARGUMENT);
+    if (strstr(err.text, text) == NULL)
+        print_error("\"%s\" does not say \"%s\"\n", err.text, text);
+    assert_non_null(strstr(err.text, text));
+    assert_null(loader);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    struct pst_loader_options options = options_of(1);
+    struct pst_form_share wrong[2] = {half[0], half[1]};
+    with_forms(&options, wrong, 2, PST_FORM_CHOICE_ROWS);
+    wrong[1].share = 0;
+    assert_refused(&options, "share of a form is 0");
+    wrong[1].share = NAN;
+    assert_refused(&options, "share of a form is nan");
+    wrong[1] = (struct pst_form_share){.variant = 7, .share = 1};
+    assert_refused(&options, "there is no number 7");
+    wrong[1] = (struct pst_form_share){.form = (enum pst_form)77, .share = 1};
+    assert_refused(&options, "no form 77");
+    wrong[1] = half[1];
+    options.form_field = "label";
+    assert_refused(&options, "label is not");
+    options.form_field = NULL;
+    options.form_choice = (enum pst_form_choice)3;
+    assert_refused(&options, "form_choice");
+    options.form_choice = PST_FORM_CHOICE_ROWS;
+    options.form_share_nbytes = 0;
+    assert_refused(&options, "form_share_nbytes");
+    options.form_share_nbytes = sizeof *wrong;
+    options.share = "group";
+    assert_refused(&options, "share is not possible with form_shares");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_run_has_its_shares),
+        cmocka_unit_test(test_extreme_shares),
+        cmocka_unit_test(test_pixels_and_order_stay),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
