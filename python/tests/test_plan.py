@@ -29,8 +29,8 @@ def report(**changes: object) -> Report:
     """Frames: PNG is bound by the cores, raw by storage."""
     data = {
         "kind": "penstock-report", "version": 1, "made": "2026-01-01T00:00:00+00:00", "penstock": ps.__version__,
-        "subject": {"loader": "penstock", "path": "frames", "samples": 1000, "nbytes": 2_000_000_000, "form": "png", "decode": "cpu",
-                    "gpu_share": 1.0, "batch_size": 8, "prefetch": 2, "workers": 16, "workers_follow_cores": True,
+        "subject": {"loader": "penstock", "path": "frames", "samples": 1000, "nbytes": 2_000_000_000, "form": "png",
+                    "decode": "cpu", "gpu_share": 1.0, "batch_size": 8, "prefetch": 2, "workers": 16, "workers_follow_cores": True,
                     "batch_cpu_seconds": 0.0, "ranks": 1, "jobs": 1},
         "machine": {"cores": 16.0, "storage_nbytes_per_second": 1e9, "page_cache_nbytes": 0, "cache_nbytes": 0,
                     "memory_available_nbytes": 0},
@@ -79,7 +79,8 @@ def test_what_is_fast_enough_stays() -> None:
 
 
 def test_the_cache_takes_what_saves_most() -> None:
-    forms = {"png": {"cpu": costs(0.05, 2e6)}, "pli-small": {"cpu": costs(0.004, 1.5e6, hit=0.003)}, "raw": {"cpu": costs(0.002, 6e6)}}
+    forms = {"png": {"cpu": costs(0.05, 2e6)}, "pli-small": {"cpu": costs(0.004, 1.5e6, hit=0.003)},
+             "raw": {"cpu": costs(0.002, 6e6)}}  # fmt: skip
     plan = ps.plan(report(forms=forms), cache="1GB")
     ways = plan.data["classes"][0]["ways"]
     assert plan.data["loader"]["cache"] <= 1e9

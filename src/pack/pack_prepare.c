@@ -34,6 +34,7 @@ struct work {
     struct pst_decode_options options;
     struct pst_item item;             /* the item read last, for error messages */
     const struct original *pixels_of; /* its pixels are in BLOB_PIXELS; NULL if none are */
+    bool has_other_forms;             /* the image is stored in several forms */
 };
 
 /* An image or mask of the source, read and with its header parsed. */
@@ -159,6 +160,8 @@ static enum pst_status store_original(struct work *work, const struct original *
     value->was_pli = item->was_pli || pst_dataset_is_folder(work->plan->source);
     bool has_sum = info->form == PST_FORM_PLI_JPEG ||
                    psti_verify_is_lossless(info->form, original->bytes, original->nbytes);
+    /* A loader may read one form for another only if it knows that their pixels are equal. */
+    has_sum |= work->has_other_forms && info->form == PST_FORM_JPEG;
     if (!work->plan->verify_pixels && (!has_sum || item->has_pixel_checksum))
         return PST_OK;
     uint64_t hash;
@@ -351,6 +354,7 @@ static enum pst_status store_forms(struct work *work, const struct psti_pack_for
             lossless |= 1u << v;
     }
     work->pixels_of = NULL;
+    work->has_other_forms = forms->n > 1;
     for (uint32_t k = 0; status == PST_OK && k < forms->n; k++) {
         enum pst_form form = forms->forms[k];
         uint32_t i_from = psti_pack_choose(items, n_source, lossless, form);

@@ -228,14 +228,14 @@ static enum pst_status solve_steps(struct psti_plan_model *m, struct memory *mem
                                     .up = memory->up,
                                     .up_objective = memory->up_objective};
     psti_plan_model_aim(m, goal);
-    enum pst_status status = psti_lp_solve(&m->lp, m->setup->library, &result, err);
+    enum pst_status status = psti_plan_lp_solve(&m->lp, m->setup->library, &result, err);
     if (status != PST_OK)
         return status;
     read_prices(m, &result, a);
     psti_plan_model_keep_objective(m, result.objective + SLACK * fmax(result.objective, SLACK));
     psti_plan_model_aim(m, goal == PST_PLAN_STORAGE ? PST_PLAN_RATE : PST_PLAN_STORAGE);
     result.up = NULL;
-    status = psti_lp_solve(&m->lp, m->setup->library, &result, err);
+    status = psti_plan_lp_solve(&m->lp, m->setup->library, &result, err);
     if (status != PST_OK)
         return status;
     read_shares(m, result.values, shares);
@@ -377,7 +377,7 @@ enum pst_status pst_plan_need(const struct pst_plan_setup *setup, uint32_t form,
         .values = memory.values, .duals = memory.duals, .rows = memory.rows};
     psti_plan_model_aim_at_demand(&model, resource);
     if (status == PST_OK)
-        status = psti_lp_solve(&model.lp, s.library, &result, err);
+        status = psti_plan_lp_solve(&model.lp, s.library, &result, err);
     if (status == PST_ERROR_LIMIT)
         status = psti_fail(err, PST_ERROR_LIMIT, ROOM,
                            "no amount of %s gives %.4g samples/s: another limit is in the way",

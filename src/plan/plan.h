@@ -32,7 +32,7 @@ struct psti_lp_result {
 
 /* Solves a programme. `library`: path, or NULL as in struct pst_plan_setup. PST_ERROR_LIMIT: no x
  * satisfies it. Any thread. */
-enum pst_status psti_lp_solve(const struct psti_lp *lp, const char *library,
+enum pst_status psti_plan_lp_solve(const struct psti_lp *lp, const char *library,
                               struct psti_lp_result *result, struct pst_error *err);
 
 #endif

@@ -122,7 +122,7 @@ static enum pst_status range(const struct highs *highs, void *solver, struct pst
     return PST_OK;
 }
 
-enum pst_status psti_lp_solve(const struct psti_lp *lp, const char *library,
+enum pst_status psti_plan_lp_solve(const struct psti_lp *lp, const char *library,
                               struct psti_lp_result *result, struct pst_error *err)
 {
     struct highs highs = {0};

@@ -22,12 +22,12 @@
     X(pst_item, 104) \
     X(pst_dataset_options, 56) \
     X(pst_field_output, 72) \
-    X(pst_loader_options, 312) \
+    X(pst_loader_options, 352) \
     X(pst_cuda_info, 96) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 1448) \
+    X(pst_loader_stats, 1592) \
     X(pst_stage_clock, 64) \
     X(pst_step_times, 208) \
     X(pst_loader_meter, 1536) \
@@ -47,6 +47,10 @@
     X(pst_service_set, 1112) \
     X(pst_stall_setup, 544) \
     X(pst_stall_answer, 232) \
+    X(pst_form_share, 16) \
+    X(pst_plan_way, 152) \
+    X(pst_plan_setup, 480) \
+    X(pst_plan_answer, 712) \
     X(pst_tier_stats, 40) \
     X(pst_fleet_options, 48) \
     X(pst_fleet_stats, 136) \

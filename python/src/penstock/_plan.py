@@ -92,6 +92,7 @@ def plan(
     forms: Sequence[str] | None = None,
     copies: bool = False,
     machines: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    report: Report | None = None,
     accelerator: Any = None,
     accelerators: int = 1,
     batch_size: int | None = None,
@@ -106,6 +107,7 @@ def plan(
         data: a folder of images, a data set, or a :class:`penstock.Loader`, which is analysed first; or a
             :class:`penstock.report.Report` (or its file), whose costs are used as they are.
         step, accelerator, accelerators, batch_size, budget: as for :func:`penstock.analyze`.
+        report: an analysis of ``data`` that was made before; None: it is made now.
         goal: "rate": most samples/s, and of equal plans the one that stores least. "storage": least bytes stored, at
             ``least_rate``. "cost": least cost of an epoch, at ``least_rate``: with ``machines``.
         least_rate: samples/s that a plan must reach.
@@ -133,7 +135,7 @@ def plan(
     errors = () if max_error == 0 else (f"pli-small:{_options.count('max_error', max_error, 0, 127)}",)
     given = _given(data)
     report, loader = _report_of(
-        given, step, accelerator=accelerator, accelerators=accelerators, batch_size=batch_size,
+        given, step, report, accelerator=accelerator, accelerators=accelerators, batch_size=batch_size,
         budget=seconds * (1 - _CLASSES_PART - (_LAYOUT_PART if layout else 0.0)), forms=forms, errors=errors, progress=say,
     )  # fmt: skip
     notes: list[str] = []
@@ -152,7 +154,7 @@ def _given(data: Any) -> Any:
 
 
 def _report_of(
-    data: Any, step: Any, *, forms: Sequence[str] | None, errors: Sequence[str], **options: Any
+    data: Any, step: Any, report: Report | None, *, forms: Sequence[str] | None, errors: Sequence[str], **options: Any
 ) -> tuple[dict[str, Any], Loader | None]:
     """Analyses what is no report yet. Returns the report's data, and the loader; None for a report."""
     if isinstance(data, Report):
@@ -163,8 +165,8 @@ def _report_of(
     wanted = forms
     if forms is None and errors:
         wanted = (*probe.usual_forms(_form_of(loader)), *errors)
-    report = analyze(loader, step, forms=wanted, **options)
-    return report.data, loader
+    found = report or analyze(loader, step, forms=wanted, **options)
+    return found.data, loader
 
 
 def _form_of(loader: Loader) -> str:
@@ -287,7 +289,8 @@ def _data(
     if machines is not None:
         rows = _plan_machines.compare(machines, classes, report, limits)
         made["machines"] = {"rows": rows, **{key: machines.get(key) for key in ("date", "currency", "source")}}
-    return _finite(made)
+    whole: dict[str, Any] = _finite(made)
+    return whole
 
 
 def _finite(value: Any) -> Any:
@@ -466,7 +469,7 @@ def _needs(solution: _ways.Solution) -> dict[str, Any] | None:
 
 
 def _stored(sections: Sequence[Mapping[str, Any]]) -> float:
-    return sum(part["samples"] * way["share"] * way["stored_nbytes"] for part in sections for way in part["ways"])
+    return float(sum(part["samples"] * way["share"] * way["stored_nbytes"] for part in sections for way in part["ways"]))
 
 
 def _conversion(

@@ -1,7 +1,7 @@
 """Machines by name: which one is the cheapest for an epoch, and which the fastest.
 
-A file of machines is JSON: docs/format-plan.md. A machine may be a family: some of its resources can be chosen, within ranges and at
-prices for a unit; then the solver finds how much of each pays.
+A file of machines is JSON: docs/format-plan.md. A machine may be a family: some of its resources can be chosen, within ranges and
+at prices for a unit; then the solver finds how much of each pays.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib import resources
 from typing import Any
 
 from . import _plan_ways as _ways
@@ -47,7 +46,7 @@ _TEXTS = ("name", "accelerator", "source", "notes")
 
 def example() -> str:
     """Returns the path of the table that comes with Penstock."""
-    return os.fspath(resources.files(__package__) / EXAMPLE)  # type: ignore[arg-type]
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), EXAMPLE)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -61,15 +61,18 @@ def _ways(data: Mapping[str, Any]) -> Iterator[str]:
 
 def _rates(data: Mapping[str, Any]) -> Iterator[str]:
     now, then = data["now"], data["predicted"]
-    yield f"now        {now['samples_per_second']:9.4g} samples/s ({now['low']:.4g} to {now['high']:.4g}), limited by {now['binding']}"
+    yield f"now        {_rate(now)}, limited by {now['binding']}"
     binding = " and ".join(then["binding"]) or "nothing measured"
     gain = then["samples_per_second"] / now["samples_per_second"]
-    yield (f"planned    {then['samples_per_second']:9.4g} samples/s ({then['low']:.4g} to {then['high']:.4g}), limited by {binding}: "
-           f"{gain:.2f} x")  # fmt: skip
+    yield f"planned    {_rate(then)}, limited by {binding}: {gain:.2f} x"
     yield f"stored     {size(data['data']['nbytes'])} now, {size(data['stored_nbytes'])} planned"
     loader = data["loader"]
     kept = f", cache {size(loader['cache_nbytes'])} of {loader['cache_form']}" if loader.get("cache") else ", no cache"
     yield f"loader     {loader['num_workers']} threads, {loader['prefetch']} batches ahead{kept}"
+
+
+def _rate(found: Mapping[str, Any]) -> str:
+    return f"{found['samples_per_second']:9.4g} samples/s ({found['low']:.4g} to {found['high']:.4g})"
 
 
 def _prices(data: Mapping[str, Any]) -> Iterator[str]:
@@ -87,8 +90,9 @@ def _need(data: Mapping[str, Any]) -> Iterator[str]:
     need = data["need"]
     if not need:
         return
-    scales = {"cores": (1.0, "cores"), "storage": (1e6, "MB/s of storage"), "reads": (1.0, "reads/s"), "cache": (1e9, "GB of cache"),
-              "link": (1e6, "MB/s of link"), "network": (1e6, "MB/s of network"), "gpu": (1.0, "GPUs for preparation")}  # fmt: skip
+    scales = {"cores": (1.0, "cores"), "storage": (1e6, "MB/s of storage"), "reads": (1.0, "reads/s"),
+              "cache": (1e9, "GB of cache"), "link": (1e6, "MB/s of link"), "network": (1e6, "MB/s of network"),
+              "gpu": (1.0, "GPUs for preparation")}  # fmt: skip
     parts = [f"{need[name] / scale:.4g} {unit}" for name, (scale, unit) in scales.items() if name in need]
     wanted = f", and would need {' or '.join(parts)} for the rate of the mix" if parts else ", and cannot reach the rate of the mix"
     yield f"unmixed    {need['form']} alone: {need['samples_per_second']:.4g} samples/s{wanted}"

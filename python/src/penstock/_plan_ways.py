@@ -161,7 +161,7 @@ def _kept(part: Class, form: str, cache_form: str) -> str | None:
 def _taken(report: Mapping[str, Any]) -> float:
     """Returns the core-seconds of a sample that are no preparation: the training thread's and the step's."""
     subject, step = report["subject"], report["accelerator"]
-    return (step.get("step_cpu_seconds", 0.0) + subject.get("batch_cpu_seconds", 0.0)) / subject["batch_size"]
+    return float((step.get("step_cpu_seconds", 0.0) + subject.get("batch_cpu_seconds", 0.0)) / subject["batch_size"])
 
 
 def _once(report: Mapping[str, Any]) -> float:
@@ -222,7 +222,10 @@ class Problem:
     def need(self, form: str, resource: str, rate: float) -> float:
         """Returns how much of a resource plans that store one form need for a rate. LimitError: no amount is enough."""
         number = _whatif.RESOURCES.index(resource)
-        return _native.plan_need(self.setup, self.samples, self.ways, self.library, self.forms.index(form), number, rate)
+        need: float = _native.plan_need(
+            self.setup, self.samples, self.ways, self.library, self.forms.index(form), number, rate
+        )
+        return need
 
 
 def problem_of(
@@ -419,7 +422,7 @@ def predict(report: Mapping[str, Any], demands: Mapping[str, float]) -> tuple[di
 
 
 def _most_workers(made: Mapping[str, Any]) -> float:
-    return max(1.0, math.ceil(made["cores"] / max(1.0, made.get("ranks", 1.0) * made.get("jobs", 1.0))))
+    return float(max(1, math.ceil(made["cores"] / max(1.0, made.get("ranks", 1.0) * made.get("jobs", 1.0)))))
 
 
 def _rate(made: Mapping[str, Any], **changes: float) -> float:

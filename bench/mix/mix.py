@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Mixes of forms against single forms: mix.py --data DIR --work DIR --out DIR.
+
+Three settings, as in Liquid's three environments: few cores and fast storage, many cores and slow storage, and balanced ones. Cores
+are taken by affinity, storage is the loader's throttle. The images of a data set are stored in several forms beside each other.
+penstock.plan measures costs and solves the mix; its prediction is noted before anything is run. Then loaders run in turns, for
+accelerators of half to four times the best single form's rate: each form alone, the solved mix, a fixed random half of the samples
+in each of the mix's two forms, and the data set as it came. Batches are compared first: all of them must be the same.
+
+Each group is solved twice: with the forms that one had before Penstock (PNG and raw pixels; JPEG and raw pixels), which is the
+situation of the paper, and with PLI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import itertools
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
+import common  # noqa: E402
+
+import penstock as ps  # noqa: E402
+from penstock import transforms as T  # noqa: E402
+
+FRACTIONS = (0.5, 1.0, 2.0, 4.0)
+FEWEST = 12  # batches of a window
+GROUPS: dict[str, dict[str, Any]] = {
+    "frames": {
+        "source": "cityscapes", "own": "png", "forms": ("png", "pli-small", "raw"), "before": ("png", "raw"), "copies": 16,
+        "batch": 8, "chain": lambda: [T.RandomCrop(768), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
+        "settings": {"few cores, fast storage": (1, 1500e6), "many cores, slow storage": (2, 300e6), "balanced": (2, 1000e6)},
+    },
+    "imagenet": {
+        "source": "imagenet_folder", "own": "jpeg", "forms": ("jpeg", "pli-jpeg", "pli-small", "raw"), "before": ("jpeg", "raw"),
+        "copies": 1, "batch": 32,
+        "chain": lambda: [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
+        "settings": {"few cores, fast storage": (1, 1000e6), "many cores, slow storage": (2, 100e6), "balanced": (2, 500e6)},
+    },
+}  # fmt: skip
+
+
+def store(source: Path, path: Path, group: dict[str, Any]) -> Path:
+    """Writes the images in all forms of the group, as variants."""
+    if path.exists():
+        return path
+    half = path.with_name(path.name + ".part")
+    forms = ["original" if form == group["own"] else form.split("-small")[0] for form in group["forms"]]
+    folder = source
+    if group["copies"] > 1:
+        folder = path.with_name(path.name + ".files")
+        for i, file in itertools.product(range(group["copies"]), sorted(source.iterdir())):
+            link = folder / f"{i:02d}-{file.name}"
+            folder.mkdir(exist_ok=True)
+            if file.suffix.lower() in (".png", ".jpeg", ".jpg") and not link.exists():
+                link.symlink_to(file.resolve())
+    ps.pack(folder, half, forms=forms, of_lossy=True, verify_pixels=True)
+    half.rename(path)
+    return path
+
+
+def loader_of(path: Path, group: dict[str, Any], storage: float, **options: Any) -> ps.Loader:
+    return ps.Loader(path, group["batch"], shuffle=True, seed=1, transforms=group["chain"](), output="numpy", cache=None,
+                     throttle=(storage, 0.0), **options)  # fmt: skip
+
+
+def variant(form: str) -> str:
+    return form.split("-small")[0]
+
+
+def rate_of(loader: ps.Loader, samples_per_second: float, seconds: float) -> float:
+    """Returns samples/s of a training whose accelerator takes so many, over a window after a warm-up."""
+    step = loader.batch_size / samples_per_second
+    start, n, batches = 0.0, 0, 0
+    begin = free = time.perf_counter()
+    for batch in itertools.chain.from_iterable(loader for _ in itertools.count()):
+        now = time.perf_counter()
+        if start:
+            n += len(batch["index"])
+            batches += 1
+            if now - start >= seconds and batches >= FEWEST:
+                return n / (now - start)
+        elif now - begin >= seconds / 3:
+            start = now
+        free = max(free, now) + step  # the step begins when its batch is there and the last one is done
+        left = free - time.perf_counter()
+        if left > 0:
+            time.sleep(left)
+    raise AssertionError("the loader ended")
+
+
+def check_batches(path: Path, group: dict[str, Any], mixes: list[dict[str, Any]]) -> None:
+    """All ways deliver the same batches."""
+    import numpy as np
+
+    def some(**options: Any) -> list[Any]:
+        with loader_of(path, group, 0.0, **options) as loader:
+            return [batch["image"].copy() for batch in itertools.islice(iter(loader), 4)]
+
+    wanted = some()
+    for options in [{"variants": {"image": [variant(form)]}} for form in group["forms"]] + mixes:
+        if not all(np.array_equal(a, b) for a, b in zip(some(**options), wanted, strict=True)):
+            raise SystemExit(f"other pixels with {options}")
+
+
+def solved(path: Path, group: dict[str, Any], storage: float, forms: tuple[str, ...], budget: str, report: Any) -> ps.Plan:
+    with loader_of(path, group, storage) as loader:
+        return ps.plan(loader, report=report, cache=0, page_cache=0, copies=True, layout=False, forms=forms, budget=budget)
+
+
+def shares_of(plan: ps.Plan) -> dict[str, float]:
+    shares = plan.loader.get("forms")
+    return shares or {_name(plan.data["classes"][0]["ways"][0]["store"][0]): 1.0}
+
+
+def _name(store: dict[str, Any]) -> str:
+    return store["form"] + (f"-{store['tier']}" if "tier" in store else "")
+
+
+def restricted(report: ps.report.Report, forms: tuple[str, ...]) -> ps.report.Report:
+    data = json.loads(json.dumps(report.data))
+    data["forms"] = {form: costs for form, costs in data["forms"].items() if form in forms}
+    return ps.report.Report(data)
+
+
+def setting(path: Path, group: dict[str, Any], cores: int, storage: float, args: argparse.Namespace) -> dict[str, Any]:
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    with loader_of(path, group, storage, variants={"image": [variant(group["own"])]}) as loader:
+        report = ps.analyze(loader, budget=args.budget, forms=group["forms"])
+    plans = {}
+    for name, forms in (("before", group["before"]), ("all", group["forms"])):
+        with loader_of(path, group, storage) as loader:
+            plans[name] = ps.plan(restricted(report, forms), cache=0, page_cache=0, copies=True)
+    mixes = {name: {variant(form): share for form, share in shares_of(plan).items()} for name, plan in plans.items()}
+    ways: dict[str, dict[str, Any]] = {form: {"variants": {"image": [variant(form)]}} for form in group["forms"]}
+    for name, mix in mixes.items():
+        if len(mix) > 1:
+            ways[f"mix of {name}"] = {"forms": mix}
+            half = dict.fromkeys(sorted(mix, key=lambda form: -mix[form])[:2], 0.5)
+            ways[f"half and half of {name}"] = {"forms": half, "form_choice": "sample"}
+    check_batches(path, group, [way for way in ways.values() if "forms" in way])
+    predicted = {form: row["samples_per_second"] for plan in plans.values() for row in plan.data["singles"]
+                 for form in [row["form"]]}  # fmt: skip
+    predicted.update({f"mix of {name}": plan.data["predicted"]["samples_per_second"] for name, plan in plans.items()})
+    best = max(predicted[form] for form in group["forms"])
+    cells = []
+    for fraction in FRACTIONS:
+        runs: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(args.rounds):
+            for name, options in ways.items():
+                with loader_of(path, group, storage, **options) as loader:
+                    runs[name].append(rate_of(loader, fraction * best, args.seconds))
+        for name, rates in runs.items():
+            wanted = min(predicted[name], fraction * best) if name in predicted else None
+            cells.append({"accelerator": fraction * best, "fraction": fraction, "way": name, "rate": statistics.median(rates),
+                          "predicted": wanted, "rates": rates})  # fmt: skip
+    return {"cores": cores, "storage": storage, "mixes": mixes, "cells": cells,
+            "prices": {name: plan.data["prices"] for name, plan in plans.items()}}  # fmt: skip
+
+
+def table(group: str, name: str, found: dict[str, Any], own: str) -> str:
+    ways = list(dict.fromkeys(cell["way"] for cell in found["cells"]))
+    lines = [f"\n### {group}: {name} ({found['cores']} cores, {found['storage'] / 1e6:.0f} MB/s)\n"]
+    for mix, shares in found["mixes"].items():
+        lines.append(f"mix of {mix}: {', '.join(f'{100 * share:.0f} % {form}' for form, share in shares.items())}  ")
+    lines += ["", "| | " + " | ".join(f"{fraction:g} x" for fraction in FRACTIONS) + " | predicted | x best single | x own |",
+              "|---" * (len(FRACTIONS) + 4) + "|"]  # fmt: skip
+    top = {cell["way"]: cell for cell in found["cells"] if cell["fraction"] == FRACTIONS[-1]}
+    singles = [way for way in ways if not way.startswith(("mix", "half"))]
+    for way in ways:
+        pool = singles if not way.endswith("before") else [form for form in singles if form in GROUPS[group]["before"]]
+        best = max(top[form]["rate"] for form in pool)
+        rates = [cell["rate"] for cell in found["cells"] if cell["way"] == way]
+        predicted = top[way]["predicted"]
+        error = f"{predicted:.0f} ({predicted / top[way]['rate'] - 1:+.1%})" if predicted else ""
+        lines.append(f"| {way} | " + " | ".join(f"{rate:.0f}" for rate in rates)
+                     + f" | {error} | {top[way]['rate'] / best:.2f} | {top[way]['rate'] / top[own]['rate']:.2f} |")  # fmt: skip
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True, help="data sets are kept there")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--groups", default=",".join(GROUPS))
+    parser.add_argument("--budget", default="30s", help="of the analysis of a setting")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of a window")
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    every = os.sched_getaffinity(0)
+    found: dict[str, Any] = {"bench": "mix", "machine": common.machine(), "rounds": args.rounds, "groups": {}}
+    text = []
+    for name in args.groups.split(","):
+        group = GROUPS[name]
+        path = store(args.data / group["source"], args.work / f"mix-{name}.pst", group)
+        found["groups"][name] = {}
+        for title, (cores, storage) in group["settings"].items():
+            os.sched_setaffinity(0, every)
+            print(f"{name}: {title}", file=sys.stderr, flush=True)
+            found["groups"][name][title] = setting(path, group, cores, storage, args)
+            text.append(table(name, title, found["groups"][name][title], group["own"]))
+            print(text[-1], flush=True)
+    stem = args.out / f"mix-{datetime.date.today()}"
+    stem.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
+    stem.with_suffix(".md").write_text("\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    main()
