@@ -6,8 +6,22 @@
  * programme and is solved exactly; docs/internals/plan-model.md has the formulas and their sources.
  * HiGHS solves it; its shared library is opened at run time.
  *
+ * An example: PNG files keep 16 cores busy at 350 images/s and read 810 MB/s; another form of them
+ * needs no core and reads 3.7 MB for an image. On storage of 1 GB/s the best plan has nine tenths
+ * of the images as PNG and one tenth in the other form, and gives 400 images/s, for both resources
+ * are used in full. One core more is then worth about two percent, and so are 20 MB/s.
+ *
+ * Which ways there are is the caller's knowledge: `penstock plan` makes them of the costs that
+ * `penstock analyze` measures. The same programme serves for other questions of this kind, such as
+ * what to keep in a cache (ways that demand CACHE_MEMORY) or which part of the images a GPU decodes
+ * (ways that demand LINK and GPU instead of CORES).
+ *
+ * Variance is no part of it: a plan's rate is what its means allow. pst_stall_predict says what
+ * batches that differ cost beyond that.
+ *
  * Nothing is measured here. Each call opens and ends a solver of its own: any thread, no state
- * between calls. Times are seconds, sizes are bytes, rates are per second. */
+ * between calls. The solver's library stays loaded. Times are seconds, sizes are bytes, rates are
+ * per second. */
 #ifndef PENSTOCK_PLAN_H
 #define PENSTOCK_PLAN_H
 
@@ -73,24 +87,32 @@ struct pst_plan_setup {
 
 /* Holds the answer of pst_plan_solve. */
 struct pst_plan_answer {
+    /* What the slowest resource allows, or the accelerators. */
     double samples_per_second;
-    double stored_nbytes; /* of all samples */
-    double cost;          /* of an epoch: 0 without prices */
+    /* Of all samples, in the forms that they then have. */
+    double stored_nbytes;
+    /* Of an epoch, in the currency of the prices: the machine's price over the epoch's time, with
+     * what was chosen. 0 without prices. */
+    double cost;
     /* What is used of each resource at this rate, in the units of `capacities`. */
     double used[PST_STALL_RESOURCES_MAX];
     /* What there is of each; more than the setup has where it could be chosen. */
     double capacities[PST_STALL_RESOURCES_MAX];
-    uint32_t binding; /* bit r: resource r limits */
-    bool quota_binds; /* stored_nbytes limits */
+    /* Bit r: resource r is used in full, to a part of 1e-5. Several may be: then the plan is a mix,
+     * or what they allow is equal. */
+    uint32_t binding;
+    /* The limit stored_nbytes is used in full. */
+    bool quota_binds;
     /* By which part the goal improves for one more unit of a resource: 0.04 for 4 % more samples/s,
      * or 4 % less to store or to pay. It holds for capacities from price_low to price_high. */
     double prices[PST_STALL_RESOURCES_MAX];
     double price_low[PST_STALL_RESOURCES_MAX], price_high[PST_STALL_RESOURCES_MAX];
     double quota_price; /* the same for one byte of stored_nbytes */
-    /* The best plan that stores one form only, if there is any; it may still decode at several
-     * places, and cache. A class that has no way with that form keeps all its ways. */
+    /* The best plan that stores one form only, if there is any within the limits; it may still
+     * decode at several places, and cache. A class that has no way with that form keeps all its
+     * ways. The members below are those of this plan. */
     bool has_single;
-    uint32_t single_form;
+    uint32_t single_form; /* number of its form, as in the ways */
     double single_samples_per_second, single_stored_nbytes, single_cost;
 };
 
