@@ -255,6 +255,9 @@ enum pst_status psti_pack_assign(struct psti_pack_plan *plan,
 uint64_t psti_pack_assign_mark(const struct psti_pack_plan *plan)
 {
     struct psti_hash_state state;
+    /* With a plan, these are of samples that stay as they are: of a folder, the files. */
+    const struct psti_pack_forms images =
+        plan->has_mix ? (struct psti_pack_forms){.n = 0} : plan->images;
     const uint64_t numbers[] = {1, /* of this list */
                                 plan->has_mix,
                                 plan->has_mix ? psti_pack_mix_hash(&plan->mix) : 0,
@@ -263,11 +266,11 @@ uint64_t psti_pack_assign_mark(const struct psti_pack_plan *plan)
                                 plan->pli.effort,
                                 plan->pli.max_error,
                                 plan->pli_of_lossy,
-                                plan->images.n,
+                                images.n,
                                 plan->masks.n};
     psti_hash_begin(&state);
     psti_hash_update(&state, numbers, sizeof numbers);
-    psti_hash_update(&state, plan->images.forms, sizeof plan->images.forms);
+    psti_hash_update(&state, images.forms, sizeof images.forms);
     psti_hash_update(&state, plan->masks.forms, sizeof plan->masks.forms);
     uint64_t mark = psti_hash_end(&state);
     return mark != 0 ? mark : 1;

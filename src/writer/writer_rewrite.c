@@ -378,6 +378,8 @@ enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_fiel
     }
     if (status != PST_OK)
         psti_error_set_dataset(err, path);
+    if (status != PST_OK && writer != NULL && writer->lock_fd >= 0)
+        (void)!psti_writer_unlink(&writer->dir, PSTI_REPACK_TMP_NAME, NULL);
     if (writer != NULL)
         psti_writer_destroy(writer);
     return status;
