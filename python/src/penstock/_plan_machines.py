@@ -124,7 +124,7 @@ def compare(
 def _is_alike(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     if "error" in a or "error" in b:
         return "error" in a and "error" in b
-    return abs(a["samples_per_second"] / b["samples_per_second"] - 1) < 0.01 and abs(a["epoch_cost"] / b["epoch_cost"] - 1) < 0.01
+    return all(abs(a[name] / b[name] - 1) < 0.01 for name in ("samples_per_second", "epoch_cost"))
 
 
 def _goals(machine: Mapping[str, Any]) -> tuple[str, ...]:
