@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         VerifyReport,
         Writer,
         pack,
+        repack,
         verify,
     )
 
@@ -97,6 +98,7 @@ __all__ = [
     "plan_cache",
     "pli",
     "probe",
+    "repack",
     "report",
     "show_config",
     "transforms",
@@ -133,6 +135,7 @@ _HOMES = {
             "VerifyReport",
             "Writer",
             "pack",
+            "repack",
             "verify",
         ),
         "writer",
