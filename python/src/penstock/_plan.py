@@ -274,7 +274,7 @@ def _data(
         "predicted": _prediction(answer, solution),
         "now": {"form": subject["form"], "samples_per_second": now.samples_per_second, "low": now.low, "high": now.high,
                 "binding": now.binding},
-        "machine": {name: report["machine"].get(name) for name in ("cpu", "cores", "storage_nbytes_per_second")},
+        "machine": {name: report["machine"].get(name) for name in ("cpu", "cores", "storage_nbytes_per_second", "page_cache_nbytes")},
         "accelerator": {name: report["accelerator"].get(name) for name in ("name", "title", "step_seconds", "count")},
         "singles": _singles(report, classes, limits),
         "prices": _prices(solution),

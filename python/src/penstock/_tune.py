@@ -66,9 +66,12 @@ class Tuned:
         }
 
     def rate(self, report: Report) -> float:
-        """Returns the samples/s of the run, from storage where that was measured."""
+        """Returns the samples/s of the run: from memory if the plan counts on memory to hold all stored bytes, else from storage."""
         phases = report.data["phases"]
-        return float(phases.get("cold", phases["warm"])["samples_per_second"])
+        room = self.plan.data["machine"].get("page_cache_nbytes") or 0
+        held = max(self.nbytes) <= room or bool(self.plan.data["loader"].get("cache"))
+        return float(phases["warm" if held else "cold"]["samples_per_second"] if "cold" in phases else
+                     phases["warm"]["samples_per_second"])  # fmt: skip
 
     def break_even(self) -> float:
         """Returns the epochs after which the time of writing has been saved; infinity: never."""
@@ -132,12 +135,14 @@ def tune(
     say = progress or (lambda line: None)
     seconds, path = seconds_of(budget), os.fspath(data)
     making = make or _usual(batch_size or 64)
-    measured = {"budget": _ANALYSIS_PART * seconds, "accelerator": accelerator, "accelerators": accelerators}
+    measured = {"budget": max(1.0, _ANALYSIS_PART * seconds), "accelerator": accelerator, "accelerators": accelerators}
     with making(path, None) as loader:
         folder = loader.dataset.is_folder
+        if out is not None and not folder:
+            raise ArgumentError("out is where a folder is packed to: a data set is repacked in place")
         before = analyze(loader, step, progress=say, **measured)
         say("plan")
-        found = _plan.plan(loader, report=before, budget=(1 - 2 * _ANALYSIS_PART) * seconds, progress=say, **planned)
+        found = _plan.plan(loader, report=before, budget=max(1.0, (1 - 2 * _ANALYSIS_PART) * seconds), progress=say, **planned)
     tuned = Tuned(before, found, path, nbytes=(int(before.data["subject"]["nbytes"]), 0))
     if found.changes_forms and not _write(tuned, folder, out, ask, say):
         return tuned
@@ -160,8 +165,6 @@ def _write(
     tuned: Tuned, folder: bool, out: Any, ask: Callable[[str], bool] | None, say: Callable[[str], Any]
 ) -> bool:
     """Packs the folder, or repacks the data set, as the plan says. False: the user does not want it."""
-    if out is not None and not folder:
-        raise ArgumentError("out is where a folder is packed to: a data set is repacked in place")
     target = os.fspath(out) if out is not None else tuned.data.rstrip("/") + ".pst" if folder else tuned.data
     if folder and os.path.exists(target):
         raise ArgumentError(f"{target} exists: give another out")
