@@ -94,13 +94,18 @@ static enum pst_status pass(const struct highs *highs, void *solver, const struc
                             lp->row_begin[lp->n_rows], MATRIX_BY_ROWS, SENSE_MINIMISE, 0, lp->cost,
                             lp->low, lp->high, lp->row_low, lp->row_high, lp->row_begin,
                             lp->columns, lp->entries);
-    return worst < 0 ? psti_fail(err, PST_ERROR_INTERNAL, ROOM, "HiGHS refused the programme")
+    return worst < 0 ? psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                                 "HiGHS refused the programme: its numbers are too far apart")
                      : PST_OK;
 }
 
 static enum pst_status run(const struct highs *highs, void *solver, struct pst_error *err)
 {
-    if (highs->run(solver) == STATUS_ERROR)
+    /* A program that has used HiGHS itself in this thread has fixed the number of its threads; 0
+     * takes that number. */
+    if (highs->run(solver) == STATUS_ERROR &&
+        (highs->set_int(solver, "threads", 0) == STATUS_ERROR ||
+         highs->run(solver) == STATUS_ERROR))
         return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "HiGHS failed");
     int32_t status = highs->model_status(solver);
     if (status == MODEL_INFEASIBLE || status == MODEL_INFEASIBLE_OR_UNBOUNDED)

@@ -108,6 +108,14 @@ static void test_worked_case(void **state)
     assert_near(need, (x + y) * 3.72e6, 1e-6);
     assert_int_equal(pst_plan_need(&s, L3, PST_STALL_CORES, x + y, &need, &err), PST_ERROR_LIMIT);
     assert_non_null(strstr(err.text, "cores"));
+    assert_ok(pst_plan_need(&s, UINT32_MAX, PST_STALL_CORES, x + y, &need, &err));
+    assert_near(need, 16, 1e-6);
+    assert_int_equal(pst_plan_need(&s, RAW, PST_STALL_CORES, 1, &need, &err), PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(err.text, "form 2"));
+    assert_int_equal(pst_plan_need(&s, PNG, PST_STALL_ACCELERATOR, 1, &need, &err),
+                     PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_plan_need(&s, PNG, PST_STALL_CORES, NAN, &need, &err),
+                     PST_ERROR_ARGUMENT);
 }
 
 /* Random problems
@@ -157,6 +165,8 @@ static void make_problem(uint64_t *rng, struct problem *p)
     p->setup.capacities[CORES] = between(rng, 1, 16);
     p->setup.capacities[STORAGE] = between(rng, 1e7, 1e9);
     p->setup.capacities[CACHE] = between(rng, 1e7, 2e8);
+    if (rng_below(rng, 3) == 0)
+        p->setup.stored_nbytes = between(rng, 0.5, 1.5) * 1.5e6 * (p->samples[0] + p->samples[1]);
     if (rng_below(rng, 2) != 0)
         p->setup.capacities[PST_STALL_ACCELERATOR] = between(rng, 50, 2000);
 }
@@ -303,6 +313,60 @@ static void test_prices(void **state)
     assert_true(n_above_zero > 60);
 }
 
+/* What stays the same over a range: the time of a sample is linear in the inverse of a capacity of a
+ * rate, and in the bytes of the cache. */
+static double slope(const struct pst_plan_answer *a, const struct pst_plan_setup *s, int r)
+{
+    double there = s->capacities[r];
+    if (r == CACHE)
+        return a->prices[r] / a->samples_per_second;
+    if (r == PST_STALL_ACCELERATOR)
+        return a->prices[r] * there * there / a->samples_per_second;
+    return a->prices[r] * there;
+}
+
+/* Inside of a range the slope is that of its middle; a little outside it is another. */
+static void test_random_ranges(void **state)
+{
+    (void)state;
+    need_highs();
+    static const int resources[] = {CORES, STORAGE, CACHE, PST_STALL_ACCELERATOR};
+    uint64_t rng = 26;
+    int n_inside = 0, n_outside = 0, n_other = 0;
+    for (int turn = 0; turn < 60; turn++) {
+        struct problem p;
+        double shares[6];
+        struct pst_plan_answer a, b;
+        struct pst_error err;
+        make_problem(&rng, &p);
+        if (pst_plan_solve(&p.setup, shares, &a, sizeof a, &err) != PST_OK)
+            continue;
+        for (size_t k = 0; k < sizeof resources / sizeof resources[0]; k++) {
+            int r = resources[k];
+            double low = a.price_low[r], high = a.price_high[r], there = p.setup.capacities[r];
+            if (there == 0 || !(a.prices[r] * there > 1e-3))
+                continue;
+            struct pst_plan_setup changed = p.setup;
+            const double inside[] = {low + 0.01 * (there - low),
+                                     isinf(high) ? 2 * there : high - 0.01 * (high - there)};
+            for (int i = 0; i < 2; i++) {
+                changed.capacities[r] = inside[i];
+                b = solve(&changed, shares);
+                assert_near(slope(&b, &changed, r), slope(&a, &p.setup, r), 1e-4);
+                n_inside++;
+            }
+            if (isinf(high))
+                continue;
+            changed.capacities[r] = high * 1.01;
+            b = solve(&changed, shares);
+            n_outside++;
+            n_other += !is_near(slope(&b, &changed, r), slope(&a, &p.setup, r), 1e-4);
+        }
+    }
+    assert_true(n_inside > 100);
+    assert_true(n_outside > 30 && n_other >= n_outside * 9 / 10);
+}
+
 /* Where a range ends the price changes: just inside it still predicts the rate, whose inverse is
  * linear in the inverse of the capacity of a rate. */
 static void test_price_range(void **state)
@@ -430,6 +494,91 @@ static void test_chosen_machine(void **state)
     assert_near(a.cost, price * 1000 / a.samples_per_second, 1e-6);
 }
 
+/* Of machines that cost the same, the one that is fastest is taken, and none has more than it
+ * uses. */
+static void test_equal_costs(void **state)
+{
+    (void)state;
+    need_highs();
+    struct pst_plan_setup s = worked();
+    double shares[2];
+    s.n_ways = 1;
+    s.goal = PST_PLAN_COST; /* core-seconds alone are paid: the same at any rate */
+    s.capacities[CORES] = 0;
+    s.capacities_most[CORES] = 32;
+    s.unit_prices[CORES] = 0.01;
+    struct pst_plan_answer a = solve(&s, shares);
+    assert_near(a.cost, 1000 / 22.0 * 0.01, 1e-6);
+    assert_near(a.samples_per_second, 1e9 / 2.32e6, 1e-6);
+    assert_near(a.capacities[CORES], a.used[CORES], 1e-6);
+    s.goal = PST_PLAN_RATE;
+    s.capacities[PST_STALL_ACCELERATOR] = 100;
+    a = solve(&s, shares);
+    assert_near(a.samples_per_second, 100, 1e-6);
+    assert_near(a.capacities[CORES], 100 / 22.0, 1e-5);
+    assert_near(a.cost, 1000 / 22.0 * 0.01, 1e-5);
+    s.goal = PST_PLAN_COST;
+    s.unit_prices[CORES] = 0;
+    assert_refused(&s, PST_ERROR_ARGUMENT, "nothing has a price");
+}
+
+/* Ways that are far slower than the best do not cost it accuracy. */
+static void test_very_slow_ways(void **state)
+{
+    (void)state;
+    need_highs();
+    struct pst_plan_way ways[4] = {frames[0], frames[1], frames[0], frames[1]};
+    struct pst_plan_setup s = worked();
+    double shares[4], x = 352, y = (1000 - 2.32 * 352) / 3.72;
+    for (int i = 2; i < 4; i++) {
+        ways[i].demands[CORES] = 1e5;
+        ways[i].demands[STORAGE] *= 1e6;
+        ways[i].stored_nbytes *= 1e6;
+    }
+    s.ways = ways;
+    s.n_ways = 4;
+    struct pst_plan_answer a = solve(&s, shares);
+    assert_near(a.samples_per_second, x + y, 1e-6);
+    assert_near(shares[PNG], x / (x + y), 1e-5);
+    assert_int_equal(a.binding, 1u << CORES | 1u << STORAGE);
+    s.goal = PST_PLAN_STORAGE;
+    s.least_rate = 380;
+    a = solve(&s, shares);
+    assert_near(a.samples_per_second, 380, 1e-5);
+    assert_near(shares[PNG], 352.0 / 380, 1e-5);
+}
+
+/* The largest setup that is allowed has the best way of each class where each alone is best. */
+static void test_many_ways(void **state)
+{
+    (void)state;
+    need_highs();
+    enum { CLASSES = PST_PLAN_CLASSES_MAX, WAYS = PST_PLAN_WAYS_MAX };
+    struct pst_plan_way *ways = calloc(WAYS, sizeof *ways);
+    double *samples = calloc(CLASSES, sizeof *samples), *shares = calloc(WAYS, sizeof *shares);
+    assert_true(ways != NULL && samples != NULL && shares != NULL);
+    for (uint32_t c = 0; c < CLASSES; c++)
+        samples[c] = 1 + c % 7;
+    for (uint32_t i = 0; i < WAYS; i++) {
+        ways[i].i_class = i % CLASSES;
+        ways[i].form = i / CLASSES;
+        ways[i].demands[CORES] = i / CLASSES == ways[i].i_class % 8 ? 1e-3 : 2e-3;
+    }
+    struct pst_plan_setup s = worked();
+    s.n_classes = CLASSES;
+    s.class_samples = samples;
+    s.n_ways = WAYS;
+    s.ways = ways;
+    struct pst_plan_answer a = solve(&s, shares);
+    assert_near(a.samples_per_second, 16 / 1e-3, 1e-6);
+    for (uint32_t i = 0; i < WAYS; i++)
+        assert_near(1 + shares[i], i / CLASSES == ways[i].i_class % 8 ? 2 : 1, 1e-5);
+    assert_true(a.has_single && a.single_samples_per_second < 10000);
+    free(ways);
+    free(samples);
+    free(shares);
+}
+
 /* Refusals
  * ------------------------------------------------------------------------------------------------
  */
@@ -441,6 +590,7 @@ static void test_limits_in_words(void **state)
     struct pst_plan_setup s = worked();
     s.least_rate = 500;
     assert_refused(&s, PST_ERROR_LIMIT, "the rate that must be reached");
+    assert_refused(&s, PST_ERROR_LIMIT, "401.3 samples/s, limited by storage");
     s.least_rate = 0;
     s.stored_nbytes = 1e6;
     assert_refused(&s, PST_ERROR_LIMIT, "the bytes on storage");
@@ -549,6 +699,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_worked_case),     cmocka_unit_test(test_exhaustive_search),
         cmocka_unit_test(test_prices),          cmocka_unit_test(test_price_range),
+        cmocka_unit_test(test_random_ranges),   cmocka_unit_test(test_equal_costs),
+        cmocka_unit_test(test_very_slow_ways),  cmocka_unit_test(test_many_ways),
         cmocka_unit_test(test_lossless_rule),   cmocka_unit_test(test_second_step),
         cmocka_unit_test(test_interference),    cmocka_unit_test(test_chosen_machine),
         cmocka_unit_test(test_limits_in_words), cmocka_unit_test(test_refused_setups),
