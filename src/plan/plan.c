@@ -202,11 +202,10 @@ static void read_prices(const struct psti_plan_model *m, const struct psti_lp_re
         if (s->goal == PST_PLAN_COST && m->lp.n_columns > s->n_ways + 1)
             continue; /* the time of a sample at the range's ends is not known */
         double of_time = s->goal == PST_PLAN_STORAGE ? 0 : time / goal;
-        double ends[] = {
-            end_of_range(m, r, result->down[row],
-                         of_time > 0 ? result->down_objective[row] * of_time : time),
-            end_of_range(m, r, result->up[row],
-                         of_time > 0 ? result->up_objective[row] * of_time : time)};
+        double ends[] = {end_of_range(m, r, result->down[row],
+                                      of_time > 0 ? result->down_objective[row] * of_time : time),
+                         end_of_range(m, r, result->up[row],
+                                      of_time > 0 ? result->up_objective[row] * of_time : time)};
         a->price_low[r] = fmin(fmin(ends[0], ends[1]), capacity);
         a->price_high[r] = fmax(fmax(ends[0], ends[1]), capacity);
     }

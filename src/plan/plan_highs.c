@@ -128,7 +128,7 @@ static enum pst_status range(const struct highs *highs, void *solver, struct pst
 }
 
 enum pst_status psti_plan_lp_solve(const struct psti_lp *lp, const char *library,
-                              struct psti_lp_result *result, struct pst_error *err)
+                                   struct psti_lp_result *result, struct pst_error *err)
 {
     struct highs highs = {0};
     enum pst_status status = open_library(library, &highs, err);

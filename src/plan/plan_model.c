@@ -333,8 +333,8 @@ static enum pst_status allocate(struct psti_plan_model *m, struct pst_error *err
     lp->row_begin = psti_calloc(n_rows + 1, sizeof *lp->row_begin);
     lp->columns = psti_calloc(n_entries, sizeof *lp->columns);
     lp->entries = psti_calloc(n_entries, sizeof *lp->entries);
-    if (m->of_class && lp->cost && lp->low && lp->high && lp->row_low && lp->row_high && lp->row_begin &&
-        lp->columns && lp->entries)
+    if (m->of_class && lp->cost && lp->low && lp->high && lp->row_low && lp->row_high &&
+        lp->row_begin && lp->columns && lp->entries)
         return PST_OK;
     psti_plan_model_close(m);
     return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory for a programme of %zu columns",

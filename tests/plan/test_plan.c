@@ -114,8 +114,7 @@ static void test_worked_case(void **state)
     assert_non_null(strstr(err.text, "form 2"));
     assert_int_equal(pst_plan_need(&s, PNG, PST_STALL_ACCELERATOR, 1, &need, &err),
                      PST_ERROR_ARGUMENT);
-    assert_int_equal(pst_plan_need(&s, PNG, PST_STALL_CORES, NAN, &need, &err),
-                     PST_ERROR_ARGUMENT);
+    assert_int_equal(pst_plan_need(&s, PNG, PST_STALL_CORES, NAN, &need, &err), PST_ERROR_ARGUMENT);
 }
 
 /* Random problems
@@ -313,8 +312,8 @@ static void test_prices(void **state)
     assert_true(n_above_zero > 60);
 }
 
-/* What stays the same over a range: the time of a sample is linear in the inverse of a capacity of a
- * rate, and in the bytes of the cache. */
+/* What stays the same over a range: the rate is linear in a capacity of a rate, and the time of a
+ * sample is linear in the bytes of the cache and in the inverse of the accelerators' rate. */
 static double slope(const struct pst_plan_answer *a, const struct pst_plan_setup *s, int r)
 {
     double there = s->capacities[r];
@@ -322,7 +321,7 @@ static double slope(const struct pst_plan_answer *a, const struct pst_plan_setup
         return a->prices[r] / a->samples_per_second;
     if (r == PST_STALL_ACCELERATOR)
         return a->prices[r] * there * there / a->samples_per_second;
-    return a->prices[r] * there;
+    return a->prices[r] * a->samples_per_second;
 }
 
 /* Inside of a range the slope is that of its middle; a little outside it is another. */
