@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the virtual environment .venv and installs tools into it.
 #
-#   scripts/setup_venv.sh build    pip, the build requirements of the Python package, cmake and ninja where the system's
+#   scripts/setup_venv.sh build    pip, the build requirements of the Python package, HiGHS, cmake and ninja where the system's
 #                                  are missing or old
 #   scripts/setup_venv.sh check    what tests, the demo and the examples import: pytest, numpy, torch, Pillow,
 #                                  torchvision, Optuna, Lightning
@@ -49,6 +49,8 @@ build)
     cmake_is_recent || tools="$tools cmake"
     command -v ninja >/dev/null 2>&1 || tools="$tools ninja"
     install $tools
+    # Solves plans. `penstock plan` says so where it is missing.
+    install highspy || echo "setup_venv.sh: no HiGHS: penstock plan needs it" >&2
     ;;
 check)
     install pytest mypy numpy torch pillow prometheus-client

@@ -248,6 +248,10 @@ struct pst_pack_options {
     /* Appending: classes of the source that the data set does not have are added to it, in the
      * source's order. False: they are an error. */
     bool add_classes;
+    /* Path of a plan file, which says for classes of samples what share of them is stored in which
+     * forms. Samples of no class stay as they are. Goes without forms and pli_tier; not when
+     * appending. NULL: no plan. */
+    const char *plan;
 };
 
 /* The result of pst_pack. Bytes are those of stored items. */
@@ -266,6 +270,11 @@ struct pst_pack_report {
     uint64_t n_restored_jpeg, restored_pli_jpeg_nbytes, restored_jpeg_nbytes;
     /* PST_FORM_NONE: images whose pixels alone were kept. */
     uint64_t n_not_original;
+    /* pst_repack: samples whose bytes changed, of those stored by this call; files of the data set
+     * that stay as they are, and all; true: old files are left because others read them. */
+    uint64_t n_changed;
+    uint32_t n_kept_files, n_files;
+    bool waits;
 };
 
 /* Packs a folder, or a data set, into a data set. The order of samples is the source's and does
@@ -291,6 +300,35 @@ PST_WARN_UNUSED enum pst_status pst_pack(const char *source, const char *destina
                                          const struct pst_pack_options *options,
                                          struct pst_pack_report *report, size_t report_nbytes,
                                          struct pst_error *err);
+
+/* Changes in which forms a finished data set stores its images, in place. Only samples that must
+ * change are written anew, and only files that hold one of them; the others are not touched. Order,
+ * names, labels and other fields stay. The data set is whole at any time: it has the old content
+ * until the last step, which replaces the index. After an interruption the same call goes on; other
+ * options begin anew, and remove what was left. Where the change was made before, by the same
+ * options and as the last one, there is nothing to do. Handles that have the old state open go on
+ * reading it; its files are removed when none is left: at the end, or by the next call of
+ * pst_repack or append. Id and order stay, but caches know that the content is another.
+ *
+ * path: a data set.
+ * options: as of pst_pack. A plan, forms or mask_forms must be given. Of `writer` only
+ *     commit_nbytes counts; bad_sample, made_for and add_classes are not used: a bad sample ends
+ *     the call. Read during the call only.
+ * report: receives what was done, after failure too. NULL: nobody wants it.
+ * report_nbytes: sizeof *report; 0 with NULL.
+ *
+ * PST_ERROR_ARGUMENT: an option is not possible, or this is a plain folder.
+ * PST_ERROR_BUSY: another writer is at work.
+ * PST_ERROR_INCOMPLETE: an append was interrupted.
+ * PST_ERROR_NO_SPACE, PST_ERROR_IO: the disk is full or fails; what was written is removed, and the
+ *     data set is as it was.
+ * PST_ERROR_CANCELLED: a callback said so. The same call goes on.
+ * Errors of a bad sample, and of pst_dataset_open. PST_ERROR_MEMORY.
+ *
+ * Callbacks are called by the calling thread. Any thread. */
+PST_WARN_UNUSED enum pst_status pst_repack(const char *path, const struct pst_pack_options *options,
+                                           struct pst_pack_report *report, size_t report_nbytes,
+                                           struct pst_error *err);
 
 /* Checking a data set
  * -------------------------------------------------------------------------------- */

@@ -277,3 +277,41 @@ def test_without_highs(monkeypatch) -> None:
     monkeypatch.setenv("PENSTOCK_HIGHS", "/nonexistent/libhighs.so")
     with pytest.raises(ps.errors.UnsupportedError, match="highspy"):
         ps.plan(report(), cache=0)
+
+
+# Learning -------------------------------------------------------------------------------------------
+
+
+def stats_of(spent: float, n: int = 4500, workers: int = 16, cause: str = "decode", rows: dict[str, int] | None = None) -> dict:
+    stage = {"work": 0.0, "count": n}
+    stages = {name: dict(stage) for name in ("fetch", "decode", "augment", "batch", "keep")}
+    stages["decode"]["work"] = 0.75 * spent * n
+    stages["augment"]["work"] = 0.25 * spent * n
+    return {"stages": stages, "workers": workers, "cache": {"hits": 0, "misses": 0},
+            "forms": {"by_form": {name: {"rows": k} for name, k in (rows or {}).items()}},
+            "step": {"window": {"cause": cause}}, "storage": {"nbytes_read": 6e8, "seconds": 2.0}}  # fmt: skip
+
+
+def test_costs_are_learnt() -> None:
+    before = report()
+    after = before.learned(stats_of(0.1))
+    assert after.data["forms"]["png"]["cpu"]["cpu_seconds"] == pytest.approx(0.05 * 1.9)  # 4500 of 5000 samples say twice
+    assert after.data["forms"]["raw"]["cpu"]["cpu_seconds"] == pytest.approx(0.002 * 1.9)
+    assert after.data["learned"][0]["cpu_factor"] == pytest.approx(2)
+    assert before.data["forms"]["png"]["cpu"]["cpu_seconds"] == 0.05
+    mixed = before.learned(stats_of(0.026, rows={"png": 500, "raw": 500}))
+    assert mixed.data["learned"][0]["cpu_factor"] == pytest.approx(1)
+    rates = [ps.plan(one, cache=0).data["predicted"]["samples_per_second"] for one in (before, after)]
+    assert rates[1] < 0.8 * rates[0]
+
+
+def test_what_says_nothing_is_not_learnt() -> None:
+    other = report().learned(stats_of(5.0))
+    assert "other samples" in other.data["learned"][0]["note"]
+    crowded = report().learned(stats_of(0.1, workers=40))
+    assert "40 workers" in crowded.data["learned"][0]["note"]
+    assert other.data["forms"] == crowded.data["forms"] == report().data["forms"]
+    slow = report().learned(stats_of(0.05, cause="fetch"))
+    assert slow.data["machine"]["storage_nbytes_per_second"] == pytest.approx(0.1 * 1e9 + 0.9 * 3e8)
+    with pytest.raises(ps.errors.ArgumentError, match="nothing was learnt"):
+        report().learned(stats_of(0.1, n=0))

@@ -24,6 +24,8 @@ enum pst_status psti_dataset_scan_shard(const pst_dataset *dataset, uint32_t i_f
 /* For written data sets only (is_folder is false): */
 uint64_t psti_dataset_generation(const pst_dataset *dataset);
 uint16_t psti_dataset_minor_version(const pst_dataset *dataset);
+/* Names the change in place that made the index; 0: none did. */
+uint64_t psti_dataset_mark(const pst_dataset *dataset);
 /* The index's entry of shard i_file. */
 struct psti_index_shard;
 enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,

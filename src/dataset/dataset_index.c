@@ -21,6 +21,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -342,6 +343,27 @@ static enum pst_status read_schema(struct psti_dataset_index *index, struct pst_
     return status;
 }
 
+/* Opens the index and takes a shared lock on it for as long as it is open. A change in place
+ * removes old shards only when nobody holds such a lock on the old index. If the index was replaced
+ * before the lock was there, opens the new one. Returns -1 with errno. */
+static int open_and_hold(const char *file)
+{
+    enum { TRIES = 1000 };
+    for (int i = 0;; i++) {
+        struct stat ours, there;
+        int fd = open(file, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return -1;
+        /* A file system without locks refuses; such an index is read all the same. */
+        bool held = flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+        bool same = fstat(fd, &ours) == 0 && stat(file, &there) == 0 &&
+                    ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+        if ((held && same) || i == TRIES)
+            return fd;
+        close(fd);
+    }
+}
+
 enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, struct pst_error *err)
 {
     char file[PATH_MAX + 32];
@@ -353,7 +375,7 @@ enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, str
     struct psti_dataset_index *index = (struct psti_dataset_index *)*out;
     index->blocks.fd = -1;
     snprintf(file, sizeof file, "%s/" PSTI_INDEX_NAME, path);
-    fd = open(file, O_RDONLY | O_CLOEXEC);
+    fd = open_and_hold(file);
     if (fd < 0)
         status = psti_fail_os(err, errno, "dataset", file, -1, "cannot open the index");
     if (status == PST_OK)
@@ -467,6 +489,11 @@ uint64_t psti_dataset_generation(const pst_dataset *dataset)
 uint16_t psti_dataset_minor_version(const pst_dataset *dataset)
 {
     return dataset->is_folder ? 0 : index_of(dataset)->header.minor;
+}
+
+uint64_t psti_dataset_mark(const pst_dataset *dataset)
+{
+    return dataset->is_folder ? 0 : index_of(dataset)->header.mark;
 }
 
 enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,

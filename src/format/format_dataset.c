@@ -64,11 +64,11 @@ static enum pst_status check_sum(const uint8_t *bytes, size_t header_nbytes, con
                         what);
 }
 
-static void print_start(const uint8_t magic[8], uint8_t *out)
+static void print_start(const uint8_t magic[8], uint16_t minor, uint8_t *out)
 {
     memcpy(out, magic, 8);
     psti_store_u16(out + 8, PSTI_DATASET_MAJOR);
-    psti_store_u16(out + 10, PSTI_DATASET_MINOR);
+    psti_store_u16(out + 10, minor);
 }
 
 /* Index --------------------------------------------------------------------- */
@@ -120,7 +120,9 @@ void psti_format_print_index_header(const struct psti_index_header *header,
                                     uint8_t out[PSTI_INDEX_HEADER_NBYTES])
 {
     memset(out, 0, PSTI_INDEX_HEADER_NBYTES);
-    print_start(index_magic, out);
+    print_start(index_magic,
+                header->minor > PSTI_DATASET_MINOR_PLAIN ? header->minor : PSTI_DATASET_MINOR_PLAIN,
+                out);
     psti_store_u32(out + 12, PSTI_INDEX_HEADER_NBYTES);
     memcpy(out + 16, header->id, 16);
     psti_store_u64(out + 32, header->generation);
@@ -136,6 +138,7 @@ void psti_format_print_index_header(const struct psti_index_header *header,
     psti_store_u64(out + 104, header->n_blocks);
     psti_store_u64(out + 112, header->blocks_checksum);
     psti_store_u64(out + 120, header->file_nbytes);
+    psti_store_u64(out + 128, header->mark);
     psti_store_u64(out + PSTI_INDEX_HEADER_NBYTES - 8,
                    psti_hash64(out, PSTI_INDEX_HEADER_NBYTES - 8));
 }
@@ -197,6 +200,7 @@ enum pst_status psti_format_parse_index_header(const uint8_t *bytes, size_t nbyt
     header->n_blocks = psti_load_u64(bytes + 104);
     header->blocks_checksum = psti_load_u64(bytes + 112);
     header->file_nbytes = psti_load_u64(bytes + 120);
+    header->mark = header->minor >= 2 ? psti_load_u64(bytes + 128) : 0;
     const char *problem = header_problem(header);
     if (problem != NULL)
         return fail_at(err, PST_ERROR_CORRUPT, 0, problem);
@@ -413,11 +417,17 @@ void psti_format_shard_name(uint32_t number, char out[PSTI_SHARD_NAME_CAP])
     snprintf(out, PSTI_SHARD_NAME_CAP, "shard-%06" PRIu32 ".pst", number);
 }
 
+void psti_format_rewritten_name(uint32_t number, uint64_t generation, char out[PSTI_SHARD_NAME_CAP])
+{
+    snprintf(out, PSTI_SHARD_NAME_CAP, "shard-%06" PRIu32 ".%08" PRIx32 ".pst", number,
+             (uint32_t)generation);
+}
+
 void psti_format_print_shard_header(struct psti_shard_header *header,
                                     uint8_t out[PSTI_SHARD_HEADER_NBYTES])
 {
     memset(out, 0, PSTI_SHARD_HEADER_NBYTES);
-    print_start(shard_magic, out);
+    print_start(shard_magic, PSTI_DATASET_MINOR_PLAIN, out);
     psti_store_u32(out + 12, PSTI_SHARD_HEADER_NBYTES);
     memcpy(out + 16, header->id, 16);
     psti_store_u32(out + 32, header->number);

@@ -10,13 +10,17 @@
 #include <penstock/dataset.h>
 
 #define PSTI_DATASET_MAJOR 1
-#define PSTI_DATASET_MINOR 1
+#define PSTI_DATASET_MINOR 2
+#define PSTI_DATASET_MINOR_PLAIN 1 /* of files that need nothing of version 1.2 */
 
 #define PSTI_INDEX_NAME "index.pst"
 #define PSTI_INDEX_TMP_NAME "index.pst.tmp"
 #define PSTI_JOURNAL_NAME "journal.pst"
 #define PSTI_JOURNAL_TMP_NAME "journal.pst.tmp"
 #define PSTI_LOCK_NAME "writer.lock"
+#define PSTI_REPACK_NAME "repack.pst"
+#define PSTI_REPACK_TMP_NAME "repack.pst.tmp"
+#define PSTI_OLD_INDEX_PREFIX "index.pst.old-"
 #define PSTI_SHARD_NAME_CAP 32
 #define PSTI_NAME_LIMIT PST_NAME_CAP /* limit of a sample's name with its NUL */
 
@@ -104,6 +108,7 @@ struct psti_index_header {
     uint64_t n_blocks;
     uint64_t blocks_checksum; /* XXH3 of the table of checksums */
     uint64_t file_nbytes;
+    uint64_t mark; /* names the change in place that made this index; 0: none did */
 };
 
 struct psti_index_field {
@@ -172,6 +177,9 @@ struct psti_record {
 };
 
 void psti_format_shard_name(uint32_t number, char out[PSTI_SHARD_NAME_CAP]);
+/* The name of a shard that a change in place wrote anew, for the index of this generation. */
+void psti_format_rewritten_name(uint32_t number, uint64_t generation,
+                                char out[PSTI_SHARD_NAME_CAP]);
 /* Sets header->checksum to the printed value. */
 void psti_format_print_shard_header(struct psti_shard_header *header,
                                     uint8_t out[PSTI_SHARD_HEADER_NBYTES]);
@@ -196,6 +204,7 @@ struct psti_journal_header {
                                  none yet */
     uint64_t base_n_samples;
     uint32_t n_fields;
+    uint64_t mark; /* of a change in place; else 0 */
 };
 
 enum psti_journal_kind {

@@ -28,12 +28,13 @@ void psti_format_print_journal_header(const struct psti_journal_header *header,
     memset(out, 0, nbytes);
     memcpy(out, journal_magic, 8);
     psti_store_u16(out + 8, PSTI_DATASET_MAJOR);
-    psti_store_u16(out + 10, PSTI_DATASET_MINOR);
+    psti_store_u16(out + 10, PSTI_DATASET_MINOR_PLAIN);
     psti_store_u32(out + 12, (uint32_t)nbytes);
     memcpy(out + 16, header->id, 16);
     psti_store_u64(out + 32, header->base_generation);
     psti_store_u64(out + 40, header->base_n_samples);
     psti_store_u32(out + 48, header->n_fields);
+    psti_store_u64(out + 56, header->mark);
     for (uint32_t i = 0; i < header->n_fields; i++)
         psti_format_print_field(&fields[i], out + PSTI_JOURNAL_HEADER_NBYTES +
                                                 (size_t)i * PSTI_INDEX_FIELD_NBYTES);
@@ -86,6 +87,7 @@ enum pst_status psti_format_parse_journal_header(const uint8_t *bytes, size_t nb
     memcpy(header->id, bytes + 16, 16);
     header->base_generation = psti_load_u64(bytes + 32);
     header->base_n_samples = psti_load_u64(bytes + 40);
+    header->mark = psti_load_u64(bytes + 56);
     return parse_fields(bytes + PSTI_JOURNAL_HEADER_NBYTES, header->n_fields, fields, err);
 }
 

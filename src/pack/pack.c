@@ -6,6 +6,7 @@
  * So memory is bounded in whatever order workers finish. Samples are added in order, so the
  * destination's bytes never depend on the number of workers. */
 #include "pack/pack_int.h"
+#include "dataset/dataset.h"
 #include "verify/verify.h"
 #include "writer/writer.h"
 
@@ -47,6 +48,7 @@ struct pack {
     uint32_t n_claimed; /* threads that have taken their decoder and jpeg; guarded by lock */
     struct pst_pack_report report;
     struct pst_pack_report kept; /* the report at the writer's last commit */
+    uint32_t i_shard;            /* in place: of the next sample */
     int64_t next_progress_ns;
 };
 
@@ -83,6 +85,24 @@ static enum pst_status progress(struct pack *pack, bool now, struct pst_error *e
                      (unsigned long long)p.n_done, (unsigned long long)p.n_total);
 }
 
+/* In place: fills in what becomes of the shards around the next sample. If the whole shard stays,
+ * the slot stands for all samples of it, and no worker sees it. */
+static void place_in_shard(struct pack *pack, struct psti_pack_slot *slot)
+{
+    const struct psti_pack_plan *plan = &pack->plan;
+    while (slot->sample >= plan->first_sample[pack->i_shard + 1])
+        pack->i_shard++;
+    uint64_t first = plan->first_sample[pack->i_shard], end = plan->first_sample[pack->i_shard + 1];
+    bool stays = memchr(plan->stays + first, 0, (size_t)(end - first)) == NULL;
+    bool goes_on = slot->sample > first; /* only of the first sample after a resume */
+    slot->begins_shard = !goes_on;
+    slot->ends_shard = slot->sample + 1 == end;
+    slot->n_adopted = stays || (slot->sample == pack->n_passed && pack->n_passed > 0 &&
+                                psti_writer_rewrite_is_adopting(pack->writer))
+                          ? end - slot->sample
+                          : 0;
+}
+
 /* Fills the window with samples that the destination does not have yet. */
 static enum pst_status dispatch(struct pack *pack, struct pst_error *err)
 {
@@ -114,7 +134,17 @@ static enum pst_status dispatch(struct pack *pack, struct pst_error *err)
         slot->sample = pack->next_sample++;
         memcpy(slot->name, name, strlen(name) + 1);
         slot->done = false;
-        psti_queue_push(&pack->queue, slot);
+        slot->n_adopted = 0;
+        if (pack->plan.in_place)
+            place_in_shard(pack, slot);
+        if (slot->n_adopted > 0) {
+            pack->next_sample += slot->n_adopted - 1;
+            slot->nbytes_in = slot->nbytes_out = 0;
+            slot->status = PST_OK;
+            slot->done = true;
+        } else {
+            psti_queue_push(&pack->queue, slot);
+        }
     }
     return PST_OK;
 }
@@ -185,12 +215,41 @@ static enum pst_status count_sample(struct pack *pack, const struct psti_pack_sl
     return psti_fail(err, PST_ERROR_CANCELLED, "pack", "cancelled at a JPEG that stays as it is");
 }
 
+/* Adds a sample to a change in place, or adopts a shard. */
+static enum pst_status put_in_place(struct pack *pack, struct psti_pack_slot *slot,
+                                    struct pst_error *err)
+{
+    bool changed = true;
+    struct pst_sample sample = {.struct_size = sizeof sample,
+                                .value_nbytes = sizeof *slot->values,
+                                .name = slot->name,
+                                .values = slot->lists};
+    pst_error_clear(err);
+    if (slot->n_adopted > 0) {
+        pack->report.n_kept_files++;
+        pack->report.n_samples += slot->n_adopted - 1; /* the caller counts one */
+        return psti_writer_rewrite_adopt(pack->writer, slot->n_adopted, err);
+    }
+    enum pst_status status =
+        slot->begins_shard ? psti_writer_rewrite_begin(pack->writer, err) : PST_OK;
+    if (status == PST_OK)
+        status = psti_writer_rewrite_add(pack->writer, &sample, err);
+    if (status == PST_OK)
+        pack->report.n_changed += !pack->plan.stays[slot->sample];
+    if (status == PST_OK && slot->ends_shard)
+        status = psti_writer_rewrite_end(pack->writer, &changed, err);
+    pack->report.n_kept_files += !changed;
+    return status;
+}
+
 static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot,
                                   struct pst_error *err)
 {
     enum pst_status status = slot->status;
     bool from_writer = status == PST_OK, is_new = false;
-    if (from_writer) {
+    if (from_writer && pack->plan.in_place) {
+        status = put_in_place(pack, slot, &slot->err);
+    } else if (from_writer) {
         struct pst_sample sample = {.struct_size = sizeof sample,
                                     .value_nbytes = sizeof *slot->values,
                                     .name = slot->name,
@@ -211,7 +270,8 @@ static enum pst_status add_sample(struct pack *pack, struct psti_pack_slot *slot
     }
     if (status == PST_OK)
         return count_sample(pack, slot, err);
-    if (!is_new && is_bad_sample(status, from_writer) && pack->options->bad_sample != NULL &&
+    if (!is_new && !pack->plan.in_place && is_bad_sample(status, from_writer) &&
+        pack->options->bad_sample != NULL &&
         pack->options->bad_sample(pack->options->ctx, slot->name, &slot->err) == 0) {
         pack->report.n_bad++;
         return PST_OK;
@@ -326,6 +386,8 @@ static enum pst_status pack_into(struct pack *pack, const char *destination, str
         status = psti_pack_resume_check(&pack->plan, pack->writer, &pack->n_passed, err);
     if (status == PST_OK)
         status = psti_pack_plan_classes(&pack->plan, pack->writer, err);
+    if (status == PST_OK && pack->plan.has_mix)
+        psti_writer_set_mark(pack->writer, psti_pack_assign_mark(&pack->plan));
     if (status == PST_OK)
         status = with_workers(pack, err);
     if (status == PST_OK)
@@ -388,6 +450,47 @@ static enum pst_status check_apart(const pst_dataset *source, const char *destin
     return status;
 }
 
+/* Reads the options into `filled` and `writer`. */
+static enum pst_status take_options(const struct pst_pack_options *options,
+                                    struct pst_pack_options *filled,
+                                    struct pst_writer_options *writer, struct pst_error *err)
+{
+    enum pst_status status = psti_options_copy(filled, sizeof *filled, options, "pack", err);
+    if (status == PST_OK)
+        status = psti_options_copy(writer, sizeof *writer, filled->writer, "pack", err);
+    if (status != PST_OK)
+        return status;
+    if ((filled->n_forms > 0 && filled->forms == NULL) ||
+        (filled->n_mask_forms > 0 && filled->mask_forms == NULL))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "forms is NULL, n_forms is %u",
+                         filled->forms == NULL ? filled->n_forms : filled->n_mask_forms);
+    filled->writer = writer;
+    return PST_OK;
+}
+
+/* Opens the source and tells the caller of it. */
+static enum pst_status open_source(struct pack *pack, const char *source, struct pst_error *err)
+{
+    const struct pst_pack_options *options = pack->options;
+    enum pst_status status = pst_dataset_open(source, options->source, &pack->source, err);
+    if (status != PST_OK)
+        return status;
+    pack->n_samples = pst_dataset_count(pack->source);
+    pack->report.n_skipped = pst_dataset_n_skipped(pack->source);
+    if (options->source_opened != NULL && options->source_opened(options->ctx, pack->source) != 0)
+        status = psti_fail(err, PST_ERROR_CANCELLED, "pack", "cancelled before the first sample");
+    return status;
+}
+
+static void end_pack(struct pack *pack, struct pst_pack_report *report, size_t report_nbytes)
+{
+    if (report != NULL)
+        psti_struct_write(report, report_nbytes, &pack->report, sizeof pack->report);
+    psti_pack_plan_free(&pack->plan);
+    pst_dataset_close(&pack->source);
+    psti_free(pack);
+}
+
 enum pst_status pst_pack(const char *source, const char *destination,
                          const struct pst_pack_options *options, struct pst_pack_report *report,
                          size_t report_nbytes, struct pst_error *err)
@@ -396,35 +499,91 @@ enum pst_status pst_pack(const char *source, const char *destination,
     struct pst_writer_options writer;
     if (source == NULL || destination == NULL)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "source or destination is NULL");
-    enum pst_status status = psti_options_copy(&filled, sizeof filled, options, "pack", err);
-    if (status == PST_OK)
-        status = psti_options_copy(&writer, sizeof writer, filled.writer, "pack", err);
+    enum pst_status status = take_options(options, &filled, &writer, err);
     if (status != PST_OK)
         return status;
-    if ((filled.n_forms > 0 && filled.forms == NULL) ||
-        (filled.n_mask_forms > 0 && filled.mask_forms == NULL))
-        return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "forms is NULL, n_forms is %u",
-                         filled.forms == NULL ? filled.n_forms : filled.n_mask_forms);
-    filled.writer = &writer;
     struct pack *pack = psti_calloc(1, sizeof *pack);
     if (pack == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory");
     pack->options = &filled;
-    status = pst_dataset_open(source, filled.source, &pack->source, err);
-    if (status == PST_OK) {
-        pack->n_samples = pst_dataset_count(pack->source);
-        pack->report.n_skipped = pst_dataset_n_skipped(pack->source);
+    status = open_source(pack, source, err);
+    if (status == PST_OK)
         status = check_apart(pack->source, destination, err);
-    }
-    if (status == PST_OK && filled.source_opened != NULL &&
-        filled.source_opened(filled.ctx, pack->source) != 0)
-        status = psti_fail(err, PST_ERROR_CANCELLED, "pack", "cancelled before the first sample");
     if (status == PST_OK)
         status = pack_into(pack, destination, err);
-    if (report != NULL)
-        psti_struct_write(report, report_nbytes, &pack->report, sizeof pack->report);
-    psti_pack_plan_free(&pack->plan);
+    end_pack(pack, report, report_nbytes);
+    return status;
+}
+
+/* In place ------------------------------------------------------------------ */
+
+/* Ends the change: the source's lock on the old index would keep the old shards. */
+static enum pst_status finish_in_place(struct pack *pack, struct pst_error *err)
+{
     pst_dataset_close(&pack->source);
-    psti_free(pack);
+    pack->plan.source = NULL;
+    enum pst_status status = pst_writer_finish(pack->writer, err);
+    pack->report.waits = psti_writer_rewrite_waits(pack->writer);
+    return status;
+}
+
+static enum pst_status change_in_place(struct pack *pack, const char *path, struct pst_error *err)
+{
+    const struct pst_pack_options *options = pack->options;
+    bool done = false;
+    pack->plan.in_place = true;
+    pack->report.n_files = pst_dataset_n_files(pack->source);
+    enum pst_status status = psti_pack_plan_make(&pack->plan, pack->source, path, options, err);
+    if (status != PST_OK)
+        return status;
+    status = psti_writer_rewrite_open(
+        path, pack->plan.fields, pack->plan.n_fields, psti_pack_assign_mark(&pack->plan),
+        psti_dataset_generation(pack->source), options->writer, &done, &pack->writer, err);
+    if (done) {
+        pack->report.n_samples = pack->report.n_resumed = pack->n_samples;
+        pack->report.n_kept_files = pack->report.n_files;
+    }
+    if (status != PST_OK || done)
+        return status;
+    pack->n_passed = pack->next_sample = pst_writer_count(pack->writer);
+    pack->report.n_samples = pack->report.n_resumed = pack->n_passed;
+    pack->kept = pack->report;
+    status = with_workers(pack, err);
+    if (status == PST_OK)
+        status = finish_in_place(pack, err);
+    else
+        count_what_is_kept(pack);
+    pst_writer_close(&pack->writer);
+    return status;
+}
+
+enum pst_status pst_repack(const char *path, const struct pst_pack_options *options,
+                           struct pst_pack_report *report, size_t report_nbytes,
+                           struct pst_error *err)
+{
+    struct pst_pack_options filled;
+    struct pst_writer_options writer;
+    if (path == NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "the path of the data set is NULL");
+    enum pst_status status = take_options(options, &filled, &writer, err);
+    if (status == PST_OK && filled.plan == NULL && filled.n_forms + filled.n_mask_forms == 0)
+        status =
+            psti_fail(err, PST_ERROR_ARGUMENT, "pack", "a change in place needs a plan, or forms");
+    if (status != PST_OK)
+        return status;
+    struct pack *pack = psti_calloc(1, sizeof *pack);
+    if (pack == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory");
+    pack->options = &filled;
+    filled.made_for = PST_MADE_FOR_UNKNOWN; /* the fields stay as they are */
+    status = open_source(pack, path, err);
+    if (status == PST_OK && pst_dataset_is_folder(pack->source)) {
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                           "this is a plain folder, not a data set: pack it first");
+        psti_error_set_dataset(err, path);
+    }
+    if (status == PST_OK)
+        status = change_in_place(pack, path, err);
+    end_pack(pack, report, report_nbytes);
     return status;
 }

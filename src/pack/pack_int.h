@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "decode/decode.h"
+#include "pack/pack_mix.h"
 #include "pli/pli.h"
 
 #include <penstock/writer.h>
@@ -11,15 +12,12 @@
 /* The plan (pack_plan.c)
  * ---------------------------------------------------------------------------------- */
 
-struct psti_pack_forms {
-    enum pst_form forms[PST_MAX_VARIANTS];
-    uint32_t n; /* 0: all variants of the source, as they are */
-};
 /* How PLI is encoded, or was. */
 struct psti_pack_pli {
     enum pst_pli_tier tier;
     uint32_t effort, max_error;
-    bool given; /* the caller asked for it, even if the source is PLI */
+    bool given;      /* the caller asked for it, even if the source is PLI */
+    bool tier_given; /* the plan asks for this tier; the rest may be as it is */
 };
 
 /* Maps the source's fields to the destination's. Constant while workers run. */
@@ -39,13 +37,24 @@ struct psti_pack_plan {
                             variants, but JPEGs become PLI */
     struct psti_pack_pli pli;
     bool pli_of_lossy;
+    /* A plan file (pack_assign.c): which samples get which variants of one field. */
+    bool has_mix;
+    struct psti_pack_mix mix;
+    uint32_t mix_field; /* of the destination */
+    uint32_t *way_of;   /* [samples of the source]: number of the way in `mix`, plus 1; 0: none */
+    /* A change in place. */
+    bool in_place;
+    uint8_t *stays;         /* [samples]: 1 if the sample stays as it is */
+    uint64_t *first_sample; /* [n_shards + 1]: of each shard; the last entry is their number */
+    uint32_t n_shards;
 };
 enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *source,
                                     const char *destination, const struct pst_pack_options *options,
                                     struct pst_error *err);
-/* Returns the forms for fields of this type; NULL if values are copied as they are. */
+/* Returns the forms of a field of the destination for a sample of the source; NULL if values are
+ * copied as they are. */
 const struct psti_pack_forms *psti_pack_plan_forms(const struct psti_pack_plan *plan,
-                                                   enum pst_field_type type);
+                                                   uint32_t i_field, uint64_t sample);
 /* True if JPEGs among the source's `n` variants of an image become PLI. All other variants stay.
  * False if one of them is a pli-jpeg already. */
 bool psti_pack_plan_takes_jpegs(const struct psti_pack_plan *plan, enum pst_field_type type,
@@ -61,6 +70,19 @@ enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_wr
                                        struct pst_error *err);
 void psti_pack_plan_free(struct psti_pack_plan *plan);
 
+/* Plan files and changes in place (pack_assign.c)
+ * ----------------------------------------------------------------------------- */
+
+/* Reads the plan file that the options name and gives each sample of the source its way. Sets
+ * n_variants of the field. `num_workers` threads read the headers of a folder's files. */
+enum pst_status psti_pack_assign(struct psti_pack_plan *plan,
+                                 const struct pst_pack_options *options, struct pst_error *err);
+/* For a change in place: finds the samples that stay as they are, the samples of each shard, and
+ * the number of variants that the fields need. */
+enum pst_status psti_pack_assign_in_place(struct psti_pack_plan *plan, struct pst_error *err);
+/* Returns a number that names what the plan and the options do; never 0. */
+uint64_t psti_pack_assign_mark(const struct psti_pack_plan *plan);
+
 /* PLI (pack_pli.c)
  * --------------------------------------------------------------------------------------- */
 
@@ -68,8 +90,11 @@ enum pst_status psti_pack_pli_options(const struct pst_pack_options *options,
                                       struct psti_pack_pli *pli, struct pst_error *err);
 /* Reads the first 40 bytes of a PLI. False if they are not of a PLI of pixels. */
 bool psti_pack_pli_read(const void *head, size_t nbytes, struct psti_pack_pli *pli);
-/* Returns the plan's settings for fields of this type. */
-struct psti_pack_pli psti_pack_pli_of(const struct psti_pack_plan *plan, enum pst_field_type type);
+/* Returns the settings for form k of `forms`, in fields of this type. */
+struct psti_pack_pli psti_pack_pli_of(const struct psti_pack_plan *plan, enum pst_field_type type,
+                                      const struct psti_pack_forms *forms, uint32_t k);
+/* True if a PLI that was encoded as `held` need not be encoded anew. */
+bool psti_pack_pli_fits(const struct psti_pack_pli *held, const struct psti_pack_pli *wanted);
 bool psti_pack_pli_equal(const struct psti_pack_pli *a, const struct psti_pack_pli *b);
 void psti_pack_pli_text(const struct psti_pack_pli *pli, char out[64]);
 /* Encodes into `blob`. `value` then points to its bytes and has the pixel checksum. */
@@ -106,6 +131,8 @@ enum pst_status psti_pack_resume_passed(pst_writer *writer, const struct pst_sam
  * is done, the calling thread at any other time. */
 struct psti_pack_slot {
     uint64_t sample;
+    uint64_t n_adopted; /* in place: so many samples, from this one on, stay with their shard */
+    bool begins_shard, ends_shard; /* in place */
     char name[PST_NAME_CAP];
     bool done; /* guarded by the lock of pack.c */
     enum pst_status status;

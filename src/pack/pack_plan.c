@@ -51,11 +51,16 @@ static enum pst_status take_forms(struct psti_pack_plan *plan,
     plan->masks.n = options->n_mask_forms;
     for (uint32_t i = 0; i < options->n_mask_forms; i++)
         plan->masks.forms[i] = options->mask_forms[i];
+    if (options->plan != NULL && (options->n_forms > 0 || options->pli_tier != 0))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                         "a plan says the forms and tiers of images: they cannot be given beside "
+                         "it");
     if (plan->images.n == 0 && pst_dataset_is_folder(plan->source)) {
-        plan->images.forms[0] = PST_FORM_PLI_JPEG;
+        /* Samples that no class of a plan covers stay as they are. */
+        plan->images.forms[0] = options->plan != NULL ? PST_FORM_NONE : PST_FORM_PLI_JPEG;
         plan->images.n = 1;
     }
-    plan->keeps_variants = plan->images.n == 0;
+    plan->keeps_variants = plan->images.n == 0 && options->plan == NULL && !plan->in_place;
     plan->pli_of_lossy = options->pli_of_lossy;
     return PST_OK;
 }
@@ -66,8 +71,13 @@ static struct psti_pack_forms *forms_for(struct psti_pack_plan *plan, enum pst_f
 }
 
 const struct psti_pack_forms *psti_pack_plan_forms(const struct psti_pack_plan *plan,
-                                                   enum pst_field_type type)
+                                                   uint32_t i_field, uint64_t sample)
 {
+    enum pst_field_type type = plan->fields[i_field].type;
+    if (plan->stays != NULL && plan->stays[sample])
+        return NULL;
+    if (plan->has_mix && i_field == plan->mix_field && plan->way_of[sample] > 0)
+        return &plan->mix.ways[plan->way_of[sample] - 1].store;
     const struct psti_pack_forms *forms = type == PST_FIELD_IMAGE  ? &plan->images
                                           : type == PST_FIELD_MASK ? &plan->masks
                                                                    : NULL;
@@ -117,8 +127,8 @@ static void plan_new(struct psti_pack_plan *plan, enum pst_made_for made_for)
         enum pst_field_type type = plan->fields[i].type;
         if (psti_format_lies_on_image(type) && plan->fields[i].made_for == PST_MADE_FOR_UNKNOWN)
             plan->fields[i].made_for = made_for;
-        const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, type);
-        if (forms != NULL)
+        const struct psti_pack_forms *forms = forms_for(plan, type);
+        if (forms != NULL && forms->n > 0)
             plan->fields[i].n_variants = (uint8_t)forms->n;
     }
 }
@@ -350,15 +360,20 @@ enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *so
     enum pst_status status = take_forms(plan, options, err);
     if (status != PST_OK)
         return status;
-    plan->appends = options->writer->mode == PST_WRITER_APPEND ||
-                    (options->writer->mode == PST_WRITER_RESUME && is_finished(destination));
+    plan->appends = !plan->in_place &&
+                    (options->writer->mode == PST_WRITER_APPEND ||
+                     (options->writer->mode == PST_WRITER_RESUME && is_finished(destination)));
     if ((int)options->made_for < 0 || options->made_for > PST_MADE_FOR_STORED)
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "made_for %d is unknown",
                          (int)options->made_for);
+    if (plan->appends && options->plan != NULL)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                         "a plan is for a new data set, or for a change in place");
     if (plan->appends)
         return plan_append(plan, destination, options, err);
     plan_new(plan, options->made_for);
-    return PST_OK;
+    status = options->plan != NULL ? psti_pack_assign(plan, options, err) : PST_OK;
+    return status == PST_OK && plan->in_place ? psti_pack_assign_in_place(plan, err) : status;
 }
 
 enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_writer *writer,
@@ -396,5 +411,9 @@ void psti_pack_plan_free(struct psti_pack_plan *plan)
         psti_free(plan->class_map[i]);
         psti_free(plan->new_classes[i]);
     }
+    psti_pack_mix_free(&plan->mix);
+    psti_free(plan->way_of);
+    psti_free(plan->stays);
+    psti_free(plan->first_sample);
     memset(plan, 0, sizeof *plan);
 }

@@ -55,12 +55,24 @@ bool psti_pack_pli_read(const void *head, size_t nbytes, struct psti_pack_pli *p
     return true;
 }
 
-struct psti_pack_pli psti_pack_pli_of(const struct psti_pack_plan *plan, enum pst_field_type type)
+struct psti_pack_pli psti_pack_pli_of(const struct psti_pack_plan *plan, enum pst_field_type type,
+                                      const struct psti_pack_forms *forms, uint32_t k)
 {
     struct psti_pack_pli pli = plan->pli;
+    if (forms->tiers[k] != 0) {
+        pli.tier = forms->tiers[k];
+        pli.tier_given = true;
+    }
     if (type == PST_FIELD_MASK) /* neighbouring numbers of classes are not alike */
         pli.max_error = 0;
     return pli;
+}
+
+bool psti_pack_pli_fits(const struct psti_pack_pli *held, const struct psti_pack_pli *wanted)
+{
+    if (wanted->given)
+        return psti_pack_pli_equal(held, wanted);
+    return !wanted->tier_given || held->tier == wanted->tier;
 }
 
 bool psti_pack_pli_equal(const struct psti_pack_pli *a, const struct psti_pack_pli *b)

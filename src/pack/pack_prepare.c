@@ -212,6 +212,18 @@ static enum pst_status find_pixels(struct work *work, const struct original *ori
     return status;
 }
 
+/* Compares the pixels that were made with the checksum of those that they were made from, where
+ * that is known and of the same picture. */
+static enum pst_status check_pixels(struct work *work, const struct original *original,
+                                    const struct pst_value *value)
+{
+    if (!original->item.has_pixel_checksum || original->info.orientation != 1 ||
+        value->pixel_checksum == original->item.pixel_checksum)
+        return PST_OK;
+    return psti_fail(&work->slot->err, PST_ERROR_CHECKSUM, "pack",
+                     "the decoded pixels do not match their checksum");
+}
+
 /* Stores the image as raw pixels. */
 static enum pst_status store_raw(struct work *work, const struct original *original,
                                  struct pst_value *value)
@@ -232,23 +244,22 @@ static enum pst_status store_raw(struct work *work, const struct original *origi
     value->width = pixels.width;
     value->has_pixel_checksum = true;
     value->pixel_checksum = psti_hash64(pixels.data, nbytes);
-    return PST_OK;
+    return check_pixels(work, original, value);
 }
 
 /* Stores the image as PLI. */
 static enum pst_status store_pli(struct work *work, const struct original *original,
-                                 struct pst_value *value)
+                                 const struct psti_pack_pli *wanted, struct pst_value *value)
 {
     struct pst_error *err = &work->slot->err;
-    enum pst_field_type type = work->plan->fields[work->i_field].type;
-    struct psti_pack_pli wanted = psti_pack_pli_of(work->plan, type), held;
+    struct psti_pack_pli held;
     struct pst_pixels pixels;
     size_t nbytes;
     if (original->info.form == PST_FORM_PLI &&
         psti_pack_pli_read(original->bytes, original->nbytes, &held) &&
-        (!wanted.given || psti_pack_pli_equal(&held, &wanted)))
+        psti_pack_pli_fits(&held, wanted))
         return store_original(work, original, value);
-    if (wanted.max_error == 0 && !work->plan->pli_of_lossy &&
+    if (wanted->max_error == 0 && !work->plan->pli_of_lossy &&
         !psti_verify_is_lossless(original->info.form, original->bytes, original->nbytes))
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "pack",
                          "the image is lossy already (%s) and would become larger as pli: keep the "
@@ -256,9 +267,10 @@ static enum pst_status store_pli(struct work *work, const struct original *origi
                          pst_form_name(original->info.form));
     enum pst_status status = find_pixels(work, original, &pixels, &nbytes);
     if (status == PST_OK)
-        status = psti_pack_pli_encode(&wanted, work->decoder, &pixels, blob_of(work, BLOB_PLI),
+        status = psti_pack_pli_encode(wanted, work->decoder, &pixels, blob_of(work, BLOB_PLI),
                                       value, err);
-    return status;
+    return status == PST_OK && wanted->max_error == 0 ? check_pixels(work, original, value)
+                                                      : status;
 }
 
 /* Stores a JPEG as a PLI of its coefficients. Other images, and JPEGs that cannot be kept so or
@@ -335,6 +347,15 @@ static enum pst_status no_such_form(struct work *work, const struct original *or
         pst_form_name(original->info.form), pst_form_name(form));
 }
 
+static enum pst_status store_pli_as(struct work *work, const struct original *original,
+                                    const struct psti_pack_forms *forms, uint32_t k,
+                                    struct pst_value *values)
+{
+    enum pst_field_type type = work->plan->fields[work->i_field].type;
+    const struct psti_pack_pli wanted = psti_pack_pli_of(work->plan, type, forms, k);
+    return store_pli(work, original, &wanted, &values[k]);
+}
+
 /* Makes the variants that the plan wants from those of the source. */
 static enum pst_status store_forms(struct work *work, const struct psti_pack_forms *forms,
                                    struct pst_value *values)
@@ -367,7 +388,7 @@ static enum pst_status store_forms(struct work *work, const struct psti_pack_for
         if (form == PST_FORM_RAW)
             status = store_raw(work, from, &values[k]);
         else if (form == PST_FORM_PLI)
-            status = store_pli(work, from, &values[k]);
+            status = store_pli_as(work, from, forms, k, values);
         else if (form == PST_FORM_PLI_JPEG)
             status = store_pli_jpeg(work, from, &values[k]);
         else if ((form == PST_FORM_JPEG && from->info.form == PST_FORM_PLI_JPEG) ||
@@ -476,7 +497,7 @@ void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *d
         work.i_source = plan->source_field[i];
         work.item = (struct pst_item){.i_file = PST_FILE_NONE};
         psti_verify_decode_options(plan->fields[i].type, &work.options);
-        const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, plan->fields[i].type);
+        const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, i, slot->sample);
         if (plan->fields[i].type == PST_FIELD_INT)
             status = store_int(&work, values);
         else if (plan->fields[i].type == PST_FIELD_FLOAT)

@@ -86,12 +86,14 @@ static bool is_kept_pli(const struct stored *stored, const uint8_t head[PSTI_PLI
 
 /* Checks tier, effort and max_error. The first stored image that this pack encoded stands for
  * all. */
-static enum pst_status check_pli(const struct stored *stored, uint32_t variant,
-                                 const struct pst_item *item, struct pst_error *err)
+static enum pst_status check_pli(const struct stored *stored, const struct psti_pack_forms *forms,
+                                 uint32_t variant, const struct pst_item *item,
+                                 struct pst_error *err)
 {
     struct check *check = stored->check;
     const struct pst_field *field = &stored->plan->fields[stored->i_field];
-    struct psti_pack_pli wanted = psti_pack_pli_of(stored->plan, field->type), held;
+    struct psti_pack_pli wanted = psti_pack_pli_of(stored->plan, field->type, forms, variant);
+    struct psti_pack_pli held;
     uint8_t head[PSTI_PLI_HEADER_NBYTES];
     char held_text[64], wanted_text[64];
     bool found;
@@ -102,10 +104,10 @@ static enum pst_status check_pli(const struct stored *stored, uint32_t variant,
     if (status != PST_OK || !found || !psti_pack_pli_read(head, sizeof head, &held))
         return status;
     if (psti_pack_pli_equal(&held, &wanted)) {
-        check->pli_known[stored->i_field][variant] = true;
+        check->pli_known[stored->i_field][variant] = !stored->plan->has_mix;
         return PST_OK;
     }
-    if (!wanted.given && is_kept_pli(stored, head))
+    if (psti_pack_pli_fits(&held, &wanted) && is_kept_pli(stored, head))
         return PST_OK;
     psti_pack_pli_text(&held, held_text);
     psti_pack_pli_text(&wanted, wanted_text);
@@ -224,8 +226,10 @@ static enum pst_status check_jpeg(const struct stored *stored, const struct orig
 
 /* Checks that one stored variant is `wanted`. */
 static enum pst_status check_form(const struct stored *stored, const struct originals *originals,
-                                  uint32_t variant, enum pst_form wanted, struct pst_error *err)
+                                  const struct psti_pack_forms *forms, uint32_t variant,
+                                  struct pst_error *err)
 {
+    const enum pst_form wanted = forms->forms[variant];
     const struct pst_item *from = find_original(originals, wanted);
     struct pst_item item;
     enum pst_status status = load_item(stored, variant, &item, err);
@@ -256,7 +260,7 @@ static enum pst_status check_form(const struct stored *stored, const struct orig
         return was_made ? other_form(stored, item.form, wanted, err)
                         : changed(stored, "bytes", item.nbytes, from->nbytes, err);
     }
-    return wanted == PST_FORM_PLI ? check_pli(stored, variant, &item, err) : PST_OK;
+    return wanted == PST_FORM_PLI ? check_pli(stored, forms, variant, &item, err) : PST_OK;
 }
 
 /* Checks forms that the plan made from those of the source, as pack_prepare.c does. */
@@ -266,7 +270,7 @@ static enum pst_status check_forms(const struct stored *stored, const struct pst
     struct originals originals;
     enum pst_status status = load_originals(stored, &originals, err);
     for (uint32_t k = 0; status == PST_OK && k < forms->n; k++)
-        status = check_form(stored, &originals, k, forms->forms[k], err);
+        status = check_form(stored, &originals, forms, k, err);
     return status;
 }
 
@@ -347,7 +351,7 @@ static enum pst_status check_sample(void *ctx, const struct psti_journal_sample 
                          sample->name);
     for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
         const struct pst_field *field = &plan->fields[i];
-        const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, field->type);
+        const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, i, stored.sample);
         stored.i_field = i;
         if (!psti_format_has_items(field->type))
             status = check_number(&stored, err);

@@ -29,8 +29,13 @@ bool psti_writer_push_shard(pst_writer *writer, uint64_t nbytes, uint64_t n_item
         writer->shards = larger;
         writer->shards_cap = cap;
     }
-    writer->shards[writer->n_shards++] =
-        (struct psti_writer_shard){.nbytes = nbytes, .n_items = n_items};
+    struct psti_writer_shard *shard = &writer->shards[writer->n_shards];
+    *shard = (struct psti_writer_shard){.nbytes = nbytes, .n_items = n_items};
+    if (writer->rewrites)
+        psti_format_rewritten_name(writer->n_shards, writer->base_generation + 1, shard->name);
+    else
+        psti_format_shard_name(writer->n_shards, shard->name);
+    writer->n_shards++;
     return true;
 }
 
@@ -43,7 +48,8 @@ static enum pst_status complete(const pst_writer *writer, enum pst_status status
 }
 
 /* Ends all writing. The bytes on the disk since the last commit can no longer be trusted. */
-static enum pst_status give_up(pst_writer *writer, enum pst_status status, struct pst_error *err)
+enum pst_status psti_writer_give_up(pst_writer *writer, enum pst_status status,
+                                    struct pst_error *err)
 {
     writer->state = PSTI_WRITER_FAILED;
     return complete(writer, status, err);
@@ -100,10 +106,19 @@ static enum pst_status check_usable(pst_writer *writer, struct pst_error *err)
     return status == PST_OK ? PST_OK : complete(writer, status, err);
 }
 
+/* The shard becomes durable now, so that a commit has at most one shard to sync. */
+enum pst_status psti_writer_leave_shard(pst_writer *writer, struct pst_error *err)
+{
+    if (writer->shard.fd < 0)
+        return PST_OK;
+    enum pst_status status = psti_output_sync(&writer->shard, err);
+    psti_output_close(&writer->shard);
+    return status;
+}
+
 /* Makes writer->shard the shard for `nbytes` more: the last one if they fit, else a new one. */
 static enum pst_status ready_shard(pst_writer *writer, uint64_t nbytes, struct pst_error *err)
 {
-    char name[PSTI_SHARD_NAME_CAP];
     uint8_t bytes[PSTI_SHARD_HEADER_NBYTES];
     uint32_t last = writer->n_shards - 1; /* not used if there is no shard */
     bool fits = writer->n_shards > 0 && !writer->last_is_linked &&
@@ -112,28 +127,22 @@ static enum pst_status ready_shard(pst_writer *writer, uint64_t nbytes, struct p
     if (fits && writer->shard.fd >= 0)
         return PST_OK;
     if (fits) {
-        psti_format_shard_name(last, name);
-        return psti_writer_file_open(&writer->shard, &writer->dir, name, false,
+        return psti_writer_file_open(&writer->shard, &writer->dir, writer->shards[last].name, false,
                                      writer->shards[last].nbytes, SHARD_BUFFER_NBYTES, err);
     }
-    if (writer->shard.fd >= 0) {
-        /* The shard becomes durable now, so that a commit has at most one shard to sync. */
-        enum pst_status status = psti_output_sync(&writer->shard, err);
-        psti_output_close(&writer->shard);
-        if (status != PST_OK)
-            return status;
-    }
+    enum pst_status status = psti_writer_leave_shard(writer, err);
+    if (status != PST_OK)
+        return status;
     struct psti_shard_header header = {.number = writer->n_shards};
     memcpy(header.id, writer->id, 16);
     if (!psti_writer_push_shard(writer, PSTI_SHARD_HEADER_NBYTES, 0))
         return psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for the list of shards");
-    psti_format_shard_name(header.number, name);
     psti_format_print_shard_header(&header, bytes);
     writer->shards[header.number].header_checksum = header.checksum;
     writer->directory_changed = true;
     writer->last_is_linked = false;
-    enum pst_status status = psti_writer_file_open(&writer->shard, &writer->dir, name, true, 0,
-                                                   SHARD_BUFFER_NBYTES, err);
+    status = psti_writer_file_open(&writer->shard, &writer->dir, writer->shards[header.number].name,
+                                   true, 0, SHARD_BUFFER_NBYTES, err);
     return status == PST_OK ? psti_output_append(&writer->shard, bytes, sizeof bytes, err) : status;
 }
 
@@ -184,9 +193,8 @@ static enum pst_status put_items(pst_writer *writer, const struct pst_sample *sa
     return status;
 }
 
-/* Writes the journal's record of the sample. writer->body is large enough for it. */
-static enum pst_status put_journal(pst_writer *writer, const struct pst_sample *sample,
-                                   size_t name_nbytes, struct pst_error *err)
+enum pst_status psti_writer_put_journal(pst_writer *writer, const struct pst_sample *sample,
+                                        size_t name_nbytes, struct pst_error *err)
 {
     uint8_t *row = writer->body + PSTI_JOURNAL_SAMPLE_NBYTES;
     psti_format_print_journal_sample_head(writer->n_samples, (uint32_t)name_nbytes, writer->body);
@@ -232,9 +240,9 @@ enum pst_status pst_writer_add(pst_writer *writer, const struct pst_sample *give
     }
     status = put_items(writer, sample, nbytes, err);
     if (status == PST_OK)
-        status = put_journal(writer, sample, name_nbytes, err);
+        status = psti_writer_put_journal(writer, sample, name_nbytes, err);
     if (status != PST_OK)
-        return give_up(writer, status, err);
+        return psti_writer_give_up(writer, status, err);
     psti_writer_names_add(&writer->names, sample->name, name_nbytes);
     for (uint32_t i = 0; i < writer->n_fields; i++)
         for (uint32_t v = 0; v < writer->fields[i].n_variants; v++)
@@ -263,7 +271,7 @@ enum pst_status pst_writer_commit(pst_writer *writer, struct pst_error *err)
     if (status == PST_OK)
         status = psti_writer_journal_commit(writer, err);
     if (status != PST_OK)
-        return give_up(writer, status, err);
+        return psti_writer_give_up(writer, status, err);
     writer->directory_changed = false;
     writer->classes_changed = false;
     writer->n_committed = writer->n_samples;
@@ -350,7 +358,7 @@ enum pst_status pst_writer_set_class_names(pst_writer *writer, uint32_t i_field,
         psti_writer_journal_append(writer, PSTI_JOURNAL_CLASSES, writer->body, nbytes + 8, err);
     writer->classes_changed = true;
     writer->index_changed = true;
-    return status == PST_OK ? PST_OK : give_up(writer, status, err);
+    return status == PST_OK ? PST_OK : psti_writer_give_up(writer, status, err);
 }
 
 enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
@@ -358,13 +366,19 @@ enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
     enum pst_status status = pst_writer_commit(writer, err);
     if (status != PST_OK)
         return status;
-    if (writer->base == NULL || writer->index_changed)
+    if (writer->rewrites)
+        writer->index_changed = psti_writer_rewrite_changes(writer);
+    if (writer->rewrites && writer->index_changed)
+        status = psti_writer_keep_old_index(writer, err);
+    if (status == PST_OK && (writer->base == NULL || writer->index_changed))
         status = psti_writer_write_index(writer, err);
     if (status == PST_OK)
-        status = psti_writer_unlink(&writer->dir, PSTI_JOURNAL_NAME, err);
+        status = psti_writer_unlink(&writer->dir, writer->journal_name, err);
     if (status != PST_OK)
-        return give_up(writer, status, err);
+        return psti_writer_give_up(writer, status, err);
     writer->state = PSTI_WRITER_FINISHED;
+    if (writer->rewrites)
+        psti_writer_drop_old(writer);
     return PST_OK;
 }
 
@@ -372,13 +386,10 @@ enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
  * journal. Until the last step it can be resumed. */
 static void leave_nothing(pst_writer *writer)
 {
-    char name[PSTI_SHARD_NAME_CAP];
     psti_output_close(&writer->shard);
-    for (uint32_t i = 0; i < writer->n_shards; i++) {
-        psti_format_shard_name(i, name);
-        if (psti_writer_unlink(&writer->dir, name, NULL) != PST_OK)
+    for (uint32_t i = 0; i < writer->n_shards; i++)
+        if (psti_writer_unlink(&writer->dir, writer->shards[i].name, NULL) != PST_OK)
             return;
-    }
     if (writer->n_shards > 0 && psti_writer_sync_directory(&writer->dir, NULL) != PST_OK)
         return;
     if (psti_writer_unlink(&writer->dir, PSTI_JOURNAL_NAME, NULL) == PST_OK)
@@ -393,6 +404,9 @@ void pst_writer_close(pst_writer **writer)
     *writer = NULL;
     if (closed->pid != getpid() || closed->state == PSTI_WRITER_FINISHED) {
         /* Nothing on the disk is this writer's, or all is done. */
+    } else if (closed->rewrites &&
+               (closed->state == PSTI_WRITER_FAILED || closed->n_samples == 0)) {
+        psti_writer_abandon(closed);
     } else if (closed->base == NULL && closed->n_samples == 0) {
         leave_nothing(closed);
     } else if (closed->state == PSTI_WRITER_OPEN) {

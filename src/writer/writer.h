@@ -30,4 +30,41 @@ enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_v
 enum pst_status psti_writer_read_item(const pst_writer *writer, const struct pst_item *item,
                                       size_t nbytes, void *out, bool *found, struct pst_error *err);
 
+/* A change in place (writer_rewrite.c)
+ * -------------------------------------------------------------------------
+ *
+ * A finished data set is written anew beside itself, sample by sample in its own order, under its
+ * own id. Shards that do not change are adopted: they stay as they are. The new index replaces the
+ * old one by a rename. Then shards that it does not name are removed, unless someone reads the old
+ * state still. A journal of its own lets an interrupted change go on. */
+
+/* Opens the change. `fields`: the new schema, which differs from the old one in n_variants alone.
+ * `mark`: names what is to be done, not 0. An unfinished change with the same mark goes on behind
+ * its last commit; what any other left is removed. *done: the index was made by this very change,
+ * and *out is NULL. `generation`: that of the index that the caller has read.
+ *
+ * PST_ERROR_BUSY: another writer is at work, or the index was replaced. PST_ERROR_INCOMPLETE: an
+ * append was interrupted. */
+enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_field *fields,
+                                         uint32_t n_fields, uint64_t mark, uint64_t generation,
+                                         const struct pst_writer_options *options, bool *done,
+                                         pst_writer **out, struct pst_error *err);
+/* True if the shard of the next sample was adopted in part: adopt the rest. Only after open. */
+bool psti_writer_rewrite_is_adopting(const pst_writer *writer);
+/* Begins the next shard. Each shard is begun, or adopted, in the order of their numbers. */
+enum pst_status psti_writer_rewrite_begin(pst_writer *writer, struct pst_error *err);
+/* Adds the next sample to it, as pst_writer_add does. */
+enum pst_status psti_writer_rewrite_add(pst_writer *writer, const struct pst_sample *sample,
+                                        struct pst_error *err);
+/* Ends the shard. If it is byte for byte that of the base, it is adopted instead. *changed is false
+ * then. */
+enum pst_status psti_writer_rewrite_end(pst_writer *writer, bool *changed, struct pst_error *err);
+/* Takes over the next shard of the base, or the rest of it, whose next `n` samples are next. */
+enum pst_status psti_writer_rewrite_adopt(pst_writer *writer, uint64_t n, struct pst_error *err);
+/* After pst_writer_finish: true if old shards were left to their readers. The next change in place
+ * or append removes them. */
+bool psti_writer_rewrite_waits(const pst_writer *writer);
+/* Names the plan by which a new data set is packed. */
+void psti_writer_set_mark(pst_writer *writer, uint64_t mark);
+
 #endif

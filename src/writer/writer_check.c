@@ -43,9 +43,8 @@ static enum pst_status contradict(const struct check *check, const char *what,
 
 static enum pst_status open_shard(struct check *check, struct pst_error *err)
 {
-    char name[PSTI_SHARD_NAME_CAP];
+    const char *name = check->writer->shards[check->n_shards - 1].name;
     struct stat st;
-    psti_format_shard_name(check->n_shards - 1, name);
     psti_writer_dir_path(&check->writer->dir, name, check->path);
     if (check->fd >= 0)
         close(check->fd);
@@ -186,7 +185,7 @@ static enum pst_status check_sample(void *ctx, const struct psti_journal_sample 
 /* The commits must agree with the base about the base's shards. Only the last of these may grow. */
 static enum pst_status begin_at_base(struct check *check, struct pst_error *err)
 {
-    const pst_dataset *base = check->writer->base;
+    const pst_dataset *base = check->writer->rewrites ? NULL : check->writer->base;
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; base != NULL && i < pst_dataset_n_files(base) && status == PST_OK; i++) {
         struct psti_index_shard shard = {0};

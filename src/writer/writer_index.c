@@ -178,7 +178,7 @@ static enum pst_status put_shards(const pst_writer *writer, struct sink *sink,
         struct psti_index_shard shard = {.nbytes = writer->shards[i].nbytes,
                                          .n_items = writer->shards[i].n_items,
                                          .header_checksum = writer->shards[i].header_checksum};
-        psti_format_shard_name(i, shard.name);
+        memcpy(shard.name, writer->shards[i].name, sizeof shard.name);
         psti_format_print_index_shard(&shard, out);
         status = sink_put(sink, out, sizeof out, err);
     }
@@ -238,6 +238,15 @@ static enum pst_status plan_index(const pst_writer *writer, struct psti_index_he
                                          .n_shards = writer->n_shards,
                                          .names_nbytes = writer->names_nbytes};
     memcpy(header->id, writer->id, 16);
+    header->mark = writer->mark;
+    /* Software before version 1.2 would not know the marks, nor the names of rewritten shards. */
+    header->minor = writer->mark != 0 ? PSTI_DATASET_MINOR : PSTI_DATASET_MINOR_PLAIN;
+    for (uint32_t i = 0; i < writer->n_shards; i++) {
+        char plain[PSTI_SHARD_NAME_CAP];
+        psti_format_shard_name(i, plain);
+        if (strcmp(plain, writer->shards[i].name) != 0)
+            header->minor = PSTI_DATASET_MINOR;
+    }
     for (uint32_t i = 0; i < writer->n_fields; i++) {
         fields[i] = (struct psti_index_field){.field = writer->fields[i],
                                               .max_item_nbytes = writer->max_item_nbytes[i],
@@ -293,7 +302,7 @@ enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *er
         status = psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory to write the index");
         goto out;
     }
-    status = psti_writer_journal_reader_open(&reader, dir, PSTI_JOURNAL_NAME, err);
+    status = psti_writer_journal_reader_open(&reader, dir, writer->journal_name, err);
     if (status == PST_OK)
         status = psti_writer_file_open(&sink.file, dir, PSTI_INDEX_TMP_NAME, true, 0,
                                        INDEX_BUFFER_NBYTES, err);

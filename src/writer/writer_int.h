@@ -15,6 +15,7 @@ enum psti_writer_state { PSTI_WRITER_OPEN, PSTI_WRITER_FAILED, PSTI_WRITER_FINIS
 struct psti_writer_shard {
     uint64_t nbytes, n_items;
     uint64_t header_checksum; /* as in the file, because headers of older versions differ */
+    char name[PSTI_SHARD_NAME_CAP];
 };
 
 /* Class names of one int field: n_classes texts with their NULs, one after another. */
@@ -43,6 +44,14 @@ struct pst_writer {
 
     pst_dataset *base; /* the finished data set that is appended to, or NULL */
     uint64_t base_generation, base_n_samples;
+
+    /* A change in place (writer_rewrite.c): the whole index is made anew from the journal, and
+     * shards that do not change are the base's own. base_n_samples is 0. */
+    bool rewrites;
+    bool differs;  /* the shard being written has another byte than the base's */
+    bool waits;    /* old shards were left to their readers */
+    uint64_t mark; /* names the change; 0: none */
+    const char *journal_name, *journal_tmp_name;
 
     uint64_t n_samples, n_committed;
     uint64_t names_nbytes; /* of all names with their NULs */
@@ -74,6 +83,29 @@ struct pst_writer {
 /* Undoes the open of a data set that was not begun: removes the directory if this writer made
  * it, and releases the lock. */
 void psti_writer_undo_directory(pst_writer *writer);
+/* Steps of an open, for writer_rewrite.c. */
+enum pst_status psti_writer_new(const char *path, const struct pst_writer_options *options,
+                                pst_writer **out, struct pst_error *err);
+enum pst_status psti_writer_enter(pst_writer *writer, enum pst_writer_mode mode,
+                                  struct pst_error *err);
+enum pst_status psti_writer_open_base(pst_writer *writer, struct pst_error *err);
+enum pst_status psti_writer_open_journal(pst_writer *writer,
+                                         struct pst_field fields[PST_MAX_FIELDS],
+                                         uint32_t *n_fields, bool *has, struct pst_error *err);
+
+/* writer_rewrite.c */
+/* Before an append: ends a change in place whose index is in force already. An unfinished one is
+ * PST_ERROR_INCOMPLETE. */
+enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err);
+/* Removes the shards of the base that the new index does not name, and closes the base. What others
+ * still read stays. */
+void psti_writer_drop_old(pst_writer *writer);
+/* Gives the old index a second name, so that its readers can be found. */
+enum pst_status psti_writer_keep_old_index(pst_writer *writer, struct pst_error *err);
+/* True if a shard is not the base's. */
+bool psti_writer_rewrite_changes(const pst_writer *writer);
+/* Removes all that an unfinished change in place has made. */
+void psti_writer_abandon(pst_writer *writer);
 
 /* writer_add.c */
 /* Copies the caller's sample to `sample`, whatever the size of the caller's struct. Its values
@@ -119,12 +151,17 @@ void psti_writer_journal_reader_close(struct psti_writer_journal_reader *reader)
 /* writer_resume.c */
 /* Takes schema, names, classes, shards and maxima from writer->base. */
 enum pst_status psti_writer_load_base(pst_writer *writer, struct pst_error *err);
+enum pst_status psti_writer_load_base_classes(pst_writer *writer, uint32_t i_field,
+                                              struct pst_error *err);
+/* Adds the name of a sample that is not from pst_writer_add. */
+enum pst_status psti_writer_take_name(pst_writer *writer, const char *name, size_t nbytes,
+                                      struct pst_error *err);
 /* Reads the journal to its last commit without changes on the disk.
  * psti_writer_read_journal_header parsed the header before. */
 enum pst_status psti_writer_load_journal(pst_writer *writer, struct pst_error *err);
 /* Cuts the journal to its last commit and opens it for writing. */
 enum pst_status psti_writer_reopen_journal(pst_writer *writer, struct pst_error *err);
-enum pst_status psti_writer_read_journal_header(const struct psti_writer_dir *dir,
+enum pst_status psti_writer_read_journal_header(const struct psti_writer_dir *dir, const char *name,
                                                 struct psti_journal_header *header,
                                                 struct pst_field fields[PST_MAX_FIELDS],
                                                 struct pst_error *err);
@@ -142,6 +179,15 @@ enum pst_status psti_writer_check_records(const pst_writer *writer, struct pst_e
 enum pst_status psti_writer_write_index(pst_writer *writer, struct pst_error *err);
 
 /* writer.c */
+/* Makes what was written of the last shard durable, and closes it. */
+enum pst_status psti_writer_leave_shard(pst_writer *writer, struct pst_error *err);
+/* Writes the journal's record of the sample whose items are in writer->items. writer->body is large
+ * enough for it. */
+enum pst_status psti_writer_put_journal(pst_writer *writer, const struct pst_sample *sample,
+                                        size_t name_nbytes, struct pst_error *err);
+/* Ends all writing after a failure: only close is allowed. */
+enum pst_status psti_writer_give_up(pst_writer *writer, enum pst_status status,
+                                    struct pst_error *err);
 /* Frees everything and releases the lock; writes nothing. */
 void psti_writer_destroy(pst_writer *writer);
 bool psti_writer_push_shard(pst_writer *writer, uint64_t nbytes, uint64_t n_items);

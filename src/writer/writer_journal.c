@@ -36,28 +36,29 @@ enum pst_status psti_writer_journal_create(pst_writer *writer, struct pst_error 
     struct psti_output file = {.fd = -1};
     struct psti_journal_header header = {.base_generation = writer->base_generation,
                                          .base_n_samples = writer->base_n_samples,
-                                         .n_fields = writer->n_fields};
+                                         .n_fields = writer->n_fields,
+                                         .mark = writer->rewrites ? writer->mark : 0};
     size_t nbytes = psti_format_journal_header_nbytes(writer->n_fields);
     memcpy(header.id, writer->id, 16);
     if (!psti_writer_body_reserve(writer, nbytes))
         return psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for the journal's header");
     psti_format_print_journal_header(&header, writer->fields, writer->body);
 
-    enum pst_status status = psti_writer_file_open(&file, dir, PSTI_JOURNAL_TMP_NAME, true, 0,
+    enum pst_status status = psti_writer_file_open(&file, dir, writer->journal_tmp_name, true, 0,
                                                    JOURNAL_BUFFER_NBYTES, err);
     if (status == PST_OK)
         status = psti_output_append(&file, writer->body, nbytes, err);
     if (status == PST_OK)
         status = psti_output_sync(&file, err);
     if (status == PST_OK)
-        status = psti_writer_rename(dir, PSTI_JOURNAL_TMP_NAME, PSTI_JOURNAL_NAME, err);
+        status = psti_writer_rename(dir, writer->journal_tmp_name, writer->journal_name, err);
     psti_output_close(&file);
     if (status == PST_OK)
         status = psti_writer_sync_directory(dir, err);
     if (status != PST_OK)
         return status;
     writer->journal_start = writer->journal_end = nbytes;
-    return psti_writer_file_open(&writer->journal, dir, PSTI_JOURNAL_NAME, false, nbytes,
+    return psti_writer_file_open(&writer->journal, dir, writer->journal_name, false, nbytes,
                                  JOURNAL_BUFFER_NBYTES, err);
 }
 

@@ -92,7 +92,7 @@ static enum pst_status take_fields(pst_writer *writer, const struct pst_field *f
     return PST_OK;
 }
 
-static enum pst_status open_base(pst_writer *writer, struct pst_error *err)
+enum pst_status psti_writer_open_base(pst_writer *writer, struct pst_error *err)
 {
     enum pst_status status = pst_dataset_open(writer->path, NULL, &writer->base, err);
     if (status == PST_OK && psti_dataset_minor_version(writer->base) > PSTI_DATASET_MINOR)
@@ -114,11 +114,13 @@ static enum pst_status open_base(pst_writer *writer, struct pst_error *err)
 /* Reads the journal's header. If the journal is merged into the index already, does the last
  * steps of the interrupted finish and sets *has to false. The index must have its name durably
  * before the journal is removed. */
-static enum pst_status open_journal(pst_writer *writer, struct pst_field fields[PST_MAX_FIELDS],
-                                    uint32_t *n_fields, bool *has, struct pst_error *err)
+enum pst_status psti_writer_open_journal(pst_writer *writer,
+                                         struct pst_field fields[PST_MAX_FIELDS],
+                                         uint32_t *n_fields, bool *has, struct pst_error *err)
 {
     struct psti_journal_header header = {0};
-    enum pst_status status = psti_writer_read_journal_header(&writer->dir, &header, fields, err);
+    enum pst_status status =
+        psti_writer_read_journal_header(&writer->dir, PSTI_JOURNAL_NAME, &header, fields, err);
     if (status != PST_OK)
         return status;
     *n_fields = header.n_fields;
@@ -189,9 +191,11 @@ static enum pst_status open_locked(pst_writer *writer, enum pst_writer_mode mode
     bool has_journal = psti_writer_exists(&writer->dir, PSTI_JOURNAL_NAME);
     enum pst_status status = PST_OK;
     if (psti_writer_exists(&writer->dir, PSTI_INDEX_NAME))
-        status = open_base(writer, err);
+        status = psti_writer_open_base(writer, err);
+    if (status == PST_OK && writer->base != NULL)
+        status = psti_writer_settle(writer, err);
     if (status == PST_OK && has_journal)
-        status = open_journal(writer, fields, &n_fields, &has_journal, err);
+        status = psti_writer_open_journal(writer, fields, &n_fields, &has_journal, err);
     if (status == PST_OK)
         status = check_mode(writer, mode, has_journal, n_given, err);
     if (status != PST_OK)
@@ -229,7 +233,8 @@ static enum pst_status open_locked(pst_writer *writer, enum pst_writer_mode mode
 }
 
 /* Makes the directory if the mode permits that, then takes the lock. */
-static enum pst_status enter(pst_writer *writer, enum pst_writer_mode mode, struct pst_error *err)
+enum pst_status psti_writer_enter(pst_writer *writer, enum pst_writer_mode mode,
+                                  struct pst_error *err)
 {
     struct stat st;
     int no_link = 0; /* the caller may name a link to a directory; a new directory is no link */
@@ -251,8 +256,8 @@ static enum pst_status enter(pst_writer *writer, enum pst_writer_mode mode, stru
     return psti_writer_lock(&writer->dir, PSTI_LOCK_NAME, &writer->lock_fd, err);
 }
 
-static enum pst_status new_writer(const char *path, const struct pst_writer_options *options,
-                                  pst_writer **out, struct pst_error *err)
+enum pst_status psti_writer_new(const char *path, const struct pst_writer_options *options,
+                                pst_writer **out, struct pst_error *err)
 {
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/')
@@ -268,6 +273,8 @@ static enum pst_status new_writer(const char *path, const struct pst_writer_opti
     }
     writer->path[n] = 0;
     writer->pid = getpid();
+    writer->journal_name = PSTI_JOURNAL_NAME;
+    writer->journal_tmp_name = PSTI_JOURNAL_TMP_NAME;
     writer->lock_fd = writer->dir.fd = writer->shard.fd = writer->journal.fd = -1;
     writer->shard_nbytes = options->shard_nbytes != 0 ? options->shard_nbytes : (uint64_t)1 << 30;
     writer->commit_nbytes = options->commit_nbytes != 0 ? options->commit_nbytes : 256u << 20;
@@ -304,9 +311,9 @@ enum pst_status pst_writer_open(const char *path, const struct pst_field *fields
                          full.mode);
     status = check_fields(fields, n_fields, err);
     if (status == PST_OK)
-        status = new_writer(path, &full, &writer, err);
+        status = psti_writer_new(path, &full, &writer, err);
     if (status == PST_OK)
-        status = enter(writer, full.mode, err);
+        status = psti_writer_enter(writer, full.mode, err);
     if (status == PST_OK)
         status = open_locked(writer, full.mode, fields, n_fields, err);
     if (status != PST_OK) {

@@ -23,8 +23,8 @@
 
 enum { JOURNAL_REOPEN_NBYTES = 1 << 20 };
 
-static enum pst_status take_name(pst_writer *writer, const char *name, size_t nbytes,
-                                 struct pst_error *err)
+enum pst_status psti_writer_take_name(pst_writer *writer, const char *name, size_t nbytes,
+                                      struct pst_error *err)
 {
     if (!psti_writer_names_reserve(&writer->names))
         return psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for the names of the samples");
@@ -34,8 +34,8 @@ static enum pst_status take_name(pst_writer *writer, const char *name, size_t nb
     return PST_OK;
 }
 
-static enum pst_status load_base_classes(pst_writer *writer, uint32_t i_field,
-                                         struct pst_error *err)
+enum pst_status psti_writer_load_base_classes(pst_writer *writer, uint32_t i_field,
+                                              struct pst_error *err)
 {
     int64_t n = writer->fields[i_field].n_classes;
     struct psti_writer_classes *classes = &writer->classes[i_field];
@@ -67,33 +67,35 @@ enum pst_status psti_writer_load_base(pst_writer *writer, struct pst_error *err)
         char name[PST_NAME_CAP];
         status = pst_dataset_sample_name(base, s, name, err);
         if (status == PST_OK)
-            status = take_name(writer, name, strlen(name), err);
+            status = psti_writer_take_name(writer, name, strlen(name), err);
     }
     for (uint32_t i = 0; i < pst_dataset_n_files(base) && status == PST_OK; i++) {
         struct psti_index_shard shard;
         status = psti_dataset_shard(base, i, &shard, err);
         if (status == PST_OK && !psti_writer_push_shard(writer, shard.nbytes, shard.n_items))
             status = psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for the list of shards");
-        if (status == PST_OK)
+        if (status == PST_OK) {
             writer->shards[i].header_checksum = shard.header_checksum;
+            memcpy(writer->shards[i].name, shard.name, sizeof shard.name);
+        }
     }
     for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
         writer->max_item_nbytes[i] = pst_dataset_max_item_nbytes(base, i);
         writer->max_pixels_nbytes[i] = pst_dataset_max_pixels_nbytes(base, i);
-        status = load_base_classes(writer, i, err);
+        status = psti_writer_load_base_classes(writer, i, err);
     }
     writer->first_changed = writer->n_shards;
     return status;
 }
 
-enum pst_status psti_writer_read_journal_header(const struct psti_writer_dir *dir,
+enum pst_status psti_writer_read_journal_header(const struct psti_writer_dir *dir, const char *name,
                                                 struct psti_journal_header *header,
                                                 struct pst_field fields[PST_MAX_FIELDS],
                                                 struct pst_error *err)
 {
     struct psti_writer_journal_reader reader;
     const uint8_t *bytes = NULL;
-    enum pst_status status = psti_writer_journal_reader_open(&reader, dir, PSTI_JOURNAL_NAME, err);
+    enum pst_status status = psti_writer_journal_reader_open(&reader, dir, name, err);
     uint64_t most = psti_format_journal_header_nbytes(PST_MAX_FIELDS);
     uint64_t nbytes = status == PST_OK && reader.end < most ? reader.end : most;
     if (status == PST_OK)
@@ -127,7 +129,7 @@ static enum pst_status apply_sample(pst_writer *writer, const uint8_t *body, uin
         return corrupt("holds a sample that does not fit the schema", err);
     if (sample.sample != writer->n_samples)
         return corrupt("leaves out a sample", err);
-    enum pst_status status = take_name(writer, sample.name, sample.name_nbytes, err);
+    enum pst_status status = psti_writer_take_name(writer, sample.name, sample.name_nbytes, err);
     const uint8_t *row = sample.rows;
     for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
         const struct pst_field *field = &writer->fields[i];
@@ -250,7 +252,7 @@ enum pst_status psti_writer_load_journal(pst_writer *writer, struct pst_error *e
     uint64_t end = 0;
     writer->journal_start = psti_format_journal_header_nbytes(writer->n_fields);
     enum pst_status status =
-        psti_writer_journal_reader_open(&reader, &writer->dir, PSTI_JOURNAL_NAME, err);
+        psti_writer_journal_reader_open(&reader, &writer->dir, writer->journal_name, err);
     reader.position = writer->journal_start;
     if (status == PST_OK)
         status = find_last_commit(&reader, &end, err);
@@ -268,10 +270,12 @@ enum pst_status psti_writer_load_journal(pst_writer *writer, struct pst_error *e
 enum pst_status psti_writer_reopen_journal(pst_writer *writer, struct pst_error *err)
 {
     const struct psti_writer_dir *dir = &writer->dir;
-    enum pst_status status = psti_writer_truncate(dir, PSTI_JOURNAL_NAME, writer->journal_end, err);
-    return status == PST_OK ? psti_writer_file_open(&writer->journal, dir, PSTI_JOURNAL_NAME, false,
-                                                    writer->journal_end, JOURNAL_REOPEN_NBYTES, err)
-                            : status;
+    enum pst_status status =
+        psti_writer_truncate(dir, writer->journal_name, writer->journal_end, err);
+    return status == PST_OK
+               ? psti_writer_file_open(&writer->journal, dir, writer->journal_name, false,
+                                       writer->journal_end, JOURNAL_REOPEN_NBYTES, err)
+               : status;
 }
 
 enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_visit visit,
@@ -279,7 +283,7 @@ enum pst_status psti_writer_walk_journal(const pst_writer *writer, psti_writer_v
 {
     struct psti_writer_journal_reader reader;
     enum pst_status status =
-        psti_writer_journal_reader_open(&reader, &writer->dir, PSTI_JOURNAL_NAME, err);
+        psti_writer_journal_reader_open(&reader, &writer->dir, writer->journal_name, err);
     reader.position = writer->journal_start;
     while (status == PST_OK && reader.position < writer->journal_end) {
         struct psti_journal_record record;
@@ -335,11 +339,11 @@ static enum pst_status look_at_shard(pst_writer *writer, uint32_t number, const 
 
 enum pst_status psti_writer_check_shards(pst_writer *writer, uint32_t first, struct pst_error *err)
 {
-    char name[PSTI_SHARD_NAME_CAP], path[PATH_MAX];
+    char path[PATH_MAX];
     for (uint32_t i = first; i < writer->n_shards; i++) {
         struct stat st;
+        const char *name = writer->shards[i].name;
         uint64_t committed = writer->shards[i].nbytes;
-        psti_format_shard_name(i, name);
         enum pst_status status = look_at_shard(writer, i, name, &st, err);
         if (status == PST_OK && (uint64_t)st.st_size < committed) {
             psti_writer_dir_path(&writer->dir, name, path);
@@ -380,11 +384,10 @@ static enum pst_status remove_strays(const pst_writer *writer, struct pst_error 
 
 enum pst_status psti_writer_trim_shards(pst_writer *writer, uint32_t first, struct pst_error *err)
 {
-    char name[PSTI_SHARD_NAME_CAP];
     for (uint32_t i = first; i < writer->n_shards; i++) {
         struct stat st;
+        const char *name = writer->shards[i].name;
         enum pst_status status = PST_OK;
-        psti_format_shard_name(i, name);
         /* A shard with a second name is not written to, and uncommitted bytes at its end do no
          * harm. */
         if (fstatat(writer->dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink == 1 &&
@@ -400,11 +403,10 @@ enum pst_status psti_writer_read_item(const pst_writer *writer, const struct pst
                                       size_t nbytes, void *out, bool *found, struct pst_error *err)
 {
     struct psti_writer_journal_reader reader;
-    char name[PSTI_SHARD_NAME_CAP];
     const uint8_t *bytes = NULL;
     *found = false;
-    psti_format_shard_name(item->i_file, name);
-    enum pst_status status = psti_writer_journal_reader_open(&reader, &writer->dir, name, err);
+    enum pst_status status = psti_writer_journal_reader_open(
+        &reader, &writer->dir, writer->shards[item->i_file].name, err);
     if (status == PST_OK)
         status = psti_writer_journal_reader_bytes(&reader, item->offset, nbytes, &bytes, err);
     if (status == PST_OK && bytes != NULL) {

@@ -13,7 +13,7 @@ import zlib
 CLI = os.environ["PENSTOCK_CLI"]
 MAKE_IMAGES = os.environ["MAKE_IMAGES"]
 VERBS = ["pack", "append", "repack", "info", "ls", "cat", "unpack", "verify", "view", "serve", "cache", "top", "bench",
-         "doctor", "analyze", "whatif", "env"]
+         "doctor", "analyze", "plan", "tune", "whatif", "env"]
 
 
 def png(width, height, channels=3, bits=8, seed=0):

@@ -1,5 +1,6 @@
 /* test_plan.c - plans: a worked case, exhaustive search, prices against differences, limits in
  * words, machines that can be chosen, and setups that are refused. */
+#include "sanitizer.h"
 #include "test.h"
 
 #include "base/fault.h"
@@ -13,6 +14,7 @@
 
 enum { CORES = PST_STALL_CORES, STORAGE = PST_STALL_STORAGE, CACHE = PST_STALL_CACHE_MEMORY };
 enum { PNG, L3, RAW };
+enum { TURNS = TEST_SANITIZED ? 15 : 60 }; /* random problems of a test */
 
 static const double one_class[] = {1000};
 
@@ -238,7 +240,7 @@ static void test_exhaustive_search(void **state)
     need_highs();
     uint64_t rng = 24;
     int n_mixed = 0;
-    for (int turn = 0; turn < 60; turn++) {
+    for (int turn = 0; turn < TURNS; turn++) {
         struct problem p;
         make_problem(&rng, &p);
         double shares[6], grid[6], stored;
@@ -269,7 +271,7 @@ static void test_exhaustive_search(void **state)
         assert_true(a.samples_per_second >= p.setup.least_rate * (1 - 1e-5));
         assert_true(a.stored_nbytes <= search.least_stored * (1 + 1e-6));
     }
-    assert_true(n_mixed > 20);
+    assert_true(n_mixed > TURNS / 3);
 }
 
 /* A price is the change of the rate for a little more of the resource, over the rate; within its
@@ -281,7 +283,7 @@ static void test_prices(void **state)
     static const int resources[] = {CORES, STORAGE, CACHE, PST_STALL_ACCELERATOR};
     uint64_t rng = 25;
     int n_above_zero = 0;
-    for (int turn = 0; turn < 60; turn++) {
+    for (int turn = 0; turn < TURNS; turn++) {
         struct problem p;
         double shares[6];
         struct pst_plan_answer a;
@@ -311,7 +313,7 @@ static void test_prices(void **state)
             n_above_zero += found * there > 0.01;
         }
     }
-    assert_true(n_above_zero > 60);
+    assert_true(n_above_zero > TURNS);
 }
 
 /* What stays the same over a range: the rate is linear in a capacity of a rate, and the time of a
@@ -334,7 +336,7 @@ static void test_random_ranges(void **state)
     static const int resources[] = {CORES, STORAGE, CACHE, PST_STALL_ACCELERATOR};
     uint64_t rng = 26;
     int n_inside = 0, n_outside = 0, n_other = 0;
-    for (int turn = 0; turn < 60; turn++) {
+    for (int turn = 0; turn < TURNS; turn++) {
         struct problem p;
         double shares[6];
         struct pst_plan_answer a, b;
@@ -364,8 +366,8 @@ static void test_random_ranges(void **state)
             n_other += !is_near(slope(&b, &changed, r), slope(&a, &p.setup, r), 1e-4);
         }
     }
-    assert_true(n_inside > 100);
-    assert_true(n_outside > 30 && n_other >= n_outside * 9 / 10);
+    assert_true(n_inside > TURNS);
+    assert_true(n_outside > TURNS / 3 && n_other >= n_outside * 9 / 10);
 }
 
 /* Where a range ends the price changes: just inside it still predicts the rate, whose inverse is

@@ -51,6 +51,7 @@ int cmd_bench(struct cli *cli, int argc, char **argv);
 int cmd_analyze(struct cli *cli, int argc, char **argv);
 int cmd_whatif(struct cli *cli, int argc, char **argv);
 int cmd_plan(struct cli *cli, int argc, char **argv);
+int cmd_tune(struct cli *cli, int argc, char **argv);
 int cmd_cache(struct cli *cli, int argc, char **argv);
 int cmd_cache_fleet(struct cli *cli, int argc, char **argv);
 int cmd_env(struct cli *cli, int argc, char **argv);

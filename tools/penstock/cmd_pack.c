@@ -10,7 +10,7 @@
 enum pack_kind { PACK, APPEND, REPACK };
 
 struct pack_arguments {
-    const char *forms, *mask_forms, *on_error, *made_for;
+    const char *forms, *mask_forms, *on_error, *made_for, *plan;
     struct cli_source source;
     uint64_t shard_nbytes, commit_nbytes, workers;
     bool resume, verify_pixels, of_lossy, add_classes;
@@ -22,6 +22,7 @@ struct pack_arguments {
 struct pack_run {
     struct cli *cli;
     enum pack_kind kind;
+    bool in_place;
     struct cli_json json; /* the list "bad" is written while packing */
     bool skip;
     uint64_t n_bad;
@@ -110,13 +111,14 @@ static void how_to_resume(const struct pack_run *run, const struct pack_argument
 {
     const struct cli *cli = run->cli;
     char journal[PATH_MAX];
-    snprintf(journal, sizeof journal, "%s/journal.pst", destination);
+    snprintf(journal, sizeof journal, "%s/%s.pst", destination,
+             run->in_place ? "repack" : "journal");
     if (cli->quiet || access(journal, F_OK) != 0)
         return;
     cli_progress_end(cli);
     fprintf(stderr, "what was %s so far is kept; go on with: penstock %s%s",
             run->kind == APPEND ? "added" : "packed", cli->verb->name,
-            a->resume ? "" : " --resume");
+            a->resume || run->in_place ? "" : " --resume");
     for (int i = 0; i < a->argc; i++) {
         fputc(' ', stderr);
         cli_print_word(stderr, a->argv[i]);
@@ -170,6 +172,29 @@ static void jpegs_text(const struct pack_run *run, const struct pst_pack_report 
                (unsigned long long)report->n_not_original);
 }
 
+/* What a change in place did, beside what a pack reports. */
+static void in_place_json(struct pack_run *run, const struct pst_pack_report *report)
+{
+    cli_json_uint(&run->json, "changed", report->n_changed);
+    cli_json_uint(&run->json, "files", report->n_files);
+    cli_json_uint(&run->json, "kept_files", report->n_kept_files);
+    cli_json_bool(&run->json, "waits_for_readers", report->waits);
+}
+
+static void in_place_text(const struct pst_pack_report *report)
+{
+    bool whole = report->n_resumed == report->n_samples;
+    if (whole)
+        puts("  this was done before: nothing to do");
+    else
+        printf("  %llu samples changed, %llu of %llu files stay as they are\n",
+               (unsigned long long)report->n_changed, (unsigned long long)report->n_kept_files,
+               (unsigned long long)report->n_files);
+    if (report->waits)
+        puts("  old files are left, because the old state is still being read: the next repack or "
+             "append removes them");
+}
+
 static void print_report(struct pack_run *run, const struct pst_pack_report *report,
                          const char *destination, bool encodes)
 {
@@ -183,6 +208,8 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
         cli_json_uint(&run->json, "bytes_in", report->nbytes_in);
         cli_json_uint(&run->json, "bytes_out", report->nbytes_out);
         jpegs_json(run, report);
+        if (run->in_place)
+            in_place_json(run, report);
         return;
     }
     char in[32], out[32];
@@ -205,6 +232,8 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
         printf(", %llu UNREADABLE left out", (unsigned long long)report->n_skipped);
     putchar('\n');
     jpegs_text(run, report);
+    if (run->in_place)
+        in_place_text(report);
 }
 
 static bool encodes(const struct pst_pack_options *options)
@@ -220,7 +249,10 @@ static bool encodes(const struct pst_pack_options *options)
 static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_arguments *a,
                     const char *source, const char *destination, struct pst_pack_options *options)
 {
-    struct pack_run run = {.cli = cli, .kind = kind, .skip = options->bad_sample != NULL};
+    struct pack_run run = {.cli = cli,
+                           .kind = kind,
+                           .in_place = destination == NULL,
+                           .skip = options->bad_sample != NULL};
     struct pst_pack_report report = {0};
     struct pst_error err;
     pst_error_clear(&err);
@@ -229,12 +261,15 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
     options->bad_sample = on_bad;
     options->kept_jpeg = on_kept;
     options->source_opened = on_source;
-    run.tries_pli = kind == PACK && options->n_forms == 0;
+    run.tries_pli = kind == PACK && options->n_forms == 0 && options->plan == NULL;
     options->ctx = &run;
     cli_catch_interrupt();
     if (cli->json)
         cli_json_open(&run.json, NULL, '{');
-    enum pst_status status = pst_pack(source, destination, options, &report, sizeof report, &err);
+    enum pst_status status =
+        run.in_place ? pst_repack(source, options, &report, sizeof report, &err)
+                     : pst_pack(source, destination, options, &report, sizeof report, &err);
+    destination = run.in_place ? source : destination;
     if (cli->json && !run.opened)
         cli_json_open(&run.json, "bad", '[');
     cli_progress_end(cli);
@@ -251,7 +286,8 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
         if (run.last.n_total > 0) /* packing had begun */
             how_to_resume(&run, a, destination);
     } else if (kind == REPACK && options->n_forms + options->n_mask_forms == 0 &&
-               report.n_samples > report.n_resumed && report.n_pli_jpeg + report.n_kept_jpeg == 0) {
+               options->plan == NULL && report.n_samples > report.n_resumed &&
+               report.n_pli_jpeg + report.n_kept_jpeg == 0) {
         cli_note(cli, "the images are stored as they were: no JPEG is left to become pli-jpeg (for "
                       "other forms say --form)");
     }
@@ -278,7 +314,10 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     options->pli_effort = pli.effort;
     options->pli_max_error = pli.max_error;
     options->pli_of_lossy = a->of_lossy;
-    if ((cli_gives_pli(&a->pli) || a->of_lossy) && !encodes(options) &&
+    options->plan = a->plan;
+    if (a->plan != NULL && (a->forms != NULL || a->pli.tier != NULL))
+        return cli_usage(cli, "--plan says forms and tiers: --form and --tier go without it");
+    if ((cli_gives_pli(&a->pli) || a->of_lossy) && !encodes(options) && a->plan == NULL &&
         kind != APPEND) /* an append may find PLI in the data set */
         return cli_usage(cli, "--tier, --effort, --max-error and --of-lossy go with the form pli");
     if (strcmp(a->on_error, "stop") != 0 && strcmp(a->on_error, "skip") != 0)
@@ -306,6 +345,19 @@ static void leave_out(struct cli_option *options, const char *name)
         options[0] = options[1];
 }
 
+/* Checks the options of a repack with one operand. */
+static int check_in_place(struct cli *cli, const struct pack_arguments *a, const char *usage)
+{
+    if (a->plan == NULL && a->forms == NULL && a->mask_forms == NULL)
+        return cli_usage(cli,
+                         "an operand is missing: penstock %s; or say by --plan or --form what "
+                         "changes in SRC itself",
+                         usage);
+    if (strcmp(a->on_error, "stop") != 0 || a->made_for != NULL)
+        return cli_usage(cli, "--on-error and --made-for go with a DST");
+    return -1;
+}
+
 /* Runs the three verbs, which differ in their help and options. append takes DST first. */
 static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command command,
                      enum pack_kind kind)
@@ -328,6 +380,9 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
          "pli: samples of images may differ by so much; 0 is lossless"},
         {"of-lossy", 0, CLI_FLAG, &a.of_lossy, NULL, NULL,
          "pli: of JPEG and lossy WebP too, which makes them larger"},
+        {"plan", 0, CLI_TEXT, &a.plan, "FILE", NULL,
+         "which samples are stored in which forms, as `penstock plan` found; others stay as they "
+         "are"},
         {"add-classes", 0, CLI_FLAG, &a.add_classes, NULL, NULL,
          "classes of SRC that DST does not have become new classes of DST"},
         {"made-for", 0, CLI_TEXT, &a.made_for, "upright|stored", NULL,
@@ -347,18 +402,23 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     const char *operands[4] = {0};
     enum pst_form forms[2][PST_MAX_VARIANTS];
     struct pst_pack_options pack = {0};
-    if (kind == APPEND) /* an existing data set has its fields already */
+    if (kind == APPEND) { /* an existing data set has its fields already */
         leave_out(options, "made-for");
-    else
+        leave_out(options, "plan");
+    } else {
         leave_out(options, "add-classes");
+    }
     if (kind == REPACK) { /* these options are for folders */
         leave_out(options, "labels");
         leave_out(options, "masks");
         leave_out(options, "allow-unreadable");
     }
     command.options = options;
-    command.n_min = command.n_max = 2;
+    command.n_max = 2;
+    command.n_min = kind == REPACK ? 1 : 2;
     int status = cli_parse(cli, &command, argc, argv, operands);
+    if (status < 0 && operands[1] == NULL)
+        status = check_in_place(cli, &a, command.usage);
     if (status < 0)
         status = fill_options(cli, kind, &a, &pack, forms);
     if (status >= 0)
@@ -404,7 +464,8 @@ int cmd_pack(struct cli *cli, int argc, char **argv)
             "interrupted run keeps what\n"
             "it has; --resume goes on.",
         .example = "penstock pack photos photos.pst --workers 8\n"
-                   "  penstock pack photos photos.pst --form original,raw",
+                   "  penstock pack photos photos.pst --form original,raw\n"
+                   "  penstock pack photos photos.pst --plan photos.plan.json",
     };
     return pack_verb(cli, argc, argv, command, PACK);
 }
@@ -427,7 +488,7 @@ int cmd_append(struct cli *cli, int argc, char **argv)
 int cmd_repack(struct cli *cli, int argc, char **argv)
 {
     const struct cli_command command = {
-        .usage = "repack SRC DST [options]",
+        .usage = "repack SRC [DST] [options]",
         .about =
             "Makes data set DST of data set SRC, which is not changed: the same samples in the "
             "same order, with their\n"
@@ -440,8 +501,16 @@ int cmd_repack(struct cli *cli, int argc, char **argv)
             "pixels were kept, these), jpeg the same of JPEGs only, pli makes lossless images "
             "smaller, raw keeps bare pixels,\n"
             "and several of these give each image several forms. An interrupted run keeps what it "
-            "has; --resume goes on.",
+            "has; --resume goes on.\n"
+            "Without DST, SRC itself is changed by --plan, --form or --mask-form: only samples "
+            "that "
+            "must change, and the\n"
+            "shards that hold them, are written anew. SRC is whole at any time: the last step puts "
+            "the new state in force.\n"
+            "After an interruption the same command goes on. Who reads the old state goes on "
+            "reading it.",
         .example = "penstock repack photos.pst smaller.pst\n"
+                   "  penstock repack photos.pst --plan photos.plan.json\n"
                    "  penstock repack scans.pst dense.pst --form pli --tier dense\n"
                    "  penstock repack smaller.pst photos-again.pst --form original",
     };

@@ -29,6 +29,7 @@ const struct cli_verb cli_verbs[] = {
     {"analyze", "measure where a training run stalls, and what would help", cmd_analyze},
     {"whatif", "predict its rate on another machine or in another form", cmd_whatif},
     {"plan", "find the best forms, cache and machine for it", cmd_plan},
+    {"tune", "analyze, plan, write, and compare before with after", cmd_tune},
     {"env", "say what this build and this machine can do", cmd_env},
     {NULL, NULL, NULL},
 };

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ._analyze import analyze
     from ._image import ImageInfo, decode, probe
     from ._plan import Plan, plan
+    from ._tune import Tuned, tune
     from ._whatif import whatif
     from .cache import Cache, CachePlan, CacheReport, plan_cache
     from .dataset import Dataset, Field
@@ -85,6 +86,7 @@ __all__ = [
     "Plan",
     "Text",
     "TorchDataset",
+    "Tuned",
     "VerifyReport",
     "Writer",
     "__version__",
@@ -103,6 +105,7 @@ __all__ = [
     "report",
     "show_config",
     "transforms",
+    "tune",
     "verify",
     "whatif",
 ]
@@ -112,6 +115,7 @@ _HOMES = {
     **dict.fromkeys(("ImageInfo", "decode", "probe"), "_image"),
     "analyze": "_analyze",
     **dict.fromkeys(("Plan", "plan"), "_plan"),
+    **dict.fromkeys(("Tuned", "tune"), "_tune"),
     "whatif": "_whatif",
     **dict.fromkeys(("Cache", "CachePlan", "CacheReport", "plan_cache"), "cache"),
     "Fleet": "fleet",

@@ -1,4 +1,4 @@
-"""The verbs of the command line that need Python: analyze, plan and whatif. `penstock` starts this module with their arguments."""
+"""The verbs of the command line that need Python: analyze, plan, tune, whatif. `penstock` starts it with their arguments."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ def _add_common(parser: _Parser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
-def _step_of(text: str) -> Callable[[Any], Any]:
+def _step_of(text: str) -> Callable[..., Any]:
     module, _, function = text.partition(":")
     if not module or not function:
-        raise ArgumentError(f"--train is MODULE:FUNCTION, not {text!r}")
+        raise ArgumentError(f"MODULE:FUNCTION is expected, not {text!r}")
     sys.path.insert(0, os.getcwd())
     try:
         found = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        raise ArgumentError(f"--train {text}: {error}") from None
+        raise ArgumentError(f"{text}: {error}") from None
     if not callable(found):
-        raise ArgumentError(f"--train {text}: {function} is no function")
-    step: Callable[[Any], Any] = found
+        raise ArgumentError(f"{text}: {function} is no function")
+    step: Callable[..., Any] = found
     return step
 
 
@@ -331,10 +331,86 @@ def _plan_verb(arguments: Sequence[str]) -> int:
     return _OK
 
 
+def _tune_parser() -> _Parser:
+    parser = _Parser(
+        prog="penstock tune",
+        usage="penstock tune DATA [options]",
+        description="Analyses, plans, asks, writes what the plan wants, analyses again, and compares before with after.",
+        epilog="example: penstock tune photos --train train:step --yes",
+    )
+    parser.add_argument("data", metavar="DATA", help="a folder of images, which is packed, or a data set, changed in place")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--train", metavar="MODULE:FUNCTION", help="step(batch), which returns when the step is done")
+    how.add_argument("--rate", type=float, metavar="N", help="an accelerator that takes N samples/s")
+    how.add_argument("--as", dest="name", metavar="NAME", help="an emulated accelerator: " + ", ".join(accelerators.names()))
+    parser.add_argument("--loader", metavar="MODULE:FUNCTION", help="make(path, plan), which returns the training's Loader")
+    parser.add_argument("--accelerators", type=int, default=None, metavar="N", help="how many share this machine (1)")
+    parser.add_argument("-y", "--yes", action="store_true", help="write without a question")
+    parser.add_argument("--out", metavar="DIR", help="where a folder is packed to (DATA.pst)")
+    parser.add_argument("--budget", default="2min", metavar="TIME", help="about how long it may measure (2min)")
+    parser.add_argument("--batch-size", type=int, metavar="N", help="samples per batch of DATA (64)")
+    parser.add_argument("--storage-limit", metavar="SIZE", help="most bytes on storage: 100GiB, or 150%% of today's")
+    parser.add_argument("--cache", default="auto", metavar="SIZE", help="memory for the cache: 8GiB, 50%%, 0, auto (auto)")
+    parser.add_argument("--page-cache", default="auto", metavar="SIZE", help="memory for the kernel's page cache: 8GiB, 0 (auto)")
+    parser.add_argument("--max-error", type=int, default=0, metavar="N", help="allow PLI whose samples differ by up to N (0)")
+    parser.add_argument("--copies", action="store_true", help="store a sample in each form of the mix")
+    parser.add_argument("--plan", metavar="FILE", help="write the plan (JSON)")
+    parser.add_argument("--report", metavar="FILE", help="write both analyses and the plan (JSON)")
+    _add_common(parser)
+    return parser
+
+
+def _asks(given: argparse.Namespace) -> Callable[[str], bool] | None:
+    """Returns who is asked before anything is written; None: nobody."""
+    if given.yes:
+        return None
+    if not sys.stdin.isatty():
+        raise ArgumentError("there is no terminal to ask on: --yes writes without a question")
+
+    def ask(question: str) -> bool:
+        print(f"penstock: tune: {question} [y/N] ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+    return ask
+
+
+def _tune_verb(arguments: Sequence[str]) -> int:
+    from ._tune import tune
+
+    given = _tune_parser().parse_args(arguments)
+    say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: tune: {line}", file=sys.stderr))
+    count, name = accelerators.split_count(given.name) if given.name else (1, None)
+    tuned = tune(
+        given.data,
+        _step_of(given.train) if given.train else None,
+        out=given.out,
+        make=_step_of(given.loader) if given.loader else None,
+        ask=_asks(given),
+        budget=given.budget,
+        accelerator=name or given.rate,
+        accelerators=given.accelerators or count,
+        batch_size=given.batch_size,
+        progress=say,
+        storage=given.storage_limit,
+        cache=given.cache,
+        page_cache=given.page_cache,
+        max_error=given.max_error,
+        copies=given.copies,
+    )
+    if given.plan is not None:
+        tuned.plan.to_json(given.plan)
+    text = json.dumps(tuned.as_dict(), indent=2, allow_nan=False)
+    if given.report is not None:
+        with open(given.report, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+    print(text if given.json else tuned.report())
+    return _OK
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a verb; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    verbs = {"analyze": _analyze, "plan": _plan_verb, "whatif": _whatif_verb}
+    verbs = {"analyze": _analyze, "plan": _plan_verb, "tune": _tune_verb, "whatif": _whatif_verb}
     if not words or words[0] not in verbs:
         print(f"penstock: a verb is expected: {', '.join(verbs)}", file=sys.stderr)
         return _USAGE

@@ -134,16 +134,16 @@ def plan(
     seconds = seconds_of(budget)
     errors = () if max_error == 0 else (f"pli-small:{_options.count('max_error', max_error, 0, 127)}",)
     given = _given(data)
-    report, loader = _report_of(
+    costs, loader = _report_of(
         given, step, report, accelerator=accelerator, accelerators=accelerators, batch_size=batch_size,
         budget=seconds * (1 - _CLASSES_PART - (_LAYOUT_PART if layout else 0.0)), forms=forms, errors=errors, progress=say,
     )  # fmt: skip
     notes: list[str] = []
-    classes, measured = _costs_of(report, loader, seconds, layout, notes, say)
-    limits = _limits(report, goal, least_rate, storage, cache, max_error, library)
-    report = _with_page_cache(report, page_cache, limits, loader)
+    classes, measured = _costs_of(costs, loader, seconds, layout, notes, say)
+    limits = _limits(costs, goal, least_rate, storage, cache, max_error, library)
+    costs = _with_page_cache(costs, page_cache, limits, loader)
     say("solve")
-    return Plan(_data(report, classes, limits, table, measured, copies, notes))
+    return Plan(_data(costs, classes, limits, table, measured, copies, notes))
 
 
 def _given(data: Any) -> Any:

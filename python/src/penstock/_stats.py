@@ -272,8 +272,8 @@ class LoaderStats(TypedDict):
     samples: SampleStats
     storage: StorageStats
     decode: DecodeStats
-    cache: CacheStats
     forms: FormsStats
+    cache: CacheStats
     share: ShareStats
     tiers: dict[str, TierStats]
     boxes: BoxStats

@@ -83,6 +83,20 @@ class Report:
         data["notes"] = [*data.get("notes", []), "capacities are of another machine than the one that was measured"]
         return Report(data)
 
+    def learned(self, stats: Any) -> Report:
+        """Returns this report with the costs that a training run has shown: its loader, or the dict of ``loader.stats()``.
+
+        The workers' time for a sample scales the costs of all forms, the more the more samples it has seen; storage's rate is taken
+        over where waiting for storage was most of the stall. So a plan made of it is one for what the machine really does::
+
+            report = report.learned(loader)
+            report.to_json("report.json")
+            plan = ps.plan(report)
+        """
+        from ._report_learn import learned
+
+        return Report(learned(self.data, stats if isinstance(stats, dict) else stats.stats()))
+
     # Views ------------------------------------------------------------------------------------------
 
     def report(self) -> str:

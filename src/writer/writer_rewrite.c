@@ -1,0 +1,560 @@
+/* writer_rewrite.c - changes a finished data set in place (writer.h).
+ *
+ * One thread. The new state is written like a new data set, with a journal named repack.pst, and
+ * into shards whose names bear the new generation. Nothing of the old state is touched before the
+ * new index is in force. Crashes leave the old state and a journal, or the new state and files that
+ * no index names. The next writer finishes or removes either.
+ *
+ * Every reader holds a shared lock on the index that it has open. The old index keeps a second name
+ * until nobody holds it, and so long its shards stay. */
+#include "writer/writer_int.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "dataset/dataset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Leftovers ------------------------------------------------------------------ */
+
+/* True if the shard is the base's file. */
+static bool is_adopted(const pst_writer *writer, uint32_t number)
+{
+    char name[PSTI_SHARD_NAME_CAP];
+    psti_format_rewritten_name(number, writer->base_generation + 1, name);
+    return strcmp(name, writer->shards[number].name) != 0;
+}
+
+/* Parses the name of a rewritten shard. */
+static bool is_rewritten(const char *name, uint32_t *number, uint32_t *generation)
+{
+    char again[PSTI_SHARD_NAME_CAP];
+    if (sscanf(name, "shard-%" SCNu32 ".%8" SCNx32 ".pst", number, generation) != 2)
+        return false;
+    psti_format_rewritten_name(*number, *generation, again);
+    return strcmp(again, name) == 0;
+}
+
+static bool is_plain(const char *name, uint32_t *number)
+{
+    char again[PSTI_SHARD_NAME_CAP];
+    if (sscanf(name, "shard-%" SCNu32 ".pst", number) != 1)
+        return false;
+    psti_format_shard_name(*number, again);
+    return strcmp(again, name) == 0;
+}
+
+/* True if the old index under this name is still read, or if that cannot be told. */
+static bool is_read(const struct psti_writer_dir *dir, const char *name)
+{
+    struct stat ours, st;
+    int fd = psti_writer_open_read(dir, name, &st);
+    if (fd < 0)
+        return errno != ENOENT;
+    /* A crash before the rename leaves a second name of the index that is in force. */
+    bool in_force = fstatat(dir->fd, PSTI_INDEX_NAME, &ours, AT_SYMLINK_NOFOLLOW) == 0 &&
+                    ours.st_ino == st.st_ino && ours.st_dev == st.st_dev;
+    bool read = !in_force && flock(fd, LOCK_EX | LOCK_NB) != 0;
+    close(fd);
+    return read;
+}
+
+/* Removes the names of old indexes that nobody reads. *waits: some are read. */
+static enum pst_status drop_indexes(const struct psti_writer_dir *dir, bool *waits,
+                                    struct pst_error *err)
+{
+    const struct dirent *entry;
+    DIR *list;
+    *waits = false;
+    enum pst_status status = psti_writer_list(dir, &list, err);
+    if (status != PST_OK)
+        return status;
+    while (status == PST_OK && (entry = readdir(list)) != NULL) {
+        if (strncmp(entry->d_name, PSTI_OLD_INDEX_PREFIX, strlen(PSTI_OLD_INDEX_PREFIX)) != 0)
+            continue;
+        if (is_read(dir, entry->d_name))
+            *waits = true;
+        else
+            status = psti_writer_unlink(dir, entry->d_name, err);
+    }
+    closedir(list);
+    return status;
+}
+
+/* Removes shards that the index in force, that of `base`, does not name. Those of a change that
+ * goes on, which are of generation `kept`, stay up to its shard number n_kept - 1. */
+static enum pst_status drop_shards(const struct psti_writer_dir *dir, const pst_dataset *base,
+                                   uint32_t kept, uint32_t n_kept, struct pst_error *err)
+{
+    const struct dirent *entry;
+    DIR *list;
+    enum pst_status status = psti_writer_list(dir, &list, err);
+    if (status != PST_OK)
+        return status;
+    while (status == PST_OK && (entry = readdir(list)) != NULL) {
+        struct psti_index_shard shard = {.nbytes = 0};
+        uint32_t number, generation = 0;
+        bool rewritten = is_rewritten(entry->d_name, &number, &generation);
+        if (!rewritten && !is_plain(entry->d_name, &number))
+            continue;
+        if (rewritten && generation == kept && number < n_kept)
+            continue;
+        /* Shards behind the last one are those of an append. */
+        if (!rewritten && number >= pst_dataset_n_files(base))
+            continue;
+        if (number < pst_dataset_n_files(base)) {
+            status = psti_dataset_shard(base, number, &shard, err);
+            if (status == PST_OK && strcmp(shard.name, entry->d_name) == 0)
+                continue;
+        }
+        if (status == PST_OK)
+            status = psti_writer_unlink(dir, entry->d_name, err);
+    }
+    closedir(list);
+    return status;
+}
+
+/* Removes what no index names: shards, second names of indexes. */
+static enum pst_status tidy(pst_writer *writer, const pst_dataset *base, uint32_t kept,
+                            uint32_t n_kept, struct pst_error *err)
+{
+    enum pst_status status = drop_indexes(&writer->dir, &writer->waits, err);
+    if (status == PST_OK && !writer->waits)
+        status = drop_shards(&writer->dir, base, kept, n_kept, err);
+    return status;
+}
+
+static enum pst_status read_header(const pst_writer *writer, struct psti_journal_header *header,
+                                   struct pst_field fields[PST_MAX_FIELDS], struct pst_error *err)
+{
+    memset(header, 0, sizeof *header);
+    return psti_writer_read_journal_header(&writer->dir, PSTI_REPACK_NAME, header, fields, err);
+}
+
+static bool is_merged(const pst_writer *writer, const struct psti_journal_header *header)
+{
+    return memcmp(header->id, writer->id, sizeof header->id) == 0 &&
+           header->base_generation + 1 == writer->base_generation;
+}
+
+enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err)
+{
+    struct pst_field fields[PST_MAX_FIELDS];
+    struct psti_journal_header header;
+    if (psti_writer_exists(&writer->dir, PSTI_REPACK_NAME)) {
+        enum pst_status status = read_header(writer, &header, fields, err);
+        if (status != PST_OK)
+            return status;
+        if (!is_merged(writer, &header))
+            return psti_fail(err, PST_ERROR_INCOMPLETE, "writer",
+                             "a change in place was interrupted: finish it (the same `penstock "
+                             "repack` again), or remove " PSTI_REPACK_NAME " to give it up");
+        status = psti_writer_sync_directory(&writer->dir, err);
+        if (status == PST_OK)
+            status = psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, err);
+        if (status != PST_OK)
+            return status;
+    }
+    /* A failure to remove what is not needed is no reason to refuse. */
+    (void)!tidy(writer, writer->base, 0, 0, NULL);
+    return PST_OK;
+}
+
+void psti_writer_drop_old(pst_writer *writer)
+{
+    pst_dataset *now = NULL;
+    pst_dataset_close(&writer->base); /* its lock would keep the old shards */
+    if (pst_dataset_open(writer->path, NULL, &now, NULL) == PST_OK)
+        (void)!tidy(writer, now, 0, 0, NULL);
+    pst_dataset_close(&now);
+}
+
+void psti_writer_abandon(pst_writer *writer)
+{
+    pst_dataset *now = NULL;
+    psti_output_close(&writer->shard);
+    psti_output_close(&writer->journal);
+    /* Where the new index is in force, but perhaps not durable yet, the next writer settles it. */
+    if (pst_dataset_open(writer->path, NULL, &now, NULL) != PST_OK ||
+        psti_dataset_generation(now) != writer->base_generation) {
+        pst_dataset_close(&now);
+        return;
+    }
+    /* The journal goes first: without it, the shards are leftovers to any writer. */
+    (void)!psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, NULL);
+    (void)!psti_writer_unlink(&writer->dir, PSTI_REPACK_TMP_NAME, NULL);
+    (void)!psti_writer_unlink(&writer->dir, PSTI_INDEX_TMP_NAME, NULL);
+    (void)!tidy(writer, now, 0, 0, NULL);
+    pst_dataset_close(&now);
+}
+
+bool psti_writer_rewrite_changes(const pst_writer *writer)
+{
+    for (uint32_t i = 0; i < writer->n_shards; i++)
+        if (!is_adopted(writer, i))
+            return true;
+    return false;
+}
+
+enum pst_status psti_writer_keep_old_index(pst_writer *writer, struct pst_error *err)
+{
+    char name[64], path[PATH_MAX];
+    snprintf(name, sizeof name, PSTI_OLD_INDEX_PREFIX "%" PRIu64, writer->base_generation);
+    enum pst_status status = psti_writer_unlink(&writer->dir, name, err);
+    if (status != PST_OK)
+        return status;
+    if (linkat(writer->dir.fd, PSTI_INDEX_NAME, writer->dir.fd, name, 0) == 0)
+        return PST_OK;
+    psti_writer_dir_path(&writer->dir, name, path);
+    return psti_fail_os(err, errno, "writer", path, -1, "cannot give the old index a second name");
+}
+
+/* Open ---------------------------------------------------------------------- */
+
+/* Checks that the new schema differs from the old one in n_variants alone, and takes it. */
+static enum pst_status take_schema(pst_writer *writer, const struct pst_field *fields,
+                                   uint32_t n_fields, struct pst_error *err)
+{
+    bool same = n_fields == pst_dataset_n_fields(writer->base);
+    for (uint32_t i = 0; same && i < n_fields; i++) {
+        struct pst_field old = *pst_dataset_field(writer->base, i);
+        uint8_t ours[PSTI_INDEX_FIELD_NBYTES], theirs[PSTI_INDEX_FIELD_NBYTES];
+        old.n_variants = fields[i].n_variants;
+        psti_format_print_field(&old, ours);
+        psti_format_print_field(&fields[i], theirs);
+        same = memcmp(ours, theirs, sizeof ours) == 0;
+    }
+    if (!same)
+        return psti_fail(err, PST_ERROR_INTERNAL, "writer",
+                         "a change in place keeps the fields of the data set");
+    memcpy(writer->fields, fields, n_fields * sizeof *fields);
+    writer->n_fields = n_fields;
+    writer->rows_nbytes = psti_format_rows_nbytes(fields, n_fields);
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < n_fields; i++)
+        status = psti_writer_load_base_classes(writer, i, err);
+    return status;
+}
+
+/* True if the journal is of this change and of this state of the data set. */
+static bool goes_on(const pst_writer *writer, const struct psti_journal_header *header,
+                    const struct pst_field fields[PST_MAX_FIELDS])
+{
+    bool same = memcmp(header->id, writer->id, sizeof header->id) == 0 &&
+                header->base_generation == writer->base_generation && header->base_n_samples == 0 &&
+                header->mark == writer->mark && header->n_fields == writer->n_fields;
+    for (uint32_t i = 0; same && i < writer->n_fields; i++) {
+        uint8_t ours[PSTI_INDEX_FIELD_NBYTES], theirs[PSTI_INDEX_FIELD_NBYTES];
+        psti_format_print_field(&writer->fields[i], ours);
+        psti_format_print_field(&fields[i], theirs);
+        same = memcmp(ours, theirs, sizeof ours) == 0;
+    }
+    return same;
+}
+
+/* Lets each committed shard have the file that it was written to. */
+static enum pst_status name_shards(pst_writer *writer, struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < writer->n_shards; i++) {
+        struct psti_index_shard old = {.nbytes = 0};
+        if (psti_writer_exists(&writer->dir, writer->shards[i].name))
+            continue;
+        status = psti_dataset_shard(writer->base, i, &old, err);
+        memcpy(writer->shards[i].name, old.name, sizeof old.name);
+    }
+    return status;
+}
+
+/* Takes the state that the journal's last commit left. */
+static enum pst_status go_on(pst_writer *writer, struct pst_error *err)
+{
+    enum pst_status status = psti_writer_load_journal(writer, err);
+    if (status == PST_OK)
+        status = name_shards(writer, err);
+    writer->first_changed = writer->n_shards;
+    if (status == PST_OK)
+        status = psti_writer_check_shards(writer, 0, err);
+    if (status == PST_OK)
+        status = psti_writer_check_records(writer, err);
+    uint32_t last = writer->n_shards - 1;
+    writer->last_is_linked = writer->n_shards == 0 || is_adopted(writer, last);
+    if (status == PST_OK && !writer->last_is_linked) {
+        struct stat st;
+        const struct psti_writer_shard *shard = &writer->shards[last];
+        if (fstatat(writer->dir.fd, shard->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            (uint64_t)st.st_size > shard->nbytes)
+            status = psti_writer_truncate(&writer->dir, shard->name, shard->nbytes, err);
+    }
+    writer->differs = true; /* what the samples before were is not known any more */
+    if (status == PST_OK)
+        status = psti_writer_sync_directory(&writer->dir, err);
+    return status == PST_OK ? psti_writer_reopen_journal(writer, err) : status;
+}
+
+static enum pst_status begin(pst_writer *writer, struct pst_error *err)
+{
+    struct pst_field fields[PST_MAX_FIELDS];
+    struct psti_journal_header header = {0};
+    bool has = psti_writer_exists(&writer->dir, PSTI_REPACK_NAME);
+    /* A header that cannot be read is that of a file which nobody needs. */
+    has = has && read_header(writer, &header, fields, NULL) == PST_OK;
+    has = has && goes_on(writer, &header, fields);
+    enum pst_status status = PST_OK;
+    if (has)
+        status = go_on(writer, err);
+    else
+        status = psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, err);
+    if (status == PST_OK)
+        status = tidy(writer, writer->base, (uint32_t)writer->base_generation + 1,
+                      has ? writer->n_shards : 0, err);
+    if (status == PST_OK && !has) {
+        status = psti_writer_journal_create(writer, err);
+        writer->last_is_linked = true;
+    }
+    return status;
+}
+
+static enum pst_status open_locked(pst_writer *writer, const struct pst_field *fields,
+                                   uint32_t n_fields, uint64_t generation, bool *done,
+                                   struct pst_error *err)
+{
+    struct pst_field held[PST_MAX_FIELDS];
+    uint32_t n_held;
+    bool has_append = psti_writer_exists(&writer->dir, PSTI_JOURNAL_NAME);
+    enum pst_status status = psti_writer_open_base(writer, err);
+    if (status == PST_OK && has_append)
+        status = psti_writer_open_journal(writer, held, &n_held, &has_append, err);
+    if (status == PST_OK && has_append)
+        status = psti_fail(err, PST_ERROR_INCOMPLETE, "writer",
+                           "an append was interrupted: resume it before the data set is changed");
+    if (status != PST_OK)
+        return status;
+    writer->base_n_samples = 0;
+    if (psti_dataset_mark(writer->base) == writer->mark) {
+        *done = true;
+        status = psti_writer_sync_directory(&writer->dir, err);
+        if (status == PST_OK)
+            status = psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, err);
+        return status == PST_OK ? tidy(writer, writer->base, 0, 0, err) : status;
+    }
+    if (generation != writer->base_generation)
+        return psti_fail(err, PST_ERROR_BUSY, "writer",
+                         "another writer changed the data set just now: try again");
+    status = take_schema(writer, fields, n_fields, err);
+    return status == PST_OK ? begin(writer, err) : status;
+}
+
+enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_field *fields,
+                                         uint32_t n_fields, uint64_t mark, uint64_t generation,
+                                         const struct pst_writer_options *options, bool *done,
+                                         pst_writer **out, struct pst_error *err)
+{
+    pst_writer *writer = NULL;
+    *out = NULL;
+    *done = false;
+    enum pst_status status = psti_writer_new(path, options, &writer, err);
+    if (status == PST_OK) {
+        writer->rewrites = true;
+        writer->mark = mark;
+        writer->shard_nbytes = INT64_MAX / 2; /* shards keep their samples */
+        writer->journal_name = PSTI_REPACK_NAME;
+        writer->journal_tmp_name = PSTI_REPACK_TMP_NAME;
+        status = psti_writer_enter(writer, PST_WRITER_APPEND, err);
+    }
+    if (status == PST_OK)
+        status = open_locked(writer, fields, n_fields, generation, done, err);
+    if (status == PST_OK && !*done) {
+        *out = writer;
+        return PST_OK;
+    }
+    if (status != PST_OK)
+        psti_error_set_dataset(err, path);
+    if (status != PST_OK && writer != NULL && writer->lock_fd >= 0)
+        (void)!psti_writer_unlink(&writer->dir, PSTI_REPACK_TMP_NAME, NULL);
+    if (writer != NULL)
+        psti_writer_destroy(writer);
+    return status;
+}
+
+/* Shards -------------------------------------------------------------------- */
+
+bool psti_writer_rewrite_is_adopting(const pst_writer *writer)
+{
+    struct psti_index_shard old = {.nbytes = 0};
+    uint32_t last = writer->n_shards - 1;
+    return writer->n_shards > 0 && is_adopted(writer, last) &&
+           psti_dataset_shard(writer->base, last, &old, NULL) == PST_OK &&
+           writer->shards[last].n_items < old.n_items;
+}
+
+enum pst_status psti_writer_rewrite_begin(pst_writer *writer, struct pst_error *err)
+{
+    enum pst_status status = psti_writer_leave_shard(writer, err);
+    writer->last_is_linked = true; /* the next item begins a new shard */
+    writer->differs = false;
+    return status == PST_OK ? PST_OK : psti_writer_give_up(writer, status, err);
+}
+
+/* True if the sample's items have other bytes, or lie elsewhere, than in the base. */
+static bool sample_differs(const pst_writer *writer, uint64_t sample)
+{
+    for (uint32_t i = 0; i < writer->n_fields; i++) {
+        const struct pst_field *field = &writer->fields[i];
+        uint32_t n_old = pst_dataset_field(writer->base, i)->n_variants;
+        uint32_t n = n_old > field->n_variants ? n_old : field->n_variants;
+        for (uint32_t v = 0; psti_format_has_items(field->type) && v < n; v++) {
+            uint8_t was[PSTI_ITEM_NBYTES] = {0}, is[PSTI_ITEM_NBYTES] = {0};
+            struct pst_item old = {0};
+            if (v < n_old &&
+                pst_dataset_item(writer->base, sample, i, v, &old, sizeof old, NULL) != PST_OK)
+                return true;
+            if (v < n_old)
+                psti_format_print_item(field->type, &old, was);
+            if (v < field->n_variants)
+                psti_format_print_item(field->type, &writer->items[i][v], is);
+            if (memcmp(was, is, sizeof was) != 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+enum pst_status psti_writer_rewrite_add(pst_writer *writer, const struct pst_sample *sample,
+                                        struct pst_error *err)
+{
+    uint64_t number = writer->n_samples;
+    enum pst_status status = pst_writer_add(writer, sample, err);
+    if (status == PST_OK && !writer->differs)
+        writer->differs = sample_differs(writer, number);
+    return status;
+}
+
+enum pst_status psti_writer_rewrite_end(pst_writer *writer, bool *changed, struct pst_error *err)
+{
+    uint32_t last = writer->n_shards - 1;
+    struct psti_writer_shard *shard = &writer->shards[last];
+    struct psti_index_shard old = {.nbytes = 0};
+    enum pst_status status = psti_dataset_shard(writer->base, last, &old, err);
+    *changed = writer->differs || old.nbytes != shard->nbytes || old.n_items != shard->n_items;
+    if (status == PST_OK && *changed)
+        status = psti_writer_leave_shard(writer, err);
+    else if (status == PST_OK) {
+        psti_output_close(&writer->shard);
+        status = psti_writer_unlink(&writer->dir, shard->name, err);
+        memcpy(shard->name, old.name, sizeof old.name);
+        shard->header_checksum = old.header_checksum;
+        writer->directory_changed = true;
+    }
+    writer->last_is_linked = true;
+    return status == PST_OK ? PST_OK : psti_writer_give_up(writer, status, err);
+}
+
+/* Fills writer->items from the base, and sample->values for numbers. `numbers` is [n_fields]. */
+static enum pst_status load_sample(pst_writer *writer, uint64_t sample, uint64_t *numbers,
+                                   struct pst_error *err)
+{
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < writer->n_fields; i++) {
+        enum pst_field_type type = writer->fields[i].type;
+        uint32_t n_old = pst_dataset_field(writer->base, i)->n_variants;
+        if (type == PST_FIELD_INT)
+            status = pst_dataset_int(writer->base, sample, i, (int64_t *)&numbers[i], err);
+        else if (type == PST_FIELD_FLOAT)
+            status = pst_dataset_float(writer->base, sample, i, (double *)(void *)&numbers[i], err);
+        if (!psti_format_has_items(type))
+            continue;
+        for (uint32_t v = 0; status == PST_OK && v < PST_MAX_VARIANTS; v++) {
+            struct pst_item *item = &writer->items[i][v];
+            memset(item, 0, sizeof *item);
+            if (v < n_old)
+                status = pst_dataset_item(writer->base, sample, i, v, item, sizeof *item, err);
+            if (status == PST_OK && item->form != PST_FORM_NONE &&
+                v >= writer->fields[i].n_variants)
+                status = psti_fail(err, PST_ERROR_INTERNAL, "writer",
+                                   "a sample that stays has more variants than the field");
+        }
+    }
+    return status;
+}
+
+static enum pst_status adopt_sample(pst_writer *writer, uint64_t *numbers,
+                                    const struct pst_value **lists, struct pst_value *values,
+                                    struct pst_error *err)
+{
+    char name[PST_NAME_CAP];
+    enum pst_status status = pst_dataset_sample_name(writer->base, writer->n_samples, name, err);
+    size_t n = status == PST_OK ? strlen(name) : 0;
+    if (status == PST_OK)
+        status = load_sample(writer, writer->n_samples, numbers, err);
+    if (status == PST_OK &&
+        !psti_writer_body_reserve(writer, PSTI_JOURNAL_SAMPLE_NBYTES + writer->rows_nbytes + n + 1))
+        status = psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory to add a sample");
+    if (status == PST_OK)
+        status = psti_writer_take_name(writer, name, n, err);
+    if (status != PST_OK)
+        return status;
+    for (uint32_t i = 0; i < writer->n_fields; i++) {
+        values[i].bytes = &numbers[i];
+        lists[i] = &values[i];
+        for (uint32_t v = 0; v < writer->fields[i].n_variants; v++)
+            if (psti_format_has_items(writer->fields[i].type))
+                psti_writer_count_item(writer, i, &writer->items[i][v]);
+    }
+    const struct pst_sample sample = {.struct_size = sizeof sample, .name = name, .values = lists};
+    status = psti_writer_put_journal(writer, &sample, n, err);
+    writer->n_samples++;
+    writer->index_changed = true;
+    writer->uncommitted_nbytes += writer->rows_nbytes + n;
+    return status;
+}
+
+enum pst_status psti_writer_rewrite_adopt(pst_writer *writer, uint64_t n, struct pst_error *err)
+{
+    uint64_t numbers[PST_MAX_FIELDS] = {0};
+    const struct pst_value *lists[PST_MAX_FIELDS];
+    struct pst_value values[PST_MAX_FIELDS] = {{0}};
+    struct psti_index_shard old = {.nbytes = 0};
+    bool rest = psti_writer_rewrite_is_adopting(writer);
+    uint32_t number = rest ? writer->n_shards - 1 : writer->n_shards;
+    enum pst_status status = psti_writer_leave_shard(writer, err);
+    if (status == PST_OK)
+        status = psti_dataset_shard(writer->base, number, &old, err);
+    if (status == PST_OK && !rest && !psti_writer_push_shard(writer, 0, 0))
+        status = psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for the list of shards");
+    if (status == PST_OK && !rest &&
+        psti_writer_exists(&writer->dir, writer->shards[number].name)) {
+        /* It may be left of a run that was killed. Its name would say that the shard is not
+         * adopted. */
+        status = psti_writer_unlink(&writer->dir, writer->shards[number].name, err);
+        writer->directory_changed = true;
+    }
+    if (status != PST_OK)
+        return psti_writer_give_up(writer, status, err);
+    struct psti_writer_shard *shard = &writer->shards[number];
+    shard->nbytes = old.nbytes;
+    shard->n_items = old.n_items;
+    shard->header_checksum = old.header_checksum;
+    memcpy(shard->name, old.name, sizeof old.name);
+    if (number < writer->first_changed)
+        writer->first_changed = number;
+    writer->last_is_linked = true;
+    for (uint64_t i = 0; status == PST_OK && i < n; i++)
+        status = adopt_sample(writer, numbers, lists, values, err);
+    if (status != PST_OK)
+        return psti_writer_give_up(writer, status, err);
+    return writer->uncommitted_nbytes >= writer->commit_nbytes ? pst_writer_commit(writer, err)
+                                                               : PST_OK;
+}
+
+bool psti_writer_rewrite_waits(const pst_writer *writer) { return writer->waits; }
+
+void psti_writer_set_mark(pst_writer *writer, uint64_t mark) { writer->mark = mark; }
