@@ -16,7 +16,7 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python -t
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-images bench-fleet bench-ahead bench-fed bench-share bench-whatif bench-models bench-dlio fuzz install clean format system system-check system-fuzz test-packages
+.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-images bench-fleet bench-ahead bench-fed bench-share bench-whatif bench-models bench-mix bench-dlio fuzz install clean format system system-check system-fuzz test-packages
 .DEFAULT_GOAL := help
 
 help:
@@ -24,7 +24,7 @@ help:
 	@echo "make check                    set up, build and run every test"
 	@echo "make check-long               the slower suites: clang's build, more of TSan and ASan, fuzz targets, other Pythons"
 	@echo "make check-arm64              the tests of C, built for 64-bit ARM and run under qemu; ARM_TESTS='-R test_pli'"
-	@echo "make demo                     pack, load, train, interrupt, resume: on bundled photographs"
+	@echo "make demo                     pack, analyze, plan, train, interrupt, resume: on bundled photographs"
 	@echo "make bench                    benchmarks of the library; figures into bench/out/*.json"
 	@echo "make bench-peers              the loader beside other loaders; PEERS_ARGS='--groups imagenet --peers penstock*,dali'"
 	@echo "                              images: DATA=FOLDER, any one, of JPEGs or of PNGs of 768 x 768 and more; else ../shared/data"
@@ -38,6 +38,7 @@ help:
 	@echo "make bench-share              1, 2, 4, 8 jobs on one host: share, loaders of their own, TensorSocket, tf.data service; SHARE_ARGS='--short'"
 	@echo "make bench-whatif             predictions of whatif, written before, against runs; WHATIF_ARGS=--alone"
 	@echo "make bench-models             networks that train here, and what of their time is a stall; MODELS_ARGS='--models resnet18'"
+	@echo "make bench-mix                mixes of forms beside single forms, solved and measured; MIX_ARGS='--groups frames'"
 	@echo "make bench-dlio DLIO=FOLDER   MLPerf Storage's program with Penstock and with its own loader; FOLDER: its source"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
 	@echo "make install PREFIX=/usr/local  C library, headers, penstock.pc, CMake package, command line"
@@ -113,6 +114,9 @@ bench-whatif: build test-packages
 
 bench-models: system $(STAMPS)/build
 	bash bench/models/run.sh $(MODELS_ARGS)
+
+bench-mix: build
+	bash bench/mix/run.sh $(MIX_ARGS)
 
 bench-dlio: build test-packages
 	DLIO=$(DLIO) bash bench/dlio/run.sh $(DLIO_ARGS)

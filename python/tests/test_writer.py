@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -242,3 +244,46 @@ def test_callbacks_that_raise(folder, tmp_path):
     with pytest.raises(FileNotFoundError):
         ps.verify(tmp_path / "nowhere")
     assert ps.verify(folder).ok
+
+
+def test_plans_and_changes_in_place(tmp_path):
+    (tmp_path / "in").mkdir()
+    for i in range(30):
+        PilImage.fromarray(picture(i, 40, 50)).save(tmp_path / "in" / f"{i:02}.png")
+    ways = [{"share": 0.4, "store": [{"form": "pli", "tier": "small"}]},
+            {"share": 0.6, "store": [{"form": "raw"}, {"form": "pli", "tier": "fast"}]}]
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"kind": "penstock plan", "version": 1, "field": "image",
+                                "classes": [{"form": "png", "pixels": [0, None], "ways": ways}]}))
+    path = tmp_path / "a.pst"
+    ps.pack(tmp_path / "in", path, shard_size="64KiB")
+    options = {"batch_size": 5, "order": "sequential", "num_workers": 1, "host_memory": "64MiB"}
+    wanted = [picture(i, 40, 50) for i in range(30)]
+    before = ps.Dataset(path)
+    with ps.Loader(path, **options) as loader:  # it goes on with the old state
+        batches = iter(loader)
+        got = [*next(batches)["image"]]
+        report = ps.repack(path, plan=plan, num_workers=2)
+        got += [image for batch in batches for image in batch["image"]]
+    np.testing.assert_array_equal(np.stack(got).transpose(0, 2, 3, 1), wanted)
+    assert report.n_samples == report.n_changed == 30 and report.waits and report.n_files > 2
+    after = ps.Dataset(path)
+    assert sum(after.item(i, "image", 0)["form"] == "pli" for i in range(30)) == 12
+    with ps.Loader(path, **options) as loader:
+        images = np.concatenate([batch["image"] for batch in loader])
+    np.testing.assert_array_equal(images.transpose(0, 2, 3, 1), wanted)
+    np.testing.assert_array_equal([before[i]["image"] for i in range(30)], wanted)
+    del before, loader, batches
+    again = ps.repack(path, plan=plan)
+    assert again.n_changed == 0 and again.n_resumed == 30
+    packed = ps.pack(tmp_path / "in", tmp_path / "b.pst", plan=plan)
+    assert packed.n_samples == 30
+    ours = [ps.Dataset(tmp_path / "b.pst").read(i, "image") for i in range(30)]
+    assert ours == [after.read(i, "image") for i in range(30)]
+    assert ps.verify(path, decode=True).ok
+    for wrong in ({"plan": plan, "forms": ["raw"]}, {}, {"forms": ["raw"], "effort": 3}):
+        with pytest.raises(ps.errors.ArgumentError):
+            ps.repack(path, **wrong)
+    plan.write_text('{"kind": "penstock plan", "version": 2}')
+    with pytest.raises(ps.PenstockError, match="version 2"):
+        ps.pack(tmp_path / "in", tmp_path / "c.pst", plan=plan)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         VerifyReport,
         Writer,
         pack,
+        repack,
         verify,
     )
 
@@ -102,6 +103,7 @@ __all__ = [
     "plan_cache",
     "pli",
     "probe",
+    "repack",
     "report",
     "show_config",
     "transforms",
@@ -141,6 +143,7 @@ _HOMES = {
             "VerifyReport",
             "Writer",
             "pack",
+            "repack",
             "verify",
         ),
         "writer",

@@ -200,6 +200,7 @@ def pack(
     progress: _Progress | None,
     bad_sample: _BadSample | None,
     kept_jpeg: _BadSample | None,
+    plan: str | None,
     /,
 ) -> dict[str, Any]: ...
 def verify(

@@ -141,28 +141,36 @@ static PyObject *report_dict(const struct pst_pack_report *report)
         {"restored_pli_jpeg_nbytes", report->restored_pli_jpeg_nbytes},
         {"restored_jpeg_nbytes", report->restored_jpeg_nbytes},
         {"n_not_original", report->n_not_original},
+        {"n_changed", report->n_changed},
+        {"n_kept_files", report->n_kept_files},
+        {"n_files", report->n_files},
     };
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict != NULL && i < sizeof(entries) / sizeof(entries[0]); i++)
         if (native_dict_put(dict, entries[i].key, PyLong_FromUnsignedLongLong(entries[i].value)) <
             0)
             Py_CLEAR(dict);
+    if (dict != NULL && native_dict_put(dict, "waits", PyBool_FromLong(report->waits)) < 0)
+        Py_CLEAR(dict);
     return dict;
 }
 
 /* pack(source, destination, labels, masks, forms, mask_forms, options, progress, bad_sample,
- * kept_jpeg) -> dict */
+ * kept_jpeg, plan) -> dict. The source is changed in place if the destination is None. */
 PyObject *native_pack(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *source = NULL, *destination = NULL, *columns, *forms_list, *masks_list, *dict;
-    const char *labels, *mask_names[PST_MAX_FIELDS];
+    PyObject *source = NULL, *destination = NULL, *given, *columns, *forms_list, *masks_list, *dict;
+    const char *labels, *plan, *mask_names[PST_MAX_FIELDS];
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&O&zO!OOOOOO:pack", PyUnicode_FSConverter, &source,
-                          PyUnicode_FSConverter, &destination, &labels, &PyTuple_Type, &columns,
-                          &forms_list, &masks_list, &dict, &watch.progress, &watch.bad_sample,
-                          &watch.kept_jpeg))
-        return NULL; /* ParseTuple has released the converters' objects */
+    if (!PyArg_ParseTuple(args, "O&OzO!OOOOOOz:pack", PyUnicode_FSConverter, &source,
+                          &given, &labels, &PyTuple_Type, &columns, &forms_list, &masks_list, &dict,
+                          &watch.progress, &watch.bad_sample, &watch.kept_jpeg, &plan))
+        return NULL; /* ParseTuple has released the converter's object */
+    if (given != Py_None && !PyUnicode_FSConverter(given, &destination)) {
+        Py_DECREF(source);
+        return NULL;
+    }
     PyObject *result = NULL;
     enum pst_form forms[PST_MAX_VARIANTS], mask_forms[PST_MAX_VARIANTS];
     struct native_pack pack;
@@ -176,6 +184,7 @@ PyObject *native_pack(PyObject *module, PyObject *args)
     pack.writer.struct_size = sizeof(pack.writer);
     options->forms = forms;
     options->mask_forms = mask_forms;
+    options->plan = plan;
     if (native_mask_names(columns, mask_names, &pack.source) < 0 ||
         read_forms(forms_list, forms, &options->n_forms) < 0 ||
         read_forms(masks_list, mask_forms, &options->n_mask_forms) < 0 ||
@@ -187,13 +196,16 @@ PyObject *native_pack(PyObject *module, PyObject *args)
     options->kept_jpeg = watch.kept_jpeg != Py_None ? on_kept_jpeg : NULL;
     options->source_opened = on_source_opened;
     options->ctx = &watch;
-    const char *from = PyBytes_AsString(source), *to = PyBytes_AsString(destination);
+    const char *from = PyBytes_AsString(source);
+    const char *to = destination != NULL ? PyBytes_AsString(destination) : NULL;
     struct pst_pack_report report;
     memset(&report, 0, sizeof(report));
     struct pst_error err;
     pst_error_clear(&err);
     watch.thread = PyEval_SaveThread();
-    enum pst_status status = pst_pack(from, to, options, &report, sizeof report, &err);
+    enum pst_status status = to != NULL
+                                 ? pst_pack(from, to, options, &report, sizeof report, &err)
+                                 : pst_repack(from, options, &report, sizeof report, &err);
     PyEval_RestoreThread(watch.thread);
     if (PyErr_Occurred())
         goto out;
@@ -206,7 +218,7 @@ PyObject *native_pack(PyObject *module, PyObject *args)
 out:
     Py_XDECREF(watch.notices);
     Py_DECREF(source);
-    Py_DECREF(destination);
+    Py_XDECREF(destination);
     return result;
 }
 

@@ -281,7 +281,7 @@ def _data(
         "need": _needs(solution),
         "notes": notes,
     }  # fmt: skip
-    made["stored_nbytes"] = _stored(made["classes"])
+    made["stored_nbytes"] = _stored(made["classes"]) + _others(classes, subject)
     made["convert"] = _conversion(made, solution, classes, report)
     if layout is not None:
         made["layout"] = layout
@@ -470,6 +470,13 @@ def _needs(solution: _ways.Solution) -> dict[str, Any] | None:
 
 def _stored(sections: Sequence[Mapping[str, Any]]) -> float:
     return float(sum(part["samples"] * way["share"] * way["stored_nbytes"] for part in sections for way in part["ways"]))
+
+
+def _others(classes: Sequence[Class], subject: Mapping[str, Any]) -> float:
+    """Returns the bytes of samples that no class covers."""
+    own = [part.samples * part.forms.get(part.form, {}).get("cpu", {}).get("item_nbytes", 0.0) for part in classes]
+    covered = sum(part.samples for part in classes)
+    return max(float(subject["nbytes"]) - sum(own), 0.0) if covered < 0.999 * subject["samples"] else 0.0
 
 
 def _conversion(

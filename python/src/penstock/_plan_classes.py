@@ -6,6 +6,7 @@ on images of it, and put on the scale of the analysis, whose costs are means ove
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from .errors import ArgumentError, PenstockError
 _MOST_LOOKED_AT = 4096
 _MOST_SIZES = 3  # classes of one form
 _WIDE = 3.0  # sizes differ by so much, from the 10th to the 90th percentile, before a form is divided
+_LOOK_SECONDS = 2.0  # at headers of a folder's files, for a report
 _PROBE_SAMPLES = 32
 _PROBE_NBYTES = 64 << 20
 
@@ -65,7 +67,23 @@ def of_report(report: Mapping[str, Any]) -> list[Class]:
     subject = report["subject"]
     if not report["forms"]:
         raise ArgumentError("the report has no costs of forms: there is no image field, or forms were not probed")
-    return [Class(subject["form"], 0, None, int(subject["samples"]), 0.0, [], report["forms"])]
+    return [Class(subject["form"], 0, None, _samples_of(subject), 0.0, [], report["forms"])]
+
+
+def _samples_of(subject: Mapping[str, Any]) -> int:
+    """Returns how many samples have the report's form: of the data set where it is there, else all."""
+    samples = int(subject["samples"])
+    if subject.get("loader") != "penstock" or not os.path.exists(subject["path"]):
+        return samples
+    try:
+        with Dataset(subject["path"]) as dataset:
+            field = next((name for name, field in dataset.fields.items() if field.type == "image"), None)
+            found = [] if field is None else survey(dataset, field, _LOOK_SECONDS)
+    except (PenstockError, OSError):
+        return samples
+    whole = sum(part.samples for part in found)
+    own = sum(part.samples for part in found if part.stored == stored_form(subject["form"]))
+    return max(1, round(samples * own / whole)) if whole and own else samples
 
 
 def survey(dataset: Dataset, image: str, seconds: float) -> list[Class]:

@@ -115,10 +115,16 @@ def compare(
     found = []
     for machine in machines["machines"]:
         rows = [_row(machine, classes, report, limits, goal) for goal in _goals(machine)]
-        if len(rows) == 2 and "error" not in rows[0] and rows[0]["chosen"] == rows[1].get("chosen"):
+        if len(rows) == 2 and _is_alike(*rows):
             rows.pop()
         found += rows
     return sorted(found, key=lambda row: row.get("epoch_cost", float("inf")))
+
+
+def _is_alike(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    if "error" in a or "error" in b:
+        return "error" in a and "error" in b
+    return all(abs(a[name] / b[name] - 1) < 0.01 for name in ("samples_per_second", "epoch_cost"))
 
 
 def _goals(machine: Mapping[str, Any]) -> tuple[str, ...]:

@@ -277,6 +277,9 @@ class PackReport(NamedTuple):
     JPEGs were restored from "pli-jpeg" (``restored_pli_jpeg_nbytes`` before, ``restored_jpeg_nbytes`` after).
     ``n_not_original`` images were requested as "original" but stay as they are, because only their pixels were kept.
     ``notices`` lists parts of the source that the data set does not have, as :attr:`Dataset.notices`.
+    The last four are of :func:`repack`: ``n_changed`` samples were written in other forms, ``n_kept_files`` of ``n_files``
+    shards stay as they are; ``waits``: old shards are left because somebody reads the old state, and the next
+    :func:`repack` or append removes them.
     """
 
     n_samples: int
@@ -297,6 +300,10 @@ class PackReport(NamedTuple):
     notices: list[dict[str, Any]]
     bad: list[dict[str, Any]]
     kept_jpeg: list[dict[str, Any]]
+    n_changed: int
+    n_kept_files: int
+    n_files: int
+    waits: bool
 
 
 class VerifyReport(NamedTuple):
@@ -346,6 +353,7 @@ def pack(
     masks: Sequence[str] = (),
     made_for: str | None = None,
     add_classes: bool = False,
+    plan: Path | None = None,
 ) -> PackReport:
     """Packs a folder of images, or another data set (as ``penstock repack`` does), into a data set.
 
@@ -378,11 +386,14 @@ def pack(
             an EXIF orientation and the source does not state it: see :class:`Mask`. Not when appending.
         add_classes: with ``append``: classes of the source that the data set does not have are added behind its own.
             Otherwise they are an error.
+        plan: a plan file of ``penstock plan``: for classes of samples the shares that are stored in certain forms. Each
+            sample of a class gets the forms that are farthest behind their share, in the order of samples. Samples of no
+            class stay as they are. Goes without ``forms`` and ``tier``; not when appending.
 
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True`` and otherwise the same arguments.
     """
     gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
-    if gives_pli and not append and "pli" not in (*(forms or ()), *(mask_forms or ())):
+    if gives_pli and not append and plan is None and "pli" not in (*(forms or ()), *(mask_forms or ())):
         raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
     bad: list[dict[str, Any]] = []
@@ -412,8 +423,68 @@ def pack(
         progress,
         _collector(bad, None) if skip else None,
         _collector(kept, None, _KEPT_LISTED),
+        None if plan is None else os.fspath(plan),
     )
     return PackReport(**report, bad=bad, kept_jpeg=kept)
+
+
+def repack(
+    path: Path,
+    *,
+    plan: Path | None = None,
+    forms: Sequence[str] | None = None,
+    mask_forms: Sequence[str] | None = None,
+    tier: str | None = None,
+    effort: int | None = None,
+    max_error: int = 0,
+    of_lossy: bool = False,
+    verify_pixels: bool = False,
+    num_workers: int | None = None,
+    commit_size: int | str = "256MiB",
+    progress: Progress | None = None,
+) -> PackReport:
+    """Changes in which forms a finished data set stores its images, in place (``penstock repack`` with one operand).
+
+    Only samples that must change are written anew, and only shards that hold one of them. Order, names, labels and other
+    fields stay. The data set is whole at any time: it has the old content until the last step. After an interruption the
+    same call goes on; where all is done, as the last change, it has nothing to do. A :class:`Dataset` or :class:`Loader`
+    that has the old state open goes on reading it.
+
+    Args:
+        path: the data set.
+        plan, forms, mask_forms: what to store, as for :func:`pack`; one of them must be given, and ``forms`` not with
+            ``plan``.
+        tier, effort, max_error, of_lossy, verify_pixels, num_workers, commit_size, progress: as for :func:`pack`.
+
+    A bad image ends the call, and so does a full disk, after which nothing is left of what was written.
+    """
+    kept: list[dict[str, Any]] = []
+    if (tier is not None or effort is not None or max_error != 0 or of_lossy) and plan is None and \
+            "pli" not in (*(forms or ()), *(mask_forms or ())):
+        raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
+    options = {
+        "commit_nbytes": _options.nbytes("commit_size", commit_size),
+        "num_workers": max(1, _options.workers(num_workers)),
+        "verify_pixels": verify_pixels,
+        "pli_tier": 0 if tier is None else _options.choice("tier", tier, _options.TIERS) + 1,
+        "pli_effort": 0 if effort is None else _options.count("effort", effort, 1, 5),
+        "pli_max_error": _options.count("max_error", max_error, 0, 127),
+        "pli_of_lossy": of_lossy,
+    }
+    report = _native.pack(
+        os.fspath(path),
+        None,
+        None,
+        (),
+        _form_numbers(forms),
+        _form_numbers(mask_forms),
+        options,
+        progress,
+        None,
+        _collector(kept, None, _KEPT_LISTED),
+        None if plan is None else os.fspath(plan),
+    )
+    return PackReport(**report, bad=[], kept_jpeg=kept)
 
 
 def verify(
