@@ -316,6 +316,53 @@ static void test_prices(void **state)
     assert_true(n_above_zero > TURNS);
 }
 
+/* Prices prove that a plan is the best, without the solver: with weights w_r = price * capacity
+ * that add up to 1, the slowest resource takes at least the weighted mean, and that is at least the
+ * mean with the best way of each class. */
+static void test_certificate(void **state)
+{
+    (void)state;
+    need_highs();
+    enum { CLASSES = 40, WAYS = 10 * CLASSES };
+    static struct pst_plan_way ways[WAYS];
+    double samples[CLASSES], shares[WAYS];
+    uint64_t rng = 27;
+    for (int turn = 0; turn < TURNS / 5; turn++) {
+        double n_samples = 0, weights = 0, least = 0;
+        for (int c = 0; c < CLASSES; c++)
+            n_samples += samples[c] = between(&rng, 1, 1000);
+        struct pst_plan_setup s = {.struct_size = sizeof s,
+                                   .n_classes = CLASSES,
+                                   .n_ways = WAYS,
+                                   .class_samples = samples,
+                                   .ways = ways,
+                                   .way_nbytes = sizeof ways[0]};
+        for (int r = CORES; r < CACHE; r++)
+            s.capacities[r] = exp(between(&rng, 0, 20));
+        memset(ways, 0, sizeof ways);
+        for (uint32_t i = 0; i < WAYS; i++) {
+            ways[i].i_class = i % CLASSES;
+            for (int r = CORES; r < CACHE; r++)
+                ways[i].demands[r] = s.capacities[r] * exp(between(&rng, -9, 0));
+        }
+        struct pst_plan_answer a = solve(&s, shares);
+        for (int c = 0; c < CLASSES; c++) {
+            double best = INFINITY;
+            for (uint32_t i = (uint32_t)c; i < WAYS; i += CLASSES) {
+                double mean = 0;
+                for (int r = CORES; r < CACHE; r++)
+                    mean += a.prices[r] * ways[i].demands[r];
+                best = fmin(best, mean);
+            }
+            least += samples[c] / n_samples * best;
+        }
+        for (int r = CORES; r < CACHE; r++)
+            weights += a.prices[r] * s.capacities[r];
+        assert_near(weights, 1, 1e-6);
+        assert_near(1 / least, a.samples_per_second, 1e-5);
+    }
+}
+
 /* What stays the same over a range: the rate is linear in a capacity of a rate, and the time of a
  * sample is linear in the bytes of the cache and in the inverse of the accelerators' rate. */
 static double slope(const struct pst_plan_answer *a, const struct pst_plan_setup *s, int r)
@@ -700,15 +747,15 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_worked_case),     cmocka_unit_test(test_exhaustive_search),
-        cmocka_unit_test(test_prices),          cmocka_unit_test(test_price_range),
-        cmocka_unit_test(test_random_ranges),   cmocka_unit_test(test_equal_costs),
-        cmocka_unit_test(test_very_slow_ways),  cmocka_unit_test(test_many_ways),
-        cmocka_unit_test(test_lossless_rule),   cmocka_unit_test(test_second_step),
-        cmocka_unit_test(test_interference),    cmocka_unit_test(test_chosen_machine),
-        cmocka_unit_test(test_limits_in_words), cmocka_unit_test(test_refused_setups),
-        cmocka_unit_test(test_nothing_limits),  cmocka_unit_test(test_libraries),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_worked_case),    cmocka_unit_test(test_exhaustive_search),
+        cmocka_unit_test(test_prices),         cmocka_unit_test(test_price_range),
+        cmocka_unit_test(test_certificate),    cmocka_unit_test(test_random_ranges),
+        cmocka_unit_test(test_equal_costs),    cmocka_unit_test(test_very_slow_ways),
+        cmocka_unit_test(test_many_ways),      cmocka_unit_test(test_lossless_rule),
+        cmocka_unit_test(test_second_step),    cmocka_unit_test(test_interference),
+        cmocka_unit_test(test_chosen_machine), cmocka_unit_test(test_limits_in_words),
+        cmocka_unit_test(test_refused_setups), cmocka_unit_test(test_nothing_limits),
+        cmocka_unit_test(test_libraries),      cmocka_unit_test(test_no_memory),
     };
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
     if (n_failed > 0 || !is_missing)
