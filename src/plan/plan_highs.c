@@ -12,8 +12,8 @@
 
 #define ROOM "plan"
 #define INSTALL                                                                                    \
-    "install it by pip install 'penstock[plan]' (highspy 1.15.1), or the system's libhighs, or "   \
-    "name its library by PENSTOCK_HIGHS"
+    "install it by pip install 'penstock[plan]' (highspy 1.15 or later) or as the system's "       \
+    "libhighs, or name its library by PENSTOCK_HIGHS"
 
 enum { MATRIX_BY_ROWS = 2, SENSE_MINIMISE = 1, MODEL_OPTIMAL = 7, MODEL_INFEASIBLE = 8 };
 enum { MODEL_INFEASIBLE_OR_UNBOUNDED = 9, MODEL_UNBOUNDED = 10, STATUS_ERROR = -1 };
