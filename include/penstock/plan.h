@@ -6,10 +6,15 @@
  * programme and is solved exactly; docs/internals/plan-model.md has the formulas and their sources.
  * HiGHS solves it; its shared library is opened at run time.
  *
+ * A sample takes a time that no resource may exceed: the sum of what the ways demand of a resource,
+ * each weighted by its share, over what there is of that resource per second. The rate is the
+ * inverse of that time, for all samples of an epoch together. Cache and storage are budgets of
+ * bytes for all samples instead.
+ *
  * An example: PNG files keep 16 cores busy at 350 images/s and read 810 MB/s; another form of them
  * needs no core and reads 3.7 MB for an image. On storage of 1 GB/s the best plan has nine tenths
- * of the images as PNG and one tenth in the other form, and gives 400 images/s, for both resources
- * are used in full. One core more is then worth about two percent, and so are 20 MB/s.
+ * of the images as PNG and one tenth in the other form, and gives 401 images/s, for both resources
+ * are used in full. One core more is then worth about two percent, and so are 30 MB/s.
  *
  * Which ways there are is the caller's knowledge: `penstock plan` makes them of the costs that
  * `penstock analyze` measures. The same programme serves for other questions of this kind, such as
@@ -40,11 +45,12 @@ extern "C" {
 #define PST_PLAN_WAYS_MAX 8192
 #define PST_PLAN_FORMS_MAX 64
 
-/* Says what the best plan is. Numbers are stable. */
+/* Says what the best plan is. Of plans that are equally good the one that stores least is taken,
+ * and of those the fastest. Numbers are stable. */
 enum pst_plan_goal {
-    PST_PLAN_RATE = 0,    /* most samples/s; of equal ones the one that stores least */
+    PST_PLAN_RATE = 0,    /* most samples/s */
     PST_PLAN_STORAGE = 1, /* least stored bytes, at `least_rate` or more */
-    PST_PLAN_COST = 2     /* least cost of an epoch, at `least_rate` or more */
+    PST_PLAN_COST = 2     /* least cost of an epoch, at `least_rate` or more; needs a price */
 };
 
 /* One way of keeping and preparing the samples of a class. Zero-initialise. */
@@ -72,7 +78,8 @@ struct pst_plan_setup {
      * ACCELERATOR, which is the samples/s that the accelerators take. 0: no limit. */
     double capacities[PST_STALL_RESOURCES_MAX];
     /* A machine whose resources can be chosen: from `capacities` up to `capacities_most`, at
-     * `unit_prices` for one unit and second beyond `capacities`. 0: cannot be chosen. Not for
+     * `unit_prices` for one unit and second beyond `capacities`. 0: cannot be chosen. Where it can,
+     * 0 in `capacities` means that none need be taken, and not that there is no limit. Not for
      * ACCELERATOR and CACHE_MEMORY. */
     double capacities_most[PST_STALL_RESOURCES_MAX], unit_prices[PST_STALL_RESOURCES_MAX];
     double price;         /* of the machine as it is, per second */
@@ -96,7 +103,8 @@ struct pst_plan_answer {
     double cost;
     /* What is used of each resource at this rate, in the units of `capacities`. */
     double used[PST_STALL_RESOURCES_MAX];
-    /* What there is of each; more than the setup has where it could be chosen. */
+    /* What there is of each. Where it could be chosen: the least that gives this rate, and at
+     * least what the setup has. */
     double capacities[PST_STALL_RESOURCES_MAX];
     /* Bit r: resource r is used in full, to a part of 1e-5. Several may be: then the plan is a mix,
      * or what they allow is equal. */
@@ -104,7 +112,13 @@ struct pst_plan_answer {
     /* The limit stored_nbytes is used in full. */
     bool quota_binds;
     /* By which part the goal improves for one more unit of a resource: 0.04 for 4 % more samples/s,
-     * or 4 % less to store or to pay. It holds for capacities from price_low to price_high. */
+     * or 4 % less to store or to pay. 0 for resources that could be chosen.
+     *
+     * With PST_PLAN_RATE it holds for capacities from price_low to price_high: within them, c more
+     * units of a resource give prices * samples_per_second * c more samples/s. (For the
+     * accelerators and the cache that is the slope at the capacity: the seconds of a sample are
+     * linear in the inverse of the one, and in the bytes of the other.) INFINITY: no end above. A
+     * range without width says that the price is known at this capacity only. */
     double prices[PST_STALL_RESOURCES_MAX];
     double price_low[PST_STALL_RESOURCES_MAX], price_high[PST_STALL_RESOURCES_MAX];
     double quota_price; /* the same for one byte of stored_nbytes */
@@ -126,8 +140,8 @@ struct pst_plan_answer {
  * PST_ERROR_UNSUPPORTED: HiGHS was not found, or is not the library that this one knows; the text
  *     says what to install.
  * PST_ERROR_ARGUMENT: a number is negative or not finite, a class has no way, nothing limits the
- *     rate; the text names it. PST_ERROR_VERSION: setup has members that this library does not
- *     know.
+ *     rate, nothing has a price although the cost is the goal; the text names it.
+ * PST_ERROR_VERSION: setup has members that this library does not know.
  *
  * Any thread. */
 PST_WARN_UNUSED enum pst_status pst_plan_solve(const struct pst_plan_setup *setup, double *shares,
@@ -138,12 +152,14 @@ PST_WARN_UNUSED enum pst_status pst_plan_solve(const struct pst_plan_setup *setu
  * as in the setup.
  *
  * setup: as for pst_plan_solve; goal and prices are not used.
- * form: number of the form, as in the ways; UINT32_MAX: all forms may be mixed.
+ * form: number of the form, as in the ways; UINT32_MAX: all forms may be mixed. A class that has no
+ *     way with it keeps all its ways.
  * resource: any but PST_STALL_ACCELERATOR. What it has in `setup` is not used.
  * rate: samples/s, above 0.
  * out: receives the capacity.
  *
- * PST_ERROR_LIMIT: no amount is enough; the text says what else is in the way.
+ * PST_ERROR_LIMIT: no amount is enough; the text says so.
+ * PST_ERROR_ARGUMENT: also a form that no way has, a resource that there is not, a rate of 0.
  * Others as for pst_plan_solve. Any thread. */
 PST_WARN_UNUSED enum pst_status pst_plan_need(const struct pst_plan_setup *setup, uint32_t form,
                                               enum pst_stall_resource resource, double rate,

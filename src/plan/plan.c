@@ -1,8 +1,7 @@
 /* plan.c - pst_plan_solve and pst_plan_need: programmes are made, solved and read.
  *
- * A plan is found in two steps: the goal, and then, at the goal's value, the least stored bytes (or
- * the most samples/s where the goal is storage). Prices are the duals of the first step. Pure but
- * for memory and the solver. */
+ * A plan is found in steps: the goal, and then, at the goal's value, the least stored bytes and the
+ * most samples/s. Prices are the duals of the first step. Pure but for memory and the solver. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/options.h"
@@ -29,7 +28,7 @@ static void free_memory(struct memory *memory) { psti_free(memory->values); }
 static enum pst_status take_memory(struct memory *memory, const struct psti_lp *lp,
                                    struct pst_error *err)
 {
-    size_t n_rows = (size_t)lp->n_rows + 1; /* one row may be added */
+    size_t n_rows = (size_t)lp->n_rows + PSTI_PLAN_KEPT_MAX;
     double *at = psti_calloc(lp->n_columns + 6 * n_rows, sizeof *at);
     *memory = (struct memory){.values = at};
     if (!at)
@@ -50,17 +49,17 @@ static enum pst_status take_memory(struct memory *memory, const struct psti_lp *
 static void read_shares(const struct psti_plan_model *m, const double *values, double *shares)
 {
     const struct pst_plan_setup *s = m->setup;
-    for (uint32_t c = 0; c < s->n_classes; c++) {
-        double sum = 0, part = s->class_samples[c] / m->n_samples;
-        for (uint32_t i = 0; i < s->n_ways; i++)
-            if (psti_plan_way(s, i).i_class == c) {
-                shares[i] = values[i] / part > NOTHING ? values[i] / part : 0;
-                sum += shares[i];
-            }
-        for (uint32_t i = 0; i < s->n_ways; i++)
-            if (psti_plan_way(s, i).i_class == c)
-                shares[i] /= sum;
+    double *sums = m->of_class;
+    for (uint32_t c = 0; c < s->n_classes; c++)
+        sums[c] = 0;
+    for (uint32_t i = 0; i < s->n_ways; i++) {
+        uint32_t c = psti_plan_way(s, i).i_class;
+        double share = values[i] * m->n_samples / s->class_samples[c];
+        shares[i] = share > NOTHING ? share : 0;
+        sums[c] += shares[i];
     }
+    for (uint32_t i = 0; i < s->n_ways; i++)
+        shares[i] /= sums[psti_plan_way(s, i).i_class];
 }
 
 /* Means of what a sample demands, and what it stores. */
@@ -84,14 +83,16 @@ static double stored_of(const struct psti_plan_model *m, const double *shares)
     return sum;
 }
 
-/* Capacity that the plan has of a resource: chosen, or given. */
-static double capacity_of(const struct psti_plan_model *m, const double *values, int r)
+/* Capacity that the plan has of a resource: given, or where it can be chosen the least that gives
+ * the solution's rate. */
+static double capacity_of(const struct psti_plan_model *m, const double *values, int r,
+                          double demand)
 {
+    double low = m->setup->capacities[r], time = values[m->i_time] * m->time_scale;
     if (m->i_chosen[r] == PSTI_PLAN_NO_ROW)
-        return m->setup->capacities[r];
-    double time = values[m->i_time];
-    double part = time > 0 ? values[m->i_chosen[r]] / time : 1;
-    return fmin(fmax(part, 0), 1) * psti_plan_capacity(m->setup, r);
+        return low;
+    double most = psti_plan_capacity(m->setup, r);
+    return time > 0 ? fmin(fmax(demand / time, low), most) : most;
 }
 
 /* Seconds that a sample takes on each resource; the answer's time is the largest. */
@@ -121,7 +122,7 @@ static enum pst_status read_plan(const struct psti_plan_model *m, const double *
     double demands[PST_STALL_N_RESOURCES], seconds[PST_STALL_N_RESOURCES], time = 0;
     for (int r = 0; r < PST_STALL_N_RESOURCES; r++) {
         demands[r] = demand_of(m, shares, r);
-        a->capacities[r] = capacity_of(m, values, r);
+        a->capacities[r] = capacity_of(m, values, r, demands[r]);
     }
     for (int r = 0; r < PST_STALL_CACHE_MEMORY; r++) {
         seconds[r] = seconds_of(m, a, r, demands[r], demands[PST_STALL_GPU]);
@@ -170,7 +171,7 @@ static double used_of(const struct psti_plan_model *m, int r, double row, double
 {
     if (r == PST_STALL_ACCELERATOR)
         return row > 0 ? 1 / (row * m->time_scale) : INFINITY;
-    double part = r == PST_STALL_CACHE_MEMORY ? row : 1 + row / time;
+    double part = r == PST_STALL_CACHE_MEMORY ? row : time > 0 ? 1 + row / time : 0;
     return m->setup->capacities[r] * fmax(part, 0);
 }
 
@@ -194,18 +195,19 @@ static void read_prices(const struct psti_plan_model *m, const struct psti_lp_re
         else
             per_unit = time / capacity;
         a->prices[r] = fmax(-dual * per_unit / goal, 0);
-        double used = used_of(m, r, result->rows[row], time);
-        if (used < capacity * FULL) {
-            a->price_low[r] = used;
+        a->price_low[r] = used_of(m, r, result->rows[row], time);
+        if (a->price_low[r] < capacity * FULL)
             continue;
-        }
-        bool of_time = s->goal == PST_PLAN_RATE;
-        double low =
-            end_of_range(m, r, result->down[row], of_time ? result->down_objective[row] : time);
-        double high =
-            end_of_range(m, r, result->up[row], of_time ? result->up_objective[row] : time);
-        a->price_low[r] = fmin(fmin(low, high), capacity);
-        a->price_high[r] = fmax(fmax(low, high), capacity);
+        a->price_low[r] = a->price_high[r] = capacity;
+        if (s->goal == PST_PLAN_COST && m->lp.n_columns > s->n_ways + 1)
+            continue; /* the time of a sample at the range's ends is not known */
+        double of_time = s->goal == PST_PLAN_STORAGE ? 0 : time / goal;
+        double ends[] = {end_of_range(m, r, result->down[row],
+                                      of_time > 0 ? result->down_objective[row] * of_time : time),
+                         end_of_range(m, r, result->up[row],
+                                      of_time > 0 ? result->up_objective[row] * of_time : time)};
+        a->price_low[r] = fmin(fmin(ends[0], ends[1]), capacity);
+        a->price_high[r] = fmax(fmax(ends[0], ends[1]), capacity);
     }
     if (m->quota_row != PSTI_PLAN_NO_ROW && goal > 0)
         a->quota_price = fmax(-result->duals[m->quota_row] / s->stored_nbytes / goal, 0);
@@ -215,11 +217,15 @@ static void read_prices(const struct psti_plan_model *m, const struct psti_lp_re
  * ------------------------------------------------------------------------------------------------
  */
 
-/* Solves a goal, and then for the least of what does not matter to it. */
+/* Solves a goal, and then for what does not matter to it: the least stored bytes, the best rate. */
 static enum pst_status solve_steps(struct psti_plan_model *m, struct memory *memory, double *shares,
                                    struct pst_plan_answer *a, struct pst_error *err)
 {
-    enum pst_plan_goal goal = m->setup->goal;
+    static const int aims[][PSTI_PLAN_KEPT_MAX + 1] = {
+        [PST_PLAN_RATE] = {PST_PLAN_RATE, PST_PLAN_STORAGE, -1},
+        [PST_PLAN_STORAGE] = {PST_PLAN_STORAGE, PST_PLAN_RATE, -1},
+        [PST_PLAN_COST] = {PST_PLAN_COST, PST_PLAN_STORAGE, PST_PLAN_RATE}};
+    const int *aim = aims[m->setup->goal];
     struct psti_lp_result result = {.values = memory->values,
                                     .duals = memory->duals,
                                     .rows = memory->rows,
@@ -227,17 +233,18 @@ static enum pst_status solve_steps(struct psti_plan_model *m, struct memory *mem
                                     .down_objective = memory->down_objective,
                                     .up = memory->up,
                                     .up_objective = memory->up_objective};
-    psti_plan_model_aim(m, goal);
-    enum pst_status status = psti_plan_lp_solve(&m->lp, m->setup->library, &result, err);
-    if (status != PST_OK)
-        return status;
-    read_prices(m, &result, a);
-    psti_plan_model_keep_objective(m, result.objective + SLACK * fmax(result.objective, SLACK));
-    psti_plan_model_aim(m, goal == PST_PLAN_STORAGE ? PST_PLAN_RATE : PST_PLAN_STORAGE);
-    result.up = NULL;
-    status = psti_plan_lp_solve(&m->lp, m->setup->library, &result, err);
-    if (status != PST_OK)
-        return status;
+    for (int step = 0; step <= PSTI_PLAN_KEPT_MAX && aim[step] >= 0; step++) {
+        if (step > 0)
+            psti_plan_model_keep_objective(m, result.objective +
+                                                  SLACK * fmax(result.objective, SLACK));
+        psti_plan_model_aim(m, (enum pst_plan_goal)aim[step]);
+        enum pst_status status = psti_plan_lp_solve(&m->lp, m->setup->library, &result, err);
+        if (status != PST_OK)
+            return status;
+        if (step == 0)
+            read_prices(m, &result, a);
+        result.up = NULL;
+    }
     read_shares(m, result.values, shares);
     return read_plan(m, result.values, shares, a, err);
 }
@@ -260,6 +267,15 @@ static enum pst_status solve(const struct pst_plan_setup *setup,
     return status;
 }
 
+/* Name of the first resource that limits. */
+static const char *limiting(const struct pst_plan_answer *a)
+{
+    for (uint32_t r = PST_STALL_N_RESOURCES; r-- > 0;)
+        if (a->binding >> r & 1 && r != PST_STALL_CACHE_MEMORY)
+            return pst_stall_resource_name(r);
+    return "nothing";
+}
+
 /* Says which single limit is in the way, if one alone is. */
 static enum pst_status explain(const struct pst_plan_setup *setup, double *shares,
                                struct pst_error *err)
@@ -274,11 +290,15 @@ static enum pst_status explain(const struct pst_plan_setup *setup, double *share
     };
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         struct pst_plan_answer answer;
-        if (solve(setup, &tries[i].limits, shares, &answer, NULL) == PST_OK)
+        enum pst_status status = solve(setup, &tries[i].limits, shares, &answer, err);
+        if (status != PST_OK && status != PST_ERROR_LIMIT)
+            return status;
+        if (status == PST_OK)
             return psti_fail(err, PST_ERROR_LIMIT, ROOM,
                              "no plan keeps within the limits: without that of %s there is one "
-                             "(%.4g samples/s, %.4g bytes stored)",
-                             tries[i].what, answer.samples_per_second, answer.stored_nbytes);
+                             "(%.4g samples/s, limited by %s; %.4g bytes stored)",
+                             tries[i].what, answer.samples_per_second, limiting(&answer),
+                             answer.stored_nbytes);
     }
     return psti_fail(err, PST_ERROR_LIMIT, ROOM,
                      "no plan keeps within the limits of rate, bytes on storage and cache");
@@ -352,6 +372,14 @@ enum pst_status pst_plan_solve(const struct pst_plan_setup *setup, double *share
     return status;
 }
 
+static bool has_form(const struct pst_plan_setup *setup, uint32_t form)
+{
+    for (uint32_t i = 0; i < setup->n_ways; i++)
+        if (psti_plan_way(setup, i).form == form)
+            return true;
+    return false;
+}
+
 enum pst_status pst_plan_need(const struct pst_plan_setup *setup, uint32_t form,
                               enum pst_stall_resource resource, double rate, double *out,
                               struct pst_error *err)
@@ -365,6 +393,8 @@ enum pst_status pst_plan_need(const struct pst_plan_setup *setup, uint32_t form,
     if ((unsigned)resource >= PST_STALL_N_RESOURCES || resource == PST_STALL_ACCELERATOR)
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "there is no resource %d to ask for",
                          (int)resource);
+    if (form != UINT32_MAX && !has_form(&s, form))
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "no way has form %u", form);
     if (!isfinite(rate) || rate <= 0)
         return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "rate is %g: more than 0 is expected",
                          rate);

@@ -33,6 +33,6 @@ struct psti_lp_result {
 /* Solves a programme. `library`: path, or NULL as in struct pst_plan_setup. PST_ERROR_LIMIT: no x
  * satisfies it. Any thread. */
 enum pst_status psti_plan_lp_solve(const struct psti_lp *lp, const char *library,
-                              struct psti_lp_result *result, struct pst_error *err);
+                                   struct psti_lp_result *result, struct pst_error *err);
 
 #endif

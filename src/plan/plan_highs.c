@@ -12,8 +12,8 @@
 
 #define ROOM "plan"
 #define INSTALL                                                                                    \
-    "install it by pip install 'penstock[plan]' (highspy 1.15.1), or the system's libhighs, or "   \
-    "name its library by PENSTOCK_HIGHS"
+    "install it by pip install 'penstock[plan]' (highspy 1.15 or later) or as the system's "       \
+    "libhighs, or name its library by PENSTOCK_HIGHS"
 
 enum { MATRIX_BY_ROWS = 2, SENSE_MINIMISE = 1, MODEL_OPTIMAL = 7, MODEL_INFEASIBLE = 8 };
 enum { MODEL_INFEASIBLE_OR_UNBOUNDED = 9, MODEL_UNBOUNDED = 10, STATUS_ERROR = -1 };
@@ -94,13 +94,18 @@ static enum pst_status pass(const struct highs *highs, void *solver, const struc
                             lp->row_begin[lp->n_rows], MATRIX_BY_ROWS, SENSE_MINIMISE, 0, lp->cost,
                             lp->low, lp->high, lp->row_low, lp->row_high, lp->row_begin,
                             lp->columns, lp->entries);
-    return worst < 0 ? psti_fail(err, PST_ERROR_INTERNAL, ROOM, "HiGHS refused the programme")
+    return worst < 0 ? psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                                 "HiGHS refused the programme: its numbers are too far apart")
                      : PST_OK;
 }
 
 static enum pst_status run(const struct highs *highs, void *solver, struct pst_error *err)
 {
-    if (highs->run(solver) == STATUS_ERROR)
+    /* A program that has used HiGHS itself in this thread has fixed the number of its threads; 0
+     * takes that number. */
+    if (highs->run(solver) == STATUS_ERROR &&
+        (highs->set_int(solver, "threads", 0) == STATUS_ERROR ||
+         highs->run(solver) == STATUS_ERROR))
         return psti_fail(err, PST_ERROR_INTERNAL, ROOM, "HiGHS failed");
     int32_t status = highs->model_status(solver);
     if (status == MODEL_INFEASIBLE || status == MODEL_INFEASIBLE_OR_UNBOUNDED)
@@ -123,7 +128,7 @@ static enum pst_status range(const struct highs *highs, void *solver, struct pst
 }
 
 enum pst_status psti_plan_lp_solve(const struct psti_lp *lp, const char *library,
-                              struct psti_lp_result *result, struct pst_error *err)
+                                   struct psti_lp_result *result, struct pst_error *err)
 {
     struct highs highs = {0};
     enum pst_status status = open_library(library, &highs, err);

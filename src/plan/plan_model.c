@@ -81,6 +81,12 @@ static enum pst_status check_resources(const struct pst_plan_setup *s, struct ps
         if (!is_good(numbers[i]))
             return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "%s is %g: 0 or more is expected",
                              of_numbers[i], numbers[i]);
+    bool has_price = s->price > 0;
+    for (int r = 0; r < PST_STALL_N_RESOURCES; r++)
+        has_price |= can_be_chosen(s, r) && s->unit_prices[r] > 0;
+    if (s->goal == PST_PLAN_COST && !has_price)
+        return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
+                         "the cost is the goal, but nothing has a price");
     return s->gpu_interference > 1
                ? psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "gpu_interference is 0 to 1, not %g",
                            s->gpu_interference)
@@ -90,20 +96,20 @@ static enum pst_status check_resources(const struct pst_plan_setup *s, struct ps
 /* Each class has samples, and a way that may be used. */
 static enum pst_status check_classes(const struct pst_plan_setup *s, struct pst_error *err)
 {
+    enum { ANY = 1, ALLOWED = 2 };
+    unsigned char has[PST_PLAN_CLASSES_MAX] = {0};
+    for (uint32_t i = 0; i < s->n_ways; i++) {
+        struct pst_plan_way way = psti_plan_way(s, i);
+        has[way.i_class] |= s->allow_lossy || !way.is_lossy ? ANY | ALLOWED : ANY;
+    }
     for (uint32_t c = 0; c < s->n_classes; c++) {
-        bool any = false, allowed = false;
         if (!isfinite(s->class_samples[c]) || s->class_samples[c] <= 0)
             return psti_fail(err, PST_ERROR_ARGUMENT, ROOM,
                              "class %u has %g samples: more than 0 are expected", c,
                              s->class_samples[c]);
-        for (uint32_t i = 0; i < s->n_ways && !allowed; i++) {
-            struct pst_plan_way way = psti_plan_way(s, i);
-            any |= way.i_class == c;
-            allowed = way.i_class == c && (s->allow_lossy || !way.is_lossy);
-        }
-        if (!any)
+        if (!(has[c] & ANY))
             return psti_fail(err, PST_ERROR_ARGUMENT, ROOM, "class %u has no way", c);
-        if (!allowed)
+        if (!(has[c] & ALLOWED))
             return psti_fail(err, PST_ERROR_LIMIT, ROOM,
                              "all ways of class %u change its pixels, which is not allowed", c);
     }
@@ -144,17 +150,36 @@ static double slowest(const struct pst_plan_setup *s, const struct pst_plan_way 
     return most;
 }
 
+/* A mean over samples of the least that a way of their class has: the time, or the bytes stored.
+ *
+ * That is near the optimum. Let s be this mean of times on the slowest of R resources. The best way
+ * of each class alone gives no more than s, and no mix gives less than s / R, because the mean over
+ * resources is at least 1 / R of the slowest. Budgets can only add to it. */
+static double least_mean(const struct psti_plan_model *m, bool of_time)
+{
+    const struct pst_plan_setup *s = m->setup;
+    double sum = 0, most = 0;
+    for (uint32_t c = 0; c < s->n_classes; c++)
+        m->of_class[c] = INFINITY;
+    for (uint32_t i = 0; i < s->n_ways; i++) {
+        struct pst_plan_way way = psti_plan_way(s, i);
+        double value = of_time ? slowest(s, &way) : way.stored_nbytes;
+        if (way.is_lossy && !s->allow_lossy)
+            continue;
+        m->of_class[way.i_class] = fmin(m->of_class[way.i_class], value);
+        most = fmax(most, value);
+    }
+    for (uint32_t c = 0; c < s->n_classes; c++)
+        sum += m->of_class[c] * s->class_samples[c] / m->n_samples;
+    return sum > 0 ? sum : most;
+}
+
 static void set_scales(struct psti_plan_model *m)
 {
     const struct pst_plan_setup *s = m->setup;
-    double sum = 0, unit = s->price;
-    m->stored_scale = 0;
-    for (uint32_t i = 0; i < s->n_ways; i++) {
-        struct pst_plan_way way = psti_plan_way(s, i);
-        sum += slowest(s, &way) / s->n_ways;
-        m->stored_scale += way.stored_nbytes / s->n_ways;
-    }
-    m->time_scale = sum;
+    double unit = s->price;
+    m->time_scale = least_mean(m, true);
+    m->stored_scale = least_mean(m, false);
     if (s->capacities[PST_STALL_ACCELERATOR] > 0)
         m->time_scale = fmax(m->time_scale, 1 / s->capacities[PST_STALL_ACCELERATOR]);
     if (!(m->time_scale > 0))
@@ -162,7 +187,8 @@ static void set_scales(struct psti_plan_model *m)
     if (!(m->stored_scale > 0))
         m->stored_scale = 1;
     for (int r = 0; r < PST_STALL_N_RESOURCES; r++)
-        unit += s->unit_prices[r] * psti_plan_capacity(s, r);
+        if (can_be_chosen(s, r))
+            unit += s->unit_prices[r] * psti_plan_capacity(s, r);
     m->cost_scale = unit > 0 ? unit * m->time_scale : 1;
 }
 
@@ -188,16 +214,27 @@ static uint32_t end_row(struct psti_plan_model *m, double low, double high)
     return row;
 }
 
+/* Row c has a 1 for each way of class c. They are the first rows. */
 static void add_classes(struct psti_plan_model *m)
 {
     const struct pst_plan_setup *s = m->setup;
+    int32_t *end = m->lp.row_begin + 1; /* first the number of ways, then where to put the next */
+    for (uint32_t i = 0; i < s->n_ways; i++)
+        end[psti_plan_way(s, i).i_class]++;
+    int32_t before = 0;
     for (uint32_t c = 0; c < s->n_classes; c++) {
-        for (uint32_t i = 0; i < s->n_ways; i++)
-            if (psti_plan_way(s, i).i_class == c)
-                add(m, i, 1);
-        double part = s->class_samples[c] / m->n_samples;
-        end_row(m, part, part);
+        int32_t n = end[c];
+        end[c] = before;
+        before += n;
+        m->lp.row_low[c] = m->lp.row_high[c] = s->class_samples[c] / m->n_samples;
     }
+    for (uint32_t i = 0; i < s->n_ways; i++) {
+        int32_t place = end[psti_plan_way(s, i).i_class]++;
+        m->lp.columns[place] = (int32_t)i;
+        m->lp.entries[place] = 1;
+    }
+    m->lp.n_rows = s->n_classes;
+    m->n_entries = s->n_ways;
 }
 
 /* demands / capacity - time <= 0. If the capacity can be chosen, between low and high:
@@ -256,16 +293,6 @@ static void add_budgets(struct psti_plan_model *m, const struct psti_plan_limits
  * ------------------------------------------------------------------------------------------------
  */
 
-static bool has_form(const struct pst_plan_setup *s, uint32_t i_class, uint32_t form)
-{
-    for (uint32_t i = 0; i < s->n_ways; i++) {
-        struct pst_plan_way way = psti_plan_way(s, i);
-        if (way.i_class == i_class && way.form == form && (s->allow_lossy || !way.is_lossy))
-            return true;
-    }
-    return false;
-}
-
 static void set_columns(struct psti_plan_model *m, const struct psti_plan_limits *limits)
 {
     const struct pst_plan_setup *s = m->setup;
@@ -273,10 +300,16 @@ static void set_columns(struct psti_plan_model *m, const struct psti_plan_limits
         m->lp.low[i] = 0;
         m->lp.high[i] = INFINITY;
     }
+    for (uint32_t c = 0; c < s->n_classes; c++)
+        m->of_class[c] = 0; /* 1: it has a way with the form */
     for (uint32_t i = 0; i < s->n_ways; i++) {
         struct pst_plan_way way = psti_plan_way(s, i);
-        bool other = limits->form != UINT32_MAX && way.form != limits->form &&
-                     has_form(s, way.i_class, limits->form);
+        if (way.form == limits->form && (s->allow_lossy || !way.is_lossy))
+            m->of_class[way.i_class] = 1;
+    }
+    for (uint32_t i = 0; i < s->n_ways; i++) {
+        struct pst_plan_way way = psti_plan_way(s, i);
+        bool other = m->of_class[way.i_class] > 0 && way.form != limits->form;
         m->lp.high[i] = other || (way.is_lossy && !s->allow_lossy) ? 0 : 1;
     }
     if (limits->rate > 0)
@@ -289,8 +322,9 @@ static enum pst_status allocate(struct psti_plan_model *m, struct pst_error *err
 {
     struct psti_lp *lp = &m->lp;
     size_t n_columns = lp->n_columns,
-           n_rows = m->setup->n_classes + 3 * PST_STALL_RESOURCES_MAX + 3,
-           n_entries = (size_t)m->setup->n_ways * (PST_STALL_RESOURCES_MAX + 4) + 4 * n_rows;
+           n_rows = m->setup->n_classes + 3 * PST_STALL_RESOURCES_MAX + 4,
+           n_entries = (size_t)m->setup->n_ways * (PST_STALL_RESOURCES_MAX + 5) + 4 * n_rows;
+    m->of_class = psti_calloc(m->setup->n_classes, sizeof *m->of_class);
     lp->cost = psti_calloc(n_columns, sizeof *lp->cost);
     lp->low = psti_calloc(n_columns, sizeof *lp->low);
     lp->high = psti_calloc(n_columns, sizeof *lp->high);
@@ -299,8 +333,8 @@ static enum pst_status allocate(struct psti_plan_model *m, struct pst_error *err
     lp->row_begin = psti_calloc(n_rows + 1, sizeof *lp->row_begin);
     lp->columns = psti_calloc(n_entries, sizeof *lp->columns);
     lp->entries = psti_calloc(n_entries, sizeof *lp->entries);
-    if (lp->cost && lp->low && lp->high && lp->row_low && lp->row_high && lp->row_begin &&
-        lp->columns && lp->entries)
+    if (m->of_class && lp->cost && lp->low && lp->high && lp->row_low && lp->row_high &&
+        lp->row_begin && lp->columns && lp->entries)
         return PST_OK;
     psti_plan_model_close(m);
     return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory for a programme of %zu columns",
@@ -348,7 +382,9 @@ void psti_plan_model_close(struct psti_plan_model *model)
     psti_free(lp->row_begin);
     psti_free(lp->columns);
     psti_free(lp->entries);
+    psti_free(model->of_class);
     *lp = (struct psti_lp){0};
+    model->of_class = NULL;
 }
 
 /* Objectives
@@ -395,7 +431,8 @@ void psti_plan_model_aim_at_demand(struct psti_plan_model *model, enum pst_stall
 
 void psti_plan_model_keep_objective(struct psti_plan_model *model, double most)
 {
+    double scale = most > 0 ? most : 1; /* the solver's tolerance is absolute */
     for (uint32_t i = 0; i < model->lp.n_columns; i++)
-        add(model, i, model->lp.cost[i]);
-    end_row(model, -INFINITY, most);
+        add(model, i, model->lp.cost[i] / scale);
+    end_row(model, -INFINITY, most / scale);
 }

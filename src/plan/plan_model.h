@@ -30,6 +30,7 @@ struct psti_plan_model {
     uint32_t quota_row;
     struct psti_lp lp;
     uint32_t n_entries;
+    double *of_class; /* [n_classes] scratch */
 };
 
 /* Checks a setup of the caller and completes it. */
@@ -49,7 +50,8 @@ void psti_plan_model_close(struct psti_plan_model *model);
 void psti_plan_model_aim(struct psti_plan_model *model, enum pst_plan_goal goal);
 void psti_plan_model_aim_at_demand(struct psti_plan_model *model, enum pst_stall_resource r);
 
-/* Adds the row "objective <= most"; afterwards another objective can be set. Once for a model. */
+/* Adds the row "objective <= most"; afterwards another objective can be set. Twice for a model. */
+enum { PSTI_PLAN_KEPT_MAX = 2 };
 void psti_plan_model_keep_objective(struct psti_plan_model *model, double most);
 
 /* Capacity up to which a resource can be used; 0: no limit. */
