@@ -24,6 +24,7 @@ from .report import Report
 __all__ = ["Plan", "plan"]
 
 _LAYOUT_PART, _CLASSES_PART, _SURVEY_PART = 0.2, 0.2, 0.05
+_MACHINE = ("cpu", "cores", "storage_nbytes_per_second", "page_cache_nbytes")  # what is said of it
 _CACHE_PART = 0.5  # of the memory that is available
 
 
@@ -274,7 +275,7 @@ def _data(
         "predicted": _prediction(answer, solution),
         "now": {"form": subject["form"], "samples_per_second": now.samples_per_second, "low": now.low, "high": now.high,
                 "binding": now.binding},
-        "machine": {name: report["machine"].get(name) for name in ("cpu", "cores", "storage_nbytes_per_second", "page_cache_nbytes")},
+        "machine": {name: report["machine"].get(name) for name in _MACHINE},
         "accelerator": {name: report["accelerator"].get(name) for name in ("name", "title", "step_seconds", "count")},
         "singles": _singles(report, classes, limits),
         "prices": _prices(solution),

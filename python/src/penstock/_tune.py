@@ -66,7 +66,7 @@ class Tuned:
         }
 
     def rate(self, report: Report) -> float:
-        """Returns the samples/s of the run: from memory if the plan counts on memory to hold all stored bytes, else from storage."""
+        """Returns the samples/s of the run: from memory if the plan counts on it to hold all stored bytes, else from storage."""
         phases = report.data["phases"]
         room = self.plan.data["machine"].get("page_cache_nbytes") or 0
         held = max(self.nbytes) <= room or bool(self.plan.data["loader"].get("cache"))
