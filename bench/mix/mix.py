@@ -47,21 +47,26 @@ GROUPS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+def folder_of(source: Path, path: Path, group: dict[str, Any]) -> Path:
+    """Returns the folder that is packed: the source, or one in which each of its files has several names."""
+    if group["copies"] == 1:
+        return source
+    folder = path.with_name(path.name + ".files")
+    folder.mkdir(exist_ok=True)
+    for i, file in itertools.product(range(group["copies"]), sorted(source.iterdir())):
+        link = folder / f"{i:02d}-{file.name}"
+        if file.suffix.lower() in (".png", ".jpeg", ".jpg") and not link.exists():
+            link.symlink_to(file.resolve())
+    return folder
+
+
 def store(source: Path, path: Path, group: dict[str, Any]) -> Path:
     """Writes the images in all forms of the group, as variants."""
     if path.exists():
         return path
     half = path.with_name(path.name + ".part")
     forms = ["original" if form == group["own"] else form.split("-small")[0] for form in group["forms"]]
-    folder = source
-    if group["copies"] > 1:
-        folder = path.with_name(path.name + ".files")
-        for i, file in itertools.product(range(group["copies"]), sorted(source.iterdir())):
-            link = folder / f"{i:02d}-{file.name}"
-            folder.mkdir(exist_ok=True)
-            if file.suffix.lower() in (".png", ".jpeg", ".jpg") and not link.exists():
-                link.symlink_to(file.resolve())
-    ps.pack(folder, half, forms=forms, of_lossy=True, verify_pixels=True)
+    ps.pack(folder_of(source, path, group), half, forms=forms, of_lossy=True, verify_pixels=True)
     half.rename(path)
     return path
 

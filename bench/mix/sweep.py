@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Plans against a whole grid, and break-even against real conversions: sweep.py --data DIR --work DIR --out DIR.
+
+For each data set and setting of mix.py: penstock.plan plans with a cache of half the set's own bytes, the folder is packed by the
+plan, and a Loader with the plan is measured. Then all of a grid is measured: each form alone, with and without that cache and in
+each form of the cache, with one thread and with one for each core, in shuffled and in page-aware order. The plan's rate over the best
+one of the grid is what counts; page-aware cells are shown, but the plan does not choose among orders, which change how samples mix.
+
+Conversions: a folder is packed by a plan; its predicted seconds and break-even are compared with the measured ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import itertools
+import json
+import os
+import shutil
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import mix  # noqa: E402
+
+import penstock as ps  # noqa: E402
+
+
+def measured(path: Path, group: dict[str, Any], storage: float, seconds: float, **options: Any) -> float:
+    """Returns samples/s without an accelerator; with a cache, of epochs after the first."""
+    given = {"cache": None, **options}
+    with ps.Loader(path, group["batch"], shuffle=True, seed=1, transforms=group["chain"](), output="numpy",
+                   throttle=(storage, 0.0), **given) as loader:  # fmt: skip
+        if given["cache"] is not None:
+            for _ in loader:
+                pass
+        return mix.rate_of(loader, 1e9, seconds)
+
+
+def grid(group: dict[str, Any], cores: int, cache: int) -> list[dict[str, Any]]:
+    caches: list[dict[str, Any]] = [{"cache": None}]
+    caches += [{"cache": cache, "cache_form": form} for form in ("stored", "pli", "raw")]
+    cells = []
+    for form, kept, threads, order in itertools.product(group["forms"], caches, sorted({1, cores}), ("shuffled", "pages")):
+        cells.append({"variants": {"image": [mix.variant(form)]}, **kept, "num_workers": threads, "order": order})
+    return cells
+
+
+def name_of(cell: dict[str, Any]) -> str:
+    kept = "no cache" if cell["cache"] is None else f"cache of {cell['cache_form']}"
+    return f"{cell['variants']['image'][0]}, {kept}, {cell['num_workers']} threads, {cell['order']}"
+
+
+def setting(path: Path, folder: Path, group: dict[str, Any], cores: int, storage: float, args: Any) -> dict[str, Any]:
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    with ps.Loader(folder, group["batch"], shuffle=True, seed=1, transforms=group["chain"](), output="numpy", cache=None,
+                   throttle=(storage, 0.0)) as loader:  # fmt: skip
+        report = ps.analyze(loader, budget=args.budget, forms=group["forms"])
+        cache = int(report.data["subject"]["nbytes"] // 2)
+        found = ps.plan(loader, report=report, cache=cache, page_cache=0, layout=False, budget=args.budget)
+    packed = path.with_name(path.stem + "-planned.pst")
+    shutil.rmtree(packed, ignore_errors=True)
+    start = time.perf_counter()
+    written = args.work / "plan.json"
+    found.to_json(written)
+    ps.pack(folder, packed, plan=written, num_workers=cores)
+    seconds = time.perf_counter() - start
+    ways: dict[str, Any] = {"plan": (packed, {"plan": found, "cache": "auto"}), "as it was": (folder, {})}
+    ways.update({name_of(cell): (path, cell) for cell in grid(group, cores, cache)})
+    runs: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(args.rounds):
+        for name, (where, options) in ways.items():
+            runs[name].append(measured(where, group, storage, args.seconds, **options))
+    rates = {name: statistics.median(values) for name, values in runs.items()}
+    best = max((name for name in rates if name.endswith("shuffled")), key=lambda name: rates[name])
+    n = found.data["data"]["samples"]
+    saved = n / rates["as it was"] - n / rates["plan"]
+    return {
+        "plan": repr(found), "rates": rates, "best": best, "part_of_best": rates["plan"] / rates[best],
+        "best_of_all": max(rates, key=lambda name: rates[name]), "predicted": found.data["predicted"]["samples_per_second"],
+        "convert": {"predicted_seconds": found.data["convert"]["seconds"], "seconds": seconds,
+                    "predicted_epochs": found.data["convert"]["break_even_epochs"],
+                    "epochs": seconds / saved if saved > 0 else None},
+    }  # fmt: skip
+
+
+def table(rows: list[tuple[str, str, dict[str, Any]]]) -> str:
+    lines = ["| data set, setting | plan | samples/s | predicted | best of the grid | | of the best | converting: s, predicted | "
+             "break-even: epochs, predicted |", "|---" * 9 + "|"]  # fmt: skip
+    for group, title, row in rows:
+        convert = row["convert"]
+        epochs = "never" if convert["epochs"] is None else f"{convert['epochs']:.2g}"
+        expected = "never" if convert["predicted_epochs"] is None else f"{convert['predicted_epochs']:.2g}"
+        rate = row["rates"]["plan"]
+        lines.append(f"| {group}: {title} | {row['plan'][6:-2].split(':')[0]} | {rate:.0f} | {row['predicted'] / rate - 1:+.1%} | "
+                     f"{row['best']} | {row['rates'][row['best']]:.0f} | {row['part_of_best']:.2f} | {convert['seconds']:.2g}, "
+                     f"{convert['predicted_seconds']:.2g} | {epochs}, {expected} |")  # fmt: skip
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--groups", default=",".join(mix.GROUPS))
+    parser.add_argument("--budget", default="20s", help="of each analysis")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.6, help="of a window")
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    every = os.sched_getaffinity(0)
+    rows = []
+    for name in args.groups.split(","):
+        group = mix.GROUPS[name]
+        path = mix.store(args.data / group["source"], args.work / f"mix-{name}.pst", group)
+        folder = mix.folder_of(args.data / group["source"], path, group)
+        for title, (cores, storage) in group["settings"].items():
+            os.sched_setaffinity(0, every)
+            print(f"{name}: {title}", file=sys.stderr, flush=True)
+            rows.append((name, title, setting(path, folder, group, cores, storage, args)))
+            print(table(rows[-1:]).splitlines()[-1], flush=True)
+    text = table(rows)
+    stem = args.out / f"sweep-{datetime.date.today()}"
+    data = {"bench": "sweep", "machine": mix.common.machine(), "rounds": args.rounds,
+            "settings": [{"group": group, "setting": title, **row} for group, title, row in rows]}  # fmt: skip
+    stem.with_suffix(".json").write_text(json.dumps(data, indent=1) + "\n")
+    stem.with_suffix(".md").write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
