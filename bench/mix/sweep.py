@@ -3,8 +3,9 @@
 
 For each data set and setting of mix.py: penstock.plan plans with a cache of half the set's own bytes, the folder is packed by the
 plan, and a Loader with the plan is measured. Then all of a grid is measured: each form alone, with and without that cache and in
-each form of the cache, with one thread and with one for each core, in shuffled and in page-aware order. The plan's rate over the best
-one of the grid is what counts; page-aware cells are shown, but the plan does not choose among orders, which change how samples mix.
+each form of the cache, with one thread and with one for each core, in shuffled and in page-aware order. The plan's rate over the
+best one of the grid is what counts; page-aware cells are shown, but the plan does not choose among orders, which change how samples
+mix.
 
 Conversions: a folder is packed by a plan; its predicted seconds and break-even are compared with the measured ones.
 """
@@ -27,6 +28,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import mix  # noqa: E402
 
 import penstock as ps  # noqa: E402
+
+
+THIRDS = "a third of the cache each: stored, decoded, augmented"
 
 
 def measured(path: Path, group: dict[str, Any], storage: float, seconds: float, **options: Any) -> float:
@@ -54,6 +58,59 @@ def name_of(cell: dict[str, Any]) -> str:
     return f"{cell['variants']['image'][0]}, {kept}, {cell['num_workers']} threads, {cell['order']}"
 
 
+def thirds(path: Path, group: dict[str, Any], storage: float, cache: int, seconds: float) -> float:
+    """Returns samples/s with a cache in three equal parts, as Seneca's: of stored bytes, decoded and augmented images.
+
+    Emulated: each part of the samples has a loader of its own; augmented images are batches that were kept, and come back without
+    any work. Batches are taken in proportion to the samples of each part.
+    """
+    dataset = ps.Dataset(path)
+    n = len(dataset)
+    own = [i for i in range(dataset.fields["image"].n_variants) if dataset.item(0, "image", i)["form"] == group["own"]][0]
+    stored = sum(dataset.item(i, "image", own)["nbytes"] for i in range(n)) / n
+    item = dataset.item(0, "image")
+    options = {"cache": None, "variants": {"image": [mix.variant(group["own"])]}, "prefetch": 2}
+    first = next(iter(mix.loader_of(path, group, 0.0, variants=options["variants"])))["image"]
+    sizes = [stored, item["height"] * item["width"] * item["channels"], first.nbytes / len(first)]
+    counts = [min(int(cache / 3 / size), n // 4) for size in sizes]
+    starts = list(itertools.accumulate([0, *counts]))
+    parts: list[tuple[int, Any]] = []
+    for k, changes in ((0, {"cache": "200%"}), (1, {"cache": 8 * cache + (1 << 28), "cache_form": "raw"})):
+        if counts[k]:
+            parts.append((counts[k], _part(path, group, storage, range(starts[k], starts[k + 1]), {**options, **changes})))
+    if counts[2]:
+        kept = [next(iter(_part(path, group, 0.0, range(starts[2], starts[3]), options)))]
+        parts.append((counts[2], itertools.cycle(kept)))
+    parts.append((n - starts[3], _part(path, group, storage, range(starts[3], n), options)))
+    streams = [(count, iter(part) if not isinstance(part, ps.Loader) else _forever(part)) for count, part in parts]
+    for count, stream in streams:  # fills caches
+        seen = 0
+        while seen < count:
+            seen += len(next(stream)["index"])
+    taken = [0.0] * len(streams)
+    begin, delivered = time.perf_counter(), 0
+    while time.perf_counter() - begin < seconds or delivered < mix.FEWEST * group["batch"]:
+        k = min(range(len(streams)), key=lambda i: taken[i] / streams[i][0])
+        rows = len(next(streams[k][1])["index"])
+        taken[k] += rows
+        delivered += rows
+    rate = delivered / (time.perf_counter() - begin)
+    for _, part in parts:
+        if isinstance(part, ps.Loader):
+            part.close()
+    return rate
+
+
+def _part(path: Path, group: dict[str, Any], storage: float, numbers: range, options: dict[str, Any]) -> ps.Loader:
+    return ps.Loader(path, min(group["batch"], len(numbers)), shuffle=True, seed=1, transforms=group["chain"](), output="numpy",
+                     throttle=(storage, 0.0), indices=list(numbers), drop_last=True, **options)  # fmt: skip
+
+
+def _forever(loader: ps.Loader) -> Any:
+    while True:
+        yield from loader
+
+
 def setting(path: Path, folder: Path, group: dict[str, Any], cores: int, storage: float, args: Any) -> dict[str, Any]:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     with ps.Loader(folder, group["batch"], shuffle=True, seed=1, transforms=group["chain"](), output="numpy", cache=None,
@@ -71,9 +128,11 @@ def setting(path: Path, folder: Path, group: dict[str, Any], cores: int, storage
     ways: dict[str, Any] = {"plan": (packed, {"plan": found, "cache": "auto"}), "as it was": (folder, {})}
     ways.update({name_of(cell): (path, cell) for cell in grid(group, cores, cache)})
     runs: dict[str, list[float]] = {name: [] for name in ways}
+    runs[THIRDS] = []
     for _ in range(args.rounds):
         for name, (where, options) in ways.items():
             runs[name].append(measured(where, group, storage, args.seconds, **options))
+        runs[THIRDS].append(thirds(path, group, storage, cache, args.seconds))
     rates = {name: statistics.median(values) for name, values in runs.items()}
     best = max((name for name in rates if name.endswith("shuffled")), key=lambda name: rates[name])
     n = found.data["data"]["samples"]
@@ -89,15 +148,15 @@ def setting(path: Path, folder: Path, group: dict[str, Any], cores: int, storage
 
 def table(rows: list[tuple[str, str, dict[str, Any]]]) -> str:
     lines = ["| data set, setting | plan | samples/s | predicted | best of the grid | | of the best | converting: s, predicted | "
-             "break-even: epochs, predicted |", "|---" * 9 + "|"]  # fmt: skip
+             "break-even: epochs, predicted | over thirds of a cache |", "|---" * 10 + "|"]  # fmt: skip
     for group, title, row in rows:
         convert = row["convert"]
         epochs = "never" if convert["epochs"] is None else f"{convert['epochs']:.2g}"
         expected = "never" if convert["predicted_epochs"] is None else f"{convert['predicted_epochs']:.2g}"
         rate = row["rates"]["plan"]
-        lines.append(f"| {group}: {title} | {row['plan'][6:-2].split(':')[0]} | {rate:.0f} | {row['predicted'] / rate - 1:+.1%} | "
-                     f"{row['best']} | {row['rates'][row['best']]:.0f} | {row['part_of_best']:.2f} | {convert['seconds']:.2g}, "
-                     f"{convert['predicted_seconds']:.2g} | {epochs}, {expected} |")  # fmt: skip
+        words = row["plan"][6:-2].split(":")[0]
+        lines.append(f"| {group}: {title} | {words} | {rate:.0f} | {row['predicted'] / rate - 1:+.1%} | {row['best']} | {row['rates'][row['best']]:.0f} | {row['part_of_best']:.2f} | {convert['seconds']:.2g}, "
+                     f"{convert['predicted_seconds']:.2g} | {epochs}, {expected} | {rate / row['rates'][THIRDS]:.2f} |")  # fmt: skip
     return "\n".join(lines)
 
 

@@ -173,10 +173,10 @@ struct pst_form_share {
 
 /* Says how rows are divided over forms. Numbers are stable. */
 enum pst_form_choice {
-    /* By a row's place in the epoch: each batch has its shares, but for less than one row of two
-     * forms (less than n - 1 rows of n forms), and what one batch has too much the next has less.
-     * Only variants whose pixels are the same, by the data set's checksums, take each other's
-     * place. */
+    /* By a row's number among the rows of its rank in the epoch: each batch has its shares, but for
+     * less than one row of two forms (less than n - 1 rows of n forms), and what one batch has too
+     * much the next has less. Only variants whose pixels are the same, by the data set's checksums,
+     * take each other's place. */
     PST_FORM_CHOICE_ROWS = 0,
     /* By the sample and the loader's seed: a sample has one form in all epochs. Pixels may differ.
      */

@@ -132,7 +132,7 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
         status = ask(loader, err);
         if (status != PST_OK)
             break;
-        status = psti_loader_row_make(worker, batch, (uint32_t)i, &key, PSTI_LOADER_NO_POSITION,
+        status = psti_loader_row_make(worker, batch, (uint32_t)i, &key, PSTI_LOADER_NO_TURN,
                                       &worker->err);
         if (status != PST_OK && loader->options.on_error == PST_ON_ERROR_REPLACE)
             status = psti_loader_job_replace_fetched(worker, batch, (uint32_t)i, epoch, samples[i],
@@ -158,8 +158,8 @@ static enum pst_status make_rows(pst_loader *loader, struct psti_loader_job *job
         status = ask(loader, err);
         if (status != PST_OK)
             break;
-        enum pst_status made =
-            psti_loader_row_make(worker, job->batch, row, &key, job->positions[row], &worker->err);
+        enum pst_status made = psti_loader_row_make(worker, job->batch, row, &key,
+                                                    job->first_turn + row, &worker->err);
         if (made != PST_OK)
             psti_loader_job_row_failed(worker, job, row, made);
     }

@@ -1,9 +1,9 @@
 /* loader_forms.c - divides rows over the forms in which their samples are stored.
  *
- * In: a row's place in the epoch, or its sample. Out: the variant that is read. Places are divided
- * so that any run of neighbours has its shares but for less than one row at each split: of places
- * p, those with floor((p + 1) f) > floor(p f) are the part f, and floor(p f) numbers them. The rest
- * is divided in the same way. */
+ * In: a row's turn, its number among the rows of its rank in the epoch, or its sample. Out: the
+ * variant that is read. Turns are divided so that any run of neighbours has its shares but for less
+ * than one row at each split: of turns p, those with floor((p + 1) f) > floor(p f) are the part f,
+ * and floor(p f) numbers them. The rest is divided in the same way. */
 #include "loader/loader_forms.h"
 
 #include "base/fail.h"
@@ -22,19 +22,19 @@
 #define LEAST (1.0 / 64)
 #define ROWS_KNOWN 32 /* of a form, before its costs count */
 
-static uint64_t times(uint64_t position, uint64_t fraction)
+static uint64_t times(uint64_t turn, uint64_t fraction)
 {
-    return (uint64_t)((unsigned __int128)position * fraction >> 32);
+    return (uint64_t)((unsigned __int128)turn * fraction >> 32);
 }
 
-uint32_t psti_loader_forms_of_place(const struct psti_loader_forms *forms, uint64_t position)
+uint32_t psti_loader_forms_of_turn(const struct psti_loader_forms *forms, uint64_t turn)
 {
     for (uint32_t i = 0; i + 1 < forms->n; i++) {
         uint64_t fraction = atomic_load_explicit(&forms->fractions[i], memory_order_relaxed);
-        uint64_t before = times(position, fraction);
-        if (times(position + 1, fraction) > before)
+        uint64_t before = times(turn, fraction);
+        if (times(turn + 1, fraction) > before)
             return i;
-        position -= before;
+        turn -= before;
     }
     return forms->n - 1;
 }
@@ -185,8 +185,7 @@ static bool have_same_pixels(const struct pst_item *a, const struct pst_item *b)
            a->orientation == b->orientation;
 }
 
-void psti_loader_forms_choose(pst_loader *loader, uint64_t position,
-                              struct psti_loader_source *source)
+void psti_loader_forms_choose(pst_loader *loader, uint64_t turn, struct psti_loader_source *source)
 {
     struct psti_loader_forms *forms = &loader->forms;
     const struct psti_loader_plan_field *plan = &loader->plan.fields[forms->i_plan];
@@ -194,10 +193,10 @@ void psti_loader_forms_choose(pst_loader *loader, uint64_t position,
     uint32_t variant = source->variant;
     struct pst_item item;
     source->i_form = PSTI_LOADER_NO_FORM;
-    if (!by_sample && position == PSTI_LOADER_NO_POSITION)
+    if (!by_sample && turn == PSTI_LOADER_NO_TURN)
         return;
     uint32_t i = by_sample ? form_of_sample(forms, loader->options.seed, source->sample)
-                           : psti_loader_forms_of_place(forms, position);
+                           : psti_loader_forms_of_turn(forms, turn);
     if (!find_variant(loader, plan, source->sample, i, &variant, &item) ||
         (variant != source->variant && !by_sample && !have_same_pixels(&item, &source->item))) {
         atomic_fetch_add_explicit(&forms->n_other, 1, memory_order_relaxed);
@@ -210,14 +209,14 @@ void psti_loader_forms_choose(pst_loader *loader, uint64_t position,
     atomic_fetch_add_explicit(&forms->nbytes[i], item.nbytes, memory_order_relaxed);
 }
 
-bool psti_loader_forms_item(const pst_loader *loader, uint32_t i_plan, uint64_t position,
+bool psti_loader_forms_item(const pst_loader *loader, uint32_t i_plan, uint64_t turn,
                             uint64_t sample, struct pst_item *item)
 {
     const struct psti_loader_forms *forms = &loader->forms;
     uint32_t variant;
     return forms->n && forms->i_plan == i_plan &&
            find_variant(loader, &loader->plan.fields[i_plan], sample,
-                        psti_loader_forms_of_place(forms, position), &variant, item);
+                        psti_loader_forms_of_turn(forms, turn), &variant, item);
 }
 
 void psti_loader_forms_clock(pst_loader *loader, const struct psti_loader_source *sources,

@@ -1,6 +1,6 @@
 /* loader_forms.h - which of its forms a row is read in, where a sample is stored in several.
  *
- * Rows are divided by closed formulas over their place in the epoch, so that any thread finds a
+ * Rows are divided by closed formulas over their turn, so that any thread finds a
  * row's form without knowing the others, and the same after a resume. */
 #ifndef PST_LOADER_LOADER_FORMS_H
 #define PST_LOADER_LOADER_FORMS_H
@@ -36,17 +36,16 @@ enum pst_status psti_loader_forms_open(pst_loader *loader, struct pst_error *err
 /* Makes the fractions from `shares`. The lock must be held, or no other thread has begun. */
 void psti_loader_forms_set_fractions(struct psti_loader_forms *forms);
 
-/* Number of the form that the row at this place gets. */
-uint32_t psti_loader_forms_of_place(const struct psti_loader_forms *forms, uint64_t position);
+/* Number of the form that the row with this turn gets. */
+uint32_t psti_loader_forms_of_turn(const struct psti_loader_forms *forms, uint64_t turn);
 
 /* Replaces the source's item, the first that is allowed, by the sample's item in the form that the
  * row gets, if it has one that may take its place. */
-void psti_loader_forms_choose(pst_loader *loader, uint64_t position,
-                              struct psti_loader_source *source);
+void psti_loader_forms_choose(pst_loader *loader, uint64_t turn, struct psti_loader_source *source);
 
 /* Gives the sample's item of plan field i_plan in the form that the row at this place gets. False:
  * rows of the field are not divided, or the sample has none. */
-bool psti_loader_forms_item(const pst_loader *loader, uint32_t i_plan, uint64_t position,
+bool psti_loader_forms_item(const pst_loader *loader, uint32_t i_plan, uint64_t turn,
                             uint64_t sample, struct pst_item *item);
 
 /* Counts the time of a row that was made from its bytes. */

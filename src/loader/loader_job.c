@@ -57,6 +57,7 @@ void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct
     job->epoch = epoch;
     job->step = step;
     job->n_rows = psti_order_batch(loader->order, ranks, start, step, job->positions);
+    job->first_turn = start / ranks.world_size + step * loader->options.batch_size;
     job->next_row = 0;
     job->n_left = job->n_rows;
     job->failed = job->starved = job->settled = false;
@@ -65,8 +66,7 @@ void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct
     for (uint32_t i = 0; i < job->n_rows; i++)
         indices[i] = (int64_t)psti_order_sample(loader->order, epoch, job->positions[i]);
     psti_batch_set_place(job->batch, epoch, shown_step);
-    loader->placement.ops->begin(loader, job->batch, job->n_rows ? job->positions[0] : 0,
-                                 job->n_rows);
+    loader->placement.ops->begin(loader, job->batch, job->first_turn, job->n_rows);
 }
 
 struct psti_draw_key psti_loader_job_key(const pst_loader *loader,
@@ -193,7 +193,8 @@ static enum pst_status replace(struct psti_loader_worker *worker, struct psti_lo
         struct psti_draw_key key = psti_loader_row_key(
             worker->loader, job->epoch, replacement(worker->loader, job->epoch, position, i),
             psti_order_draw(worker->loader->order, position));
-        status = psti_loader_row_make(worker, job->batch, row, &key, position, &worker->err);
+        status = psti_loader_row_make(worker, job->batch, row, &key, job->first_turn + row,
+                                      &worker->err);
         if (status == PST_OK || worker->starved || !is_samples_fault(worker, status))
             return status;
         if (i + 1 < PSTI_LOADER_REPLACE_TRIES && !note_bad(worker, job, noted))
@@ -218,8 +219,7 @@ enum pst_status psti_loader_job_replace_fetched(struct psti_loader_worker *worke
         }
         uint64_t other = replacement(loader, epoch, sample, (uint32_t)n_bad++);
         const struct psti_draw_key key = psti_loader_row_key(loader, epoch, other, 0);
-        status =
-            psti_loader_row_make(worker, batch, row, &key, PSTI_LOADER_NO_POSITION, &worker->err);
+        status = psti_loader_row_make(worker, batch, row, &key, PSTI_LOADER_NO_TURN, &worker->err);
     }
     if (status == PST_OK) {
         pthread_mutex_lock(loader->lock);
@@ -299,9 +299,9 @@ static enum pst_status remake_row(struct psti_remake *remake, uint32_t row, bool
         key = psti_loader_job_key(worker->loader, job, row);
     if (job && forget)
         key.sample = start_over(worker->loader, job, row);
-    uint64_t position = job ? job->positions[row] : PSTI_LOADER_NO_POSITION;
+    uint64_t turn = job ? job->first_turn + row : PSTI_LOADER_NO_TURN;
     enum pst_status status =
-        psti_loader_row_make(worker, remake->batch, row, &key, position, &worker->err);
+        psti_loader_row_make(worker, remake->batch, row, &key, turn, &worker->err);
     if (status != PST_OK && job) {
         psti_loader_job_row_failed(worker, job, row, status);
         status = PST_OK;

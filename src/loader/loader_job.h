@@ -31,6 +31,9 @@ struct psti_loader_job {
     uint64_t epoch, step;
     uint32_t n_rows;
     uint64_t *positions; /* [batch_size] */
+    /* Place of the first row among those of this rank in the epoch, for what is divided evenly over
+     * the rank's rows. After a resume it goes on as if nothing had happened. */
+    uint64_t first_turn;
     /* The lock guards the fields below while the state is RUNNING. The thread that brings n_left to
      * 0 owns the whole job from then on and needs no lock, until it sets the state to WHOLE. */
     enum psti_loader_job_state state;

@@ -230,7 +230,7 @@ static bool look_up_next(pst_loader *loader)
     pthread_mutex_unlock(loader->lock);
     const struct psti_draw_key key = psti_loader_job_key(loader, job, task->row);
     task->more = task->taken = task->late = task->shelves = false;
-    task->status = psti_loader_row_locate(loader, &key, job->positions[task->row], task->sources,
+    task->status = psti_loader_row_locate(loader, &key, job->first_turn + task->row, task->sources,
                                           task->paths, &task->block_nbytes, &task->err);
     if (task->status != PST_OK)
         task->block_nbytes = 0;

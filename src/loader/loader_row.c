@@ -118,7 +118,7 @@ struct psti_draw_key psti_loader_row_key(const pst_loader *loader, uint64_t epoc
 }
 
 enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_draw_key *key,
-                                       uint64_t position, struct psti_loader_source *sources,
+                                       uint64_t turn, struct psti_loader_source *sources,
                                        char *paths, size_t *nbytes, struct pst_error *err)
 {
     const struct psti_loader_plan *plan = &loader->plan;
@@ -137,7 +137,7 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
         }
         sources[i].sample = sample;
         if (loader->forms.n && plan->fields_of_items[i] == loader->forms.i_plan)
-            psti_loader_forms_choose(loader, position, &sources[i]);
+            psti_loader_forms_choose(loader, turn, &sources[i]);
         psti_loader_cache_ask(loader, field, &sources[i]);
         if (!sources[i].is_cached)
             status = find_bytes(loader, &sources[i], path, err);
@@ -602,26 +602,26 @@ static enum pst_status read_more_here(struct psti_loader_worker *worker, uint64_
 }
 
 static enum pst_status locate_here(struct psti_loader_worker *worker,
-                                   const struct psti_draw_key *key, uint64_t position,
-                                   size_t *nbytes, struct pst_error *err)
+                                   const struct psti_draw_key *key, uint64_t turn, size_t *nbytes,
+                                   struct pst_error *err)
 {
     int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_FETCH);
-    enum pst_status status = psti_loader_row_locate(worker->loader, key, position, worker->sources,
+    enum pst_status status = psti_loader_row_locate(worker->loader, key, turn, worker->sources,
                                                     worker->paths, nbytes, err);
     psti_stall_meter_leave(&worker->meter, PSTI_METER_FETCH, since);
     return status;
 }
 
 enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batch *batch,
-                                     uint32_t row, const struct psti_draw_key *key,
-                                     uint64_t position, struct pst_error *err)
+                                     uint32_t row, const struct psti_draw_key *key, uint64_t turn,
+                                     struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
     const uint64_t sample = key->sample, read_ns = worker->read_here_ns;
     size_t nbytes;
     bool begun = begin_row(worker, batch, sample);
     worker->starved = worker->lacks_scratch = false;
-    enum pst_status status = locate_here(worker, key, position, &nbytes, err);
+    enum pst_status status = locate_here(worker, key, turn, &nbytes, err);
     if (status == PST_OK) {
         status = nbytes ? read_here(worker, sample, nbytes, err) : PST_OK;
         if (status == PST_OK && psti_loader_ranges_any(loader, worker->sources))

@@ -71,12 +71,12 @@ struct psti_loader_request {
 /* A row is a sample and the key of its random parameters. `draw` comes from psti_order_draw. */
 struct psti_draw_key psti_loader_row_key(const pst_loader *loader, uint64_t epoch, uint64_t sample,
                                          uint64_t draw);
-/* A row that has no place in an epoch. */
-#define PSTI_LOADER_NO_POSITION UINT64_MAX
-/* Finds the items of the sample, of which `position` may choose the form. Acquires files; points to
+/* A row's turn is its number among the rows of its rank in the epoch. This one has none. */
+#define PSTI_LOADER_NO_TURN UINT64_MAX
+/* Finds the items of the sample, of which the turn may choose the form. Acquires files; points to
  * items that are in memory. *nbytes: memory that the others need. After failure nothing is held. */
 enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_draw_key *key,
-                                       uint64_t position, struct psti_loader_source *sources,
+                                       uint64_t turn, struct psti_loader_source *sources,
                                        char *paths, size_t *nbytes, struct pst_error *err);
 /* True if writing the located row only copies bytes. */
 bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_source *sources);
@@ -104,8 +104,8 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
                                      struct psti_loader_source *sources, struct pst_error *err);
 /* Locates, reads and fills the row in this thread. */
 enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batch *batch,
-                                     uint32_t row, const struct psti_draw_key *key,
-                                     uint64_t position, struct pst_error *err);
+                                     uint32_t row, const struct psti_draw_key *key, uint64_t turn,
+                                     struct pst_error *err);
 void psti_loader_row_name_error(const pst_loader *loader, uint64_t sample,
                                 const struct psti_loader_source *source, struct pst_error *err);
 /* loader_cache.c */

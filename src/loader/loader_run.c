@@ -73,7 +73,7 @@ static void do_row(struct psti_loader_worker *worker, struct psti_loader_job *jo
 {
     const struct psti_draw_key key = psti_loader_job_key(worker->loader, job, row);
     enum pst_status status =
-        psti_loader_row_make(worker, job->batch, row, &key, job->positions[row], &worker->err);
+        psti_loader_row_make(worker, job->batch, row, &key, job->first_turn + row, &worker->err);
     if (status != PST_OK)
         psti_loader_job_row_failed(worker, job, row, status);
 }

@@ -55,7 +55,7 @@ static void make_shares(struct psti_loader_forms *forms, uint64_t *random)
     psti_loader_forms_set_fractions(forms);
 }
 
-/* Of any run of places, wherever it begins, a form has its share but for less than a row at each
+/* Of any run of turns, wherever it begins, a form has its share but for less than a row at each
  * split that leads to it. */
 static void test_any_run_has_its_shares(void **state)
 {
@@ -68,7 +68,7 @@ static void test_any_run_has_its_shares(void **state)
         uint64_t first = (uint64_t)next_random(&random, 1u << 30) << next_random(&random, 20);
         uint64_t n = 1 + next_random(&random, 700);
         for (uint64_t p = first; p < first + n; p++) {
-            uint32_t i = psti_loader_forms_of_place(&forms, p);
+            uint32_t i = psti_loader_forms_of_turn(&forms, p);
             assert_true(i < forms.n);
             counts[i]++;
         }
@@ -88,11 +88,11 @@ static void test_extreme_shares(void **state)
     struct psti_loader_forms forms = {.n = 2, .shares = {1 - 1e-12, 1e-12}};
     psti_loader_forms_set_fractions(&forms);
     for (uint64_t p = 0; p < 1000; p++)
-        assert_int_equal(psti_loader_forms_of_place(&forms, p), 0);
-    assert_true(psti_loader_forms_of_place(&forms, UINT64_MAX - 1) < 2);
+        assert_int_equal(psti_loader_forms_of_turn(&forms, p), 0);
+    assert_true(psti_loader_forms_of_turn(&forms, UINT64_MAX - 1) < 2);
     forms = (struct psti_loader_forms){.n = 1, .shares = {1}};
     psti_loader_forms_set_fractions(&forms);
-    assert_int_equal(psti_loader_forms_of_place(&forms, 5), 0);
+    assert_int_equal(psti_loader_forms_of_turn(&forms, 5), 0);
 }
 
 /* Loaders

@@ -1,7 +1,9 @@
 """The cost probe: what a sample of the user's data demands in each form, on this machine.
 
-Some samples are written in each form into a data set in a temporary directory, and loaded by the calling thread alone, from the
-page cache and from Penstock's. Its CPU seconds are those of preparation, with reading and without. Forms that are not stored yet
+Some samples are written in each form into a data set in a temporary directory, and loaded by one worker, from the page cache and from
+Penstock's. The CPU seconds of the process are those of preparation, with reading and without. A worker reads ahead into batches and
+buffers that do not stay in the processor's caches, as in a training; the calling thread alone would use one buffer again and again,
+and large stored images would seem several times as cheap as they are. Forms that are not stored yet
 are probed the same way.
 """
 
@@ -134,7 +136,7 @@ class Probe:
         options: dict[str, Any] = {
             "dataset": os.path.join(self._directory, form),
             "batch_size": self._batch_size,
-            "num_workers": 0,
+            "num_workers": 1,
             "cache": None,
             "fields": ["image"],
             "host_memory": self._options.get("host_memory", "4GiB"),
@@ -146,7 +148,7 @@ class Probe:
         return Loader(**{**options, **self._place(place), **changes})
 
     def measure(self, form: str, place: str, seconds: float) -> dict[str, float] | None:
-        """Returns the demands of one sample of a form that was written, by the calling thread's CPU seconds and the GPU's clock.
+        """Returns the demands of one sample of a form that was written, by the process's CPU seconds and the GPU's clock.
 
         None: the GPU does not decode this form.
         """
@@ -166,13 +168,17 @@ class Probe:
         hit, _ = self._run(form, place, cache, seconds / 2)
         return {
             **gpu,
-            "cpu_seconds": read.caller_cpu_seconds / self._batch_size,
-            "hit_cpu_seconds": hit.caller_cpu_seconds / self._batch_size,
+            "cpu_seconds": self._preparation(read),
+            "hit_cpu_seconds": self._preparation(hit),
             "nbytes": nbytes,
             "nbytes_sd": math.sqrt(sum((s - mean) ** 2 for s in items) / len(items)) * nbytes / max(mean, 1),
             "reads": reads,
             "item_nbytes": mean,
         }
+
+    def _preparation(self, phase: phases.Phase) -> float:
+        """Returns the CPU seconds of a sample without those of the thread that takes batches over."""
+        return max(phase.cpu_seconds - phase.caller_cpu_seconds / self._batch_size, 1e-9)
 
     def _run(self, form: str, place: str, cache: Cache | None, seconds: float) -> tuple[phases.Phase, dict[str, float]]:
         with self._loader(form, place, cache=cache, drop_last=True) as loader:
@@ -180,7 +186,7 @@ class Probe:
 
     def deviation(self, form: str, seconds: float) -> float:
         """Returns the standard deviation of a sample's CPU seconds, between samples."""
-        with self._loader(form, batch_size=1, storage="memory") as loader:
+        with self._loader(form, batch_size=1, num_workers=0, storage="memory") as loader:
             n = len(loader)
             least = [math.inf] * n
             end = time.perf_counter() + seconds

@@ -144,7 +144,7 @@ def plan(
     limits = _limits(costs, goal, least_rate, storage, cache, max_error, library)
     costs = _with_page_cache(costs, page_cache, limits, loader)
     say("solve")
-    return Plan(_data(costs, classes, limits, table, measured, copies, notes))
+    return Plan(_data(costs, classes, limits, table, measured, copies, _field_of(costs, loader), notes))
 
 
 def _given(data: Any) -> Any:
@@ -185,6 +185,17 @@ def image_field(dataset: Dataset) -> str:
         if field.type == "image":
             return name
     raise ArgumentError(f"{dataset.path} has no images: there is nothing to plan")
+
+
+def _field_of(report: Mapping[str, Any], loader: Loader | None) -> str:
+    """Returns the name of the images' field, as far as the data set is there."""
+    if loader is not None:
+        return image_field(loader.dataset)
+    try:
+        with Dataset(report["subject"]["path"]) as dataset:
+            return image_field(dataset)
+    except (PenstockError, OSError):
+        return "image"
 
 
 def _costs_of(
@@ -257,6 +268,7 @@ def _data(
     machines: Mapping[str, Any] | None,
     layout: dict[str, Any] | None,
     copies: bool,
+    field: str,
     notes: list[str],
 ) -> dict[str, Any]:
     solution = _ways.solve(classes, report, limits)
@@ -269,6 +281,7 @@ def _data(
         "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "penstock": _native.version,
         "data": {"path": subject["path"], "samples": subject["samples"], "nbytes": subject["nbytes"]},
+        "field": field,
         "goal": limits.goal,
         "classes": _class_sections(solution, classes, copies),
         "loader": _loader_section(solution, classes, limits, subject, chosen, copies),

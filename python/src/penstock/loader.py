@@ -200,7 +200,8 @@ class Loader:
             row's form is read as without ``forms``. ``stats()["forms"]`` counts. Not with ``share``; a cache keeps each form
             of a sample by itself, so with one "sample" is the better choice.
         form_choice: "batch": each batch has its shares, to less than a row for two forms, and the next one makes up for the
-            rest. Which form a row has follows from its place in the epoch, the same after a resume. Only forms whose pixels
+            rest. Which form a row has follows from its number among the
+            rank's rows of the epoch, the same after a resume. Only forms whose pixels
             are equal, by the data set's checksums, take each other's place, so the batches are those without ``forms``.
             "measured": the same, and shares move towards the form that takes less of what is short, cores or storage.
             "sample": by the sample and ``seed``, the same in all epochs; pixels may differ (near-lossless or smaller copies),

@@ -110,8 +110,9 @@ void psti_loader_gpu_block_size(const struct psti_loader_gpu *gpu, uint32_t n_ro
 {
     const struct psti_gpu_field *fields[PST_MAX_FIELDS];
     struct psti_gpu_item_size items[PST_MAX_FIELDS];
-    uint32_t n = 0, n_gpu_rows = (uint32_t)(gpu->share * n_rows); /* the fewest of any batch */
+    uint32_t n = 0, n_gpu_rows = (uint32_t)(gpu->share * n_rows);
     uint64_t finished = 0;
+    n_gpu_rows -= n_gpu_rows > 0 && gpu->share < 1; /* the fewest of any batch, also when rounded */
     for (uint32_t i = 0; i < gpu->n_fields; i++) {
         uint64_t row = psti_gpu_field_row_nbytes(gpu->fields[i]) + ROW_ALIGNMENT;
         finished += row * (gpu->decodes[i] && !gpu->recodes[i] ? n_rows - n_gpu_rows : n_rows);

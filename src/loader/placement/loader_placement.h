@@ -108,8 +108,8 @@ struct psti_placement_ops {
     bool (*refused)(const pst_loader *loader, const struct psti_batch_pool_stats *stats,
                     struct pst_error *err);
 
-    /* Prepares the slot for n_rows new rows, which stand from place `first` of the epoch on. No
-     * other thread knows the batch yet. */
+    /* Prepares the slot for n_rows new rows, the first of which has turn `first`. No other
+     * thread knows the batch yet. */
     void (*begin)(pst_loader *loader, pst_batch *batch, uint64_t first, uint32_t n_rows);
     /* Sets the destination of the image's pixels. Any worker, an image of its own; no lock. An
      * error is of the machine or of memory, never of the image; if worker->starved is set, of the
