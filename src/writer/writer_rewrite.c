@@ -300,7 +300,9 @@ static enum pst_status go_on(pst_writer *writer, struct pst_error *err)
     return status == PST_OK ? psti_writer_reopen_journal(writer, err) : status;
 }
 
-static enum pst_status begin(pst_writer *writer, struct pst_error *err)
+/* Begins, or goes on. *again: the journal was found to be of no use and removed, so that the next
+ * try begins anew. */
+static enum pst_status begin(pst_writer *writer, bool *again, struct pst_error *err)
 {
     struct pst_field fields[PST_MAX_FIELDS];
     struct psti_journal_header header = {0};
@@ -309,9 +311,12 @@ static enum pst_status begin(pst_writer *writer, struct pst_error *err)
     has = has && read_header(writer, &header, fields, NULL) == PST_OK;
     has = has && goes_on(writer, &header, fields);
     enum pst_status status = PST_OK;
-    if (has)
+    if (has) {
         status = go_on(writer, err);
-    else
+        *again = (status == PST_ERROR_CORRUPT || status == PST_ERROR_CHECKSUM ||
+                  status == PST_ERROR_TRUNCATED || status == PST_ERROR_NOT_FOUND) &&
+                 psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, NULL) == PST_OK;
+    } else
         status = psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, err);
     if (status == PST_OK)
         status = tidy(writer, writer->base, (uint32_t)writer->base_generation + 1,
@@ -324,7 +329,7 @@ static enum pst_status begin(pst_writer *writer, struct pst_error *err)
 }
 
 static enum pst_status open_locked(pst_writer *writer, const struct pst_field *fields,
-                                   uint32_t n_fields, uint64_t generation, bool *done,
+                                   uint32_t n_fields, uint64_t generation, bool *done, bool *again,
                                    struct pst_error *err)
 {
     struct pst_field held[PST_MAX_FIELDS];
@@ -350,17 +355,17 @@ static enum pst_status open_locked(pst_writer *writer, const struct pst_field *f
         return psti_fail(err, PST_ERROR_BUSY, "writer",
                          "another writer changed the data set just now: try again");
     status = take_schema(writer, fields, n_fields, err);
-    return status == PST_OK ? begin(writer, err) : status;
+    return status == PST_OK ? begin(writer, again, err) : status;
 }
 
-enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_field *fields,
-                                         uint32_t n_fields, uint64_t mark, uint64_t generation,
-                                         const struct pst_writer_options *options, bool *done,
-                                         pst_writer **out, struct pst_error *err)
+static enum pst_status try_open(const char *path, const struct pst_field *fields, uint32_t n_fields,
+                                uint64_t mark, uint64_t generation,
+                                const struct pst_writer_options *options, bool *done, bool *again,
+                                pst_writer **out, struct pst_error *err)
 {
     pst_writer *writer = NULL;
     *out = NULL;
-    *done = false;
+    *done = *again = false;
     enum pst_status status = psti_writer_new(path, options, &writer, err);
     if (status == PST_OK) {
         writer->rewrites = true;
@@ -371,7 +376,7 @@ enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_fiel
         status = psti_writer_enter(writer, PST_WRITER_APPEND, err);
     }
     if (status == PST_OK)
-        status = open_locked(writer, fields, n_fields, generation, done, err);
+        status = open_locked(writer, fields, n_fields, generation, done, again, err);
     if (status == PST_OK && !*done) {
         *out = writer;
         return PST_OK;
@@ -382,6 +387,22 @@ enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_fiel
         (void)!psti_writer_unlink(&writer->dir, PSTI_REPACK_TMP_NAME, NULL);
     if (writer != NULL)
         psti_writer_destroy(writer);
+    return status;
+}
+
+enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_field *fields,
+                                         uint32_t n_fields, uint64_t mark, uint64_t generation,
+                                         const struct pst_writer_options *options, bool *done,
+                                         pst_writer **out, struct pst_error *err)
+{
+    bool again;
+    enum pst_status status =
+        try_open(path, fields, n_fields, mark, generation, options, done, &again, out, err);
+    if (again) {
+        pst_error_clear(err);
+        status =
+            try_open(path, fields, n_fields, mark, generation, options, done, &again, out, err);
+    }
     return status;
 }
 

@@ -279,6 +279,27 @@ class Plan(cli_case.Case):
         self.assertEqual(self.forms("a.pst"), [["jpeg"]] * 5 + [["pli"]] * 21)
         self.check_clean("a.pst")
 
+    def test_journal_of_no_use(self):
+        self.packed()
+        plan = self.plan({"form": "png", "pixels": [0, None], "ways": ways((1, BOTH))})
+        self.unfinished(plan)
+        kept = self.dir / "kept.pst"
+        shutil.copytree(self.dir / "a.pst", kept)
+        journal = (kept / "repack.pst").read_bytes()
+        new = next(name for name in os.listdir(kept) if name.count(".") == 2)
+        for damage in ({"repack.pst": b""}, {"repack.pst": b"x" * 500}, {"repack.pst": journal[:len(journal) // 2]},
+                       {"repack.pst": journal[:100]}, {new: b""}, {new: None}, {new: bytes(9000)}):
+            shutil.rmtree(self.dir / "a.pst")
+            shutil.copytree(kept, self.dir / "a.pst")
+            for name, content in damage.items():
+                os.unlink(self.dir / "a.pst" / name)
+                if content is not None:
+                    self.write(f"a.pst/{name}", content)
+            with self.subTest(damage.keys()):
+                self.ok("repack", "a.pst", "--plan", plan)
+                self.assertEqual(self.forms("a.pst"), [["jpeg"]] * 5 + [["pli", "raw"]] * 21)
+                self.check_clean("a.pst")
+
     def test_full_disk(self):
         self.packed()
         listing, shards = self.ok("ls", "a.pst", "--long"), self.shards("a.pst")
