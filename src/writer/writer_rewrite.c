@@ -196,12 +196,12 @@ void psti_writer_abandon(pst_writer *writer)
     pst_dataset_close(&now);
 }
 
-bool psti_writer_rewrite_changes(const pst_writer *writer)
+uint32_t psti_writer_rewrite_n_adopted(const pst_writer *writer)
 {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < writer->n_shards; i++)
-        if (!is_adopted(writer, i))
-            return true;
-    return false;
+        n += is_adopted(writer, i);
+    return n;
 }
 
 enum pst_status psti_writer_keep_old_index(pst_writer *writer, struct pst_error *err)
@@ -211,7 +211,9 @@ enum pst_status psti_writer_keep_old_index(pst_writer *writer, struct pst_error 
     enum pst_status status = psti_writer_unlink(&writer->dir, name, err);
     if (status != PST_OK)
         return status;
-    if (linkat(writer->dir.fd, PSTI_INDEX_NAME, writer->dir.fd, name, 0) == 0)
+    /* A file system without hard links does not show who reads the old index. */
+    if (linkat(writer->dir.fd, PSTI_INDEX_NAME, writer->dir.fd, name, 0) == 0 || errno == EPERM ||
+        errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK)
         return PST_OK;
     psti_writer_dir_path(&writer->dir, name, path);
     return psti_fail_os(err, errno, "writer", path, -1, "cannot give the old index a second name");
@@ -459,14 +461,14 @@ enum pst_status psti_writer_rewrite_add(pst_writer *writer, const struct pst_sam
     return status;
 }
 
-enum pst_status psti_writer_rewrite_end(pst_writer *writer, bool *changed, struct pst_error *err)
+enum pst_status psti_writer_rewrite_end(pst_writer *writer, struct pst_error *err)
 {
     uint32_t last = writer->n_shards - 1;
     struct psti_writer_shard *shard = &writer->shards[last];
     struct psti_index_shard old = {.nbytes = 0};
     enum pst_status status = psti_dataset_shard(writer->base, last, &old, err);
-    *changed = writer->differs || old.nbytes != shard->nbytes || old.n_items != shard->n_items;
-    if (status == PST_OK && *changed)
+    bool changed = writer->differs || old.nbytes != shard->nbytes || old.n_items != shard->n_items;
+    if (status == PST_OK && changed)
         status = psti_writer_leave_shard(writer, err);
     else if (status == PST_OK) {
         psti_output_close(&writer->shard);
