@@ -139,10 +139,12 @@ static enum pst_status read_header(const pst_writer *writer, struct psti_journal
     return psti_writer_read_journal_header(&writer->dir, PSTI_REPACK_NAME, header, fields, err);
 }
 
-static bool is_merged(const pst_writer *writer, const struct psti_journal_header *header)
+/* True if the journal is of a change to the state that is in force, so that it can go on. Else it
+ * is merged, or older software has appended since, and nobody needs it. */
+static bool is_unfinished(const pst_writer *writer, const struct psti_journal_header *header)
 {
     return memcmp(header->id, writer->id, sizeof header->id) == 0 &&
-           header->base_generation + 1 == writer->base_generation;
+           header->base_generation == writer->base_generation;
 }
 
 enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err)
@@ -153,7 +155,7 @@ enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err)
         enum pst_status status = read_header(writer, &header, fields, err);
         if (status != PST_OK)
             return status;
-        if (!is_merged(writer, &header))
+        if (is_unfinished(writer, &header))
             return psti_fail(err, PST_ERROR_INCOMPLETE, "writer",
                              "a change in place was interrupted: finish it (the same `penstock "
                              "repack` again), or remove " PSTI_REPACK_NAME " to give it up");
