@@ -122,10 +122,25 @@ static enum pst_status drop_shards(const struct psti_writer_dir *dir, const pst_
     return status;
 }
 
-/* Removes what no index names: shards, second names of indexes. */
+/* True if the index at the path that `base` was opened by is the one in the writer's directory. The
+ * path of a data set may lead elsewhere by now, and shards are removed by what its index says. */
+static bool lies_here(const pst_writer *writer, const pst_dataset *base)
+{
+    char path[PATH_MAX];
+    struct stat ours, its;
+    int n = snprintf(path, sizeof path, "%s/" PSTI_INDEX_NAME, pst_dataset_path(base));
+    return n > 0 && (size_t)n < sizeof path && stat(path, &its) == 0 &&
+           fstatat(writer->dir.fd, PSTI_INDEX_NAME, &ours, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_ino == its.st_ino && ours.st_dev == its.st_dev &&
+           memcmp(pst_dataset_id(base), writer->id, sizeof writer->id) == 0;
+}
+
+/* Removes what no index names: shards, second names of indexes. `base` has the index in force. */
 static enum pst_status tidy(pst_writer *writer, const pst_dataset *base, uint32_t kept,
                             uint32_t n_kept, struct pst_error *err)
 {
+    if (!lies_here(writer, base))
+        return PST_OK;
     enum pst_status status = drop_indexes(&writer->dir, &writer->waits, err);
     if (status == PST_OK && !writer->waits)
         status = drop_shards(&writer->dir, base, kept, n_kept, err);
