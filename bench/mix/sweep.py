@@ -155,8 +155,10 @@ def table(rows: list[tuple[str, str, dict[str, Any]]]) -> str:
         expected = "never" if convert["predicted_epochs"] is None else f"{convert['predicted_epochs']:.2g}"
         rate = row["rates"]["plan"]
         words = row["plan"][6:-2].split(":")[0]
-        lines.append(f"| {group}: {title} | {words} | {rate:.0f} | {row['predicted'] / rate - 1:+.1%} | {row['best']} | {row['rates'][row['best']]:.0f} | {row['part_of_best']:.2f} | {convert['seconds']:.2g}, "
-                     f"{convert['predicted_seconds']:.2g} | {epochs}, {expected} | {rate / row['rates'][THIRDS]:.2f} |")  # fmt: skip
+        lines.append(f"| {group}: {title} | {words} | {rate:.0f} | {row['predicted'] / rate - 1:+.1%} | "
+                     f"{row['best']} | {row['rates'][row['best']]:.0f} | "
+                     f"{row['part_of_best']:.2f} | {convert['seconds']:.2g}, {convert['predicted_seconds']:.2g} | "
+                     f"{epochs}, {expected} | {rate / row['rates'][THIRDS]:.2f} |")  # fmt: skip
     return "\n".join(lines)
 
 

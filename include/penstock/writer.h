@@ -270,8 +270,8 @@ struct pst_pack_report {
     uint64_t n_restored_jpeg, restored_pli_jpeg_nbytes, restored_jpeg_nbytes;
     /* PST_FORM_NONE: images whose pixels alone were kept. */
     uint64_t n_not_original;
-    /* pst_repack: samples whose bytes changed, of those stored by this call; files of the data set
-     * that stay as they are, and all; true: old files are left because others read them. */
+    /* pst_repack: samples that this call stored in other forms; files of the data set that stay as
+     * they are (after success), and all; true: old files are left because others read them. */
     uint64_t n_changed;
     uint32_t n_kept_files, n_files;
     bool waits;

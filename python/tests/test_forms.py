@@ -51,8 +51,8 @@ def epoch(loader) -> list[object]:
 
 
 def load(dataset, **options) -> ps.Loader:
-    given = {"shuffle": True, "seed": 3, "transforms": chain(), "output": "numpy", "cache": None, **options}
-    return ps.Loader(dataset, 8, **given)
+    given = {"batch_size": 8, "shuffle": True, "seed": 3, "transforms": chain(), "output": "numpy", "cache": None, **options}
+    return ps.Loader(dataset, **given)
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
@@ -90,7 +90,7 @@ def test_resume_and_ranks_have_the_same_forms(upright) -> None:
     counts = []
     for _ in whole:
         counts.append(whole.stats()["forms"]["by_form"]["pli"]["rows"])
-    for stop in (1, 3, 5):
+    for stop in range(1, len(counts)):
         first = load(upright, forms={"pli": 1, "raw": 2}, num_workers=0, prefetch=1)
         batches = iter(first)
         for _ in range(stop):
@@ -100,10 +100,24 @@ def test_resume_and_ranks_have_the_same_forms(upright) -> None:
         rest.load_state_dict(state)
         epoch(rest)
         assert rest.stats()["forms"]["by_form"]["pli"]["rows"] == counts[-1] - counts[stop - 1]
-    ranks = [load(upright, forms={"pli": 1, "raw": 2}, rank=r, world_size=2, padding=False) for r in range(2)]
-    for loader in ranks:
-        epoch(loader)
-    assert sum(loader.stats()["forms"]["by_form"]["pli"]["rows"] for loader in ranks) == counts[-1]
+    for world in (2, 3):
+        for r in range(world):
+            loader = load(upright, forms={"pli": 1, "raw": 1}, rank=r, world_size=world, batch_size=7)
+            n = 7 * sum(1 for _ in loader)
+            for _ in range(20):
+                n += sum(len(batch["index"]) for batch in loader)
+            rows = loader.stats()["forms"]["by_form"]
+            assert abs(rows["pli"]["rows"] - rows["raw"]["rows"]) <= 2 * 21  # less than a row in each epoch, for every rank
+
+
+def test_forms_with_a_cache_and_whole_batches(upright) -> None:
+    wanted = [epoch(load(upright, drop_last=True))] + [None]
+    loader = load(upright, forms={"pli": 0.5, "raw": 0.5}, form_choice="sample", cache="300%", drop_last=True)
+    assert all(np.array_equal(a, b) for a, b in zip(epoch(loader), wanted[0], strict=True))
+    epoch(loader)
+    epoch(loader)
+    cache = loader.stats()["cache"]
+    assert cache["items"] <= N  # a sample has one form, so the cache keeps one of it
 
 
 def test_variants_by_number_and_missing_forms(upright, tmp_path) -> None:
@@ -178,6 +192,14 @@ def test_a_plan_sets_what_was_left_open(variants) -> None:
     assert own.stats()["workers"] == 2 and own._given["prefetch"] == 3 and own.stats()["cache"]["limit"] == 0
     assert list(own.stats()["forms"]["by_form"]) == ["raw"]
     assert pickle.loads(pickle.dumps(loader))._given["prefetch"] == 5
+
+
+def test_a_plan_for_another_data_set_is_said(variants, caplog) -> None:
+    with caplog.at_level("WARNING", logger="penstock"):
+        load(variants, plan={**PLAN, "data": {"path": "x", "samples": N}})
+        assert not caplog.records
+        load(variants, plan={**PLAN, "data": {"path": "x", "samples": 7}})
+    assert "made for 7 samples" in caplog.text
 
 
 def test_plans_from_files(variants, tmp_path) -> None:

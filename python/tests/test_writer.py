@@ -287,3 +287,30 @@ def test_plans_and_changes_in_place(tmp_path):
     plan.write_text('{"kind": "penstock plan", "version": 2}')
     with pytest.raises(ps.PenstockError, match="version 2"):
         ps.pack(tmp_path / "in", tmp_path / "c.pst", plan=plan)
+
+
+def test_a_change_in_place_keeps_other_fields(tmp_path):
+    rng = np.random.default_rng(0)
+    schema = {"image": ps.Image("pli"), "mask": ps.Mask("pli"), "label": ps.Int(classes=["a", "b"]), "x": ps.Float(),
+              "note": ps.Json(), "boxes": ps.Boxes(), "text": ps.Text(), "array": ps.Array("float32")}
+    samples = [{"image": rng.integers(0, 255, (20 + i, 30, 3)).astype(np.uint8),
+                "mask": rng.integers(0, 3, (20 + i, 30)).astype(np.uint8), "label": i % 2, "x": i / 3, "note": {"i": i},
+                "boxes": np.tile(np.float32([1, 2, 5, 6]), (i % 3, 1)), "text": "\u00e9" * i,
+                "array": np.arange(i, dtype=np.float32)} for i in range(20)]
+    path = tmp_path / "a.pst"
+    write(path, schema, *samples, shard_size="8KiB")
+
+    def contents():
+        ds = ps.Dataset(path)
+        return ds.classes, [(ds.name(i), {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in ds[i].items()})
+                            for i in range(len(ds))]
+
+    before = contents()
+    assert ps.repack(path, forms=["raw", "pli"], mask_forms=["raw"]).n_changed == 20
+    assert contents() == before
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"kind": "penstock plan", "version": 1, "classes": [
+        {"form": "raw", "pixels": [900, None], "ways": [{"share": 1, "store": [{"form": "pli", "tier": "dense"}]}]}]}))
+    report = ps.repack(path, plan=plan)
+    assert report.n_changed == 10 and 0 < report.n_kept_files < report.n_files
+    assert contents() == before and ps.verify(path, decode=True).ok

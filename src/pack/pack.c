@@ -219,14 +219,12 @@ static enum pst_status count_sample(struct pack *pack, const struct psti_pack_sl
 static enum pst_status put_in_place(struct pack *pack, struct psti_pack_slot *slot,
                                     struct pst_error *err)
 {
-    bool changed = true;
     struct pst_sample sample = {.struct_size = sizeof sample,
                                 .value_nbytes = sizeof *slot->values,
                                 .name = slot->name,
                                 .values = slot->lists};
     pst_error_clear(err);
     if (slot->n_adopted > 0) {
-        pack->report.n_kept_files++;
         pack->report.n_samples += slot->n_adopted - 1; /* the caller counts one */
         return psti_writer_rewrite_adopt(pack->writer, slot->n_adopted, err);
     }
@@ -237,8 +235,7 @@ static enum pst_status put_in_place(struct pack *pack, struct psti_pack_slot *sl
     if (status == PST_OK)
         pack->report.n_changed += !pack->plan.stays[slot->sample];
     if (status == PST_OK && slot->ends_shard)
-        status = psti_writer_rewrite_end(pack->writer, &changed, err);
-    pack->report.n_kept_files += !changed;
+        status = psti_writer_rewrite_end(pack->writer, err);
     return status;
 }
 
@@ -523,6 +520,7 @@ static enum pst_status finish_in_place(struct pack *pack, struct pst_error *err)
     pst_dataset_close(&pack->source);
     pack->plan.source = NULL;
     enum pst_status status = pst_writer_finish(pack->writer, err);
+    pack->report.n_kept_files = psti_writer_rewrite_n_adopted(pack->writer);
     pack->report.waits = psti_writer_rewrite_waits(pack->writer);
     return status;
 }

@@ -198,19 +198,14 @@ static enum pst_status check_ways(const struct psti_pack_plan *plan, struct pst_
     const struct psti_pack_mix *mix = &plan->mix;
     for (uint32_t i = 0; i < mix->n_classes; i++) {
         const struct psti_pack_class *class_ = &mix->classes[i];
-        bool lossy = class_->form == PST_FORM_JPEG || class_->form == PST_FORM_PLI_JPEG;
         for (uint32_t w = 0; w < class_->n_ways; w++) {
             const struct psti_pack_forms *store = &mix->ways[class_->first_way + w].store;
             for (uint32_t k = 0; k < store->n; k++) {
                 enum pst_form form = store->forms[k];
                 const char *why = NULL;
-                if (lossy && form == PST_FORM_PLI && !plan->pli_of_lossy &&
-                    plan->pli.max_error == 0)
-                    why = "which would be larger than these lossy images: ask for a max_error, or "
-                          "say that lossy images are meant too (of_lossy)";
-                else if ((form == PST_FORM_PNG || form == PST_FORM_WEBP ||
-                          (form == PST_FORM_JPEG && class_->form != PST_FORM_PLI_JPEG)) &&
-                         form != class_->form)
+                if ((form == PST_FORM_PNG || form == PST_FORM_WEBP ||
+                     (form == PST_FORM_JPEG && class_->form != PST_FORM_PLI_JPEG)) &&
+                    form != class_->form)
                     why = "which is kept where it is there and never made";
                 if (why != NULL)
                     return psti_fail(err, PST_ERROR_UNSUPPORTED, "pack",
@@ -230,6 +225,7 @@ enum pst_status psti_pack_assign(struct psti_pack_plan *plan,
     enum pst_status status = psti_pack_mix_read(options->plan, &plan->mix, err);
     if (status != PST_OK)
         return status;
+    plan->pli_of_lossy = true; /* who asks for it in a plan knows what it is made of */
     int i_field = pst_dataset_find_field(plan->source, plan->mix.field);
     if (i_field < 0 || plan->fields[i_field].type != PST_FIELD_IMAGE)
         status = psti_fail(err, PST_ERROR_ARGUMENT, "pack",

@@ -17,7 +17,7 @@ struct psti_pack_pli {
     enum pst_pli_tier tier;
     uint32_t effort, max_error;
     bool given;      /* the caller asked for it, even if the source is PLI */
-    bool tier_given; /* the plan asks for this tier; the rest may be as it is */
+    bool tier_given; /* the plan asks for this tier and error; the rest may be as it is */
 };
 
 /* Maps the source's fields to the destination's. Constant while workers run. */

@@ -140,14 +140,14 @@ static bool take_number(struct value value, double *number)
     return isfinite(*number);
 }
 
-/* Reads a number of pixels, a whole one. */
-static bool take_pixels(struct value value, uint64_t *pixels)
+/* Reads a whole number of 0 or more. */
+static bool take_count(struct value value, uint64_t *count)
 {
     double number;
     if (!take_number(value, &number) || number < 0 || number > PIXELS_LIMIT ||
         number != (double)(uint64_t)number)
         return false;
-    *pixels = (uint64_t)number;
+    *count = (uint64_t)number;
     return true;
 }
 
@@ -181,9 +181,14 @@ static enum pst_status read_store(struct parse *parse, struct value item,
         if (found != PST_FORM_PLI)
             return fail(parse, "\"tier\" goes with the form pli, not with \"%s\"", form);
     }
+    uint64_t max_error = 0;
+    if (find_member(item, "max_error", &member) &&
+        (!take_count(member, &max_error) || max_error > 127 || found != PST_FORM_PLI))
+        return fail(parse, "\"max_error\" must be 0 to 127, of the form pli");
     if (store->n == PST_MAX_VARIANTS)
         return fail(parse, "\"store\" has more than %d forms", PST_MAX_VARIANTS);
     store->forms[store->n] = found;
+    store->max_errors[store->n] = (uint32_t)max_error;
     store->tiers[store->n++] = wanted;
     return PST_OK;
 }
@@ -261,10 +266,10 @@ static enum pst_status read_pixels(struct parse *parse, struct value list,
         bounds[i] = value_at(at, list.end);
         at = bounds[i].end;
     }
-    ok = ok && take_pixels(bounds[0], &class_->least);
+    ok = ok && take_count(bounds[0], &class_->least);
     class_->end = UINT64_MAX;
     if (ok && *bounds[1].at != 'n')
-        ok = take_pixels(bounds[1], &class_->end);
+        ok = take_count(bounds[1], &class_->end);
     return ok && class_->least < class_->end
                ? PST_OK
                : fail(parse, "\"pixels\" must be [least, end] with whole numbers, 0 <= least < "
@@ -422,6 +427,7 @@ uint64_t psti_pack_mix_hash(const struct psti_pack_mix *mix)
         psti_hash_update(&state, &way->store.n, sizeof way->store.n);
         psti_hash_update(&state, way->store.forms, sizeof way->store.forms);
         psti_hash_update(&state, way->store.tiers, sizeof way->store.tiers);
+        psti_hash_update(&state, way->store.max_errors, sizeof way->store.max_errors);
     }
     return psti_hash_end(&state);
 }

@@ -11,6 +11,7 @@ enum { PSTI_PACK_CLASSES_MAX = 1024, PSTI_PACK_WAYS_MAX = 64 };
 struct psti_pack_forms {
     enum pst_form forms[PST_MAX_VARIANTS];     /* NONE: the file's own bytes */
     enum pst_pli_tier tiers[PST_MAX_VARIANTS]; /* of forms PLI; 0: as the options say */
+    uint32_t max_errors[PST_MAX_VARIANTS];     /* of forms PLI; 0: as the options say */
     uint32_t n;                                /* 0: all variants of the source, as they are */
 };
 

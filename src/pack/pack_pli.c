@@ -63,6 +63,10 @@ struct psti_pack_pli psti_pack_pli_of(const struct psti_pack_plan *plan, enum ps
         pli.tier = forms->tiers[k];
         pli.tier_given = true;
     }
+    if (forms->max_errors[k] != 0) {
+        pli.max_error = forms->max_errors[k];
+        pli.tier_given = true;
+    }
     if (type == PST_FIELD_MASK) /* neighbouring numbers of classes are not alike */
         pli.max_error = 0;
     return pli;
@@ -72,7 +76,9 @@ bool psti_pack_pli_fits(const struct psti_pack_pli *held, const struct psti_pack
 {
     if (wanted->given)
         return psti_pack_pli_equal(held, wanted);
-    return !wanted->tier_given || held->tier == wanted->tier;
+    return !wanted->tier_given ||
+           (held->tier == wanted->tier &&
+            (wanted->max_error == 0 || held->max_error == wanted->max_error));
 }
 
 bool psti_pack_pli_equal(const struct psti_pack_pli *a, const struct psti_pack_pli *b)

@@ -367,7 +367,7 @@ enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
     if (status != PST_OK)
         return status;
     if (writer->rewrites)
-        writer->index_changed = psti_writer_rewrite_changes(writer);
+        writer->index_changed = psti_writer_rewrite_n_adopted(writer) < writer->n_shards;
     if (writer->rewrites && writer->index_changed)
         status = psti_writer_keep_old_index(writer, err);
     if (status == PST_OK && (writer->base == NULL || writer->index_changed))

@@ -56,11 +56,12 @@ enum pst_status psti_writer_rewrite_begin(pst_writer *writer, struct pst_error *
 /* Adds the next sample to it, as pst_writer_add does. */
 enum pst_status psti_writer_rewrite_add(pst_writer *writer, const struct pst_sample *sample,
                                         struct pst_error *err);
-/* Ends the shard. If it is byte for byte that of the base, it is adopted instead. *changed is false
- * then. */
-enum pst_status psti_writer_rewrite_end(pst_writer *writer, bool *changed, struct pst_error *err);
+/* Ends the shard. If it is byte for byte that of the base, it is adopted instead. */
+enum pst_status psti_writer_rewrite_end(pst_writer *writer, struct pst_error *err);
 /* Takes over the next shard of the base, or the rest of it, whose next `n` samples are next. */
 enum pst_status psti_writer_rewrite_adopt(pst_writer *writer, uint64_t n, struct pst_error *err);
+/* Returns the number of shards so far that are the base's. */
+uint32_t psti_writer_rewrite_n_adopted(const pst_writer *writer);
 /* After pst_writer_finish: true if old shards were left to their readers. The next change in place
  * or append removes them. */
 bool psti_writer_rewrite_waits(const pst_writer *writer);

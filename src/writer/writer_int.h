@@ -102,8 +102,6 @@ enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err);
 void psti_writer_drop_old(pst_writer *writer);
 /* Gives the old index a second name, so that its readers can be found. */
 enum pst_status psti_writer_keep_old_index(pst_writer *writer, struct pst_error *err);
-/* True if a shard is not the base's. */
-bool psti_writer_rewrite_changes(const pst_writer *writer);
 /* Removes all that an unfinished change in place has made. */
 void psti_writer_abandon(pst_writer *writer);
 

@@ -122,10 +122,25 @@ static enum pst_status drop_shards(const struct psti_writer_dir *dir, const pst_
     return status;
 }
 
-/* Removes what no index names: shards, second names of indexes. */
+/* True if the index at the path that `base` was opened by is the one in the writer's directory. The
+ * path of a data set may lead elsewhere by now, and shards are removed by what its index says. */
+static bool lies_here(const pst_writer *writer, const pst_dataset *base)
+{
+    char path[PATH_MAX];
+    struct stat ours, its;
+    int n = snprintf(path, sizeof path, "%s/" PSTI_INDEX_NAME, pst_dataset_path(base));
+    return n > 0 && (size_t)n < sizeof path && stat(path, &its) == 0 &&
+           fstatat(writer->dir.fd, PSTI_INDEX_NAME, &ours, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ours.st_ino == its.st_ino && ours.st_dev == its.st_dev &&
+           memcmp(pst_dataset_id(base), writer->id, sizeof writer->id) == 0;
+}
+
+/* Removes what no index names: shards, second names of indexes. `base` has the index in force. */
 static enum pst_status tidy(pst_writer *writer, const pst_dataset *base, uint32_t kept,
                             uint32_t n_kept, struct pst_error *err)
 {
+    if (!lies_here(writer, base))
+        return PST_OK;
     enum pst_status status = drop_indexes(&writer->dir, &writer->waits, err);
     if (status == PST_OK && !writer->waits)
         status = drop_shards(&writer->dir, base, kept, n_kept, err);
@@ -139,10 +154,12 @@ static enum pst_status read_header(const pst_writer *writer, struct psti_journal
     return psti_writer_read_journal_header(&writer->dir, PSTI_REPACK_NAME, header, fields, err);
 }
 
-static bool is_merged(const pst_writer *writer, const struct psti_journal_header *header)
+/* True if the journal is of a change to the state that is in force, so that it can go on. Else it
+ * is merged, or older software has appended since, and nobody needs it. */
+static bool is_unfinished(const pst_writer *writer, const struct psti_journal_header *header)
 {
     return memcmp(header->id, writer->id, sizeof header->id) == 0 &&
-           header->base_generation + 1 == writer->base_generation;
+           header->base_generation == writer->base_generation;
 }
 
 enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err)
@@ -153,7 +170,7 @@ enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err)
         enum pst_status status = read_header(writer, &header, fields, err);
         if (status != PST_OK)
             return status;
-        if (!is_merged(writer, &header))
+        if (is_unfinished(writer, &header))
             return psti_fail(err, PST_ERROR_INCOMPLETE, "writer",
                              "a change in place was interrupted: finish it (the same `penstock "
                              "repack` again), or remove " PSTI_REPACK_NAME " to give it up");
@@ -196,12 +213,12 @@ void psti_writer_abandon(pst_writer *writer)
     pst_dataset_close(&now);
 }
 
-bool psti_writer_rewrite_changes(const pst_writer *writer)
+uint32_t psti_writer_rewrite_n_adopted(const pst_writer *writer)
 {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < writer->n_shards; i++)
-        if (!is_adopted(writer, i))
-            return true;
-    return false;
+        n += is_adopted(writer, i);
+    return n;
 }
 
 enum pst_status psti_writer_keep_old_index(pst_writer *writer, struct pst_error *err)
@@ -211,7 +228,9 @@ enum pst_status psti_writer_keep_old_index(pst_writer *writer, struct pst_error 
     enum pst_status status = psti_writer_unlink(&writer->dir, name, err);
     if (status != PST_OK)
         return status;
-    if (linkat(writer->dir.fd, PSTI_INDEX_NAME, writer->dir.fd, name, 0) == 0)
+    /* A file system without hard links does not show who reads the old index. */
+    if (linkat(writer->dir.fd, PSTI_INDEX_NAME, writer->dir.fd, name, 0) == 0 || errno == EPERM ||
+        errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK)
         return PST_OK;
     psti_writer_dir_path(&writer->dir, name, path);
     return psti_fail_os(err, errno, "writer", path, -1, "cannot give the old index a second name");
@@ -300,7 +319,9 @@ static enum pst_status go_on(pst_writer *writer, struct pst_error *err)
     return status == PST_OK ? psti_writer_reopen_journal(writer, err) : status;
 }
 
-static enum pst_status begin(pst_writer *writer, struct pst_error *err)
+/* Begins, or goes on. *again: the journal was found to be of no use and removed, so that the next
+ * try begins anew. */
+static enum pst_status begin(pst_writer *writer, bool *again, struct pst_error *err)
 {
     struct pst_field fields[PST_MAX_FIELDS];
     struct psti_journal_header header = {0};
@@ -309,9 +330,12 @@ static enum pst_status begin(pst_writer *writer, struct pst_error *err)
     has = has && read_header(writer, &header, fields, NULL) == PST_OK;
     has = has && goes_on(writer, &header, fields);
     enum pst_status status = PST_OK;
-    if (has)
+    if (has) {
         status = go_on(writer, err);
-    else
+        *again = (status == PST_ERROR_CORRUPT || status == PST_ERROR_CHECKSUM ||
+                  status == PST_ERROR_TRUNCATED || status == PST_ERROR_NOT_FOUND) &&
+                 psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, NULL) == PST_OK;
+    } else
         status = psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, err);
     if (status == PST_OK)
         status = tidy(writer, writer->base, (uint32_t)writer->base_generation + 1,
@@ -324,7 +348,7 @@ static enum pst_status begin(pst_writer *writer, struct pst_error *err)
 }
 
 static enum pst_status open_locked(pst_writer *writer, const struct pst_field *fields,
-                                   uint32_t n_fields, uint64_t generation, bool *done,
+                                   uint32_t n_fields, uint64_t generation, bool *done, bool *again,
                                    struct pst_error *err)
 {
     struct pst_field held[PST_MAX_FIELDS];
@@ -350,17 +374,17 @@ static enum pst_status open_locked(pst_writer *writer, const struct pst_field *f
         return psti_fail(err, PST_ERROR_BUSY, "writer",
                          "another writer changed the data set just now: try again");
     status = take_schema(writer, fields, n_fields, err);
-    return status == PST_OK ? begin(writer, err) : status;
+    return status == PST_OK ? begin(writer, again, err) : status;
 }
 
-enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_field *fields,
-                                         uint32_t n_fields, uint64_t mark, uint64_t generation,
-                                         const struct pst_writer_options *options, bool *done,
-                                         pst_writer **out, struct pst_error *err)
+static enum pst_status try_open(const char *path, const struct pst_field *fields, uint32_t n_fields,
+                                uint64_t mark, uint64_t generation,
+                                const struct pst_writer_options *options, bool *done, bool *again,
+                                pst_writer **out, struct pst_error *err)
 {
     pst_writer *writer = NULL;
     *out = NULL;
-    *done = false;
+    *done = *again = false;
     enum pst_status status = psti_writer_new(path, options, &writer, err);
     if (status == PST_OK) {
         writer->rewrites = true;
@@ -371,7 +395,7 @@ enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_fiel
         status = psti_writer_enter(writer, PST_WRITER_APPEND, err);
     }
     if (status == PST_OK)
-        status = open_locked(writer, fields, n_fields, generation, done, err);
+        status = open_locked(writer, fields, n_fields, generation, done, again, err);
     if (status == PST_OK && !*done) {
         *out = writer;
         return PST_OK;
@@ -382,6 +406,22 @@ enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_fiel
         (void)!psti_writer_unlink(&writer->dir, PSTI_REPACK_TMP_NAME, NULL);
     if (writer != NULL)
         psti_writer_destroy(writer);
+    return status;
+}
+
+enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_field *fields,
+                                         uint32_t n_fields, uint64_t mark, uint64_t generation,
+                                         const struct pst_writer_options *options, bool *done,
+                                         pst_writer **out, struct pst_error *err)
+{
+    bool again;
+    enum pst_status status =
+        try_open(path, fields, n_fields, mark, generation, options, done, &again, out, err);
+    if (again) {
+        pst_error_clear(err);
+        status =
+            try_open(path, fields, n_fields, mark, generation, options, done, &again, out, err);
+    }
     return status;
 }
 
@@ -438,14 +478,14 @@ enum pst_status psti_writer_rewrite_add(pst_writer *writer, const struct pst_sam
     return status;
 }
 
-enum pst_status psti_writer_rewrite_end(pst_writer *writer, bool *changed, struct pst_error *err)
+enum pst_status psti_writer_rewrite_end(pst_writer *writer, struct pst_error *err)
 {
     uint32_t last = writer->n_shards - 1;
     struct psti_writer_shard *shard = &writer->shards[last];
     struct psti_index_shard old = {.nbytes = 0};
     enum pst_status status = psti_dataset_shard(writer->base, last, &old, err);
-    *changed = writer->differs || old.nbytes != shard->nbytes || old.n_items != shard->n_items;
-    if (status == PST_OK && *changed)
+    bool changed = writer->differs || old.nbytes != shard->nbytes || old.n_items != shard->n_items;
+    if (status == PST_OK && changed)
         status = psti_writer_leave_shard(writer, err);
     else if (status == PST_OK) {
         psti_output_close(&writer->shard);

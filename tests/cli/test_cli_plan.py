@@ -279,6 +279,46 @@ class Plan(cli_case.Case):
         self.assertEqual(self.forms("a.pst"), [["jpeg"]] * 5 + [["pli"]] * 21)
         self.check_clean("a.pst")
 
+    def test_journal_of_no_use(self):
+        self.packed()
+        plan = self.plan({"form": "png", "pixels": [0, None], "ways": ways((1, BOTH))})
+        self.unfinished(plan)
+        kept = self.dir / "kept.pst"
+        shutil.copytree(self.dir / "a.pst", kept)
+        journal = (kept / "repack.pst").read_bytes()
+        new = next(name for name in os.listdir(kept) if name.count(".") == 2)
+        for damage in ({"repack.pst": b""}, {"repack.pst": b"x" * 500}, {"repack.pst": journal[:len(journal) // 2]},
+                       {"repack.pst": journal[:100]}, {new: b""}, {new: None}, {new: bytes(9000)}):
+            shutil.rmtree(self.dir / "a.pst")
+            shutil.copytree(kept, self.dir / "a.pst")
+            for name, content in damage.items():
+                os.unlink(self.dir / "a.pst" / name)
+                if content is not None:
+                    self.write(f"a.pst/{name}", content)
+            with self.subTest(damage.keys()):
+                self.ok("repack", "a.pst", "--plan", plan)
+                self.assertEqual(self.forms("a.pst"), [["jpeg"]] * 5 + [["pli", "raw"]] * 21)
+                self.check_clean("a.pst")
+
+    def test_append_after_a_change_of_an_older_state(self):
+        """What is left of a change of a state that is in force no more is removed."""
+        self.packed()
+        plan = self.plan({"form": "png", "pixels": [0, None], "ways": ways((1, BOTH))})
+        shutil.copytree(self.dir / "a.pst", self.dir / "b.pst")
+        self.unfinished(plan)
+        left = {name: (self.dir / "a.pst" / name).read_bytes() for name in os.listdir(self.dir / "a.pst")
+                if name == "repack.pst" or name.count(".") == 2}
+        self.assertGreater(len(left), 2)
+        for i in range(3):
+            self.write(f"more{i}/z{i}.png", cli_case.png(9, 9)[0])
+        self.ok("append", "b.pst", "more0")
+        self.ok("append", "b.pst", "more1")
+        for name, content in left.items():
+            self.write(f"b.pst/{name}", content)
+        self.ok("append", "b.pst", "more2")
+        self.assertEqual(self.ok_json("info", "b.pst")["samples"], 29)
+        self.check_clean("b.pst")
+
     def test_full_disk(self):
         self.packed()
         listing, shards = self.ok("ls", "a.pst", "--long"), self.shards("a.pst")

@@ -163,17 +163,25 @@ class Sweep(cli_case.Case):
         self.both(base, arguments, self.checker("b.pst", arguments, (), self.listing(self.dir, "b.pst")))
 
     def test_repack_in_place(self):
-        """Of the shards some change, and some are adopted."""
+        """Of the shards some change, some are adopted, and some are written in vain: their JPEGs cannot become PLI."""
         base = self.make_base()
+        for i in range(3):
+            self.write(f"base/f/001{i}.jpg", (base / f"f/000{i}.jpg").read_bytes()[:-100])
+        shutil.rmtree(base / "a.pst")
+        self.ok("pack", "base/f", "base/a.pst", *self.small)
         old = self.listing(base, "a.pst")
         half = [{"share": 0.5, "store": [{"form": "pli-jpeg"}]}, {"share": 0.5, "store": [{"form": "original"}, {"form": "raw"}]}]
         self.write("base/plan.json", json.dumps({"kind": "penstock plan", "version": 1, "classes": [
-            {"form": "pli-jpeg", "pixels": [0, None], "ways": half}]}))
+            {"form": "pli-jpeg", "pixels": [0, None], "ways": half},
+            {"form": "jpeg", "pixels": [0, None], "ways": [{"share": 1, "store": [{"form": "pli-jpeg"}]}]}]}))
         shutil.copytree(base / "a.pst", self.dir / "b.pst")
         self.ok("repack", "b.pst", "--plan", "base/plan.json")
         wanted = self.listing(self.dir, "b.pst")
         self.assertNotEqual(wanted, old)
         names = len(os.listdir(self.dir / "b.pst"))
+        kept = set(os.listdir(base / "a.pst")) & set(os.listdir(self.dir / "b.pst")) - {"index.pst"}
+        self.assertIn(f"shard-{names - 2:06}.pst", kept)
+        self.assertLess(len(kept), names - 1)
         arguments = ("repack", "a.pst", "--plan", "plan.json", "--workers", 1, "--commit-size", "1KiB")
         check = self.checker("a.pst", arguments, (old,), wanted)
 

@@ -183,8 +183,9 @@ static void in_place_json(struct pack_run *run, const struct pst_pack_report *re
 
 static void in_place_text(const struct pst_pack_report *report)
 {
-    bool whole = report->n_resumed == report->n_samples;
-    if (whole)
+    bool was_done = report->n_resumed == report->n_samples &&
+                    report->n_kept_files == report->n_files && report->n_samples > 0;
+    if (was_done)
         puts("  this was done before: nothing to do");
     else
         printf("  %llu samples changed, %llu of %llu files stay as they are\n",

@@ -187,6 +187,20 @@ def image_field(dataset: Dataset) -> str:
     raise ArgumentError(f"{dataset.path} has no images: there is nothing to plan")
 
 
+def _copies(classes: list[Class], report: Mapping[str, Any], limits: _ways.Limits, notes: list[str]) -> _ways.Solution:
+    """Returns the best plan whose mix a sample can have as copies: with one tier of PLI at most."""
+    forms = list(dict.fromkeys(form for part in classes for form in part.forms))
+    tiers = [form for form in forms if _classes.stored_form(form) == "pli"]
+    found = [
+        _ways.solve(classes, report, limits, only=tuple(f for f in forms if f == tier or _classes.stored_form(f) != "pli"))
+        for tier in tiers or [""]
+    ]
+    best = max(found, key=lambda one: float(one.answer["samples_per_second"]))
+    if any(way.cache_form for way, _ in best.used()):
+        notes.append("with a cache copies do not help: it keeps one form of a sample. Use no copies, or no cache")
+    return best
+
+
 def _field_of(report: Mapping[str, Any], loader: Loader | None) -> str:
     """Returns the name of the images' field, as far as the data set is there."""
     if loader is not None:
@@ -271,8 +285,8 @@ def _data(
     field: str,
     notes: list[str],
 ) -> dict[str, Any]:
-    solution = _ways.solve(classes, report, limits)
-    answer, chosen = _ways.predict(report, _ways.mixed(solution, classes))
+    solution = _copies(classes, report, limits, notes) if copies else _ways.solve(classes, report, limits)
+    answer, chosen = _ways.predict(report, _ways.mixed(solution, classes), _ways.is_mix(solution))
     now = _whatif.predict(report, {"cache": 0})
     subject = report["subject"]
     made: dict[str, Any] = {

@@ -62,6 +62,14 @@ _DEFAULTS = {"num_workers": None, "prefetch": 2, "order": None, "cache": "auto",
              "decode": "auto", "gpu_share": None, "forms": None}  # fmt: skip
 
 
+def foreign(plan: Any, n_samples: int) -> str | None:
+    """Returns a warning if a plan was made for another number of samples."""
+    planned = (read(getattr(plan, "data", plan)).get("data") or {}).get("samples")
+    if planned is None or planned == n_samples:
+        return None
+    return f"the plan was made for {planned} samples, and the data set has {n_samples}"
+
+
 def applied(given: Mapping[str, Any], plan: Any) -> dict[str, Any]:
     """Returns a Loader's arguments with those of a plan (its data, file, or :class:`penstock.Plan`) in the place of defaults."""
     data = getattr(plan, "data", plan)

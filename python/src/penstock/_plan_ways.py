@@ -22,6 +22,8 @@ GOALS = ("rate", "storage", "cost")
 CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
 _RANDOM = 2  # the page cache's policy, of enum pst_stall_policy
 _PREFETCH = (2, 3, 4, 6, 8, 12, 16)
+_MIX_PREFETCH = 4
+_MIX_WORTH = 0.05  # of the rate: what a mix must bring
 _NEARLY = 0.01  # of the rate: less than costs are known to
 _WORTH = 0.02  # of the bytes stored
 _LARGER = 0.1  # may be what needs no writing
@@ -284,6 +286,8 @@ def solve(
     best = _best(classes, report, limits, choice or {}, only)
     if limits.goal != "rate":
         return best
+    goal = best
+    best = _unmixed(classes, report, limits, best, only)
     enough = replace(limits, goal="storage", least_rate=(1 - _NEARLY) * best.answer["samples_per_second"])
     thrifty = _best(classes, report, enough, choice or {}, only)
     chosen = thrifty if thrifty.answer["stored_nbytes"] < (1 - _WORTH) * best.answer["stored_nbytes"] else best
@@ -291,7 +295,19 @@ def solve(
         chosen = _unchanged(classes, report, enough, chosen)
     # What is worth how much is the goal's.
     kept = {name: best.answer[name] for name in ("prices", "price_low", "price_high", "quota_price", "binding", "single")}
+    if best is not goal:
+        kept["single"] = None
     return replace(chosen, answer={**chosen.answer, **kept}, problem=best.problem)
+
+
+def _unmixed(
+    classes: Sequence[Class], report: Mapping[str, Any], limits: Limits, best: Solution, only: Sequence[str] | None
+) -> Solution:
+    """Returns the best plan that stores one form, if a mix brings less than costs and variance are known to."""
+    single = best.answer["single"]
+    if only is not None or single is None or single["samples_per_second"] < (1 - _MIX_WORTH) * best.answer["samples_per_second"]:
+        return best
+    return _best(classes, report, limits, {}, (best.problem.forms[single["form"]],))
 
 
 def _unchanged(classes: Sequence[Class], report: Mapping[str, Any], enough: Limits, chosen: Solution) -> Solution:
@@ -399,18 +415,29 @@ def _cpu(way: Way) -> float:
     return float(way.costs["cpu_seconds"])
 
 
-def predict(report: Mapping[str, Any], demands: Mapping[str, float]) -> tuple[dict[str, Any], dict[str, int]]:
+def is_mix(solution: Solution) -> bool:
+    """Whether samples of the plan are kept in several ways."""
+    return len({(way.form, way.cache_form, way.place) for way, _ in solution.used()}) > 1
+
+
+def predict(
+    report: Mapping[str, Any], demands: Mapping[str, float], mixes: bool = False
+) -> tuple[dict[str, Any], dict[str, int]]:
     """Returns the prediction for a plan's mean demands, with the fewest threads and the shortest read-ahead that reach it, and
-    these: "num_workers" and "prefetch"."""
+    these: "num_workers" and "prefetch".
+
+    mixes: several resources are to be busy at a time, for which more rows must be under way.
+    """
     made = _whatif.setup(report, {"cache": 0, "page_cache": 0})
     speed = report["machine"].get("core_speed", 1.0)
     made.update(demands)
     for member in ("cpu_seconds", "cpu_sd_seconds"):
         made[member] /= speed
     made.update(hit_cpu_seconds=0.0, item_nbytes=0.0)
-    best = _native.stall_predict({**made, "workers": _most_workers(made), "prefetch": float(_PREFETCH[-1])})["samples_per_second"]
+    ahead = _PREFETCH if not mixes else tuple(n for n in _PREFETCH if n >= _MIX_PREFETCH)
+    best = _rate(made, workers=_most_workers(made), prefetch=float(ahead[-1]))
     prefetch = next(
-        (n for n in _PREFETCH if _rate(made, workers=_most_workers(made), prefetch=float(n)) >= 0.99 * best), _PREFETCH[-1]
+        (n for n in ahead if _rate(made, workers=_most_workers(made), prefetch=float(n)) >= 0.99 * best), ahead[-1]
     )
     workers = next(
         (n for n in range(1, int(_most_workers(made)) + 1)

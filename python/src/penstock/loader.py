@@ -378,6 +378,8 @@ class Loader:
             "form_choice": form_choice,
         }
         self._start(given if plan is None else _plan_file.applied(given, plan))
+        if plan is not None and (warning := _plan_file.foreign(plan, self._dataset._count)):
+            _log.warning("%s: %s", self._dataset.path, warning)
 
     def _start(self, given: dict[str, Any]) -> None:
         before = set(self.__dict__)  # attributes of a subclass, which are pickled
