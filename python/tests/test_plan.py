@@ -279,6 +279,39 @@ def test_without_highs(monkeypatch) -> None:
         ps.plan(report(), cache=0)
 
 
+def test_packing_by_a_plan(tmp_path) -> None:
+    """What a plan asks for is permission: PLI of JPEGs, and near-lossless PLI."""
+    pil = pytest.importorskip("PIL.Image")
+    np = pytest.importorskip("numpy")
+    folder = tmp_path / "images"
+    folder.mkdir()
+    random = np.random.default_rng(5)
+    for i in range(6):
+        form = "jpg" if i % 2 else "png"
+        pil.fromarray(random.integers(0, 255, (40, 40, 3), np.uint8)).save(folder / f"{i}.{form}")
+
+    def plan_of(**stores: list[dict]) -> dict:
+        classes = [{"form": form, "pixels": [0, None], "samples": 3, "ways": [{"share": 1.0, "store": store}]}
+                   for form, store in stores.items()]  # fmt: skip
+        return {"kind": "penstock plan", "version": 1, "field": "image", "classes": classes}
+
+    path = tmp_path / "plan.json"
+    lossy = {"form": "pli", "tier": "small", "max_error": 4}
+    path.write_text(json.dumps(plan_of(jpeg=[{"form": "pli", "tier": "fast"}], png=[lossy])))
+    ps.pack(folder, tmp_path / "a.pst", plan=path)
+    dataset = ps.Dataset(tmp_path / "a.pst")
+    assert [dataset.item(i, "image")["form"] for i in range(6)] == ["pli"] * 6
+    for i in range(6):
+        wanted = np.asarray(pil.open(folder / f"{i}.{'jpg' if i % 2 else 'png'}")).astype(int)
+        off = np.abs(dataset[i]["image"].astype(int) - wanted).max()
+        assert off == 0 if i % 2 else 0 < off <= 4
+    assert ps.repack(tmp_path / "a.pst", plan=path).n_changed == 0
+    for wrong in (200, -1, 1.5, "2"):
+        path.write_text(json.dumps(plan_of(png=[{**lossy, "max_error": wrong}])))
+        with pytest.raises(ps.errors.ArgumentError, match="max_error"):
+            ps.pack(folder, tmp_path / "b.pst", plan=path)
+
+
 # Learning -------------------------------------------------------------------------------------------
 
 

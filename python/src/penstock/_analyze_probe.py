@@ -2,9 +2,9 @@
 
 Some samples are written in each form into a data set in a temporary directory, and loaded by one worker, from the page cache and
 from Penstock's. The CPU seconds of the process are those of preparation, with reading and without. A worker reads ahead into
-batches and buffers that do not stay in the processor's caches, as in a training; the calling thread alone would use one buffer again
-and again, and large stored images would seem several times as cheap as they are. Forms that are not stored yet are probed the same
-way.
+batches and buffers that do not stay in the processor's caches, as in a training; the calling thread alone would use one buffer
+again and again, and large stored images would seem several times as cheap as they are. Forms that are not stored yet are probed
+the same way.
 """
 
 from __future__ import annotations
