@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 
 import pytest
 
@@ -141,6 +142,23 @@ def test_forms_with_other_pixels_are_left_alone(tmp_path) -> None:
         equal = all(np.array_equal(a, b) for a, b in zip(epoch(loader), epoch(plain), strict=True))
         assert equal == same
         assert loader.stats()["forms"]["other"] == (8 if same else 0)
+
+
+def test_shares_move_away_from_what_is_short(tmp_path) -> None:
+    """Slow storage: the form of fewer bytes gets more, and the batches stay the same."""
+    with ps.Writer(tmp_path / "d.pst", {"image": ps.Image(["raw", "pli"])}) as writer:
+        for i in range(64):
+            writer.write({"image": np.full((64, 64, 3), i, np.uint8)})
+    options = {"batch_size": 2, "transforms": [T.RandomCrop(60)], "num_workers": 2}
+    wanted = epoch(load(tmp_path / "d.pst", **options))
+    loader = load(tmp_path / "d.pst", forms={"raw": 0.9, "pli": 0.1}, form_choice="measured", throttle=(4e6, 0.0), **options)
+    end = time.monotonic() + 60
+    same = all(np.array_equal(a, b) for a, b in zip(epoch(loader), wanted, strict=True))
+    while loader.stats()["forms"]["corrections"] == 0 and time.monotonic() < end:
+        epoch(loader)
+    forms = loader.stats()["forms"]
+    assert same and forms["corrections"] > 0
+    assert forms["by_form"]["raw"]["share"] < 0.9 and forms["by_form"]["pli"]["share"] > 0.1
 
 
 @pytest.mark.parametrize(
