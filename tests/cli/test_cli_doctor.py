@@ -36,7 +36,7 @@ class Doctor(cli_case.Case):
         return {"PENSTOCK_PYTHON": str(path)}
 
     def answers(self, **found):
-        found = {"python": "3.11.2", "numpy": "2.0", "torch": "2.9", "penstock": self.version(), **found}
+        found = {"python": "3.11.2", "numpy": "2.0", "torch": "2.9", "highspy": "1.15", "penstock": self.version(), **found}
         return self.python(f"echo '{cli_case.json.dumps(found)}'\n")
 
     def version(self):
@@ -46,11 +46,11 @@ class Doctor(cli_case.Case):
         checks = self.checks(0, self.answers())
         with open("/proc/cpuinfo") as file:
             flags = next((line.split() for line in file if line.startswith("flags")), None)
-        self.assertEqual(set(checks), NAMES | {"package", "numpy", "torch"} | ({"vectors"} if flags else set()))
+        self.assertEqual(set(checks), NAMES | {"package", "numpy", "torch", "highspy"} | ({"vectors"} if flags else set()))
         if flags:  # of an x86
             self.assertEqual("avx2" in checks["vectors"]["text"].split(), "avx2" in flags)
         self.assertIn(self.version(), checks["penstock"]["text"])
-        for name in "python", "package", "numpy", "torch":
+        for name in "python", "package", "numpy", "torch", "highspy":
             self.assertEqual(checks[name]["state"], "ok")
         environment = cli_case.json.loads(self.ok("env"))
         self.assertEqual(checks["io_uring"]["state"] == "ok", environment["storage"] == "io_uring")
@@ -79,8 +79,8 @@ class Doctor(cli_case.Case):
         self.assertIn(self.version(), checks["package"]["advice"])
 
     def test_packages_that_are_missing(self):
-        checks = self.checks(0, self.answers(penstock="", reason="ModuleNotFoundError: no penstock", torch="", numpy=""))
-        self.assertEqual([checks[name]["state"] for name in ("package", "torch", "numpy")], ["note"] * 3)
+        checks = self.checks(0, self.answers(penstock="", reason="ModuleNotFoundError: no penstock", torch="", numpy="", highspy=""))
+        self.assertEqual([checks[name]["state"] for name in ("package", "torch", "numpy", "highspy")], ["note"] * 4)
         self.assertIn("no penstock", checks["package"]["text"])
         self.assertIn("pip install torch", checks["torch"]["advice"])
         self.assertEqual(self.checks(1, self.answers(numpy=""))["numpy"]["state"], "bad")

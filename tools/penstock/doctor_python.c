@@ -107,7 +107,7 @@ int doctor_run(char *const argv[], double seconds, char *out, size_t capacity)
  * imported, to see that it can be. */
 static const char script[] = "import importlib.metadata as m, json, platform\n"
                              "out = {'python': platform.python_version()}\n"
-                             "for name in ('numpy', 'torch', 'Pillow', 'torchvision'):\n"
+                             "for name in ('numpy', 'torch', 'Pillow', 'torchvision', 'highspy'):\n"
                              "    try: out[name] = m.version(name)\n"
                              "    except m.PackageNotFoundError: out[name] = ''\n"
                              "try:\n"
@@ -155,6 +155,11 @@ static void add_versions(struct doctor *doctor, const struct json_node *found, c
     if (torch[0] == '\0')
         doctor_advise(check, DOCTOR_NOTE,
                       "only for torch tensors and ps.TorchDataset: %s -m pip install torch", path);
+    const char *highs = text_of(found, "highspy");
+    check = doctor_add(doctor, "highspy", "%s", highs[0] == '\0' ? "not installed" : highs);
+    if (highs[0] == '\0')
+        doctor_advise(check, DOCTOR_NOTE, "only for plan and tune: %s -m pip install highspy",
+                      path);
 }
 
 void doctor_python(struct doctor *doctor)

@@ -216,8 +216,17 @@ def _solved(
         "utilisation": answer["utilisation"],
         "accelerators": accelerators,
         "chosen": chosen,
+        "single": _single(solution),
         "stored": sorted({way.form for way, _ in solution.used()}),
     }
+
+
+def _single(solution: _ways.Solution) -> dict[str, Any] | None:
+    """Returns what an epoch would cost with the best single form on this machine; None: that is the plan."""
+    single = solution.answer.get("single")
+    if not single or not _ways.is_mix(solution):
+        return None
+    return {"form": solution.problem.forms[single["form"]], "epoch_cost": single["cost"]}
 
 
 def on(report: Mapping[str, Any], machine: Mapping[str, Any], accelerators: float | None = None) -> dict[str, Any]:

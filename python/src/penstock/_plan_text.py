@@ -147,6 +147,8 @@ def _machines(data: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {row['name']:28s}{row['price_per_hour']:8.3f}{row['samples_per_second']:11.4g}"
                      f"{duration(row['epoch_seconds']):>9s}{row['epoch_cost']:11.4g}  {row['binding']}"
                      f"{': ' + ' and '.join(marks) if marks else ''}")  # fmt: skip
+        if row.get("single"):
+            lines.append(f"      unmixed, {row['single']['form']}: {row['single']['epoch_cost']:.4g} an epoch")
         if row["chosen"]:
             lines.append(f"      with {', '.join(_amount(name, value) for name, value in row['chosen'].items())}")
     return lines

@@ -286,28 +286,28 @@ def solve(
     best = _best(classes, report, limits, choice or {}, only)
     if limits.goal != "rate":
         return best
-    goal = best
-    best = _unmixed(classes, report, limits, best, only)
+    single = _worthwhile(best)
+    if single is not None:
+        best = _best(classes, report, limits, choice or {}, (single,))
     enough = replace(limits, goal="storage", least_rate=(1 - _NEARLY) * best.answer["samples_per_second"])
-    thrifty = _best(classes, report, enough, choice or {}, only)
+    thrifty = _best(classes, report, enough, choice or {}, only if single is None else (single,))
     chosen = thrifty if thrifty.answer["stored_nbytes"] < (1 - _WORTH) * best.answer["stored_nbytes"] else best
     if only is None:
         chosen = _unchanged(classes, report, enough, chosen)
     # What is worth how much is the goal's.
     kept = {name: best.answer[name] for name in ("prices", "price_low", "price_high", "quota_price", "binding", "single")}
-    if best is not goal:
+    if single is not None:
         kept["single"] = None
     return replace(chosen, answer={**chosen.answer, **kept}, problem=best.problem)
 
 
-def _unmixed(
-    classes: Sequence[Class], report: Mapping[str, Any], limits: Limits, best: Solution, only: Sequence[str] | None
-) -> Solution:
-    """Returns the best plan that stores one form, if a mix brings less than costs and variance are known to."""
+def _worthwhile(best: Solution) -> str | None:
+    """Returns the best single form, if mixing brings less than costs and variance are known to; else None."""
     single = best.answer["single"]
-    if only is not None or single is None or single["samples_per_second"] < (1 - _MIX_WORTH) * best.answer["samples_per_second"]:
-        return best
-    return _best(classes, report, limits, {}, (best.problem.forms[single["form"]],))
+    if single is None or single["samples_per_second"] < (1 - _MIX_WORTH) * best.answer["samples_per_second"]:
+        return None
+    form: str = best.problem.forms[single["form"]]
+    return form
 
 
 def _unchanged(classes: Sequence[Class], report: Mapping[str, Any], enough: Limits, chosen: Solution) -> Solution:
