@@ -79,7 +79,8 @@ class Doctor(cli_case.Case):
         self.assertIn(self.version(), checks["package"]["advice"])
 
     def test_packages_that_are_missing(self):
-        checks = self.checks(0, self.answers(penstock="", reason="ModuleNotFoundError: no penstock", torch="", numpy="", highspy=""))
+        missing = {"penstock": "", "torch": "", "numpy": "", "highspy": ""}
+        checks = self.checks(0, self.answers(reason="ModuleNotFoundError: no penstock", **missing))
         self.assertEqual([checks[name]["state"] for name in ("package", "torch", "numpy", "highspy")], ["note"] * 4)
         self.assertIn("no penstock", checks["package"]["text"])
         self.assertIn("pip install torch", checks["torch"]["advice"])
