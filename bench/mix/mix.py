@@ -36,13 +36,13 @@ GROUPS: dict[str, dict[str, Any]] = {
     "frames": {
         "source": "cityscapes", "own": "png", "forms": ("png", "pli-small", "raw"), "before": ("png", "raw"), "copies": 16,
         "batch": 8, "chain": lambda: [T.RandomCrop(768), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
-        "settings": {"few cores, fast storage": (1, 1500e6), "many cores, slow storage": (2, 300e6), "balanced": (2, 1000e6)},
+        "settings": {"few cores, fast storage": (1, 800e6), "many cores, slow storage": (2, 300e6), "balanced": (2, 1000e6)},
     },
     "imagenet": {
         "source": "imagenet_folder", "own": "jpeg", "forms": ("jpeg", "pli-jpeg", "pli-small", "raw"), "before": ("jpeg", "raw"),
         "copies": 1, "batch": 32,
         "chain": lambda: [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
-        "settings": {"few cores, fast storage": (1, 1000e6), "many cores, slow storage": (2, 100e6), "balanced": (2, 500e6)},
+        "settings": {"few cores, fast storage": (1, 400e6), "many cores, slow storage": (2, 100e6), "balanced": (2, 800e6)},
     },
 }  # fmt: skip
 

@@ -75,7 +75,7 @@ def thirds(path: Path, group: dict[str, Any], storage: float, cache: int, second
     counts = [min(int(cache / 3 / size), n // 4) for size in sizes]
     starts = list(itertools.accumulate([0, *counts]))
     parts: list[tuple[int, Any]] = []
-    for k, changes in ((0, {"cache": "200%"}), (1, {"cache": 8 * cache + (1 << 28), "cache_form": "raw"})):
+    for k, changes in ((0, {"cache": "100%"}), (1, {"cache": 8 * cache + (1 << 28), "cache_form": "raw"})):
         if counts[k]:
             parts.append((counts[k], _part(path, group, storage, range(starts[k], starts[k + 1]), {**options, **changes})))
     if counts[2]:
