@@ -35,6 +35,11 @@ size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_m
 bool psti_augment_ops_move_alike(const struct pst_op *a, size_t n_a, const struct pst_op *b,
                                  size_t n_b, size_t *i_a, size_t *i_b);
 
+/* Returns the number of operations at the beginning of `ops` that move pixels alike in every draw:
+ * Resize, CenterCrop and Pad. The picture after them is a function of the image alone, and its
+ * pixels have the bits of those that came in. */
+size_t psti_augment_ops_fixed(const struct pst_op *ops, size_t n_ops);
+
 /* Describes the pixels that come in and the form in which a chain's last step writes them. */
 struct psti_chain_output {
     /* images: U8, U16, F16, BF16 or F32; masks: U8, U16, I32, I64 or F32. 0 means F32 if the chain
@@ -85,6 +90,8 @@ void psti_augment_chain_free(struct psti_chain **chain);
  */
 bool psti_augment_chain_fixed_size(const struct psti_chain *chain, uint32_t *height,
                                    uint32_t *width);
+/* Gives the operations as they were compiled; they live as long as the chain. */
+const struct pst_op *psti_augment_chain_ops(const struct psti_chain *chain, size_t *n_ops);
 enum pst_dtype psti_augment_chain_dtype(const struct psti_chain *chain);
 uint8_t psti_augment_chain_channels(const struct psti_chain *chain);
 
@@ -95,6 +102,15 @@ enum pst_status psti_augment_chain_draw(const struct psti_chain *chain,
                                         const struct psti_draw_key *key, uint32_t height,
                                         uint32_t width, struct psti_draw *draw,
                                         struct pst_error *err);
+/* Gives the size of the picture after the first n operations of the drawn sample. n is at most the
+ * number of operations. */
+void psti_augment_chain_size_after(const struct psti_chain *chain, const struct psti_draw *draw,
+                                   size_t n, uint32_t *height, uint32_t *width);
+/* The pixels that will come are those of the picture after the first n operations, which must be
+ * fixed (psti_augment_ops_fixed), with the draw of the whole image. Makes the region one of that
+ * picture. The output, boxes and keypoints stay those of the whole chain. Not after
+ * psti_augment_chain_scale. */
+void psti_augment_chain_skip(const struct psti_chain *chain, struct psti_draw *draw, size_t n);
 /* Chooses a scaled decode, for a source that the decoder can deliver at a half, a quarter or an
  * eighth of its size, approximately. It takes the smallest of these sizes at which the first resize
  * still reads more pixels than it writes, on both axes. Sets draw->scale_log2 and makes the region

@@ -313,6 +313,15 @@ enum pst_status psti_augment_chain_compile(const struct pst_op *ops, size_t n_op
     return psti_augment_compile(ops, n_ops, output, psti_cpu_features(), false, out, err);
 }
 
+size_t psti_augment_ops_fixed(const struct pst_op *ops, size_t n_ops)
+{
+    size_t n = 0;
+    while (n < n_ops && (ops[n].kind == PST_OP_RESIZE || ops[n].kind == PST_OP_CENTER_CROP ||
+                         ops[n].kind == PST_OP_PAD))
+        n++;
+    return n;
+}
+
 void psti_augment_chain_free(struct psti_chain **chain)
 {
     if (chain == NULL)
@@ -329,6 +338,12 @@ bool psti_augment_chain_fixed_size(const struct psti_chain *chain, uint32_t *hei
         *width = chain->fixed_width;
     }
     return chain->fixed;
+}
+
+const struct pst_op *psti_augment_chain_ops(const struct psti_chain *chain, size_t *n_ops)
+{
+    *n_ops = chain->n_ops;
+    return chain->ops;
 }
 
 enum pst_dtype psti_augment_chain_dtype(const struct psti_chain *chain)

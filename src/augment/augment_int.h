@@ -14,7 +14,7 @@
 #include "augment/augment_kernels.h"
 
 /* Each of the PSTI_AUGMENT_MAX_OPS operations has 4 of a draw's 64 words. The last 4 words are the
- * draw's own (PSTI_DRAW_SIZE, PSTI_DRAW_BEYOND). */
+ * draw's own (PSTI_DRAW_SIZE, PSTI_DRAW_BEYOND, PSTI_DRAW_SKIP). */
 
 /* The largest side in pixels of every picture in a chain. */
 #define PSTI_AUGMENT_MAX_SIDE (1u << 20)
@@ -123,6 +123,7 @@ void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *d
 /* opaque[61] holds y | x << 32: the source pixels by which the first pixels of a scaled source
  * reach beyond the source. */
 #define PSTI_DRAW_BEYOND 61
+#define PSTI_DRAW_SKIP 62 /* opaque[62] holds the number of operations that were applied before. */
 static inline uint64_t psti_augment_draw_pair(uint32_t low, uint32_t high)
 {
     return low | (uint64_t)high << 32;

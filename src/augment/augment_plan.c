@@ -401,23 +401,51 @@ static void find_region(struct psti_augment_plan *plan)
     plan->region_width = x1 - x0;
 }
 
+void psti_augment_chain_size_after(const struct psti_chain *chain, const struct psti_draw *draw,
+                                   size_t n, uint32_t *height, uint32_t *width)
+{
+    *height = psti_augment_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
+    *width = psti_augment_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
+    for (size_t i = 0; i < n && i < chain->n_ops; i++) {
+        struct psti_op_sizes sizes;
+        psti_augment_op_sizes(&chain->ops[i], &draw->opaque[4 * i], *height, *width, &sizes);
+        psti_augment_after(&sizes, height, width);
+    }
+}
+
 void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *draw,
                        struct psti_augment_plan *plan)
 {
-    uint32_t height = psti_augment_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
-    uint32_t width = psti_augment_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
+    uint32_t first = (uint32_t)draw->opaque[PSTI_DRAW_SKIP], height, width;
+    psti_augment_chain_size_after(chain, draw, first, &height, &width);
     memset(&plan->front, 0, sizeof plan->front);
     plan->n_steps = 0;
     plan->source_height = plan->front.height = plan->front.window_height = height;
     plan->source_width = plan->front.width = plan->front.window_width = width;
     struct growth g = {chain, plan, height, width};
-    for (uint32_t i = 0; i < chain->n_ops; i++)
+    for (uint32_t i = first; i < chain->n_ops; i++)
         grow(&g, draw, i);
     narrow_front(chain, plan);
     plan->out_height = g.height;
     plan->out_width = g.width;
     scale_front(draw, plan);
     find_region(plan);
+}
+
+static void take_region(const struct psti_augment_plan *plan, struct psti_draw *draw)
+{
+    draw->region_y = plan->region_y;
+    draw->region_x = plan->region_x;
+    draw->region_height = plan->region_height;
+    draw->region_width = plan->region_width;
+}
+
+void psti_augment_chain_skip(const struct psti_chain *chain, struct psti_draw *draw, size_t n)
+{
+    struct psti_augment_plan plan;
+    draw->opaque[PSTI_DRAW_SKIP] = n;
+    psti_augment_plan(chain, draw, &plan);
+    take_region(&plan, draw);
 }
 
 /* The draw keeps the scale, so that every later call of psti_augment_plan makes the same plan. */
@@ -440,8 +468,5 @@ void psti_augment_chain_scale(const struct psti_chain *chain, struct psti_draw *
     draw->opaque[PSTI_DRAW_BEYOND] = psti_augment_draw_pair(
         at_top ? -plan.source_height % edge : 0, at_left ? -plan.source_width % edge : 0);
     psti_augment_plan(chain, draw, &plan);
-    draw->region_y = plan.region_y;
-    draw->region_x = plan.region_x;
-    draw->region_height = plan.region_height;
-    draw->region_width = plan.region_width;
+    take_region(&plan, draw);
 }
