@@ -126,36 +126,65 @@ static bool is_proven(const struct psti_recode_tools *tools, const struct psti_r
     return status == PST_OK && found == header.pixel_checksum;
 }
 
+bool psti_decode_recode_fits(const struct psti_recode_tools *tools, const struct pst_pixels *pixels,
+                             size_t head_nbytes)
+{
+    size_t bound =
+        pst_pli_encode_bound(pixels->height, pixels->width, pixels->channels, pixels->bits);
+    uint64_t nbytes = (uint64_t)pixels->row_nbytes * pixels->height + head_nbytes;
+    return bound > 0 &&
+           nbytes + (ENCODER_COPIES + 1) * (uint64_t)bound + ENCODER_NBYTES <= tools->nbytes_max;
+}
+
+enum pst_status psti_decode_recode_pixels(const struct psti_recode_tools *tools,
+                                          enum pst_pli_tier tier, const struct pst_pixels *pixels,
+                                          size_t head_nbytes, struct psti_buffer *out,
+                                          struct psti_recoded *recoded)
+{
+    const struct pst_pli_encode_options options = {.struct_size = sizeof options, .tier = tier};
+    size_t encoded = 0, bound = pst_pli_encode_bound(pixels->height, pixels->width,
+                                                     pixels->channels, pixels->bits);
+    enum pst_status status =
+        psti_buffer_reserve(out, head_nbytes + bound, "decode", "for a PLI", NULL);
+    if (status == PST_OK)
+        status = pst_pli_encode(pixels, &options, (char *)out->bytes + head_nbytes, bound, &encoded,
+                                NULL);
+    if (status != PST_OK)
+        return status;
+    *recoded =
+        (struct psti_recoded){(char *)out->bytes + head_nbytes, encoded, PST_FORM_PLI};
+    if (!is_proven(tools, recoded))
+        return PST_ERROR_INTERNAL;
+    *recoded = (struct psti_recoded){out->bytes, head_nbytes + encoded, PST_FORM_PLI};
+    return PST_OK;
+}
+
 static enum pst_status store_pli(const struct psti_recode_tools *tools, enum pst_pli_tier tier,
                                  const struct psti_recode_source *source,
                                  const struct pst_image_info *info, struct psti_buffer *out,
                                  struct psti_recoded *recoded)
 {
-    const struct pst_pli_encode_options options = {.struct_size = sizeof options, .tier = tier};
     struct psti_buffer memory = {0};
-    size_t row_nbytes, nbytes, encoded = 0;
-    size_t bound = pst_pli_encode_bound(info->height, info->width, info->channels, info->bits);
-    if (bound == 0 || !psti_decode_pixels_nbytes(info, &as_stored, &row_nbytes, &nbytes) ||
-        nbytes + (ENCODER_COPIES + 1) * (uint64_t)bound + ENCODER_NBYTES > tools->nbytes_max)
+    size_t row_nbytes, nbytes;
+    if (!psti_decode_pixels_nbytes(info, &as_stored, &row_nbytes, &nbytes))
+        return PST_ERROR_LIMIT;
+    struct pst_pixels pixels = {.height = info->height,
+                                .width = info->width,
+                                .channels = info->channels,
+                                .bits = info->bits,
+                                .row_nbytes = (int64_t)row_nbytes,
+                                .pixel_nbytes = info->channels * (info->bits / 8),
+                                .channel_nbytes = info->bits / 8};
+    if (!psti_decode_recode_fits(tools, &pixels, 0))
         return PST_ERROR_LIMIT;
     enum pst_status status = psti_buffer_reserve(&memory, nbytes, "decode", "for pixels", NULL);
     if (status == PST_OK)
-        status = psti_buffer_reserve(out, bound, "decode", "for a PLI", NULL);
-    if (status == PST_OK)
         status = decode(tools, source, info, memory.bytes, row_nbytes);
-    const struct pst_pixels pixels = {.data = memory.bytes,
-                                      .height = info->height,
-                                      .width = info->width,
-                                      .channels = info->channels,
-                                      .bits = info->bits,
-                                      .row_nbytes = (int64_t)row_nbytes,
-                                      .pixel_nbytes = info->channels * (info->bits / 8),
-                                      .channel_nbytes = info->bits / 8};
+    pixels.data = memory.bytes;
     if (status == PST_OK)
-        status = pst_pli_encode(&pixels, &options, out->bytes, bound, &encoded, NULL);
+        status = psti_decode_recode_pixels(tools, tier, &pixels, 0, out, recoded);
     psti_buffer_free(&memory);
-    *recoded = (struct psti_recoded){out->bytes, encoded, PST_FORM_PLI};
-    return status == PST_OK && !is_proven(tools, recoded) ? PST_ERROR_INTERNAL : status;
+    return status;
 }
 
 /* True if the image loses nothing against what its file was made of. A PLI of the pixels of another

@@ -10,6 +10,8 @@
 #include "base/buffer.h"
 #include "decode/decode.h"
 
+#include <penstock/pli.h>
+
 /* What a cache keeps of images. The numbers are part of the keys below. */
 enum psti_recode_form {
     PSTI_RECODE_PLI_JPEG = 0, /* JPEGs as pli-jpeg; others as they are stored */
@@ -88,6 +90,16 @@ enum psti_recode_result psti_decode_recode(const struct psti_recode_tools *tools
                                            enum psti_recode_form form,
                                            const struct psti_recode_source *source,
                                            struct psti_buffer *out, struct psti_recoded *recoded);
+
+/* True if nbytes_max is enough for the next function and the pixels. pixels->data is not read. */
+bool psti_decode_recode_fits(const struct psti_recode_tools *tools, const struct pst_pixels *pixels,
+                             size_t head_nbytes);
+/* Encodes pixels as a PLI of that tier, behind head_nbytes of `out` that the caller fills, and
+ * compares what decodes. recoded has head and PLI. */
+enum pst_status psti_decode_recode_pixels(const struct psti_recode_tools *tools,
+                                          enum pst_pli_tier tier, const struct pst_pixels *pixels,
+                                          size_t head_nbytes, struct psti_buffer *out,
+                                          struct psti_recoded *recoded);
 
 /* Reads the header of bytes of form RAW, as `info` of a probe with `options`: height and width are
  * those of the picture as shown. *pixels and *nbytes: the pixels. False: the bytes cannot be ones
