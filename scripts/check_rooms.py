@@ -88,7 +88,7 @@ DOORS = {
     "gpu": {"gpu.h"},
     "stall": {"stall_meter.h", "stall_trace.h"},
     "plan": {"plan.h"},
-    "loader": {"loader.h"},
+    "loader": {"loader.h", "loader_training.h"},
     "writer": {"writer.h"},
     "verify": {"verify.h"},
     "pack": set(),

@@ -96,6 +96,24 @@ enum pst_cache_form {
     PST_CACHE_FORM_RAW = 4
 };
 
+/* Says at which size a cache keeps images and masks. Batches are the same, to the bit. */
+enum pst_cache_size {
+    /* As they are stored. */
+    PST_CACHE_SIZE_WHOLE = 0,
+    /* After those operations at the beginning of their field's chain that are the same for every
+     * sample (Resize, CenterCrop, Pad): the picture with the fewest pixels among those that they
+     * make, in the channels, bits and orientation that are delivered. A hit begins behind them.
+     * Random parameters, boxes and keypoints are those of the whole chain. cache_form RAW keeps
+     * pixels, PLI_FAST a PLI of the fast tier, all others a PLI of the small tier; it may be longer
+     * than the stored JPEG. Images that no such operation makes smaller, masks that are turned with
+     * their image, and fields whose chain does not begin so, are kept whole, as cache_form says.
+     * Items are shared by loaders whose chains begin alike.
+     *
+     * pst_loader_open: PST_ERROR_ARGUMENT if no image's chain begins so, with the operation that
+     * is in the way, with scaled_decode, with a fleet, and with batches on a GPU. */
+    PST_CACHE_SIZE_TRAINING = 1
+};
+
 /* Says what becomes of pages in the kernel's page cache. */
 enum pst_page_cache {
     PST_PAGE_CACHE_KEEP = 0, /* The kernel decides. */
@@ -369,6 +387,8 @@ struct pst_loader_options {
     size_t form_share_nbytes; /* sizeof(struct pst_form_share) */
     const char *form_field;   /* an image or a mask; NULL: the first image that is delivered */
     enum pst_form_choice form_choice;
+    /* Other than WHOLE only with `cache`. */
+    enum pst_cache_size cache_size;
 };
 
 /* Names a place in the sequence of batches: 7 numbers, plain data. Their meaning is stable across
@@ -913,6 +933,8 @@ struct pst_loader_stats {
     uint64_t form_rows[PST_MAX_VARIANTS];
     uint64_t n_form_rows_other;  /* rows whose sample has not the form that they were given */
     uint64_t n_form_corrections; /* MEASURED: how often shares were moved */
+    /* Of n_cache_hits: pictures at the training size (pst_loader_options.cache_size). */
+    uint64_t n_cache_training_hits;
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

@@ -111,7 +111,8 @@ struct pst_service_status {
 struct pst_service_set {
     char path[1024];     /* as its first client called it; a long one keeps its end */
     uint8_t version[16]; /* of the data set */
-    uint64_t forms;      /* 0: stored bytes; else which fields are re-coded, and how */
+    uint64_t forms;      /* 0: stored bytes; else which fields are re-coded, and how; the highest
+                            bit: there are pictures at the training size */
     uint64_t n_samples;
     uint64_t n_items, nbytes;      /* in the cache */
     uint64_t n_reads, nbytes_read; /* by the service since it opened the data set first */

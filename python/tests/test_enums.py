@@ -47,6 +47,13 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
                 "PST_CACHE_FORM_RAW": loader._CACHE_FORMS.index("raw"),
             },
         ),
+        (
+            "pst_cache_size",
+            {
+                "PST_CACHE_SIZE_WHOLE": loader._CACHE_SIZES.index("whole"),
+                "PST_CACHE_SIZE_TRAINING": loader._CACHE_SIZES.index("training"),
+            },
+        ),
         ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_DEVICE": _loader_options.PLACEMENTS.index("cuda")}),
         (
             "pst_pin",

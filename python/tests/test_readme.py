@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("document, n_blocks", [("README.md", 2), ("docs/python.md", 9), ("docs/images.md", 5)])
+@pytest.mark.parametrize("document, n_blocks", [("README.md", 2), ("docs/python.md", 10), ("docs/images.md", 5)])
 def test_python_examples(folder, document, n_blocks):
     pytest.importorskip("torch")
     found = blocks(document, "python")

@@ -95,8 +95,8 @@ static void look(void *arg)
     struct psti_images_host *host = arg;
     pst_images *images = host->images;
     struct psti_share_cache *found = NULL;
-    if (psti_share_cache_open(images->host_path, images->dataset, &images->shape, LOOK_WAIT_NS,
-                              &found, NULL) == PST_OK) {
+    if (psti_share_cache_open(images->host_path, images->dataset, &images->shape, NULL,
+                              LOOK_WAIT_NS, &found, NULL) == PST_OK) {
         if (install(host, found)) {
             atomic_fetch_add(&images->n_renewed, 1);
             psti_log(PST_LOG_INFO, "images", "the host service was found again");
@@ -132,7 +132,7 @@ static enum pst_status open_host(pst_images *images, struct psti_images_host **o
         return psti_fail(err, PST_ERROR_MEMORY, "images", "no memory for a session");
     host->images = images;
     host->pid = (int)getpid();
-    return psti_share_cache_open(images->host_path, images->dataset, &images->shape,
+    return psti_share_cache_open(images->host_path, images->dataset, &images->shape, NULL,
                                  PSTI_LINK_WAIT_NS, &host->sessions[0].cache, err);
 }
 

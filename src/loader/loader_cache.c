@@ -31,13 +31,13 @@
 /* Re-coded are images and masks (as pli-jpeg images alone), but not those that the loader delivers
  * as stored bytes. Pixels cannot be decoded at a part of their size, which a stored pli-jpeg can.
  */
-void psti_loader_cache_choose(pst_loader *loader)
+static uint64_t choose_recoded(const pst_loader *loader)
 {
     const struct psti_loader_plan *plan = &loader->plan;
     const enum pst_cache_form form = loader->options.cache_form;
     uint64_t fields = 0;
     if (form == PST_CACHE_FORM_STORED)
-        return;
+        return 0;
     for (uint32_t i = 0; i < pst_dataset_n_fields(loader->dataset); i++) {
         enum pst_field_type type = pst_dataset_field(loader->dataset, i)->type;
         if (type == PST_FIELD_IMAGE || (type == PST_FIELD_MASK && form > PST_CACHE_FORM_PLI_JPEG))
@@ -47,7 +47,104 @@ void psti_loader_cache_choose(pst_loader *loader)
         if (plan->fields[i].fill != PSTI_LOADER_FILL_PIXELS ||
             (form == PST_CACHE_FORM_RAW && plan->fields[i].scaled_decode))
             fields &= ~((uint64_t)1 << plan->fields[i].i_field);
-    loader->cache_key = psti_recode_key((enum psti_recode_form)(form - 1), fields);
+    return psti_recode_key((enum psti_recode_form)(form - 1), fields);
+}
+
+/* Describes what is kept of a field whose chain begins with n_ops operations that are the same for
+ * every sample. A field of both depths has its fills in units of 8 bits. */
+static void describe(const struct psti_loader_plan_field *field, const struct pst_op *ops,
+                     size_t n_ops, struct psti_training_field *out)
+{
+    bool is_mask = field->field->type == PST_FIELD_MASK, both = false;
+    for (int c = 0; c < 4; c++)
+        both = both || (field->chains[0][c] && field->chains[1][c]);
+    *out = (struct psti_training_field){.i_field = field->i_field,
+                                        .channels = field->decode.channels,
+                                        .bits = field->decode.bits,
+                                        .ignore_orientation = field->decode.ignore_orientation,
+                                        .is_mask = is_mask,
+                                        .widens = both && !is_mask,
+                                        .may_turn = is_mask && field->follows,
+                                        .max_pixels = field->decode.max_pixels,
+                                        .n_ops = (uint32_t)n_ops};
+    memcpy(out->ops, ops, n_ops * sizeof *ops);
+}
+
+/* The operations of a field, of its chain for 8 bits if there is one. */
+static const struct pst_op *ops_of(const struct psti_loader_plan_field *field, size_t *n)
+{
+    const struct psti_chain *chain = field->chain;
+    for (int c = 3; c >= 0; c--)
+        chain = field->chains[0][c] ? field->chains[0][c] : chain;
+    return psti_augment_chain_ops(chain, n);
+}
+
+static enum pst_status fail_prefix(const struct psti_loader_plan_field *field,
+                                   const struct pst_op *ops, size_t n_ops, size_t i_op,
+                                   struct pst_error *err)
+{
+    const char *name = field->field->name;
+    if (i_op == n_ops)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "cache_size TRAINING: field '%s' has no Resize or CenterCrop that makes "
+                         "its images smaller",
+                         name);
+    return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                     "cache_size TRAINING: field '%s': operation %zu (%s) is in the way: only a "
+                     "Resize or CenterCrop at the beginning makes the same picture of an image "
+                     "each time",
+                     name, i_op, psti_augment_op_name(ops[i_op].kind));
+}
+
+/* Makes the rule of the fields that are kept at the training size. Refused if there is no image
+ * among them. */
+static enum pst_status make_rule(pst_loader *loader, uint64_t recode, struct pst_error *err)
+{
+    const struct psti_loader_plan *plan = &loader->plan;
+    struct psti_training_field *fields = psti_calloc(plan->n_fields + 1, sizeof *fields);
+    enum pst_status status = PST_OK, refused = PST_OK;
+    uint32_t n = 0, n_images = 0;
+    if (!fields)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a rule of the cache");
+    for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
+        const struct psti_loader_plan_field *field = &plan->fields[i];
+        bool is_image = field->field->type == PST_FIELD_IMAGE;
+        size_t n_ops, n_fixed, i_op;
+        if (field->fill != PSTI_LOADER_FILL_PIXELS)
+            continue;
+        const struct pst_op *ops = ops_of(field, &n_ops);
+        n_fixed = psti_loader_training_prefix(ops, n_ops, &i_op);
+        if (n_fixed == 0 && is_image && refused == PST_OK)
+            refused = fail_prefix(field, ops, n_ops, i_op, err);
+        if (n_fixed > 0 && field->scaled_decode)
+            status = psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                               "cache_size TRAINING: field '%s' has scaled_decode, which makes "
+                               "other pixels",
+                               field->field->name);
+        if (n_fixed > 0)
+            describe(field, ops, n_fixed, &fields[n++]);
+        n_images += n_fixed > 0 && is_image;
+    }
+    if (status == PST_OK && n_images == 0)
+        status = refused != PST_OK ? refused
+                                   : psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                                               "cache_size TRAINING, but no image is decoded");
+    if (status == PST_OK)
+        status = psti_loader_training_open(loader->options.cache_form, recode, fields, n,
+                                           &loader->training, err);
+    psti_free(fields);
+    return status;
+}
+
+enum pst_status psti_loader_cache_choose(pst_loader *loader, struct pst_error *err)
+{
+    loader->cache_key = loader->recode_key = choose_recoded(loader);
+    if (loader->options.cache_size == PST_CACHE_SIZE_WHOLE)
+        return PST_OK;
+    enum pst_status status = make_rule(loader, loader->recode_key, err);
+    if (status == PST_OK)
+        loader->cache_key = loader->training->key;
+    return status;
 }
 
 enum pst_status psti_loader_cache_take_plan(pst_loader *loader, struct pst_error *err)
@@ -102,6 +199,22 @@ uint32_t psti_loader_cache_number(const pst_loader *loader, uint32_t i_field, ui
     return loader->cache_items[i_field] + variant;
 }
 
+/* Points the source to a picture at the training size. */
+static bool take_smaller(const pst_loader *loader, const struct psti_loader_plan_field *field,
+                         const struct psti_cache_span *span, struct psti_loader_source *source)
+{
+    const struct psti_training_field *how =
+        loader->training ? psti_loader_training_field_of(loader->training, field->i_field) : NULL;
+    enum pst_form form = (enum pst_form)(span->form & ~PSTI_TRAINING_FORM);
+    if (!how || !psti_loader_training_take(how, form, span->bytes, span->nbytes, &source->picture,
+                                                  &source->data, &source->item.nbytes))
+        return false;
+    source->item.form = form;
+    source->item.has_checksum = false;
+    source->is_recoded = true;
+    return true;
+}
+
 /* Points the source to a re-coded item. False if the item cannot be this loader's: only a forged
  * file of a saved cache can have it. */
 static bool take_recoded(const pst_loader *loader, const struct psti_loader_plan_field *field,
@@ -109,7 +222,9 @@ static bool take_recoded(const pst_loader *loader, const struct psti_loader_plan
 {
     struct pst_item *item = &source->item;
     struct pst_image_info info;
-    if (!psti_recode_has_field(loader->cache_key, field->i_field) ||
+    if (span->form & PSTI_TRAINING_FORM)
+        return take_smaller(loader, field, span, source);
+    if (!psti_recode_has_field(loader->recode_key, field->i_field) ||
         (span->form != PST_FORM_RAW && span->form != PST_FORM_PLI &&
          span->form != PST_FORM_PLI_JPEG))
         return false;
@@ -140,6 +255,7 @@ bool psti_loader_cache_take(const pst_loader *loader, const struct psti_loader_p
     } else if (!take_recoded(loader, field, span, source)) {
         source->item = stored;
         source->data = NULL;
+        source->picture.n_ops = 0;
         return false;
     }
     source->is_cached = true;
@@ -162,6 +278,15 @@ static enum psti_cache_answer ask(pst_loader *loader, const struct psti_loader_p
     return psti_cache_ask(loader->cache, source->sample, number, source->item.nbytes, span);
 }
 
+void psti_loader_cache_count_hit(pst_loader *loader, const struct psti_loader_source *source,
+                                 uint64_t nbytes)
+{
+    atomic_fetch_add_explicit(&loader->n_cache_hits, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&loader->nbytes_cache_hit, nbytes, memory_order_relaxed);
+    if (source->picture.n_ops > 0)
+        atomic_fetch_add_explicit(&loader->n_cache_training_hits, 1, memory_order_relaxed);
+}
+
 void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_field *field,
                            struct psti_loader_source *source)
 {
@@ -179,8 +304,7 @@ void psti_loader_cache_ask(pst_loader *loader, const struct psti_loader_plan_fie
         if (!psti_loader_cache_take(loader, field, &span, source))
             break;
         psti_latency_note(&loader->tiers[PST_TIER_MEMORY], span.nbytes, psti_clock_ns() - start);
-        atomic_fetch_add_explicit(&loader->n_cache_hits, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&loader->nbytes_cache_hit, span.nbytes, memory_order_relaxed);
+        psti_loader_cache_count_hit(loader, source, span.nbytes);
         return;
     case PSTI_CACHE_ADMIT:
         source->is_wanted = true;
@@ -208,8 +332,8 @@ static void prepare(struct psti_loader_worker *worker, const struct psti_loader_
         kept->stored = (struct psti_cache_span){source->buffer, source->fleet_nbytes,
                                                 (uint8_t)source->item.form};
     kept->item = kept->stored;
-    if (!source->is_recoded && psti_recode_has_field(worker->loader->cache_key, field->i_field))
-        kept->result = psti_loader_recode(worker, source, &kept->buffer, &kept->item);
+    if (!source->is_recoded)
+        kept->result = psti_loader_recode(worker, field, source, &kept->buffer, &kept->item);
 }
 
 /* The item stays as it is stored. */
@@ -310,6 +434,7 @@ void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *
     if (!is_host)
         psti_cache_set_stats(loader->cache, &cache);
     stats->n_cache_hits = atomic_load(&loader->n_cache_hits);
+    stats->n_cache_training_hits = atomic_load(&loader->n_cache_training_hits);
     stats->nbytes_cache_hit = atomic_load(&loader->nbytes_cache_hit);
     stats->n_cache_misses = atomic_load(&loader->n_cache_misses);
     stats->cache_nbytes = cache.nbytes;

@@ -56,8 +56,9 @@ struct pst_loader {
     struct psti_fleet_set *fleet;         /* the same in servers; NULL: none */
     struct psti_cache_shape shape;        /* of them all */
     uint32_t cache_items[PST_MAX_FIELDS]; /* number in the cache of each field's first variant */
-    uint64_t
-        cache_key; /* of the cache's set: fields that are re-coded, and how (psti_recode_key) */
+    uint64_t recode_key; /* fields that are re-coded whole, and how (psti_recode_key) */
+    struct psti_training *training; /* fields that are kept at the training size; NULL: none */
+    uint64_t cache_key;             /* of the cache's set: recode_key, or training->key */
     uint8_t *cache_plan;    /* [n_samples] not 0: the cache admits the sample; NULL: all */
     uint64_t recode_nbytes; /* memory of each thread for re-coding */
     struct psti_placement placement;
@@ -87,7 +88,7 @@ struct pst_loader {
     atomic_uchar *verified; /* a bit per (sample, item): MEMORY storage checks each item once */
     atomic_bool cancelled;  /* written with the lock, read without it by workers, between rows */
     atomic_uint_fast64_t fallbacks[PST_FALLBACKS_MAX]; /* any thread counts */
-    atomic_uint_fast64_t n_cache_hits, nbytes_cache_hit, n_cache_misses;
+    atomic_uint_fast64_t n_cache_hits, n_cache_training_hits, nbytes_cache_hit, n_cache_misses;
     atomic_uint_fast64_t n_cache_recoded, nbytes_cache_saved;
     atomic_uint_fast64_t n_cache_fetched, nbytes_cache_fetched;
 
@@ -162,7 +163,7 @@ void psti_loader_meter_tick_at(pst_loader *loader, int64_t now_ns);
 
 /* loader_cache.c */
 /* Chooses the fields that the cache re-codes, once the plan is made. */
-void psti_loader_cache_choose(pst_loader *loader);
+enum pst_status psti_loader_cache_choose(pst_loader *loader, struct pst_error *err);
 /* Copies options.cache_plan. */
 enum pst_status psti_loader_cache_take_plan(pst_loader *loader, struct pst_error *err);
 /* Opens the data set's items in options.cache, if there is one. */

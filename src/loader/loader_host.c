@@ -19,14 +19,26 @@
 
 #define RENEW_WAIT_NS ((int64_t)1000 * 1000 * 1000)
 
+/* Opens a session with the service, which gets the rule of pictures at the training size. */
+static enum pst_status open_session(const pst_loader *loader, const struct psti_cache_shape *shape,
+                                    int64_t wait_ns, struct psti_share_cache **out,
+                                    struct pst_error *err)
+{
+    uint8_t bytes[PSTI_TRAINING_RULE_MAX];
+    struct psti_cache_rule rule = {.bytes = bytes};
+    if (loader->training)
+        rule.nbytes = (uint32_t)psti_loader_training_print(loader->training, bytes);
+    return psti_share_cache_open(loader->host_path, loader->dataset, shape, &rule, wait_ns, out,
+                                 err);
+}
+
 enum pst_status psti_loader_host_open(pst_loader *loader, pst_cache *cache,
                                       const struct psti_cache_shape *shape, struct pst_error *err)
 {
     loader->host_path = psti_strdup(psti_share_host_path(cache));
     if (!loader->host_path)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a path");
-    return psti_share_cache_open(loader->host_path, loader->dataset, shape, PSTI_LINK_WAIT_NS,
-                                 &loader->host, err);
+    return open_session(loader, shape, PSTI_LINK_WAIT_NS, &loader->host, err);
 }
 
 void psti_loader_host_close(pst_loader *loader)
@@ -57,8 +69,7 @@ void psti_loader_host_renew(pst_loader *loader)
         return;
     psti_share_cache_shape(loader->dataset, &shape, items);
     shape.forms = loader->cache_key;
-    if (psti_share_cache_open(loader->host_path, loader->dataset, &shape, RENEW_WAIT_NS, &found,
-                              &err) != PST_OK) {
+    if (open_session(loader, &shape, RENEW_WAIT_NS, &found, &err) != PST_OK) {
         psti_log(PST_LOG_WARNING, "loader", "this epoch goes without the host service: %s",
                  err.text);
         return;
@@ -70,11 +81,11 @@ void psti_loader_host_renew(pst_loader *loader)
 }
 
 /* `start`: time at which the item was looked up. */
-static void count_hit(pst_loader *loader, uint64_t nbytes, int64_t start)
+static void count_hit(pst_loader *loader, const struct psti_loader_source *source, uint64_t nbytes,
+                      int64_t start)
 {
     psti_latency_note(&loader->tiers[PST_TIER_HOST], nbytes, psti_clock_ns() - start);
-    atomic_fetch_add_explicit(&loader->n_cache_hits, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&loader->nbytes_cache_hit, nbytes, memory_order_relaxed);
+    psti_loader_cache_count_hit(loader, source, nbytes);
 }
 
 static void count_miss(pst_loader *loader)
@@ -102,7 +113,7 @@ void psti_loader_host_ask(pst_loader *loader, const struct psti_loader_plan_fiel
     switch (answer) {
     case PSTI_CACHE_HIT:
         if (psti_loader_cache_take(loader, field, &span, source))
-            count_hit(loader, span.nbytes, start);
+            count_hit(loader, source, span.nbytes, start);
         else
             count_miss(loader);
         break;
@@ -172,7 +183,7 @@ static bool take_wished(pst_loader *loader, const struct psti_loader_plan_field 
         !psti_loader_cache_take(loader, field, &span, source))
         return false;
     if (source->wish.result == PSTI_CACHE_RESULT_HERE) {
-        count_hit(loader, span.nbytes, start);
+        count_hit(loader, source, span.nbytes, start);
         return true;
     }
     count_fetched(loader, &source->wish, nbytes);

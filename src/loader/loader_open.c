@@ -362,7 +362,7 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
     loader->options.form_shares = NULL; /* the caller's */
     loader->options.form_field = NULL;
     if (status == PST_OK)
-        psti_loader_cache_choose(loader);
+        status = psti_loader_cache_choose(loader, err);
     if (status == PST_OK)
         status = psti_loader_cache_take_plan(loader, err);
     loader->options.cache_plan = NULL; /* the caller's */
@@ -540,6 +540,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_storage_close(&loader->storage);
     psti_free(loader->verified);
     psti_free(loader->cache_plan);
+    psti_loader_training_close(&loader->training);
     psti_free(loader->quarantine);
     loader->placement.ops->detach(loader);
     psti_loader_plan_clear(&loader->plan);

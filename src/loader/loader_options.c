@@ -60,6 +60,18 @@ static enum pst_status take_cache(const struct pst_loader_options *options, stru
     if (options->cache_form && !options->cache && !options->fleet)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_form is given, but no cache or fleet that it is for");
+    if ((unsigned)options->cache_size > PST_CACHE_SIZE_TRAINING)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "cache_size has a value that is not known: %d", (int)options->cache_size);
+    if (options->cache_size && !options->cache)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "cache_size is given, but no cache that it is for");
+    if (options->cache_size && (options->fleet || options->placement == PST_PLACEMENT_DEVICE))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "cache_size TRAINING is not possible with %s",
+                         options->fleet
+                             ? "a fleet, which has room for no more than the stored bytes"
+                             : "batches on a GPU, which decodes whole images");
     if ((options->cache_plan || options->n_cache_plan) && !options->cache)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_plan is given, but no cache that it is for");

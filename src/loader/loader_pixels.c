@@ -296,6 +296,23 @@ void psti_loader_worker_merge(struct psti_loader_worker *worker)
     worker->n_libpng = worker->n_boxes_dropped = 0;
 }
 
+/* The bytes are a picture at the training size. The row is one of the whole image. */
+static enum pst_status widen(struct psti_image *image, struct pst_error *err)
+{
+    const struct psti_training_picture *picture = &image->source->picture;
+    struct pst_image_info *info = &image->info;
+    image->kept = *info;
+    if (info->height != picture->height || info->width != picture->width ||
+        info->channels != picture->channels || info->bits != picture->bits)
+        return psti_fail(err, PST_ERROR_CORRUPT, "loader",
+                         "field '%s': the cache has a picture of another size than it says",
+                         image->plan->field->name);
+    info->height = picture->whole_height;
+    info->width = picture->whole_width;
+    info->orientation = picture->orientation;
+    return PST_OK;
+}
+
 /* Reads the image's kind from its header, or for raw pixels from the index, and finds the chain for
  * such pixels. */
 static enum pst_status probe(struct psti_image *image, struct pst_error *err)
@@ -304,7 +321,7 @@ static enum pst_status probe(struct psti_image *image, struct pst_error *err)
     const struct pst_item *item = &image->source->item;
     struct pst_image_info *info = &image->info;
     if (item->form == PST_FORM_RAW)
-        *info = psti_dataset_raw_info(item);
+        *info = psti_loader_source_raw_info(image->source);
     image->pli = image->source->pli;
     enum pst_status status = psti_decode_probe_pli(image->source->data, item->nbytes, item->form,
                                                    &plan->decode, info, &image->pli, err);
@@ -314,7 +331,7 @@ static enum pst_status probe(struct psti_image *image, struct pst_error *err)
     psti_decode_output(info, &plan->decode, &channels, &bits);
     image->chain = psti_loader_plan_chain(plan, channels, bits);
     if (image->chain)
-        return PST_OK;
+        return image->source->picture.n_ops ? widen(image, err) : PST_OK;
     return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
                      "field '%s' has %u channels of %u bits here, which do not suit its dtype and "
                      "operations (as %u of %u bits do)",
@@ -345,6 +362,8 @@ enum pst_status psti_loader_row_draw(const pst_loader *loader,
         psti_decode_ends(info, &plan->decode, &at_top, &at_left);
         psti_augment_chain_scale(plan->chain, draw, at_top, at_left);
     }
+    if (status == PST_OK && source->picture.n_ops)
+        psti_augment_chain_skip(plan->chain, draw, source->picture.n_ops);
     return status;
 }
 
@@ -405,7 +424,7 @@ static enum pst_status decode_row(struct psti_loader_worker *worker, const struc
         status = take_rows(image, sink, ctx);
     else if (status == PST_OK)
         status = psti_decode_rows_scaled(worker->decoder, source->data, source->item.nbytes,
-                                         &image->info, pli_of(image), &plan->decode,
+                                         &image->kept, pli_of(image), &plan->decode,
                                          draw->scale_log2, &region, sink, ctx, err);
     since = psti_stall_meter_enter_augment(&worker->meter);
     if (status == PST_OK)
@@ -442,7 +461,7 @@ static enum pst_status decode_picture(struct psti_loader_worker *worker,
                               .row_nbytes = (size_t)region.width * plan->channels *
                                             (plan->bits == 16 ? 2 : 1)};
     return psti_decode_rows_scaled(worker->decoder, image->source->data, image->source->item.nbytes,
-                                   &image->info, pli_of(image), &plan->decode, 0, &region,
+                                   &image->kept, pli_of(image), &plan->decode, 0, &region,
                                    copy_rows, &picture, err);
 }
 
@@ -456,7 +475,7 @@ static enum pst_status decode_shared(struct psti_loader_worker *worker,
     worker->emptied = false;
     do
         status = psti_decode_rows_scaled(worker->decoder, image->source->data,
-                                         image->source->item.nbytes, &image->info, pli_of(image),
+                                         image->source->item.nbytes, &image->kept, pli_of(image),
                                          &image->plan->decode, shared->scale_log2, &shared->rect,
                                          copy_rows, &picture, NULL);
     while (status == PST_ERROR_LIMIT && psti_loader_worker_grow(worker));
@@ -522,6 +541,23 @@ static enum pst_status take_draw(struct psti_loader_worker *worker, const struct
                      image->plan->field->name);
 }
 
+/* Aligns the image with the leading one. Only a whole image can be turned for that: whoever keeps a
+ * mask at the training size has seen that it is not. */
+static enum pst_status follow(struct psti_loader_worker *worker, struct psti_image *image,
+                              struct pst_error *err)
+{
+    bool is_small = image->source->picture.n_ops > 0;
+    uint8_t orientation = image->info.orientation;
+    enum pst_status status = psti_loader_follow_image(worker, image->i_plan, &image->info, err);
+    if (status == PST_OK && is_small && image->info.orientation != orientation)
+        return psti_fail(err, PST_ERROR_CORRUPT, "loader",
+                         "field '%s': the cache has a mask that must be turned",
+                         image->plan->field->name);
+    if (!is_small)
+        image->kept = image->info;
+    return status;
+}
+
 /* Reads header, geometry and random parameters: all of `image` but the place of its pixels. */
 static enum pst_status open_image(struct psti_loader_worker *worker,
                                   const struct psti_draw_key *key, struct psti_image *image,
@@ -537,7 +573,7 @@ static enum pst_status open_image(struct psti_loader_worker *worker,
     if (status == PST_OK)
         status = probe(image, err);
     if (status == PST_OK)
-        status = psti_loader_follow_image(worker, image->i_plan, &image->info, err);
+        status = follow(worker, image, err);
     if (status == PST_OK)
         status = take_draw(worker, key, image, draw, err);
     return status;

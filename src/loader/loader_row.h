@@ -10,6 +10,7 @@
 #include "decode/decode_recode.h"
 #include "fleet/fleet.h"
 #include "loader/loader_plan.h"
+#include "loader/loader_training.h"
 #include "share/share.h"
 #include "storage/storage.h"
 
@@ -35,6 +36,7 @@ struct psti_loader_source {
     uint64_t stored_nbytes; /* item.nbytes as the data set has it, also if it is re-coded */
     bool is_cached;         /* `data` lies in the cache */
     bool is_recoded;        /* the cache or the fleet had it re-coded; item says how */
+    struct psti_training_picture picture; /* n_ops > 0: `data` is a picture at the training size */
     bool is_wanted;         /* the cache has reserved room for it: stored_nbytes */
     bool is_asked;          /* the host service was asked for it, by `wish` */
     bool is_late;           /* it did not come, and is read in a round of its own */
@@ -139,6 +141,9 @@ enum pst_status psti_loader_host_take(const pst_loader *loader, uint64_t sample,
 /* Points the source to what a cache or the fleet has. False: the item cannot be this loader's. */
 bool psti_loader_cache_take(const pst_loader *loader, const struct psti_loader_plan_field *field,
                             const struct psti_cache_span *span, struct psti_loader_source *source);
+/* A cache had the item that the source points to, of nbytes. */
+void psti_loader_cache_count_hit(pst_loader *loader, const struct psti_loader_source *source,
+                                 uint64_t nbytes);
 /* The item's number in the sample, for cache, host cache and fleet. */
 uint32_t psti_loader_cache_number(const pst_loader *loader, uint32_t i_field, uint32_t variant);
 /* True if a sample's items may be admitted by a cache: options.cache_plan. */
@@ -162,10 +167,14 @@ void psti_loader_fleet_ask_here(struct psti_loader_worker *worker);
 bool psti_loader_fleet_offer(pst_loader *loader, struct psti_loader_source *source, uint32_t i_item,
                              const struct psti_cache_span *item);
 
+/* What the index, or the head of a kept item, says of raw pixels. */
+struct pst_image_info psti_loader_source_raw_info(const struct psti_loader_source *source);
+
 /* loader_recode.c */
 /* Re-codes the source's bytes in the form that the cache's set keeps, into `out` (empty before, and
  * freed by the caller). DONE: `item` points to the result; else it does not change. */
 enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
+                                           const struct psti_loader_plan_field *field,
                                            const struct psti_loader_source *source,
                                            struct psti_buffer *out, struct psti_cache_span *item);
 

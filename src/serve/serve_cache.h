@@ -3,6 +3,7 @@
 #ifndef PST_SERVE_SERVE_CACHE_H
 #define PST_SERVE_SERVE_CACHE_H
 
+#include "loader/loader_training.h"
 #include "serve/serve.h"
 #include "share/share_cache_wire.h"
 #include "storage/storage.h"
@@ -27,6 +28,7 @@ struct serve_set {
     uint32_t n_fds;
     uint32_t items[PST_MAX_FIELDS]; /* number of each field's first variant */
     struct psti_cache_set *items_set;
+    struct psti_training *training; /* fields that are kept at the training size; NULL: none */
 
     struct serve_read *reads[PSTI_SERVE_READ_BUCKETS];              /* under way, by number */
     uint64_t n_reads, nbytes_read, n_declined, n_failed, n_recoded; /* ever */

@@ -61,18 +61,32 @@ static enum psti_cache_recoding recode(const struct serve_set *set, uint32_t i_f
                                        struct psti_cache_span *span, uint64_t *reserved)
 {
     struct psti_recode_source source = {span->bytes, span->nbytes, item->form, {0}};
+    const struct psti_training_field *smaller =
+        set->training ? psti_loader_training_field_of(set->training, i_field) : NULL;
+    uint64_t key = set->training ? set->training->recode : set->shape.forms;
+    bool recodes =
+        psti_recode_has_field(key, i_field) && psti_recode_form(key) < PSTI_RECODE_N_FORMS;
+    enum psti_recode_result result = PSTI_RECODE_NOT_FOR;
     struct psti_recoded recoded;
-    if (!psti_recode_has_field(set->shape.forms, i_field) ||
-        psti_recode_form(set->shape.forms) >= PSTI_RECODE_N_FORMS)
+    uint8_t bit = PSTI_TRAINING_FORM;
+    if (!recodes && !smaller)
         return PSTI_CACHE_NOT_TO_RECODE;
     if (!worker->decoder && psti_decode_open(&worker->decoder, NULL) != PST_OK)
         return PSTI_CACHE_RECODE_FAILED;
-    const struct psti_recode_tools tools = {psti_decode_recode_alone, worker->decoder,
-                                            RECODE_MAX_NBYTES};
+    /* It does not see if a mask is turned with its image, so such masks stay whole. */
+    const struct psti_training_tools tools = {
+        .recode = {psti_decode_recode_alone, worker->decoder, RECODE_MAX_NBYTES},
+        .is_turned = smaller && smaller->may_turn};
     if (item->form == PST_FORM_RAW)
         source.raw = psti_dataset_raw_info(item);
-    enum psti_recode_result result = psti_decode_recode(&tools, psti_recode_form(set->shape.forms),
-                                                        &source, &worker->recoded, &recoded);
+    if (smaller)
+        result = psti_loader_training_make(&tools, smaller, set->training->form, &source,
+                                           &worker->recoded, &recoded);
+    if (result == PSTI_RECODE_NOT_FOR && recodes) {
+        bit = 0;
+        result = psti_decode_recode(&tools.recode, psti_recode_form(key), &source, &worker->recoded,
+                                    &recoded);
+    }
     if (result != PSTI_RECODE_DONE)
         return result == PSTI_RECODE_FAILED ? PSTI_CACHE_RECODE_FAILED : PSTI_CACHE_NOT_TO_RECODE;
     if (recoded.nbytes > *reserved) {
@@ -80,7 +94,8 @@ static enum psti_cache_recoding recode(const struct serve_set *set, uint32_t i_f
             return PSTI_CACHE_RECODE_FAILED;
         *reserved = recoded.nbytes;
     }
-    *span = (struct psti_cache_span){recoded.bytes, recoded.nbytes, (uint8_t)recoded.form};
+    *span = (struct psti_cache_span){recoded.bytes, recoded.nbytes,
+                                     (uint8_t)((unsigned)recoded.form | bit)};
     return PSTI_CACHE_RECODED;
 }
 

@@ -25,6 +25,7 @@ struct opening {
 static void close_parts(struct serve_set *set)
 {
     psti_cache_set_close(&set->items_set);
+    psti_loader_training_close(&set->training);
     pst_dataset_close(&set->dataset);
     while (set->n_fds > 0)
         close(set->fds[--set->n_fds]);
@@ -140,6 +141,9 @@ static void run_opening(struct psti_work *work, struct psti_worker *worker)
             status = psti_fail(&opening->err, PST_ERROR_CORRUPT, "serve",
                                "the client sees another number of items in this data set");
     }
+    if (status == PST_OK && set->wanted.rule_nbytes > 0)
+        status = psti_loader_training_parse(set->wanted.rule, set->wanted.rule_nbytes,
+                                            set->shape.forms, &set->training, &opening->err);
     if (status == PST_OK)
         status =
             psti_cache_set_open(set->cache->cache, &set->shape, &set->items_set, &opening->err);

@@ -384,13 +384,13 @@ void psti_share_cache_stats(struct psti_share_cache *cache, struct pst_cache_sta
 
 /* Asks for the data set. */
 static enum pst_status ask_for_set(struct psti_share_cache *cache, const pst_dataset *dataset,
-                                   struct pst_error *err)
+                                   const struct psti_cache_rule *rule, struct pst_error *err)
 {
     int fds[PSTI_SHARE_DATASET_FDS];
     uint32_t n_fds = 0;
     struct psti_wire_out out = psti_share_begin(cache->out);
     enum pst_status status =
-        psti_share_put_cache_open(&out, dataset, &cache->shape, fds, &n_fds, err);
+        psti_share_put_cache_open(&out, dataset, &cache->shape, rule, fds, &n_fds, err);
     size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_CACHE_OPEN, 1, n_fds);
     if (status == PST_OK && nbytes == 0)
         status = psti_fail(err, PST_ERROR_LIMIT, "share", "the data set's options are too long");
@@ -450,7 +450,8 @@ static struct psti_share_cache *make(const struct psti_cache_shape *shape)
 }
 
 enum pst_status psti_share_cache_open(const char *path, const pst_dataset *dataset,
-                                      const struct psti_cache_shape *shape, int64_t wait_ns,
+                                      const struct psti_cache_shape *shape,
+                                      const struct psti_cache_rule *rule, int64_t wait_ns,
                                       struct psti_share_cache **out, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
@@ -460,7 +461,7 @@ enum pst_status psti_share_cache_open(const char *path, const pst_dataset *datas
     if (status == PST_OK)
         status = psti_share_connect(path, PSTI_SESSION_CACHE, wait_ns, &cache->fd, NULL, err);
     if (status == PST_OK)
-        status = ask_for_set(cache, dataset, err);
+        status = ask_for_set(cache, dataset, rule, err);
     if (status == PST_OK)
         status = take_set(cache, wait_ns, err);
     if (status == PST_OK && pipe2(cache->wake, O_CLOEXEC | O_NONBLOCK) != 0)

@@ -24,12 +24,14 @@ struct psti_share_wish {
 };
 
 /* Opens the data set in the host cache of the service at `path`. Waits for the service as long as
- * it says that it works, else wait_ns. Starts one thread. The errors are those of
+ * it says that it works, else wait_ns. rule: by which the service makes the set's items; NULL: by
+ * shape->forms alone. Starts one thread. The errors are those of
  * psti_share_connect and of the service: PST_ERROR_LIMIT: there is no room for the data set, with
  * the names of those that hold it. PST_ERROR_STATE: the data set has changed since it was opened.
  */
 enum pst_status psti_share_cache_open(const char *path, const pst_dataset *dataset,
-                                      const struct psti_cache_shape *shape, int64_t wait_ns,
+                                      const struct psti_cache_shape *shape,
+                                      const struct psti_cache_rule *rule, int64_t wait_ns,
                                       struct psti_share_cache **out, struct pst_error *err);
 /* Answers all wishes, and ends the session. No span may be in use. *cache may be NULL. */
 void psti_share_cache_close(struct psti_share_cache **cache);

@@ -5,6 +5,7 @@
 
 enum pst_status psti_share_put_cache_open(struct psti_wire_out *out, const pst_dataset *dataset,
                                           const struct psti_cache_shape *shape,
+                                          const struct psti_cache_rule *rule,
                                           int fds[PSTI_SHARE_DATASET_FDS], uint32_t *n_fds,
                                           struct pst_error *err)
 {
@@ -12,6 +13,9 @@ enum pst_status psti_share_put_cache_open(struct psti_wire_out *out, const pst_d
     psti_share_put_u64(out, shape->n_samples);
     psti_share_put_u32(out, shape->n_items);
     psti_share_put_u64(out, shape->forms);
+    psti_share_put_u32(out, rule ? rule->nbytes : 0);
+    if (rule)
+        psti_share_put_bytes(out, rule->bytes, rule->nbytes);
     return status;
 }
 
@@ -22,6 +26,12 @@ enum pst_status psti_share_get_cache_open(struct psti_wire_in *in, struct psti_c
     open->n_samples = psti_share_get_u64(in);
     open->n_items = psti_share_get_u32(in);
     open->forms = psti_share_get_u64(in);
+    open->rule_nbytes = psti_share_get_u32(in);
+    if (open->rule_nbytes > sizeof open->rule) {
+        open->rule_nbytes = 0;
+        in->bad = true;
+    }
+    psti_share_get_bytes(in, open->rule, open->rule_nbytes);
     return psti_share_end(in, "cache_open", err);
 }
 

@@ -6,7 +6,8 @@
 
 enum {
     PSTI_CACHE_READS_MAX = 4096,    /* items of one session that the service may be asked for */
-    PSTI_CACHE_READS_AT_ONCE = 2048 /* items in one message */
+    PSTI_CACHE_READS_AT_ONCE = 2048, /* items in one message */
+    PSTI_CACHE_RULE_MAX = 4096       /* bytes of a set's rule */
 };
 
 /* PSTI_MESSAGE_CACHE_OPEN, with the descriptors of the data set. */
@@ -14,11 +15,19 @@ struct psti_cache_open {
     struct psti_share_dataset dataset;
     uint64_t n_samples; /* of the shape, which the service's own must equal */
     uint32_t n_items;
-    uint64_t forms; /* bit i: JPEGs of field i are kept as pli-jpeg */
+    uint64_t forms;       /* of the shape */
+    uint32_t rule_nbytes; /* 0: items are as `forms` says */
+    uint8_t rule[PSTI_CACHE_RULE_MAX];
 };
-/* psti_share_put_dataset, with the rest behind it. */
+/* How the items of a set are made, for a room that both sides have (loader/loader_training.h). */
+struct psti_cache_rule {
+    const uint8_t *bytes;
+    uint32_t nbytes; /* at most PSTI_CACHE_RULE_MAX; 0: there is none */
+};
+/* psti_share_put_dataset, with the rest behind it. rule may be NULL. */
 enum pst_status psti_share_put_cache_open(struct psti_wire_out *out, const pst_dataset *dataset,
                                           const struct psti_cache_shape *shape,
+                                          const struct psti_cache_rule *rule,
                                           int fds[PSTI_SHARE_DATASET_FDS], uint32_t *n_fds,
                                           struct pst_error *err);
 enum pst_status psti_share_get_cache_open(struct psti_wire_in *in, struct psti_cache_open *open,

@@ -322,6 +322,53 @@ static void jpegs_are_kept_as_pli(void **state)
     pst_dataset_close(&dataset);
 }
 
+/* The service makes pictures at the training size by the loader's rule. Masks that follow an image
+ * stay whole. Loaders with another beginning of their chain have another set. */
+static void pictures_at_the_training_size(void **state)
+{
+    struct augmented kept;
+    uint64_t wanted[2][N], hashes[N];
+    (void)state;
+    pst_dataset *dataset = open_images("training", false, MAKE_MIXED);
+    struct pst_loader_options options = augmented_options(&kept, 20, 20);
+    struct pst_op ops[] = {kept.chain[0], kept.chain[0], kept.chain[1], kept.chain[2],
+                           kept.chain[3]};
+    pst_op_init(&ops[0], sizeof ops[0], PST_OP_RESIZE);
+    ops[0].height = 24;
+    kept.outputs[0].ops = ops;
+    kept.outputs[0].n_ops = 5;
+    kept.outputs[1].n_ops = 0;
+    options.batch_size = BATCH;
+    pst_loader *alone = open_loader(dataset, &options);
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+        begin(alone, epoch);
+        assert_int_equal(drain_epoch(alone, NULL, wanted[epoch]), N_BATCHES);
+    }
+    start(64 * MIB);
+    options.cache = open_host();
+    options.cache_size = PST_CACHE_SIZE_TRAINING;
+    for (int first = 0; first < 2; first++) {
+        options.cache_form = first ? PST_CACHE_FORM_RAW : PST_CACHE_FORM_STORED;
+        pst_loader *loaders[] = {open_loader(dataset, &options), open_loader(dataset, &options)};
+        for (int i = 0; i < 4; i++) {
+            begin(loaders[i % 2], (uint64_t)i / 2);
+            assert_int_equal(drain_epoch(loaders[i % 2], NULL, hashes), N_BATCHES);
+            assert_memory_equal(hashes, wanted[i / 2], sizeof hashes[0] * N_BATCHES);
+        }
+        struct pst_loader_stats stats = stats_of(loaders[1]);
+        assert_int_equal(stats.n_reads, 0);
+        assert_int_equal(stats_of(loaders[0]).n_cache_recoded, first ? 2 * N : N);
+        assert_true(stats.n_cache_training_hits > 0);
+        assert_true(stats.n_cache_training_hits <= 2 * N); /* images, in two epochs */
+        pst_loader_close(&loaders[0]);
+        pst_loader_close(&loaders[1]);
+    }
+    pst_loader_close(&alone);
+    pst_cache_close(&options.cache);
+    stop();
+    pst_dataset_close(&dataset);
+}
+
 /* What the service re-codes is counted by the loaders because of which it does, as if they had done
  * it themselves. */
 static void recoding_is_counted(void **state)
@@ -618,6 +665,7 @@ int main(void)
         cmocka_unit_test(hits_are_what_is_kept),
         cmocka_unit_test(a_lost_service_costs_nothing_but_reads),
         cmocka_unit_test(jpegs_are_kept_as_pli),
+        cmocka_unit_test(pictures_at_the_training_size),
         cmocka_unit_test(recoding_is_counted),
         cmocka_unit_test(data_sets_that_changed_are_refused),
         cmocka_unit_test(sets_give_way_whole),

@@ -31,7 +31,7 @@ static int show(struct cli *cli, const char *socket)
         cli_size_text(set.nbytes, used);
         printf("%10s  %10" PRIu64 " items  %3u loaders  ", used, set.n_items, set.n_loaders);
         cli_print_name(stdout, set.path);
-        puts(set.forms ? " (re-coded)" : "");
+        puts(set.forms >> 63 ? " (at the training size)" : set.forms ? " (re-coded)" : "");
     }
     pst_service_report_close(&report);
     return CLI_OK;

@@ -70,6 +70,7 @@ static const struct native_member loader_members[] = {
     LOADER(storage, NATIVE_ENUM),
     LOADER(page_cache, NATIVE_ENUM),
     LOADER(cache_form, NATIVE_ENUM),
+    LOADER(cache_size, NATIVE_ENUM),
     LOADER(throttle_bytes_per_second, NATIVE_DOUBLE),
     LOADER(throttle_latency_seconds, NATIVE_DOUBLE),
     LOADER(no_verify, NATIVE_BOOL),

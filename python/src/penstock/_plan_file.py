@@ -20,6 +20,7 @@ LOADER: dict[str, tuple[type, ...]] = {
     "cache": (int, str),
     "cache_form": (str,),
     "cache_plan": (str,),
+    "cache_size": (str,),
     "decode": (str,),
     "gpu_share": (int, float),
     "forms": (dict,),
@@ -59,6 +60,7 @@ def checked(data: Any, where: str) -> dict[str, Any]:
 
 # Defaults of the arguments of a Loader that a plan may set.
 _DEFAULTS = {"num_workers": None, "prefetch": 2, "order": None, "cache": "auto", "cache_form": "stored", "cache_plan": None,
+             "cache_size": "whole",
              "decode": "auto", "gpu_share": None, "forms": None}  # fmt: skip
 
 
@@ -77,6 +79,8 @@ def applied(given: Mapping[str, Any], plan: Any) -> dict[str, Any]:
     options = loader_options(data)
     if given["device"] == "cpu":
         options = {name: value for name, value in options.items() if name not in ("decode", "gpu_share")}
+    else:
+        options.pop("cache_size", None)  # the cache keeps whole images for a GPU
     if given["cache"] is None:
         options = {name: value for name, value in options.items() if not name.startswith("cache")}
     for name, value in options.items():

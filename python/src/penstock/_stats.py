@@ -45,6 +45,8 @@ class CacheStats(TypedDict):
 
     limit and used: the cache's bytes, of all data sets in it; items: those of this data set. All 0 without a cache.
     choice: what cache="auto" chose, and why; "" if the argument was another one.
+    form, size: what the cache keeps (``cache_form``, ``cache_size``); "" without one. hits_training: of the hits, pictures at
+    the training size.
     For a ``cache_form`` other than "stored", recoded: images that this loader, or the host service because of it, re-coded;
     nbytes_saved: by how many bytes those became smaller that did; not_recoded: images that were kept as they are stored
     although the form is for them.
@@ -59,6 +61,9 @@ class CacheStats(TypedDict):
     limit: int
     used: int
     choice: str
+    form: str
+    size: str
+    hits_training: int
     recoded: int
     nbytes_saved: int
     not_recoded: int
@@ -392,10 +397,13 @@ def loader_stats(
     storages: tuple[str, ...],
     epoch: int,
     ranks: tuple[int, int, str],
-    cache_choice: str,
+    kept: tuple[str, str, str],
     forms: Sequence[str] = (),
 ) -> LoaderStats:
-    """Groups the counters of ``_native.Loader.stats()``, in a dict that notebooks show."""
+    """Groups the counters of ``_native.Loader.stats()``, in a dict that notebooks show.
+
+    kept: what the cache is: the choice of "auto", and form and size of what it keeps.
+    """
     grouped = {
         "batches": raw["n_batches"],
         "samples": {
@@ -435,7 +443,10 @@ def loader_stats(
             "items": raw["n_cache_items"],
             "limit": raw["cache_nbytes"],
             "used": raw["cache_nbytes_used"],
-            "choice": cache_choice,
+            "choice": kept[0],
+            "form": kept[1],
+            "size": kept[2],
+            "hits_training": raw["n_cache_training_hits"],
             "recoded": raw["n_cache_recoded"],
             "nbytes_saved": raw["nbytes_cache_saved"],
             "not_recoded": raw["n_cache_not_recoded"],

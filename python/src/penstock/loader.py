@@ -26,6 +26,7 @@ _ON_ERROR = ("raise", "skip", "replace")
 _STORAGES = ("auto", "threads", "uring", "memory")
 _PAGE_CACHES = ("keep", "drop", "direct")
 _CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
+_CACHE_SIZES = ("whole", "training")
 _LAYOUTS = ("NHWC", "NCHW", "channels_last")
 _PER_FIELD = ("dtype", "layout", "channels", "bits", "variants", "scaled_decode", "made_for")
 _CHANNELS_STORED = 255
@@ -183,6 +184,16 @@ class Loader:
             lossy WebP is but for "raw". Loaders share items only if they need them in the same form. All but "stored"
             need a cache or a fleet (with "auto" they have an effect if one is chosen).
             A fleet gets items in this form, too, unless that is longer than the stored one.
+        cache_size: "whole", or "training": the cache keeps images and masks after those operations at the beginning of
+            their transforms that are the same for every sample (Resize, CenterCrop, Pad), and a hit begins behind them.
+            The batches are the same to the bit, random parameters, boxes and keypoints included. Of these operations
+            the first ones are applied that leave the fewest pixels. ``cache_form`` "raw" keeps pixels, "pli-fast" a PLI
+            of the fast tier, every other form a PLI of the small tier. Images that they do not make smaller, and fields
+            whose transforms do not begin so, are kept whole, in ``cache_form``; so are masks that are turned because
+            of their image's EXIF orientation, and in the host cache all masks that follow an image. Loaders share items
+            if their transforms begin alike. An error names the operation that is in the way if no image's transforms
+            begin with a Resize or a CenterCrop, such as RandomResizedCrop. Not with a fleet, ``scaled_decode`` or
+            batches on a GPU. ``stats()["cache"]["hits_training"]`` counts.
         cache_plan: which samples the cache admits: a :class:`CachePlan`, a bool for each sample of the whole data set, or
             the path of such an array in numpy's format (.npy). None: all, as they come.
         fleet: memcached servers that keep stored bytes for all ranks: a :class:`Fleet`, or its ``servers`` as text or
@@ -310,6 +321,7 @@ class Loader:
         forms: Mapping[str | int, float] | None = None,
         form_choice: str = "batch",
         plan: Any = None,
+        cache_size: str = "whole",
     ) -> None:
         place = _options.device_name(device)
         kind = _options.output_kind(output, place)
@@ -368,6 +380,7 @@ class Loader:
             "pin_memory": pin_memory,
             "cache": cache,
             "cache_form": cache_form,
+            "cache_size": cache_size,
             "live": live,
             "trace": None if trace is None else os.fspath(trace),
             "cache_plan": cache_plan,
@@ -411,7 +424,8 @@ class Loader:
         self._cache, self._cache_choice = _cache.chosen(
             given["cache"], dataset._native.nbytes, given["storage"] == "memory", given["share"] is not None
         )
-        self._fleet = _fleet.chosen(given["fleet"], given["storage"] == "memory")
+        no_fleet = given["fleet"] == "auto" and given["cache_size"] == "training"  # it keeps whole images
+        self._fleet = None if no_fleet else _fleet.chosen(given["fleet"], given["storage"] == "memory")
         if self._cache_choice:
             _log.info("%s: %s", dataset.path, self._cache_choice)
         self._native = self._make_native()
@@ -440,9 +454,15 @@ class Loader:
             options["fleet"] = self._fleet._open()
         if self._cache is None and self._cache_choice:  # "auto" chose no cache
             options.pop("cache_plan", None)
+            del options["cache_size"]
             if self._fleet is None:
                 del options["cache_form"]
         return _native.Loader(self._dataset._native, options)
+
+    def _cache_kept(self) -> tuple[str, str, str]:
+        """Returns what "auto" chose, and the form and size of what the cache keeps."""
+        given = self._given
+        return self._cache_choice, *(("", "") if self._cache is None else (given["cache_form"], given["cache_size"]))
 
     def _make_options(self) -> dict[str, Any]:
         given = self._given
@@ -463,6 +483,7 @@ class Loader:
             "storage": _options.choice("storage", given["storage"], _STORAGES),
             "page_cache": _options.choice("page_cache", given["page_cache"], _PAGE_CACHES),
             "cache_form": _options.choice("cache_form", given["cache_form"], _CACHE_FORMS),
+            "cache_size": _options.choice("cache_size", given["cache_size"], _CACHE_SIZES),
             "throttle_bytes_per_second": float(throttle[0]),
             "throttle_latency_seconds": float(throttle[1]),
             "no_verify": not given["verify"],
@@ -861,7 +882,7 @@ class Loader:
         queues: rows and batches that wait. worker_clocks: each worker. See also :mod:`penstock.metrics`.
         """
         names = _more.form_names(self._given)
-        return _stats.loader_stats(self._watch()[0], _STORAGES, self.epoch, self._ranks_now(), self._cache_choice, names)
+        return _stats.loader_stats(self._watch()[0], _STORAGES, self.epoch, self._ranks_now(), self._cache_kept(), names)
 
     def waiting_for_peers(self) -> contextlib.AbstractContextManager[None]:
         """Marks time that this rank waits for others: ``with loader.waiting_for_peers(): dist.all_reduce(gradients)``.

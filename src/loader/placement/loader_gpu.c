@@ -59,8 +59,8 @@ static void look_at_file(const pst_loader *loader, const struct psti_loader_plan
 static void expect_recoded(const pst_loader *loader, const struct psti_loader_plan_field *plan,
                            struct pst_item *item)
 {
-    enum psti_recode_form form = psti_recode_form(loader->cache_key);
-    if (!psti_recode_has_field(loader->cache_key, plan->i_field))
+    enum psti_recode_form form = psti_recode_form(loader->recode_key);
+    if (!psti_recode_has_field(loader->recode_key, plan->i_field))
         return;
     if (form == PSTI_RECODE_RAW) {
         item->form = PST_FORM_RAW;
@@ -173,7 +173,7 @@ static enum pst_status open_field(pst_loader *loader, struct psti_loader_gpu *gp
     gpu->plan_fields[i] = i_plan;
     gpu->fields_of_plan[i_plan] = i;
     gpu->n_fields++;
-    gpu->recodes[i] = psti_recode_has_field(loader->cache_key, plan->i_field);
+    gpu->recodes[i] = psti_recode_has_field(loader->recode_key, plan->i_field);
     expect_items(gpu, loader, i);
     return PST_OK;
 }

@@ -34,7 +34,8 @@ struct psti_image {
     uint32_t i_plan, row;
     const struct psti_loader_plan_field *plan;
     const struct psti_loader_source *source;
-    struct pst_image_info info;
+    struct pst_image_info info;     /* of the whole image, as shown */
+    struct pst_image_info kept;     /* of the bytes: the same, or a picture at the training size */
     struct psti_pli_header pli;     /* forms pli and pli-jpeg: the parsed header */
     const struct psti_chain *chain; /* chain for pixels of its kind */
     const struct psti_draw *draw;
