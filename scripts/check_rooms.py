@@ -40,7 +40,7 @@ WALLS = {
     "images": FOUNDATION | {"dataset", "cache", "decode", "pli", "share"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
-    "pack": FOUNDATION | {"dataset", "pli", "decode", "writer", "verify"},
+    "pack": FOUNDATION | {"dataset", "pli", "decode", "augment", "writer", "verify"},
     # The host service: it prepares batches by ordinary loaders, and reads items for the host cache.
     "serve": FOUNDATION | {"share", "cache", "dataset", "storage", "order", "batch", "decode", "loader"},
 }

@@ -252,6 +252,17 @@ struct pst_pack_options {
      * forms. Samples of no class stay as they are. Goes without forms and pli_tier; not when
      * appending. NULL: no plan. */
     const char *plan;
+    /* Images whose shorter side is longer than this are stored after a Resize to it (augment.h:
+     * bilinear, antialiased), upright, with masks (nearest), boxes and keypoints that lie on the
+     * first image; of each image the first variant. Images that are not larger stay as they are.
+     * Resized images are raw pixels where `forms` says RAW, and PLI by the PLI options where it
+     * says anything else; a second form that would be PLI again is left out.
+     *
+     * A loader whose chain begins with the same Resize delivers the same bits as from the whole
+     * images, if it delivers the images' own channels (or gray as RGB, or RGBA without alpha) and
+     * their own bits; other channels or bits may differ by rounding. Every other chain sees smaller
+     * images than before. Not with a plan, in place, or when resuming. 0: no. */
+    uint32_t resize;
 };
 
 /* The result of pst_pack. Bytes are those of stored items. */
@@ -275,6 +286,7 @@ struct pst_pack_report {
     uint64_t n_changed;
     uint32_t n_kept_files, n_files;
     bool waits;
+    uint64_t n_resized; /* samples whose images became smaller (options.resize) */
 };
 
 /* Packs a folder, or a data set, into a data set. The order of samples is the source's and does

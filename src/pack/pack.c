@@ -5,6 +5,7 @@
  * under way. No new one starts while the finished ones that wait hold more than WINDOW_NBYTES.
  * So memory is bounded in whatever order workers finish. Samples are added in order, so the
  * destination's bytes never depend on the number of workers. */
+#include "augment/augment.h"
 #include "pack/pack_int.h"
 #include "dataset/dataset.h"
 #include "verify/verify.h"
@@ -45,6 +46,7 @@ struct pack {
     uint32_t n_threads;
     struct psti_decoder *decoders[MAX_WORKERS];
     struct psti_pli_keep jpegs[MAX_WORKERS];
+    struct psti_run *runs[MAX_WORKERS]; /* NULL unless images become smaller */
     uint32_t n_claimed; /* threads that have taken their decoder and jpeg; guarded by lock */
     struct pst_pack_report report;
     struct pst_pack_report kept; /* the report at the writer's last commit */
@@ -60,7 +62,8 @@ static void worker(void *arg)
     uint32_t me = pack->n_claimed++;
     pthread_mutex_unlock(&pack->lock);
     while ((slot = psti_queue_pop(&pack->queue)) != NULL) {
-        psti_pack_prepare(&pack->plan, pack->decoders[me], &pack->jpegs[me], slot);
+        psti_pack_prepare(&pack->plan, pack->decoders[me], &pack->jpegs[me], pack->runs[me],
+                          slot);
         pthread_mutex_lock(&pack->lock);
         slot->done = true;
         pack->held_nbytes += slot->nbytes_in + slot->nbytes_out;
@@ -207,6 +210,7 @@ static enum pst_status count_sample(struct pack *pack, const struct psti_pack_sl
     report->restored_pli_jpeg_nbytes += slot->restored_pli_jpeg_nbytes;
     report->restored_jpeg_nbytes += slot->restored_jpeg_nbytes;
     report->n_not_original += slot->n_not_original;
+    report->n_resized += slot->is_resized;
     if (psti_writer_is_committed(pack->writer))
         pack->kept = *report;
     if (slot->n_kept_jpeg == 0 || pack->options->kept_jpeg == NULL ||
@@ -315,6 +319,8 @@ static enum pst_status start(struct pack *pack, struct pst_error *err)
         status = psti_pack_slot_init(&pack->slots[i], pack->plan.n_fields, err);
     for (uint32_t i = 0; status == PST_OK && i < n; i++)
         status = psti_decode_open(&pack->decoders[i], err);
+    for (uint32_t i = 0; status == PST_OK && pack->plan.resize > 0 && i < n; i++)
+        status = psti_augment_run_open(&pack->runs[i], err);
     while (status == PST_OK && pack->n_threads < n) {
         status = psti_thread_start(&pack->threads[pack->n_threads], "pack", worker, pack, err);
         pack->n_threads += status == PST_OK;
@@ -332,6 +338,8 @@ static void stop(struct pack *pack)
         psti_thread_join(pack->threads[i]);
     for (uint32_t i = 0; i < MAX_WORKERS; i++)
         psti_decode_close(&pack->decoders[i]);
+    for (uint32_t i = 0; i < MAX_WORKERS; i++)
+        psti_augment_run_close(&pack->runs[i]);
     for (uint32_t i = 0; i < MAX_WORKERS; i++)
         psti_pli_keep_free(&pack->jpegs[i]);
     if (pack->slots != NULL)

@@ -3,11 +3,14 @@
 #define PST_PACK_PACK_INT_H
 
 #include "base/buffer.h"
+#include "format/format_geometry.h"
 #include "decode/decode.h"
 #include "pack/pack_mix.h"
 #include "pli/pli.h"
 
 #include <penstock/writer.h>
+
+struct psti_run;
 
 /* The plan (pack_plan.c)
  * ---------------------------------------------------------------------------------- */
@@ -37,6 +40,7 @@ struct psti_pack_plan {
                             variants, but JPEGs become PLI */
     struct psti_pack_pli pli;
     bool pli_of_lossy;
+    uint32_t resize; /* shorter side that images are stored with at most; 0: as they are */
     /* A plan file (pack_assign.c): which samples get which variants of one field. */
     bool has_mix;
     struct psti_pack_mix mix;
@@ -127,6 +131,8 @@ enum pst_status psti_pack_resume_passed(pst_writer *writer, const struct pst_sam
 /* One sample (pack_prepare.c)
  * ----------------------------------------------------------------------------- */
 
+#define PSTI_PACK_BLOBS (PST_MAX_VARIANTS + 3)
+
 /* A sample on its way from the source to the writer. The worker owns it from dispatch until it
  * is done, the calling thread at any other time. */
 struct psti_pack_slot {
@@ -142,10 +148,11 @@ struct psti_pack_slot {
     uint64_t n_kept_jpeg, kept_jpeg_nbytes;            /* JPEGs that stay as they are */
     struct pst_error why_kept; /* the reason for the first JPEG that stayed */
     uint64_t n_restored_jpeg, restored_pli_jpeg_nbytes, restored_jpeg_nbytes; /* from PLI */
+    bool is_resized;                /* its images became smaller */
     uint64_t n_not_original;        /* images whose original was requested and does not exist */
     struct pst_value *values;       /* [n_fields][PST_MAX_VARIANTS] */
     const struct pst_value **lists; /* [n_fields] */
-    struct psti_buffer *blobs; /* [n_fields][PST_MAX_VARIANTS + 3]: source variants, raw pixels,
+    struct psti_buffer *blobs; /* [n_fields][PSTI_PACK_BLOBS]: source variants, raw pixels,
                                      PLI, PLI of a JPEG or the JPEG restored */
     int64_t *ints;             /* [n_fields] */
     double *floats;            /* [n_fields] */
@@ -156,7 +163,29 @@ void psti_pack_slot_free(struct psti_pack_slot *slot, uint32_t n_fields);
 /* Frees buffers that are larger than most samples need. */
 void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields);
 /* Reads slot->sample, and decodes it if needed. Sets everything but `done`. */
+/* run: for plan->resize; NULL without. */
 void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *decoder,
-                       struct psti_pli_keep *jpeg, struct psti_pack_slot *slot);
+                       struct psti_pli_keep *jpeg, struct psti_run *run,
+                       struct psti_pack_slot *slot);
+
+/* Smaller images (pack_resize.c)
+ * ----------------------------------------------------------------------------- */
+
+/* A sample whose images are to have a shorter side of plan->resize. */
+struct psti_pack_resize {
+    const struct psti_pack_plan *plan;
+    struct psti_decoder *decoder;
+    struct psti_run *run;
+    struct psti_pack_slot *slot;
+    struct pst_item item; /* the item read last, for error messages */
+    uint32_t i_field;
+    bool is_larger; /* the sample's first image is; masks, boxes and keypoints move with it */
+    struct psti_picture_size leader; /* size and orientation of the first image */
+};
+/* Looks at the first image. plan to slot are set, all else is zero. */
+enum pst_status psti_pack_resize_begin(struct psti_pack_resize *work);
+/* Makes the values of a field. *done: they are there; else the field is stored as ever. */
+enum pst_status psti_pack_resize_field(struct psti_pack_resize *work, uint32_t i_field,
+                                       struct pst_value *values, bool *done);
 
 #endif

@@ -16,7 +16,6 @@
 
 #include <string.h>
 
-#define BLOBS_PER_FIELD (PST_MAX_VARIANTS + 3)
 #define BLOB_PIXELS PST_MAX_VARIANTS
 #define BLOB_PLI (PST_MAX_VARIANTS + 1)
 #define BLOB_JPEG (PST_MAX_VARIANTS + 2)
@@ -50,7 +49,7 @@ enum pst_status psti_pack_slot_init(struct psti_pack_slot *slot, uint32_t n_fiel
 {
     slot->values = psti_calloc((size_t)n_fields * PST_MAX_VARIANTS, sizeof *slot->values);
     slot->lists = psti_calloc(n_fields, sizeof *slot->lists);
-    slot->blobs = psti_calloc((size_t)n_fields * BLOBS_PER_FIELD, sizeof *slot->blobs);
+    slot->blobs = psti_calloc((size_t)n_fields * PSTI_PACK_BLOBS, sizeof *slot->blobs);
     slot->ints = psti_calloc(n_fields, sizeof *slot->ints);
     slot->floats = psti_calloc(n_fields, sizeof *slot->floats);
     if (slot->values == NULL || slot->lists == NULL || slot->blobs == NULL || slot->ints == NULL ||
@@ -64,7 +63,7 @@ enum pst_status psti_pack_slot_init(struct psti_pack_slot *slot, uint32_t n_fiel
 void psti_pack_slot_free(struct psti_pack_slot *slot, uint32_t n_fields)
 {
     if (slot->blobs != NULL)
-        for (size_t i = 0; i < (size_t)n_fields * BLOBS_PER_FIELD; i++)
+        for (size_t i = 0; i < (size_t)n_fields * PSTI_PACK_BLOBS; i++)
             psti_buffer_free(&slot->blobs[i]);
     psti_free(slot->blobs);
     psti_free(slot->values);
@@ -75,7 +74,7 @@ void psti_pack_slot_free(struct psti_pack_slot *slot, uint32_t n_fields)
 
 void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields)
 {
-    for (size_t i = 0; i < (size_t)n_fields * BLOBS_PER_FIELD; i++) {
+    for (size_t i = 0; i < (size_t)n_fields * PSTI_PACK_BLOBS; i++) {
         if (slot->blobs[i].capacity > BLOB_KEEP_NBYTES) {
             psti_buffer_free(&slot->blobs[i]);
         }
@@ -84,7 +83,7 @@ void psti_pack_slot_trim(struct psti_pack_slot *slot, uint32_t n_fields)
 
 static struct psti_buffer *blob_of(struct work *work, uint32_t i)
 {
-    return &work->slot->blobs[(size_t)work->i_field * BLOBS_PER_FIELD + i];
+    return &work->slot->blobs[(size_t)work->i_field * PSTI_PACK_BLOBS + i];
 }
 
 /* Reads variant v of the source into its blob. If the sample has none, item.form is NONE and
@@ -480,9 +479,11 @@ static enum pst_status store_float(struct work *work, struct pst_value *value)
 }
 
 void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *decoder,
-                       struct psti_pli_keep *jpeg, struct psti_pack_slot *slot)
+                       struct psti_pli_keep *jpeg, struct psti_run *run,
+                       struct psti_pack_slot *slot)
 {
     struct work work = {.plan = plan, .decoder = decoder, .jpeg = jpeg, .slot = slot};
+    struct psti_pack_resize resize = {.plan = plan, .decoder = decoder, .run = run, .slot = slot};
     enum pst_status status = PST_OK;
     pst_error_clear(&slot->err);
     slot->nbytes_in = slot->nbytes_out = 0;
@@ -490,15 +491,23 @@ void psti_pack_prepare(const struct psti_pack_plan *plan, struct psti_decoder *d
     slot->n_kept_jpeg = slot->kept_jpeg_nbytes = 0;
     slot->n_restored_jpeg = slot->restored_pli_jpeg_nbytes = slot->restored_jpeg_nbytes = 0;
     slot->n_not_original = 0;
+    slot->is_resized = false;
     memset(slot->values, 0, (size_t)plan->n_fields * PST_MAX_VARIANTS * sizeof *slot->values);
+    if (plan->resize > 0)
+        status = psti_pack_resize_begin(&resize);
     for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
         struct pst_value *values = slot->values + (size_t)i * PST_MAX_VARIANTS;
+        bool is_done = false;
         work.i_field = i;
         work.i_source = plan->source_field[i];
         work.item = (struct pst_item){.i_file = PST_FILE_NONE};
         psti_verify_decode_options(plan->fields[i].type, &work.options);
         const struct psti_pack_forms *forms = psti_pack_plan_forms(plan, i, slot->sample);
-        if (plan->fields[i].type == PST_FIELD_INT)
+        if (plan->resize > 0)
+            status = psti_pack_resize_field(&resize, i, values, &is_done);
+        if (status != PST_OK || is_done)
+            work.item = resize.item;
+        else if (plan->fields[i].type == PST_FIELD_INT)
             status = store_int(&work, values);
         else if (plan->fields[i].type == PST_FIELD_FLOAT)
             status = store_float(&work, values);

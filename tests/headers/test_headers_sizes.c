@@ -59,8 +59,8 @@
     X(pst_value, 80) \
     X(pst_sample, 32) \
     X(pst_progress, 64) \
-    X(pst_pack_options, 136) \
-    X(pst_pack_report, 144) \
+    X(pst_pack_options, 144) \
+    X(pst_pack_report, 152) \
     X(pst_verify_options, 56) \
     X(pst_verify_report, 32) \
     X(pst_pixels, 48) \

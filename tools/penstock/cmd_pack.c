@@ -7,12 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PSTI_CLI_RESIZE_MAX 65535 /* longest side of a PLI */
+
 enum pack_kind { PACK, APPEND, REPACK };
 
 struct pack_arguments {
     const char *forms, *mask_forms, *on_error, *made_for, *plan;
     struct cli_source source;
-    uint64_t shard_nbytes, commit_nbytes, workers;
+    uint64_t shard_nbytes, commit_nbytes, workers, resize;
     bool resume, verify_pixels, of_lossy, add_classes;
     struct cli_pli pli;
     int argc; /* number of all arguments as given */
@@ -145,6 +147,7 @@ static void jpegs_json(struct pack_run *run, const struct pst_pack_report *repor
     cli_json_uint(&run->json, "bytes", report->restored_jpeg_nbytes);
     cli_json_close(&run->json, '}');
     cli_json_uint(&run->json, "not_original", report->n_not_original);
+    cli_json_uint(&run->json, "resized", report->n_resized);
 }
 
 static void jpegs_text(const struct pack_run *run, const struct pst_pack_report *report)
@@ -167,6 +170,9 @@ static void jpegs_text(const struct pack_run *run, const struct pst_pack_report 
     if (report->n_restored_jpeg > 0)
         printf("  %llu JPEG made again from pli-jpeg, byte for byte: %s -> %s\n",
                (unsigned long long)report->n_restored_jpeg, before, after);
+    if (report->n_resized > 0)
+        printf("  %llu were made smaller: their original pixels are not kept\n",
+               (unsigned long long)report->n_resized);
     if (report->n_not_original > 0)
         printf("  %llu stay as they are: only their pixels were kept, not the files\n",
                (unsigned long long)report->n_not_original);
@@ -284,11 +290,11 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
         if (cli->json)
             cli_json_error(&run.json, "error", &err);
         exit_status = cli_fail(&plain, &err);
-        if (run.last.n_total > 0) /* packing had begun */
+        if (run.last.n_total > 0 && a->resize == 0) /* packing had begun */
             how_to_resume(&run, a, destination);
     } else if (kind == REPACK && options->n_forms + options->n_mask_forms == 0 &&
                options->plan == NULL && report.n_samples > report.n_resumed &&
-               report.n_pli_jpeg + report.n_kept_jpeg == 0) {
+               report.n_pli_jpeg + report.n_kept_jpeg + report.n_resized == 0) {
         cli_note(cli, "the images are stored as they were: no JPEG is left to become pli-jpeg (for "
                       "other forms say --form)");
     }
@@ -319,7 +325,7 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     if (a->plan != NULL && (a->forms != NULL || a->pli.tier != NULL))
         return cli_usage(cli, "--plan says forms and tiers: --form and --tier go without it");
     if ((cli_gives_pli(&a->pli) || a->of_lossy) && !encodes(options) && a->plan == NULL &&
-        kind != APPEND) /* an append may find PLI in the data set */
+        a->resize == 0 && kind != APPEND) /* an append may find PLI in the data set */
         return cli_usage(cli, "--tier, --effort, --max-error and --of-lossy go with the form pli");
     if (strcmp(a->on_error, "stop") != 0 && strcmp(a->on_error, "skip") != 0)
         return cli_usage(cli, "--on-error is \"%s\": stop or skip is expected", a->on_error);
@@ -331,6 +337,12 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     if (a->workers > 4096)
         return cli_usage(cli, "--workers is %llu: at most 4096", (unsigned long long)a->workers);
     options->num_workers = (uint32_t)a->workers;
+    if (a->resize > PSTI_CLI_RESIZE_MAX)
+        return cli_usage(cli, "--resize is %llu: at most %d", (unsigned long long)a->resize,
+                         PSTI_CLI_RESIZE_MAX);
+    if (a->resize > 0 && (a->resume || a->plan != NULL))
+        return cli_usage(cli, "--resize goes without --resume and --plan");
+    options->resize = (uint32_t)a->resize;
     options->verify_pixels = a->verify_pixels;
     options->add_classes = a->add_classes;
     options->bad_sample = strcmp(a->on_error, "skip") == 0 ? on_bad : NULL;
@@ -354,8 +366,8 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
                          "an operand is missing: penstock %s; or say by --plan or --form what "
                          "changes in SRC itself",
                          usage);
-    if (strcmp(a->on_error, "stop") != 0 || a->made_for != NULL)
-        return cli_usage(cli, "--on-error and --made-for go with a DST");
+    if (strcmp(a->on_error, "stop") != 0 || a->made_for != NULL || a->resize > 0)
+        return cli_usage(cli, "--on-error, --made-for and --resize go with a DST");
     return -1;
 }
 
@@ -384,6 +396,11 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
         {"plan", 0, CLI_TEXT, &a.plan, "FILE", NULL,
          "which samples are stored in which forms, as `penstock plan` found; others stay as they "
          "are"},
+        {"resize", 0, CLI_COUNT, &a.resize, "SIDE", NULL,
+         "store images after Resize(SIDE): the shorter side becomes SIDE pixels, with masks, boxes "
+         "and keypoints; smaller images stay as they are. Their pixels, as PLI or raw. A chain "
+         "that begins with Resize(SIDE) gives the same bits as from the whole images, in their own "
+         "channels and bits; every other chain sees the smaller images"},
         {"add-classes", 0, CLI_FLAG, &a.add_classes, NULL, NULL,
          "classes of SRC that DST does not have become new classes of DST"},
         {"made-for", 0, CLI_TEXT, &a.made_for, "upright|stored", NULL,

@@ -97,6 +97,7 @@ static const struct native_member pack_members[] = {
     PACK(pli_of_lossy, NATIVE_BOOL),
     PACK(made_for, NATIVE_ENUM),
     PACK(add_classes, NATIVE_BOOL),
+    PACK(resize, NATIVE_U32),
 };
 
 static int read_forms(PyObject *sequence, enum pst_form *forms, uint32_t *n_forms)
@@ -144,6 +145,7 @@ static PyObject *report_dict(const struct pst_pack_report *report)
         {"n_changed", report->n_changed},
         {"n_kept_files", report->n_kept_files},
         {"n_files", report->n_files},
+        {"n_resized", report->n_resized},
     };
     PyObject *dict = PyDict_New();
     for (size_t i = 0; dict != NULL && i < sizeof(entries) / sizeof(entries[0]); i++)

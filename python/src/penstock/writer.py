@@ -277,7 +277,8 @@ class PackReport(NamedTuple):
     JPEGs were restored from "pli-jpeg" (``restored_pli_jpeg_nbytes`` before, ``restored_jpeg_nbytes`` after).
     ``n_not_original`` images were requested as "original" but stay as they are, because only their pixels were kept.
     ``notices`` lists parts of the source that the data set does not have, as :attr:`Dataset.notices`.
-    The last four are of :func:`repack`: ``n_changed`` samples were written in other forms, ``n_kept_files`` of ``n_files``
+    ``n_resized`` samples have smaller images than the source (``resize``).
+    The four before it are of :func:`repack`: ``n_changed`` samples were written in other forms, ``n_kept_files`` of ``n_files``
     shards stay as they are; ``waits``: old shards are left because somebody reads the old state, and the next
     :func:`repack` or append removes them.
     """
@@ -304,6 +305,7 @@ class PackReport(NamedTuple):
     n_kept_files: int
     n_files: int
     waits: bool
+    n_resized: int = 0
 
 
 class VerifyReport(NamedTuple):
@@ -354,6 +356,7 @@ def pack(
     made_for: str | None = None,
     add_classes: bool = False,
     plan: Path | None = None,
+    resize: int | None = None,
 ) -> PackReport:
     """Packs a folder of images, or another data set (as ``penstock repack`` does), into a data set.
 
@@ -389,11 +392,17 @@ def pack(
         plan: a plan file of ``penstock plan``: for classes of samples the shares that are stored in certain forms. Each
             sample of a class gets the forms that are farthest behind their share, in the order of samples. Samples of no
             class stay as they are. Goes without ``forms`` and ``tier``; not when appending.
+        resize: store images whose shorter side is longer than this after ``Resize(resize)``, upright, with the masks,
+            boxes and keypoints of their sample; others stay as they are. Resized images are raw pixels where ``forms``
+            says "raw", and PLI where it says anything else. A loader whose transforms begin with the same Resize
+            delivers the same bits as from the whole images, in the images' own channels (or gray as RGB, or RGBA
+            without alpha) and bits; other channels or bits may differ by rounding, and other transforms see smaller
+            images. The original pixels are not kept. Not with ``plan`` or ``resume``.
 
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True`` and otherwise the same arguments.
     """
     gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
-    if gives_pli and not append and plan is None and "pli" not in (*(forms or ()), *(mask_forms or ())):
+    if gives_pli and not append and plan is None and resize is None and "pli" not in (*(forms or ()), *(mask_forms or ())):
         raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
     bad: list[dict[str, Any]] = []
@@ -411,6 +420,7 @@ def pack(
         "pli_of_lossy": of_lossy,
         "made_for": _options.made_for(made_for),
         "add_classes": add_classes,
+        "resize": 0 if resize is None else _options.count("resize", resize, 1, 65535),
     }
     report = _native.pack(
         os.fspath(source),
