@@ -242,18 +242,25 @@ enum psti_recode_result psti_loader_training_make(const struct psti_training_too
     return PSTI_RECODE_DONE;
 }
 
+enum pst_status psti_loader_training_compile(struct psti_training_field *field,
+                                             struct pst_error *err)
+{
+    if (compile(field, field->n_ops, 1, 8, &field->sizes) == PST_OK)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "a rule of the cache is not possible");
+}
+
 /* True if the field's operations make a picture of that size of the whole image. */
 static bool has_size(const struct psti_training_field *field, const struct head *head)
 {
     static const struct psti_draw_key none;
-    struct psti_chain *chain = NULL;
     struct psti_draw draw;
-    bool good = compile(field, head->n_ops, head->channels, head->bits, &chain) == PST_OK &&
-                psti_augment_chain_draw(chain, &none, head->whole_height, head->whole_width, &draw,
-                                        NULL) == PST_OK &&
-                draw.out_height == head->height && draw.out_width == head->width;
-    psti_augment_chain_free(&chain);
-    return good;
+    uint32_t height, width;
+    if (psti_augment_chain_draw(field->sizes, &none, head->whole_height, head->whole_width, &draw,
+                                NULL) != PST_OK)
+        return false;
+    psti_augment_chain_size_after(field->sizes, &draw, head->n_ops, &height, &width);
+    return height == head->height && width == head->width;
 }
 
 bool psti_loader_training_take(const struct psti_training_field *field, enum pst_form form,

@@ -36,6 +36,7 @@ struct psti_training_field {
     uint64_t max_pixels;
     uint32_t n_ops;
     struct pst_op ops[PSTI_AUGMENT_MAX_OPS];
+    struct psti_chain *sizes; /* of a rule: the operations, for the sizes of pictures */
 };
 
 struct psti_training {
@@ -50,6 +51,9 @@ struct psti_training {
  * image smaller; *i_op is the operation that is in the way then, or n_ops: there is none. */
 size_t psti_loader_training_prefix(const struct pst_op *ops, size_t n_ops, size_t *i_op);
 
+/* Compiles field->sizes, which the rule frees. Both functions below call it. */
+enum pst_status psti_loader_training_compile(struct psti_training_field *field,
+                                             struct pst_error *err);
 /* Makes a rule of fields, which are copied. PST_ERROR_UNSUPPORTED: it has too many operations. */
 enum pst_status psti_loader_training_open(enum pst_cache_form form, uint64_t recode,
                                           const struct psti_training_field *fields,

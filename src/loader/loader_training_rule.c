@@ -97,17 +97,25 @@ enum pst_status psti_loader_training_open(enum pst_cache_form form, uint64_t rec
     rule->n_fields = n_fields;
     rule->form = form;
     rule->recode = recode;
-    if (nbytes_of(rule) > sizeof bytes) {
+    enum pst_status status = PST_OK;
+    if (nbytes_of(rule) > sizeof bytes)
+        status = psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
+                           "cache_size TRAINING: the fields have too many operations");
+    for (uint32_t i = 0; i < n_fields; i++)
+        rule->fields[i].sizes = NULL;
+    for (uint32_t i = 0; status == PST_OK && i < n_fields; i++)
+        status = psti_loader_training_compile(&rule->fields[i], err);
+    if (status == PST_OK)
+        rule->key = key_of(form, bytes, psti_loader_training_print(rule, bytes));
+    else
         psti_loader_training_close(out);
-        return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
-                         "cache_size TRAINING: the fields have too many operations");
-    }
-    rule->key = key_of(form, bytes, psti_loader_training_print(rule, bytes));
-    return PST_OK;
+    return status;
 }
 
 void psti_loader_training_close(struct psti_training **rule)
 {
+    for (uint32_t i = 0; *rule && i < (*rule)->n_fields; i++)
+        psti_augment_chain_free(&(*rule)->fields[i].sizes);
     if (*rule)
         psti_free((*rule)->fields);
     psti_free(*rule);
@@ -178,8 +186,12 @@ enum pst_status psti_loader_training_parse(const uint8_t *bytes, size_t nbytes, 
     rule->key = key;
     rule->form = (enum pst_cache_form)form;
     rule->recode = psti_load_u64(bytes + 8);
-    for (; at && rule->n_fields < n; rule->n_fields++)
-        at = parse_field(at, end, &rule->fields[rule->n_fields]);
+    for (; at && rule->n_fields < n; rule->n_fields++) {
+        struct psti_training_field *field = &rule->fields[rule->n_fields];
+        at = parse_field(at, end, field);
+        if (at && psti_loader_training_compile(field, NULL) != PST_OK)
+            at = NULL;
+    }
     if (at != end) {
         psti_loader_training_close(&rule);
         return psti_fail(err, PST_ERROR_CORRUPT, "loader", "a rule of the cache is damaged");
