@@ -128,6 +128,8 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
     worker->draws = psti_calloc(plan->n_fields + 1, sizeof *worker->draws);
     worker->sources = psti_calloc(plan->n_items + 1, sizeof *worker->sources);
     worker->reads = psti_calloc(plan->n_reads + 1, sizeof *worker->reads);
+    if (loader->training)
+        worker->pictures = psti_calloc(plan->n_items + 1, sizeof *worker->pictures);
     if (loader->options.fleet)
         worker->requests = psti_calloc(plan->n_items + 1, sizeof *worker->requests);
     if (pst_dataset_is_folder(loader->dataset))
@@ -135,6 +137,7 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
     enum pst_status status = PST_OK;
     if (!worker->draws || !worker->sources || !worker->reads ||
         (loader->options.fleet && !worker->requests) ||
+        (loader->training && !worker->pictures) ||
         (pst_dataset_is_folder(loader->dataset) && !worker->paths))
         status = psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
     if (status == PST_OK)
@@ -159,6 +162,8 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_free(worker->sources);
     psti_free(worker->reads);
     psti_free(worker->requests);
+    psti_loader_recode_forget(worker);
+    psti_free(worker->pictures);
     psti_free(worker->paths);
     psti_free(worker->buffer);
     psti_batch_pool_uncharge(worker->loader->pool, PSTI_LOADER_DECODER_NBYTES + 2 * worker->grant +
@@ -628,6 +633,9 @@ enum pst_status psti_loader_row_pixels(struct psti_loader_worker *worker, pst_ba
                                        struct pst_error *err)
 {
     const struct psti_placement_ops *ops = worker->loader->placement.ops;
+    struct psti_loader_source smaller;
+    if (psti_loader_recode_ahead(worker, &worker->loader->plan.fields[i_plan], source, &smaller))
+        source = &smaller;
     struct psti_image image = {.batch = batch,
                                .i_plan = i_plan,
                                .row = row,

@@ -59,23 +59,100 @@ static bool is_turned(struct psti_loader_worker *worker, const struct psti_loade
            info.orientation != orientation;
 }
 
+static const struct psti_training_field *rule_of(const struct psti_loader_worker *worker,
+                                                 const struct psti_loader_plan_field *field)
+{
+    const struct psti_training *rule = worker->loader->training;
+    return rule ? psti_loader_training_field_of(rule, field->i_field) : NULL;
+}
+
+/* Tools that leave the memory of other pictures of the row. */
+static struct psti_recode_tools tools_of(struct psti_loader_worker *worker, int i_item)
+{
+    const pst_loader *loader = worker->loader;
+    uint64_t held = 0;
+    for (uint32_t i = 0; worker->pictures && i < loader->plan.n_items; i++)
+        held += (int)i == i_item ? 0 : worker->pictures[i].capacity;
+    return (struct psti_recode_tools){
+        .decoder = give_decoder,
+        .ctx = worker,
+        .nbytes_max = held < loader->recode_nbytes ? loader->recode_nbytes - held : 0};
+}
+
 /* Makes a picture at the training size, if the rule is for the field. */
 static enum psti_recode_result make_smaller(struct psti_loader_worker *worker,
                                             const struct psti_loader_plan_field *field,
-                                            const struct psti_recode_tools *recode,
+                                            enum pst_cache_form form,
                                             const struct psti_recode_source *image,
                                             struct psti_buffer *out, struct psti_recoded *recoded)
 {
-    const struct psti_training *rule = worker->loader->training;
-    const struct psti_training_field *how =
-        rule ? psti_loader_training_field_of(rule, field->i_field) : NULL;
+    const struct psti_training_field *how = rule_of(worker, field);
     if (!how)
         return PSTI_RECODE_NOT_FOR;
     const struct psti_training_tools tools = {
-        .recode = *recode,
+        .recode = tools_of(worker, field->i_item),
         .run = give_run,
         .is_turned = how->may_turn && is_turned(worker, field, image)};
-    return psti_loader_training_make(&tools, how, rule->form, image, out, recoded);
+    return psti_loader_training_make(&tools, how, form, image, out, recoded);
+}
+
+static struct psti_recode_source image_of(const struct psti_loader_source *source)
+{
+    struct psti_recode_source image = {
+        .bytes = source->data, .nbytes = source->item.nbytes, .form = source->item.form};
+    if (source->item.form == PST_FORM_RAW)
+        image.raw = psti_dataset_raw_info(&source->item);
+    return image;
+}
+
+void psti_loader_recode_forget(struct psti_loader_worker *worker)
+{
+    for (uint32_t i = 0; worker->pictures && i < worker->loader->plan.n_items; i++)
+        psti_buffer_free(&worker->pictures[i]);
+}
+
+bool psti_loader_recode_ahead(struct psti_loader_worker *worker,
+                              const struct psti_loader_plan_field *field,
+                              const struct psti_loader_source *source,
+                              struct psti_loader_source *smaller)
+{
+    struct psti_recoded recoded;
+    if (!source->is_wanted || source->partial || !worker->pictures || !rule_of(worker, field) ||
+        !worker->decoder || !worker->run)
+        return false;
+    struct psti_buffer *picture = &worker->pictures[field->i_item];
+    const struct psti_recode_source image = image_of(source);
+    *smaller = *source;
+    if (make_smaller(worker, field, PST_CACHE_FORM_RAW, &image, picture, &recoded) ==
+            PSTI_RECODE_DONE &&
+        psti_loader_cache_take(
+            worker->loader, field,
+            &(struct psti_cache_span){recoded.bytes, recoded.nbytes,
+                                      (uint8_t)((unsigned)recoded.form | PSTI_TRAINING_FORM)},
+            smaller))
+        return true;
+    psti_buffer_free(picture);
+    return false;
+}
+
+/* Gives the picture that the row was made of, in the form that is kept. */
+static enum psti_recode_result take_ahead(struct psti_loader_worker *worker,
+                                          const struct psti_loader_plan_field *field,
+                                          struct psti_buffer *picture, struct psti_buffer *out,
+                                          struct psti_recoded *recoded)
+{
+    const struct psti_training *rule = worker->loader->training;
+    const struct psti_recode_tools tools = tools_of(worker, field->i_item);
+    if (rule->form != PST_CACHE_FORM_RAW)
+        return psti_loader_training_encode(&tools, rule->form, picture->bytes, out, recoded) ==
+                       PST_OK
+                   ? PSTI_RECODE_DONE
+                   : PSTI_RECODE_FAILED;
+    *out = *picture;
+    *picture = (struct psti_buffer){0};
+    *recoded = (struct psti_recoded){out->bytes, psti_loader_training_nbytes(out->bytes),
+                                     PST_FORM_RAW};
+    return PSTI_RECODE_DONE;
 }
 
 enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
@@ -84,17 +161,18 @@ enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
                                            struct psti_buffer *out, struct psti_cache_span *item)
 {
     const pst_loader *loader = worker->loader;
-    const struct psti_recode_tools tools = {
-        .decoder = give_decoder, .ctx = worker, .nbytes_max = loader->recode_nbytes};
-    struct psti_recode_source image = {
-        .bytes = source->data, .nbytes = source->item.nbytes, .form = source->item.form};
+    const struct psti_recode_source image = image_of(source);
+    struct psti_buffer *picture = worker->pictures ? &worker->pictures[field->i_item] : NULL;
     struct psti_recoded recoded;
     uint8_t bit = PSTI_TRAINING_FORM;
-    if (source->item.form == PST_FORM_RAW)
-        image.raw = psti_dataset_raw_info(&source->item);
-    enum psti_recode_result result = make_smaller(worker, field, &tools, &image, out, &recoded);
+    enum psti_recode_result result = PSTI_RECODE_NOT_FOR;
+    if (picture && picture->bytes)
+        result = take_ahead(worker, field, picture, out, &recoded);
+    else if (loader->training)
+        result = make_smaller(worker, field, loader->training->form, &image, out, &recoded);
     if (result == PSTI_RECODE_NOT_FOR &&
         psti_recode_has_field(loader->recode_key, field->i_field)) {
+        const struct psti_recode_tools tools = tools_of(worker, field->i_item);
         bit = 0;
         result = psti_decode_recode(&tools, psti_recode_form(loader->recode_key), &image, out,
                                     &recoded);

@@ -451,6 +451,7 @@ static void keep(struct psti_loader_worker *worker, struct psti_loader_source *s
 {
     int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_KEEP);
     psti_loader_cache_keep(worker, sources);
+    psti_loader_recode_forget(worker);
     psti_stall_meter_leave(&worker->meter, PSTI_METER_KEEP, since);
 }
 
@@ -473,6 +474,7 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
     int64_t start = clocked ? psti_clock_ns() : 0;
     worker->starved = worker->lacks_scratch = false;
     psti_batch_indices(batch)[row] = (int64_t)sample;
+    psti_loader_recode_forget(worker);
     for (int pass = 0; pass < 3; pass++)
         for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
             const struct psti_loader_plan_field *field = &plan->fields[i];

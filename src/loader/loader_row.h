@@ -178,6 +178,16 @@ enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
                                            const struct psti_loader_source *source,
                                            struct psti_buffer *out, struct psti_cache_span *item);
 
+/* If the source's item is to be kept at the training size, makes that picture now, and *smaller, a
+ * copy of the source that points to it: the row is made of it then, and psti_loader_recode keeps
+ * it, so that the image is decoded once. False: the row is made of the source itself. */
+bool psti_loader_recode_ahead(struct psti_loader_worker *worker,
+                              const struct psti_loader_plan_field *field,
+                              const struct psti_loader_source *source,
+                              struct psti_loader_source *smaller);
+/* Frees pictures that were made ahead. */
+void psti_loader_recode_forget(struct psti_loader_worker *worker);
+
 /* loader_ranges.c */
 /* Marks the located item as sparse if a two-round read is likely to save enough. */
 void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_draw_key *key,

@@ -161,34 +161,65 @@ static enum pst_status store_raw(struct making *m, struct psti_buffer *out,
     if (nbytes > m->tools->recode.nbytes_max)
         return PST_ERROR_LIMIT;
     enum pst_status status = psti_buffer_reserve(out, nbytes, "loader", "for a picture", NULL);
-    if (status == PST_OK)
+    if (status == PST_OK) {
+        memcpy(out->bytes, &m->head, sizeof m->head);
         status = draw_picture(m, (char *)out->bytes + sizeof m->head);
+    }
     *recoded = (struct psti_recoded){out->bytes, nbytes, PST_FORM_RAW};
     return status;
 }
 
-static enum pst_status store_pli(struct making *m, enum pst_pli_tier tier, struct psti_buffer *out,
-                                 struct psti_recoded *recoded)
+static struct pst_pixels pixels_of(const struct head *head, void *data)
 {
-    struct psti_buffer memory = {0};
-    const struct psti_recode_tools *tools = &m->tools->recode;
-    struct pst_pixels pixels = {.height = m->head.height,
-                                .width = m->head.width,
-                                .channels = m->head.channels,
-                                .bits = m->head.bits,
-                                .row_nbytes = (int64_t)m->row_nbytes,
-                                .pixel_nbytes = m->head.channels * (m->head.bits / 8),
-                                .channel_nbytes = m->head.bits / 8};
-    if (!psti_decode_recode_fits(tools, &pixels, sizeof m->head))
+    uint8_t pixel_nbytes = (uint8_t)(head->channels * (head->bits / 8));
+    return (struct pst_pixels){.data = data,
+                               .height = head->height,
+                               .width = head->width,
+                               .channels = head->channels,
+                               .bits = head->bits,
+                               .row_nbytes = (int64_t)head->width * pixel_nbytes,
+                               .pixel_nbytes = pixel_nbytes,
+                               .channel_nbytes = head->bits / 8};
+}
+
+uint64_t psti_loader_training_nbytes(const void *picture)
+{
+    struct head head;
+    memcpy(&head, picture, sizeof head);
+    const struct pst_pixels pixels = pixels_of(&head, NULL);
+    return sizeof head + (uint64_t)pixels.row_nbytes * head.height;
+}
+
+enum pst_status psti_loader_training_encode(const struct psti_recode_tools *tools,
+                                            enum pst_cache_form form, void *picture,
+                                            struct psti_buffer *out, struct psti_recoded *recoded)
+{
+    struct head head;
+    memcpy(&head, picture, sizeof head);
+    const struct pst_pixels pixels = pixels_of(&head, (char *)picture + sizeof head);
+    if (!psti_decode_recode_fits(tools, &pixels, sizeof head))
         return PST_ERROR_LIMIT;
+    enum pst_pli_tier tier =
+        form == PST_CACHE_FORM_PLI_FAST ? PST_PLI_TIER_FAST : PST_PLI_TIER_SMALL;
     enum pst_status status =
-        psti_buffer_reserve(&memory, m->nbytes, "loader", "for a picture", NULL);
+        psti_decode_recode_pixels(tools, tier, &pixels, sizeof head, out, recoded);
     if (status == PST_OK)
-        status = draw_picture(m, memory.bytes);
-    pixels.data = memory.bytes;
+        memcpy(out->bytes, &head, sizeof head);
+    return status;
+}
+
+static enum pst_status store_pli(struct making *m, enum pst_cache_form form,
+                                 struct psti_buffer *out, struct psti_recoded *recoded)
+{
+    struct psti_buffer picture = {0};
+    const struct pst_pixels pixels = pixels_of(&m->head, NULL);
+    if (!psti_decode_recode_fits(&m->tools->recode, &pixels, sizeof m->head))
+        return PST_ERROR_LIMIT;
+    enum pst_status status = store_raw(m, &picture, recoded);
     if (status == PST_OK)
-        status = psti_decode_recode_pixels(tools, tier, &pixels, sizeof m->head, out, recoded);
-    psti_buffer_free(&memory);
+        status =
+            psti_loader_training_encode(&m->tools->recode, form, picture.bytes, out, recoded);
+    psti_buffer_free(&picture);
     return status;
 }
 
@@ -227,19 +258,12 @@ enum psti_recode_result psti_loader_training_make(const struct psti_training_too
     if (status == PST_OK && n_ops > 0 && !psti_mul_size(m.row_nbytes, m.head.height, &m.nbytes))
         status = PST_ERROR_LIMIT;
     if (status == PST_OK && n_ops > 0)
-        status = form == PST_CACHE_FORM_RAW
-                     ? store_raw(&m, out, recoded)
-                     : store_pli(&m,
-                                 form == PST_CACHE_FORM_PLI_FAST ? PST_PLI_TIER_FAST
-                                                                 : PST_PLI_TIER_SMALL,
-                                 out, recoded);
+        status = form == PST_CACHE_FORM_RAW ? store_raw(&m, out, recoded)
+                                            : store_pli(&m, form, out, recoded);
     psti_augment_chain_free(&m.chain);
     if (status != PST_OK)
         return PSTI_RECODE_FAILED;
-    if (n_ops == 0)
-        return PSTI_RECODE_NOT_FOR;
-    memcpy(out->bytes, &m.head, sizeof m.head);
-    return PSTI_RECODE_DONE;
+    return n_ops == 0 ? PSTI_RECODE_NOT_FOR : PSTI_RECODE_DONE;
 }
 
 enum pst_status psti_loader_training_compile(struct psti_training_field *field,

@@ -88,6 +88,15 @@ enum psti_recode_result psti_loader_training_make(const struct psti_training_too
                                                   struct psti_buffer *out,
                                                   struct psti_recoded *recoded);
 
+/* Encodes a picture that was made in form RAW, with its head, as the PLI that `form` asks for. The
+ * picture counts in tools->nbytes_max. */
+enum pst_status psti_loader_training_encode(const struct psti_recode_tools *tools,
+                                            enum pst_cache_form form, void *picture,
+                                            struct psti_buffer *out, struct psti_recoded *recoded);
+
+/* Bytes of a picture in form RAW, with its head. */
+uint64_t psti_loader_training_nbytes(const void *picture);
+
 /* What the head of a kept picture says. */
 struct psti_training_picture {
     uint32_t n_ops; /* operations that were applied; 0: none, this is no kept picture */

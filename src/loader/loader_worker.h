@@ -31,6 +31,9 @@ struct psti_loader_worker {
     struct psti_loader_source *sources; /* [plan.n_items], for rows that this thread reads itself */
     struct psti_read *reads;            /* [plan.n_reads] */
     struct psti_loader_request *requests; /* [plan.n_items], with a fleet */
+    /* [plan.n_items], with loader->training: pixels of which the row was made, until it is kept;
+     * empty: none. All together take at most loader->recode_nbytes. */
+    struct psti_buffer *pictures;
     char *paths;                          /* [n_items][PSTI_PATH_NBYTES], folders only */
     void *buffer;                         /* for reads by this thread itself */
     uint64_t buffer_nbytes;
