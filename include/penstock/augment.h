@@ -39,9 +39,54 @@ enum pst_op_kind {
     PST_OP_COLOR_JITTER = 8,
     /* With probability p; BT.601 luma in all channels. */
     PST_OP_GRAYSCALE = 9,
-    /* (v / 255 - mean[c]) / std[c], (v / 65535 - ...) for u16; last; mean, std, n_channels. */
-    PST_OP_NORMALIZE = 10
+    /* (v / 255 - mean[c]) / std[c], (v / 65535 - ...) for u16; last but for PST_OP_ERASING; mean,
+     * std, n_channels. */
+    PST_OP_NORMALIZE = 10,
+    /* Changes nothing: a choice of PST_OP_RANDOM_CHOICE that leaves the image as it is. */
+    PST_OP_IDENTITY = 20,
+    /* With probability p the next n_inner operations are done, else none of them. They keep the
+     * size of the image. */
+    PST_OP_RANDOM_APPLY = 21,
+    /* One of the next n_inner operations is done, operation i with probability weights[i] / sum.
+     * They keep the size of the image. */
+    PST_OP_RANDOM_CHOICE = 22,
+    /* The following change colours, with probability p. Alpha stays as it is. */
+    PST_OP_INVERT = 23,
+    PST_OP_POSTERIZE = 24,    /* Keeps the `bits` highest bits of each sample. */
+    PST_OP_SOLARIZE = 25,     /* Inverts samples of at least `threshold`. */
+    PST_OP_AUTOCONTRAST = 26, /* Stretches each channel to the full range. */
+    PST_OP_EQUALIZE = 27,     /* Makes each channel's histogram level, in 256 levels. */
+    PST_OP_SHARPNESS = 28,    /* factor: 0 blurs, 1 leaves, 2 sharpens. */
+    /* height, width: odd numbers of taps; sigma[2]. Edges are mirrored. */
+    PST_OP_GAUSSIAN_BLUR = 29,
+    /* degrees[2] clockwise, translate[2] (x, y: shares of width and height), scale[2], shear[4] (x
+     * from, to, y from, to: degrees), interpolation nearest or bilinear, fill, mask_fill. */
+    PST_OP_AFFINE = 30,
+    /* With probability p; distortion, interpolation, fill, mask_fill. */
+    PST_OP_PERSPECTIVE = 31,
+    /* alpha[2], sigma[2] (x, y), interpolation, fill, mask_fill. */
+    PST_OP_ELASTIC = 32,
+    /* With probability p; scale[2], ratio[2]; writes `fill`, or normal noise if `noise`, in units
+     * of the numbers that are delivered. The last operation. */
+    PST_OP_ERASING = 33,
+    /* One operation of RandAugment (Cubuk et al., 2020): magnitude of n_magnitudes; interpolation,
+     * fill. Images only, as for the next three. */
+    PST_OP_RAND_AUGMENT = 34,
+    PST_OP_TRIVIAL_AUGMENT = 35, /* Mueller and Hutter, 2021: n_magnitudes. */
+    PST_OP_AUTO_AUGMENT = 36,    /* Cubuk et al., 2019: `policy`. */
+    /* Hendrycks et al., 2020: magnitude (severity, 1 to 10), mixture_width, chain_depth (0: 1 to
+     * 3), alpha[0] of both distributions, all_ops. */
+    PST_OP_AUGMIX = 37
 };
+
+/* Tables of AutoAugment, by the data set that they were learnt on. */
+enum pst_auto_policy {
+    PST_AUTO_POLICY_IMAGENET = 0,
+    PST_AUTO_POLICY_CIFAR10 = 1,
+    PST_AUTO_POLICY_SVHN = 2
+};
+
+#define PST_MAX_INNER 14 /* operations within PST_OP_RANDOM_APPLY and PST_OP_RANDOM_CHOICE */
 
 /* Rules for values between pixels. Coordinates are those of pixel centres. */
 enum pst_interpolation {
@@ -100,6 +145,27 @@ struct pst_op {
     /* PST_OP_NORMALIZE: number of channels of mean and std. The pixels must have as many. 0: as
      * many as the pixels have. */
     uint8_t n_channels;
+    bool no_blend; /* AFFINE to ELASTIC, policies: pixels outside count as 0 and `fill` is unused */
+    bool noise;    /* PST_OP_ERASING */
+    bool all_ops;  /* PST_OP_AUGMIX: colours, too; default true */
+    uint8_t bits;  /* PST_OP_POSTERIZE: 0..16 */
+    uint32_t n_inner;             /* PST_OP_RANDOM_APPLY, PST_OP_RANDOM_CHOICE: 1..PST_MAX_INNER */
+    float weights[PST_MAX_INNER]; /* PST_OP_RANDOM_CHOICE: at least 0, not all 0; default 1 */
+    float threshold;              /* PST_OP_SOLARIZE: 0..255; of 16 bits: times 257 */
+    float factor;                 /* PST_OP_SHARPNESS: 0 or more; default 1 */
+    float sigma[2];         /* Standard deviations, pixels. GAUSSIAN_BLUR draws from the range. */
+    float degrees[2];       /* AFFINE: drawn from [lo, hi]; default 0,0 */
+    float translate[2];     /* AFFINE: drawn from [-t, t] of the side; 0..1 */
+    float shear[4];         /* AFFINE: degrees, drawn from two ranges; within -89..89 */
+    bool has_center;        /* AFFINE: `center` is given; else it is that of the image */
+    float center[2];        /* AFFINE: x, y in pixels of the image at that place */
+    float distortion;       /* PERSPECTIVE: 0..1, of half the sides */
+    float alpha[2];         /* ELASTIC: strength for x and y; AUGMIX: of the distributions */
+    uint32_t magnitude;     /* Policies: 0..n_magnitudes - 1 */
+    uint32_t n_magnitudes;  /* Policies: 2 or more; default 31 */
+    uint32_t mixture_width; /* PST_OP_AUGMIX: 1..8; default 3 */
+    uint32_t chain_depth;   /* PST_OP_AUGMIX: 0..8; 0: 1 to 3, drawn */
+    enum pst_auto_policy policy; /* PST_OP_AUTO_AUGMENT */
 };
 
 /* Fills an operation with the defaults of its kind. Set the members that the kind needs

@@ -29,6 +29,9 @@ enum pst_interpolation psti_augment_op_mask_interpolation(const struct pst_op *o
  * (psti_augment_op_mask_interpolation) and the mask's fill. n_ops <= PSTI_AUGMENT_MAX_OPS. */
 size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
                                struct pst_op out[PSTI_AUGMENT_MAX_OPS]);
+/* Returns the name of the first operation that boxes, keypoints (has_points) and masks cannot
+ * follow, or NULL. */
+const char *psti_augment_ops_alone(const struct pst_op *ops, size_t n_ops, bool has_points);
 /* Returns whether two chains move pixels alike. Sets *i_a and *i_b to the numbers of the geometric
  * operations at which the chains first differ. *i_a = n_a says that chain a has no further
  * geometric operation; *i_b = n_b says the same of chain b. */
@@ -73,7 +76,7 @@ struct psti_draw {
     /* set by psti_augment_chain_scale, else 0: the region is of the source at 1 / 2^scale_log2 of
      * its size */
     uint32_t scale_log2;
-    uint64_t opaque[64]; /* resolved parameters of each operation */
+    uint64_t opaque[66]; /* resolved parameters of each operation */
 };
 
 /* Checks `ops` and merges them. PST_ERROR_ARGUMENT names the operation by number and kind. */

@@ -17,7 +17,7 @@
     X(pst_error, 1144) \
     X(pst_image_info, 20) \
     X(pst_decode_options, 24) \
-    X(pst_op, 148) \
+    X(pst_op, 304) \
     X(pst_field, 192) \
     X(pst_item, 104) \
     X(pst_dataset_options, 56) \

@@ -509,7 +509,7 @@ class Loader:
         ]
 
     def _one_field(self, field: Field, ops: list[_transforms.Transform]) -> dict[str, Any]:
-        options: dict[str, Any] = {"name": field.name, "ops": [op.describe() for op in ops]}
+        options: dict[str, Any] = {"name": field.name, "ops": _transforms.described(ops)}
         self._refuse_options(field)
         if field.type in ("mask", "boxes", "keypoints"):
             options["made_for"] = _options.made_for(self._of_field("made_for", field.name, None))
