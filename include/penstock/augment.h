@@ -50,8 +50,9 @@ enum pst_op_kind {
     /* One of the next n_inner operations is done, operation i with probability weights[i] / sum.
      * They keep the size of the image. */
     PST_OP_RANDOM_CHOICE = 22,
-    /* The following change colours, with probability p. Alpha stays as it is. */
-    PST_OP_INVERT = 23,
+    /* The operations up to PST_OP_SHARPNESS change colours, with probability p. Alpha stays as it
+     * is. Their results are those of torchvision on integer images. */
+    PST_OP_INVERT = 23,       /* Each sample becomes full scale minus the sample. */
     PST_OP_POSTERIZE = 24,    /* Keeps the `bits` highest bits of each sample. */
     PST_OP_SOLARIZE = 25,     /* Inverts samples of at least `threshold`. */
     PST_OP_AUTOCONTRAST = 26, /* Stretches each channel to the full range. */
@@ -79,11 +80,12 @@ enum pst_op_kind {
     PST_OP_AUGMIX = 37
 };
 
-/* Tables of AutoAugment, by the data set that they were learnt on. */
+/* Tables of AutoAugment, by the data set that they were learnt on: 25 pairs of operations, each
+ * with a probability and a magnitude. */
 enum pst_auto_policy {
-    PST_AUTO_POLICY_IMAGENET = 0,
-    PST_AUTO_POLICY_CIFAR10 = 1,
-    PST_AUTO_POLICY_SVHN = 2
+    PST_AUTO_POLICY_IMAGENET = 0, /* photographs of objects */
+    PST_AUTO_POLICY_CIFAR10 = 1,  /* small photographs of objects */
+    PST_AUTO_POLICY_SVHN = 2      /* house numbers */
 };
 
 #define PST_MAX_INNER 14 /* operations within PST_OP_RANDOM_APPLY and PST_OP_RANDOM_CHOICE */
@@ -113,6 +115,18 @@ enum pst_pad_mode {
     /* The image mirrored, its edge included. */
     PST_PAD_SYMMETRIC = 3
 };
+
+/* Operations that cannot be streamed (those from PST_OP_INVERT to PST_OP_AUGMIX but PST_OP_ERASING,
+ * and colour operations) need the whole picture in scratch memory of a worker: width * height
+ * pixels, twice for most of them. Put them after the crop or resize, where the picture is small.
+ *
+ * Warps (PST_OP_AFFINE to PST_OP_ELASTIC) keep the size of the picture. Their maps are
+ * torchvision's: the centre of pixel i is i + 0.5, and the middle of the picture is the origin
+ * unless `center` says otherwise. Masks take the nearest pixel and `mask_fill`. A box becomes the
+ * smallest upright one around its warped corners, and a keypoint moves with the picture.
+ *
+ * RandomApply and RandomChoice are followed by their inner operations in the array. These are
+ * skipped together or one by one; groups do not nest. */
 
 /* One operation. `kind` says which members count (see enum pst_op_kind); the others are ignored.
  * Prepare it with pst_op_init, which fills in the defaults of that kind. It goes in arrays: the
@@ -145,6 +159,7 @@ struct pst_op {
     /* PST_OP_NORMALIZE: number of channels of mean and std. The pixels must have as many. 0: as
      * many as the pixels have. */
     uint8_t n_channels;
+    /* The members below belong to operations from PST_OP_IDENTITY on. */
     bool no_blend; /* AFFINE to ELASTIC, policies: pixels outside count as 0 and `fill` is unused */
     bool noise;    /* PST_OP_ERASING */
     bool all_ops;  /* PST_OP_AUGMIX: colours, too; default true */
@@ -178,6 +193,34 @@ struct pst_op {
  *
  * Cannot fail. Any thread. */
 void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind);
+
+/* Ways of mixing the images of a batch. */
+enum pst_mix_kind {
+    /* MixUp (Zhang et al., 2018): lambda * image + (1 - lambda) * partner. */
+    PST_MIX_MIXUP = 1,
+    /* CutMix (Yun et al., 2019): a rectangle is that of the partner. */
+    PST_MIX_CUTMIX = 2
+};
+
+/* One way of mixing. It goes in arrays: the size of an element is pst_loader_options.mix_nbytes. */
+struct pst_mix {
+    enum pst_mix_kind kind;
+    /* Both parameters of the beta distribution that lambda is drawn from; above 0. */
+    float alpha;
+};
+
+/* How the images of a batch were mixed. The partner of row i is row i - 1, that of row 0 the last
+ * row: torchvision's rule. */
+struct pst_batch_mix {
+    enum pst_mix_kind kind;
+    /* The share that each row keeps of itself, 0..1: labels mix by it. With PST_MIX_CUTMIX it is
+     * the share of the area outside of the rectangle. */
+    float lambda;
+    /* PST_MIX_CUTMIX: the rectangle, pixels. */
+    uint32_t y, x, height, width;
+    /* False: the batch lies on a GPU, and its images are still to be mixed so. */
+    bool is_applied;
+};
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

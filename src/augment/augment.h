@@ -18,6 +18,8 @@ struct psti_run;
 
 /* Returns whether operations of that kind move pixels. */
 bool psti_augment_op_is_geometric(enum pst_op_kind kind);
+/* Returns whether the kind is a policy: RandAugment, TrivialAugment, AutoAugment or AugMix. */
+bool psti_augment_op_is_policy(enum pst_op_kind kind);
 /* Returns the name of the kind for messages, such as "RandomCrop". */
 const char *psti_augment_op_name(enum pst_op_kind kind);
 enum { PSTI_AUGMENT_MAX_OPS = 15 }; /* operations of a chain, at most */
@@ -145,5 +147,23 @@ enum pst_status psti_augment_run_rows(void *run, const void *rows, size_t row_nb
 /* Ends the sample after its last row: runs the operations that could not be streamed (colour jitter
  * needs the whole picture). */
 enum pst_status psti_augment_run_end(struct psti_run *run, struct pst_error *err);
+
+/* Mixing of batches (augment_mix.c). */
+/* Returns what is wrong with a way of mixing, or NULL. */
+const char *psti_augment_mix_problem(const struct pst_mix *mix);
+/* Draws how a batch of images of height x width is mixed: one of the n ways, all alike. `position`
+ * is that of its first row. */
+void psti_augment_mix_draw(const struct pst_mix *ways, uint32_t n, uint64_t seed, uint64_t epoch,
+                           uint64_t position, uint32_t height, uint32_t width,
+                           struct pst_batch_mix *mix);
+/* The images of a batch, as they lie in its array: packed, n_rows >= 1. */
+struct psti_mix_images {
+    void *data;
+    uint32_t n_rows, height, width, channels;
+    enum pst_dtype dtype; /* U8, U16, F16, BF16 or F32 */
+    enum pst_layout layout;
+};
+/* Mixes them in place. */
+void psti_augment_mix(const struct psti_mix_images *images, const struct pst_batch_mix *mix);
 
 #endif

@@ -181,7 +181,7 @@ enum pst_status psti_augment_blur(struct psti_run *run, const struct pst_op *op,
  * 13 is odd, so a rounded thirteenth is never a tie. */
 static float sharpened(uint32_t neighbours, uint32_t own, float factor)
 {
-    uint32_t smooth = (2 * (neighbours + 5 * own) + 13) / 26;
+    uint32_t smooth = (neighbours + 5 * own + 6) / 13;
     float v = (float)own;
     return v + (1.0f - factor) * ((float)smooth - v);
 }
@@ -201,9 +201,11 @@ static void sharpen_row(uint8_t *to, const uint8_t *above, const uint8_t *at, co
                         size_t n, size_t pixel, float factor)
 {
     for (size_t i = pixel; i < n - pixel; i++) {
-        uint32_t sum = (uint32_t)above[i - pixel] + above[i] + above[i + pixel] + at[i - pixel] +
-                       at[i + pixel] + below[i - pixel] + below[i] + below[i + pixel];
-        float v = sharpened(sum, at[i], factor);
+        uint16_t sum = (uint16_t)(above[i - pixel] + above[i] + above[i + pixel] + at[i - pixel] +
+                                  at[i + pixel] + below[i - pixel] + below[i] + below[i + pixel]);
+        uint16_t weighted = (uint16_t)(sum + 5 * at[i] + 6);
+        uint16_t smooth = (uint16_t)(weighted * 5042u >> 16); /* weighted / 13, exact below 6553 */
+        float own = (float)at[i], v = own + (1.0f - factor) * ((float)smooth - own);
         v = v < 0 ? 0 : v > 255.0f ? 255.0f : v;
         to[i] = (uint8_t)v;
     }

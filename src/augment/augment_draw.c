@@ -39,18 +39,18 @@
 
 enum { OWN_SHIFT = 8 };
 
-void psti_augment_numbers(const struct psti_stream *stream, uint32_t try, uint32_t out[4])
+void psti_augment_numbers(const struct psti_number_stream *stream, uint32_t try, uint32_t out[4])
 {
     const uint32_t counter[4] = {(uint32_t)stream->sample, (uint32_t)(stream->sample >> 32),
                                  stream->number, try};
     psti_philox4x32_10(counter, stream->key, out);
 }
 
-struct psti_stream psti_augment_stream(const struct psti_chain *chain, const struct psti_draw *draw,
-                                       uint32_t i_op)
+struct psti_number_stream psti_augment_stream(const struct psti_chain *chain,
+                                              const struct psti_draw *draw, uint32_t i_op)
 {
     uint64_t key = draw->opaque[PSTI_DRAW_KEY];
-    return (struct psti_stream){
+    return (struct psti_number_stream){
         .key = {psti_augment_draw_low(key), psti_augment_draw_high(key)},
         .sample = draw->opaque[PSTI_DRAW_SAMPLE],
         .number = chain->numbers[i_op] | (uint32_t)draw->opaque[PSTI_DRAW_OWN] << OWN_SHIFT,
@@ -86,8 +86,8 @@ static void centre_crop(const struct pst_op *op, uint32_t height, uint32_t width
 }
 
 static void draw_resized_crop(const struct psti_chain *chain, uint32_t i_op,
-                              const struct psti_stream *stream, uint32_t height, uint32_t width,
-                              uint64_t words[4])
+                              const struct psti_number_stream *stream, uint32_t height,
+                              uint32_t width, uint64_t words[4])
 {
     const struct pst_op *op = &chain->ops[i_op];
     const double *log_ratio = chain->log_ratio[i_op];
@@ -112,7 +112,7 @@ static void draw_resized_crop(const struct psti_chain *chain, uint32_t i_op,
     centre_crop(op, height, width, words);
 }
 
-static void draw_jitter(const struct pst_op *op, const struct psti_stream *stream,
+static void draw_jitter(const struct pst_op *op, const struct psti_number_stream *stream,
                         uint64_t words[4])
 {
     uint32_t r[4], order[4];
@@ -136,7 +136,7 @@ static enum pst_status suits_not(struct pst_error *err, const struct psti_chain 
 }
 
 static enum pst_status draw_random_crop(const struct psti_chain *chain, uint32_t i_op,
-                                        const struct psti_stream *stream, uint32_t height,
+                                        const struct psti_number_stream *stream, uint32_t height,
                                         uint32_t width, uint64_t words[4], struct pst_error *err)
 {
     const struct pst_op *op = &chain->ops[i_op];
@@ -154,8 +154,8 @@ static enum pst_status draw_random_crop(const struct psti_chain *chain, uint32_t
 }
 
 /* Leaves out the inner operations of a RandomApply or RandomChoice that are not done. */
-static void draw_group(const struct pst_op *op, uint32_t i_op, const struct psti_stream *stream,
-                       struct psti_draw *draw)
+static void draw_group(const struct pst_op *op, uint32_t i_op,
+                       const struct psti_number_stream *stream, struct psti_draw *draw)
 {
     uint32_t r[4], kept = op->n_inner;
     psti_augment_numbers(stream, 0, r);
@@ -180,7 +180,7 @@ static enum pst_status draw_op(const struct psti_chain *chain, uint32_t i_op, ui
                                uint32_t width, struct psti_draw *draw, struct pst_error *err)
 {
     const struct pst_op *op = &chain->ops[i_op];
-    const struct psti_stream own = psti_augment_stream(chain, draw, i_op), *stream = &own;
+    const struct psti_number_stream own = psti_augment_stream(chain, draw, i_op), *stream = &own;
     uint64_t *words = &draw->opaque[4 * (size_t)i_op];
     uint32_t r[4];
     switch (op->kind) {

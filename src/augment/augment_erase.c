@@ -11,7 +11,7 @@
 #include <math.h>
 
 /* words: y | x << 32, height | width << 32; a height of 0 erases nothing. */
-void psti_augment_erase_draw(const struct pst_op *op, const struct psti_stream *stream,
+void psti_augment_erase_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                              uint32_t height, uint32_t width, uint64_t words[4])
 {
     uint32_t r[4];
@@ -58,7 +58,7 @@ static void put_value(unsigned char *to, enum pst_dtype dtype, float value)
 }
 
 /* Normal noise by Box and Muller: try 16 + i / 2 gives numbers i and i + 1. */
-static float noise_at(const struct psti_stream *stream, uint64_t i)
+static float noise_at(const struct psti_number_stream *stream, uint64_t i)
 {
     uint32_t r[4];
     double sine, cosine;
@@ -76,7 +76,7 @@ struct rectangle {
 };
 
 static void fill_rectangle(const struct rectangle *at, const struct pst_op *op,
-                           enum pst_dtype dtype, const struct psti_stream *stream)
+                           enum pst_dtype dtype, const struct psti_number_stream *stream)
 {
     uint64_t i = 0;
     for (uint32_t y = 0; y < at->height; y++) {

@@ -126,21 +126,29 @@ struct psti_warp {
 };
 
 /* The random numbers of one operation on one sample. */
-struct psti_stream {
+struct psti_number_stream {
     uint32_t key[2]; /* the key of the sample's draw */
     uint64_t sample;
     uint32_t number; /* the operation's number by the rule of augment_draw.c */
 };
 /* Gives the stream of operation i_op. Words PSTI_DRAW_KEY to PSTI_DRAW_OWN of the draw are set. */
-struct psti_stream psti_augment_stream(const struct psti_chain *chain, const struct psti_draw *draw,
-                                       uint32_t i_op);
+struct psti_number_stream psti_augment_stream(const struct psti_chain *chain,
+                                              const struct psti_draw *draw, uint32_t i_op);
+/* Random numbers one after another (augment_dice.c). Set `stream`; the rest is 0. */
+struct psti_dice {
+    struct psti_number_stream stream;
+    uint32_t try, left, r[4];
+};
+uint32_t psti_augment_dice_roll(struct psti_dice *dice);
+/* A number of the gamma distribution with that shape, above 0. */
+double psti_augment_dice_gamma(struct psti_dice *dice, double shape);
 /* Returns whether RandomApply or RandomChoice left operation i_op out. */
 static inline bool psti_augment_is_skipped(const struct psti_draw *draw, uint32_t i_op)
 {
     return (draw->opaque[PSTI_DRAW_SKIPPED] >> i_op & 1) != 0;
 }
 /* Gives the four numbers of try `try`. */
-void psti_augment_numbers(const struct psti_stream *stream, uint32_t try, uint32_t out[4]);
+void psti_augment_numbers(const struct psti_number_stream *stream, uint32_t try, uint32_t out[4]);
 
 /* One step from picture to picture. */
 struct psti_step {
@@ -158,15 +166,16 @@ struct psti_step {
     float factors[4];
     /* JITTER: 0..23, which of the 24 orders the four operations have. POSTERIZE: bits to keep. */
     uint32_t order;
-    struct psti_warp warp;     /* WARP */
-    struct psti_stream stream; /* WARP (elastic), AUGMIX: random numbers for pixels and chains */
+    struct psti_warp warp; /* WARP */
+    struct psti_number_stream
+        stream; /* WARP (elastic), AUGMIX: random numbers for pixels and chains */
 };
 
 /* The part of the finished picture that RandomErasing overwrites; height 0: none. */
 struct psti_erase {
     uint32_t i_op;
     uint32_t y, x, height, width;
-    struct psti_stream stream;
+    struct psti_number_stream stream;
 };
 
 /* The streamed front: a crop, a resize, a window of the result, and flips, in this order. */
@@ -433,7 +442,7 @@ void psti_augment_warp_affine(struct psti_warp *warp, const struct psti_affine *
 /* Gives the warp of operation i_op, drawn into `words`. Returns false if it changes nothing. */
 bool psti_augment_warp_of(const struct pst_op *op, const uint64_t words[4], uint32_t height,
                           uint32_t width, struct psti_warp *warp);
-void psti_augment_warp_draw(const struct pst_op *op, const struct psti_stream *stream,
+void psti_augment_warp_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                             uint32_t height, uint32_t width, uint64_t words[4]);
 /* Maps a point of the source, in pixels, to where the warp shows it. Not for elastic warps. */
 void psti_augment_warp_point(const struct psti_warp *warp, uint32_t height, uint32_t width,
@@ -442,17 +451,16 @@ enum pst_status psti_augment_warp_run(struct psti_run *run, const struct psti_st
                                       struct pst_error *err);
 
 /* Policies (augment_policy.c): chains of steps that a sample's numbers choose. */
-bool psti_augment_op_is_policy(enum pst_op_kind kind);
 enum { PSTI_POLICY_MAX_STEPS = 2 }; /* of RandAugment, TrivialAugment and AutoAugment */
 /* Gives the steps of such a policy on a picture of that size, and returns their number. */
-uint32_t psti_augment_policy_steps(const struct pst_op *op, const struct psti_stream *stream,
+uint32_t psti_augment_policy_steps(const struct pst_op *op, const struct psti_number_stream *stream,
                                    uint32_t height, uint32_t width, uint32_t i_op,
                                    struct psti_step steps[PSTI_POLICY_MAX_STEPS]);
 enum pst_status psti_augment_augmix_run(struct psti_run *run, const struct psti_step *step,
                                         struct pst_error *err);
 
 /* RandomErasing (augment_erase.c): draws the rectangle into `words`, and writes it to the slot. */
-void psti_augment_erase_draw(const struct pst_op *op, const struct psti_stream *stream,
+void psti_augment_erase_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                              uint32_t height, uint32_t width, uint64_t words[4]);
 void psti_augment_erase(struct psti_run *run);
 

@@ -280,7 +280,7 @@ static void grow_flip(struct growth *g, const struct psti_op_sizes *sizes, uint3
 
 static void grow_policy(struct growth *g, const struct psti_draw *draw, uint32_t i_op)
 {
-    const struct psti_stream stream = psti_augment_stream(g->chain, draw, i_op);
+    const struct psti_number_stream stream = psti_augment_stream(g->chain, draw, i_op);
     struct psti_step steps[PSTI_POLICY_MAX_STEPS];
     uint32_t n =
         psti_augment_policy_steps(&g->chain->ops[i_op], &stream, g->height, g->width, i_op, steps);

@@ -10,7 +10,7 @@
  *     RandAugment        try 0: [0] operation, [1] sign
  *     TrivialAugment     try 0: [0] operation, [1] sign, [2] magnitude
  *     AutoAugment        try 0: [0] pair; try 1 and 2: [0] whether operation 1, 2 is done, [1] sign
- *     AugMix             one after another, as struct dice has them */
+ *     AugMix             one after another, as struct psti_dice has them */
 #include "augment/augment_int.h"
 
 #include "base/philox.h"
@@ -213,7 +213,7 @@ bool psti_augment_op_is_policy(enum pst_op_kind kind)
 /* torchvision: a magnitude is negative if a number from 0 to 1 is at most a half. */
 static bool is_negative(uint32_t random) { return random < 0x80000000u; }
 
-static uint32_t auto_steps(const struct pst_op *op, const struct psti_stream *stream,
+static uint32_t auto_steps(const struct pst_op *op, const struct psti_number_stream *stream,
                            struct psti_step steps[PSTI_POLICY_MAX_STEPS])
 {
     uint32_t r[4], n = 0;
@@ -229,7 +229,7 @@ static uint32_t auto_steps(const struct pst_op *op, const struct psti_stream *st
     return n;
 }
 
-uint32_t psti_augment_policy_steps(const struct pst_op *op, const struct psti_stream *stream,
+uint32_t psti_augment_policy_steps(const struct pst_op *op, const struct psti_number_stream *stream,
                                    uint32_t height, uint32_t width, uint32_t i_op,
                                    struct psti_step steps[PSTI_POLICY_MAX_STEPS])
 {
@@ -254,61 +254,15 @@ uint32_t psti_augment_policy_steps(const struct pst_op *op, const struct psti_st
 /* AugMix
  * ---------------------------------------------------------------------------------------------- */
 
-/* Random numbers one after another. */
-struct dice {
-    const struct psti_stream *stream;
-    uint32_t try, left, r[4];
-};
-
-static uint32_t roll(struct dice *dice)
-{
-    if (dice->left == 0) {
-        psti_augment_numbers(dice->stream, dice->try++, dice->r);
-        dice->left = 4;
-    }
-    return dice->r[--dice->left];
-}
-
-/* Within 0 to 1, neither of both. */
-static double roll_open(struct dice *dice) { return ((double)roll(dice) + 0.5) * 0x1p-32; }
-
-/* By Box and Muller. */
-static double roll_normal(struct dice *dice)
-{
-    double sine, cosine, radius = sqrt(-2 * psti_augment_log(roll_open(dice)));
-    psti_augment_sincos(360 * roll_open(dice), &sine, &cosine);
-    return radius * cosine;
-}
-
-/* A number of the gamma distribution, by Marsaglia and Tsang (2000). It gives up after many tries,
- * which happens less often than once in 2^100 samples. */
-static double roll_gamma(struct dice *dice, double shape)
-{
-    double boost = 1;
-    if (shape < 1) {
-        boost = psti_augment_exp(psti_augment_log(roll_open(dice)) / shape);
-        shape += 1;
-    }
-    double d = shape - 1.0 / 3.0, c = 1 / sqrt(9 * d), v = 1;
-    for (int i = 0; i < 64; i++) {
-        double x = roll_normal(dice), base = 1 + c * x;
-        v = base * base * base;
-        double u = roll_open(dice);
-        if (base > 0 && psti_augment_log(u) < 0.5 * x * x + d - d * v + d * psti_augment_log(v))
-            break;
-        v = 1;
-    }
-    return d * v * boost;
-}
-
 enum { MIX_MAX_WIDTH = 8 };
 
 /* Shares of a Dirichlet distribution with equal parameters. */
-static void roll_shares(struct dice *dice, double alpha, uint32_t n, double shares[MIX_MAX_WIDTH])
+static void roll_shares(struct psti_dice *dice, double alpha, uint32_t n,
+                        double shares[MIX_MAX_WIDTH])
 {
     double sum = 0;
     for (uint32_t i = 0; i < n; i++) {
-        shares[i] = roll_gamma(dice, alpha) + 1e-300;
+        shares[i] = psti_augment_dice_gamma(dice, alpha) + 1e-300;
         sum += shares[i];
     }
     for (uint32_t i = 0; i < n; i++)
@@ -317,19 +271,22 @@ static void roll_shares(struct dice *dice, double alpha, uint32_t n, double shar
 
 /* Does one chain of operations on run->picture. */
 static enum pst_status mix_chain(struct psti_run *run, const struct psti_step *step,
-                                 struct dice *dice, struct pst_error *err)
+                                 struct psti_dice *dice, struct pst_error *err)
 {
     static const unsigned char names[] = {
         SHEAR_X,      SHEAR_Y,  TRANSLATE_X, TRANSLATE_Y, ROTATE,   POSTERIZE, SOLARIZE,
         AUTOCONTRAST, EQUALIZE, BRIGHTNESS,  COLOR,       CONTRAST, SHARPNESS};
     const struct pst_op *op = &run->chain->ops[step->i_op];
-    uint32_t depth = op->chain_depth ? op->chain_depth : 1 + psti_uniform_below(roll(dice), 3);
+    uint32_t depth =
+        op->chain_depth ? op->chain_depth : 1 + psti_uniform_below(psti_augment_dice_roll(dice), 3);
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < depth; i++) {
         struct psti_step one = {.height = step->height, .width = step->width, .i_op = step->i_op};
-        enum name name = (enum name)names[psti_uniform_below(roll(dice), op->all_ops ? 13 : 9)];
-        uint32_t magnitude = psti_uniform_below(roll(dice), op->magnitude);
-        if (set_step(op, &augmix, name, magnitude, AUTO_MAGNITUDES, is_negative(roll(dice)), &one))
+        enum name name = (enum name)
+            names[psti_uniform_below(psti_augment_dice_roll(dice), op->all_ops ? 13 : 9)];
+        uint32_t magnitude = psti_uniform_below(psti_augment_dice_roll(dice), op->magnitude);
+        if (set_step(op, &augmix, name, magnitude, AUTO_MAGNITUDES,
+                     is_negative(psti_augment_dice_roll(dice)), &one))
             status = psti_augment_step_run(run, &one, err);
     }
     return status;
@@ -386,7 +343,7 @@ enum pst_status psti_augment_augmix_run(struct psti_run *run, const struct psti_
                                         struct pst_error *err)
 {
     const struct pst_op *op = &run->chain->ops[step->i_op];
-    struct dice dice = {.stream = &step->stream};
+    struct psti_dice dice = {.stream = step->stream};
     double whole[MIX_MAX_WIDTH], shares[MIX_MAX_WIDTH];
     struct mix mix;
     enum pst_status status = mix_open(run, &mix, err);

@@ -71,33 +71,72 @@ void psti_augment_posterize(const struct psti_samples *s, uint32_t bits)
     change(s, 0, 0, (uint16_t)(((1u << bits) - 1) << (all - bits)));
 }
 
-/* Stretches channel c, whose samples reach from `low` to `high`. */
+/* Counts the samples of each channel; those of 16 bits by their high byte. */
+static void count(const struct psti_samples *s, uint32_t histogram[3][256])
+{
+    const unsigned char *at = s->data + (s->wide ? 1 : 0);
+    size_t sample = s->wide ? 2 : 1, pixel = s->channels * sample;
+    memset(histogram, 0, 3 * sizeof histogram[0]);
+    if (s->colors == 1) {
+        for (size_t p = 0; p < s->n_pixels; p++, at += pixel)
+            histogram[0][at[0]]++;
+        return;
+    }
+    for (size_t p = 0; p < s->n_pixels; p++, at += pixel) {
+        histogram[0][at[0]]++;
+        histogram[1][at[sample]]++;
+        histogram[2][at[2 * sample]]++;
+    }
+}
+
+/* Stretches a sample of a channel whose samples reach from `low` to `high`. */
 static float stretched(const struct psti_samples *s, float v, float low, float high)
 {
     float inverse = (high - low) * (1.0f / s->most);
     return (v - low) / inverse;
 }
 
+static void stretch_wide(const struct psti_samples *s, uint32_t channel)
+{
+    float low = s->most, high = 0;
+    for (size_t p = 0; p < s->n_pixels; p++) {
+        float v = psti_samples_get(s, p * s->channels + channel);
+        low = v < low ? v : low;
+        high = v > high ? v : high;
+    }
+    for (size_t p = 0; low < high && p < s->n_pixels; p++) {
+        size_t i = p * s->channels + channel;
+        psti_samples_put(s, i, stretched(s, psti_samples_get(s, i), low, high));
+    }
+}
+
+/* Makes the table that stretches samples of 8 bits. */
+static void stretch_table(const struct psti_samples *s, const uint32_t histogram[256],
+                          uint8_t table[256])
+{
+    const struct psti_samples row = {table, 256, 1, 1, false, 255.0f};
+    uint32_t low = 0, high = 255;
+    while (low < 255 && histogram[low] == 0)
+        low++;
+    while (high > 0 && histogram[high] == 0)
+        high--;
+    for (size_t v = 0; v < 256; v++)
+        psti_samples_put(&row, v,
+                         low < high ? stretched(s, (float)v, (float)low, (float)high) : (float)v);
+}
+
 void psti_augment_autocontrast(const struct psti_samples *s)
 {
+    uint32_t histogram[3][256];
     uint8_t table[3][256] = {{0}};
-    for (uint32_t c = 0; c < s->colors; c++) {
-        float low = s->most, high = 0;
-        for (size_t p = 0; p < s->n_pixels; p++) {
-            float v = psti_samples_get(s, p * s->channels + c);
-            low = v < low ? v : low;
-            high = v > high ? v : high;
-        }
-        const struct psti_samples row = {table[c], 256, 1, 1, false, 255.0f};
-        for (size_t v = 0; !s->wide && v < 256; v++)
-            psti_samples_put(&row, v, low < high ? stretched(s, (float)v, low, high) : (float)v);
-        for (size_t p = 0; s->wide && low < high && p < s->n_pixels; p++) {
-            size_t i = p * s->channels + c;
-            psti_samples_put(s, i, stretched(s, psti_samples_get(s, i), low, high));
-        }
-    }
-    if (!s->wide)
-        psti_augment_apply_tables(s, (const uint8_t(*)[256])table);
+    for (uint32_t c = 0; s->wide && c < s->colors; c++)
+        stretch_wide(s, c);
+    if (s->wide)
+        return;
+    count(s, histogram);
+    for (uint32_t c = 0; c < s->colors; c++)
+        stretch_table(s, histogram[c], table[c]);
+    psti_augment_apply_tables(s, (const uint8_t(*)[256])table);
 }
 
 /* Makes the table that levels a histogram. `step` is the number of pixels of a level; the highest
@@ -117,13 +156,9 @@ static void level(const uint32_t histogram[256], size_t n_pixels, uint8_t table[
 
 void psti_augment_equalize(const struct psti_samples *s)
 {
-    uint32_t histogram[3][256] = {{0}};
+    uint32_t histogram[3][256];
     uint8_t table[3][256] = {{0}};
-    size_t nbytes = s->wide ? 2 : 1, high = s->wide ? 1 : 0; /* the high byte of a sample */
-    for (size_t p = 0; p < s->n_pixels; p++) {
-        for (uint32_t c = 0; c < s->colors; c++)
-            histogram[c][s->data[(p * s->channels + c) * nbytes + high]]++;
-    }
+    count(s, histogram);
     for (uint32_t c = 0; c < s->colors; c++)
         level(histogram[c], s->n_pixels, table[c]);
     if (!s->wide) {

@@ -168,8 +168,8 @@ static int32_t shift_of(float share, uint32_t side, uint32_t random)
     return (int32_t)rint(-most + 2 * most * psti_uniform01(random));
 }
 
-static void affine_draw(const struct pst_op *op, const struct psti_stream *stream, uint32_t height,
-                        uint32_t width, uint64_t words[4])
+static void affine_draw(const struct pst_op *op, const struct psti_number_stream *stream,
+                        uint32_t height, uint32_t width, uint64_t words[4])
 {
     uint32_t r[4], s[4];
     psti_augment_numbers(stream, 0, r);
@@ -187,7 +187,7 @@ static void affine_draw(const struct pst_op *op, const struct psti_stream *strea
 
 /* Each corner moves inwards by less than `distortion` of half a side. The last word is 0 if nothing
  * is done: a bottom corner of a picture that has one row lies at (0, 0), which is nothing too. */
-static void perspective_draw(const struct pst_op *op, const struct psti_stream *stream,
+static void perspective_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                              uint32_t height, uint32_t width, uint64_t words[4])
 {
     uint32_t coin[4], x[4], y[4];
@@ -207,7 +207,7 @@ static void perspective_draw(const struct pst_op *op, const struct psti_stream *
     }
 }
 
-void psti_augment_warp_draw(const struct pst_op *op, const struct psti_stream *stream,
+void psti_augment_warp_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                             uint32_t height, uint32_t width, uint64_t words[4])
 {
     if (op->kind == PST_OP_AFFINE)
@@ -250,7 +250,13 @@ static void locate_affine(const struct psti_warp *warp, const struct psti_pictur
     double half_x = to->width * 0.5, half_y = to->height * 0.5, x = 0.5 - half_x;
     double at_x = m[0] * x + m[1] * y + m[2] + half_x - 0.5;
     double at_y = m[3] * x + m[4] * y + m[5] + half_y - 0.5;
-    for (uint32_t i = 0; i < to->width; i++) {
+    double end_x = at_x + m[0] * to->width, end_y = at_y + m[3] * to->width;
+    bool near = fabs(at_x) < FAR && fabs(at_y) < FAR && fabs(end_x) < FAR && fabs(end_y) < FAR;
+    for (uint32_t i = 0; near && i < to->width; i++) { /* the same as below without its checks */
+        places->x[i] = (int64_t)((at_x + m[0] * i) * 0x1p32);
+        places->y[i] = (int64_t)((at_y + m[3] * i) * 0x1p32);
+    }
+    for (uint32_t i = 0; !near && i < to->width; i++) {
         places->x[i] = fixed(at_x + m[0] * i);
         places->y[i] = fixed(at_y + m[3] * i);
     }
@@ -339,11 +345,40 @@ static void find_corners(const struct view *v, int64_t x, int64_t y, struct corn
     }
 }
 
+/* RGB of 8 bits whose four pixels are all inside: the same sums without checks. Returns false for
+ * other places. */
+static bool sample_inner_rgb(const struct view *v, int64_t x, int64_t y, unsigned char *to)
+{
+    uint64_t left = (uint64_t)(x >> 32), top = (uint64_t)(y >> 32);
+    if (left + 1 >= v->from->width || top + 1 >= v->from->height || left >= v->from->width ||
+        top >= v->from->height)
+        return false;
+    float part_x = (float)(uint32_t)((uint64_t)x >> 8 & 0xffffff) * 0x1p-24f;
+    float part_y = (float)(uint32_t)((uint64_t)y >> 8 & 0xffffff) * 0x1p-24f;
+    const float w[4] = {(1 - part_x) * (1 - part_y), part_x * (1 - part_y), (1 - part_x) * part_y,
+                        part_x * part_y};
+    const float inside = w[0] + w[1] + w[2] + w[3];
+    const unsigned char *above = v->from->data + top * v->from->row_nbytes + left * 3;
+    const unsigned char *below = above + v->from->row_nbytes;
+    for (int c = 0; c < 3; c++) {
+        float value = w[0] * (float)above[c] + w[1] * (float)above[c + 3];
+        value = value + w[2] * (float)below[c] + w[3] * (float)below[c + 3];
+        if (v->blends)
+            value = (value - (float)v->fill[c]) * inside + (float)v->fill[c];
+        value = psti_augment_round(value);
+        to[c] = (unsigned char)(int)(value < 0 ? 0 : value > 255.0f ? 255.0f : value);
+    }
+    return true;
+}
+
 static void sample_bilinear(const struct view *v, const struct places *places, unsigned char *to,
                             uint32_t width)
 {
+    bool is_rgb = !v->wide && v->channels == 3;
     for (uint32_t i = 0; i < width; i++, to += v->pixel_nbytes) {
         struct corners at;
+        if (is_rgb && sample_inner_rgb(v, places->x[i], places->y[i], to))
+            continue;
         find_corners(v, places->x[i], places->y[i], &at);
         for (uint32_t c = 0; c < v->channels; c++) {
             float value = 0;
