@@ -78,7 +78,7 @@ struct psti_draw {
     /* set by psti_augment_chain_scale, else 0: the region is of the source at 1 / 2^scale_log2 of
      * its size */
     uint32_t scale_log2;
-    uint64_t opaque[66]; /* resolved parameters of each operation */
+    uint64_t opaque[67]; /* resolved parameters of each operation */
 };
 
 /* Checks `ops` and merges them. PST_ERROR_ARGUMENT names the operation by number and kind. */

@@ -39,7 +39,7 @@ static void walk(const struct psti_chain *chain, const struct psti_draw *draw,
         const uint64_t *words = &draw->opaque[4 * (size_t)i];
         struct psti_op_sizes sizes;
         struct psti_warp warp;
-        if (psti_augment_is_skipped(draw, i))
+        if (psti_augment_is_left_out(draw, i))
             continue;
         psti_augment_op_sizes(&chain->ops[i], words, height, width, &sizes);
         if (psti_augment_warp_of(&chain->ops[i], words, height, width, &warp))

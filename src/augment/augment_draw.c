@@ -172,7 +172,7 @@ static void draw_group(const struct pst_op *op, uint32_t i_op,
     bool none = op->kind == PST_OP_RANDOM_APPLY && !(at < op->p);
     for (uint32_t k = 0; k < op->n_inner; k++) {
         bool skips = op->kind == PST_OP_RANDOM_APPLY ? none : k != kept;
-        draw->opaque[PSTI_DRAW_SKIPPED] |= (uint64_t)skips << (i_op + 1 + k);
+        draw->opaque[PSTI_DRAW_LEFT_OUT] |= (uint64_t)skips << (i_op + 1 + k);
     }
 }
 
@@ -250,7 +250,7 @@ enum pst_status psti_augment_chain_draw(const struct psti_chain *chain,
     draw->opaque[PSTI_DRAW_SAMPLE] = key->sample;
     draw->opaque[PSTI_DRAW_OWN] = key->own;
     for (uint32_t i = 0; i < chain->n_ops; i++) {
-        if (psti_augment_is_skipped(draw, i))
+        if (psti_augment_is_left_out(draw, i))
             continue;
         uint64_t *words = &draw->opaque[4 * (size_t)i];
         enum pst_status status = draw_op(chain, i, height, width, draw, err);

@@ -108,10 +108,10 @@ enum psti_step_kind {
 /* opaque[61] holds y | x << 32: the source pixels by which the first pixels of a scaled source
  * reach beyond the source. */
 #define PSTI_DRAW_BEYOND 61
-#define PSTI_DRAW_SKIPPED 62 /* bit i: RandomApply or RandomChoice left operation i out */
-#define PSTI_DRAW_KEY 63     /* the key of the sample's draw (augment_draw.c) */
-#define PSTI_DRAW_SAMPLE 64
-#define PSTI_DRAW_OWN 65
+#define PSTI_DRAW_LEFT_OUT 63 /* bit i: RandomApply or RandomChoice left operation i out */
+#define PSTI_DRAW_KEY 64     /* the key of the sample's draw (augment_draw.c) */
+#define PSTI_DRAW_SAMPLE 65
+#define PSTI_DRAW_OWN 66
 
 /* Where a warped picture takes its pixels from. (x, y) is the centre of an output pixel, relative
  * to the middle of the picture, and so is the place in the source:
@@ -143,9 +143,9 @@ uint32_t psti_augment_dice_roll(struct psti_dice *dice);
 /* A number of the gamma distribution with that shape, above 0. */
 double psti_augment_dice_gamma(struct psti_dice *dice, double shape);
 /* Returns whether RandomApply or RandomChoice left operation i_op out. */
-static inline bool psti_augment_is_skipped(const struct psti_draw *draw, uint32_t i_op)
+static inline bool psti_augment_is_left_out(const struct psti_draw *draw, uint32_t i_op)
 {
-    return (draw->opaque[PSTI_DRAW_SKIPPED] >> i_op & 1) != 0;
+    return (draw->opaque[PSTI_DRAW_LEFT_OUT] >> i_op & 1) != 0;
 }
 /* Gives the four numbers of try `try`. */
 void psti_augment_numbers(const struct psti_number_stream *stream, uint32_t try, uint32_t out[4]);

@@ -479,7 +479,7 @@ void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *d
     plan->source_width = plan->front.width = plan->front.window_width = width;
     struct growth g = {chain, plan, height, width};
     for (uint32_t i = 0; i < chain->n_ops; i++) {
-        if (!psti_augment_is_skipped(draw, i))
+        if (!psti_augment_is_left_out(draw, i))
             grow(&g, draw, i);
     }
     narrow_front(chain, plan);
