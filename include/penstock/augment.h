@@ -39,9 +39,56 @@ enum pst_op_kind {
     PST_OP_COLOR_JITTER = 8,
     /* With probability p; BT.601 luma in all channels. */
     PST_OP_GRAYSCALE = 9,
-    /* (v / 255 - mean[c]) / std[c], (v / 65535 - ...) for u16; last; mean, std, n_channels. */
-    PST_OP_NORMALIZE = 10
+    /* (v / 255 - mean[c]) / std[c], (v / 65535 - ...) for u16; last but for PST_OP_ERASING; mean,
+     * std, n_channels. */
+    PST_OP_NORMALIZE = 10,
+    /* Changes nothing: a choice of PST_OP_RANDOM_CHOICE that leaves the image as it is. */
+    PST_OP_IDENTITY = 20,
+    /* With probability p the next n_inner operations are done, else none of them. They keep the
+     * size of the image. */
+    PST_OP_RANDOM_APPLY = 21,
+    /* One of the next n_inner operations is done, operation i with probability weights[i] / sum.
+     * They keep the size of the image. */
+    PST_OP_RANDOM_CHOICE = 22,
+    /* The operations up to PST_OP_SHARPNESS change colours, with probability p. Alpha stays as it
+     * is. Their results are those of torchvision on integer images. */
+    PST_OP_INVERT = 23,       /* Each sample becomes full scale minus the sample. */
+    PST_OP_POSTERIZE = 24,    /* Keeps the `bits` highest bits of each sample. */
+    PST_OP_SOLARIZE = 25,     /* Inverts samples of at least `threshold`. */
+    PST_OP_AUTOCONTRAST = 26, /* Stretches each channel to the full range. */
+    PST_OP_EQUALIZE = 27,     /* Makes each channel's histogram level, in 256 levels. */
+    PST_OP_SHARPNESS = 28,    /* factor: 0 blurs, 1 leaves, 2 sharpens. */
+    /* height, width: odd numbers of taps; sigma[2]. Edges are mirrored. */
+    PST_OP_GAUSSIAN_BLUR = 29,
+    /* degrees[2] clockwise, translate[2] (x, y: shares of width and height), scale[2], shear[4] (x
+     * from, to, y from, to: degrees), interpolation nearest or bilinear, fill, mask_fill. */
+    PST_OP_AFFINE = 30,
+    /* With probability p; distortion, interpolation, fill, mask_fill. */
+    PST_OP_PERSPECTIVE = 31,
+    /* alpha[2], sigma[2] (x, y), interpolation, fill, mask_fill. */
+    PST_OP_ELASTIC = 32,
+    /* With probability p; scale[2], ratio[2]; writes `fill`, or normal noise if `noise`, in units
+     * of the numbers that are delivered. The last operation. */
+    PST_OP_ERASING = 33,
+    /* One operation of RandAugment (Cubuk et al., 2020): magnitude of n_magnitudes; interpolation,
+     * fill. Images only, as for the next three. */
+    PST_OP_RAND_AUGMENT = 34,
+    PST_OP_TRIVIAL_AUGMENT = 35, /* Mueller and Hutter, 2021: n_magnitudes. */
+    PST_OP_AUTO_AUGMENT = 36,    /* Cubuk et al., 2019: `policy`. */
+    /* Hendrycks et al., 2020: magnitude (severity, 1 to 10), mixture_width, chain_depth (0: 1 to
+     * 3), alpha[0] of both distributions, all_ops. */
+    PST_OP_AUGMIX = 37
 };
+
+/* Tables of AutoAugment, by the data set that they were learnt on: 25 pairs of operations, each
+ * with a probability and a magnitude. */
+enum pst_auto_policy {
+    PST_AUTO_POLICY_IMAGENET = 0, /* photographs of objects */
+    PST_AUTO_POLICY_CIFAR10 = 1,  /* small photographs of objects */
+    PST_AUTO_POLICY_SVHN = 2      /* house numbers */
+};
+
+#define PST_MAX_INNER 14 /* operations within PST_OP_RANDOM_APPLY and PST_OP_RANDOM_CHOICE */
 
 /* Rules for values between pixels. Coordinates are those of pixel centres. */
 enum pst_interpolation {
@@ -68,6 +115,18 @@ enum pst_pad_mode {
     /* The image mirrored, its edge included. */
     PST_PAD_SYMMETRIC = 3
 };
+
+/* Operations that cannot be streamed (those from PST_OP_INVERT to PST_OP_AUGMIX but PST_OP_ERASING,
+ * and colour operations) need the whole picture in scratch memory of a worker: width * height
+ * pixels, twice for most of them. Put them after the crop or resize, where the picture is small.
+ *
+ * Warps (PST_OP_AFFINE to PST_OP_ELASTIC) keep the size of the picture. Their maps are
+ * torchvision's: the centre of pixel i is i + 0.5, and the middle of the picture is the origin
+ * unless `center` says otherwise. Masks take the nearest pixel and `mask_fill`. A box becomes the
+ * smallest upright one around its warped corners, and a keypoint moves with the picture.
+ *
+ * RandomApply and RandomChoice are followed by their inner operations in the array. These are
+ * skipped together or one by one; groups do not nest. */
 
 /* One operation. `kind` says which members count (see enum pst_op_kind); the others are ignored.
  * Prepare it with pst_op_init, which fills in the defaults of that kind. It goes in arrays: the
@@ -100,6 +159,28 @@ struct pst_op {
     /* PST_OP_NORMALIZE: number of channels of mean and std. The pixels must have as many. 0: as
      * many as the pixels have. */
     uint8_t n_channels;
+    /* The members below belong to operations from PST_OP_IDENTITY on. */
+    bool no_blend; /* AFFINE to ELASTIC, policies: pixels outside count as 0 and `fill` is unused */
+    bool noise;    /* PST_OP_ERASING */
+    bool all_ops;  /* PST_OP_AUGMIX: colours, too; default true */
+    uint8_t bits;  /* PST_OP_POSTERIZE: 0..16 */
+    uint32_t n_inner;             /* PST_OP_RANDOM_APPLY, PST_OP_RANDOM_CHOICE: 1..PST_MAX_INNER */
+    float weights[PST_MAX_INNER]; /* PST_OP_RANDOM_CHOICE: at least 0, not all 0; default 1 */
+    float threshold;              /* PST_OP_SOLARIZE: 0..255; of 16 bits: times 257 */
+    float factor;                 /* PST_OP_SHARPNESS: 0 or more; default 1 */
+    float sigma[2];         /* Standard deviations, pixels. GAUSSIAN_BLUR draws from the range. */
+    float degrees[2];       /* AFFINE: drawn from [lo, hi]; default 0,0 */
+    float translate[2];     /* AFFINE: drawn from [-t, t] of the side; 0..1 */
+    float shear[4];         /* AFFINE: degrees, drawn from two ranges; within -89..89 */
+    bool has_center;        /* AFFINE: `center` is given; else it is that of the image */
+    float center[2];        /* AFFINE: x, y in pixels of the image at that place */
+    float distortion;       /* PERSPECTIVE: 0..1, of half the sides */
+    float alpha[2];         /* ELASTIC: strength for x and y; AUGMIX: of the distributions */
+    uint32_t magnitude;     /* Policies: 0..n_magnitudes - 1 */
+    uint32_t n_magnitudes;  /* Policies: 2 or more; default 31 */
+    uint32_t mixture_width; /* PST_OP_AUGMIX: 1..8; default 3 */
+    uint32_t chain_depth;   /* PST_OP_AUGMIX: 0..8; 0: 1 to 3, drawn */
+    enum pst_auto_policy policy; /* PST_OP_AUTO_AUGMENT */
 };
 
 /* Fills an operation with the defaults of its kind. Set the members that the kind needs
@@ -112,6 +193,34 @@ struct pst_op {
  *
  * Cannot fail. Any thread. */
 void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind);
+
+/* Ways of mixing the images of a batch. */
+enum pst_mix_kind {
+    /* MixUp (Zhang et al., 2018): lambda * image + (1 - lambda) * partner. */
+    PST_MIX_MIXUP = 1,
+    /* CutMix (Yun et al., 2019): a rectangle is that of the partner. */
+    PST_MIX_CUTMIX = 2
+};
+
+/* One way of mixing. It goes in arrays: the size of an element is pst_loader_options.mix_nbytes. */
+struct pst_mix {
+    enum pst_mix_kind kind;
+    /* Both parameters of the beta distribution that lambda is drawn from; above 0. */
+    float alpha;
+};
+
+/* How the images of a batch were mixed. The partner of row i is row i - 1, that of row 0 the last
+ * row: torchvision's rule. */
+struct pst_batch_mix {
+    enum pst_mix_kind kind;
+    /* The share that each row keeps of itself, 0..1: labels mix by it. With PST_MIX_CUTMIX it is
+     * the share of the area outside of the rectangle. */
+    float lambda;
+    /* PST_MIX_CUTMIX: the rectangle, pixels. */
+    uint32_t y, x, height, width;
+    /* False: the batch lies on a GPU, and its images are still to be mixed so. */
+    bool is_applied;
+};
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -389,7 +389,18 @@ struct pst_loader_options {
     enum pst_form_choice form_choice;
     /* Other than WHOLE only with `cache`. */
     enum pst_cache_size cache_size;
+    /* Ways of mixing the images of `mix_field` within each batch; 0: they are not mixed. Each batch
+     * draws one of them, all alike, and its numbers: a function of seed, epoch and the position of
+     * its first row. Partners come from the batch itself, so another number of ranks pairs others.
+     * Images must have one size. PST_ERROR_ARGUMENT: masks, boxes or keypoints are delivered, too,
+     * which cannot be mixed. Copied. pst_loader_fetch does not mix. */
+    const struct pst_mix *mixes;
+    uint32_t n_mixes;      /* at most PST_MAX_MIXES */
+    size_t mix_nbytes;     /* sizeof(struct pst_mix) */
+    const char *mix_field; /* an image; NULL: the first image that is delivered */
 };
+
+#define PST_MAX_MIXES 4
 
 /* Names a place in the sequence of batches: 7 numbers, plain data. Their meaning is stable across
  * versions. */
@@ -713,6 +724,13 @@ PST_WARN_UNUSED enum pst_status pst_batch_await(pst_batch *batch, uint64_t strea
  *
  * Cannot fail. Any thread. */
 void pst_batch_place(const pst_batch *batch, uint64_t *epoch, uint64_t *step);
+
+/* Says how the batch's images were mixed (pst_loader_options.mixes).
+ *
+ * mix: receives it; mix_nbytes: sizeof *mix.
+ *
+ * Returns false, and sets nothing, if they were not. Any thread. */
+bool pst_batch_mix(const pst_batch *batch, struct pst_batch_mix *mix, size_t mix_nbytes);
 
 /* Adds an owner. Each owner releases once. Any thread. */
 void pst_batch_retain(pst_batch *batch);

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from penstock import _loader_options, _image, _options, loader, transforms, writer
+from penstock import _image, _loader_options, _options, _policies, _transform, loader, transforms, writer
 
 HEADERS = Path(__file__).resolve().parents[2] / "include" / "penstock"
 
@@ -87,10 +87,10 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
             "pst_interpolation",
             {
                 f"PST_INTERPOLATION_{name.upper().replace('-', '_')}": number
-                for name, number in transforms._INTERPOLATIONS.items()
+                for name, number in _transform._INTERPOLATIONS.items()
             },
         ),
-        ("pst_pad_mode", {f"PST_PAD_{name.upper()}": number for name, number in transforms._PAD_MODES.items()}),
+        ("pst_pad_mode", {f"PST_PAD_{name.upper()}": number for name, number in _transform._PAD_MODES.items()}),
         (
             "pst_op_kind",
             {
@@ -107,8 +107,34 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
                     "_GRAYSCALE",
                     "_NORMALIZE",
                 )
+            }
+            | {
+                f"PST_OP{name}": getattr(_policies, name)
+                for name in (
+                    "_IDENTITY",
+                    "_RANDOM_APPLY",
+                    "_RANDOM_CHOICE",
+                    "_INVERT",
+                    "_POSTERIZE",
+                    "_SOLARIZE",
+                    "_AUTOCONTRAST",
+                    "_EQUALIZE",
+                    "_SHARPNESS",
+                    "_GAUSSIAN_BLUR",
+                    "_AFFINE",
+                    "_PERSPECTIVE",
+                    "_ELASTIC",
+                    "_ERASING",
+                    "_RAND_AUGMENT",
+                    "_TRIVIAL_AUGMENT",
+                    "_AUTO_AUGMENT",
+                    "_AUGMIX",
+                )
             },
         ),
+        ("pst_auto_policy", {f"PST_AUTO_POLICY_{name.upper()}": number for name, number in _policies._POLICIES.items()}),
+        ("pst_mix_kind", {"PST_MIX_MIXUP": _policies.mixes(_policies.MixUp())[0][0],
+                          "PST_MIX_CUTMIX": _policies.mixes(_policies.CutMix())[0][0]}),
     ],
 )
 def test_numbers_are_those_of_the_header(enum, numbers):

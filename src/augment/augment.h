@@ -18,6 +18,8 @@ struct psti_run;
 
 /* Returns whether operations of that kind move pixels. */
 bool psti_augment_op_is_geometric(enum pst_op_kind kind);
+/* Returns whether the kind is a policy: RandAugment, TrivialAugment, AutoAugment or AugMix. */
+bool psti_augment_op_is_policy(enum pst_op_kind kind);
 /* Returns the name of the kind for messages, such as "RandomCrop". */
 const char *psti_augment_op_name(enum pst_op_kind kind);
 enum { PSTI_AUGMENT_MAX_OPS = 15 }; /* operations of a chain, at most */
@@ -29,6 +31,9 @@ enum pst_interpolation psti_augment_op_mask_interpolation(const struct pst_op *o
  * (psti_augment_op_mask_interpolation) and the mask's fill. n_ops <= PSTI_AUGMENT_MAX_OPS. */
 size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
                                struct pst_op out[PSTI_AUGMENT_MAX_OPS]);
+/* Returns the name of the first operation that boxes, keypoints (has_points) and masks cannot
+ * follow, or NULL. */
+const char *psti_augment_ops_alone(const struct pst_op *ops, size_t n_ops, bool has_points);
 /* Returns whether two chains move pixels alike. Sets *i_a and *i_b to the numbers of the geometric
  * operations at which the chains first differ. *i_a = n_a says that chain a has no further
  * geometric operation; *i_b = n_b says the same of chain b. */
@@ -78,7 +83,7 @@ struct psti_draw {
     /* set by psti_augment_chain_scale, else 0: the region is of the source at 1 / 2^scale_log2 of
      * its size */
     uint32_t scale_log2;
-    uint64_t opaque[64]; /* resolved parameters of each operation */
+    uint64_t opaque[67]; /* resolved parameters of each operation */
 };
 
 /* Checks `ops` and merges them. PST_ERROR_ARGUMENT names the operation by number and kind. */
@@ -158,5 +163,23 @@ enum pst_status psti_augment_run_rows(void *run, const void *rows, size_t row_nb
 /* Ends the sample after its last row: runs the operations that could not be streamed (colour jitter
  * needs the whole picture). */
 enum pst_status psti_augment_run_end(struct psti_run *run, struct pst_error *err);
+
+/* Mixing of batches (augment_mix.c). */
+/* Returns what is wrong with a way of mixing, or NULL. */
+const char *psti_augment_mix_problem(const struct pst_mix *mix);
+/* Draws how a batch of images of height x width is mixed: one of the n ways, all alike. `position`
+ * is that of its first row. */
+void psti_augment_mix_draw(const struct pst_mix *ways, uint32_t n, uint64_t seed, uint64_t epoch,
+                           uint64_t position, uint32_t height, uint32_t width,
+                           struct pst_batch_mix *mix);
+/* The images of a batch, as they lie in its array: packed, n_rows >= 1. */
+struct psti_mix_images {
+    void *data;
+    uint32_t n_rows, height, width, channels;
+    enum pst_dtype dtype; /* U8, U16, F16, BF16 or F32 */
+    enum pst_layout layout;
+};
+/* Mixes them in place. */
+void psti_augment_mix(const struct psti_mix_images *images, const struct pst_batch_mix *mix);
 
 #endif

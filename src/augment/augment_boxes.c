@@ -20,17 +20,30 @@ static void map_add(struct map *map, double scale, double offset)
     map->offset = map->offset * scale + offset;
 }
 
-typedef void (*visit)(void *ctx, const struct map *x, const struct map *y);
+/* What is done with the maps of an operation. */
+struct visitor {
+    void (*maps)(void *ctx, const struct map *x, const struct map *y);
+    /* A warp of a picture of that size. */
+    void (*warp)(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width);
+    void *ctx;
+};
 
-/* Calls `fn` with the maps of every operation, in order, and once more at the end with maps that
- * change nothing but have the final size. */
-static void walk(const struct psti_chain *chain, const struct psti_draw *draw, visit fn, void *ctx)
+/* Visits the maps of every operation, in order, and once more at the end maps that change nothing
+ * but have the final size. */
+static void walk(const struct psti_chain *chain, const struct psti_draw *draw,
+                 const struct visitor *v)
 {
     uint32_t height = psti_augment_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
     uint32_t width = psti_augment_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
     for (uint32_t i = 0; i < chain->n_ops; i++) {
+        const uint64_t *words = &draw->opaque[4 * (size_t)i];
         struct psti_op_sizes sizes;
-        psti_augment_op_sizes(&chain->ops[i], &draw->opaque[4 * (size_t)i], height, width, &sizes);
+        struct psti_warp warp;
+        if (psti_augment_is_left_out(draw, i))
+            continue;
+        psti_augment_op_sizes(&chain->ops[i], words, height, width, &sizes);
+        if (psti_augment_warp_of(&chain->ops[i], words, height, width, &warp))
+            v->warp(v->ctx, &warp, height, width);
         struct map x = {1, 0, 0}, y = {1, 0, 0};
         if (sizes.has_pad) {
             map_add(&x, 1, sizes.pad[0]);
@@ -53,10 +66,10 @@ static void walk(const struct psti_chain *chain, const struct psti_draw *draw, v
         psti_augment_after(&sizes, &height, &width);
         x.size = width;
         y.size = height;
-        fn(ctx, &x, &y);
+        v->maps(v->ctx, &x, &y);
     }
     struct map x = {1, 0, width}, y = {1, 0, height};
-    fn(ctx, &x, &y);
+    v->maps(v->ctx, &x, &y);
 }
 
 struct points {
@@ -100,18 +113,55 @@ static void visit_keypoints(void *ctx, const struct map *x, const struct map *y)
     }
 }
 
+/* A box becomes the smallest upright one around its four warped corners, as in torchvision. */
+static void warp_boxes(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width)
+{
+    struct points *boxes = ctx;
+    for (size_t i = 0; i < boxes->n; i++) {
+        float *box = boxes->data + 4 * i;
+        double low[2] = {HUGE_VAL, HUGE_VAL}, high[2] = {-HUGE_VAL, -HUGE_VAL};
+        for (int k = 0; k < 4; k++) {
+            double at[2] = {box[(k & 1) * 2], box[(k >> 1) * 2 + 1]};
+            psti_augment_warp_point(warp, height, width, &at[0], &at[1]);
+            for (int d = 0; d < 2; d++) {
+                low[d] = fmin(low[d], at[d]);
+                high[d] = fmax(high[d], at[d]);
+            }
+        }
+        for (int d = 0; d < 2; d++) {
+            double size = d == 0 ? width : height;
+            box[d] = clamp_to(low[d], size);
+            box[d + 2] = clamp_to(high[d], size);
+        }
+    }
+}
+
+static void warp_keypoints(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width)
+{
+    struct points *points = ctx;
+    for (size_t i = 0; i < points->n; i++) {
+        float *point = points->data + 3 * i;
+        double x = point[0], y = point[1];
+        psti_augment_warp_point(warp, height, width, &x, &y);
+        point[0] = (float)x;
+        point[1] = (float)y;
+    }
+}
+
 void psti_augment_chain_map_boxes(const struct psti_chain *chain, const struct psti_draw *draw,
                                   float *boxes, size_t n)
 {
     struct points points = {boxes, n};
-    walk(chain, draw, visit_boxes, &points);
+    const struct visitor v = {visit_boxes, warp_boxes, &points};
+    walk(chain, draw, &v);
 }
 
 void psti_augment_chain_map_keypoints(const struct psti_chain *chain, const struct psti_draw *draw,
                                       float *keypoints, size_t n)
 {
     struct points points = {keypoints, n};
-    walk(chain, draw, visit_keypoints, &points);
+    const struct visitor v = {visit_keypoints, warp_keypoints, &points};
+    walk(chain, draw, &v);
 }
 
 static void visit_scale(void *ctx, const struct map *x, const struct map *y)
@@ -120,9 +170,20 @@ static void visit_scale(void *ctx, const struct map *x, const struct map *y)
     *area *= fabs(x->scale * y->scale);
 }
 
+/* The middle of the picture stands for all of it under a perspective. */
+static void warp_scale(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width)
+{
+    double *area = ctx;
+    const double *m = warp->m;
+    (void)height, (void)width;
+    *area /= fabs((m[0] - m[2] * m[6]) * (m[4] - m[5] * m[7]) -
+                  (m[1] - m[2] * m[7]) * (m[3] - m[5] * m[6]));
+}
+
 double psti_augment_chain_area_scale(const struct psti_chain *chain, const struct psti_draw *draw)
 {
     double area = 1;
-    walk(chain, draw, visit_scale, &area);
+    const struct visitor v = {visit_scale, warp_scale, &area};
+    walk(chain, draw, &v);
     return area;
 }

@@ -12,70 +12,57 @@
 
 #include <math.h>
 
-/* A picture's samples, of 8 or 16 bits. */
-struct samples {
-    unsigned char *data;
-    size_t n_pixels;
-    uint32_t channels, colors; /* `colors` is the number of channels without alpha: 1 or 3 */
-    bool wide;
-    float most;
-};
-
-static float get(const struct samples *s, size_t i)
-{
-    return s->wide ? (float)psti_load_u16(s->data + 2 * i) : (float)s->data[i];
-}
-
-/* Stores a value as sample i, clamped to the range of samples and truncated. */
-static void put(const struct samples *s, size_t i, float value)
-{
-    value = value < 0 ? 0 : value > s->most ? s->most : value;
-    if (s->wide)
-        psti_store_u16(s->data + 2 * i, (uint16_t)value);
-    else
-        s->data[i] = (unsigned char)value;
-}
-
-static float luma_at(const struct samples *s, size_t pixel)
+static float luma_at(const struct psti_samples *s, size_t pixel)
 {
     size_t i = pixel * s->channels;
     if (s->colors == 1)
-        return get(s, i);
-    float r = get(s, i), g = get(s, i + 1), b = get(s, i + 2);
+        return psti_samples_get(s, i);
+    float r = psti_samples_get(s, i), g = psti_samples_get(s, i + 1),
+          b = psti_samples_get(s, i + 2);
     float sum = r * 0.2989f + g * 0.587f;
     return floorf(sum + b * 0.114f);
 }
 
-static void brightness(const struct samples *s, float factor)
-{
-    for (size_t p = 0; p < s->n_pixels; p++) {
-        for (uint32_t c = 0; c < s->colors; c++)
-            put(s, p * s->channels + c, get(s, p * s->channels + c) * factor);
-    }
-}
-
 /* Sets each colour of the pixel to factor * colour + other. */
-static void blend_pixel(const struct samples *s, size_t pixel, float factor, float other)
+static void blend_pixel(const struct psti_samples *s, size_t pixel, float factor, float other)
 {
     for (uint32_t c = 0; c < s->colors; c++) {
         size_t i = pixel * s->channels + c;
-        float value = get(s, i) * factor;
-        put(s, i, value + other);
+        float value = psti_samples_get(s, i) * factor;
+        psti_samples_put(s, i, value + other);
     }
 }
 
-static void contrast(const struct samples *s, float factor)
+/* Sets each colour to factor * colour + other. Of 8 bits there are few colours: a table has the
+ * results. */
+static void blend(const struct psti_samples *s, float factor, float other)
+{
+    uint8_t table[3][256];
+    if (!s->wide) {
+        const struct psti_samples row = {&table[0][0], 256, 1, 1, false, 255.0f};
+        for (size_t v = 0; v < 256; v++) {
+            float value = (float)v * factor;
+            psti_samples_put(&row, v, value + other);
+        }
+        memcpy(table[1], table[0], 256);
+        memcpy(table[2], table[0], 256);
+        psti_augment_apply_tables(s, table);
+        return;
+    }
+    for (size_t p = 0; p < s->n_pixels; p++)
+        blend_pixel(s, p, factor, other);
+}
+
+static void contrast(const struct psti_samples *s, float factor)
 {
     uint64_t sum = 0;
     for (size_t p = 0; p < s->n_pixels; p++)
         sum += (uint64_t)luma_at(s, p);
     float mean = (float)((double)sum / (double)s->n_pixels);
-    float other = mean * (1.0f - factor);
-    for (size_t p = 0; p < s->n_pixels; p++)
-        blend_pixel(s, p, factor, other);
+    blend(s, factor, mean * (1.0f - factor));
 }
 
-static void saturation(const struct samples *s, float factor)
+static void saturation(const struct psti_samples *s, float factor)
 {
     if (s->colors == 1)
         return;
@@ -110,14 +97,15 @@ static void rgb_of(float h, float s, float v, float rgb[3])
     memcpy(rgb, table[(int)i % 6], 3 * sizeof rgb[0]);
 }
 
-static void hue(const struct samples *s, float shift)
+static void hue(const struct psti_samples *s, float shift)
 {
     if (s->colors == 1)
         return;
     float scale = s->most + 1.0f - 1e-3f;
     for (size_t p = 0; p < s->n_pixels; p++) {
         size_t at = p * s->channels;
-        float r = get(s, at) / s->most, g = get(s, at + 1) / s->most, b = get(s, at + 2) / s->most;
+        float r = psti_samples_get(s, at) / s->most, g = psti_samples_get(s, at + 1) / s->most,
+              b = psti_samples_get(s, at + 2) / s->most;
         float high = r > g ? r : g, low = r < g ? r : g;
         high = b > high ? b : high;
         low = b < low ? b : low;
@@ -129,14 +117,15 @@ static void hue(const struct samples *s, float shift)
         float rgb[3];
         rgb_of(turned, range / high, high, rgb);
         for (uint32_t c = 0; c < 3; c++)
-            put(s, at + c, rgb[c] * scale);
+            psti_samples_put(s, at + c, rgb[c] * scale);
     }
 }
 
-static struct samples samples_of(const struct psti_run *run, const struct psti_picture *picture)
+struct psti_samples psti_augment_samples(const struct psti_run *run,
+                                         const struct psti_picture *picture)
 {
     const struct psti_chain_output *output = &run->chain->output;
-    struct samples s = {
+    struct psti_samples s = {
         .data = picture->data,
         .n_pixels = (size_t)picture->height * picture->width,
         .channels = output->channels,
@@ -163,7 +152,7 @@ void psti_augment_jitter_order(uint32_t order, uint32_t out[4])
 void psti_augment_color_jitter(const struct psti_run *run, const float factors[4], uint32_t order,
                                struct psti_picture *picture)
 {
-    struct samples s = samples_of(run, picture);
+    struct psti_samples s = psti_augment_samples(run, picture);
     uint32_t turns[4];
     psti_augment_jitter_order(order, turns);
     for (uint32_t i = 0; i < 4; i++) {
@@ -171,7 +160,7 @@ void psti_augment_color_jitter(const struct psti_run *run, const float factors[4
         if (factor == (turns[i] == 3 ? 0.0f : 1.0f))
             continue;
         if (turns[i] == 0)
-            brightness(&s, factor);
+            blend(&s, factor, 0);
         else if (turns[i] == 1)
             contrast(&s, factor);
         else if (turns[i] == 2)
@@ -183,15 +172,15 @@ void psti_augment_color_jitter(const struct psti_run *run, const float factors[4
 
 void psti_augment_color_gray(const struct psti_run *run, struct psti_picture *picture)
 {
-    struct samples s = samples_of(run, picture);
+    struct psti_samples s = psti_augment_samples(run, picture);
     if (s.colors == 1)
         return;
     for (size_t p = 0; p < s.n_pixels; p++) {
         size_t i = p * s.channels;
-        uint32_t r = (uint32_t)get(&s, i), g = (uint32_t)get(&s, i + 1),
-                 b = (uint32_t)get(&s, i + 2);
+        uint32_t r = (uint32_t)psti_samples_get(&s, i), g = (uint32_t)psti_samples_get(&s, i + 1),
+                 b = (uint32_t)psti_samples_get(&s, i + 2);
         uint32_t luma = (19595 * r + 38470 * g + 7471 * b + 32768) >> 16;
         for (uint32_t c = 0; c < 3; c++)
-            put(&s, i + c, (float)luma);
+            psti_samples_put(&s, i + c, (float)luma);
     }
 }

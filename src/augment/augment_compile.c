@@ -27,6 +27,24 @@ static const struct {
     {PST_OP_COLOR_JITTER, "ColorJitter"},
     {PST_OP_GRAYSCALE, "Grayscale"},
     {PST_OP_NORMALIZE, "Normalize"},
+    {PST_OP_IDENTITY, "Identity"},
+    {PST_OP_RANDOM_APPLY, "RandomApply"},
+    {PST_OP_RANDOM_CHOICE, "RandomChoice"},
+    {PST_OP_INVERT, "RandomInvert"},
+    {PST_OP_POSTERIZE, "RandomPosterize"},
+    {PST_OP_SOLARIZE, "RandomSolarize"},
+    {PST_OP_AUTOCONTRAST, "RandomAutocontrast"},
+    {PST_OP_EQUALIZE, "RandomEqualize"},
+    {PST_OP_SHARPNESS, "RandomAdjustSharpness"},
+    {PST_OP_GAUSSIAN_BLUR, "GaussianBlur"},
+    {PST_OP_AFFINE, "RandomAffine"},
+    {PST_OP_PERSPECTIVE, "RandomPerspective"},
+    {PST_OP_ELASTIC, "ElasticTransform"},
+    {PST_OP_ERASING, "RandomErasing"},
+    {PST_OP_RAND_AUGMENT, "RandAugment"},
+    {PST_OP_TRIVIAL_AUGMENT, "TrivialAugmentWide"},
+    {PST_OP_AUTO_AUGMENT, "AutoAugment"},
+    {PST_OP_AUGMIX, "AugMix"},
 };
 
 const char *psti_augment_op_name(enum pst_op_kind kind)
@@ -38,18 +56,51 @@ const char *psti_augment_op_name(enum pst_op_kind kind)
     return "unknown operation";
 }
 
+/* Policies and warps take the nearest pixel by default, as those of torchvision do. */
+static bool is_nearest_by_default(enum pst_op_kind kind)
+{
+    return kind == PST_OP_AFFINE || psti_augment_op_is_policy(kind);
+}
+
 void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind)
 {
-    const struct pst_op full = {.kind = kind,
-                                .interpolation = PST_INTERPOLATION_BILINEAR,
-                                .pad_mode = PST_PAD_CONSTANT,
-                                .p = kind == PST_OP_GRAYSCALE ? 1.0f : 0.5f,
-                                .scale = {0.08f, 1.0f},
-                                .ratio = {3.0f / 4.0f, 4.0f / 3.0f},
-                                .brightness = {1, 1},
-                                .contrast = {1, 1},
-                                .saturation = {1, 1},
-                                .std = {1, 1, 1, 1}};
+    struct pst_op full = {.kind = kind,
+                          .interpolation = PST_INTERPOLATION_BILINEAR,
+                          .pad_mode = PST_PAD_CONSTANT,
+                          .p = kind == PST_OP_GRAYSCALE ? 1.0f : 0.5f,
+                          .scale = {0.08f, 1.0f},
+                          .ratio = {3.0f / 4.0f, 4.0f / 3.0f},
+                          .brightness = {1, 1},
+                          .contrast = {1, 1},
+                          .saturation = {1, 1},
+                          .std = {1, 1, 1, 1},
+                          .all_ops = true,
+                          .bits = 8,
+                          .n_inner = 1,
+                          .threshold = 128,
+                          .factor = 1,
+                          .sigma = {0.1f, 2.0f},
+                          .distortion = 0.5f,
+                          .alpha = {1, 1},
+                          .magnitude = kind == PST_OP_AUGMIX ? 3 : 9,
+                          .n_magnitudes = 31,
+                          .mixture_width = 3};
+    if (is_nearest_by_default(kind))
+        full.interpolation = PST_INTERPOLATION_NEAREST;
+    if (kind == PST_OP_AFFINE)
+        full.scale[0] = 1;
+    if (kind == PST_OP_ELASTIC) {
+        full.alpha[0] = full.alpha[1] = 50;
+        full.sigma[0] = full.sigma[1] = 5;
+    }
+    if (kind == PST_OP_ERASING) {
+        full.scale[0] = 0.02f;
+        full.scale[1] = 0.33f;
+        full.ratio[0] = 0.3f;
+        full.ratio[1] = 3.3f;
+    }
+    for (int i = 0; i < PST_MAX_INNER; i++)
+        full.weights[i] = 1;
     psti_struct_write(op, op_nbytes, &full, sizeof full);
 }
 
@@ -133,34 +184,209 @@ static const char *check_normalize(const struct pst_op *op, const struct psti_ch
     return NULL;
 }
 
+static const char *check_p(const struct pst_op *op)
+{
+    return op->p >= 0 && op->p <= 1 ? NULL : "p must be within 0..1";
+}
+
+static const char *check_fill(const struct pst_op *op)
+{
+    for (int i = 0; i < 4; i++) {
+        if (!isfinite(op->fill[i]))
+            return "fill must be a finite number";
+    }
+    return NULL;
+}
+
+/* Warps know no wider filters. */
+static const char *check_warp(const struct pst_op *op, bool is_mask)
+{
+    if (op->interpolation != PST_INTERPOLATION_NEAREST &&
+        (op->interpolation != PST_INTERPOLATION_BILINEAR || is_mask))
+        return is_mask ? "masks can only be interpolated by nearest"
+                       : "interpolation must be nearest or bilinear";
+    return check_fill(op);
+}
+
+static const char *check_affine(const struct pst_op *op, bool is_mask)
+{
+    if (!is_range(op->degrees, -1e5f, 1e5f))
+        return "degrees must be -100000 <= low <= high <= 100000";
+    if (!is_range(op->shear, -89, 89) || !is_range(op->shear + 2, -89, 89))
+        return "shear must be -89 <= low <= high <= 89 degrees";
+    if (!is_range(op->scale, 1e-3f, 1e3f))
+        return "scale must be 0.001 <= low <= high <= 1000";
+    if (!(op->translate[0] >= 0 && op->translate[0] <= 1 && op->translate[1] >= 0 &&
+          op->translate[1] <= 1))
+        return "translate must be within 0..1, shares of the sides";
+    if (op->has_center && !(isfinite(op->center[0]) && isfinite(op->center[1])))
+        return "center must be finite numbers";
+    return check_warp(op, is_mask);
+}
+
+static const char *check_elastic(const struct pst_op *op, bool is_mask)
+{
+    for (int i = 0; i < 2; i++) {
+        if (!(fabsf(op->alpha[i]) <= 1e6f))
+            return "alpha must be within -1000000..1000000";
+        if (!(op->sigma[i] >= 0 && 8 * op->sigma[i] + 1 < PSTI_BLUR_MAX_TAPS))
+            return "sigma must be within 0..31";
+    }
+    return check_warp(op, is_mask);
+}
+
+static const char *check_blur(const struct pst_op *op)
+{
+    if (op->height % 2 == 0 || op->width % 2 == 0 || op->height > PSTI_BLUR_MAX_TAPS ||
+        op->width > PSTI_BLUR_MAX_TAPS)
+        return "height and width must be odd numbers of taps, 1 to 255";
+    return op->sigma[0] > 0 && is_range(op->sigma, 0, 1e3f) ? NULL
+                                                            : "sigma must be 0 < low <= high";
+}
+
+static const char *check_erasing(const struct pst_op *op)
+{
+    const char *wrong = check_p(op);
+    if (wrong == NULL && !is_range(op->scale, 0, 1))
+        wrong = "scale must be 0 <= low <= high <= 1";
+    if (wrong == NULL && !is_range(op->ratio, 1e-6f, 1e6f))
+        wrong = "ratio must be 0 < low <= high";
+    return wrong != NULL ? wrong : check_fill(op);
+}
+
+static const char *check_policy(const struct pst_op *op)
+{
+    if (op->n_magnitudes < 2 || op->n_magnitudes > 1000)
+        return "n_magnitudes must be 2..1000";
+    if (op->magnitude >= op->n_magnitudes)
+        return "magnitude must be below n_magnitudes";
+    if (op->policy < PST_AUTO_POLICY_IMAGENET || op->policy > PST_AUTO_POLICY_SVHN)
+        return "unknown policy";
+    if (op->kind == PST_OP_AUGMIX && !(op->magnitude >= 1 && op->magnitude <= 10))
+        return "severity must be 1..10";
+    if (op->kind == PST_OP_AUGMIX && !(op->mixture_width >= 1 && op->mixture_width <= 8))
+        return "mixture_width must be 1..8";
+    if (op->kind == PST_OP_AUGMIX && op->chain_depth > 8)
+        return "chain_depth must be 0..8";
+    if (op->kind == PST_OP_AUGMIX && !(op->alpha[0] > 0 && op->alpha[0] <= 1e6f))
+        return "alpha must be above 0";
+    return check_warp(op, false);
+}
+
+static const char *check_group(const struct pst_op *op)
+{
+    float sum = 0;
+    if (op->n_inner < 1 || op->n_inner > PST_MAX_INNER)
+        return "n_inner must be 1..14";
+    for (uint32_t i = 0; i < op->n_inner; i++) {
+        if (!(op->weights[i] >= 0 && op->weights[i] <= 1e6f))
+            return "weights must be 0 or more";
+        sum += op->weights[i];
+    }
+    return sum > 0 ? check_p(op) : "weights must not all be 0";
+}
+
+/* Returns whether the operation keeps the size of an image, and may stand within a group. */
+static bool may_be_inner(enum pst_op_kind kind)
+{
+    return kind == PST_OP_HORIZONTAL_FLIP || kind == PST_OP_VERTICAL_FLIP ||
+           kind == PST_OP_COLOR_JITTER || kind == PST_OP_GRAYSCALE || kind == PST_OP_IDENTITY ||
+           (kind >= PST_OP_INVERT && kind <= PST_OP_AUGMIX && kind != PST_OP_ERASING);
+}
+
+/* Operations that change colours, or pixels of an image alone. */
+static bool is_for_images(enum pst_op_kind kind)
+{
+    return kind == PST_OP_COLOR_JITTER || kind == PST_OP_GRAYSCALE || kind == PST_OP_NORMALIZE ||
+           (kind >= PST_OP_INVERT && kind <= PST_OP_GAUSSIAN_BLUR) || kind >= PST_OP_ERASING;
+}
+
+static const char *check_color(const struct pst_op *op, const struct psti_chain_output *output)
+{
+    if (op->kind == PST_OP_POSTERIZE && op->bits > output->bits)
+        return "bits must be within the bits of the samples";
+    if (op->kind == PST_OP_SOLARIZE && !(op->threshold >= 0 && op->threshold <= 255))
+        return "threshold must be within 0..255";
+    if (op->kind == PST_OP_SHARPNESS && !(op->factor >= 0 && op->factor <= 1e6f))
+        return "factor must be 0 or more";
+    return check_p(op);
+}
+
 static const char *check_op(const struct pst_op *op, const struct psti_chain_output *output)
 {
     const char *wrong = NULL;
-    bool is_color = op->kind == PST_OP_COLOR_JITTER || op->kind == PST_OP_GRAYSCALE;
-    if (output->is_mask && (is_color || op->kind == PST_OP_NORMALIZE))
+    bool is_mask = output->is_mask;
+    if (is_mask && is_for_images(op->kind))
         return "not possible on a mask";
     switch (op->kind) {
     case PST_OP_RESIZE:
         wrong = check_size(op, true);
-        return wrong != NULL ? wrong : check_interpolation(op, output->is_mask);
+        return wrong != NULL ? wrong : check_interpolation(op, is_mask);
     case PST_OP_CENTER_CROP:
     case PST_OP_RANDOM_CROP:
         wrong = check_size(op, false);
         return wrong != NULL ? wrong : check_pad(op);
     case PST_OP_RANDOM_RESIZED_CROP:
-        return check_random_resized_crop(op, output->is_mask);
+        return check_random_resized_crop(op, is_mask);
     case PST_OP_PAD:
         return check_pad(op);
     case PST_OP_HORIZONTAL_FLIP:
     case PST_OP_VERTICAL_FLIP:
     case PST_OP_GRAYSCALE:
-        return op->p >= 0 && op->p <= 1 ? NULL : "p must be within 0..1";
+    case PST_OP_INVERT:
+    case PST_OP_POSTERIZE:
+    case PST_OP_SOLARIZE:
+    case PST_OP_AUTOCONTRAST:
+    case PST_OP_EQUALIZE:
+    case PST_OP_SHARPNESS:
+        return check_color(op, output);
     case PST_OP_COLOR_JITTER:
         return check_color_jitter(op);
     case PST_OP_NORMALIZE:
         return check_normalize(op, output);
+    case PST_OP_GAUSSIAN_BLUR:
+        return check_blur(op);
+    case PST_OP_AFFINE:
+        return check_affine(op, is_mask);
+    case PST_OP_PERSPECTIVE:
+        wrong = op->distortion >= 0 && op->distortion <= 1 ? check_p(op)
+                                                           : "distortion must be within 0..1";
+        return wrong != NULL ? wrong : check_warp(op, is_mask);
+    case PST_OP_ELASTIC:
+        return check_elastic(op, is_mask);
+    case PST_OP_ERASING:
+        return check_erasing(op);
+    case PST_OP_RAND_AUGMENT:
+    case PST_OP_TRIVIAL_AUGMENT:
+    case PST_OP_AUTO_AUGMENT:
+    case PST_OP_AUGMIX:
+        return check_policy(op);
+    case PST_OP_RANDOM_APPLY:
+    case PST_OP_RANDOM_CHOICE:
+        return check_group(op);
+    case PST_OP_IDENTITY:
+        return NULL;
     }
     return "unknown operation";
+}
+
+/* Returns what is wrong with the place of operation i among the others, or NULL. */
+static const char *check_place(const struct pst_op *ops, size_t n_ops, size_t i)
+{
+    bool erases_after = i + 2 == n_ops && ops[i + 1].kind == PST_OP_ERASING;
+    if (ops[i].kind == PST_OP_NORMALIZE && i + 1 != n_ops && !erases_after)
+        return "must be the last operation, but for RandomErasing";
+    if (ops[i].kind == PST_OP_ERASING && i + 1 != n_ops)
+        return "must be the last operation";
+    if (ops[i].kind != PST_OP_RANDOM_APPLY && ops[i].kind != PST_OP_RANDOM_CHOICE)
+        return NULL;
+    for (uint32_t k = 1; k <= ops[i].n_inner; k++) {
+        if (i + k >= n_ops)
+            return "fewer operations follow than n_inner";
+        if (!may_be_inner(ops[i + k].kind))
+            return "its inner operations must keep the size of the image";
+    }
+    return NULL;
 }
 
 static enum pst_status check_ops(const struct pst_op *ops, size_t n_ops,
@@ -172,8 +398,8 @@ static enum pst_status check_ops(const struct pst_op *ops, size_t n_ops,
     }
     for (size_t i = 0; i < n_ops; i++) {
         const char *wrong = check_op(&ops[i], output);
-        if (wrong == NULL && ops[i].kind == PST_OP_NORMALIZE && i + 1 != n_ops)
-            wrong = "must be the last operation";
+        if (wrong == NULL)
+            wrong = check_place(ops, n_ops, i);
         if (wrong != NULL) {
             return psti_fail(err, PST_ERROR_ARGUMENT, "augment", "operation %zu (%s): %s", i,
                              psti_augment_op_name(ops[i].kind), wrong);
@@ -220,12 +446,22 @@ static enum pst_status check_output(const struct psti_chain_output *output, stru
                      pst_dtype_name(output->dtype));
 }
 
+/* Returns the operation Normalize of the chain, or NULL. */
+static const struct pst_op *find_normalize(const struct psti_chain *chain)
+{
+    for (uint32_t i = chain->n_ops; i > 0; i--) {
+        if (chain->ops[i - 1].kind == PST_OP_NORMALIZE)
+            return &chain->ops[i - 1];
+    }
+    return NULL;
+}
+
 /* Sets scale and offset of the conversion to floats. Masks keep their numbers. Images become 0..1,
  * and are then normalised if the chain says so. */
 static void set_scale(struct psti_chain *chain)
 {
     float most = chain->output.bits == 8 ? 255.0f : 65535.0f;
-    const struct pst_op *op = chain->normalizes ? &chain->ops[chain->n_ops - 1] : NULL;
+    const struct pst_op *op = find_normalize(chain);
     for (uint32_t i = 0; i < PSTI_PATTERN; i++) {
         uint32_t c = i % chain->output.channels;
         chain->scale[i] = chain->output.is_mask ? 1.0f : 1.0f / most;
@@ -240,6 +476,17 @@ static void set_scale(struct psti_chain *chain)
             chain->plane_scale[c][i] = chain->scale[c];
             chain->plane_offset[c][i] = chain->offset[c];
         }
+    }
+}
+
+/* Numbers the operations for their random numbers (augment_draw.c). */
+static void number_ops(struct psti_chain *chain)
+{
+    uint32_t n_geometric = 0;
+    for (uint32_t i = 0; i < chain->n_ops; i++) {
+        bool is_geometric = psti_augment_is_geometric_at(chain->ops, chain->n_ops, i);
+        chain->numbers[i] = is_geometric ? n_geometric : PSTI_NOT_GEOMETRIC | (i - n_geometric);
+        n_geometric += is_geometric;
     }
 }
 
@@ -288,7 +535,8 @@ enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
     chain->output = *output;
     chain->unfused = unfused;
     chain->kernels = psti_augment_ops_for(features);
-    chain->normalizes = n_ops > 0 && ops[n_ops - 1].kind == PST_OP_NORMALIZE;
+    chain->normalizes = find_normalize(chain) != NULL;
+    number_ops(chain);
     if ((int)output->dtype == 0) {
         chain->output.dtype = output->bits == 8 ? PST_DTYPE_U8 : PST_DTYPE_U16;
         if (chain->normalizes)

@@ -10,10 +10,19 @@
  *
  * Geometric operations are numbered 0, 1, ... among themselves; the others are numbered among
  * themselves from 2^31. So colour operations never change where a crop lies, and all fields of a
- * sample whose geometric operations are the same get the same geometry. A field with a geometry of
- * its own has the number `own` in bits 8 to 23. Each operation uses its numbers so:
+ * sample whose geometric operations are the same get the same geometry. RandomApply and
+ * RandomChoice count as geometric if one of their inner operations is. A field with a geometry of
+ * its own has the number `own` in bits 8 to 23. Each operation uses its numbers so (policies:
+ * augment_policy.c):
  *
- *     flips, Grayscale   try 0: [0] < p
+ *     flips, Grayscale, operations on tones, Sharpness, RandomApply   try 0: [0] < p
+ *     RandomChoice       try 0: [0] within the running sums of the weights
+ *     GaussianBlur       try 0: [0] sigma
+ *     Affine             try 0: angle, shift x, shift y, scale; try 1: shear x, shear y
+ *     Perspective        try 0: [0] < p; try 1: x of the four corners; try 2: y
+ *     Elastic            noise of pixel i: try 1 + i / 4, for y with bit 31 set
+ *     Erasing            try 0: [0] < p; try t (1..10): [0] area, [1] log of the ratio, [2] row,
+ *                        [3] column; noise: from try 16 on
  *     RandomCrop         try 0: [0] row, [1] column, each uniform over the places where it fits
  *     RandomResizedCrop  try t (0..9): [0] area, [1] log of the ratio, [2] row, [3] column
  *     ColorJitter        try 0: brightness, contrast, saturation, hue; try 1: [0] their order, one
@@ -28,22 +37,24 @@
 #include <math.h>
 #include <string.h>
 
-/* The source of one operation's random numbers. */
-struct stream {
-    uint32_t key[2]; /* the key of the sample's draw */
-    uint64_t sample;
-    uint32_t number; /* the operation's number by the rule above */
-    uint32_t i_op;   /* the operation's place in the chain */
-};
-
 enum { OWN_SHIFT = 8 };
-#define NOT_GEOMETRIC 0x80000000u
 
-static void numbers(const struct stream *stream, uint32_t try, uint32_t out[4])
+void psti_augment_numbers(const struct psti_number_stream *stream, uint32_t try, uint32_t out[4])
 {
     const uint32_t counter[4] = {(uint32_t)stream->sample, (uint32_t)(stream->sample >> 32),
                                  stream->number, try};
     psti_philox4x32_10(counter, stream->key, out);
+}
+
+struct psti_number_stream psti_augment_stream(const struct psti_chain *chain,
+                                              const struct psti_draw *draw, uint32_t i_op)
+{
+    uint64_t key = draw->opaque[PSTI_DRAW_KEY];
+    return (struct psti_number_stream){
+        .key = {psti_augment_draw_low(key), psti_augment_draw_high(key)},
+        .sample = draw->opaque[PSTI_DRAW_SAMPLE],
+        .number = chain->numbers[i_op] | (uint32_t)draw->opaque[PSTI_DRAW_OWN] << OWN_SHIFT,
+    };
 }
 
 static double between(const float range[2], uint32_t random)
@@ -74,15 +85,16 @@ static void centre_crop(const struct pst_op *op, uint32_t height, uint32_t width
     words[1] = psti_augment_draw_pair(h, w);
 }
 
-static void draw_resized_crop(const struct psti_chain *chain, const struct stream *stream,
-                              uint32_t height, uint32_t width, uint64_t words[4])
+static void draw_resized_crop(const struct psti_chain *chain, uint32_t i_op,
+                              const struct psti_number_stream *stream, uint32_t height,
+                              uint32_t width, uint64_t words[4])
 {
-    const struct pst_op *op = &chain->ops[stream->i_op];
-    const double *log_ratio = chain->log_ratio[stream->i_op];
+    const struct pst_op *op = &chain->ops[i_op];
+    const double *log_ratio = chain->log_ratio[i_op];
     double area = (double)height * width;
     for (uint32_t try = 0; try < 10; try++) {
         uint32_t r[4];
-        numbers(stream, try, r);
+        psti_augment_numbers(stream, try, r);
         double target = area * between(op->scale, r[0]);
         double log_aspect = log_ratio[0] + (log_ratio[1] - log_ratio[0]) * psti_uniform01(r[1]);
         double aspect = psti_augment_exp(log_aspect);
@@ -100,11 +112,12 @@ static void draw_resized_crop(const struct psti_chain *chain, const struct strea
     centre_crop(op, height, width, words);
 }
 
-static void draw_jitter(const struct pst_op *op, const struct stream *stream, uint64_t words[4])
+static void draw_jitter(const struct pst_op *op, const struct psti_number_stream *stream,
+                        uint64_t words[4])
 {
     uint32_t r[4], order[4];
-    numbers(stream, 0, r);
-    numbers(stream, 1, order);
+    psti_augment_numbers(stream, 0, r);
+    psti_augment_numbers(stream, 1, order);
     float factors[4] = {
         (float)between(op->brightness, r[0]),
         (float)between(op->contrast, r[1]),
@@ -122,49 +135,96 @@ static enum pst_status suits_not(struct pst_error *err, const struct psti_chain 
                      i, psti_augment_op_name(chain->ops[i].kind), why, width, height);
 }
 
-static enum pst_status draw_random_crop(const struct psti_chain *chain, const struct stream *stream,
-                                        uint32_t height, uint32_t width, uint64_t words[4],
-                                        struct pst_error *err)
+static enum pst_status draw_random_crop(const struct psti_chain *chain, uint32_t i_op,
+                                        const struct psti_number_stream *stream, uint32_t height,
+                                        uint32_t width, uint64_t words[4], struct pst_error *err)
 {
-    const struct pst_op *op = &chain->ops[stream->i_op];
+    const struct pst_op *op = &chain->ops[i_op];
     uint32_t pad[4];
     psti_augment_crop_pad(op, height, width, pad);
     height += pad[1] + pad[3];
     width += pad[0] + pad[2];
     if (height < op->height || width < op->width)
-        return suits_not(err, chain, stream->i_op, height, width, "the image is too small");
+        return suits_not(err, chain, i_op, height, width, "the image is too small");
     uint32_t r[4];
-    numbers(stream, 0, r);
+    psti_augment_numbers(stream, 0, r);
     words[0] = psti_augment_draw_pair(psti_uniform_below(r[0], height - op->height + 1),
                                       psti_uniform_below(r[1], width - op->width + 1));
     return PST_OK;
 }
 
-static enum pst_status draw_op(const struct psti_chain *chain, const struct stream *stream,
-                               uint32_t height, uint32_t width, uint64_t words[4],
-                               struct pst_error *err)
+/* Leaves out the inner operations of a RandomApply or RandomChoice that are not done. */
+static void draw_group(const struct pst_op *op, uint32_t i_op,
+                       const struct psti_number_stream *stream, struct psti_draw *draw)
 {
-    const struct pst_op *op = &chain->ops[stream->i_op];
+    uint32_t r[4], kept = op->n_inner;
+    psti_augment_numbers(stream, 0, r);
+    float at = psti_uniform01(r[0]);
+    if (op->kind == PST_OP_RANDOM_CHOICE) {
+        double sum = 0, below = 0;
+        for (uint32_t k = 0; k < op->n_inner; k++)
+            sum += op->weights[k];
+        for (uint32_t k = 0; k < op->n_inner && kept == op->n_inner; k++) {
+            below += op->weights[k];
+            kept = at * sum < below ? k : kept;
+        }
+    }
+    bool none = op->kind == PST_OP_RANDOM_APPLY && !(at < op->p);
+    for (uint32_t k = 0; k < op->n_inner; k++) {
+        bool skips = op->kind == PST_OP_RANDOM_APPLY ? none : k != kept;
+        draw->opaque[PSTI_DRAW_LEFT_OUT] |= (uint64_t)skips << (i_op + 1 + k);
+    }
+}
+
+static enum pst_status draw_op(const struct psti_chain *chain, uint32_t i_op, uint32_t height,
+                               uint32_t width, struct psti_draw *draw, struct pst_error *err)
+{
+    const struct pst_op *op = &chain->ops[i_op];
+    const struct psti_number_stream own = psti_augment_stream(chain, draw, i_op), *stream = &own;
+    uint64_t *words = &draw->opaque[4 * (size_t)i_op];
     uint32_t r[4];
     switch (op->kind) {
     case PST_OP_RANDOM_CROP:
-        return draw_random_crop(chain, stream, height, width, words, err);
+        return draw_random_crop(chain, i_op, stream, height, width, words, err);
     case PST_OP_RANDOM_RESIZED_CROP:
-        draw_resized_crop(chain, stream, height, width, words);
+        draw_resized_crop(chain, i_op, stream, height, width, words);
         return PST_OK;
     case PST_OP_HORIZONTAL_FLIP:
     case PST_OP_VERTICAL_FLIP:
     case PST_OP_GRAYSCALE:
-        numbers(stream, 0, r);
+    case PST_OP_INVERT:
+    case PST_OP_POSTERIZE:
+    case PST_OP_SOLARIZE:
+    case PST_OP_AUTOCONTRAST:
+    case PST_OP_EQUALIZE:
+    case PST_OP_SHARPNESS:
+        psti_augment_numbers(stream, 0, r);
         words[0] = psti_uniform01(r[0]) < op->p;
         return PST_OK;
+    case PST_OP_GAUSSIAN_BLUR: {
+        psti_augment_numbers(stream, 0, r);
+        float sigma = (float)between(op->sigma, r[0]);
+        memcpy(words, &sigma, sizeof sigma);
+        return PST_OK;
+    }
     case PST_OP_COLOR_JITTER:
         draw_jitter(op, stream, words);
+        return PST_OK;
+    case PST_OP_RANDOM_APPLY:
+    case PST_OP_RANDOM_CHOICE:
+        draw_group(op, i_op, stream, draw);
+        return PST_OK;
+    case PST_OP_AFFINE:
+    case PST_OP_PERSPECTIVE:
+        psti_augment_warp_draw(op, stream, height, width, words);
+        return PST_OK;
+    case PST_OP_ERASING:
+        psti_augment_erase_draw(op, stream, height, width, words);
         return PST_OK;
     case PST_OP_RESIZE: {
         uint32_t h, w;
         if (!psti_augment_resize_size(op, height, width, &h, &w))
-            return suits_not(err, chain, stream->i_op, height, width,
+            return suits_not(err, chain, i_op, height, width,
                              "the longer side would exceed 1048576 pixels");
         return PST_OK;
     }
@@ -178,7 +238,7 @@ enum pst_status psti_augment_chain_draw(const struct psti_chain *chain,
                                         uint32_t width, struct psti_draw *draw,
                                         struct pst_error *err)
 {
-    uint32_t folded[4], n_geometric = 0;
+    uint32_t folded[4];
     memset(draw, 0, sizeof *draw);
     if (height == 0 || width == 0 || height > PSTI_AUGMENT_MAX_SIDE ||
         width > PSTI_AUGMENT_MAX_SIDE)
@@ -186,14 +246,14 @@ enum pst_status psti_augment_chain_draw(const struct psti_chain *chain,
                          "an image of %u x %u pixels cannot be used", width, height);
     draw->opaque[PSTI_DRAW_SIZE] = psti_augment_draw_pair(height, width);
     psti_random4(key->seed, key->epoch, PSTI_RANDOM_AUGMENT, key->draw, key->view, 0, folded);
+    draw->opaque[PSTI_DRAW_KEY] = psti_augment_draw_pair(folded[0], folded[1]);
+    draw->opaque[PSTI_DRAW_SAMPLE] = key->sample;
+    draw->opaque[PSTI_DRAW_OWN] = key->own;
     for (uint32_t i = 0; i < chain->n_ops; i++) {
-        bool is_geometric = psti_augment_op_is_geometric(chain->ops[i].kind);
-        uint32_t number = is_geometric ? n_geometric : NOT_GEOMETRIC | (i - n_geometric);
-        const struct stream stream = {
-            {folded[0], folded[1]}, key->sample, number | key->own << OWN_SHIFT, i};
-        n_geometric += is_geometric;
+        if (psti_augment_is_left_out(draw, i))
+            continue;
         uint64_t *words = &draw->opaque[4 * (size_t)i];
-        enum pst_status status = draw_op(chain, &stream, height, width, words, err);
+        enum pst_status status = draw_op(chain, i, height, width, draw, err);
         if (status != PST_OK)
             return status;
         struct psti_op_sizes sizes;

@@ -16,10 +16,38 @@ bool psti_augment_op_is_geometric(enum pst_op_kind kind)
     case PST_OP_HORIZONTAL_FLIP:
     case PST_OP_VERTICAL_FLIP:
     case PST_OP_PAD:
+    case PST_OP_AFFINE:
+    case PST_OP_PERSPECTIVE:
+    case PST_OP_ELASTIC:
         return true;
     default:
         return false;
     }
+}
+
+static bool is_group(enum pst_op_kind kind)
+{
+    return kind == PST_OP_RANDOM_APPLY || kind == PST_OP_RANDOM_CHOICE;
+}
+
+bool psti_augment_is_geometric_at(const struct pst_op *ops, size_t n_ops, size_t i)
+{
+    if (!is_group(ops[i].kind))
+        return psti_augment_op_is_geometric(ops[i].kind);
+    for (size_t k = 1; k <= ops[i].n_inner && i + k < n_ops; k++) {
+        if (psti_augment_op_is_geometric(ops[i + k].kind))
+            return true;
+    }
+    return false;
+}
+
+const char *psti_augment_ops_alone(const struct pst_op *ops, size_t n_ops, bool has_points)
+{
+    for (size_t i = 0; i < n_ops; i++) {
+        if (psti_augment_op_is_policy(ops[i].kind) || (has_points && ops[i].kind == PST_OP_ELASTIC))
+            return psti_augment_op_name(ops[i].kind);
+    }
+    return NULL;
 }
 
 static bool same_pad(const struct pst_op *a, const struct pst_op *b)
@@ -28,6 +56,15 @@ static bool same_pad(const struct pst_op *a, const struct pst_op *b)
 }
 
 static bool same_range(const float a[2], const float b[2]) { return a[0] == b[0] && a[1] == b[1]; }
+
+static bool same_affine(const struct pst_op *a, const struct pst_op *b)
+{
+    bool same_center =
+        a->has_center == b->has_center && (!a->has_center || same_range(a->center, b->center));
+    return same_center && same_range(a->degrees, b->degrees) &&
+           same_range(a->translate, b->translate) && same_range(a->scale, b->scale) &&
+           same_range(a->shear, b->shear) && same_range(a->shear + 2, b->shear + 2);
+}
 
 /* Returns whether two operations move the pixels of one picture to the same places. Compares their
  * kinds and the parameters that this kind reads. */
@@ -50,6 +87,17 @@ static bool moves_alike(const struct pst_op *a, const struct pst_op *b)
         return a->p == b->p;
     case PST_OP_PAD:
         return same_pad(a, b);
+    case PST_OP_AFFINE:
+        return same_affine(a, b);
+    case PST_OP_PERSPECTIVE:
+        return a->p == b->p && a->distortion == b->distortion;
+    case PST_OP_ELASTIC:
+        return same_range(a->alpha, b->alpha) && same_range(a->sigma, b->sigma);
+    case PST_OP_RANDOM_APPLY:
+        return a->n_inner == b->n_inner && a->p == b->p;
+    case PST_OP_RANDOM_CHOICE:
+        return a->n_inner == b->n_inner &&
+               memcmp(a->weights, b->weights, a->n_inner * sizeof a->weights[0]) == 0;
     default:
         return true;
     }
@@ -61,19 +109,34 @@ enum pst_interpolation psti_augment_op_mask_interpolation(const struct pst_op *o
                                                       : PST_INTERPOLATION_NEAREST;
 }
 
+/* Adds an operation that follows to `out`. */
+static void follow(const struct pst_op *op, bool is_mask, struct pst_op *out)
+{
+    *out = *op;
+    if (!is_mask)
+        return;
+    out->interpolation = psti_augment_op_mask_interpolation(op);
+    out->no_blend = false;
+    for (int c = 0; c < 4; c++)
+        out->fill[c] = op->mask_fill;
+}
+
+/* A group keeps its size: what moves nothing becomes Identity in it. */
 size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
                                struct pst_op out[PSTI_AUGMENT_MAX_OPS])
 {
-    size_t n = 0;
+    size_t n = 0, left_in_group = 0;
     for (size_t i = 0; i < n_ops && n < PSTI_AUGMENT_MAX_OPS; i++) {
-        if (!psti_augment_op_is_geometric(ops[i].kind))
+        bool is_geometric = psti_augment_is_geometric_at(ops, n_ops, i);
+        bool is_inner = left_in_group > 0;
+        left_in_group -= is_inner;
+        if (!is_geometric && !is_inner)
             continue;
-        out[n] = ops[i];
-        if (is_mask) {
-            out[n].interpolation = psti_augment_op_mask_interpolation(&ops[i]);
-            for (int c = 0; c < 4; c++)
-                out[n].fill[c] = ops[i].mask_fill;
-        }
+        follow(&ops[i], is_mask, &out[n]);
+        if (!is_geometric)
+            out[n].kind = PST_OP_IDENTITY;
+        if (is_group(ops[i].kind))
+            left_in_group = ops[i].n_inner;
         n++;
     }
     return n;
@@ -82,7 +145,7 @@ size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_m
 /* Returns the place of the next geometric operation from place i on, or n if there is none. */
 static size_t next_geometric(const struct pst_op *ops, size_t n, size_t i)
 {
-    while (i < n && !psti_augment_op_is_geometric(ops[i].kind))
+    while (i < n && !psti_augment_is_geometric_at(ops, n, i))
         i++;
     return i;
 }

@@ -6,15 +6,24 @@
  *     augment_run.c      plan + rows -> slot     augment_steps.c  what cannot be streamed
  *     augment_resample.c rows -> resized rows    augment_store.c  a finished row -> dtype, layout
  *     augment_kernels.h  the inner loops, one table per CPU level
- *     augment_recipe.c   chain + draw -> a recipe for others */
+ *     augment_recipe.c   chain + draw -> a recipe for others
+ *     augment_color.c, augment_tone.c, augment_blur.c, augment_warp.c, augment_erase.c  pictures
+ *     augment_policy.c   numbers -> steps of RandAugment and the like */
 #ifndef PST_AUGMENT_INT_H
 #define PST_AUGMENT_INT_H
 
 #include "augment/augment.h"
 #include "augment/augment_kernels.h"
 
-/* Each of the PSTI_AUGMENT_MAX_OPS operations has 4 of a draw's 64 words. The last 4 words are the
- * draw's own (PSTI_DRAW_SIZE, PSTI_DRAW_BEYOND, PSTI_DRAW_SKIP). */
+#include "base/bits.h"
+
+/* Returns whether operation i of a chain moves pixels: by its kind, or if it is a group, by its
+ * inner operations. */
+bool psti_augment_is_geometric_at(const struct pst_op *ops, size_t n_ops, size_t i);
+#define PSTI_NOT_GEOMETRIC 0x80000000u /* in the number of an operation (augment_draw.c) */
+
+/* Each of the PSTI_AUGMENT_MAX_OPS operations has 4 of a draw's words. The last words are the
+ * draw's own (PSTI_DRAW_SIZE and those after it). */
 
 /* The largest side in pixels of every picture in a chain. */
 #define PSTI_AUGMENT_MAX_SIDE (1u << 20)
@@ -22,7 +31,8 @@
 struct psti_chain {
     struct pst_op ops[PSTI_AUGMENT_MAX_OPS];
     uint32_t n_ops;
-    struct psti_chain_output output; /* dtype is not 0 here */
+    uint32_t numbers[PSTI_AUGMENT_MAX_OPS]; /* of the operations' random numbers (augment_draw.c) */
+    struct psti_chain_output output;        /* dtype is not 0 here */
     double log_ratio[PSTI_AUGMENT_MAX_OPS][2];
     /* [i % PSTI_PATTERN] is for element i of an HWC row */
     float scale[PSTI_PATTERN], offset[PSTI_PATTERN];
@@ -44,6 +54,14 @@ enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
 /* These two give the same bits with every compiler and CPU (augment_math.c). */
 double psti_augment_log(double x); /* x > 0, finite, normal */
 double psti_augment_exp(double x); /* |x| < 700 */
+/* Sine and cosine of an angle in degrees, |degrees| < 1e6; exact at multiples of 90. */
+void psti_augment_sincos(double degrees, double *sine, double *cosine);
+/* Rounds a half to even, |v| < 2^22. */
+static inline float psti_augment_round(float v)
+{
+    float up = v + 0x1.8p23f;
+    return up - 0x1.8p23f;
+}
 
 /* The geometry of an operation on a picture of height x width, which follows from its drawn words.
  */
@@ -73,8 +91,66 @@ enum psti_step_kind {
     PSTI_STEP_RESIZE,
     PSTI_STEP_FLIP,
     PSTI_STEP_JITTER,
-    PSTI_STEP_GRAY
+    PSTI_STEP_GRAY,
+    PSTI_STEP_INVERT,
+    PSTI_STEP_POSTERIZE,
+    PSTI_STEP_SOLARIZE,
+    PSTI_STEP_AUTOCONTRAST,
+    PSTI_STEP_EQUALIZE,
+    PSTI_STEP_SHARPEN,
+    PSTI_STEP_BLUR,
+    PSTI_STEP_WARP,
+    PSTI_STEP_AUGMIX
 };
+
+/* Numbers of the draw's own words. */
+#define PSTI_DRAW_SIZE 60 /* opaque[60] holds source height | width << 32. */
+/* opaque[61] holds y | x << 32: the source pixels by which the first pixels of a scaled source
+ * reach beyond the source. */
+#define PSTI_DRAW_BEYOND 61
+#define PSTI_DRAW_SKIP 62 /* opaque[62] holds the number of operations that were applied before.   \
+                           */
+#define PSTI_DRAW_LEFT_OUT 63 /* bit i: RandomApply or RandomChoice left operation i out */
+#define PSTI_DRAW_KEY 64      /* the key of the sample's draw (augment_draw.c) */
+#define PSTI_DRAW_SAMPLE 65
+#define PSTI_DRAW_OWN 66
+
+/* Where a warped picture takes its pixels from. (x, y) is the centre of an output pixel, relative
+ * to the middle of the picture, and so is the place in the source:
+ *
+ *     x' = (m[0] x + m[1] y + m[2]) / (m[6] x + m[7] y + 1),  y' = (m[3] x + m[4] y + m[5]) / same
+ *
+ * An elastic warp adds a displacement of its own for every pixel. */
+struct psti_warp {
+    double m[8];
+    bool is_elastic;
+    enum pst_interpolation interpolation; /* NEAREST or BILINEAR */
+};
+
+/* The random numbers of one operation on one sample. */
+struct psti_number_stream {
+    uint32_t key[2]; /* the key of the sample's draw */
+    uint64_t sample;
+    uint32_t number; /* the operation's number by the rule of augment_draw.c */
+};
+/* Gives the stream of operation i_op. Words PSTI_DRAW_KEY to PSTI_DRAW_OWN of the draw are set. */
+struct psti_number_stream psti_augment_stream(const struct psti_chain *chain,
+                                              const struct psti_draw *draw, uint32_t i_op);
+/* Random numbers one after another (augment_dice.c). Set `stream`; the rest is 0. */
+struct psti_dice {
+    struct psti_number_stream stream;
+    uint32_t try, left, r[4];
+};
+uint32_t psti_augment_dice_roll(struct psti_dice *dice);
+/* A number of the gamma distribution with that shape, above 0. */
+double psti_augment_dice_gamma(struct psti_dice *dice, double shape);
+/* Returns whether RandomApply or RandomChoice left operation i_op out. */
+static inline bool psti_augment_is_left_out(const struct psti_draw *draw, uint32_t i_op)
+{
+    return (draw->opaque[PSTI_DRAW_LEFT_OUT] >> i_op & 1) != 0;
+}
+/* Gives the four numbers of try `try`. */
+void psti_augment_numbers(const struct psti_number_stream *stream, uint32_t try, uint32_t out[4]);
 
 /* One step from picture to picture. */
 struct psti_step {
@@ -87,8 +163,21 @@ struct psti_step {
     int64_t y, x;
     uint32_t full_height, full_width, base_y, base_x;
     bool flip_y, flip_x; /* FLIP: the sides that are mirrored */
-    float factors[4];    /* JITTER: brightness, contrast, saturation, hue */
-    uint32_t order;      /* JITTER: 0..23, which of the 24 orders the four operations have */
+    /* JITTER: brightness, contrast, saturation, hue. SOLARIZE: [0] is the threshold, 0..255.
+     * SHARPEN: [0] is the factor. BLUR: [0] is sigma in pixels. */
+    float factors[4];
+    /* JITTER: 0..23, which of the 24 orders the four operations have. POSTERIZE: bits to keep. */
+    uint32_t order;
+    struct psti_warp warp; /* WARP */
+    struct psti_number_stream
+        stream; /* WARP (elastic), AUGMIX: random numbers for pixels and chains */
+};
+
+/* The part of the finished picture that RandomErasing overwrites; height 0: none. */
+struct psti_erase {
+    uint32_t i_op;
+    uint32_t y, x, height, width;
+    struct psti_number_stream stream;
 };
 
 /* The streamed front: a crop, a resize, a window of the result, and flips, in this order. */
@@ -114,16 +203,11 @@ struct psti_augment_plan {
     struct psti_step steps[3 * PSTI_AUGMENT_MAX_OPS];
     uint32_t n_steps;
     uint32_t out_height, out_width;
+    struct psti_erase erase;
 };
 void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *draw,
                        struct psti_augment_plan *plan);
 
-/* Numbers of the draw's own words. */
-#define PSTI_DRAW_SIZE 60 /* opaque[60] holds source height | width << 32. */
-/* opaque[61] holds y | x << 32: the source pixels by which the first pixels of a scaled source
- * reach beyond the source. */
-#define PSTI_DRAW_BEYOND 61
-#define PSTI_DRAW_SKIP 62 /* opaque[62] holds the number of operations that were applied before. */
 static inline uint64_t psti_augment_draw_pair(uint32_t low, uint32_t high)
 {
     return low | (uint64_t)high << 32;
@@ -214,6 +298,9 @@ enum psti_buffer_kind {
     PSTI_BUFFER_IMAGE_0,
     PSTI_BUFFER_IMAGE_1,
     PSTI_BUFFER_MAP,
+    PSTI_BUFFER_BLUR,   /* rows of a blur, and its weights */
+    PSTI_BUFFER_SHIFTS, /* displacements of an elastic warp */
+    PSTI_BUFFER_MIX,    /* AugMix: the picture before it, and the sum */
     PSTI_BUFFERS
 };
 
@@ -295,6 +382,89 @@ void psti_augment_reverse_row(const struct psti_run *run, unsigned char *to,
 void psti_augment_fill(const struct psti_chain *chain, const struct pst_op *op, uint16_t fill[4]);
 /* Gives the order with number `order` (0..23) of the four operations of a ColorJitter. */
 void psti_augment_jitter_order(uint32_t order, uint32_t out[4]);
+
+/* Returns the image buffer that run->picture does not lie in. */
+enum psti_buffer_kind psti_augment_other_buffer(const struct psti_run *run);
+/* Does one step on run->picture. */
+enum pst_status psti_augment_step_run(struct psti_run *run, const struct psti_step *step,
+                                      struct pst_error *err);
+
+/* A picture's samples, of 8 or 16 bits. */
+struct psti_samples {
+    unsigned char *data;
+    size_t n_pixels;
+    uint32_t channels, colors; /* `colors` is the number of channels without alpha: 1 or 3 */
+    bool wide;
+    float most;
+};
+struct psti_samples psti_augment_samples(const struct psti_run *run,
+                                         const struct psti_picture *picture);
+static inline float psti_samples_get(const struct psti_samples *s, size_t i)
+{
+    return s->wide ? (float)psti_load_u16(s->data + 2 * i) : (float)s->data[i];
+}
+/* Stores a value as sample i, clamped to the range of samples and truncated. */
+static inline void psti_samples_put(const struct psti_samples *s, size_t i, float value)
+{
+    value = value < 0 ? 0 : value > s->most ? s->most : value;
+    if (s->wide)
+        psti_store_u16(s->data + 2 * i, (uint16_t)value);
+    else
+        s->data[i] = (unsigned char)value;
+}
+/* Replaces each colour of 8 bits by table[c][colour], c being its channel. */
+void psti_augment_apply_tables(const struct psti_samples *s, const uint8_t table[3][256]);
+
+/* Operations on tones (augment_tone.c), which change the picture in place. */
+void psti_augment_invert(const struct psti_samples *s);
+void psti_augment_posterize(const struct psti_samples *s, uint32_t bits);
+void psti_augment_solarize(const struct psti_samples *s, float threshold);
+void psti_augment_autocontrast(const struct psti_samples *s);
+void psti_augment_equalize(const struct psti_samples *s);
+/* Operations on neighbours (augment_blur.c). They change run->picture. */
+enum { PSTI_BLUR_MAX_TAPS = 255 };
+enum pst_status psti_augment_sharpen(struct psti_run *run, float factor, struct pst_error *err);
+enum pst_status psti_augment_blur(struct psti_run *run, const struct pst_op *op, float sigma,
+                                  struct pst_error *err);
+/* Blurs a plane of height x width floats, in place, as psti_augment_blur does. taps: numbers of
+ * taps for x and y, odd. */
+enum pst_status psti_augment_blur_plane(struct psti_run *run, float *plane, uint32_t height,
+                                        uint32_t width, const uint32_t taps[2],
+                                        const float sigma[2], struct pst_error *err);
+
+/* Warps (augment_warp.c). An affine map in torchvision's terms. */
+struct psti_affine {
+    double degrees;            /* clockwise */
+    double x, y;               /* translation in pixels */
+    double scale;              /* above 0 */
+    double tan_x, degrees_y;   /* shear: tangent along x, degrees along y */
+    double center_x, center_y; /* relative to the middle of the picture */
+};
+void psti_augment_warp_affine(struct psti_warp *warp, const struct psti_affine *affine);
+/* Gives the warp of operation i_op, drawn into `words`. Returns false if it changes nothing. */
+bool psti_augment_warp_of(const struct pst_op *op, const uint64_t words[4], uint32_t height,
+                          uint32_t width, struct psti_warp *warp);
+void psti_augment_warp_draw(const struct pst_op *op, const struct psti_number_stream *stream,
+                            uint32_t height, uint32_t width, uint64_t words[4]);
+/* Maps a point of the source, in pixels, to where the warp shows it. Not for elastic warps. */
+void psti_augment_warp_point(const struct psti_warp *warp, uint32_t height, uint32_t width,
+                             double *x, double *y);
+enum pst_status psti_augment_warp_run(struct psti_run *run, const struct psti_step *step,
+                                      struct pst_error *err);
+
+/* Policies (augment_policy.c): chains of steps that a sample's numbers choose. */
+enum { PSTI_POLICY_MAX_STEPS = 2 }; /* of RandAugment, TrivialAugment and AutoAugment */
+/* Gives the steps of such a policy on a picture of that size, and returns their number. */
+uint32_t psti_augment_policy_steps(const struct pst_op *op, const struct psti_number_stream *stream,
+                                   uint32_t height, uint32_t width, uint32_t i_op,
+                                   struct psti_step steps[PSTI_POLICY_MAX_STEPS]);
+enum pst_status psti_augment_augmix_run(struct psti_run *run, const struct psti_step *step,
+                                        struct pst_error *err);
+
+/* RandomErasing (augment_erase.c): draws the rectangle into `words`, and writes it to the slot. */
+void psti_augment_erase_draw(const struct pst_op *op, const struct psti_number_stream *stream,
+                             uint32_t height, uint32_t width, uint64_t words[4]);
+void psti_augment_erase(struct psti_run *run);
 
 /* Colour operations (augment_color.c), which change the picture in place. */
 void psti_augment_color_jitter(const struct psti_run *run, const float factors[4], uint32_t order,

@@ -278,6 +278,65 @@ static void grow_flip(struct growth *g, const struct psti_op_sizes *sizes, uint3
     last->flip_x ^= sizes->flip_x;
 }
 
+static void grow_policy(struct growth *g, const struct psti_draw *draw, uint32_t i_op)
+{
+    const struct psti_number_stream stream = psti_augment_stream(g->chain, draw, i_op);
+    struct psti_step steps[PSTI_POLICY_MAX_STEPS];
+    uint32_t n =
+        psti_augment_policy_steps(&g->chain->ops[i_op], &stream, g->height, g->width, i_op, steps);
+    for (uint32_t i = 0; i < n; i++)
+        g->plan->steps[g->plan->n_steps++] = steps[i];
+}
+
+static void grow_warp(struct growth *g, const struct psti_draw *draw, uint32_t i_op)
+{
+    struct psti_warp warp;
+    if (!psti_augment_warp_of(&g->chain->ops[i_op], &draw->opaque[4 * (size_t)i_op], g->height,
+                              g->width, &warp))
+        return;
+    struct psti_step *step = add_step(g, PSTI_STEP_WARP, i_op);
+    step->warp = warp;
+    step->stream = psti_augment_stream(g->chain, draw, i_op);
+}
+
+static void grow_erasing(struct growth *g, const struct psti_draw *draw, uint32_t i_op)
+{
+    const uint64_t *words = &draw->opaque[4 * (size_t)i_op];
+    g->plan->erase = (struct psti_erase){
+        .i_op = i_op,
+        .y = psti_augment_draw_low(words[0]),
+        .x = psti_augment_draw_high(words[0]),
+        .height = psti_augment_draw_low(words[1]),
+        .width = psti_augment_draw_high(words[1]),
+        .stream = psti_augment_stream(g->chain, draw, i_op),
+    };
+}
+
+/* Adds the step of an operation on colours that is done. */
+static void grow_color(struct growth *g, const uint64_t words[4], uint32_t i_op)
+{
+    static const struct {
+        enum pst_op_kind op;
+        enum psti_step_kind step;
+    } kinds[] = {
+        {PST_OP_GRAYSCALE, PSTI_STEP_GRAY},
+        {PST_OP_INVERT, PSTI_STEP_INVERT},
+        {PST_OP_POSTERIZE, PSTI_STEP_POSTERIZE},
+        {PST_OP_SOLARIZE, PSTI_STEP_SOLARIZE},
+        {PST_OP_AUTOCONTRAST, PSTI_STEP_AUTOCONTRAST},
+        {PST_OP_EQUALIZE, PSTI_STEP_EQUALIZE},
+        {PST_OP_SHARPNESS, PSTI_STEP_SHARPEN},
+    };
+    const struct pst_op *op = &g->chain->ops[i_op];
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (kinds[i].op != op->kind || words[0] == 0)
+            continue;
+        struct psti_step *step = add_step(g, kinds[i].step, i_op);
+        step->order = op->bits;
+        step->factors[0] = op->kind == PST_OP_SOLARIZE ? op->threshold : op->factor;
+    }
+}
+
 static void grow(struct growth *g, const struct psti_draw *draw, uint32_t i_op)
 {
     const struct pst_op *op = &g->chain->ops[i_op];
@@ -297,8 +356,15 @@ static void grow(struct growth *g, const struct psti_draw *draw, uint32_t i_op)
         memcpy(step->factors, words, sizeof step->factors);
         step->order = (uint32_t)words[2];
     }
-    if (op->kind == PST_OP_GRAYSCALE && words[0] != 0)
-        add_step(g, PSTI_STEP_GRAY, i_op);
+    if (op->kind == PST_OP_GAUSSIAN_BLUR)
+        memcpy(add_step(g, PSTI_STEP_BLUR, i_op)->factors, words, sizeof(float));
+    grow_color(g, words, i_op);
+    if (op->kind == PST_OP_AFFINE || op->kind == PST_OP_PERSPECTIVE || op->kind == PST_OP_ELASTIC)
+        grow_warp(g, draw, i_op);
+    if (psti_augment_op_is_policy(op->kind))
+        grow_policy(g, draw, i_op);
+    if (op->kind == PST_OP_ERASING)
+        grow_erasing(g, draw, i_op);
 }
 
 /* Gives the range [*begin, *end) of the indices that a side of a window shows. If the window shows
@@ -420,11 +486,14 @@ void psti_augment_plan(const struct psti_chain *chain, const struct psti_draw *d
     psti_augment_chain_size_after(chain, draw, first, &height, &width);
     memset(&plan->front, 0, sizeof plan->front);
     plan->n_steps = 0;
+    plan->erase.height = 0;
     plan->source_height = plan->front.height = plan->front.window_height = height;
     plan->source_width = plan->front.width = plan->front.window_width = width;
     struct growth g = {chain, plan, height, width};
-    for (uint32_t i = first; i < chain->n_ops; i++)
-        grow(&g, draw, i);
+    for (uint32_t i = first; i < chain->n_ops; i++) {
+        if (!psti_augment_is_left_out(draw, i))
+            grow(&g, draw, i);
+    }
     narrow_front(chain, plan);
     plan->out_height = g.height;
     plan->out_width = g.width;

@@ -97,6 +97,12 @@ static void lay_window(const struct psti_chain *chain, const struct psti_step *f
     psti_augment_fill(chain, op, step->fill);
 }
 
+/* Notes an operation that recipes cannot describe. */
+static void lay_other(struct psti_recipe *recipe, enum pst_op_kind kind)
+{
+    recipe->other = psti_augment_op_name(kind);
+}
+
 /* Adds a step that works on a picture of height x width. */
 static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t height,
                      uint32_t width, struct psti_recipe *recipe)
@@ -106,8 +112,12 @@ static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t
         [PSTI_STEP_FLIP] = PSTI_RECIPE_FLIP,     [PSTI_STEP_JITTER] = PSTI_RECIPE_JITTER,
         [PSTI_STEP_GRAY] = PSTI_RECIPE_GRAY,
     };
-    struct psti_recipe_step *step = add_step(recipe, kinds[from->kind], from->height, from->width);
     const struct pst_op *op = &shelf->chain->ops[from->i_op];
+    if (from->kind > PSTI_STEP_GRAY) {
+        lay_other(recipe, op->kind);
+        return;
+    }
+    struct psti_recipe_step *step = add_step(recipe, kinds[from->kind], from->height, from->width);
     switch (from->kind) {
     case PSTI_STEP_WINDOW:
         lay_window(shelf->chain, from, step);
@@ -127,7 +137,7 @@ static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t
         memcpy(step->factors, from->factors, sizeof step->factors);
         psti_augment_jitter_order(from->order, step->turns);
         break;
-    case PSTI_STEP_GRAY:
+    default:
         break;
     }
 }
@@ -141,6 +151,9 @@ static void lay_open(struct shelf *shelf, const struct psti_draw *draw, struct p
     recipe->height = plan.out_height;
     recipe->width = plan.out_width;
     recipe->n_steps = 0;
+    recipe->other = NULL;
+    if (plan.erase.height > 0)
+        lay_other(recipe, PST_OP_ERASING);
     lay_front(shelf, &plan, recipe);
     uint32_t height = plan.front.window_height, width = plan.front.window_width;
     for (uint32_t i = 0; i < plan.n_steps; i++) {

@@ -72,7 +72,10 @@ struct psti_recipe_step {
 struct psti_recipe {
     uint32_t region_height, region_width; /* size of the picture that comes in */
     uint32_t height, width;               /* size of the finished picture */
-    size_t tables_nbytes;                 /* a multiple of 64 */
+    /* NULL, or the name of an operation that the draw does and a recipe cannot describe: the recipe
+     * is not whole then */
+    const char *other;
+    size_t tables_nbytes; /* a multiple of 64 */
     uint32_t n_steps;
     struct psti_recipe_step steps[PSTI_RECIPE_MAX_STEPS];
 };

@@ -242,10 +242,10 @@ enum pst_status psti_augment_run_end(struct psti_run *run, struct pst_error *err
     if (run->next_row != run->plan.region_height)
         return psti_fail(err, PST_ERROR_STATE, "augment", "%u of %u rows came", run->next_row,
                          run->plan.region_height);
-    if (run->plan.n_steps == 0)
-        return PST_OK;
     enum pst_status status = psti_augment_steps_run(run, err);
-    for (uint32_t i = 0; status == PST_OK && i < run->picture.height; i++)
+    for (uint32_t i = 0; status == PST_OK && run->plan.n_steps > 0 && i < run->picture.height; i++)
         psti_augment_store_row(run, i, run->picture.data + i * run->picture.row_nbytes, false);
+    if (status == PST_OK && run->plan.erase.height > 0)
+        psti_augment_erase(run);
     return status;
 }

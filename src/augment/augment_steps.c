@@ -9,8 +9,7 @@
 
 #include <math.h>
 
-/* Returns the image buffer that run->picture does not lie in. */
-static enum psti_buffer_kind other_buffer(const struct psti_run *run)
+enum psti_buffer_kind psti_augment_other_buffer(const struct psti_run *run)
 {
     return run->picture.data == run->buffers[PSTI_BUFFER_IMAGE_0].data ? PSTI_BUFFER_IMAGE_1
                                                                        : PSTI_BUFFER_IMAGE_0;
@@ -67,8 +66,8 @@ static enum pst_status step_window(struct psti_run *run, const struct psti_step 
 {
     const struct pst_op *op = &run->chain->ops[step->i_op];
     struct psti_picture from = run->picture, to;
-    enum pst_status status =
-        psti_augment_picture_make(run, other_buffer(run), step->height, step->width, &to, err);
+    enum pst_status status = psti_augment_picture_make(run, psti_augment_other_buffer(run),
+                                                       step->height, step->width, &to, err);
     if (status == PST_OK)
         status = psti_augment_run_reserve(run, PSTI_BUFFER_MAP, (size_t)step->width * 4, err);
     if (status != PST_OK)
@@ -102,8 +101,8 @@ static enum pst_status step_flip(struct psti_run *run, const struct psti_step *s
                                  struct pst_error *err)
 {
     struct psti_picture from = run->picture, to;
-    enum pst_status status =
-        psti_augment_picture_make(run, other_buffer(run), from.height, from.width, &to, err);
+    enum pst_status status = psti_augment_picture_make(run, psti_augment_other_buffer(run),
+                                                       from.height, from.width, &to, err);
     if (status == PST_OK)
         status = psti_augment_store_begin(run, from.width, err);
     if (status != PST_OK)
@@ -154,8 +153,8 @@ static enum pst_status step_resize(struct psti_run *run, const struct psti_step 
 {
     const struct pst_op *op = &run->chain->ops[step->i_op];
     struct psti_picture from = run->picture, to;
-    enum pst_status status =
-        psti_augment_picture_make(run, other_buffer(run), step->height, step->width, &to, err);
+    enum pst_status status = psti_augment_picture_make(run, psti_augment_other_buffer(run),
+                                                       step->height, step->width, &to, err);
     if (status != PST_OK)
         return status;
     struct psti_axis_spec x, y;
@@ -168,28 +167,55 @@ static enum pst_status step_resize(struct psti_run *run, const struct psti_step 
     return PST_OK;
 }
 
+enum pst_status psti_augment_step_run(struct psti_run *run, const struct psti_step *step,
+                                      struct pst_error *err)
+{
+    const struct pst_op *op = &run->chain->ops[step->i_op];
+    const struct psti_samples samples = psti_augment_samples(run, &run->picture);
+    switch (step->kind) {
+    case PSTI_STEP_WINDOW:
+        return step_window(run, step, err);
+    case PSTI_STEP_RESIZE:
+        return step_resize(run, step, err);
+    case PSTI_STEP_FLIP:
+        return step_flip(run, step, err);
+    case PSTI_STEP_SHARPEN:
+        return psti_augment_sharpen(run, step->factors[0], err);
+    case PSTI_STEP_BLUR:
+        return psti_augment_blur(run, op, step->factors[0], err);
+    case PSTI_STEP_WARP:
+        return psti_augment_warp_run(run, step, err);
+    case PSTI_STEP_AUGMIX:
+        return psti_augment_augmix_run(run, step, err);
+    case PSTI_STEP_JITTER:
+        psti_augment_color_jitter(run, step->factors, step->order, &run->picture);
+        break;
+    case PSTI_STEP_GRAY:
+        psti_augment_color_gray(run, &run->picture);
+        break;
+    case PSTI_STEP_INVERT:
+        psti_augment_invert(&samples);
+        break;
+    case PSTI_STEP_POSTERIZE:
+        psti_augment_posterize(&samples, step->order);
+        break;
+    case PSTI_STEP_SOLARIZE:
+        psti_augment_solarize(&samples, step->factors[0]);
+        break;
+    case PSTI_STEP_AUTOCONTRAST:
+        psti_augment_autocontrast(&samples);
+        break;
+    case PSTI_STEP_EQUALIZE:
+        psti_augment_equalize(&samples);
+        break;
+    }
+    return PST_OK;
+}
+
 enum pst_status psti_augment_steps_run(struct psti_run *run, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
-    for (uint32_t i = 0; status == PST_OK && i < run->plan.n_steps; i++) {
-        const struct psti_step *step = &run->plan.steps[i];
-        switch (step->kind) {
-        case PSTI_STEP_WINDOW:
-            status = step_window(run, step, err);
-            break;
-        case PSTI_STEP_RESIZE:
-            status = step_resize(run, step, err);
-            break;
-        case PSTI_STEP_FLIP:
-            status = step_flip(run, step, err);
-            break;
-        case PSTI_STEP_JITTER:
-            psti_augment_color_jitter(run, step->factors, step->order, &run->picture);
-            break;
-        case PSTI_STEP_GRAY:
-            psti_augment_color_gray(run, &run->picture);
-            break;
-        }
-    }
+    for (uint32_t i = 0; status == PST_OK && i < run->plan.n_steps; i++)
+        status = psti_augment_step_run(run, &run->plan.steps[i], err);
     return status;
 }

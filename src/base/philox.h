@@ -14,7 +14,8 @@ enum psti_random_domain {
     PSTI_RANDOM_AUGMENT = 0, /* with index = draw and sub = view: the key of augment_draw.c */
     PSTI_RANDOM_ORDER = 1,
     PSTI_RANDOM_WEIGHTED = 2,
-    PSTI_RANDOM_REPLACE = 3
+    PSTI_RANDOM_REPLACE = 3,
+    PSTI_RANDOM_MIX = 4 /* with index = position of the batch's first row (augment_mix.c) */
 };
 
 /* Returns four numbers for (seed, epoch, domain, index, sub, draw). The key is the seed,

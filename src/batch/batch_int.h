@@ -55,6 +55,7 @@ struct pst_batch {
     atomic_uint refs;
     uint32_t n_rows_max, count;
     uint64_t epoch, step;
+    struct pst_batch_mix mix; /* kind 0: not mixed */
     size_t nbytes;
     char *data;                 /* i64 index (n_rows_max), then the arrays; 4096-byte aligned */
     struct psti_slot_part part; /* has_gpu: `data` is part.numbers and ends before the pixels;

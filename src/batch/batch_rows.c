@@ -52,6 +52,20 @@ void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step)
 {
     batch->epoch = epoch;
     batch->step = step;
+    psti_batch_set_mix(batch, NULL);
+}
+
+void psti_batch_set_mix(pst_batch *batch, const struct pst_batch_mix *mix)
+{
+    batch->mix = mix ? *mix : (struct pst_batch_mix){0};
+}
+
+bool pst_batch_mix(const pst_batch *batch, struct pst_batch_mix *mix, size_t mix_nbytes)
+{
+    if (batch->mix.kind == 0)
+        return false;
+    psti_struct_write(mix, mix_nbytes, &batch->mix, sizeof batch->mix);
+    return true;
 }
 
 static void *array_row(const pst_batch *batch, uint32_t i_field, uint32_t row)

@@ -202,6 +202,8 @@ enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t s
         return status;
     psti_loader_job_set(loader, job, ranks, epoch, start, step - base, step);
     status = make_rows(loader, job, err);
+    if (status == PST_OK)
+        psti_loader_mix_job(loader, job);
     psti_loader_job_clear_bads(job);
     pst_batch *batch = job->batch;
     job->batch = NULL;

@@ -15,6 +15,7 @@
 #include "loader/loader_arena.h"
 #include "loader/loader_files.h"
 #include "loader/loader_forms.h"
+#include "loader/loader_mix.h"
 #include "loader/loader_job.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_worker.h"
@@ -65,6 +66,7 @@ struct pst_loader {
     struct psti_gate *gate; /* limits how many workers fill rows at a time; NULL: there is none */
     struct psti_loader_share *share; /* NULL: the loader does not share */
     struct psti_loader_forms forms;  /* over which rows are divided */
+    struct psti_loader_mix mix;
     struct psti_shelf *shelf;        /* NULL: it is no member of one */
     uint32_t i_member;               /* of the shelf */
     bool in_memory;                  /* no item needs a read */

@@ -44,6 +44,7 @@ struct psti_loader_job {
     uint32_t n_bad, n_bad_rows, n_replaced;
     bool starved, failed;
     bool settled; /* the placement has finished the batch */
+    bool mixed;   /* loader_mix.c has seen the batch */
     uint32_t failed_row;
     struct pst_error failure; /* error of the lowest row that failed */
     int64_t whole_ns;         /* time at which it became WHOLE */

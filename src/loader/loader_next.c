@@ -336,6 +336,14 @@ static enum pst_status settle(pst_loader *loader, struct psti_loader_job *job, i
     return status;
 }
 
+/* Mixes a job that no worker of this loader closed. */
+static void mix(pst_loader *loader, struct psti_loader_job *job)
+{
+    pthread_mutex_unlock(loader->lock);
+    psti_loader_mix_job(loader, job);
+    pthread_mutex_lock(loader->lock);
+}
+
 static enum pst_status fail_busy(struct pst_error *err)
 {
     return psti_fail(err, PST_ERROR_BUSY, "loader", "the batch is not whole yet");
@@ -410,6 +418,8 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
             status = advance(loader, job, deadline, err);
         else if (!job->settled)
             status = settle(loader, job, deadline, err);
+        else if (!job->mixed)
+            mix(loader, job);
         else
             status = deliver(loader, job, out, err);
     }

@@ -359,6 +359,10 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
     loader->options.fields = NULL; /* freed after open */
     if (status == PST_OK)
         status = psti_loader_forms_open(loader, err);
+    if (status == PST_OK)
+        status = psti_loader_mix_open(loader, err);
+    loader->options.mixes = NULL;
+    loader->options.mix_field = NULL;
     loader->options.form_shares = NULL; /* the caller's */
     loader->options.form_field = NULL;
     if (status == PST_OK)

@@ -281,7 +281,8 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
     plan->layout = wish->layout;
     plan->scaled_decode = wish->scaled_decode && plan->field->type == PST_FIELD_IMAGE;
     for (size_t i = 0; i < chosen.n_ops; i++)
-        plan->moves = plan->moves || psti_augment_op_is_geometric(ops[i].kind);
+        plan->moves = plan->moves || psti_augment_op_is_geometric(ops[i].kind) ||
+                      psti_augment_op_is_policy(ops[i].kind);
     psti_loader_plan_decode(options, &chosen, plan);
     stored_pixels(dataset, plan, &channels, &bits);
     status = psti_loader_plan_chains(&chosen, channels, bits, plan, err);
@@ -419,13 +420,14 @@ static int find_leader(pst_dataset *dataset, const struct pst_loader_options *op
     return leader;
 }
 
-/* Crops and resizes may leave little of a box. */
+/* Crops, resizes and warps may leave little of a box. */
 static bool may_lose(const struct pst_field_output *leader)
 {
     for (size_t i = 0; leader && i < leader->n_ops; i++)
         if (leader->ops[i].kind == PST_OP_RESIZE || leader->ops[i].kind == PST_OP_CENTER_CROP ||
             leader->ops[i].kind == PST_OP_RANDOM_CROP ||
-            leader->ops[i].kind == PST_OP_RANDOM_RESIZED_CROP)
+            leader->ops[i].kind == PST_OP_RANDOM_RESIZED_CROP ||
+            leader->ops[i].kind == PST_OP_AFFINE || leader->ops[i].kind == PST_OP_PERSPECTIVE)
             return true;
     return false;
 }
@@ -461,6 +463,27 @@ static enum pst_status plan_boxes(pst_dataset *dataset, const struct pst_loader_
                                     : "keypoints and arrays of any shape can");
     }
     return psti_loader_boxes_check(dataset, plan, err);
+}
+
+/* Refuses operations that move the pixels of one image alone where another field follows it. */
+static enum pst_status check_alone(const struct psti_loader_plan *plan, const struct leader *leader,
+                                   struct pst_error *err)
+{
+    for (uint32_t i = 0; leader->wish && i < plan->n_fields; i++) {
+        const struct psti_loader_plan_field *entry = &plan->fields[i];
+        bool has_points = entry->fill == PSTI_LOADER_FILL_POINTS;
+        bool is_mask = entry->follows && entry->field->type == PST_FIELD_MASK;
+        const char *alone =
+            has_points || is_mask
+                ? psti_augment_ops_alone(leader->wish->ops, leader->wish->n_ops, has_points)
+                : NULL;
+        if (alone)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "%s moves the pixels of field '%s' alone, and field '%s' follows it: "
+                             "leave the operation out, or the field (fields)",
+                             alone, leader->name, entry->field->name);
+    }
+    return PST_OK;
 }
 
 enum pst_status psti_loader_plan_make(pst_dataset *dataset,
@@ -510,6 +533,8 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
         plan->fields[i].i_geometry =
             plan->fields[i].fill == PSTI_LOADER_FILL_POINTS || plan->fields[i].follows ? geometry
                                                                                        : -1;
+    if (status == PST_OK)
+        status = check_alone(plan, &leader, err);
     if (status == PST_OK)
         status = plan_boxes(dataset, options, leader.wish, plan, err);
     if (status != PST_OK)

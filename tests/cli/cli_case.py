@@ -37,7 +37,7 @@ def png(width, height, channels=3, bits=8, seed=0):
 
 class Case(unittest.TestCase):
     def setUp(self):
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="penstock-cli-"))
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="pst-cli-"))
         self.addCleanup(shutil.rmtree, self.dir, True)
 
     def jpegs(self, where, count=3, width=64, height=48):

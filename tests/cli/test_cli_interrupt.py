@@ -101,7 +101,7 @@ class Interrupt(cli_case.Case):
             self.assertEqual(json.loads(done.stdout)["error"]["status"], "BUSY")
         finally:
             first.send_signal(signal.SIGCONT)
-        self.assertEqual(first.wait(60), 0)
+        self.assertEqual(first.wait(300), 0)
         self.assertTrue(self.ok_json("verify", "a.pst")["ok"])
 
 

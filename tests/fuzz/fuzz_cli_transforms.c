@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
         if (i >= PST_MAX_FIELDS || chain->n_ops > VIEW_OPS_MAX || strlen(chain->field) > 63)
             abort();
         for (size_t k = 0; k < chain->n_ops; k++)
-            if (chain->ops[k].kind < PST_OP_RESIZE || chain->ops[k].kind > PST_OP_GRAYSCALE)
+            if (chain->ops[k].kind < PST_OP_RESIZE || chain->ops[k].kind > PST_OP_AUGMIX)
                 abort();
     }
 out:

@@ -13,6 +13,7 @@ struct view_chain {
     struct pst_op ops[VIEW_OPS_MAX];
     size_t n_ops;
     bool normalizes; /* Normalize ended the list; it is not in ops, because sheets show pixels */
+    bool erases;     /* RandomErasing ended the list */
 };
 struct view_transforms {
     uint32_t n_chains;

@@ -229,6 +229,201 @@ static bool take_hue(const struct reader *r, struct pst_op *op, const struct jso
     return take_jitter(r, value, 0, op->hue);
 }
 
+/* Reads a range of angles: one number x is -x to x. */
+static bool take_angles(const struct reader *r, const struct json_node *value, float range[2])
+{
+    return take_jitter(r, value, 0, range);
+}
+
+/* RandomRotation turns the other way than RandomAffine. */
+static bool take_turn(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    float range[2];
+    if (!take_angles(r, value, range))
+        return false;
+    op->degrees[0] = -range[1];
+    op->degrees[1] = -range[0];
+    return true;
+}
+
+static bool take_degrees(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_angles(r, value, op->degrees);
+}
+
+static bool take_translate(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return value->kind == JSON_NULL || take_range(r, value, op->translate);
+}
+
+static bool take_factors(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return value->kind == JSON_NULL || take_range(r, value, op->scale);
+}
+
+static bool take_shear(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    double numbers[4];
+    uint32_t n;
+    if (value->kind == JSON_NULL)
+        return true;
+    if (value->kind != JSON_LIST || value->n != 4)
+        return take_angles(r, value, op->shear);
+    if (!take_numbers(r, value, 4, 4, numbers, &n))
+        return false;
+    for (uint32_t i = 0; i < 4; i++)
+        op->shear[i] = (float)numbers[i];
+    return true;
+}
+
+static bool take_center(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    op->has_center = value->kind != JSON_NULL;
+    return !op->has_center || take_range(r, value, op->center);
+}
+
+/* The fill of a warp; null: pixels outside count as 0 and edges are not blended. */
+static bool take_warp_fill(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    op->no_blend = value->kind == JSON_NULL;
+    return op->no_blend || take_fill(r, op, value);
+}
+
+static bool take_sigma(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    double numbers[4];
+    uint32_t n;
+    if (!take_numbers(r, value, 1, 2, numbers, &n))
+        return false;
+    op->sigma[0] = (float)numbers[0];
+    op->sigma[1] = (float)numbers[n - 1];
+    return true;
+}
+
+static bool take_alpha(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    double numbers[4];
+    uint32_t n;
+    if (!take_numbers(r, value, 1, 2, numbers, &n))
+        return false;
+    op->alpha[0] = (float)numbers[0];
+    op->alpha[1] = (float)numbers[n - 1];
+    return true;
+}
+
+static bool take_whole(const struct reader *r, const struct json_node *value, double low,
+                       double high, uint32_t *out)
+{
+    double number = value->number;
+    if (value->kind != JSON_NUMBER || !(number >= low && number <= high) ||
+        number != (double)(int64_t)number)
+        return fail(r, value, "%s is a whole number from %g to %g", value->key, low, high);
+    *out = number < 0 ? 0 : (uint32_t)number;
+    return true;
+}
+
+static bool take_bits(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    uint32_t bits = 0;
+    if (!take_whole(r, value, 0, 16, &bits))
+        return false;
+    op->bits = (uint8_t)bits;
+    return true;
+}
+
+static bool take_threshold(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_float(r, value, &op->threshold);
+}
+
+static bool take_sharpness(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_float(r, value, &op->factor);
+}
+
+static bool take_distortion(const struct reader *r, struct pst_op *op,
+                            const struct json_node *value)
+{
+    return take_float(r, value, &op->distortion);
+}
+
+static bool take_value(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    if (value->kind != JSON_TEXT)
+        return take_fill(r, op, value);
+    op->noise = strcmp(value->text, "random") == 0;
+    return op->noise || fail(r, value, "value is numbers or \"random\"");
+}
+
+static bool take_magnitude(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_whole(r, value, 0, 999, &op->magnitude);
+}
+
+static bool take_bins(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_whole(r, value, 2, 1000, &op->n_magnitudes);
+}
+
+static bool take_width(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_whole(r, value, 1, 8, &op->mixture_width);
+}
+
+static bool take_depth(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_whole(r, value, -1, 8, &op->chain_depth);
+}
+
+static bool take_all_ops(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_flag(r, value, &op->all_ops);
+}
+
+static bool take_policy(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    static const char *const names[] = {"imagenet", "cifar10", "svhn", NULL};
+    uint32_t place = 0;
+    if (!take_choice(r, value, names, &place))
+        return false;
+    op->policy = (enum pst_auto_policy)place;
+    return true;
+}
+
+/* RandAugment's num_ops: the operation is repeated when it has been read. */
+static bool take_num_ops(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    (void)op;
+    uint32_t n = 0;
+    return take_whole(r, value, 1, 10, &n);
+}
+
+/* The weights of a RandomChoice are its argument p; null: all alike. */
+static bool take_weights(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    uint32_t i = 0;
+    if (value->kind == JSON_NULL)
+        return true;
+    if (value->kind != JSON_LIST || value->n > PST_MAX_INNER)
+        return fail(r, value, "p is a list of at most %d numbers", PST_MAX_INNER);
+    for (const struct json_node *node = value->first; node != NULL; node = node->next) {
+        if (node->kind != JSON_NUMBER)
+            return fail(r, node, "p is %s: a number is expected", json_kind_name(node->kind));
+        op->weights[i++] = (float)node->number;
+    }
+    op->n_inner = i;
+    return true;
+}
+
+/* The operations of a group are read after it (take_inner). */
+static bool take_transforms(const struct reader *r, struct pst_op *op,
+                            const struct json_node *value)
+{
+    (void)op;
+    return value->kind == JSON_LIST || fail(r, value, "transforms is a list of operations, not %s",
+                                            json_kind_name(value->kind));
+}
+
 /* A sheet shows gray images in three channels either way. */
 static bool take_channels(const struct reader *r, struct pst_op *op, const struct json_node *value)
 {
@@ -264,7 +459,7 @@ struct argument {
 struct operation {
     const char *name;
     enum pst_op_kind kind;
-    struct argument arguments[7]; /* a NULL name ends them */
+    struct argument arguments[9]; /* a NULL name ends them */
 };
 #define SIZE                                                                                       \
     {                                                                                              \
@@ -277,6 +472,17 @@ struct operation {
     {                                                                                              \
         "mask_fill", take_mask_fill, false                                                         \
     }
+#define WARP                                                                                       \
+    {"interpolation", take_interpolation, false}, {"fill", take_warp_fill, false},                 \
+    {                                                                                              \
+        "mask_fill", take_mask_fill, false                                                         \
+    }
+#define CHANCE                                                                                     \
+    {                                                                                              \
+        "p", take_p, false                                                                         \
+    }
+#define POLICY                                                                                     \
+    {"interpolation", take_interpolation, false}, { "fill", take_warp_fill, false }
 /* The classes of penstock.transforms, with their arguments. */
 static const struct operation operations[] = {
     {"Resize", PST_OP_RESIZE, {SIZE, FILTER}},
@@ -304,6 +510,63 @@ static const struct operation operations[] = {
     {"Normalize",
      PST_OP_NORMALIZE,
      {{"mean", take_per_channel, true}, {"std", take_per_channel, true}}},
+    {"Identity", PST_OP_IDENTITY, {{NULL, NULL, false}}},
+    {"RandomApply", PST_OP_RANDOM_APPLY, {{"transforms", take_transforms, true}, CHANCE}},
+    {"RandomChoice",
+     PST_OP_RANDOM_CHOICE,
+     {{"transforms", take_transforms, true}, {"p", take_weights, false}}},
+    {"RandomInvert", PST_OP_INVERT, {CHANCE}},
+    {"RandomPosterize", PST_OP_POSTERIZE, {{"bits", take_bits, true}, CHANCE}},
+    {"RandomSolarize", PST_OP_SOLARIZE, {{"threshold", take_threshold, true}, CHANCE}},
+    {"RandomAutocontrast", PST_OP_AUTOCONTRAST, {CHANCE}},
+    {"RandomEqualize", PST_OP_EQUALIZE, {CHANCE}},
+    {"RandomAdjustSharpness",
+     PST_OP_SHARPNESS,
+     {{"sharpness_factor", take_sharpness, true}, CHANCE}},
+    {"GaussianBlur",
+     PST_OP_GAUSSIAN_BLUR,
+     {{"kernel_size", take_size, true}, {"sigma", take_sigma, false}}},
+    {"RandomRotation",
+     PST_OP_AFFINE,
+     {{"degrees", take_turn, true}, {"center", take_center, false}, WARP}},
+    {"RandomAffine",
+     PST_OP_AFFINE,
+     {{"degrees", take_degrees, true},
+      {"translate", take_translate, false},
+      {"scale", take_factors, false},
+      {"shear", take_shear, false},
+      {"center", take_center, false},
+      WARP}},
+    {"RandomPerspective",
+     PST_OP_PERSPECTIVE,
+     {{"distortion_scale", take_distortion, false}, CHANCE, WARP}},
+    {"ElasticTransform",
+     PST_OP_ELASTIC,
+     {{"alpha", take_alpha, false}, {"sigma", take_sigma, false}, WARP}},
+    {"RandomErasing",
+     PST_OP_ERASING,
+     {CHANCE,
+      {"scale", take_scale, false},
+      {"ratio", take_ratio, false},
+      {"value", take_value, false}}},
+    {"RandAugment",
+     PST_OP_RAND_AUGMENT,
+     {{"num_ops", take_num_ops, false},
+      {"magnitude", take_magnitude, false},
+      {"num_magnitude_bins", take_bins, false},
+      POLICY}},
+    {"TrivialAugmentWide",
+     PST_OP_TRIVIAL_AUGMENT,
+     {{"num_magnitude_bins", take_bins, false}, POLICY}},
+    {"AutoAugment", PST_OP_AUTO_AUGMENT, {{"policy", take_policy, false}, POLICY}},
+    {"AugMix",
+     PST_OP_AUGMIX,
+     {{"severity", take_magnitude, false},
+      {"mixture_width", take_width, false},
+      {"chain_depth", take_depth, false},
+      {"alpha", take_alpha, false},
+      {"all_ops", take_all_ops, false},
+      POLICY}},
     {NULL, 0, {{NULL, NULL, false}}},
 };
 
@@ -336,31 +599,111 @@ static bool take_argument(const struct reader *r, const struct operation *operat
                 near == NULL ? "" : "?");
 }
 
-static bool take_operation(struct reader *r, const struct json_node *node, struct view_chain *chain)
+static struct pst_op *add_operation(const struct reader *r, const struct json_node *node,
+                                    struct view_chain *chain)
 {
-    r->op_name = NULL;
-    const struct operation *operation = find_operation(r, node);
-    if (operation == NULL)
-        return false;
-    r->op_name = operation->name;
-    if (chain->normalizes)
-        return fail(r, node, "Normalize must be the last operation");
-    if (chain->n_ops == VIEW_OPS_MAX)
-        return fail(r, node, "more than %d operations", VIEW_OPS_MAX);
-    struct pst_op *op = &chain->ops[chain->n_ops];
-    pst_op_init(op, sizeof *op, operation->kind);
+    if (chain->n_ops < VIEW_OPS_MAX)
+        return &chain->ops[chain->n_ops++];
+    fail(r, node, "more than %d operations", VIEW_OPS_MAX);
+    return NULL;
+}
+
+/* Sets what differs from the defaults of the library's operation. */
+static void set_defaults(const struct operation *operation, struct pst_op *op)
+{
     op->p = strcmp(operation->name, "RandomGrayscale") == 0 ? 0.1f : op->p;
+    op->no_blend = op->kind >= PST_OP_RAND_AUGMENT;
+    if (op->kind == PST_OP_AUGMIX)
+        op->interpolation = PST_INTERPOLATION_BILINEAR;
+    if (op->kind == PST_OP_TRIVIAL_AUGMENT)
+        op->magnitude = 0;
+}
+
+static bool take_arguments(struct reader *r, const struct json_node *node,
+                           const struct operation *operation, struct pst_op *op)
+{
     for (const struct argument *a = operation->arguments; a->name != NULL; a++)
         if (a->needed && json_member(node, a->name) == NULL)
             return fail(r, node, "the argument \"%s\" is missing", a->name);
     for (const struct json_node *value = node->first; value != NULL; value = value->next)
         if (strcmp(value->key, "op") != 0 && !take_argument(r, operation, op, value))
             return false;
-    if (operation->kind == PST_OP_NORMALIZE)
-        chain->normalizes = true;
-    else
-        chain->n_ops++;
     return true;
+}
+
+/* An operation that stands for none to come. */
+static bool may_end(const struct view_chain *chain, const struct operation *operation)
+{
+    return !chain->erases && (!chain->normalizes || operation->kind == PST_OP_ERASING);
+}
+
+static bool take_operation(struct reader *r, const struct json_node *node, bool is_inner,
+                           struct view_chain *chain);
+
+/* Reads the inner operations of the group at place `at`. */
+static bool take_inner(struct reader *r, const struct json_node *node, size_t at,
+                       struct view_chain *chain)
+{
+    const struct json_node *list = json_member(node, "transforms");
+    for (const struct json_node *inner = list->first; inner != NULL; inner = inner->next)
+        if (!take_operation(r, inner, true, chain))
+            return false;
+    size_t n = chain->n_ops - at - 1;
+    r->op_name = NULL;
+    if (n < 1 || n > PST_MAX_INNER)
+        return fail(r, node, "1 to %d operations, not %zu", PST_MAX_INNER, n);
+    struct pst_op *group = &chain->ops[at];
+    if (group->kind == PST_OP_RANDOM_CHOICE && json_member(node, "p") != NULL &&
+        json_member(node, "p")->kind == JSON_LIST && group->n_inner != n)
+        return fail(r, node, "p has one number for each operation");
+    group->n_inner = (uint32_t)n;
+    return true;
+}
+
+static bool is_group(const struct operation *operation)
+{
+    return operation->kind == PST_OP_RANDOM_APPLY || operation->kind == PST_OP_RANDOM_CHOICE;
+}
+
+static bool repeat(const struct reader *r, const struct json_node *node, struct view_chain *chain)
+{
+    const struct json_node *given = json_member(node, "num_ops");
+    uint32_t n = given == NULL ? 2 : (uint32_t)given->number;
+    for (uint32_t i = 1; i < n; i++) {
+        struct pst_op *op = add_operation(r, node, chain);
+        if (op == NULL)
+            return false;
+        *op = op[-1];
+    }
+    return true;
+}
+
+static bool take_operation(struct reader *r, const struct json_node *node, bool is_inner,
+                           struct view_chain *chain)
+{
+    r->op_name = NULL;
+    const struct operation *operation = find_operation(r, node);
+    if (operation == NULL)
+        return false;
+    r->op_name = operation->name;
+    if (!may_end(chain, operation))
+        return fail(r, node, "Normalize must be the last operation, but for RandomErasing");
+    bool ends = operation->kind == PST_OP_NORMALIZE || operation->kind == PST_OP_ERASING;
+    if (is_inner && (ends || is_group(operation)))
+        return fail(r, node, "it cannot be within a group");
+    struct pst_op read, *op = &read;
+    if (operation->kind != PST_OP_NORMALIZE && (op = add_operation(r, node, chain)) == NULL)
+        return false;
+    size_t at = chain->n_ops - 1;
+    pst_op_init(op, sizeof *op, operation->kind);
+    set_defaults(operation, op);
+    if (!take_arguments(r, node, operation, op))
+        return false;
+    chain->normalizes = chain->normalizes || operation->kind == PST_OP_NORMALIZE;
+    chain->erases = operation->kind == PST_OP_ERASING;
+    if (operation->kind == PST_OP_RAND_AUGMENT)
+        return repeat(r, node, chain);
+    return !is_group(operation) || take_inner(r, node, at, chain);
 }
 
 static bool take_chain(struct reader *r, const struct json_node *list, struct view_chain *chain)
@@ -373,7 +716,7 @@ static bool take_chain(struct reader *r, const struct json_node *list, struct vi
         (size_t)snprintf(chain->field, sizeof chain->field, "%s", list->key) >= sizeof chain->field)
         return fail(r, list, "\"%s\" is longer than a field's name", list->key);
     for (const struct json_node *node = list->first; node != NULL; node = node->next)
-        if (!take_operation(r, node, chain))
+        if (!take_operation(r, node, false, chain))
             return false;
     return true;
 }

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from . import _image, _options
+from . import _convert, _image, _options
 from . import transforms as _transforms
 from .dataset import Dataset
 from .errors import ArgumentError
@@ -91,6 +91,26 @@ def add_forms(given: Mapping[str, Any], options: dict[str, Any]) -> None:
         is_variant = isinstance(name, int) or str(name).isdecimal()
         shares.append((0, int(name), float(share)) if is_variant else (_form_number(str(name)), 0, float(share)))
     options.update(form_shares=shares, form_choice=number)
+
+
+def add_mix(given: Mapping[str, Any], dataset: Dataset, is_torch: bool, options: dict[str, Any]) -> _convert.Labels | None:
+    """How the images of each batch are mixed, and what becomes of their labels."""
+    if given["mix"] is None:
+        return None
+    options["mixes"] = _transforms.mixes(given["mix"])
+    first = given["mix"] if isinstance(given["mix"], _transforms.Mix) else given["mix"][0]
+    delivered = [field for field in dataset.fields.values() if given["fields"] is None or field.name in given["fields"]]
+    images = [field.name for field in delivered if field.type == "image" and field.name not in given["encoded"]]
+    labels = [field for field in delivered if field.type == "int"]
+    label = next((field for field in labels if field.name == "label"), labels[0] if len(labels) == 1 else None)
+    if label is None:
+        raise ArgumentError("mix mixes labels, too: deliver one int field, or one that is called 'label'")
+    n_classes = first.num_classes or label.n_classes
+    if not n_classes:
+        raise ArgumentError(f"field {label.name!r} does not say how many classes there are: give mix num_classes")
+    if given["output"] == "dlpack":
+        raise ArgumentError('mix needs output="torch" or "numpy"')
+    return _convert.Labels(images[0] if images else "", label.name, n_classes, is_torch)
 
 
 def _form_number(name: str) -> int:

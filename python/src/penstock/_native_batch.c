@@ -202,6 +202,16 @@ static Py_ssize_t batch_length(PyObject *self)
     return (Py_ssize_t)pst_batch_count(handle_of(self));
 }
 
+static PyObject *batch_mix(PyObject *self, PyObject *ignored)
+{
+    struct pst_batch_mix mix;
+    (void)ignored;
+    if (!pst_batch_mix(handle_of(self), &mix, sizeof mix))
+        Py_RETURN_NONE;
+    return Py_BuildValue("(idIIIIO)", (int)mix.kind, (double)mix.lambda, mix.y, mix.x, mix.height,
+                         mix.width, mix.is_applied ? Py_True : Py_False);
+}
+
 static PyMethodDef methods[] = {
     {"fields", batch_fields, METH_NOARGS, "[(name, type, ragged), ...]"},
     {"tensor", batch_tensor, METH_O, "The whole field as one Tensor, (N, ...)."},
@@ -211,6 +221,8 @@ static PyMethodDef methods[] = {
     {"text", batch_text, METH_O, "A list of str, one per sample."},
     {"index", batch_index, METH_NOARGS, "Sample numbers, int64 (N)."},
     {"place", batch_place, METH_NOARGS, "(epoch, step)"},
+    {"mix", batch_mix, METH_NOARGS,
+     "(kind, lambda, y, x, height, width, is_applied) of mixed images, or None"},
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot slots[] = {{Py_tp_dealloc, batch_dealloc},

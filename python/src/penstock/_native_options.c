@@ -31,6 +31,27 @@ static const struct native_member op_members[] = {
     OP(std, NATIVE_FLOAT, 4),
     OP(mask_fill, NATIVE_FLOAT, 0),
     OP(n_channels, NATIVE_U8, 0),
+    OP(no_blend, NATIVE_BOOL, 0),
+    OP(noise, NATIVE_BOOL, 0),
+    OP(all_ops, NATIVE_BOOL, 0),
+    OP(bits, NATIVE_U8, 0),
+    OP(n_inner, NATIVE_U32, 0),
+    OP(weights, NATIVE_FLOAT, PST_MAX_INNER),
+    OP(threshold, NATIVE_FLOAT, 0),
+    OP(factor, NATIVE_FLOAT, 0),
+    OP(sigma, NATIVE_FLOAT, 2),
+    OP(degrees, NATIVE_FLOAT, 2),
+    OP(translate, NATIVE_FLOAT, 2),
+    OP(shear, NATIVE_FLOAT, 4),
+    OP(has_center, NATIVE_BOOL, 0),
+    OP(center, NATIVE_FLOAT, 2),
+    OP(distortion, NATIVE_FLOAT, 0),
+    OP(alpha, NATIVE_FLOAT, 2),
+    OP(magnitude, NATIVE_U32, 0),
+    OP(n_magnitudes, NATIVE_U32, 0),
+    OP(mixture_width, NATIVE_U32, 0),
+    OP(chain_depth, NATIVE_U32, 0),
+    OP(policy, NATIVE_ENUM, 0),
 };
 
 #define FIELD(key, kind)                                                                           \
@@ -259,6 +280,25 @@ static int read_fleet(PyObject *object, PyTypeObject *type, struct pst_loader_op
 }
 
 /* Reads a list of (form, variant, share). */
+static int read_mixes(PyObject *list, struct native_options *options)
+{
+    Py_ssize_t n = PyList_Size(list);
+    if (n < 0 || n > PST_MAX_MIXES) {
+        native_raise_text(PST_ERROR_ARGUMENT, "mix has at most %d ways", PST_MAX_MIXES);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int kind;
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "if", &kind, &options->mixes[i].alpha))
+            return -1;
+        options->mixes[i].kind = (enum pst_mix_kind)kind;
+    }
+    options->loader.mixes = options->mixes;
+    options->loader.n_mixes = (uint32_t)n;
+    options->loader.mix_nbytes = sizeof(options->mixes[0]);
+    return 0;
+}
+
 static int read_form_shares(PyObject *list, struct native_options *options)
 {
     Py_ssize_t n = PyList_Size(list);
@@ -288,6 +328,7 @@ int native_options_read(struct native_options *options, PyObject *source,
     int status = -1;
     PyObject *fields = NULL, *indices = NULL, *weights = NULL, *cache = NULL, *trace = NULL;
     PyObject *plan = NULL, *share = NULL, *service = NULL, *fleet = NULL, *forms = NULL;
+    PyObject *mixes = NULL;
     if (!PyDict_Check(source)) {
         PyErr_SetString(PyExc_TypeError, "options: a dict is wanted");
         return -1;
@@ -306,6 +347,7 @@ int native_options_read(struct native_options *options, PyObject *source,
     service = take(dict, "service");
     fleet = take(dict, "fleet");
     forms = take(dict, "form_shares");
+    mixes = take(dict, "mixes");
     if (PyErr_Occurred())
         goto out;
     uint64_t n_weights = 0;
@@ -320,6 +362,8 @@ int native_options_read(struct native_options *options, PyObject *source,
     if (fleet != NULL && read_fleet(fleet, state->fleet_type, &options->loader) < 0)
         goto out;
     if (forms != NULL && read_form_shares(forms, options) < 0)
+        goto out;
+    if (mixes != NULL && read_mixes(mixes, options) < 0)
         goto out;
     if (share != NULL && read_text(share, "share", &options->loader.share) < 0)
         goto out;
@@ -350,6 +394,7 @@ out:
     Py_XDECREF(share);
     Py_XDECREF(fleet);
     Py_XDECREF(forms);
+    Py_XDECREF(mixes);
     Py_XDECREF(cache);
     Py_XDECREF(weights);
     Py_XDECREF(indices);

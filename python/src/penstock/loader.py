@@ -217,6 +217,9 @@ class Loader:
             "measured": the same, and shares move towards the form that takes less of what is short, cores or storage.
             "sample": by the sample and ``seed``, the same in all epochs; pixels may differ (near-lossless or smaller copies),
             and then the batches are others than without ``forms``.
+        mix: :class:`~penstock.transforms.MixUp`, ``CutMix``, or a list, of which each batch draws one. Mixes the images of one
+            size within the batch (the first image field) and makes ``label`` float32 (N, classes). Numbers are drawn from seed,
+            epoch and the batch's first position; another number of ranks pairs others. Not with masks, boxes or keypoints.
         plan: of :func:`penstock.plan`, or its file: threads, batches ahead, cache, placement and forms of the plan take the
             place of arguments that have their defaults.
         output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a GPU also with
@@ -320,6 +323,7 @@ class Loader:
         fleet: _fleet.Fleet | str | Iterable[str] | None = "auto",
         forms: Mapping[str | int, float] | None = None,
         form_choice: str = "batch",
+        mix: _transforms.Mix | Sequence[_transforms.Mix] | None = None,
         plan: Any = None,
         cache_size: str = "whole",
     ) -> None:
@@ -389,6 +393,7 @@ class Loader:
             "fleet": fleet,
             "forms": forms,
             "form_choice": form_choice,
+            "mix": mix,
         }
         self._start(given if plan is None else _plan_file.applied(given, plan))
         if plan is not None and (warning := _plan_file.foreign(plan, self._dataset._count)):
@@ -410,6 +415,7 @@ class Loader:
         self._channels_last: set[str] = set()
         self._wrap = _convert.wrapper(self._output)
         self._native_options = self._make_options()
+        self._labels = _more.add_mix(given, dataset, self._output == "torch", self._native_options)
         self._closed = False
         self._final: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
         self._serial = 0  # of the newest pass
@@ -530,7 +536,7 @@ class Loader:
         ]
 
     def _one_field(self, field: Field, ops: list[_transforms.Transform]) -> dict[str, Any]:
-        options: dict[str, Any] = {"name": field.name, "ops": [op.describe() for op in ops]}
+        options: dict[str, Any] = {"name": field.name, "ops": _transforms.described(ops)}
         self._refuse_options(field)
         if field.type in ("mask", "boxes", "keypoints"):
             options["made_for"] = _options.made_for(self._of_field("made_for", field.name, None))
@@ -739,7 +745,7 @@ class Loader:
         return batch
 
     def _deliver(self, batch: _native.Batch) -> Any:
-        arrays = _convert.to_dict(batch, self._wrap, self._encoded, self._channels_last)
+        arrays = _convert.to_dict(batch, self._wrap, self._encoded, self._channels_last, self._labels)
         if self._collate is None:
             return arrays
         try:

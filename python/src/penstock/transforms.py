@@ -1,15 +1,16 @@
 """Operations on the pixels of a sample, with torchvision's names and arguments.
 
 Operations only describe. The C library runs them, fused, straight into the batch. A list of operations is for a sample:
-Resize, CenterCrop, RandomCrop, RandomResizedCrop, Pad and the flips are geometric and move its images, masks, boxes and
-keypoints together; the others are for images only. Masks are interpolated by "nearest" whatever ``interpolation`` is,
+Resize, CenterCrop, RandomCrop, RandomResizedCrop, Pad, the flips, RandomRotation, RandomAffine, RandomPerspective and
+ElasticTransform are geometric and move its images, masks, boxes and keypoints together (ElasticTransform: images and masks);
+the others are for images only. Masks are interpolated by "nearest" whatever ``interpolation`` is,
 except "nearest-exact". Their padding gets ``mask_fill``.
 
 Random parameters are a function of (seed, epoch, sample, draw, view, operation): see
 ``include/penstock/augment.h``. Geometric operations are numbered among themselves, so a colour
 operation put between them changes no geometry.
 
-Sizes are pixels, (height, width). A chain may hold ``Normalize`` once, at its end.
+Sizes are pixels, (height, width). A chain may hold ``Normalize`` once, at its end; only ``RandomErasing`` may follow.
 """
 
 from __future__ import annotations
@@ -19,134 +20,97 @@ import json
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, Union
+from typing import Any
 
+from ._policies import (
+    _MOVING,
+    AugMix,
+    AutoAugment,
+    CutMix,
+    ElasticTransform,
+    GaussianBlur,
+    Identity,
+    Mix,
+    MixUp,
+    RandAugment,
+    RandomAdjustSharpness,
+    RandomAffine,
+    RandomApply,
+    RandomAutocontrast,
+    RandomChoice,
+    RandomEqualize,
+    RandomErasing,
+    RandomInvert,
+    RandomPerspective,
+    RandomPosterize,
+    RandomRotation,
+    RandomSolarize,
+    TrivialAugmentWide,
+    mixes,
+)
+from ._transform import (
+    Fill,
+    Jitter,
+    Padding,
+    Size,
+    Transform,
+    _fail,
+    _fill,
+    _interpolation,
+    _mask_fill,
+    _pad_mode,
+    _padding,
+    _pair,
+    _per_channel,
+    _probability,
+    _range,
+    chain,
+)
 from .errors import ArgumentError
 
 __all__ = [
+    "AugMix",
+    "AutoAugment",
     "CenterCrop",
     "ColorJitter",
+    "CutMix",
+    "ElasticTransform",
+    "GaussianBlur",
     "Grayscale",
+    "Identity",
+    "Mix",
+    "MixUp",
     "Normalize",
     "Pad",
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChoice",
     "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
     "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomPerspective",
+    "RandomPosterize",
     "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSolarize",
     "RandomVerticalFlip",
     "Resize",
     "Transform",
+    "TrivialAugmentWide",
     "from_json",
     "to_json",
 ]
 
-Size = Union[int, Sequence[int]]
-Padding = Union[int, Sequence[int]]
-Fill = Union[float, Sequence[float]]
-Jitter = Union[float, Sequence[float]]
-
 # Numbers of include/penstock/augment.h, which pins them.
 _RESIZE, _CENTER_CROP, _RANDOM_CROP, _RANDOM_RESIZED_CROP = 1, 2, 3, 4
 _HORIZONTAL_FLIP, _VERTICAL_FLIP, _PAD, _COLOR_JITTER, _GRAYSCALE, _NORMALIZE = 5, 6, 7, 8, 9, 10
-_INTERPOLATIONS = {"nearest": 1, "bilinear": 2, "bicubic": 3, "nearest-exact": 4}
-_PAD_MODES = {"constant": 0, "edge": 1, "reflect": 2, "symmetric": 3}
-_MAX_SIDE = 65535
-
-
-def _fail(op: object, text: str) -> ArgumentError:
-    return ArgumentError(f"{type(op).__name__}: {text}")
-
-
-def _side(op: object, value: object) -> int:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-        raise _fail(op, f"a size is a whole number of pixels, not {value!r}")
-    if not 1 <= int(value) <= _MAX_SIDE:
-        raise _fail(op, f"a side has 1 to {_MAX_SIDE} pixels, not {value}")
-    return int(value)
-
-
-def _pair(op: object, size: object, square: bool) -> tuple[int, int]:
-    """Returns (height, width) of `size`; one number is a square, or (shorter side, 0)."""
-    if isinstance(size, numbers.Integral):
-        side = _side(op, size)
-        return (side, side) if square else (side, 0)
-    if not isinstance(size, Sequence) or isinstance(size, str) or len(size) not in (1, 2):
-        raise _fail(op, f"size is a number or (height, width), not {size!r}")
-    if len(size) == 1:
-        return _pair(op, size[0], square)
-    return _side(op, size[0]), _side(op, size[1])
-
-
-def _interpolation(op: object, value: object) -> int:
-    """Returns the name of an interpolation, from that name or from torchvision's InterpolationMode."""
-    name = getattr(value, "value", value)
-    if isinstance(name, str) and name.lower() in _INTERPOLATIONS:
-        return _INTERPOLATIONS[name.lower()]
-    raise _fail(op, f"interpolation is one of {', '.join(_INTERPOLATIONS)}, not {value!r}")
-
-
-def _probability(op: object, p: object) -> float:
-    if not isinstance(p, numbers.Real) or not 0 <= float(p) <= 1:
-        raise _fail(op, f"p is a probability from 0 to 1, not {p!r}")
-    return float(p)
-
-
-def _range(op: object, name: str, value: object, low: float, high: float) -> list[float]:
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
-        raise _fail(op, f"{name} is (low, high), not {value!r}")
-    first, last = float(value[0]), float(value[1])
-    if not low <= first <= last <= high:
-        raise _fail(op, f"{name} must lie within {low} to {high} and not fall, not {value!r}")
-    return [first, last]
-
-
-def _padding(op: object, padding: object) -> list[int]:
-    """Returns left, top, right, bottom by torchvision's rule for 1, 2 and 4 numbers."""
-    given = [padding] if isinstance(padding, numbers.Integral) else padding
-    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) not in (1, 2, 4):
-        raise _fail(op, f"padding is 1, 2 or 4 numbers, not {padding!r}")
-    for value in given:
-        if not isinstance(value, numbers.Integral) or not 0 <= int(value) <= _MAX_SIDE:
-            raise _fail(op, f"padding is pixels from 0 to {_MAX_SIDE}, not {padding!r}")
-    sides = [int(value) for value in given]
-    return sides if len(sides) == 4 else sides * (4 // len(sides))
-
-
-def _fill(op: object, fill: object) -> list[float]:
-    given = [fill] * 4 if isinstance(fill, numbers.Real) else fill
-    if not isinstance(given, Sequence) or isinstance(given, str) or not 1 <= len(given) <= 4:
-        raise _fail(op, f"fill is a number or one per channel, not {fill!r}")
-    return [float(value) for value in given]
-
-
-def _mask_fill(op: object, fill: object) -> float:
-    if not isinstance(fill, numbers.Real) or not 0 <= float(fill) <= 65535:
-        raise _fail(op, f"mask_fill is a class, 0 to 65535, not {fill!r}")
-    return float(fill)
-
-
-def _pad_mode(op: object, mode: object) -> int:
-    if isinstance(mode, str) and mode in _PAD_MODES:
-        return _PAD_MODES[mode]
-    raise _fail(op, f"padding_mode is one of {', '.join(_PAD_MODES)}, not {mode!r}")
-
-
-def _per_channel(op: object, name: str, values: object) -> list[float]:
-    given = [values] if isinstance(values, numbers.Real) else list(values)  # type: ignore[call-overload]
-    if not 1 <= len(given) <= 4:
-        raise _fail(op, f"{name} has one number per channel, 1 to 4, not {len(given)}")
-    return [float(value) for value in given]
-
-
-class Transform:
-    """Base of all operations. Operations are values: equal by their arguments, hashable, picklable."""
-
-    def __post_init__(self) -> None:
-        self.describe()  # reports wrong arguments when the operation is made
-
-    def describe(self) -> dict[str, Any]:
-        """Returns the operation for the C library: members of ``struct pst_op``."""
-        raise NotImplementedError
+_GEOMETRIC = _MOVING.union(range(_RESIZE, _PAD + 1))
 
 
 @dataclass(frozen=True)
@@ -383,34 +347,26 @@ class Normalize(Transform):
         }
 
 
-def chain(field: str | None, transforms: object) -> list[Transform]:
-    """Checks `transforms` of one field, or of a sample (None), and returns them as a list."""
-    name = "transforms" if field is None else f"transforms[{field!r}]"
-    given = [transforms] if isinstance(transforms, Transform) else transforms
-    if not isinstance(given, Sequence):
-        raise ArgumentError(f"{name} is a list of operations, not {transforms!r}")
-    for op in given:
-        if not isinstance(op, Transform):
-            raise ArgumentError(
-                f"{name} holds {op!r}: operations of penstock.transforms only; "
-                "apply others to the batch"
-            )
-    return list(given)
-
-
 def geometric(ops: Sequence[Transform]) -> list[Transform]:
     """Returns the operations of `ops` that move pixels."""
-    return [op for op in ops if op.describe()["kind"] <= _PAD]
+    return [op for op in ops if any(part["kind"] in _GEOMETRIC for part in op.parts())]
+
+
+def described(ops: Sequence[Transform]) -> list[dict[str, Any]]:
+    """Returns a chain for the C library."""
+    return [part for op in ops for part in op.parts()]
 
 
 def output_channels(field: str, ops: list[Transform]) -> int:
     """Returns 1 if the chain makes one channel, else 0 (no wish)."""
     for i, op in enumerate(ops):
         if isinstance(op, Grayscale) and op.num_output_channels == 1:
-            if any(isinstance(before, ColorJitter) for before in ops[:i]):
+            for before in ops[:i]:
+                if before.describe()["kind"] in _GEOMETRIC or isinstance(before, (Grayscale, RandomGrayscale)):
+                    continue
                 raise ArgumentError(
-                    f"transforms[{field!r}]: ColorJitter before Grayscale(1) is not possible; use "
-                    "Grayscale(3), or put ColorJitter after it"
+                    f"transforms[{field!r}]: {type(before).__name__} before Grayscale(1) is not possible; use "
+                    f"Grayscale(3), or put {type(before).__name__} after it"
                 )
             return 1
     return 0
@@ -418,6 +374,8 @@ def output_channels(field: str, ops: list[Transform]) -> int:
 
 def _plain(value: object) -> object:
     """Returns an argument as JSON has it: torchvision's InterpolationMode by its name, numbers of numpy as Python's."""
+    if isinstance(value, Transform):
+        return _to_plain(value)
     value = getattr(value, "value", value)
     if isinstance(value, (str, bool)) or value is None:
         return value
@@ -459,12 +417,14 @@ def _near(word: str, known: Sequence[str]) -> str:
 def _from_plain(plain: object) -> Transform:
     if not isinstance(plain, dict) or not isinstance(plain.get("op"), str):
         raise ArgumentError(f'an operation is an object like {{"op": "CenterCrop", "size": 224}}, not {plain!r}')
-    known = [name for name in __all__ if name[0].isupper() and name != "Transform"]
+    known = [name for name in __all__ if name[0].isupper() and name not in ("Transform", "Mix", "MixUp", "CutMix")]
     name = plain["op"]
     if name not in known:
         raise ArgumentError(f"no operation {name!r}{_near(name, known)}")
     operation: type[Transform] = globals()[name]
     arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items() if key != "op"}
+    if name in ("RandomApply", "RandomChoice") and "transforms" in plain:
+        arguments["transforms"] = tuple(_chain_from_plain(plain["transforms"]))
     parameters = {field.name: field for field in fields(operation)}  # type: ignore[arg-type]
     for key in arguments:
         if key not in parameters:

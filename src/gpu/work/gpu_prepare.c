@@ -193,6 +193,8 @@ enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const stru
     struct psti_recipe_finish finish;
     psti_augment_chain_finish(chain, &finish);
     psti_augment_chain_recipe(chain, draw, recipe);
+    if (recipe->other != NULL)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "gpu", "%s is done on the CPU", recipe->other);
     prepare->region_y = draw->region_y;
     prepare->region_x = draw->region_x;
     prepare->tables_nbytes = prepare->scratch_nbytes = 0;

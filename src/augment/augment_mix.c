@@ -1,0 +1,192 @@
+/* augment_mix.c - MixUp and CutMix over the images of a batch.
+ *
+ * In: the array of a whole batch. Out: the same array. One thread. Definitions are torchvision's:
+ * the partner of row i is row i - 1, that of row 0 the last row. Rows are mixed from the last to
+ * the first, a piece at a time, so that each finds its partner as it was; only the last row's piece
+ * is copied. */
+#include "augment/augment_int.h"
+
+#include "base/philox.h"
+
+#include <math.h>
+
+const char *psti_augment_mix_problem(const struct pst_mix *mix)
+{
+    if (mix->kind != PST_MIX_MIXUP && mix->kind != PST_MIX_CUTMIX)
+        return "unknown kind";
+    return mix->alpha > 0 && mix->alpha <= 1e6f ? NULL : "alpha must be above 0";
+}
+
+/* The rectangle has the share 1 - lambda of the area, and its middle anywhere; the picture cuts it.
+ */
+static void draw_rectangle(struct psti_dice *dice, uint32_t height, uint32_t width,
+                           struct pst_batch_mix *mix)
+{
+    uint32_t x = psti_uniform_below(psti_augment_dice_roll(dice), width);
+    uint32_t y = psti_uniform_below(psti_augment_dice_roll(dice), height);
+    double half = 0.5 * sqrt(1 - (double)mix->lambda);
+    uint32_t half_x = (uint32_t)(half * width), half_y = (uint32_t)(half * height);
+    mix->x = x > half_x ? x - half_x : 0;
+    mix->y = y > half_y ? y - half_y : 0;
+    mix->width = (x + half_x < width ? x + half_x : width) - mix->x;
+    mix->height = (y + half_y < height ? y + half_y : height) - mix->y;
+    double area = (double)mix->width * mix->height / ((double)width * height);
+    mix->lambda = (float)(1 - area);
+}
+
+void psti_augment_mix_draw(const struct pst_mix *ways, uint32_t n, uint64_t seed, uint64_t epoch,
+                           uint64_t position, uint32_t height, uint32_t width,
+                           struct pst_batch_mix *mix)
+{
+    uint32_t folded[4];
+    psti_random4(seed, epoch, PSTI_RANDOM_MIX, position, 0, 0, folded);
+    struct psti_dice dice = {
+        .stream = {.key = {folded[0], folded[1]}, .sample = position, .number = 0}};
+    const struct pst_mix *way = &ways[psti_uniform_below(psti_augment_dice_roll(&dice), n)];
+    double a = psti_augment_dice_gamma(&dice, way->alpha),
+           b = psti_augment_dice_gamma(&dice, way->alpha);
+    double lambda = a + b > 0 ? a / (a + b) : 0.5;
+    *mix = (struct pst_batch_mix){.kind = way->kind, .lambda = (float)lambda};
+    if (way->kind == PST_MIX_CUTMIX)
+        draw_rectangle(&dice, height, width, mix);
+}
+
+/* Bytes that are worked on at a time: with two rows they stay in the nearest cache. */
+#define PIECE 4096
+
+static float f32_from_f16(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = (uint32_t)(half & 0x7fff) << 13;
+    float value;
+    memcpy(&value, &rest, sizeof value);
+    value *= 0x1p112f; /* the exponent of floats begins 112 lower; subnormals become normal */
+    if (rest >= 0x7c00u << 13)
+        rest |= 0x7f800000;
+    else
+        memcpy(&rest, &value, sizeof rest);
+    rest |= sign;
+    memcpy(&value, &rest, sizeof value);
+    return value;
+}
+
+static float f32_from_bf16(uint16_t value)
+{
+    uint32_t bits = (uint32_t)value << 16;
+    float whole;
+    memcpy(&whole, &bits, sizeof whole);
+    return whole;
+}
+
+/* to = keep * to + (1 - keep) * from, element by element; integers are rounded. */
+static void blend_f32(float *restrict to, const float *restrict from, size_t n, float keep)
+{
+    float give = 1 - keep;
+    for (size_t i = 0; i < n; i++) {
+        float own = to[i] * keep;
+        to[i] = own + from[i] * give;
+    }
+}
+
+static void blend_f16(uint16_t *restrict to, const uint16_t *restrict from, size_t n, float keep)
+{
+    float give = 1 - keep;
+    for (size_t i = 0; i < n; i++) {
+        float own = f32_from_f16(to[i]) * keep;
+        to[i] = psti_augment_f16_from_f32(own + f32_from_f16(from[i]) * give);
+    }
+}
+
+static void blend_bf16(uint16_t *restrict to, const uint16_t *restrict from, size_t n, float keep)
+{
+    float give = 1 - keep;
+    for (size_t i = 0; i < n; i++) {
+        float own = f32_from_bf16(to[i]) * keep;
+        to[i] = psti_augment_bf16_from_f32(own + f32_from_bf16(from[i]) * give);
+    }
+}
+
+static void blend_u16(uint16_t *restrict to, const uint16_t *restrict from, size_t n, float keep)
+{
+    float give = 1 - keep;
+    for (size_t i = 0; i < n; i++) {
+        float own = (float)to[i] * keep;
+        to[i] = (uint16_t)(own + (float)from[i] * give + 0.5f);
+    }
+}
+
+static void blend_u8(uint8_t *restrict to, const uint8_t *restrict from, size_t n, float keep)
+{
+    float give = 1 - keep;
+    for (size_t i = 0; i < n; i++) {
+        float own = (float)to[i] * keep;
+        to[i] = (uint8_t)(own + (float)from[i] * give + 0.5f);
+    }
+}
+
+static void blend(enum pst_dtype dtype, void *to, const void *from, size_t nbytes, float keep)
+{
+    switch (dtype) {
+    case PST_DTYPE_F32:
+        blend_f32(to, from, nbytes / 4, keep);
+        return;
+    case PST_DTYPE_F16:
+        blend_f16(to, from, nbytes / 2, keep);
+        return;
+    case PST_DTYPE_BF16:
+        blend_bf16(to, from, nbytes / 2, keep);
+        return;
+    case PST_DTYPE_U16:
+        blend_u16(to, from, nbytes / 2, keep);
+        return;
+    default:
+        blend_u8(to, from, nbytes, keep);
+        return;
+    }
+}
+
+/* Mixes the same `nbytes` <= PIECE bytes of all rows: `at` is that of row 0. */
+static void mix_piece(const struct psti_mix_images *images, const struct pst_batch_mix *mix,
+                      unsigned char *at, size_t row_nbytes, size_t nbytes)
+{
+    _Alignas(64) unsigned char last[PIECE];
+    bool cuts = mix->kind == PST_MIX_CUTMIX;
+    memcpy(last, at + (images->n_rows - 1) * row_nbytes, nbytes);
+    for (uint32_t i = images->n_rows; i-- > 0;) {
+        unsigned char *row = at + i * row_nbytes;
+        const unsigned char *partner = i > 0 ? row - row_nbytes : last;
+        if (cuts)
+            memcpy(row, partner, nbytes);
+        else
+            blend(images->dtype, row, partner, nbytes, mix->lambda);
+    }
+}
+
+static void mix_span(const struct psti_mix_images *images, const struct pst_batch_mix *mix,
+                     size_t offset, size_t nbytes, size_t row_nbytes)
+{
+    unsigned char *data = images->data;
+    for (size_t done = 0; done < nbytes; done += PIECE) {
+        size_t n = nbytes - done < PIECE ? nbytes - done : PIECE;
+        mix_piece(images, mix, data + offset + done, row_nbytes, n);
+    }
+}
+
+void psti_augment_mix(const struct psti_mix_images *images, const struct pst_batch_mix *mix)
+{
+    bool planar = images->layout == PST_LAYOUT_CHW;
+    size_t nbytes = pst_dtype_nbytes(images->dtype),
+           pixel = planar ? nbytes : nbytes * images->channels;
+    size_t line = images->width * pixel, plane = line * images->height;
+    uint32_t n_planes = planar ? images->channels : 1;
+    if (images->n_rows < 2)
+        return;
+    if (mix->kind == PST_MIX_MIXUP) {
+        mix_span(images, mix, 0, plane * n_planes, plane * n_planes);
+        return;
+    }
+    for (uint32_t p = 0; p < n_planes; p++) {
+        for (uint32_t y = mix->y; y < mix->y + mix->height; y++)
+            mix_span(images, mix, p * plane + y * line + mix->x * pixel, mix->width * pixel,
+                     plane * n_planes);
+    }
+}

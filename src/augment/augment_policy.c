@@ -1,0 +1,364 @@
+/* augment_policy.c - RandAugment, TrivialAugment, AutoAugment and AugMix: a sample's random numbers
+ * choose operations, which become steps.
+ *
+ * In: an operation and its stream of numbers. Out: steps, or for AugMix the mixed picture. Pure,
+ * but for AugMix, which runs on the run's thread. Sources: RandAugment (Cubuk et al., arXiv
+ * 1909.13719), TrivialAugment "wide" (Mueller and Hutter, arXiv 2103.10158), AutoAugment with its
+ * three published tables (Cubuk et al., arXiv 1805.09501), AugMix (Hendrycks et al., arXiv
+ * 1912.02781). Ranges and the order of choices are those of torchvision. Numbers are used so:
+ *
+ *     RandAugment        try 0: [0] operation, [1] sign
+ *     TrivialAugment     try 0: [0] operation, [1] sign, [2] magnitude
+ *     AutoAugment        try 0: [0] pair; try 1 and 2: [0] whether operation 1, 2 is done, [1] sign
+ *     AugMix             one after another, as struct psti_dice has them */
+#include "augment/augment_int.h"
+
+#include "base/philox.h"
+
+#include <math.h>
+
+enum name {
+    IDENTITY,
+    SHEAR_X,
+    SHEAR_Y,
+    TRANSLATE_X,
+    TRANSLATE_Y,
+    ROTATE,
+    BRIGHTNESS,
+    COLOR,
+    CONTRAST,
+    SHARPNESS,
+    POSTERIZE,
+    SOLARIZE,
+    AUTOCONTRAST,
+    EQUALIZE,
+    INVERT
+};
+
+/* How strong operations are at the highest magnitude. */
+struct space {
+    double shear;              /* tangent */
+    double shift_share, shift; /* of the side, and pixels */
+    double degrees, factor;    /* factors are 1 - factor to 1 + factor */
+    int bits, bits_less;       /* posterising keeps from `bits` to bits - bits_less */
+};
+static const struct space usual = {0.3, 150.0 / 331.0, 0, 30, 0.9, 8, 4};
+static const struct space wide = {0.99, 0, 32, 135, 0.99, 8, 6};
+static const struct space augmix = {0.3, 1.0 / 3.0, 0, 30, 0.9, 4, 4};
+
+/* Rounds a half to even. */
+static int round_even(double v) { return (int)rint(v); }
+
+static void set_warp(const struct pst_op *op, struct psti_step *step, const struct psti_affine *map)
+{
+    step->kind = PSTI_STEP_WARP;
+    step->warp.interpolation = op->interpolation;
+    psti_augment_warp_affine(&step->warp, map);
+}
+
+/* The angle of a tangent, |tangent| <= 1, by halving twice and the series of the arcus tangens. */
+static double degrees_of(double tangent)
+{
+    double t = tangent, sum = 0;
+    for (int i = 0; i < 2; i++)
+        t = t / (1 + sqrt(1 + t * t));
+    for (int n = 27; n >= 1; n -= 2)
+        sum = 1.0 / n - sum * t * t;
+    return 4 * sum * t * (180 / 3.14159265358979323846);
+}
+
+/* Translations are cut to whole pixels, shears keep the top left corner. */
+static void set_geometry(const struct pst_op *op, const struct space *space, enum name name,
+                         double level, struct psti_step *step)
+{
+    struct psti_affine map = {.scale = 1};
+    bool corner = name == SHEAR_X || name == SHEAR_Y;
+    if (corner) {
+        map.center_x = step->width * -0.5;
+        map.center_y = step->height * -0.5;
+    }
+    switch (name) {
+    case SHEAR_X:
+        map.tan_x = space->shear * level;
+        break;
+    case SHEAR_Y:
+        map.degrees_y = degrees_of(space->shear * level);
+        break;
+    case TRANSLATE_X:
+        map.x = trunc((space->shift_share * step->width + space->shift) * level);
+        break;
+    case TRANSLATE_Y:
+        map.y = trunc((space->shift_share * step->height + space->shift) * level);
+        break;
+    default:
+        map.degrees = -space->degrees * level;
+        break;
+    }
+    set_warp(op, step, &map);
+}
+
+static void set_factor(struct psti_step *step, enum name name, double factor)
+{
+    static const float leave[4] = {1, 1, 1, 0};
+    step->kind = name == SHARPNESS ? PSTI_STEP_SHARPEN : PSTI_STEP_JITTER;
+    memcpy(step->factors, leave, sizeof leave);
+    int i = name == BRIGHTNESS ? 0 : name == CONTRAST ? 1 : name == COLOR ? 2 : 0;
+    step->factors[i] = (float)factor;
+}
+
+/* Makes the step of an operation at magnitude `i` of n. `negative` counts for operations that have
+ * a sign. Returns false if it changes nothing. The step's size is set. */
+static bool set_step(const struct pst_op *op, const struct space *space, enum name name, uint32_t i,
+                     uint32_t n, bool negative, struct psti_step *step)
+{
+    double part = (double)i / (n - 1), level = negative ? -part : part;
+    switch (name) {
+    case IDENTITY:
+        return false;
+    case SHEAR_X:
+    case SHEAR_Y:
+    case TRANSLATE_X:
+    case TRANSLATE_Y:
+    case ROTATE:
+        set_geometry(op, space, name, level, step);
+        return i > 0;
+    case BRIGHTNESS:
+    case COLOR:
+    case CONTRAST:
+    case SHARPNESS:
+        set_factor(step, name, 1 + space->factor * level);
+        return i > 0;
+    case POSTERIZE:
+        step->kind = PSTI_STEP_POSTERIZE;
+        step->order = (uint32_t)(space->bits - round_even(part * space->bits_less));
+        return true;
+    case SOLARIZE:
+        step->kind = PSTI_STEP_SOLARIZE;
+        step->factors[0] = (float)(255 * (1 - part));
+        return true;
+    case AUTOCONTRAST:
+        step->kind = PSTI_STEP_AUTOCONTRAST;
+        return true;
+    case EQUALIZE:
+        step->kind = PSTI_STEP_EQUALIZE;
+        return true;
+    case INVERT:
+        step->kind = PSTI_STEP_INVERT;
+        return true;
+    }
+    return false;
+}
+
+/* One operation of a pair of AutoAugment: done with probability tenths / 10. */
+struct rule {
+    unsigned char name, tenths, magnitude;
+};
+enum { N_PAIRS = 25, AUTO_MAGNITUDES = 10 };
+static const struct rule auto_pairs[3][N_PAIRS][2] = {
+    [PST_AUTO_POLICY_IMAGENET] =
+        {
+            {{POSTERIZE, 4, 8}, {ROTATE, 6, 9}},  {{SOLARIZE, 6, 5}, {AUTOCONTRAST, 6, 0}},
+            {{EQUALIZE, 8, 0}, {EQUALIZE, 6, 0}}, {{POSTERIZE, 6, 7}, {POSTERIZE, 6, 6}},
+            {{EQUALIZE, 4, 0}, {SOLARIZE, 2, 4}}, {{EQUALIZE, 4, 0}, {ROTATE, 8, 8}},
+            {{SOLARIZE, 6, 3}, {EQUALIZE, 6, 0}}, {{POSTERIZE, 8, 5}, {EQUALIZE, 10, 0}},
+            {{ROTATE, 2, 3}, {SOLARIZE, 6, 8}},   {{EQUALIZE, 6, 0}, {POSTERIZE, 4, 6}},
+            {{ROTATE, 8, 8}, {COLOR, 4, 0}},      {{ROTATE, 4, 9}, {EQUALIZE, 6, 0}},
+            {{EQUALIZE, 0, 0}, {EQUALIZE, 8, 0}}, {{INVERT, 6, 0}, {EQUALIZE, 10, 0}},
+            {{COLOR, 6, 4}, {CONTRAST, 10, 8}},   {{ROTATE, 8, 8}, {COLOR, 10, 2}},
+            {{COLOR, 8, 8}, {SOLARIZE, 8, 7}},    {{SHARPNESS, 4, 7}, {INVERT, 6, 0}},
+            {{SHEAR_X, 6, 5}, {EQUALIZE, 10, 0}}, {{COLOR, 4, 0}, {EQUALIZE, 6, 0}},
+            {{EQUALIZE, 4, 0}, {SOLARIZE, 2, 4}}, {{SOLARIZE, 6, 5}, {AUTOCONTRAST, 6, 0}},
+            {{INVERT, 6, 0}, {EQUALIZE, 10, 0}},  {{COLOR, 6, 4}, {CONTRAST, 10, 8}},
+            {{EQUALIZE, 8, 0}, {EQUALIZE, 6, 0}},
+        },
+    [PST_AUTO_POLICY_CIFAR10] =
+        {
+            {{INVERT, 1, 0}, {CONTRAST, 2, 6}},          {{ROTATE, 7, 2}, {TRANSLATE_X, 3, 9}},
+            {{SHARPNESS, 8, 1}, {SHARPNESS, 9, 3}},      {{SHEAR_Y, 5, 8}, {TRANSLATE_Y, 7, 9}},
+            {{AUTOCONTRAST, 5, 0}, {EQUALIZE, 9, 0}},    {{SHEAR_Y, 2, 7}, {POSTERIZE, 3, 7}},
+            {{COLOR, 4, 3}, {BRIGHTNESS, 6, 7}},         {{SHARPNESS, 3, 9}, {BRIGHTNESS, 7, 9}},
+            {{EQUALIZE, 6, 0}, {EQUALIZE, 5, 0}},        {{CONTRAST, 6, 7}, {SHARPNESS, 6, 5}},
+            {{COLOR, 7, 7}, {TRANSLATE_X, 5, 8}},        {{EQUALIZE, 3, 0}, {AUTOCONTRAST, 4, 0}},
+            {{TRANSLATE_Y, 4, 3}, {SHARPNESS, 2, 6}},    {{BRIGHTNESS, 9, 6}, {COLOR, 2, 8}},
+            {{SOLARIZE, 5, 2}, {INVERT, 0, 0}},          {{EQUALIZE, 2, 0}, {AUTOCONTRAST, 6, 0}},
+            {{EQUALIZE, 2, 0}, {EQUALIZE, 6, 0}},        {{COLOR, 9, 9}, {EQUALIZE, 6, 0}},
+            {{AUTOCONTRAST, 8, 0}, {SOLARIZE, 2, 8}},    {{BRIGHTNESS, 1, 3}, {COLOR, 7, 0}},
+            {{SOLARIZE, 4, 5}, {AUTOCONTRAST, 9, 0}},    {{TRANSLATE_Y, 9, 9}, {TRANSLATE_Y, 7, 9}},
+            {{AUTOCONTRAST, 9, 0}, {SOLARIZE, 8, 3}},    {{EQUALIZE, 8, 0}, {INVERT, 1, 0}},
+            {{TRANSLATE_Y, 7, 9}, {AUTOCONTRAST, 9, 0}},
+        },
+    [PST_AUTO_POLICY_SVHN] =
+        {
+            {{SHEAR_X, 9, 4}, {INVERT, 2, 0}},       {{SHEAR_Y, 9, 8}, {INVERT, 7, 0}},
+            {{EQUALIZE, 6, 0}, {SOLARIZE, 6, 6}},    {{INVERT, 9, 0}, {EQUALIZE, 6, 0}},
+            {{EQUALIZE, 6, 0}, {ROTATE, 9, 3}},      {{SHEAR_X, 9, 4}, {AUTOCONTRAST, 8, 0}},
+            {{SHEAR_Y, 9, 8}, {INVERT, 4, 0}},       {{SHEAR_Y, 9, 5}, {SOLARIZE, 2, 6}},
+            {{INVERT, 9, 0}, {AUTOCONTRAST, 8, 0}},  {{EQUALIZE, 6, 0}, {ROTATE, 9, 3}},
+            {{SHEAR_X, 9, 4}, {SOLARIZE, 3, 3}},     {{SHEAR_Y, 8, 8}, {INVERT, 7, 0}},
+            {{EQUALIZE, 9, 0}, {TRANSLATE_Y, 6, 6}}, {{INVERT, 9, 0}, {EQUALIZE, 6, 0}},
+            {{CONTRAST, 3, 3}, {ROTATE, 8, 4}},      {{INVERT, 8, 0}, {TRANSLATE_Y, 0, 2}},
+            {{SHEAR_Y, 7, 6}, {SOLARIZE, 4, 8}},     {{INVERT, 6, 0}, {ROTATE, 8, 4}},
+            {{SHEAR_Y, 3, 7}, {TRANSLATE_X, 9, 3}},  {{SHEAR_X, 1, 6}, {INVERT, 6, 0}},
+            {{SOLARIZE, 7, 2}, {TRANSLATE_Y, 6, 7}}, {{SHEAR_Y, 8, 4}, {INVERT, 8, 0}},
+            {{SHEAR_X, 7, 9}, {TRANSLATE_Y, 8, 3}},  {{SHEAR_Y, 8, 5}, {AUTOCONTRAST, 7, 0}},
+            {{SHEAR_X, 7, 2}, {INVERT, 1, 0}},
+        },
+};
+
+bool psti_augment_op_is_policy(enum pst_op_kind kind)
+{
+    return kind >= PST_OP_RAND_AUGMENT && kind <= PST_OP_AUGMIX;
+}
+
+/* torchvision: a magnitude is negative if a number from 0 to 1 is at most a half. */
+static bool is_negative(uint32_t random) { return random < 0x80000000u; }
+
+static uint32_t auto_steps(const struct pst_op *op, const struct psti_number_stream *stream,
+                           struct psti_step steps[PSTI_POLICY_MAX_STEPS])
+{
+    uint32_t r[4], n = 0;
+    psti_augment_numbers(stream, 0, r);
+    const struct rule *pair = auto_pairs[op->policy][psti_uniform_below(r[0], N_PAIRS)];
+    for (uint32_t k = 0; k < 2; k++) {
+        psti_augment_numbers(stream, 1 + k, r);
+        if (psti_uniform01(r[0]) * 10 >= pair[k].tenths)
+            continue;
+        n += set_step(op, &usual, (enum name)pair[k].name, pair[k].magnitude, AUTO_MAGNITUDES,
+                      is_negative(r[1]), &steps[n]);
+    }
+    return n;
+}
+
+uint32_t psti_augment_policy_steps(const struct pst_op *op, const struct psti_number_stream *stream,
+                                   uint32_t height, uint32_t width, uint32_t i_op,
+                                   struct psti_step steps[PSTI_POLICY_MAX_STEPS])
+{
+    uint32_t r[4];
+    for (uint32_t k = 0; k < PSTI_POLICY_MAX_STEPS; k++)
+        steps[k] = (struct psti_step){.height = height, .width = width, .i_op = i_op};
+    if (op->kind == PST_OP_AUTO_AUGMENT)
+        return auto_steps(op, stream, steps);
+    if (op->kind == PST_OP_AUGMIX) {
+        steps[0].kind = PSTI_STEP_AUGMIX;
+        steps[0].stream = *stream;
+        return 1;
+    }
+    bool trivial = op->kind == PST_OP_TRIVIAL_AUGMENT;
+    psti_augment_numbers(stream, 0, r);
+    enum name name = (enum name)psti_uniform_below(r[0], EQUALIZE + 1);
+    uint32_t i = trivial ? psti_uniform_below(r[2], op->n_magnitudes) : op->magnitude;
+    return set_step(op, trivial ? &wide : &usual, name, i, op->n_magnitudes, is_negative(r[1]),
+                    &steps[0]);
+}
+
+/* AugMix
+ * ---------------------------------------------------------------------------------------------- */
+
+enum { MIX_MAX_WIDTH = 8 };
+
+/* Shares of a Dirichlet distribution with equal parameters. */
+static void roll_shares(struct psti_dice *dice, double alpha, uint32_t n,
+                        double shares[MIX_MAX_WIDTH])
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        shares[i] = psti_augment_dice_gamma(dice, alpha) + 1e-300;
+        sum += shares[i];
+    }
+    for (uint32_t i = 0; i < n; i++)
+        shares[i] /= sum;
+}
+
+/* Does one chain of operations on run->picture. */
+static enum pst_status mix_chain(struct psti_run *run, const struct psti_step *step,
+                                 struct psti_dice *dice, struct pst_error *err)
+{
+    static const unsigned char names[] = {
+        SHEAR_X,      SHEAR_Y,  TRANSLATE_X, TRANSLATE_Y, ROTATE,   POSTERIZE, SOLARIZE,
+        AUTOCONTRAST, EQUALIZE, BRIGHTNESS,  COLOR,       CONTRAST, SHARPNESS};
+    const struct pst_op *op = &run->chain->ops[step->i_op];
+    uint32_t depth =
+        op->chain_depth ? op->chain_depth : 1 + psti_uniform_below(psti_augment_dice_roll(dice), 3);
+    enum pst_status status = PST_OK;
+    for (uint32_t i = 0; status == PST_OK && i < depth; i++) {
+        struct psti_step one = {.height = step->height, .width = step->width, .i_op = step->i_op};
+        enum name name = (enum name)
+            names[psti_uniform_below(psti_augment_dice_roll(dice), op->all_ops ? 13 : 9)];
+        uint32_t magnitude = psti_uniform_below(psti_augment_dice_roll(dice), op->magnitude);
+        if (set_step(op, &augmix, name, magnitude, AUTO_MAGNITUDES,
+                     is_negative(psti_augment_dice_roll(dice)), &one))
+            status = psti_augment_step_run(run, &one, err);
+    }
+    return status;
+}
+
+/* The picture before AugMix, and the sum of its mixed versions. */
+struct mix {
+    unsigned char *before;
+    float *sum;
+    size_t n_samples, nbytes;
+    bool wide;
+};
+
+static float mix_sample(const struct mix *mix, const unsigned char *data, size_t i)
+{
+    return mix->wide ? (float)psti_load_u16(data + 2 * i) : (float)data[i];
+}
+
+static void mix_add(const struct mix *mix, const unsigned char *data, float share)
+{
+    for (size_t i = 0; i < mix->n_samples; i++)
+        mix->sum[i] += share * mix_sample(mix, data, i);
+}
+
+static void mix_store(const struct mix *mix, unsigned char *data)
+{
+    for (size_t i = 0; i < mix->n_samples; i++) {
+        float most = mix->wide ? 65535.0f : 255.0f, v = mix->sum[i] > most ? most : mix->sum[i];
+        if (mix->wide)
+            psti_store_u16(data + 2 * i, (uint16_t)v);
+        else
+            data[i] = (unsigned char)v;
+    }
+}
+
+static enum pst_status mix_open(struct psti_run *run, struct mix *mix, struct pst_error *err)
+{
+    mix->wide = run->chain->output.bits == 16;
+    mix->nbytes = run->picture.row_nbytes * run->picture.height;
+    mix->n_samples = mix->nbytes / (mix->wide ? 2 : 1);
+    size_t padded = psti_round_up(mix->nbytes, 64);
+    enum pst_status status = psti_augment_run_reserve(run, PSTI_BUFFER_MIX,
+                                                      padded + mix->n_samples * sizeof(float), err);
+    mix->before = run->buffers[PSTI_BUFFER_MIX].data;
+    if (status == PST_OK) {
+        mix->sum = (float *)(void *)(mix->before + padded);
+        memcpy(mix->before, run->picture.data, mix->nbytes);
+        memset(mix->sum, 0, mix->n_samples * sizeof(float));
+    }
+    return status;
+}
+
+enum pst_status psti_augment_augmix_run(struct psti_run *run, const struct psti_step *step,
+                                        struct pst_error *err)
+{
+    const struct pst_op *op = &run->chain->ops[step->i_op];
+    struct psti_dice dice = {.stream = step->stream};
+    double whole[MIX_MAX_WIDTH], shares[MIX_MAX_WIDTH];
+    struct mix mix;
+    enum pst_status status = mix_open(run, &mix, err);
+    if (status != PST_OK)
+        return status;
+    roll_shares(&dice, op->alpha[0], 2, whole);
+    roll_shares(&dice, op->alpha[0], op->mixture_width, shares);
+    mix_add(&mix, mix.before, (float)whole[0]);
+    for (uint32_t i = 0; status == PST_OK && i < op->mixture_width; i++) {
+        memcpy(run->picture.data, mix.before, mix.nbytes);
+        status = mix_chain(run, step, &dice, err);
+        if (status == PST_OK)
+            mix_add(&mix, run->picture.data, (float)(shares[i] * whole[1]));
+    }
+    if (status == PST_OK)
+        mix_store(&mix, run->picture.data);
+    return status;
+}
