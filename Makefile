@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export CMAKE_C_COMPILER_LAUNCHER ?= $(shell command -v ccache 2>/dev/null)
 
 STAMPS := .venv/.stamps
-PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python -type f \
+PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python third_party -type f \
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 

@@ -48,6 +48,7 @@ struct psti_loader_source {
     bool waits_shelf;                /* another loader's row reads it */
     bool sparse;             /* two-round read: the first n_here bytes, then the needed rest */
     bool partial;            /* `data` has only the head and the units of `stored` */
+    struct psti_draw_key sound_key; /* sparse sounds: the row's */
     uint32_t n_more;         /* reads of the second round */
     size_t n_here;           /* sparse: bytes of the first round */
     struct psti_rect stored; /* sparse: part of the stored image that the draw's region needs */

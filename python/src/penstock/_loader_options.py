@@ -134,12 +134,30 @@ def add_subset(given: Mapping[str, Any], dataset: Dataset, options: dict[str, An
         options["weights"] = weights
 
 
+def _sound_chains(
+    given: Mapping[str, Any], dataset: Dataset, ops: list[_transforms.Transform]
+) -> dict[str, list[_transforms.Transform]]:
+    """Returns `ops` for all audio fields."""
+    chains = {
+        field.name: ops
+        for field in dataset.fields.values()
+        if field.type == "audio"
+        and (given["fields"] is None or field.name in given["fields"])
+        and field.name not in given["encoded"]
+    }
+    if not chains and all(name in dataset.fields for name in given["fields"] or ()):
+        raise ArgumentError("transforms are for sound: none is delivered decoded")
+    return chains
+
+
 def _sample_chains(
     given: Mapping[str, Any], dataset: Dataset, ops: list[_transforms.Transform]
 ) -> dict[str, list[_transforms.Transform]]:
     """Returns `ops` of a sample per field: all for images. Masks follow an image by themselves if there is
     one."""
     wanted, own = given["fields"], given["own_geometry"]
+    if ops and all(isinstance(op, _transforms.AudioTransform) for op in ops):
+        return _sound_chains(given, dataset, ops)
     pixels = {
         field.name: field.type
         for field in dataset.fields.values()

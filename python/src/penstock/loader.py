@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _convert, _image, _live, _native, _options, _plan_file, _stats
+from . import _convert, _image, _live, _native, _options, _plan_file, _sound, _stats
 from . import _loader_options as _more
 from . import cache as _cache
 from . import fleet as _fleet
@@ -509,8 +509,13 @@ class Loader:
         ]
 
     def _one_field(self, field: Field, ops: list[_transforms.Transform]) -> dict[str, Any]:
-        options: dict[str, Any] = {"name": field.name, "ops": [op.describe() for op in ops]}
+        options: dict[str, Any] = {"name": field.name, "ops": []}
         self._refuse_options(field)
+        if field.type == "audio":
+            return self._audio_field(field, ops, options)
+        if any(isinstance(op, _transforms.AudioTransform) for op in ops):
+            raise ArgumentError(f"transforms[{field.name!r}]: operations on sound, and the field is of type {field.type}")
+        options["ops"] = [op.describe() for op in ops]
         if field.type in ("mask", "boxes", "keypoints"):
             options["made_for"] = _options.made_for(self._of_field("made_for", field.name, None))
         self._add_boxes(field, options)
@@ -554,6 +559,28 @@ class Loader:
             options["channels"] = _options.count("channels", wanted, 1, 4)
         return options
 
+    def _audio_field(
+        self, field: Field, ops: list[_transforms.Transform], options: dict[str, Any]
+    ) -> dict[str, Any]:
+        """A dtype for all fields counts for sound if it is one of floats."""
+        if field.name in self._given["own_geometry"]:
+            raise ArgumentError(f"own_geometry is for images and masks; {field.name!r} is audio")
+        if field.name in self._given["encoded"]:
+            if ops:
+                raise ArgumentError(f"transforms[{field.name!r}]: the field is delivered encoded")
+            self._encoded.add(field.name)
+            return options
+        _sound.find_library()
+        options["decode_audio"] = True
+        options["audio_ops"] = _sound.steps_of(field.name, ops)
+        wanted = self._of_field("dtype", field.name, None)
+        number = _options.dtype_number("float32" if wanted is None else wanted)
+        floats = [_native.dtype_number(name) for name in ("float32", "float16")]
+        if number not in floats and isinstance(self._given["dtype"], Mapping):
+            raise ArgumentError(f"dtype[{field.name!r}]: sound is float32 or float16, not {wanted!r}")
+        options["dtype"] = number if number in floats else floats[0]
+        return options
+
     def _pixel_option(self, name: str, value: Any) -> dict[str, int]:
         """Returns dtype or bits of a field for the C library."""
         if name == "bits":
@@ -572,6 +599,7 @@ class Loader:
             "mask": ("dtype", "bits", "variants", "made_for"),
             "boxes": ("made_for",),
             "keypoints": ("made_for",),
+            "audio": ("dtype",),
         }.get(field.type, ())
         for name in _PER_FIELD:
             mapping = self._given[name]

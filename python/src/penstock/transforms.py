@@ -1,4 +1,4 @@
-"""Operations on the pixels of a sample, with torchvision's names and arguments.
+"""Operations on the pixels of a sample, with torchvision's names and arguments, and on its sound, with torchaudio's.
 
 Operations only describe. The C library runs them, fused, straight into the batch. A list of operations is for a sample:
 Resize, CenterCrop, RandomCrop, RandomResizedCrop, Pad and the flips are geometric and move its images, masks, boxes and
@@ -8,6 +8,9 @@ except "nearest-exact". Their padding gets ``mask_fill``.
 Random parameters are a function of (seed, epoch, sample, draw, view, operation): see
 ``include/penstock/augment.h``. Geometric operations are numbered among themselves, so a colour
 operation put between them changes no geometry.
+
+Operations on sound (:class:`Mono` to :class:`MFCC`) are for audio fields, each of which has a chain of its own; clips are
+numbered among themselves, too.
 
 Sizes are pixels, (height, width). A chain may hold ``Normalize`` once, at its end.
 """
@@ -21,20 +24,53 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Union
 
+from ._sound import (
+    MFCC,
+    AddNoise,
+    AmplitudeToDB,
+    AudioTransform,
+    CenterClip,
+    FrequencyMask,
+    Gain,
+    LogMel,
+    MelSpectrogram,
+    Mono,
+    PadTo,
+    RandomClip,
+    Resample,
+    Spectrogram,
+    TimeMask,
+)
+from ._transform import Transform
 from .errors import ArgumentError
 
 __all__ = [
+    "AddNoise",
+    "AmplitudeToDB",
+    "AudioTransform",
+    "CenterClip",
     "CenterCrop",
     "ColorJitter",
+    "FrequencyMask",
+    "Gain",
     "Grayscale",
+    "LogMel",
+    "MFCC",
+    "MelSpectrogram",
+    "Mono",
     "Normalize",
     "Pad",
+    "PadTo",
+    "RandomClip",
     "RandomCrop",
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomResizedCrop",
     "RandomVerticalFlip",
+    "Resample",
     "Resize",
+    "Spectrogram",
+    "TimeMask",
     "Transform",
     "from_json",
     "to_json",
@@ -136,17 +172,6 @@ def _per_channel(op: object, name: str, values: object) -> list[float]:
     if not 1 <= len(given) <= 4:
         raise _fail(op, f"{name} has one number per channel, 1 to 4, not {len(given)}")
     return [float(value) for value in given]
-
-
-class Transform:
-    """Base of all operations. Operations are values: equal by their arguments, hashable, picklable."""
-
-    def __post_init__(self) -> None:
-        self.describe()  # reports wrong arguments when the operation is made
-
-    def describe(self) -> dict[str, Any]:
-        """Returns the operation for the C library: members of ``struct pst_op``."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -400,7 +425,7 @@ def chain(field: str | None, transforms: object) -> list[Transform]:
 
 def geometric(ops: Sequence[Transform]) -> list[Transform]:
     """Returns the operations of `ops` that move pixels."""
-    return [op for op in ops if op.describe()["kind"] <= _PAD]
+    return [op for op in ops if not isinstance(op, AudioTransform) and op.describe()["kind"] <= _PAD]
 
 
 def output_channels(field: str, ops: list[Transform]) -> int:
@@ -421,6 +446,8 @@ def _plain(value: object) -> object:
     value = getattr(value, "value", value)
     if isinstance(value, (str, bool)) or value is None:
         return value
+    if isinstance(value, Transform):
+        return _to_plain(value)
     if isinstance(value, Sequence):
         return [_plain(part) for part in value]
     if isinstance(value, numbers.Integral):
@@ -456,15 +483,20 @@ def _near(word: str, known: Sequence[str]) -> str:
     return f": did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
 
 
+def _argument(value: object) -> object:
+    """An argument from JSON: a list as tuple, an object as the operation that it is."""
+    return tuple(value) if isinstance(value, list) else _from_plain(value) if isinstance(value, dict) else value
+
+
 def _from_plain(plain: object) -> Transform:
     if not isinstance(plain, dict) or not isinstance(plain.get("op"), str):
         raise ArgumentError(f'an operation is an object like {{"op": "CenterCrop", "size": 224}}, not {plain!r}')
-    known = [name for name in __all__ if name[0].isupper() and name != "Transform"]
+    known = [name for name in __all__ if name[0].isupper() and name not in ("Transform", "AudioTransform")]
     name = plain["op"]
     if name not in known:
         raise ArgumentError(f"no operation {name!r}{_near(name, known)}")
     operation: type[Transform] = globals()[name]
-    arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items() if key != "op"}
+    arguments = {key: _argument(value) for key, value in plain.items() if key != "op"}
     parameters = {field.name: field for field in fields(operation)}  # type: ignore[arg-type]
     for key in arguments:
         if key not in parameters:
