@@ -67,7 +67,8 @@ class Loader:
     otherwise (floats without Normalize are scaled to 0..1); masks (N, H, W); int fields int64 (N); float
     fields float32 (N). Arrays lie in the loader's memory, without a copy; a batch's memory is used again
     only when all its arrays are gone. A field is a list of arrays if its rows differ in shape; text is a
-    list of str, JSON a list of objects, bytes and audio lists of bytes. Boxes and keypoints follow the
+    list of str, JSON a list of objects, bytes a list of bytes. Sound is float32 (N, channels, samples), or
+    (N, channels, bins, frames) behind a spectrogram. Boxes and keypoints follow the
     geometry of the image.
 
     Args:
@@ -78,7 +79,8 @@ class Loader:
             deliver a sample several times in an epoch, each time is augmented differently.
         transforms: a list of operations of ``penstock.transforms`` for the sample: geometric ones (resize, crops,
             flips, pad) move its images, masks, boxes and keypoints together; colour operations and Normalize are
-            for its images. Or ``{"image": [...], "mask": [...]}``, chains per field. A mask or further image
+            for its images; or one of operations on sound, for its audio fields. Or ``{"image": [...], "mask": [...],
+            "audio": [...]}``, chains per field. A mask or further image
             without a chain follows the geometry of the sample's image (the field "image", else the first one). Its
             own chain must contain that image's geometric operations (except for interpolation, antialias and fill);
             otherwise ArgumentError names both chains and the first difference. Masks are interpolated by nearest,
@@ -115,7 +117,8 @@ class Loader:
         dtype: of images: "uint8", "uint16", "float16", "bfloat16" (torch only), "float32", also as numpy
             or torch dtypes. None: float32 if the chain normalises, else uint8. Or a dict per field, also for
             masks: ``{"mask": "int64"}``, or "uint8", "uint16", "int32", "float32": the numbers that are stored.
-            Masks without one are uint8 or uint16, as the first mask of the data set is stored.
+            Masks without one are uint8 or uint16, as the first mask of the data set is stored. Sound is float32, or
+            float16.
         layout: "NCHW", "NHWC", or "channels_last" (NCHW shape over NHWC memory); or a dict per field.
         channels: of images: 1, 3 or 4; "stored": each image keeps its own, 1 to 4 (a batch is a list of arrays if
             its images differ); None: 3, or 1 after ``Grayscale(1)``; or a dict per field.
@@ -192,7 +195,7 @@ class Loader:
             ``stats()["tiers"]`` counts and times what cache, fleet and storage gave.
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
-        encoded: names of image fields to deliver as stored bytes.
+        encoded: names of image and audio fields to deliver as stored bytes.
         variants: ``{"image": ["raw", "jpeg"]}`` forms allowed per field: of each sample the first variant of
             such a form; a sample that has none is a bad sample (``on_error``). None: the first present.
         forms: ``{"pli": 0.6, "raw": 0.4}``: where samples of a packed data set are stored in several forms, the part of the
