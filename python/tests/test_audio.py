@@ -299,6 +299,30 @@ def test_folder_pack_and_partial_reads(folder, tmp_path):
         np.testing.assert_array_equal(cached, whole)
 
 
+@pytest.mark.parametrize("format", ["FLAC", "OGG", "MP3", "AIFF"])
+def test_decoders_have_only_read_what_a_clip_needs(tmp_path, format):
+    soundfile = pytest.importorskip("soundfile")
+    (tmp_path / "clips").mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(2):  # noise takes more than the 256 KiB of a file that is read in parts
+        noise = (0.3 * rng.standard_normal((44100 * 20, 2))).astype(np.float32)
+        soundfile.write(tmp_path / "clips" / f"{i}.{format.lower()}", noise, 44100, format=format)
+    names = ["AIFF", "FLAC", "MP3", "OGG"]
+    assert format in names and min(path.stat().st_size for path in (tmp_path / "clips").iterdir()) > 256 << 10
+    rows = {}
+    for storage in "memory", "threads", "uring":
+        if storage == "uring" and ps.Loader(tmp_path / "clips").stats()["storage"]["kind"] != "uring":
+            continue
+        loader = ps.Loader(tmp_path / "clips", 2, seed=1, transforms=[T.RandomClip(4000)], storage=storage, output="numpy")
+        rows[storage] = next(iter(loader))["audio"].copy()
+        stats = loader.stats()["storage"]
+        assert stats["partial_reads"] == (0 if storage == "memory" else 2)
+        np.testing.assert_array_equal(rows[storage], rows["memory"])
+    whole = sum(path.stat().st_size for path in (tmp_path / "clips").iterdir())
+    if format in ("FLAC", "AIFF"):
+        assert stats["nbytes_read"] < whole / 2
+
+
 def test_label_files(folder, tmp_path):
     table = tmp_path / "labels.csv"
     table.write_text("file,label,speaker\nhigh/00.wav,3,ann\nlow/11.wav,1,bob\n")

@@ -29,18 +29,19 @@ static enum pst_status open_wav(struct psti_audio *audio, size_t n_here, struct 
     return PST_OK;
 }
 
-enum pst_status psti_decode_audio_open(struct psti_audio *audio, const void *bytes, size_t n_here,
-                                       uint64_t nbytes, struct pst_error *err)
+enum pst_status psti_decode_audio_open(struct psti_audio *audio, const struct psti_audio_file *file,
+                                       struct pst_error *err)
 {
-    *audio = (struct psti_audio){.bytes = bytes, .nbytes = nbytes};
+    *audio = (struct psti_audio){
+        .bytes = file->bytes, .nbytes = file->nbytes, .bring = file->bring, .ctx = file->ctx};
     enum pst_status status = PST_ERROR_UNSUPPORTED;
-    if (nbytes == 0)
+    if (file->nbytes == 0)
         status = psti_fail(err, PST_ERROR_TRUNCATED, ROOM, "an audio file of 0 bytes");
-    else if (psti_decode_is_wav(bytes, n_here)) {
+    else if (psti_decode_is_wav(file->bytes, file->n_here)) {
         snprintf(audio->info.codec, sizeof audio->info.codec, "wav");
-        status = open_wav(audio, n_here, err);
+        status = open_wav(audio, file->n_here, err);
     }
-    if (status == PST_ERROR_UNSUPPORTED && n_here == nbytes)
+    if (status == PST_ERROR_UNSUPPORTED && (file->n_here == file->nbytes || file->bring))
         status = psti_decode_sndfile_open(audio, err);
     if (status != PST_OK) {
         psti_decode_audio_close(audio);
@@ -103,7 +104,8 @@ enum pst_status pst_audio_probe(const void *bytes, size_t nbytes, struct pst_aud
                                 size_t info_nbytes, struct pst_error *err)
 {
     struct psti_audio audio;
-    enum pst_status status = psti_decode_audio_open(&audio, bytes, nbytes, nbytes, err);
+    const struct psti_audio_file file = {.bytes = bytes, .n_here = nbytes, .nbytes = nbytes};
+    enum pst_status status = psti_decode_audio_open(&audio, &file, err);
     if (status != PST_OK)
         return status;
     psti_struct_write(info, info_nbytes, &audio.info, sizeof audio.info);
@@ -115,7 +117,8 @@ enum pst_status pst_audio_decode(const void *bytes, size_t nbytes, uint64_t firs
                                  float *out, struct pst_error *err)
 {
     struct psti_audio audio;
-    enum pst_status status = psti_decode_audio_open(&audio, bytes, nbytes, nbytes, err);
+    const struct psti_audio_file file = {.bytes = bytes, .n_here = nbytes, .nbytes = nbytes};
+    enum pst_status status = psti_decode_audio_open(&audio, &file, err);
     if (status != PST_OK)
         return status;
     status = psti_decode_audio_read(&audio, first, n, out, err);

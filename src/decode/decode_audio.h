@@ -31,22 +31,34 @@ bool psti_decode_is_wav(const void *bytes, size_t n_here);
 enum pst_status psti_decode_wav_read(const struct psti_wav *wav, const uint8_t *bytes,
                                      uint64_t first, size_t n, float *out, struct pst_error *err);
 
+/* A file in memory that may be there in part. */
+struct psti_audio_file {
+    const void *bytes; /* room for all of it */
+    size_t n_here;     /* bytes from its start on that are there */
+    uint64_t nbytes;
+    /* Makes bytes first to first + n be there; false: that is not possible. NULL: nobody does. */
+    bool (*bring)(void *ctx, uint64_t first, uint64_t n);
+    void *ctx;
+};
+
 struct psti_sndfile;
 
 /* A file that is open. All zero: none. */
 struct psti_audio {
     const uint8_t *bytes; /* the caller's */
     uint64_t nbytes;
+    bool (*bring)(void *ctx, uint64_t first, uint64_t n);
+    void *ctx;
     struct pst_audio_info info;
     struct psti_wav wav;
     struct psti_sndfile *sndfile; /* NULL: a WAV decoded here */
 };
 
 /* Opens a file. Its bytes stay the caller's, and stay where they are until psti_decode_audio_close.
- * Of a WAV that is decoded here, only the headers and what is asked for are read, so other bytes
- * may be undefined. n_here as above; it is less than nbytes only for such files. */
-enum pst_status psti_decode_audio_open(struct psti_audio *audio, const void *bytes, size_t n_here,
-                                       uint64_t nbytes, struct pst_error *err);
+ * Of a WAV that is decoded here, only the headers, which must be there, and what is asked for are
+ * read, so other bytes may be undefined. Others need all bytes, or `bring`. */
+enum pst_status psti_decode_audio_open(struct psti_audio *audio, const struct psti_audio_file *file,
+                                       struct pst_error *err);
 /* Decodes n samples of each channel from `first` on, interleaved. first + n is at most
  * info.n_samples. */
 enum pst_status psti_decode_audio_read(struct psti_audio *audio, uint64_t first, size_t n,

@@ -48,7 +48,7 @@ struct psti_sndfile {
     SNDFILE_LIST(MEMBER)
 #undef MEMBER
     void *handle;
-    const uint8_t *bytes;
+    const struct psti_audio *audio;
     int64_t nbytes, at;
     uint64_t next; /* sample that would be read next */
 };
@@ -106,7 +106,10 @@ static int64_t io_read(void *to, int64_t n, void *user)
     struct psti_sndfile *self = user;
     int64_t left = self->nbytes - self->at;
     n = n < 0 ? 0 : n > left ? left : n;
-    memcpy(to, self->bytes + self->at, (size_t)n);
+    const struct psti_audio *audio = self->audio;
+    if (n > 0 && audio->bring && !audio->bring(audio->ctx, (uint64_t)self->at, (uint64_t)n))
+        return 0; /* whoever brings bytes knows why */
+    memcpy(to, audio->bytes + self->at, (size_t)n);
     self->at += n;
     return n;
 }
@@ -162,7 +165,7 @@ enum pst_status psti_decode_sndfile_open(struct psti_audio *audio, struct pst_er
     enum pst_status status = open_library(self, err);
     if (status != PST_OK)
         return status;
-    self->bytes = audio->bytes;
+    self->audio = audio;
     self->nbytes = (int64_t)audio->nbytes;
     self->handle = self->open_virtual(&io, MODE_READ, &sf, self);
     if (!self->handle) {

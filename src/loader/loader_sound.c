@@ -2,12 +2,13 @@
  *
  * In: the bytes of an audio file, or the head of a WAV and the part that its clip needs. Out:
  * floats in the row of the slot. A draw depends on the sound's length, which its header states, so
- * a WAV of which little is needed is read in two rounds. A stored checksum is that of all bytes:
- * where one is to be compared, all bytes are read. Workers call this for rows of their own; no
- * locks. */
+ * a WAV of which little is needed is read in two rounds. Of other files the decoder has what it
+ * needs read by the worker. A stored checksum is that of all bytes: where one is to be compared,
+ * all bytes are read. Workers call this for rows of their own; no locks. */
 #include "loader/loader_sound.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "decode/decode_audio.h"
 #include "loader/loader_handle.h"
@@ -21,6 +22,9 @@
 /* Smaller files are read whole. */
 #define SPARSE_MIN_NBYTES ((uint64_t)256 << 10)
 #define BLOCK_NBYTES 4096
+/* Blocks that decoders are brought, at least, and how many a file has at most. */
+#define BRING_NBYTES ((uint64_t)64 << 10)
+#define BRING_BLOCKS 512
 /* The first file of a data set is read to learn its channels, if it is no longer than this. */
 #define PROBE_NBYTES_MAX ((uint64_t)64 << 20)
 
@@ -46,7 +50,11 @@ static bool probe_first(pst_dataset *dataset, const struct psti_loader_plan_fiel
     uint8_t *bytes = psti_alloc((size_t)item.nbytes);
     for (int round = 0; bytes && !found && round < 2; round++, n_here = item.nbytes) {
         if (pst_dataset_read(dataset, 0, plan->i_field, 0, 0, n_here, bytes, NULL) != PST_OK ||
-            psti_decode_audio_open(&audio, bytes, (size_t)n_here, item.nbytes, NULL) != PST_OK)
+            psti_decode_audio_open(&audio,
+                                   &(struct psti_audio_file){.bytes = bytes,
+                                                             .n_here = (size_t)n_here,
+                                                             .nbytes = item.nbytes},
+                                   NULL) != PST_OK)
             continue;
         *part = part_of(&audio);
         psti_decode_audio_close(&audio);
@@ -122,9 +130,12 @@ struct pst_pli_range psti_loader_sound_range(const pst_loader *loader,
     struct psti_sound_draw draw;
     uint64_t nbytes = source->item.nbytes, base = source->item.offset;
     struct pst_pli_range range = {source->n_here, nbytes - source->n_here};
-    source->partial = false;
+    const struct psti_audio_file file = {source->data, source->n_here, nbytes, NULL, NULL};
+    source->partial = source->on_demand = !psti_decode_is_wav(source->data, source->n_here);
     (void)loader;
-    if (psti_decode_audio_open(&audio, source->data, source->n_here, nbytes, NULL) != PST_OK)
+    if (source->on_demand)
+        return (struct pst_pli_range){0, 0};
+    if (psti_decode_audio_open(&audio, &file, NULL) != PST_OK)
         return range;
     const struct psti_sound_part part = part_of(&audio);
     if (draw_of(field, &source->sound_key, &part, &draw, NULL) == PST_OK) {
@@ -144,6 +155,69 @@ struct pst_pli_range psti_loader_sound_range(const pst_loader *loader,
     }
     psti_decode_audio_close(&audio);
     return range;
+}
+
+/* Brings bytes of a sound to its decoder, in blocks of its file that follow the head. */
+struct bringer {
+    struct psti_loader_worker *worker;
+    const struct psti_loader_source *source;
+    uint64_t block;
+    uint64_t here[BRING_BLOCKS / 64]; /* a bit for each block */
+    enum pst_status status;
+    struct pst_error err;
+};
+
+static bool is_here(const struct bringer *bringer, uint64_t i)
+{
+    return bringer->here[i / 64] >> i % 64 & 1;
+}
+
+/* Reads blocks i to last. */
+static bool bring_blocks(struct bringer *bringer, uint64_t i, uint64_t last)
+{
+    const struct psti_loader_source *source = bringer->source;
+    uint64_t first = source->n_here + i * bringer->block;
+    uint64_t end = source->n_here + (last + 1) * bringer->block;
+    end = end < source->item.nbytes ? end : source->item.nbytes;
+    char *bytes = (char *)source->buffer + ((const char *)source->data - (char *)source->buffer);
+    struct psti_read read = {.file = source->file,
+                             .path = source->path,
+                             .file_nbytes = source->path ? source->item.nbytes : 0,
+                             .offset = source->item.offset + first,
+                             .nbytes = (size_t)(end - first),
+                             .buffer = bytes + first};
+    int64_t start = psti_clock_ns();
+    bringer->status = psti_loader_row_run_read(bringer->worker, &read);
+    psti_loader_worker_read_here(bringer->worker, start, true);
+    if (bringer->status != PST_OK) {
+        bringer->err = read.error;
+        return false;
+    }
+    if (read.data != read.buffer)
+        memmove(read.buffer, read.data, read.nbytes);
+    for (; i <= last; i++)
+        bringer->here[i / 64] |= (uint64_t)1 << i % 64;
+    return true;
+}
+
+static bool bring(void *ctx, uint64_t first, uint64_t n)
+{
+    struct bringer *bringer = ctx;
+    uint64_t head = bringer->source->n_here, end = first + n;
+    if (end <= head)
+        return true;
+    uint64_t i = first > head ? (first - head) / bringer->block : 0;
+    uint64_t last = (end - 1 - head) / bringer->block;
+    for (; bringer->status == PST_OK && i <= last; i++) {
+        uint64_t from = i;
+        if (is_here(bringer, i))
+            continue;
+        while (i < last && !is_here(bringer, i + 1))
+            i++;
+        if (!bring_blocks(bringer, from, i))
+            return false;
+    }
+    return bringer->status == PST_OK;
 }
 
 /* Charges what the run lacks for this draw. */
@@ -228,13 +302,28 @@ enum pst_status psti_loader_row_sound(struct psti_loader_worker *worker, pst_bat
         status = psti_sound_run_open(&worker->sound, err);
     if (status != PST_OK)
         return status;
-    status = psti_decode_audio_open(&audio, source->data,
-                                    source->partial ? source->n_here : (size_t)nbytes, nbytes, err);
+    struct bringer bringer = {.worker = worker, .source = source, .block = BRING_NBYTES};
+    while (bringer.block * BRING_BLOCKS < nbytes)
+        bringer.block *= 2;
+    const struct psti_audio_file file = {.bytes = source->data,
+                                         .n_here =
+                                             source->partial ? source->n_here : (size_t)nbytes,
+                                         .nbytes = nbytes,
+                                         .bring = source->on_demand ? bring : NULL,
+                                         .ctx = &bringer};
+    status = psti_decode_audio_open(&audio, &file, err);
     if (status == PST_OK) {
         status = decode(worker, &audio, batch, i_plan, row, key, err);
         if (status != PST_OK && err && !err->codec[0])
             psti_error_set_codec(err, audio.info.codec);
         psti_decode_audio_close(&audio);
+    }
+    if (status != PST_OK &&
+        bringer.status != PST_OK) { /* the decoder says only that it lacks bytes */
+        status = bringer.status;
+        if (err)
+            *err = bringer.err;
+        return status;
     }
     worker->n_partial += status == PST_OK && source->partial;
     if (status != PST_OK && err && err->offset >= 0)

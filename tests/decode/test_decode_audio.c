@@ -166,13 +166,20 @@ static void head_alone(void **state)
     struct psti_audio audio;
     uint8_t *head = malloc(HEAD);
     memcpy(head, file, HEAD);
-    assert_ok(psti_decode_audio_open(&audio, head, HEAD, nbytes, &err));
+    assert_ok(psti_decode_audio_open(
+        &audio, &(struct psti_audio_file){.bytes = head, .n_here = HEAD, .nbytes = nbytes}, &err));
     assert_true(audio.info.n_samples == FRAMES && audio.wav.data == HEAD);
     psti_decode_audio_close(&audio);
     free(head);
-    assert_int_equal(psti_decode_audio_open(&audio, file, 40, nbytes, &err), PST_ERROR_TRUNCATED);
+    assert_int_equal(
+        psti_decode_audio_open(
+            &audio, &(struct psti_audio_file){.bytes = file, .n_here = 40, .nbytes = nbytes}, &err),
+        PST_ERROR_TRUNCATED);
     psti_store_u16(file + 20, 7); /* mu-law, which is libsndfile's, from whole files */
-    assert_int_equal(psti_decode_audio_open(&audio, file, HEAD, nbytes, &err),
+    assert_int_equal(psti_decode_audio_open(
+                         &audio,
+                         &(struct psti_audio_file){.bytes = file, .n_here = HEAD, .nbytes = nbytes},
+                         &err),
                      PST_ERROR_UNSUPPORTED);
 }
 
