@@ -36,10 +36,12 @@ SPEEDS = (1.0, 0.85, 1.15, 0.92, 1.08, 0.78, 1.22)  # epochs take turns: other s
 
 def m5(n_classes: int, width: int = 32) -> nn.Module:
     def block(inputs: int, outputs: int, kernel: int, stride: int = 1) -> list[nn.Module]:
-        return [nn.Conv1d(inputs, outputs, kernel, stride, padding=kernel // 2), nn.BatchNorm1d(outputs), nn.ReLU(), nn.MaxPool1d(4)]
+        convolution = nn.Conv1d(inputs, outputs, kernel, stride, padding=kernel // 2)
+        return [convolution, nn.BatchNorm1d(outputs), nn.ReLU(), nn.MaxPool1d(4)]
 
-    return nn.Sequential(*block(1, width, 80, 4), *block(width, width, 3), *block(width, 2 * width, 3), *block(2 * width, 4 * width, 3),
-                         nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Dropout(0.3), nn.Linear(4 * width, n_classes))
+    return nn.Sequential(*block(1, width, 80, 4), *block(width, width, 3), *block(width, 2 * width, 3),
+                         *block(2 * width, 4 * width, 3), nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Dropout(0.3),
+                         nn.Linear(4 * width, n_classes))
 
 
 def make_digits(folder: Path, n_takes: int = 4) -> None:
@@ -50,7 +52,8 @@ def make_digits(folder: Path, n_takes: int = 4) -> None:
             for take in range(n_takes):
                 n = int(RATE * rng.uniform(0.3, 0.6))
                 t, pitch = np.arange(n) / RATE, 1 + 0.01 * k
-                tones = np.sin(2 * np.pi * 300 * pitch * (1 + digit % 5) * t) + np.sin(2 * np.pi * 2000 * pitch * (1 + digit // 5 / 2) * t)
+                low, high = 300 * pitch * (1 + digit % 5), 2000 * pitch * (1 + digit // 5 / 2)
+                tones = np.sin(2 * np.pi * low * t) + np.sin(2 * np.pi * high * t)
                 sound = 0.2 * rng.uniform(0.5, 1.5) * np.hanning(n) * tones + 0.01 * rng.standard_normal(n)
                 with wave.open(str(folder / f"{digit}_{speaker}_{take}.wav"), "wb") as file:
                     file.setparams((1, 2, RATE, n, "NONE", ""))
