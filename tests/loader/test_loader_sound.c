@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { N_SAMPLES = 12, RATE = 44100, SECONDS = 5, CLIP = 4000, N_HASHES = 64 };
 
@@ -175,6 +176,78 @@ static void same_rows(void **state)
         }
 }
 
+static void put_be32(uint8_t *to, uint32_t v)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (uint8_t)(v >> (24 - 8 * i));
+}
+
+/* The samples of make_wav in a file that is libsndfile's: AU, whose numbers are big-endian. */
+static uint8_t *make_au(uint32_t i, size_t *nbytes)
+{
+    uint8_t *file = make_wav(i, SECONDS, nbytes);
+    memmove(file + 24, file + 44, *nbytes - 44);
+    *nbytes -= 20;
+    memcpy(file, ".snd", 4);
+    const uint32_t head[] = {24, (uint32_t)*nbytes - 24, 3, RATE, 2};
+    for (int k = 0; k < 5; k++)
+        put_be32(file + 4 + 4 * k, head[k]);
+    for (size_t k = 24; k + 1 < *nbytes; k += 2) {
+        uint8_t low = file[k];
+        file[k] = file[k + 1];
+        file[k + 1] = low;
+    }
+    return file;
+}
+
+/* Of files that libsndfile decodes, what it wants is read as it wants it. */
+static void on_demand(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    char path[256];
+    if (!pst_audio_has_sndfile(NULL, 0))
+        skip();
+    snprintf(path, sizeof path, "%s/others", directory);
+    assert_int_equal(mkdir(path, 0755), 0);
+    for (uint32_t i = 0; i < N_SAMPLES; i++) {
+        size_t nbytes;
+        uint8_t *file = make_au(i, &nbytes);
+        snprintf(path, sizeof path, "%s/others/%02u.aiff", directory, i);
+        write_file(path, file, nbytes);
+        free(file);
+    }
+    pst_dataset *dataset;
+    snprintf(path, sizeof path, "%s/others", directory);
+    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    struct wish wish;
+    struct pst_loader_stats stats;
+    uint64_t wanted[N_HASHES] = {0}, found[N_HASHES] = {0};
+    struct pst_loader_options options = options_of(&wish, 0);
+    options.storage = PST_STORAGE_MEMORY;
+    run_epochs(folder, &options, wanted, &stats); /* the same samples as WAV */
+    for (uint32_t workers = 0; workers < 4; workers += 3)
+        for (int direct = 0; direct < 2; direct++) {
+            options = options_of(&wish, workers);
+            options.page_cache = direct ? PST_PAGE_CACHE_DIRECT : PST_PAGE_CACHE_KEEP;
+            run_epochs(dataset, &options, found, &stats);
+            assert_memory_equal(found, wanted, sizeof found);
+            assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
+            assert_true(stats.nbytes_read < 2 * N_SAMPLES * (uint64_t)RATE * 4);
+        }
+    /* A file that was cut since it was listed: the error is that of reading it. */
+    snprintf(path, sizeof path, "%s/others/%02u.aiff", directory, 5);
+    assert_int_equal(truncate(path, 400000), 0);
+    options.order = PST_ORDER_SEQUENTIAL;
+    pst_loader *loader = open_loader(dataset, &options);
+    size_t n;
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    assert_int_equal(drain_until(loader, NULL, found, &n, &err), PST_ERROR_CORRUPT);
+    assert_int_equal(err.sample, 5);
+    pst_loader_close(&loader);
+    pst_dataset_close(&dataset);
+}
+
 /* A folder with a short clip, a damaged one and one of other channels. */
 static void bad_sounds(void **state)
 {
@@ -259,7 +332,8 @@ static void steady(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_rows), cmocka_unit_test(bad_sounds),
-                                       cmocka_unit_test(refusals), cmocka_unit_test(steady)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_rows), cmocka_unit_test(on_demand),
+                                       cmocka_unit_test(bad_sounds), cmocka_unit_test(refusals),
+                                       cmocka_unit_test(steady)};
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }
