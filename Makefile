@@ -12,11 +12,11 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export CMAKE_C_COMPILER_LAUNCHER ?= $(shell command -v ccache 2>/dev/null)
 
 STAMPS := .venv/.stamps
-PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python -type f \
+PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python third_party -type f \
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-images bench-fleet bench-ahead bench-fed bench-share bench-whatif bench-models bench-mix bench-dlio fuzz install clean format system system-check system-fuzz test-packages
+.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-images bench-fleet bench-ahead bench-fed bench-share bench-whatif bench-models bench-mix bench-dlio bench-audio fuzz install clean format system system-check system-fuzz test-packages
 .DEFAULT_GOAL := help
 
 help:
@@ -39,6 +39,7 @@ help:
 	@echo "make bench-whatif             predictions of whatif, written before, against runs; WHATIF_ARGS=--alone"
 	@echo "make bench-models             networks that train here, and what of their time is a stall; MODELS_ARGS='--models resnet18'"
 	@echo "make bench-mix                mixes of forms beside single forms, solved and measured; MIX_ARGS='--groups frames'"
+	@echo "make bench-audio              1 s at 8 kHz out of clips of 30 s beside soundfile, torchaudio, DALI; AUDIO_ARGS='--cores 1 2 --features'"
 	@echo "make bench-dlio DLIO=FOLDER   MLPerf Storage's program with Penstock and with its own loader; FOLDER: its source"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
 	@echo "make install PREFIX=/usr/local  C library, headers, penstock.pc, CMake package, command line"
@@ -120,6 +121,10 @@ bench-mix: build
 
 bench-dlio: build test-packages
 	DLIO=$(DLIO) bash bench/dlio/run.sh $(DLIO_ARGS)
+
+# torchaudio and DALI take part where .venv has them: .venv/bin/pip install --no-deps torchaudio; nvidia-dali-cuda130
+bench-audio: system-check build test-packages
+	.venv/bin/python bench/audio/clips.py --data bench/out/clips --json bench/out/audio.json $(AUDIO_ARGS)
 
 bench-fleet: system-check build
 	.venv/bin/python bench/fleet/fleet.py --out bench/out $(FLEET_ARGS)

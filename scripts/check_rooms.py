@@ -29,14 +29,15 @@ WALLS = {
     "pli": {"base"},
     "decode": FOUNDATION | {"pli"},
     "augment": FOUNDATION,
+    "sound": FOUNDATION,
     "batch": FOUNDATION,
     "device": FOUNDATION,
     # The client of the host service, and what both sides of its socket know.
     "share": FOUNDATION | {"cache", "dataset"},
     # It does the work of decode and augment on a GPU, by their plans.
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
-    "loader": FOUNDATION | {"storage", "cache", "fleet", "dataset", "order", "pli", "decode", "augment", "batch", "device",
-                            "gpu", "share", "stall"},
+    "loader": FOUNDATION | {"storage", "cache", "fleet", "dataset", "order", "pli", "decode", "augment", "sound", "batch",
+                            "device", "gpu", "share", "stall"},
     "images": FOUNDATION | {"dataset", "cache", "decode", "pli", "share"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
@@ -63,7 +64,7 @@ PARTS = {
 ARCH_WORDS = re.compile(r"\b(__x86_64__|__aarch64__|__ARM_NEON|immintrin\.h|arm_neon\.h)\b")
 ARCH_FOLDERS = {"x86", "arm"}
 ARCH_NAMES = {"augment": r"augment_kernels_(avx2|avx512|neon)\.c", "decode": r"decode_png_unfilter_(avx2|neon)\.c",
-              "images": r"images_colors_avx2\.c"}
+              "images": r"images_colors_avx2\.c", "sound": r"sound_kernels_avx2\.c"}
 KERNEL_TABLES = {
     "src/augment/augment_kernels.c",
     "src/decode/decode_png_unfilter_levels.c",
@@ -71,6 +72,7 @@ KERNEL_TABLES = {
     "src/pli/decode/pli_kernels.c",
     "src/pli/encode/pli_encode_kernels.c",
     "src/pli/jpegfile/pli_jpeg_file_kernels.c",
+    "src/sound/sound_kernels.c",
 }
 # The headers that a room shows to others. All headers of base and format are doors. A name that ends with a slash stands for
 # all headers of that folder.
@@ -81,8 +83,9 @@ DOORS = {
     "dataset": {"dataset.h"},
     "order": {"order.h"},
     "pli": {"pli.h", "format/"},
-    "decode": {"decode.h", "decode_recode.h"},
+    "decode": {"decode.h", "decode_audio.h", "decode_recode.h"},
     "augment": {"augment.h", "augment_recipe.h"},
+    "sound": {"sound.h"},
     "batch": {"batch.h"},
     "device": {"device.h"},
     "gpu": {"gpu.h"},
@@ -128,6 +131,7 @@ OWNED = {
     r"zlib\.h": {"pli"},
     # Lanes of a CPU, which whoever builds the kernels there brings: tests/kernels/host.
     r"warp_host\.cuh": {"gpu"},
+    r"kissfft/.*": {"sound"},
     r"jpeglib\.h|jerror\.h|turbojpeg\.h|png\.h|libdeflate\.h|webp/.*": {"decode"},
 }
 # format/ parses and prints (snprintf). It does no file I/O, allocates no memory and starts no threads.

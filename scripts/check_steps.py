@@ -63,7 +63,7 @@ def python_of(preset: str, *tests: str, asan: bool = False) -> Step:
 def check_steps() -> list[Step]:
     """Returns the steps that a change must pass."""
     installed = BUILD / "installed"
-    by_level = "decode|pli|golden|augment|loader"
+    by_level = "decode|pli|golden|augment|sound|loader"
     # All other steps run at the machine's own level.
     below = ("c", "avx2") if "avx512bw" in Path("/proc/cpuinfo").read_text() else ("c",)
     by_level_tests = ctest("check", "-L", by_level, "-E", SAME_AT_ALL_LEVELS)

@@ -3,13 +3,13 @@
 # Needs root or sudo; without both it prints the missing packages and exits with status 1.
 #
 #   scripts/setup.sh           what `make build` needs
-#   scripts/setup.sh check     and what `make check` needs (cmocka, clang, memcached)
+#   scripts/setup.sh check     and what `make check` needs (cmocka, clang, memcached, libsndfile)
 #   scripts/setup.sh fuzz      and what `make fuzz` needs (clang's runtime)
 set -eu
 
 for_build="gcc libc6-dev make pkg-config git python3 python3-venv python3-dev zlib1g-dev
 libjpeg-dev libpng-dev libdeflate-dev libwebp-dev libxxhash-dev liburing-dev"
-for_check="g++ libcmocka-dev libsimde-dev clang memcached libmemcached-dev"
+for_check="g++ libcmocka-dev libsimde-dev clang memcached libmemcached-dev libsndfile1"
 for_fuzz="llvm"
 
 wanted="$for_build"

@@ -59,6 +59,7 @@ check)
     # the virtual environment, as Lightning does, would import it.
     install --no-deps --upgrade --target .venv/torchvision torchvision ||
         echo "setup_venv.sh: no torchvision: test_torchvision.py will be skipped" >&2
+    install soundfile || echo "setup_venv.sh: no soundfile: tests of FLAC, Ogg and MP3 will be skipped" >&2
     install optuna || echo "setup_venv.sh: no Optuna: test_example_search.py will be skipped" >&2
     install lightning || echo "setup_venv.sh: no Lightning: its test in test_examples_ranks.py will be skipped" >&2
     ;;

@@ -194,6 +194,13 @@ struct pst_op {
  * Cannot fail. Any thread. */
 void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind);
 
+/* Mixing of batches
+ *
+ * The loader mixes the images of a batch after all of its rows are there
+ * (pst_loader_options.mixes). The numbers are drawn once for a batch. Labels are the caller's: row
+ * i has the class of row i with the share `lambda`, and that of its partner with the rest. Integers
+ * are rounded. */
+
 /* Ways of mixing the images of a batch. */
 enum pst_mix_kind {
     /* MixUp (Zhang et al., 2018): lambda * image + (1 - lambda) * partner. */
@@ -209,8 +216,8 @@ struct pst_mix {
     float alpha;
 };
 
-/* How the images of a batch were mixed. The partner of row i is row i - 1, that of row 0 the last
- * row: torchvision's rule. */
+/* How the images of a batch were mixed; pst_batch_mix gives it. The partner of row i is row i - 1,
+ * that of row 0 the last row: torchvision's rule. */
 struct pst_batch_mix {
     enum pst_mix_kind kind;
     /* The share that each row keeps of itself, 0..1: labels mix by it. With PST_MIX_CUTMIX it is

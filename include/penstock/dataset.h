@@ -174,8 +174,9 @@ struct pst_notice {
     char first[256];
 };
 
-/* Opens a packed data set or a plain folder of images for reading. A packed data set is its
- * directory. Shards are opened when they are first read.
+/* Opens a packed data set or a plain folder for reading. A folder is one of images, field "image";
+ * or, if it has none, or if a list of files names nothing else, of audio files, field "audio". A
+ * packed data set is its directory. Shards are opened when they are first read.
  *
  * path: a directory, NUL-terminated. Copied.
  * options: NULL for the defaults. Read during the call only, with all that it points to.

@@ -15,6 +15,7 @@
 #ifndef PENSTOCK_LOADER_H
 #define PENSTOCK_LOADER_H
 
+#include <penstock/audio.h>
 #include <penstock/augment.h>
 #include <penstock/dataset.h>
 
@@ -252,6 +253,14 @@ struct pst_field_output {
      * may be dropped, and the first 64 samples all look as if rows belonged to boxes (JSON: are
      * lists), this is PST_ERROR_ARGUMENT at open. */
     const char *per_box_of;
+    /* Audio: deliver the sound, f32 or f16 (dtype) arrays of what `audio_ops` make of it, see
+     * audio.h: (channels, samples) or (channels, bins, frames). False: the stored bytes. Rows have
+     * one shape if the operations fix length and channels; else a batch whose rows differ is
+     * ragged.
+     */
+    bool decode_audio;
+    const struct pst_audio_op *audio_ops; /* With decode_audio. */
+    size_t n_audio_ops;
 };
 
 /* Says which fields, order, threads and limits a loader has. Zero-initialise, then set struct_size,
@@ -398,6 +407,8 @@ struct pst_loader_options {
     uint32_t n_mixes;      /* at most PST_MAX_MIXES */
     size_t mix_nbytes;     /* sizeof(struct pst_mix) */
     const char *mix_field; /* an image; NULL: the first image that is delivered */
+    /* sizeof(struct pst_audio_op): the size of each of `audio_ops` of all `fields`. */
+    size_t audio_op_nbytes;
 };
 
 #define PST_MAX_MIXES 4

@@ -2,6 +2,7 @@
 #ifndef PENSTOCK_PENSTOCK_H
 #define PENSTOCK_PENSTOCK_H
 
+#include <penstock/audio.h>
 #include <penstock/augment.h>
 #include <penstock/cache.h>
 #include <penstock/cuda.h>

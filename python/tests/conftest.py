@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import wave
 from pathlib import Path
 from types import ModuleType
 
@@ -110,6 +111,17 @@ def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def wav(samples: np.ndarray, rate: int) -> bytes:
+    """A WAV file of 16-bit samples (n, channels)."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as writer:
+        writer.setnchannels(samples.shape[1])
+        writer.setsampwidth(2)
+        writer.setframerate(rate)
+        writer.writeframes(samples.astype("<i2").tobytes())
+    return file.getvalue()
+
+
 def typed_sample(i: int) -> dict[str, object]:
     rng = np.random.default_rng(i)
     return {
@@ -117,7 +129,7 @@ def typed_sample(i: int) -> dict[str, object]:
         "mask": rng.integers(0, 20, (32, 48), dtype=np.uint8),
         "boxes": np.sort(rng.random((i % 3, 2, 2), dtype=np.float32) * 30, axis=1).reshape(-1, 4),
         "points": rng.random((2, 3), dtype=np.float32) * 30,
-        "sound": b"RIFF" + bytes([i]),
+        "sound": wav(np.arange(1, i + 2, dtype=np.int16).reshape(-1, 1), 8000),
         "label": ("zero", "one")[i % 2],
         "weight": i / 7,
         "blob": bytes(range(i)),

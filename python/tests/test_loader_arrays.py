@@ -44,8 +44,9 @@ def test_every_type(typed, output):
         np.testing.assert_array_equal(np.asarray(batch["fixed"][i]), wanted["fixed"])
         assert int(batch["label"][i]) == wanted["label"]
         assert float(batch["weight"][i]) == np.float32(wanted["weight"])
-        for name in ("sound", "blob", "title", "facts"):
+        for name in ("blob", "title", "facts"):
             assert batch[name][i] == wanted[name]
+        np.testing.assert_array_equal(np.asarray(batch["sound"][i]), np.arange(1, i + 2, dtype="f4")[None] / 2**15)
         assert int(batch["index"][i]) == i
 
 

@@ -122,6 +122,17 @@ def test_every_type_of_field_is_shared(service, typed):
                 same(batch, wanted)
     assert all(shared(job) == (2 * len(job), 0) for job in jobs)
 
+def test_sound_is_shared(service, typed):
+    chain = [T.PadTo(300), T.RandomClip(200), T.Gain((-6, 6)), T.AddNoise(10), T.LogMel(8000, n_fft=64, n_mels=8), T.TimeMask(2)]
+    options = {"transforms": {"sound": chain}, "fields": ["sound", "label"]}
+    alone = [batch["sound"].tobytes() for batch in loader_of(typed, **options)]
+    jobs = [loader_of(typed, share="sound", **options) for _ in range(2)]
+    made = [[batch["sound"].tobytes() for batch in job] for job in jobs]
+    assert made == [alone, alone]
+    assert all(shared(job) == (len(job), 0) for job in jobs)
+    other = loader_of(typed, share="sound", **{**options, "transforms": {"sound": chain[:-1]}})  # is another group's
+    assert [batch["sound"].tobytes() for batch in other] != alone
+
 
 def test_a_job_writes_and_releases_in_any_order(service, packed):
     rng = np.random.default_rng(1)

@@ -1,4 +1,5 @@
-/* dataset_folder.c - a plain folder of images as a data set, without conversion.
+/* dataset_folder.c - a plain folder of images, or of audio files, as a data set, without
+ * conversion.
  *
  * Opening lists the folder (dataset_folder_scan.c) or follows a label file
  * (dataset_folder_labels.c); after it the tables are constant and every function is safe in any
@@ -106,7 +107,7 @@ static enum pst_status folder_item(const pst_dataset *dataset, uint64_t sample, 
     (void)variant;
     (void)err;
     if (i_field == 0) {
-        item->form = PST_FORM_NONE;
+        item->form = folder->is_audio ? PST_FORM_BYTES : PST_FORM_NONE;
         item->i_file = (uint32_t)sample;
         item->nbytes = folder->files.nbytes[row];
         return PST_OK;
@@ -277,8 +278,9 @@ static enum pst_status describe(struct folder_dataset *self, struct pst_error *e
     base->n_skipped = folder->n_skipped;
     base->notices = folder->notices;
     base->n_fields = folder->n_columns + 1;
-    snprintf(base->fields[0].name, sizeof base->fields[0].name, "image");
-    base->fields[0].type = PST_FIELD_IMAGE;
+    snprintf(base->fields[0].name, sizeof base->fields[0].name, "%s",
+             folder->is_audio ? "audio" : "image");
+    base->fields[0].type = folder->is_audio ? PST_FIELD_AUDIO : PST_FIELD_IMAGE;
     base->fields[0].n_variants = 1;
     for (size_t i = 0; i < folder->files.n; i++) {
         base->nbytes += folder->files.nbytes[i];
@@ -334,6 +336,8 @@ enum pst_status psti_dataset_open_folder(const char *path,
         status = psti_dataset_folder_labels(&self->folder, options->labels, err);
     else
         status = psti_dataset_folder_scan(&self->folder, err);
+    if (status == PST_OK)
+        status = psti_dataset_folder_settle(&self->folder, err);
     if (status == PST_OK)
         status = describe(self, err);
     if (status != PST_OK) {

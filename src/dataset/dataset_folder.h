@@ -75,6 +75,7 @@ struct psti_column {
 struct psti_folder {
     const char *path; /* the folder, for messages and for opening */
     bool allow_unreadable;
+    bool is_audio;            /* its files are audio, not images */
     const char *const *masks; /* [n_masks] columns that are masks; the caller's, during open */
     size_t n_masks;
     uint64_t n_skipped;
@@ -103,6 +104,10 @@ enum pst_status psti_dataset_folder_take_files(struct psti_folder *folder, const
 enum pst_status psti_dataset_folder_list(struct psti_folder *folder, const char *below,
                                          struct psti_dataset_files *files, struct pst_error *err);
 bool psti_dataset_folder_is_image_name(const char *name); /* by its extension */
+/* dataset_folder_audio.c. True if a file of that name is one of the folder's samples. */
+bool psti_dataset_folder_takes(const struct psti_folder *folder, const char *name);
+/* After rows and columns are known: sets is_audio if all rows are audio files. */
+enum pst_status psti_dataset_folder_settle(struct psti_folder *folder, struct pst_error *err);
 /* Reads the label file: rows, columns, classes, row_of_sample. */
 enum pst_status psti_dataset_folder_labels(struct psti_folder *folder, const char *labels,
                                            struct pst_error *err);

@@ -157,7 +157,7 @@ static enum pst_status look_at(struct scan *scan, struct listing *listing, int f
                                const struct dirent *entry)
 {
     const char *name = entry->d_name;
-    bool image = psti_dataset_folder_is_image_name(name);
+    bool image = psti_dataset_folder_takes(scan->folder, name);
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return PST_OK;
     if (name[0] == '.' || (entry->d_type == DT_REG && !image))
@@ -372,7 +372,8 @@ static enum pst_status conclude(struct scan *scan)
     struct pst_error *err = scan->err;
     if (folder->files.n == 0)
         return psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
-                         "no image (.jpg .jpeg .png .webp .pli) in the folder or below it; "
+                         "no image (.jpg .jpeg .png .webp .pli) in the folder or below it, and no "
+                         "audio (.wav .flac .mp3 .ogg); "
                          "%llu other files were left out, %llu unreadable ones skipped",
                          (unsigned long long)n_left_out(folder),
                          (unsigned long long)folder->n_skipped);
@@ -481,9 +482,33 @@ static enum pst_status with_scan(struct psti_folder *folder, const char *below,
     return status;
 }
 
+/* Forgets what was listed, but for the options. */
+static void forget(struct psti_folder *folder, bool is_audio)
+{
+    const struct psti_folder before = *folder;
+    psti_dataset_folder_free(folder);
+    folder->path = before.path;
+    folder->allow_unreadable = before.allow_unreadable;
+    folder->masks = before.masks;
+    folder->n_masks = before.n_masks;
+    folder->is_audio = is_audio;
+}
+
 enum pst_status psti_dataset_folder_scan(struct psti_folder *folder, struct pst_error *err)
 {
-    return with_scan(folder, "", &folder->files, scan_top, err);
+    enum pst_status status = with_scan(folder, "", &folder->files, scan_top, err);
+    if (status != PST_ERROR_NOT_FOUND || folder->files.n > 0)
+        return status;
+    forget(folder, true);
+    struct pst_error audio_err = {.sample = -1, .offset = -1};
+    status = with_scan(folder, "", &folder->files, scan_top, &audio_err);
+    if (status == PST_ERROR_NOT_FOUND && folder->files.n == 0) {
+        forget(folder, false); /* there is neither: the first error says so */
+        return with_scan(folder, "", &folder->files, scan_top, err);
+    }
+    if (status != PST_OK && err)
+        *err = audio_err;
+    return status;
 }
 
 enum pst_status psti_dataset_folder_list(struct psti_folder *folder, const char *below,

@@ -95,7 +95,7 @@ static bool is_samples_fault(const struct psti_loader_worker *worker, enum pst_s
     case PST_ERROR_NOT_FOUND: /* an item that the sample lacks, or a missing file */
         return !err->os_error || psti_loader_files_is_lone_loss(worker->loader, err->file);
     case PST_ERROR_UNSUPPORTED: /* codecs; storage, if the file is not regular */
-        return came_from(err, "decode") || came_from(err, "storage");
+        return came_from(err, "decode") || came_from(err, "sound") || came_from(err, "storage");
     case PST_ERROR_ARGUMENT: /* operations report it, too */
         return came_from(err, "decode");
     case PST_ERROR_LIMIT: /* more pixels than max_pixels */

@@ -265,7 +265,8 @@ static void bound_rows(pst_loader *loader)
         const struct psti_slot_field *slot = &plan->slots[i];
         if (!slot->may_differ)
             continue;
-        if (slot->type == PST_FIELD_IMAGE || slot->type == PST_FIELD_MASK)
+        if (slot->type == PST_FIELD_IMAGE || slot->type == PST_FIELD_MASK ||
+            plan->fields[i].fill == PSTI_LOADER_FILL_SOUND)
             return; /* the operations make rows of unknown size */
         uint64_t nbytes = pst_dataset_max_item_nbytes(loader->dataset, plan->fields[i].i_field);
         row += nbytes <= most ? psti_round_up((size_t)nbytes, PSTI_CACHE_LINE) : nbytes;

@@ -129,9 +129,9 @@ static enum pst_status take_share(const struct pst_loader_options *options, stru
 
 /* Counts the operations of all fields. The caller's fields have the size that they say. */
 static enum pst_status count_ops(const struct pst_loader_options *options, size_t *n,
-                                 struct pst_error *err)
+                                 size_t *n_audio, struct pst_error *err)
 {
-    *n = 0;
+    *n = *n_audio = 0;
     for (size_t i = 0; i < options->n_fields; i++) {
         struct pst_field_output field;
         enum pst_status status = psti_struct_read(
@@ -139,10 +139,13 @@ static enum pst_status count_ops(const struct pst_loader_options *options, size_
             options->field_nbytes, "field_nbytes", "loader", err);
         if (status != PST_OK)
             return status;
-        if ((field.n_ops && !field.ops) || !psti_add_size(*n, field.n_ops, n))
+        if ((field.n_ops && !field.ops) || !psti_add_size(*n, field.n_ops, n) ||
+            (field.n_audio_ops && !field.audio_ops) ||
+            !psti_add_size(*n_audio, field.n_audio_ops, n_audio))
             return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                             "fields[%zu] has %zu operations at %s", i, field.n_ops,
-                             field.ops ? "an address" : "NULL");
+                             "fields[%zu] has %zu operations at %s, %zu of audio at %s", i,
+                             field.n_ops, field.ops ? "an address" : "NULL", field.n_audio_ops,
+                             field.audio_ops ? "an address" : "NULL");
     }
     return PST_OK;
 }
@@ -151,22 +154,25 @@ static enum pst_status count_ops(const struct pst_loader_options *options, size_
 static enum pst_status take_fields(struct pst_loader_options *options, void **block,
                                    struct pst_error *err)
 {
-    size_t n_ops, nbytes, ops_nbytes;
+    size_t n_ops, n_audio, nbytes, ops_nbytes, audio_nbytes;
     if (options->n_fields == 0)
         return PST_OK;
     if (!options->fields)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "n_fields is %zu, fields is NULL",
                          options->n_fields);
-    enum pst_status status = count_ops(options, &n_ops, err);
+    enum pst_status status = count_ops(options, &n_ops, &n_audio, err);
     if (status != PST_OK)
         return status;
     if (!psti_mul_size(options->n_fields, sizeof(struct pst_field_output), &nbytes) ||
         !psti_mul_size(n_ops, sizeof(struct pst_op), &ops_nbytes) ||
-        !psti_add_size(nbytes, ops_nbytes, &nbytes) || !(*block = psti_alloc(nbytes)))
+        !psti_mul_size(n_audio, sizeof(struct pst_audio_op), &audio_nbytes) ||
+        !psti_add_size(nbytes, ops_nbytes, &nbytes) ||
+        !psti_add_size(nbytes, audio_nbytes, &nbytes) || !(*block = psti_alloc(nbytes)))
         return psti_fail(err, PST_ERROR_MEMORY, "loader",
                          "no memory for %zu fields, %zu operations", options->n_fields, n_ops);
     struct pst_field_output *fields = *block;
     struct pst_op *ops = (struct pst_op *)(void *)(fields + options->n_fields);
+    struct pst_audio_op *audio = (struct pst_audio_op *)(void *)(ops + n_ops);
     for (size_t i = 0; i < options->n_fields; i++) {
         (void)psti_struct_read(&fields[i], sizeof fields[i],
                                (const char *)options->fields + i * options->field_nbytes,
@@ -176,6 +182,14 @@ static enum pst_status take_fields(struct pst_loader_options *options, void **bl
         for (size_t k = 0; k < fields[i].n_ops; k++) {
             status = psti_struct_read(ops++, sizeof *ops, from + k * options->op_nbytes,
                                       options->op_nbytes, "op_nbytes", "loader", err);
+            if (status != PST_OK)
+                return status;
+        }
+        from = (const char *)fields[i].audio_ops;
+        fields[i].audio_ops = audio;
+        for (size_t k = 0; k < fields[i].n_audio_ops; k++) {
+            status = psti_struct_read(audio++, sizeof *audio, from + k * options->audio_op_nbytes,
+                                      options->audio_op_nbytes, "audio_op_nbytes", "loader", err);
             if (status != PST_OK)
                 return status;
         }

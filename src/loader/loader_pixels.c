@@ -158,6 +158,7 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     worker->loader->placement.ops->close_worker(worker);
     psti_decode_close(&worker->decoder);
     psti_augment_run_close(&worker->run);
+    psti_sound_run_close(&worker->sound);
     psti_free(worker->draws);
     psti_free(worker->sources);
     psti_free(worker->reads);
@@ -167,7 +168,8 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_free(worker->paths);
     psti_free(worker->buffer);
     psti_batch_pool_uncharge(worker->loader->pool, PSTI_LOADER_DECODER_NBYTES + 2 * worker->grant +
-                                                       worker->extra + worker->buffer_nbytes);
+                                                       worker->extra + worker->buffer_nbytes +
+                                                       worker->sound_nbytes);
     memset(worker, 0, sizeof *worker);
 }
 

@@ -5,6 +5,7 @@
  * row. Runs once, at open. The plan is constant afterwards and shared by all threads. */
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
+#include "loader/loader_sound.h"
 
 #include "base/alloc.h"
 #include "base/checked.h"
@@ -35,7 +36,19 @@ static enum pst_status check_output(const struct pst_field *field,
                                     const struct pst_field_output *wish, struct pst_error *err)
 {
     const char *name = field->name;
-    if (!is_pixels(field->type)) {
+    bool is_sound = field->type == PST_FIELD_AUDIO && wish->decode_audio;
+    if ((wish->decode_audio && !is_sound) || (wish->n_audio_ops && !is_sound))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s' of type %s: decode_audio is for audio, and audio_ops are for "
+                         "decoded audio",
+                         name, pst_field_type_name(field->type));
+    if (is_sound) {
+        if (wish->n_ops || wish->channels || wish->bits || wish->encoded || wish->own_geometry)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "field '%s' is audio: it has audio_ops and dtype, and no options of "
+                             "images",
+                             name);
+    } else if (!is_pixels(field->type)) {
         if (wish->n_ops || wish->dtype || wish->channels || wish->bits || wish->encoded ||
             wish->own_geometry)
             return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
@@ -357,6 +370,10 @@ static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_
             return plan_pixels(dataset, options, wish, leader, plan, slot, err);
         }
         break;
+    case PST_FIELD_AUDIO:
+        if (wish->decode_audio)
+            return psti_loader_sound_plan(dataset, wish, plan, slot, err);
+        break;
     default:
         break;
     }
@@ -544,8 +561,10 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
 
 void psti_loader_plan_clear(struct psti_loader_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->n_fields; i++)
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
         psti_loader_plan_free_chains(&plan->fields[i]);
+        psti_sound_chain_close(&plan->fields[i].sound);
+    }
     plan->n_fields = plan->n_items = plan->n_reads = 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include "augment/augment.h"
 #include "batch/batch.h"
+#include "sound/sound.h"
 #include "storage/storage.h"
 
 #include <penstock/penstock.h>
@@ -14,6 +15,7 @@ enum psti_loader_fill {
     PSTI_LOADER_FILL_BYTES,
     PSTI_LOADER_FILL_POINTS,
     PSTI_LOADER_FILL_ARRAY,
+    PSTI_LOADER_FILL_SOUND,
     PSTI_LOADER_FILL_INT,
     PSTI_LOADER_FILL_FLOAT
 };
@@ -45,8 +47,9 @@ struct psti_loader_plan_field {
     enum pst_made_for made_for; /* masks, POINTS */
     bool drops;                 /* boxes: those with too little left are dropped */
     float min_area, min_visibility;
-    bool says_boxes; /* the caller said whether it has a row for each box */
-    int i_boxes;     /* plan field of the boxes to which its rows belong; -1: none */
+    bool says_boxes;                /* the caller said whether it has a row for each box */
+    int i_boxes;                    /* plan field of the boxes to which its rows belong; -1: none */
+    struct psti_sound_chain *sound; /* SOUND */
 };
 
 struct psti_loader_plan {

@@ -12,6 +12,7 @@
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
+#include "loader/loader_sound.h"
 
 #include "base/bits.h"
 #include "pli/pli.h"
@@ -193,12 +194,20 @@ uint32_t psti_loader_ranges_reads(pst_loader *loader, struct psti_loader_source 
         struct psti_loader_source *source = &sources[i];
         if (!source->sparse)
             continue;
-        source->n_more = (uint32_t)choose(loader, source, ranges);
-        psti_loader_fell_back(loader, PST_FALLBACK_RANGE, !source->partial);
+        const struct psti_loader_plan_field *field =
+            &loader->plan.fields[loader->plan.fields_of_items[i]];
+        if (field->fill == PSTI_LOADER_FILL_SOUND) {
+            ranges[0] = psti_loader_sound_range(loader, field, source);
+            source->n_more = ranges[0].nbytes > 0;
+        } else {
+            source->n_more = (uint32_t)choose(loader, source, ranges);
+            psti_loader_fell_back(loader, PST_FALLBACK_RANGE, !source->partial);
+        }
         for (uint32_t k = 0; k < source->n_more; k++) {
             struct psti_read *read = &reads[n_reads++];
             read->file = source->file;
-            read->path = NULL;
+            read->path = source->path;
+            read->file_nbytes = source->path ? source->item.nbytes : 0;
             read->offset = source->item.offset + ranges[k].offset;
             read->nbytes = (size_t)ranges[k].nbytes;
             read->drop = false;

@@ -9,6 +9,7 @@
 #include "loader/loader_plan.h"
 #include "loader/loader_row.h"
 #include "loader/loader_shelf.h"
+#include "loader/loader_sound.h"
 #include "loader/loader_worker.h"
 
 #include "base/alloc.h"
@@ -158,11 +159,15 @@ enum pst_status psti_loader_row_locate(pst_loader *loader, const struct psti_dra
         if (status != PST_OK)
             psti_loader_row_name_error(loader, sample, &sources[i], err);
     }
-    for (i = 0; status == PST_OK && i < plan->n_items; i++)
-        if (!sources[i].data && !sources[i].is_wanted && !sources[i].is_asked &&
-            !sources[i].ask_fleet && !is_turned_mask(plan, sources, plan->fields_of_items[i]))
-            psti_loader_ranges_consider(loader, key, &plan->fields[plan->fields_of_items[i]],
-                                        &sources[i]);
+    for (i = 0; status == PST_OK && i < plan->n_items; i++) {
+        const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
+        if (sources[i].data || sources[i].is_wanted || sources[i].is_asked || sources[i].ask_fleet)
+            continue;
+        if (field->fill == PSTI_LOADER_FILL_SOUND)
+            psti_loader_sound_consider(loader, key, field, &sources[i]);
+        else if (!is_turned_mask(plan, sources, plan->fields_of_items[i]))
+            psti_loader_ranges_consider(loader, key, field, &sources[i]);
+    }
     if (status != PST_OK)
         psti_loader_row_release(loader, sources);
     return status;
@@ -173,8 +178,9 @@ bool psti_loader_row_copies(const pst_loader *loader, const struct psti_loader_s
     const struct psti_loader_plan *plan = &loader->plan;
     for (uint32_t i = 0; i < plan->n_items; i++) {
         const struct psti_loader_plan_field *field = &plan->fields[plan->fields_of_items[i]];
-        if (field->fill == PSTI_LOADER_FILL_PIXELS &&
-            !(field->identity && sources[i].item.form == PST_FORM_RAW))
+        if (field->fill == PSTI_LOADER_FILL_SOUND ||
+            (field->fill == PSTI_LOADER_FILL_PIXELS &&
+             !(field->identity && sources[i].item.form == PST_FORM_RAW)))
             return false;
     }
     return true;
@@ -201,6 +207,7 @@ uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *so
         read->path = source->path;
         read->offset = source->item.offset;
         read->nbytes = source->sparse ? source->n_here : source->item.nbytes;
+        read->file_nbytes = source->sparse && source->path ? source->item.nbytes : 0;
         read->buffer = source->buffer;
         read->drop = source->is_wanted || source->ask_fleet; /* memory is not spent twice */
         read->data = NULL;
@@ -412,6 +419,16 @@ static enum pst_status fill_pixels(struct psti_loader_worker *worker, pst_batch 
     return status;
 }
 
+static enum pst_status fill_sound(struct psti_loader_worker *worker, pst_batch *batch,
+                                  uint32_t i_plan, uint32_t row, const struct psti_draw_key *key,
+                                  const struct psti_loader_source *source, struct pst_error *err)
+{
+    int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_PIXELS);
+    enum pst_status status = psti_loader_row_sound(worker, batch, i_plan, row, key, source, err);
+    psti_stall_meter_leave(&worker->meter, PSTI_METER_PIXELS, since);
+    return status;
+}
+
 static enum pst_status fill_item(struct psti_loader_worker *worker, pst_batch *batch, uint32_t row,
                                  const struct psti_draw_key *key, uint32_t i_item,
                                  struct psti_loader_source *source, struct pst_error *err)
@@ -429,6 +446,8 @@ static enum pst_status fill_item(struct psti_loader_worker *worker, pst_batch *b
     switch (field->fill) {
     case PSTI_LOADER_FILL_PIXELS:
         return fill_pixels(worker, batch, i_plan, row, key, source, err);
+    case PSTI_LOADER_FILL_SOUND:
+        return fill_sound(worker, batch, i_plan, row, key, source, err);
     case PSTI_LOADER_FILL_POINTS:
         return fill_points(worker, batch, i_plan, row, source, err);
     case PSTI_LOADER_FILL_ARRAY:

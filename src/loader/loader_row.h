@@ -48,8 +48,10 @@ struct psti_loader_source {
     struct psti_shelf_item *shelved; /* its item on the loader's shelf; NULL: none */
     bool reads_shelf;                /* this row reads it, to the shelf; not done yet */
     bool waits_shelf;                /* another loader's row reads it */
-    bool sparse;             /* two-round read: the first n_here bytes, then the needed rest */
-    bool partial;            /* `data` has only the head and the units of `stored` */
+    bool sparse;  /* two-round read: the first n_here bytes, then the needed rest */
+    bool partial; /* `data` has only the head and the units of `stored` */
+    struct psti_draw_key sound_key; /* sparse sounds: the row's */
+    bool on_demand;          /* partial sounds: the decoder has the rest read where it needs it */
     uint32_t n_more;         /* reads of the second round */
     size_t n_here;           /* sparse: bytes of the first round */
     struct psti_rect stored; /* sparse: part of the stored image that the draw's region needs */

@@ -10,6 +10,7 @@
 #include "format/format_geometry.h"
 #include "loader/loader_row.h"
 #include "loader/placement/loader_placement.h"
+#include "sound/sound.h"
 #include "stall/stall_meter.h"
 
 #include <pthread.h>
@@ -52,6 +53,8 @@ struct psti_loader_worker {
     int64_t hold_until_ns; /* throttle's end time of the row that is held */
     bool starved;          /* the last row failed because the slots' memory is used up */
     bool lacks_scratch;    /* it failed because its decoder got no more memory */
+    struct psti_sound_run *sound;  /* made at the first sound */
+    size_t sound_nbytes;           /* charged for it */
     struct psti_decode_stats seen; /* counts already added to the loader's counters */
     void *placement;               /* data of the loader's placement for this worker */
     /* Since the last merge: */

@@ -45,6 +45,7 @@ struct member {
 typedef struct pst_loader_options options_t;
 typedef struct pst_field_output field_t;
 typedef struct pst_op op_t;
+typedef struct pst_audio_op audio_t;
 
 /* They decide about the rows. */
 static const struct member first_part[] = {
@@ -68,6 +69,25 @@ static const struct member field_members[] = {
     IS_BOOL(field_t, own_geometry),     IS_NUMBER(field_t, form_mask),
     IS_NUMBER(field_t, made_for),       IS_NUMBER(field_t, min_area),
     IS_NUMBER(field_t, min_visibility), IS_BOOL(field_t, keep_boxes),
+    IS_BOOL(field_t, decode_audio),
+};
+static const struct member audio_members[] = {
+    IS_NUMBER(audio_t, kind),       IS_NUMBER(audio_t, rate),
+    IS_NUMBER(audio_t, n_samples),  IS_NUMBER(audio_t, if_short),
+    IS_ARRAY(audio_t, range),       IS_NUMBER(audio_t, p),
+    IS_NUMBER(audio_t, mask_max),   IS_NUMBER(audio_t, value),
+    IS_NUMBER(audio_t, n_fft),      IS_NUMBER(audio_t, win_length),
+    IS_NUMBER(audio_t, hop_length), IS_NUMBER(audio_t, pad),
+    IS_NUMBER(audio_t, window),     IS_NUMBER(audio_t, pad_mode),
+    IS_BOOL(audio_t, no_center),    IS_BOOL(audio_t, no_ortho),
+    IS_NUMBER(audio_t, power),      IS_NUMBER(audio_t, normalized),
+    IS_NUMBER(audio_t, n_mels),     IS_NUMBER(audio_t, f_min),
+    IS_NUMBER(audio_t, f_max),      IS_NUMBER(audio_t, mel_scale),
+    IS_NUMBER(audio_t, mel_norm),   IS_NUMBER(audio_t, n_mfcc),
+    IS_NUMBER(audio_t, multiplier), IS_NUMBER(audio_t, amin),
+    IS_NUMBER(audio_t, ref),        IS_NUMBER(audio_t, top_db),
+    IS_NUMBER(audio_t, offset),     IS_NUMBER(audio_t, filter_width),
+    IS_NUMBER(audio_t, rolloff),
 };
 static const struct member op_members[] = {
     IS_NUMBER(op_t, kind),       IS_NUMBER(op_t, height),
@@ -113,10 +133,19 @@ static size_t count_ops(const struct pst_loader_options *options)
     return n;
 }
 
+static size_t count_audio(const struct pst_loader_options *options)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < options->n_fields; i++)
+        n += options->fields[i].n_audio_ops;
+    return n;
+}
+
 static void put_fields(struct psti_wire_out *out, const struct pst_loader_options *options)
 {
     psti_share_put_u32(out, (uint32_t)options->n_fields);
     psti_share_put_u32(out, (uint32_t)count_ops(options));
+    psti_share_put_u32(out, (uint32_t)count_audio(options));
     for (size_t i = 0; i < options->n_fields; i++) {
         const struct pst_field_output *field = &options->fields[i];
         psti_share_put_text(out, field->name);
@@ -125,6 +154,9 @@ static void put_fields(struct psti_wire_out *out, const struct pst_loader_option
         psti_share_put_u32(out, (uint32_t)field->n_ops);
         for (size_t k = 0; k < field->n_ops; k++)
             put(out, &field->ops[k], op_members, COUNT(op_members));
+        psti_share_put_u32(out, (uint32_t)field->n_audio_ops);
+        for (size_t k = 0; k < field->n_audio_ops; k++)
+            put(out, &field->audio_ops[k], audio_members, COUNT(audio_members));
     }
 }
 
@@ -139,18 +171,18 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
                                          uint64_t n_weights, uint8_t **bytes, size_t *nbytes,
                                          struct pst_error *err)
 {
-    size_t n_ops = count_ops(options);
+    size_t n_ops = count_ops(options), n_audio = count_audio(options);
     uint64_t n_numbers =
         (options->indices ? options->n_indices : 0) + (options->weights ? n_weights : 0);
     *bytes = NULL;
     if (options->n_fields > PSTI_SHARE_FIELDS_MAX || n_ops > PSTI_SHARE_OPS_MAX ||
-        n_numbers > SIZE_MAX / 64)
+        n_audio > PSTI_SHARE_OPS_MAX || n_numbers > SIZE_MAX / 64)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "share",
                          "%zu fields and %zu operations are too many to share", options->n_fields,
-                         n_ops);
+                         n_ops + n_audio);
     struct psti_wire_out out = {.nbytes = HEAD_NBYTES};
     out.capacity = 1024 + options->n_fields * (2 * PSTI_TEXT_CAP + sizeof(field_t)) +
-                   n_ops * sizeof(op_t) + n_numbers * sizeof(uint64_t);
+                   n_ops * sizeof(op_t) + n_audio * sizeof(audio_t) + n_numbers * sizeof(uint64_t);
     out.bytes = psti_alloc(out.capacity);
     if (!out.bytes)
         return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for options");
@@ -176,6 +208,7 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
 struct parts {
     struct pst_field_output *fields;
     struct pst_op *ops;
+    struct pst_audio_op *audio;
     char *texts;
     size_t texts_left;
 };
@@ -194,7 +227,7 @@ static const char *get_text(struct psti_wire_in *in, struct parts *parts)
 }
 
 static void get_fields(struct psti_wire_in *in, struct psti_share_options *out, uint32_t n_fields,
-                       uint32_t n_ops, struct parts *parts)
+                       uint32_t n_ops, uint32_t n_audio, struct parts *parts)
 {
     out->options.fields = parts->fields;
     out->options.n_fields = n_fields;
@@ -212,8 +245,16 @@ static void get_fields(struct psti_wire_in *in, struct psti_share_options *out, 
         for (size_t k = 0; k < field->n_ops; k++)
             get(in, parts->ops++, op_members, COUNT(op_members));
         n_ops -= (uint32_t)field->n_ops;
+        n = psti_share_get_u32(in);
+        if (n > n_audio)
+            in->bad = true;
+        field->audio_ops = parts->audio;
+        field->n_audio_ops = in->bad ? 0 : n;
+        for (size_t k = 0; k < field->n_audio_ops; k++)
+            get(in, parts->audio++, audio_members, COUNT(audio_members));
+        n_audio -= (uint32_t)field->n_audio_ops;
     }
-    in->bad |= n_ops > 0;
+    in->bad |= n_ops > 0 || n_audio > 0;
 }
 
 /* Reads an array of 64-bit numbers. Returns NULL where NULL was printed, or `in` is bad. */
@@ -247,6 +288,7 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
     out->options.struct_size = sizeof out->options;
     out->options.field_nbytes = sizeof(struct pst_field_output);
     out->options.op_nbytes = sizeof(struct pst_op);
+    out->options.audio_op_nbytes = sizeof(struct pst_audio_op);
     if (nbytes < HEAD_NBYTES || psti_load_u32(bytes) != MAGIC || psti_load_u32(bytes + 4) != 0 ||
         psti_load_u64(bytes + 8) > nbytes || psti_load_u64(bytes + 8) < HEAD_NBYTES)
         return fail_bytes(err);
@@ -255,20 +297,24 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
     get(&in, &out->options, first_part, COUNT(first_part));
     uint64_t order[2] = {psti_hash64(bytes + HEAD_NBYTES, in.bad ? 0 : in.at - HEAD_NBYTES)};
     uint32_t n_fields = psti_share_get_u32(&in), n_ops = psti_share_get_u32(&in);
-    if (in.bad || n_fields > PSTI_SHARE_FIELDS_MAX || n_ops > PSTI_SHARE_OPS_MAX)
+    uint32_t n_audio = psti_share_get_u32(&in);
+    if (in.bad || n_fields > PSTI_SHARE_FIELDS_MAX || n_ops > PSTI_SHARE_OPS_MAX ||
+        n_audio > PSTI_SHARE_OPS_MAX)
         return fail_bytes(err);
     /* Texts and numbers are no longer than the bytes that have them. */
-    size_t structs = n_fields * sizeof(struct pst_field_output) + n_ops * sizeof(struct pst_op);
+    size_t structs = n_fields * sizeof(struct pst_field_output) + n_ops * sizeof(struct pst_op) +
+                     n_audio * sizeof(struct pst_audio_op);
     structs = psti_round_up(structs, sizeof(uint64_t));
     out->memory = psti_calloc(1, structs + 2 * psti_round_up(first_nbytes, sizeof(uint64_t)));
     if (!out->memory)
         return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for options");
     struct parts parts = {.fields = out->memory};
     parts.ops = (struct pst_op *)(void *)(parts.fields + n_fields);
+    parts.audio = (struct pst_audio_op *)(void *)(parts.ops + n_ops);
     uint64_t *numbers = (uint64_t *)(void *)((char *)out->memory + structs);
     parts.texts = (char *)numbers + psti_round_up(first_nbytes, sizeof(uint64_t));
     parts.texts_left = first_nbytes;
-    get_fields(&in, out, n_fields, n_ops, &parts);
+    get_fields(&in, out, n_fields, n_ops, n_audio, &parts);
     order[1] = psti_hash64(bytes + in.at, first_nbytes - in.at);
     out->order_digest = psti_hash64(order, sizeof order);
     out->options.indices = get_numbers(&in, &numbers, &out->options.n_indices);

@@ -45,11 +45,13 @@ void psti_storage_file_will_need(const struct psti_file *file, uint64_t offset, 
 
 /* One read. It reads exactly `nbytes`, or fails: PST_ERROR_TRUNCATED if the file ends before. If
  * `file` is NULL, the file at `path` is opened, read whole, and closed. It must then be exactly
- * `nbytes` long, and offset 0; else PST_ERROR_CORRUPT, because it changed since it was listed. */
+ * `nbytes` long, and offset 0; else PST_ERROR_CORRUPT, because it changed since it was listed. With
+ * `file_nbytes` above 0 the file must be that long instead, and any part of it is read. */
 struct psti_read {
     struct psti_file *file;
     const char *path;
     uint64_t offset;
+    uint64_t file_nbytes; /* with `path` */
     size_t nbytes;
     void *buffer; /* psti_storage_buffer_nbytes bytes, aligned to psti_storage_buffer_alignment;
                      without O_DIRECT to any address */

@@ -156,11 +156,13 @@ bool psti_storage_step_opened(struct psti_storage *storage, struct psti_read *re
         psti_storage_check_fd(e->fd, e->direct, read->path, &nbytes, &read->error);
     if (status != PST_OK)
         return ends_with(read, status);
-    if (nbytes != read->nbytes || read->offset != 0)
-        return ends_with(
-            read, psti_fail_at(&read->error, PST_ERROR_CORRUPT, "storage", read->path, -1,
-                               "the file has %" PRIu64 " bytes now, but had %zu when it was listed",
-                               nbytes, read->nbytes));
+    uint64_t wanted = read->file_nbytes ? read->file_nbytes : read->nbytes;
+    if (nbytes != wanted || (read->offset != 0 && !read->file_nbytes))
+        return ends_with(read,
+                         psti_fail_at(&read->error, PST_ERROR_CORRUPT, "storage", read->path, -1,
+                                      "the file has %" PRIu64 " bytes now, but had %" PRIu64
+                                      " when it was listed",
+                                      nbytes, wanted));
     if (nbytes == 0)
         return ends_with(read, PST_OK);
     plan(read);

@@ -11,7 +11,7 @@ import unittest
 import cli_case
 
 NAMES = {"penstock", "codecs", "cpu", "io_uring", "gpu", "gpu kernels", "kernel", "memory", "shared memory",
-         "descriptors", "locked memory", "huge pages", "memfd", "python"}
+         "descriptors", "locked memory", "huge pages", "memfd", "libsndfile", "python"}
 PYTHON = {"PENSTOCK_PYTHON": sys.executable}
 
 

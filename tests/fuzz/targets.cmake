@@ -12,6 +12,7 @@ pst_fuzz(fuzz_dataset_labels LIBS pst_room_dataset)
 pst_fuzz(fuzz_decode_jpeg LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_png LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_raw LIBS pst_room_decode)
+pst_fuzz(fuzz_decode_wav LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_webp LIBS pst_room_decode)
 pst_fuzz(fuzz_fleet_value LIBS pst_room_fleet)
 pst_fuzz(fuzz_kernels_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/kernels/kernels_check.c

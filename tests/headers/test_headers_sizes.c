@@ -20,11 +20,13 @@
     X(pst_op, 304) \
     X(pst_mix, 8) \
     X(pst_batch_mix, 28) \
+    X(pst_audio_op, 124) \
+    X(pst_audio_info, 40) \
     X(pst_field, 192) \
     X(pst_item, 104) \
     X(pst_dataset_options, 56) \
-    X(pst_field_output, 72) \
-    X(pst_loader_options, 384) \
+    X(pst_field_output, 96) \
+    X(pst_loader_options, 392) \
     X(pst_cuda_info, 96) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \

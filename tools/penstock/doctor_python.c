@@ -162,11 +162,23 @@ static void add_versions(struct doctor *doctor, const struct json_node *found, c
                       path);
 }
 
+static void check_sndfile(struct doctor *doctor)
+{
+    char text[256];
+    bool found = pst_audio_has_sndfile(text, sizeof text);
+    struct doctor_check *check = doctor_add(doctor, "libsndfile", "%s", found ? text : "not found");
+    if (!found)
+        doctor_advise(check, DOCTOR_NOTE,
+                      "only for audio files other than WAV: Debian's libsndfile1, or pip install "
+                      "soundfile");
+}
+
 void doctor_python(struct doctor *doctor)
 {
     char path[PATH_MAX], out[4096];
     struct json_node nodes[JSON_NODES(sizeof out)];
     struct pst_error err;
+    check_sndfile(doctor);
     if (!cli_find_python(path)) {
         doctor_advise(doctor_add(doctor, "python", "none beside this program"), DOCTOR_NOTE,
                       "name the one that has the package by PENSTOCK_PYTHON");

@@ -96,7 +96,7 @@ def to_dict(
             result[name] = batch.text(i_field)
         elif kind == "json":
             result[name] = [_parse(text) for text in batch.text(i_field)]
-        elif kind in ("bytes", "audio") or name in encoded:
+        elif kind == "bytes" or name in encoded:
             result[name] = batch.bytes(i_field)
         else:
             view: Callable[[Any], Any] | None = None

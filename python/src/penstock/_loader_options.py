@@ -8,6 +8,8 @@ from typing import Any
 
 from . import _convert, _image, _options
 from . import transforms as _transforms
+from ._policies import mixes
+from ._transform import chain
 from .dataset import Dataset
 from .errors import ArgumentError
 
@@ -97,7 +99,7 @@ def add_mix(given: Mapping[str, Any], dataset: Dataset, is_torch: bool, options:
     """How the images of each batch are mixed, and what becomes of their labels."""
     if given["mix"] is None:
         return None
-    options["mixes"] = _transforms.mixes(given["mix"])
+    options["mixes"] = mixes(given["mix"])
     first = given["mix"] if isinstance(given["mix"], _transforms.Mix) else given["mix"][0]
     delivered = [field for field in dataset.fields.values() if given["fields"] is None or field.name in given["fields"]]
     images = [field.name for field in delivered if field.type == "image" and field.name not in given["encoded"]]
@@ -154,12 +156,30 @@ def add_subset(given: Mapping[str, Any], dataset: Dataset, options: dict[str, An
         options["weights"] = weights
 
 
+def _sound_chains(
+    given: Mapping[str, Any], dataset: Dataset, ops: list[_transforms.Transform]
+) -> dict[str, list[_transforms.Transform]]:
+    """Returns `ops` for all audio fields."""
+    chains = {
+        field.name: ops
+        for field in dataset.fields.values()
+        if field.type == "audio"
+        and (given["fields"] is None or field.name in given["fields"])
+        and field.name not in given["encoded"]
+    }
+    if not chains and all(name in dataset.fields for name in given["fields"] or ()):
+        raise ArgumentError("transforms are for sound: none is delivered decoded")
+    return chains
+
+
 def _sample_chains(
     given: Mapping[str, Any], dataset: Dataset, ops: list[_transforms.Transform]
 ) -> dict[str, list[_transforms.Transform]]:
     """Returns `ops` of a sample per field: all for images. Masks follow an image by themselves if there is
     one."""
     wanted, own = given["fields"], given["own_geometry"]
+    if ops and all(isinstance(op, _transforms.AudioTransform) for op in ops):
+        return _sound_chains(given, dataset, ops)
     pixels = {
         field.name: field.type
         for field in dataset.fields.values()
@@ -183,8 +203,8 @@ def chains_of(given: Mapping[str, Any], dataset: Dataset) -> dict[str, list[_tra
     if transforms is None:
         return {}
     if not isinstance(transforms, Mapping):
-        return _sample_chains(given, dataset, _transforms.chain(None, transforms))
-    chains = {name: _transforms.chain(name, ops) for name, ops in transforms.items()}
+        return _sample_chains(given, dataset, chain(None, transforms))
+    chains = {name: chain(name, ops) for name, ops in transforms.items()}
     for name in chains:
         field = dataset.fields.get(name)
         if field is not None and field.type in ("boxes", "keypoints"):

@@ -99,7 +99,8 @@ const char **native_strings(PyObject *sequence, Py_ssize_t *n, PyObject **owner)
 struct native_options {
     struct pst_loader_options loader;
     struct pst_field_output *fields;
-    struct pst_op **ops; /* [n_fields], each may be NULL */
+    struct pst_op **ops;             /* [n_fields], each may be NULL */
+    struct pst_audio_op **audio_ops; /* as ops */
     struct pst_form_share form_shares[PST_MAX_VARIANTS];
     struct pst_mix mixes[PST_MAX_MIXES];
     PyObject *owner; /* keeps names alive */
@@ -108,6 +109,12 @@ struct native_options {
 int native_options_read(struct native_options *options, PyObject *dict,
                         const struct native_state *state);
 void native_options_free(struct native_options *options);
+/* A list of dicts as operations on sound, in memory that PyMem_Free frees, also after failure
+ * (native_audio.c). */
+int native_audio_ops_read(PyObject *list, struct pst_audio_op **ops, size_t *n_ops);
+PyObject *native_sndfile(PyObject *module, PyObject *unused);
+PyObject *native_audio_probe(PyObject *module, PyObject *bytes);
+PyObject *native_audio_decode(PyObject *module, PyObject *args);
 
 /* The meter of a loader as a dict (native_meter.c); NULL with an exception set. */
 PyObject *native_meter_new(const pst_loader *loader, uint32_t n_workers);

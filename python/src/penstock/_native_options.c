@@ -66,6 +66,7 @@ static const struct native_member field_members[] = {
     FIELD(own_geometry, NATIVE_BOOL), FIELD(form_mask, NATIVE_U32),
     FIELD(made_for, NATIVE_ENUM),     FIELD(min_area, NATIVE_FLOAT),
     FIELD(keep_boxes, NATIVE_BOOL),   FIELD(min_visibility, NATIVE_FLOAT),
+    FIELD(decode_audio, NATIVE_BOOL),
 };
 
 #define LOADER(key, kind)                                                                          \
@@ -172,16 +173,18 @@ static int read_ops(PyObject *list, struct pst_op **ops, size_t *n_ops)
     return 0;
 }
 
-static int read_field(PyObject *source, struct pst_field_output *field, struct pst_op **ops)
+static int read_field(PyObject *source, struct pst_field_output *field, struct pst_op **ops,
+                      struct pst_audio_op **audio_ops)
 {
     int status = -1;
-    PyObject *name = NULL, *list = NULL, *boxes = NULL;
+    PyObject *name = NULL, *list = NULL, *boxes = NULL, *audio = NULL;
     PyObject *dict = PyDict_Copy(source);
     if (dict == NULL)
         return -1;
     name = take(dict, "name");
     list = take(dict, "ops");
     boxes = take(dict, "per_box_of");
+    audio = take(dict, "audio_ops");
     if (PyErr_Occurred())
         goto out;
     if (name == NULL) {
@@ -196,8 +199,12 @@ static int read_field(PyObject *source, struct pst_field_output *field, struct p
     if (list != NULL && read_ops(list, ops, &field->n_ops) < 0)
         goto out;
     field->ops = *ops;
+    if (audio != NULL && native_audio_ops_read(audio, audio_ops, &field->n_audio_ops) < 0)
+        goto out;
+    field->audio_ops = *audio_ops;
     status = native_dict_read(dict, field_members, N_OF(field_members), field, "fields");
 out:
+    Py_XDECREF(audio);
     Py_XDECREF(boxes);
     Py_XDECREF(list);
     Py_XDECREF(name);
@@ -212,7 +219,8 @@ static int read_fields(PyObject *list, struct native_options *options)
         return (int)n;
     options->fields = PyMem_Calloc((size_t)n, sizeof(*options->fields));
     options->ops = PyMem_Calloc((size_t)n, sizeof(*options->ops));
-    if (options->fields == NULL || options->ops == NULL) {
+    options->audio_ops = PyMem_Calloc((size_t)n, sizeof(*options->audio_ops));
+    if (options->fields == NULL || options->ops == NULL || options->audio_ops == NULL) {
         PyErr_NoMemory();
         return -1;
     }
@@ -220,11 +228,13 @@ static int read_fields(PyObject *list, struct native_options *options)
     options->loader.n_fields = (size_t)n;
     options->loader.field_nbytes = sizeof(*options->fields);
     options->loader.op_nbytes = sizeof(**options->ops);
+    options->loader.audio_op_nbytes = sizeof(**options->audio_ops);
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PySequence_GetItem(list, i);
         if (item == NULL)
             return -1;
-        int status = read_field(item, &options->fields[i], &options->ops[i]);
+        int status =
+            read_field(item, &options->fields[i], &options->ops[i], &options->audio_ops[i]);
         Py_DECREF(item);
         if (status < 0)
             return -1;
@@ -407,6 +417,9 @@ void native_options_free(struct native_options *options)
 {
     for (size_t i = 0; options->ops != NULL && i < options->loader.n_fields; i++)
         PyMem_Free(options->ops[i]);
+    for (size_t i = 0; options->audio_ops != NULL && i < options->loader.n_fields; i++)
+        PyMem_Free(options->audio_ops[i]);
+    PyMem_Free(options->audio_ops);
     PyMem_Free(options->ops);
     PyMem_Free(options->fields);
     PyBuffer_Release(&options->indices);

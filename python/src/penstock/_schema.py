@@ -382,7 +382,7 @@ class Bytes(FieldSpec):
 
 
 class Audio(FieldSpec):
-    """An audio file as it is: its bytes, or its path."""
+    """An audio file as it is: its bytes, or its path. A loader delivers its sound (docs/audio.md)."""
 
     type = "audio"
 

@@ -11,12 +11,12 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _convert, _image, _live, _native, _options, _plan_file, _stats
+from . import _convert, _live, _loader_fields, _native, _options, _plan_file, _stats
 from . import _loader_options as _more
 from . import cache as _cache
 from . import fleet as _fleet
 from . import transforms as _transforms
-from .dataset import Dataset, Field
+from .dataset import Dataset
 from .errors import ArgumentError, LimitError, NotFoundError, StateError, StorageError
 
 __all__ = ["Loader"]
@@ -27,9 +27,6 @@ _STORAGES = ("auto", "threads", "uring", "memory")
 _PAGE_CACHES = ("keep", "drop", "direct")
 _CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
 _CACHE_SIZES = ("whole", "training")
-_LAYOUTS = ("NHWC", "NCHW", "channels_last")
-_PER_FIELD = ("dtype", "layout", "channels", "bits", "variants", "scaled_decode", "made_for")
-_CHANNELS_STORED = 255
 _STATE_KEYS = (
     "epoch",
     "position",
@@ -68,7 +65,8 @@ class Loader:
     otherwise (floats without Normalize are scaled to 0..1); masks (N, H, W); int fields int64 (N); float
     fields float32 (N). Arrays lie in the loader's memory, without a copy; a batch's memory is used again
     only when all its arrays are gone. A field is a list of arrays if its rows differ in shape; text is a
-    list of str, JSON a list of objects, bytes and audio lists of bytes. Boxes and keypoints follow the
+    list of str, JSON a list of objects, bytes a list of bytes. Sound is float32 (N, channels, samples), or
+    (N, channels, bins, frames) behind a spectrogram. Boxes and keypoints follow the
     geometry of the image.
 
     Args:
@@ -79,7 +77,8 @@ class Loader:
             deliver a sample several times in an epoch, each time is augmented differently.
         transforms: a list of operations of ``penstock.transforms`` for the sample: geometric ones (resize, crops,
             flips, pad) move its images, masks, boxes and keypoints together; colour operations and Normalize are
-            for its images. Or ``{"image": [...], "mask": [...]}``, chains per field. A mask or further image
+            for its images; or one of operations on sound, for its audio fields. Or ``{"image": [...], "mask": [...],
+            "audio": [...]}``, chains per field. A mask or further image
             without a chain follows the geometry of the sample's image (the field "image", else the first one). Its
             own chain must contain that image's geometric operations (except for interpolation, antialias and fill);
             otherwise ArgumentError names both chains and the first difference. Masks are interpolated by nearest,
@@ -116,7 +115,8 @@ class Loader:
         dtype: of images: "uint8", "uint16", "float16", "bfloat16" (torch only), "float32", also as numpy
             or torch dtypes. None: float32 if the chain normalises, else uint8. Or a dict per field, also for
             masks: ``{"mask": "int64"}``, or "uint8", "uint16", "int32", "float32": the numbers that are stored.
-            Masks without one are uint8 or uint16, as the first mask of the data set is stored.
+            Masks without one are uint8 or uint16, as the first mask of the data set is stored. Sound is float32, or
+            float16.
         layout: "NCHW", "NHWC", or "channels_last" (NCHW shape over NHWC memory); or a dict per field.
         channels: of images: 1, 3 or 4; "stored": each image keeps its own, 1 to 4 (a batch is a list of arrays if
             its images differ); None: 3, or 1 after ``Grayscale(1)``; or a dict per field.
@@ -203,7 +203,7 @@ class Loader:
             ``stats()["tiers"]`` counts and times what cache, fleet and storage gave.
         prefetch: batches prepared ahead, 1 or more.
         fields: names of the fields to deliver; None: all.
-        encoded: names of image fields to deliver as stored bytes.
+        encoded: names of image and audio fields to deliver as stored bytes.
         variants: ``{"image": ["raw", "jpeg"]}`` forms allowed per field: of each sample the first variant of
             such a form; a sample that has none is a bad sample (``on_error``). None: the first present.
         forms: ``{"pli": 0.6, "raw": 0.4}``: where samples of a packed data set are stored in several forms, the part of the
@@ -411,10 +411,10 @@ class Loader:
         self._ranks: _Ranks | None = None  # of the newest pass
         if given["rank"] is not None or given["world_size"] is not None:
             _options.ranks(given["rank"], given["world_size"])  # wrong ones raise an error here
-        self._encoded: set[str] = set()
-        self._channels_last: set[str] = set()
         self._wrap = _convert.wrapper(self._output)
-        self._native_options = self._make_options()
+        fields = _loader_fields.FieldOptions(given, dataset, self._output)
+        self._native_options = self._make_options(fields.all())
+        self._encoded, self._channels_last = fields.encoded, fields.channels_last
         self._labels = _more.add_mix(given, dataset, self._output == "torch", self._native_options)
         self._closed = False
         self._final: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
@@ -470,7 +470,7 @@ class Loader:
         given = self._given
         return self._cache_choice, *(("", "") if self._cache is None else (given["cache_form"], given["cache_size"]))
 
-    def _make_options(self) -> dict[str, Any]:
+    def _make_options(self, fields: list[dict[str, Any]]) -> dict[str, Any]:
         given = self._given
         throttle = given["throttle"] or (0, 0)
         if len(throttle) != 2:
@@ -485,7 +485,7 @@ class Loader:
             "host_memory": _options.nbytes("host_memory", given["host_memory"]),
             "on_error": _options.choice("on_error", given["on_error"], _ON_ERROR),
             "only_listed": True,
-            "fields": self._field_options(),
+            "fields": fields,
             "storage": _options.choice("storage", given["storage"], _STORAGES),
             "page_cache": _options.choice("page_cache", given["page_cache"], _PAGE_CACHES),
             "cache_form": _options.choice("cache_form", given["cache_form"], _CACHE_FORMS),
@@ -513,130 +513,6 @@ class Loader:
         _more.add_gpu(given, options)
         _more.add_subset(given, self._dataset, options)
         return options
-
-    def _field_options(self) -> list[dict[str, Any]]:
-        known = self._dataset.fields
-        chains = _more.chains_of(self._given, self._dataset)
-        wanted = self._given["fields"]
-        per_field = (self._given[name] for name in _PER_FIELD)
-        named = [*(wanted or ()), *self._given["encoded"], *self._given["own_geometry"], *chains]
-        named.extend(self._given["per_box"] or ())
-        for mapping in per_field:
-            named.extend(mapping if isinstance(mapping, Mapping) else ())
-        for name in named:
-            if name not in known:
-                raise ArgumentError(
-                    f"no field {name!r} in {self._dataset.path}: it has {', '.join(known)}",
-                    dataset=self._dataset.path,
-                )
-        return [
-            self._one_field(field, chains.get(field.name, []))
-            for field in known.values()
-            if wanted is None or field.name in wanted
-        ]
-
-    def _one_field(self, field: Field, ops: list[_transforms.Transform]) -> dict[str, Any]:
-        options: dict[str, Any] = {"name": field.name, "ops": _transforms.described(ops)}
-        self._refuse_options(field)
-        if field.type in ("mask", "boxes", "keypoints"):
-            options["made_for"] = _options.made_for(self._of_field("made_for", field.name, None))
-        self._add_boxes(field, options)
-        if field.type not in ("image", "mask"):
-            if field.name in self._given["own_geometry"]:
-                raise ArgumentError(f"own_geometry is for images and masks; {field.name!r} is {field.type}")
-            if self._output == "numpy" and field.dtype == "bfloat16":
-                raise ArgumentError(f'field {field.name!r} is bfloat16: use output="torch"')
-            return options
-        options["own_geometry"] = field.name in self._given["own_geometry"]
-        options["ignore_orientation"] = bool(self._given["ignore_orientation"])
-        if self._given["variants"] and field.name in self._given["variants"]:
-            options["form_mask"] = self._form_mask(field)
-        if field.name in self._given["encoded"]:
-            self._encoded.add(field.name)
-            return options | {"encoded": True}
-        if field.type == "mask":
-            options["layout"] = 0  # one channel: the array has no channel axis
-            for name in ("dtype", "bits"):
-                mapping = self._given[name]
-                if isinstance(mapping, Mapping) and mapping.get(field.name) is not None:
-                    options |= self._pixel_option(name, mapping[field.name])
-            return options
-        layout = _LAYOUTS[
-            _options.choice("layout", self._of_field("layout", field.name, "NCHW"), _LAYOUTS)
-        ]
-        options["layout"] = int(layout == "NCHW")
-        if layout == "channels_last":
-            self._channels_last.add(field.name)
-        for name in ("dtype", "bits"):
-            value = self._of_field(name, field.name, None)
-            if value is not None:
-                options |= self._pixel_option(name, value)
-        options["scaled_decode"] = bool(self._of_field("scaled_decode", field.name, False))
-        channels = self._of_field("channels", field.name, None)
-        asked = _transforms.output_channels(field.name, ops)
-        if channels == "stored" and not asked:
-            options["channels"] = _CHANNELS_STORED
-        elif channels is not None or asked:
-            wanted = asked if channels in (None, "stored") else channels
-            options["channels"] = _options.count("channels", wanted, 1, 4)
-        return options
-
-    def _pixel_option(self, name: str, value: Any) -> dict[str, int]:
-        """Returns dtype or bits of a field for the C library."""
-        if name == "bits":
-            if value not in (8, 16):
-                raise ArgumentError(f"bits is 8 or 16, not {value!r}")
-            return {"bits": int(value)}
-        number = _options.dtype_number(value)
-        if self._output == "numpy" and number == _native.dtype_number("bfloat16"):
-            raise ArgumentError('numpy has no bfloat16: use output="torch"')
-        return {"dtype": number}
-
-    def _refuse_options(self, field: Field) -> None:
-        """Checks that arguments given per field are possible for the field."""
-        possible = {
-            "image": tuple(name for name in _PER_FIELD if name != "made_for"),
-            "mask": ("dtype", "bits", "variants", "made_for"),
-            "boxes": ("made_for",),
-            "keypoints": ("made_for",),
-        }.get(field.type, ())
-        for name in _PER_FIELD:
-            mapping = self._given[name]
-            if isinstance(mapping, Mapping) and field.name in mapping and name not in possible:
-                raise ArgumentError(f"{name}[{field.name!r}] is not possible: the field is of type {field.type}")
-
-    def _add_boxes(self, field: Field, options: dict[str, Any]) -> None:
-        """Adds the options about boxes, and about fields with a row for each box."""
-        given = self._given
-        if field.type == "boxes":
-            if not float(given["min_area"]) > 0:
-                raise ArgumentError("min_area is above 0 pixels^2; keep_boxes=True keeps all boxes")
-            options["min_area"] = float(given["min_area"])
-            options["min_visibility"] = float(given["min_visibility"])
-            options["keep_boxes"] = bool(given["keep_boxes"])
-        per_box = given["per_box"]
-        if per_box is None:
-            return
-        if isinstance(per_box, Mapping):
-            options["per_box_of"] = str(per_box.get(field.name, ""))
-            return
-        boxes = [other.name for other in self._dataset.fields.values() if other.type == "boxes"]
-        if field.name in per_box and len(boxes) != 1:
-            raise ArgumentError(
-                f"per_box is a dict of names of boxes here: the data set has the boxes {', '.join(boxes) or '(none)'}"
-            )
-        options["per_box_of"] = boxes[0] if field.name in per_box else ""
-
-    def _of_field(self, name: str, field: str, default: Any) -> Any:
-        value = self._given[name]
-        return value.get(field, default) if isinstance(value, Mapping) else value
-
-    def _form_mask(self, field: Field) -> int:
-        """Returns the bits of the allowed forms."""
-        forms = self._given["variants"][field.name]
-        if isinstance(forms, str) or not forms:
-            raise ArgumentError(f"variants[{field.name!r}] is a list of forms, at least one, not {forms!r}")
-        return sum(1 << number for number in {_image.form_number(form) for form in forms})
 
     # Iteration --------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Operations on the pixels of a sample, with torchvision's names and arguments.
+"""Operations on the pixels of a sample, with torchvision's names and arguments, and on its sound, with torchaudio's.
 
 Operations only describe. The C library runs them, fused, straight into the batch. A list of operations is for a sample:
 Resize, CenterCrop, RandomCrop, RandomResizedCrop, Pad, the flips, RandomRotation, RandomAffine, RandomPerspective and
@@ -9,6 +9,9 @@ except "nearest-exact". Their padding gets ``mask_fill``.
 Random parameters are a function of (seed, epoch, sample, draw, view, operation): see
 ``include/penstock/augment.h``. Geometric operations are numbered among themselves, so a colour
 operation put between them changes no geometry.
+
+Operations on sound (:class:`Mono` to :class:`MFCC`) are for audio fields, each of which has a chain of its own; clips are
+numbered among themselves, too.
 
 Sizes are pixels, (height, width). A chain may hold ``Normalize`` once, at its end; only ``RandomErasing`` may follow.
 """
@@ -46,7 +49,23 @@ from ._policies import (
     RandomRotation,
     RandomSolarize,
     TrivialAugmentWide,
-    mixes,
+)
+from ._sound import (
+    MFCC,
+    AddNoise,
+    AmplitudeToDB,
+    AudioTransform,
+    CenterClip,
+    FrequencyMask,
+    Gain,
+    LogMel,
+    MelSpectrogram,
+    Mono,
+    PadTo,
+    RandomClip,
+    Resample,
+    Spectrogram,
+    TimeMask,
 )
 from ._transform import (
     Fill,
@@ -69,25 +88,37 @@ from ._transform import (
 from .errors import ArgumentError
 
 __all__ = [
+    "AddNoise",
+    "AmplitudeToDB",
+    "AudioTransform",
     "AugMix",
     "AutoAugment",
+    "CenterClip",
     "CenterCrop",
     "ColorJitter",
     "CutMix",
     "ElasticTransform",
+    "FrequencyMask",
+    "Gain",
     "GaussianBlur",
     "Grayscale",
     "Identity",
+    "LogMel",
+    "MFCC",
+    "MelSpectrogram",
     "Mix",
     "MixUp",
+    "Mono",
     "Normalize",
     "Pad",
+    "PadTo",
     "RandAugment",
     "RandomAdjustSharpness",
     "RandomAffine",
     "RandomApply",
     "RandomAutocontrast",
     "RandomChoice",
+    "RandomClip",
     "RandomCrop",
     "RandomEqualize",
     "RandomErasing",
@@ -100,12 +131,17 @@ __all__ = [
     "RandomRotation",
     "RandomSolarize",
     "RandomVerticalFlip",
+    "Resample",
     "Resize",
+    "Spectrogram",
+    "TimeMask",
     "Transform",
     "TrivialAugmentWide",
     "from_json",
     "to_json",
 ]
+
+_NO_OPERATIONS = ("Transform", "AudioTransform", "Mix", "MixUp", "CutMix")
 
 # Numbers of include/penstock/augment.h, which pins them.
 _RESIZE, _CENTER_CROP, _RANDOM_CROP, _RANDOM_RESIZED_CROP = 1, 2, 3, 4
@@ -349,7 +385,7 @@ class Normalize(Transform):
 
 def geometric(ops: Sequence[Transform]) -> list[Transform]:
     """Returns the operations of `ops` that move pixels."""
-    return [op for op in ops if any(part["kind"] in _GEOMETRIC for part in op.parts())]
+    return [op for op in ops if not isinstance(op, AudioTransform) and any(part["kind"] in _GEOMETRIC for part in op.parts())]
 
 
 def described(ops: Sequence[Transform]) -> list[dict[str, Any]]:
@@ -379,6 +415,8 @@ def _plain(value: object) -> object:
     value = getattr(value, "value", value)
     if isinstance(value, (str, bool)) or value is None:
         return value
+    if isinstance(value, Transform):
+        return _to_plain(value)
     if isinstance(value, Sequence):
         return [_plain(part) for part in value]
     if isinstance(value, numbers.Integral):
@@ -414,15 +452,20 @@ def _near(word: str, known: Sequence[str]) -> str:
     return f": did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}"
 
 
+def _argument(value: object) -> object:
+    """An argument from JSON: a list as tuple, an object as the operation that it is."""
+    return tuple(value) if isinstance(value, list) else _from_plain(value) if isinstance(value, dict) else value
+
+
 def _from_plain(plain: object) -> Transform:
     if not isinstance(plain, dict) or not isinstance(plain.get("op"), str):
         raise ArgumentError(f'an operation is an object like {{"op": "CenterCrop", "size": 224}}, not {plain!r}')
-    known = [name for name in __all__ if name[0].isupper() and name not in ("Transform", "Mix", "MixUp", "CutMix")]
+    known = [name for name in __all__ if name[0].isupper() and name not in _NO_OPERATIONS]
     name = plain["op"]
     if name not in known:
         raise ArgumentError(f"no operation {name!r}{_near(name, known)}")
     operation: type[Transform] = globals()[name]
-    arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in plain.items() if key != "op"}
+    arguments = {key: _argument(value) for key, value in plain.items() if key != "op"}
     if name in ("RandomApply", "RandomChoice") and "transforms" in plain:
         arguments["transforms"] = tuple(_chain_from_plain(plain["transforms"]))
     parameters = {field.name: field for field in fields(operation)}  # type: ignore[arg-type]

@@ -1,0 +1,208 @@
+"""clips.py: clips per second that loaders make of long sounds: 1 second at 8 kHz, mono, out of 30 seconds in stereo at 44.1 kHz.
+
+Loaders: Penstock on the folder; torch's DataLoader with soundfile (which reads the part that is wanted) and torchaudio's Resample;
+the same as users of torchaudio.load write it, the whole file decoded; DALI, whose decoder takes whole files. Those that are not
+installed are left out, and named. All see the same files in the page cache, and the same cores. They take turns; the median of the
+rounds counts. With --features the clip becomes a log-mel spectrogram of 64 bands.
+
+    clips.py --data /tmp/clips --cores 1 2 --json out.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import make_clips
+import numpy as np
+
+RATE, WANTED, BATCH = 44100, 8000, 16
+N_FFT, HOP, N_MELS = 256, 80, 64
+NAMES = ("penstock", "soundfile", "torchaudio", "dali")
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(str(path) for path in folder.rglob("*.*"))
+
+
+def penstock(folder: Path, cores: int, features: bool):
+    import penstock as ps
+    from penstock import transforms as T
+
+    ops: list = [T.Mono(), T.Resample(WANTED), T.RandomClip(WANTED)]
+    if features:
+        ops.append(T.LogMel(WANTED, n_fft=N_FFT, hop_length=HOP, n_mels=N_MELS))
+    loader = ps.Loader(folder, BATCH, shuffle=True, transforms=ops, num_workers=cores, output="torch")
+    return lambda: sum(len(batch["audio"]) for batch in loader)
+
+
+def import_torchaudio():
+    """torchaudio, whose own library is linked against another torch than one for CPUs. Its operations need none."""
+    import torch
+
+    load = torch.ops.load_library
+    torch.ops.load_library = lambda path: None
+    try:
+        import torchaudio
+        import torchaudio.transforms
+    finally:
+        torch.ops.load_library = load
+    return torchaudio
+
+
+def torch_loader(folder: Path, cores: int, features: bool, whole: bool):
+    import soundfile
+    import torch
+
+    transforms = import_torchaudio().transforms
+    torch.set_num_threads(1)
+    resample = transforms.Resample(RATE, WANTED)
+    mel = transforms.MelSpectrogram(WANTED, n_fft=N_FFT, hop_length=HOP, n_mels=N_MELS)
+    decibel = transforms.AmplitudeToDB("power", 80)
+    files = files_of(folder)
+
+    class Clips(torch.utils.data.Dataset):
+        def __len__(self) -> int:
+            return len(files)
+
+        def __getitem__(self, i: int):
+            if whole:
+                sound = torch.from_numpy(soundfile.read(files[i], dtype="float32", always_2d=True)[0].T)
+                first = int(torch.randint(sound.shape[1] - RATE, ()))
+                sound = sound[:, first : first + RATE]
+            else:
+                with soundfile.SoundFile(files[i]) as file:
+                    file.seek(int(torch.randint(file.frames - RATE, ())))
+                    sound = torch.from_numpy(file.read(RATE, dtype="float32", always_2d=True).T)
+            clip = resample(sound.mean(0, keepdim=True))
+            return (decibel(mel(clip)) if features else clip), i % make_clips.CLASSES
+
+    loader = torch.utils.data.DataLoader(
+        Clips(), BATCH, shuffle=True, num_workers=cores, persistent_workers=True,
+        worker_init_fn=lambda _: torch.set_num_threads(1))
+    return lambda: sum(len(batch) for batch, _ in loader)
+
+
+def dali(folder: Path, cores: int, features: bool):
+    from nvidia.dali import fn, pipeline_def, types
+
+    files = files_of(folder)
+    if not files[0].endswith((".wav", ".flac", ".ogg")):
+        raise ImportError("DALI decodes WAV, FLAC and Ogg")
+
+    @pipeline_def(batch_size=BATCH, num_threads=cores, device_id=None)
+    def pipeline():
+        encoded, label = fn.readers.file(files=files, labels=[0] * len(files), random_shuffle=True, name="files")
+        sound, _ = fn.decoders.audio(encoded, dtype=types.FLOAT, downmix=True)
+        first = fn.random.uniform(range=(0.0, 1.0))
+        length = fn.cast(fn.shapes(sound)[0], dtype=types.FLOAT)
+        place = fn.cast(first * (length - RATE), dtype=types.INT32)
+        clip = fn.slice(sound, place, RATE, axes=[0])
+        clip = fn.experimental.audio_resample(clip, in_rate=RATE, out_rate=WANTED) if hasattr(
+            fn.experimental, "audio_resample") else fn.audio_resample(clip, in_rate=RATE, out_rate=WANTED)
+        if features:
+            made = fn.spectrogram(clip, nfft=N_FFT, window_step=HOP, window_length=N_FFT)
+            made = fn.mel_filter_bank(made, sample_rate=WANTED, nfilter=N_MELS)
+            clip = fn.to_decibels(made, multiplier=10.0, cutoff_db=-80.0)
+        return clip, label
+
+    pipe = pipeline()
+    pipe.build()
+
+    def epoch() -> int:
+        n = 0
+        while n < len(files):
+            clips, _ = pipe.run()
+            n += len(clips)
+        return n
+
+    return epoch
+
+
+def make(name: str, folder: Path, cores: int, features: bool):
+    if name == "penstock":
+        return penstock(folder, cores, features)
+    if name == "dali":
+        return dali(folder, cores, features)
+    return torch_loader(folder, cores, features, whole=name == "torchaudio")
+
+
+def serve(name: str, folder: Path, cores: int, features: bool) -> None:
+    """One loader in a process of its own, an epoch for each line that comes, whose clips and seconds it prints."""
+    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:cores]))
+    epoch = make(name, folder, cores, features)
+    epoch()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        n, start = 0, time.perf_counter()
+        while time.perf_counter() - start < float(line):
+            n += epoch()
+        print(n, time.perf_counter() - start, flush=True)
+
+
+def measure(folder: Path, cores: int, features: bool, names: list[str], rounds: int, seconds: float) -> dict:
+    """Returns clips per second of each loader, or why there are none."""
+    running, results = {}, {}
+    for name in names:
+        command = [sys.executable, __file__, "--serve", name, "--data", str(folder), "--cores", str(cores)]
+        command += ["--features"] if features else []
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if process.stdout.readline().strip() == "ready":
+            running[name], results[name] = process, []
+        else:
+            results[name] = {"absent": process.communicate()[1].strip().splitlines()[-1:]}
+    for _ in range(rounds):
+        for name, process in running.items():
+            process.stdin.write(f"{seconds}\n")
+            process.stdin.flush()
+            n, took = process.stdout.readline().split()
+            results[name].append(int(n) / float(took))
+    for process in running.values():
+        process.communicate("")
+    return {name: statistics.median(each) if isinstance(each, list) else each for name, each in results.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder for the clips, which are made if they are not there")
+    parser.add_argument("--clips", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=30, help="length of a sound")
+    parser.add_argument("--cores", type=int, nargs="+", default=[1])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--time", type=float, default=1, help="least seconds of a round of one loader")
+    parser.add_argument("--loaders", nargs="+", default=list(NAMES), choices=NAMES)
+    parser.add_argument("--formats", nargs="+", default=["wav", "flac", "mp3"])
+    parser.add_argument("--features", action="store_true", help="log-mel spectrograms")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--serve", choices=NAMES, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        serve(arguments.serve, arguments.data, arguments.cores[0], arguments.features)
+        return
+    made = make_clips.make(arguments.data, arguments.clips, arguments.seconds)
+    cells = []
+    for name in (name for name in arguments.formats if name in made):
+        for cores in arguments.cores:
+            found = measure(arguments.data / name, cores, arguments.features, arguments.loaders, arguments.rounds, arguments.time)
+            rates = {loader: rate for loader, rate in found.items() if isinstance(rate, float)}
+            best = max((rate for loader, rate in rates.items() if loader != "penstock"), default=0)
+            ratio = rates.get("penstock", 0) / best if best else float("nan")
+            line = ", ".join(f"{loader} {rate:.0f}" if loader in rates else f"{loader}: {rate['absent']}"
+                             for loader, rate in found.items())
+            print(f"{name}, {cores} cores: {line}; {ratio:.2f} x the fastest other", flush=True)
+            cells.append({"format": name, "cores": cores, "features": arguments.features, "clips_per_s": found, "ratio": ratio})
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps({"bench": "audio", "machine": platform.processor() or platform.machine(),
+                                              "numpy": np.__version__, "cells": cells}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

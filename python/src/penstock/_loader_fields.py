@@ -1,0 +1,183 @@
+"""Which fields a loader delivers, and how, as options of the C library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import _image, _native, _options, _sound
+from . import _loader_options as _more
+from . import transforms as _transforms
+from .dataset import Dataset, Field
+from .errors import ArgumentError
+
+_PER_FIELD = ("dtype", "layout", "channels", "bits", "variants", "scaled_decode", "made_for")
+_LAYOUTS = ("NHWC", "NCHW", "channels_last")
+_CHANNELS_STORED = 255
+
+
+class FieldOptions:
+    """Options of each field, of a loader's arguments.
+
+    Attributes, known after :meth:`all`:
+        encoded: fields that are delivered as stored bytes.
+        channels_last: fields that are shown as NCHW over NHWC memory.
+    """
+
+    def __init__(self, given: Mapping[str, Any], dataset: Dataset, output: str) -> None:
+        self._given, self._dataset, self._output = given, dataset, output
+        self.encoded: set[str] = set()
+        self.channels_last: set[str] = set()
+
+    def all(self) -> list[dict[str, Any]]:
+        """Returns the options of every field that is delivered."""
+        known = self._dataset.fields
+        chains = _more.chains_of(self._given, self._dataset)
+        wanted = self._given["fields"]
+        per_field = (self._given[name] for name in _PER_FIELD)
+        named = [*(wanted or ()), *self._given["encoded"], *self._given["own_geometry"], *chains]
+        named.extend(self._given["per_box"] or ())
+        for mapping in per_field:
+            named.extend(mapping if isinstance(mapping, Mapping) else ())
+        for name in named:
+            if name not in known:
+                raise ArgumentError(
+                    f"no field {name!r} in {self._dataset.path}: it has {', '.join(known)}",
+                    dataset=self._dataset.path,
+                )
+        return [
+            self._one_field(field, chains.get(field.name, []))
+            for field in known.values()
+            if wanted is None or field.name in wanted
+        ]
+
+    def _one_field(self, field: Field, ops: list[_transforms.Transform]) -> dict[str, Any]:
+        options: dict[str, Any] = {"name": field.name, "ops": []}
+        self._refuse_options(field)
+        if field.type == "audio":
+            return self._audio_field(field, ops, options)
+        if any(isinstance(op, _transforms.AudioTransform) for op in ops):
+            raise ArgumentError(f"transforms[{field.name!r}]: operations on sound, and the field is of type {field.type}")
+        options["ops"] = _transforms.described(ops)
+        if field.type in ("mask", "boxes", "keypoints"):
+            options["made_for"] = _options.made_for(self._of_field("made_for", field.name, None))
+        self._add_boxes(field, options)
+        if field.type not in ("image", "mask"):
+            if field.name in self._given["own_geometry"]:
+                raise ArgumentError(f"own_geometry is for images and masks; {field.name!r} is {field.type}")
+            if self._output == "numpy" and field.dtype == "bfloat16":
+                raise ArgumentError(f'field {field.name!r} is bfloat16: use output="torch"')
+            return options
+        options["own_geometry"] = field.name in self._given["own_geometry"]
+        options["ignore_orientation"] = bool(self._given["ignore_orientation"])
+        if self._given["variants"] and field.name in self._given["variants"]:
+            options["form_mask"] = self._form_mask(field)
+        if field.name in self._given["encoded"]:
+            self.encoded.add(field.name)
+            return options | {"encoded": True}
+        if field.type == "mask":
+            options["layout"] = 0  # one channel: the array has no channel axis
+            for name in ("dtype", "bits"):
+                mapping = self._given[name]
+                if isinstance(mapping, Mapping) and mapping.get(field.name) is not None:
+                    options |= self._pixel_option(name, mapping[field.name])
+            return options
+        layout = _LAYOUTS[
+            _options.choice("layout", self._of_field("layout", field.name, "NCHW"), _LAYOUTS)
+        ]
+        options["layout"] = int(layout == "NCHW")
+        if layout == "channels_last":
+            self.channels_last.add(field.name)
+        for name in ("dtype", "bits"):
+            value = self._of_field(name, field.name, None)
+            if value is not None:
+                options |= self._pixel_option(name, value)
+        options["scaled_decode"] = bool(self._of_field("scaled_decode", field.name, False))
+        channels = self._of_field("channels", field.name, None)
+        asked = _transforms.output_channels(field.name, ops)
+        if channels == "stored" and not asked:
+            options["channels"] = _CHANNELS_STORED
+        elif channels is not None or asked:
+            wanted = asked if channels in (None, "stored") else channels
+            options["channels"] = _options.count("channels", wanted, 1, 4)
+        return options
+
+    def _audio_field(
+        self, field: Field, ops: list[_transforms.Transform], options: dict[str, Any]
+    ) -> dict[str, Any]:
+        """A dtype for all fields counts for sound if it is one of floats."""
+        if field.name in self._given["own_geometry"]:
+            raise ArgumentError(f"own_geometry is for images and masks; {field.name!r} is audio")
+        if field.name in self._given["encoded"]:
+            if ops:
+                raise ArgumentError(f"transforms[{field.name!r}]: the field is delivered encoded")
+            self.encoded.add(field.name)
+            return options
+        _sound.find_library()
+        options["decode_audio"] = True
+        options["audio_ops"] = _sound.steps_of(field.name, ops)
+        wanted = self._of_field("dtype", field.name, None)
+        number = _options.dtype_number("float32" if wanted is None else wanted)
+        floats = [_native.dtype_number(name) for name in ("float32", "float16")]
+        if number not in floats and isinstance(self._given["dtype"], Mapping):
+            raise ArgumentError(f"dtype[{field.name!r}]: sound is float32 or float16, not {wanted!r}")
+        options["dtype"] = number if number in floats else floats[0]
+        return options
+
+    def _pixel_option(self, name: str, value: Any) -> dict[str, int]:
+        """Returns dtype or bits of a field for the C library."""
+        if name == "bits":
+            if value not in (8, 16):
+                raise ArgumentError(f"bits is 8 or 16, not {value!r}")
+            return {"bits": int(value)}
+        number = _options.dtype_number(value)
+        if self._output == "numpy" and number == _native.dtype_number("bfloat16"):
+            raise ArgumentError('numpy has no bfloat16: use output="torch"')
+        return {"dtype": number}
+
+    def _refuse_options(self, field: Field) -> None:
+        """Checks that arguments given per field are possible for the field."""
+        possible = {
+            "image": tuple(name for name in _PER_FIELD if name != "made_for"),
+            "mask": ("dtype", "bits", "variants", "made_for"),
+            "boxes": ("made_for",),
+            "keypoints": ("made_for",),
+            "audio": ("dtype",),
+        }.get(field.type, ())
+        for name in _PER_FIELD:
+            mapping = self._given[name]
+            if isinstance(mapping, Mapping) and field.name in mapping and name not in possible:
+                raise ArgumentError(f"{name}[{field.name!r}] is not possible: the field is of type {field.type}")
+
+    def _add_boxes(self, field: Field, options: dict[str, Any]) -> None:
+        """Adds the options about boxes, and about fields with a row for each box."""
+        given = self._given
+        if field.type == "boxes":
+            if not float(given["min_area"]) > 0:
+                raise ArgumentError("min_area is above 0 pixels^2; keep_boxes=True keeps all boxes")
+            options["min_area"] = float(given["min_area"])
+            options["min_visibility"] = float(given["min_visibility"])
+            options["keep_boxes"] = bool(given["keep_boxes"])
+        per_box = given["per_box"]
+        if per_box is None:
+            return
+        if isinstance(per_box, Mapping):
+            options["per_box_of"] = str(per_box.get(field.name, ""))
+            return
+        boxes = [other.name for other in self._dataset.fields.values() if other.type == "boxes"]
+        if field.name in per_box and len(boxes) != 1:
+            raise ArgumentError(
+                f"per_box is a dict of names of boxes here: the data set has the boxes {', '.join(boxes) or '(none)'}"
+            )
+        options["per_box_of"] = boxes[0] if field.name in per_box else ""
+
+    def _of_field(self, name: str, field: str, default: Any) -> Any:
+        value = self._given[name]
+        return value.get(field, default) if isinstance(value, Mapping) else value
+
+    def _form_mask(self, field: Field) -> int:
+        """Returns the bits of the allowed forms."""
+        forms = self._given["variants"][field.name]
+        if isinstance(forms, str) or not forms:
+            raise ArgumentError(f"variants[{field.name!r}] is a list of forms, at least one, not {forms!r}")
+        return sum(1 << number for number in {_image.form_number(form) for form in forms})

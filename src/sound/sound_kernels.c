@@ -1,0 +1,14 @@
+/* sound_kernels.c - chooses the inner loops of a CPU level. Constant; any thread. */
+#include "sound/sound_kernels.h"
+
+#include "base/cpu.h"
+
+const struct psti_sound_kernels *psti_sound_kernels_for(uint32_t features)
+{
+#if defined(__x86_64__)
+    if ((features & PSTI_CPU_AVX2) != 0)
+        return &psti_sound_kernels_avx2;
+#endif
+    (void)features;
+    return &psti_sound_kernels_c;
+}

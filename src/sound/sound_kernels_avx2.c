@@ -1,0 +1,21 @@
+/* sound_kernels_avx2.c - the inner loops with AVX2: sound_kernels_template.h, compiled for it. No
+ * multiplication is fused with an addition, so the bits are those of plain C. Pure functions, any
+ * thread. */
+#if defined(__x86_64__)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#endif
+
+#define NAME "avx2"
+#define LEVEL(name) name##_avx2
+#include "sound/sound_kernels_template.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif

@@ -1,0 +1,193 @@
+/* sound_kernels_template.h - the inner loops over vectors of eight floats, which a compiler splits
+ * as the CPU needs. The file that includes it defines NAME and LEVEL, and chooses the CPU level.
+ *
+ * FFTs are KISS FFT's (third_party/kissfft), whose scalar is such a vector: eight frames go through
+ * one call. A real FFT of an even size is a complex one of half that size and a last step. */
+#include "sound/sound_int.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef float lanes8 __attribute__((vector_size(32)));
+
+#define ALL(x) ((lanes8){x, x, x, x, x, x, x, x})
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpsabi"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+#endif
+
+/* Names of its own for each level. Constants are vectors of one number in all lanes. */
+#define kiss_fft_alloc LEVEL(psti_sound_fft_alloc)
+#define kiss_fft LEVEL(psti_sound_fft)
+#define kiss_fft_stride LEVEL(psti_sound_fft_stride)
+#define kiss_fft_cleanup LEVEL(psti_sound_fft_cleanup)
+#define kiss_fft_next_fast_size LEVEL(psti_sound_fft_next_fast_size)
+#define kiss_fft_scalar lanes8
+#define KISS_FFT_USE_ALLOCA
+#include <kissfft/_kiss_fft_guts.h>
+#undef KISS_FFT_COS
+#undef KISS_FFT_SIN
+#undef HALF_OF
+#define KISS_FFT_COS(phase) ALL((float)cos(phase))
+#define KISS_FFT_SIN(phase) ALL((float)sin(phase))
+#define HALF_OF(x) ((x)*ALL(0.5f))
+#include <kissfft/kiss_fft.c>
+
+/* Tables: of the complex FFT, then [n / 4] factors of the last step of an even n. */
+static size_t cfg_nbytes(uint32_t n)
+{
+    size_t nbytes = 0;
+    (void)kiss_fft_alloc((int)(n % 2 ? n : n / 2), 0, NULL, &nbytes);
+    return (nbytes + 63) & ~(size_t)63;
+}
+
+static size_t fft_nbytes(uint32_t n)
+{
+    return cfg_nbytes(n) + (n % 2 ? 0 : (n / 4) * sizeof(kiss_fft_cpx));
+}
+
+static void fft_init(uint32_t n, void *tables)
+{
+    size_t nbytes = cfg_nbytes(n);
+    (void)kiss_fft_alloc((int)(n % 2 ? n : n / 2), 0, tables, &nbytes);
+    kiss_fft_cpx *last = (kiss_fft_cpx *)(void *)((char *)tables + cfg_nbytes(n));
+    for (uint32_t i = 0; n % 2 == 0 && i < n / 4; i++)
+        kf_cexp(&last[i], -3.14159265358979323846 * ((i + 1) / (n / 2.0) + 0.5));
+}
+
+static size_t frames_floats(uint32_t n_fft)
+{
+    return (4 * (size_t)n_fft + n_fft / 2 + 1) * PSTI_SOUND_LANES;
+}
+
+/* Eight frames from frame t on, windowed, sample by sample. Behind the last frame it is repeated.
+ */
+static void gather(const struct psti_sound_frames *s, uint64_t t, lanes8 *in)
+{
+    const float *from[PSTI_SOUND_LANES];
+    uint32_t step = s->n_fft % 2 ? 2 : 1; /* an odd size is complex */
+    for (uint32_t lane = 0; lane < PSTI_SOUND_LANES; lane++)
+        from[lane] = s->wave + (t + lane < s->n_frames ? t + lane : s->n_frames - 1) * s->hop;
+    for (uint32_t k = s->first; k < s->end; k++) {
+        lanes8 v = {from[0][k], from[1][k], from[2][k], from[3][k],
+                    from[4][k], from[5][k], from[6][k], from[7][k]};
+        in[(size_t)k * step] = v * ALL(s->window[k]);
+    }
+}
+
+static inline void measure(const kiss_fft_cpx *bin, uint32_t power, lanes8 *out)
+{
+    lanes8 v = bin->r * bin->r + bin->i * bin->i;
+    for (int lane = 0; power == 1 && lane < PSTI_SOUND_LANES; lane++)
+        v[lane] = sqrtf(v[lane]);
+    *out = v;
+}
+
+/* The bins of a real FFT of even size n, from the complex one `z` of half the size. */
+static void measure_even(const kiss_fft_cpx *z, const kiss_fft_cpx *last, uint32_t n,
+                         uint32_t power, lanes8 *out)
+{
+    uint32_t half = n / 2;
+    kiss_fft_cpx bin = {z[0].r + z[0].i, ALL(0)};
+    measure(&bin, power, &out[0]);
+    bin.r = z[0].r - z[0].i;
+    measure(&bin, power, &out[half]);
+    for (uint32_t k = 1; k <= half / 2; k++) {
+        kiss_fft_cpx a = z[k], b = {z[half - k].r, -z[half - k].i}, sum, difference, turned;
+        C_ADD(sum, a, b);
+        C_SUB(difference, a, b);
+        C_MUL(turned, difference, last[k - 1]);
+        bin.r = HALF_OF(sum.r + turned.r);
+        bin.i = HALF_OF(sum.i + turned.i);
+        measure(&bin, power, &out[k]);
+        bin.r = HALF_OF(sum.r - turned.r);
+        bin.i = HALF_OF(turned.i - sum.i);
+        measure(&bin, power, &out[half - k]);
+    }
+}
+
+static void store(const struct psti_sound_frames *s, const lanes8 *bins, uint64_t t)
+{
+    uint64_t left = s->n_frames - t;
+    size_t nbytes = (left < PSTI_SOUND_LANES ? (size_t)left : PSTI_SOUND_LANES) * sizeof(float);
+    uint32_t n_bins = s->n_fft / 2 + 1;
+    for (uint32_t k = 0; !s->bands && k < n_bins; k++)
+        memcpy(s->out + k * s->n_frames + t, &bins[k], nbytes);
+    for (uint32_t m = 0; s->bands && m < s->n_bands; m++) {
+        const struct psti_sound_band *band = &s->bands[m];
+        const float *weights = s->band_weights + band->at;
+        lanes8 sum = ALL(0);
+        for (uint32_t k = band->begin; k < band->end; k++)
+            sum += bins[k] * ALL(weights[k - band->begin]);
+        memcpy(s->out + m * s->n_frames + t, &sum, nbytes);
+    }
+}
+
+static void frames(const struct psti_sound_frames *s)
+{
+    uint32_t n = s->n_fft, n_complex = n % 2 ? n : n / 2;
+    lanes8 *in = (lanes8 *)(void *)s->scratch, *out = in + 2 * (size_t)n,
+           *bins = out + 2 * (size_t)n;
+    const kiss_fft_cpx *last =
+        (const kiss_fft_cpx *)(const void *)((const char *)s->fft + cfg_nbytes(n));
+    memset(in, 0, 2 * (size_t)n * sizeof *in);
+    for (uint64_t t = 0; t < s->n_frames; t += PSTI_SOUND_LANES) {
+        kiss_fft_cpx *z = (kiss_fft_cpx *)(void *)out;
+        gather(s, t, in);
+        kiss_fft((kiss_fft_cfg)(uintptr_t)s->fft, (const kiss_fft_cpx *)(const void *)in, z);
+        if (n % 2 == 0)
+            measure_even(z, last, n, s->power, bins);
+        for (uint32_t k = 0; n % 2 && k <= n_complex / 2; k++)
+            measure(&z[k], s->power, &bins[k]);
+        store(s, bins, t);
+    }
+}
+
+static void resample(const struct psti_sound_filter *filter, const float *x, int64_t x_first,
+                     uint64_t first, size_t n, float *out)
+{
+    uint32_t phase = (uint32_t)(first % filter->n_new), taps = filter->taps;
+    const float *at = x + ((int64_t)(first / filter->n_new * filter->n_old) - x_first);
+    for (size_t i = 0; i < n; i++) {
+        const float *from = at + filter->starts[phase];
+        const float *weights = filter->weights + (size_t)phase * taps;
+        lanes8 sum = ALL(0);
+        for (uint32_t k = 0; k < taps; k += PSTI_SOUND_LANES) {
+            lanes8 v, w;
+            memcpy(&v, from + k, sizeof v);
+            memcpy(&w, weights + k, sizeof w);
+            sum += v * w;
+        }
+        out[i] = ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+        if (++phase == filter->n_new) {
+            phase = 0;
+            at += filter->n_old;
+        }
+    }
+}
+
+static void product(const float *matrix, uint32_t n_rows, uint32_t n_columns, const float *in,
+                    size_t n_frames, float *out)
+{
+    memset(out, 0, n_rows * n_frames * sizeof *out);
+    for (uint32_t j = 0; j < n_rows; j++, matrix += n_columns, out += n_frames)
+        for (uint32_t i = 0; i < n_columns; i++)
+            for (size_t t = 0; t < n_frames; t++)
+                out[t] += matrix[i] * in[i * n_frames + t];
+}
+
+const struct psti_sound_kernels LEVEL(psti_sound_kernels) = {
+    .name = NAME,
+    .fft_nbytes = fft_nbytes,
+    .fft_init = fft_init,
+    .frames_floats = frames_floats,
+    .frames = frames,
+    .resample = resample,
+    .product = product,
+};
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif

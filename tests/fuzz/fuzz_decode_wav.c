@@ -1,0 +1,44 @@
+/* fuzz_decode_wav.c - anything that may be a WAV file: its head alone, then parts of its samples.
+ *
+ * Beside crashes it looks for samples beyond the file, and for parts that differ from the whole. */
+#include "decode/decode_audio.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            abort();                                                                               \
+    } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    struct psti_wav wav, again;
+    struct pst_error err;
+    if (psti_decode_wav_parse(data, nbytes, nbytes, &wav, &err) != PST_OK) {
+        CHECK(err.text[0] != '\0');
+        return 0;
+    }
+    uint64_t block = (uint64_t)wav.sample_nbytes * wav.channels;
+    CHECK(wav.rate > 0 && block > 0 && wav.data <= nbytes);
+    CHECK(wav.n_samples <= (nbytes - wav.data) / block);
+    CHECK(psti_decode_wav_parse(data, (size_t)wav.data, nbytes, &again, &err) == PST_OK);
+    CHECK(memcmp(&wav, &again, sizeof wav) == 0);
+    size_t n = (size_t)wav.n_samples, first = n / 3;
+    if (n == 0 || n * wav.channels > (1 << 20))
+        return 0;
+    float *whole = malloc(n * wav.channels * sizeof *whole);
+    float *part = malloc((n - first) * wav.channels * sizeof *part);
+    CHECK(whole && part);
+    CHECK(psti_decode_wav_read(&wav, data + wav.data, 0, n, whole, &err) == PST_OK);
+    CHECK(psti_decode_wav_read(&wav, data + wav.data + first * block, first, n - first, part,
+                               &err) == PST_OK);
+    CHECK(memcmp(whole + first * wav.channels, part, (n - first) * wav.channels * sizeof *part) ==
+          0);
+    free(whole);
+    free(part);
+    return 0;
+}

@@ -1,0 +1,339 @@
+/* test_loader_sound.c - audio fields: the same rows however they are read, by how many threads,
+ * from files, a cache or memory; only a clip's bytes are read of a long WAV; bad sounds follow
+ * on_error. */
+#include "loader/loader_fixture.h"
+#include "test.h"
+
+#include "base/bits.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { N_SAMPLES = 12, RATE = 44100, SECONDS = 5, CLIP = 4000, N_HASHES = 64 };
+
+static char directory[64];
+static pst_dataset *folder, *packed;
+
+static void write_file(const char *path, const void *bytes, size_t nbytes)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, nbytes, file), nbytes);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A WAV in stereo. The caller frees it. */
+static uint8_t *make_wav(uint32_t i, uint32_t seconds, size_t *nbytes)
+{
+    uint32_t n = RATE * seconds + 17 * i, data = n * 4;
+    uint8_t *file = malloc(44 + (size_t)data);
+    memcpy(file, "RIFF....WAVEfmt ", 16);
+    psti_store_u32(file + 4, 36 + data);
+    psti_store_u32(file + 16, 16);
+    psti_store_u16(file + 20, 1);
+    psti_store_u16(file + 22, 2);
+    psti_store_u32(file + 24, RATE);
+    psti_store_u32(file + 28, RATE * 4);
+    psti_store_u16(file + 32, 4);
+    psti_store_u16(file + 34, 16);
+    memcpy(file + 36, "data", 4);
+    psti_store_u32(file + 40, data);
+    for (uint32_t k = 0; k < 2 * n; k++)
+        psti_store_u16(file + 44 + 2 * (size_t)k, (uint16_t)(k * (2 * i + 3) * 40503u >> 7));
+    *nbytes = 44 + (size_t)data;
+    return file;
+}
+
+static int make_data(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    char path[256];
+    make_directory(directory);
+    snprintf(path, sizeof path, "%s/sounds", directory);
+    assert_int_equal(mkdir(path, 0755), 0);
+    for (uint32_t i = 0; i < N_SAMPLES; i++) {
+        size_t nbytes;
+        uint8_t *file = make_wav(i, SECONDS, &nbytes);
+        snprintf(path, sizeof path, "%s/sounds/%02u.wav", directory, i);
+        write_file(path, file, nbytes);
+        free(file);
+    }
+    snprintf(path, sizeof path, "%s/sounds", directory);
+    assert_ok(pst_dataset_open(path, NULL, &folder, &err));
+    assert_int_equal(pst_dataset_field(folder, 0)->type, PST_FIELD_AUDIO);
+    assert_string_equal(pst_dataset_field(folder, 0)->name, "audio");
+    char to[256];
+    snprintf(to, sizeof to, "%s/packed.pst", directory);
+    const struct pst_pack_options options = {.struct_size = sizeof options};
+    assert_ok(pst_pack(path, to, &options, NULL, 0, &err));
+    assert_ok(pst_dataset_open(to, NULL, &packed, &err));
+    assert_int_equal(pst_dataset_field(packed, 0)->type, PST_FIELD_AUDIO);
+    return 0;
+}
+
+static int remove_data(void **state)
+{
+    (void)state;
+    pst_dataset_close(&folder);
+    pst_dataset_close(&packed);
+    remove_tree(directory);
+    return 0;
+}
+
+/* Storage of what options point to. */
+struct wish {
+    struct pst_audio_op ops[4];
+    struct pst_field_output output;
+};
+
+static struct pst_loader_options options_of(struct wish *wish, uint32_t num_workers)
+{
+    pst_audio_op_init(&wish->ops[0], sizeof wish->ops[0], PST_AUDIO_OP_MONO);
+    pst_audio_op_init(&wish->ops[1], sizeof wish->ops[1], PST_AUDIO_OP_RESAMPLE);
+    wish->ops[1].rate = 8000;
+    pst_audio_op_init(&wish->ops[2], sizeof wish->ops[2], PST_AUDIO_OP_RANDOM_CLIP);
+    wish->ops[2].n_samples = CLIP;
+    pst_audio_op_init(&wish->ops[3], sizeof wish->ops[3], PST_AUDIO_OP_GAIN);
+    wish->ops[3].range[0] = -6;
+    wish->ops[3].range[1] = 6;
+    wish->output = (struct pst_field_output){
+        .name = "audio", .decode_audio = true, .audio_ops = wish->ops, .n_audio_ops = 4};
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = 4,
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .seed = 3,
+                                       .num_workers = num_workers,
+                                       .storage = PST_STORAGE_THREADS,
+                                       .fields = &wish->output,
+                                       .n_fields = 1,
+                                       .only_listed = true,
+                                       TEST_ELEMENT_SIZES,
+                                       .audio_op_nbytes = sizeof(struct pst_audio_op)};
+}
+
+static void look_at_shape(pst_loader *loader, const pst_batch *batch)
+{
+    struct pst_tensor tensor;
+    struct pst_error err;
+    (void)loader;
+    assert_ok(pst_batch_tensor(batch, 0, &tensor, sizeof tensor, &err));
+    assert_int_equal(tensor.dtype, PST_DTYPE_F32);
+    assert_true(tensor.ndim == 3 && tensor.shape[1] == 1 && tensor.shape[2] == CLIP);
+}
+
+/* Hashes of two epochs; reads and partial reads of the second. */
+static void run_epochs(pst_dataset *dataset, const struct pst_loader_options *options,
+                       uint64_t hashes[N_HASHES], struct pst_loader_stats *stats)
+{
+    struct pst_error err;
+    pst_loader *loader = open_loader(dataset, options);
+    size_t n = 0;
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+        assert_ok(pst_loader_begin(loader, epoch, &err));
+        n += drain_epoch(loader, look_at_shape, hashes + n);
+    }
+    assert_int_equal(n, 2 * N_SAMPLES / 4);
+    *stats = stats_of(loader);
+    pst_loader_close(&loader);
+}
+
+static void same_rows(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct wish wish;
+    struct pst_loader_stats stats;
+    uint64_t wanted[N_HASHES] = {0}, found[N_HASHES];
+    struct pst_loader_options options = options_of(&wish, 0);
+    options.storage = PST_STORAGE_MEMORY;
+    run_epochs(folder, &options, wanted, &stats);
+    assert_int_equal(stats.n_partial_reads, 0);
+    for (uint32_t workers = 0; workers < 4; workers += 3)
+        for (int kind = 0; kind < 5; kind++) {
+            options = options_of(&wish, workers);
+            pst_cache *cache = NULL;
+            const struct pst_cache_options limits = {.struct_size = sizeof limits,
+                                                     .nbytes = (uint64_t)64 << 20};
+            if (kind == 1) {
+                assert_ok(pst_cache_open(&limits, &cache, &err));
+                options.cache = cache;
+            }
+            options.no_verify = kind == 3;
+            options.page_cache = kind == 4 ? PST_PAGE_CACHE_DIRECT : PST_PAGE_CACHE_KEEP;
+            memset(found, 0, sizeof found);
+            run_epochs(kind == 2 || kind == 3 ? packed : folder, &options, found, &stats);
+            assert_memory_equal(found, wanted, sizeof found);
+            bool partial = kind != 1 && kind != 2; /* a cache, and checksums, need all bytes */
+            assert_int_equal(stats.n_partial_reads, partial ? 2 * N_SAMPLES : 0);
+            if (partial) /* half a second of 5 */
+                assert_true(stats.nbytes_read < 2 * N_SAMPLES * (uint64_t)RATE * 4);
+            pst_cache_close(&cache);
+        }
+}
+
+static void put_be32(uint8_t *to, uint32_t v)
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = (uint8_t)(v >> (24 - 8 * i));
+}
+
+/* The samples of make_wav in a file that is libsndfile's: AU, whose numbers are big-endian. */
+static uint8_t *make_au(uint32_t i, size_t *nbytes)
+{
+    uint8_t *file = make_wav(i, SECONDS, nbytes);
+    memmove(file + 24, file + 44, *nbytes - 44);
+    *nbytes -= 20;
+    memcpy(file, ".snd", 4);
+    const uint32_t head[] = {24, (uint32_t)*nbytes - 24, 3, RATE, 2};
+    for (int k = 0; k < 5; k++)
+        put_be32(file + 4 + 4 * k, head[k]);
+    for (size_t k = 24; k + 1 < *nbytes; k += 2) {
+        uint8_t low = file[k];
+        file[k] = file[k + 1];
+        file[k + 1] = low;
+    }
+    return file;
+}
+
+/* Of files that libsndfile decodes, what it wants is read as it wants it. */
+static void on_demand(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    char path[256];
+    if (!pst_audio_has_sndfile(NULL, 0))
+        skip();
+    snprintf(path, sizeof path, "%s/others", directory);
+    assert_int_equal(mkdir(path, 0755), 0);
+    for (uint32_t i = 0; i < N_SAMPLES; i++) {
+        size_t nbytes;
+        uint8_t *file = make_au(i, &nbytes);
+        snprintf(path, sizeof path, "%s/others/%02u.aiff", directory, i);
+        write_file(path, file, nbytes);
+        free(file);
+    }
+    pst_dataset *dataset;
+    snprintf(path, sizeof path, "%s/others", directory);
+    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    struct wish wish;
+    struct pst_loader_stats stats;
+    uint64_t wanted[N_HASHES] = {0}, found[N_HASHES] = {0};
+    struct pst_loader_options options = options_of(&wish, 0);
+    options.storage = PST_STORAGE_MEMORY;
+    run_epochs(folder, &options, wanted, &stats); /* the same samples as WAV */
+    for (uint32_t workers = 0; workers < 4; workers += 3)
+        for (int direct = 0; direct < 2; direct++) {
+            options = options_of(&wish, workers);
+            options.page_cache = direct ? PST_PAGE_CACHE_DIRECT : PST_PAGE_CACHE_KEEP;
+            run_epochs(dataset, &options, found, &stats);
+            assert_memory_equal(found, wanted, sizeof found);
+            assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
+            assert_true(stats.nbytes_read < 2 * N_SAMPLES * (uint64_t)RATE * 4);
+        }
+    /* A file that was cut since it was listed: the error is that of reading it. */
+    snprintf(path, sizeof path, "%s/others/%02u.aiff", directory, 5);
+    assert_int_equal(truncate(path, 400000), 0);
+    options.order = PST_ORDER_SEQUENTIAL;
+    pst_loader *loader = open_loader(dataset, &options);
+    size_t n;
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    assert_int_equal(drain_until(loader, NULL, found, &n, &err), PST_ERROR_CORRUPT);
+    assert_int_equal(err.sample, 5);
+    pst_loader_close(&loader);
+    pst_dataset_close(&dataset);
+}
+
+/* A folder with a short clip, a damaged one and one of other channels. */
+static void bad_sounds(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    char path[256];
+    snprintf(path, sizeof path, "%s/bad", directory);
+    assert_int_equal(mkdir(path, 0755), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        size_t nbytes;
+        uint8_t *file = make_wav(i, i == 1 ? 0 : SECONDS, &nbytes);
+        snprintf(path, sizeof path, "%s/bad/%u.wav", directory, i);
+        write_file(path, file, i == 2 ? nbytes / 2 : nbytes);
+        free(file);
+    }
+    pst_dataset *dataset;
+    snprintf(path, sizeof path, "%s/bad", directory);
+    assert_ok(pst_dataset_open(path, NULL, &dataset, &err));
+    struct wish wish;
+    struct pst_loader_options options = options_of(&wish, 2);
+    wish.ops[2].if_short = PST_AUDIO_SHORT_ERROR;
+    options.order = PST_ORDER_SEQUENTIAL;
+    uint64_t hashes[N_HASHES];
+    size_t n;
+    pst_loader *loader = open_loader(dataset, &options);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    assert_int_equal(drain_until(loader, NULL, hashes, &n, &err), PST_ERROR_UNSUPPORTED);
+    assert_int_equal(err.sample, 1);
+    assert_string_equal(err.codec, "wav");
+    assert_non_null(strstr(err.file, "/bad/1.wav"));
+    pst_loader_close(&loader);
+    options.on_error = PST_ON_ERROR_SKIP;
+    loader = open_loader(dataset, &options);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    assert_int_equal(drain_epoch(loader, NULL, hashes), 1);
+    assert_int_equal(stats_of(loader).n_bad, 2);
+    pst_loader_close(&loader);
+    pst_dataset_close(&dataset);
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct wish wish;
+    pst_loader *loader;
+    struct pst_loader_options options = options_of(&wish, 0);
+    wish.output.decode_audio = false;
+    assert_int_equal(pst_loader_open(folder, &options, &loader, &err), PST_ERROR_ARGUMENT);
+    wish.output.decode_audio = true;
+    wish.output.dtype = PST_DTYPE_U8;
+    assert_int_equal(pst_loader_open(folder, &options, &loader, &err), PST_ERROR_ARGUMENT);
+    wish.output.dtype = PST_DTYPE_F16;
+    wish.output.bits = 8;
+    assert_int_equal(pst_loader_open(folder, &options, &loader, &err), PST_ERROR_ARGUMENT);
+    wish.output.bits = 0;
+    options.audio_op_nbytes = 0;
+    assert_int_equal(pst_loader_open(folder, &options, &loader, &err), PST_ERROR_ARGUMENT);
+}
+
+/* Memory is claimed before it is used; the steady state allocates nothing. */
+static void steady(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    struct wish wish;
+    uint64_t hashes[N_HASHES];
+    struct pst_memory_stats before, after;
+    struct pst_loader_options options = options_of(&wish, 2);
+    options.host_memory = (uint64_t)64 << 20;
+    pst_loader *loader = open_loader(folder, &options);
+    for (uint64_t epoch = 0; epoch < 6; epoch++) {
+        if (epoch == 4)
+            pst_memory_stats(&before, sizeof before);
+        assert_ok(pst_loader_begin(loader, epoch, &err));
+        (void)drain_epoch(loader, look_at_shape, hashes);
+    }
+    pst_memory_stats(&after, sizeof after);
+    assert_true(after.n_alloc - before.n_alloc <= 4);
+    pst_loader_close(&loader);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_rows), cmocka_unit_test(on_demand),
+                                       cmocka_unit_test(bad_sounds), cmocka_unit_test(refusals),
+                                       cmocka_unit_test(steady)};
+    return cmocka_run_group_tests(tests, make_data, remove_data);
+}
