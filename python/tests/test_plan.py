@@ -87,6 +87,8 @@ def test_the_cache_takes_what_saves_most() -> None:
     cached = sum(way["share"] for way in ways if way["cache"])
     assert 1000 * cached * 1.5e6 == pytest.approx(1e9, rel=0.01)
     assert {way["store"][0]["form"] for way in ways} == {"pli"}
+    (kept,) = [way for way in ways if way["cache"]]
+    assert kept["cached_nbytes"] == 1.5e6 and sum(kept["saves"].values()) > 0
     whole = ps.plan(report(forms=forms), cache="100%")
     assert sum(way["share"] for way in whole.data["classes"][0]["ways"] if way["cache"]) > 0.9
     assert whole.data["predicted"]["samples_per_second"] > 2 * plan.data["predicted"]["samples_per_second"]

@@ -95,7 +95,7 @@ class LoaderSubject:
             loader.close()
 
     def _loader(self, **changes: Any) -> Loader:
-        base = {**self.given, "shuffle": False, "order": None, "weights": None, "drop_last": True, "cache": None}
+        base = {**self.given, "shuffle": False, "order": None, "weights": None, "drop_last": True, "cache": None, "cache_plan": None}
         base["padding"] = True
         if "cache" not in changes:
             base["cache_form"] = "stored"

@@ -15,7 +15,9 @@ from . import _native, _options, _plan_file, _plan_layout, _plan_machines, _plan
 from . import _plan_classes as _classes
 from . import _plan_ways as _ways
 from ._analyze import analyze, seconds_of
+from ._plan_cache import Planned
 from ._plan_classes import Class
+from .cache import CachePlan
 from .dataset import Dataset
 from .errors import ArgumentError, LimitError, PenstockError
 from .loader import Loader
@@ -59,6 +61,14 @@ class Plan:
             for part in self.data["classes"]
             for way in part["ways"]
         )
+
+    def cache_plan(self, dataset: Dataset) -> CachePlan | None:
+        """Returns the samples of a data set that a loader with this plan caches; None: all of them, or none.
+
+        It follows from the plan and the data set alone, so that all ranks find the same.
+        """
+        planned = Planned(self.data)
+        return planned.of(dataset) if planned else None
 
     @property
     def loader(self) -> dict[str, Any]:
@@ -350,6 +360,7 @@ def _class_sections(solution: _ways.Solution, classes: Sequence[Class], copies: 
                 "cache": "" if not way.cache_form else "encoded" if way.cache_form == "stored" else way.cache_form,
                 "decode": way.place,
                 "stored_nbytes": way.stored_nbytes,
+                **_ways.saved_by(solution, way, part),
             }
             for way, share in ways
         ]

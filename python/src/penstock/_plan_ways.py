@@ -415,6 +415,30 @@ def _cpu(way: Way) -> float:
     return float(way.costs["cpu_seconds"])
 
 
+def saved_by(solution: Solution, way: Way, part: Class) -> dict[str, Any]:
+    """Returns what caching a sample of the class takes and saves, for a plan's file: "cached_nbytes", and "saves", the seconds of
+    an epoch by "sample", by "nbyte" that is stored and by "pixel". A second of a resource counts as much as the resource limits.
+    """
+    if not way.cache_form:
+        return {}
+    uncached = next(
+        one.demands for one in solution.ways
+        if not one.cache_form and (one.i_class, one.form, one.place) == (way.i_class, way.form, way.place)
+    )  # fmt: skip
+    answer = solution.answer
+    weights = dict(zip(_whatif.RESOURCES, answer["prices"], strict=True))  # of one unit more, as a part of the rate
+    if not any(weights[name] > 0 for name in ("cores", "storage", "reads")):
+        there = zip(_whatif.RESOURCES, answer["capacities"], strict=True)
+        weights = {name: 1 / amount if amount > 0 else 0.0 for name, amount in there}
+    less = {name: uncached.get(name, 0.0) - way.demands.get(name, 0.0) for name in ("cores", "storage", "reads")}
+    saved = {name: weights[name] * max(amount, 0.0) for name, amount in less.items()}
+    nbytes, pixels = max(way.stored_nbytes, 1.0), max(part.pixels, 1.0)
+    decodes = way.cache_form != "stored" and part.pixels > 0
+    by_nbyte = saved["storage"] + (0.0 if decodes else saved["cores"])
+    saves = {"sample": saved["reads"], "nbyte": by_nbyte / nbytes, "pixel": saved["cores"] / pixels if decodes else 0.0}
+    return {"cached_nbytes": way.demands["cache"], "saves": saves}
+
+
 def is_mix(solution: Solution) -> bool:
     """Whether samples of the plan are kept in several ways."""
     return len({(way.form, way.cache_form, way.place) for way, _ in solution.used()}) > 1

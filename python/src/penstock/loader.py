@@ -468,7 +468,7 @@ class Loader:
             "no_verify": not given["verify"],
         }
         if given["cache_plan"] is not None:
-            options["cache_plan"] = _cache.plan_bytes(given["cache_plan"], self._dataset._count)
+            options["cache_plan"] = _cache.plan_bytes(given["cache_plan"], self._dataset)
         for name, high in (
             ("io_threads", 1024),
             ("page_samples", 2**32 - 1),
