@@ -57,6 +57,10 @@ def test_a_mix_that_is_known() -> None:
     assert set(plan.data["predicted"]["binding"]) == {"cores", "storage"}
     assert plan.data["need"]["form"] == "png"
     assert plan.data["need"]["cores"] == pytest.approx(0.05 * (x + y), rel=0.01)
+    together = plan.data["need"]["together"]
+    assert together["cores"] == pytest.approx(plan.data["need"]["cores"])
+    assert together["storage"] == pytest.approx(2e6 * plan.data["need"]["rate"])
+    assert "png alone: 320 samples/s" in plan.report() and "one thing more is enough: " in plan.report()
     prices = {price["resource"]: price["gain"] for price in plan.data["prices"]}
     assert 0 < prices["cores"] < 1 / 16 and 0 < prices["storage"] < 1e-3
     assert sum(shares(plan).values()) == pytest.approx(1)
@@ -75,6 +79,10 @@ def test_what_is_fast_enough_stays() -> None:
     assert plan.data["predicted"]["binding"] == ["accelerator"]
     assert shares(plan) == {"png": 1.0}
     assert not plan.changes_forms and plan.data["convert"]["nbytes"] == 0
+    need = plan.data["need"]  # the plan is one form: what it takes itself
+    assert need["is_plan"] and need["form"] == "png" and need["rate"] == pytest.approx(100)
+    assert need["together"]["cores"] == pytest.approx(5) and need["together"]["storage"] == pytest.approx(2e8)
+    assert "the plan is one form, png: 100 samples/s take 5 cores and 200 MB/s of storage" in plan.report()
     assert "repack" not in plan.report() and 'ps.Loader(\'frames\', ..., plan="plan.json")' in plan.report()
 
 
@@ -186,7 +194,13 @@ def test_machines() -> None:
             rate = _plan_ways.solve(classes, changed, _plan_ways.Limits()).answer["samples_per_second"]
             price = 1.0 + 0.03 * (cores - 4) + 0.0002 * (storage - 1e8) / 1e6
             assert family["epoch_cost"] <= 1.03 * price / 3600 * 1000 / rate
+    need = ps.plan(report(), cache=0, machines=TABLE).data["need"]
+    cheapest = min((row for row in rows if row["single"]), key=lambda row: row["single"]["epoch_cost"])
+    assert need["machine"] == cheapest["name"]
+    assert need["price_per_hour"] == pytest.approx(cheapest["single"]["epoch_cost"] / cheapest["epoch_seconds"] * 3600)
+    assert need["price_per_hour"] >= 0.999 * cheapest["price_per_hour"]
     text = ps.plan(report(), cache=0, machines=TABLE).report()
+    assert "by price: " in text
     assert "cheapest" in text and "fastest" in text and "EUR/epoch" in text
 
 

@@ -95,8 +95,8 @@ class LoaderSubject:
             loader.close()
 
     def _loader(self, **changes: Any) -> Loader:
-        base = {**self.given, "shuffle": False, "order": None, "weights": None, "drop_last": True, "cache": None, "cache_plan": None}
-        base["padding"] = True
+        base = {**self.given, "shuffle": False, "order": None, "weights": None, "drop_last": True, "padding": True}
+        base.update(cache=None, cache_plan=None)
         if "cache" not in changes:
             base["cache_form"] = "stored"
         loader = Loader(**{**base, **changes})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from . import _analyze_machine as machine
@@ -316,7 +318,7 @@ def _data(
         "accelerator": {name: report["accelerator"].get(name) for name in ("name", "title", "step_seconds", "count")},
         "singles": _singles(report, classes, limits),
         "prices": _prices(solution),
-        "need": _needs(solution),
+        "need": _needs(solution, classes, report, limits),
         "notes": notes,
     }  # fmt: skip
     made["stored_nbytes"] = _stored(made["classes"]) + _others(classes, subject)
@@ -327,6 +329,7 @@ def _data(
     if machines is not None:
         rows = _plan_machines.compare(machines, classes, report, limits)
         made["machines"] = {"rows": rows, **{key: machines.get(key) for key in ("date", "currency", "source")}}
+        made["need"].update(_plan_machines.price_of_single(rows))
     whole: dict[str, Any] = _finite(made)
     return whole
 
@@ -489,21 +492,24 @@ def _prices(solution: _ways.Solution) -> list[dict[str, Any]]:
     return found
 
 
-def _needs(solution: _ways.Solution) -> dict[str, Any] | None:
-    """Returns what the best single form would need for the rate of the mix, one resource at a time; None: it is not a mix."""
+def _needs(solution: _ways.Solution, classes: Sequence[Class], report: Mapping[str, Any], limits: _ways.Limits) -> dict[str, Any]:
+    """Returns what the best single form, which may be the plan itself, would need for the plan's rate: of one resource where the
+    others stay as they are, by name, and of all "together", which its own best cache and placement here use at that rate."""
     single = solution.answer["single"]
     rate = solution.answer["samples_per_second"]
-    if single is None or single["samples_per_second"] >= 0.999 * rate:
-        return None
-    form = solution.problem.forms[single["form"]]
-    found: dict[str, Any] = {"form": form, "samples_per_second": single["samples_per_second"]}
+    used = {classes[way.i_class].stored: way.form for way, _ in solution.used()}
+    forms = solution.problem.forms
+    form = forms[single["form"]] if single else used[classes[0].stored]
+    found: dict[str, Any] = {"form": form, "rate": rate, "samples_per_second": single["samples_per_second"] if single else rate}
+    found["is_plan"] = single is None or {way.form for way, _ in solution.used()} == {form}
     for i, name in enumerate(_whatif.RESOURCES):
         if name in ("accelerator", "workers") or solution.problem.setup["capacities"][i] <= 0:
             continue
-        try:
+        with contextlib.suppress(LimitError):
             found[name] = solution.problem.need(form, name, rate)
-        except LimitError:
-            continue
+    fastest = replace(limits, goal="rate", least_rate=0.0)
+    alone = solution if found["is_plan"] else _ways.solve(classes, report, fastest, only=(form,))
+    found["together"] = _ways.taken(alone, classes, rate)
     return found
 
 

@@ -68,8 +68,9 @@ class _Samples:
     def seconds(self, cached: Mapping[str, Any]) -> Numbers:
         """Returns what each saves in an epoch."""
         saves = cached.get("saves") or {}
-        found = saves.get("sample", 0.0) + saves.get("nbyte", 0.0) * self.stored + saves.get("pixel", 0.0) * self.pixels
-        return found.clip(_LEAST_SECONDS)
+        found: Numbers = saves.get("sample", 0.0) + saves.get("nbyte", 0.0) * self.stored + saves.get("pixel", 0.0) * self.pixels
+        found = found.clip(_LEAST_SECONDS)
+        return found
 
 
 class Planned:

@@ -409,6 +409,18 @@ def mixed(solution: Solution, classes: Sequence[Class]) -> dict[str, float]:
     return made
 
 
+def taken(solution: Solution, classes: Sequence[Class], rate: float) -> dict[str, float]:
+    """Returns how much of each resource that there is the plan's samples take at a rate; of the cache its bytes."""
+    whole = float(sum(part.samples for part in classes))
+    found: dict[str, float] = {}
+    for name, capacity in zip(_whatif.RESOURCES, solution.problem.setup["capacities"], strict=True):
+        if capacity <= 0 or name in ("accelerator", "workers"):
+            continue
+        mean = sum(classes[way.i_class].samples / whole * share * way.demands.get(name, 0.0) for way, share in solution.used())
+        found[name] = mean * (whole if name == "cache" else rate)
+    return found
+
+
 def _cpu(way: Way) -> float:
     if way.cache_form:
         return float(way.costs.get("hit_cpu_seconds") or way.costs["cpu_seconds"])
