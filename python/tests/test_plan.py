@@ -12,7 +12,7 @@ import sys
 import pytest
 
 import penstock as ps
-from penstock import _plan_classes, _plan_layout, _plan_machines, _plan_ways
+from penstock import _analyze_probe, _plan_classes, _plan_layout, _plan_machines, _plan_ways
 from penstock.report import Report
 
 pytestmark = pytest.mark.skipif(
@@ -251,6 +251,51 @@ def test_classes_of_a_folder(tmp_path) -> None:
     pngs = sorted((part for part in found if part.form == "png"), key=lambda part: part.low)
     assert len(pngs) >= 2 and pngs[0].low == 0 and pngs[-1].high is None
     assert all(a.high == b.low for a, b in zip(pngs[:-1], pngs[1:], strict=True))
+
+
+def test_the_probe_takes_images_of_all_sizes() -> None:
+    numbers, sizes = [7, 3, 9, 1, 5], [70.0, 30.0, 90.0, 10.0, 50.0]
+    assert _analyze_probe.spread(numbers, sizes, 1) == [5]
+    assert _analyze_probe.spread(numbers, sizes, 2) == [3, 7]
+    assert _analyze_probe.spread(numbers, sizes, 9) == [1, 3, 5, 7, 9]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_pixels_of_the_whole_set(tmp_path, packed) -> None:
+    """32 images are probed; bytes of raw pixels and the pixels are those of all 150."""
+    pil = pytest.importorskip("PIL.Image")
+    np = pytest.importorskip("numpy")
+    folder = tmp_path / "images"
+    folder.mkdir()
+    random = np.random.default_rng(8)
+    sides = [int(40 + 24 * random.random() ** 3) for _ in range(150)]
+    for i, side in enumerate(sides):
+        pil.fromarray(random.integers(0, 255, (side, side, 3), np.uint8)).save(folder / f"{i:03d}.jpg")
+    mean = sum(side**2 for side in sides) / len(sides)
+    if packed:
+        ps.pack(folder, tmp_path / "d.pst", forms=["original"])
+    chain = [ps.transforms.RandomCrop(32)]
+    with ps.Loader(tmp_path / "d.pst" if packed else folder, 4, transforms=chain, output="numpy") as loader:
+        made = ps.analyze(loader, budget="1.5s", forms=("raw",))
+        (part,) = found = _plan_classes.survey(loader.dataset, "image", 30)
+        _plan_classes.measure(found, made.data, loader.dataset, "image", loader._given, 1, lambda line: None)
+    assert part.pixels == pytest.approx(mean)
+    raw = part.forms["raw"]["cpu"]
+    assert raw["item_nbytes"] == pytest.approx(3 * mean) and raw["pixels"] == pytest.approx(mean)
+    stored = [file.stat().st_size for file in folder.iterdir()]
+    assert part.forms["jpeg"]["cpu"]["item_nbytes"] == pytest.approx(sum(stored) / len(stored))
+    assert 0 < raw["hit_cpu_seconds"] <= 1.5 * raw["cpu_seconds"]
+
+
+def test_seconds_follow_the_pixels() -> None:
+    """Decoding and reading pixels grow with them; what a cached raw image costs belongs to the output."""
+    forms = {"raw": {"cpu": {**costs(0.003, 300.0, hit=0.001), "pixels": 100.0}},
+             "jpeg": {"cpu": {**costs(0.012, 50.0, hit=0.011), "pixels": 100.0}}}  # fmt: skip
+    part = _plan_classes.Class("jpeg", 0, None, 10, 150.0, [], forms)
+    _plan_classes._to_pixels(part)
+    raw, jpeg = part.forms["raw"]["cpu"], part.forms["jpeg"]["cpu"]
+    assert (raw["nbytes"], raw["hit_cpu_seconds"], raw["cpu_seconds"]) == pytest.approx((450, 0.001, 0.004))
+    assert (jpeg["nbytes"], jpeg["hit_cpu_seconds"], jpeg["cpu_seconds"]) == pytest.approx((50, 0.016, 0.017))
 
 
 def test_a_plan_of_images(tmp_path) -> None:

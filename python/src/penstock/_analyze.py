@@ -264,10 +264,15 @@ class _Analysis:
             scales["gpu_seconds"] = self.gpu["gpu_seconds"] / own["gpu_seconds"]
         # The workers' CPU seconds say nothing of a place where they did not decode.
         used = ("cpu", "gpu") if self.subject.gpu_share < 1 else (decode,)
-        return {
-            name: {place: _scale(costs, scales if place in used else sizes, own) for place, costs in places.items()}
-            for name, places in probed.items()
-        }
+        pixels = self.subject.mean_pixels()
+        by_pixel = 1.0 if pixels is None else pixels / max(own.get("pixels", pixels), 1.0)
+        found: dict[str, Any] = {}
+        for name, places in probed.items():
+            sized = {**(sizes if _analyze_probe.follows(name, form) else dict.fromkeys(sizes, by_pixel)), "pixels": by_pixel}
+            found[name] = {
+                place: _scale(costs, {**scales, **sized} if place in used else sized, own) for place, costs in places.items()
+            }
+        return found
 
     def _own(self, places: dict[str, dict[str, float]], decode: str) -> dict[str, float]:
         """Returns the probe's costs of the form where the user's loader decodes it."""

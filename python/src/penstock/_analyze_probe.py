@@ -1,10 +1,10 @@
 """The cost probe: what a sample of the user's data demands in each form, on this machine.
 
-Some samples are written in each form into a data set in a temporary directory, and loaded by one worker, from the page cache and
-from Penstock's. The CPU seconds of the process are those of preparation, with reading and without. A worker reads ahead into
-batches and buffers that do not stay in the processor's caches, as in a training; the calling thread alone would use one buffer
-again and again, and large stored images would seem several times as cheap as they are. Forms that are not stored yet are probed
-the same way.
+Some samples are written in each form into a data set in a temporary directory, and loaded with the user's workers and read-ahead:
+from storage as the user's loader reads it, and from Penstock's cache. The CPU seconds of the process are those of preparation, with
+reading and without. Workers read ahead into batches and buffers that do not stay in the processor's caches, as in a training; the
+calling thread alone would use one buffer again and again, and large stored images would seem several times as cheap as they are.
+Forms that are not stored yet are probed the same way.
 """
 
 from __future__ import annotations
@@ -29,10 +29,23 @@ if TYPE_CHECKING:
     from ._stats import LoaderStats
 
 FORMS = ("jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense", "raw")
+_MOST_RATE = 20_000  # samples/s that the probe expects
 _OVERHEAD = 1 << 20  # of a cache, beside the items
 
 # Options of the user's loader that say how pixels are made and delivered. The rest belongs to its data set or its threads.
 _PIXEL_OPTIONS = ("dtype", "layout", "channels", "bits", "scaled_decode", "max_pixels", "ignore_orientation", "output")
+
+
+# Those that say how storage is read: reads that come slowly or around the page cache take other CPU time than those of memory.
+_READ_OPTIONS = ("throttle", "page_cache", "io_threads")
+
+
+def spread(numbers: Sequence[int], sizes: Sequence[float], n: int) -> list[int]:
+    """Returns n of the numbers, or all: the middle ones of n parts in the order of their sizes, so that their means are near those
+    of all."""
+    order = sorted(range(len(numbers)), key=lambda i: (sizes[i], i))
+    n = min(n, len(order))
+    return [numbers[order[int((k + 0.5) * len(order) / n)]] for k in range(n)]
 
 
 def usual_forms(form: str) -> tuple[str, ...]:
@@ -40,6 +53,13 @@ def usual_forms(form: str) -> tuple[str, ...]:
     if form in ("jpeg", "pli-jpeg"):
         return ("jpeg", "pli-jpeg", "pli-small", "raw")
     return (form, "pli-fast", "pli-small", "raw") if form not in ("pli", "raw") else ("pli-fast", "pli-small", "raw")
+
+
+def follows(form: str, stored: str) -> bool:
+    """Whether the bytes of a form follow the stored bytes of an image, and not only its pixels."""
+    if form == stored:
+        return True
+    return form == "pli-jpeg" if stored in ("jpeg", "pli-jpeg") else form != "raw" and stored != "raw"
 
 
 def places_of(options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -101,6 +121,8 @@ class Probe:
         self._options = options
         self._batch_size = max(1, min(batch_size, len(self._images)))
         self._directory = ""
+        given = options.get("num_workers")
+        self._workers = max(1, int(machine.quota_cores()) if given is None else int(given))
 
     def __enter__(self) -> Probe:
         self._scratch = machine.scratch_directory("probe")
@@ -136,7 +158,8 @@ class Probe:
         options: dict[str, Any] = {
             "dataset": os.path.join(self._directory, form),
             "batch_size": self._batch_size,
-            "num_workers": 1,
+            "num_workers": self._workers,
+            "prefetch": self._options.get("prefetch") or 2,
             "cache": None,
             "fields": ["image"],
             "host_memory": self._options.get("host_memory", "4GiB"),
@@ -161,7 +184,8 @@ class Probe:
                 return None
             nbytes = stats["storage"]["nbytes_read"] / n
             reads = stats["storage"]["reads"] / n
-            items = [once.dataset.item(i, "image")["nbytes"] for i in range(len(once.dataset))]
+            found = [once.dataset.item(i, "image") for i in range(len(once.dataset))]
+        items = [item["nbytes"] for item in found]
         mean = sum(items) / len(items)
         cache = Cache(int(2 * sum(items)) + 64 * len(items) + _OVERHEAD)
         read, gpu = self._run(form, place, None, seconds / 2)
@@ -174,15 +198,30 @@ class Probe:
             "nbytes_sd": math.sqrt(sum((s - mean) ** 2 for s in items) / len(items)) * nbytes / max(mean, 1),
             "reads": reads,
             "item_nbytes": mean,
+            "pixels": sum(item["height"] * item["width"] for item in found) / len(found),
         }
 
     def _preparation(self, phase: phases.Phase) -> float:
         """Returns the CPU seconds of a sample without those of the thread that takes batches over."""
-        return max(phase.cpu_seconds - phase.caller_cpu_seconds / self._batch_size, 1e-9)
+        return max(phase.cpu_middle_seconds - phase.caller_cpu_seconds / self._batch_size, 1e-9)
 
     def _run(self, form: str, place: str, cache: Cache | None, seconds: float) -> tuple[phases.Phase, dict[str, float]]:
-        with self._loader(form, place, cache=cache, drop_last=True) as loader:
-            return phases.run(form, forever(loader), phases.nothing, seconds), gpu_costs(loader.stats())
+        reads = {} if cache else {name: self._options[name] for name in _READ_OPTIONS if self._options.get(name) is not None}
+        with self._loader(form, place, cache=cache, drop_last=True, indices=self._tiled(seconds), **reads) as loader:
+            batches = forever(loader)
+            # The cache is filled and reading ahead is under way before the clocks start.
+            for _ in itertools.islice(batches, -(-len(self._images) // self._batch_size) + int(loader._given["prefetch"])):
+                pass
+            return phases.run(form, batches, phases.nothing, seconds), gpu_costs(loader.stats())
+
+    def _tiled(self, seconds: float) -> Any:
+        """Returns permutations of the samples one after another, more than are loaded in so many seconds: no epoch's end makes the
+        workers wait."""
+        import numpy as np
+
+        n = len(self._images)
+        turns = max(64, int(_MOST_RATE * seconds) // n)
+        return np.concatenate([np.random.default_rng(turn).permutation(n) for turn in range(turns)])
 
     def deviation(self, form: str, seconds: float) -> float:
         """Returns the standard deviation of a sample's CPU seconds, between samples."""

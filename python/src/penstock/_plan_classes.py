@@ -161,6 +161,7 @@ def measure(
     own = report["subject"]["form"]
     if len(classes) == 1 and stored_form(own) == classes[0].stored:
         classes[0].form, classes[0].forms = own, report["forms"]
+        _to_pixels(classes[0])
         return []
     notes: list[str] = []
     given = {**options, "image_field": image}
@@ -175,18 +176,40 @@ def measure(
         part.forms = found
         if same:
             part.form = own
+        _to_pixels(part)
         notes += [note for note in said if note not in notes]
     _scale(classes, report["forms"], own)
     return notes
 
 
 def _images(dataset: Dataset, part: Class, image: str) -> list[bytes]:
-    found: list[bytes] = []
-    for number in part.numbers[: 2 * _PROBE_SAMPLES]:
-        found.append(dataset.read(number, image))
-        if len(found) >= _PROBE_SAMPLES or sum(map(len, found)) > _PROBE_NBYTES:
-            break
-    return found
+    sizes = [float(dataset.item(number, image)["nbytes"]) for number in part.numbers]
+    n = max(2, min(_PROBE_SAMPLES, int(_PROBE_NBYTES / max(sum(sizes) / len(sizes), 1))))
+    return [dataset.read(number, image) for number in probe.spread(part.numbers, sizes, n)]
+
+
+def _to_pixels(part: Class) -> None:
+    """Puts costs of some images on the scale of the pixels of the class, which are known of many more: bytes of forms that do not
+    follow the stored bytes, the seconds of decoding, and of reading those bytes. The seconds of a hit where raw pixels are cached
+    belong to the output, whose size is the same."""
+    output = part.forms.get("raw", {}).get("cpu", {}).get("hit_cpu_seconds", 0.0)
+    if part.pixels > 0:
+        part.forms = {
+            form: {place: _by_pixels(form, part, costs, output) for place, costs in places.items()}
+            for form, places in part.forms.items()
+        }
+
+
+def _by_pixels(form: str, part: Class, costs: Mapping[str, float], output: float) -> dict[str, float]:
+    ratio = part.pixels / costs["pixels"] if costs.get("pixels") else 1.0
+    by_byte = 1.0 if probe.follows(form, part.form) else ratio
+    found = {name: value * by_byte if name in ("nbytes", "nbytes_sd", "item_nbytes") else value for name, value in costs.items()}
+    hit = costs.get("hit_cpu_seconds") or costs["cpu_seconds"]
+    decoding = max(hit - output, 0.0)
+    if "hit_cpu_seconds" in costs:
+        found["hit_cpu_seconds"] = hit - decoding + decoding * ratio
+    found["cpu_seconds"] = costs["cpu_seconds"] + decoding * (ratio - 1) + max(costs["cpu_seconds"] - hit, 0.0) * (by_byte - 1)
+    return {**found, "pixels": part.pixels} if costs.get("pixels") else found
 
 
 def _scale(classes: Sequence[Class], forms: Costs, own: str) -> None:
