@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import math
 import os
@@ -13,6 +14,7 @@ import pytest
 
 import penstock as ps
 from penstock import _analyze_probe, _plan_classes, _plan_layout, _plan_machines, _plan_ways
+from penstock import transforms as T
 from penstock.report import Report
 
 pytestmark = pytest.mark.skipif(
@@ -100,6 +102,59 @@ def test_the_cache_takes_what_saves_most() -> None:
     whole = ps.plan(report(forms=forms), cache="100%")
     assert sum(way["share"] for way in whole.data["classes"][0]["ways"] if way["cache"]) > 0.9
     assert whole.data["predicted"]["samples_per_second"] > 2 * plan.data["predicted"]["samples_per_second"]
+
+
+def test_a_cache_at_the_training_size() -> None:
+    kept = {"raw": {"hit_cpu_seconds": 5e-4, "cpu_seconds": 5e-4, "item_nbytes": 2e5}}
+    plan = ps.plan(report(kept=kept), cache="300MB")
+    assert plan.data["loader"]["cache_form"] == "raw" and plan.data["loader"]["cache_size"] == "training"
+    (way,) = plan.data["classes"][0]["ways"]
+    assert way["cache"] == "raw" and way["cached_nbytes"] == 2e5 and not plan.changes_forms
+    assert "of raw at the training size" in plan.report()
+    assert plan.data["predicted"]["bound_samples_per_second"] == pytest.approx(16 / 5e-4)
+    part = ps.plan(report(kept=kept), cache="100MB").data["classes"][0]["ways"]
+    assert sum(way["share"] for way in part if way["cache"]) == pytest.approx(0.5, abs=0.01)
+    assert ps.plan(report(), cache="300MB").data["loader"].get("cache_size") is None
+    on_gpu = {"png": {"cpu": costs(0.05, 2e6), "gpu": {**costs(0.01, 2e6), "gpu_seconds": 1e-3}}}
+    assert ps.plan(report(kept=kept, forms=on_gpu), cache="300MB").data["loader"].get("cache_size") is None
+
+
+@pytest.mark.parametrize(
+    ("chain", "keeps"),
+    [([T.Resize(64), T.RandomCrop(32)], True), ([T.Pad(2), T.CenterCrop(64)], True), ([T.RandomResizedCrop(32)], False),
+     ([T.RandomCrop(32), T.Resize(20)], False), ([], False), (None, False)],
+)  # fmt: skip
+def test_chains_that_a_cache_may_begin_behind(chain, keeps) -> None:
+    known = "cache_size" in inspect.signature(ps.Loader).parameters
+    assert _analyze_probe.keeps_training_size({"transforms": chain}, ("cpu",)) == (keeps and known)
+    assert _analyze_probe.keeps_training_size({"transforms": {"image": chain or []}}, ("cpu",)) == (keeps and known)
+    assert not _analyze_probe.keeps_training_size({"transforms": chain}, ("cpu", "gpu"))
+
+
+def test_the_probe_of_the_training_size(tmp_path) -> None:
+    """What the cache takes is what a Loader with the plan's arguments takes."""
+    pil = pytest.importorskip("PIL.Image")
+    np = pytest.importorskip("numpy")
+    if "cache_size" not in inspect.signature(ps.Loader).parameters:
+        pytest.skip("the cache keeps whole images only")
+    random = np.random.default_rng(9)
+    for i in range(12):
+        pil.fromarray(random.integers(0, 255, (120, 120, 3), np.uint8)).save(tmp_path / f"{i:02d}.png")
+    chain = [T.Resize(48), T.RandomCrop(32)]
+    with ps.Loader(tmp_path, 4, transforms=chain, output="numpy") as loader:
+        made = ps.analyze(loader, budget="2s", forms=())
+    assert set(made.data["kept"]) == {"raw", "pli", "pli-fast"}
+    raw = made.data["kept"]["raw"]
+    assert 48 * 48 * 3 <= raw["item_nbytes"] <= 48 * 48 * 3 + 128
+    plan = ps.plan(made, cache=12 * 48 * 48 * 4)
+    assert plan.loader["cache_size"] == "training" and plan.loader["cache_form"] in ("raw", "pli", "pli-fast")
+    batches = []
+    for options in ({"plan": plan}, {"cache": None}):
+        with ps.Loader(tmp_path, 4, transforms=chain, output="numpy", shuffle=True, **options) as loader:
+            batches.append([np.array(batch["image"]) for _ in range(2) for batch in loader])
+            hits = loader.stats()["cache"]["hits"]
+            assert hits == 0 if "cache" in options else hits > 0
+    assert all(np.array_equal(a, b) for a, b in zip(*batches, strict=True))
 
 
 def test_limits() -> None:

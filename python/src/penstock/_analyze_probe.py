@@ -9,25 +9,28 @@ Forms that are not stored yet are probed the same way.
 
 from __future__ import annotations
 
+import inspect
 import io
 import itertools
 import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
-from . import _image, cuda, pli
+from . import _image, cuda, pli, transforms
 from .cache import Cache
-from .errors import PenstockError
+from .errors import ArgumentError, PenstockError
 from .loader import Loader
 from .writer import Image, Writer
 
 if TYPE_CHECKING:
     from ._stats import LoaderStats
 
+TRAINING_FORMS = ("raw", "pli", "pli-fast")  # of a cache at the training size
 FORMS = ("jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense", "raw")
 _MOST_RATE = 20_000  # samples/s that the probe expects
 _OVERHEAD = 1 << 20  # of a cache, beside the items
@@ -184,7 +187,7 @@ class Probe:
                 return None
             nbytes = stats["storage"]["nbytes_read"] / n
             reads = stats["storage"]["reads"] / n
-            found = [once.dataset.item(i, "image") for i in range(len(once.dataset))]
+            found = self._items(once)
         items = [item["nbytes"] for item in found]
         mean = sum(items) / len(items)
         cache = Cache(int(2 * sum(items)) + 64 * len(items) + _OVERHEAD)
@@ -201,13 +204,37 @@ class Probe:
             "pixels": sum(item["height"] * item["width"] for item in found) / len(found),
         }
 
+    def training(self, form: str, cache_form: str, seconds: float) -> dict[str, float] | None:
+        """Returns what a sample takes of a cache that keeps it at the training size, and the CPU seconds of a hit.
+
+        None: the transforms do not begin so that they allow it, or it would be no smaller.
+        """
+        kept: dict[str, Any] = {"cache_form": cache_form, "cache_size": "training"}
+        try:
+            with self._loader(form, cache=Cache(_OVERHEAD), **kept):
+                pass
+        except ArgumentError:
+            return None
+        with self._loader(form) as loader:
+            raw = sum(item["height"] * item["width"] * 8 for item in self._items(loader))
+        cache = Cache(raw + 64 * len(self._images) + _OVERHEAD)
+        hit, _ = self._run(form, "cpu", cache, seconds, **kept)
+        use = cache.stats()
+        nbytes = use["used"] / max(use["items"], 1)
+        return {"hit_cpu_seconds": self._preparation(hit), "cpu_seconds": self._preparation(hit), "item_nbytes": nbytes}
+
+    def _items(self, loader: Loader) -> list[dict[str, Any]]:
+        return [loader.dataset.item(i, "image") for i in range(len(loader.dataset))]
+
     def _preparation(self, phase: phases.Phase) -> float:
         """Returns the CPU seconds of a sample without those of the thread that takes batches over."""
         return max(phase.cpu_middle_seconds - phase.caller_cpu_seconds / self._batch_size, 1e-9)
 
-    def _run(self, form: str, place: str, cache: Cache | None, seconds: float) -> tuple[phases.Phase, dict[str, float]]:
+    def _run(
+        self, form: str, place: str, cache: Cache | None, seconds: float, **changes: Any
+    ) -> tuple[phases.Phase, dict[str, float]]:
         reads = {} if cache else {name: self._options[name] for name in _READ_OPTIONS if self._options.get(name) is not None}
-        with self._loader(form, place, cache=cache, drop_last=True, indices=self._tiled(seconds), **reads) as loader:
+        with self._loader(form, place, cache=cache, drop_last=True, indices=self._tiled(seconds), **reads, **changes) as loader:
             batches = forever(loader)
             # The cache is filled and reading ahead is under way before the clocks start.
             for _ in itertools.islice(batches, -(-len(self._images) // self._batch_size) + int(loader._given["prefetch"])):
@@ -269,6 +296,31 @@ def _of_image(value: Any, field: str) -> Any:
     return value.get(field) if isinstance(value, Mapping) else value
 
 
+@dataclass
+class Costs:
+    """What a probe found.
+
+    Attributes:
+        forms: the demands by form and place.
+        stages: the CPU seconds of single stages ("fetch", "augment": of a raw picture).
+        kept: what a cache at the training size keeps of a sample, by its form: "hit_cpu_seconds", "item_nbytes".
+        notes: on forms that could not be probed.
+    """
+
+    forms: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    stages: dict[str, float] = field(default_factory=dict)
+    kept: dict[str, dict[str, float]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def keeps_training_size(options: Mapping[str, Any], places: Sequence[str]) -> bool:
+    """Whether a cache may keep the images of a Loader of these arguments after the beginning of their transforms."""
+    chain = _of_image(options.get("transforms"), options.get("image_field", "image"))
+    first = next((op for op in chain or () if not isinstance(op, transforms.Pad)), None) if isinstance(chain, Sequence) else None
+    known = "cache_size" in inspect.signature(Loader).parameters
+    return known and tuple(places) == ("cpu",) and isinstance(first, (transforms.Resize, transforms.CenterCrop))
+
+
 def costs(
     images: Sequence[bytes],
     stored: str,
@@ -277,35 +329,36 @@ def costs(
     forms: Sequence[str],
     places: Sequence[str],
     seconds: float,
-) -> tuple[dict[str, dict[str, dict[str, float]]], dict[str, float], list[str]]:
-    """Probes forms at places, "cpu" and "gpu".
-
-    Returns the demands by form and place, the CPU seconds of single stages ("fetch", "augment": of a raw picture), and notes on
-    forms that could not be probed.
-    """
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    stages: dict[str, float] = {}
-    notes: list[str] = []
+) -> Costs:
+    """Probes forms at places, "cpu" and "gpu"."""
+    found = Costs()
     wanted = list(dict.fromkeys((stored, *forms)))
-    each = seconds / (len(wanted) * len(places) + 2)
+    keeps = TRAINING_FORMS if keeps_training_size(options, places) else ()
+    each = seconds / (len(wanted) * len(places) + 2 + len(keeps) / 2)
     with Probe(images, stored, options, batch_size) as probe:
         for form in wanted:
             try:
-                written = probe.write(form)
-                if written is None:
-                    notes.append(f"form {form}: cannot be made of {stored} here")
-                    continue
-                for place in places:
-                    demands = probe.measure(form, place, each)
-                    if demands is not None:
-                        found.setdefault(form, {})[place] = {**demands, **written}
+                _probe_form(probe, form, stored, places, each, found)
             except PenstockError as error:
-                notes.append(f"form {form}: {error.text}")
-        if stored in found:
+                found.notes.append(f"form {form}: {error.text}")
+        if stored in found.forms:
             deviation = probe.deviation(stored, each)
-            for demands in found[stored].values():
-                demands["cpu_sd_seconds"] = deviation * demands["cpu_seconds"] / found[stored]["cpu"]["cpu_seconds"]
-            stages["fetch"] = probe.fetch_cpu(stored, each)
-        if "raw" in found:
-            stages["augment"] = found["raw"]["cpu"]["hit_cpu_seconds"]
-    return found, stages, notes
+            for demands in found.forms[stored].values():
+                demands["cpu_sd_seconds"] = deviation * demands["cpu_seconds"] / found.forms[stored]["cpu"]["cpu_seconds"]
+            found.stages["fetch"] = probe.fetch_cpu(stored, each)
+            kept = {name: probe.training(stored, name, each / 2) for name in keeps}
+            found.kept = {name: demands for name, demands in kept.items() if demands is not None}
+        if "raw" in found.forms:
+            found.stages["augment"] = found.forms["raw"]["cpu"]["hit_cpu_seconds"]
+    return found
+
+
+def _probe_form(probe: Probe, form: str, stored: str, places: Sequence[str], seconds: float, found: Costs) -> None:
+    written = probe.write(form)
+    if written is None:
+        found.notes.append(f"form {form}: cannot be made of {stored} here")
+        return
+    for place in places:
+        demands = probe.measure(form, place, seconds)
+        if demands is not None:
+            found.forms.setdefault(form, {})[place] = {**demands, **written}

@@ -360,7 +360,7 @@ def _class_sections(solution: _ways.Solution, classes: Sequence[Class], copies: 
             {
                 "share": share,
                 "store": [_store(way.form)],
-                "cache": "" if not way.cache_form else "encoded" if way.cache_form == "stored" else way.cache_form,
+                "cache": "encoded" if way.cache_form == "stored" else _ways.of_cache(way.cache_form)["cache_form"],
                 "decode": way.place,
                 "stored_nbytes": way.stored_nbytes,
                 **_ways.saved_by(solution, way, part),
@@ -410,7 +410,7 @@ def _loader_section(
         room = min(limits.cache_nbytes, 1.02 * needed + 64 * whole + (1 << 20))
         found["cache"] = "host" if _ways.consumers(subject) > 1 else int(room)
         found["cache_nbytes"] = int(room)
-        found["cache_form"] = solution.cache_form
+        found.update(_ways.of_cache(solution.cache_form))
     if any(way.place == "gpu" for way in solution.ways):
         found["decode"] = "gpu" if on_gpu > 1e-6 else "cpu"
         if 1e-6 < on_gpu < 1 - 1e-6:

@@ -57,8 +57,10 @@ class _Samples:
     raw: Numbers
     others: Numbers
 
-    def room(self, cached: Mapping[str, Any], cache_form: str) -> Numbers:
-        """Returns the bytes of each in a cache."""
+    def room(self, cached: Mapping[str, Any], cache_form: str, is_whole: bool) -> Numbers:
+        """Returns the bytes of each in a cache, of the whole image or at the training size."""
+        if not is_whole and cached.get("cached_nbytes"):
+            return self.others + float(cached["cached_nbytes"])
         if cache_form == "raw":
             return self.others + self.raw
         kept, stored = cached.get("cached_nbytes"), cached.get("stored_nbytes")
@@ -80,6 +82,7 @@ class Planned:
         loader = plan.get("loader") or {}
         self._field = str(plan.get("field") or "image")
         self._cache_form = str(loader.get("cache_form") or "stored")
+        self._is_whole = (loader.get("cache_size") or "whole") == "whole"
         self._nbytes = int(loader.get("cache_nbytes") or 0)
         self._stored: list[_Way] = []  # by the form that a way stores
         self._now: list[_Way] = []  # by the form that its samples had
@@ -131,7 +134,7 @@ class Planned:
         if share <= 0:
             return
         for weight, way in cached:
-            room[part] += (weight / share * samples.room(way, self._cache_form)[part]).astype(room.dtype)
+            room[part] += (weight / share * samples.room(way, self._cache_form, self._is_whole)[part]).astype(room.dtype)
             seconds[part] += weight / share * samples.seconds(way)[part]
         everything, (_, nbytes, _, _) = _greedy(room[part], seconds[part], None)
         admit[part] = everything if share >= _ALL else _greedy(room[part], seconds[part], round(share * nbytes))[0]

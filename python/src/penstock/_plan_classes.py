@@ -41,6 +41,7 @@ class Class:
         pixels: mean of an image.
         numbers: some of them, by number in the data set.
         forms: demands of a sample by form and place, as in a report.
+        kept: of a sample that a cache keeps at the training size, by the cache's form.
     """
 
     form: str
@@ -50,6 +51,7 @@ class Class:
     pixels: float
     numbers: list[int] = field(default_factory=list)
     forms: Costs = field(default_factory=dict)
+    kept: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def stored(self) -> str:
@@ -67,7 +69,7 @@ def of_report(report: Mapping[str, Any]) -> list[Class]:
     subject = report["subject"]
     if not report["forms"]:
         raise ArgumentError("the report has no costs of forms: there is no image field, or forms were not probed")
-    return [Class(subject["form"], 0, None, _samples_of(subject), 0.0, [], report["forms"])]
+    return [Class(subject["form"], 0, None, _samples_of(subject), 0.0, [], report["forms"], report.get("kept") or {})]
 
 
 def _samples_of(subject: Mapping[str, Any]) -> int:
@@ -160,7 +162,7 @@ def measure(
     """
     own = report["subject"]["form"]
     if len(classes) == 1 and stored_form(own) == classes[0].stored:
-        classes[0].form, classes[0].forms = own, report["forms"]
+        classes[0].form, classes[0].forms, classes[0].kept = own, report["forms"], report.get("kept") or {}
         _to_pixels(classes[0])
         return []
     notes: list[str] = []
@@ -171,13 +173,13 @@ def measure(
         say(f"costs of {part.form} with {part.pixels / 1e6:.2f} Mpixel: {seconds / len(classes):.0f} s")
         same = stored_form(own) == part.stored
         wanted = tuple(report["forms"]) if same else probe.usual_forms(part.form)
-        found, _, said = probe.costs(images, own if same else part.form, given, batch, wanted, probe.places_of(given),
+        found = probe.costs(images, own if same else part.form, given, batch, wanted, probe.places_of(given),
                                      seconds / len(classes))  # fmt: skip
-        part.forms = found
+        part.forms, part.kept = found.forms, found.kept
         if same:
             part.form = own
         _to_pixels(part)
-        notes += [note for note in said if note not in notes]
+        notes += [note for note in found.notes if note not in notes]
     _scale(classes, report["forms"], own)
     return notes
 
