@@ -109,6 +109,12 @@ def test_the_cache_of_the_plan(packed) -> None:
         assert loader.stats()["cache"]["hits"] == (~admit).sum()
 
 
+def test_an_analysis_has_caches_of_its_own(packed) -> None:
+    with make(packed, plan=TWO_SHARES) as loader:
+        report = ps.analyze(loader, budget="1s", forms=())
+    assert report.data["subject"]["samples"] == N
+
+
 def test_the_host_cache(packed, tmp_path, monkeypatch) -> None:
     socket = tmp_path / "host.sock"
     monkeypatch.setenv("PENSTOCK_SOCKET", str(socket))

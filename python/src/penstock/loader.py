@@ -184,7 +184,8 @@ class Loader:
             need a cache or a fleet (with "auto" they have an effect if one is chosen).
             A fleet gets items in this form, too, unless that is longer than the stored one.
         cache_plan: which samples the cache admits: a :class:`CachePlan`, a bool for each sample of the whole data set, or
-            the path of such an array in numpy's format (.npy). None: all, as they come.
+            the path of such an array in numpy's format (.npy). None: all, as they come; with a ``plan``, those that it
+            caches, which are chosen anew for this data set, the same in all processes (:meth:`Plan.cache_plan`).
         fleet: memcached servers that keep stored bytes for all ranks: a :class:`Fleet`, or its ``servers`` as text or
             list. They are asked for what the cache does not have, and get in the background what they do not have
             either, so that all ranks together read each item from storage once. What a server of this host has, the
