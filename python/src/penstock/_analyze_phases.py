@@ -15,6 +15,7 @@ from ._analyze_machine import OtherWork
 
 Step = Callable[[Any], Any]
 
+_FEWEST_OF_PARTS = 24
 _FEWEST = 6  # batches, if they do not take more than 3 times the phase's seconds
 
 
@@ -32,8 +33,8 @@ class Phase:
         step_sd_seconds: standard deviation of the step.
         step_p99_seconds: the step's 99th percentile.
         other_cores: cores that other processes used meanwhile.
-        cpu_middle_seconds: as cpu_seconds, but the median of three parts: what one part alone had (memory that is touched for the
-            first time) does not count.
+        cpu_middle_seconds: as cpu_seconds, but of 24 batches or more the median of three parts: what one part alone had (memory
+            that is touched for the first time) does not count.
     """
 
     name: str
@@ -175,10 +176,12 @@ def _deviation(values: list[float]) -> float:
 
 
 def _middle(values: list[float], counts: list[int]) -> float:
-    """Returns the median over three parts, one after another, of the sum of values over that of counts."""
-    cuts = [len(values) * i // 3 for i in range(4)]
-    parts = [sum(values[a:b]) / max(sum(counts[a:b]), 1) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]
-    return statistics.median(parts) if parts else math.nan
+    """Returns the median over three parts, one after another, of the sum of values over that of counts. Of few batches it is that
+    of all: workers are ahead by some, which may come in a burst."""
+    n_parts = 3 if len(values) >= _FEWEST_OF_PARTS else 1
+    cuts = [len(values) * i // n_parts for i in range(n_parts + 1)]
+    parts = [sum(values[a:b]) / max(sum(counts[a:b]), 1) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return statistics.median(parts)
 
 
 def summary(name: str, clock: _Clock) -> Phase:

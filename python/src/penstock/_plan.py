@@ -503,8 +503,8 @@ def _needs(solution: _ways.Solution, classes: Sequence[Class], report: Mapping[s
     found: dict[str, Any] = {"form": form, "rate": rate, "samples_per_second": single["samples_per_second"] if single else rate}
     found["is_plan"] = single is None or {way.form for way, _ in solution.used()} == {form}
     for i, name in enumerate(_whatif.RESOURCES):
-        if name in ("accelerator", "workers") or solution.problem.setup["capacities"][i] <= 0:
-            continue
+        if form not in forms or name in ("accelerator", "workers") or solution.problem.setup["capacities"][i] <= 0:
+            continue  # what is as fast and needs no writing was solved for itself
         with contextlib.suppress(LimitError):
             found[name] = solution.problem.need(form, name, rate)
     fastest = replace(limits, goal="rate", least_rate=0.0)
