@@ -146,7 +146,8 @@ def test_the_probe_of_the_training_size(tmp_path) -> None:
     assert set(made.data["kept"]) == {"raw", "pli", "pli-fast"}
     raw = made.data["kept"]["raw"]
     assert 48 * 48 * 3 <= raw["item_nbytes"] <= 48 * 48 * 3 + 128
-    plan = ps.plan(made, cache=12 * 48 * 48 * 4)
+    plan = ps.plan(made, cache="1MiB")
+    assert ps.plan(made, cache=(1 << 20) - 1).loader.get("cache") is None
     assert plan.loader["cache_size"] == "training" and plan.loader["cache_form"] in ("raw", "pli", "pli-fast")
     batches = []
     for options in ({"plan": plan}, {"cache": None}):

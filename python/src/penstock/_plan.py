@@ -29,6 +29,7 @@ __all__ = ["Plan", "plan"]
 
 _LAYOUT_PART, _CLASSES_PART, _SURVEY_PART = 0.2, 0.2, 0.05
 _MACHINE = ("cpu", "cores", "storage_nbytes_per_second", "page_cache_nbytes")  # what is said of it
+_LEAST_CACHE = 1 << 20
 _CACHE_PART = 0.5  # of the memory that is available
 
 
@@ -255,6 +256,7 @@ def _limits(
         room = _CACHE_PART * float(report["machine"].get("memory_available_nbytes") or 0.0)
     else:
         room = _size("cache", cache, now)
+    room = room if room >= _LEAST_CACHE else 0.0  # there is no smaller cache
     return _ways.Limits(goal, float(least_rate), _size("storage", storage, now), room, max_error > 0, library)
 
 
