@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +14,6 @@ from ._analyze_machine import OtherWork
 
 Step = Callable[[Any], Any]
 
-_FEWEST_OF_PARTS = 24
 _FEWEST = 6  # batches, if they do not take more than 3 times the phase's seconds
 
 
@@ -33,8 +31,6 @@ class Phase:
         step_sd_seconds: standard deviation of the step.
         step_p99_seconds: the step's 99th percentile.
         other_cores: cores that other processes used meanwhile.
-        cpu_middle_seconds: as cpu_seconds, but of 24 batches or more the median of three parts: what one part alone had (memory
-            that is touched for the first time) does not count.
     """
 
     name: str
@@ -49,7 +45,6 @@ class Phase:
     step_sd_seconds: float
     step_p99_seconds: float
     other_cores: float = 0.0
-    cpu_middle_seconds: float = math.nan
 
     def as_dict(self) -> dict[str, Any]:
         rate = self.rate
@@ -175,15 +170,6 @@ def _deviation(values: list[float]) -> float:
     return math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else 0.0
 
 
-def _middle(values: list[float], counts: list[int]) -> float:
-    """Returns the median over three parts, one after another, of the sum of values over that of counts. Of few batches it is that
-    of all: workers are ahead by some, which may come in a burst."""
-    n_parts = 3 if len(values) >= _FEWEST_OF_PARTS else 1
-    cuts = [len(values) * i // n_parts for i in range(n_parts + 1)]
-    parts = [sum(values[a:b]) / max(sum(counts[a:b]), 1) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-    return statistics.median(parts)
-
-
 def summary(name: str, clock: _Clock) -> Phase:
     times = [wait + step for wait, step in zip(clock.waits, clock.steps, strict=True)]
     rate = steady.rate_of(times, clock.samples)
@@ -204,5 +190,4 @@ def summary(name: str, clock: _Clock) -> Phase:
         step_seconds=_mean(steps),
         step_sd_seconds=_deviation(steps),
         step_p99_seconds=ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))] if ordered else math.nan,
-        cpu_middle_seconds=_middle(clock.cpu[first:], clock.samples[first:]),
     )

@@ -14,6 +14,7 @@ import io
 import itertools
 import math
 import os
+import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 TRAINING_FORMS = ("raw", "pli", "pli-fast")  # of a cache at the training size
 FORMS = ("jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense", "raw")
-_MOST_RATE = 20_000  # samples/s that the probe expects
+_EPOCHS, _MOST_TURNS = 8, 64  # epochs of a measurement, and turns of the samples in one of them
 _OVERHEAD = 1 << 20  # of a cache, beside the items
 
 # Options of the user's loader that say how pixels are made and delivered. The rest belongs to its data set or its threads.
@@ -195,8 +196,8 @@ class Probe:
         hit, _ = self._run(form, place, cache, seconds / 2)
         return {
             **gpu,
-            "cpu_seconds": self._preparation(read),
-            "hit_cpu_seconds": self._preparation(hit),
+            "cpu_seconds": read,
+            "hit_cpu_seconds": hit,
             "nbytes": nbytes,
             "nbytes_sd": math.sqrt(sum((s - mean) ** 2 for s in items) / len(items)) * nbytes / max(mean, 1),
             "reads": reads,
@@ -221,34 +222,38 @@ class Probe:
         hit, _ = self._run(form, "cpu", cache, seconds, **kept)
         use = cache.stats()
         nbytes = use["used"] / max(use["items"], 1)
-        return {"hit_cpu_seconds": self._preparation(hit), "cpu_seconds": self._preparation(hit), "item_nbytes": nbytes}
+        return {"hit_cpu_seconds": hit, "cpu_seconds": hit, "item_nbytes": nbytes}
 
     def _items(self, loader: Loader) -> list[dict[str, Any]]:
         return [loader.dataset.item(i, "image") for i in range(len(loader.dataset))]
 
-    def _preparation(self, phase: phases.Phase) -> float:
-        """Returns the CPU seconds of a sample without those of the thread that takes batches over."""
-        return max(phase.cpu_middle_seconds - phase.caller_cpu_seconds / self._batch_size, 1e-9)
-
     def _run(
         self, form: str, place: str, cache: Cache | None, seconds: float, **changes: Any
-    ) -> tuple[phases.Phase, dict[str, float]]:
-        reads = {} if cache else {name: self._options[name] for name in _READ_OPTIONS if self._options.get(name) is not None}
-        with self._loader(form, place, cache=cache, drop_last=True, indices=self._tiled(seconds), **reads, **changes) as loader:
-            batches = forever(loader)
-            # The cache is filled and reading ahead is under way before the clocks start.
-            for _ in itertools.islice(batches, -(-len(self._images) // self._batch_size) + int(loader._given["prefetch"])):
-                pass
-            return phases.run(form, batches, phases.nothing, seconds), gpu_costs(loader.stats())
+    ) -> tuple[float, dict[str, float]]:
+        """Returns the CPU seconds of a sample without those of the thread that takes batches over, and the GPU's costs.
 
-    def _tiled(self, seconds: float) -> Any:
-        """Returns permutations of the samples one after another, more than are loaded in so many seconds: no epoch's end makes the
-        workers wait."""
+        Whole epochs are counted: at an epoch's end no worker is ahead, so that nothing is counted but what was delivered. The first
+        one, which fills the cache and touches memory for the first time, is not. The median of the others counts.
+        """
+        reads = {} if cache else {name: self._options[name] for name in _READ_OPTIONS if self._options.get(name) is not None}
+        options = {"cache": cache, "drop_last": True, **reads, **changes}
+        with self._loader(form, place, **options, indices=self._tiled(1)) as loader:
+            begin = time.perf_counter()
+            _epoch_cpu(loader)
+            turns = int(seconds / _EPOCHS / max(time.perf_counter() - begin, 1e-6))
+        with self._loader(form, place, **options, indices=self._tiled(max(1, min(turns, _MOST_TURNS)))) as loader:
+            _epoch_cpu(loader)
+            end = time.perf_counter() + seconds
+            found = [_epoch_cpu(loader)]
+            while time.perf_counter() < end:
+                found.append(_epoch_cpu(loader))
+            return max(statistics.median(found), 1e-9), gpu_costs(loader.stats())
+
+    def _tiled(self, turns: int) -> Any:
+        """Returns so many permutations of the samples, one after another."""
         import numpy as np
 
-        n = len(self._images)
-        turns = max(64, int(_MOST_RATE * seconds) // n)
-        return np.concatenate([np.random.default_rng(turn).permutation(n) for turn in range(turns)])
+        return np.concatenate([np.random.default_rng(turn).permutation(len(self._images)) for turn in range(turns)])
 
     def deviation(self, form: str, seconds: float) -> float:
         """Returns the standard deviation of a sample's CPU seconds, between samples."""
@@ -278,6 +283,14 @@ def gpu_costs(stats: LoaderStats) -> dict[str, float]:
     """Returns the bytes of a sample that go to the GPU, and the GPU's seconds for preparing it. Uploads are not part of these."""
     upload, n = stats["stages"]["upload"], max(stats["samples"]["delivered"], 1)
     return {"link_nbytes": upload["nbytes"] / n, "gpu_seconds": upload["gpu"] / n}
+
+
+def _epoch_cpu(loader: Loader) -> float:
+    """Returns the CPU seconds of the process for a sample of a whole epoch, without those of this thread."""
+    before, own, n = time.process_time(), time.thread_time(), 0
+    for batch in loader:
+        n += phases.samples_in(batch)
+    return (time.process_time() - before - (time.thread_time() - own)) / max(n, 1)
 
 
 def forever(loader: Any) -> Iterator[Any]:
