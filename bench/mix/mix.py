@@ -8,13 +8,14 @@ accelerators of half to four times the best single form's rate: each form alone,
 in each of the mix's two forms, and the data set as it came. Batches are compared first: all of them must be the same.
 
 Each group is solved twice: with the forms that one had before Penstock (PNG and raw pixels; JPEG and raw pixels), which is the
-situation of the paper, and with PLI.
+situation of the paper, and with PLI. Where transforms begin with a Resize, raw pixels of that size are a data set of their own.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import inspect
 import itertools
 import json
 import os
@@ -44,7 +45,16 @@ GROUPS: dict[str, dict[str, Any]] = {
         "chain": lambda: [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
         "settings": {"few cores, fast storage": (1, 400e6), "many cores, slow storage": (2, 100e6), "balanced": (2, 800e6)},
     },
+    # Transforms that begin with a Resize: raw pixels can be stored behind it ("raw-256"), with the same batches.
+    "imagenet256": {
+        "source": "imagenet_folder", "own": "jpeg", "forms": ("jpeg", "pli-jpeg", "pli-small", "raw"), "before": ("jpeg", "raw"),
+        "copies": 1, "batch": 32, "resize": 256,
+        "chain": lambda: [T.Resize(256), T.RandomCrop(224, pad_if_needed=True), T.RandomHorizontalFlip(),
+                          T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
+        "settings": {"few cores, fast storage": (1, 400e6), "many cores, slow storage": (2, 100e6), "balanced": (2, 800e6)},
+    },
 }  # fmt: skip
+RESIZES = "resize" in inspect.signature(ps.pack).parameters
 
 
 def folder_of(source: Path, path: Path, group: dict[str, Any]) -> Path:
@@ -71,9 +81,21 @@ def store(source: Path, path: Path, group: dict[str, Any]) -> Path:
     return path
 
 
+def store_resized(source: Path, path: Path, group: dict[str, Any]) -> Path | None:
+    """Writes raw pixels at the training size. None: the group's transforms do not begin with a Resize."""
+    if "resize" not in group or not RESIZES:
+        return None
+    small = path.with_name(f"{path.stem}-raw{group['resize']}.pst")
+    if not small.exists():
+        half = small.with_name(small.name + ".part")
+        ps.pack(folder_of(source, path, group), half, forms=["raw"], of_lossy=True, resize=group["resize"])
+        half.rename(small)
+    return small
+
+
 def loader_of(path: Path, group: dict[str, Any], storage: float, **options: Any) -> ps.Loader:
-    return ps.Loader(path, group["batch"], shuffle=True, seed=1, transforms=group["chain"](), output="numpy", cache=None,
-                     throttle=(storage, 0.0), **options)  # fmt: skip
+    return ps.Loader(options.pop("data", path), group["batch"], shuffle=True, seed=1, transforms=group["chain"](), output="numpy",
+                     cache=None, throttle=(storage, 0.0), **options)  # fmt: skip
 
 
 def variant(form: str) -> str:
@@ -135,7 +157,9 @@ def restricted(report: ps.report.Report, forms: tuple[str, ...]) -> ps.report.Re
     return ps.report.Report(data)
 
 
-def setting(path: Path, group: dict[str, Any], cores: int, storage: float, args: argparse.Namespace) -> dict[str, Any]:
+def setting(
+    path: Path, small: Path | None, group: dict[str, Any], cores: int, storage: float, args: argparse.Namespace
+) -> dict[str, Any]:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     with loader_of(path, group, storage, variants={"image": [variant(group["own"])]}) as loader:
         report = ps.analyze(loader, budget=args.budget, forms=group["forms"])
@@ -145,15 +169,22 @@ def setting(path: Path, group: dict[str, Any], cores: int, storage: float, args:
             plans[name] = ps.plan(restricted(report, forms), cache=0, page_cache=0, copies=True)
     mixes = {name: {variant(form): share for form, share in shares_of(plan).items()} for name, plan in plans.items()}
     ways: dict[str, dict[str, Any]] = {form: {"variants": {"image": [variant(form)]}} for form in group["forms"]}
+    if small is not None:
+        ways[f"raw-{group['resize']}"] = {"data": small}
     for name, mix in mixes.items():
         if len(mix) > 1:
             ways[f"mix of {name}"] = {"forms": mix}
             half = dict.fromkeys(sorted(mix, key=lambda form: -mix[form])[:2], 0.5)
             ways[f"half and half of {name}"] = {"forms": half, "form_choice": "sample"}
-    check_batches(path, group, [way for way in ways.values() if "forms" in way])
+    check_batches(path, group, [way for way in ways.values() if "forms" in way or "data" in way])
     predicted = {form: row["samples_per_second"] for plan in plans.values() for row in plan.data["singles"]
                  for form in [row["form"]]}  # fmt: skip
     predicted.update({f"mix of {name}": plan.data["predicted"]["samples_per_second"] for name, plan in plans.items()})
+    if small is not None:
+        with loader_of(path, group, storage, data=small) as loader:
+            planned = ps.plan(loader, cache=0, page_cache=0, layout=False, forms=("raw",), budget=args.budget)
+        rates = {row["form"]: row["samples_per_second"] for row in planned.data["singles"]}
+        predicted[f"raw-{group['resize']}"] = rates["raw"]
     best = max(predicted[form] for form in group["forms"])
     cells = []
     for fraction in FRACTIONS:
@@ -208,11 +239,12 @@ def main() -> None:
     for name in args.groups.split(","):
         group = GROUPS[name]
         path = store(args.data / group["source"], args.work / f"mix-{name}.pst", group)
+        small = store_resized(args.data / group["source"], path, group)
         found["groups"][name] = {}
         for title, (cores, storage) in group["settings"].items():
             os.sched_setaffinity(0, every)
             print(f"{name}: {title}", file=sys.stderr, flush=True)
-            found["groups"][name][title] = setting(path, group, cores, storage, args)
+            found["groups"][name][title] = setting(path, small, group, cores, storage, args)
             text.append(table(name, title, found["groups"][name][title], group["own"]))
             print(text[-1], flush=True)
     stem = args.out / f"mix-{datetime.date.today()}"

@@ -167,7 +167,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--groups", default=",".join(mix.GROUPS))
+    parser.add_argument("--groups", default=",".join(name for name in mix.GROUPS if "resize" not in mix.GROUPS[name]))
     parser.add_argument("--budget", default="20s", help="of each analysis")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.6, help="of a window")

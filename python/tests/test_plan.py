@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import math
 import os
@@ -12,7 +13,8 @@ import sys
 import pytest
 
 import penstock as ps
-from penstock import _plan_classes, _plan_layout, _plan_machines, _plan_ways
+from penstock import _analyze_probe, _plan_classes, _plan_layout, _plan_machines, _plan_ways
+from penstock import transforms as T
 from penstock.report import Report
 
 pytestmark = pytest.mark.skipif(
@@ -57,6 +59,10 @@ def test_a_mix_that_is_known() -> None:
     assert set(plan.data["predicted"]["binding"]) == {"cores", "storage"}
     assert plan.data["need"]["form"] == "png"
     assert plan.data["need"]["cores"] == pytest.approx(0.05 * (x + y), rel=0.01)
+    together = plan.data["need"]["together"]
+    assert together["cores"] == pytest.approx(plan.data["need"]["cores"])
+    assert together["storage"] == pytest.approx(2e6 * plan.data["need"]["rate"])
+    assert "png alone: 320 samples/s" in plan.report() and "one thing more is enough: " in plan.report()
     prices = {price["resource"]: price["gain"] for price in plan.data["prices"]}
     assert 0 < prices["cores"] < 1 / 16 and 0 < prices["storage"] < 1e-3
     assert sum(shares(plan).values()) == pytest.approx(1)
@@ -75,6 +81,10 @@ def test_what_is_fast_enough_stays() -> None:
     assert plan.data["predicted"]["binding"] == ["accelerator"]
     assert shares(plan) == {"png": 1.0}
     assert not plan.changes_forms and plan.data["convert"]["nbytes"] == 0
+    need = plan.data["need"]  # the plan is one form: what it takes itself
+    assert need["is_plan"] and need["form"] == "png" and need["rate"] == pytest.approx(100)
+    assert need["together"]["cores"] == pytest.approx(5) and need["together"]["storage"] == pytest.approx(2e8)
+    assert "the plan is one form, png: 100 samples/s take 5 cores and 200 MB/s of storage" in plan.report()
     assert "repack" not in plan.report() and 'ps.Loader(\'frames\', ..., plan="plan.json")' in plan.report()
 
 
@@ -87,9 +97,65 @@ def test_the_cache_takes_what_saves_most() -> None:
     cached = sum(way["share"] for way in ways if way["cache"])
     assert 1000 * cached * 1.5e6 == pytest.approx(1e9, rel=0.01)
     assert {way["store"][0]["form"] for way in ways} == {"pli"}
+    (kept,) = [way for way in ways if way["cache"]]
+    assert kept["cached_nbytes"] == 1.5e6 and sum(kept["saves"].values()) > 0
     whole = ps.plan(report(forms=forms), cache="100%")
     assert sum(way["share"] for way in whole.data["classes"][0]["ways"] if way["cache"]) > 0.9
     assert whole.data["predicted"]["samples_per_second"] > 2 * plan.data["predicted"]["samples_per_second"]
+
+
+def test_a_cache_at_the_training_size() -> None:
+    kept = {"raw": {"hit_cpu_seconds": 5e-4, "cpu_seconds": 5e-4, "item_nbytes": 2e5}}
+    plan = ps.plan(report(kept=kept), cache="300MB")
+    assert plan.data["loader"]["cache_form"] == "raw" and plan.data["loader"]["cache_size"] == "training"
+    (way,) = plan.data["classes"][0]["ways"]
+    assert way["cache"] == "raw" and way["cached_nbytes"] == 2e5 and not plan.changes_forms
+    assert "of raw at the training size" in plan.report()
+    assert plan.data["predicted"]["bound_samples_per_second"] == pytest.approx(16 / 5e-4)
+    part = ps.plan(report(kept=kept), cache="100MB").data["classes"][0]["ways"]
+    assert sum(way["share"] for way in part if way["cache"]) == pytest.approx(0.5, abs=0.01)
+    assert ps.plan(report(), cache="300MB").data["loader"].get("cache_size") is None
+    on_gpu = {"png": {"cpu": costs(0.05, 2e6), "gpu": {**costs(0.01, 2e6), "gpu_seconds": 1e-3}}}
+    assert ps.plan(report(kept=kept, forms=on_gpu), cache="300MB").data["loader"].get("cache_size") is None
+
+
+@pytest.mark.parametrize(
+    ("chain", "keeps"),
+    [([T.Resize(64), T.RandomCrop(32)], True), ([T.Pad(2), T.CenterCrop(64)], True), ([T.RandomResizedCrop(32)], False),
+     ([T.RandomCrop(32), T.Resize(20)], False), ([], False), (None, False)],
+)  # fmt: skip
+def test_chains_that_a_cache_may_begin_behind(chain, keeps) -> None:
+    known = "cache_size" in inspect.signature(ps.Loader).parameters
+    assert _analyze_probe.keeps_training_size({"transforms": chain}, ("cpu",)) == (keeps and known)
+    assert _analyze_probe.keeps_training_size({"transforms": {"image": chain or []}}, ("cpu",)) == (keeps and known)
+    assert not _analyze_probe.keeps_training_size({"transforms": chain}, ("cpu", "gpu"))
+
+
+def test_the_probe_of_the_training_size(tmp_path) -> None:
+    """What the cache takes is what a Loader with the plan's arguments takes."""
+    pil = pytest.importorskip("PIL.Image")
+    np = pytest.importorskip("numpy")
+    if "cache_size" not in inspect.signature(ps.Loader).parameters:
+        pytest.skip("the cache keeps whole images only")
+    random = np.random.default_rng(9)
+    for i in range(12):
+        pil.fromarray(random.integers(0, 255, (120, 120, 3), np.uint8)).save(tmp_path / f"{i:02d}.png")
+    chain = [T.Resize(48), T.RandomCrop(32)]
+    with ps.Loader(tmp_path, 4, transforms=chain, output="numpy") as loader:
+        made = ps.analyze(loader, budget="2s", forms=())
+    assert set(made.data["kept"]) == {"raw", "pli", "pli-fast"}
+    raw = made.data["kept"]["raw"]
+    assert 48 * 48 * 3 <= raw["item_nbytes"] <= 48 * 48 * 3 + 128
+    plan = ps.plan(made, cache="1MiB")
+    assert ps.plan(made, cache=(1 << 20) - 1).loader.get("cache") is None
+    assert plan.loader["cache_size"] == "training" and plan.loader["cache_form"] in ("raw", "pli", "pli-fast")
+    batches = []
+    for options in ({"plan": plan}, {"cache": None}):
+        with ps.Loader(tmp_path, 4, transforms=chain, output="numpy", shuffle=True, **options) as loader:
+            batches.append([np.array(batch["image"]) for _ in range(2) for batch in loader])
+            hits = loader.stats()["cache"]["hits"]
+            assert hits == 0 if "cache" in options else hits > 0
+    assert all(np.array_equal(a, b) for a, b in zip(*batches, strict=True))
 
 
 def test_limits() -> None:
@@ -184,7 +250,13 @@ def test_machines() -> None:
             rate = _plan_ways.solve(classes, changed, _plan_ways.Limits()).answer["samples_per_second"]
             price = 1.0 + 0.03 * (cores - 4) + 0.0002 * (storage - 1e8) / 1e6
             assert family["epoch_cost"] <= 1.03 * price / 3600 * 1000 / rate
+    need = ps.plan(report(), cache=0, machines=TABLE).data["need"]
+    cheapest = min((row for row in rows if row["single"]), key=lambda row: row["single"]["epoch_cost"])
+    assert need["machine"] == cheapest["name"]
+    assert need["price_per_hour"] == pytest.approx(cheapest["single"]["epoch_cost"] / cheapest["epoch_seconds"] * 3600)
+    assert need["price_per_hour"] >= 0.999 * cheapest["price_per_hour"]
     text = ps.plan(report(), cache=0, machines=TABLE).report()
+    assert "by price: " in text
     assert "cheapest" in text and "fastest" in text and "EUR/epoch" in text
 
 
@@ -235,6 +307,51 @@ def test_classes_of_a_folder(tmp_path) -> None:
     pngs = sorted((part for part in found if part.form == "png"), key=lambda part: part.low)
     assert len(pngs) >= 2 and pngs[0].low == 0 and pngs[-1].high is None
     assert all(a.high == b.low for a, b in zip(pngs[:-1], pngs[1:], strict=True))
+
+
+def test_the_probe_takes_images_of_all_sizes() -> None:
+    numbers, sizes = [7, 3, 9, 1, 5], [70.0, 30.0, 90.0, 10.0, 50.0]
+    assert _analyze_probe.spread(numbers, sizes, 1) == [5]
+    assert _analyze_probe.spread(numbers, sizes, 2) == [3, 7]
+    assert _analyze_probe.spread(numbers, sizes, 9) == [1, 3, 5, 7, 9]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_pixels_of_the_whole_set(tmp_path, packed) -> None:
+    """32 images are probed; bytes of raw pixels and the pixels are those of all 150."""
+    pil = pytest.importorskip("PIL.Image")
+    np = pytest.importorskip("numpy")
+    folder = tmp_path / "images"
+    folder.mkdir()
+    random = np.random.default_rng(8)
+    sides = [int(40 + 24 * random.random() ** 3) for _ in range(150)]
+    for i, side in enumerate(sides):
+        pil.fromarray(random.integers(0, 255, (side, side, 3), np.uint8)).save(folder / f"{i:03d}.jpg")
+    mean = sum(side**2 for side in sides) / len(sides)
+    if packed:
+        ps.pack(folder, tmp_path / "d.pst", forms=["original"])
+    chain = [ps.transforms.RandomCrop(32)]
+    with ps.Loader(tmp_path / "d.pst" if packed else folder, 4, transforms=chain, output="numpy") as loader:
+        made = ps.analyze(loader, budget="1.5s", forms=("raw",))
+        (part,) = found = _plan_classes.survey(loader.dataset, "image", 30)
+        _plan_classes.measure(found, made.data, loader.dataset, "image", loader._given, 1, lambda line: None)
+    assert part.pixels == pytest.approx(mean)
+    raw = part.forms["raw"]["cpu"]
+    assert raw["item_nbytes"] == pytest.approx(3 * mean) and raw["pixels"] == pytest.approx(mean)
+    stored = [file.stat().st_size for file in folder.iterdir()]
+    assert part.forms["jpeg"]["cpu"]["item_nbytes"] == pytest.approx(sum(stored) / len(stored))
+    assert 0 < raw["hit_cpu_seconds"] <= 1.5 * raw["cpu_seconds"]
+
+
+def test_seconds_follow_the_pixels() -> None:
+    """Decoding and reading pixels grow with them; what a cached raw image costs belongs to the output."""
+    forms = {"raw": {"cpu": {**costs(0.003, 300.0, hit=0.001), "pixels": 100.0}},
+             "jpeg": {"cpu": {**costs(0.012, 50.0, hit=0.011), "pixels": 100.0}}}  # fmt: skip
+    part = _plan_classes.Class("jpeg", 0, None, 10, 150.0, [], forms)
+    _plan_classes._to_pixels(part)
+    raw, jpeg = part.forms["raw"]["cpu"], part.forms["jpeg"]["cpu"]
+    assert (raw["nbytes"], raw["hit_cpu_seconds"], raw["cpu_seconds"]) == pytest.approx((450, 0.001, 0.004))
+    assert (jpeg["nbytes"], jpeg["hit_cpu_seconds"], jpeg["cpu_seconds"]) == pytest.approx((50, 0.016, 0.017))
 
 
 def test_a_plan_of_images(tmp_path) -> None:

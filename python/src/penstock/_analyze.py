@@ -143,6 +143,7 @@ class _Analysis:
         self.say = say
         self.notes: list[str] = []
         self.phases: dict[str, phases.Phase] = {}
+        self.kept: dict[str, dict[str, float]] = {}
         self.own = step
         if step is not None:
             self.step: phases.Step = step
@@ -215,9 +216,10 @@ class _Analysis:
         options = {**subject.given, "image_field": subject.image}
         seconds = _PARTS["probe"] * self.seconds
         places = _analyze_probe.places_of(options)
-        found, stages, notes = _analyze_probe.costs(images, stored, options, subject.batch_size, wanted, places, seconds)
-        self.notes += notes
-        return found, stages
+        found = _analyze_probe.costs(images, stored, options, subject.batch_size, wanted, places, seconds)
+        self.notes += found.notes
+        self.kept = found.kept
+        return found.forms, found.stages
 
     # Putting together -------------------------------------------------------------------------------
 
@@ -238,6 +240,7 @@ class _Analysis:
             "phases": {name: phase.as_dict() for name, phase in self.phases.items()},
             "alone": alone.as_dict(),
             "forms": forms,
+            "kept": self.kept,
             "stages": self._stages(stages, self._preparation(self.paged)),
             "bands": self._bands(cpu, storage),
             "measured": {"cores": [1, machine.quota_cores()], "workers": [1, max(1, subject.workers)]},
@@ -264,10 +267,15 @@ class _Analysis:
             scales["gpu_seconds"] = self.gpu["gpu_seconds"] / own["gpu_seconds"]
         # The workers' CPU seconds say nothing of a place where they did not decode.
         used = ("cpu", "gpu") if self.subject.gpu_share < 1 else (decode,)
-        return {
-            name: {place: _scale(costs, scales if place in used else sizes, own) for place, costs in places.items()}
-            for name, places in probed.items()
-        }
+        pixels = self.subject.mean_pixels()
+        by_pixel = 1.0 if pixels is None else pixels / max(own.get("pixels", pixels), 1.0)
+        found: dict[str, Any] = {}
+        for name, places in probed.items():
+            sized = {**(sizes if _analyze_probe.follows(name, form) else dict.fromkeys(sizes, by_pixel)), "pixels": by_pixel}
+            found[name] = {
+                place: _scale(costs, {**scales, **sized} if place in used else sized, own) for place, costs in places.items()
+            }
+        return found
 
     def _own(self, places: dict[str, dict[str, float]], decode: str) -> dict[str, float]:
         """Returns the probe's costs of the form where the user's loader decodes it."""

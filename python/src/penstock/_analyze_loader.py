@@ -10,17 +10,19 @@ from __future__ import annotations
 import itertools
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
-from ._analyze_probe import forever, gpu_costs
+from ._analyze_probe import forever, gpu_costs, spread
 from .cache import Cache
 from .errors import ArgumentError
 from .loader import Loader
 
 _MOST_SUBSET = 4096  # samples of the warm phases
+_MOST_LOOKED_AT = 1024  # samples, for means
 _PREPARED = 8  # batches kept for the prepared phase
 _OVERHEAD = 1 << 20
 _IMAGE_ONLY = (
@@ -95,8 +97,8 @@ class LoaderSubject:
             loader.close()
 
     def _loader(self, **changes: Any) -> Loader:
-        base = {**self.given, "shuffle": False, "order": None, "weights": None, "drop_last": True, "cache": None}
-        base["padding"] = True
+        base = {**self.given, "shuffle": False, "order": None, "weights": None, "drop_last": True, "padding": True}
+        base.update(cache=None, cache_plan=None)
         if "cache" not in changes:
             base["cache_form"] = "stored"
         loader = Loader(**{**base, **changes})
@@ -179,7 +181,7 @@ class LoaderSubject:
         """
         if self.image is None:
             return self.dataset_nbytes / self.n_stored
-        some = [int(i) for i in self._random.permutation(self.numbers)[:1024]]
+        some = [int(i) for i in self._random.permutation(self.numbers)[:_MOST_LOOKED_AT]]
         sizes = [self._item_nbytes(i) for i in some if kind is None or self.kind_of(i) == kind]
         return sum(sizes) / len(sizes) if sizes else self.dataset_nbytes / self.n_stored
 
@@ -201,23 +203,29 @@ class LoaderSubject:
         return phase, counted.nbytes / max(counted.samples, 1)
 
     def images(self, n: int, most_nbytes: int) -> tuple[list[bytes], str]:
-        """Returns stored bytes of some samples, and their form: that of most of them."""
+        """Returns stored bytes of up to n samples, and their form: that of most of them. Their means are near those of all."""
         from ._image import probe
 
+        some = [int(i) for i in self._random.permutation(self.numbers)[:_MOST_LOOKED_AT]]
+        kinds = Counter(map(self.kind_of, some))
+        self.kind = kinds.most_common(1)[0][0]
+        some = [i for i in some if self.kind_of(i) == self.kind]
+        sizes = [self._item_nbytes(i) for i in some]
+        n = max(2, min(n, int(most_nbytes / max(sum(sizes) / len(sizes), 1))))
         found: dict[str, list[bytes]] = {}
-        kinds: dict[str, str] = {}
-        taken = 0
-        for i in self._random.permutation(self.numbers)[: 2 * n]:
+        for i in self._random.permutation(spread(some, sizes, n)):
             data = self.dataset.read(int(i), self.image or "image")
             form = self.dataset.item(int(i), self.image or "image")["form"] or probe(data).form
             found.setdefault(str(form), []).append(data)
-            kinds.setdefault(str(form), self.kind_of(int(i)))
-            taken += len(data)
-            if sum(map(len, found.values())) >= n or taken > most_nbytes:
-                break
         form = max(found, key=lambda name: len(found[name]))
-        self.kind = kinds[form]
         return found[form], form
+
+    def mean_pixels(self) -> float | None:
+        """Returns the mean pixels of an image of the probe's kind, by up to 1024 of them; None: only the files know."""
+        some = [int(i) for i in self._random.permutation(self.numbers)[:_MOST_LOOKED_AT]]
+        items = [self.dataset.item(i, self.image or "image") for i in some if self.kind_of(i) == self.kind]
+        sizes = [item["height"] * item["width"] for item in items]
+        return sum(sizes) / len(sizes) if sizes and all(sizes) else None
 
     def gpu(self) -> tuple[dict[str, float], float]:
         """Returns a sample's demands of link and GPU in the last phase, and the link's bytes per second; 0: no upload."""

@@ -1,38 +1,55 @@
 """The cost probe: what a sample of the user's data demands in each form, on this machine.
 
-Some samples are written in each form into a data set in a temporary directory, and loaded by one worker, from the page cache and
-from Penstock's. The CPU seconds of the process are those of preparation, with reading and without. A worker reads ahead into
-batches and buffers that do not stay in the processor's caches, as in a training; the calling thread alone would use one buffer
-again and again, and large stored images would seem several times as cheap as they are. Forms that are not stored yet are probed
-the same way.
+Some samples are written in each form into a data set in a temporary directory, and loaded with the user's workers and read-ahead:
+from storage as the user's loader reads it, and from Penstock's cache. The CPU seconds of the process are those of preparation, with
+reading and without. Workers read ahead into batches and buffers that do not stay in the processor's caches, as in a training; the
+calling thread alone would use one buffer again and again, and large stored images would seem several times as cheap as they are.
+Forms that are not stored yet are probed the same way.
 """
 
 from __future__ import annotations
 
+import inspect
 import io
 import itertools
 import math
 import os
+import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
-from . import _image, cuda, pli
+from . import _image, cuda, pli, transforms
 from .cache import Cache
-from .errors import PenstockError
+from .errors import ArgumentError, PenstockError
 from .loader import Loader
 from .writer import Image, Writer
 
 if TYPE_CHECKING:
     from ._stats import LoaderStats
 
+TRAINING_FORMS = ("raw", "pli", "pli-fast")  # of a cache at the training size
 FORMS = ("jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense", "raw")
+_EPOCHS, _MOST_TURNS = 8, 64  # epochs of a measurement, and turns of the samples in one of them
 _OVERHEAD = 1 << 20  # of a cache, beside the items
 
 # Options of the user's loader that say how pixels are made and delivered. The rest belongs to its data set or its threads.
 _PIXEL_OPTIONS = ("dtype", "layout", "channels", "bits", "scaled_decode", "max_pixels", "ignore_orientation", "output")
+
+
+# Those that say how storage is read: reads that come slowly or around the page cache take other CPU time than those of memory.
+_READ_OPTIONS = ("throttle", "page_cache", "io_threads")
+
+
+def spread(numbers: Sequence[int], sizes: Sequence[float], n: int) -> list[int]:
+    """Returns n of the numbers, or all: the middle ones of n parts in the order of their sizes, so that their means are near those
+    of all."""
+    order = sorted(range(len(numbers)), key=lambda i: (sizes[i], i))
+    n = min(n, len(order))
+    return [numbers[order[int((k + 0.5) * len(order) / n)]] for k in range(n)]
 
 
 def usual_forms(form: str) -> tuple[str, ...]:
@@ -40,6 +57,13 @@ def usual_forms(form: str) -> tuple[str, ...]:
     if form in ("jpeg", "pli-jpeg"):
         return ("jpeg", "pli-jpeg", "pli-small", "raw")
     return (form, "pli-fast", "pli-small", "raw") if form not in ("pli", "raw") else ("pli-fast", "pli-small", "raw")
+
+
+def follows(form: str, stored: str) -> bool:
+    """Whether the bytes of a form follow the stored bytes of an image, and not only its pixels."""
+    if form == stored:
+        return True
+    return form == "pli-jpeg" if stored in ("jpeg", "pli-jpeg") else form != "raw" and stored != "raw"
 
 
 def places_of(options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -101,6 +125,8 @@ class Probe:
         self._options = options
         self._batch_size = max(1, min(batch_size, len(self._images)))
         self._directory = ""
+        given = options.get("num_workers")
+        self._workers = max(1, int(machine.quota_cores()) if given is None else int(given))
 
     def __enter__(self) -> Probe:
         self._scratch = machine.scratch_directory("probe")
@@ -136,7 +162,8 @@ class Probe:
         options: dict[str, Any] = {
             "dataset": os.path.join(self._directory, form),
             "batch_size": self._batch_size,
-            "num_workers": 1,
+            "num_workers": self._workers,
+            "prefetch": self._options.get("prefetch") or 2,
             "cache": None,
             "fields": ["image"],
             "host_memory": self._options.get("host_memory", "4GiB"),
@@ -161,28 +188,72 @@ class Probe:
                 return None
             nbytes = stats["storage"]["nbytes_read"] / n
             reads = stats["storage"]["reads"] / n
-            items = [once.dataset.item(i, "image")["nbytes"] for i in range(len(once.dataset))]
+            found = self._items(once)
+        items = [item["nbytes"] for item in found]
         mean = sum(items) / len(items)
         cache = Cache(int(2 * sum(items)) + 64 * len(items) + _OVERHEAD)
         read, gpu = self._run(form, place, None, seconds / 2)
         hit, _ = self._run(form, place, cache, seconds / 2)
         return {
             **gpu,
-            "cpu_seconds": self._preparation(read),
-            "hit_cpu_seconds": self._preparation(hit),
+            "cpu_seconds": read,
+            "hit_cpu_seconds": hit,
             "nbytes": nbytes,
             "nbytes_sd": math.sqrt(sum((s - mean) ** 2 for s in items) / len(items)) * nbytes / max(mean, 1),
             "reads": reads,
             "item_nbytes": mean,
+            "pixels": sum(item["height"] * item["width"] for item in found) / len(found),
         }
 
-    def _preparation(self, phase: phases.Phase) -> float:
-        """Returns the CPU seconds of a sample without those of the thread that takes batches over."""
-        return max(phase.cpu_seconds - phase.caller_cpu_seconds / self._batch_size, 1e-9)
+    def training(self, form: str, cache_form: str, seconds: float) -> dict[str, float] | None:
+        """Returns what a sample takes of a cache that keeps it at the training size, and the CPU seconds of a hit.
 
-    def _run(self, form: str, place: str, cache: Cache | None, seconds: float) -> tuple[phases.Phase, dict[str, float]]:
-        with self._loader(form, place, cache=cache, drop_last=True) as loader:
-            return phases.run(form, forever(loader), phases.nothing, seconds), gpu_costs(loader.stats())
+        None: the transforms do not begin so that they allow it, or it would be no smaller.
+        """
+        kept: dict[str, Any] = {"cache_form": cache_form, "cache_size": "training"}
+        try:
+            with self._loader(form, cache=Cache(_OVERHEAD), **kept):
+                pass
+        except ArgumentError:
+            return None
+        with self._loader(form) as loader:
+            raw = sum(item["height"] * item["width"] * 8 for item in self._items(loader))
+        cache = Cache(raw + 64 * len(self._images) + _OVERHEAD)
+        hit, _ = self._run(form, "cpu", cache, seconds, **kept)
+        use = cache.stats()
+        nbytes = use["used"] / max(use["items"], 1)
+        return {"hit_cpu_seconds": hit, "cpu_seconds": hit, "item_nbytes": nbytes}
+
+    def _items(self, loader: Loader) -> list[dict[str, Any]]:
+        return [loader.dataset.item(i, "image") for i in range(len(loader.dataset))]
+
+    def _run(
+        self, form: str, place: str, cache: Cache | None, seconds: float, **changes: Any
+    ) -> tuple[float, dict[str, float]]:
+        """Returns the CPU seconds of a sample without those of the thread that takes batches over, and the GPU's costs.
+
+        Whole epochs are counted: at an epoch's end no worker is ahead, so that nothing is counted but what was delivered. The first
+        one, which fills the cache and touches memory for the first time, is not. The median of the others counts.
+        """
+        reads = {} if cache else {name: self._options[name] for name in _READ_OPTIONS if self._options.get(name) is not None}
+        options = {"cache": cache, "drop_last": True, **reads, **changes}
+        with self._loader(form, place, **options, indices=self._tiled(1)) as loader:
+            begin = time.perf_counter()
+            _epoch_cpu(loader)
+            turns = int(seconds / _EPOCHS / max(time.perf_counter() - begin, 1e-6))
+        with self._loader(form, place, **options, indices=self._tiled(max(1, min(turns, _MOST_TURNS)))) as loader:
+            _epoch_cpu(loader)
+            end = time.perf_counter() + seconds
+            found = [_epoch_cpu(loader)]
+            while time.perf_counter() < end:
+                found.append(_epoch_cpu(loader))
+            return max(statistics.median(found), 1e-9), gpu_costs(loader.stats())
+
+    def _tiled(self, turns: int) -> Any:
+        """Returns so many permutations of the samples, one after another."""
+        import numpy as np
+
+        return np.concatenate([np.random.default_rng(turn).permutation(len(self._images)) for turn in range(turns)])
 
     def deviation(self, form: str, seconds: float) -> float:
         """Returns the standard deviation of a sample's CPU seconds, between samples."""
@@ -214,6 +285,14 @@ def gpu_costs(stats: LoaderStats) -> dict[str, float]:
     return {"link_nbytes": upload["nbytes"] / n, "gpu_seconds": upload["gpu"] / n}
 
 
+def _epoch_cpu(loader: Loader) -> float:
+    """Returns the CPU seconds of the process for a sample of a whole epoch, without those of this thread."""
+    before, own, n = time.process_time(), time.thread_time(), 0
+    for batch in loader:
+        n += phases.samples_in(batch)
+    return (time.process_time() - before - (time.thread_time() - own)) / max(n, 1)
+
+
 def forever(loader: Any) -> Iterator[Any]:
     """Yields batches of epoch after epoch. Ends if an epoch has none."""
     while True:
@@ -230,6 +309,31 @@ def _of_image(value: Any, field: str) -> Any:
     return value.get(field) if isinstance(value, Mapping) else value
 
 
+@dataclass
+class Costs:
+    """What a probe found.
+
+    Attributes:
+        forms: the demands by form and place.
+        stages: the CPU seconds of single stages ("fetch", "augment": of a raw picture).
+        kept: what a cache at the training size keeps of a sample, by its form: "hit_cpu_seconds", "item_nbytes".
+        notes: on forms that could not be probed.
+    """
+
+    forms: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    stages: dict[str, float] = field(default_factory=dict)
+    kept: dict[str, dict[str, float]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def keeps_training_size(options: Mapping[str, Any], places: Sequence[str]) -> bool:
+    """Whether a cache may keep the images of a Loader of these arguments after the beginning of their transforms."""
+    chain = _of_image(options.get("transforms"), options.get("image_field", "image"))
+    first = next((op for op in chain or () if not isinstance(op, transforms.Pad)), None) if isinstance(chain, Sequence) else None
+    known = "cache_size" in inspect.signature(Loader).parameters
+    return known and tuple(places) == ("cpu",) and isinstance(first, (transforms.Resize, transforms.CenterCrop))
+
+
 def costs(
     images: Sequence[bytes],
     stored: str,
@@ -238,35 +342,36 @@ def costs(
     forms: Sequence[str],
     places: Sequence[str],
     seconds: float,
-) -> tuple[dict[str, dict[str, dict[str, float]]], dict[str, float], list[str]]:
-    """Probes forms at places, "cpu" and "gpu".
-
-    Returns the demands by form and place, the CPU seconds of single stages ("fetch", "augment": of a raw picture), and notes on
-    forms that could not be probed.
-    """
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    stages: dict[str, float] = {}
-    notes: list[str] = []
+) -> Costs:
+    """Probes forms at places, "cpu" and "gpu"."""
+    found = Costs()
     wanted = list(dict.fromkeys((stored, *forms)))
-    each = seconds / (len(wanted) * len(places) + 2)
+    keeps = TRAINING_FORMS if keeps_training_size(options, places) else ()
+    each = seconds / (len(wanted) * len(places) + 2 + len(keeps) / 2)
     with Probe(images, stored, options, batch_size) as probe:
         for form in wanted:
             try:
-                written = probe.write(form)
-                if written is None:
-                    notes.append(f"form {form}: cannot be made of {stored} here")
-                    continue
-                for place in places:
-                    demands = probe.measure(form, place, each)
-                    if demands is not None:
-                        found.setdefault(form, {})[place] = {**demands, **written}
+                _probe_form(probe, form, stored, places, each, found)
             except PenstockError as error:
-                notes.append(f"form {form}: {error.text}")
-        if stored in found:
+                found.notes.append(f"form {form}: {error.text}")
+        if stored in found.forms:
             deviation = probe.deviation(stored, each)
-            for demands in found[stored].values():
-                demands["cpu_sd_seconds"] = deviation * demands["cpu_seconds"] / found[stored]["cpu"]["cpu_seconds"]
-            stages["fetch"] = probe.fetch_cpu(stored, each)
-        if "raw" in found:
-            stages["augment"] = found["raw"]["cpu"]["hit_cpu_seconds"]
-    return found, stages, notes
+            for demands in found.forms[stored].values():
+                demands["cpu_sd_seconds"] = deviation * demands["cpu_seconds"] / found.forms[stored]["cpu"]["cpu_seconds"]
+            found.stages["fetch"] = probe.fetch_cpu(stored, each)
+            kept = {name: probe.training(stored, name, each / 2) for name in keeps}
+            found.kept = {name: demands for name, demands in kept.items() if demands is not None}
+        if "raw" in found.forms:
+            found.stages["augment"] = found.forms["raw"]["cpu"]["hit_cpu_seconds"]
+    return found
+
+
+def _probe_form(probe: Probe, form: str, stored: str, places: Sequence[str], seconds: float, found: Costs) -> None:
+    written = probe.write(form)
+    if written is None:
+        found.notes.append(f"form {form}: cannot be made of {stored} here")
+        return
+    for place in places:
+        demands = probe.measure(form, place, seconds)
+        if demands is not None:
+            found.forms.setdefault(form, {})[place] = {**demands, **written}

@@ -233,10 +233,11 @@ def _add_penstock(
     wanted = _analyze_probe.usual_forms(stored) if forms is None else tuple(forms)
     try:
         places = _analyze_probe.places_of(options)
-        found, _, notes = _analyze_probe.costs(images, stored, options, batch_size, wanted, places, seconds)
+        probed = _analyze_probe.costs(images, stored, options, batch_size, wanted, places, seconds)
     except PenstockError as error:
         data["notes"].append(f"what Penstock would give is not said: {error}")
         return
+    found = probed.forms
     own = found.get(stored, {}).get("cpu", {})
     # The probe saw few of the files: their bytes are put on the scale of all that were read.
     mean = data["forms"]["torch"]["cpu"]["item_nbytes"]
@@ -248,7 +249,7 @@ def _add_penstock(
                 costs[member] *= scale
             deviation = own.get("cpu_sd_seconds", 0.0) * costs["cpu_seconds"] / own.get("cpu_seconds", 1.0) if own else 0.0
             data["forms"][name][place] = {**_PENSTOCK_RUN, "cpu_sd_seconds": deviation, **costs}
-    data["notes"] += notes
+    data["notes"] += probed.notes
     data["notes"].append(f"forms other than torch are Penstock's, probed with {words} on {len(images)} of the files")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from . import _analyze_machine as machine
@@ -15,7 +17,9 @@ from . import _native, _options, _plan_file, _plan_layout, _plan_machines, _plan
 from . import _plan_classes as _classes
 from . import _plan_ways as _ways
 from ._analyze import analyze, seconds_of
+from ._plan_cache import Planned
 from ._plan_classes import Class
+from .cache import CachePlan
 from .dataset import Dataset
 from .errors import ArgumentError, LimitError, PenstockError
 from .loader import Loader
@@ -25,6 +29,7 @@ __all__ = ["Plan", "plan"]
 
 _LAYOUT_PART, _CLASSES_PART, _SURVEY_PART = 0.2, 0.2, 0.05
 _MACHINE = ("cpu", "cores", "storage_nbytes_per_second", "page_cache_nbytes")  # what is said of it
+_LEAST_CACHE = 1 << 20
 _CACHE_PART = 0.5  # of the memory that is available
 
 
@@ -59,6 +64,14 @@ class Plan:
             for part in self.data["classes"]
             for way in part["ways"]
         )
+
+    def cache_plan(self, dataset: Dataset) -> CachePlan | None:
+        """Returns the samples of a data set that a loader with this plan caches; None: all of them, or none.
+
+        It follows from the plan and the data set alone, so that all ranks find the same.
+        """
+        planned = Planned(self.data)
+        return planned.of(dataset) if planned else None
 
     @property
     def loader(self) -> dict[str, Any]:
@@ -243,6 +256,7 @@ def _limits(
         room = _CACHE_PART * float(report["machine"].get("memory_available_nbytes") or 0.0)
     else:
         room = _size("cache", cache, now)
+    room = room if room >= _LEAST_CACHE else 0.0  # there is no smaller cache
     return _ways.Limits(goal, float(least_rate), _size("storage", storage, now), room, max_error > 0, library)
 
 
@@ -306,7 +320,7 @@ def _data(
         "accelerator": {name: report["accelerator"].get(name) for name in ("name", "title", "step_seconds", "count")},
         "singles": _singles(report, classes, limits),
         "prices": _prices(solution),
-        "need": _needs(solution),
+        "need": _needs(solution, classes, report, limits),
         "notes": notes,
     }  # fmt: skip
     made["stored_nbytes"] = _stored(made["classes"]) + _others(classes, subject)
@@ -317,6 +331,7 @@ def _data(
     if machines is not None:
         rows = _plan_machines.compare(machines, classes, report, limits)
         made["machines"] = {"rows": rows, **{key: machines.get(key) for key in ("date", "currency", "source")}}
+        made["need"].update(_plan_machines.price_of_single(rows))
     whole: dict[str, Any] = _finite(made)
     return whole
 
@@ -347,9 +362,10 @@ def _class_sections(solution: _ways.Solution, classes: Sequence[Class], copies: 
             {
                 "share": share,
                 "store": [_store(way.form)],
-                "cache": "" if not way.cache_form else "encoded" if way.cache_form == "stored" else way.cache_form,
+                "cache": "encoded" if way.cache_form == "stored" else _ways.of_cache(way.cache_form)["cache_form"],
                 "decode": way.place,
                 "stored_nbytes": way.stored_nbytes,
+                **_ways.saved_by(solution, way, part),
             }
             for way, share in ways
         ]
@@ -396,7 +412,7 @@ def _loader_section(
         room = min(limits.cache_nbytes, 1.02 * needed + 64 * whole + (1 << 20))
         found["cache"] = "host" if _ways.consumers(subject) > 1 else int(room)
         found["cache_nbytes"] = int(room)
-        found["cache_form"] = solution.cache_form
+        found.update(_ways.of_cache(solution.cache_form))
     if any(way.place == "gpu" for way in solution.ways):
         found["decode"] = "gpu" if on_gpu > 1e-6 else "cpu"
         if 1e-6 < on_gpu < 1 - 1e-6:
@@ -478,21 +494,24 @@ def _prices(solution: _ways.Solution) -> list[dict[str, Any]]:
     return found
 
 
-def _needs(solution: _ways.Solution) -> dict[str, Any] | None:
-    """Returns what the best single form would need for the rate of the mix, one resource at a time; None: it is not a mix."""
+def _needs(solution: _ways.Solution, classes: Sequence[Class], report: Mapping[str, Any], limits: _ways.Limits) -> dict[str, Any]:
+    """Returns what the best single form, which may be the plan itself, would need for the plan's rate: of one resource where the
+    others stay as they are, by name, and of all "together", which its own best cache and placement here use at that rate."""
     single = solution.answer["single"]
     rate = solution.answer["samples_per_second"]
-    if single is None or single["samples_per_second"] >= 0.999 * rate:
-        return None
-    form = solution.problem.forms[single["form"]]
-    found: dict[str, Any] = {"form": form, "samples_per_second": single["samples_per_second"]}
+    used = {classes[way.i_class].stored: way.form for way, _ in solution.used()}
+    forms = solution.problem.forms
+    form = forms[single["form"]] if single else used[classes[0].stored]
+    found: dict[str, Any] = {"form": form, "rate": rate, "samples_per_second": single["samples_per_second"] if single else rate}
+    found["is_plan"] = single is None or {way.form for way, _ in solution.used()} == {form}
     for i, name in enumerate(_whatif.RESOURCES):
-        if name in ("accelerator", "workers") or solution.problem.setup["capacities"][i] <= 0:
-            continue
-        try:
+        if form not in forms or name in ("accelerator", "workers") or solution.problem.setup["capacities"][i] <= 0:
+            continue  # what is as fast and needs no writing was solved for itself
+        with contextlib.suppress(LimitError):
             found[name] = solution.problem.need(form, name, rate)
-        except LimitError:
-            continue
+    fastest = replace(limits, goal="rate", least_rate=0.0)
+    alone = solution if found["is_plan"] else _ways.solve(classes, report, fastest, only=(form,))
+    found["together"] = _ways.taken(alone, classes, rate)
     return found
 
 

@@ -41,6 +41,7 @@ class Class:
         pixels: mean of an image.
         numbers: some of them, by number in the data set.
         forms: demands of a sample by form and place, as in a report.
+        kept: of a sample that a cache keeps at the training size, by the cache's form.
     """
 
     form: str
@@ -50,6 +51,7 @@ class Class:
     pixels: float
     numbers: list[int] = field(default_factory=list)
     forms: Costs = field(default_factory=dict)
+    kept: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def stored(self) -> str:
@@ -67,7 +69,7 @@ def of_report(report: Mapping[str, Any]) -> list[Class]:
     subject = report["subject"]
     if not report["forms"]:
         raise ArgumentError("the report has no costs of forms: there is no image field, or forms were not probed")
-    return [Class(subject["form"], 0, None, _samples_of(subject), 0.0, [], report["forms"])]
+    return [Class(subject["form"], 0, None, _samples_of(subject), 0.0, [], report["forms"], report.get("kept") or {})]
 
 
 def _samples_of(subject: Mapping[str, Any]) -> int:
@@ -160,7 +162,8 @@ def measure(
     """
     own = report["subject"]["form"]
     if len(classes) == 1 and stored_form(own) == classes[0].stored:
-        classes[0].form, classes[0].forms = own, report["forms"]
+        classes[0].form, classes[0].forms, classes[0].kept = own, report["forms"], report.get("kept") or {}
+        _to_pixels(classes[0])
         return []
     notes: list[str] = []
     given = {**options, "image_field": image}
@@ -170,23 +173,45 @@ def measure(
         say(f"costs of {part.form} with {part.pixels / 1e6:.2f} Mpixel: {seconds / len(classes):.0f} s")
         same = stored_form(own) == part.stored
         wanted = tuple(report["forms"]) if same else probe.usual_forms(part.form)
-        found, _, said = probe.costs(images, own if same else part.form, given, batch, wanted, probe.places_of(given),
+        found = probe.costs(images, own if same else part.form, given, batch, wanted, probe.places_of(given),
                                      seconds / len(classes))  # fmt: skip
-        part.forms = found
+        part.forms, part.kept = found.forms, found.kept
         if same:
             part.form = own
-        notes += [note for note in said if note not in notes]
+        _to_pixels(part)
+        notes += [note for note in found.notes if note not in notes]
     _scale(classes, report["forms"], own)
     return notes
 
 
 def _images(dataset: Dataset, part: Class, image: str) -> list[bytes]:
-    found: list[bytes] = []
-    for number in part.numbers[: 2 * _PROBE_SAMPLES]:
-        found.append(dataset.read(number, image))
-        if len(found) >= _PROBE_SAMPLES or sum(map(len, found)) > _PROBE_NBYTES:
-            break
-    return found
+    sizes = [float(dataset.item(number, image)["nbytes"]) for number in part.numbers]
+    n = max(2, min(_PROBE_SAMPLES, int(_PROBE_NBYTES / max(sum(sizes) / len(sizes), 1))))
+    return [dataset.read(number, image) for number in probe.spread(part.numbers, sizes, n)]
+
+
+def _to_pixels(part: Class) -> None:
+    """Puts costs of some images on the scale of the pixels of the class, which are known of many more: bytes of forms that do not
+    follow the stored bytes, the seconds of decoding, and of reading those bytes. The seconds of a hit where raw pixels are cached
+    belong to the output, whose size is the same."""
+    output = part.forms.get("raw", {}).get("cpu", {}).get("hit_cpu_seconds", 0.0)
+    if part.pixels > 0:
+        part.forms = {
+            form: {place: _by_pixels(form, part, costs, output) for place, costs in places.items()}
+            for form, places in part.forms.items()
+        }
+
+
+def _by_pixels(form: str, part: Class, costs: Mapping[str, float], output: float) -> dict[str, float]:
+    ratio = part.pixels / costs["pixels"] if costs.get("pixels") else 1.0
+    by_byte = 1.0 if probe.follows(form, part.form) else ratio
+    found = {name: value * by_byte if name in ("nbytes", "nbytes_sd", "item_nbytes") else value for name, value in costs.items()}
+    hit = costs.get("hit_cpu_seconds") or costs["cpu_seconds"]
+    decoding = max(hit - output, 0.0)
+    if "hit_cpu_seconds" in costs:
+        found["hit_cpu_seconds"] = hit - decoding + decoding * ratio
+    found["cpu_seconds"] = costs["cpu_seconds"] + decoding * (ratio - 1) + max(costs["cpu_seconds"] - hit, 0.0) * (by_byte - 1)
+    return {**found, "pixels": part.pixels} if costs.get("pixels") else found
 
 
 def _scale(classes: Sequence[Class], forms: Costs, own: str) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from ._plan_cache import Planned
 from .errors import ArgumentError, CorruptError
 
 KIND = "penstock plan"
@@ -87,6 +88,9 @@ def applied(given: Mapping[str, Any], plan: Any) -> dict[str, Any]:
         default = _DEFAULTS[name]
         if given[name] is default or (isinstance(default, (str, int)) and given[name] == default):
             found[name] = value
+    planned = Planned(read(data))
+    if planned and found["cache"] is not None and found["cache_plan"] is None:
+        found["cache_plan"] = planned
     return found
 
 

@@ -216,17 +216,29 @@ def _solved(
         "utilisation": answer["utilisation"],
         "accelerators": accelerators,
         "chosen": chosen,
-        "single": _single(solution),
+        "single": _single(solution, price, seconds),
         "stored": sorted({way.form for way, _ in solution.used()}),
     }
 
 
-def _single(solution: _ways.Solution) -> dict[str, Any] | None:
-    """Returns what an epoch would cost with the best single form on this machine; None: that is the plan."""
+def _single(solution: _ways.Solution, price: float, seconds: float) -> dict[str, Any] | None:
+    """Returns what an epoch costs with the best single form on this machine, which may be the plan, and what an hour at the plan's
+    rate costs with that form: of as many such machines. None: no single form keeps within the limits."""
     single = solution.answer.get("single")
-    if not single or not _ways.is_mix(solution):
+    if single and _ways.is_mix(solution):
+        cost = float(single["cost"])
+        return {"form": solution.problem.forms[single["form"]], "epoch_cost": cost, "price_per_hour": cost / seconds * _HOUR}
+    forms = {way.form for way, _ in solution.used()}
+    if len(forms) > 1:
         return None
-    return {"form": solution.problem.forms[single["form"]], "epoch_cost": single["cost"]}
+    return {"form": forms.pop(), "epoch_cost": price * seconds, "price_per_hour": price * _HOUR}
+
+
+def price_of_single(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns where the best single form is cheapest: the "machine" and its "price_per_hour" for the rate of the plan there."""
+    good = [row for row in rows if row.get("single")]
+    best = min(good, key=lambda row: row["single"]["epoch_cost"], default=None)
+    return {} if best is None else {"machine": best["name"], "price_per_hour": best["single"]["price_per_hour"]}
 
 
 def on(report: Mapping[str, Any], machine: Mapping[str, Any], accelerators: float | None = None) -> dict[str, Any]:

@@ -67,7 +67,8 @@ def _rates(data: Mapping[str, Any]) -> Iterator[str]:
     yield f"planned    {_rate(then)}, limited by {binding}: {gain:.2f} x"
     yield f"stored     {size(data['data']['nbytes'])} now, {size(data['stored_nbytes'])} planned"
     loader = data["loader"]
-    kept = f", cache {size(loader['cache_nbytes'])} of {loader['cache_form']}" if loader.get("cache") else ", no cache"
+    form = loader["cache_form"] + (" at the training size" if loader.get("cache_size") == "training" else "")
+    kept = f", cache {size(loader['cache_nbytes'])} of {form}" if loader.get("cache") else ", no cache"
     yield f"loader     {loader['num_workers']} threads, {loader['prefetch']} batches ahead{kept}"
 
 
@@ -86,16 +87,27 @@ def _prices(data: Mapping[str, Any]) -> Iterator[str]:
         yield f"worth      one {price['unit']}: {sign}{100 * price['gain']:.2g} % {goal}{span}"
 
 
+_NEEDS = {"cores": (1.0, "cores"), "storage": (1e6, "MB/s of storage"), "reads": (1.0, "reads/s"), "cache": (1e9, "GB of cache"),
+          "link": (1e6, "MB/s of link"), "network": (1e6, "MB/s of network"), "gpu": (1.0, "GPUs for preparation")}  # fmt: skip
+
+
 def _need(data: Mapping[str, Any]) -> Iterator[str]:
     need = data["need"]
     if not need:
         return
-    scales = {"cores": (1.0, "cores"), "storage": (1e6, "MB/s of storage"), "reads": (1.0, "reads/s"),
-              "cache": (1e9, "GB of cache"), "link": (1e6, "MB/s of link"), "network": (1e6, "MB/s of network"),
-              "gpu": (1.0, "GPUs for preparation")}  # fmt: skip
-    parts = [f"{need[name] / scale:.4g} {unit}" for name, (scale, unit) in scales.items() if name in need]
-    wanted = f", and would need {' or '.join(parts)} for the rate of the mix" if parts else ", and cannot reach the rate of the mix"
-    yield f"unmixed    {need['form']} alone: {need['samples_per_second']:.4g} samples/s{wanted}"
+    parts = [f"{need['together'][name] / scale:.4g} {unit}" for name, (scale, unit) in _NEEDS.items()
+             if need["together"].get(name)]  # fmt: skip
+    amounts = " and ".join(parts) or "nothing measured"
+    if need["is_plan"]:
+        yield f"unmixed    the plan is one form, {need['form']}: {need['rate']:.4g} samples/s take {amounts}"
+    else:
+        alone = f"{need['form']} alone: {need['samples_per_second']:.4g} samples/s"
+        yield f"unmixed    {alone}; {need['rate']:.4g} would take {amounts}"
+        ones = [f"{need[name] / scale:.4g} {unit}" for name, (scale, unit) in _NEEDS.items() if name in need]
+        yield f"           {'one thing more is enough: ' + ' or '.join(ones) if ones else 'no one thing more is enough'}"
+    if "price_per_hour" in need:
+        currency = (data.get("machines") or {}).get("currency") or ""
+        yield f"           by price: {need['price_per_hour']:.4g} {currency}/h on {need['machine']}, for the rate of its plan there"
 
 
 def _singles(data: Mapping[str, Any]) -> Iterator[str]:
@@ -147,7 +159,7 @@ def _machines(data: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {row['name']:28s}{row['price_per_hour']:8.3f}{row['samples_per_second']:11.4g}"
                      f"{duration(row['epoch_seconds']):>9s}{row['epoch_cost']:11.4g}  {row['binding']}"
                      f"{': ' + ' and '.join(marks) if marks else ''}")  # fmt: skip
-        if row.get("single"):
+        if row.get("single") and row["stored"] != [row["single"]["form"]]:
             lines.append(f"      unmixed, {row['single']['form']}: {row['single']['epoch_cost']:.4g} an epoch")
         if row["chosen"]:
             lines.append(f"      with {', '.join(_amount(name, value) for name, value in row['chosen'].items())}")

@@ -20,6 +20,7 @@ from .errors import ArgumentError, LimitError
 
 GOALS = ("rate", "storage", "cost")
 CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
+_TRAINING = "@training"  # after the form of a cache that keeps images after the beginning of their transforms
 _RANDOM = 2  # the page cache's policy, of enum pst_stall_policy
 _PREFETCH = (2, 3, 4, 6, 8, 12, 16)
 _MIX_PREFETCH = 4
@@ -47,7 +48,8 @@ class Way:
     Attributes:
         i_class: number of the class.
         form: in which they are stored: "jpeg", "pli-small", ...
-        cache_form: what the cache keeps of them ("stored", "pli-jpeg", "pli", "raw"); "": nothing.
+        cache_form: what the cache keeps of them ("stored", "pli-jpeg", "pli", "raw", "raw@training": pixels after the beginning of
+            the transforms); "": nothing.
         place: where images are decoded: "cpu" or "gpu".
         demands: of one sample, by resource.
         costs: the costs that the demands were made of, as in a report.
@@ -139,10 +141,17 @@ def ways_of(classes: Sequence[Class], report: Mapping[str, Any], limits: Limits,
         for form, places in part.forms.items():
             for place, costs in places.items():
                 found.append(_way(report, classes, i, form, place, costs))
-                kept = _kept(part, form, cache_form) if cache_form and limits.cache_nbytes > 0 else None
-                if kept is not None and place in part.forms.get(kept, {}):
-                    found.append(_cached(report, found[-1], part.forms[kept][place], cache_form))
+                kept = _kept_costs(part, form, place, cache_form) if cache_form and limits.cache_nbytes > 0 else None
+                if kept is not None:
+                    found.append(_cached(report, found[-1], kept, cache_form))
     return found
+
+
+def _kept_costs(part: Class, form: str, place: str, cache_form: str) -> Mapping[str, float] | None:
+    """Returns the costs of a cached sample; None: it cannot be cached so."""
+    if cache_form.endswith(_TRAINING):
+        return part.kept.get(cache_form.removesuffix(_TRAINING)) if place == "cpu" else None
+    return part.forms.get(_kept(part, form, cache_form) or "", {}).get(place)
 
 
 def _kept(part: Class, form: str, cache_form: str) -> str | None:
@@ -197,6 +206,7 @@ def _cached(report: Mapping[str, Any], way: Way, costs: Mapping[str, float], cac
         "gpu": costs.get("gpu_seconds", 0.0),
         "cache": costs.get("item_nbytes", 0.0),
     }
+    costs = {**costs, "pack_seconds": way.costs.get("pack_seconds", 0.0)}  # of what is stored
     return Way(way.i_class, way.form, cache_form, way.place, demands, costs, way.stored_nbytes, way.is_lossy)
 
 
@@ -346,7 +356,16 @@ def _cache_forms(classes: Sequence[Class], limits: Limits) -> tuple[str, ...]:
         kept = {_kept(part, form, cache_form) for part in classes for form in part.forms} - {None}
         if any(name in part.forms for part in classes for name in kept):
             found.append(cache_form)
+    if not any("gpu" in places for part in classes for places in part.forms.values()):
+        found += [name + _TRAINING for name in dict.fromkeys(name for part in classes for name in part.kept)]
     return tuple(found)
+
+
+def of_cache(cache_form: str) -> dict[str, str]:
+    """Returns "cache_form" and, where it is not the whole image, "cache_size" of a Loader."""
+    if cache_form.endswith(_TRAINING):
+        return {"cache_form": cache_form.removesuffix(_TRAINING), "cache_size": "training"}
+    return {"cache_form": cache_form}
 
 
 def _solve_one(
@@ -409,10 +428,46 @@ def mixed(solution: Solution, classes: Sequence[Class]) -> dict[str, float]:
     return made
 
 
+def taken(solution: Solution, classes: Sequence[Class], rate: float) -> dict[str, float]:
+    """Returns how much of each resource that there is the plan's samples take at a rate; of the cache its bytes."""
+    whole = float(sum(part.samples for part in classes))
+    found: dict[str, float] = {}
+    for name, capacity in zip(_whatif.RESOURCES, solution.problem.setup["capacities"], strict=True):
+        if capacity <= 0 or name in ("accelerator", "workers"):
+            continue
+        mean = sum(classes[way.i_class].samples / whole * share * way.demands.get(name, 0.0) for way, share in solution.used())
+        found[name] = mean * (whole if name == "cache" else rate)
+    return found
+
+
 def _cpu(way: Way) -> float:
     if way.cache_form:
         return float(way.costs.get("hit_cpu_seconds") or way.costs["cpu_seconds"])
     return float(way.costs["cpu_seconds"])
+
+
+def saved_by(solution: Solution, way: Way, part: Class) -> dict[str, Any]:
+    """Returns what caching a sample of the class takes and saves, for a plan's file: "cached_nbytes", and "saves", the seconds of
+    an epoch by "sample", by "nbyte" that is stored and by "pixel". A second of a resource counts as much as the resource limits.
+    """
+    if not way.cache_form:
+        return {}
+    uncached = next(
+        one.demands for one in solution.ways
+        if not one.cache_form and (one.i_class, one.form, one.place) == (way.i_class, way.form, way.place)
+    )  # fmt: skip
+    answer = solution.answer
+    weights = dict(zip(_whatif.RESOURCES, answer["prices"], strict=True))  # of one unit more, as a part of the rate
+    if not any(weights[name] > 0 for name in ("cores", "storage", "reads")):
+        there = zip(_whatif.RESOURCES, answer["capacities"], strict=True)
+        weights = {name: 1 / amount if amount > 0 else 0.0 for name, amount in there}
+    less = {name: uncached.get(name, 0.0) - way.demands.get(name, 0.0) for name in ("cores", "storage", "reads")}
+    saved = {name: weights[name] * max(amount, 0.0) for name, amount in less.items()}
+    nbytes, pixels = max(way.stored_nbytes, 1.0), max(part.pixels, 1.0)
+    decodes = way.cache_form != "stored" and part.pixels > 0
+    by_nbyte = saved["storage"] + (0.0 if decodes else saved["cores"])
+    saves = {"sample": saved["reads"], "nbyte": by_nbyte / nbytes, "pixel": saved["cores"] / pixels if decodes else 0.0}
+    return {"cached_nbytes": way.demands["cache"], "saves": saves}
 
 
 def is_mix(solution: Solution) -> bool:

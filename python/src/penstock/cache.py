@@ -234,10 +234,14 @@ def _stored_nbytes(dataset: Dataset) -> tuple[Any, int]:
     return stored, dataset._count * sum(field.n_variants for _, field in fields)
 
 
-def plan_bytes(plan: Any, n: int) -> Any:
-    """Converts the argument ``cache_plan`` of a loader: a byte for each of n samples."""
+def plan_bytes(plan: Any, dataset: Dataset) -> Any:
+    """Converts the argument ``cache_plan`` of a loader: a byte for each sample of the whole data set. What chooses them, by its
+    method `of`, is asked."""
     import numpy as np
 
+    n = dataset._count
+    if hasattr(plan, "of"):
+        plan = plan.of(dataset)
     if isinstance(plan, CachePlan):
         plan = plan.admit
     elif isinstance(plan, (str, os.PathLike)):

@@ -132,7 +132,7 @@ class CachedImages(Sequence[Any]):
             import torch
 
             self._asarray = lambda picture: torch.from_numpy(np.asarray(picture))
-        plan = None if cache_plan is None else _cache.plan_bytes(cache_plan, self._dataset._count)
+        plan = None if cache_plan is None else _cache.plan_bytes(cache_plan, self._dataset)
         self._cache, reason = _chosen(cache, self._dataset, form)
         try:
             self._native = self._opened(field, plan, options)

@@ -195,7 +195,8 @@ class Loader:
             begin with a Resize or a CenterCrop, such as RandomResizedCrop. Not with a fleet, ``scaled_decode`` or
             batches on a GPU. ``stats()["cache"]["hits_training"]`` counts.
         cache_plan: which samples the cache admits: a :class:`CachePlan`, a bool for each sample of the whole data set, or
-            the path of such an array in numpy's format (.npy). None: all, as they come.
+            the path of such an array in numpy's format (.npy). None: all, as they come; with a ``plan``, those that it
+            caches, which are chosen anew for this data set, the same in all processes (:meth:`Plan.cache_plan`).
         fleet: memcached servers that keep stored bytes for all ranks: a :class:`Fleet`, or its ``servers`` as text or
             list. They are asked for what the cache does not have, and get in the background what they do not have
             either, so that all ranks together read each item from storage once. What a server of this host has, the
@@ -495,7 +496,7 @@ class Loader:
             "no_verify": not given["verify"],
         }
         if given["cache_plan"] is not None:
-            options["cache_plan"] = _cache.plan_bytes(given["cache_plan"], self._dataset._count)
+            options["cache_plan"] = _cache.plan_bytes(given["cache_plan"], self._dataset)
         for name, high in (
             ("io_threads", 1024),
             ("page_samples", 2**32 - 1),
