@@ -126,7 +126,26 @@ enum pst_pad_mode {
  * smallest upright one around its warped corners, and a keypoint moves with the picture.
  *
  * RandomApply and RandomChoice are followed by their inner operations in the array. These are
- * skipped together or one by one; groups do not nest. */
+ * skipped together or one by one; groups do not nest.
+ *
+ * Policies choose operations by the sample's random numbers, from the list of torchvision:
+ * Identity, ShearX, ShearY, TranslateX, TranslateY, Rotate, Brightness, Color, Contrast, Sharpness,
+ * Posterize, Solarize, AutoContrast and Equalize (AutoAugment has Invert, too). Strengths grow
+ * evenly with the magnitude, 0 to n_magnitudes - 1, up to
+ *
+ *     RandAugment, AutoAugment   shear 0.3 (tangent), shift 150 / 331 of the side, 30 degrees,
+ *                                factors 1 - 0.9 to 1 + 0.9, 8 to 4 bits
+ *     TrivialAugment             shear 0.99, shift 32 pixels, 135 degrees, factors 1 - 0.99 to
+ *                                1 + 0.99, 8 to 2 bits
+ *     AugMix                     shear 0.3, shift a third of the side, 30 degrees, factors 1 - 0.9
+ * to 1 + 0.9, 4 to 0 bits; magnitudes 0 to severity - 1 of 10
+ *
+ * Operations with a sign get it by a coin. AugMix mixes the image and mixture_width chains of
+ * operations: the share of the image and the shares of the chains come from Dirichlet distributions
+ * with the parameter alpha[0].
+ *
+ * RandomErasing writes to the finished row: its rectangle is drawn by torchvision's rule, smaller
+ * than the image on both sides, in ten tries; if none fits, nothing is erased. */
 
 /* One operation. `kind` says which members count (see enum pst_op_kind); the others are ignored.
  * Prepare it with pst_op_init, which fills in the defaults of that kind. It goes in arrays: the
