@@ -12,6 +12,7 @@
 
 #define NAME "avx512"
 #define OPS psti_augment_ops_avx512
+#define QUADS NULL
 #define TARGET PSTI_AVX512_TARGET
 #define INLINE PSTI_AVX512_INLINE
 #define VECTOR __m512i
@@ -69,4 +70,7 @@ INLINE void store_f16(void *to, __m512 v)
 #include "augment/augment_kernels_x86_template.h"
 
 #include "augment/augment_kernels_template.h"
+
+const struct psti_augment_ops psti_augment_ops_icl =
+    TABLE("avx512 of Ice Lake", psti_augment_pick_x_icl, NULL);
 #endif

@@ -17,6 +17,7 @@
 #define NAME "neon"
 #define OPS psti_augment_ops_neon
 #define SWEEPS NULL, NULL
+#define QUADS NULL
 #define TARGET
 #define INLINE PSTI_NEON_INLINE
 

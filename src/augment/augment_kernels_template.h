@@ -4,6 +4,7 @@
  * level includes this file once, after definitions of these:
  *
  *     NAME, OPS, SWEEPS    the level's name, its table, and sweep_x of 3 and 4 channels there
+ *     QUADS                quad_x there
  *     TARGET, INLINE       attributes of functions, and of those that are always inlined
  *
  * for the horizontal pass, with four sums of 32 bits for each of LANES rows:
@@ -266,15 +267,73 @@ TARGET static void to_bf16(void *dst, const uint8_t *src, size_t n, const float 
     psti_augment_ops_c.to_bf16((char *)dst + 2 * i, src + i, left, scale + k, offset + k);
 }
 
-const struct psti_augment_ops OPS = {
-    .name = NAME,
-    .lanes = {1, LANES, 1, LANES, LANES},
-    .resize_x = {NULL, resize_x_1, psti_augment_resize_x_2_c, resize_x_3, resize_x_4},
-    .sweep_x = {NULL, NULL, NULL, SWEEPS},
-    .resize_y = resize_y,
-    .reverse = {NULL, reverse_1, reverse_2, reverse_3, reverse_4},
-    .split = {NULL, NULL, psti_augment_split_2_c, split_3, psti_augment_split_4_c},
-    .to_f32 = to_f32,
-    .to_f16 = to_f16,
-    .to_bf16 = to_bf16,
-};
+/* Splits rows of three channels and converts them at once. The last pixels are made twice if their
+ * number is not a multiple of 16. */
+INLINE void planes(unsigned char *const *to, const uint8_t *src, uint32_t width,
+                   const float (*scale)[PSTI_PATTERN], const float (*offset)[PSTI_PATTERN],
+                   enum kind kind)
+{
+    const size_t nbytes = kind == F32 ? 4 : 2;
+    const FLOATS scales[3] = {load_floats(scale[0]), load_floats(scale[1]), load_floats(scale[2])};
+    const FLOATS offsets[3] = {load_floats(offset[0]), load_floats(offset[1]),
+                               load_floats(offset[2])};
+    unsigned char *const out[3] = {to[0], to[1], to[2]};
+    for (size_t x = 0, last = (size_t)width - 16;;) {
+        uint8_t bytes[48];
+        BYTES v[3];
+        load_planes(src + 3 * x, v);
+#pragma GCC unroll 3
+        for (int c = 0; c < 3; c++) {
+            store_bytes(bytes + (size_t)16 * c, v[c]);
+#pragma GCC unroll 2
+            for (size_t j = 0; j < 16; j += N_FLOATS)
+                store_floats(out[c] + nbytes * (x + j),
+                             scaled(bytes + 16 * c + j, scales[c], offsets[c]), kind);
+        }
+        if (x == last)
+            return;
+        x = x + 16 < last ? x + 16 : last;
+    }
+}
+
+TARGET static void planes_f32(unsigned char *const *to, const uint8_t *src, uint32_t width,
+                              const float (*scale)[PSTI_PATTERN],
+                              const float (*offset)[PSTI_PATTERN])
+{
+    planes(to, src, width, scale, offset, F32);
+}
+
+TARGET static void planes_f16(unsigned char *const *to, const uint8_t *src, uint32_t width,
+                              const float (*scale)[PSTI_PATTERN],
+                              const float (*offset)[PSTI_PATTERN])
+{
+    planes(to, src, width, scale, offset, F16);
+}
+
+TARGET static void planes_bf16(unsigned char *const *to, const uint8_t *src, uint32_t width,
+                               const float (*scale)[PSTI_PATTERN],
+                               const float (*offset)[PSTI_PATTERN])
+{
+    planes(to, src, width, scale, offset, BF16);
+}
+
+#define TABLE(level, pick, quad)                                                                         \
+    {                                                                                              \
+    .name = level,                                                                                 \
+        .lanes = {1, LANES, 1, LANES, LANES},                                                      \
+        .resize_x = {NULL, resize_x_1, psti_augment_resize_x_2_c, resize_x_3, resize_x_4},         \
+        .sweep_x = {NULL, NULL, NULL, SWEEPS},                                                     \
+        .pick_x = pick,                                                                            \
+        .quad_x = quad,                                                                            \
+        .resize_y = resize_y,                                                                      \
+        .reverse = {NULL, reverse_1, reverse_2, reverse_3, reverse_4},                             \
+        .split = {NULL, NULL, psti_augment_split_2_c, split_3, psti_augment_split_4_c},            \
+        .planes_f32 = planes_f32,                                                                  \
+        .planes_f16 = planes_f16,                                                                  \
+        .planes_bf16 = planes_bf16,                                                                \
+        .to_f32 = to_f32,                                                                          \
+        .to_f16 = to_f16,                                                                          \
+        .to_bf16 = to_bf16,                                                                        \
+    }
+
+const struct psti_augment_ops OPS = TABLE(NAME, NULL, QUADS);

@@ -69,12 +69,35 @@ static void convert(const struct psti_chain *chain, void *to, const uint8_t *fro
     }
 }
 
+/* Returns the kernel that splits and converts a row at once, or NULL. */
+static psti_planes *planes_kernel(const struct psti_chain *chain, uint32_t width)
+{
+    if (chain->output.channels != 3 || width < 16)
+        return NULL;
+    switch (chain->output.dtype) {
+    case PST_DTYPE_F32:
+        return chain->kernels->planes_f32;
+    case PST_DTYPE_F16:
+        return chain->kernels->planes_f16;
+    case PST_DTYPE_BF16:
+        return chain->kernels->planes_bf16;
+    default:
+        return NULL;
+    }
+}
+
 static void store_planes(struct psti_run *run, unsigned char *first, size_t plane_nbytes,
                          const uint8_t *row, uint32_t width)
 {
     const struct psti_chain *chain = run->chain;
     uint32_t channels = chain->output.channels;
     bool direct = chain->output.dtype == PST_DTYPE_U8;
+    psti_planes *kernel = planes_kernel(chain, width);
+    if (kernel != NULL) {
+        unsigned char *const to[3] = {first, first + plane_nbytes, first + 2 * plane_nbytes};
+        kernel(to, row, width, chain->plane_scale, chain->plane_offset);
+        return;
+    }
     uint8_t *planes[4];
     for (uint32_t c = 0; c < channels; c++) {
         planes[c] = direct ? first + c * plane_nbytes

@@ -1,0 +1,108 @@
+/* augment_kernels_icl.c - the inner loops with AVX-512 of Ice Lake (VBMI, VNNI): the loops of
+ * augment_kernels_avx512.c, and a horizontal pass that picks bytes.
+ *
+ * In and out: see augment_kernels.h; plain C gives the same bits. Pure functions, any thread. Tests
+ * compile this file against SIMDe (base/avx512.h). */
+#include "augment/augment_kernels.h"
+
+#if defined(__x86_64__)
+#include "base/avx512.h"
+
+enum { ROWS = PSTI_MAX_LANES };
+#define EVEN_BYTES 0x5555555555555555ULL
+
+/* One or two vectors of each row. */
+struct tables {
+    __m512i a[ROWS], b[ROWS];
+};
+
+PSTI_ICL_INLINE void load_tables(struct tables *t, const uint8_t *const *rows,
+                                 const struct psti_pick *p, bool two)
+{
+    const size_t at = p->at;
+    if (p->masks[1] + 1 == 0) {
+#pragma GCC unroll 4
+        for (int r = 0; r < ROWS; r++) {
+            t->a[r] = _mm512_loadu_si512(rows[r] + at);
+            t->b[r] = two ? _mm512_loadu_si512(rows[r] + at + 64) : t->a[r];
+        }
+        return;
+    }
+    const uint64_t mask_a = p->masks[0], mask_b = p->masks[1];
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; r++) {
+        t->a[r] = _mm512_maskz_loadu_epi8(mask_a, rows[r] + at);
+        t->b[r] = two ? _mm512_maskz_loadu_epi8(mask_b, rows[r] + at + 64) : t->a[r];
+    }
+}
+
+/* Adds the products of two taps of 16 samples of each row. */
+PSTI_ICL_INLINE void add_step(__m512i sums[ROWS], const struct tables *t, __m512i index, __m512i w,
+                              bool two)
+{
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; r++) {
+        __m512i pairs =
+            two ? _mm512_maskz_permutex2var_epi8(EVEN_BYTES, t->a[r], index, t->b[r])
+                : _mm512_maskz_permutexvar_epi8(EVEN_BYTES, index, t->a[r]);
+        sums[r] = _mm512_dpwssd_epi32(sums[r], pairs, w);
+    }
+}
+
+/* Stores 16 sums of each row as bytes, clamped to 0..255. */
+PSTI_ICL_INLINE void store_sums(uint8_t *const *rows, size_t at, const __m512i sums[ROWS],
+                                uint32_t precision)
+{
+    const __m512i order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m128i by = _mm_cvtsi32_si128((int)precision);
+    __m512i low = _mm512_packs_epi32(_mm512_sra_epi32(sums[0], by), _mm512_sra_epi32(sums[1], by));
+    __m512i high = _mm512_packs_epi32(_mm512_sra_epi32(sums[2], by), _mm512_sra_epi32(sums[3], by));
+    __m512i v = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
+    _mm_storeu_si128((__m128i *)(void *)(rows[0] + at), _mm512_castsi512_si128(v));
+    _mm_storeu_si128((__m128i *)(void *)(rows[1] + at), _mm512_extracti32x4_epi32(v, 1));
+    _mm_storeu_si128((__m128i *)(void *)(rows[2] + at), _mm512_extracti32x4_epi32(v, 2));
+    _mm_storeu_si128((__m128i *)(void *)(rows[3] + at), _mm512_extracti32x4_epi32(v, 3));
+}
+
+/* The template, for windows within one or two vectors, compiled apart for the numbers of steps of
+ * the usual scales. */
+PSTI_ICL_INLINE void pick(uint8_t *const *dst, const uint8_t *const *src,
+                          const struct psti_picks *picks, uint32_t steps, bool two)
+{
+    const uint8_t *const from[ROWS] = {src[0], src[1], src[2], src[3]};
+    uint8_t *const to[ROWS] = {dst[0], dst[1], dst[2], dst[3]};
+    const struct psti_picks own = *picks;
+    const __m512i step = _mm512_set1_epi16((short)own.step_nbytes);
+    const __m512i round = _mm512_set1_epi32(1 << (own.precision - 1));
+    const uint32_t *weights = own.weights;
+    for (uint32_t v = 0; v < own.n; v++) {
+        const struct psti_pick *p = &own.vectors[v];
+        __m512i sums[ROWS] = {round, round, round, round};
+        __m512i index = _mm512_loadu_si512(p->index);
+        struct tables t;
+        load_tables(&t, from, p, two);
+#pragma GCC unroll 3
+        for (uint32_t k = 0; k < steps; k++, weights += PSTI_PICK_LANES) {
+            add_step(sums, &t, index, _mm512_loadu_si512(weights), two);
+            index = _mm512_add_epi16(index, step);
+        }
+        store_sums(to, (size_t)v * own.lanes, sums, own.precision);
+    }
+}
+
+PSTI_ICL_TARGET void psti_augment_pick_x_icl(uint8_t *const *dst, const uint8_t *const *src,
+                                             const struct psti_picks *picks)
+{
+    if (picks->two)
+        pick(dst, src, picks, picks->steps, true);
+    else if (picks->steps == 1)
+        pick(dst, src, picks, 1, false);
+    else if (picks->steps == 2)
+        pick(dst, src, picks, 2, false);
+    else if (picks->steps == 3)
+        pick(dst, src, picks, 3, false);
+    else
+        pick(dst, src, picks, picks->steps, false);
+}
+#endif
