@@ -12,7 +12,8 @@
  *
  *     SOURCE DTYPE LEVEL IMAGES/S MICROSECONDS/IMAGE CHECKSUM
  *
- * Each line takes SECONDS (0.4 by default). LINE, such as "500x375 u8 avx2", chooses one. bench/second_half.py runs two builds in turns. */
+ * Each line takes SECONDS (0.4 by default). LINE, such as "500x375 u8 avx2", chooses one.
+ * bench/second_half.py runs two builds in turns. */
 #include <augment/augment_int.h>
 #include <base/cpu.h>
 
@@ -300,7 +301,8 @@ int main(int argc, char **argv)
 {
     struct bench_case cases[N_CASES];
     make_cases(cases);
-    unsigned char *source = malloc((size_t)768 * 768 * 12), *slots = aligned_alloc(4096, SLOTS_NBYTES);
+    unsigned char *source = malloc((size_t)768 * 768 * 12);
+    unsigned char *slots = aligned_alloc(4096, SLOTS_NBYTES);
     bool only_crops = argc >= 2 && argc <= 4 && strcmp(argv[1], "--crops") == 0;
     FILE *json = argc == 3 && strcmp(argv[1], "--json") == 0 ? fopen(argv[2], "w") : NULL;
     if (source == NULL || slots == NULL || (argc > 1 && json == NULL && !only_crops)) {

@@ -29,6 +29,8 @@
 
 #include "base/bits.h"
 
+#include <math.h>
+
 /* The geometry of one axis, precomputed. */
 struct filter {
     int64_t n_from, n_to, unit;
@@ -311,19 +313,36 @@ static inline struct triangle triangle_of(const struct filter *f, const struct p
     return t;
 }
 
+static double triangle_largest(const struct filter *f, const struct place *p)
+{
+    struct triangle t = triangle_of(f, p);
+    int64_t to_near = p->centre - (2 * t.near + 1) * f->pitch;
+    int64_t to_next = 2 * f->pitch - to_near;
+    bool has_near = t.near >= t.begin, has_next = t.near + 1 < t.end;
+    int64_t distance = has_near && (to_near < to_next || !has_next) ? to_near : to_next;
+    return (double)(f->unit - distance) / (double)t.sum;
+}
+
+/* Does the work of precision_of(). Of an axis that shrinks, only the first window of the first half
+ * is cut off, and the sum of a whole window is at least (unit^2 - pitch^2) / (2 pitch). Usually
+ * that bound and the first window give the same precision, and no other window is looked at. */
 static uint32_t triangle_precision(const struct filter *f, int64_t whole, int64_t rest)
 {
-    double most = 0;
     struct place p = place_of(f, 0);
-    for (int64_t i = 0; i < (f->n_to + 1) / 2; i++) {
-        struct triangle t = triangle_of(f, &p);
-        int64_t to_near = p.centre - (2 * t.near + 1) * f->pitch;
-        int64_t to_next = 2 * f->pitch - to_near;
-        bool has_near = t.near >= t.begin, has_next = t.near + 1 < t.end;
-        int64_t nearest_to = has_near && (to_near < to_next || !has_next) ? to_near : to_next;
-        double weight = (double)(f->unit - nearest_to) / (double)t.sum;
-        most = weight > most ? weight : most;
+    double most = triangle_largest(f, &p);
+    if (f->n_to > 1 && f->unit == 2 * f->n_from && f->n_from > f->n_to) {
+        double unit = (double)f->unit, pitch = (double)f->pitch;
+        double bound = 1.000001 * unit * 2 * pitch / (unit * unit - pitch * pitch);
+        uint32_t precision = precision_for(most);
+        if (precision == precision_for(bound > most ? bound : most))
+            return precision;
+    }
+    for (int64_t i = 1; i < (f->n_to + 1) / 2; i++) {
         place_next(f, &p, whole, rest);
+        double weight = triangle_largest(f, &p);
+        most = weight > most ? weight : most;
+        if (most >= 1)
+            break; /* no weight is larger */
     }
     return precision_for(most);
 }
@@ -337,15 +356,17 @@ static void triangle_weights(const struct filter *f, int64_t centre, const struc
     const double pitch = 2 * (double)f->pitch, unit = (double)f->unit, doubt = 1e-6;
     double distance = (double)((2 * t->begin + 1) * f->pitch - centre);
     int64_t n = t->end - t->begin;
-    bool doubtful = false;
-    for (int64_t k = 0; k < n; k++, distance += pitch) {
-        double value = (unit - (distance < 0 ? -distance : distance)) * scale + 0.5;
+    double furthest = 0; /* from a half, of the parts after the point */
+    int16_t *to = mirror ? weights + n - 1 : weights;
+    ptrdiff_t step = mirror ? -1 : 1;
+    for (int64_t k = 0; k < n; k++, distance += pitch, to += step) {
+        double value = (unit - fabs(distance)) * scale + 0.5;
         int32_t weight = (int32_t)value;
-        double part = value - weight;
-        doubtful |= part < doubt || part > 1 - doubt;
-        weights[mirror ? n - 1 - k : k] = (int16_t)weight;
+        double part = fabs(value - weight - 0.5);
+        furthest = part > furthest ? part : furthest;
+        *to = (int16_t)weight;
     }
-    if (doubtful)
+    if (furthest > 0.5 - doubt)
         narrow_weights(f, centre, t->begin, t->end, precision, weights, mirror);
 }
 

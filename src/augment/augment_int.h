@@ -245,6 +245,8 @@ struct psti_picture {
 
 /* Takes a finished row of a resample. */
 typedef void (*psti_emit)(struct psti_run *run, uint32_t i, const unsigned char *row);
+/* Returns the memory in which finished row `i` belongs as it is. */
+typedef unsigned char *(*psti_place)(struct psti_run *run, uint32_t i);
 
 /* The ways of the horizontal pass. */
 enum psti_x_way {
@@ -271,6 +273,7 @@ struct psti_resample {
     uint32_t tail_begin, tail_pixels;
     size_t tail_row_nbytes;
     psti_emit emit;
+    psti_place place; /* NULL: every row goes to `emit` */
 };
 
 struct psti_run {
@@ -288,6 +291,7 @@ struct psti_run {
     uint32_t next_row;
     bool flip_rows; /* the emit function must mirror the rows, because the resample did not */
     bool running;
+    bool streams; /* stores may stream past the caches; psti_augment_store_end ends them */
 };
 
 enum pst_status psti_augment_run_reserve(struct psti_run *run, enum psti_buffer_kind kind,
@@ -309,6 +313,8 @@ enum pst_status psti_augment_picture_make(struct psti_run *run, enum psti_buffer
 /* Reserves the scratch that psti_augment_store_row needs for rows of `width` pixels. */
 enum pst_status psti_augment_store_begin(struct psti_run *run, uint32_t width,
                                          struct pst_error *err);
+/* Makes the rows that were written visible to other threads before anything written later. */
+void psti_augment_store_end(const struct psti_run *run);
 /* Writes row `i` of the output, mirrored if `flip`. */
 void psti_augment_store_row(struct psti_run *run, uint32_t i, const unsigned char *row, bool flip);
 /* Mirrors a row of pixels. PSTI_SLACK bytes after `to` may be written. */

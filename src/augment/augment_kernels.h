@@ -79,8 +79,8 @@ typedef void psti_pick_x(uint8_t *const *dst, const uint8_t *const *src,
  * windows of a quad lie within 16 bytes, which lie in the source row. */
 #define PSTI_QUAD_LANES 8
 struct psti_quads_vector {
-    /* numbers of the bytes of a lane's first two pixels, from byte `at` of its quad on, in the first
-     * and the third byte of each word; the others are 128 */
+    /* numbers of the bytes of a lane's first two pixels, from byte `at` of its quad on, in the
+     * first and the third byte of each word; the others are 128 */
     uint32_t index[PSTI_QUAD_LANES];
     uint64_t at[2];
 };
@@ -114,9 +114,12 @@ typedef void psti_split(uint8_t *const *planes, const uint8_t *src, uint32_t wid
 
 /* Splits an HWC row of three channels, at least 16 pixels, and converts it: pixel x of plane c is
  * src[3 x + c] * scale[c][0] + offset[c][0]; a scale's and an offset's PSTI_PATTERN numbers are the
- * same. Planes may begin at any address. Reads and writes nothing outside of row and planes. */
+ * same. Planes may begin at any address. Reads and writes nothing outside of row and planes.
+ * `streams` asks for stores past the caches, for planes at multiples of 64 bytes; settle() must
+ * come before other threads may read them. */
 typedef void psti_planes(unsigned char *const *planes, const uint8_t *src, uint32_t width,
-                         const float (*scale)[PSTI_PATTERN], const float (*offset)[PSTI_PATTERN]);
+                         const float (*scale)[PSTI_PATTERN], const float (*offset)[PSTI_PATTERN],
+                         bool streams);
 
 struct psti_augment_ops {
     const char *name;
@@ -126,7 +129,7 @@ struct psti_augment_ops {
     psti_pick_x *pick_x;        /* any number of channels; NULL: none */
     psti_quad_x *quad_x;        /* any number of channels; NULL: none */
     /* Makes the vertical pass: n bytes from `taps` rows with weights[taps]; `taps` is even. Reads
-     * and writes up to 63 bytes after the n bytes. */
+     * up to 63 bytes after the n bytes of a row, and writes n bytes. */
     void (*resize_y)(uint8_t *dst, const uint8_t *const *rows, const int16_t *weights,
                      uint32_t taps, uint32_t precision, size_t n);
     /* [channels]: mirrors `width` pixels. May write up to 16 bytes after the row. Reads nothing
@@ -134,6 +137,7 @@ struct psti_augment_ops {
     void (*reverse[5])(uint8_t *dst, const uint8_t *src, uint32_t width);
     psti_split *split[5]; /* [channels], 2..4 */
     psti_planes *planes_f32, *planes_f16, *planes_bf16; /* NULL: split and convert plane by plane */
+    void (*settle)(void); /* NULL if the planes are */
     /* out[i] = src[i] * scale[i % PSTI_PATTERN] + offset[i % PSTI_PATTERN]. Reads and writes
      * nothing else. `dst` may have any address. */
     void (*to_f32)(void *dst, const uint8_t *src, size_t n, const float *scale,
@@ -154,9 +158,6 @@ psti_resize_x psti_augment_resize_x_1_c, psti_augment_resize_x_2_c, psti_augment
     psti_augment_resize_x_4_c;
 psti_split psti_augment_split_1_c, psti_augment_split_2_c, psti_augment_split_3_c,
     psti_augment_split_4_c;
-
-/* The horizontal pass of the levels that pick bytes. */
-psti_pick_x psti_augment_pick_x_icl;
 
 /* These convert a float and round to nearest even, as VCVTPS2PH does. */
 uint16_t psti_augment_f16_from_f32(float value);

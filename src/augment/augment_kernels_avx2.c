@@ -11,7 +11,8 @@
 
 #define NAME "avx2"
 #define OPS psti_augment_ops_avx2
-#define QUADS quad_x
+#define PICK_X NULL
+#define QUAD_X quad_x
 #define TARGET __attribute__((target("avx2,bmi,bmi2,f16c")))
 #define INLINE static inline __attribute__((always_inline, target("avx2,bmi,bmi2,f16c")))
 #define VECTOR __m256i
@@ -20,6 +21,10 @@
 
 enum { N_FLOATS = 8 };
 
+INLINE __m256i multiply_add(__m256i sums, __m256i a, __m256i b)
+{
+    return _mm256_add_epi32(sums, _mm256_madd_epi16(a, b));
+}
 INLINE __m256i load(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 INLINE void store(void *p, __m256i v) { _mm256_storeu_si256((__m256i *)p, v); }
 INLINE __m256i in_all_parts(__m128i v) { return _mm256_broadcastsi128_si256(v); }
@@ -48,15 +53,22 @@ INLINE __m256i widened(const uint8_t *from)
 {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)from));
 }
+INLINE __m256i widened_bytes(__m128i v) { return _mm256_cvtepu8_epi32(v); }
 INLINE __m256i bits_of(__m256 v) { return _mm256_castps_si256(v); }
-INLINE void store_low_halves(void *to, __m256i v)
+INLINE __m128i low_halves(__m256i v)
 {
-    __m128i upper = _mm256_extracti128_si256(v, 1);
-    _mm_storeu_si128((__m128i *)to, _mm_packus_epi32(_mm256_castsi256_si128(v), upper));
+    return _mm_packus_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
 }
-INLINE void store_f16(void *to, __m256 v)
+INLINE void store_halves(void *to, __m128i v, bool streams)
 {
-    _mm_storeu_si128((__m128i *)to, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+    if (streams)
+        _mm_stream_si128((__m128i *)to, v);
+    else
+        _mm_storeu_si128((__m128i *)to, v);
+}
+INLINE void store_f16(void *to, __m256 v, bool streams)
+{
+    store_halves(to, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT), streams);
 }
 
 #include "augment/augment_kernels_x86_template.h"
@@ -102,8 +114,7 @@ INLINE void quads(uint8_t *const *dst, const uint8_t *const *src, const struct p
             const __m256i w = load(weights);
 #pragma GCC unroll 4
             for (int r = 0; r < LANES; r++) {
-                __m256i pairs = _mm256_shuffle_epi8(bytes[r], index);
-                sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs, w));
+                sums[r] = multiply_add(sums[r], _mm256_shuffle_epi8(bytes[r], index), w);
             }
             index = _mm256_add_epi16(index, step);
         }

@@ -111,6 +111,7 @@ enum pst_status psti_augment_resample_begin(struct psti_run *run, const struct p
     r->next_in = 0;
     r->next_out = 0;
     r->emit = emit;
+    r->place = NULL;
     r->x.n = x->n;
     r->x_way = PSTI_X_NONE;
     enum pst_status status =
@@ -277,7 +278,8 @@ static void emit_row(struct psti_run *run, uint32_t i)
     for (uint32_t k = 0; k < taps; k++)
         r->row_pointers[k] = ring_row(run, start + k);
     r->row_pointers[taps] = r->row_pointers[taps - 1];
-    unsigned char *to = run->buffers[PSTI_BUFFER_ROW].data;
+    unsigned char *to =
+        r->place != NULL ? r->place(run, i) : run->buffers[PSTI_BUFFER_ROW].data;
     size_t n = (size_t)r->x.n * channels_of(run), at = (size_t)i * r->y.stride;
     if (bits_of(run) == 16) {
         wide_y(to, r->row_pointers, r->y.wide_weights + at, taps, r->y.precision, n);
@@ -285,7 +287,8 @@ static void emit_row(struct psti_run *run, uint32_t i)
         run->chain->kernels->resize_y(to, (const uint8_t *const *)r->row_pointers,
                                       r->y.weights + at, (taps + 1) & ~1u, r->y.precision, n);
     }
-    r->emit(run, i, to);
+    if (r->place == NULL)
+        r->emit(run, i, to);
 }
 
 /* Returns the number of rows that the horizontal pass takes at once. */
