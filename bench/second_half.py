@@ -113,7 +113,16 @@ def peer_torchvision(image):
     return one
 
 
-PEERS = {"Pillow": peer_pillow, "OpenCV": peer_opencv, "torchvision v2": peer_torchvision}
+def pillow_name():
+    """Pillow-SIMD takes Pillow's place, and says so by its version alone."""
+    try:
+        import PIL
+    except ImportError:
+        return "Pillow"
+    return "Pillow-SIMD" if ".post" in PIL.__version__ else "Pillow"
+
+
+PEERS = {pillow_name(): peer_pillow, "OpenCV": peer_opencv, "torchvision v2": peer_torchvision}
 
 
 def measure_call(call, seconds):
