@@ -37,11 +37,11 @@ struct span {
     uint64_t begin, end;
 };
 
-static struct span span_of(const struct psti_axis *axis, uint32_t channels, size_t first,
-                           size_t last)
+static struct span span_of(const struct psti_axis *axis, uint32_t channels, uint32_t first,
+                           uint32_t last)
 {
     uint64_t begin = UINT64_MAX, end = 0;
-    for (size_t i = first; i <= last; i++) {
+    for (uint32_t i = first; i <= last; i++) {
         uint64_t start = axis->start[i], stop = start + axis->taps[i];
         begin = start < begin ? start : begin;
         end = stop > end ? stop : end;
@@ -52,10 +52,10 @@ static struct span span_of(const struct psti_axis *axis, uint32_t channels, size
 /* Returns the largest span of any vector's windows. */
 static uint64_t widest_span(const struct psti_axis *axis, uint32_t channels, uint32_t lanes)
 {
-    size_t n_lanes = (size_t)axis->n * channels;
+    uint32_t n_lanes = axis->n * channels;
     uint64_t widest = 0;
-    for (size_t d = 0; d < n_lanes; d += lanes) {
-        size_t last = (d + lanes < n_lanes ? d + lanes : n_lanes) - 1;
+    for (uint32_t d = 0; d < n_lanes; d += lanes) {
+        uint32_t last = (d + lanes < n_lanes ? d + lanes : n_lanes) - 1;
         struct span s = span_of(axis, channels, d / channels, last / channels);
         widest = s.end - s.begin > widest ? s.end - s.begin : widest;
     }
@@ -66,16 +66,16 @@ static uint64_t mask_of(uint64_t n) { return n >= 64 ? ~(uint64_t)0 : ((uint64_t
 
 /* Fills the vector of the lanes first..last. */
 static void make_vector(const struct psti_axis *axis, uint32_t channels, uint64_t row_nbytes,
-                        size_t first, size_t last, struct psti_pick *to)
+                        uint32_t first, uint32_t last, struct psti_pick *to)
 {
     struct span s = span_of(axis, channels, first / channels, last / channels);
     uint64_t left = row_nbytes - s.begin;
-    size_t i = first / channels, c = first % channels;
+    uint32_t i = first / channels, c = first % channels;
     to->at = s.begin;
     to->masks[0] = mask_of(left);
     to->masks[1] = left > 64 ? mask_of(left - 64) : 0;
     memset(to->index, 0, sizeof to->index);
-    for (size_t d = first; d <= last; d++) {
+    for (uint32_t d = first; d <= last; d++) {
         uint32_t index = (uint32_t)(axis->start[i] * (uint64_t)channels + c - s.begin);
         to->index[d - first] = index | (index + channels) << 16;
         c++;
@@ -127,7 +127,8 @@ bool psti_augment_picks_build(const struct psti_axis_spec *spec, const struct ps
     struct psti_pick *vectors = memory;
     uint32_t *words = (uint32_t *)(void *)(vectors + n);
     for (size_t v = 0; v < n; v++) {
-        size_t first = v * lanes, end = first + lanes < n_lanes ? first + lanes : n_lanes;
+        uint32_t first = (uint32_t)v * lanes, left = (uint32_t)n_lanes - first;
+        uint32_t end = first + (left < lanes ? left : lanes);
         make_vector(axis, channels, row_nbytes, first, end - 1, &vectors[v]);
     }
     memset(words + (n - 1) * steps * LANES, 0, steps * sizeof(uint32_t) * LANES);
@@ -162,37 +163,41 @@ size_t psti_augment_quads_nbytes(const struct psti_axis_spec *spec)
             most_steps(spec) * sizeof(uint32_t) * PSTI_QUAD_LANES);
 }
 
-/* Fills the four lanes from `first` on, or those that there are. */
-static void make_quad(const struct psti_axis *axis, uint32_t channels, uint64_t row_nbytes,
-                      size_t first, uint32_t index[QUAD], uint64_t *at)
+/* Fills the four lanes from `first` on, or those that there are. Returns false if their windows do
+ * not lie within QUAD_REACH bytes. */
+static bool make_quad(const struct psti_axis *axis, uint32_t channels, uint64_t row_nbytes,
+                      uint32_t first, uint32_t index[QUAD], uint64_t *at)
 {
-    size_t n_lanes = (size_t)axis->n * channels;
-    size_t end = first + QUAD < n_lanes ? first + QUAD : n_lanes;
+    uint32_t n_lanes = axis->n * channels, i = first / channels, c = first - i * channels;
+    uint32_t n = first >= n_lanes ? 0 : n_lanes - first < QUAD ? n_lanes - first : QUAD;
     *at = 0;
-    for (size_t d = first; d < first + QUAD; d++)
-        index[d - first] = 0x80808080;
-    if (first >= end)
-        return;
-    struct span s = span_of(axis, channels, first / channels, (end - 1) / channels);
+    for (uint32_t k = 0; k < QUAD; k++)
+        index[k] = 0x80808080;
+    if (n == 0)
+        return true;
+    struct span s = span_of(axis, channels, i, (first + n - 1) / channels);
     *at = s.begin < row_nbytes - QUAD_REACH ? s.begin : row_nbytes - QUAD_REACH;
-    for (size_t d = first; d < end; d++) {
-        uint64_t from = axis->start[d / channels] * (uint64_t)channels + d % channels - *at;
-        index[d - first] = 0x80008000 | (uint32_t)from | ((uint32_t)from + channels) << 16;
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t from = (uint32_t)(axis->start[i] * (uint64_t)channels + c - *at);
+        index[k] = 0x80008000 | from | (from + channels) << 16;
+        i += c + 1 == channels;
+        c = c + 1 == channels ? 0 : c + 1;
     }
+    return s.end - s.begin <= QUAD_REACH;
 }
 
 bool psti_augment_quads_build(const struct psti_axis_spec *spec, const struct psti_axis *axis,
                               void *memory, struct psti_quads *quads)
 {
     uint32_t channels = spec->channels, steps = steps_of(axis);
-    if (widest_span(axis, channels, QUAD) > QUAD_REACH)
-        return false;
     size_t n = n_vectors((size_t)axis->n * channels, PSTI_QUAD_LANES);
     struct psti_quads_vector *vectors = memory;
     uint32_t *words = (uint32_t *)(void *)(vectors + n);
+    uint64_t row_nbytes = (uint64_t)spec->n_source * channels;
     for (size_t i = 0; i < 2 * n; i++)
-        make_quad(axis, channels, (uint64_t)spec->n_source * channels, i * QUAD,
-                  vectors[i / 2].index + i % 2 * QUAD, &vectors[i / 2].at[i % 2]);
+        if (!make_quad(axis, channels, row_nbytes, (uint32_t)i * QUAD,
+                       vectors[i / 2].index + i % 2 * QUAD, &vectors[i / 2].at[i % 2]))
+            return false;
     memset(words + (n - 1) * steps * PSTI_QUAD_LANES, 0,
            steps * sizeof(uint32_t) * PSTI_QUAD_LANES);
     copy_weights(axis, channels, PSTI_QUAD_LANES, PSTI_QUAD_LANES, steps, words);
