@@ -1,10 +1,19 @@
-/* bench_augment.c - nanoseconds per output pixel of the fused chains, per CPU level.
+/* bench_augment.c - nanoseconds per output pixel of the fused chains, and images per second of
+ * RandomResizedCrop, per CPU level.
  *
  *     bench_augment [--json FILE]
+ *     bench_augment --crops [SECONDS [LINE]]
  *
  * It uses internals of the room to choose CPU levels in one process. It checks first that all
  * levels give the same bytes. Sources are in the cache, as after a decoder's band; slots cycle
- * through 256 MiB, as in a loader. Figures are medians of 9 runs. */
+ * through 256 MiB, as in a loader. Figures are medians of 9 runs.
+ *
+ * --crops makes the second table alone, one line for each source size, dtype and level:
+ *
+ *     SOURCE DTYPE LEVEL IMAGES/S MICROSECONDS/IMAGE CHECKSUM
+ *
+ * Each line takes SECONDS (0.4 by default). LINE, such as "500x375 u8 avx2", chooses one.
+ * bench/second_half.py runs two builds in turns. */
 #include <augment/augment_int.h>
 #include <base/cpu.h>
 
@@ -17,6 +26,10 @@
 
 enum { RUNS = 9, BAND = 8, N_CASES = 6, N_LEVELS = 3 };
 #define SLOTS_NBYTES ((size_t)256 << 20)
+
+static const char *const names[N_LEVELS] = {"c", "avx2", "avx512"};
+static const uint32_t levels[N_LEVELS] = {
+    0, PSTI_CPU_AVX2, PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_ICL};
 
 struct bench_case {
     const char *name;
@@ -152,6 +165,118 @@ static double measure(struct stage *s, const struct bench_case *c, const unsigne
     return times[RUNS / 2];
 }
 
+/* Random crops
+ * ---------------------------------------------------------------------------------------- */
+
+enum { N_SIZES = 2, N_DTYPES = 3, N_DRAWS = 64, CROP_BAND = 16 };
+
+static const uint32_t sizes[N_SIZES][2] = {{375, 500}, {1365, 2048}};
+
+/* RandomResizedCrop(224), a flip of each second image, Normalize if floats are made. */
+static struct bench_case crop_case(uint32_t i_size, uint32_t i_dtype)
+{
+    const enum pst_dtype dtypes[N_DTYPES] = {PST_DTYPE_U8, PST_DTYPE_F16, PST_DTYPE_F32};
+    struct bench_case c = {
+        .height = sizes[i_size][0],
+        .width = sizes[i_size][1],
+        .ops = {make_op(PST_OP_RANDOM_RESIZED_CROP, 224, 224),
+                make_op(PST_OP_HORIZONTAL_FLIP, 0, 0), make_op(PST_OP_NORMALIZE, 0, 0)},
+        .n_ops = i_dtype == 0 ? 2 : 3,
+        .format = {dtypes[i_dtype], i_dtype == 0 ? PST_LAYOUT_HWC : PST_LAYOUT_CHW, 3, 8, false}};
+    c.ops[1].p = 0.5f;
+    return c;
+}
+
+/* Augments sample number `sample`. The rows of the region come in bands, which lie one after
+ * another in the same memory, as a decoder makes them. */
+static void crop_run(struct stage *s, const struct bench_case *c, uint64_t sample,
+                     const unsigned char *source, unsigned char *slot)
+{
+    struct pst_error err;
+    struct psti_target target = {slot, s->row_nbytes};
+    pst_error_clear(&err);
+    if (psti_augment_chain_draw(s->chain, &(struct psti_draw_key){.seed = 1, .sample = sample},
+                                c->height, c->width, &s->draw, &err) != PST_OK ||
+        psti_augment_run_begin(s->run, s->chain, &s->draw, &target, &err) != PST_OK)
+        die(&err);
+    size_t row = (size_t)s->draw.region_width * 3;
+    for (uint32_t y = 0; y < s->draw.region_height; y += CROP_BAND) {
+        uint32_t left = s->draw.region_height - y;
+        (void)psti_augment_run_rows(s->run, source, row, y, left < CROP_BAND ? left : CROP_BAND);
+    }
+    if (psti_augment_run_end(s->run, &err) != PST_OK)
+        die(&err);
+}
+
+/* Returns seconds per image over whole rounds of N_DRAWS samples. */
+static double measure_crops(struct stage *s, const struct bench_case *c,
+                            const unsigned char *source, unsigned char *slots, double seconds)
+{
+    double times[RUNS];
+    size_t n_slots = SLOTS_NBYTES / s->slot_nbytes, at = 0;
+    for (int i = 0; i < RUNS; i++) {
+        uint32_t n = 0;
+        int64_t start = cpu_ns(), now;
+        do {
+            for (uint64_t sample = 0; sample < N_DRAWS; sample++, n++) {
+                crop_run(s, c, sample, source, slots + at * s->slot_nbytes);
+                at = (at + 1) % n_slots;
+            }
+            now = cpu_ns();
+        } while ((double)(now - start) < seconds / RUNS * 1e9);
+        times[i] = (double)(now - start) / 1e9 / n;
+    }
+    qsort(times, RUNS, sizeof times[0], compare);
+    return times[RUNS / 2];
+}
+
+static uint64_t checksum_of_crops(struct stage *s, const struct bench_case *c,
+                                  const unsigned char *source, unsigned char *slot)
+{
+    uint64_t sum = 14695981039346656037ULL;
+    for (uint64_t sample = 0; sample < N_DRAWS; sample++) {
+        crop_run(s, c, sample, source, slot);
+        for (size_t i = 0; i < s->slot_nbytes; i++)
+            sum = (sum ^ slot[i]) * 1099511628211ULL;
+    }
+    return sum;
+}
+
+static int crops(const unsigned char *source, unsigned char *slots, double seconds,
+                 const char *only)
+{
+    static const char *const dtypes[N_DTYPES] = {"u8", "f16", "f32"};
+    for (uint32_t i = 0; i < N_SIZES * N_DTYPES; i++) {
+        struct bench_case c = crop_case(i / N_DTYPES, i % N_DTYPES);
+        uint64_t reference = 0;
+        for (int k = 0; k < N_LEVELS; k++) {
+            if ((levels[k] & ~psti_cpu_detected()) != 0)
+                continue;
+            struct stage s;
+            stage_open(&s, &c, levels[k]);
+            char line[64];
+            snprintf(line, sizeof line, "%ux%u %s %s", c.width, c.height, dtypes[i % N_DTYPES],
+                     names[k]);
+            bool wanted = only == NULL ? k > 0 : strcmp(only, line) == 0;
+            uint64_t sum =
+                only == NULL || wanted ? checksum_of_crops(&s, &c, source, slots) : reference;
+            reference = k == 0 ? sum : reference;
+            if (only == NULL && sum != reference) {
+                fprintf(stderr, "bench_augment: %s differs from plain C\n", names[k]);
+                return 1;
+            }
+            double each = wanted ? measure_crops(&s, &c, source, slots, seconds) : 0;
+            if (wanted)
+                printf("%s %.1f %.3f %016llx\n", line, 1 / each, each * 1e6,
+                       (unsigned long long)sum);
+            fflush(stdout);
+            psti_augment_run_close(&s.run);
+            psti_augment_chain_free(&s.chain);
+        }
+    }
+    return 0;
+}
+
 /* Returns milliseconds of a plain copy of as many bytes into the slots. */
 static double measure_copy(size_t nbytes, const unsigned char *source, unsigned char *slots)
 {
@@ -174,14 +299,14 @@ static double measure_copy(size_t nbytes, const unsigned char *source, unsigned 
 
 int main(int argc, char **argv)
 {
-    static const char *const names[N_LEVELS] = {"c", "avx2", "avx512"};
-    const uint32_t levels[N_LEVELS] = {0, PSTI_CPU_AVX2, PSTI_CPU_AVX2 | PSTI_CPU_AVX512};
     struct bench_case cases[N_CASES];
     make_cases(cases);
-    unsigned char *source = malloc((size_t)768 * 768 * 12), *slots = calloc(1, SLOTS_NBYTES);
+    unsigned char *source = malloc((size_t)768 * 768 * 12);
+    unsigned char *slots = aligned_alloc(4096, SLOTS_NBYTES);
+    bool only_crops = argc >= 2 && argc <= 4 && strcmp(argv[1], "--crops") == 0;
     FILE *json = argc == 3 && strcmp(argv[1], "--json") == 0 ? fopen(argv[2], "w") : NULL;
-    if (source == NULL || slots == NULL || (argc > 1 && json == NULL)) {
-        fprintf(stderr, "usage: bench_augment [--json FILE]\n");
+    if (source == NULL || slots == NULL || (argc > 1 && json == NULL && !only_crops)) {
+        fprintf(stderr, "usage: bench_augment [--json FILE | --crops [SECONDS]]\n");
         return 2;
     }
     memset(slots, 1, SLOTS_NBYTES);
@@ -189,6 +314,9 @@ int main(int argc, char **argv)
         v = v * 6364136223846793005ULL + 1442695040888963407ULL;
         source[i] = (unsigned char)((v >> 60) + (i / 7) % 240);
     }
+    if (only_crops)
+        return crops(source, slots, argc >= 3 ? atof(argv[2]) : 0.4,
+                     argc == 4 ? argv[3] : NULL);
     printf("%-56s %-7s %9s %8s %8s\n", "chain (u8 RGB in)", "level", "ms/image", "ns/pixel",
            "x memcpy");
     if (json != NULL)
@@ -215,7 +343,10 @@ int main(int argc, char **argv)
             double ms = measure(&s, &cases[i], source, slots);
             double copy = measure_copy(s.slot_nbytes, source, slots);
             double pixels = (double)s.draw.out_height * s.draw.out_width;
-            printf("%-56s %-7s %9.4f %8.3f %8.2f\n", cases[i].name, names[k], ms, ms * 1e6 / pixels,
+            if (only_crops)
+        return crops(source, slots, argc >= 3 ? atof(argv[2]) : 0.4,
+                     argc == 4 ? argv[3] : NULL);
+    printf("%-56s %-7s %9.4f %8.3f %8.2f\n", cases[i].name, names[k], ms, ms * 1e6 / pixels,
                    ms / copy);
             if (json != NULL)
                 fprintf(json,

@@ -63,7 +63,7 @@ PARTS = {
 # kernels, which choose a level.
 ARCH_WORDS = re.compile(r"\b(__x86_64__|__aarch64__|__ARM_NEON|immintrin\.h|arm_neon\.h)\b")
 ARCH_FOLDERS = {"x86", "arm"}
-ARCH_NAMES = {"augment": r"augment_kernels_(avx2|avx512|neon)\.c", "decode": r"decode_png_unfilter_(avx2|neon)\.c",
+ARCH_NAMES = {"augment": r"augment_kernels_(avx2|avx512|icl|neon)\.c", "decode": r"decode_png_unfilter_(avx2|neon)\.c",
               "images": r"images_colors_avx2\.c", "sound": r"sound_kernels_avx2\.c"}
 KERNEL_TABLES = {
     "src/augment/augment_kernels.c",

@@ -29,6 +29,8 @@
 
 #include "base/bits.h"
 
+#include <math.h>
+
 /* The geometry of one axis, precomputed. */
 struct filter {
     int64_t n_from, n_to, unit;
@@ -202,6 +204,14 @@ static double largest_weight(const struct filter *f, int64_t i)
     return most;
 }
 
+static uint32_t precision_for(double most)
+{
+    uint32_t precision = 0;
+    while (precision < 22 && (int32_t)(0.5 + most * (double)(1 << (precision + 1))) < 1 << 15)
+        precision++;
+    return precision;
+}
+
 /* Returns the number of fraction bits of weights. 8-bit samples follow torch's rule: the most bits,
  * up to 22, with which the largest weight fits into an int16. The whole axis counts, not only the
  * outputs wanted, because a window must not change the result. 16-bit samples have 28 bits, with
@@ -218,10 +228,7 @@ static uint32_t precision_of(const struct filter *f, uint32_t bits)
         double weight = largest_weight(f, i);
         most = weight > most ? weight : most;
     }
-    uint32_t precision = 0;
-    while (precision < 22 && (int32_t)(0.5 + most * (double)(1 << (precision + 1))) < 1 << 15)
-        precision++;
-    return precision;
+    return precision_for(most);
 }
 
 static void narrow_weights(const struct filter *f, int64_t centre, int64_t begin, int64_t end,
@@ -250,6 +257,137 @@ static void wide_weights(const struct filter *f, int64_t centre, int64_t begin, 
             upto = 1 << precision;
         weights[mirror ? end - 1 - k : k - begin] = upto - before;
         before = upto;
+    }
+}
+
+/* Triangles over a source that is not scaled
+ *
+ * Nearly all axes are of this kind, and two are made for each sample. All numbers are integers, so
+ * the sum of a window has a closed form, and quotients are carried from output to output.
+ * ----------------------------------------------------------------------------------------- */
+
+/* The quotients that belong to one output: the window's pixels, and the pixel before the centre. */
+struct place {
+    int64_t centre;
+    int64_t quotient[3], rest[3]; /* of first pixel - 1, last pixel, pixel before the centre */
+};
+
+static struct place place_of(const struct filter *f, int64_t i)
+{
+    int64_t c = centre_of(f, i), by = 2 * f->pitch;
+    const int64_t above[3] = {c - f->reach - f->pitch, c + f->reach - f->pitch - 1, c - f->pitch};
+    struct place p = {.centre = c};
+    for (int j = 0; j < 3; j++) {
+        p.quotient[j] = floor_div(above[j], by);
+        p.rest[j] = above[j] - p.quotient[j] * by;
+    }
+    return p;
+}
+
+/* Makes the place of the next output. `whole` and `rest` are 2 n_from / (2 pitch). */
+static inline void place_next(const struct filter *f, struct place *p, int64_t whole, int64_t rest)
+{
+    p->centre += 2 * f->n_from;
+    for (int j = 0; j < 3; j++) {
+        int64_t sum = p->rest[j] + rest - 2 * f->pitch;
+        p->quotient[j] += whole + (sum >= 0);
+        p->rest[j] = sum >= 0 ? sum : sum + 2 * f->pitch;
+    }
+}
+
+struct triangle {
+    int64_t begin, end, near; /* near: the pixel before the centre, or at it */
+    int64_t sum;              /* of all weights */
+};
+
+static inline struct triangle triangle_of(const struct filter *f, const struct place *p)
+{
+    struct triangle t = {p->quotient[0] + 1, p->quotient[1] + 1, p->quotient[2], 0};
+    t.begin = t.begin < 0 ? 0 : t.begin;
+    t.end = t.end > f->n_pixels ? f->n_pixels : t.end;
+    /* A sum of 2 k + 1 is a difference of squares. They are counted from `near` to stay small. */
+    int64_t left = t.near + 1 - t.begin, right = t.end - t.near - 1;
+    int64_t beyond = p->centre - 2 * (t.near + 1) * f->pitch;
+    t.sum = (left + right) * f->unit - f->pitch * (left * left + right * right) -
+            beyond * (left - right);
+    return t;
+}
+
+static double triangle_largest(const struct filter *f, const struct place *p)
+{
+    struct triangle t = triangle_of(f, p);
+    int64_t to_near = p->centre - (2 * t.near + 1) * f->pitch;
+    int64_t to_next = 2 * f->pitch - to_near;
+    bool has_near = t.near >= t.begin, has_next = t.near + 1 < t.end;
+    int64_t distance = has_near && (to_near < to_next || !has_next) ? to_near : to_next;
+    return (double)(f->unit - distance) / (double)t.sum;
+}
+
+/* Does the work of precision_of(). Of an axis that shrinks, only the first window of the first half
+ * is cut off, and the sum of a whole window is at least (unit^2 - pitch^2) / (2 pitch). Usually
+ * that bound and the first window give the same precision, and no other window is looked at. */
+static uint32_t triangle_precision(const struct filter *f, int64_t whole, int64_t rest)
+{
+    struct place p = place_of(f, 0);
+    double most = triangle_largest(f, &p);
+    if (f->n_to > 1 && f->unit == 2 * f->n_from && f->n_from > f->n_to) {
+        double unit = (double)f->unit, pitch = (double)f->pitch;
+        double bound = 1.000001 * unit * 2 * pitch / (unit * unit - pitch * pitch);
+        uint32_t precision = precision_for(most);
+        if (precision == precision_for(bound > most ? bound : most))
+            return precision;
+    }
+    for (int64_t i = 1; i < (f->n_to + 1) / 2; i++) {
+        place_next(f, &p, whole, rest);
+        double weight = triangle_largest(f, &p);
+        most = weight > most ? weight : most;
+        if (most >= 1)
+            break; /* no weight is larger */
+    }
+    return precision_for(most);
+}
+
+/* Does the work of narrow_weights(), with one division for all weights. A weight so close to a half
+ * that the product could round otherwise than the quotient is made by the quotient. */
+static void triangle_weights(const struct filter *f, int64_t centre, const struct triangle *t,
+                             uint32_t precision, int16_t *weights, bool mirror)
+{
+    const double one = (double)(1 << precision), scale = one / (double)t->sum;
+    const double pitch = 2 * (double)f->pitch, unit = (double)f->unit, doubt = 1e-6;
+    double distance = (double)((2 * t->begin + 1) * f->pitch - centre);
+    int64_t n = t->end - t->begin;
+    double furthest = 0; /* from a half, of the parts after the point */
+    int16_t *to = mirror ? weights + n - 1 : weights;
+    ptrdiff_t step = mirror ? -1 : 1;
+    for (int64_t k = 0; k < n; k++, distance += pitch, to += step) {
+        double value = (unit - fabs(distance)) * scale + 0.5;
+        int32_t weight = (int32_t)value;
+        double part = fabs(value - weight - 0.5);
+        furthest = part > furthest ? part : furthest;
+        *to = (int16_t)weight;
+    }
+    if (furthest > 0.5 - doubt)
+        narrow_weights(f, centre, t->begin, t->end, precision, weights, mirror);
+}
+
+/* Fills starts, taps and weights of an axis of 8-bit samples. */
+static void triangles(const struct psti_axis_spec *spec, const struct filter *f,
+                      struct psti_axis *axis, uint32_t *start, uint32_t *taps, int16_t *weights)
+{
+    int64_t by = 2 * f->pitch, whole = 2 * f->n_from / by, rest = 2 * f->n_from % by;
+    bool falls = spec->flip != spec->mirror;
+    int64_t first = spec->mirror ? f->n_to - spec->begin - spec->n : spec->begin;
+    struct place p = place_of(f, first);
+    axis->precision = triangle_precision(f, whole, rest);
+    for (uint32_t k = 0; k < spec->n; k++) {
+        uint32_t j = falls ? spec->n - 1 - k : k;
+        struct triangle t = triangle_of(f, &p);
+        triangle_weights(f, p.centre, &t, axis->precision, weights + (size_t)j * axis->stride,
+                         spec->mirror);
+        int64_t from = spec->mirror ? f->n_from - t.end : t.begin;
+        start[j] = (uint32_t)(from - spec->origin);
+        taps[j] = (uint32_t)(t.end - t.begin);
+        place_next(f, &p, whole, rest);
     }
 }
 
@@ -283,13 +421,18 @@ void psti_augment_axis_build(const struct psti_axis_spec *spec, void *memory,
     uint32_t stride = stride_of(spec);
     axis->n = spec->n;
     axis->stride = stride;
-    axis->precision = is_nearest ? 0 : precision_of(&f, spec->bits);
     axis->start = start;
     axis->taps = taps;
     axis->weights = weights;
     axis->wide_weights = weights;
     if (!is_nearest)
         memset(weights, 0, (size_t)spec->n * stride * weight_nbytes(spec));
+    if (!is_nearest && !f.cubic && !f.scaled && spec->bits == 8) {
+        triangles(spec, &f, axis, start, taps, weights);
+        find_safe(spec, axis, spec->flip);
+        return;
+    }
+    axis->precision = is_nearest ? 0 : precision_of(&f, spec->bits);
     for (uint32_t j = 0; j < spec->n; j++) {
         uint32_t shown = spec->begin + (spec->flip ? spec->n - 1 - j : j);
         int64_t i = spec->mirror ? f.n_to - 1 - shown : shown;

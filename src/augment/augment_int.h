@@ -3,6 +3,7 @@
  *     augment_compile.c  ops -> chain            augment_draw.c   chain + sample number -> draw
  *     augment_plan.c     chain + draw -> plan    augment_axis.c   filter weights of one axis
  *     augment_sweep.c    those weights in the order of the source
+ *     augment_picks.c    those weights in the order of vectors of outputs
  *     augment_run.c      plan + rows -> slot     augment_steps.c  what cannot be streamed
  *     augment_resample.c rows -> resized rows    augment_store.c  a finished row -> dtype, layout
  *     augment_kernels.h  the inner loops, one table per CPU level
@@ -283,6 +284,18 @@ size_t psti_augment_sweep_nbytes(const struct psti_axis_spec *spec);
  * the window before. */
 void psti_augment_sweep_build(const struct psti_axis_spec *spec, const struct psti_axis *axis,
                               void *memory, struct psti_sweep *sweep);
+/* Returns whether picks can be made of the axis at all. */
+bool psti_augment_picks_suit(const struct psti_axis_spec *spec);
+size_t psti_augment_picks_nbytes(const struct psti_axis_spec *spec);
+/* Builds the picks of the axis in memory that is aligned to 64. Returns false if the windows of
+ * neighbours are too far apart. */
+bool psti_augment_picks_build(const struct psti_axis_spec *spec, const struct psti_axis *axis,
+                              void *memory, struct psti_picks *picks);
+/* The same for quads. */
+bool psti_augment_quads_suit(const struct psti_axis_spec *spec);
+size_t psti_augment_quads_nbytes(const struct psti_axis_spec *spec);
+bool psti_augment_quads_build(const struct psti_axis_spec *spec, const struct psti_axis *axis,
+                              void *memory, struct psti_quads *quads);
 
 /* Scratch
  * --------------------------------------------------------------------------------------------- */
@@ -320,12 +333,26 @@ struct psti_picture {
 
 /* Takes a finished row of a resample. */
 typedef void (*psti_emit)(struct psti_run *run, uint32_t i, const unsigned char *row);
+/* Returns the memory in which finished row `i` belongs as it is. */
+typedef unsigned char *(*psti_place)(struct psti_run *run, uint32_t i);
+
+/* The ways of the horizontal pass. */
+enum psti_x_way {
+    PSTI_X_NONE, /* rows are taken as they are */
+    PSTI_X_NEAREST,
+    PSTI_X_WIDE,    /* 16-bit samples */
+    PSTI_X_WINDOWS, /* window by window */
+    PSTI_X_SWEEP,
+    PSTI_X_PICKS,
+    PSTI_X_QUADS
+};
 
 struct psti_resample {
     struct psti_axis x, y;
-    struct psti_sweep sweep; /* the sweep of axis x, if x_is_swept */
-    bool has_x;              /* false: rows are taken as they are */
-    bool x_is_nearest, x_is_swept;
+    struct psti_sweep sweep; /* of axis x, if x_way is PSTI_X_SWEEP */
+    struct psti_picks picks; /* if it is PSTI_X_PICKS */
+    struct psti_quads quads; /* if it is PSTI_X_QUADS */
+    enum psti_x_way x_way;
     const void **row_pointers; /* the ring's rows that one output row is made from */
     uint32_t ring_rows;        /* a power of two */
     size_t ring_row_nbytes;
@@ -334,6 +361,7 @@ struct psti_resample {
     uint32_t tail_begin, tail_pixels;
     size_t tail_row_nbytes;
     psti_emit emit;
+    psti_place place; /* NULL: every row goes to `emit` */
 };
 
 struct psti_run {
@@ -351,6 +379,7 @@ struct psti_run {
     uint32_t next_row;
     bool flip_rows; /* the emit function must mirror the rows, because the resample did not */
     bool running;
+    bool streams; /* stores may stream past the caches; psti_augment_store_end ends them */
 };
 
 enum pst_status psti_augment_run_reserve(struct psti_run *run, enum psti_buffer_kind kind,
@@ -372,6 +401,8 @@ enum pst_status psti_augment_picture_make(struct psti_run *run, enum psti_buffer
 /* Reserves the scratch that psti_augment_store_row needs for rows of `width` pixels. */
 enum pst_status psti_augment_store_begin(struct psti_run *run, uint32_t width,
                                          struct pst_error *err);
+/* Makes the rows that were written visible to other threads before anything written later. */
+void psti_augment_store_end(const struct psti_run *run);
 /* Writes row `i` of the output, mirrored if `flip`. */
 void psti_augment_store_row(struct psti_run *run, uint32_t i, const unsigned char *row, bool flip);
 /* Mirrors a row of pixels. PSTI_SLACK bytes after `to` may be written. */

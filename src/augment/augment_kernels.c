@@ -6,6 +6,8 @@
 const struct psti_augment_ops *psti_augment_ops_for(uint32_t features)
 {
 #if defined(__x86_64__)
+    if ((features & PSTI_CPU_AVX512) != 0 && (features & PSTI_CPU_AVX512_ICL) != 0)
+        return &psti_augment_ops_icl;
     if ((features & PSTI_CPU_AVX512) != 0)
         return &psti_augment_ops_avx512;
     if ((features & PSTI_CPU_AVX2) != 0)

@@ -49,6 +49,53 @@ struct psti_sweep {
     bool falls;
 };
 
+/* The weights of an axis in the order of vectors of outputs, for kernels that take any byte of one
+ * or two vectors. A vector has `lanes` lanes in use. Lane d of all vectors' lanes together is
+ * channel d % channels of output d / channels. In each step a lane takes two pixels of its window,
+ * one step after another, and multiplies them by two weights. */
+#define PSTI_PICK_LANES 16
+struct psti_pick {
+    /* numbers of the bytes of a lane's first two pixels, from byte `at` of the source row on, in
+     * the halves of each word */
+    uint32_t index[PSTI_PICK_LANES];
+    uint64_t at;
+    uint64_t masks[2]; /* which of the 128 bytes from `at` on lie in the source row */
+    uint64_t unused[5];
+};
+struct psti_picks {
+    const struct psti_pick *vectors;
+    const uint32_t *weights; /* [vector][step][lane]: two weights, an int16 in each half */
+    uint32_t n, lanes, steps, precision;
+    uint32_t step_nbytes; /* bytes of two pixels */
+    bool two; /* the windows of a vector lie within 128 bytes; false: within 64 bytes */
+};
+
+/* Makes all outputs of the horizontal pass of PSTI_MAX_LANES rows. Reads nothing outside of the
+ * rows. May write up to 15 bytes after the last output. */
+typedef void psti_pick_x(uint8_t *const *dst, const uint8_t *const *src,
+                         const struct psti_picks *picks);
+
+/* The same for kernels that take any of 16 bytes. A vector has two quads, of four lanes each. All
+ * windows of a quad lie within 16 bytes, which lie in the source row. */
+#define PSTI_QUAD_LANES 8
+struct psti_quads_vector {
+    /* numbers of the bytes of a lane's first two pixels, from byte `at` of its quad on, in the
+     * first and the third byte of each word; the others are 128 */
+    uint32_t index[PSTI_QUAD_LANES];
+    uint64_t at[2];
+};
+struct psti_quads {
+    const struct psti_quads_vector *vectors;
+    const uint32_t *weights; /* [vector][step][lane]: two weights, an int16 in each half */
+    uint32_t n, steps, precision;
+    uint32_t step_nbytes; /* bytes of two pixels */
+};
+
+/* Makes all outputs of the horizontal pass of PSTI_MAX_LANES rows. Reads nothing outside of the
+ * rows. May write up to 7 bytes after the last output. */
+typedef void psti_quad_x(uint8_t *const *dst, const uint8_t *const *src,
+                         const struct psti_quads *quads);
+
 /* Makes the horizontal pass over `lanes` rows at once; dst and src have one pointer for each row.
  * Makes the outputs begin..end-1. Source pixel p lies at src[(p - bias) * channels]. May write up
  * to 16 bytes after output `end - 1`. A later call writes its outputs over these bytes, so calls
@@ -65,19 +112,32 @@ typedef void (*psti_sweep_x)(uint8_t *const *dst, const uint8_t *const *src,
 /* Splits an HWC row into planes. Reads and writes nothing outside of them. */
 typedef void psti_split(uint8_t *const *planes, const uint8_t *src, uint32_t width);
 
+/* Splits an HWC row of three channels, at least 16 pixels, and converts it: pixel x of plane c is
+ * src[3 x + c] * scale[c][0] + offset[c][0]; a scale's and an offset's PSTI_PATTERN numbers are the
+ * same. Planes may begin at any address. Reads and writes nothing outside of row and planes.
+ * `streams` asks for stores past the caches, for planes at multiples of 64 bytes; settle() must
+ * come before other threads may read them. */
+typedef void psti_planes(unsigned char *const *planes, const uint8_t *src, uint32_t width,
+                         const float (*scale)[PSTI_PATTERN], const float (*offset)[PSTI_PATTERN],
+                         bool streams);
+
 struct psti_augment_ops {
     const char *name;
     uint32_t lanes[5];          /* [channels]: number of rows that resize_x takes at once */
     psti_resize_x *resize_x[5]; /* [channels], 1..4 */
     psti_sweep_x sweep_x[5];    /* [channels]; NULL: resize_x is as fast */
+    psti_pick_x *pick_x;        /* any number of channels; NULL: none */
+    psti_quad_x *quad_x;        /* any number of channels; NULL: none */
     /* Makes the vertical pass: n bytes from `taps` rows with weights[taps]; `taps` is even. Reads
-     * and writes up to 63 bytes after the n bytes. */
+     * up to 63 bytes after the n bytes of a row, and writes n bytes. */
     void (*resize_y)(uint8_t *dst, const uint8_t *const *rows, const int16_t *weights,
                      uint32_t taps, uint32_t precision, size_t n);
     /* [channels]: mirrors `width` pixels. May write up to 16 bytes after the row. Reads nothing
      * outside of the row. */
     void (*reverse[5])(uint8_t *dst, const uint8_t *src, uint32_t width);
     psti_split *split[5]; /* [channels], 2..4 */
+    psti_planes *planes_f32, *planes_f16, *planes_bf16; /* NULL: split and convert plane by plane */
+    void (*settle)(void); /* NULL if the planes are */
     /* out[i] = src[i] * scale[i % PSTI_PATTERN] + offset[i % PSTI_PATTERN]. Reads and writes
      * nothing else. `dst` may have any address. */
     void (*to_f32)(void *dst, const uint8_t *src, size_t n, const float *scale,
@@ -92,7 +152,7 @@ struct psti_augment_ops {
 const struct psti_augment_ops *psti_augment_ops_for(uint32_t features);
 
 extern const struct psti_augment_ops psti_augment_ops_c, psti_augment_ops_avx2,
-    psti_augment_ops_avx512, psti_augment_ops_neon;
+    psti_augment_ops_avx512, psti_augment_ops_icl, psti_augment_ops_neon;
 /* Loops in plain C. Other levels use them for channel counts for which they have no vectors. */
 psti_resize_x psti_augment_resize_x_1_c, psti_augment_resize_x_2_c, psti_augment_resize_x_3_c,
     psti_augment_resize_x_4_c;

@@ -17,6 +17,8 @@
 #define NAME "neon"
 #define OPS psti_augment_ops_neon
 #define SWEEPS NULL, NULL
+#define PICK_X NULL
+#define QUAD_X NULL
 #define TARGET
 #define INLINE PSTI_NEON_INLINE
 
@@ -208,21 +210,32 @@ INLINE float32x4_t four_floats(uint16x4_t v, float32x4_t scale, float32x4_t offs
 {
     return vaddq_f32(vmulq_f32(vcvtq_f32_u32(vmovl_u16(v)), scale), offset);
 }
-INLINE struct floats scaled(const uint8_t *src, struct floats scale, struct floats offset)
+INLINE struct floats scaled_half(uint8x8_t bytes, struct floats scale, struct floats offset)
 {
-    uint16x8_t v = vmovl_u8(vld1_u8(src));
+    uint16x8_t v = vmovl_u8(bytes);
     return (struct floats){four_floats(vget_low_u16(v), scale.low, offset.low),
                            four_floats(vget_high_u16(v), scale.high, offset.high)};
 }
+INLINE struct floats scaled(const uint8_t *src, struct floats scale, struct floats offset)
+{
+    return scaled_half(vld1_u8(src), scale, offset);
+}
+INLINE struct floats scaled_part(uint8x16_t v, size_t at, struct floats scale, struct floats offset)
+{
+    return scaled_half(at == 0 ? vget_low_u8(v) : vget_high_u8(v), scale, offset);
+}
+INLINE void settle(void) {}
 
 /* Stores by bytes, because a slot may lie at any address. */
-INLINE void store_f32(unsigned char *to, struct floats v)
+INLINE void store_f32(unsigned char *to, struct floats v, bool streams)
 {
+    (void)streams;
     vst1q_u8(to, vreinterpretq_u8_f32(v.low));
     vst1q_u8(to + 16, vreinterpretq_u8_f32(v.high));
 }
-INLINE void store_f16(unsigned char *to, struct floats v)
+INLINE void store_f16(unsigned char *to, struct floats v, bool streams)
 {
+    (void)streams;
     float16x8_t halves = vcvt_high_f16_f32(vcvt_f16_f32(v.low), v.high);
     vst1q_u8(to, vreinterpretq_u8_u16(vreinterpretq_u16_f16(halves)));
 }
@@ -235,8 +248,9 @@ INLINE uint16x4_t bf16_of(float32x4_t value)
     uint32x4_t odd = vandq_u32(vshrq_n_u32(v, 16), vdupq_n_u32(1));
     return vshrn_n_u32(vaddq_u32(vaddq_u32(v, vdupq_n_u32(0x7fff)), odd), 16);
 }
-INLINE void store_bf16(unsigned char *to, struct floats v)
+INLINE void store_bf16(unsigned char *to, struct floats v, bool streams)
 {
+    (void)streams;
     vst1q_u8(to, vreinterpretq_u8_u16(vcombine_u16(bf16_of(v.low), bf16_of(v.high))));
 }
 

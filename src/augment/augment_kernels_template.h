@@ -4,6 +4,7 @@
  * level includes this file once, after definitions of these:
  *
  *     NAME, OPS, SWEEPS    the level's name, its table, and sweep_x of 3 and 4 channels there
+ *     PICK_X, QUAD_X       pick_x and quad_x there
  *     TARGET, INLINE       attributes of functions, and of those that are always inlined
  *
  * for the horizontal pass, with four sums of 32 bits for each of LANES rows:
@@ -33,7 +34,10 @@
  *     load_planes(from, v)                      16 pixels of three channels as v[0..2]
  *     FLOATS, N_FLOATS, load_floats(from)       floats, 8 or 16
  *     scaled(from, scale, offset)               bytes, times scale, plus offset; both round
- *     store_f32(to, v), store_f16(to, v), store_bf16(to, v)    finite floats to any address
+ *     scaled_part(v, at, scale, offset)     the same of N_FLOATS of 16 bytes, from byte `at` on
+ *     store_f32(to, v, streams), store_f16(...), store_bf16(...)   finite floats to any address;
+ *                          `streams`: past the caches, if the level can, to an aligned address
+ *     settle()             orders stores that streamed before all later stores
  */
 
 /* Horizontal pass
@@ -147,14 +151,28 @@ TARGET static void resize_x_1(uint8_t *const *dst, const uint8_t *const *src,
 /* Vertical pass
  * --------------------------------------------------------------------------------------- */
 
+INLINE struct columns sums_of_columns(const uint8_t *const *rows, size_t i, const int16_t *weights,
+                                      uint32_t taps, uint32_t precision)
+{
+    struct columns sums = set_columns(1 << (precision - 1));
+    for (uint32_t k = 0; k < taps; k += 2)
+        add_two_rows(&sums, rows[k] + i, rows[k + 1] + i, weights + k);
+    return sums;
+}
+
 TARGET static void resize_y(uint8_t *dst, const uint8_t *const *rows, const int16_t *weights,
                             uint32_t taps, uint32_t precision, size_t n)
 {
-    for (size_t i = 0; i < n; i += COLUMNS) {
-        struct columns sums = set_columns(1 << (precision - 1));
-        for (uint32_t k = 0; k < taps; k += 2)
-            add_two_rows(&sums, rows[k] + i, rows[k + 1] + i, weights + k);
+    size_t i = 0;
+    for (; i + COLUMNS <= n; i += COLUMNS) {
+        struct columns sums = sums_of_columns(rows, i, weights, taps, precision);
         store_columns(dst + i, &sums, precision);
+    }
+    if (i < n) {
+        uint8_t rest[COLUMNS];
+        struct columns sums = sums_of_columns(rows, i, weights, taps, precision);
+        store_columns(rest, &sums, precision);
+        memcpy(dst + i, rest, n - i);
     }
 }
 
@@ -212,14 +230,14 @@ TARGET static void split_3(uint8_t *const *planes, const uint8_t *src, uint32_t 
 
 enum kind { F32, F16, BF16 };
 
-INLINE void store_floats(unsigned char *to, FLOATS v, enum kind kind)
+INLINE void store_floats(unsigned char *to, FLOATS v, enum kind kind, bool streams)
 {
     if (kind == F32)
-        store_f32(to, v);
+        store_f32(to, v, streams);
     else if (kind == F16)
-        store_f16(to, v);
+        store_f16(to, v, streams);
     else
-        store_bf16(to, v);
+        store_bf16(to, v, streams);
 }
 
 /* Converts as many elements as whole vectors take and returns how many are left. Scale and offset
@@ -234,12 +252,12 @@ INLINE size_t convert(unsigned char *to, const uint8_t *src, size_t n, const flo
 #pragma GCC unroll 3
         for (size_t j = 0; j < step; j += N_FLOATS) {
             FLOATS v = scaled(src + i + j, load_floats(scale + j), load_floats(offset + j));
-            store_floats(to + nbytes * (i + j), v, kind);
+            store_floats(to + nbytes * (i + j), v, kind, false);
         }
     }
     for (; i + N_FLOATS <= n; i += N_FLOATS, k += N_FLOATS) {
         FLOATS v = scaled(src + i, load_floats(scale + k), load_floats(offset + k));
-        store_floats(to + nbytes * i, v, kind);
+        store_floats(to + nbytes * i, v, kind, false);
     }
     *pattern = k;
     return n - i;
@@ -266,14 +284,83 @@ TARGET static void to_bf16(void *dst, const uint8_t *src, size_t n, const float 
     psti_augment_ops_c.to_bf16((char *)dst + 2 * i, src + i, left, scale + k, offset + k);
 }
 
+/* Splits rows of three channels and converts them at once, `block` pixels at a time: 16, or 32 if
+ * that is what fills a cache line of a plane. The last pixels are made twice if their number is not
+ * a multiple of a block. */
+INLINE void planes(unsigned char *const *to, const uint8_t *src, uint32_t width,
+                   const float (*scale)[PSTI_PATTERN], const float (*offset)[PSTI_PATTERN],
+                   enum kind kind, size_t block, bool streams)
+{
+    const size_t nbytes = kind == F32 ? 4 : 2;
+    const FLOATS scales[3] = {load_floats(scale[0]), load_floats(scale[1]), load_floats(scale[2])};
+    const FLOATS offsets[3] = {load_floats(offset[0]), load_floats(offset[1]),
+                               load_floats(offset[2])};
+    unsigned char *const out[3] = {to[0], to[1], to[2]};
+    for (size_t x = 0, last = width - block;;) {
+        BYTES v[2][3];
+        load_planes(src + 3 * x, v[0]);
+        if (block == 32)
+            load_planes(src + 3 * x + 48, v[1]);
+#pragma GCC unroll 3
+        for (int c = 0; c < 3; c++) {
+#pragma GCC unroll 4
+            for (size_t j = 0; j < block; j += N_FLOATS) {
+                FLOATS floats = scaled_part(v[j / 16][c], j % 16, scales[c], offsets[c]);
+                store_floats(out[c] + nbytes * (x + j), floats, kind, streams);
+            }
+        }
+        if (x == last)
+            return;
+        x = x + block < last ? x + block : last;
+    }
+}
+
+TARGET static void settle_stores(void) { settle(); }
+
+TARGET static void planes_f32(unsigned char *const *to, const uint8_t *src, uint32_t width,
+                              const float (*scale)[PSTI_PATTERN],
+                              const float (*offset)[PSTI_PATTERN], bool streams)
+{
+    if (streams && width % 16 == 0)
+        planes(to, src, width, scale, offset, F32, 16, true);
+    else
+        planes(to, src, width, scale, offset, F32, 16, false);
+}
+
+TARGET static void planes_f16(unsigned char *const *to, const uint8_t *src, uint32_t width,
+                              const float (*scale)[PSTI_PATTERN],
+                              const float (*offset)[PSTI_PATTERN], bool streams)
+{
+    if (streams && width % 32 == 0)
+        planes(to, src, width, scale, offset, F16, 32, true);
+    else
+        planes(to, src, width, scale, offset, F16, 16, false);
+}
+
+TARGET static void planes_bf16(unsigned char *const *to, const uint8_t *src, uint32_t width,
+                              const float (*scale)[PSTI_PATTERN],
+                              const float (*offset)[PSTI_PATTERN], bool streams)
+{
+    if (streams && width % 32 == 0)
+        planes(to, src, width, scale, offset, BF16, 32, true);
+    else
+        planes(to, src, width, scale, offset, BF16, 16, false);
+}
+
 const struct psti_augment_ops OPS = {
-    .name = NAME,
+.name = NAME,
     .lanes = {1, LANES, 1, LANES, LANES},
     .resize_x = {NULL, resize_x_1, psti_augment_resize_x_2_c, resize_x_3, resize_x_4},
     .sweep_x = {NULL, NULL, NULL, SWEEPS},
+    .pick_x = PICK_X,
+    .quad_x = QUAD_X,
     .resize_y = resize_y,
     .reverse = {NULL, reverse_1, reverse_2, reverse_3, reverse_4},
     .split = {NULL, NULL, psti_augment_split_2_c, split_3, psti_augment_split_4_c},
+    .planes_f32 = planes_f32,
+    .planes_f16 = planes_f16,
+    .planes_bf16 = planes_bf16,
+    .settle = settle_stores,
     .to_f32 = to_f32,
     .to_f16 = to_f16,
     .to_bf16 = to_bf16,

@@ -8,14 +8,17 @@
  * definitions of these:
  *
  *     VECTOR, OP(name)        a vector, and the intrinsic `name` of that width
+ *     multiply_add(sums, a, b)   sums plus the products of 16-bit numbers, two for each sum
  *     load(from), store(to, v)              at any address
  *     in_all_parts(v)         the same 128 bits in all parts of a vector
  *     load_parts_16(rows, at), load_parts_8(rows, at)   16 or 8 bytes of as many rows as a vector
  *                             has parts
  *     store_parts(rows, at, v)              the parts of v
  *     widened(from)           N_FLOATS bytes as numbers of 32 bits
+ *     widened_bytes(v)        the first N_FLOATS bytes of v as numbers of 32 bits
  *     bits_of(floats)         the same bits as integers
- *     store_low_halves(to, v)               of numbers of 32 bits */
+ *     low_halves(v)           of numbers of 32 bits
+ *     store_halves(to, v, streams)          what low_halves() returned */
 enum { LANES = 4, N_PARTS = sizeof(VECTOR) / 16, N_VECTORS = LANES / N_PARTS };
 
 #define Z ((char)-1) /* a shuffle index that gives 0 */
@@ -83,7 +86,7 @@ INLINE struct sums add_pairs(struct sums sums, struct rows pairs, const void *we
     const VECTOR w = weight_pair(weights);
 #pragma GCC unroll 2
     for (int i = 0; i < N_VECTORS; i++)
-        sums.v[i] = OP(add_epi32)(sums.v[i], OP(madd_epi16)(pairs.v[i], w));
+        sums.v[i] = multiply_add(sums.v[i], pairs.v[i], w);
     return sums;
 }
 
@@ -102,7 +105,7 @@ INLINE struct sums add_eight_taps(struct sums sums, const uint8_t *const *src, s
 #pragma GCC unroll 2
     for (int i = 0; i < N_VECTORS; i++) {
         VECTOR samples = OP(unpacklo_epi8)(bytes.v[i], zero);
-        sums.v[i] = OP(add_epi32)(sums.v[i], OP(madd_epi16)(samples, w));
+        sums.v[i] = multiply_add(sums.v[i], samples, w);
     }
     return sums;
 }
@@ -233,7 +236,7 @@ INLINE void add_two_rows(struct columns *sums, const uint8_t *a, const uint8_t *
                              OP(unpacklo_epi8)(high, zero), OP(unpackhi_epi8)(high, zero)};
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
-        sums->v[i] = OP(add_epi32)(sums->v[i], OP(madd_epi16)(pairs[i], w));
+        sums->v[i] = multiply_add(sums->v[i], pairs[i], w);
 }
 
 INLINE void store_columns(uint8_t *to, const struct columns *sums, uint32_t precision)
@@ -254,6 +257,7 @@ INLINE __m128i load_bytes(const uint8_t *p)
 INLINE void store_bytes(void *p, __m128i v) { _mm_storeu_si128((__m128i *)p, v); }
 INLINE __m128i shuffled(__m128i v, __m128i order) { return _mm_shuffle_epi8(v, order); }
 
+#if !defined(OWN_LOAD_PLANES)
 /* Splits 16 pixels of three channels into planes. Each plane takes its bytes from all three loads.
  */
 INLINE void load_planes(const uint8_t *src, __m128i v[3])
@@ -276,6 +280,7 @@ INLINE void load_planes(const uint8_t *src, __m128i v[3])
             _mm_or_si128(_mm_shuffle_epi8(a, order[i][0]), _mm_shuffle_epi8(b, order[i][1])),
             _mm_shuffle_epi8(c, order[i][2]));
 }
+#endif
 
 /* Conversion
  * ------------------------------------------------------------------------------------------ */
@@ -285,13 +290,25 @@ INLINE FLOATS scaled(const uint8_t *src, FLOATS scale, FLOATS offset)
 {
     return OP(add_ps)(OP(mul_ps)(OP(cvtepi32_ps)(widened(src)), scale), offset);
 }
-INLINE void store_f32(void *to, FLOATS v) { OP(storeu_ps)(to, v); }
+INLINE FLOATS scaled_part(__m128i v, size_t at, FLOATS scale, FLOATS offset)
+{
+    VECTOR numbers = widened_bytes(at == 0 ? v : _mm_bsrli_si128(v, 8));
+    return OP(add_ps)(OP(mul_ps)(OP(cvtepi32_ps)(numbers), scale), offset);
+}
+INLINE void store_f32(void *to, FLOATS v, bool streams)
+{
+    if (streams)
+        OP(stream_ps)(to, v);
+    else
+        OP(storeu_ps)(to, v);
+}
+INLINE void settle(void) { _mm_sfence(); }
 
 /* Stores floats as bf16, rounded to nearest even: the upper half of bits + 0x7fff + the last bit
  * that is kept. */
-INLINE void store_bf16(unsigned char *to, FLOATS floats)
+INLINE void store_bf16(unsigned char *to, FLOATS floats, bool streams)
 {
     VECTOR v = bits_of(floats), odd = OP(srli_epi32)(OP(slli_epi32)(v, 15), 31);
     v = OP(add_epi32)(v, OP(add_epi32)(OP(set1_epi32)(0x7fff), odd));
-    store_low_halves(to, OP(srli_epi32)(v, 16));
+    store_halves(to, low_halves(OP(srli_epi32)(v, 16)), streams);
 }

@@ -29,25 +29,56 @@ static void find_tail(struct psti_resample *r, uint32_t n_source)
     r->tail_pixels = n_source - begin;
 }
 
+/* Puts the weights of axis x in the order of the best kernel that there is, and sets x_way. The
+ * weights' memory begins `at` bytes from the beginning of the buffer. */
+static void order_x(struct psti_run *run, const struct psti_axis_spec *spec, size_t at)
+{
+    struct psti_resample *r = &run->resample;
+    const struct psti_augment_ops *kernels = run->chain->kernels;
+    void *memory = run->buffers[PSTI_BUFFER_AXIS_X].data + at;
+    r->x_way = PSTI_X_WINDOWS;
+    if (kernels->pick_x != NULL && psti_augment_picks_suit(spec) &&
+        psti_augment_picks_build(spec, &r->x, memory, &r->picks)) {
+        r->x_way = PSTI_X_PICKS;
+    } else if (kernels->quad_x != NULL && psti_augment_quads_suit(spec) &&
+               psti_augment_quads_build(spec, &r->x, memory, &r->quads)) {
+        r->x_way = PSTI_X_QUADS;
+    } else if (spec->sweeps) {
+        psti_augment_sweep_build(spec, &r->x, memory, &r->sweep);
+        r->x_way = PSTI_X_SWEEP;
+    }
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
 static enum pst_status begin_x(struct psti_run *run, const struct psti_axis_spec *wanted,
                                struct pst_error *err)
 {
     struct psti_resample *r = &run->resample;
+    const struct psti_augment_ops *kernels = run->chain->kernels;
     struct psti_axis_spec spec = *wanted;
-    spec.sweeps =
-        run->chain->kernels->sweep_x[channels_of(run)] != NULL && psti_augment_sweep_suits(&spec);
+    spec.sweeps = kernels->sweep_x[channels_of(run)] != NULL && psti_augment_sweep_suits(&spec);
     size_t axis_nbytes = psti_round_up(psti_augment_axis_nbytes(&spec), 64);
-    size_t nbytes = axis_nbytes + (spec.sweeps ? psti_augment_sweep_nbytes(&spec) : 0);
-    enum pst_status status = psti_augment_run_reserve(run, PSTI_BUFFER_AXIS_X, nbytes, err);
+    size_t nbytes = spec.sweeps ? psti_augment_sweep_nbytes(&spec) : 0;
+    if (kernels->pick_x != NULL && psti_augment_picks_suit(&spec))
+        nbytes = larger(nbytes, psti_augment_picks_nbytes(&spec));
+    if (kernels->quad_x != NULL && psti_augment_quads_suit(&spec))
+        nbytes = larger(nbytes, psti_augment_quads_nbytes(&spec));
+    enum pst_status status =
+        psti_augment_run_reserve(run, PSTI_BUFFER_AXIS_X, axis_nbytes + nbytes, err);
     if (status != PST_OK)
         return status;
-    unsigned char *memory = run->buffers[PSTI_BUFFER_AXIS_X].data;
-    psti_augment_axis_build(&spec, memory, &r->x);
-    r->x_is_swept = spec.sweeps;
-    if (spec.sweeps)
-        psti_augment_sweep_build(&spec, &r->x, memory + axis_nbytes, &r->sweep);
-    r->x_is_nearest = psti_augment_is_nearest(spec.side.interpolation);
-    if (r->x_is_nearest || bits_of(run) != 8)
+    psti_augment_axis_build(&spec, run->buffers[PSTI_BUFFER_AXIS_X].data, &r->x);
+    if (psti_augment_is_nearest(spec.side.interpolation)) {
+        r->x_way = PSTI_X_NEAREST;
+        return PST_OK;
+    }
+    if (bits_of(run) != 8) {
+        r->x_way = PSTI_X_WIDE;
+        return PST_OK;
+    }
+    order_x(run, &spec, axis_nbytes);
+    if (r->x_way == PSTI_X_PICKS || r->x_way == PSTI_X_QUADS)
         return PST_OK;
     find_tail(r, spec.n_source);
     r->tail_row_nbytes = ((size_t)r->tail_pixels + r->x.stride) * channels_of(run) + PSTI_SLACK;
@@ -76,13 +107,15 @@ enum pst_status psti_augment_resample_begin(struct psti_run *run, const struct p
                                             struct pst_error *err)
 {
     struct psti_resample *r = &run->resample;
-    r->has_x = x->side.n_from != x->side.n_to;
     r->n_in = y->n_source;
     r->next_in = 0;
     r->next_out = 0;
     r->emit = emit;
+    r->place = NULL;
     r->x.n = x->n;
-    enum pst_status status = r->has_x ? begin_x(run, x, err) : PST_OK;
+    r->x_way = PSTI_X_NONE;
+    enum pst_status status =
+        x->side.n_from != x->side.n_to ? begin_x(run, x, err) : PST_OK;
     if (status == PST_OK)
         status = begin_y(run, y, err);
     if (status != PST_OK)
@@ -173,7 +206,7 @@ static void narrow_x(struct psti_run *run, uint8_t *const *to, const uint8_t *co
     if (x->safe_begin > 0)
         tail_x(run, to, from, lanes, 0, x->safe_begin);
     uint32_t next = x->safe_begin;
-    if (r->x_is_swept) {
+    if (r->x_way == PSTI_X_SWEEP) {
         run->chain->kernels->sweep_x[channels_of(run)](to, from, x, &r->sweep);
         next = r->sweep.end;
     }
@@ -198,14 +231,25 @@ static void rows_to_ring(struct psti_run *run, const unsigned char *rows, size_t
                        ? ring_row(run, r->next_in + lane)
                        : run->buffers[PSTI_BUFFER_RING].data + r->ring_rows * r->ring_row_nbytes;
     }
-    if (!r->has_x)
+    switch (r->x_way) {
+    case PSTI_X_NONE:
         memcpy(to[0], from[0], (size_t)r->x.n * run->pixel_nbytes);
-    else if (r->x_is_nearest)
+        return;
+    case PSTI_X_NEAREST:
         nearest_x(to[0], from[0], &r->x, run->pixel_nbytes);
-    else if (bits_of(run) == 16)
+        return;
+    case PSTI_X_WIDE:
         wide_x(to[0], from[0], &r->x, channels);
-    else
+        return;
+    case PSTI_X_PICKS:
+        run->chain->kernels->pick_x(to, from, &r->picks);
+        return;
+    case PSTI_X_QUADS:
+        run->chain->kernels->quad_x(to, from, &r->quads);
+        return;
+    default:
         narrow_x(run, to, from, lanes);
+    }
 }
 
 /* Vertical pass
@@ -234,7 +278,8 @@ static void emit_row(struct psti_run *run, uint32_t i)
     for (uint32_t k = 0; k < taps; k++)
         r->row_pointers[k] = ring_row(run, start + k);
     r->row_pointers[taps] = r->row_pointers[taps - 1];
-    unsigned char *to = run->buffers[PSTI_BUFFER_ROW].data;
+    unsigned char *to =
+        r->place != NULL ? r->place(run, i) : run->buffers[PSTI_BUFFER_ROW].data;
     size_t n = (size_t)r->x.n * channels_of(run), at = (size_t)i * r->y.stride;
     if (bits_of(run) == 16) {
         wide_y(to, r->row_pointers, r->y.wide_weights + at, taps, r->y.precision, n);
@@ -242,15 +287,30 @@ static void emit_row(struct psti_run *run, uint32_t i)
         run->chain->kernels->resize_y(to, (const uint8_t *const *)r->row_pointers,
                                       r->y.weights + at, (taps + 1) & ~1u, r->y.precision, n);
     }
-    r->emit(run, i, to);
+    if (r->place == NULL)
+        r->emit(run, i, to);
+}
+
+/* Returns the number of rows that the horizontal pass takes at once. */
+static uint32_t lanes_of(const struct psti_run *run)
+{
+    switch (run->resample.x_way) {
+    case PSTI_X_WINDOWS:
+    case PSTI_X_SWEEP:
+        return run->chain->kernels->lanes[channels_of(run)];
+    case PSTI_X_PICKS:
+    case PSTI_X_QUADS:
+        return PSTI_MAX_LANES;
+    default:
+        return 1;
+    }
 }
 
 void psti_augment_resample_rows(struct psti_run *run, const unsigned char *rows, size_t row_nbytes,
                                 uint32_t n_rows)
 {
     struct psti_resample *r = &run->resample;
-    bool by_lanes = r->has_x && !r->x_is_nearest && bits_of(run) == 8;
-    uint32_t lanes = by_lanes ? run->chain->kernels->lanes[channels_of(run)] : 1;
+    uint32_t lanes = lanes_of(run);
     while (n_rows > 0) {
         uint32_t n = n_rows < lanes ? n_rows : lanes;
         uint32_t needed = r->next_out < r->y.n ? r->y.start[r->next_out] : r->n_in;

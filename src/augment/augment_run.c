@@ -146,6 +146,23 @@ static void front_emit(struct psti_run *run, uint32_t i, const unsigned char *ro
     memcpy(to, row, picture->row_nbytes);
 }
 
+/* The place of a row of bytes that need no work, in the slot. */
+static unsigned char *front_place(struct psti_run *run, uint32_t i)
+{
+    const struct psti_front *front = &run->plan.front;
+    uint32_t at = front->flip_y ? front->window_height - 1 - i : i;
+    return (unsigned char *)run->target.data + at * run->target.row_nbytes;
+}
+
+/* Returns whether the samples of a finished row are those of the slot, in the same order. */
+static bool is_plain(const struct psti_chain *chain)
+{
+    const struct psti_chain_output *output = &chain->output;
+    return (output->layout == PST_LAYOUT_HWC || output->channels == 1) &&
+           ((output->bits == 8 && output->dtype == PST_DTYPE_U8) ||
+            (output->bits == 16 && output->dtype == PST_DTYPE_U16));
+}
+
 struct psti_axis_spec psti_augment_front_axis(const struct psti_augment_plan *plan,
                                               const struct psti_chain_output *output, bool is_y)
 {
@@ -189,7 +206,10 @@ enum pst_status psti_augment_run_begin(struct psti_run *run, const struct psti_c
         struct psti_axis_spec x = psti_augment_front_axis(&run->plan, &chain->output, false);
         struct psti_axis_spec y = psti_augment_front_axis(&run->plan, &chain->output, true);
         status = psti_augment_resample_begin(run, &x, &y, front_emit, err);
-        run->flip_rows = front->flip_x && !run->resample.has_x;
+        run->flip_rows = front->flip_x && run->resample.x_way == PSTI_X_NONE;
+        if (is_plain(chain) && chain->output.bits == 8 && !run->flip_rows &&
+            run->plan.n_steps == 0)
+            run->resample.place = front_place;
     }
     run->running = status == PST_OK;
     return status;
@@ -201,11 +221,7 @@ static bool copy_rows(struct psti_run *run, const unsigned char *rows, size_t ro
                       uint32_t y, uint32_t n_rows)
 {
     const struct psti_front *front = &run->plan.front;
-    const struct psti_chain_output *output = &run->chain->output;
-    bool is_plain = output->layout == PST_LAYOUT_HWC || output->channels == 1;
-    bool same = (output->bits == 8 && output->dtype == PST_DTYPE_U8) ||
-                (output->bits == 16 && output->dtype == PST_DTYPE_U16);
-    if (!is_plain || !same || front->flip_x || front->flip_y || run->plan.n_steps > 0)
+    if (!is_plain(run->chain) || front->flip_x || front->flip_y || run->plan.n_steps > 0)
         return false;
     size_t used = (size_t)run->plan.out_width * run->pixel_nbytes;
     unsigned char *to = (unsigned char *)run->target.data + y * run->target.row_nbytes;
@@ -242,9 +258,13 @@ enum pst_status psti_augment_run_end(struct psti_run *run, struct pst_error *err
     if (run->next_row != run->plan.region_height)
         return psti_fail(err, PST_ERROR_STATE, "augment", "%u of %u rows came", run->next_row,
                          run->plan.region_height);
-    enum pst_status status = psti_augment_steps_run(run, err);
-    for (uint32_t i = 0; status == PST_OK && run->plan.n_steps > 0 && i < run->picture.height; i++)
-        psti_augment_store_row(run, i, run->picture.data + i * run->picture.row_nbytes, false);
+    enum pst_status status = PST_OK;
+    if (run->plan.n_steps > 0) {
+        status = psti_augment_steps_run(run, err);
+        for (uint32_t i = 0; status == PST_OK && i < run->picture.height; i++)
+            psti_augment_store_row(run, i, run->picture.data + i * run->picture.row_nbytes, false);
+    }
+    psti_augment_store_end(run);
     if (status == PST_OK && run->plan.erase.height > 0)
         psti_augment_erase(run);
     return status;

@@ -9,10 +9,23 @@
 
 #include "base/bits.h"
 
+/* Floats of samples of this size stream past the caches: a batch of them does not stay in a cache
+ * until it is read, and a store that streams need not read the line first. */
+#define STREAM_NBYTES ((size_t)256 << 10)
+
+void psti_augment_store_end(const struct psti_run *run)
+{
+    if (run->streams && run->chain->kernels->settle != NULL)
+        run->chain->kernels->settle();
+}
+
 enum pst_status psti_augment_store_begin(struct psti_run *run, uint32_t width,
                                          struct pst_error *err)
 {
     size_t nbytes = psti_round_up((size_t)width * run->pixel_nbytes, 64) + PSTI_SLACK;
+    size_t slot_nbytes = run->target.row_nbytes * run->plan.out_height *
+                         (run->chain->output.layout == PST_LAYOUT_CHW ? 3 : 1);
+    run->streams = slot_nbytes >= STREAM_NBYTES;
     enum pst_status status = psti_augment_run_reserve(run, PSTI_BUFFER_FLIPPED, nbytes, err);
     if (status == PST_OK && run->chain->output.layout == PST_LAYOUT_CHW)
         status = psti_augment_run_reserve(run, PSTI_BUFFER_PLANES, nbytes + PSTI_SLACK, err);
@@ -69,12 +82,36 @@ static void convert(const struct psti_chain *chain, void *to, const uint8_t *fro
     }
 }
 
+/* Returns the kernel that splits and converts a row at once, or NULL. */
+static psti_planes *planes_kernel(const struct psti_chain *chain, uint32_t width)
+{
+    if (chain->output.channels != 3 || width < 16)
+        return NULL;
+    switch (chain->output.dtype) {
+    case PST_DTYPE_F32:
+        return chain->kernels->planes_f32;
+    case PST_DTYPE_F16:
+        return chain->kernels->planes_f16;
+    case PST_DTYPE_BF16:
+        return chain->kernels->planes_bf16;
+    default:
+        return NULL;
+    }
+}
+
 static void store_planes(struct psti_run *run, unsigned char *first, size_t plane_nbytes,
                          const uint8_t *row, uint32_t width)
 {
     const struct psti_chain *chain = run->chain;
     uint32_t channels = chain->output.channels;
     bool direct = chain->output.dtype == PST_DTYPE_U8;
+    psti_planes *kernel = planes_kernel(chain, width);
+    if (kernel != NULL) {
+        unsigned char *const to[3] = {first, first + plane_nbytes, first + 2 * plane_nbytes};
+        bool aligned = (((uintptr_t)first | plane_nbytes) & 63) == 0;
+        kernel(to, row, width, chain->plane_scale, chain->plane_offset, run->streams && aligned);
+        return;
+    }
     uint8_t *planes[4];
     for (uint32_t c = 0; c < channels; c++) {
         planes[c] = direct ? first + c * plane_nbytes

@@ -5,6 +5,7 @@
 
 #if defined(__x86_64__) && defined(PST_HAVE_SIMDE)
 extern const struct psti_augment_ops psti_augment_ops_simde;
+extern const struct psti_augment_ops psti_augment_ops_simde_icl;
 extern const struct psti_augment_ops psti_augment_ops_simde_neon;
 #endif
 
@@ -107,6 +108,8 @@ static void check_levels(const struct pst_op *ops, size_t n, const struct psti_c
 #if defined(__x86_64__) && defined(PST_HAVE_SIMDE)
         {.kernels = &psti_augment_ops_simde, .band = test_below(r, 6)},
         {.kernels = &psti_augment_ops_simde, .misalign = test_below(r, 65), .row_gap = 3},
+        {.kernels = &psti_augment_ops_simde_icl, .band = test_below(r, 6)},
+        {.kernels = &psti_augment_ops_simde_icl, .misalign = test_below(r, 65), .row_gap = 7},
         {.kernels = &psti_augment_ops_simde_neon, .band = test_below(r, 6)},
         {.kernels = &psti_augment_ops_simde_neon, .misalign = test_below(r, 33), .row_gap = 5},
 #endif
@@ -213,6 +216,28 @@ static void shrinking_agrees(void **state)
     }
 }
 
+/* Tries samples of floats so large that kernels may store them past the caches, and rows of slots
+ * that begin at multiples of a cache line, and others. */
+static void large_samples_agree(void **state)
+{
+    (void)state;
+    static const enum pst_dtype dtypes[] = {PST_DTYPE_F32, PST_DTYPE_F16, PST_DTYPE_BF16};
+    struct test_random r = {.seed = 15};
+    for (int round = 0; round < 4; round++) {
+        struct psti_chain_output format = {.dtype = dtypes[round % 3],
+                                           .layout = PST_LAYOUT_CHW,
+                                           .channels = 3,
+                                           .bits = 8};
+        struct test_image image = image_make(&r, 70, 90, 3, 8);
+        struct pst_op ops[2] = {make_op(PST_OP_RESIZE, 180, round < 3 ? 256 : 250),
+                                make_op(PST_OP_NORMALIZE, 0, 0)};
+        for (int c = 0; c < 3; c++)
+            ops[1].std[c] = 0.2f + 0.1f * (float)c;
+        check_levels(ops, 2, &format, &image, &r);
+        image_free(&image);
+    }
+}
+
 /* The region holds the pixels that are needed and no more. Resize(64) + CenterCrop(16) of 256 x 256
  * pixels needs about a quarter of each side. */
 static void region_is_narrow(void **state)
@@ -239,7 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_chains_agree),  cmocka_unit_test(all_small_sizes_agree),
         cmocka_unit_test(extreme_ratios_agree), cmocka_unit_test(shrinking_agrees),
-        cmocka_unit_test(region_is_narrow),
+        cmocka_unit_test(large_samples_agree),  cmocka_unit_test(region_is_narrow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,11 +181,96 @@ static void kernels_stay_within_rows(void **state)
     }
 }
 
+/* Makes all outputs of the axis by picks or quads, whichever `ops` have. Returns false if the axis
+ * suits neither. */
+static bool run_order(const struct psti_augment_ops *ops, const struct psti_axis_spec *spec,
+                      const struct psti_axis *axis, uint8_t *const *to, const uint8_t *const *from)
+{
+    bool picks = ops->pick_x != NULL;
+    if (picks ? !psti_augment_picks_suit(spec) : !psti_augment_quads_suit(spec))
+        return false;
+    struct psti_picks p;
+    struct psti_quads q;
+    struct guarded memory = guarded_make(psti_round_up(picks ? psti_augment_picks_nbytes(spec)
+                                                             : psti_augment_quads_nbytes(spec),
+                                                       64),
+                                         0);
+    bool made = picks ? psti_augment_picks_build(spec, axis, memory.data, &p)
+                      : psti_augment_quads_build(spec, axis, memory.data, &q);
+    if (made && picks)
+        ops->pick_x(to, from, &p);
+    else if (made)
+        ops->quad_x(to, from, &q);
+    guarded_free(&memory);
+    return made;
+}
+
+/* Returns whether the axis was made by picks or quads. */
+static bool check_order(struct test_random *r, const struct psti_augment_ops *ops,
+                        const struct psti_axis_spec *spec)
+{
+    enum { ROWS = PSTI_MAX_LANES };
+    struct guarded memory = guarded_make(psti_round_up(psti_augment_axis_nbytes(spec), 64), 0);
+    struct psti_axis axis;
+    psti_augment_axis_build(spec, memory.data, &axis);
+    struct fenced rows[ROWS];
+    struct guarded got[ROWS];
+    const uint8_t *from[ROWS];
+    uint8_t *to[ROWS], *expected = malloc((size_t)spec->n * spec->channels);
+    size_t nbytes = (size_t)spec->n * spec->channels;
+    for (int i = 0; i < ROWS; i++) {
+        rows[i] = fenced_make(r, (size_t)spec->n_source * spec->channels, i % 2 == 0);
+        got[i] = guarded_make(nbytes + 15, 64);
+        from[i] = rows[i].data;
+        to[i] = got[i].data;
+    }
+    bool made = run_order(ops, spec, &axis, to, from);
+    for (int i = 0; i < ROWS; i++) {
+        if (made) {
+            psti_augment_ops_c.resize_x[spec->channels](&expected, &from[i], &axis, 0, spec->n, 0);
+            assert_memory_equal(got[i].data, expected, nbytes);
+        }
+        munmap(rows[i].map, rows[i].map_nbytes);
+        guarded_free(&got[i]);
+    }
+    free(expected);
+    guarded_free(&memory);
+    return made;
+}
+
+/* All outputs of axes of 1..4 channels, which grow or shrink. */
+static void orders_stay_within_rows(void **state)
+{
+    (void)state;
+    struct test_random r = {.seed = 43};
+    const struct psti_augment_ops *tables[2] = {psti_augment_ops_for(psti_cpu_detected()), NULL};
+#if defined(__x86_64__)
+    if ((psti_cpu_detected() & PSTI_CPU_AVX2) != 0)
+        tables[1] = &psti_augment_ops_avx2;
+#endif
+    for (int t = 0; t < 2; t++) {
+        uint32_t n_made = 0;
+        if (tables[t] == NULL || (tables[t]->pick_x == NULL && tables[t]->quad_x == NULL))
+            continue;
+        for (int round = 0; round < 1600; round++) {
+            struct psti_axis_spec spec = random_spec(&r, 1 + (uint32_t)round % 4);
+            spec.sweeps = false;
+            if (round % 3 == 0)
+                spec.side.n_from = spec.n_source = 1 + test_below(&r, 90);
+            if (round % 7 == 0)
+                spec.side.interpolation = PST_INTERPOLATION_BICUBIC;
+            n_made += check_order(&r, tables[t], &spec);
+        }
+        assert_true(n_made > 200);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_weight_is_there_once),
         cmocka_unit_test(kernels_stay_within_rows),
+        cmocka_unit_test(orders_stay_within_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,6 +37,9 @@ static inline simde__m512i align_lanes(simde__m512i high, simde__m512i low, int 
 #undef _mm512_alignr_epi64
 #define _mm512_alignr_epi64 align_lanes
 
+#undef _mm512_stream_ps
+#define _mm512_stream_ps simde_mm512_storeu_ps
+
 static inline simde__m512i shift_bytes(simde__m512i v, int by)
 {
     uint8_t in[64], out[64];
