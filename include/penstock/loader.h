@@ -398,7 +398,12 @@ struct pst_loader_options {
     enum pst_form_choice form_choice;
     /* Other than WHOLE only with `cache`. */
     enum pst_cache_size cache_size;
-    /* Ways of mixing the images of `mix_field` within each batch; 0: they are not mixed. Each batch
+    /* MixUp and CutMix (<penstock/augment.h>).
+     *
+     * The thread that finishes a batch mixes it, so the caller waits no longer for it. Labels are
+     * left as they are: pst_batch_mix says by which shares they mix.
+     *
+     * Ways of mixing the images of `mix_field` within each batch; 0: they are not mixed. Each batch
      * draws one of them, all alike, and its numbers: a function of seed, epoch and the position of
      * its first row. Partners come from the batch itself, so another number of ranks pairs others.
      * Images must have one size. PST_ERROR_ARGUMENT: masks, boxes or keypoints are delivered, too,
