@@ -29,9 +29,9 @@ from torch import nn
 import penstock as ps
 from penstock import transforms as T
 
-RATE, LENGTH, LONG = 8000, 8000, 10000  # of all files; of a clip; of the sound that a clip is cut from
-GAIN, NOISE, MASK = (-6.0, 6.0), (10.0, 40.0), 1000
-SPEEDS = (1.0, 0.85, 1.15, 0.92, 1.08, 0.78, 1.22)  # epochs take turns: other speeds are other voices
+RATE, LENGTH, LONG = 8000, 5000, 6000  # of all files; of a clip; of the sound that a clip is cut from
+GAIN, NOISE, MASK = (-6.0, 6.0), (15.0, 40.0), 500
+SPEEDS = (1.0, 0.88, 1.12, 0.8, 1.2)  # epochs take turns: other speeds are other voices
 
 
 def m5(n_classes: int, width: int = 32) -> nn.Module:
