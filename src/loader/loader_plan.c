@@ -372,7 +372,7 @@ static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_
         break;
     case PST_FIELD_AUDIO:
         if (wish->decode_audio)
-            return psti_loader_sound_plan(dataset, wish, plan, slot, err);
+            return psti_loader_sound_plan(dataset, options, wish, plan, slot, err);
         break;
     default:
         break;

@@ -64,7 +64,9 @@ static bool probe_first(pst_dataset *dataset, const struct psti_loader_plan_fiel
     return found;
 }
 
-enum pst_status psti_loader_sound_plan(pst_dataset *dataset, const struct pst_field_output *wish,
+enum pst_status psti_loader_sound_plan(pst_dataset *dataset,
+                                       const struct pst_loader_options *options,
+                                       const struct pst_field_output *wish,
                                        struct psti_loader_plan_field *plan,
                                        struct psti_slot_field *slot, struct pst_error *err)
 {
@@ -83,7 +85,9 @@ enum pst_status psti_loader_sound_plan(pst_dataset *dataset, const struct pst_fi
         plan->fixed = plan->fixed && slot->shape[i] > 0;
     slot->has_array = plan->fixed;
     slot->may_differ = !plan->fixed;
-    if (plan->fixed || slot->shape[slot->ndim - 1] == 0 || !probe_first(dataset, plan, &part))
+    /* On a GPU, rows that may differ have memory of their own, in the host's. */
+    if (plan->fixed || options->placement == PST_PLACEMENT_DEVICE ||
+        slot->shape[slot->ndim - 1] == 0 || !probe_first(dataset, plan, &part))
         return PST_OK;
     /* The length is fixed: rows are expected to have as many channels as the first. */
     const struct psti_sound_key key = {.own = 1};

@@ -5,7 +5,9 @@
 #include "loader/loader_row.h"
 
 /* Compiles the chain and says what the slot of an audio field is. */
-enum pst_status psti_loader_sound_plan(pst_dataset *dataset, const struct pst_field_output *wish,
+enum pst_status psti_loader_sound_plan(pst_dataset *dataset,
+                                       const struct pst_loader_options *options,
+                                       const struct pst_field_output *wish,
                                        struct psti_loader_plan_field *plan,
                                        struct psti_slot_field *slot, struct pst_error *err);
 /* Marks a located item as sparse if a clip is likely to need a small part of it. */

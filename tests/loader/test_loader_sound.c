@@ -154,7 +154,7 @@ static void same_rows(void **state)
     run_epochs(folder, &options, wanted, &stats);
     assert_int_equal(stats.n_partial_reads, 0);
     for (uint32_t workers = 0; workers < 4; workers += 3)
-        for (int kind = 0; kind < 5; kind++) {
+        for (int kind = 0; kind < 6; kind++) {
             options = options_of(&wish, workers);
             pst_cache *cache = NULL;
             const struct pst_cache_options limits = {.struct_size = sizeof limits,
@@ -163,6 +163,7 @@ static void same_rows(void **state)
                 assert_ok(pst_cache_open(&limits, &cache, &err));
                 options.cache = cache;
             }
+            options.placement = kind == 5 ? PST_PLACEMENT_DEVICE : PST_PLACEMENT_HOST;
             options.no_verify = kind == 3;
             options.page_cache = kind == 4 ? PST_PAGE_CACHE_DIRECT : PST_PAGE_CACHE_KEEP;
             memset(found, 0, sizeof found);
@@ -316,7 +317,7 @@ static void steady(void **state)
     struct wish wish;
     uint64_t hashes[N_HASHES];
     struct pst_memory_stats before, after;
-    struct pst_loader_options options = options_of(&wish, 2);
+    struct pst_loader_options options = options_of(&wish, 0);
     options.host_memory = (uint64_t)64 << 20;
     pst_loader *loader = open_loader(folder, &options);
     for (uint64_t epoch = 0; epoch < 6; epoch++) {
@@ -332,6 +333,9 @@ static void steady(void **state)
 
 int main(void)
 {
+    setenv("PENSTOCK_CUDA_DRIVER", PST_FAKE_DRIVER, 1);
+    setenv("PENSTOCK_CUDA_KERNELS", PST_FAKE_KERNELS, 1);
+    unsetenv("PENSTOCK_CUDA");
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_rows), cmocka_unit_test(on_demand),
                                        cmocka_unit_test(bad_sounds), cmocka_unit_test(refusals),
                                        cmocka_unit_test(steady)};
