@@ -216,9 +216,14 @@ void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind);
 /* Mixing of batches
  *
  * The loader mixes the images of a batch after all of its rows are there
- * (pst_loader_options.mixes). The numbers are drawn once for a batch. Labels are the caller's: row
- * i has the class of row i with the share `lambda`, and that of its partner with the rest. Integers
- * are rounded. */
+ * (pst_loader_options.mixes). The thread that finishes a batch does it, so the caller waits no
+ * longer for it. Each batch draws one of the ways, all alike, and its numbers: a function of seed,
+ * epoch and the position of its first row. Partners come from the batch itself, so another number
+ * of ranks pairs others.
+ *
+ * Labels are left as they are, and mixing them is up to the caller: row i has its own class with
+ * the share `lambda`, and its partner's with the rest. Integers are rounded. */
+#define PST_MAX_MIXES 4 /* ways among which batches draw */
 
 /* Ways of mixing the images of a batch. */
 enum pst_mix_kind {

@@ -398,16 +398,9 @@ struct pst_loader_options {
     enum pst_form_choice form_choice;
     /* Other than WHOLE only with `cache`. */
     enum pst_cache_size cache_size;
-    /* MixUp and CutMix (<penstock/augment.h>).
-     *
-     * The thread that finishes a batch mixes it, so the caller waits no longer for it. Labels are
-     * left as they are: pst_batch_mix says by which shares they mix.
-     *
-     * Ways of mixing the images of `mix_field` within each batch; 0: they are not mixed. Each batch
-     * draws one of them, all alike, and its numbers: a function of seed, epoch and the position of
-     * its first row. Partners come from the batch itself, so another number of ranks pairs others.
-     * Images must have one size. PST_ERROR_ARGUMENT: masks, boxes or keypoints are delivered, too,
-     * which cannot be mixed. Copied. pst_loader_fetch does not mix. */
+    /* Ways of mixing the images of `mix_field` within each batch (<penstock/augment.h>, Mixing of
+     * batches); 0: they are not mixed. PST_ERROR_ARGUMENT: images may differ in size, or masks,
+     * boxes or keypoints are delivered, too. Copied. pst_loader_fetch does not mix. */
     const struct pst_mix *mixes;
     uint32_t n_mixes;      /* at most PST_MAX_MIXES */
     size_t mix_nbytes;     /* sizeof(struct pst_mix) */
@@ -415,8 +408,6 @@ struct pst_loader_options {
     /* sizeof(struct pst_audio_op): the size of each of `audio_ops` of all `fields`. */
     size_t audio_op_nbytes;
 };
-
-#define PST_MAX_MIXES 4
 
 /* Names a place in the sequence of batches: 7 numbers, plain data. Their meaning is stable across
  * versions. */
