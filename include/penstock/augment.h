@@ -222,7 +222,10 @@ void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind);
  * of ranks pairs others.
  *
  * Labels are left as they are, and mixing them is up to the caller: row i has its own class with
- * the share `lambda`, and its partner's with the rest. Integers are rounded. */
+ * the share `lambda`, and its partner's with the rest. Integers are rounded.
+ *
+ * MixUp after Zhang et al., "mixup: Beyond Empirical Risk Minimization", ICLR 2018; CutMix after
+ * Yun et al., "CutMix: Regularization Strategy to Train Strong Classifiers", ICCV 2019. */
 #define PST_MAX_MIXES 4 /* ways among which batches draw */
 
 /* Ways of mixing the images of a batch. */

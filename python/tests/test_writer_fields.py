@@ -113,7 +113,9 @@ def test_missing_values(tmp_path):
     assert ds.item(1, "facts")["nbytes"] == 0  # no value
     assert ds.read(2, "facts") == b"null"  # the value None, which was given
     assert ds[0]["facts"] == {"a": 1} and int(ds[0]["label"]) == 1
-    batch = next(iter(ps.Loader(ds, batch_size=3, output="numpy")))
+    with pytest.raises(ps.errors.TruncatedError, match="an audio file of 0 bytes"):
+        next(iter(ps.Loader(ds.subset([1]), batch_size=1)))
+    batch = next(iter(ps.Loader(ds, batch_size=3, output="numpy", encoded=["sound"])))
     assert batch["mask"].shape == (3, 70, 90) and batch["facts"][1] is None
     assert [len(boxes) for boxes in batch["boxes"]] == [1, 0, 0]
 
