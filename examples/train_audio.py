@@ -264,7 +264,7 @@ def main() -> int:
                 turns = Turns([torch.utils.data.DataLoader(each, args.batch, shuffle=True, drop_last=True)
                                for each in peers])
                 network, losses, stall = train(make, turns, args.epochs, seed)
-                print(f"torch, seed {seed}: loss {losses[0]:.3f} to {np.mean(losses[-5:]):.3f}, {stall:.1%} of the time preparing, "
+                print(f"torch, seed {seed}: loss {losses[0]:.3f} to {np.mean(losses[-5:]):.3f}, {stall:.1%} of the time waiting, "
                       f"unseen speakers {accuracy(network, dataset, heard, mel):.1%}", flush=True)
     return 0
 
