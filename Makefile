@@ -16,7 +16,7 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python th
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-images bench-fleet bench-ahead bench-fed bench-share bench-whatif bench-models bench-mix bench-dlio bench-audio fuzz install clean format system system-check system-fuzz test-packages
+.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-images bench-fleet bench-ahead bench-fed bench-share bench-whatif bench-models bench-mix bench-dlio bench-audio bench-training fuzz install clean format system system-check system-fuzz test-packages
 .DEFAULT_GOAL := help
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo "make bench-jpeg               JPEGs kept as PLI beside libjpeg-turbo; DATA=FOLDER of JPEGs"
 	@echo "make bench-cache              epochs over a set larger than memory: the cache, the page cache, DALI; DATA=FOLDER of JPEGs, CACHE_ARGS='--rates 15'"
 	@echo "make bench-images             images per GiB of a cache and their speed, beside arrays, PIL and OpenCV; IMAGES_ARGS='--groups imagenet'"
+	@echo "make bench-training           a cache that keeps images at the training size, beside caches of whole images; DATA=FOLDER of images"
 	@echo "make bench-fleet              epochs of several hosts that share a set: page cache, caches, a fleet; FLEET_ARGS='--rates 15'"
 	@echo "make bench-ahead              reading ahead in the order of coming epochs into a fleet: two hosts; AHEAD_ARGS='--cases start'"
 	@echo "make bench-fed                accelerators of MLPerf Storage that one core feeds, pixels included; FED_ARGS='--peers penstock*'"
@@ -103,6 +104,10 @@ bench-cache: build
 
 bench-images: build test-packages
 	bash bench/cache/run.sh images $(IMAGES_ARGS)
+
+bench-training: build
+	@mkdir -p bench/out
+	.venv/bin/python bench/cache/training.py $(or $(DATA),../shared/data/imagenet_folder) --json bench/out/training.json $(TRAINING_ARGS)
 
 bench-fed: system $(STAMPS)/build
 	bash bench/fed/run.sh $(FED_ARGS)
