@@ -284,7 +284,7 @@ struct pst_loader_options {
     enum pst_page_cache page_cache;
     /* Limit of the reading rate (token bucket), for tests and predictions; 0 = none. */
     double throttle_bytes_per_second;
-    /* Time added to each read; 0 = none. */
+    /* Time added to each request; 0 = none. */
     double throttle_latency_seconds;
     /* True: checksums of stored items are not compared as they are read. */
     bool no_verify;
@@ -369,6 +369,9 @@ struct pst_loader_options {
     size_t form_share_nbytes; /* sizeof(struct pst_form_share) */
     const char *form_field;   /* an image or a mask; NULL: the first image that is delivered */
     enum pst_form_choice form_choice;
+    /* Requests that the throttled storage serves at a time; 0 = any number. With 1 the latencies of
+     * requests add up, as those of a disk do. At most 256. */
+    uint32_t throttle_requests;
 };
 
 /* Names a place in the sequence of batches: 7 numbers, plain data. Their meaning is stable across
@@ -814,7 +817,7 @@ struct pst_loader_stats {
     uint64_t n_batches, n_samples; /* Delivered batches and samples. */
     /* Samples: bad, replaced, repeated to fill ranks. */
     uint64_t n_bad, n_replaced, n_padded;
-    uint64_t nbytes_read, n_reads;
+    uint64_t nbytes_read, n_reads; /* n_reads: requests to the storage */
     /* Time in which at least one read was under way; not a sum over reads. */
     uint64_t read_ns;
     /* Time of workers at their rows, summed over workers, without their waiting. */
@@ -913,6 +916,9 @@ struct pst_loader_stats {
     uint64_t form_rows[PST_MAX_VARIANTS];
     uint64_t n_form_rows_other;  /* rows whose sample has not the form that they were given */
     uint64_t n_form_corrections; /* MEASURED: how often shares were moved */
+    /* PST_ORDER_PAGES: reads that came in the request of a neighbour, so n_reads does not count
+     * them, and bytes between neighbours that were read and thrown away. */
+    uint64_t n_merged_reads, nbytes_gap;
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

@@ -206,6 +206,72 @@ void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *t
     }
 }
 
+/* A loader on a shelf looks up its rows as soon as it can, because others may wait for them. */
+static bool gathers(const pst_loader *loader) { return loader->gathered && !loader->shelf; }
+
+/* Counts the rows that can be looked up, up to the window's end or to `most`. *whole: the window or
+ * the epoch has no more. */
+static uint32_t count_rows(const pst_loader *loader, uint32_t most, bool *whole)
+{
+    uint64_t step = loader->row_step < loader->next_step ? loader->next_step : loader->row_step;
+    uint64_t end = 0;
+    uint32_t n = loader->pending ? 1 : 0;
+    *whole = false;
+    for (; step < loader->issue_step && n < most && !*whole; step++) {
+        const struct psti_loader_job *job = &loader->ring[step % loader->options.prefetch];
+        uint32_t row = job->next_row;
+        if (row >= job->n_rows)
+            continue;
+        if (end == 0)
+            end = psti_order_window_end(loader->order, job->positions[row]);
+        /* Positions of a job grow one by one. */
+        uint64_t left = end > job->positions[row] ? end - job->positions[row] : 0;
+        *whole = left < job->n_rows - row;
+        n += *whole ? (uint32_t)left : job->n_rows - row;
+    }
+    *whole |= step == loader->n_steps;
+    return n < most ? n : most;
+}
+
+/* True if the caller's next batch lacks rows that were not looked up. No job starts before it is
+ * delivered, so waiting brings no neighbours. */
+static bool is_needed(const pst_loader *loader)
+{
+    const struct psti_loader_job *job =
+        &loader->ring[loader->next_step % loader->options.prefetch];
+    return loader->next_step < loader->issue_step &&
+           (job->next_row < job->n_rows || (loader->pending && loader->pending->job == job));
+}
+
+/* Begins a gathering, if none is under way: when there are rows for a large one, for the last one
+ * of a window, or for the caller's next batch, and half of the memory and enough tasks are free.
+ * False: not now. */
+static bool begin_gathering(pst_loader *loader)
+{
+    bool whole, idle = loader->n_free_tasks + (loader->pending != NULL) == loader->n_tasks;
+    if (loader->gather_left)
+        return true;
+    if (!idle && loader->arena.nbytes_used > loader->arena.nbytes / 2)
+        return false;
+    uint32_t n = count_rows(loader, loader->n_gather, &whole);
+    if (n == 0 || (!idle && loader->n_free_tasks < n) ||
+        (n < loader->n_gather && !whole && !is_needed(loader)))
+        return false;
+    loader->gather_left = n - (loader->pending != NULL);
+    loader->gather_nbytes = loader->arena.nbytes - loader->arena.nbytes_used;
+    if (loader->gather_nbytes > loader->arena.nbytes / 2)
+        loader->gather_nbytes = loader->arena.nbytes / 2;
+    return true;
+}
+
+static void take_of_gathering(pst_loader *loader, size_t nbytes)
+{
+    if (nbytes >= loader->gather_nbytes)
+        loader->gather_left = 0;
+    else
+        loader->gather_nbytes -= nbytes;
+}
+
 /* Looks up the next row that nobody has: loader->pending. False: there is none, or no free task. */
 static bool look_up_next(pst_loader *loader)
 {
@@ -220,9 +286,11 @@ static bool look_up_next(pst_loader *loader)
         loader->row_step++;
         job = NULL;
     }
-    if (!job || !task)
+    if (!job || !task || (gathers(loader) && !loader->gather_left))
         return false;
+    loader->gather_left -= gathers(loader);
     loader->free_tasks = task->next;
+    loader->n_free_tasks--;
     task->job = job;
     task->row = job->next_row++;
     task->block = NULL;
@@ -244,7 +312,9 @@ static bool look_up_next(pst_loader *loader)
 
 /* What is to be submitted together. */
 struct parts {
-    struct psti_read *reads[READS_AT_ONCE];
+    struct psti_read **reads; /* its own, or those gathered */
+    struct psti_read *own_reads[READS_AT_ONCE];
+    uint32_t n_reads_max;
     struct psti_share_wish *wishes[READS_AT_ONCE];
     struct psti_fleet_get *gets[READS_AT_ONCE];
     uint32_t n_reads, n_wishes, n_gets;
@@ -290,6 +360,13 @@ static uint32_t count_parts(const struct parts *parts)
     return parts->n_reads + parts->n_wishes + parts->n_gets;
 }
 
+/* True if another row fits, whatever it needs. */
+static bool has_room(const struct parts *parts, uint32_t n_items)
+{
+    return parts->n_reads + n_items <= parts->n_reads_max &&
+           parts->n_wishes + parts->n_gets + n_items <= READS_AT_ONCE;
+}
+
 /* Finds a task whose reads, wishes and requests can be submitted and adds them to `parts`. NULL:
  * nothing more now. */
 static struct psti_loader_task *next_task(pst_loader *loader, struct parts *parts)
@@ -300,8 +377,11 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct parts *part
             return NULL;
         if (task->block_nbytes) {
             task->block = psti_loader_arena_alloc(&loader->arena, task->block_nbytes);
-            if (!task->block)
+            if (!task->block) {
+                loader->gather_left = 0;
                 return NULL;
+            }
+            take_of_gathering(loader, task->block_nbytes);
         }
         loader->pending = NULL;
         uint32_t n = 0;
@@ -326,11 +406,16 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct parts *part
 static bool submit_some(pst_loader *loader)
 {
     struct parts parts;
+    bool gathering = gathers(loader);
     loader->crowded = loader->fleet && psti_fleet_is_crowded(loader->fleet);
     if (loader->crowded)
         return false;
     parts.n_reads = parts.n_wishes = parts.n_gets = 0;
-    while (count_parts(&parts) + loader->plan.n_items <= READS_AT_ONCE && next_task(loader, &parts))
+    parts.reads = gathering ? loader->gathered : parts.own_reads;
+    parts.n_reads_max = gathering ? loader->n_gather * loader->plan.n_items : READS_AT_ONCE;
+    if (gathering && !begin_gathering(loader))
+        return false;
+    while (has_room(&parts, loader->plan.n_items) && next_task(loader, &parts))
         ;
     if (count_parts(&parts) == 0)
         return false;
@@ -380,4 +465,5 @@ void psti_loader_pump_free_task(pst_loader *loader, struct psti_loader_task *tas
     task->block = NULL;
     task->next = loader->free_tasks;
     loader->free_tasks = task;
+    loader->n_free_tasks++;
 }

@@ -279,6 +279,7 @@ void psti_loader_run_start(pst_loader *loader, uint64_t step)
 {
     loader->next_step = loader->issue_step = loader->row_step = step;
     loader->hinted_window = UINT64_MAX;
+    loader->gather_left = 0;
     atomic_store(&loader->cancelled, false);
     loader->running = true;
     loader->parked = false;
