@@ -110,6 +110,14 @@ static uint32_t n_tasks_wanted(const pst_loader *loader)
     return (uint32_t)(rows < n ? rows : n);
 }
 
+/* A gathering takes half of the rows that can be under way, and up to three quarters of them where
+ * that spares a short one at the end of a window. */
+static void set_gatherings(pst_loader *loader, uint64_t n_rows)
+{
+    loader->n_gather = n_rows > 1 ? (uint32_t)(n_rows / 2) : 1;
+    loader->n_gather_max = n_rows > 3 ? (uint32_t)(n_rows - n_rows / 4) : loader->n_gather;
+}
+
 static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
@@ -122,7 +130,7 @@ static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
     loader->n_gather = gathers(loader);
     loader->n_tasks = options->num_workers ? n_tasks_wanted(loader) : 0;
     if (loader->n_gather) { /* while the rows of one are prepared, those of the next one are read */
-        loader->n_gather = loader->n_tasks > 1 ? loader->n_tasks / 2 : 1;
+        set_gatherings(loader, loader->n_tasks);
         storage.gap_nbytes = gap_wanted(options);
     }
     storage.depth = loader->n_tasks * (loader->plan.n_reads ? loader->plan.n_reads : 1);
@@ -181,7 +189,7 @@ static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
     uint64_t job = sizeof(struct psti_loader_job) + options->batch_size * (sizeof(uint64_t) + 1);
     uint64_t nbytes = psti_order_nbytes(loader->order) + n_rows * row + options->prefetch * job +
                       verified_nbytes(loader) + options->n_cache_plan +
-                      loader->n_gather * (uint64_t)plan->n_items * sizeof *loader->gathered;
+                      loader->n_gather_max * (uint64_t)plan->n_items * sizeof *loader->gathered;
     if (!psti_batch_pool_charge(loader->pool, nbytes, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",
                          "host_memory of %" PRIu64 " bytes is too small: tables (subset, weights, "
@@ -278,7 +286,7 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
     loader->tasks = psti_calloc(loader->n_tasks, sizeof *loader->tasks);
     if (loader->n_gather)
         loader->gathered =
-            psti_alloc_array((size_t)loader->n_gather * n_items, sizeof *loader->gathered);
+            psti_alloc_array((size_t)loader->n_gather_max * n_items, sizeof *loader->gathered);
     if (!loader->tasks || (loader->n_gather && !loader->gathered))
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for tasks");
     for (uint32_t i = 0; i < loader->n_tasks; i++) {
@@ -329,9 +337,9 @@ static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
     struct psti_batch_pool_stats stats;
     psti_batch_pool_stats(loader->pool, &stats);
     /* Rows of batches that have no memory yet cannot be gathered. */
-    uint64_t rows = (uint64_t)stats.n_slots * loader->options.batch_size / 2;
-    if (loader->n_gather > rows)
-        loader->n_gather = rows ? (uint32_t)rows : 1;
+    uint64_t rows = (uint64_t)stats.n_slots * loader->options.batch_size;
+    if (loader->n_gather && rows < loader->n_tasks)
+        set_gatherings(loader, rows);
     if (status == PST_OK) {
         uint32_t wanted = loader->options.prefetch + 1;
         psti_loader_fell_back(loader, PST_FALLBACK_SLOTS,

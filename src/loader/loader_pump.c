@@ -112,12 +112,31 @@ static bool goes_before(const struct psti_loader_task *a, const struct psti_load
     return a->block_nbytes > b->block_nbytes;
 }
 
+/* A gathering makes hundreds of rows ready at once, so that looking for a place by length would
+ * take long. They stand in the order of their batches alone. */
+static struct psti_loader_task **place_by_step(pst_loader *loader, struct psti_loader_task *task)
+{
+    uint32_t n = loader->options.prefetch, at = (uint32_t)(task->job - loader->ring);
+    struct psti_loader_task **place = &loader->ready;
+    for (uint32_t i = 0; i < n; i++, at = at ? at - 1 : n - 1) {
+        const struct psti_loader_job *job = &loader->ring[at];
+        if (job->ready_last && job->step <= task->job->step) {
+            place = &job->ready_last->next;
+            break;
+        }
+    }
+    task->job->ready_last = task;
+    return place;
+}
+
 static void push_ready(pst_loader *loader, struct psti_loader_task *task)
 {
     struct psti_loader_task **at = &loader->ready;
-    if (loader->ready && !goes_before(task, loader->ready_last))
+    if (loader->gathered)
+        at = place_by_step(loader, task);
+    else if (loader->ready && !goes_before(task, loader->ready_last))
         at = &loader->ready_last->next;
-    while (*at && !goes_before(task, *at))
+    while (!loader->gathered && *at && !goes_before(task, *at))
         at = &(*at)->next;
     task->next = *at;
     *at = task;
@@ -209,27 +228,47 @@ void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *t
 /* A loader on a shelf looks up its rows as soon as it can, because others may wait for them. */
 static bool gathers(const pst_loader *loader) { return loader->gathered && !loader->shelf; }
 
-/* Counts the rows that can be looked up, up to the window's end or to `most`. *whole: the window or
- * the epoch has no more. */
-static uint32_t count_rows(const pst_loader *loader, uint32_t most, bool *whole)
+/* Rows of a gathering that begins at that position: the rest of its window, or an equal part of it.
+ */
+static uint32_t rows_wanted(const pst_loader *loader, uint64_t position, uint64_t end)
 {
+    uint64_t left = (end - position - 1) / loader->ranks.world_size + 1;
+    if (left <= loader->n_gather_max)
+        return (uint32_t)left;
+    uint64_t n_parts = (left - 1) / loader->n_gather + 1;
+    return (uint32_t)((left - 1) / n_parts + 1);
+}
+
+/* Counts the rows that can be looked up, up to the window's end or to what a gathering may take.
+ * *all: waiting would bring no more. */
+static uint32_t count_rows(const pst_loader *loader, bool *all)
+{
+    const struct psti_loader_task *pending = loader->pending;
     uint64_t step = loader->row_step < loader->next_step ? loader->next_step : loader->row_step;
     uint64_t end = 0;
-    uint32_t n = loader->pending ? 1 : 0;
-    *whole = false;
-    for (; step < loader->issue_step && n < most && !*whole; step++) {
-        const struct psti_loader_job *job = &loader->ring[step % loader->options.prefetch];
-        uint32_t row = job->next_row;
-        if (row >= job->n_rows)
-            continue;
-        if (end == 0)
-            end = psti_order_window_end(loader->order, job->positions[row]);
-        /* Positions of a job grow one by one. */
-        uint64_t left = end > job->positions[row] ? end - job->positions[row] : 0;
-        *whole = left < job->n_rows - row;
-        n += *whole ? (uint32_t)left : job->n_rows - row;
+    uint32_t n = 0, most = 1;
+    *all = false;
+    if (pending) {
+        uint64_t first = pending->job->positions[pending->row];
+        end = psti_order_window_end(loader->order, first);
+        most = rows_wanted(loader, first, end);
+        n = 1;
     }
-    *whole |= step == loader->n_steps;
+    for (; step < loader->issue_step && n < most && !*all; step++) {
+        const struct psti_loader_job *job = &loader->ring[step % loader->options.prefetch];
+        uint32_t n_rows = job->n_rows - job->next_row;
+        if (n_rows == 0)
+            continue;
+        uint64_t first = job->positions[job->next_row];
+        if (end == 0) {
+            end = psti_order_window_end(loader->order, first);
+            most = rows_wanted(loader, first, end);
+        }
+        uint64_t left = end > first ? end - first : 0; /* positions of a job grow one by one */
+        *all = left <= n_rows;
+        n += *all ? (uint32_t)left : n_rows;
+    }
+    *all |= n >= most || step == loader->n_steps;
     return n < most ? n : most;
 }
 
@@ -243,19 +282,18 @@ static bool is_needed(const pst_loader *loader)
            (job->next_row < job->n_rows || (loader->pending && loader->pending->job == job));
 }
 
-/* Begins a gathering, if none is under way: when there are rows for a large one, for the last one
- * of a window, or for the caller's next batch, and half of the memory and enough tasks are free.
- * False: not now. */
+/* Begins a gathering, if none is under way: when all rows that it wants can be looked up, or the
+ * caller's next batch is among them, and half of the memory and enough tasks are free. False: not
+ * now. */
 static bool begin_gathering(pst_loader *loader)
 {
-    bool whole, idle = loader->n_free_tasks + (loader->pending != NULL) == loader->n_tasks;
+    bool all, idle = loader->n_free_tasks + (loader->pending != NULL) == loader->n_tasks;
     if (loader->gather_left)
         return true;
     if (!idle && loader->arena.nbytes_used > loader->arena.nbytes / 2)
         return false;
-    uint32_t n = count_rows(loader, loader->n_gather, &whole);
-    if (n == 0 || (!idle && loader->n_free_tasks < n) ||
-        (n < loader->n_gather && !whole && !is_needed(loader)))
+    uint32_t n = count_rows(loader, &all);
+    if (n == 0 || (!idle && loader->n_free_tasks < n) || (!all && !is_needed(loader)))
         return false;
     loader->gather_left = n - (loader->pending != NULL);
     loader->gather_nbytes = loader->arena.nbytes - loader->arena.nbytes_used;
@@ -412,7 +450,7 @@ static bool submit_some(pst_loader *loader)
         return false;
     parts.n_reads = parts.n_wishes = parts.n_gets = 0;
     parts.reads = gathering ? loader->gathered : parts.own_reads;
-    parts.n_reads_max = gathering ? loader->n_gather * loader->plan.n_items : READS_AT_ONCE;
+    parts.n_reads_max = gathering ? loader->n_gather_max * loader->plan.n_items : READS_AT_ONCE;
     if (gathering && !begin_gathering(loader))
         return false;
     while (has_room(&parts, loader->plan.n_items) && next_task(loader, &parts))
