@@ -3,9 +3,9 @@
 
     bench/cache/training.py DATA [--epochs 7] [--batch 32] [--workers 2] [--json FILE]
 
-Transforms are Resize(256), RandomCrop(224), a flip and Normalize. Each row is a loader over DATA, a folder or data set of images;
-all loaders take one epoch after another, so that a busy machine hits all of them. Before rates are printed, one batch of every loader
-is compared with the one without a cache: equal to the bit. Images/s of a core are images by the CPU seconds of the process.
+Transforms are Resize(256), RandomCrop(224), a flip and Normalize. Each row is a loader over DATA, a folder or data set of images.
+All loaders take one epoch after another, so that a busy machine hits all of them. Before rates are printed, one batch of every
+loader is compared with that without a cache: equal to the bit. Images/s of a core are images by the CPU seconds of the process.
 """
 
 from __future__ import annotations

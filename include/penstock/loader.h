@@ -311,7 +311,7 @@ struct pst_loader_options {
     enum pst_page_cache page_cache;
     /* Limit of the reading rate (token bucket), for tests and predictions; 0 = none. */
     double throttle_bytes_per_second;
-    /* Time added to each read; 0 = none. */
+    /* Time added to each request; 0 = none. */
     double throttle_latency_seconds;
     /* True: checksums of stored items are not compared as they are read. */
     bool no_verify;
@@ -402,11 +402,13 @@ struct pst_loader_options {
      * batches); 0: they are not mixed. PST_ERROR_ARGUMENT: images may differ in size, or masks,
      * boxes or keypoints are delivered, too. Copied. pst_loader_fetch does not mix. */
     const struct pst_mix *mixes;
-    uint32_t n_mixes;      /* at most PST_MAX_MIXES */
-    size_t mix_nbytes;     /* sizeof(struct pst_mix) */
-    const char *mix_field; /* an image; NULL: the first image that is delivered */
-    /* sizeof(struct pst_audio_op): the size of each of `audio_ops` of all `fields`. */
-    size_t audio_op_nbytes;
+    uint32_t n_mixes;       /* at most PST_MAX_MIXES */
+    size_t mix_nbytes;      /* sizeof(struct pst_mix) */
+    const char *mix_field;  /* an image; NULL: the first image that is delivered */
+    size_t audio_op_nbytes; /* sizeof(struct pst_audio_op) */
+    /* Requests at a time of the throttled storage, at most 256; 0 = any number. 1: latencies add
+     * up. */
+    uint32_t throttle_requests;
 };
 
 /* Names a place in the sequence of batches: 7 numbers, plain data. Their meaning is stable across
@@ -859,7 +861,7 @@ struct pst_loader_stats {
     uint64_t n_batches, n_samples; /* Delivered batches and samples. */
     /* Samples: bad, replaced, repeated to fill ranks. */
     uint64_t n_bad, n_replaced, n_padded;
-    uint64_t nbytes_read, n_reads;
+    uint64_t nbytes_read, n_reads; /* n_reads: requests to the storage */
     /* Time in which at least one read was under way; not a sum over reads. */
     uint64_t read_ns;
     /* Time of workers at their rows, summed over workers, without their waiting. */
@@ -960,6 +962,9 @@ struct pst_loader_stats {
     uint64_t n_form_corrections; /* MEASURED: how often shares were moved */
     /* Of n_cache_hits: pictures at the training size (pst_loader_options.cache_size). */
     uint64_t n_cache_training_hits;
+    /* PST_ORDER_PAGES: reads that came in the request of a neighbour, so n_reads does not count
+     * them, and bytes between neighbours that were read and thrown away. */
+    uint64_t n_merged_reads, nbytes_gap;
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

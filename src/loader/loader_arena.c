@@ -48,6 +48,7 @@ void *psti_loader_arena_alloc(struct psti_loader_arena *arena, size_t nbytes)
     memmove(&arena->spans[i + 1], &arena->spans[i], (arena->n_spans - i) * sizeof arena->spans[0]);
     arena->spans[i] = (struct psti_loader_arena_span){at, nbytes};
     arena->n_spans++;
+    arena->nbytes_used += nbytes;
     return arena->memory + at;
 }
 
@@ -63,6 +64,7 @@ void psti_loader_arena_free(struct psti_loader_arena *arena, void *memory)
             high = middle;
     }
     arena->n_spans--;
+    arena->nbytes_used -= arena->spans[low].nbytes;
     memmove(&arena->spans[low], &arena->spans[low + 1],
             (arena->n_spans - low) * sizeof arena->spans[0]);
 }

@@ -14,6 +14,7 @@ struct psti_loader_arena_span {
 struct psti_loader_arena {
     char *memory;
     size_t nbytes, alignment;
+    size_t nbytes_used;
     struct psti_loader_arena_span *spans; /* spans in use, by offset; the gaps between them are
                                              free, so gaps merge by themselves */
     uint32_t n_spans, n_spans_max;

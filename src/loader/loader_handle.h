@@ -109,7 +109,14 @@ struct pst_loader {
     /* Guarded by `lock`: */
     struct psti_loader_arena arena;
     struct psti_loader_task *tasks; /* [n_tasks] */
-    uint32_t n_tasks;
+    uint32_t n_tasks, n_free_tasks;
+    /* PST_ORDER_PAGES: so that neighbours are read together, rows are looked up in gatherings of
+     * many, and the reads of each are submitted at once. */
+    struct psti_read **gathered; /* [n_gather_max * n_items] of the pump; NULL: no gatherings */
+    uint32_t n_gather;           /* rows of a part of a window, at most */
+    uint32_t n_gather_max;       /* rows of a whole window, or of its rest, at most */
+    uint32_t gather_left;        /* rows that the one under way may still take */
+    size_t gather_nbytes;        /* bytes of the arena that it may still take */
     /* A task is in one of these lists, or under way. Under way it belongs to its reader or its
      * worker alone. */
     struct psti_loader_task *free_tasks, *ready, *ready_last, *pending;

@@ -38,6 +38,7 @@ struct psti_loader_job {
      * 0 owns the whole job from then on and needs no lock, until it sets the state to WHOLE. */
     enum psti_loader_job_state state;
     uint32_t next_row; /* first row not yet given to a worker or to storage */
+    struct psti_loader_task *ready_last; /* with gatherings: its last task of the ready list */
     uint32_t n_left;   /* rows not done */
     uint8_t *bad;      /* [batch_size]: rows to leave out */
     struct psti_loader_bad *bads;

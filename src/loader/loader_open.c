@@ -36,6 +36,15 @@
 /* Own memory of rows may take 1 / ROWS_PART of host_memory from the start. */
 #define ROWS_PART 8
 #define TASKS_MAX 128
+/* PST_ORDER_PAGES: the more rows are under way, the more neighbours meet. */
+#define TASKS_MAX_PAGES 2048
+#define ARENA_MAX_PAGES_NBYTES ((uint64_t)1 << 30)
+/* PST_ORDER_PAGES: a gap between two items is read if that takes no longer than a request of its
+ * own, which is rate * latency: 200 KB for 100 us at 2 GB/s (a local SSD), 200 KB for 1 ms at 200
+ * MB/s (a disk in a network), 1 MB and more for disks that turn. */
+#define GAP_NBYTES ((uint64_t)256 << 10)
+#define GAP_MIN_NBYTES ((uint64_t)4 << 10)
+#define GAP_MAX_NBYTES ((uint64_t)1 << 20)
 
 enum pst_status psti_loader_fail_forked(struct pst_error *err)
 {
@@ -69,12 +78,44 @@ static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
     return status;
 }
 
-static uint32_t n_tasks_wanted(const struct pst_loader_options *options)
+/* True if rows are looked up in gatherings: neighbours in the order are neighbours in files, and
+ * each can be read to any address. */
+static bool gathers(const pst_loader *loader)
 {
+    const struct pst_loader_options *options = &loader->options;
+    return options->order == PST_ORDER_PAGES && options->num_workers > 0 &&
+           !pst_dataset_is_folder(loader->dataset) && loader->plan.n_items > 0 &&
+           options->storage != PST_STORAGE_MEMORY && options->page_cache != PST_PAGE_CACHE_DIRECT;
+}
+
+static uint64_t gap_wanted(const struct pst_loader_options *options)
+{
+    double rate = options->throttle_bytes_per_second, latency = options->throttle_latency_seconds;
+    if (rate == 0 && latency == 0)
+        return GAP_NBYTES;
+    double gap = rate > 0 ? rate * latency : (double)GAP_MAX_NBYTES;
+    return gap < (double)GAP_MIN_NBYTES   ? GAP_MIN_NBYTES
+           : gap > (double)GAP_MAX_NBYTES ? GAP_MAX_NBYTES
+                                          : (uint64_t)gap;
+}
+
+static uint32_t n_tasks_wanted(const pst_loader *loader)
+{
+    const struct pst_loader_options *options = &loader->options;
     uint64_t rows = (uint64_t)options->batch_size * options->prefetch;
     uint64_t n = 32 + 2 * (uint64_t)options->num_workers + 2 * (uint64_t)options->io_threads;
     n = n > TASKS_MAX ? TASKS_MAX : n;
+    if (loader->n_gather)
+        n = TASKS_MAX_PAGES;
     return (uint32_t)(rows < n ? rows : n);
+}
+
+/* A gathering takes half of the rows that can be under way, and up to three quarters of them where
+ * that spares a short one at the end of a window. */
+static void set_gatherings(pst_loader *loader, uint64_t n_rows)
+{
+    loader->n_gather = n_rows > 1 ? (uint32_t)(n_rows / 2) : 1;
+    loader->n_gather_max = n_rows > 3 ? (uint32_t)(n_rows - n_rows / 4) : loader->n_gather;
 }
 
 static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
@@ -84,8 +125,14 @@ static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
                                            .page_cache = options->page_cache,
                                            .n_threads = options->io_threads,
                                            .bytes_per_second = options->throttle_bytes_per_second,
-                                           .latency_seconds = options->throttle_latency_seconds};
-    loader->n_tasks = options->num_workers ? n_tasks_wanted(options) : 0;
+                                           .latency_seconds = options->throttle_latency_seconds,
+                                           .n_at_once = options->throttle_requests};
+    loader->n_gather = gathers(loader);
+    loader->n_tasks = options->num_workers ? n_tasks_wanted(loader) : 0;
+    if (loader->n_gather) { /* while the rows of one are prepared, those of the next one are read */
+        set_gatherings(loader, loader->n_tasks);
+        storage.gap_nbytes = gap_wanted(options);
+    }
     storage.depth = loader->n_tasks * (loader->plan.n_reads ? loader->plan.n_reads : 1);
     if (storage.depth == 0)
         storage.depth = 1;
@@ -141,7 +188,8 @@ static enum pst_status charge_tables(pst_loader *loader, struct pst_error *err)
     n_rows += loader->in_memory ? 0 : loader->n_tasks;
     uint64_t job = sizeof(struct psti_loader_job) + options->batch_size * (sizeof(uint64_t) + 1);
     uint64_t nbytes = psti_order_nbytes(loader->order) + n_rows * row + options->prefetch * job +
-                      verified_nbytes(loader) + options->n_cache_plan;
+                      verified_nbytes(loader) + options->n_cache_plan +
+                      loader->n_gather_max * (uint64_t)plan->n_items * sizeof *loader->gathered;
     if (!psti_batch_pool_charge(loader->pool, nbytes, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",
                          "host_memory of %" PRIu64 " bytes is too small: tables (subset, weights, "
@@ -206,7 +254,8 @@ static enum pst_status divide_memory(pst_loader *loader, uint64_t *arena, struct
     *arena = item;
     if (options->num_workers && item) {
         uint64_t wanted = loader->n_tasks * item;
-        uint64_t most = limit / 4 < ARENA_MAX_NBYTES ? limit / 4 : ARENA_MAX_NBYTES;
+        uint64_t most = loader->n_gather ? ARENA_MAX_PAGES_NBYTES : ARENA_MAX_NBYTES;
+        most = limit / 4 < most ? limit / 4 : most;
         uint64_t slots = (uint64_t)slot * options->prefetch;
         uint64_t spare = left > slots ? left - slots : 0;
         wanted = wanted < most ? wanted : most;
@@ -235,7 +284,10 @@ static enum pst_status open_arena(pst_loader *loader, uint64_t nbytes, struct ps
     if (status != PST_OK)
         return status;
     loader->tasks = psti_calloc(loader->n_tasks, sizeof *loader->tasks);
-    if (!loader->tasks)
+    if (loader->n_gather)
+        loader->gathered =
+            psti_alloc_array((size_t)loader->n_gather_max * n_items, sizeof *loader->gathered);
+    if (!loader->tasks || (loader->n_gather && !loader->gathered))
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for tasks");
     for (uint32_t i = 0; i < loader->n_tasks; i++) {
         struct psti_loader_task *task = &loader->tasks[i];
@@ -285,6 +337,10 @@ static enum pst_status open_slots(pst_loader *loader, struct pst_error *err)
         status = PST_ERROR_MEMORY;
     struct psti_batch_pool_stats stats;
     psti_batch_pool_stats(loader->pool, &stats);
+    /* Rows of batches that have no memory yet cannot be gathered. */
+    uint64_t rows = (uint64_t)stats.n_slots * loader->options.batch_size;
+    if (loader->n_gather && rows < loader->n_tasks)
+        set_gatherings(loader, rows);
     if (status == PST_OK) {
         uint32_t wanted = loader->options.prefetch + 1;
         psti_loader_fell_back(loader, PST_FALLBACK_SLOTS,
@@ -512,6 +568,7 @@ static void close_tasks(pst_loader *loader)
         psti_free(loader->tasks[i].paths);
     }
     psti_free(loader->tasks);
+    psti_free(loader->gathered);
     if (loader->pool)
         psti_batch_pool_uncharge(loader->pool, loader->arena.nbytes);
     psti_loader_arena_close(&loader->arena);

@@ -49,6 +49,9 @@ static enum pst_status take_numbers(struct pst_loader_options *options, struct p
         !isfinite(options->throttle_latency_seconds))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "throttle_* are finite and not negative");
+    if (options->throttle_requests > PSTI_STORAGE_LANES_MAX)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "throttle_requests is %u, at most %u",
+                         options->throttle_requests, PSTI_STORAGE_LANES_MAX);
     return PST_OK;
 }
 

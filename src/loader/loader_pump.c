@@ -112,12 +112,31 @@ static bool goes_before(const struct psti_loader_task *a, const struct psti_load
     return a->block_nbytes > b->block_nbytes;
 }
 
+/* A gathering makes hundreds of rows ready at once, so that looking for a place by length would
+ * take long. They stand in the order of their batches alone. */
+static struct psti_loader_task **place_by_step(pst_loader *loader, struct psti_loader_task *task)
+{
+    uint32_t n = loader->options.prefetch, at = (uint32_t)(task->job - loader->ring);
+    struct psti_loader_task **place = &loader->ready;
+    for (uint32_t i = 0; i < n; i++, at = at ? at - 1 : n - 1) {
+        const struct psti_loader_job *job = &loader->ring[at];
+        if (job->ready_last && job->step <= task->job->step) {
+            place = &job->ready_last->next;
+            break;
+        }
+    }
+    task->job->ready_last = task;
+    return place;
+}
+
 static void push_ready(pst_loader *loader, struct psti_loader_task *task)
 {
     struct psti_loader_task **at = &loader->ready;
-    if (loader->ready && !goes_before(task, loader->ready_last))
+    if (loader->gathered)
+        at = place_by_step(loader, task);
+    else if (loader->ready && !goes_before(task, loader->ready_last))
         at = &loader->ready_last->next;
-    while (*at && !goes_before(task, *at))
+    while (!loader->gathered && *at && !goes_before(task, *at))
         at = &(*at)->next;
     task->next = *at;
     *at = task;
@@ -206,6 +225,91 @@ void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *t
     }
 }
 
+/* A loader on a shelf looks up its rows as soon as it can, because others may wait for them. */
+static bool gathers(const pst_loader *loader) { return loader->gathered && !loader->shelf; }
+
+/* Rows of a gathering that begins at that position: the rest of its window, or an equal part of it.
+ */
+static uint32_t rows_wanted(const pst_loader *loader, uint64_t position, uint64_t end)
+{
+    uint64_t left = (end - position - 1) / loader->ranks.world_size + 1;
+    if (left <= loader->n_gather_max)
+        return (uint32_t)left;
+    uint64_t n_parts = (left - 1) / loader->n_gather + 1;
+    return (uint32_t)((left - 1) / n_parts + 1);
+}
+
+/* Counts the rows that can be looked up, up to the window's end or to what a gathering may take.
+ * *all: waiting would bring no more. */
+static uint32_t count_rows(const pst_loader *loader, bool *all)
+{
+    const struct psti_loader_task *pending = loader->pending;
+    uint64_t step = loader->row_step < loader->next_step ? loader->next_step : loader->row_step;
+    uint64_t end = 0;
+    uint32_t n = 0, most = 1;
+    *all = false;
+    if (pending) {
+        uint64_t first = pending->job->positions[pending->row];
+        end = psti_order_window_end(loader->order, first);
+        most = rows_wanted(loader, first, end);
+        n = 1;
+    }
+    for (; step < loader->issue_step && n < most && !*all; step++) {
+        const struct psti_loader_job *job = &loader->ring[step % loader->options.prefetch];
+        uint32_t n_rows = job->n_rows - job->next_row;
+        if (n_rows == 0)
+            continue;
+        uint64_t first = job->positions[job->next_row];
+        if (end == 0) {
+            end = psti_order_window_end(loader->order, first);
+            most = rows_wanted(loader, first, end);
+        }
+        uint64_t left = end > first ? end - first : 0; /* positions of a job grow one by one */
+        *all = left <= n_rows;
+        n += *all ? (uint32_t)left : n_rows;
+    }
+    *all |= n >= most || step == loader->n_steps;
+    return n < most ? n : most;
+}
+
+/* True if the caller's next batch lacks rows that were not looked up. No job starts before it is
+ * delivered, so waiting brings no neighbours. */
+static bool is_needed(const pst_loader *loader)
+{
+    const struct psti_loader_job *job =
+        &loader->ring[loader->next_step % loader->options.prefetch];
+    return loader->next_step < loader->issue_step &&
+           (job->next_row < job->n_rows || (loader->pending && loader->pending->job == job));
+}
+
+/* Begins a gathering, if none is under way: when all rows that it wants can be looked up, or the
+ * caller's next batch is among them, and half of the memory and enough tasks are free. False: not
+ * now. */
+static bool begin_gathering(pst_loader *loader)
+{
+    bool all, idle = loader->n_free_tasks + (loader->pending != NULL) == loader->n_tasks;
+    if (loader->gather_left)
+        return true;
+    if (!idle && loader->arena.nbytes_used > loader->arena.nbytes / 2)
+        return false;
+    uint32_t n = count_rows(loader, &all);
+    if (n == 0 || (!idle && loader->n_free_tasks < n) || (!all && !is_needed(loader)))
+        return false;
+    loader->gather_left = n - (loader->pending != NULL);
+    loader->gather_nbytes = loader->arena.nbytes - loader->arena.nbytes_used;
+    if (loader->gather_nbytes > loader->arena.nbytes / 2)
+        loader->gather_nbytes = loader->arena.nbytes / 2;
+    return true;
+}
+
+static void take_of_gathering(pst_loader *loader, size_t nbytes)
+{
+    if (nbytes >= loader->gather_nbytes)
+        loader->gather_left = 0;
+    else
+        loader->gather_nbytes -= nbytes;
+}
+
 /* Looks up the next row that nobody has: loader->pending. False: there is none, or no free task. */
 static bool look_up_next(pst_loader *loader)
 {
@@ -220,9 +324,11 @@ static bool look_up_next(pst_loader *loader)
         loader->row_step++;
         job = NULL;
     }
-    if (!job || !task)
+    if (!job || !task || (gathers(loader) && !loader->gather_left))
         return false;
+    loader->gather_left -= gathers(loader);
     loader->free_tasks = task->next;
+    loader->n_free_tasks--;
     task->job = job;
     task->row = job->next_row++;
     task->block = NULL;
@@ -244,7 +350,9 @@ static bool look_up_next(pst_loader *loader)
 
 /* What is to be submitted together. */
 struct parts {
-    struct psti_read *reads[READS_AT_ONCE];
+    struct psti_read **reads; /* its own, or those gathered */
+    struct psti_read *own_reads[READS_AT_ONCE];
+    uint32_t n_reads_max;
     struct psti_share_wish *wishes[READS_AT_ONCE];
     struct psti_fleet_get *gets[READS_AT_ONCE];
     uint32_t n_reads, n_wishes, n_gets;
@@ -290,6 +398,13 @@ static uint32_t count_parts(const struct parts *parts)
     return parts->n_reads + parts->n_wishes + parts->n_gets;
 }
 
+/* True if another row fits, whatever it needs. */
+static bool has_room(const struct parts *parts, uint32_t n_items)
+{
+    return parts->n_reads + n_items <= parts->n_reads_max &&
+           parts->n_wishes + parts->n_gets + n_items <= READS_AT_ONCE;
+}
+
 /* Finds a task whose reads, wishes and requests can be submitted and adds them to `parts`. NULL:
  * nothing more now. */
 static struct psti_loader_task *next_task(pst_loader *loader, struct parts *parts)
@@ -300,8 +415,11 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct parts *part
             return NULL;
         if (task->block_nbytes) {
             task->block = psti_loader_arena_alloc(&loader->arena, task->block_nbytes);
-            if (!task->block)
+            if (!task->block) {
+                loader->gather_left = 0;
                 return NULL;
+            }
+            take_of_gathering(loader, task->block_nbytes);
         }
         loader->pending = NULL;
         uint32_t n = 0;
@@ -326,11 +444,16 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct parts *part
 static bool submit_some(pst_loader *loader)
 {
     struct parts parts;
+    bool gathering = gathers(loader);
     loader->crowded = loader->fleet && psti_fleet_is_crowded(loader->fleet);
     if (loader->crowded)
         return false;
     parts.n_reads = parts.n_wishes = parts.n_gets = 0;
-    while (count_parts(&parts) + loader->plan.n_items <= READS_AT_ONCE && next_task(loader, &parts))
+    parts.reads = gathering ? loader->gathered : parts.own_reads;
+    parts.n_reads_max = gathering ? loader->n_gather_max * loader->plan.n_items : READS_AT_ONCE;
+    if (gathering && !begin_gathering(loader))
+        return false;
+    while (has_room(&parts, loader->plan.n_items) && next_task(loader, &parts))
         ;
     if (count_parts(&parts) == 0)
         return false;
@@ -380,4 +503,5 @@ void psti_loader_pump_free_task(pst_loader *loader, struct psti_loader_task *tas
     task->block = NULL;
     task->next = loader->free_tasks;
     loader->free_tasks = task;
+    loader->n_free_tasks++;
 }

@@ -48,6 +48,12 @@ static bool take_rows(pst_loader *loader, struct work *work)
     return false;
 }
 
+static void forget_last(struct psti_loader_task *task)
+{
+    if (task->job->ready_last == task)
+        task->job->ready_last = NULL;
+}
+
 /* Takes several tasks only if none can be slow. So no row waits after a slow one while other
  * workers are idle. */
 static bool take_tasks(pst_loader *loader, struct work *work)
@@ -58,8 +64,11 @@ static bool take_tasks(pst_loader *loader, struct work *work)
     n = n < 1 ? 1 : n > TASKS_AT_ONCE ? TASKS_AT_ONCE : n;
     struct psti_loader_task *last = loader->ready;
     uint32_t i = 1;
-    for (; i < n && last->copies && last->next->copies; i++)
+    forget_last(last);
+    for (; i < n && last->copies && last->next->copies; i++) {
         last = last->next;
+        forget_last(last);
+    }
     n = i;
     *work = (struct work){.tasks = loader->ready, .n = n};
     loader->ready = last->next;
@@ -279,6 +288,7 @@ void psti_loader_run_start(pst_loader *loader, uint64_t step)
 {
     loader->next_step = loader->issue_step = loader->row_step = step;
     loader->hinted_window = UINT64_MAX;
+    loader->gather_left = 0;
     atomic_store(&loader->cancelled, false);
     loader->running = true;
     loader->parked = false;
@@ -297,6 +307,7 @@ static void drop_tasks(pst_loader *loader)
     while (loader->ready) {
         struct psti_loader_task *task = loader->ready;
         loader->ready = task->next;
+        forget_last(task);
         psti_loader_row_release(loader, task->sources);
         psti_loader_pump_free_task(loader, task);
     }

@@ -27,6 +27,8 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     psti_storage_stats(loader->storage, &storage);
     stats->nbytes_read = storage.nbytes_read;
     stats->n_reads = storage.n_reads;
+    stats->n_merged_reads = storage.n_merged;
+    stats->nbytes_gap = storage.nbytes_gap;
     stats->n_fallback_direct = storage.n_fallback_direct;
     stats->host_memory = pool.limit;
     stats->host_memory_used = pool.used;

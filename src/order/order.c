@@ -93,6 +93,12 @@ static uint64_t window_start(const struct psti_order *order, uint64_t w)
     return (uint64_t)((unsigned __int128)w * order->n_pages / order->n_windows);
 }
 
+/* Position after the last one of window w. */
+static uint64_t window_end(const struct psti_order *order, uint64_t w)
+{
+    return w + 1 == order->n_windows ? order->n : window_start(order, w + 1) * order->page_samples;
+}
+
 static uint64_t window_of_place(const struct psti_order *order, uint64_t place)
 {
     return (uint64_t)((((unsigned __int128)place + 1) * order->n_windows - 1) / order->n_pages);
@@ -116,9 +122,7 @@ static uint64_t paged(const struct psti_order *order, uint64_t epoch, uint64_t p
 {
     uint64_t window = window_of_place(order, position / order->page_samples);
     uint64_t first = window_start(order, window) * order->page_samples;
-    uint64_t end = window + 1 == order->n_windows
-                       ? order->n
-                       : window_start(order, window + 1) * order->page_samples;
+    uint64_t end = window_end(order, window);
     uint64_t mixed =
         first + permute(end - first, keys_of(order, epoch, window, KEYS_WINDOW), position - first);
     struct keys keys = keys_of(order, epoch, 0, KEYS_PAGES);
@@ -377,6 +381,12 @@ uint64_t psti_order_window(const struct psti_order *order, uint64_t position)
     if (order->kind != PST_ORDER_PAGES || position >= order->n)
         return UINT64_MAX;
     return window_of_place(order, position / order->page_samples);
+}
+
+uint64_t psti_order_window_end(const struct psti_order *order, uint64_t position)
+{
+    uint64_t window = psti_order_window(order, position);
+    return window == UINT64_MAX ? UINT64_MAX : window_end(order, window);
 }
 
 bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint64_t window,

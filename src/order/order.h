@@ -67,6 +67,8 @@ uint64_t psti_order_hash(const struct psti_order *order);
 uint64_t psti_order_window(const struct psti_order *order, uint64_t position);
 bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint64_t window,
                             uint64_t i_page, uint64_t *first, uint64_t *n);
+/* The position after the last one of the window of a position; UINT64_MAX: none. */
+uint64_t psti_order_window_end(const struct psti_order *order, uint64_t position);
 
 /* Bytes of the tables that the order keeps: subset and weights. */
 uint64_t psti_order_nbytes(const struct psti_order *order);

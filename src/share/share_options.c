@@ -59,6 +59,7 @@ static const struct member second_part[] = {
     IS_NUMBER(options_t, page_cache),
     IS_NUMBER(options_t, throttle_bytes_per_second),
     IS_NUMBER(options_t, throttle_latency_seconds),
+    IS_NUMBER(options_t, throttle_requests),
     IS_NUMBER(options_t, io_threads),
 };
 static const struct member field_members[] = {

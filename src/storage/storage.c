@@ -30,6 +30,10 @@ static enum pst_status check_options(const struct psti_storage_options *options,
     if (!isfinite(options->latency_seconds) || options->latency_seconds < 0)
         return psti_fail(err, PST_ERROR_ARGUMENT, "storage", "throttle latency of %g seconds",
                          options->latency_seconds);
+    if (options->n_at_once > PSTI_STORAGE_LANES_MAX)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "storage",
+                         "throttle of %u requests at a time, at most %u", options->n_at_once,
+                         PSTI_STORAGE_LANES_MAX);
     if (options->kind > PST_STORAGE_MEMORY)
         return psti_fail(err, PST_ERROR_ARGUMENT, "storage", "unknown storage kind %d",
                          (int)options->kind);
@@ -89,7 +93,7 @@ enum pst_status psti_storage_open(const struct psti_storage_options *options,
     if (options->bytes_per_second > 0 || options->latency_seconds > 0) {
         bool with_thread = options->n_threads > 0;
         status = psti_storage_pace_open(options->bytes_per_second, options->latency_seconds,
-                                        with_thread, &storage->pace, err);
+                                        options->n_at_once, with_thread, &storage->pace, err);
     }
     if (status == PST_OK)
         status = open_engine(storage, err);
@@ -132,20 +136,25 @@ size_t psti_storage_buffer_alignment(const struct psti_storage *storage)
                                                                 : PSTI_CACHE_LINE;
 }
 
-/* owed_ns: by the throttle's accounting the read begins that much later than now. */
-static void admit(struct psti_storage *storage, struct psti_read *read, int64_t owed_ns)
+void psti_storage_admit(struct psti_storage *storage, struct psti_read *read, int64_t owed_ns)
 {
     read->next = NULL;
     read->engine.deadline_ns = 0;
     if (storage->pace != NULL)
         read->engine.deadline_ns =
-            psti_storage_pace_admit(storage->pace, psti_clock_ns() + owed_ns, read->nbytes);
+            psti_storage_pace_admit(storage->pace, psti_clock_ns() + owed_ns,
+                                    read->engine.joined ? psti_storage_span(read) : read->nbytes);
 }
 
 void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        admit(storage, reads[i], 0);
+        reads[i]->engine.joined = NULL;
+    if (n > 1 && storage->options.gap_nbytes > 0 && storage->options.n_threads > 0 &&
+        storage->options.page_cache != PST_PAGE_CACHE_DIRECT)
+        n = psti_storage_merge(storage, reads, n);
+    for (size_t i = 0; i < n; i++)
+        psti_storage_admit(storage, reads[i], 0);
     storage->engine->submit(storage, reads, n);
 }
 
@@ -159,7 +168,8 @@ void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read)
 
 enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read *read)
 {
-    admit(storage, read, 0);
+    read->engine.joined = NULL;
+    psti_storage_admit(storage, read, 0);
     psti_storage_execute(storage, read);
     if (storage->pace != NULL)
         psti_storage_pace_wait(storage->pace, read->engine.deadline_ns);
@@ -169,7 +179,8 @@ enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read
 enum pst_status psti_storage_read_owing(struct psti_storage *storage, struct psti_read *read,
                                         int64_t *owed_ns)
 {
-    admit(storage, read, *owed_ns);
+    read->engine.joined = NULL;
+    psti_storage_admit(storage, read, *owed_ns);
     psti_storage_execute(storage, read);
     if (storage->pace == NULL)
         return read->status;
@@ -214,6 +225,8 @@ void psti_storage_stats(const struct psti_storage *storage, struct psti_storage_
 {
     stats->n_reads = atomic_load_explicit(&storage->n_reads, memory_order_relaxed);
     stats->nbytes_read = atomic_load_explicit(&storage->nbytes_read, memory_order_relaxed);
+    stats->n_merged = atomic_load_explicit(&storage->n_merged, memory_order_relaxed);
+    stats->nbytes_gap = atomic_load_explicit(&storage->nbytes_gap, memory_order_relaxed);
     stats->read_ns = atomic_load_explicit(&storage->read_ns, memory_order_relaxed);
     stats->n_fallback_direct =
         atomic_load_explicit(&storage->n_fallback_direct, memory_order_relaxed);

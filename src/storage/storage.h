@@ -10,6 +10,9 @@
 
 #include <stdbool.h>
 
+/* Most requests at a time that the throttle counts. */
+#define PSTI_STORAGE_LANES_MAX 256u
+
 struct psti_storage;
 struct psti_file;
 
@@ -21,7 +24,14 @@ struct psti_storage_options {
     unsigned n_threads;
     unsigned depth; /* largest number of reads under way, >= 1; the caller never submits more */
     double bytes_per_second; /* token bucket; 0 = none */
-    double latency_seconds;  /* added to each read; 0 = none */
+    double latency_seconds;  /* added to each request; 0 = none */
+    /* The throttle serves so many requests at a time, 0 = any number. 1: a disk that begins a
+     * request when the one before it is done, so that latencies add up. */
+    unsigned n_at_once; /* at most PSTI_STORAGE_LANES_MAX */
+    /* Reads that are submitted together go in one request if they lie in one file with at most so
+     * many bytes between them; these are read, too, and thrown away. 0: each read is a request.
+     * Not with O_DIRECT, in memory, or without threads. */
+    uint64_t gap_nbytes;
 };
 
 enum pst_status psti_storage_open(const struct psti_storage_options *options,
@@ -71,6 +81,8 @@ struct psti_read {
         uint64_t base;       /* file offset of buffer[0] */
         size_t need, length; /* bytes from base on: that must come; that are requested */
         size_t n_got;        /* bytes from base on that are here */
+        struct psti_read *joined; /* the next one of the same request; NULL: none */
+        void *vectors;            /* of the request's leader, in io_uring */
         int fd;
         bool opening; /* the next stage opens the file */
         bool direct;  /* fd has O_DIRECT */
@@ -83,7 +95,8 @@ size_t psti_storage_buffer_nbytes(const struct psti_storage *storage, uint64_t n
 size_t psti_storage_buffer_alignment(const struct psti_storage *storage);
 
 /* Starts reads; each completes through its `done`. At most `depth` under way. Thread-safe. An
- * engine without threads (n_threads 0) runs them, and `done`, before it returns. */
+ * engine without threads (n_threads 0) runs them, and `done`, before it returns. With gap_nbytes,
+ * the order of the array `reads` changes. */
 void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads, size_t n);
 /* One read in the calling thread (done is not called). Thread-safe. */
 enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read *read);
@@ -105,7 +118,10 @@ enum pst_storage_kind psti_storage_kind_in_use(const struct psti_storage *storag
 const char *psti_storage_reason(const struct psti_storage *storage);
 
 struct psti_storage_stats {
-    uint64_t n_reads, nbytes_read, read_ns, n_fallback_direct, memory_nbytes;
+    uint64_t n_reads; /* requests */
+    uint64_t nbytes_read, read_ns, n_fallback_direct, memory_nbytes;
+    uint64_t n_merged;   /* reads that came in the request of another one */
+    uint64_t nbytes_gap; /* bytes that such requests read between them */
     uint64_t n_fallback_uring;  /* 1: io_uring failed after open, THREADS is in use */
     uint64_t n_fallback_advice; /* calls of posix_fadvise that were refused */
 };

@@ -14,12 +14,19 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 /* Alignment of offset, length and memory with O_DIRECT. Every block device in use accepts it. */
 #define PSTI_STORAGE_BLOCK 4096u
 /* Most bytes of one system call. It fits io_uring's 32-bit results and is a multiple of the block.
  */
 #define PSTI_STORAGE_CALL_MAX ((size_t)1 << 30)
+/* Most reads of one request, and the vectors that it may need: a gap takes one, and another one for
+ * each PSTI_STORAGE_SINK bytes of the request. */
+#define PSTI_STORAGE_JOINED_MAX 64u
+#define PSTI_STORAGE_VECTORS_MAX (2 * PSTI_STORAGE_JOINED_MAX + 32)
+/* Bytes of the memory to which gaps are read. */
+#define PSTI_STORAGE_SINK ((size_t)256 << 10)
 
 struct psti_storage_pace;
 
@@ -37,7 +44,7 @@ struct psti_storage {
     const struct psti_storage_engine *engine;
     void *state;
     atomic_uint_fast64_t n_reads, nbytes_read, read_ns, n_fallback_direct, memory_nbytes;
-    atomic_uint_fast64_t n_fallback_uring, n_fallback_advice;
+    atomic_uint_fast64_t n_fallback_uring, n_fallback_advice, n_merged, nbytes_gap;
     char broken_reason[96]; /* written before n_fallback_uring becomes 1, and never again */
 };
 
@@ -68,6 +75,24 @@ void psti_storage_execute(struct psti_storage *storage, struct psti_read *read);
 void psti_storage_execute_rest(struct psti_storage *storage, struct psti_read *read);
 /* Calls `done`, now or when the throttle allows it. The engine gives up `read`. */
 void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read);
+/* Asks the throttle when the request may complete. owed_ns: by its accounting the request begins
+ * that much later than now. */
+void psti_storage_admit(struct psti_storage *storage, struct psti_read *read, int64_t owed_ns);
+
+/* Requests of several reads (storage_merge.c). A leader is one whose engine.joined is not NULL. */
+/* Joins neighbours. Returns the number of requests; they are the first ones of `reads` then. */
+size_t psti_storage_merge(const struct psti_storage *storage, struct psti_read **reads, size_t n);
+/* Bytes from the first read's start to the last one's end. */
+uint64_t psti_storage_span(const struct psti_read *leader);
+/* Fills at most PSTI_STORAGE_VECTORS_MAX vectors and returns how many. */
+unsigned psti_storage_vectors(const struct psti_read *leader, void *sink, struct iovec *vectors);
+/* The request has ended; `result`: bytes that came, or minus errno. Counts, and delivers the reads
+ * that are whole. Returns the others, a list by engine.joined: each is to be read by itself. */
+struct psti_read *psti_storage_take_joined(struct psti_storage *storage, struct psti_read *leader,
+                                           int64_t result);
+/* Carries the request out by system calls of this thread, and delivers all its reads. */
+void psti_storage_execute_joined(struct psti_storage *storage, struct psti_read *leader,
+                                 void *sink);
 /* Makes sure that a descriptor just opened is a regular file, blocking. */
 enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, uint64_t *nbytes,
                                       struct pst_error *err);
@@ -80,8 +105,8 @@ void psti_storage_uring_broke(struct psti_storage *storage, int os_error);
 
 /* Throttle (storage_pace.c). With `with_thread`, psti_storage_pace_hold may be used. */
 enum pst_status psti_storage_pace_open(double bytes_per_second, double latency_seconds,
-                                       bool with_thread, struct psti_storage_pace **out,
-                                       struct pst_error *err);
+                                       unsigned n_at_once, bool with_thread,
+                                       struct psti_storage_pace **out, struct pst_error *err);
 void psti_storage_pace_close(struct psti_storage_pace **pace);
 /* Grants `nbytes` to a read that begins at `now`. Returns the time before which they must not be
  * handed out. */

@@ -1,10 +1,12 @@
 /* storage_pace.c - the throttle: makes a storage engine as slow as a slower device would be.
  *
- * In: the size of each read as it starts. Out: the earliest time at which it may complete, by a
- * token bucket (rate) plus a constant (latency). Completed reads wait in a line for that time, so
- * that no thread that could read sleeps for the throttle. The real read runs meanwhile: its time is
- * not added to the throttle's. If reads are submitted, one thread calls `done` of the reads in the
- * line in the order of their times. After a cancel the line empties at once and nobody sleeps. */
+ * In: the size of each request as it starts. Out: the earliest time at which it may complete, by a
+ * token bucket (rate) plus a constant (latency). With a number of requests at a time, a request
+ * begins when one of so many before it is done, so that latencies add up. Completed reads wait in a
+ * line for their time, so that no thread that could read sleeps for the throttle. The real read
+ * runs meanwhile: its time is not added to the throttle's. If reads are submitted, one thread calls
+ * `done` of the reads in the line in the order of their times. After a cancel the line empties at
+ * once and nobody sleeps. */
 #include "storage/storage_int.h"
 
 #include "base/alloc.h"
@@ -20,10 +22,12 @@
 struct psti_storage_pace {
     double ns_per_byte; /* 0: no limit of the rate */
     int64_t latency_ns;
+    unsigned n_lanes; /* requests at a time; 0: any number */
     pthread_mutex_t lock;
     pthread_cond_t changed;        /* signals the throttle's thread */
     pthread_cond_t released;       /* signals sleeping threads: cancelled */
     int64_t busy_until_ns;         /* guarded by lock, as all below */
+    int64_t lanes_until_ns[PSTI_STORAGE_LANES_MAX]; /* each serves one request after another */
     struct psti_read *head, *tail; /* by deadline, earliest first */
     bool closed, cancelled;
     bool has_thread;
@@ -89,34 +93,67 @@ void psti_storage_pace_cancel(struct psti_storage_pace *pace, bool cancelled)
     int64_t now = psti_clock_ns();
     if (pace->busy_until_ns > now)
         pace->busy_until_ns = now;
+    for (unsigned i = 0; i < pace->n_lanes; i++)
+        if (pace->lanes_until_ns[i] > now)
+            pace->lanes_until_ns[i] = now;
     pthread_cond_signal(&pace->changed);
     pthread_cond_broadcast(&pace->released);
     pthread_mutex_unlock(&pace->lock);
 }
 
-int64_t psti_storage_pace_admit(struct psti_storage_pace *pace, int64_t now, uint64_t nbytes)
+/* Takes the rate for that long, from `now` on or from when it is free. Returns the end. */
+static int64_t take_rate(struct psti_storage_pace *pace, int64_t now, uint64_t nbytes)
 {
-    int64_t until = now;
+    double cost = (double)nbytes * pace->ns_per_byte;
+    int64_t cost_ns = (int64_t)(cost < COST_MAX_NS ? cost : COST_MAX_NS);
+    int64_t start = now - BURST_NS;
+    if (start < pace->busy_until_ns)
+        start = pace->busy_until_ns;
+    if (start > INT64_MAX / 4)
+        start = INT64_MAX / 4;
+    pace->busy_until_ns = start + cost_ns;
+    return now < pace->busy_until_ns ? pace->busy_until_ns : now;
+}
+
+/* The request waits for a lane, then for the latency, then for its bytes; the lane is its own until
+ * then. */
+static int64_t take_lane(struct psti_storage_pace *pace, int64_t now, uint64_t nbytes)
+{
+    int64_t *lane = pace->lanes_until_ns;
+    for (unsigned i = 1; i < pace->n_lanes; i++)
+        if (pace->lanes_until_ns[i] < *lane)
+            lane = &pace->lanes_until_ns[i];
+    int64_t start = now < *lane ? *lane : now;
+    if (start > INT64_MAX / 4)
+        start = INT64_MAX / 4;
+    start += pace->latency_ns;
     if (pace->ns_per_byte > 0) {
         double cost = (double)nbytes * pace->ns_per_byte;
         int64_t cost_ns = (int64_t)(cost < COST_MAX_NS ? cost : COST_MAX_NS);
-        pthread_mutex_lock(&pace->lock);
-        int64_t start = now - BURST_NS;
         if (start < pace->busy_until_ns)
             start = pace->busy_until_ns;
-        if (start > INT64_MAX / 4)
-            start = INT64_MAX / 4;
-        pace->busy_until_ns = start + cost_ns;
-        if (until < pace->busy_until_ns)
-            until = pace->busy_until_ns;
-        pthread_mutex_unlock(&pace->lock);
+        start += cost_ns;
+        pace->busy_until_ns = start;
     }
-    return until + pace->latency_ns;
+    *lane = start;
+    return start;
+}
+
+int64_t psti_storage_pace_admit(struct psti_storage_pace *pace, int64_t now, uint64_t nbytes)
+{
+    int64_t until = now + pace->latency_ns;
+    pthread_mutex_lock(&pace->lock);
+    if (pace->n_lanes > 0)
+        until = take_lane(pace, now, nbytes);
+    else if (pace->ns_per_byte > 0)
+        until = take_rate(pace, now, nbytes) + pace->latency_ns;
+    pthread_mutex_unlock(&pace->lock);
+    return until;
 }
 
 enum pst_status psti_storage_pace_open(double bytes_per_second, double latency_seconds,
-                                       bool with_thread, struct psti_storage_pace **out,
-                                       struct pst_error *err)
+                                       unsigned n_at_once, bool with_thread,
+                                       struct psti_storage_pace **out, struct pst_error *err)
 {
     struct psti_storage_pace *pace = psti_calloc(1, sizeof *pace);
     if (pace == NULL)
@@ -125,6 +162,7 @@ enum pst_status psti_storage_pace_open(double bytes_per_second, double latency_s
         pace->ns_per_byte = 1e9 / bytes_per_second;
     double latency_ns = latency_seconds * 1e9;
     pace->latency_ns = (int64_t)(latency_ns < COST_MAX_NS ? latency_ns : COST_MAX_NS);
+    pace->n_lanes = n_at_once;
     pthread_mutex_init(&pace->lock, NULL);
     psti_cond_init(&pace->changed);
     psti_cond_init(&pace->released);

@@ -15,6 +15,8 @@ struct pool {
     struct psti_storage *storage;
     struct psti_queue queue;
     unsigned n_started;
+    unsigned char *sinks; /* PSTI_STORAGE_SINK bytes for each thread; NULL: nothing is merged */
+    atomic_uint n_sinks;  /* taken */
     pthread_t threads[];
 };
 
@@ -22,7 +24,14 @@ static void pool_main(void *arg)
 {
     struct pool *pool = arg;
     struct psti_read *read;
+    void *sink = NULL;
+    if (pool->sinks != NULL)
+        sink = pool->sinks + PSTI_STORAGE_SINK * atomic_fetch_add(&pool->n_sinks, 1);
     while ((read = psti_queue_pop(&pool->queue)) != NULL) {
+        if (read->engine.joined != NULL) {
+            psti_storage_execute_joined(pool->storage, read, sink);
+            continue;
+        }
         psti_storage_execute(pool->storage, read);
         psti_storage_deliver(pool->storage, read);
     }
@@ -52,6 +61,7 @@ static void pool_close(struct psti_storage *storage)
     for (unsigned i = 0; i < pool->n_started; i++)
         psti_thread_join(pool->threads[i]);
     psti_queue_destroy(&pool->queue);
+    psti_free(pool->sinks);
     psti_free(pool);
     storage->state = NULL;
 }
@@ -72,6 +82,14 @@ enum pst_status psti_storage_pool_open(struct psti_storage *storage, struct pst_
         return status;
     }
     storage->state = pool;
+    if (storage->options.gap_nbytes > 0 && n_threads > 0) {
+        pool->sinks = psti_alloc_array(n_threads, PSTI_STORAGE_SINK);
+        if (pool->sinks == NULL) {
+            pool_close(storage);
+            return psti_fail(err, PST_ERROR_MEMORY, "storage", "no memory for %u reading threads",
+                             n_threads);
+        }
+    }
     while (pool->n_started < n_threads) {
         status = psti_thread_start(&pool->threads[pool->n_started], "read", pool_main, pool, err);
         if (status != PST_OK) {

@@ -30,9 +30,17 @@
 /* Pause before a call is tried again for which the kernel had no memory, and between looks at a
  * broken ring. */
 #define RETRY_NS 1000000
+/* Most requests of several reads in the kernel at a time: their vectors must stay there. */
+#define N_VECTORS_MAX 32u
 
 struct list {
     struct psti_read *head, *tail;
+};
+
+/* Vectors of one request of several reads. */
+struct vectors {
+    struct vectors *next;
+    struct iovec parts[PSTI_STORAGE_VECTORS_MAX];
 };
 
 struct uring {
@@ -42,6 +50,8 @@ struct uring {
     unsigned n_entries, n_started;
     uint64_t wake_count; /* destination of the eventfd's read */
     bool wake_armed, broken;
+    struct vectors *all_vectors, *free_vectors; /* NULL: no reads are merged; none is free */
+    unsigned char *sink; /* all gaps are read to the same place */
     int wake_fd;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -84,6 +94,52 @@ static void uring_submit(struct psti_storage *storage, struct psti_read **reads,
         (void)eventfd_write(u->wake_fd, 1);
 }
 
+/* The kernel has done with a request of several reads, or it never got it. */
+static void free_vectors(struct uring *u, struct psti_read *leader)
+{
+    struct vectors *vectors = leader->engine.vectors;
+    vectors->next = u->free_vectors;
+    u->free_vectors = vectors;
+}
+
+/* Enters a request of several reads into the ring. Vectors are free. */
+static void start_joined(struct uring *u, struct psti_read *leader)
+{
+    struct io_uring_sqe *sqe = u->broken ? NULL : io_uring_get_sqe(&u->ring);
+    if (sqe == NULL) {
+        psti_storage_execute_joined(u->storage, leader, u->sink);
+        return;
+    }
+    u->n_started++;
+    struct vectors *vectors = u->free_vectors;
+    u->free_vectors = vectors->next;
+    leader->engine.vectors = vectors;
+    leader->engine.start_ns = psti_clock_ns();
+    unsigned n = psti_storage_vectors(leader, u->sink, vectors->parts);
+    io_uring_prep_readv(sqe, leader->file->fd, vectors->parts, n, leader->offset);
+    io_uring_sqe_set_data(sqe, leader);
+}
+
+/* Reads that did not come whole with others wait for a turn of their own, before all others. */
+static void take_joined(struct uring *u, struct psti_read *leader, int result)
+{
+    struct list again = {NULL, NULL};
+    free_vectors(u, leader);
+    struct psti_read *read = psti_storage_take_joined(u->storage, leader, result), *next;
+    for (; read != NULL; read = next) {
+        next = read->engine.joined;
+        read->engine.joined = NULL;
+        psti_storage_admit(u->storage, read, 0);
+        list_append(&again, read);
+    }
+    if (again.tail == NULL)
+        return;
+    again.tail->next = u->waiting.head;
+    if (u->waiting.tail == NULL)
+        u->waiting.tail = again.tail;
+    u->waiting.head = again.head;
+}
+
 /* Enters the next step of `read` into the ring; the reads of a broken ring are done here. */
 static void start_step(struct uring *u, struct psti_read *read)
 {
@@ -106,9 +162,20 @@ static void start_step(struct uring *u, struct psti_read *read)
     io_uring_sqe_set_data(sqe, read);
 }
 
-static void start_read(struct uring *u, struct psti_read *read)
+/* True if the first read that waits can be started now. */
+static bool can_start(const struct uring *u)
 {
-    if (psti_storage_step_begin(u->storage, read)) {
+    const struct psti_read *read = u->waiting.head;
+    return u->n_started < u->n_entries && read != NULL &&
+           (read->engine.joined == NULL || u->free_vectors != NULL);
+}
+
+static void start_next(struct uring *u)
+{
+    struct psti_read *read = list_pop(&u->waiting);
+    if (read->engine.joined != NULL)
+        start_joined(u, read);
+    else if (psti_storage_step_begin(u->storage, read)) {
         start_step(u, read);
     } else {
         psti_storage_finish(u->storage, read);
@@ -124,6 +191,10 @@ static void take(struct uring *u, struct psti_read *read, int result)
         return;
     }
     u->n_started--;
+    if (read->engine.joined != NULL) {
+        take_joined(u, read, result);
+        return;
+    }
     bool more = read->engine.opening ? psti_storage_step_opened(u->storage, read, result)
                                      : psti_storage_step_read(u->storage, read, result);
     if (more) {
@@ -163,6 +234,11 @@ static void give_up(struct uring *u, int error)
             continue;
         }
         u->n_started--;
+        if (read->engine.joined != NULL) {
+            free_vectors(u, read);
+            psti_storage_execute_joined(u->storage, read, u->sink);
+            continue;
+        }
         psti_storage_execute_rest(u->storage, read);
         psti_storage_deliver(u->storage, read);
     }
@@ -224,9 +300,8 @@ static void uring_main(void *arg)
     struct uring *u = arg;
     bool any;
     while (take_submitted(u, &any)) {
-        struct psti_read *read;
-        while (u->n_started < u->n_entries && (read = list_pop(&u->waiting)) != NULL)
-            start_read(u, read);
+        while (can_start(u))
+            start_next(u);
         if (!u->broken)
             enter(u, !any && (u->n_started > 0 || u->wake_armed));
         else if (!any)
@@ -246,6 +321,8 @@ static void uring_close(struct psti_storage *storage)
     io_uring_queue_exit(&u->ring);
     close(u->wake_fd);
     pthread_mutex_destroy(&u->lock);
+    psti_free(u->all_vectors);
+    psti_free(u->sink);
     psti_free(u);
     storage->state = NULL;
 }
@@ -293,6 +370,20 @@ static enum pst_status try_ring(struct io_uring *ring, struct pst_error *err)
     return PST_OK;
 }
 
+/* Memory for requests of several reads. */
+static enum pst_status open_vectors(struct uring *u, struct pst_error *err)
+{
+    u->all_vectors = psti_calloc(N_VECTORS_MAX, sizeof *u->all_vectors);
+    u->sink = psti_alloc(PSTI_STORAGE_SINK);
+    if (u->all_vectors == NULL || u->sink == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "storage", "no memory for io_uring");
+    for (unsigned i = 0; i < N_VECTORS_MAX; i++) {
+        u->all_vectors[i].next = u->free_vectors;
+        u->free_vectors = &u->all_vectors[i];
+    }
+    return PST_OK;
+}
+
 enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst_error *err)
 {
     struct uring *u = psti_calloc(1, sizeof *u);
@@ -312,6 +403,11 @@ enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst
     status = try_ring(&u->ring, err);
     if (status != PST_OK || storage->options.n_threads == 0)
         goto fail_wake; /* without a thread the ring was only to be tested */
+    if (storage->options.gap_nbytes > 0) {
+        status = open_vectors(u, err);
+        if (status != PST_OK)
+            goto fail_wake;
+    }
     u->wake_fd = eventfd(0, EFD_CLOEXEC);
     if (u->wake_fd < 0) {
         status = psti_fail_os(err, errno, "storage", NULL, -1, "cannot make an eventfd");
@@ -331,6 +427,8 @@ fail_wake:
     io_uring_queue_exit(&u->ring);
 fail_ring:
     pthread_mutex_destroy(&u->lock);
+    psti_free(u->all_vectors);
+    psti_free(u->sink);
     psti_free(u);
     return status;
 }

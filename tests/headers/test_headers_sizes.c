@@ -26,12 +26,12 @@
     X(pst_item, 104) \
     X(pst_dataset_options, 56) \
     X(pst_field_output, 96) \
-    X(pst_loader_options, 392) \
+    X(pst_loader_options, 400) \
     X(pst_cuda_info, 96) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 1600) \
+    X(pst_loader_stats, 1616) \
     X(pst_stage_clock, 64) \
     X(pst_step_times, 208) \
     X(pst_loader_meter, 1536) \

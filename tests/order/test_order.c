@@ -221,8 +221,12 @@ static void test_pages_bound(void **state)
         assert_true(covered > N - PAGE); /* one page may wrap */
         for (uint64_t p = 0; p < N; p++) {
             uint64_t x = psti_order_sample(order, epoch, p);
-            if (owner[x] >= 0)
-                assert_int_equal(owner[x], psti_order_window(order, p));
+            if (owner[x] >= 0) {
+                uint64_t end = psti_order_window_end(order, p), own = psti_order_window(order, p);
+                assert_int_equal(owner[x], own);
+                assert_true(end > p && psti_order_window(order, end - 1) == own);
+                assert_true(psti_order_window(order, end) != own);
+            }
         }
     }
     assert_int_not_equal(short_first[0], short_first[1]);

@@ -110,7 +110,7 @@ static void absurd_rates_do_not_overflow(void **state)
     (void)state;
     struct pst_error err;
     struct psti_storage_pace *pace = NULL;
-    assert_ok(psti_storage_pace_open(1e-300, 1e300, false, &pace, &err));
+    assert_ok(psti_storage_pace_open(1e-300, 1e300, 0, false, &pace, &err));
     for (int i = 0; i < 100; i++)
         assert_true(psti_storage_pace_admit(pace, psti_clock_ns(), UINT64_MAX) >
                     psti_clock_ns() + 1000000000);
@@ -145,7 +145,7 @@ static void reads_leave_in_the_order_of_their_times(void **state)
     enum { N = sizeof ranks / sizeof ranks[0] };
     struct pst_error err;
     struct psti_storage_pace *pace = NULL;
-    assert_ok(psti_storage_pace_open(0, 0, true, &pace, &err));
+    assert_ok(psti_storage_pace_open(0, 0, 0, true, &pace, &err));
     struct waiting waiting;
     waiting_init(&waiting);
     struct ordered *reads = calloc(N, sizeof *reads);

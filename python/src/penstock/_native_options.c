@@ -95,6 +95,7 @@ static const struct native_member loader_members[] = {
     LOADER(cache_size, NATIVE_ENUM),
     LOADER(throttle_bytes_per_second, NATIVE_DOUBLE),
     LOADER(throttle_latency_seconds, NATIVE_DOUBLE),
+    LOADER(throttle_requests, NATIVE_U32),
     LOADER(no_verify, NATIVE_BOOL),
     LOADER(max_pixels, NATIVE_U64),
     LOADER(placement, NATIVE_ENUM),

@@ -18,12 +18,16 @@ class SampleStats(TypedDict):
 
 
 class StorageStats(TypedDict):
-    """Reads. seconds: time with at least one read under way; partial_reads: images read in parts."""
+    """Reads: requests to the storage. merged: reads that came in the request of a neighbour, so that ``reads`` does not
+    count them; nbytes_gap: bytes between neighbours that were read and thrown away. seconds: time with at least one
+    read under way; partial_reads: images read in parts."""
 
     kind: str
     reason: str
     nbytes_read: int
     reads: int
+    merged: int
+    nbytes_gap: int
     seconds: float
     fallback_direct: int
     partial_reads: int
@@ -417,6 +421,8 @@ def loader_stats(
             "reason": raw["storage_reason"],
             "nbytes_read": raw["nbytes_read"],
             "reads": raw["n_reads"],
+            "merged": raw["n_merged_reads"],
+            "nbytes_gap": raw["nbytes_gap"],
             "seconds": raw["read_ns"] / 1e9,
             "fallback_direct": raw["n_fallback_direct"],
             "partial_reads": raw["n_partial_reads"],

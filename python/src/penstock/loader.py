@@ -140,7 +140,8 @@ class Loader:
             it when they change.
         order: "sequential", "shuffled" or "pages" (page-aware); None: by ``shuffle``.
         page_samples, window_pages: for "pages": the number of neighbours on disk in a page, and the number of pages
-            that are mixed with each other. Default 64 and 64.
+            that are mixed with each other. Default 64 and 64. Neighbours are read in one request if
+            ``prefetch * batch_size`` is large beside ``page_samples * window_pages`` (docs/python.md).
         indices: the samples to use, in this order, instead of all; positions in ``dataset`` if that is a view.
         weights: one per sample: samples are drawn with replacement, as many as the data set has.
         on_error: "raise", "skip" (the batch is shorter), or "replace" (by another sample) for bad samples: damaged,
@@ -238,8 +239,8 @@ class Loader:
         page_cache: "keep", "drop" the bytes read from the kernel's cache, or read around it ("direct").
         io_threads: readers of storage "threads"; None: 4.
         verify: compare checksums of the bytes read.
-        throttle: (bytes per second, seconds per read) to slow reads down, 0 for none; for tests and
-            predictions.
+        throttle: (bytes per second, seconds per request) to slow reads down, 0 for none; for tests and predictions. A
+            third number, 1 to 256: so many requests are served at a time. With 1 their latencies add up, as on a disk.
         ignore_orientation: leave the EXIF orientation unapplied.
         scaled_decode: decode pli-jpeg images at a half, a quarter or an eighth of their size, and resize from
             there, if the chain makes a crop or the whole image smaller by more than 2, 4 or 8 on both sides: an
@@ -299,7 +300,7 @@ class Loader:
         page_cache: str = "keep",
         io_threads: int | None = None,
         verify: bool = True,
-        throttle: tuple[float, float] | None = None,
+        throttle: tuple[float, float] | tuple[float, float, int] | None = None,
         ignore_orientation: bool = False,
         scaled_decode: bool | Mapping[str, bool] = False,
         max_pixels: int | None = None,
@@ -474,8 +475,8 @@ class Loader:
     def _make_options(self, fields: list[dict[str, Any]]) -> dict[str, Any]:
         given = self._given
         throttle = given["throttle"] or (0, 0)
-        if len(throttle) != 2:
-            raise ArgumentError(f"throttle is (bytes per second, seconds), not {throttle!r}")
+        if len(throttle) not in (2, 3):
+            raise ArgumentError(f"throttle is (bytes per second, seconds) or (..., requests at a time), not {throttle!r}")
         options: dict[str, Any] = {
             "batch_size": _options.count("batch_size", given["batch_size"], 1, 2**31 - 1),
             "order": _more.order_number(given),
@@ -493,6 +494,7 @@ class Loader:
             "cache_size": _options.choice("cache_size", given["cache_size"], _CACHE_SIZES),
             "throttle_bytes_per_second": float(throttle[0]),
             "throttle_latency_seconds": float(throttle[1]),
+            "throttle_requests": _options.count("throttle[2]", throttle[2], 0, 256) if throttle[2:] else 0,
             "no_verify": not given["verify"],
         }
         if given["cache_plan"] is not None:
@@ -758,7 +760,8 @@ class Loader:
         summed over workers: making rows (also as decode.seconds), waiting for storage, or idle because the caller
         is slower. caller.wait_seconds: time that the caller waited for a batch. decode.units: units of PLI images
         that were decoded, and all units of these images; decode.scaled: images decoded at a part of their size
-        (scaled_decode); storage.partial_reads: images read in part, only the units that were needed. fallbacks: counts
+        (scaled_decode); storage.reads: requests, storage.merged: reads that came in the request of a neighbour
+        (order "pages"); storage.partial_reads: images read in part, only the units that were needed. fallbacks: counts
         of the fall-backs that were taken, by name; fallback_reasons: the meanings of these names. cpu_rooms: the
         vector level of each room's kernels.
         stages: time of each stage. step: how long steps take, the share of waiting for batches (stall), and its cause.

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""The page-aware order beside random order: pages.py --data DIR --work DIR --out DIR.
+
+ImageNet JPEGs, several copies of each under other names, in one packed data set and in a plain folder. Loaders read them as
+stored bytes (what storage gives) and as RandomResizedCrop(224) (what training gets), in order "shuffled" and in order "pages": with
+windows of 512 samples, which fit into the batches ahead, and with the default ones. Settings:
+
+- throttle: the loader's throttle, 200 MB/s, 10 ms for each request, one request at a time: a disk that turns.
+- local: this machine's disk. Pages of the files are dropped from the kernel's cache before each run, and as they are read.
+
+Ways run in turns. A run ends after --seconds, or with its epoch. Each figure is the median of the rounds. An epoch of each order is
+checked first: every sample comes once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
+import common  # noqa: E402
+
+import penstock as ps  # noqa: E402
+from penstock import transforms as T  # noqa: E402
+
+BATCH, PREFETCH = 128, 8  # two windows of 512 samples
+THROTTLE = (200e6, 0.01, 1)
+WAYS: dict[str, dict[str, Any]] = {
+    "random": {"order": "shuffled"},
+    "pages, 64 x 8": {"order": "pages", "page_samples": 64, "window_pages": 8},
+    "pages, 8 x 64": {"order": "pages", "page_samples": 8, "window_pages": 64},
+    "pages, 64 x 64": {"order": "pages"},
+}
+
+
+def make_folder(source: Path, folder: Path, copies: int) -> None:
+    """Writes `copies` of each file under other names. Not links: each has blocks of its own on the disk."""
+    mark = folder / f".{copies}"
+    if mark.exists():
+        return
+    for file in sorted(source.glob("*/*")):
+        (folder / file.parent.name).mkdir(parents=True, exist_ok=True)
+        for i in range(copies):
+            (folder / file.parent.name / f"{i:03d}-{file.name}").write_bytes(file.read_bytes())
+    mark.touch()
+
+
+def drop(path: Path) -> None:
+    """Writes the files' pages back and drops them from the kernel's cache."""
+    for file in [path] if path.is_file() else path.rglob("*"):
+        if file.is_file():
+            descriptor = os.open(file, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+
+
+def check_epoch(path: Path, options: dict[str, Any]) -> None:
+    """Goes through an epoch without throttle: each sample comes once."""
+    with ps.Loader(path, fields=["image"], encoded=["image"], num_workers=2, **options) as loader:
+        seen = sorted(int(i) for batch in loader for i in batch["index"])
+    if seen != list(range(len(seen))) or not seen:
+        raise SystemExit(f"{path}: an epoch of {options} has not each sample once")
+
+
+def run(path: Path, chain: str, options: dict[str, Any], seconds: float, workers: int) -> dict[str, float]:
+    """Reads for some seconds, from the second batch on, and returns rates."""
+    how: dict[str, Any] = {"encoded": ["image"]}
+    if chain == "crops":
+        how = {"transforms": [T.RandomResizedCrop(224), T.RandomHorizontalFlip()]}
+    with ps.Loader(path, fields=["image"], num_workers=workers, batch_size=BATCH, prefetch=PREFETCH, output="numpy", dtype="uint8",
+                   seed=int(time.time()), host_memory="3GiB", cache=None, **how, **options) as loader:  # fmt: skip
+        batches = iter(loader)
+        start, images = time.perf_counter(), 0
+        for batch in batches:
+            images += len(batch["index"])
+            if time.perf_counter() - start >= seconds:
+                break
+        spent = time.perf_counter() - start
+        storage = loader.stats()["storage"]
+    items = storage["reads"] + storage["merged"]
+    return {"images_per_s": images / spent, "requests_per_s": storage["reads"] / spent,
+            "items_per_request": items / storage["reads"], "useful_mb_per_s": storage["nbytes_read"] / spent / 1e6,
+            "thrown_away_mb_per_s": storage["nbytes_gap"] / spent / 1e6, "seconds": spent}  # fmt: skip
+
+
+def measure(args: argparse.Namespace, paths: dict[str, Path]) -> list[dict[str, Any]]:
+    cells = []
+    for setting in args.settings:
+        for layout, path in paths.items():
+            if layout == "folder" and setting == "throttle":
+                continue  # each file is a request of its own
+            for chain in args.chains:
+                few = ("random", "pages, 64 x 8")
+                ways = {name: way for name, way in WAYS.items() if layout == "packed" or name in few}
+                runs: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
+                for _ in range(args.rounds):
+                    for name, way in ways.items():
+                        options = {**way, "page_cache": "drop"}
+                        if setting == "throttle":
+                            options = {**way, "throttle": THROTTLE}
+                        else:
+                            drop(path)
+                        runs[name].append(run(path, chain, options, args.seconds, args.workers))
+                for name, found in runs.items():
+                    cell = {key: statistics.median(one[key] for one in found) for key in found[0]}
+                    base = statistics.median(one["images_per_s"] for one in runs["random"])
+                    cells.append({"setting": setting, "layout": layout, "chain": chain, "way": name, **cell,
+                                  "times_random": cell["images_per_s"] / base})  # fmt: skip
+                    print(f"{setting:8} {layout:6} {chain:5} {name:14} {cell['images_per_s']:8.0f} images/s "
+                          f"{cell['requests_per_s']:7.0f} requests/s {cell['items_per_request']:5.1f} items each "
+                          f"{cell['useful_mb_per_s']:7.1f} MB/s (+ {cell['thrown_away_mb_per_s']:.1f}) "
+                          f"{cells[-1]['times_random']:.2f} x", flush=True)  # fmt: skip
+    return cells
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--settings", nargs="+", default=["throttle", "local"], choices=["throttle", "local"])
+    parser.add_argument("--chains", nargs="+", default=["bytes", "crops"], choices=["bytes", "crops"])
+    parser.add_argument("--copies", type=int, default=16, help="of each image (default 16)")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of a run; runs end with the epoch, too")
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    folder, packed = args.work / f"folder-{args.copies}", args.work / f"packed-{args.copies}.pst"
+    make_folder(args.data / "imagenet_folder", folder, args.copies)
+    if not packed.exists():
+        ps.pack(folder, packed, forms=["original"])
+    for way in WAYS.values():
+        check_epoch(packed, way)
+    paths = {"packed": packed, "folder": folder}
+    with ps.Dataset(packed) as dataset:
+        n = len(dataset)
+    result = {
+        "bench": "pages", "date": datetime.date.today().isoformat(), "machine": common.machine(), "images": n,
+        "nbytes": sum(file.stat().st_size for file in ([packed] if packed.is_file() else packed.rglob("*")) if file.is_file()),
+        "batch_size": BATCH, "prefetch": PREFETCH, "workers": args.workers, "rounds": args.rounds, "seconds": args.seconds,
+        "throttle": THROTTLE, "cells": measure(args, paths),
+    }  # fmt: skip
+    (args.out / "pages.json").write_text(json.dumps(result, indent=1) + "\n")
+    print(f"figures: {args.out / 'pages.json'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+/* test_loader_pages.c - does the page-aware order read neighbours together: the batches of other
+ * ways to read, the number of requests that the pages make, faults that hit only their own sample,
+ * and an end at any time? */
+#include "loader/loader_fixture.h"
+#include "loader/loader_handle.h"
+#include "test.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define N_SAMPLES 256
+#define PAGE 8
+#define WINDOW 2
+#define BATCH 8
+
+static char directory[64];
+static pst_dataset *same, *mixed;
+
+static int set_up(void **state)
+{
+    (void)state;
+    make_directory(directory);
+    same = open_made(directory, "same",
+                     &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_RAW_SAME});
+    mixed = open_made(directory, "mixed",
+                      &(struct make_options){.n_samples = 77,
+                                             .images = MAKE_MIXED,
+                                             .all_fields = true,
+                                             .shard_nbytes = 100000});
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&same);
+    pst_dataset_close(&mixed);
+    remove_tree(directory);
+    return 0;
+}
+
+static struct pst_field_output image = {.name = "image"};
+
+static struct pst_loader_options page_options(uint32_t prefetch, enum pst_storage_kind storage)
+{
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = BATCH,
+                                       .order = PST_ORDER_PAGES,
+                                       .page_samples = PAGE,
+                                       .window_pages = WINDOW,
+                                       .seed = 3,
+                                       .num_workers = 2,
+                                       .prefetch = prefetch,
+                                       .storage = storage,
+                                       .fields = &image,
+                                       .n_fields = 1,
+                                       .only_listed = true,
+                                       TEST_ELEMENT_SIZES};
+}
+
+/* The samples of the epoch, by position. */
+static uint64_t samples[N_SAMPLES];
+static size_t n_samples;
+
+static void collect(pst_loader *loader, const pst_batch *batch)
+{
+    (void)loader;
+    const int64_t *indices = pst_batch_index(batch);
+    for (uint32_t i = 0; i < pst_batch_count(batch); i++)
+        samples[n_samples++] = (uint64_t)indices[i];
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Requests of a window: its samples that lie side by side in a file are one. */
+static uint64_t count_runs(uint64_t *window, size_t n)
+{
+    struct pst_error err;
+    struct pst_item before, item;
+    uint64_t n_runs = 0;
+    qsort(window, n, sizeof *window, compare);
+    for (size_t i = 0; i < n; i++) {
+        assert_ok(pst_dataset_item(same, window[i], 0, 0, &item, sizeof item, &err));
+        n_runs += i == 0 || before.i_file != item.i_file ||
+                  item.offset - before.offset - before.nbytes > 4096;
+        before = item;
+    }
+    return n_runs;
+}
+
+/* Two windows are under way, so each is read as a whole. */
+static void test_requests(void **state)
+{
+    (void)state;
+    static const enum pst_storage_kind kinds[] = {PST_STORAGE_THREADS, PST_STORAGE_AUTO};
+    uint64_t hashes[64];
+    for (size_t k = 0; k < 2; k++)
+        for (uint64_t epoch = 0; epoch < 3; epoch++) {
+            struct pst_error err;
+            struct pst_loader_options options = page_options(4, kinds[k]);
+            options.throttle_bytes_per_second = 1e9; /* and no latency: small gaps alone are read */
+            options.throttle_requests = 1;
+            pst_loader *loader = open_loader(same, &options);
+            n_samples = 0;
+            assert_ok(pst_loader_begin(loader, epoch, &err));
+            assert_int_equal(drain_epoch(loader, collect, hashes), N_SAMPLES / BATCH);
+            uint64_t n_requests = 0;
+            for (size_t i = 0; i < N_SAMPLES; i += PAGE * WINDOW)
+                n_requests += count_runs(samples + i, PAGE * WINDOW);
+            struct pst_loader_stats stats = stats_of(loader);
+            assert_int_equal(stats.n_reads, n_requests);
+            assert_int_equal(stats.n_reads + stats.n_merged_reads, N_SAMPLES);
+            assert_true(n_requests <= N_SAMPLES / PAGE + N_SAMPLES / PAGE / WINDOW);
+            pst_loader_close(&loader);
+        }
+}
+
+/* Batches are the same to the bit, whatever is read together. */
+static void test_same_batches(void **state)
+{
+    (void)state;
+    static struct augmented kept;
+    uint64_t expected[64], hashes[64];
+    struct pst_loader_options options = augmented_options(&kept, 24, 24);
+    options.order = PST_ORDER_PAGES;
+    options.page_samples = 5;
+    options.window_pages = 3;
+    options.num_workers = 0;
+    struct pst_error err;
+    for (int way = 0; way < 9; way++) {
+        uint64_t *out = way ? hashes : expected;
+        options.prefetch = 1 + (uint32_t)way;
+        options.num_workers = (uint32_t)(way + 1) / 2;
+        options.storage = way % 2 ? PST_STORAGE_THREADS : PST_STORAGE_AUTO;
+        options.page_cache = (enum pst_page_cache)(way % 3);
+        options.throttle_latency_seconds = way == 8 ? 1e-4 : 0;
+        pst_loader *loader = open_loader(mixed, &options);
+        assert_ok(pst_loader_begin(loader, 2, &err));
+        size_t n = drain_epoch(loader, NULL, out);
+        assert_int_equal(n, 20);
+        assert_memory_equal(out, expected, n * sizeof *out);
+        if (way > 3 && options.page_cache != PST_PAGE_CACHE_DIRECT)
+            assert_true(stats_of(loader).n_merged_reads > 0);
+        pst_loader_close(&loader);
+    }
+}
+
+/* The arena holds few rows: gatherings end there, and go on. */
+static void test_little_memory(void **state)
+{
+    (void)state;
+    uint64_t expected[64], hashes[64];
+    struct pst_error err;
+    struct pst_loader_options options = page_options(4, PST_STORAGE_THREADS);
+    pst_loader *loader = open_loader(same, &options);
+    assert_ok(pst_loader_begin(loader, 0, &err));
+    size_t n = drain_epoch(loader, NULL, expected);
+    pst_loader_close(&loader);
+    for (uint32_t n_rows = 1; n_rows < 20; n_rows += 6) {
+        loader = open_loader(same, &options);
+        /* Nothing is under way, so the region may become shorter. */
+        loader->arena.nbytes = (size_t)n_rows * loader->block_nbytes_max;
+        for (uint64_t epoch = 0; epoch < 2; epoch++) {
+            assert_ok(pst_loader_begin(loader, 0, &err));
+            assert_int_equal(drain_epoch(loader, NULL, hashes), n);
+            assert_memory_equal(hashes, expected, n * sizeof *hashes);
+        }
+        pst_loader_close(&loader);
+    }
+}
+
+/* A shard that became shorter: the samples beyond its end are bad, and no other. */
+static void test_truncated(void **state)
+{
+    (void)state;
+    uint64_t hashes[64];
+    struct pst_error err;
+    struct pst_item item;
+    char path[128];
+    pst_dataset *dataset = open_made(
+        directory, "cut", &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_RAW_SAME});
+    assert_ok(pst_dataset_item(dataset, 200, 0, 0, &item, sizeof item, NULL));
+    assert_ok(pst_dataset_file_path(dataset, item.i_file, path, sizeof path, &err));
+    struct pst_loader_options options = page_options(4, PST_STORAGE_AUTO);
+    options.on_error = PST_ON_ERROR_SKIP;
+    options.on_empty = PST_ON_EMPTY_DELIVER;
+    pst_loader *loader = open_loader(dataset, &options);
+    assert_ok(pst_loader_begin(loader, 0, &err)); /* opens the shard */
+    (void)drain_epoch(loader, NULL, hashes);
+    uint64_t n_merged = stats_of(loader).n_merged_reads;
+    assert_int_equal(truncate(path, (off_t)(item.offset + 1)), 0);
+    assert_ok(pst_loader_begin(loader, 1, &err));
+    (void)drain_epoch(loader, NULL, hashes);
+    struct pst_loader_stats stats = stats_of(loader);
+    assert_int_equal(stats.n_bad, N_SAMPLES - 200);
+    assert_int_equal(stats.n_samples, N_SAMPLES + 200);
+    assert_true(stats.n_merged_reads > n_merged);
+    pst_loader_close(&loader);
+    pst_dataset_close(&dataset);
+}
+
+/* Requests that would take days: a new epoch and closing do not wait for them. */
+static void test_cancel(void **state)
+{
+    (void)state;
+    struct pst_error err;
+    for (int kind = PST_STORAGE_AUTO; kind <= PST_STORAGE_THREADS; kind++) {
+        struct pst_loader_options options = page_options(6, (enum pst_storage_kind)kind);
+        options.throttle_latency_seconds = 10000;
+        options.throttle_requests = 1;
+        pst_loader *loader = open_loader(same, &options);
+        for (uint64_t epoch = 0; epoch < 20; epoch++)
+            assert_ok(pst_loader_begin(loader, epoch, &err));
+        pst_loader_close(&loader);
+    }
+    /* A caller that leaves in the middle. */
+    for (uint32_t n = 0; n < 12; n++) {
+        struct pst_loader_options options = page_options(1 + n % 5, PST_STORAGE_AUTO);
+        pst_loader *loader = open_loader(same, &options);
+        assert_ok(pst_loader_begin(loader, n, &err));
+        for (uint32_t i = 0; i < n; i++) {
+            pst_batch *batch = NULL;
+            assert_ok(pst_loader_next(loader, &batch, &err));
+            pst_batch_release(batch);
+        }
+        pst_loader_close(&loader);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_requests),      cmocka_unit_test(test_same_batches),
+        cmocka_unit_test(test_little_memory), cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_cancel),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
