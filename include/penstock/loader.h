@@ -406,8 +406,7 @@ struct pst_loader_options {
     size_t mix_nbytes;      /* sizeof(struct pst_mix) */
     const char *mix_field;  /* an image; NULL: the first image that is delivered */
     size_t audio_op_nbytes; /* sizeof(struct pst_audio_op) */
-    /* Requests at a time of the throttled storage, at most 256; 0 = any number. 1: latencies add
-     * up. */
+    /* Requests at a time of throttled storage, at most 256; 0 = any. 1: latencies add up. */
     uint32_t throttle_requests;
 };
 
