@@ -226,12 +226,52 @@ void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit)
             dc[p] = (int16_t)(dc[p] + dc[p % 8 > 0 ? p - 1 : p - 8]);
         }
     }
-    for (uint32_t i = 0; i < out->n; i++)
+    uint32_t n = unit->kept ? unit->kept->n_k[0] : out->n;
+    for (uint32_t i = 0; i < n; i++)
         plane[i] = values[unit->order[i]];
-    memset(plane + out->n, 0, (psti_round_up(out->n, GROUP) - out->n) * sizeof *plane);
+    memset(plane + n, 0, (psti_round_up(n, GROUP) - n) * sizeof *plane);
 }
 
 /* -- 8.4: the list, and AC tokens -- */
+
+/* Keeps the wanted ones of the eight blocks at `order`, of which the first `left` exist, and writes
+ * their numbers to `kept`. Returns a mask of them. */
+static uint32_t keep_eight(const uint16_t *order, uint32_t left, const uint64_t *wanted,
+                           uint16_t *kept, struct psti_coefs_move *move)
+{
+    uint32_t mask = 0, n = 0;
+    memset(move->indices, 0, sizeof move->indices);
+    for (uint32_t i = 0; i < 8 && i < left; i++) {
+        uint32_t block = order[i], is_wanted = (uint32_t)(wanted[block >> 6] >> (block & 63) & 1);
+        kept[n] = (uint16_t)block;
+        move->indices[2 * n] = (uint8_t)(2 * i);
+        move->indices[2 * n + 1] = (uint8_t)(2 * i + 1);
+        n += is_wanted;
+        mask |= is_wanted << i;
+    }
+    return mask;
+}
+
+void psti_pli_coefs_keep_c(struct psti_coefs_unit *unit, const uint64_t *wanted,
+                           struct psti_coefs_kept *kept)
+{
+    const struct psti_pli_coefs *out = unit->out;
+    uint32_t n = 0, n_groups = (out->n + GROUP - 1) / GROUP;
+    memset(kept->lanes, 0, (n_groups + 1) * sizeof kept->lanes[0]);
+    for (uint32_t i = 0; i < n_groups * GROUP; i += 8) {
+        struct psti_coefs_move *move = &kept->moves[i / 8];
+        uint32_t left = out->n > i ? out->n - i : 0;
+        uint32_t mask = keep_eight(unit->order + i, left, wanted, unit->order + n, move);
+        move->to = (uint16_t)n;
+        if (i % GROUP == 0)
+            kept->before[i / GROUP] = (uint16_t)n;
+        kept->lanes[i / GROUP] |= (uint64_t)mask << (i % GROUP);
+        n += (uint32_t)__builtin_popcount(mask);
+    }
+    kept->before[n_groups] = (uint16_t)n;
+    for (uint32_t k = 0; k < 65; k++)
+        kept->n_k[k] = psti_pli_coefs_count_kept(kept, out->n_k[k]);
+}
 
 void psti_pli_coefs_sort_c(struct psti_coefs_unit *unit)
 {

@@ -90,6 +90,11 @@ static inline uint64_t psti_pli_coefs_peek(const struct psti_coefs_bits *bits)
 
 /* -- A unit -- */
 
+/* Moves the kept ones of eight blocks together. */
+struct psti_coefs_move {
+    _Alignas(16) uint8_t indices[16]; /* of the bytes of eight 16-bit values; kept ones first */
+    uint16_t to;                      /* how many blocks before the eight are kept */
+};
 /* The blocks of the list that are kept when values are placed. */
 struct psti_coefs_kept {
     /* For each 64 blocks of the list: a bit for each block that is kept. */
@@ -97,7 +102,15 @@ struct psti_coefs_kept {
     /* For each 64 blocks: how many blocks before them are kept. */
     uint16_t before[PSTI_JPEG_SQUARES_MAX + 1];
     uint16_t n_k[65]; /* the values that out->n_k will have */
+    /* For each eight blocks of the list. Only psti_pli_coefs_keep_c() sets it. */
+    struct psti_coefs_move moves[PSTI_JPEG_SQUARES_MAX * PSTI_COEFS_SQUARE / 8];
 };
+/* Returns how many of the first n blocks of the list are kept. */
+static inline uint16_t psti_pli_coefs_count_kept(const struct psti_coefs_kept *kept, uint32_t n)
+{
+    uint64_t lanes = kept->lanes[n / 64] & ((UINT64_C(1) << n % 64) - 1);
+    return (uint16_t)(kept->before[n / 64] + (uint32_t)__builtin_popcountll(lanes));
+}
 
 struct psti_coefs_unit {
     const struct psti_pli_coefs_tables *tables;
@@ -168,6 +181,9 @@ void psti_pli_coefs_read_ends_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_sort_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_read_dc_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_read_ac_c(struct psti_coefs_unit *unit, uint32_t first, uint32_t last);
+/* Also for levels that place values eight at a time. */
+void psti_pli_coefs_keep_c(struct psti_coefs_unit *unit, const uint64_t *wanted,
+                           struct psti_coefs_kept *kept);
 void psti_pli_coefs_place_dc_c(struct psti_coefs_unit *unit);
 void psti_pli_coefs_place_ac_c(struct psti_coefs_unit *unit, uint32_t last);
 /* Reads the magnitude bits of 64 entries (8.3, 8.5) and adds what tokens >= 3 have beyond 2, which

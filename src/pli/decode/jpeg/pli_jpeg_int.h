@@ -36,9 +36,10 @@ struct psti_pli_jpeg_blocks {
  */
 enum { PSTI_PLI_JPEG_IDCT_NBYTES = 24 * 1024 };
 typedef void psti_pli_jpeg_idct(const struct psti_pli_jpeg_blocks *blocks, void *work);
-psti_pli_jpeg_idct psti_pli_jpeg_idct_c, psti_pli_jpeg_idct_avx2, psti_pli_jpeg_idct_neon;
-/* Requires `all`, because its level of coefficients leaves only the wanted blocks in the list. */
-psti_pli_jpeg_idct psti_pli_jpeg_idct_avx512;
+psti_pli_jpeg_idct psti_pli_jpeg_idct_c;
+/* They require `all`, because their levels of coefficients leave only the wanted blocks in the
+ * list. */
+psti_pli_jpeg_idct psti_pli_jpeg_idct_avx2, psti_pli_jpeg_idct_avx512, psti_pli_jpeg_idct_neon;
 
 /* Writes blocks of `edge` samples each way, 4, 2 or 1, from the coefficients whose row and column
  * are below `edge`. It exists only in plain C (pli_jpeg_small.c). */
@@ -63,24 +64,6 @@ static inline uint32_t psti_pli_jpeg_end_at(const struct psti_pli_coefs *coefs, 
         last--;
     return last;
 }
-/* Returns a mask of the wanted blocks among the 64 blocks from list position i on. Writes their
- * numbers to `order`. */
-static inline uint64_t psti_pli_jpeg_wanted_of(const struct psti_pli_jpeg_blocks *blocks,
-                                               uint32_t i, uint16_t *order)
-{
-    const struct psti_pli_coefs *coefs = blocks->coefs;
-    uint32_t left = coefs->n - i, n = left < 64 ? left : 64;
-    uint64_t mask = 0;
-    for (uint32_t b = 0; b < n; b++) {
-        uint32_t block = coefs->order[i + b];
-        uint64_t wanted = blocks->wanted[block >> 6] >> (block & 63) & 1;
-        mask |= wanted << b;
-        *order = (uint16_t)block;
-        order += wanted;
-    }
-    return mask;
-}
-
 /* ---- Coefficients -> blocks: pli_jpeg.c, pli_jpeg_blocks_avx2.c */
 
 /* Writes 16 blocks of 64 coefficients from 16 entries of each of planes 0..last. Coefficients above

@@ -381,6 +381,7 @@ PSTI_NEON_INLINE int16x8_t with_sign(int16x8_t v, int8x8_t negative)
     return vsubq_s16(veorq_s16(v, all), all);
 }
 
+/* Reads the bits of a group of 64 entries and stores its coefficients. */
 static void place_group(struct psti_coefs_bits *bits, const uint8_t *tokens, int16_t *values)
 {
     struct square some, negative;
@@ -408,14 +409,32 @@ static void place_group(struct psti_coefs_bits *bits, const uint8_t *tokens, int
     }
 }
 
+/* Moves those of 64 values to a plane whose blocks are kept. A store of eight may write beyond the
+ * kept ones, where the next one follows. */
+static void move_kept(const int16_t *values, const struct psti_coefs_move *moves, int16_t *plane)
+{
+    for (uint32_t i = 0; i < SQUARE / 8; i++) {
+        uint8x16_t v = vreinterpretq_u8_s16(vld1q_s16(values + (size_t)8 * i));
+        v = vqtbl1q_u8(v, vld1q_u8(moves[i].indices));
+        vst1q_s16(plane + moves[i].to, vreinterpretq_s16_u8(v));
+    }
+}
+
 static void place_ac(struct psti_coefs_unit *unit, uint32_t last)
 {
     const struct psti_pli_coefs *out = unit->out;
-    for (uint32_t k = 1; k <= last; k++)
+    const struct psti_coefs_kept *kept = unit->kept;
+    for (uint32_t k = 1; k <= last; k++) {
+        int16_t *plane = unit->planes + k * out->stride, values[SQUARE];
         for (uint32_t base = 0; base < out->n_k[k]; base += SQUARE) {
-            size_t at = k * out->stride + base;
-            place_group(&unit->bits, unit->tokens + at, unit->planes + at);
+            const uint8_t *tokens = unit->tokens + k * out->stride + base;
+            place_group(&unit->bits, tokens, kept ? values : plane + base);
+            if (kept)
+                move_kept(values, kept->moves + base / 8, plane);
         }
+        if (kept) /* writes zeros at least up to the next multiple of 64 */
+            memset(plane + kept->n_k[k], 0, SQUARE * sizeof *plane);
+    }
 }
 
 const struct psti_coefs_level psti_coefs_level_neon = {
@@ -425,6 +444,7 @@ const struct psti_coefs_level psti_coefs_level_neon = {
     .sort = psti_pli_coefs_sort_c,
     .read_dc = psti_pli_coefs_read_dc_c,
     .read_ac = read_ac,
+    .keep = psti_pli_coefs_keep_c,
     .place_dc = psti_pli_coefs_place_dc_c,
     .place_ac = place_ac,
 };

@@ -152,6 +152,7 @@ const struct psti_coefs_level psti_coefs_level_avx2 = {
     .sort = sort,
     .read_dc = psti_pli_coefs_avx2_read_dc,
     .read_ac = psti_pli_coefs_avx2_read_ac,
+    .keep = psti_pli_coefs_keep_c,
     .place_dc = psti_pli_coefs_avx2_place_dc,
     .place_ac = psti_pli_coefs_avx2_place_ac,
 };

@@ -65,16 +65,38 @@ INLINE void add_bits(struct group *values, uint64_t mask, int weight)
     values->high = _mm256_add_epi8(values->high, _mm256_and_si256(b.high, w));
 }
 
+/* The places of a group's 64 coefficients in a plane. */
+struct places {
+    int16_t *to;                         /* the first one, if `moves` is NULL */
+    int16_t *plane;                      /* else eight of them go to plane + moves[i].to */
+    const struct psti_coefs_move *moves; /* NULL: all blocks are kept */
+};
+
+/* Stores coefficients 16 i .. 16 i + 15, or only those of blocks that are kept. A store of eight
+ * may write beyond the kept ones, where the next one follows. */
+INLINE void put(const struct places *p, uint32_t i, v32 values)
+{
+    if (p->moves == NULL) {
+        store(p->to + (size_t)16 * i, values);
+        return;
+    }
+    const struct psti_coefs_move *m = p->moves + (size_t)2 * i;
+    values = _mm256_shuffle_epi8(values, halves(_mm_load_si128((const __m128i *)m[0].indices),
+                                                _mm_load_si128((const __m128i *)m[1].indices)));
+    _mm_storeu_si128((__m128i *)(p->plane + m[0].to), _mm256_castsi256_si128(values));
+    _mm_storeu_si128((__m128i *)(p->plane + m[1].to), _mm256_extracti128_si256(values, 1));
+}
+
 /* Stores 64 coefficients from values below 128. `negative` is 255 where the coefficient is
  * negative, else 0. */
-INLINE void place(struct group v, struct group negative, int16_t *to)
+INLINE void place(struct group v, struct group negative, const struct places *to)
 {
     v32 low = _mm256_sub_epi8(_mm256_xor_si256(v.low, negative.low), negative.low);
     v32 high = _mm256_sub_epi8(_mm256_xor_si256(v.high, negative.high), negative.high);
-    store(to, _mm256_unpacklo_epi8(low, negative.low));
-    store(to + 16, _mm256_unpackhi_epi8(low, negative.low));
-    store(to + 32, _mm256_unpacklo_epi8(high, negative.high));
-    store(to + 48, _mm256_unpackhi_epi8(high, negative.high));
+    put(to, 0, _mm256_unpacklo_epi8(low, negative.low));
+    put(to, 1, _mm256_unpackhi_epi8(low, negative.low));
+    put(to, 2, _mm256_unpacklo_epi8(high, negative.high));
+    put(to, 3, _mm256_unpackhi_epi8(high, negative.high));
 }
 
 INLINE v32 large_value(v32 value, v32 sixty_fourths, v32 negative)
@@ -84,12 +106,13 @@ INLINE v32 large_value(v32 value, v32 sixty_fourths, v32 negative)
 }
 
 /* Does the same with values up to 255 plus 64 * `more`. */
-INLINE void place_large(struct group v, struct group more, struct group negative, int16_t *to)
+INLINE void place_large(struct group v, struct group more, struct group negative,
+                        const struct places *to)
 {
     const v32 zero = _mm256_setzero_si256();
 #define PLACE(part, unpack, i)                                                                     \
-    store(to + 16 * (i), large_value(unpack(v.part, zero), unpack(more.part, zero),                \
-                                     unpack(negative.part, negative.part)))
+    put(to, i, large_value(unpack(v.part, zero), unpack(more.part, zero),                          \
+                           unpack(negative.part, negative.part)))
     PLACE(low, _mm256_unpacklo_epi8, 0);
     PLACE(low, _mm256_unpackhi_epi8, 1);
     PLACE(high, _mm256_unpacklo_epi8, 2);
@@ -100,8 +123,9 @@ INLINE void place_large(struct group v, struct group more, struct group negative
 /* Stores a group that has a token 7. Its class is its octave (8.5). Class c has the lowest value 33
  * plus the first c terms of 32, 64, ..., and c bits more than class 0, whose weights are the same
  * terms. */
-static uint64_t TARGET place_any(const struct psti_coefs_bits *bits, uint64_t at,
-                                 struct group tokens, struct group v, uint64_t signs, int16_t *to)
+INLINE uint64_t place_any(const struct psti_coefs_bits *bits, uint64_t at,
+                                 struct group tokens, struct group v, uint64_t signs,
+                                 struct places to)
 {
     enum { CLASSES = 6 };
     struct group more = {_mm256_setzero_si256(), _mm256_setzero_si256()};
@@ -121,7 +145,7 @@ static uint64_t TARGET place_any(const struct psti_coefs_bits *bits, uint64_t at
             add_bits(&more, ones, 1 << (c - 2));
         }
     }
-    place_large(v, more, bytes_of(signs), to);
+    place_large(v, more, bytes_of(signs), &to);
     return at;
 }
 
@@ -209,14 +233,15 @@ void TARGET psti_pli_coefs_avx2_place_dc(struct psti_coefs_unit *unit)
     }
     unit->bits.at = at;
     int16_t *plane = unit->planes;
-    for (uint32_t i = 0; i < out->n; i++)
+    uint32_t n = unit->kept ? unit->kept->n_k[0] : out->n;
+    for (uint32_t i = 0; i < n; i++)
         plane[i] = values[unit->order[i]];
-    memset(plane + out->n, 0, (psti_round_up(out->n, GROUP) - out->n) * sizeof *plane);
+    memset(plane + n, 0, (psti_round_up(n, GROUP) - n) * sizeof *plane);
 }
 
 /* -- AC -- */
 
-void TARGET psti_pli_coefs_avx2_place_ac(struct psti_coefs_unit *unit, uint32_t last)
+INLINE void place_planes(struct psti_coefs_unit *unit, uint32_t last, bool some)
 {
     const struct psti_pli_coefs *out = unit->out;
     const struct psti_coefs_bits *bits = &unit->bits;
@@ -230,31 +255,43 @@ void TARGET psti_pli_coefs_avx2_place_ac(struct psti_coefs_unit *unit, uint32_t 
             struct group t = {load(tokens + base), load(tokens + base + 32)};
             uint64_t signs = hand_out(bits, &at, above(t, 0)), large = above(t, 2);
             struct group v = for_unpacking(t);
+            const struct places to = {plane + base, plane,
+                                      some ? unit->kept->moves + base / 8 : NULL};
             if (large == 0) {
-                place(v, bytes_of(signs), plane + base);
+                place(v, bytes_of(signs), &to);
                 continue;
             }
             v.low = _mm256_shuffle_epi8(lowest, v.low);
             v.high = _mm256_shuffle_epi8(lowest, v.high);
-            uint64_t larger = above(t, 3);
-            if (above(t, 6) != 0) {
-                at = place_any(bits, at, t, v, signs, plane + base);
+            if (__builtin_expect(above(t, 6) != 0, 0)) {
+                at = place_any(bits, at, t, v, signs, to);
                 continue;
             }
             add_bits(&v, hand_out(bits, &at, large), 1);
+            add_bits(&v, hand_out(bits, &at, above(t, 3)), 2);
+            uint64_t larger = above(t, 4);
             if (larger != 0) {
-                add_bits(&v, hand_out(bits, &at, larger), 2);
-                larger = above(t, 4);
-                if (larger != 0) {
-                    add_bits(&v, hand_out(bits, &at, larger), 4);
-                    larger = above(t, 5);
-                    if (larger != 0)
-                        add_bits(&v, hand_out(bits, &at, larger), 8);
-                }
+                add_bits(&v, hand_out(bits, &at, larger), 4);
+                add_bits(&v, hand_out(bits, &at, above(t, 5)), 8);
             }
-            place(v, bytes_of(signs), plane + base);
+            place(v, bytes_of(signs), &to);
         }
+        if (some) /* writes zeros at least up to the next multiple of 64 */
+            memset(plane + unit->kept->n_k[k], 0, GROUP * sizeof *plane);
     }
     unit->bits.at = at;
+}
+
+static void TARGET place_some(struct psti_coefs_unit *unit, uint32_t last)
+{
+    place_planes(unit, last, true);
+}
+
+void TARGET psti_pli_coefs_avx2_place_ac(struct psti_coefs_unit *unit, uint32_t last)
+{
+    if (unit->kept != NULL)
+        place_some(unit, last);
+    else
+        place_planes(unit, last, false);
 }
 #endif

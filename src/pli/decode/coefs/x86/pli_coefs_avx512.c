@@ -172,13 +172,6 @@ PSTI_ICL_INLINE uint32_t wanted_of(const uint16_t table[SIXTEENTHS], __m512i blo
     return _mm512_movepi16_mask(_mm512_sllv_epi16(word, up));
 }
 
-/* Returns how many of the first n blocks of the list are kept. */
-static uint16_t count_kept(const struct psti_coefs_kept *kept, uint32_t n)
-{
-    uint64_t lanes = kept->lanes[n / 64] & ((UINT64_C(1) << n % 64) - 1);
-    return (uint16_t)(kept->before[n / 64] + (uint32_t)__builtin_popcountll(lanes));
-}
-
 PSTI_ICL_TARGET static void keep(struct psti_coefs_unit *unit, const uint64_t *wanted,
                                  struct psti_coefs_kept *kept)
 {
@@ -201,7 +194,7 @@ PSTI_ICL_TARGET static void keep(struct psti_coefs_unit *unit, const uint64_t *w
     kept->lanes[group] = 0;
     kept->before[group] = (uint16_t)n;
     for (uint32_t k = 0; k < 65; k++)
-        kept->n_k[k] = count_kept(kept, out->n_k[k]);
+        kept->n_k[k] = psti_pli_coefs_count_kept(kept, out->n_k[k]);
 }
 
 const struct psti_coefs_level psti_coefs_level_avx512 = {

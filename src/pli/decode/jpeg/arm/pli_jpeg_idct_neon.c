@@ -2,15 +2,17 @@
  * pli_jpeg_idct_template.h.
  *
  * pli_jpeg_int.h says what goes in and out. Plain C gives the same bytes. The functions are pure;
- * any thread may call them. Rows of samples go from registers to their places. If only a part of
- * the unit is wanted, its blocks are moved together first. Eight inputs of four blocks take 20
- * multiplications of four lanes. These bound the time of the transform on cores that do one a
- * cycle; on other cores about as many other operations bound it. */
+ * any thread may call them. Rows of samples go from registers to their places. Eight
+ * inputs of four blocks take 20 multiplications of four lanes. These bound the time of the
+ * transform on cores that do one a cycle; on other cores about as many other operations bound it.
+ */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #include "base/neon.h"
 
 #if defined(PSTI_NEON)
+#include <assert.h>
+
 #define TARGET
 #define INLINE PSTI_NEON_INLINE
 #define VECTOR int16x8_t
@@ -288,35 +290,10 @@ INLINE void small_row(struct work *work, int y)
 
 #include "pli/decode/jpeg/pli_jpeg_idct_template.h"
 
-#define INDICES uint8x16_t
-
-INLINE uint8x16_t moving_together(uint32_t mask)
-{
-    /* The numbers of a mask's ones, one byte each. */
-    static const uint32_t ones[16] = {0x0,    0x0,      0x1,      0x0100,    0x2,    0x0200,
-                                      0x0201, 0x020100, 0x3,      0x0300,    0x0301, 0x030100,
-                                      0x0302, 0x030200, 0x030201, 0x03020100};
-    uint32_t low = mask & 15, high = mask >> 4;
-    uint32_t n_low = (uint32_t)__builtin_popcount(low);
-    uint64_t numbers = ones[low] | (uint64_t)(ones[high] + 0x04040404) << (8 * n_low);
-    uint16x8_t v = vmovl_u8(vcreate_u8(numbers & UINT64_C(0x0707070707070707)));
-    return vreinterpretq_u8_u16(vmlaq_n_u16(vdupq_n_u16(0x0100), v, 0x0202));
-}
-
-INLINE void move(int16_t *to, const int16_t *from, uint8x16_t indices)
-{
-    uint8x16_t v = vqtbl1q_u8(vreinterpretq_u8_s16(vld1q_s16(from)), indices);
-    vst1q_s16(to, vreinterpretq_s16_u8(v));
-}
-
-#include "pli/decode/jpeg/pli_jpeg_idct_some_template.h"
-
 void psti_pli_jpeg_idct_neon(const struct psti_pli_jpeg_blocks *blocks, void *work)
 {
     const struct unit unit = open_unit(blocks);
-    if (blocks->all)
-        all_blocks(&unit, work);
-    else
-        some_blocks(&unit, work);
+    assert(blocks->all);
+    all_blocks(&unit, work);
 }
 #endif

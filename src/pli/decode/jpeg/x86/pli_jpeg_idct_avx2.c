@@ -2,11 +2,11 @@
  * pli_jpeg_idct_x86_template.h.
  *
  * pli_jpeg_int.h says what goes in and out. Plain C gives the same bytes. The functions are pure;
- * any thread may call them. If only a part of the unit is wanted, its blocks are moved together
- * first. */
+ * any thread may call them. */
 #include "pli/decode/jpeg/pli_jpeg_int.h"
 
 #if defined(__x86_64__)
+#include <assert.h>
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
@@ -41,32 +41,12 @@ INLINE __m256i plus_minus(__m256i sums, __m256i pairs, int a, int b, __m256i *mi
     return _mm256_add_epi32(sums, products);
 }
 
-#define INDICES __m128i
-
-INLINE __m128i moving_together(uint32_t mask)
-{
-    uint64_t bytes = _pdep_u64(mask, UINT64_C(0x0101010101010101)) * 255;
-    uint64_t numbers = _pext_u64(UINT64_C(0x0706050403020100), bytes);
-    __m128i v = _mm_cvtepu8_epi16(_mm_cvtsi64_si128((long long)numbers));
-    return _mm_add_epi16(_mm_mullo_epi16(v, _mm_set1_epi16(0x0202)), _mm_set1_epi16(0x0100));
-}
-
-INLINE void move(int16_t *to, const int16_t *from, __m128i indices)
-{
-    __m128i v = _mm_load_si128((const void *)from);
-    _mm_storeu_si128((void *)to, _mm_shuffle_epi8(v, indices));
-}
-
 #include "pli/decode/jpeg/x86/pli_jpeg_idct_x86_template.h"
-
-#include "pli/decode/jpeg/pli_jpeg_idct_some_template.h"
 
 TARGET void psti_pli_jpeg_idct_avx2(const struct psti_pli_jpeg_blocks *blocks, void *work)
 {
     const struct unit unit = open_unit(blocks);
-    if (blocks->all)
-        all_blocks(&unit, work);
-    else
-        some_blocks(&unit, work);
+    assert(blocks->all);
+    all_blocks(&unit, work);
 }
 #endif
