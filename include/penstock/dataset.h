@@ -123,7 +123,9 @@ struct pst_dataset_options {
      * names files relative to the folder and gives their fields. NULL: there is one class per
      * sub-folder, in byte order of the names, or no label if the folder is flat. A sub-folder
      * "images" beside "masks" (or "image", "mask", "mask_x", "x_masks") is no class: each image
-     * gets the masks of the same name. */
+     * gets the masks of the same name. "leftImg8bit" beside "gtFine" is Cityscapes: the fields
+     * "mask", "instances" and "mask_train" hold its label maps, "split" and "city" the names of its
+     * folders. */
     const char *labels;
     /* Unreadable files and folders are skipped and counted. False: they are an error. */
     bool allow_unreadable;

@@ -129,14 +129,19 @@ enum pst_status psti_dataset_folder_note_left_out(struct psti_folder *folder, co
  * images, with a slash at its end. Masks are in `n` others, whose names give the fields' names. */
 struct psti_folder_layout {
     char images[NAME_MAX + 2];
+    const char *image_end; /* ending before the extension that images have; NULL: none */
+    bool is_cityscapes;
     uint32_t n;
     struct {
-        char folder[NAME_MAX + 2];
+        char folder[NAME_MAX + 2]; /* fields of one folder follow each other */
         char field[64];
+        const char *end; /* ending before the extension of this field's masks; NULL: none */
     } masks[PST_MAX_FIELDS - 1];
 };
 /* Adds a folder of the top to the layout. False: it has neither images nor masks. */
 bool psti_dataset_folder_layout_take(struct psti_folder_layout *layout, const char *name);
+/* Sets the layout of Cityscapes: leftImg8bit/ beside gtFine/. */
+void psti_dataset_folder_layout_cityscapes(struct psti_folder_layout *layout);
 /* Fills rows and columns. */
 enum pst_status psti_dataset_folder_pairs(struct psti_folder *folder,
                                           const struct psti_folder_layout *layout,

@@ -4,8 +4,16 @@
  *     masks/a.png   masks/b/c_mask.png    and one or more of masks
  *
  * An image and a mask belong together if their paths within these folders are the same but for the
- * extension. The mask's may also end in "_mask". Each folder of masks becomes a field. Runs once,
- * at open, in one thread. */
+ * extension. The mask's may also end in "_mask". Each folder of masks becomes a field.
+ *
+ * Cityscapes is such a folder, whose files have endings of their own:
+ *
+ *     leftImg8bit/train/aachen/aachen_000000_000019_leftImg8bit.png
+ *     gtFine/train/aachen/aachen_000000_000019_gtFine_labelIds.png       field "mask"
+ *     gtFine/train/aachen/aachen_000000_000019_gtFine_instanceIds.png    field "instances"
+ *     gtFine/train/aachen/aachen_000000_000019_gtFine_labelTrainIds.png  field "mask_train"
+ *
+ * Runs once, at open, in one thread. */
 #include "dataset/dataset_folder.h"
 
 #include "base/alloc.h"
@@ -63,18 +71,48 @@ bool psti_dataset_folder_layout_take(struct psti_folder_layout *layout, const ch
     return true;
 }
 
-/* The common part of the paths of an image and its mask: without the folder of `skip` bytes and the
- * extension. */
+void psti_dataset_folder_layout_cityscapes(struct psti_folder_layout *layout)
+{
+    static const char *const masks[][2] = {
+        {"mask", "_gtFine_labelIds"},
+        {"instances", "_gtFine_instanceIds"},
+        {"mask_train", "_gtFine_labelTrainIds"},
+    };
+    memset(layout, 0, sizeof *layout);
+    layout->is_cityscapes = true;
+    layout->image_end = "_leftImg8bit";
+    snprintf(layout->images, sizeof layout->images, "leftImg8bit/");
+    for (; layout->n < sizeof masks / sizeof *masks; layout->n++) {
+        snprintf(layout->masks[layout->n].folder, sizeof layout->masks[0].folder, "gtFine/");
+        snprintf(layout->masks[layout->n].field, sizeof layout->masks[0].field, "%s",
+                 masks[layout->n][0]);
+        layout->masks[layout->n].end = masks[layout->n][1];
+    }
+}
+
+/* The common part of the paths of an image and its mask: without the folder of `skip` bytes, the
+ * extension, and the ending `end` before it (NULL: none). */
 struct stem {
     const char *text;
     size_t n;
 };
 
-static struct stem stem_of(const struct psti_dataset_files *files, size_t i, size_t skip)
+/* True if the path has that ending before its extension. */
+static bool has_end(const char *path, const char *end)
+{
+    size_t n = (size_t)(strrchr(path, '.') - path); /* image names have an extension */
+    size_t n_end = end == NULL ? 0 : strlen(end);
+    return n_end == 0 || (n >= n_end && memcmp(path + n - n_end, end, n_end) == 0);
+}
+
+static struct stem stem_of(const struct psti_dataset_files *files, size_t i, size_t skip,
+                           const char *end)
 {
     const char *text = files->names.bytes + files->at[i] + skip;
-    const char *dot = strrchr(text, '.'); /* image names have an extension */
-    return (struct stem){text, (size_t)(dot - text)};
+    size_t n = (size_t)(strrchr(text, '.') - text);
+    if (end != NULL && has_end(text, end))
+        n -= strlen(end);
+    return (struct stem){text, n};
 }
 
 static int compare_stems(struct stem a, struct stem b)
@@ -87,24 +125,27 @@ static int compare_stems(struct stem a, struct stem b)
 struct masks {
     struct psti_dataset_files files;
     size_t skip;     /* bytes of the folder's name in paths */
-    uint32_t *order; /* [files.n] by stem */
+    const char *end; /* ending of the masks of this field; NULL: all files are its masks */
+    uint32_t *order; /* [n] by stem */
+    size_t n;
     bool *used;      /* [files.n] */
 };
 
 static bool mask_less(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct masks *masks = ctx;
-    return compare_stems(stem_of(&masks->files, a, masks->skip),
-                         stem_of(&masks->files, b, masks->skip)) < 0;
+    return compare_stems(stem_of(&masks->files, a, masks->skip, masks->end),
+                         stem_of(&masks->files, b, masks->skip, masks->end)) < 0;
 }
 
 /* Number of the mask with that stem; files.n: there is none. */
 static size_t find_mask(const struct masks *masks, struct stem stem)
 {
-    size_t low = 0, high = masks->files.n;
+    size_t low = 0, high = masks->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = compare_stems(stem_of(&masks->files, masks->order[middle], masks->skip), stem);
+        struct stem found = stem_of(&masks->files, masks->order[middle], masks->skip, masks->end);
+        int order = compare_stems(found, stem);
         if (order == 0)
             return masks->order[middle];
         if (order < 0)
@@ -137,22 +178,26 @@ static void close_masks(struct masks *masks)
 static enum pst_status open_masks(struct psti_folder *folder, const char *below,
                                   struct masks *masks, struct pst_error *err)
 {
-    masks->skip = strlen(below);
-    enum pst_status status = psti_dataset_folder_list(folder, below, &masks->files, err);
+    enum pst_status status = PST_OK;
+    if (masks->skip == 0) /* fields of one folder share its list */
+        status = psti_dataset_folder_list(folder, below, &masks->files, err);
     if (status != PST_OK)
         return status;
+    masks->skip = strlen(below);
+    masks->n = 0;
     size_t n = masks->files.n;
     masks->order = psti_alloc_array(n + 1, sizeof *masks->order);
     masks->used = psti_calloc(n + 1, sizeof *masks->used);
     if (masks->order == NULL || masks->used == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu masks", n);
     for (size_t i = 0; i < n; i++)
-        masks->order[i] = (uint32_t)i;
-    status = psti_dataset_folder_sort(masks->order, n, mask_less, masks, err);
-    for (size_t i = 1; status == PST_OK && i < n; i++) {
+        if (has_end(masks->files.names.bytes + masks->files.at[i], masks->end))
+            masks->order[masks->n++] = (uint32_t)i;
+    status = psti_dataset_folder_sort(masks->order, masks->n, mask_less, masks, err);
+    for (size_t i = 1; status == PST_OK && i < masks->n; i++) {
         uint32_t a = masks->order[i - 1], b = masks->order[i];
-        if (compare_stems(stem_of(&masks->files, a, masks->skip),
-                          stem_of(&masks->files, b, masks->skip)) == 0)
+        if (compare_stems(stem_of(&masks->files, a, masks->skip, masks->end),
+                          stem_of(&masks->files, b, masks->skip, masks->end)) == 0)
             status = psti_fail(err, PST_ERROR_EXISTS, "dataset",
                                "%.200s and %.200s are masks of the same name",
                                masks->files.names.bytes + masks->files.at[a],
@@ -177,17 +222,17 @@ static enum pst_status no_mask(struct psti_folder *folder, const char *field, co
 }
 
 static enum pst_status fill_column(struct psti_folder *folder, struct masks *masks,
-                                   const char *below, size_t skip, struct psti_column *column,
-                                   struct pst_error *err)
+                                   const struct psti_folder_layout *layout, const char *below,
+                                   struct psti_column *column, struct pst_error *err)
 {
-    size_t n = folder->files.n;
+    size_t n = folder->files.n, skip = strlen(layout->images);
     enum pst_status status = PST_OK;
     column->starts = psti_calloc(n + 1, sizeof *column->starts);
     column->mask_nbytes = psti_calloc(n, sizeof *column->mask_nbytes);
     if (column->starts == NULL || column->mask_nbytes == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu masks", n);
     for (size_t i = 0; status == PST_OK && i < n; i++) {
-        size_t k = mask_of_image(masks, stem_of(&folder->files, i, skip));
+        size_t k = mask_of_image(masks, stem_of(&folder->files, i, skip, layout->image_end));
         if (k == masks->files.n) {
             status = no_mask(folder, column->field.name, below, i, err);
         } else {
@@ -201,27 +246,76 @@ static enum pst_status fill_column(struct psti_folder *folder, struct masks *mas
         column->starts[i + 1] = column->values.nbytes;
     }
     for (size_t k = 0; status == PST_OK && k < masks->files.n; k++)
-        if (!masks->used[k])
+        if (!masks->used[k] && has_end(masks->files.names.bytes + masks->files.at[k], masks->end))
             status = psti_dataset_folder_note(folder, PST_NOTICE_NO_IMAGE, column->field.name, 1,
                                               masks->files.names.bytes + masks->files.at[k], err);
     return status;
 }
 
+/* Makes the column of the layout's field i. `masks` has the list of the folder of the field before,
+ * if that is the same folder. A field that has an ending of its own and no file is left out. */
 static enum pst_status make_column(struct psti_folder *folder,
                                    const struct psti_folder_layout *layout, uint32_t i,
-                                   struct pst_error *err)
+                                   struct masks *masks, struct pst_error *err)
 {
-    struct masks masks = {.order = NULL};
+    const char *below = layout->masks[i].folder;
     struct psti_column *column;
-    enum pst_status status = open_masks(folder, layout->masks[i].folder, &masks, err);
+    if (i > 0 && strcmp(below, layout->masks[i - 1].folder) != 0) {
+        close_masks(masks);
+        *masks = (struct masks){.order = NULL};
+    }
+    psti_free(masks->order);
+    psti_free(masks->used);
+    masks->order = NULL;
+    masks->used = NULL;
+    masks->end = layout->masks[i].end;
+    enum pst_status status = open_masks(folder, below, masks, err);
+    if (status == PST_OK && masks->n == 0 && masks->end != NULL)
+        return PST_OK;
     if (status == PST_OK)
         status = psti_dataset_folder_add_column(folder, layout->masks[i].field, PST_FIELD_MASK,
                                                 &column, err);
     if (status == PST_OK)
-        status = fill_column(folder, &masks, layout->masks[i].folder, strlen(layout->images),
-                             column, err);
-    close_masks(&masks);
+        status = fill_column(folder, masks, layout, below, column, err);
     return status;
+}
+
+/* Adds a text field of the i_part-th folder below the images: the split and the city. */
+static enum pst_status add_part(struct psti_folder *folder, const char *name, size_t skip,
+                                unsigned i_part, struct pst_error *err)
+{
+    struct psti_column *column;
+    size_t n = folder->files.n;
+    enum pst_status status =
+        psti_dataset_folder_add_column(folder, name, PST_FIELD_TEXT, &column, err);
+    if (status != PST_OK)
+        return status;
+    column->starts = psti_calloc(n + 1, sizeof *column->starts);
+    if (column->starts == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu texts", n);
+    for (size_t i = 0; status == PST_OK && i < n; i++) {
+        const char *part = folder->files.names.bytes + folder->files.at[i] + skip;
+        for (unsigned k = 0; k < i_part && strchr(part, '/') != NULL; k++)
+            part = strchr(part, '/') + 1;
+        size_t nbytes = strchr(part, '/') == NULL ? 0 : (size_t)(strchr(part, '/') - part);
+        if (column->max_nbytes < nbytes)
+            column->max_nbytes = nbytes;
+        status = psti_dataset_arena_add(&column->values, part, nbytes, err);
+        column->starts[i + 1] = column->values.nbytes;
+    }
+    return status;
+}
+
+static enum pst_status finish_cityscapes(struct psti_folder *folder,
+                                         const struct psti_folder_layout *layout,
+                                         struct pst_error *err)
+{
+    if (folder->n_columns == 0)
+        return psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
+                         "no mask (_gtFine_labelIds, _gtFine_instanceIds, _gtFine_labelTrainIds) "
+                         "in gtFine/");
+    enum pst_status status = add_part(folder, "split", strlen(layout->images), 0, err);
+    return status == PST_OK ? add_part(folder, "city", strlen(layout->images), 1, err) : status;
 }
 
 enum pst_status psti_dataset_folder_pairs(struct psti_folder *folder,
@@ -232,8 +326,12 @@ enum pst_status psti_dataset_folder_pairs(struct psti_folder *folder,
     if (status == PST_OK && folder->files.n == 0)
         status = psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
                            "no image (.jpg .jpeg .png .webp .pli) in %.200s", layout->images);
+    struct masks masks = {.order = NULL};
     for (uint32_t i = 0; status == PST_OK && i < layout->n; i++)
-        status = make_column(folder, layout, i, err);
+        status = make_column(folder, layout, i, &masks, err);
+    close_masks(&masks);
+    if (status == PST_OK && layout->is_cityscapes)
+        status = finish_cityscapes(folder, layout, err);
     if (status == PST_OK)
         psti_log(PST_LOG_INFO, "dataset", "%s: images from %s, masks from %u folders", folder->path,
                  layout->images, layout->n);

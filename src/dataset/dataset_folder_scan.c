@@ -399,6 +399,7 @@ static enum pst_status conclude(struct scan *scan)
  * another layout. */
 static bool find_layout(const struct listing *top, struct psti_folder_layout *layout)
 {
+    unsigned n_cityscapes = 0;
     for (size_t i = 0; i < top->entries.n; i++) {
         char name[NAME_MAX + 2];
         snprintf(name, sizeof name, "%s", listing_name(top, top->order[i]));
@@ -407,7 +408,10 @@ static bool find_layout(const struct listing *top, struct psti_folder_layout *la
             continue;
         name[n - 1] = '\0';
         (void)psti_dataset_folder_layout_take(layout, name);
+        n_cityscapes += strcmp(name, "leftImg8bit") == 0 || strcmp(name, "gtFine") == 0;
     }
+    if (n_cityscapes == 2)
+        psti_dataset_folder_layout_cityscapes(layout);
     return layout->images[0] != '\0' && layout->n > 0;
 }
 

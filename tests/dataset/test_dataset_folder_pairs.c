@@ -99,6 +99,78 @@ static void images_get_the_masks_of_their_names(void **state)
     pst_dataset_close(&dataset);
 }
 
+static void text_of(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,
+                    const char *expected)
+{
+    struct pst_error err;
+    struct pst_item item;
+    char text[64];
+    assert_ok(pst_dataset_item(dataset, sample, i_field, 0, &item, sizeof item, &err));
+    assert_int_equal(item.nbytes, strlen(expected));
+    assert_ok(pst_dataset_read(dataset, sample, i_field, 0, 0, item.nbytes, text, &err));
+    assert_memory_equal(text, expected, item.nbytes);
+}
+
+static void cityscapes_files(void **state, const char *split, const char *city, const char *name)
+{
+    static const char *const ends[] = {"color.png", "instanceIds.png", "labelIds.png",
+                                       "polygons.json"};
+    char path[256];
+    snprintf(path, sizeof path, "f/leftImg8bit/%s/%s/%s_leftImg8bit.png", split, city, name);
+    folder_text(state, path, "1");
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        snprintf(path, sizeof path, "f/gtFine/%s/%s/%s_gtFine_%s", split, city, name, ends[i]);
+        folder_text(state, path, "22");
+    }
+}
+
+static void cityscapes_is_known_by_its_folders(void **state)
+{
+    cityscapes_files(state, "train", "aachen", "aachen_0_1");
+    cityscapes_files(state, "val", "ulm", "ulm_0_1");
+    folder_text(state, "f/gtFine/val/ulm/ulm_0_2_gtFine_labelIds.png", "1");
+    folder_text(state, "f/images/a.png", "1");
+    folder_text(state, "f/masks/a.png", "1");
+    pst_dataset *dataset = folder_open(state, "f", NULL);
+    assert_int_equal(pst_dataset_count(dataset), 2);
+    assert_int_equal(pst_dataset_n_fields(dataset), 5);
+    assert_string_equal(pst_dataset_field(dataset, 1)->name, "mask");
+    assert_string_equal(pst_dataset_field(dataset, 2)->name, "instances");
+    assert_int_equal(pst_dataset_field(dataset, 2)->type, PST_FIELD_MASK);
+    assert_string_equal(pst_dataset_field(dataset, 3)->name, "split");
+    assert_string_equal(pst_dataset_field(dataset, 4)->name, "city");
+    masks_of(dataset, 0, 1, "/gtFine/train/aachen/aachen_0_1_gtFine_labelIds.png");
+    masks_of(dataset, 1, 1, "/gtFine/val/ulm/ulm_0_1_gtFine_labelIds.png");
+    masks_of(dataset, 1, 2, "/gtFine/val/ulm/ulm_0_1_gtFine_instanceIds.png");
+    text_of(dataset, 0, 3, "train");
+    text_of(dataset, 1, 3, "val");
+    text_of(dataset, 1, 4, "ulm");
+    assert_int_equal(pst_dataset_n_notices(dataset), 3);
+    assert_notice(dataset, 0, PST_NOTICE_LEFT_OUT, "folder", 2, "images/");
+    assert_notice(dataset, 1, PST_NOTICE_LEFT_OUT, ".json", 2,
+                  "gtFine/train/aachen/aachen_0_1_gtFine_polygons.json");
+    assert_notice(dataset, 2, PST_NOTICE_NO_IMAGE, "mask", 1,
+                  "gtFine/val/ulm/ulm_0_2_gtFine_labelIds.png");
+    pst_dataset_close(&dataset);
+}
+
+static void cityscapes_without_a_mask_is_an_error(void **state)
+{
+    cityscapes_files(state, "train", "aachen", "aachen_0_1");
+    folder_text(state, "f/leftImg8bit/train/aachen/aachen_0_2_leftImg8bit.png", "1");
+    const char *line = folder_open_fails(state, "f", NULL, PST_ERROR_NOT_FOUND);
+    assert_non_null(strstr(line, "aachen_0_2_leftImg8bit.png"));
+    folder_text(state, "g/leftImg8bit/train/aachen/a_leftImg8bit.png", "1");
+    folder_text(state, "g/gtFine/train/aachen/a_gtFine_color.png", "1");
+    line = folder_open_fails(state, "g", NULL, PST_ERROR_NOT_FOUND);
+    assert_non_null(strstr(line, "no mask"));
+    folder_text(state, "h/leftImg8bit/a.png", "1"); /* one of the two alone is a class */
+    folder_text(state, "h/dogs/a.png", "1");
+    pst_dataset *dataset = folder_open(state, "h", NULL);
+    assert_string_equal(pst_dataset_class_name(dataset, 1, 1), "leftImg8bit");
+    pst_dataset_close(&dataset);
+}
+
 /* Both are needed: "images" alone, or masks alone, are classes as any other folders. */
 static void one_of_the_two_alone_is_a_class(void **state)
 {
@@ -139,7 +211,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(notices_are_told_apart_by_kind_and_name), TEST(paths_in_notices_are_safe_to_print),
         TEST(images_get_the_masks_of_their_names),     TEST(one_of_the_two_alone_is_a_class),
-        TEST(columns_that_are_named_are_masks),
+        TEST(columns_that_are_named_are_masks),        TEST(cityscapes_is_known_by_its_folders),
+        TEST(cityscapes_without_a_mask_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

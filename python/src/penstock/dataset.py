@@ -55,7 +55,8 @@ class Dataset:
         allow_unreadable: plain folders: leave out (and count) what cannot be read.
         masks: columns of the label file that hold paths of mask files. "mask", "mask_..." and "..._mask"
             are such columns anyway. Without a label file, a sub-folder "images" beside "masks" ("mask_x",
-            "x_masks") gives each image the masks of its name instead of a class.
+            "x_masks") gives each image the masks of its name instead of a class. "leftImg8bit" beside "gtFine" is
+            Cityscapes, with the fields "mask", "instances" and "mask_train", "split" and "city".
         files: plain folders: the images, in this order, instead of all in the folder; names relative to it. There are
             no labels then. :meth:`from_files` takes any list of paths.
 
