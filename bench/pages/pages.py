@@ -131,7 +131,7 @@ def main() -> None:
     parser.add_argument("--chains", nargs="+", default=["bytes", "crops"], choices=["bytes", "crops"])
     parser.add_argument("--copies", type=int, default=16, help="of each image (default 16)")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of a run; runs end with the epoch, too")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of a run; runs end with the epoch, too")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
