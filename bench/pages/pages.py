@@ -78,17 +78,18 @@ def run(path: Path, chain: str, options: dict[str, Any], seconds: float, workers
     with ps.Loader(path, fields=["image"], num_workers=workers, batch_size=BATCH, prefetch=PREFETCH, output="numpy", dtype="uint8",
                    seed=int(time.time()), host_memory="3GiB", cache=None, **how, **options) as loader:  # fmt: skip
         batches = iter(loader)
-        start, images = time.perf_counter(), 0
+        start, cpu, images = time.perf_counter(), time.process_time(), 0
         for batch in batches:
             images += len(batch["index"])
             if time.perf_counter() - start >= seconds:
                 break
-        spent = time.perf_counter() - start
+        spent, cpu = time.perf_counter() - start, time.process_time() - cpu
         storage = loader.stats()["storage"]
     items = storage["reads"] + storage["merged"]
     return {"images_per_s": images / spent, "requests_per_s": storage["reads"] / spent,
             "items_per_request": items / storage["reads"], "useful_mb_per_s": storage["nbytes_read"] / spent / 1e6,
-            "thrown_away_mb_per_s": storage["nbytes_gap"] / spent / 1e6, "seconds": spent}  # fmt: skip
+            "thrown_away_mb_per_s": storage["nbytes_gap"] / spent / 1e6, "cpu_ms_per_image": 1e3 * cpu / images,
+            "seconds": spent}  # fmt: skip
 
 
 def measure(args: argparse.Namespace, paths: dict[str, Path]) -> list[dict[str, Any]]:
@@ -117,7 +118,7 @@ def measure(args: argparse.Namespace, paths: dict[str, Path]) -> list[dict[str, 
                     print(f"{setting:8} {layout:6} {chain:5} {name:14} {cell['images_per_s']:8.0f} images/s "
                           f"{cell['requests_per_s']:7.0f} requests/s {cell['items_per_request']:5.1f} items each "
                           f"{cell['useful_mb_per_s']:7.1f} MB/s (+ {cell['thrown_away_mb_per_s']:.1f}) "
-                          f"{cells[-1]['times_random']:.2f} x", flush=True)  # fmt: skip
+                          f"{cell['cpu_ms_per_image']:.2f} CPU ms each {cells[-1]['times_random']:.2f} x", flush=True)  # fmt: skip
     return cells
 
 
@@ -130,7 +131,7 @@ def main() -> None:
     parser.add_argument("--chains", nargs="+", default=["bytes", "crops"], choices=["bytes", "crops"])
     parser.add_argument("--copies", type=int, default=16, help="of each image (default 16)")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of a run; runs end with the epoch, too")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of a run; runs end with the epoch, too")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)

@@ -329,6 +329,19 @@ def test_pages_order_mixes_within_the_window(packed):
     assert any(two_pages_at_a_time(offset) for offset in range(4))
 
 
+def test_pages_order_reads_neighbours_together(packed):
+    with loader_of(packed, order="shuffled", seed=5, num_workers=2, storage="threads", fields=["image"]) as loader:
+        assert sorted(sum(indices_of(loader), [])) == list(range(N))
+        alone = loader.stats()["storage"]
+    assert alone["merged"] == alone["nbytes_gap"] == 0
+    with loader_of(packed, order="pages", seed=5, num_workers=2, storage="threads", fields=["image"], prefetch=16,
+                   throttle=(0, 1e-4, 1)) as loader:  # fmt: skip
+        assert sorted(sum(indices_of(loader), [])) == list(range(N))
+        merged = loader.stats()["storage"]
+    assert merged["merged"] > 0 and merged["reads"] + merged["merged"] == alone["reads"]
+    assert merged["nbytes_read"] == alone["nbytes_read"]
+
+
 def test_indices_and_weights(packed):
     loader = loader_of(packed, indices=[9, 3, 3, 20])
     assert indices_of(loader) == [[9, 3, 3, 20]]

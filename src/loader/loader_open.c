@@ -105,8 +105,13 @@ static uint32_t n_tasks_wanted(const pst_loader *loader)
     uint64_t rows = (uint64_t)options->batch_size * options->prefetch;
     uint64_t n = 32 + 2 * (uint64_t)options->num_workers + 2 * (uint64_t)options->io_threads;
     n = n > TASKS_MAX ? TASKS_MAX : n;
-    if (loader->n_gather)
-        n = TASKS_MAX_PAGES;
+    if (loader->n_gather) { /* their tables may take a sixteenth of the memory */
+        uint64_t task = loader->plan.n_items * sizeof(struct psti_loader_source) +
+                        loader->plan.n_reads * sizeof(struct psti_read);
+        uint64_t most = options->host_memory / 16 / task;
+        most = most > TASKS_MAX_PAGES ? TASKS_MAX_PAGES : most;
+        n = most > n ? most : n;
+    }
     return (uint32_t)(rows < n ? rows : n);
 }
 

@@ -103,6 +103,7 @@ static enum pst_status open_and_read(struct pst_error *err)
 {
     struct psti_storage_options options = engine_options();
     options.latency_seconds = 1e-6; /* with the throttle and its thread */
+    options.gap_nbytes = 4096;      /* and what merged reads need */
     struct psti_storage *storage = NULL;
     struct psti_file *file = NULL;
     enum pst_status status = psti_storage_open(&options, &storage, err);

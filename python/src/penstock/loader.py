@@ -494,7 +494,7 @@ class Loader:
             "cache_size": _options.choice("cache_size", given["cache_size"], _CACHE_SIZES),
             "throttle_bytes_per_second": float(throttle[0]),
             "throttle_latency_seconds": float(throttle[1]),
-            "throttle_requests": _options.count("throttle[2]", throttle[2], 0, 256) if throttle[2:] else 0,
+            "throttle_requests": _options.count("throttle[2]", tuple(throttle)[-1], 0, 256) if len(throttle) == 3 else 0,
             "no_verify": not given["verify"],
         }
         if given["cache_plan"] is not None:
