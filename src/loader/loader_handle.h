@@ -57,23 +57,23 @@ struct pst_loader {
     struct psti_fleet_set *fleet;         /* the same in servers; NULL: none */
     struct psti_cache_shape shape;        /* of them all */
     uint32_t cache_items[PST_MAX_FIELDS]; /* number in the cache of each field's first variant */
-    uint64_t recode_key; /* fields that are re-coded whole, and how (psti_recode_key) */
+    uint64_t recode_key;            /* fields that are re-coded whole, and how (psti_recode_key) */
     struct psti_training *training; /* fields that are kept at the training size; NULL: none */
     uint64_t cache_key;             /* of the cache's set: recode_key, or training->key */
-    uint8_t *cache_plan;    /* [n_samples] not 0: the cache admits the sample; NULL: all */
-    uint64_t recode_nbytes; /* memory of each thread for re-coding */
+    uint8_t *cache_plan;            /* [n_samples] not 0: the cache admits the sample; NULL: all */
+    uint64_t recode_nbytes;         /* memory of each thread for re-coding */
     struct psti_placement placement;
     struct psti_gate *gate; /* limits how many workers fill rows at a time; NULL: there is none */
     struct psti_loader_share *share; /* NULL: the loader does not share */
     struct psti_loader_forms forms;  /* over which rows are divided */
     struct psti_loader_mix mix;
-    struct psti_shelf *shelf;        /* NULL: it is no member of one */
-    uint32_t i_member;               /* of the shelf */
-    bool in_memory;                  /* no item needs a read */
-    uint64_t block_nbytes_max;       /* a row's items larger than this are PST_ERROR_LIMIT */
-    uint64_t scratch_max;            /* largest scratch of a decoder, and of a run */
-    uint64_t memory_nbytes;          /* bytes charged for files in memory and for tables */
-    uint64_t n_small_pages;          /* count of the process at open */
+    struct psti_shelf *shelf;  /* NULL: it is no member of one */
+    uint32_t i_member;         /* of the shelf */
+    bool in_memory;            /* no item needs a read */
+    uint64_t block_nbytes_max; /* a row's items larger than this are PST_ERROR_LIMIT */
+    uint64_t scratch_max;      /* largest scratch of a decoder, and of a run */
+    uint64_t memory_nbytes;    /* bytes charged for files in memory and for tables */
+    uint64_t n_small_pages;    /* count of the process at open */
     uint32_t n_workers, n_started;
     struct psti_trace *trace; /* NULL: none is written */
 
@@ -116,6 +116,8 @@ struct pst_loader {
     uint32_t n_gather;           /* rows of a part of a window, at most */
     uint32_t n_gather_max;       /* rows of a whole window, or of its rest, at most */
     uint32_t gather_left;        /* rows that the one under way may still take */
+    bool gather_pays;            /* requests cost so much that rows are gathered now */
+    uint32_t n_tasks_alone;      /* tasks in use, at most, where rows are not gathered */
     size_t gather_nbytes;        /* bytes of the arena that it may still take */
     /* A task is in one of these lists, or under way. Under way it belongs to its reader or its
      * worker alone. */

@@ -99,12 +99,18 @@ static uint64_t gap_wanted(const struct pst_loader_options *options)
                                           : (uint64_t)gap;
 }
 
+/* Rows under way where they are not gathered. */
+static uint32_t n_tasks_alone(const struct pst_loader_options *options)
+{
+    uint64_t n = 32 + 2 * (uint64_t)options->num_workers + 2 * (uint64_t)options->io_threads;
+    return (uint32_t)(n > TASKS_MAX ? TASKS_MAX : n);
+}
+
 static uint32_t n_tasks_wanted(const pst_loader *loader)
 {
     const struct pst_loader_options *options = &loader->options;
     uint64_t rows = (uint64_t)options->batch_size * options->prefetch;
-    uint64_t n = 32 + 2 * (uint64_t)options->num_workers + 2 * (uint64_t)options->io_threads;
-    n = n > TASKS_MAX ? TASKS_MAX : n;
+    uint64_t n = n_tasks_alone(options);
     if (loader->n_gather) { /* their tables may take a sixteenth of the memory */
         uint64_t task = loader->plan.n_items * sizeof(struct psti_loader_source) +
                         loader->plan.n_reads * sizeof(struct psti_read);
@@ -133,6 +139,7 @@ static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
                                            .latency_seconds = options->throttle_latency_seconds,
                                            .n_at_once = options->throttle_requests};
     loader->n_gather = gathers(loader);
+    loader->n_tasks_alone = n_tasks_alone(options);
     loader->n_tasks = options->num_workers ? n_tasks_wanted(loader) : 0;
     if (loader->n_gather) { /* while the rows of one are prepared, those of the next one are read */
         set_gatherings(loader, loader->n_tasks);

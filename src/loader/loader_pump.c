@@ -226,7 +226,33 @@ void psti_loader_pump_submit_more(pst_loader *loader, struct psti_loader_task *t
 }
 
 /* A loader on a shelf looks up its rows as soon as it can, because others may wait for them. */
-static bool gathers(const pst_loader *loader) { return loader->gathered && !loader->shelf; }
+static bool gathers(const pst_loader *loader) { return loader->gather_pays; }
+
+/* Reads under way at a time of which the storage has more than this for each read are worth
+ * gathering: a disk that turns, or one in a network. A local SSD takes less, and then gaps that are
+ * read, and bytes that lie in memory for long before they are decoded, cost more than they save. */
+#define PAYS_NS 1000000
+#define PAYS_NO_MORE_NS 200000
+#define PAYS_AFTER 64 /* reads */
+
+/* Decides if the next rows are gathered. Throttled storage is slow by its user's word. */
+static void choose_gathering(pst_loader *loader)
+{
+    const struct pst_loader_options *options = &loader->options;
+    struct psti_latency_figures figures;
+    bool pays = loader->gather_pays;
+    if (!loader->gathered || loader->gather_left)
+        return;
+    psti_latency_read(&loader->tiers[PST_TIER_STORAGE], &figures);
+    if (figures.n >= PAYS_AFTER && figures.bytes_per_second > 0) {
+        double each = (double)figures.nbytes * 1e9 / figures.bytes_per_second / (double)figures.n;
+        pays = each >= (pays ? PAYS_NO_MORE_NS : PAYS_NS);
+    }
+    if (options->throttle_bytes_per_second > 0 || options->throttle_latency_seconds > 0)
+        pays = true;
+    loader->gather_pays = pays && !loader->shelf;
+    psti_storage_set_gap(loader->storage, loader->gather_pays ? UINT64_MAX : 0);
+}
 
 /* Rows of a gathering that begins at that position: the rest of its window, or an equal part of it.
  */
@@ -276,8 +302,7 @@ static uint32_t count_rows(const pst_loader *loader, bool *all)
  * delivered, so waiting brings no neighbours. */
 static bool is_needed(const pst_loader *loader)
 {
-    const struct psti_loader_job *job =
-        &loader->ring[loader->next_step % loader->options.prefetch];
+    const struct psti_loader_job *job = &loader->ring[loader->next_step % loader->options.prefetch];
     return loader->next_step < loader->issue_step &&
            (job->next_row < job->n_rows || (loader->pending && loader->pending->job == job));
 }
@@ -310,6 +335,13 @@ static void take_of_gathering(pst_loader *loader, size_t nbytes)
         loader->gather_nbytes -= nbytes;
 }
 
+/* True if as many rows are under way as there may be where they are not gathered: the bytes of more
+ * would leave the caches before they are decoded. */
+static bool is_full(const pst_loader *loader)
+{
+    return loader->gathered && loader->n_tasks - loader->n_free_tasks >= loader->n_tasks_alone;
+}
+
 /* Looks up the next row that nobody has: loader->pending. False: there is none, or no free task. */
 static bool look_up_next(pst_loader *loader)
 {
@@ -324,7 +356,7 @@ static bool look_up_next(pst_loader *loader)
         loader->row_step++;
         job = NULL;
     }
-    if (!job || !task || (gathers(loader) && !loader->gather_left))
+    if (!job || !task || (gathers(loader) ? !loader->gather_left : is_full(loader)))
         return false;
     loader->gather_left -= gathers(loader);
     loader->free_tasks = task->next;
@@ -444,6 +476,7 @@ static struct psti_loader_task *next_task(pst_loader *loader, struct parts *part
 static bool submit_some(pst_loader *loader)
 {
     struct parts parts;
+    choose_gathering(loader);
     bool gathering = gathers(loader);
     loader->crowded = loader->fleet && psti_fleet_is_crowded(loader->fleet);
     if (loader->crowded)

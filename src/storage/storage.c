@@ -90,6 +90,7 @@ enum pst_status psti_storage_open(const struct psti_storage_options *options,
     if (storage == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "storage", "no memory for a storage engine");
     storage->options = *options;
+    atomic_store(&storage->gap_nbytes_now, options->gap_nbytes);
     if (options->bytes_per_second > 0 || options->latency_seconds > 0) {
         bool with_thread = options->n_threads > 0;
         status = psti_storage_pace_open(options->bytes_per_second, options->latency_seconds,

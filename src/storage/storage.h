@@ -76,11 +76,11 @@ struct psti_read {
     /* Members of the engine: */
     struct psti_read *next;
     struct psti_read_engine {
-        int64_t start_ns;    /* time at which service began */
-        int64_t deadline_ns; /* the throttle holds `done` back until then */
-        uint64_t base;       /* file offset of buffer[0] */
-        size_t need, length; /* bytes from base on: that must come; that are requested */
-        size_t n_got;        /* bytes from base on that are here */
+        int64_t start_ns;         /* time at which service began */
+        int64_t deadline_ns;      /* the throttle holds `done` back until then */
+        uint64_t base;            /* file offset of buffer[0] */
+        size_t need, length;      /* bytes from base on: that must come; that are requested */
+        size_t n_got;             /* bytes from base on that are here */
         struct psti_read *joined; /* the next one of the same request; NULL: none */
         void *vectors;            /* of the request's leader, in io_uring */
         int fd;
@@ -98,6 +98,9 @@ size_t psti_storage_buffer_alignment(const struct psti_storage *storage);
  * engine without threads (n_threads 0) runs them, and `done`, before it returns. With gap_nbytes,
  * the order of the array `reads` changes. */
 void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads, size_t n);
+/* Sets the largest gap of requests from now on, at most the options' gap_nbytes, which is also what
+ * it is at first. With 0 only reads that touch each other are joined. Thread-safe. */
+void psti_storage_set_gap(struct psti_storage *storage, uint64_t nbytes);
 /* One read in the calling thread (done is not called). Thread-safe. */
 enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read *read);
 /* As psti_storage_read, without waiting for the throttle's time. *owed_ns is the time that the
@@ -120,8 +123,8 @@ const char *psti_storage_reason(const struct psti_storage *storage);
 struct psti_storage_stats {
     uint64_t n_reads; /* requests */
     uint64_t nbytes_read, read_ns, n_fallback_direct, memory_nbytes;
-    uint64_t n_merged;   /* reads that came in the request of another one */
-    uint64_t nbytes_gap; /* bytes that such requests read between them */
+    uint64_t n_merged;          /* reads that came in the request of another one */
+    uint64_t nbytes_gap;        /* bytes that such requests read between them */
     uint64_t n_fallback_uring;  /* 1: io_uring failed after open, THREADS is in use */
     uint64_t n_fallback_advice; /* calls of posix_fadvise that were refused */
 };

@@ -45,6 +45,7 @@ struct psti_storage {
     void *state;
     atomic_uint_fast64_t n_reads, nbytes_read, read_ns, n_fallback_direct, memory_nbytes;
     atomic_uint_fast64_t n_fallback_uring, n_fallback_advice, n_merged, nbytes_gap;
+    atomic_uint_fast64_t gap_nbytes_now; /* psti_storage_set_gap */
     char broken_reason[96]; /* written before n_fallback_uring becomes 1, and never again */
 };
 

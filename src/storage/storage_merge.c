@@ -58,9 +58,17 @@ static void sort(struct psti_read **reads, size_t n)
     }
 }
 
+void psti_storage_set_gap(struct psti_storage *storage, uint64_t nbytes)
+{
+    uint64_t most = storage->options.gap_nbytes;
+    atomic_store_explicit(&storage->gap_nbytes_now, nbytes < most ? nbytes : most,
+                          memory_order_relaxed);
+}
+
 size_t psti_storage_merge(const struct psti_storage *storage, struct psti_read **reads, size_t n)
 {
     size_t n_alone = 0, n_joined = 0;
+    uint64_t gap = atomic_load_explicit(&storage->gap_nbytes_now, memory_order_relaxed);
     for (size_t i = 0; i < n; i++)
         if (!may_join(reads[i])) {
             struct psti_read *read = reads[i];
@@ -74,7 +82,7 @@ size_t psti_storage_merge(const struct psti_storage *storage, struct psti_read *
         struct psti_read *read = reads[i], *leader = n_requests ? reads[n_requests - 1] : NULL;
         uint64_t end = last ? last->offset + last->nbytes : 0;
         if (last && last->file == read->file && n_joined < PSTI_STORAGE_JOINED_MAX &&
-            read->offset >= end && read->offset - end <= storage->options.gap_nbytes &&
+            read->offset >= end && read->offset - end <= gap &&
             read->offset + read->nbytes - leader->offset <= REQUEST_NBYTES_MAX) {
             last->engine.joined = read;
             n_joined++;

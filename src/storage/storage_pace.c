@@ -24,11 +24,11 @@ struct psti_storage_pace {
     int64_t latency_ns;
     unsigned n_lanes; /* requests at a time; 0: any number */
     pthread_mutex_t lock;
-    pthread_cond_t changed;        /* signals the throttle's thread */
-    pthread_cond_t released;       /* signals sleeping threads: cancelled */
-    int64_t busy_until_ns;         /* guarded by lock, as all below */
+    pthread_cond_t changed;                         /* signals the throttle's thread */
+    pthread_cond_t released;                        /* signals sleeping threads: cancelled */
+    int64_t busy_until_ns;                          /* guarded by lock, as all below */
     int64_t lanes_until_ns[PSTI_STORAGE_LANES_MAX]; /* each serves one request after another */
-    struct psti_read *head, *tail; /* by deadline, earliest first */
+    struct psti_read *head, *tail;                  /* by deadline, earliest first */
     bool closed, cancelled;
     bool has_thread;
     pthread_t thread;

@@ -51,7 +51,7 @@ struct uring {
     uint64_t wake_count; /* destination of the eventfd's read */
     bool wake_armed, broken;
     struct vectors *all_vectors, *free_vectors; /* NULL: no reads are merged; none is free */
-    unsigned char *sink; /* all gaps are read to the same place */
+    unsigned char *sink;                        /* all gaps are read to the same place */
     int wake_fd;
     pthread_t thread;
     pthread_mutex_t lock;
