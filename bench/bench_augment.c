@@ -28,8 +28,8 @@ enum { RUNS = 9, BAND = 8, N_CASES = 6, N_LEVELS = 3 };
 #define SLOTS_NBYTES ((size_t)256 << 20)
 
 static const char *const names[N_LEVELS] = {"c", "avx2", "avx512"};
-static const uint32_t levels[N_LEVELS] = {
-    0, PSTI_CPU_AVX2, PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_ICL};
+static const uint32_t levels[N_LEVELS] = {0, PSTI_CPU_AVX2,
+                                          PSTI_CPU_AVX2 | PSTI_CPU_AVX512 | PSTI_CPU_AVX512_ICL};
 
 struct bench_case {
     const char *name;
@@ -315,8 +315,7 @@ int main(int argc, char **argv)
         source[i] = (unsigned char)((v >> 60) + (i / 7) % 240);
     }
     if (only_crops)
-        return crops(source, slots, argc >= 3 ? atof(argv[2]) : 0.4,
-                     argc == 4 ? argv[3] : NULL);
+        return crops(source, slots, argc >= 3 ? atof(argv[2]) : 0.4, argc == 4 ? argv[3] : NULL);
     printf("%-56s %-7s %9s %8s %8s\n", "chain (u8 RGB in)", "level", "ms/image", "ns/pixel",
            "x memcpy");
     if (json != NULL)
@@ -344,9 +343,9 @@ int main(int argc, char **argv)
             double copy = measure_copy(s.slot_nbytes, source, slots);
             double pixels = (double)s.draw.out_height * s.draw.out_width;
             if (only_crops)
-        return crops(source, slots, argc >= 3 ? atof(argv[2]) : 0.4,
-                     argc == 4 ? argv[3] : NULL);
-    printf("%-56s %-7s %9.4f %8.3f %8.2f\n", cases[i].name, names[k], ms, ms * 1e6 / pixels,
+                return crops(source, slots, argc >= 3 ? atof(argv[2]) : 0.4,
+                             argc == 4 ? argv[3] : NULL);
+            printf("%-56s %-7s %9.4f %8.3f %8.2f\n", cases[i].name, names[k], ms, ms * 1e6 / pixels,
                    ms / copy);
             if (json != NULL)
                 fprintf(json,

@@ -109,8 +109,9 @@ enum psti_step_kind {
 /* opaque[61] holds y | x << 32: the source pixels by which the first pixels of a scaled source
  * reach beyond the source. */
 #define PSTI_DRAW_BEYOND 61
-#define PSTI_DRAW_SKIP 62 /* opaque[62] holds the number of operations that were applied before.   \
-                           */
+#define PSTI_DRAW_SKIP                                                                             \
+    62 /* opaque[62] holds the number of operations that were applied before.                      \
+        */
 #define PSTI_DRAW_LEFT_OUT 63 /* bit i: RandomApply or RandomChoice left operation i out */
 #define PSTI_DRAW_KEY 64      /* the key of the sample's draw (augment_draw.c) */
 #define PSTI_DRAW_SAMPLE 65

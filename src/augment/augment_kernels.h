@@ -67,7 +67,7 @@ struct psti_picks {
     const uint32_t *weights; /* [vector][step][lane]: two weights, an int16 in each half */
     uint32_t n, lanes, steps, precision;
     uint32_t step_nbytes; /* bytes of two pixels */
-    bool two; /* the windows of a vector lie within 128 bytes; false: within 64 bytes */
+    bool two;             /* the windows of a vector lie within 128 bytes; false: within 64 bytes */
 };
 
 /* Makes all outputs of the horizontal pass of PSTI_MAX_LANES rows. Reads nothing outside of the
@@ -135,9 +135,9 @@ struct psti_augment_ops {
     /* [channels]: mirrors `width` pixels. May write up to 16 bytes after the row. Reads nothing
      * outside of the row. */
     void (*reverse[5])(uint8_t *dst, const uint8_t *src, uint32_t width);
-    psti_split *split[5]; /* [channels], 2..4 */
+    psti_split *split[5];                               /* [channels], 2..4 */
     psti_planes *planes_f32, *planes_f16, *planes_bf16; /* NULL: split and convert plane by plane */
-    void (*settle)(void); /* NULL if the planes are */
+    void (*settle)(void);                               /* NULL if the planes are */
     /* out[i] = src[i] * scale[i % PSTI_PATTERN] + offset[i % PSTI_PATTERN]. Reads and writes
      * nothing else. `dst` may have any address. */
     void (*to_f32)(void *dst, const uint8_t *src, size_t n, const float *scale,

@@ -27,10 +27,10 @@ INLINE __m512i multiply_add(__m512i sums, __m512i a, __m512i b)
 #define OWN_LOAD_PLANES
 INLINE void load_planes(const uint8_t *src, __m128i v[3])
 {
-    static const uint8_t numbers[64] = {
-        0, 3, 6, 9,  12, 15, 18, 21, 24, 27, 30, 33, 36, 39, 42, 45,
-        1, 4, 7, 10, 13, 16, 19, 22, 25, 28, 31, 34, 37, 40, 43, 46,
-        2, 5, 8, 11, 14, 17, 20, 23, 26, 29, 32, 35, 38, 41, 44, 47};
+    static const uint8_t numbers[64] = {0,  3,  6,  9,  12, 15, 18, 21, 24, 27, 30, 33,
+                                        36, 39, 42, 45, 1,  4,  7,  10, 13, 16, 19, 22,
+                                        25, 28, 31, 34, 37, 40, 43, 46, 2,  5,  8,  11,
+                                        14, 17, 20, 23, 26, 29, 32, 35, 38, 41, 44, 47};
     const __m512i bytes = _mm512_maskz_loadu_epi8(0xffffffffffffULL, src);
     const __m512i planes = _mm512_permutexvar_epi8(_mm512_loadu_si512(numbers), bytes);
     v[0] = _mm512_castsi512_si128(planes);
@@ -48,8 +48,8 @@ struct tables {
     __m512i a[ROWS], b[ROWS];
 };
 
-INLINE void load_tables(struct tables *t, const uint8_t *const *rows,
-                                 const struct psti_pick *p, bool two)
+INLINE void load_tables(struct tables *t, const uint8_t *const *rows, const struct psti_pick *p,
+                        bool two)
 {
     const size_t at = p->at;
     if (p->masks[1] + 1 == 0) {
@@ -69,24 +69,21 @@ INLINE void load_tables(struct tables *t, const uint8_t *const *rows,
 }
 
 /* Adds the products of two taps of 16 samples of each row. */
-INLINE void add_step(__m512i sums[ROWS], const struct tables *t, __m512i index, __m512i w,
-                              bool two)
+INLINE void add_step(__m512i sums[ROWS], const struct tables *t, __m512i index, __m512i w, bool two)
 {
 #pragma GCC unroll 4
     for (int r = 0; r < ROWS; r++) {
-        __m512i pairs =
-            two ? _mm512_maskz_permutex2var_epi8(EVEN_BYTES, t->a[r], index, t->b[r])
-                : _mm512_maskz_permutexvar_epi8(EVEN_BYTES, index, t->a[r]);
+        __m512i pairs = two ? _mm512_maskz_permutex2var_epi8(EVEN_BYTES, t->a[r], index, t->b[r])
+                            : _mm512_maskz_permutexvar_epi8(EVEN_BYTES, index, t->a[r]);
         sums[r] = multiply_add(sums[r], pairs, w);
     }
 }
 
 /* Stores 16 sums of each row as bytes, clamped to 0..255. */
 INLINE void store_sums(uint8_t *const *rows, size_t at, const __m512i sums[ROWS],
-                                uint32_t precision)
+                       uint32_t precision)
 {
-    const __m512i order =
-        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     __m512i v = clamped(shifted_by(sums[0], precision), shifted_by(sums[1], precision),
                         shifted_by(sums[2], precision), shifted_by(sums[3], precision));
     v = _mm512_permutexvar_epi32(order, v);
@@ -95,8 +92,8 @@ INLINE void store_sums(uint8_t *const *rows, size_t at, const __m512i sums[ROWS]
 
 /* The template, for windows within one or two vectors, compiled apart for the numbers of steps of
  * the usual scales. */
-INLINE void pick(uint8_t *const *dst, const uint8_t *const *src,
-                          const struct psti_picks *picks, uint32_t steps, bool two)
+INLINE void pick(uint8_t *const *dst, const uint8_t *const *src, const struct psti_picks *picks,
+                 uint32_t steps, bool two)
 {
     const uint8_t *const from[ROWS] = {src[0], src[1], src[2], src[3]};
     uint8_t *const to[ROWS] = {dst[0], dst[1], dst[2], dst[3]};

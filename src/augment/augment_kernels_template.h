@@ -338,8 +338,8 @@ TARGET static void planes_f16(unsigned char *const *to, const uint8_t *src, uint
 }
 
 TARGET static void planes_bf16(unsigned char *const *to, const uint8_t *src, uint32_t width,
-                              const float (*scale)[PSTI_PATTERN],
-                              const float (*offset)[PSTI_PATTERN], bool streams)
+                               const float (*scale)[PSTI_PATTERN],
+                               const float (*offset)[PSTI_PATTERN], bool streams)
 {
     if (streams && width % 32 == 0)
         planes(to, src, width, scale, offset, BF16, 32, true);
@@ -348,7 +348,7 @@ TARGET static void planes_bf16(unsigned char *const *to, const uint8_t *src, uin
 }
 
 const struct psti_augment_ops OPS = {
-.name = NAME,
+    .name = NAME,
     .lanes = {1, LANES, 1, LANES, LANES},
     .resize_x = {NULL, resize_x_1, psti_augment_resize_x_2_c, resize_x_3, resize_x_4},
     .sweep_x = {NULL, NULL, NULL, SWEEPS},

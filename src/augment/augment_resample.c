@@ -114,8 +114,7 @@ enum pst_status psti_augment_resample_begin(struct psti_run *run, const struct p
     r->place = NULL;
     r->x.n = x->n;
     r->x_way = PSTI_X_NONE;
-    enum pst_status status =
-        x->side.n_from != x->side.n_to ? begin_x(run, x, err) : PST_OK;
+    enum pst_status status = x->side.n_from != x->side.n_to ? begin_x(run, x, err) : PST_OK;
     if (status == PST_OK)
         status = begin_y(run, y, err);
     if (status != PST_OK)
@@ -278,8 +277,7 @@ static void emit_row(struct psti_run *run, uint32_t i)
     for (uint32_t k = 0; k < taps; k++)
         r->row_pointers[k] = ring_row(run, start + k);
     r->row_pointers[taps] = r->row_pointers[taps - 1];
-    unsigned char *to =
-        r->place != NULL ? r->place(run, i) : run->buffers[PSTI_BUFFER_ROW].data;
+    unsigned char *to = r->place != NULL ? r->place(run, i) : run->buffers[PSTI_BUFFER_ROW].data;
     size_t n = (size_t)r->x.n * channels_of(run), at = (size_t)i * r->y.stride;
     if (bits_of(run) == 16) {
         wide_y(to, r->row_pointers, r->y.wide_weights + at, taps, r->y.precision, n);

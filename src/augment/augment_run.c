@@ -207,8 +207,7 @@ enum pst_status psti_augment_run_begin(struct psti_run *run, const struct psti_c
         struct psti_axis_spec y = psti_augment_front_axis(&run->plan, &chain->output, true);
         status = psti_augment_resample_begin(run, &x, &y, front_emit, err);
         run->flip_rows = front->flip_x && run->resample.x_way == PSTI_X_NONE;
-        if (is_plain(chain) && chain->output.bits == 8 && !run->flip_rows &&
-            run->plan.n_steps == 0)
+        if (is_plain(chain) && chain->output.bits == 8 && !run->flip_rows && run->plan.n_steps == 0)
             run->resample.place = front_place;
     }
     run->running = status == PST_OK;

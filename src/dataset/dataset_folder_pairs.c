@@ -128,7 +128,7 @@ struct masks {
     const char *end; /* ending of the masks of this field; NULL: all files are its masks */
     uint32_t *order; /* [n] by stem */
     size_t n;
-    bool *used;      /* [files.n] */
+    bool *used; /* [files.n] */
 };
 
 static bool mask_less(const void *ctx, uint32_t a, uint32_t b)

@@ -151,8 +151,7 @@ enum pst_status psti_decode_recode_pixels(const struct psti_recode_tools *tools,
                                 NULL);
     if (status != PST_OK)
         return status;
-    *recoded =
-        (struct psti_recoded){(char *)out->bytes + head_nbytes, encoded, PST_FORM_PLI};
+    *recoded = (struct psti_recoded){(char *)out->bytes + head_nbytes, encoded, PST_FORM_PLI};
     if (!is_proven(tools, recoded))
         return PST_ERROR_INTERNAL;
     *recoded = (struct psti_recoded){out->bytes, head_nbytes + encoded, PST_FORM_PLI};

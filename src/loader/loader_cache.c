@@ -207,7 +207,7 @@ static bool take_smaller(const pst_loader *loader, const struct psti_loader_plan
         loader->training ? psti_loader_training_field_of(loader->training, field->i_field) : NULL;
     enum pst_form form = (enum pst_form)(span->form & ~PSTI_TRAINING_FORM);
     if (!how || !psti_loader_training_take(how, form, span->bytes, span->nbytes, &source->picture,
-                                                  &source->data, &source->item.nbytes))
+                                           &source->data, &source->item.nbytes))
         return false;
     source->item.form = form;
     source->item.has_checksum = false;

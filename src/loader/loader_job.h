@@ -37,10 +37,10 @@ struct psti_loader_job {
     /* The lock guards the fields below while the state is RUNNING. The thread that brings n_left to
      * 0 owns the whole job from then on and needs no lock, until it sets the state to WHOLE. */
     enum psti_loader_job_state state;
-    uint32_t next_row; /* first row not yet given to a worker or to storage */
+    uint32_t next_row;                   /* first row not yet given to a worker or to storage */
     struct psti_loader_task *ready_last; /* with gatherings: its last task of the ready list */
-    uint32_t n_left;   /* rows not done */
-    uint8_t *bad;      /* [batch_size]: rows to leave out */
+    uint32_t n_left;                     /* rows not done */
+    uint8_t *bad;                        /* [batch_size]: rows to leave out */
     struct psti_loader_bad *bads;
     uint32_t n_bad, n_bad_rows, n_replaced;
     bool starved, failed;

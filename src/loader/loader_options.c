@@ -70,11 +70,10 @@ static enum pst_status take_cache(const struct pst_loader_options *options, stru
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_size is given, but no cache that it is for");
     if (options->cache_size && (options->fleet || options->placement == PST_PLACEMENT_DEVICE))
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "cache_size TRAINING is not possible with %s",
-                         options->fleet
-                             ? "a fleet, which has room for no more than the stored bytes"
-                             : "batches on a GPU, which decodes whole images");
+        return psti_fail(
+            err, PST_ERROR_ARGUMENT, "loader", "cache_size TRAINING is not possible with %s",
+            options->fleet ? "a fleet, which has room for no more than the stored bytes"
+                           : "batches on a GPU, which decodes whole images");
     if ((options->cache_plan || options->n_cache_plan) && !options->cache)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_plan is given, but no cache that it is for");

@@ -136,8 +136,7 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
         worker->paths = psti_alloc_array(plan->n_items + 1, PSTI_PATH_NBYTES);
     enum pst_status status = PST_OK;
     if (!worker->draws || !worker->sources || !worker->reads ||
-        (loader->options.fleet && !worker->requests) ||
-        (loader->training && !worker->pictures) ||
+        (loader->options.fleet && !worker->requests) || (loader->training && !worker->pictures) ||
         (pst_dataset_is_folder(loader->dataset) && !worker->paths))
         status = psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
     if (status == PST_OK)

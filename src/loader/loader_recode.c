@@ -89,10 +89,10 @@ static enum psti_recode_result make_smaller(struct psti_loader_worker *worker,
     const struct psti_training_field *how = rule_of(worker, field);
     if (!how)
         return PSTI_RECODE_NOT_FOR;
-    const struct psti_training_tools tools = {
-        .recode = tools_of(worker, field->i_item),
-        .run = give_run,
-        .is_turned = how->may_turn && is_turned(worker, field, image)};
+    const struct psti_training_tools tools = {.recode = tools_of(worker, field->i_item),
+                                              .run = give_run,
+                                              .is_turned =
+                                                  how->may_turn && is_turned(worker, field, image)};
     return psti_loader_training_make(&tools, how, form, image, out, recoded);
 }
 
@@ -150,8 +150,8 @@ static enum psti_recode_result take_ahead(struct psti_loader_worker *worker,
                    : PSTI_RECODE_FAILED;
     *out = *picture;
     *picture = (struct psti_buffer){0};
-    *recoded = (struct psti_recoded){out->bytes, psti_loader_training_nbytes(out->bytes),
-                                     PST_FORM_RAW};
+    *recoded =
+        (struct psti_recoded){out->bytes, psti_loader_training_nbytes(out->bytes), PST_FORM_RAW};
     return PSTI_RECODE_DONE;
 }
 
@@ -174,8 +174,8 @@ enum psti_recode_result psti_loader_recode(struct psti_loader_worker *worker,
         psti_recode_has_field(loader->recode_key, field->i_field)) {
         const struct psti_recode_tools tools = tools_of(worker, field->i_item);
         bit = 0;
-        result = psti_decode_recode(&tools, psti_recode_form(loader->recode_key), &image, out,
-                                    &recoded);
+        result =
+            psti_decode_recode(&tools, psti_recode_form(loader->recode_key), &image, out, &recoded);
     }
     if (result == PSTI_RECODE_DONE)
         *item = (struct psti_cache_span){recoded.bytes, recoded.nbytes,

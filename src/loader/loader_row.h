@@ -37,13 +37,13 @@ struct psti_loader_source {
     bool is_cached;         /* `data` lies in the cache */
     bool is_recoded;        /* the cache or the fleet had it re-coded; item says how */
     struct psti_training_picture picture; /* n_ops > 0: `data` is a picture at the training size */
-    bool is_wanted;         /* the cache has reserved room for it: stored_nbytes */
-    bool is_asked;          /* the host service was asked for it, by `wish` */
-    bool is_late;           /* it did not come, and is read in a round of its own */
-    bool ask_fleet;         /* the fleet is asked before the storage */
-    bool is_offered;        /* the fleet does not have it: it gets a copy */
-    uint64_t fleet_nbytes;  /* bytes in `buffer` that came from the fleet; 0: none */
-    struct psti_read *read; /* that brings `data`, from wherever; NULL: none */
+    bool is_wanted;                       /* the cache has reserved room for it: stored_nbytes */
+    bool is_asked;                        /* the host service was asked for it, by `wish` */
+    bool is_late;                         /* it did not come, and is read in a round of its own */
+    bool ask_fleet;                       /* the fleet is asked before the storage */
+    bool is_offered;                      /* the fleet does not have it: it gets a copy */
+    uint64_t fleet_nbytes;                /* bytes in `buffer` that came from the fleet; 0: none */
+    struct psti_read *read;               /* that brings `data`, from wherever; NULL: none */
     struct psti_share_wish wish;
     struct psti_shelf_item *shelved; /* its item on the loader's shelf; NULL: none */
     bool reads_shelf;                /* this row reads it, to the shelf; not done yet */

@@ -97,8 +97,8 @@ static enum pst_status choose(struct making *m, uint32_t *n_ops)
     enum pst_status status =
         compile(field, field->n_ops, m->head.channels, m->head.bits, &m->chain);
     if (status == PST_OK)
-        status = psti_augment_chain_draw(m->chain, &none, m->info.height, m->info.width, &m->draw,
-                                         NULL);
+        status =
+            psti_augment_chain_draw(m->chain, &none, m->info.height, m->info.width, &m->draw, NULL);
     for (uint32_t n = 1; status == PST_OK && n <= field->n_ops; n++) {
         uint32_t height, width;
         psti_augment_chain_size_after(m->chain, &m->draw, n, &height, &width);
@@ -114,8 +114,8 @@ static enum pst_status choose(struct making *m, uint32_t *n_ops)
     psti_augment_chain_free(&m->chain);
     status = compile(field, *n_ops, m->head.channels, m->head.bits, &m->chain);
     if (status == PST_OK)
-        status = psti_augment_chain_draw(m->chain, &none, m->info.height, m->info.width, &m->draw,
-                                         NULL);
+        status =
+            psti_augment_chain_draw(m->chain, &none, m->info.height, m->info.width, &m->draw, NULL);
     return status;
 }
 
@@ -217,8 +217,7 @@ static enum pst_status store_pli(struct making *m, enum pst_cache_form form,
         return PST_ERROR_LIMIT;
     enum pst_status status = store_raw(m, &picture, recoded);
     if (status == PST_OK)
-        status =
-            psti_loader_training_encode(&m->tools->recode, form, picture.bytes, out, recoded);
+        status = psti_loader_training_encode(&m->tools->recode, form, picture.bytes, out, recoded);
     psti_buffer_free(&picture);
     return status;
 }

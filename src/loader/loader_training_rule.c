@@ -62,9 +62,9 @@ size_t psti_loader_training_print(const struct psti_training *rule,
         psti_store_u32(at + 4, field->n_ops);
         at[8] = field->channels;
         at[9] = field->bits;
-        at[10] = (uint8_t)((field->ignore_orientation ? IGNORES : 0) |
-                           (field->is_mask ? IS_MASK : 0) | (field->widens ? WIDENS : 0) |
-                           (field->may_turn ? MAY_TURN : 0));
+        at[10] =
+            (uint8_t)((field->ignore_orientation ? IGNORES : 0) | (field->is_mask ? IS_MASK : 0) |
+                      (field->widens ? WIDENS : 0) | (field->may_turn ? MAY_TURN : 0));
         at[11] = 0;
         psti_store_u64(at + 12, field->max_pixels);
         at += FIELD_NBYTES;

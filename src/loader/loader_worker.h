@@ -35,8 +35,8 @@ struct psti_loader_worker {
     /* [plan.n_items], with loader->training: pixels of which the row was made, until it is kept;
      * empty: none. All together take at most loader->recode_nbytes. */
     struct psti_buffer *pictures;
-    char *paths;                          /* [n_items][PSTI_PATH_NBYTES], folders only */
-    void *buffer;                         /* for reads by this thread itself */
+    char *paths;  /* [n_items][PSTI_PATH_NBYTES], folders only */
+    void *buffer; /* for reads by this thread itself */
     uint64_t buffer_nbytes;
     uint64_t grant; /* scratch allowed to the decoder, and to the run */
     uint64_t extra; /* additional scratch that makes the decoder faster */

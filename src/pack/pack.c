@@ -62,8 +62,7 @@ static void worker(void *arg)
     uint32_t me = pack->n_claimed++;
     pthread_mutex_unlock(&pack->lock);
     while ((slot = psti_queue_pop(&pack->queue)) != NULL) {
-        psti_pack_prepare(&pack->plan, pack->decoders[me], &pack->jpegs[me], pack->runs[me],
-                          slot);
+        psti_pack_prepare(&pack->plan, pack->decoders[me], &pack->jpegs[me], pack->runs[me], slot);
         pthread_mutex_lock(&pack->lock);
         slot->done = true;
         pack->held_nbytes += slot->nbytes_in + slot->nbytes_out;

@@ -152,10 +152,10 @@ struct psti_pack_slot {
     uint64_t n_not_original;        /* images whose original was requested and does not exist */
     struct pst_value *values;       /* [n_fields][PST_MAX_VARIANTS] */
     const struct pst_value **lists; /* [n_fields] */
-    struct psti_buffer *blobs; /* [n_fields][PSTI_PACK_BLOBS]: source variants, raw pixels,
-                                     PLI, PLI of a JPEG or the JPEG restored */
-    int64_t *ints;             /* [n_fields] */
-    double *floats;            /* [n_fields] */
+    struct psti_buffer *blobs;      /* [n_fields][PSTI_PACK_BLOBS]: source variants, raw pixels,
+                                          PLI, PLI of a JPEG or the JPEG restored */
+    int64_t *ints;                  /* [n_fields] */
+    double *floats;                 /* [n_fields] */
 };
 enum pst_status psti_pack_slot_init(struct psti_pack_slot *slot, uint32_t n_fields,
                                     struct pst_error *err);

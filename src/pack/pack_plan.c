@@ -361,11 +361,10 @@ enum pst_status psti_pack_plan_make(struct psti_pack_plan *plan, pst_dataset *so
     enum pst_status status = take_forms(plan, options, err);
     if (status != PST_OK)
         return status;
-    if (options->resize > 0 && (plan->in_place || options->plan != NULL ||
-                                options->writer->mode == PST_WRITER_RESUME))
-        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
-                         "resize is not possible %s",
-                         plan->in_place         ? "in place: give another destination"
+    if (options->resize > 0 &&
+        (plan->in_place || options->plan != NULL || options->writer->mode == PST_WRITER_RESUME))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack", "resize is not possible %s",
+                         plan->in_place          ? "in place: give another destination"
                          : options->plan != NULL ? "with a plan, which is for images as they are"
                                                  : "when resuming: begin anew");
     plan->appends = !plan->in_place &&

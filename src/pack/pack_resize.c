@@ -94,9 +94,9 @@ static enum pst_status compile(const struct psti_pack_resize *work, bool is_mask
                                              .is_mask = is_mask};
     enum pst_status status =
         psti_augment_chain_compile(follows, 1, &output, chain, &work->slot->err);
-    return status == PST_OK ? psti_augment_chain_draw(*chain, &none, height, width, draw,
-                                                      &work->slot->err)
-                            : status;
+    return status == PST_OK
+               ? psti_augment_chain_draw(*chain, &none, height, width, draw, &work->slot->err)
+               : status;
 }
 
 /* Decodes the image through its Resize, into a blob. */
@@ -128,9 +128,9 @@ static enum pst_status make_pixels(struct psti_pack_resize *work, const struct i
                                          draw.region_width};
         status = psti_augment_run_begin(work->run, chain, &draw, &target, err);
         if (status == PST_OK)
-            status = psti_decode_rows(work->decoder, image->bytes, image->nbytes, &image->info,
-                                      &image->options, &region, psti_augment_run_rows, work->run,
-                                      err);
+            status =
+                psti_decode_rows(work->decoder, image->bytes, image->nbytes, &image->info,
+                                 &image->options, &region, psti_augment_run_rows, work->run, err);
         if (status == PST_OK)
             status = psti_augment_run_end(work->run, err);
     }
@@ -184,8 +184,8 @@ static enum pst_status store_forms(struct psti_pack_resize *work, const struct p
         has_pli = true;
         const struct psti_pack_pli pli = psti_pack_pli_of(plan, type, &forms, k);
         enum pst_status status =
-            psti_pack_pli_encode(&pli, work->decoder, pixels,
-                                 blob_of(work, PST_MAX_VARIANTS + 1), &values[k], &slot->err);
+            psti_pack_pli_encode(&pli, work->decoder, pixels, blob_of(work, PST_MAX_VARIANTS + 1),
+                                 &values[k], &slot->err);
         if (status != PST_OK)
             return status;
     }
@@ -214,8 +214,8 @@ static enum pst_status turn_mask(const struct psti_pack_resize *work, struct ima
 {
     struct pst_image_info *info = &mask->info;
     bool turns_itself = info->orientation > 1, fits;
-    enum pst_made_for made_for = turns_itself ? PST_MADE_FOR_UPRIGHT
-                                              : work->plan->fields[work->i_field].made_for;
+    enum pst_made_for made_for =
+        turns_itself ? PST_MADE_FOR_UPRIGHT : work->plan->fields[work->i_field].made_for;
     uint8_t turn =
         psti_format_turn_of_mask(&work->leader, made_for, info->height, info->width, &fits);
     if (!fits || (turn > 1 && turns_itself))

@@ -5,7 +5,7 @@
 #include "share/share_dataset_options.h"
 
 enum {
-    PSTI_CACHE_READS_MAX = 4096,    /* items of one session that the service may be asked for */
+    PSTI_CACHE_READS_MAX = 4096,     /* items of one session that the service may be asked for */
     PSTI_CACHE_READS_AT_ONCE = 2048, /* items in one message */
     PSTI_CACHE_RULE_MAX = 4096       /* bytes of a set's rule */
 };

@@ -224,10 +224,8 @@ static void large_samples_agree(void **state)
     static const enum pst_dtype dtypes[] = {PST_DTYPE_F32, PST_DTYPE_F16, PST_DTYPE_BF16};
     struct test_random r = {.seed = 15};
     for (int round = 0; round < 4; round++) {
-        struct psti_chain_output format = {.dtype = dtypes[round % 3],
-                                           .layout = PST_LAYOUT_CHW,
-                                           .channels = 3,
-                                           .bits = 8};
+        struct psti_chain_output format = {
+            .dtype = dtypes[round % 3], .layout = PST_LAYOUT_CHW, .channels = 3, .bits = 8};
         struct test_image image = image_make(&r, 70, 90, 3, 8);
         struct pst_op ops[2] = {make_op(PST_OP_RESIZE, 180, round < 3 ? 256 : 250),
                                 make_op(PST_OP_NORMALIZE, 0, 0)};

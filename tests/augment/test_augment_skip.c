@@ -21,9 +21,9 @@ static void random_fixed(struct test_random *r, struct pst_op *op)
 
 static void random_rest(struct test_random *r, struct pst_op *op)
 {
-    static const enum pst_op_kind kinds[] = {
-        PST_OP_RANDOM_CROP,   PST_OP_RANDOM_RESIZED_CROP, PST_OP_HORIZONTAL_FLIP,
-        PST_OP_VERTICAL_FLIP, PST_OP_COLOR_JITTER,        PST_OP_GRAYSCALE};
+    static const enum pst_op_kind kinds[] = {PST_OP_RANDOM_CROP,     PST_OP_RANDOM_RESIZED_CROP,
+                                             PST_OP_HORIZONTAL_FLIP, PST_OP_VERTICAL_FLIP,
+                                             PST_OP_COLOR_JITTER,    PST_OP_GRAYSCALE};
     *op = make_op(kinds[test_below(r, 6)], 4 + test_below(r, 20), 4 + test_below(r, 20));
     op->pad_if_needed = true;
     op->p = 0.5F;
@@ -75,9 +75,12 @@ static void pictures_go_on(void **state)
             i < n_fixed ? random_fixed(&r, &ops[i]) : random_rest(&r, &ops[i]);
         assert_int_equal(psti_augment_ops_fixed(ops, n_ops), n_fixed);
         uint8_t channels = test_below(&r, 2) ? 3 : 1, bits = test_below(&r, 3) ? 8 : 16;
-        const struct psti_chain_output format = {
-            .dtype = test_below(&r, 2) ? PST_DTYPE_F32 : bits == 16 ? PST_DTYPE_U16 : PST_DTYPE_U8,
-            .layout = PST_LAYOUT_HWC, .channels = channels, .bits = bits};
+        const struct psti_chain_output format = {.dtype = test_below(&r, 2) ? PST_DTYPE_F32
+                                                          : bits == 16      ? PST_DTYPE_U16
+                                                                            : PST_DTYPE_U8,
+                                                 .layout = PST_LAYOUT_HWC,
+                                                 .channels = channels,
+                                                 .bits = bits};
         const struct psti_chain_output pixels = {
             .dtype = bits == 16 ? PST_DTYPE_U16 : PST_DTYPE_U8, .channels = channels, .bits = bits};
         const struct how how = {.features = psti_cpu_detected()};

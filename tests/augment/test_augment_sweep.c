@@ -191,10 +191,10 @@ static bool run_order(const struct psti_augment_ops *ops, const struct psti_axis
         return false;
     struct psti_picks p;
     struct psti_quads q;
-    struct guarded memory = guarded_make(psti_round_up(picks ? psti_augment_picks_nbytes(spec)
-                                                             : psti_augment_quads_nbytes(spec),
-                                                       64),
-                                         0);
+    struct guarded memory = guarded_make(
+        psti_round_up(picks ? psti_augment_picks_nbytes(spec) : psti_augment_quads_nbytes(spec),
+                      64),
+        0);
     bool made = picks ? psti_augment_picks_build(spec, axis, memory.data, &p)
                       : psti_augment_quads_build(spec, axis, memory.data, &q);
     if (made && picks)

@@ -129,12 +129,19 @@ static int tear_down(void **state)
 static void make_op(char letter, struct pst_op *op)
 {
     static const char letters[] = "rRnbcCpqfjxgN";
-    static const enum pst_op_kind kinds[] = {
-        PST_OP_RESIZE,      PST_OP_RESIZE,      PST_OP_RESIZE,
-        PST_OP_RESIZE,      PST_OP_CENTER_CROP, PST_OP_CENTER_CROP,
-        PST_OP_PAD,         PST_OP_RANDOM_CROP, PST_OP_HORIZONTAL_FLIP,
-        PST_OP_COLOR_JITTER, PST_OP_RANDOM_RESIZED_CROP, PST_OP_GRAYSCALE,
-        PST_OP_NORMALIZE};
+    static const enum pst_op_kind kinds[] = {PST_OP_RESIZE,
+                                             PST_OP_RESIZE,
+                                             PST_OP_RESIZE,
+                                             PST_OP_RESIZE,
+                                             PST_OP_CENTER_CROP,
+                                             PST_OP_CENTER_CROP,
+                                             PST_OP_PAD,
+                                             PST_OP_RANDOM_CROP,
+                                             PST_OP_HORIZONTAL_FLIP,
+                                             PST_OP_COLOR_JITTER,
+                                             PST_OP_RANDOM_RESIZED_CROP,
+                                             PST_OP_GRAYSCALE,
+                                             PST_OP_NORMALIZE};
     pst_op_init(op, sizeof *op, kinds[strchr(letters, letter) - letters]);
     op->height = letter == 'R' ? 70 : letter == 'c' ? 40 : letter == 'C' ? 96 : 48;
     op->width = letter == 'R' ? 50 : op->kind == PST_OP_RESIZE ? 0 : op->height;
@@ -214,8 +221,7 @@ static uint64_t compare(pst_dataset *dataset, const struct way *way, enum pst_ca
 {
     uint64_t wanted[N], hashes[N];
     pst_cache *cache = open_cache(64 * MIB);
-    pst_loader *without =
-        open_way(dataset, way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_WHOLE);
+    pst_loader *without = open_way(dataset, way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_WHOLE);
     pst_loader *loader = open_way(dataset, way, cache, form, PST_CACHE_SIZE_TRAINING);
     struct pst_loader_stats stats = {0};
     for (uint64_t epoch = 0; epoch < 2; epoch++) {
@@ -368,8 +374,7 @@ static void saved_and_resumed(void **state)
     assert_ok(pst_cache_load(other, path, &report, sizeof report, &err));
     pst_loader *second =
         open_way(folder, &way, other, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_TRAINING);
-    pst_loader *without =
-        open_way(folder, &way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_WHOLE);
+    pst_loader *without = open_way(folder, &way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_WHOLE);
     size_t n = drain(without, 1, wanted);
     struct pst_loader_state place;
     pst_batch *batch = NULL;
@@ -400,8 +405,8 @@ static void little_room(void **state)
         pst_cache *cache = open_cache(i ? MIB : 64 * MIB);
         pst_loader *without =
             open_way(folder, &way, NULL, PST_CACHE_FORM_STORED, PST_CACHE_SIZE_WHOLE);
-        pst_loader *loader = open_way(folder, &way, cache, PST_CACHE_FORM_RAW,
-                                      PST_CACHE_SIZE_TRAINING);
+        pst_loader *loader =
+            open_way(folder, &way, cache, PST_CACHE_FORM_RAW, PST_CACHE_SIZE_TRAINING);
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
             size_t n = drain(without, epoch, wanted);
             assert_int_equal(drain(loader, epoch, hashes), n);
@@ -468,9 +473,8 @@ static void fails(pst_dataset *dataset, const char *letters, struct pst_loader_o
 static void what_cannot_be(void **state)
 {
     (void)state;
-    struct pst_loader_options options = {.struct_size = sizeof options,
-                                         TEST_ELEMENT_SIZES,
-                                         .cache_size = PST_CACHE_SIZE_TRAINING};
+    struct pst_loader_options options = {
+        .struct_size = sizeof options, TEST_ELEMENT_SIZES, .cache_size = PST_CACHE_SIZE_TRAINING};
     fails(folder, "rq", &options, "no cache");
     options.cache = open_cache(MIB);
     fails(folder, "xf", &options, "operation 0 (RandomResizedCrop) is in the way");

@@ -111,8 +111,9 @@ INLINE void place_large(struct group v, struct group more, struct group negative
 {
     const v32 zero = _mm256_setzero_si256();
 #define PLACE(part, unpack, i)                                                                     \
-    put(to, i, large_value(unpack(v.part, zero), unpack(more.part, zero),                          \
-                           unpack(negative.part, negative.part)))
+    put(to, i,                                                                                     \
+        large_value(unpack(v.part, zero), unpack(more.part, zero),                                 \
+                    unpack(negative.part, negative.part)))
     PLACE(low, _mm256_unpacklo_epi8, 0);
     PLACE(low, _mm256_unpackhi_epi8, 1);
     PLACE(high, _mm256_unpacklo_epi8, 2);
@@ -123,9 +124,8 @@ INLINE void place_large(struct group v, struct group more, struct group negative
 /* Stores a group that has a token 7. Its class is its octave (8.5). Class c has the lowest value 33
  * plus the first c terms of 32, 64, ..., and c bits more than class 0, whose weights are the same
  * terms. */
-INLINE uint64_t place_any(const struct psti_coefs_bits *bits, uint64_t at,
-                                 struct group tokens, struct group v, uint64_t signs,
-                                 struct places to)
+INLINE uint64_t place_any(const struct psti_coefs_bits *bits, uint64_t at, struct group tokens,
+                          struct group v, uint64_t signs, struct places to)
 {
     enum { CLASSES = 6 };
     struct group more = {_mm256_setzero_si256(), _mm256_setzero_si256()};
