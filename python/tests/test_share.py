@@ -258,3 +258,31 @@ def test_the_first_job_starts_the_service(command, packed, tmp_path, monkeypatch
 def test_what_cannot_be(packed, options):
     with pytest.raises(ArgumentError, match="share"):
         loader_of(packed, **options)
+
+
+POLICIES = [
+    [T.Resize((48, 56)), T.RandAugment(2, 14, interpolation="bilinear", fill=(3, 5, 7)), T.TrivialAugmentWide(20)],
+    [T.Resize((48, 56)), T.AutoAugment("svhn"), T.AugMix(4, 2, 2, 0.6, all_ops=False), T.RandomSolarize(99, 0.7)],
+    [T.Resize((48, 56)), T.RandomAffine(20, (0.1, 0.2), (0.7, 1.3), (1, 5, -4, 3), "bilinear", 9, (20, 22)),
+     T.RandomPerspective(0.3, 0.8), T.RandomApply([T.RandomPosterize(3, 1), T.RandomVerticalFlip(0.6)], 0.4)],
+    [T.Resize((48, 56)), T.RandomChoice([T.Identity(), T.RandomInvert(1), T.RandomAdjustSharpness(2.5, 1)], (1, 2, 3)),
+     T.ElasticTransform((20, 40), 3), T.GaussianBlur((3, 5), (0.3, 2)), T.Normalize(0.5, 0.5), T.RandomErasing(0.8, value="random")],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("chain", POLICIES)
+def test_every_argument_of_an_operation_reaches_the_service(service, packed, chain):
+    alone = contents(loader_of(packed, transforms=chain))
+    job = loader_of(packed, transforms=chain, share="policies")
+    assert contents(job) == alone
+    assert shared(job)[0] > 0
+
+
+def test_a_job_mixes_what_is_shared(service, packed):
+    options = {"transforms": CHAIN, "mix": [T.MixUp(0.4, num_classes=1000), T.CutMix(num_classes=1000)]}
+    alone = [(batch["image"].tobytes(), batch["label"].tobytes()) for batch in loader_of(packed, **options)]
+    jobs = [loader_of(packed, share="mixed", **options), loader_of(packed, share="mixed", transforms=CHAIN)]
+    mixed, plain = list(jobs[0]), list(jobs[1])
+    assert [(batch["image"].tobytes(), batch["label"].tobytes()) for batch in mixed] == alone
+    assert contents(plain) == contents(loader_of(packed))
+    assert shared(jobs[0])[0] > 0
