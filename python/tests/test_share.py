@@ -266,7 +266,7 @@ POLICIES = [
     [T.Resize((48, 56)), T.RandomAffine(20, (0.1, 0.2), (0.7, 1.3), (1, 5, -4, 3), "bilinear", 9, (20, 22)),
      T.RandomPerspective(0.3, 0.8), T.RandomApply([T.RandomPosterize(3, 1), T.RandomVerticalFlip(0.6)], 0.4)],
     [T.Resize((48, 56)), T.RandomChoice([T.Identity(), T.RandomInvert(1), T.RandomAdjustSharpness(2.5, 1)], (1, 2, 3)),
-     T.ElasticTransform((20, 40), 3), T.GaussianBlur((3, 5), (0.3, 2)), T.Normalize(0.5, 0.5), T.RandomErasing(0.8, value="random")],
+     T.ElasticTransform((20, 40), 3), T.GaussianBlur((3, 5), (0.3, 2)), T.Normalize(0.5, 0.5), T.RandomErasing(0.8, value="random")]
 ]  # fmt: skip
 
 
