@@ -76,6 +76,12 @@ INLINE void store_f16(void *to, __m256 v, bool streams)
 /* Outputs by quads
  * ------------------------------------------------------------------------------------ */
 
+/* Stores the upper eight bytes of v; `to` needs no alignment. */
+INLINE void store_high(uint8_t *to, __m128i v)
+{
+    _mm_storel_epi64((__m128i *)(void *)to, _mm_unpackhi_epi64(v, v));
+}
+
 /* Stores eight sums of each row as bytes, clamped to 0..255. */
 INLINE void store_quads(uint8_t *const *rows, size_t at, const __m256i sums[4], uint32_t precision)
 {
@@ -85,9 +91,9 @@ INLINE void store_quads(uint8_t *const *rows, size_t at, const __m256i sums[4], 
     v = _mm256_permutevar8x32_epi32(v, order);
     const __m128i low = _mm256_castsi256_si128(v), high = _mm256_extracti128_si256(v, 1);
     _mm_storel_epi64((__m128i *)(void *)(rows[0] + at), low);
-    _mm_storeh_pd((double *)(void *)(rows[1] + at), _mm_castsi128_pd(low));
+    store_high(rows[1] + at, low);
     _mm_storel_epi64((__m128i *)(void *)(rows[2] + at), high);
-    _mm_storeh_pd((double *)(void *)(rows[3] + at), _mm_castsi128_pd(high));
+    store_high(rows[3] + at, high);
 }
 
 /* The template, compiled apart for the numbers of steps. */

@@ -1,0 +1,176 @@
+/* test_loader_mix.c - images mixed within batches: MixUp and CutMix of each batch are what
+ * pst_batch_mix says, against the same batch without mixing; what cannot be mixed is refused. */
+#include "loader/loader_fixture.h"
+#include "test.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N = 26, BATCH = 4, HEIGHT = 32, WIDTH = 48, CHANNELS = 3, ROW = HEIGHT * WIDTH * CHANNELS };
+
+static char directory[64];
+static pst_dataset *same, *masked;
+
+static int set_up(void **state)
+{
+    (void)state;
+    make_directory(directory);
+    same = open_made(directory, "same.pst", &(struct make_options){.n_samples = N});
+    masked = open_made(directory, "masked.pst",
+                       &(struct make_options){.n_samples = N, .all_fields = true});
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&same);
+    pst_dataset_close(&masked);
+    remove_tree(directory);
+    return 0;
+}
+
+/* Storage of the arrays that options point to. */
+struct kept {
+    struct pst_op crop;
+    struct pst_field_output output;
+};
+
+/* Options for images of one size, as (N,H,W,C) uint8. */
+static struct pst_loader_options plain_options(struct kept *kept)
+{
+    pst_op_init(&kept->crop, sizeof kept->crop, PST_OP_CENTER_CROP);
+    kept->crop.height = HEIGHT;
+    kept->crop.width = WIDTH;
+    kept->output = (struct pst_field_output){.name = "image", .ops = &kept->crop, .n_ops = 1};
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = BATCH,
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .seed = 5,
+                                       .num_workers = 2,
+                                       .fields = &kept->output,
+                                       .n_fields = 1,
+                                       TEST_ELEMENT_SIZES};
+}
+
+static const uint8_t *row_of(const pst_batch *batch, uint32_t row)
+{
+    struct pst_tensor tensor;
+    assert_int_equal(pst_batch_row(batch, 0, row, &tensor, sizeof tensor, NULL), PST_OK);
+    assert_int_equal(tensor.dtype, PST_DTYPE_U8);
+    return tensor.data;
+}
+
+/* Checks a row against itself and its partner before mixing. */
+static void check_row(const uint8_t *row, const uint8_t *own, const uint8_t *partner,
+                      const struct pst_batch_mix *mix)
+{
+    for (uint32_t i = 0; i < ROW; i++) {
+        uint32_t x = i / CHANNELS % WIDTH, y = i / CHANNELS / WIDTH;
+        double wanted = own[i];
+        if (mix->kind == PST_MIX_MIXUP)
+            wanted = (double)mix->lambda * own[i] + (1 - (double)mix->lambda) * partner[i];
+        else if (x - mix->x < mix->width && y - mix->y < mix->height)
+            wanted = partner[i];
+        double slack = mix->kind == PST_MIX_MIXUP ? 0.501 : 0;
+        assert_true(fabs(row[i] - wanted) <= slack);
+    }
+}
+
+/* Runs both loaders through an epoch. Adds the batches of each kind to n_kinds. */
+static void compare_epochs(pst_loader *plain, pst_loader *mixing, uint64_t epoch,
+                           uint32_t n_kinds[3])
+{
+    struct pst_error err;
+    pst_batch *before, *after;
+    assert_ok(pst_loader_begin(plain, epoch, &err));
+    assert_ok(pst_loader_begin(mixing, epoch, &err));
+    while (pst_loader_next(mixing, &after, &err) == PST_OK) {
+        struct pst_batch_mix mix = {0};
+        assert_ok(pst_loader_next(plain, &before, &err));
+        assert_false(pst_batch_mix(before, &mix, sizeof mix));
+        assert_int_equal(mix.kind, 0);
+        assert_true(pst_batch_mix(after, &mix, sizeof mix));
+        assert_true(mix.is_applied);
+        assert_true(mix.lambda >= 0 && mix.lambda <= 1);
+        if (mix.kind == PST_MIX_CUTMIX) {
+            assert_true(mix.x + mix.width <= WIDTH && mix.y + mix.height <= HEIGHT);
+            double outside = 1 - (double)mix.width * mix.height / (HEIGHT * WIDTH);
+            assert_true(fabs((double)mix.lambda - outside) < 1e-6);
+        }
+        uint32_t n = pst_batch_count(after);
+        assert_int_equal(pst_batch_count(before), n);
+        for (uint32_t row = 0; row < n; row++)
+            check_row(row_of(after, row), row_of(before, row), row_of(before, (row + n - 1) % n),
+                      &mix);
+        n_kinds[mix.kind]++;
+        pst_batch_release(before);
+        pst_batch_release(after);
+    }
+    assert_int_equal(pst_loader_next(plain, &before, &err), PST_END);
+}
+
+static void batches_are_mixed_as_they_say(void **state)
+{
+    static const struct pst_mix ways[] = {{PST_MIX_MIXUP, 0.8F}, {PST_MIX_CUTMIX, 1}};
+    struct kept kept;
+    uint32_t n_kinds[3] = {0};
+    (void)state;
+    struct pst_loader_options options = plain_options(&kept);
+    pst_loader *plain = open_loader(same, &options);
+    options.mixes = ways;
+    options.n_mixes = 2;
+    options.mix_nbytes = sizeof *ways;
+    pst_loader *mixing = open_loader(same, &options);
+    for (uint64_t epoch = 0; epoch < 3; epoch++)
+        compare_epochs(plain, mixing, epoch, n_kinds);
+    assert_true(n_kinds[PST_MIX_MIXUP] > 0 && n_kinds[PST_MIX_CUTMIX] > 0);
+    pst_loader_close(&plain);
+    pst_loader_close(&mixing);
+}
+
+static void refuse(pst_dataset *dataset, const struct pst_loader_options *options)
+{
+    struct pst_error err;
+    pst_loader *loader = NULL;
+    assert_int_equal(pst_loader_open(dataset, options, &loader, &err), PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(err.text, "mix"));
+    assert_null(loader);
+}
+
+static void what_cannot_be_mixed_is_refused(void **state)
+{
+    struct pst_mix way = {PST_MIX_MIXUP, 1};
+    struct kept kept;
+    (void)state;
+    struct pst_loader_options options = plain_options(&kept);
+    options.mixes = &way;
+    options.n_mixes = 1;
+    options.mix_nbytes = sizeof way;
+    way.alpha = 0;
+    refuse(same, &options);
+    way = (struct pst_mix){PST_MIX_CUTMIX + 1, 1};
+    refuse(same, &options);
+    way = (struct pst_mix){PST_MIX_CUTMIX, 1};
+    options.n_mixes = PST_MAX_MIXES + 1;
+    refuse(same, &options);
+    options.n_mixes = 1;
+    options.mix_field = "label";
+    refuse(same, &options);
+    options.mix_field = NULL;
+    kept.output.n_ops = 0; /* the size of a stored image is not known before it is read */
+    refuse(same, &options);
+    kept.output.n_ops = 1;
+    options.n_fields = 0; /* all fields: a mask is delivered, too */
+    options.fields = NULL;
+    refuse(masked, &options);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batches_are_mixed_as_they_say),
+        cmocka_unit_test(what_cannot_be_mixed_is_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
