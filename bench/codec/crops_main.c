@@ -5,9 +5,8 @@
  * RandomCrop(768) of cityscapes and RandomResizedCrop(224) of imagenet, each measured twice. By the
  * codec alone: rectangles drawn by the same rules, pst_pli_decode of the rectangle against the
  * whole. Through the loader: the group as a data set of PLI in memory, in the calling thread. Its
- * counters give the number of decoded units. RandomResizedCrop also resizes there, so its speed-up
- * through the loader says little. Figures are CPU time of this thread; whole images and parts
- * take turns. */
+ * counters give the number of decoded units. RandomResizedCrop also resizes there, which whole
+ * images do not need. Figures are CPU time of this thread; whole images and parts take turns. */
 #include "codec.h"
 #include "crops.h"
 

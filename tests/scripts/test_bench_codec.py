@@ -83,7 +83,7 @@ def test_levels_are_compared_within_their_process():
     ({"speedup": 3.3}, ["met", "NOT MET", "met"]),
     ({"speedup_loader": 3.3}, ["met", "met", "NOT MET"]),
     ({"units": 120}, ["NOT MET", "met", "met"]),
-    ({"what": "RandomResizedCrop 9"}, ["met", "met"]),
+    ({"what": "RandomResizedCrop 9", "speedup_loader": 1.1}, ["met", "met", "NOT MET"]),
 ])
 def test_crops_are_judged_by_their_share_of_units(changed, verdicts):
     crop = {"what": "RandomCrop 9", "tier": "pli_small", "units": 101, "units_whole": 400, "units_touched": 100,
