@@ -6,10 +6,14 @@ stored bytes (what storage gives) and as RandomResizedCrop(224) (what training g
 windows of 512 samples, which fit into the batches ahead, and with the default ones. Settings:
 
 - throttle: the loader's throttle, 200 MB/s, 10 ms for each request, one request at a time: a disk that turns.
+- network: the same with 32 requests at a time: a volume in a network.
 - local: this machine's disk. Pages of the files are dropped from the kernel's cache before each run, and as they are read.
 
-Ways run in turns. A run ends after --seconds, or with its epoch. Each figure is the median of the rounds. An epoch of each order is
-checked first: every sample comes once.
+The folder's files were written in an order that is not that of their names. Each is a request of its own, in any order: so on
+the throttle, for which all requests are alike, no order is faster than 1 / (10 ms + its bytes / 200 MB/s).
+
+Ways run in turns. A run ends with a whole number of 512 samples after --seconds, or with its epoch. Each figure is the median of
+the rounds. An epoch of each order is checked first: every sample comes once.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import argparse
 import datetime
 import json
 import os
+import random
 import statistics
 import sys
 import time
@@ -31,7 +36,8 @@ import penstock as ps  # noqa: E402
 from penstock import transforms as T  # noqa: E402
 
 BATCH, PREFETCH = 128, 8  # two windows of 512 samples
-THROTTLE = (200e6, 0.01, 1)
+THROTTLES = {"throttle": (200e6, 0.01, 1), "network": (200e6, 0.01, 32)}
+WINDOW = 512  # samples
 WAYS: dict[str, dict[str, Any]] = {
     "random": {"order": "shuffled"},
     "pages, 64 x 8": {"order": "pages", "page_samples": 64, "window_pages": 8},
@@ -41,14 +47,19 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def make_folder(source: Path, folder: Path, copies: int) -> None:
-    """Writes `copies` of each file under other names. Not links: each has blocks of its own on the disk."""
-    mark = folder / f".{copies}"
+    """Writes `copies` of each file under other names, class by class. Not links: each has blocks of its own on the disk.
+
+    Within a class the order is a random one, as that of an archive or of many writers is.
+    """
+    mark = folder / f".{copies}-shuffled"
     if mark.exists():
         return
-    for file in sorted(source.glob("*/*")):
-        (folder / file.parent.name).mkdir(parents=True, exist_ok=True)
-        for i in range(copies):
-            (folder / file.parent.name / f"{i:03d}-{file.name}").write_bytes(file.read_bytes())
+    for directory in sorted(path for path in source.iterdir() if path.is_dir()):
+        (folder / directory.name).mkdir(parents=True, exist_ok=True)
+        made = [(i, file) for file in sorted(directory.iterdir()) for i in range(copies)]
+        random.Random(directory.name).shuffle(made)
+        for i, file in made:
+            (folder / directory.name / f"{i:03d}-{file.name}").write_bytes(file.read_bytes())
     mark.touch()
 
 
@@ -81,13 +92,14 @@ def run(path: Path, chain: str, options: dict[str, Any], seconds: float, workers
         start, cpu, images = time.perf_counter(), time.process_time(), 0
         for batch in batches:
             images += len(batch["index"])
-            if time.perf_counter() - start >= seconds:
+            if time.perf_counter() - start >= seconds and images % WINDOW == 0:
                 break
         spent, cpu = time.perf_counter() - start, time.process_time() - cpu
         storage = loader.stats()["storage"]
     items = storage["reads"] + storage["merged"]
     return {"images_per_s": images / spent, "requests_per_s": storage["reads"] / spent,
-            "items_per_request": items / storage["reads"], "useful_mb_per_s": storage["nbytes_read"] / spent / 1e6,
+            "items_per_request": items / storage["reads"], "ordered": storage["ordered"] / storage["reads"],
+            "useful_mb_per_s": storage["nbytes_read"] / spent / 1e6,
             "thrown_away_mb_per_s": storage["nbytes_gap"] / spent / 1e6, "cpu_ms_per_image": 1e3 * cpu / images,
             "seconds": spent}  # fmt: skip
 
@@ -96,8 +108,6 @@ def measure(args: argparse.Namespace, paths: dict[str, Path]) -> list[dict[str, 
     cells = []
     for setting in args.settings:
         for layout, path in paths.items():
-            if layout == "folder" and setting == "throttle":
-                continue  # each file is a request of its own
             for chain in args.chains:
                 few = ("random", "pages, 64 x 8")
                 ways = {name: way for name, way in WAYS.items() if layout == "packed" or name in few}
@@ -105,8 +115,8 @@ def measure(args: argparse.Namespace, paths: dict[str, Path]) -> list[dict[str, 
                 for _ in range(args.rounds):
                     for name, way in ways.items():
                         options = {**way, "page_cache": "drop"}
-                        if setting == "throttle":
-                            options = {**way, "throttle": THROTTLE}
+                        if setting in THROTTLES:
+                            options = {**way, "throttle": THROTTLES[setting]}
                         else:
                             drop(path)
                         runs[name].append(run(path, chain, options, args.seconds, args.workers))
@@ -127,7 +137,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--settings", nargs="+", default=["throttle", "local"], choices=["throttle", "local"])
+    parser.add_argument("--settings", nargs="+", default=["throttle", "network", "local"],
+                        choices=["throttle", "network", "local"])  # fmt: skip
+    parser.add_argument("--layouts", nargs="+", default=["packed", "folder"], choices=["packed", "folder"])
     parser.add_argument("--chains", nargs="+", default=["bytes", "crops"], choices=["bytes", "crops"])
     parser.add_argument("--copies", type=int, default=16, help="of each image (default 16)")
     parser.add_argument("--rounds", type=int, default=3)
@@ -136,20 +148,21 @@ def main() -> None:
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
     args.out.mkdir(parents=True, exist_ok=True)
-    folder, packed = args.work / f"folder-{args.copies}", args.work / f"packed-{args.copies}.pst"
+    folder, packed = args.work / f"shuffled-{args.copies}", args.work / f"packed-{args.copies}.pst"
     make_folder(args.data / "imagenet_folder", folder, args.copies)
     if not packed.exists():
         ps.pack(folder, packed, forms=["original"])
     for way in WAYS.values():
         check_epoch(packed, way)
-    paths = {"packed": packed, "folder": folder}
+        check_epoch(folder, way)
+    paths = {layout: {"packed": packed, "folder": folder}[layout] for layout in args.layouts}
     with ps.Dataset(packed) as dataset:
         n = len(dataset)
     result = {
         "bench": "pages", "date": datetime.date.today().isoformat(), "machine": common.machine(), "images": n,
         "nbytes": sum(file.stat().st_size for file in ([packed] if packed.is_file() else packed.rglob("*")) if file.is_file()),
         "batch_size": BATCH, "prefetch": PREFETCH, "workers": args.workers, "rounds": args.rounds, "seconds": args.seconds,
-        "throttle": THROTTLE, "cells": measure(args, paths),
+        "throttles": THROTTLES, "cells": measure(args, paths),
     }  # fmt: skip
     (args.out / "pages.json").write_text(json.dumps(result, indent=1) + "\n")
     print(f"figures: {args.out / 'pages.json'}")

@@ -302,7 +302,7 @@ struct pst_loader_options {
     /* A weight per sample (of the subset); copied. Samples are drawn with replacement, as many as
      * there are samples. `order` must be SHUFFLED. */
     const double *weights;
-    /* PST_ORDER_PAGES: samples per page (neighbours on disk); 0 = 64. */
+    /* PST_ORDER_PAGES: samples per page (neighbours on disk; in folders, by path); 0 = 64. */
     uint32_t page_samples;
     /* PST_ORDER_PAGES: pages mixed with each other; 0 = 64. Position p holds a sample drawn
      * uniformly from window_pages random pages. */
@@ -961,9 +961,9 @@ struct pst_loader_stats {
     uint64_t n_form_corrections; /* MEASURED: how often shares were moved */
     /* Of n_cache_hits: pictures at the training size (pst_loader_options.cache_size). */
     uint64_t n_cache_training_hits;
-    /* PST_ORDER_PAGES: reads that came in the request of a neighbour, so n_reads does not count
-     * them, and bytes between neighbours that were read and thrown away. */
-    uint64_t n_merged_reads, nbytes_gap;
+    /* PST_ORDER_PAGES: reads that came in a neighbour's request, so n_reads does not count them;
+     * bytes between such reads, thrown away; reads of a folder's files in the order of the disk. */
+    uint64_t n_merged_reads, nbytes_gap, n_ordered_reads;
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

@@ -372,6 +372,20 @@ enum pst_status pst_dataset_file_path(const pst_dataset *dataset, uint32_t i_fil
     return status == PST_OK ? PST_OK : complete(dataset, -1, status, err);
 }
 
+uint64_t psti_dataset_file_place(const pst_dataset *dataset, uint32_t i_file)
+{
+    if (i_file >= dataset->n_files || dataset->ops->file_place == NULL)
+        return 0;
+    return dataset->ops->file_place(dataset, i_file);
+}
+
+enum pst_status psti_dataset_by_path(const pst_dataset *dataset, uint32_t **samples,
+                                     struct pst_error *err)
+{
+    *samples = NULL;
+    return dataset->ops->by_path == NULL ? PST_OK : dataset->ops->by_path(dataset, samples, err);
+}
+
 /* Reads exactly `nbytes` bytes at `offset` of the file at `path`, which must be `file_nbytes` long
  * (0: any length). */
 static enum pst_status read_file(const char *path, uint64_t file_nbytes, uint64_t offset,

@@ -36,6 +36,18 @@ enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,
  * inodes and times of its files when it was opened. Any thread. */
 void psti_dataset_version(const pst_dataset *dataset, uint8_t version[16]);
 
+/* Where the disk has the file, for the order in which files are read: less is further ahead. In a
+ * folder it is made of device and inode number as they were when it was opened, because ext4, XFS
+ * and others lay out inodes, and the blocks of the files, by inode number: those of one directory
+ * together, then by the time of creation. Only a hint, another one on each machine. 0: not known.
+ * Any thread. */
+uint64_t psti_dataset_file_place(const pst_dataset *dataset, uint32_t i_file);
+/* Gives a folder's samples by the relative path of their first file, in byte order: *samples, u32
+ * (count), which the caller frees by psti_free. *samples NULL: that is the order of the samples, as
+ * it is in a scanned folder, or the data set is no folder. The same on each machine. Any thread. */
+enum pst_status psti_dataset_by_path(const pst_dataset *dataset, uint32_t **samples,
+                                     struct pst_error *err);
+
 /* Returns the options with which the data set was opened. They live as long as it does. */
 const struct pst_dataset_options *psti_dataset_options(const pst_dataset *dataset);
 

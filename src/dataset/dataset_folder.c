@@ -17,6 +17,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define INODE_BITS 59 /* the number of a device takes the rest of a place */
+
 struct folder_dataset {
     struct pst_dataset base; /* first member */
     struct psti_folder folder;
@@ -42,6 +44,7 @@ void psti_dataset_folder_free(struct psti_folder *folder)
         psti_free(column->floats);
         psti_free(column->starts);
         psti_free(column->mask_nbytes);
+        psti_free(column->mask_places);
         psti_dataset_arena_free(&column->values);
     }
     psti_free(folder->columns);
@@ -178,6 +181,48 @@ static enum pst_status folder_file_path(const pst_dataset *dataset, uint32_t i_f
     return PST_OK;
 }
 
+static uint64_t folder_file_place(const pst_dataset *dataset, uint32_t i_file)
+{
+    const struct folder_dataset *self = (const struct folder_dataset *)(const void *)dataset;
+    size_t row = row_of(&self->folder, i_file % dataset->n_samples);
+    uint64_t group = i_file / dataset->n_samples;
+    if (group == 0)
+        return self->folder.files.places[row];
+    return self->folder.columns[self->mask_column[group - 1]].mask_places[row];
+}
+
+static const char *name_of(const struct psti_folder *folder, uint32_t sample)
+{
+    return folder->files.names.bytes + folder->files.at[row_of(folder, sample)];
+}
+
+static bool name_less(const void *ctx, uint32_t a, uint32_t b)
+{
+    return strcmp(name_of(ctx, a), name_of(ctx, b)) < 0;
+}
+
+static enum pst_status folder_by_path(const pst_dataset *dataset, uint32_t **samples,
+                                      struct pst_error *err)
+{
+    const struct psti_folder *folder = folder_of(dataset);
+    uint32_t n = (uint32_t)dataset->n_samples, i = 1;
+    while (i < n && !name_less(folder, i, i - 1))
+        i++;
+    if (i >= n)
+        return PST_OK;
+    uint32_t *order = psti_alloc_array(n, sizeof *order);
+    if (order == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory to sort %u samples", n);
+    for (i = 0; i < n; i++)
+        order[i] = i;
+    enum pst_status status = psti_dataset_folder_sort(order, n, name_less, folder, err);
+    if (status != PST_OK)
+        psti_free(order);
+    else
+        *samples = order;
+    return status;
+}
+
 static enum pst_status folder_read_memory(const pst_dataset *dataset, uint64_t sample,
                                           uint32_t i_field, uint64_t start, uint64_t nbytes,
                                           void *buffer, struct pst_error *err)
@@ -200,6 +245,8 @@ static const struct psti_dataset_ops folder_ops = {
     .float_value = folder_float,
     .class_name = folder_class_name,
     .file_path = folder_file_path,
+    .file_place = folder_file_place,
+    .by_path = folder_by_path,
     .read_memory = folder_read_memory,
 };
 
@@ -236,6 +283,17 @@ void psti_dataset_folder_stamp(struct psti_folder *folder, const char *path, con
     folder->stamps += psti_hash64(parts, sizeof parts);
 }
 
+/* Devices beyond the table share a number. An inode number of more bits than are left is cut. */
+uint64_t psti_dataset_folder_place(struct psti_folder *folder, const struct stat *st)
+{
+    uint32_t i = 0;
+    while (i < folder->n_devices && folder->devices[i] != st->st_dev)
+        i++;
+    if (i == folder->n_devices && i < PSTI_DATASET_FOLDER_DEVICES_MAX)
+        folder->devices[folder->n_devices++] = st->st_dev;
+    return (uint64_t)i << INODE_BITS | ((uint64_t)st->st_ino & (UINT64_MAX >> (64 - INODE_BITS)));
+}
+
 /* Joins the stamps of all files and the paths of each sample's masks. */
 static uint64_t edition_of(const struct psti_folder *folder)
 {
@@ -258,9 +316,11 @@ static void trim(struct psti_folder *folder)
     char *names = psti_realloc(files->names.bytes, files->names.nbytes);
     uint64_t *at = psti_realloc(files->at, files->n * sizeof *at);
     uint64_t *nbytes = psti_realloc(files->nbytes, files->n * sizeof *nbytes);
+    uint64_t *places = psti_realloc(files->places, files->n * sizeof *places);
     files->names.bytes = names != NULL ? names : files->names.bytes;
     files->at = at != NULL ? at : files->at;
     files->nbytes = nbytes != NULL ? nbytes : files->nbytes;
+    files->places = places != NULL ? places : files->places;
     for (uint32_t i = 0; i < folder->n_columns; i++) {
         struct psti_dataset_arena *values = &folder->columns[i].values;
         char *bytes = values->nbytes == 0 ? NULL : psti_realloc(values->bytes, values->nbytes);

@@ -10,9 +10,11 @@
 #include "dataset/dataset_int.h"
 
 #include <limits.h>
+#include <sys/types.h>
 
-#define PSTI_DATASET_FOLDER_NAME_CAP 4096 /* relative path and its NUL */
-#define PSTI_DATASET_FOLDER_MAX_DEPTH 128 /* nested folders */
+#define PSTI_DATASET_FOLDER_NAME_CAP 4096  /* relative path and its NUL */
+#define PSTI_DATASET_FOLDER_MAX_DEPTH 128  /* nested folders */
+#define PSTI_DATASET_FOLDER_DEVICES_MAX 16 /* told apart by places */
 #define PSTI_DATASET_FOLDER_MAX_LABEL                                                              \
     2147483646 /* labels fit a signed 32-bit number; a count of them fits, too */
 
@@ -55,11 +57,12 @@ struct psti_dataset_files {
     struct psti_dataset_arena names; /* NUL-terminated relative paths */
     uint64_t *at;                    /* [n] offsets in names */
     uint64_t *nbytes;                /* [n] sizes when listed */
+    uint64_t *places;                /* [n] psti_dataset_file_place when listed */
     size_t n, capacity;
 };
 void psti_dataset_files_free(struct psti_dataset_files *files);
 enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const char *name,
-                                       uint64_t nbytes, struct pst_error *err);
+                                       uint64_t nbytes, uint64_t place, struct pst_error *err);
 
 /* A field that is not the image. */
 struct psti_column {
@@ -69,6 +72,7 @@ struct psti_column {
     uint64_t *starts; /* other types: [n_rows + 1] offsets in values; masks: paths, empty = none */
     struct psti_dataset_arena values;
     uint64_t *mask_nbytes; /* PST_FIELD_MASK: [n_rows] sizes of the files */
+    uint64_t *mask_places; /* PST_FIELD_MASK: [n_rows] places of the files */
     uint64_t max_nbytes;   /* largest item */
 };
 
@@ -79,6 +83,8 @@ struct psti_folder {
     const char *const *masks; /* [n_masks] columns that are masks; the caller's, during open */
     size_t n_masks;
     uint64_t n_skipped;
+    dev_t devices[PSTI_DATASET_FOLDER_DEVICES_MAX]; /* of its files, as they came up */
+    uint32_t n_devices;
     uint64_t stamps;                 /* sum over all files: psti_dataset_folder_stamp */
     struct psti_notices *notices;    /* NULL while there are none */
     struct psti_dataset_files files; /* rows */
@@ -93,6 +99,9 @@ void psti_dataset_folder_free(struct psti_folder *folder);
  * changed in place, changes the sum. The order in which files are found does not. */
 struct stat;
 void psti_dataset_folder_stamp(struct psti_folder *folder, const char *path, const struct stat *st);
+
+/* Makes the place of a file: number of its device, then inode. */
+uint64_t psti_dataset_folder_place(struct psti_folder *folder, const struct stat *st);
 
 /* Finds the images of folder->path. Fills rows, classes and column "label"; or, if images and masks
  * lie in folders of their own, rows and the masks' columns. */

@@ -229,7 +229,8 @@ static enum pst_status fill_column(struct psti_folder *folder, struct masks *mas
     enum pst_status status = PST_OK;
     column->starts = psti_calloc(n + 1, sizeof *column->starts);
     column->mask_nbytes = psti_calloc(n, sizeof *column->mask_nbytes);
-    if (column->starts == NULL || column->mask_nbytes == NULL)
+    column->mask_places = psti_calloc(n, sizeof *column->mask_places);
+    if (column->starts == NULL || column->mask_nbytes == NULL || column->mask_places == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu masks", n);
     for (size_t i = 0; status == PST_OK && i < n; i++) {
         size_t k = mask_of_image(masks, stem_of(&folder->files, i, skip, layout->image_end));
@@ -239,6 +240,7 @@ static enum pst_status fill_column(struct psti_folder *folder, struct masks *mas
             const char *path = masks->files.names.bytes + masks->files.at[k];
             masks->used[k] = true;
             column->mask_nbytes[i] = masks->files.nbytes[k];
+            column->mask_places[i] = masks->files.places[k];
             if (column->max_nbytes < column->mask_nbytes[i])
                 column->max_nbytes = column->mask_nbytes[i];
             status = psti_dataset_arena_add(&column->values, path, strlen(path), err);

@@ -235,11 +235,12 @@ void psti_dataset_files_free(struct psti_dataset_files *files)
     psti_dataset_arena_free(&files->names);
     psti_free(files->at);
     psti_free(files->nbytes);
+    psti_free(files->places);
     memset(files, 0, sizeof *files);
 }
 
 enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const char *name,
-                                       uint64_t nbytes, struct pst_error *err)
+                                       uint64_t nbytes, uint64_t place, struct pst_error *err)
 {
     if (files->n == files->capacity) {
         size_t capacity = files->capacity + files->capacity / 2 + 256;
@@ -249,7 +250,10 @@ enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const c
         uint64_t *sizes = psti_realloc(files->nbytes, capacity * sizeof *sizes);
         if (sizes != NULL)
             files->nbytes = sizes;
-        if (at == NULL || sizes == NULL)
+        uint64_t *places = psti_realloc(files->places, capacity * sizeof *places);
+        if (places != NULL)
+            files->places = places;
+        if (at == NULL || sizes == NULL || places == NULL)
             return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu files",
                              capacity);
         files->capacity = capacity;
@@ -259,6 +263,7 @@ enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const c
     if (status != PST_OK)
         return status;
     files->at[files->n] = start;
+    files->places[files->n] = place;
     files->nbytes[files->n++] = nbytes;
     return PST_OK;
 }

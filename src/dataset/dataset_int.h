@@ -35,6 +35,11 @@ struct psti_dataset_ops {
     /* Writes the path; PST_ERROR_LIMIT if it does not fit. i_file < n_files. */
     enum pst_status (*file_path)(const pst_dataset *dataset, uint32_t i_file, char *buffer,
                                  size_t capacity, struct pst_error *err);
+    /* psti_dataset_file_place. i_file < n_files. NULL: 0. */
+    uint64_t (*file_place)(const pst_dataset *dataset, uint32_t i_file);
+    /* psti_dataset_by_path. NULL: samples are in the order of their files. */
+    enum pst_status (*by_path)(const pst_dataset *dataset, uint32_t **samples,
+                               struct pst_error *err);
     /* Copies bytes of an item whose i_file is PST_FILE_NONE. The range was checked. NULL: the kind
      * has no such items. */
     enum pst_status (*read_memory)(const pst_dataset *dataset, uint64_t sample, uint32_t i_field,

@@ -23,6 +23,7 @@
 #include "base/cpu.h"
 #include "base/fail.h"
 #include "base/thread.h"
+#include "dataset/dataset.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,40 +53,48 @@ enum pst_status psti_loader_fail_forked(struct pst_error *err)
                      "this loader belongs to the process that opened it: open another one here");
 }
 
+/* Opens the order. Pages of a folder are cut from its files by path, which is the same on every
+ * machine; where the disk has them decides in which sequence they are read, and nothing else. */
 static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
-    const struct psti_order_options order = {.kind = options->order,
-                                             .seed = options->seed,
-                                             .n_samples = pst_dataset_count(loader->dataset),
-                                             .indices = options->indices,
-                                             .n_indices = options->n_indices,
-                                             .weights = options->weights,
-                                             .page_samples = options->page_samples,
-                                             .window_pages = options->window_pages,
-                                             .batch_size = options->batch_size,
-                                             .drop_last = options->drop_last,
-                                             .no_padding = options->no_padding};
+    uint32_t *by_path = NULL;
+    struct psti_order_options order = {.kind = options->order,
+                                       .seed = options->seed,
+                                       .n_samples = pst_dataset_count(loader->dataset),
+                                       .indices = options->indices,
+                                       .n_indices = options->n_indices,
+                                       .weights = options->weights,
+                                       .page_samples = options->page_samples,
+                                       .window_pages = options->window_pages,
+                                       .batch_size = options->batch_size,
+                                       .drop_last = options->drop_last,
+                                       .no_padding = options->no_padding};
     if (options->n_indices && !options->indices)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "n_indices is set but indices is NULL");
     loader->next_ranks = (struct psti_ranks){options->rank, options->world_size};
     loader->ranks = loader->next_ranks;
     enum pst_status status = psti_order_check_ranks(loader->next_ranks, err);
+    if (status == PST_OK && options->order == PST_ORDER_PAGES && !options->indices)
+        status = psti_dataset_by_path(loader->dataset, &by_path, err);
+    order.neighbours = by_path;
     if (status == PST_OK)
         status = psti_order_open(&order, &loader->order, err);
+    psti_free(by_path);
     loader->options.indices = NULL; /* the order has copied the caller's array */
     loader->options.weights = NULL;
     return status;
 }
 
-/* True if rows are looked up in gatherings: neighbours in the order are neighbours in files, and
- * each can be read to any address. */
+/* True if rows are looked up in gatherings: neighbours in the order are neighbours in shards, and
+ * each can be read to any address; or they are files of a folder, which are read in the order of
+ * the disk. */
 static bool gathers(const pst_loader *loader)
 {
     const struct pst_loader_options *options = &loader->options;
     return options->order == PST_ORDER_PAGES && options->num_workers > 0 &&
-           !pst_dataset_is_folder(loader->dataset) && loader->plan.n_items > 0 &&
-           options->storage != PST_STORAGE_MEMORY && options->page_cache != PST_PAGE_CACHE_DIRECT;
+           loader->plan.n_items > 0 && options->storage != PST_STORAGE_MEMORY &&
+           (pst_dataset_is_folder(loader->dataset) || options->page_cache != PST_PAGE_CACHE_DIRECT);
 }
 
 static uint64_t gap_wanted(const struct pst_loader_options *options)
@@ -114,6 +123,8 @@ static uint32_t n_tasks_wanted(const pst_loader *loader)
     if (loader->n_gather) { /* their tables may take a sixteenth of the memory */
         uint64_t task = loader->plan.n_items * sizeof(struct psti_loader_source) +
                         loader->plan.n_reads * sizeof(struct psti_read);
+        if (pst_dataset_is_folder(loader->dataset))
+            task += loader->plan.n_items * (uint64_t)PSTI_PATH_NBYTES;
         uint64_t most = options->host_memory / 16 / task;
         most = most > TASKS_MAX_PAGES ? TASKS_MAX_PAGES : most;
         n = most > n ? most : n;
@@ -143,7 +154,8 @@ static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
     loader->n_tasks = options->num_workers ? n_tasks_wanted(loader) : 0;
     if (loader->n_gather) { /* while the rows of one are prepared, those of the next one are read */
         set_gatherings(loader, loader->n_tasks);
-        storage.gap_nbytes = gap_wanted(options);
+        storage.by_place = pst_dataset_is_folder(loader->dataset);
+        storage.gap_nbytes = storage.by_place ? 0 : gap_wanted(options);
     }
     storage.depth = loader->n_tasks * (loader->plan.n_reads ? loader->plan.n_reads : 1);
     if (storage.depth == 0)

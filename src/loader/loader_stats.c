@@ -29,6 +29,7 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     stats->n_reads = storage.n_reads;
     stats->n_merged_reads = storage.n_merged;
     stats->nbytes_gap = storage.nbytes_gap;
+    stats->n_ordered_reads = storage.n_ordered;
     stats->n_fallback_direct = storage.n_fallback_direct;
     stats->host_memory = pool.limit;
     stats->host_memory_used = pool.used;

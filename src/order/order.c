@@ -2,7 +2,7 @@
  *
  * In: the kind of order, a seed, the number of positions. Out: the sample at a position, and the
  * positions of a rank's batch. Nothing changes after open, so any thread may call any function. The
- * only tables are copies of the caller's subset and weights.
+ * only tables are copies of the caller's subset, weights and neighbours.
  *
  * A permutation of 0..n-1 is a balanced Feistel network of 6 rounds over 2h bits, 4^h >= n, walked
  * until it lands below n (fewer than 4 iterations on average). Its round function folds a half,
@@ -34,9 +34,10 @@ enum { KEYS_SAMPLES = 0, KEYS_PAGES = 1, KEYS_WINDOW = 2 };
 struct psti_order {
     enum pst_order kind;
     uint64_t seed;
-    uint64_t n;         /* number of positions */
-    uint64_t *indices;  /* u64 (n); NULL: positions are samples */
-    double *cumulative; /* f64 (n): running sums of weights, i included; NULL: no weights */
+    uint64_t n;           /* number of positions */
+    uint64_t *indices;    /* u64 (n); NULL: positions are samples */
+    double *cumulative;   /* f64 (n): running sums of weights, i included; NULL: no weights */
+    uint32_t *neighbours; /* u32 (n), PAGES without indices; NULL: positions are samples */
     uint64_t page_samples, window_pages;
     uint64_t n_pages, n_full_pages, n_windows;
     uint64_t batch_size;
@@ -194,6 +195,18 @@ static enum pst_status copy_weights(struct psti_order *order, const double *weig
     return PST_OK;
 }
 
+static enum pst_status copy_neighbours(struct psti_order *order, const uint32_t *neighbours,
+                                       struct pst_error *err)
+{
+    order->neighbours = psti_alloc_array(order->n ? order->n : 1, sizeof *order->neighbours);
+    if (!order->neighbours)
+        return psti_fail(err, PST_ERROR_MEMORY, "order", "no memory for the order of %llu samples",
+                         (unsigned long long)order->n);
+    if (order->n)
+        memcpy(order->neighbours, neighbours, order->n * sizeof *order->neighbours);
+    return PST_OK;
+}
+
 /* Finds out if an index stands in `indices` twice, with a bit for each sample. */
 static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples,
                                     struct pst_error *err)
@@ -229,6 +242,8 @@ static uint64_t hash_of(const struct psti_order *order)
         psti_hash_update(&state, order->indices, order->n * sizeof *order->indices);
     if (order->cumulative)
         psti_hash_update(&state, order->cumulative, order->n * sizeof *order->cumulative);
+    if (order->neighbours)
+        psti_hash_update(&state, order->neighbours, order->n * sizeof *order->neighbours);
     return psti_hash_end(&state);
 }
 
@@ -271,6 +286,11 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
         if (n)
             memcpy(order->indices, options->indices, n * sizeof *order->indices);
     }
+    if (options->neighbours && options->kind == PST_ORDER_PAGES && !options->indices) {
+        status = copy_neighbours(order, options->neighbours, err);
+        if (status != PST_OK)
+            goto out;
+    }
     if (options->weights) {
         status = copy_weights(order, options->weights, err);
         if (status != PST_OK)
@@ -293,6 +313,7 @@ void psti_order_close(struct psti_order **order)
         return;
     psti_free((*order)->indices);
     psti_free((*order)->cumulative);
+    psti_free((*order)->neighbours);
     psti_free(*order);
     *order = NULL;
 }
@@ -316,6 +337,8 @@ uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint6
         x = permute(order->n, keys_of(order, epoch, 0, KEYS_SAMPLES), x);
     else if (order->kind == PST_ORDER_PAGES)
         x = paged(order, epoch, x);
+    if (order->neighbours)
+        return order->neighbours[x];
     return order->indices ? order->indices[x] : x;
 }
 
@@ -392,7 +415,8 @@ uint64_t psti_order_window_end(const struct psti_order *order, uint64_t position
 bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint64_t window,
                             uint64_t i_page, uint64_t *first, uint64_t *n)
 {
-    if (order->kind != PST_ORDER_PAGES || order->indices || window >= order->n_windows)
+    if (order->kind != PST_ORDER_PAGES || order->indices || order->neighbours ||
+        window >= order->n_windows)
         return false;
     uint64_t place = window_start(order, window) + i_page;
     uint64_t end =
@@ -412,5 +436,6 @@ bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint
 uint64_t psti_order_nbytes(const struct psti_order *order)
 {
     return (order->indices ? order->n * sizeof *order->indices : 0) +
-           (order->cumulative ? order->n * sizeof *order->cumulative : 0);
+           (order->cumulative ? order->n * sizeof *order->cumulative : 0) +
+           (order->neighbours ? order->n * sizeof *order->neighbours : 0);
 }

@@ -25,6 +25,9 @@ struct psti_order_options {
     const uint64_t *indices; /* subset, copied; NULL: all samples */
     uint64_t n_indices;
     const double *weights; /* weights, copied; NULL: none */
+    /* PAGES: u32 (n_samples), copied: the samples in the order in which they are neighbours; NULL:
+     * as they are numbered. With `indices` pages are cut from these instead. */
+    const uint32_t *neighbours;
     uint32_t page_samples, window_pages;
     uint32_t batch_size;
     bool drop_last;
@@ -62,15 +65,15 @@ uint32_t psti_order_batch(const struct psti_order *order, struct psti_ranks rank
 uint64_t psti_order_hash(const struct psti_order *order);
 
 /* PAGES, for read-ahead: the window of a position (UINT64_MAX: none), and the consecutive samples
- * of its i-th page. False: there are no more, or a subset is in use, so that pages are not
- * neighbours on disk. */
+ * of its i-th page. False: there are no more, or a subset or `neighbours` is in use, so that pages
+ * are not consecutive samples. */
 uint64_t psti_order_window(const struct psti_order *order, uint64_t position);
 bool psti_order_window_page(const struct psti_order *order, uint64_t epoch, uint64_t window,
                             uint64_t i_page, uint64_t *first, uint64_t *n);
 /* The position after the last one of the window of a position; UINT64_MAX: none. */
 uint64_t psti_order_window_end(const struct psti_order *order, uint64_t position);
 
-/* Bytes of the tables that the order keeps: subset and weights. */
+/* Bytes of the tables that the order keeps: subset, weights, neighbours. */
 uint64_t psti_order_nbytes(const struct psti_order *order);
 
 #endif

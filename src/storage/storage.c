@@ -151,6 +151,10 @@ void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads,
 {
     for (size_t i = 0; i < n; i++)
         reads[i]->engine.joined = NULL;
+    if (n > 1 && storage->options.by_place) {
+        psti_storage_sort(reads, n);
+        atomic_fetch_add_explicit(&storage->n_ordered, n, memory_order_relaxed);
+    }
     if (n > 1 && storage->options.gap_nbytes > 0 && storage->options.n_threads > 0 &&
         storage->options.page_cache != PST_PAGE_CACHE_DIRECT)
         n = psti_storage_merge(storage, reads, n);
@@ -228,6 +232,7 @@ void psti_storage_stats(const struct psti_storage *storage, struct psti_storage_
     stats->nbytes_read = atomic_load_explicit(&storage->nbytes_read, memory_order_relaxed);
     stats->n_merged = atomic_load_explicit(&storage->n_merged, memory_order_relaxed);
     stats->nbytes_gap = atomic_load_explicit(&storage->nbytes_gap, memory_order_relaxed);
+    stats->n_ordered = atomic_load_explicit(&storage->n_ordered, memory_order_relaxed);
     stats->read_ns = atomic_load_explicit(&storage->read_ns, memory_order_relaxed);
     stats->n_fallback_direct =
         atomic_load_explicit(&storage->n_fallback_direct, memory_order_relaxed);

@@ -32,6 +32,8 @@ struct psti_storage_options {
      * many bytes between them; these are read, too, and thrown away. 0: each read is a request.
      * Not with O_DIRECT, in memory, or without threads. */
     uint64_t gap_nbytes;
+    /* Reads by path that are submitted together begin in ascending `place`. */
+    bool by_place;
 };
 
 enum pst_status psti_storage_open(const struct psti_storage_options *options,
@@ -62,6 +64,7 @@ struct psti_read {
     const char *path;
     uint64_t offset;
     uint64_t file_nbytes; /* with `path` */
+    uint64_t place;       /* with `path` and by_place: where the disk has the file; a hint */
     size_t nbytes;
     void *buffer; /* psti_storage_buffer_nbytes bytes, aligned to psti_storage_buffer_alignment;
                      without O_DIRECT to any address */
@@ -95,8 +98,8 @@ size_t psti_storage_buffer_nbytes(const struct psti_storage *storage, uint64_t n
 size_t psti_storage_buffer_alignment(const struct psti_storage *storage);
 
 /* Starts reads; each completes through its `done`. At most `depth` under way. Thread-safe. An
- * engine without threads (n_threads 0) runs them, and `done`, before it returns. With gap_nbytes,
- * the order of the array `reads` changes. */
+ * engine without threads (n_threads 0) runs them, and `done`, before it returns. With gap_nbytes
+ * or by_place, the order of the array `reads` changes. */
 void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads, size_t n);
 /* Sets the largest gap of requests from now on, at most the options' gap_nbytes, which is also what
  * it is at first. With 0 only reads that touch each other are joined. Thread-safe. */
@@ -125,6 +128,7 @@ struct psti_storage_stats {
     uint64_t nbytes_read, read_ns, n_fallback_direct, memory_nbytes;
     uint64_t n_merged;          /* reads that came in the request of another one */
     uint64_t nbytes_gap;        /* bytes that such requests read between them */
+    uint64_t n_ordered;         /* by_place: reads that were submitted with others */
     uint64_t n_fallback_uring;  /* 1: io_uring failed after open, THREADS is in use */
     uint64_t n_fallback_advice; /* calls of posix_fadvise that were refused */
 };

@@ -27,6 +27,9 @@
 #define PSTI_STORAGE_VECTORS_MAX (2 * PSTI_STORAGE_JOINED_MAX + 32)
 /* Bytes of the memory to which gaps are read. */
 #define PSTI_STORAGE_SINK ((size_t)256 << 10)
+/* Most files that io_uring has open at a time for reads by path: processes may often have no more
+ * than 1024 descriptors. Disks of any kind are busy with fewer. */
+#define PSTI_STORAGE_PATHS_MAX 256u
 
 struct psti_storage_pace;
 
@@ -44,7 +47,7 @@ struct psti_storage {
     const struct psti_storage_engine *engine;
     void *state;
     atomic_uint_fast64_t n_reads, nbytes_read, read_ns, n_fallback_direct, memory_nbytes;
-    atomic_uint_fast64_t n_fallback_uring, n_fallback_advice, n_merged, nbytes_gap;
+    atomic_uint_fast64_t n_fallback_uring, n_fallback_advice, n_merged, nbytes_gap, n_ordered;
     atomic_uint_fast64_t gap_nbytes_now; /* psti_storage_set_gap */
     char broken_reason[96]; /* written before n_fallback_uring becomes 1, and never again */
 };
@@ -83,6 +86,8 @@ void psti_storage_admit(struct psti_storage *storage, struct psti_read *read, in
 /* Requests of several reads (storage_merge.c). A leader is one whose engine.joined is not NULL. */
 /* Joins neighbours. Returns the number of requests; they are the first ones of `reads` then. */
 size_t psti_storage_merge(const struct psti_storage *storage, struct psti_read **reads, size_t n);
+/* Puts reads by path in ascending place. */
+void psti_storage_sort(struct psti_read **reads, size_t n);
 /* Bytes from the first read's start to the last one's end. */
 uint64_t psti_storage_span(const struct psti_read *leader);
 /* Fills at most PSTI_STORAGE_VECTORS_MAX vectors and returns how many. */

@@ -1,4 +1,4 @@
-/* storage_merge.c - neighbours of a file in one request.
+/* storage_merge.c - neighbours of a file in one request, and files in the order of the disk.
  *
  * In: the reads of one psti_storage_submit. Out: requests, each of one read or of several that lie
  * close to each other in a file. The first read of a request leads; the others hang on it by
@@ -29,6 +29,8 @@ static bool may_join(const struct psti_read *read)
 static bool lies_before(const struct psti_read *a, const struct psti_read *b)
 {
     uintptr_t file_a = (uintptr_t)a->file, file_b = (uintptr_t)b->file;
+    if (!file_a && !file_b)
+        return a->place < b->place;
     return file_a != file_b ? file_a < file_b : a->offset < b->offset;
 }
 
@@ -45,8 +47,8 @@ static void sift(struct psti_read **reads, size_t at, size_t n)
     reads[at] = read;
 }
 
-/* Heap sort by file and offset: without memory of its own, whatever the order was. */
-static void sort(struct psti_read **reads, size_t n)
+/* Heap sort by file and offset, or by place: without memory of its own, whatever the order was. */
+void psti_storage_sort(struct psti_read **reads, size_t n)
 {
     for (size_t i = n / 2; i > 0; i--)
         sift(reads, i - 1, n);
@@ -75,7 +77,7 @@ size_t psti_storage_merge(const struct psti_storage *storage, struct psti_read *
             reads[i] = reads[n_alone];
             reads[n_alone++] = read;
         }
-    sort(reads + n_alone, n - n_alone);
+    psti_storage_sort(reads + n_alone, n - n_alone);
     size_t n_requests = n_alone;
     struct psti_read *last = NULL;
     for (size_t i = n_alone; i < n; i++) {

@@ -48,6 +48,7 @@ struct uring {
     struct io_uring ring; /* used by the thread alone, as are all up to `broken` */
     struct list waiting;  /* taken over, not yet started */
     unsigned n_entries, n_started;
+    unsigned n_paths;    /* started reads by path: each may have a file open */
     uint64_t wake_count; /* destination of the eventfd's read */
     bool wake_armed, broken;
     struct vectors *all_vectors, *free_vectors; /* NULL: no reads are merged; none is free */
@@ -140,6 +141,13 @@ static void take_joined(struct uring *u, struct psti_read *leader, int result)
     u->waiting.head = again.head;
 }
 
+/* The read is finished. */
+static void deliver(struct uring *u, struct psti_read *read)
+{
+    u->n_paths -= read->file == NULL;
+    psti_storage_deliver(u->storage, read);
+}
+
 /* Enters the next step of `read` into the ring; the reads of a broken ring are done here. */
 static void start_step(struct uring *u, struct psti_read *read)
 {
@@ -147,7 +155,7 @@ static void start_step(struct uring *u, struct psti_read *read)
     struct io_uring_sqe *sqe = u->broken ? NULL : io_uring_get_sqe(&u->ring);
     if (sqe == NULL) {
         psti_storage_execute_rest(u->storage, read);
-        psti_storage_deliver(u->storage, read);
+        deliver(u, read);
         return;
     }
     u->n_started++;
@@ -167,19 +175,23 @@ static bool can_start(const struct uring *u)
 {
     const struct psti_read *read = u->waiting.head;
     return u->n_started < u->n_entries && read != NULL &&
-           (read->engine.joined == NULL || u->free_vectors != NULL);
+           (read->engine.joined == NULL || u->free_vectors != NULL) &&
+           (read->file != NULL || u->n_paths < PSTI_STORAGE_PATHS_MAX);
 }
 
 static void start_next(struct uring *u)
 {
     struct psti_read *read = list_pop(&u->waiting);
-    if (read->engine.joined != NULL)
+    if (read->engine.joined != NULL) {
         start_joined(u, read);
-    else if (psti_storage_step_begin(u->storage, read)) {
+        return;
+    }
+    u->n_paths += read->file == NULL;
+    if (psti_storage_step_begin(u->storage, read)) {
         start_step(u, read);
     } else {
         psti_storage_finish(u->storage, read);
-        psti_storage_deliver(u->storage, read);
+        deliver(u, read);
     }
 }
 
@@ -201,7 +213,7 @@ static void take(struct uring *u, struct psti_read *read, int result)
         start_step(u, read);
     } else {
         psti_storage_finish(u->storage, read);
-        psti_storage_deliver(u->storage, read);
+        deliver(u, read);
     }
 }
 
@@ -240,7 +252,7 @@ static void give_up(struct uring *u, int error)
             continue;
         }
         psti_storage_execute_rest(u->storage, read);
-        psti_storage_deliver(u->storage, read);
+        deliver(u, read);
     }
 }
 

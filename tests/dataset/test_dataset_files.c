@@ -2,6 +2,7 @@
  * used, and when it counts as the same data set. */
 #include "folder_test.h"
 
+#include "base/alloc.h"
 #include "dataset/dataset.h"
 
 #include <penstock/penstock.h>
@@ -126,9 +127,48 @@ static void what_cannot_be(void **state)
     fails(state, &options, PST_ERROR_NOT_FOUND, "none of the files");
 }
 
+/* By path: NULL where samples are so already. The order of the table does not depend on inodes. */
+static void samples_by_path(void **state)
+{
+    static const char *const files[] = {"sub/b.jpg", "unnamed.jpg", "no_ending", "a.png"};
+    static const char *const sorted[] = {"a.png", "no_ending", "sub/b.jpg", "unnamed.jpg"};
+    static const uint32_t expected[] = {3, 2, 0, 1};
+    struct pst_error err;
+    uint32_t *samples = NULL;
+    make_files(state);
+    pst_dataset *dataset = open_files(state, files, 4);
+    assert_ok(psti_dataset_by_path(dataset, &samples, &err));
+    assert_memory_equal(samples, expected, sizeof expected);
+    psti_free(samples);
+    pst_dataset_close(&dataset);
+    dataset = open_files(state, sorted, 4);
+    assert_ok(psti_dataset_by_path(dataset, &samples, &err));
+    assert_null(samples);
+    pst_dataset_close(&dataset);
+}
+
+static void places_are_inodes(void **state)
+{
+    static const char *const files[] = {"sub/b.jpg", "unnamed.jpg", "no_ending", "a.png"};
+    char path[4096];
+    struct pst_error err;
+    make_files(state);
+    pst_dataset *dataset = open_files(state, files, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct stat st;
+        assert_ok(pst_dataset_file_path(dataset, i, path, sizeof path, &err));
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(psti_dataset_file_place(dataset, i), st.st_ino); /* one device */
+    }
+    assert_int_equal(psti_dataset_file_place(dataset, 4), 0);
+    pst_dataset_close(&dataset);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(samples_by_path, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(places_are_inodes, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(rows_are_the_callers, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(order_names_and_files_tell, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be, folder_setup, folder_teardown),

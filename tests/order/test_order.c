@@ -495,6 +495,47 @@ static void test_draws(void **state)
     }
 }
 
+/* Pages are cut from the samples as the table puts them, and the state tells such an order apart.
+ */
+static void test_table(void **state)
+{
+    (void)state;
+    enum { N = 103 };
+    uint32_t table[N];
+    uint64_t some[3] = {8, 2, 5}, first, n;
+    for (uint32_t i = 0; i < N; i++)
+        table[i] = i * 40 % N;
+    struct psti_order_options options = {
+        .kind = PST_ORDER_PAGES, .seed = 4, .n_samples = N, .page_samples = 5, .window_pages = 3};
+    struct psti_order *plain = open_order(options);
+    options.neighbours = table;
+    struct psti_order *sorted = open_order(options);
+    assert_true(psti_order_hash(plain) != psti_order_hash(sorted));
+    assert_true(psti_order_nbytes(sorted) == sizeof table && psti_order_nbytes(plain) == 0);
+    assert_false(psti_order_window_page(sorted, 1, 0, 0, &first, &n));
+    for (uint64_t epoch = 0; epoch < 3; epoch++)
+        for (uint64_t p = 0; p < N + 5; p++)
+            assert_int_equal(psti_order_sample(sorted, epoch, p),
+                             table[psti_order_sample(plain, epoch, p)]);
+    psti_order_close(&plain);
+    psti_order_close(&sorted);
+    /* A subset, and other kinds of order, do not use it. */
+    for (int way = 0; way < 2; way++) {
+        options.indices = way ? some : NULL;
+        options.n_indices = way ? 3 : 0;
+        options.kind = way ? PST_ORDER_PAGES : PST_ORDER_SHUFFLED;
+        options.neighbours = table;
+        sorted = open_order(options);
+        options.neighbours = NULL;
+        plain = open_order(options);
+        assert_true(psti_order_hash(plain) == psti_order_hash(sorted));
+        for (uint64_t p = 0; p < psti_order_n(plain); p++)
+            assert_int_equal(psti_order_sample(sorted, 2, p), psti_order_sample(plain, 2, p));
+        psti_order_close(&plain);
+        psti_order_close(&sorted);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -506,6 +547,7 @@ int main(void)
         cmocka_unit_test(test_resume),          cmocka_unit_test(test_weights),
         cmocka_unit_test(test_refusals),        cmocka_unit_test(test_hash),
         cmocka_unit_test(test_draws),           cmocka_unit_test(test_each_once),
+        cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,8 +346,8 @@ static PyObject *form_stats(const struct pst_loader_stats *stats)
 {
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < PST_MAX_VARIANTS; i++) {
-        PyObject *pair = Py_BuildValue("(dK)", stats->form_shares[i],
-                                       (unsigned long long)stats->form_rows[i]);
+        PyObject *pair =
+            Py_BuildValue("(dK)", stats->form_shares[i], (unsigned long long)stats->form_rows[i]);
         if (pair == NULL || PyList_Append(list, pair) < 0)
             Py_CLEAR(list);
         Py_XDECREF(pair);
@@ -378,7 +378,7 @@ static PyObject *add_part_stats(PyObject *dict, const struct pst_loader_stats *s
         NUMBER(share_read),         NUMBER(share_nbytes_read),    NUMBER(share_read_shared),
         NUMBER(share_cached),       NUMBER(share_given_up),       NUMBER(share_nbytes_read_shared),
         NUMBER(n_form_rows_other),  NUMBER(n_form_corrections),   NUMBER(n_cache_training_hits),
-        NUMBER(n_merged_reads),     NUMBER(nbytes_gap)};
+        NUMBER(n_merged_reads),     NUMBER(nbytes_gap),           NUMBER(n_ordered_reads)};
 #undef NUMBER
     int status = dict == NULL ? -1 : 0;
     for (size_t i = 0; status == 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)

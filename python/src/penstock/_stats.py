@@ -19,8 +19,9 @@ class SampleStats(TypedDict):
 
 class StorageStats(TypedDict):
     """Reads: requests to the storage. merged: reads that came in the request of a neighbour, so that ``reads`` does not
-    count them; nbytes_gap: bytes between neighbours that were read and thrown away. seconds: time with at least one
-    read under way; partial_reads: images read in parts."""
+    count them; nbytes_gap: bytes between neighbours that were read and thrown away; ordered: of ``reads``, files of a
+    folder that were issued together with others, in the order in which the disk has them. seconds: time with at least
+    one read under way; partial_reads: images read in parts."""
 
     kind: str
     reason: str
@@ -28,6 +29,7 @@ class StorageStats(TypedDict):
     reads: int
     merged: int
     nbytes_gap: int
+    ordered: int
     seconds: float
     fallback_direct: int
     partial_reads: int
@@ -423,6 +425,7 @@ def loader_stats(
             "reads": raw["n_reads"],
             "merged": raw["n_merged_reads"],
             "nbytes_gap": raw["nbytes_gap"],
+            "ordered": raw["n_ordered_reads"],
             "seconds": raw["read_ns"] / 1e9,
             "fallback_direct": raw["n_fallback_direct"],
             "partial_reads": raw["n_partial_reads"],

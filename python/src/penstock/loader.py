@@ -141,7 +141,8 @@ class Loader:
         order: "sequential", "shuffled" or "pages" (page-aware); None: by ``shuffle``.
         page_samples, window_pages: for "pages": the number of neighbours on disk in a page, and the number of pages
             that are mixed with each other. Default 64 and 64. Neighbours are read in one request if
-            ``prefetch * batch_size`` is large beside ``page_samples * window_pages`` (docs/python.md).
+            ``prefetch * batch_size`` is large beside ``page_samples * window_pages``. In a plain folder they are
+            neighbours by path, and files are read in the order of the disk (docs/python.md).
         indices: the samples to use, in this order, instead of all; positions in ``dataset`` if that is a view.
         weights: one per sample: samples are drawn with replacement, as many as the data set has.
         on_error: "raise", "skip" (the batch is shorter), or "replace" (by another sample) for bad samples: damaged,
@@ -761,7 +762,8 @@ class Loader:
         is slower. caller.wait_seconds: time that the caller waited for a batch. decode.units: units of PLI images
         that were decoded, and all units of these images; decode.scaled: images decoded at a part of their size
         (scaled_decode); storage.reads: requests, storage.merged: reads that came in the request of a neighbour
-        (order "pages"); storage.partial_reads: images read in part, only the units that were needed. fallbacks: counts
+        (order "pages"), storage.ordered: files of a folder that were read with others in the order of the disk;
+        storage.partial_reads: images read in part, only the units that were needed. fallbacks: counts
         of the fall-backs that were taken, by name; fallback_reasons: the meanings of these names. cpu_rooms: the
         vector level of each room's kernels.
         stages: time of each stage. step: how long steps take, the share of waiting for batches (stall), and its cause.
