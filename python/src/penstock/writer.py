@@ -51,6 +51,8 @@ Path = Union[str, os.PathLike[str]]
 Progress = Callable[[int, int, int, int], object]
 BadSample = Callable[[str, dict[str, Any]], object]
 
+_Prepared = tuple[dict[str, Any], list[tuple[str, PenstockError]]]
+
 _CREATE, _RESUME, _APPEND = 0, 1, 2
 _KEPT_LISTED = 1000
 
@@ -109,7 +111,7 @@ class Writer:
                 field["name"]: spec_on_disk(field, known.get(field["name"])) for field in self._native.fields()
             }
         for i_field, given in enumerate(self._specs.values()):
-            if isinstance(given, Int) and given.names is not None:
+            if isinstance(given, (Int, Array)) and given.names is not None:
                 self._native.set_class_names(i_field, given.names)
         self._finished = False
         self._n_kept_jpeg = 0
@@ -122,8 +124,8 @@ class Writer:
         except PenstockError:
             return {}
         sizes = {field["name"]: field["n_classes"] for field in self._native.fields()}
-        ints = (name for name, field in finished.fields.items() if field.type == "int")
-        named = {name: finished.class_names(name) or [] for name in ints}
+        classed = (name for name, field in finished.fields.items() if field.n_classes)
+        named = {name: finished.class_names(name) or [] for name in classed}
         # An interrupted append may have added classes; their names are in its journal alone.
         return {name: names for name, names in named.items() if len(names) == sizes[name]}
 
@@ -134,7 +136,7 @@ class Writer:
         interruption give the same names again.
         """
         given = self._specs.get(field)
-        if not isinstance(given, Int) or given.names is None:
+        if not isinstance(given, (Int, Array)) or given.names is None:
             raise ArgumentError(f"{field!r} is no field with named classes", dataset=self._path)
         more = given.more([name for name in names if name not in given.names])
         if more.names != given.names:
@@ -174,6 +176,11 @@ class Writer:
         A field of the schema that says what is ``missing`` may be left out, or be None. ``name`` must be unique; None:
         the sample's number, in twelve digits.
         """
+        values, kept = self._prepare(sample)
+        self._add(f"{len(self):012d}" if name is None else name, values, kept)
+
+    def _prepare(self, sample: Mapping[str, Any]) -> _Prepared:
+        """Makes what is stored of a sample; any thread."""
         required = [field for field, spec in self._specs.items() if spec.missing is REQUIRED]
         missing = [field for field in required if field not in sample]
         unknown = [field for field in sample if field not in self._specs]
@@ -196,7 +203,10 @@ class Writer:
             except ArgumentError as error:
                 raise ArgumentError(f"field {field!r}: {error}", dataset=self._path) from None
             kept.extend((field, reason) for reason in reasons)
-        name = f"{len(self):012d}" if name is None else name
+        return values, kept
+
+    def _add(self, name: str, values: Mapping[str, Any], kept: Sequence[tuple[str, PenstockError]]) -> None:
+        """Adds what :meth:`_prepare` made."""
         self._native.add(name, [values[field] for field in self._specs])
         self._n_kept_jpeg += len(kept)
         for field, reason in kept[: _KEPT_LISTED - len(self._kept_jpeg)]:
