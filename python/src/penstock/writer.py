@@ -287,7 +287,8 @@ class PackReport(NamedTuple):
     JPEGs were restored from "pli-jpeg" (``restored_pli_jpeg_nbytes`` before, ``restored_jpeg_nbytes`` after).
     ``n_not_original`` images were requested as "original" but stay as they are, because only their pixels were kept.
     ``notices`` lists parts of the source that the data set does not have, as :attr:`Dataset.notices`.
-    ``n_resized`` samples have smaller images than the source (``resize``).
+    ``n_resized`` samples have smaller images than the source (``resize``). ``dropped`` has a dict, of ``name`` (the sample,
+    None: no sample of the source) and ``text``, for each annotation that ``bad_annotations="drop"`` left out.
     The four before it are of :func:`repack`: ``n_changed`` samples were written in other forms, ``n_kept_files`` of ``n_files``
     shards stay as they are; ``waits``: old shards are left because somebody reads the old state, and the next
     :func:`repack` or append removes them.
@@ -316,6 +317,7 @@ class PackReport(NamedTuple):
     n_files: int
     waits: bool
     n_resized: int = 0
+    dropped: Sequence[dict[str, Any]] = ()
 
 
 class VerifyReport(NamedTuple):
@@ -367,6 +369,12 @@ def pack(
     add_classes: bool = False,
     plan: Path | None = None,
     resize: int | None = None,
+    coco: Path | None = None,
+    voc: bool = False,
+    citypersons: bool = False,
+    split: str | None = None,
+    paint: Sequence[str] = (),
+    bad_annotations: str = "raise",
 ) -> PackReport:
     """Packs a folder of images, or another data set (as ``penstock repack`` does), into a data set.
 
@@ -408,10 +416,43 @@ def pack(
             delivers the same bits as from the whole images, in the images' own channels (or gray as RGB, or RGBA
             without alpha) and bits; other channels or bits may differ by rounding, and other transforms see smaller
             images. The original pixels are not kept. Not with ``plan`` or ``resume``.
+        coco: a file of COCO JSON; ``source`` is the folder of its images.
+        voc, citypersons: ``source`` has the layout of Pascal VOC (XML), or of CityPersons beside Cityscapes.
+        split: with ``voc`` and ``citypersons``: the samples of one split, such as "train".
+        paint: with ``coco``: "mask" (classes) and "instances" (objects) are drawn from polygons and run lengths.
+        bad_annotations: an annotation that cannot be stored, such as a box without area: "raise" makes its sample a bad
+            one, "drop" leaves it out and lists it in the report's ``dropped``.
+
+    The last six are explained in docs/imports.md, with the fields that they give. They go with ``forms``, ``mask_forms``,
+    ``tier``, ``effort``, ``max_error``, ``made_for``, ``resume``, ``on_error``, ``num_workers``, ``shard_size``,
+    ``commit_size`` and ``progress``.
 
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True`` and otherwise the same arguments.
     """
     gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
+    if coco is not None or voc or citypersons:
+        others = {
+            "of_lossy": of_lossy, "labels": labels, "allow_unreadable": allow_unreadable, "append": append,
+            "verify_pixels": verify_pixels, "masks": masks, "add_classes": add_classes, "plan": plan, "resize": resize,
+        }  # fmt: skip
+        wrong = [name for name, value in others.items() if value]
+        if wrong:
+            raise ArgumentError(f"coco, voc and citypersons go without {', '.join(wrong)}: pack, then change the data set")
+        return _pack_annotated(
+            os.fspath(source),
+            os.fspath(destination),
+            (None if coco is None else os.fspath(coco), voc, citypersons),
+            (split, tuple(paint), bad_annotations, made_for),
+            (forms, mask_forms, tier, effort, max_error),
+            resume=resume,
+            skip=_options.choice("on_error", on_error, ("raise", "skip")) == 1,
+            num_workers=num_workers,
+            shard_size=shard_size,
+            commit_size=commit_size,
+            progress=progress,
+        )
+    if split is not None or paint or bad_annotations != "raise":
+        raise ArgumentError("split, paint and bad_annotations go with coco, voc or citypersons")
     if gives_pli and not append and plan is None and resize is None and "pli" not in (*(forms or ()), *(mask_forms or ())):
         raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
@@ -446,6 +487,36 @@ def pack(
         None if plan is None else os.fspath(plan),
     )
     return PackReport(**report, bad=bad, kept_jpeg=kept)
+
+
+def _pack_annotated(
+    source: str,
+    destination: str,
+    kind: tuple[str | None, bool, bool],
+    reading: tuple[str | None, tuple[str, ...], str, str | None],
+    storing: tuple[Sequence[str] | None, Sequence[str] | None, str | None, int | None, int],
+    **how: Any,
+) -> PackReport:
+    from . import _imports
+
+    split, paint, bad_annotations, made_for = reading
+    forms, mask_forms, tier, effort, max_error = storing
+    for name in paint:
+        _options.choice("paint", name, _imports.PAINTS)
+    if len(set(paint)) != len(paint):
+        raise ArgumentError(f"paint names a field twice: {paint}")
+    given = _imports.Given(
+        split,
+        paint,
+        _options.choice("bad_annotations", bad_annotations, ("raise", "drop")) == 1,
+        made_for,
+        None if mask_forms is None else tuple(mask_forms),
+        tier or "small",
+        effort or 3,
+    )
+    image = _imports.image_field(forms, tier, effort, max_error)
+    found = _imports.open_source(source, given, *kind)
+    return _imports.run(found, destination, {"image": image, **found.schema()}, given=given, **how)
 
 
 def repack(
