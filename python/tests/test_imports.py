@@ -757,3 +757,77 @@ def test_only_whole_numbers_are_labels(tmp_path):
     with ps.Writer(tmp_path / "x", {"labels": ps.Array("int64", classes=3)}) as writer:
         writer.write({"labels": [1, 2]})
     assert ps.Dataset(tmp_path / "x").classes is None and ps.Dataset(tmp_path / "x").fields["labels"].n_classes == 3
+
+
+# Hostile input
+# ---------------------------------------------------------------------------------------------------------------------
+
+JUNK = [None, True, -1, 0, 1, 2**31, 2**63, -(2**70), 10**350, 1e308, -1e308, float("nan"), float("inf"), 0.5, "", "x", "\udcff", "1",
+        "\x00", [], [[]], [None], {}, {"counts": [1], "size": [1, 1]}, {"id": 1}, [1, 2, 3, 4], ["a"] * 6, [[1e9] * 6], {"image_id": 1,
+        "category_id": 1}]  # fmt: skip
+
+
+def spoil(value, rng):
+    """Returns the JSON value with some part replaced by junk, left out or doubled."""
+    if not isinstance(value, (dict, list)) or not value or rng.random() < 0.15:
+        return JUNK[int(rng.integers(len(JUNK)))]
+    if isinstance(value, dict):
+        key = list(value)[int(rng.integers(len(value)))]
+        if rng.random() < 0.1:
+            return {name: part for name, part in value.items() if name != key}
+        return {**value, key: spoil(value[key], rng)}
+    i = int(rng.integers(len(value)))
+    what = [spoil(value[i], rng)] if rng.random() < 0.8 else [value[i]] * int(rng.integers(0, 3))
+    return [*value[:i], *what, *value[i + 1 :]]
+
+
+def test_spoiled_coco(tmp_path):
+    from penstock import _imports
+
+    rng = np.random.default_rng(5)
+    rle = {"size": [H, W], "counts": compressed([100, 50, H * W - 150])}
+    good = [annotation(i, 10 + i % 3, keypoints=[1, 2, 2], **({"segmentation": rle} if i % 2 else {})) for i in range(4)]
+    folder, file = coco(tmp_path, good)
+    whole_file = json.loads(file.read_text())
+    n_good = n_bad = 0
+    for _ in range(600):
+        file.write_text(json.dumps(spoil(spoil(whole_file, rng), rng)))
+        try:
+            given = _imports.Given(paint=("mask", "instances"), drop=bool(rng.integers(2)))
+            source = _imports.open_source(str(folder), given, str(file), False, False)
+            source.schema()
+            for name in source.names():
+                source.sample(name, H, W, _imports.Drops(given.drop))
+            n_good += 1
+        except ps.PenstockError as error:
+            assert str(error)
+            n_bad += 1
+    assert n_good > 20 and n_bad > 100
+
+
+def test_spoiled_xml_and_citypersons(tmp_path):
+    from penstock import _imports
+
+    rng = np.random.default_rng(6)
+    folder = voc(tmp_path / "VOC", {"a": xml(thing("cat") + thing("dog", more=HEAD)), "b": xml(thing("person"))})
+    city = citypersons(tmp_path / "city", {"bonn_000001_000019": []})
+    file = next((city / "gtBboxCityPersons").rglob("*.json"))
+    content = (folder / "Annotations/a.xml").read_bytes()
+    given = _imports.Given()
+    n_bad = 0
+    for _ in range(300):
+        spoiled = bytearray(content)
+        for _ in range(int(rng.integers(1, 4))):
+            i, j = sorted(rng.integers(0, len(spoiled), 2).tolist())
+            spoiled[i : i + int(rng.integers(0, 3))] = rng.integers(0, 256, 2).astype(np.uint8).tobytes() if j % 2 else spoiled[j : j + 9]
+        (folder / "Annotations/a.xml").write_bytes(spoiled)
+        file.write_text(json.dumps(spoil({"imgHeight": H, "imgWidth": W, "objects": [person(), person("ignore")]}, rng)))
+        for kind in ("voc", "city"):
+            try:
+                source = _imports.open_source(str(folder if kind == "voc" else city), given, None, kind == "voc", kind == "city")
+                for name in source.names():
+                    source.sample(name, H, W, _imports.Drops(False))
+            except ps.PenstockError as error:
+                assert error.file
+                n_bad += 1
+    assert n_bad > 100
