@@ -399,6 +399,53 @@ def test_bad_lists(tmp_path, part, value, text):
     assert not (tmp_path / "out").exists()
 
 
+def test_images_that_are_too_large_to_paint(tmp_path, monkeypatch):
+    from penstock import _imports_coco
+
+    coco(tmp_path, [annotation(1, 10)])
+    monkeypatch.setattr(_imports_coco, "_PAINTED_MAX", H * W - 1)
+    fail(tmp_path, "60 x 40 pixels are too many to paint", kind=ps.errors.LimitError)
+
+
+def test_folders_that_link_to_themselves(tmp_path):
+    folder, file = coco(tmp_path, [annotation(1, 10)])
+    for name in ("loop", "again"):
+        (folder / "sub" / name).symlink_to(folder, target_is_directory=True)
+    (folder / "sub/free.png").write_bytes(picture(1, form="png"))
+    report = ps.pack(folder, tmp_path / "out", coco=file)
+    assert report.n_samples == 3 and report.notices[0]["count"] == 1
+
+
+def test_destinations(tmp_path):
+    folder, file = coco(tmp_path, [annotation(1, 10)])
+    ps.pack(folder, tmp_path / "out", coco=file)
+    with pytest.raises(ps.errors.ExistsError):
+        ps.pack(folder, tmp_path / "out", coco=file)
+    report = ps.pack(folder, tmp_path / "out", coco=file, resume=True)
+    assert (report.n_samples, report.n_resumed) == (3, 3)
+    assert len(ps.Dataset(tmp_path / "out")) == 3
+
+
+def test_turned_images(tmp_path):
+    """Annotations of an image with an EXIF orientation were made for one of two pictures, which must be said."""
+    folder, file = coco(tmp_path, [annotation(1, 10, box=(2, 41, 20, 15))], ["a.jpg"])
+    jpeg = picture(0)
+    entry = (0x0112).to_bytes(2, "little") + (3).to_bytes(2, "little") + (1).to_bytes(4, "little") + (6).to_bytes(4, "little")
+    exif = b"Exif\0\0II*\0" + (8).to_bytes(4, "little") + (1).to_bytes(2, "little") + entry + bytes(4)
+    (folder / "a.jpg").write_bytes(jpeg[:2] + b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif + jpeg[2:])
+    error = fail(tmp_path, "is 60 x 40 pixels there, its file has 40 x 60", made_for="upright")
+    assert error.file == str(file)
+    fail(tmp_path, "lies outside of the image .60 x 40", made_for="stored")
+    found = json.loads(file.read_text())
+    found["images"][0].update(height=W, width=H)
+    file.write_text(json.dumps(found))
+    fail(tmp_path, "orientation", kind=ps.errors.ArgumentError)
+    ps.pack(folder, tmp_path / "upright", coco=file, paint=["mask"], made_for="upright")
+    ds = ps.Dataset(tmp_path / "upright")
+    assert ds.fields["boxes"].made_for == ds.fields["mask"].made_for == "upright"
+    assert ds[0]["image"].shape == (W, H, 3) and np.asarray(ds[0]["mask"]).reshape(W, H)[45, 10] == 2
+
+
 def test_missing_and_broken_images(tmp_path):
     folder, file = coco(tmp_path, [annotation(1, 10)])
     (folder / "a.jpg").unlink()

@@ -155,11 +155,14 @@ def boxes_array(boxes: Sequence[Sequence[float]]) -> Any:
     return np.array(boxes, np.float32).reshape(-1, 4)
 
 
-def listed(folder: str, below: str = "") -> Iterator[str]:
-    """Gives the files below the folder, as paths within it, sorted; names that begin with a point are left out."""
+def listed(folder: str, below: str = "", above: frozenset[tuple[int, int]] = frozenset()) -> Iterator[str]:
+    """Gives the files below the folder, as paths within it, sorted; names that begin with a point are left out. Links are
+    followed, but not to a folder that this one lies in (`above`: device and inode of these)."""
     root = os.path.join(folder, below)
     try:
-        entries = sorted(os.scandir(root), key=lambda entry: os.fsencode(entry.name))
+        place = os.stat(root)
+        here = (place.st_dev, place.st_ino)
+        entries = [] if here in above else sorted(os.scandir(root), key=lambda entry: os.fsencode(entry.name))
     except OSError as error:
         raise unreadable(error, root, "folder") from None
     for entry in entries:
@@ -167,7 +170,7 @@ def listed(folder: str, below: str = "") -> Iterator[str]:
             continue
         path = f"{below}{entry.name}"
         if entry.is_dir():
-            yield from listed(folder, path + "/")
+            yield from listed(folder, path + "/", above | {here})
         else:
             yield path
 

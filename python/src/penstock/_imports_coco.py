@@ -17,6 +17,7 @@ from ._schema import Array, Boxes, FieldSpec, Int, Keypoints
 from .errors import CorruptError, LimitError
 
 _SIDE_MAX = 65535
+_PAINTED_MAX = 1 << 28  # pixels that are decoded at most, too
 
 
 def _compact(values: Any) -> Any:
@@ -264,6 +265,8 @@ class Coco:
         values: dict[str, Any] = {}
         if self._given.paint and len(regions) > 65535:
             raise LimitError("an instance map has at most 65535 objects")
+        if self._given.paint and size[0] * size[1] > _PAINTED_MAX:
+            raise LimitError(f"{size[1]} x {size[0]} pixels are too many to paint: {_PAINTED_MAX} are possible")
         order = painting_order(regions, crowds) if self._given.paint else []
         if "mask" in self._given.paint:
             dtype = np.uint8 if len(self._classes) < 255 else np.uint16
