@@ -76,7 +76,8 @@ struct pst_field {
     /* 1..PST_MAX_VARIANTS: forms in which each sample's item may be stored. */
     uint8_t n_variants;
     uint32_t shape[PST_MAX_NDIM];
-    /* PST_FIELD_INT: labels are 0..n_classes-1; 0 = any number. */
+    /* PST_FIELD_INT, and PST_FIELD_ARRAY of whole numbers (labels of boxes): labels are
+     * 0..n_classes-1; 0 = any number. */
     int64_t n_classes;
     /* Masks, boxes, keypoints; else 0. */
     enum pst_made_for made_for;
@@ -270,7 +271,8 @@ const struct pst_field *pst_dataset_field(const pst_dataset *dataset, uint32_t i
  * Returns -1 if there is none. Any thread. */
 int pst_dataset_find_field(const pst_dataset *dataset, const char *name);
 
-/* The name of a class of an int field. In a folder that is the name of the sub-folder.
+/* The name of a class of a field of labels: int, or an array of them. In a folder that is the name
+ * of the sub-folder.
  *
  * i_field: number of a field.
  * label: a value of that field.

@@ -249,9 +249,9 @@ struct pst_field_output {
     float min_area, min_visibility;
     bool keep_boxes;
     /* Keypoints, ragged arrays: name of the boxes field to whose boxes the rows belong. A row is
-     * dropped with its box. "": rows belong to no boxes. NULL: the caller does not say. If boxes
-     * may be dropped, and the first 64 samples all look as if rows belonged to boxes (JSON: are
-     * lists), this is PST_ERROR_ARGUMENT at open. */
+     * dropped with its box, and all k rows where keypoints have k for each box. "": rows belong to
+     * no boxes. NULL: the caller does not say. If boxes may be dropped, and the first 64 samples
+     * all look as if rows belonged to boxes (JSON: are lists), this is PST_ERROR_ARGUMENT. */
     const char *per_box_of;
     /* Audio: deliver the sound, f32 or f16 (dtype) arrays of what `audio_ops` make of it, see
      * audio.h: (channels, samples) or (channels, bins, frames). False: the stored bytes. Rows have

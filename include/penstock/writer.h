@@ -72,7 +72,7 @@ struct pst_sample {
  *
  * path: where the data set is or will be, NUL-terminated. Copied.
  * fields: the schema, n_fields elements, copied. For RESUME and APPEND it must equal the one on
- *     disk. Where a finished data set is added to, an int field with classes may be given more of
+ *     disk. Where a finished data set is added to, a field with classes may be given more of
  *     them, which pst_writer_set_class_names adds.
  * n_fields: 1 to PST_MAX_FIELDS; 0 with RESUME and APPEND takes the schema from the disk.
  * options: NULL for the defaults. Read during the call only.
@@ -146,11 +146,11 @@ PST_WARN_UNUSED enum pst_status pst_writer_add(pst_writer *writer, const struct 
  * One thread at a time for each writer. */
 PST_WARN_UNUSED enum pst_status pst_writer_commit(pst_writer *writer, struct pst_error *err);
 
-/* Sets the names of the classes of an int field. Where a finished data set is added to, more names
+/* Sets the names of the classes of a field. Where a finished data set is added to, more names
  * than it has classes add classes: labels may then be up to n_names - 1. pst_writer_field gives the
  * new number.
  *
- * i_field: number of a field of type int that has n_classes.
+ * i_field: number of a field that has n_classes: an int, or an array of whole numbers.
  * names: n_names strings, UTF-8, copied. If there are more than n_classes, they begin with the
  *     names that the classes have.
  * n_names: n_classes of the field, or more, at most 2^31 - 1, where a data set is added to.

@@ -205,7 +205,7 @@ int pst_dataset_find_field(const pst_dataset *dataset, const char *name)
 
 const char *pst_dataset_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label)
 {
-    if (i_field >= dataset->n_fields || dataset->fields[i_field].type != PST_FIELD_INT)
+    if (i_field >= dataset->n_fields || !psti_format_may_have_classes(&dataset->fields[i_field]))
         return NULL;
     return dataset->ops->class_name(dataset, i_field, label);
 }

@@ -233,7 +233,8 @@ void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_IND
     out[68] = (uint8_t)field->made_for;
     for (int i = 0; i < field->ndim && i < PST_MAX_NDIM; i++)
         psti_store_u32(out + 72 + 4 * i, field->shape[i]);
-    psti_store_u64(out + 104, (uint64_t)field->n_classes);
+    /* Software before version 1.3 refuses classes of arrays at 104, and ignores them at 152. */
+    psti_store_u64(out + (field->type == PST_FIELD_ARRAY ? 152 : 104), (uint64_t)field->n_classes);
 }
 
 enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
@@ -249,6 +250,10 @@ enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBY
     for (int i = 0; i < PST_MAX_NDIM; i++)
         field->shape[i] = psti_load_u32(bytes + 72 + 4 * i);
     field->n_classes = (int64_t)psti_load_u64(bytes + 104);
+    if (field->type == PST_FIELD_ARRAY && field->n_classes == 0)
+        field->n_classes = (int64_t)psti_load_u64(bytes + 152);
+    else if (field->type == PST_FIELD_ARRAY)
+        field->n_classes = -1; /* impossible */
     const char *problem = psti_format_field_problem(field);
     if (problem != NULL)
         return psti_fail(err, PST_ERROR_CORRUPT, "format", "field \"%.63s\" of the schema %s",
@@ -267,8 +272,9 @@ void psti_format_print_index_field(const struct psti_index_field *field,
     psti_store_u64(out + 112, field->max_item_nbytes);
     psti_store_u64(out + 120, field->max_pixels_nbytes);
     psti_store_u64(out + 128, field->column_offset);
-    psti_store_u64(out + 136, field->classes_offset);
-    psti_store_u64(out + 144, field->classes_nbytes);
+    size_t at = field->field.type == PST_FIELD_ARRAY ? 160 : 136;
+    psti_store_u64(out + at, field->classes_offset);
+    psti_store_u64(out + at + 8, field->classes_nbytes);
 }
 
 enum pst_status psti_format_parse_index_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
@@ -281,8 +287,9 @@ enum pst_status psti_format_parse_index_field(const uint8_t bytes[PSTI_INDEX_FIE
     field->max_item_nbytes = psti_load_u64(bytes + 112);
     field->max_pixels_nbytes = psti_load_u64(bytes + 120);
     field->column_offset = psti_load_u64(bytes + 128);
-    field->classes_offset = psti_load_u64(bytes + 136);
-    field->classes_nbytes = psti_load_u64(bytes + 144);
+    size_t at = field->field.type == PST_FIELD_ARRAY ? 160 : 136;
+    field->classes_offset = psti_load_u64(bytes + at);
+    field->classes_nbytes = psti_load_u64(bytes + at + 8);
     bool no_classes = field->classes_offset == 0 && field->classes_nbytes == 0;
     if (!section_fits(header, field->column_offset, header->n_samples,
                       psti_format_row_nbytes(&field->field)) ||

@@ -10,8 +10,10 @@
 #include <penstock/dataset.h>
 
 #define PSTI_DATASET_MAJOR 1
-#define PSTI_DATASET_MINOR 2
-#define PSTI_DATASET_MINOR_PLAIN 1 /* of files that need nothing of version 1.2 */
+#define PSTI_DATASET_MINOR 3
+#define PSTI_DATASET_MINOR_PLAIN 1   /* of files that need nothing of later versions */
+#define PSTI_DATASET_MINOR_REPACK 2  /* of data sets that were changed in place, or by a plan */
+#define PSTI_DATASET_MINOR_CLASSES 3 /* of data sets with arrays of labels */
 
 #define PSTI_INDEX_NAME "index.pst"
 #define PSTI_INDEX_TMP_NAME "index.pst.tmp"
@@ -62,6 +64,19 @@ const char *psti_format_text_problem(enum pst_field_type type, const void *bytes
 const char *psti_format_name_problem(const char *name, size_t nbytes);
 /* Checks the rules of struct pst_field. Returns NULL or the problem. */
 const char *psti_format_field_problem(const struct pst_field *field);
+/* True if values of the field may be labels of classes: INT, and arrays of whole numbers. */
+bool psti_format_may_have_classes(const struct pst_field *field);
+/* The minor version that a schema needs. */
+uint16_t psti_format_fields_minor(const struct pst_field *fields, uint32_t n_fields);
+/* Finds an element of an array field with classes that is none of these, in nbytes of elements.
+ * Returns its number, or the number of elements if there is none. `label` gets the element;
+ * INT64_MAX stands for what is larger. */
+uint64_t psti_format_find_stranger(const struct pst_field *field, const void *elements,
+                                   uint64_t nbytes, int64_t *label);
+/* Replaces each element l of an array field, a label below `n_map`, by map[l]. False if an element
+ * is none of these labels, or the new one does not fit in the dtype. */
+bool psti_format_map_labels(const struct pst_field *field, void *elements, uint64_t nbytes,
+                            const int64_t *map, int64_t n_map);
 /* Checks a field's name alone, of at most `capacity` bytes with the NUL. Returns NULL or the
  * problem. */
 const char *psti_format_field_name_problem(const char *name, size_t capacity);
@@ -85,8 +100,8 @@ static inline size_t psti_format_row_nbytes(const struct pst_field *field)
     return psti_format_has_items(field->type) ? (size_t)PSTI_ITEM_NBYTES * field->n_variants : 8;
 }
 
-/* Prints the schema part of a field's record (bytes 0..111), as index and journal hold it. The
- * other bytes become zero. */
+/* Prints the schema part of a field's record (bytes 0..111 and 152..159), as index and journal hold
+ * it. The other bytes become zero. */
 void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_INDEX_FIELD_NBYTES]);
 enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
                                         struct pst_field *field, struct pst_error *err);

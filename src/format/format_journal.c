@@ -28,7 +28,7 @@ void psti_format_print_journal_header(const struct psti_journal_header *header,
     memset(out, 0, nbytes);
     memcpy(out, journal_magic, 8);
     psti_store_u16(out + 8, PSTI_DATASET_MAJOR);
-    psti_store_u16(out + 10, PSTI_DATASET_MINOR_PLAIN);
+    psti_store_u16(out + 10, psti_format_fields_minor(fields, header->n_fields));
     psti_store_u32(out + 12, (uint32_t)nbytes);
     memcpy(out + 16, header->id, 16);
     psti_store_u64(out + 32, header->base_generation);

@@ -109,7 +109,7 @@ const char *psti_format_field_problem(const struct pst_field *field)
         return "must have 1 to 8 variants";
     if (!psti_format_has_items(field->type) && field->n_variants != 1)
         return "holds a number and can have only one variant";
-    if (field->n_classes < 0 || (field->n_classes > 0 && field->type != PST_FIELD_INT))
+    if (field->n_classes < 0 || (field->n_classes > 0 && !psti_format_may_have_classes(field)))
         return "has a number of classes that its type does not allow";
     if ((int)field->made_for < 0 || field->made_for > PST_MADE_FOR_STORED ||
         (field->made_for != PST_MADE_FOR_UNKNOWN && !psti_format_lies_on_image(field->type)))

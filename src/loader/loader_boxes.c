@@ -3,7 +3,8 @@
  *
  * In: a filled row, with the boxes as they were stored and as they were moved. Out: the same row
  * with the kept boxes in their order. Fields declared to have a row for each box
- * (pst_field_output.per_box_of) keep the same rows. Any worker, a row of its own; no locks.
+ * (pst_field_output.per_box_of) keep the same rows; keypoints may have the same number of rows, say
+ * 17, for each box, in the order of the boxes. Any worker, a row of its own; no locks.
  *
  * The rule is that of torchvision's SanitizeBoundingBoxes: a box is kept if its area on the
  * delivered picture is at least min_area pixels^2, and at least min_visibility of the area that it
@@ -62,7 +63,8 @@ static bool is_kept(const struct psti_loader_worker *worker,
 struct column {
     uint32_t i_plan;
     char *data;
-    size_t row_nbytes;
+    size_t row_nbytes; /* of what belongs to one box */
+    size_t n_each;     /* rows of one box */
 };
 
 /* Finds the boxes and the fields that belong to them. An error if a field has another number of
@@ -83,13 +85,17 @@ static enum pst_status find_columns(struct psti_loader_worker *worker, pst_batch
                           : plan->fields[i].fill == PSTI_LOADER_FILL_POINTS ? item->nbytes / 12
                           : item->ndim > 0                                  ? item->shape[0]
                                                                             : UINT64_MAX;
-        if (n_rows != n)
+        size_t n_each = 1;
+        if (plan->fields[i].fill == PSTI_LOADER_FILL_POINTS && i != i_boxes && n > 0 &&
+            n_rows % n == 0 && n_rows > 0)
+            n_each = (size_t)(n_rows / n);
+        if (n_rows != n * n_each)
             return psti_fail(err, PST_ERROR_CORRUPT, "loader",
                              "field '%s' does not have a row for each of the %zu boxes of field "
                              "'%s'",
                              plan->fields[i].field->name, n, plan->fields[i_boxes].field->name);
         columns[(*n_columns)++] = (struct column){i, psti_batch_row_data(batch, i, row),
-                                                  n ? (size_t)(item->nbytes / n) : 0};
+                                                  n ? (size_t)(item->nbytes / n) : 0, n_each};
     }
     return PST_OK;
 }
@@ -117,7 +123,8 @@ static enum pst_status drop(struct psti_loader_worker *worker, pst_batch *batch,
         n_kept++;
     }
     for (uint32_t c = 0; c < n_columns && n_kept < n; c++)
-        psti_batch_shorten_row(batch, columns[c].i_plan, row, (int64_t)n_kept);
+        psti_batch_shorten_row(batch, columns[c].i_plan, row,
+                               (int64_t)(n_kept * columns[c].n_each));
     worker->n_boxes_dropped += n - n_kept;
     return PST_OK;
 }
@@ -159,14 +166,18 @@ static bool is_list(pst_dataset *dataset, uint64_t sample, uint32_t i_field,
 static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_field *boxes,
                           const struct psti_loader_plan_field *field)
 {
-    uint64_t n = pst_dataset_count(dataset), n_rows = 0;
+    uint64_t n = pst_dataset_count(dataset), n_rows = 0, n_each = 0;
     for (uint64_t sample = 0; sample < n && sample < SAMPLES_LOOKED_AT; sample++) {
         struct pst_item a, b;
         if (pst_dataset_item(dataset, sample, boxes->i_field, 0, &a, sizeof a, NULL) != PST_OK ||
             pst_dataset_item(dataset, sample, field->i_field, 0, &b, sizeof b, NULL) != PST_OK)
             return false;
         uint64_t n_boxes = a.nbytes / 16;
-        bool same = field->field->type == PST_FIELD_KEYPOINTS ? b.nbytes / 12 == n_boxes
+        uint64_t n_points = b.nbytes / 12;
+        if (n_each == 0 && n_boxes > 0)
+            n_each = n_points / n_boxes; /* of keypoints: rows of each box */
+        bool same = field->field->type == PST_FIELD_KEYPOINTS
+                        ? n_points == n_boxes * n_each && (n_boxes == 0 || n_each > 0)
                     : field->field->type == PST_FIELD_JSON
                         ? is_list(dataset, sample, field->i_field, &b)
                         : b.ndim > 0 && b.shape[0] == n_boxes;

@@ -285,7 +285,11 @@ static enum pst_status plan_field(struct psti_pack_plan *plan, const pst_dataset
                          field->n_variants, field->name);
     if (forms != NULL && forms->n > 0)
         return check_kinds(plan, forms, destination, i, err);
-    return field->type == PST_FIELD_INT ? map_classes(plan, destination, i, err) : PST_OK;
+    if (field->type == PST_FIELD_ARRAY && field->dtype != from->dtype)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                         "field \"%s\" has elements of %s in the source and of %s in the data set",
+                         field->name, pst_dtype_name(from->dtype), pst_dtype_name(field->dtype));
+    return psti_format_may_have_classes(field) ? map_classes(plan, destination, i, err) : PST_OK;
 }
 
 /* JPEGs become PLI if the data set that is appended to keeps its JPEGs as PLI. */
@@ -390,7 +394,7 @@ enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_wr
     for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
         const struct pst_field *field = &plan->fields[i];
         uint32_t i_source = plan->source_field[i];
-        if (field->type != PST_FIELD_INT ||
+        if (!psti_format_may_have_classes(field) ||
             pst_dataset_class_name(plan->source, i_source, 0) == NULL ||
             (plan->appends && plan->n_new_classes[i] == 0))
             continue;

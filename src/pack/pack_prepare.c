@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "format/format_dataset.h"
 #include "pli/pli.h"
 
 #include <string.h>
@@ -416,6 +417,19 @@ static enum pst_status store_jpeg_variant(struct work *work, uint32_t v,
     return status;
 }
 
+/* Gives labels of an array the numbers that their classes have in the destination. */
+static enum pst_status map_labels(struct work *work, uint32_t v, size_t nbytes)
+{
+    const struct pst_field *field = pst_dataset_field(work->plan->source, work->i_source);
+    const int64_t *map = work->plan->class_map[work->i_field];
+    if (map == NULL ||
+        psti_format_map_labels(field, blob_of(work, v)->bytes, nbytes, map, field->n_classes))
+        return PST_OK;
+    return psti_fail(&work->slot->err, PST_ERROR_CORRUPT, "pack",
+                     "a label of field %s is outside 0..%lld, or its new number does not fit in %s",
+                     field->name, (long long)field->n_classes - 1, pst_dtype_name(field->dtype));
+}
+
 /* Copies every variant as it is, except JPEGs if the plan makes PLI of them. */
 static enum pst_status store_variants(struct work *work, struct pst_value *values)
 {
@@ -439,6 +453,7 @@ static enum pst_status store_variants(struct work *work, struct pst_value *value
                          : store_original(work, &original, &values[v]);
             continue;
         }
+        status = map_labels(work, v, original.nbytes);
         values[v].bytes = original.bytes;
         values[v].nbytes = original.nbytes;
         values[v].form = original.item.form;

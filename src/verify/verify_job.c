@@ -165,6 +165,19 @@ static void compare_largest(struct psti_verify_job *job, uint32_t i_field,
         job->largest_pixels[i_field] = pixels;
 }
 
+/* Compares the labels of an array with the field's classes. */
+static enum pst_status check_labels(const struct pst_field *field, const void *bytes,
+                                    uint64_t nbytes, struct pst_error *err)
+{
+    int64_t label;
+    uint64_t i = psti_format_find_stranger(field, bytes, nbytes, &label);
+    if (i == nbytes / pst_dtype_nbytes(field->dtype))
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_CORRUPT, "verify",
+                     "element %llu of %s, %lld, is outside 0..%lld", (unsigned long long)i,
+                     field->name, (long long)label, (long long)field->n_classes - 1);
+}
+
 static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
 {
     const struct psti_verify_context *context = one->context;
@@ -188,7 +201,9 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
     bool restore = is_image && context->restore &&
                    (item.form == PST_FORM_PLI_JPEG || item.form == PST_FORM_NONE);
     bool is_text = type == PST_FIELD_TEXT || type == PST_FIELD_JSON;
-    if (!decode && !restore && !is_text && known_good(context, &item))
+    const struct pst_field *field = pst_dataset_field(dataset, i_field);
+    bool has_labels = type == PST_FIELD_ARRAY && field->n_classes > 0;
+    if (!decode && !restore && !is_text && !has_labels && known_good(context, &item))
         return;
     status = psti_buffer_reserve(one->blob, item.nbytes, "verify", "of an item", &err);
     if (status == PST_OK)
@@ -196,6 +211,8 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
                                   one->blob->bytes, &err);
     if (status == PST_OK && decode)
         status = psti_verify_pixels(one->decoder, type, one->blob->bytes, &item, &err);
+    if (status == PST_OK && has_labels)
+        status = check_labels(field, one->blob->bytes, item.nbytes, &err);
     if (status == PST_OK && restore)
         status = psti_verify_restore(one->jpeg, one->blob->bytes, (size_t)item.nbytes, &err);
 out:

@@ -304,7 +304,7 @@ static enum pst_status check_class_names(const pst_writer *writer, uint32_t i_fi
     bool adds = writer->base != NULL && n_classes > 0 && n_names > (uint64_t)n_classes;
     if (n_classes == 0 || n_names > INT32_MAX || (!adds && (uint64_t)n_classes != n_names))
         return psti_fail(err, PST_ERROR_ARGUMENT, "writer",
-                         "class names belong to an int field and are as many as its classes, or "
+                         "class names belong to a field with classes and are as many as these, or "
                          "more where a data set is appended to");
     enum pst_status status = adds ? check_known_names(writer, i_field, names, err) : PST_OK;
     if (status != PST_OK)

@@ -183,6 +183,21 @@ static enum pst_status check_number(const struct pst_field *field, const struct 
     return PST_OK;
 }
 
+static enum pst_status check_array(const struct pst_field *field, const struct pst_value *value,
+                                   struct pst_item *item, struct pst_error *err)
+{
+    int64_t label;
+    enum pst_status status = check_shape(field, value, item, err);
+    if (status != PST_OK || field->n_classes == 0)
+        return status;
+    uint64_t i = psti_format_find_stranger(field, value->bytes, value->nbytes, &label);
+    if (i < value->nbytes / pst_dtype_nbytes(field->dtype))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "writer",
+                         "element %" PRIu64 ", label %" PRId64 ", is outside of 0..%" PRId64, i,
+                         label, field->n_classes - 1);
+    return PST_OK;
+}
+
 static enum pst_status check_value(pst_writer *writer, const struct pst_field *field,
                                    const struct pst_value *value, struct pst_item *item,
                                    struct pst_error *err)
@@ -216,7 +231,7 @@ static enum pst_status check_value(pst_writer *writer, const struct pst_field *f
     case PST_FIELD_KEYPOINTS:
         return check_rows(value, 3, item, err);
     case PST_FIELD_ARRAY:
-        return check_shape(field, value, item, err);
+        return check_array(field, value, item, err);
     case PST_FIELD_TEXT:
     case PST_FIELD_JSON:
         problem = psti_format_text_problem(field->type, value->bytes, value->nbytes);

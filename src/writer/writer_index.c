@@ -240,12 +240,14 @@ static enum pst_status plan_index(const pst_writer *writer, struct psti_index_he
     memcpy(header->id, writer->id, 16);
     header->mark = writer->mark;
     /* Software before version 1.2 would not know the marks, nor the names of rewritten shards. */
-    header->minor = writer->mark != 0 ? PSTI_DATASET_MINOR : PSTI_DATASET_MINOR_PLAIN;
+    header->minor = psti_format_fields_minor(writer->fields, writer->n_fields);
+    if (writer->mark != 0 && header->minor < PSTI_DATASET_MINOR_REPACK)
+        header->minor = PSTI_DATASET_MINOR_REPACK;
     for (uint32_t i = 0; i < writer->n_shards; i++) {
         char plain[PSTI_SHARD_NAME_CAP];
         psti_format_shard_name(i, plain);
-        if (strcmp(plain, writer->shards[i].name) != 0)
-            header->minor = PSTI_DATASET_MINOR;
+        if (strcmp(plain, writer->shards[i].name) != 0 && header->minor < PSTI_DATASET_MINOR_REPACK)
+            header->minor = PSTI_DATASET_MINOR_REPACK;
     }
     for (uint32_t i = 0; i < writer->n_fields; i++) {
         fields[i] = (struct psti_index_field){.field = writer->fields[i],

@@ -55,6 +55,8 @@ class Index:
     def field(self, at):
         kind, dtype, ndim, n_variants = self.data[at + 64:at + 68]
         n_classes, _, _, column, classes, _ = struct.unpack_from("<qQQQQQ", self.data, at + 104)
+        if TYPES[kind] == "array":
+            n_classes, classes = struct.unpack_from("<qQ", self.data, at + 152)
         field = {"name": self.data[at:at + 64].rstrip(b"\0").decode(), "type": TYPES[kind], "n_variants": n_variants,
                  "column": column, "classes": []}
         for i in range(n_classes if classes else 0):

@@ -59,6 +59,83 @@ static void index_header_bytes(void **state)
                      PST_ERROR_CORRUPT);
 }
 
+/* Classes of arrays lie where older software sees zeros that it ignores. */
+static void array_classes_bytes(void **state)
+{
+    (void)state;
+    struct pst_error err = {0};
+    struct psti_index_field field = {.field = {.name = "labels",
+                                               .type = PST_FIELD_ARRAY,
+                                               .dtype = PST_DTYPE_I64,
+                                               .n_variants = 1,
+                                               .n_classes = 3},
+                                     .classes_nbytes = 50};
+    struct psti_index_header h = {.n_samples = 10, .n_fields = 1, .names_nbytes = 70};
+    assert_true(psti_format_index_layout(&h, &field));
+    uint8_t bytes[256];
+    psti_format_print_index_field(&field, bytes);
+    assert_int_equal(psti_load_u64(bytes + 104), 0);
+    assert_int_equal(psti_load_u64(bytes + 136) + psti_load_u64(bytes + 144), 0);
+    assert_int_equal(psti_load_u64(bytes + 152), 3);
+    assert_int_equal(psti_load_u64(bytes + 160), field.classes_offset);
+    assert_int_equal(psti_load_u64(bytes + 168), 50);
+    struct psti_index_field back;
+    memset(&back, 0, sizeof back);
+    assert_ok(psti_format_parse_index_field(bytes, &h, &back, &err));
+    assert_memory_equal(&back, &field, sizeof back);
+    psti_store_u64(bytes + 160, h.blocks_offset); /* the names would lie outside of the payload */
+    assert_int_equal(psti_format_parse_index_field(bytes, &h, &back, &err), PST_ERROR_CORRUPT);
+    psti_store_u64(bytes + 160, field.classes_offset);
+    psti_store_u64(bytes + 104, 3);
+    assert_int_equal(psti_format_parse_index_field(bytes, &h, &back, &err), PST_ERROR_CORRUPT);
+    psti_store_u64(bytes + 104, 0);
+    bytes[65] = PST_DTYPE_F32; /* no labels */
+    assert_int_equal(psti_format_parse_index_field(bytes, &h, &back, &err), PST_ERROR_CORRUPT);
+    assert_int_equal(psti_format_fields_minor(&field.field, 1), 3);
+    field.field.n_classes = 0;
+    assert_int_equal(psti_format_fields_minor(&field.field, 1), 1);
+}
+
+static void labels_of_arrays(void **state)
+{
+    (void)state;
+    static const struct {
+        enum pst_dtype dtype;
+        uint32_t width;
+        bool has_sign;
+    } kinds[] = {{PST_DTYPE_U8, 1, false},  {PST_DTYPE_I8, 1, true},   {PST_DTYPE_U16, 2, false},
+                 {PST_DTYPE_I16, 2, true},  {PST_DTYPE_U32, 4, false}, {PST_DTYPE_I32, 4, true},
+                 {PST_DTYPE_U64, 8, false}, {PST_DTYPE_I64, 8, true}};
+    const int64_t map[] = {2, 0, 100};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        struct pst_field field = {
+            .type = PST_FIELD_ARRAY, .dtype = kinds[k].dtype, .n_variants = 1, .n_classes = 3};
+        uint32_t width = kinds[k].width;
+        uint8_t bytes[1 + 4 * 8] = {0}, *p = bytes + 1; /* not aligned */
+        int64_t label = 0;
+        assert_true(psti_format_may_have_classes(&field));
+        for (uint8_t i = 0; i < 3; i++)
+            p[i * width] = i;
+        assert_int_equal(psti_format_find_stranger(&field, p, 4 * width, &label), 4);
+        memset(p + 3 * width, 0xFF, width);
+        assert_int_equal(psti_format_find_stranger(&field, p, 4 * width, &label), 3);
+        assert_true(kinds[k].has_sign ? label == -1 : label >= 255);
+        assert_false(psti_format_map_labels(&field, p, 4 * width, map, 3));
+        for (uint8_t i = 0; i < 3; i++)
+            p[i * width] = i;
+        assert_true(psti_format_map_labels(&field, p, 3 * width, map, 3));
+        assert_true(p[0] == 2 && p[width] == 0 && p[2 * width] == 100);
+        const int64_t far[] = {300};
+        memset(p, 0, width);
+        assert_int_equal(psti_format_map_labels(&field, p, width, far, 1), width > 1);
+        assert_int_equal(psti_format_find_stranger(&field, p, 0, &label), 0);
+    }
+    struct pst_field other = {.type = PST_FIELD_ARRAY, .dtype = PST_DTYPE_BOOL, .n_variants = 1};
+    assert_false(psti_format_may_have_classes(&other));
+    other.type = PST_FIELD_TEXT;
+    assert_false(psti_format_may_have_classes(&other));
+}
+
 static void layouts_that_overflow(void **state)
 {
     (void)state;
@@ -296,6 +373,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(index_header_bytes),
+        cmocka_unit_test(array_classes_bytes),
+        cmocka_unit_test(labels_of_arrays),
         cmocka_unit_test(layouts_that_overflow),
         cmocka_unit_test(item_bytes),
         cmocka_unit_test(impossible_items),

@@ -17,6 +17,9 @@ struct pack_arguments {
     uint64_t shard_nbytes, commit_nbytes, workers, resize;
     bool resume, verify_pixels, of_lossy, add_classes;
     struct cli_pli pli;
+    /* Annotations of others, which the Python package reads. */
+    const char *coco, *split, *paint, *bad_annotations;
+    bool voc, citypersons;
     int argc; /* number of all arguments as given */
     char **argv;
 };
@@ -325,7 +328,8 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     if (a->plan != NULL && (a->forms != NULL || a->pli.tier != NULL))
         return cli_usage(cli, "--plan says forms and tiers: --form and --tier go without it");
     if ((cli_gives_pli(&a->pli) || a->of_lossy) && !encodes(options) && a->plan == NULL &&
-        a->resize == 0 && kind != APPEND) /* an append may find PLI in the data set */
+        a->resize == 0 && a->paint == NULL &&
+        kind != APPEND) /* an append may find PLI in the data set */
         return cli_usage(cli, "--tier, --effort, --max-error and --of-lossy go with the form pli");
     if (strcmp(a->on_error, "stop") != 0 && strcmp(a->on_error, "skip") != 0)
         return cli_usage(cli, "--on-error is \"%s\": stop or skip is expected", a->on_error);
@@ -349,6 +353,43 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     return -1;
 }
 
+static bool is_annotated(const struct pack_arguments *a)
+{
+    return a->coco != NULL || a->voc || a->citypersons;
+}
+
+/* Checks the options of annotations of others, as far as no file must be read. */
+static int check_annotated(const struct cli *cli, const struct pack_arguments *a)
+{
+    const char *others = a->plan != NULL              ? "--plan"
+                         : a->resize > 0              ? "--resize"
+                         : a->verify_pixels           ? "--verify-pixels"
+                         : a->of_lossy                ? "--of-lossy"
+                         : a->source.labels           ? "--labels"
+                         : a->source.masks            ? "--masks"
+                         : a->source.allow_unreadable ? "--allow-unreadable"
+                                                      : NULL;
+    if ((a->coco != NULL) + a->voc + a->citypersons > 1)
+        return cli_usage(cli, "only one of --coco, --voc and --citypersons is possible");
+    if (!is_annotated(a) &&
+        (a->split != NULL || a->paint != NULL || strcmp(a->bad_annotations, "stop") != 0))
+        return cli_usage(cli, "--split, --paint and --bad-annotations go with --coco, --voc or "
+                              "--citypersons");
+    if (!is_annotated(a))
+        return -1;
+    if (others != NULL)
+        return cli_usage(cli, "%s goes without --coco, --voc and --citypersons: pack, then repack",
+                         others);
+    if (a->coco != NULL && a->split != NULL)
+        return cli_usage(cli, "--split goes with --voc or --citypersons: a file of COCO is one");
+    if (a->coco == NULL && a->paint != NULL)
+        return cli_usage(cli, "--paint goes with --coco: the others have no polygons");
+    if (strcmp(a->bad_annotations, "stop") != 0 && strcmp(a->bad_annotations, "drop") != 0)
+        return cli_usage(cli, "--bad-annotations is \"%s\": stop or drop is expected",
+                         a->bad_annotations);
+    return -1;
+}
+
 /* Removes an option from a table. */
 static void leave_out(struct cli_option *options, const char *name)
 {
@@ -356,6 +397,26 @@ static void leave_out(struct cli_option *options, const char *name)
         options++;
     for (; options->name != NULL; options++)
         options[0] = options[1];
+}
+
+/* Removes the options that the verb does not have. */
+static void fit_options(struct cli_option *options, enum pack_kind kind)
+{
+    static const char *const annotated[] = {"coco",  "voc",   "citypersons",
+                                            "split", "paint", "bad-annotations"};
+    for (size_t i = 0; kind != PACK && i < sizeof annotated / sizeof annotated[0]; i++)
+        leave_out(options, annotated[i]);
+    if (kind == APPEND) { /* an existing data set has its fields already */
+        leave_out(options, "made-for");
+        leave_out(options, "plan");
+    } else {
+        leave_out(options, "add-classes");
+    }
+    if (kind == REPACK) { /* these options are for folders */
+        leave_out(options, "labels");
+        leave_out(options, "masks");
+        leave_out(options, "allow-unreadable");
+    }
 }
 
 /* Checks the options of a repack with one operand. */
@@ -371,12 +432,52 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
     return -1;
 }
 
+/* The entries of the table that set how annotations of others are read. */
+#define ANNOTATION_OPTIONS(a)                                                                      \
+    {"coco",                                                                                       \
+     0,                                                                                            \
+     CLI_TEXT,                                                                                     \
+     &(a).coco,                                                                                    \
+     "FILE",                                                                                       \
+     NULL,                                                                                         \
+     "annotations of SRC's images in COCO JSON: boxes, keypoints, polygons"},                      \
+        {"voc", 0, CLI_FLAG, &(a).voc, NULL, NULL, "SRC has the layout of Pascal VOC (XML)"},      \
+        {"citypersons",                                                                            \
+         0,                                                                                        \
+         CLI_FLAG,                                                                                 \
+         &(a).citypersons,                                                                         \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "SRC has the layout of Cityscapes with CityPersons (gtBboxCityPersons)"},                 \
+        {"split",                                                                                  \
+         0,                                                                                        \
+         CLI_TEXT,                                                                                 \
+         &(a).split,                                                                               \
+         "NAME",                                                                                   \
+         NULL,                                                                                     \
+         "--voc, --citypersons: the samples of one split, such as train"},                         \
+        {"paint",                                                                                  \
+         0,                                                                                        \
+         CLI_TEXT,                                                                                 \
+         &(a).paint,                                                                               \
+         "FIELDS",                                                                                 \
+         NULL,                                                                                     \
+         "--coco: mask (classes) and instances (objects), drawn from polygons and run lengths"},   \
+    {                                                                                              \
+        "bad-annotations", 0, CLI_TEXT, &(a).bad_annotations, "stop|drop", "stop",                 \
+            "what an annotation does that cannot be stored, such as a box without area: make its " \
+            "sample a bad one, or be left out and listed"                                          \
+    }
+
 /* Runs the three verbs, which differ in their help and options. append takes DST first. */
 static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command command,
                      enum pack_kind kind)
 {
-    struct pack_arguments a = {
-        .on_error = "stop", .shard_nbytes = (uint64_t)1 << 30, .argc = argc, .argv = argv};
+    struct pack_arguments a = {.on_error = "stop",
+                               .bad_annotations = "stop",
+                               .shard_nbytes = (uint64_t)1 << 30,
+                               .argc = argc,
+                               .argv = argv};
     struct cli_option options[] = {
         {"form", 'f', CLI_TEXT, &a.forms, "FORMS",
          kind == APPEND ? "as the data set has them" : "pli-jpeg of JPEGs, others as they are",
@@ -412,6 +513,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
          "decode every image, so that bad ones are found now"},
         {"on-error", 0, CLI_TEXT, &a.on_error, "stop|skip", "stop", "what a bad image does"},
         CLI_SOURCE_OPTIONS(a.source, 'l'),
+        ANNOTATION_OPTIONS(a),
         {"shard-size", 's', CLI_SIZE, &a.shard_nbytes, "SIZE", "1GiB",
          "start a new shard file beyond this"},
         {"commit-size", 0, CLI_SIZE, &a.commit_nbytes, "SIZE", "256MiB",
@@ -420,17 +522,7 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     const char *operands[4] = {0};
     enum pst_form forms[2][PST_MAX_VARIANTS];
     struct pst_pack_options pack = {0};
-    if (kind == APPEND) { /* an existing data set has its fields already */
-        leave_out(options, "made-for");
-        leave_out(options, "plan");
-    } else {
-        leave_out(options, "add-classes");
-    }
-    if (kind == REPACK) { /* these options are for folders */
-        leave_out(options, "labels");
-        leave_out(options, "masks");
-        leave_out(options, "allow-unreadable");
-    }
+    fit_options(options, kind);
     command.options = options;
     command.n_max = 2;
     command.n_min = kind == REPACK ? 1 : 2;
@@ -438,7 +530,11 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
     if (status < 0 && operands[1] == NULL)
         status = check_in_place(cli, &a, command.usage);
     if (status < 0)
+        status = check_annotated(cli, &a);
+    if (status < 0)
         status = fill_options(cli, kind, &a, &pack, forms);
+    if (status < 0 && is_annotated(&a))
+        status = cli_python(cli, argc, argv);
     if (status >= 0)
         return status;
     struct pst_error err;
@@ -483,7 +579,9 @@ int cmd_pack(struct cli *cli, int argc, char **argv)
             "it has; --resume goes on.",
         .example = "penstock pack photos photos.pst --workers 8\n"
                    "  penstock pack photos photos.pst --form original,raw\n"
-                   "  penstock pack photos photos.pst --plan photos.plan.json",
+                   "  penstock pack photos photos.pst --plan photos.plan.json\n"
+                   "  penstock pack train2017 coco.pst --coco instances_train2017.json --paint "
+                   "mask,instances",
     };
     return pack_verb(cli, argc, argv, command, PACK);
 }

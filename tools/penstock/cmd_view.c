@@ -62,17 +62,21 @@ static struct view_area place(struct view_area cell, int height, int width)
 /* Labels of boxes, one after another: numbers of an array, or texts and numbers of a JSON list. */
 struct labels {
     const struct view_sample *sample;
+    const pst_dataset *dataset; /* its field i_field has the classes' names, if they have any */
+    int i_field;
     void *text;
     struct json_node *nodes;
     const struct json_node *next;
     bool any;
 };
 
-static void labels_begin(struct labels *labels, const struct view_sample *sample)
+static void labels_begin(struct labels *labels, const struct view *view,
+                         const struct view_sample *sample)
 {
     const struct pst_tensor *row = &sample->box_labels;
     struct pst_error err;
-    *labels = (struct labels){.sample = sample};
+    *labels = (struct labels){
+        .sample = sample, .dataset = view->dataset, .i_field = view->fields.box_labels};
     if (row->data == NULL || row->shape[0] == 0 || row->shape[0] > 1 << 20)
         return;
     if (!sample->box_labels_json) {
@@ -116,7 +120,11 @@ static void labels_next(struct labels *labels, uint32_t i, char *text, size_t ca
     int64_t number = row->dtype == PST_DTYPE_I64   ? ((const int64_t *)row->data)[i]
                      : row->dtype == PST_DTYPE_I32 ? ((const int32_t *)row->data)[i]
                                                    : ((const uint8_t *)row->data)[i];
-    snprintf(text, capacity, "%lld", (long long)number);
+    const char *name = pst_dataset_class_name(labels->dataset, (uint32_t)labels->i_field, number);
+    if (name != NULL)
+        snprintf(text, capacity, "%s", name);
+    else
+        snprintf(text, capacity, "%lld", (long long)number);
 }
 
 /* A colour that is the same for equal labels; without labels boxes are numbered. */
@@ -155,7 +163,7 @@ static uint32_t draw_boxes(struct view *view, struct view_area area,
           sx = (float)area.width / (float)sample->width;
     struct labels labels;
     uint32_t n_drawn = 0;
-    labels_begin(&labels, sample);
+    labels_begin(&labels, view, sample);
     for (uint32_t i = 0; i < sample->n_boxes; i++) {
         const float *box = sample->boxes + 4 * (size_t)i;
         char text[64];

@@ -47,6 +47,20 @@ static int guess_box_labels(const pst_dataset *dataset)
     return -1;
 }
 
+/* Finds the field with the label of a sample: "label", or an int with classes; or any int, unless
+ * the labels are those of boxes. */
+static int guess_label(const pst_dataset *dataset)
+{
+    int first = cli_field_of_type(dataset, PST_FIELD_INT), of_boxes = guess_box_labels(dataset);
+    for (uint32_t i = 0; i < pst_dataset_n_fields(dataset); i++) {
+        const struct pst_field *field = pst_dataset_field(dataset, i);
+        if (field->type == PST_FIELD_INT &&
+            (field->n_classes > 0 || strcmp(field->name, "label") == 0))
+            return (int)i;
+    }
+    return of_boxes >= 0 ? -1 : first;
+}
+
 static enum pst_status choose_image(const pst_dataset *dataset, const char *name,
                                     struct view_fields *fields, struct pst_error *err)
 {
@@ -87,7 +101,7 @@ static enum pst_status choose(const pst_dataset *dataset, const struct view_choi
     }
     fields->boxes = cli_field_of_type(dataset, PST_FIELD_BOXES);
     fields->keypoints = cli_field_of_type(dataset, PST_FIELD_KEYPOINTS);
-    fields->label = cli_field_of_type(dataset, PST_FIELD_INT);
+    fields->label = guess_label(dataset);
     if (fields->boxes < 0)
         return PST_OK;
     fields->box_labels = guess_box_labels(dataset);

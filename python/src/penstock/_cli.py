@@ -1,4 +1,5 @@
-"""The verbs of the command line that need Python: analyze, plan, tune, whatif. `penstock` starts it with their arguments."""
+"""The verbs of the command line that need Python: analyze, plan, tune, whatif, and pack of annotations. `penstock` starts it
+with their arguments."""
 
 from __future__ import annotations
 
@@ -407,10 +408,16 @@ def _tune_verb(arguments: Sequence[str]) -> int:
     return _OK
 
 
+def _pack_verb(arguments: Sequence[str]) -> int:
+    from ._cli_pack import pack_verb
+
+    return pack_verb(arguments)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a verb; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    verbs = {"analyze": _analyze, "plan": _plan_verb, "tune": _tune_verb, "whatif": _whatif_verb}
+    verbs = {"analyze": _analyze, "pack": _pack_verb, "plan": _plan_verb, "tune": _tune_verb, "whatif": _whatif_verb}
     if not words or words[0] not in verbs:
         print(f"penstock: a verb is expected: {', '.join(verbs)}", file=sys.stderr)
         return _USAGE

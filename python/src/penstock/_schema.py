@@ -308,6 +308,16 @@ class Keypoints(_Points):
     columns = 3
 
 
+def _classes_of(field: str, classes: int | Sequence[str] | None) -> tuple[list[str] | None, int]:
+    """Returns the names of the classes, where they have any, and their number, 0 if there are none."""
+    if isinstance(classes, Sequence) and not isinstance(classes, str):
+        names = [str(name) for name in classes]
+        if len(set(names)) != len(names):
+            raise ArgumentError(f"{field}: two classes have the same name")
+        return names, len(names)
+    return None, 0 if classes is None else _options.count("classes", classes, 1, 2**63 - 1)
+
+
 class Int(FieldSpec):
     """One int64.
 
@@ -319,16 +329,8 @@ class Int(FieldSpec):
     type = "int"
 
     def __init__(self, classes: int | Sequence[str] | None = None, *, missing: Any = REQUIRED) -> None:
-        self.names: list[str] | None = None
-        self.n_classes = 0
-        if isinstance(classes, Sequence) and not isinstance(classes, str):
-            self.names = [str(name) for name in classes]
-            self.n_classes = len(self.names)
-        elif classes is not None:
-            self.n_classes = _options.count("classes", classes, 1, 2**63 - 1)
+        self.names, self.n_classes = _classes_of("Int", classes)
         self._numbers = {name: i for i, name in enumerate(self.names or ())}
-        if len(self._numbers) != len(self.names or ()):
-            raise ArgumentError("Int: two classes have the same name")
         super().__init__(missing=missing)
 
     def __repr__(self) -> str:
@@ -429,14 +431,22 @@ class Array(FieldSpec):
     Args:
         dtype: dtype of the elements: a name, or a numpy or torch dtype. Values are not converted.
         shape: the shape that every sample has, or None: any shape (up to 8 axes).
+        classes: of arrays of whole numbers that are labels, such as those of boxes: labels are 0 to n-1. Give the
+            number n, or the names, which :meth:`Dataset.class_names` then returns.
         missing: as for every field; an array of that dtype, or a list, which becomes one.
     """
 
     type = "array"
 
     def __init__(
-        self, dtype: Any = "float32", shape: Sequence[int] | None = None, *, missing: Any = REQUIRED
+        self,
+        dtype: Any = "float32",
+        shape: Sequence[int] | None = None,
+        *,
+        classes: int | Sequence[str] | None = None,
+        missing: Any = REQUIRED,
     ) -> None:
+        self.names, self.n_classes = _classes_of("Array", classes)
         self._number = _options.dtype_number(dtype)
         self.dtype = str(getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or dtype)
         self.dtype = self.dtype.rpartition(".")[2]
@@ -445,11 +455,19 @@ class Array(FieldSpec):
             1 <= len(self.shape) <= 8 and all(0 < side < 2**32 for side in self.shape)
         ):
             raise ArgumentError(f"Array: shape has 1 to 8 sides above 0, not {self.shape}")
+        if self.n_classes and "int" not in self.dtype:
+            raise ArgumentError(f"Array: labels of classes are whole numbers, not {self.dtype}")
         super().__init__(missing=missing)
 
     def __repr__(self) -> str:
         missing = "" if self.missing is REQUIRED else f", missing={self.missing!r}"
-        return f"Array(dtype={self.dtype!r}, shape={self.shape!r}{missing})"
+        classes = self.names if self.names is not None else self.n_classes
+        shown = f", classes={classes!r}" if classes else ""
+        return f"Array(dtype={self.dtype!r}, shape={self.shape!r}{shown}{missing})"
+
+    def more(self, names: Sequence[str]) -> Array:
+        """Returns this field with further classes behind its own."""
+        return Array(self.dtype, self.shape, classes=[*(self.names or ()), *names], missing=self.missing)
 
     def absent(self, size: tuple[int, int] | None) -> list[_Value | None]:
         if isinstance(self.missing, (list, tuple)) and self.dtype != "bfloat16":
@@ -465,6 +483,7 @@ class Array(FieldSpec):
             "dtype": self._number,
             "ndim": len(shape),
             "shape": list(shape),
+            "n_classes": self.n_classes,
         }
 
     def values(self, value: Any) -> list[_Value | None]:
@@ -526,7 +545,7 @@ def spec_on_disk(field: dict[str, Any], classes: Sequence[str] | None) -> FieldS
     if field["type"] == "int":
         return Int(classes or field["n_classes"] or None)
     if field["type"] == "array":
-        return Array(field["dtype"], field["shape"] or None)
+        return Array(field["dtype"], field["shape"] or None, classes=classes or field["n_classes"] or None)
     if field["type"] in ("image", "mask") and field["n_variants"] > 1:
         raise ArgumentError(
             f"field {field['name']!r} has {field['n_variants']} variants: give schema= to say which "

@@ -178,16 +178,16 @@ class Dataset:
 
     @property
     def classes(self) -> list[str] | None:
-        """Class names of the field "label", else of the first int field that has any."""
-        ordered = sorted(self._fields, key=lambda field: field.name != "label")
+        """Class names of the field "label", else of the first int field that has any, else of the first array."""
+        ordered = sorted(self._fields, key=lambda field: (field.name != "label", field.type != "int"))
         for field in ordered:
-            names = self.class_names(field.name) if field.type == "int" else None
+            names = self.class_names(field.name) if field.n_classes else None
             if names is not None:
                 return names
         return None
 
     def class_names(self, field: str) -> list[str] | None:
-        """Returns the names of the classes of an int field; None if there are none."""
+        """Returns the names of the classes of a field of labels (int, or an array); None if there are none."""
         i_field = self._place(field)
         names = []
         for label in range(self._fields[i_field].n_classes):
@@ -552,7 +552,8 @@ def _mixed(numbers: npt.NDArray[np.uint64], seed: int) -> npt.NDArray[np.uint64]
 def _type_text(field: Field) -> str:
     if field.type == "array":
         shape = ", ".join(map(str, field.shape)) if field.shape else "..."
-        return f"{field.dtype} ({shape})"
+        classes = f", {field.n_classes} classes" if field.n_classes else ""
+        return f"{field.dtype} ({shape}){classes}"
     if field.type == "int" and field.n_classes:
         return f"int, {field.n_classes} classes"
     return field.type

@@ -96,7 +96,8 @@ class Loader:
             ``stats()["boxes"]["dropped"]`` counts them. Boxes are always clipped to the picture. Keypoints outside
             of it keep their coordinates and get visibility 0.
         per_box: names of keypoints and ragged arrays (such as labels) with a row for each box, which is dropped
-            with its box; for a data set with several boxes fields ``{"labels": "boxes", ...}``. None: not stated.
+            with its box (keypoints may have k rows for each: ``points.reshape(-1, k, 3)``); for a data set with
+            several boxes fields ``{"labels": "boxes", ...}``. None: not stated.
             Then, if boxes may be dropped, a field that seems to have such rows (in the first 64 samples) is an
             error. ``()``: no field has.
         keep_boxes: drop none, so that some have no area.

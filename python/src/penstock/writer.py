@@ -51,6 +51,8 @@ Path = Union[str, os.PathLike[str]]
 Progress = Callable[[int, int, int, int], object]
 BadSample = Callable[[str, dict[str, Any]], object]
 
+_Prepared = tuple[dict[str, Any], list[tuple[str, PenstockError]]]
+
 _CREATE, _RESUME, _APPEND = 0, 1, 2
 _KEPT_LISTED = 1000
 
@@ -109,7 +111,7 @@ class Writer:
                 field["name"]: spec_on_disk(field, known.get(field["name"])) for field in self._native.fields()
             }
         for i_field, given in enumerate(self._specs.values()):
-            if isinstance(given, Int) and given.names is not None:
+            if isinstance(given, (Int, Array)) and given.names is not None:
                 self._native.set_class_names(i_field, given.names)
         self._finished = False
         self._n_kept_jpeg = 0
@@ -122,8 +124,8 @@ class Writer:
         except PenstockError:
             return {}
         sizes = {field["name"]: field["n_classes"] for field in self._native.fields()}
-        ints = (name for name, field in finished.fields.items() if field.type == "int")
-        named = {name: finished.class_names(name) or [] for name in ints}
+        classed = (name for name, field in finished.fields.items() if field.n_classes)
+        named = {name: finished.class_names(name) or [] for name in classed}
         # An interrupted append may have added classes; their names are in its journal alone.
         return {name: names for name, names in named.items() if len(names) == sizes[name]}
 
@@ -134,7 +136,7 @@ class Writer:
         interruption give the same names again.
         """
         given = self._specs.get(field)
-        if not isinstance(given, Int) or given.names is None:
+        if not isinstance(given, (Int, Array)) or given.names is None:
             raise ArgumentError(f"{field!r} is no field with named classes", dataset=self._path)
         more = given.more([name for name in names if name not in given.names])
         if more.names != given.names:
@@ -174,6 +176,11 @@ class Writer:
         A field of the schema that says what is ``missing`` may be left out, or be None. ``name`` must be unique; None:
         the sample's number, in twelve digits.
         """
+        values, kept = self._prepare(sample)
+        self._add(f"{len(self):012d}" if name is None else name, values, kept)
+
+    def _prepare(self, sample: Mapping[str, Any]) -> _Prepared:
+        """Makes what is stored of a sample; any thread."""
         required = [field for field, spec in self._specs.items() if spec.missing is REQUIRED]
         missing = [field for field in required if field not in sample]
         unknown = [field for field in sample if field not in self._specs]
@@ -196,7 +203,10 @@ class Writer:
             except ArgumentError as error:
                 raise ArgumentError(f"field {field!r}: {error}", dataset=self._path) from None
             kept.extend((field, reason) for reason in reasons)
-        name = f"{len(self):012d}" if name is None else name
+        return values, kept
+
+    def _add(self, name: str, values: Mapping[str, Any], kept: Sequence[tuple[str, PenstockError]]) -> None:
+        """Adds what :meth:`_prepare` made."""
         self._native.add(name, [values[field] for field in self._specs])
         self._n_kept_jpeg += len(kept)
         for field, reason in kept[: _KEPT_LISTED - len(self._kept_jpeg)]:
@@ -277,7 +287,8 @@ class PackReport(NamedTuple):
     JPEGs were restored from "pli-jpeg" (``restored_pli_jpeg_nbytes`` before, ``restored_jpeg_nbytes`` after).
     ``n_not_original`` images were requested as "original" but stay as they are, because only their pixels were kept.
     ``notices`` lists parts of the source that the data set does not have, as :attr:`Dataset.notices`.
-    ``n_resized`` samples have smaller images than the source (``resize``).
+    ``n_resized`` samples have smaller images than the source (``resize``). ``dropped`` has a dict, of ``name`` (the sample,
+    None: no sample of the source) and ``text``, for each annotation that ``bad_annotations="drop"`` left out.
     The four before it are of :func:`repack`: ``n_changed`` samples were written in other forms, ``n_kept_files`` of ``n_files``
     shards stay as they are; ``waits``: old shards are left because somebody reads the old state, and the next
     :func:`repack` or append removes them.
@@ -306,6 +317,7 @@ class PackReport(NamedTuple):
     n_files: int
     waits: bool
     n_resized: int = 0
+    dropped: Sequence[dict[str, Any]] = ()
 
 
 class VerifyReport(NamedTuple):
@@ -357,6 +369,12 @@ def pack(
     add_classes: bool = False,
     plan: Path | None = None,
     resize: int | None = None,
+    coco: Path | None = None,
+    voc: bool = False,
+    citypersons: bool = False,
+    split: str | None = None,
+    paint: Sequence[str] = (),
+    bad_annotations: str = "raise",
 ) -> PackReport:
     """Packs a folder of images, or another data set (as ``penstock repack`` does), into a data set.
 
@@ -398,10 +416,43 @@ def pack(
             delivers the same bits as from the whole images, in the images' own channels (or gray as RGB, or RGBA
             without alpha) and bits; other channels or bits may differ by rounding, and other transforms see smaller
             images. The original pixels are not kept. Not with ``plan`` or ``resume``.
+        coco: a file of COCO JSON; ``source`` is the folder of its images.
+        voc, citypersons: ``source`` has the layout of Pascal VOC (XML), or of CityPersons beside Cityscapes.
+        split: with ``voc`` and ``citypersons``: the samples of one split, such as "train".
+        paint: with ``coco``: "mask" (classes) and "instances" (objects) are drawn from polygons and run lengths.
+        bad_annotations: an annotation that cannot be stored, such as a box without area: "raise" makes its sample a bad
+            one, "drop" leaves it out and lists it in the report's ``dropped``.
+
+    The last six are explained in docs/imports.md, with the fields that they give. They go with ``forms``, ``mask_forms``,
+    ``tier``, ``effort``, ``max_error``, ``made_for``, ``resume``, ``on_error``, ``num_workers``, ``shard_size``,
+    ``commit_size`` and ``progress``.
 
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True`` and otherwise the same arguments.
     """
     gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
+    if coco is not None or voc or citypersons:
+        others = {
+            "of_lossy": of_lossy, "labels": labels, "allow_unreadable": allow_unreadable, "append": append,
+            "verify_pixels": verify_pixels, "masks": masks, "add_classes": add_classes, "plan": plan, "resize": resize,
+        }  # fmt: skip
+        wrong = [name for name, value in others.items() if value]
+        if wrong:
+            raise ArgumentError(f"coco, voc and citypersons go without {', '.join(wrong)}: pack, then change the data set")
+        return _pack_annotated(
+            os.fspath(source),
+            os.fspath(destination),
+            (None if coco is None else os.fspath(coco), voc, citypersons),
+            (split, tuple(paint), bad_annotations, made_for),
+            (forms, mask_forms, tier, effort, max_error),
+            resume=resume,
+            skip=_options.choice("on_error", on_error, ("raise", "skip")) == 1,
+            num_workers=num_workers,
+            shard_size=shard_size,
+            commit_size=commit_size,
+            progress=progress,
+        )
+    if split is not None or paint or bad_annotations != "raise":
+        raise ArgumentError("split, paint and bad_annotations go with coco, voc or citypersons")
     if gives_pli and not append and plan is None and resize is None and "pli" not in (*(forms or ()), *(mask_forms or ())):
         raise ArgumentError('tier, effort, max_error and of_lossy go with the form "pli"')
     skip = _options.choice("on_error", on_error, ("raise", "skip")) == 1
@@ -436,6 +487,36 @@ def pack(
         None if plan is None else os.fspath(plan),
     )
     return PackReport(**report, bad=bad, kept_jpeg=kept)
+
+
+def _pack_annotated(
+    source: str,
+    destination: str,
+    kind: tuple[str | None, bool, bool],
+    reading: tuple[str | None, tuple[str, ...], str, str | None],
+    storing: tuple[Sequence[str] | None, Sequence[str] | None, str | None, int | None, int],
+    **how: Any,
+) -> PackReport:
+    from . import _imports
+
+    split, paint, bad_annotations, made_for = reading
+    forms, mask_forms, tier, effort, max_error = storing
+    for name in paint:
+        _options.choice("paint", name, _imports.PAINTS)
+    if len(set(paint)) != len(paint):
+        raise ArgumentError(f"paint names a field twice: {paint}")
+    given = _imports.Given(
+        split,
+        paint,
+        _options.choice("bad_annotations", bad_annotations, ("raise", "drop")) == 1,
+        made_for,
+        None if mask_forms is None else tuple(mask_forms),
+        tier or "small",
+        effort or 3,
+    )
+    image = _imports.image_field(forms, tier, effort, max_error)
+    found = _imports.open_source(source, given, *kind)
+    return _imports.run(found, destination, {"image": image, **found.schema()}, given=given, **how)
 
 
 def repack(

@@ -1,0 +1,174 @@
+"""The verb pack where the source has annotations of others: --coco, --voc, --citypersons. The program has checked the
+options; what goes without them was refused there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import PenstockError
+from .writer import PackReport, pack
+
+_OK, _FAILED, _INTERRUPTED = 0, 1, 130
+_PARTS = ("status", "text", "room", "dataset", "sample", "file", "offset", "codec", "os_error")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="penstock pack")
+    parser.add_argument("source")
+    parser.add_argument("destination")
+    parser.add_argument("--coco")
+    parser.add_argument("--voc", action="store_true")
+    parser.add_argument("--citypersons", action="store_true")
+    parser.add_argument("--split")
+    parser.add_argument("--paint")
+    parser.add_argument("--bad-annotations", default="stop", choices=("stop", "drop"))
+    parser.add_argument("--form", "-f")
+    parser.add_argument("--mask-form")
+    parser.add_argument("--tier", "-t")
+    parser.add_argument("--effort", "-e", type=int)
+    parser.add_argument("--max-error", type=int, default=0)
+    parser.add_argument("--made-for")
+    parser.add_argument("--workers", "-w", type=int)
+    parser.add_argument("--resume", "-r", action="store_true")
+    parser.add_argument("--on-error", default="stop", choices=("stop", "skip"))
+    parser.add_argument("--shard-size", "-s", default="1GiB")
+    parser.add_argument("--commit-size", default="256MiB")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quiet", action="store_true")
+    return parser
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(filter(None, text.split(",")))
+
+
+class _Meter:
+    """A line of progress now and then, on a terminal one that is written over."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._is_bar = sys.stderr.isatty()
+        self._quiet = quiet or os.environ.get("PENSTOCK_DISABLE_PROGRESS_BARS") == "1"
+        self._every = 0.2 if self._is_bar else float(os.environ.get("PENSTOCK_PROGRESS_SECONDS") or 30)
+        self._next = time.monotonic() + self._every
+
+    def __call__(self, done: int, total: int, bytes_in: int, bytes_out: int) -> None:
+        if self._quiet or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + self._every
+        line = f"pack: {done} of {total} samples, {_size(bytes_in)} read, {_size(bytes_out)} written"
+        print(f"\r{line}\033[K" if self._is_bar else line, end="" if self._is_bar else "\n", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._is_bar and not self._quiet:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+def _size(nbytes: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if nbytes < 1024 or unit == "GiB":
+            break
+        nbytes /= 1024
+    return f"{nbytes:.0f} B" if unit == "B" else f"{nbytes:.1f} {unit}"
+
+
+def _shown(text: str) -> str:
+    """Returns a text that cannot upset a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
+
+
+def _as_json(report: PackReport, destination: str) -> dict[str, Any]:
+    return {
+        "notices": report.notices,
+        "bad": [{"name": bad["name"], "error": {part: bad.get(part) for part in _PARTS}} for bad in report.bad],
+        "destination": destination,
+        "samples": report.n_samples,
+        "resumed": report.n_resumed,
+        "skipped": report.n_bad,
+        "unreadable": 0,
+        "bytes_in": report.nbytes_in,
+        "bytes_out": report.nbytes_out,
+        "pli_jpeg": {"items": report.n_pli_jpeg, "jpeg_bytes": report.jpeg_nbytes, "bytes": report.pli_jpeg_nbytes},
+        "kept_jpeg": {"items": report.n_kept_jpeg, "bytes": report.kept_jpeg_nbytes, "images": report.kept_jpeg},
+        "dropped": list(report.dropped),
+    }
+
+
+def _as_text(report: PackReport, destination: str) -> list[str]:
+    there = f", {report.n_resumed} of them there already" if report.n_resumed else ""
+    lines = [
+        f"{_shown(destination)}: {report.n_samples} sample{'s' * (report.n_samples != 1)}{there}, {_size(report.nbytes_in)} read, "
+        f"{_size(report.nbytes_out)} written{f', {report.n_bad} BAD ones skipped' if report.n_bad else ''}"
+    ]
+    if report.n_pli_jpeg:
+        saved = 100 - 100 * report.pli_jpeg_nbytes / report.jpeg_nbytes
+        lines.append(
+            f"  {report.n_pli_jpeg} JPEG kept as PLI, with the same pixels and the files restorable: "
+            f"{_size(report.jpeg_nbytes)} -> {_size(report.pli_jpeg_nbytes)}, {saved:.1f} % saved"
+        )
+    if report.n_kept_jpeg:
+        first = report.kept_jpeg[0]
+        lines.append(f"  {report.n_kept_jpeg} JPEG stay as they are, the first {_shown(first['name'])}: {first['text']}")
+    if report.dropped:
+        lines.append(f"  {len(report.dropped)} annotations DROPPED, the first: {_shown(report.dropped[0]['text'])}")
+    return lines
+
+
+def pack_verb(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(arguments)
+    meter = _Meter(given.quiet)
+    try:
+        report = pack(
+            given.source,
+            given.destination,
+            coco=given.coco,
+            voc=given.voc,
+            citypersons=given.citypersons,
+            split=given.split,
+            paint=_words(given.paint) or (),
+            bad_annotations="drop" if given.bad_annotations == "drop" else "raise",
+            forms=_words(given.form),
+            mask_forms=_words(given.mask_form),
+            tier=given.tier,
+            effort=given.effort,
+            max_error=given.max_error,
+            made_for=given.made_for,
+            num_workers=given.workers,
+            resume=given.resume,
+            on_error="skip" if given.on_error == "skip" else "raise",
+            shard_size=given.shard_size,
+            commit_size=given.commit_size,
+            progress=meter,
+        )
+    except (PenstockError, KeyboardInterrupt) as error:
+        meter.end()
+        return _fail(given, error)
+    meter.end()
+    for notice in report.notices if not (given.json or given.quiet) else ():
+        print(
+            f"penstock: {given.source}: {notice['count']} images are not annotated and left out, the first "
+            f"{_shown(notice['first'])}",
+            file=sys.stderr,
+        )
+    for bad in report.bad:
+        print(f"penstock: pack: {_shown(bad['name'])}: {_shown(bad['message'])}", file=sys.stderr)
+    if given.json:
+        print(json.dumps(_as_json(report, given.destination)))
+    elif not given.quiet:
+        print("\n".join(_as_text(report, given.destination)))
+    return _FAILED if report.n_bad else _OK
+
+
+def _fail(given: argparse.Namespace, error: BaseException) -> int:
+    if given.json and isinstance(error, PenstockError):
+        print(json.dumps({"error": {part: getattr(error, part) for part in _PARTS}}))
+    if isinstance(error, PenstockError):
+        print(f"penstock: pack: {_shown(str(error))}", file=sys.stderr)
+    if not given.quiet and os.path.exists(os.path.join(given.destination, "journal.pst")):
+        print("what was packed so far is kept; go on with the same command and --resume", file=sys.stderr)
+    return _FAILED if isinstance(error, PenstockError) else _INTERRUPTED

@@ -1,0 +1,241 @@
+"""Regions of annotations, polygons and run lengths, as pixels; and maps that are painted of them.
+
+A region is runs of pixels, two int64 arrays: where they start and end, counted down the columns from the left, as COCO
+counts. Runs are sorted, have pixels, and do not touch each other.
+
+Polygons become pixels by the rule of COCO's own tool (maskApi.c, ``rleFrPoly``): vertices are rounded to a fifth of a
+pixel, edges are drawn on that grid, and where the boundary crosses the middle of a column of pixels the pixels below
+change between outside and inside. The polygons of an object are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Region = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+# Crossings of columns that are worked on at most.
+_MOST_CROSSINGS = 1 << 24
+_SCALE = 5.0
+# Runs of more pixels are painted one by one, so that their numbers take no memory.
+_MANY_PIXELS = 1 << 22
+
+
+class RegionError(ValueError):
+    """A region that cannot be drawn; the text completes "the segmentation ..."."""
+
+
+def _spread(counts: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Returns, of counts[0] + counts[1] + ... rows, to which count each belongs, and its number there."""
+    import numpy as np
+
+    if int(counts.sum()) > _MOST_CROSSINGS:
+        raise RegionError("crosses columns more than 16 million times")
+    which = np.repeat(np.arange(len(counts)), counts)
+    return which, np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _columns(
+    low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], width: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Returns the columns of pixels whose middles, between 5 x + 2 and 5 x + 3 of the grid, lie from `low` to `high`:
+    the numbers of the edges and the columns."""
+    import numpy as np
+
+    first = np.maximum(-((2 - low) // 5), 0)
+    last = np.minimum((high - 3) // 5, width - 1)
+    which, step = _spread(np.maximum(last - first + 1, 0))
+    return which, first[which] + step
+
+
+def _polygon(points: npt.NDArray[np.float64], height: int, width: int) -> npt.NDArray[np.int64]:
+    """Returns where the pixels change, counted down the columns: int64 (n), not sorted.
+
+    ``rleFrPoly`` draws all points of the boundary and takes those where the column changes; here these alone are found,
+    by the same arithmetic."""
+    import numpy as np
+
+    start = np.trunc(_SCALE * points + 0.5).astype(np.int64)
+    end = np.roll(start, -1, 0)
+    delta = end - start
+    wide = np.abs(delta[:, 0]) >= np.abs(delta[:, 1])
+    # An edge is drawn from its lower end along its longer axis, whichever way it is walked.
+    flip = np.where(wide, delta[:, 0], delta[:, 1]) < 0
+    low, high = np.where(flip[:, None], end, start), np.where(flip[:, None], start, end)
+    length = np.abs(delta).max(1)
+    slope = np.where(wide, high[:, 1] - low[:, 1], high[:, 0] - low[:, 0]) / np.maximum(length, 1)
+    found = []
+    for edges, crossings in ((wide, _of_wide), (~wide, _of_steep)):
+        if edges.any():
+            column, v = crossings(low[edges], high[edges], slope[edges], width)
+            y = np.ceil(np.clip((v + 0.5) / _SCALE - 0.5, 0, height)).astype(np.int64)
+            found.append(column * height + y)
+    return np.concatenate(found)
+
+
+def _of_wide(low: Any, high: Any, slope: Any, width: int) -> tuple[Any, Any]:
+    """Crossings of edges that have a point in each column of the grid: columns, and the upper one of the two rows."""
+    import numpy as np
+
+    which, column = _columns(low[:, 0], high[:, 0], width)
+    t = 5 * column + 2 - low[which, 0]
+    y, rise = low[which, 1], slope[which]
+    return column, np.minimum(np.trunc(y + rise * t + 0.5), np.trunc(y + rise * (t + 1) + 0.5))
+
+
+def _of_steep(low: Any, high: Any, slope: Any, width: int) -> tuple[Any, Any]:
+    """The same of edges that have a point in each row of the grid. The row where the column changes is guessed, and
+    then found by rounding as the drawing does."""
+    import numpy as np
+
+    left, right = np.minimum(low[:, 0], high[:, 0]), np.maximum(low[:, 0], high[:, 0])
+    which, column = _columns(left, right, width)
+    x, run, length = low[which, 0], slope[which], (high[:, 1] - low[:, 1])[which]
+    rises = run > 0
+    middle = 5 * column + 3
+    t = np.clip(np.floor((middle - 0.5 - x) / np.where(run == 0, 1, run)).astype(np.int64) - 1, 1, length)
+    for _ in range(3):
+        is_right = np.trunc(x + run * t + 0.5) >= middle
+        t = np.where((is_right == rises) | (t >= length), t, t + 1)
+    return column, t - 1 + low[which, 1]
+
+
+def _runs(changes: npt.NDArray[np.int64]) -> Region:
+    """Returns the runs between an odd change and the next one. Two changes in one place are none."""
+    import numpy as np
+
+    places, n = np.unique(changes, return_counts=True)
+    places = places[n % 2 == 1]
+    return places[0::2], places[1::2]
+
+
+def _union(regions: Sequence[Region]) -> Region:
+    import numpy as np
+
+    if len(regions) == 1:
+        return regions[0]
+    starts = np.concatenate([start for start, _ in regions])
+    ends = np.concatenate([end for _, end in regions])
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(ends[order])
+    first = np.concatenate([[True], starts[1:] > reach[:-1]])
+    return starts[first], reach[np.concatenate([first[1:], [True]])]
+
+
+def from_polygons(polygons: Any, height: int, width: int) -> Region | None:
+    """Draws the polygons [[x0, y0, x1, y1, ...], ...] of one object on height x width pixels; None: it has no pixel."""
+    import numpy as np
+
+    regions = []
+    for polygon in polygons:
+        try:
+            points = np.asarray(polygon, np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise RegionError("has a polygon that is no list of numbers") from None
+        if points.ndim != 1 or len(points) % 2 or len(points) < 6:
+            raise RegionError(f"has a polygon of {points.size} numbers: three points or more have 6, 8, 10, ...")
+        if not np.isfinite(points).all() or np.abs(points).max() > 1e7:
+            raise RegionError("has a point that is not finite, or farther than 10 million pixels away")
+        region = _runs(_polygon(points.reshape(-1, 2), height, width))
+        if len(region[0]):
+            regions.append(region)
+    return _union(regions) if regions else None
+
+
+def counts_of(text: str | bytes) -> npt.NDArray[np.int64]:
+    """Returns the run lengths of COCO's compressed text (maskApi.c, ``rleFrString``), which may be impossible ones."""
+    import numpy as np
+
+    try:
+        data = text.encode("ascii") if isinstance(text, str) else bytes(text)
+    except UnicodeEncodeError:
+        raise RegionError("has a character that no run length has") from None
+    digits = np.frombuffer(data, np.uint8).astype(np.int64) - 48
+    if not len(digits):
+        return digits
+    if int(digits.min()) < 0 or int(digits.max()) > 63:
+        raise RegionError("has a character that no run length has")
+    ends = np.flatnonzero((digits & 32) == 0)
+    if not len(ends) or int(ends[-1]) != len(digits) - 1:
+        raise RegionError("ends within a run length")
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    lengths = ends - starts + 1
+    if int(lengths.max()) > 7:
+        raise RegionError("has a run length beyond any image")
+    place = np.arange(len(digits)) - np.repeat(starts, lengths)
+    numbers = np.add.reduceat((digits & 31) << (5 * place), starts)
+    numbers = np.where((digits[ends] & 16) != 0, numbers - (np.int64(1) << (5 * lengths)), numbers)
+    # From the fourth on a number is the difference to the one before the last.
+    numbers[1::2] = np.cumsum(numbers[1::2])
+    numbers[2::2] = np.cumsum(numbers[2::2])
+    return numbers
+
+
+def from_counts(counts: Any, height: int, width: int) -> Region:
+    """Makes a region of run lengths, of pixels outside and inside by turns: a list, or COCO's compressed text."""
+    import numpy as np
+
+    if isinstance(counts, (str, bytes)):
+        runs = counts_of(counts)
+    else:
+        try:
+            given = np.asarray(counts)
+            runs = given.astype(np.int64)
+        except (TypeError, ValueError, OverflowError):
+            raise RegionError("has run lengths that are no whole numbers") from None
+        if runs.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise RegionError("has run lengths that are no whole numbers")
+    size = height * width
+    if len(runs) and (int(runs.min()) < 0 or int(runs.max()) > size):
+        raise RegionError(f"has a run of {int(runs[(runs < 0) | (runs > size)][0])} pixels, the image has {size}")
+    total = int(runs.sum())
+    if total != size:
+        what = "is truncated: its runs have" if total < size else "goes beyond the image: its runs have"
+        raise RegionError(f"{what} {total} pixels, the image has {size}")
+    places = np.cumsum(runs)
+    return _runs(places if len(places) % 2 == 0 else places[:-1])
+
+
+def from_segmentation(given: Any, height: int, width: int) -> Region | None:
+    """Makes the region of COCO's member "segmentation": polygons, run lengths, or compressed ones."""
+    if isinstance(given, dict):
+        size = given.get("size")
+        if not isinstance(size, list) or size != [height, width]:
+            raise RegionError(f"is of {size!r} pixels (height, width), the image has {[height, width]}")
+        return from_counts(given.get("counts"), height, width)
+    if not isinstance(given, list):
+        raise RegionError("is neither a list of polygons nor an object with counts and size")
+    return from_polygons(given, height, width) if given else None
+
+
+def n_pixels(region: Region | None) -> int:
+    return 0 if region is None else int((region[1] - region[0]).sum())
+
+
+def paint(regions: Iterable[tuple[Region, int]], height: int, width: int, dtype: Any) -> npt.NDArray[Any]:
+    """Paints regions one over the other with their values; (height, width), 0 where there is none."""
+    import numpy as np
+
+    canvas = np.zeros(width * height, dtype)
+    for (starts, ends), value in regions:
+        lengths = ends - starts
+        before = np.cumsum(lengths)
+        if len(before) and int(before[-1]) <= _MANY_PIXELS:
+            canvas[np.arange(int(before[-1])) + np.repeat(ends - before, lengths)] = value
+        else:
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+                canvas[start:end] = value
+    return np.ascontiguousarray(canvas.reshape(width, height).T)
+
+
+def painting_order(regions: Sequence[Region | None], is_crowd: Sequence[int]) -> list[int]:
+    """Returns the numbers of the regions in the order in which they are painted: crowds first, larger ones before
+    smaller ones, of equal ones as they are listed. So what is painted last, and stays whole, is the smallest object."""
+    sizes = [n_pixels(region) for region in regions]
+    order = sorted(range(len(regions)), key=lambda i: (not is_crowd[i], -sizes[i]))
+    return [i for i in order if sizes[i]]
