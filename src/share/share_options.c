@@ -274,7 +274,7 @@ static void get_op(struct psti_wire_in *in, struct parts *parts)
         op->n_labels = 0;
         return;
     }
-    op->labels = parts->labels;
+    op->labels = op->n_labels > 0 ? parts->labels : NULL;
     psti_share_get_bytes(in, parts->labels, op->n_labels * sizeof(uint16_t));
     parts->labels += op->n_labels;
 }
