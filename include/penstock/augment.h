@@ -5,9 +5,9 @@
  * do not depend on threads, ranks, placement or resume. `draw` is 0. If weights or repeated indices
  * may give a sample several times in an epoch, it is the position in the epoch, so that each time
  * is augmented differently. `view` is 0, because each sample is asked for once. Geometric
- * operations (Resize to Pad below, flips included) are numbered among themselves, so colour
- * operations between them change nothing. pst_loader_state.augment_version is the version of this
- * rule. */
+ * operations (Resize to Pad, RandomIoUCrop to RandomResize and warps below, flips included) are
+ * numbered among themselves, so colour operations between them change nothing.
+ * pst_loader_state.augment_version is the version of this rule. */
 #ifndef PENSTOCK_AUGMENT_H
 #define PENSTOCK_AUGMENT_H
 
@@ -42,6 +42,35 @@ enum pst_op_kind {
     /* (v / 255 - mean[c]) / std[c], (v / 65535 - ...) for u16; last but for PST_OP_ERASING; mean,
      * std, n_channels. */
     PST_OP_NORMALIZE = 10,
+    /* The operations up to PST_OP_SANITIZE_BOXES are those of recipes for detection and
+     * segmentation. Sides that are drawn are rounded down, to at least 1 pixel.
+     *
+     * scale[2] (shares of the sides), ratio[2] (width / height), overlaps, n_overlaps, trials: the
+     * crop of SSD (Liu et al., ECCV 2016) by torchvision's rule. It needs the sample's boxes. */
+    PST_OP_RANDOM_IOU_CROP = 11,
+    /* With probability p: pads to a canvas of scale[2] times the sides, at a random place; fill,
+     * mask_fill. */
+    PST_OP_RANDOM_ZOOM_OUT = 12,
+    /* height, width, no_scale_up, interpolation, no_antialias, fill, mask_fill: resizes to fit,
+     * keeps the aspect, and pads on both sides. An odd pixel is right or below. The rule of YOLO.
+     */
+    PST_OP_LETTERBOX = 13,
+    /* height, width, scale[2], interpolation, no_antialias: resizes to a drawn factor times the
+     * largest size that fits. height and width 0: times the picture's own size. */
+    PST_OP_SCALE_JITTER = 14,
+    /* sizes, n_sizes, max_size, interpolation, no_antialias: the shorter side becomes one of
+     * `sizes`, or shorter, so that the longer side has at most max_size pixels (0: any number). */
+    PST_OP_RANDOM_SHORTEST_SIZE = 15,
+    /* sizes[0], sizes[1], interpolation, no_antialias: as Resize, the shorter side becomes sizes[0]
+     * to sizes[1] - 1 pixels. */
+    PST_OP_RANDOM_RESIZE = 16,
+    /* labels, n_labels, other_label, keep_others: maps the classes of masks. Images stay as they
+     * are. */
+    PST_OP_MAP_LABELS = 17,
+    /* min_size, min_area: boxes that are smaller on the picture at that place are dropped, with the
+     * rows of other fields that belong to them. No pixels change. pst_field_output.min_area of the
+     * boxes is 0 or 1 then, and only boxes that have no area at all are dropped at the end. */
+    PST_OP_SANITIZE_BOXES = 18,
     /* Changes nothing: a choice of PST_OP_RANDOM_CHOICE that leaves the image as it is. */
     PST_OP_IDENTITY = 20,
     /* With probability p the next n_inner operations are done, else none of them. They keep the
@@ -88,7 +117,10 @@ enum pst_auto_policy {
     PST_AUTO_POLICY_SVHN = 2      /* house numbers */
 };
 
-#define PST_MAX_INNER 14 /* operations within PST_OP_RANDOM_APPLY and PST_OP_RANDOM_CHOICE */
+#define PST_MAX_INNER 14      /* operations within PST_OP_RANDOM_APPLY and PST_OP_RANDOM_CHOICE */
+#define PST_MAX_OVERLAPS 16   /* choices of PST_OP_RANDOM_IOU_CROP */
+#define PST_MAX_SIZES 16      /* choices of PST_OP_RANDOM_SHORTEST_SIZE */
+#define PST_MAX_LABELS 65536u /* classes of PST_OP_MAP_LABELS */
 
 /* Rules for values between pixels. Coordinates are those of pixel centres. */
 enum pst_interpolation {
@@ -143,6 +175,16 @@ enum pst_pad_mode {
  * Operations with a sign get it by a coin. AugMix mixes the image and mixture_width chains of
  * operations: the share of the image and the shares of the chains come from Dirichlet distributions
  * with the parameter alpha[0].
+ *
+ * RandomIoUCrop draws one of `overlaps`, then up to `trials` crops. A crop is taken if it holds the
+ * centre of a box and its overlap (intersection over union) with one of these boxes is at least the
+ * one drawn. An overlap of 1 or more leaves the picture as it is. If no crop was taken, all is
+ * drawn again, at most 100 times; then the picture stays. It also stays if there are no boxes;
+ * boxes without an area do not count. Boxes whose centre is outside of the crop are left without an
+ * area, so that the loader drops them (pst_field_output.keep_boxes).
+ *
+ * MapLabels is done on the rows that come out of crops, resizes and flips. Padding before it is
+ * mapped with the mask, and padding after it is not: `mask_fill` there is one of the new classes.
  *
  * RandomErasing writes to the finished row: its rectangle is drawn by torchvision's rule, smaller
  * than the image on both sides, in ten tries; if none fits, nothing is erased. */
@@ -200,6 +242,26 @@ struct pst_op {
     uint32_t mixture_width; /* PST_OP_AUGMIX: 1..8; default 3 */
     uint32_t chain_depth;   /* PST_OP_AUGMIX: 0..8; 0: 1 to 3, drawn */
     enum pst_auto_policy policy; /* PST_OP_AUTO_AUGMENT */
+    /* The members below belong to operations from PST_OP_RANDOM_IOU_CROP to
+     * PST_OP_SANITIZE_BOXES. */
+    uint32_t trials;                  /* RANDOM_IOU_CROP: 1..1000; default 40 */
+    uint32_t n_overlaps;              /* RANDOM_IOU_CROP: 1..PST_MAX_OVERLAPS; default 7 */
+    float overlaps[PST_MAX_OVERLAPS]; /* 0 or more; default 0, 0.1, 0.3, 0.5, 0.7, 0.9, 1 */
+    uint32_t n_sizes;                 /* RANDOM_SHORTEST_SIZE: 1..PST_MAX_SIZES */
+    uint32_t sizes[PST_MAX_SIZES];    /* pixels */
+    uint32_t max_size;                /* RANDOM_SHORTEST_SIZE: pixels; 0: no limit */
+    /* LETTERBOX: a picture that is smaller on both sides keeps its size and is padded alone. */
+    bool no_scale_up;
+    /* MAP_LABELS: classes from n_labels on keep their number. Default false: they, too, become
+     * other_label. */
+    bool keep_others;
+    uint16_t other_label; /* MAP_LABELS: class of what is not in the table; default 255 */
+    float min_size;       /* SANITIZE_BOXES: pixels, of both sides; default 1 */
+    float min_area;       /* SANITIZE_BOXES: pixels^2; default 1 */
+    uint32_t n_labels;    /* MAP_LABELS: 0..PST_MAX_LABELS */
+    /* MAP_LABELS: class i of a stored mask becomes labels[i]. Masks of 8 bits hold classes up to
+     * 255. The caller's memory, n_labels numbers, which pst_loader_open copies. */
+    const uint16_t *labels;
 };
 
 /* Fills an operation with the defaults of its kind. Set the members that the kind needs

@@ -245,7 +245,7 @@ struct pst_field_output {
     enum pst_made_for made_for;
     /* Boxes: if operations crop or resize, a box is dropped that has less than min_area pixels^2
      * after them (0: 1) or less than min_visibility, 0..1, of the area that it would have without
-     * being cut off. keep_boxes: none is dropped, and some have no area. */
+     * being cut off (augment.h: PST_OP_SANITIZE_BOXES). keep_boxes: some have no area then. */
     float min_area, min_visibility;
     bool keep_boxes;
     /* Keypoints, ragged arrays: name of the boxes field to whose boxes the rows belong. A row is

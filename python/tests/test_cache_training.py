@@ -169,7 +169,7 @@ def test_resume_and_share(source):
     [
         ({"transforms": [T.RandomResizedCrop(20)]}, r"operation 0 \(RandomResizedCrop\) is in the way"),
         ({"transforms": [T.Pad(2), T.RandomCrop(20)]}, r"operation 1 \(RandomCrop\) is in the way"),
-        ({"transforms": []}, "no Resize or CenterCrop"),
+        ({"transforms": []}, "no Resize, CenterCrop or Letterbox"),
         ({"transforms": CHAINS["resize"], "scaled_decode": True}, "scaled_decode"),
         ({"transforms": CHAINS["resize"], "cache": None}, "no cache"),
         ({"transforms": CHAINS["resize"], "fleet": "127.0.0.1:1"}, "fleet"),

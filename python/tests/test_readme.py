@@ -1,4 +1,4 @@
-"""The examples of README.md, docs/python.md and docs/images.md run as they stand, one after another, as a reader tries them."""
+"""The examples of README.md and of pages of docs run as they stand, one after another, as a reader tries them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("document, n_blocks", [("README.md", 2), ("docs/python.md", 10), ("docs/images.md", 5)])
+@pytest.mark.parametrize("document, n_blocks", [("README.md", 2), ("docs/python.md", 10), ("docs/images.md", 5),
+                                                ("docs/detection.md", 4)])
 def test_python_examples(folder, document, n_blocks):
     pytest.importorskip("torch")
     found = blocks(document, "python")

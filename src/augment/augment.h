@@ -28,12 +28,17 @@ enum { PSTI_AUGMENT_MAX_OPS = 15 }; /* operations of a chain, at most */
 enum pst_interpolation psti_augment_op_mask_interpolation(const struct pst_op *op);
 /* Copies the geometric operations of a chain to `out`, for a field that follows that chain, and
  * returns their number. The operations of a mask get a nearest interpolation
- * (psti_augment_op_mask_interpolation) and the mask's fill. n_ops <= PSTI_AUGMENT_MAX_OPS. */
+ * (psti_augment_op_mask_interpolation) and the mask's fill; it follows MapLabels, too. n_ops <=
+ * PSTI_AUGMENT_MAX_OPS. */
 size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
                                struct pst_op out[PSTI_AUGMENT_MAX_OPS]);
 /* Returns the name of the first operation that boxes, keypoints (has_points) and masks cannot
  * follow, or NULL. */
 const char *psti_augment_ops_alone(const struct pst_op *ops, size_t n_ops, bool has_points);
+/* Returns the name of the first operation whose draw depends on the sample's boxes, or NULL. */
+const char *psti_augment_ops_need_boxes(const struct pst_op *ops, size_t n_ops);
+/* Returns whether operations of that kind may leave little or nothing of a box. */
+bool psti_augment_op_loses_boxes(enum pst_op_kind kind);
 /* Returns whether two chains move pixels alike. Sets *i_a and *i_b to the numbers of the geometric
  * operations at which the chains first differ. *i_a = n_a says that chain a has no further
  * geometric operation; *i_b = n_b says the same of chain b. */
@@ -41,8 +46,8 @@ bool psti_augment_ops_move_alike(const struct pst_op *a, size_t n_a, const struc
                                  size_t n_b, size_t *i_a, size_t *i_b);
 
 /* Returns the number of operations at the beginning of `ops` that move pixels alike in every draw:
- * Resize, CenterCrop and Pad. The picture after them is a function of the image alone, and its
- * pixels have the bits of those that came in. */
+ * Resize, CenterCrop, Pad and Letterbox. The picture after them is a function of the image alone,
+ * and its pixels have the bits of those that came in. */
 size_t psti_augment_ops_fixed(const struct pst_op *ops, size_t n_ops);
 
 /* Describes the pixels that come in and the form in which a chain's last step writes them. */
@@ -66,6 +71,13 @@ struct psti_target {
 /* The version of the rule that makes random parameters from a key (augment_draw.c). */
 #define PSTI_AUGMENT_VERSION 1
 
+/* The boxes of a sample on its source picture, for operations whose draw depends on them. */
+struct psti_draw_boxes {
+    const float *boxes; /* f32 (n,4): x0, y0, x1, y1 */
+    float *scratch;     /* of the same size; a draw writes there */
+    size_t n;
+};
+
 /* The random parameters of a sample are a function of this key and of each operation's number. */
 struct psti_draw_key {
     uint64_t seed, epoch, sample;
@@ -73,6 +85,8 @@ struct psti_draw_key {
     uint32_t view; /* 0, or the number of the view if several views of a sample are delivered */
     /* 0: the fields of a sample share the parameters; else a number of the field's own, < 2^16 */
     uint32_t own;
+    /* NULL: not known, and a chain that needs them (psti_augment_ops_need_boxes) cannot be drawn */
+    const struct psti_draw_boxes *boxes;
 };
 
 /* Geometry and random parameters of one sample. */
@@ -95,14 +109,15 @@ void psti_augment_chain_free(struct psti_chain **chain);
  */
 bool psti_augment_chain_fixed_size(const struct psti_chain *chain, uint32_t *height,
                                    uint32_t *width);
-/* Gives the operations as they were compiled; they live as long as the chain. */
+/* Gives the operations as they were compiled, without tables of labels; they live as long as the
+ * chain. */
 const struct pst_op *psti_augment_chain_ops(const struct psti_chain *chain, size_t *n_ops);
 enum pst_dtype psti_augment_chain_dtype(const struct psti_chain *chain);
 uint8_t psti_augment_chain_channels(const struct psti_chain *chain);
 
 /* Draws the random parameters of one sample whose source has height x width pixels.
  * PST_ERROR_ARGUMENT: the image does not suit the chain (for example, a RandomCrop is larger than
- * the image). */
+ * the image). PST_ERROR_STATE: the draw depends on boxes, and key->boxes is NULL. */
 enum pst_status psti_augment_chain_draw(const struct psti_chain *chain,
                                         const struct psti_draw_key *key, uint32_t height,
                                         uint32_t width, struct psti_draw *draw,
@@ -131,7 +146,8 @@ void psti_augment_chain_scale(const struct psti_chain *chain, struct psti_draw *
 /* Applies the drawn geometry to boxes, f32 (n,4): x0, y0, x1, y1, and to keypoints, f32 (n,3):
  * x, y, visibility, in place. Coordinates are continuous: pixel i covers i..i+1, so a flip maps x
  * to width - x. Boxes are clamped to the picture after each operation; one that leaves the picture
- * keeps its place in the array with no area. A keypoint that lies outside after an operation keeps
+ * keeps its place in the array with no area, as does one that RandomIoUCrop or SanitizeBoxes takes
+ * out. A keypoint that lies outside after an operation keeps
  * its coordinates and gets visibility 0. */
 void psti_augment_chain_map_boxes(const struct psti_chain *chain, const struct psti_draw *draw,
                                   float *boxes, size_t n);

@@ -25,23 +25,27 @@ struct visitor {
     void (*maps)(void *ctx, const struct map *x, const struct map *y);
     /* A warp of a picture of that size. */
     void (*warp)(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width);
+    /* An operation that takes boxes out, before its maps; NULL: it does not matter. */
+    void (*take_out)(void *ctx, const struct pst_op *op, const struct psti_op_sizes *sizes);
     void *ctx;
 };
 
-/* Visits the maps of every operation, in order, and once more at the end maps that change nothing
- * but have the final size. */
-static void walk(const struct psti_chain *chain, const struct psti_draw *draw,
+/* Visits the maps of the first n_ops operations, in order, and after the last operation of the
+ * chain once more maps that change nothing but have the final size. */
+static void walk(const struct psti_chain *chain, const struct psti_draw *draw, uint32_t n_ops,
                  const struct visitor *v)
 {
     uint32_t height = psti_augment_draw_low(draw->opaque[PSTI_DRAW_SIZE]);
     uint32_t width = psti_augment_draw_high(draw->opaque[PSTI_DRAW_SIZE]);
-    for (uint32_t i = 0; i < chain->n_ops; i++) {
+    for (uint32_t i = 0; i < n_ops; i++) {
         const uint64_t *words = &draw->opaque[4 * (size_t)i];
         struct psti_op_sizes sizes;
         struct psti_warp warp;
         if (psti_augment_is_left_out(draw, i))
             continue;
         psti_augment_op_sizes(&chain->ops[i], words, height, width, &sizes);
+        if (v->take_out != NULL)
+            v->take_out(v->ctx, &chain->ops[i], &sizes);
         if (psti_augment_warp_of(&chain->ops[i], words, height, width, &warp))
             v->warp(v->ctx, &warp, height, width);
         struct map x = {1, 0, 0}, y = {1, 0, 0};
@@ -59,6 +63,10 @@ static void walk(const struct psti_chain *chain, const struct psti_draw *draw,
             map_add(&x, (double)sizes.to_width / from_width, 0);
             map_add(&y, (double)sizes.to_height / from_height, 0);
         }
+        if (sizes.has_border) {
+            map_add(&x, 1, sizes.border[0]);
+            map_add(&y, 1, sizes.border[1]);
+        }
         if (sizes.flip_x)
             map_add(&x, -1, width);
         if (sizes.flip_y)
@@ -69,7 +77,8 @@ static void walk(const struct psti_chain *chain, const struct psti_draw *draw,
         v->maps(v->ctx, &x, &y);
     }
     struct map x = {1, 0, width}, y = {1, 0, height};
-    v->maps(v->ctx, &x, &y);
+    if (n_ops == chain->n_ops)
+        v->maps(v->ctx, &x, &y);
 }
 
 struct points {
@@ -136,6 +145,31 @@ static void warp_boxes(void *ctx, const struct psti_warp *warp, uint32_t height,
     }
 }
 
+/* Returns whether an operation takes the box out of the sample. */
+static bool is_taken_out(const struct pst_op *op, const struct psti_op_sizes *sizes,
+                         const float box[4])
+{
+    if (op->kind == PST_OP_RANDOM_IOU_CROP)
+        return sizes->has_crop &&
+               !psti_augment_iou_holds(box, sizes->y, sizes->x, sizes->height, sizes->width);
+    double width = (double)box[2] - box[0], height = (double)box[3] - box[1];
+    return op->kind == PST_OP_SANITIZE_BOXES &&
+           (width < op->min_size || height < op->min_size || width * height < op->min_area);
+}
+
+/* A box that is taken out keeps its place in the array, with no area, as in torchvision. */
+static void take_out_boxes(void *ctx, const struct pst_op *op, const struct psti_op_sizes *sizes)
+{
+    struct points *boxes = ctx;
+    if (op->kind != PST_OP_RANDOM_IOU_CROP && op->kind != PST_OP_SANITIZE_BOXES)
+        return;
+    for (size_t i = 0; i < boxes->n; i++) {
+        float *box = boxes->data + 4 * i;
+        if (is_taken_out(op, sizes, box))
+            box[0] = box[1] = box[2] = box[3] = 0;
+    }
+}
+
 static void warp_keypoints(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width)
 {
     struct points *points = ctx;
@@ -148,20 +182,26 @@ static void warp_keypoints(void *ctx, const struct psti_warp *warp, uint32_t hei
     }
 }
 
+void psti_augment_boxes_before(const struct psti_chain *chain, const struct psti_draw *draw,
+                               uint32_t n_ops, float *boxes, size_t n)
+{
+    struct points points = {boxes, n};
+    const struct visitor v = {visit_boxes, warp_boxes, take_out_boxes, &points};
+    walk(chain, draw, n_ops, &v);
+}
+
 void psti_augment_chain_map_boxes(const struct psti_chain *chain, const struct psti_draw *draw,
                                   float *boxes, size_t n)
 {
-    struct points points = {boxes, n};
-    const struct visitor v = {visit_boxes, warp_boxes, &points};
-    walk(chain, draw, &v);
+    psti_augment_boxes_before(chain, draw, chain->n_ops, boxes, n);
 }
 
 void psti_augment_chain_map_keypoints(const struct psti_chain *chain, const struct psti_draw *draw,
                                       float *keypoints, size_t n)
 {
     struct points points = {keypoints, n};
-    const struct visitor v = {visit_keypoints, warp_keypoints, &points};
-    walk(chain, draw, &v);
+    const struct visitor v = {visit_keypoints, warp_keypoints, NULL, &points};
+    walk(chain, draw, chain->n_ops, &v);
 }
 
 static void visit_scale(void *ctx, const struct map *x, const struct map *y)
@@ -183,7 +223,7 @@ static void warp_scale(void *ctx, const struct psti_warp *warp, uint32_t height,
 double psti_augment_chain_area_scale(const struct psti_chain *chain, const struct psti_draw *draw)
 {
     double area = 1;
-    const struct visitor v = {visit_scale, warp_scale, &area};
-    walk(chain, draw, &v);
+    const struct visitor v = {visit_scale, warp_scale, NULL, &area};
+    walk(chain, draw, chain->n_ops, &v);
     return area;
 }

@@ -27,6 +27,14 @@ static const struct {
     {PST_OP_COLOR_JITTER, "ColorJitter"},
     {PST_OP_GRAYSCALE, "Grayscale"},
     {PST_OP_NORMALIZE, "Normalize"},
+    {PST_OP_RANDOM_IOU_CROP, "RandomIoUCrop"},
+    {PST_OP_RANDOM_ZOOM_OUT, "RandomZoomOut"},
+    {PST_OP_LETTERBOX, "Letterbox"},
+    {PST_OP_SCALE_JITTER, "ScaleJitter"},
+    {PST_OP_RANDOM_SHORTEST_SIZE, "RandomShortestSize"},
+    {PST_OP_RANDOM_RESIZE, "RandomResize"},
+    {PST_OP_MAP_LABELS, "MapLabels"},
+    {PST_OP_SANITIZE_BOXES, "SanitizeBoxes"},
     {PST_OP_IDENTITY, "Identity"},
     {PST_OP_RANDOM_APPLY, "RandomApply"},
     {PST_OP_RANDOM_CHOICE, "RandomChoice"},
@@ -60,6 +68,31 @@ const char *psti_augment_op_name(enum pst_op_kind kind)
 static bool is_nearest_by_default(enum pst_op_kind kind)
 {
     return kind == PST_OP_AFFINE || psti_augment_op_is_policy(kind);
+}
+
+/* Sets the defaults of operations for detection. */
+static void init_detection(struct pst_op *op)
+{
+    static const float overlaps[] = {0, 0.1f, 0.3f, 0.5f, 0.7f, 0.9f, 1};
+    op->trials = 40;
+    op->n_overlaps = sizeof overlaps / sizeof overlaps[0];
+    memcpy(op->overlaps, overlaps, sizeof overlaps);
+    op->other_label = 255;
+    op->min_size = op->min_area = 1;
+    if (op->kind == PST_OP_RANDOM_IOU_CROP) {
+        op->scale[0] = 0.3f;
+        op->ratio[0] = 0.5f;
+        op->ratio[1] = 2;
+    } else if (op->kind == PST_OP_RANDOM_ZOOM_OUT) {
+        op->scale[0] = 1;
+        op->scale[1] = 4;
+    } else if (op->kind == PST_OP_LETTERBOX) {
+        for (int c = 0; c < 4; c++)
+            op->fill[c] = 114;
+    } else if (op->kind == PST_OP_SCALE_JITTER) {
+        op->scale[0] = 0.1f;
+        op->scale[1] = 2;
+    }
 }
 
 void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind)
@@ -101,6 +134,7 @@ void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind)
     }
     for (int i = 0; i < PST_MAX_INNER; i++)
         full.weights[i] = 1;
+    init_detection(&full);
     psti_struct_write(op, op_nbytes, &full, sizeof full);
 }
 
@@ -312,6 +346,28 @@ static const char *check_color(const struct pst_op *op, const struct psti_chain_
     return check_p(op);
 }
 
+static const char *check_labels(const struct pst_op *op, const struct psti_chain_output *output)
+{
+    if (output->is_mask && output->channels != 1)
+        return "a mask has one channel";
+    return psti_augment_labels_problem(op, output->is_mask ? output->bits : 16);
+}
+
+static const char *check_sanitize(const struct pst_op *op)
+{
+    bool good =
+        op->min_size >= 0 && isfinite(op->min_size) && op->min_area >= 0 && isfinite(op->min_area);
+    return good ? NULL : "min_size and min_area must be 0 or more";
+}
+
+/* A size that is drawn: its own parameters, and what every resize must fulfil. */
+static const char *check_scales(const struct pst_op *op, bool is_mask)
+{
+    const char *wrong = psti_augment_scales_problem(op);
+    return wrong != NULL || op->kind == PST_OP_RANDOM_ZOOM_OUT ? wrong
+                                                               : check_interpolation(op, is_mask);
+}
+
 static const char *check_op(const struct pst_op *op, const struct psti_chain_output *output)
 {
     const char *wrong = NULL;
@@ -364,6 +420,18 @@ static const char *check_op(const struct pst_op *op, const struct psti_chain_out
     case PST_OP_RANDOM_APPLY:
     case PST_OP_RANDOM_CHOICE:
         return check_group(op);
+    case PST_OP_RANDOM_IOU_CROP:
+        return psti_augment_iou_problem(op);
+    case PST_OP_RANDOM_ZOOM_OUT:
+    case PST_OP_LETTERBOX:
+    case PST_OP_SCALE_JITTER:
+    case PST_OP_RANDOM_SHORTEST_SIZE:
+    case PST_OP_RANDOM_RESIZE:
+        return check_scales(op, is_mask);
+    case PST_OP_MAP_LABELS:
+        return check_labels(op, output);
+    case PST_OP_SANITIZE_BOXES:
+        return check_sanitize(op);
     case PST_OP_IDENTITY:
         return NULL;
     }
@@ -479,18 +547,29 @@ static void set_scale(struct psti_chain *chain)
     }
 }
 
-/* Numbers the operations for their random numbers (augment_draw.c). */
+/* Numbers the operations for their random numbers (augment_draw.c). MapLabels and SanitizeBoxes
+ * draw nothing and take no number. */
 static void number_ops(struct psti_chain *chain)
 {
-    uint32_t n_geometric = 0;
+    uint32_t n_geometric = 0, n_others = 0;
     for (uint32_t i = 0; i < chain->n_ops; i++) {
+        enum pst_op_kind kind = chain->ops[i].kind;
         bool is_geometric = psti_augment_is_geometric_at(chain->ops, chain->n_ops, i);
-        chain->numbers[i] = is_geometric ? n_geometric : PSTI_NOT_GEOMETRIC | (i - n_geometric);
+        chain->numbers[i] = is_geometric ? n_geometric : PSTI_NOT_GEOMETRIC | n_others;
         n_geometric += is_geometric;
+        n_others += !is_geometric && kind != PST_OP_MAP_LABELS && kind != PST_OP_SANITIZE_BOXES;
     }
 }
 
 static bool resized_side_known(const struct pst_op *op) { return op->width != 0; }
+
+/* Returns whether the size after the operation differs from draw to draw. */
+static bool draws_size(enum pst_op_kind kind)
+{
+    return kind == PST_OP_RANDOM_IOU_CROP || kind == PST_OP_RANDOM_ZOOM_OUT ||
+           kind == PST_OP_SCALE_JITTER || kind == PST_OP_RANDOM_SHORTEST_SIZE ||
+           kind == PST_OP_RANDOM_RESIZE;
+}
 
 /* Follows the size through the chain as far as it does not depend on the sample. */
 static void find_fixed_size(struct psti_chain *chain)
@@ -505,15 +584,41 @@ static void find_fixed_size(struct psti_chain *chain)
         } else if (op->kind == PST_OP_RESIZE && !resized_side_known(op)) {
             known = known && psti_augment_resize_size(op, height, width, &height, &width);
         } else if (op->kind == PST_OP_RESIZE || op->kind == PST_OP_CENTER_CROP ||
-                   op->kind == PST_OP_RANDOM_CROP || op->kind == PST_OP_RANDOM_RESIZED_CROP) {
+                   op->kind == PST_OP_RANDOM_CROP || op->kind == PST_OP_RANDOM_RESIZED_CROP ||
+                   op->kind == PST_OP_LETTERBOX) {
             known = true;
             height = op->height;
             width = op->width;
+        } else if (draws_size(op->kind)) {
+            known = false;
         }
     }
     chain->fixed = known;
     chain->fixed_height = height;
     chain->fixed_width = width;
+}
+
+static size_t count_labels(const struct pst_op *ops, size_t n_ops)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_ops; i++)
+        n += ops[i].kind == PST_OP_MAP_LABELS;
+    return n;
+}
+
+/* Builds the tables of classes, each of `nbytes` (0: the pixels are no mask), in `memory`, and
+ * forgets the caller's. */
+static void build_labels(struct psti_chain *chain, size_t nbytes, unsigned char *memory,
+                         uint32_t bits)
+{
+    for (uint32_t i = 0; i < chain->n_ops; i++) {
+        if (chain->ops[i].kind == PST_OP_MAP_LABELS && nbytes > 0) {
+            psti_augment_labels_build(&chain->ops[i], bits, memory);
+            chain->labels[i] = memory;
+            memory += nbytes;
+        }
+        chain->ops[i].labels = NULL;
+    }
 }
 
 enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
@@ -526,12 +631,15 @@ enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
         status = check_ops(ops, n_ops, output, err);
     if (status != PST_OK)
         return status;
-    struct psti_chain *chain = psti_calloc(1, sizeof *chain);
+    size_t labels_nbytes = output->is_mask ? psti_augment_labels_nbytes(output->bits) : 0;
+    struct psti_chain *chain =
+        psti_calloc(1, sizeof *chain + count_labels(ops, n_ops) * labels_nbytes);
     if (chain == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "augment", "no memory for a chain");
     if (n_ops > 0)
         memcpy(chain->ops, ops, n_ops * sizeof *ops);
     chain->n_ops = (uint32_t)n_ops;
+    build_labels(chain, labels_nbytes, (unsigned char *)(chain + 1), output->bits);
     chain->output = *output;
     chain->unfused = unfused;
     chain->kernels = psti_augment_ops_for(features);
@@ -565,7 +673,7 @@ size_t psti_augment_ops_fixed(const struct pst_op *ops, size_t n_ops)
 {
     size_t n = 0;
     while (n < n_ops && (ops[n].kind == PST_OP_RESIZE || ops[n].kind == PST_OP_CENTER_CROP ||
-                         ops[n].kind == PST_OP_PAD))
+                         ops[n].kind == PST_OP_PAD || ops[n].kind == PST_OP_LETTERBOX))
         n++;
     return n;
 }

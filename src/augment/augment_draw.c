@@ -25,8 +25,11 @@
  *                        [3] column; noise: from try 16 on
  *     RandomCrop         try 0: [0] row, [1] column, each uniform over the places where it fits
  *     RandomResizedCrop  try t (0..9): [0] area, [1] log of the ratio, [2] row, [3] column
- *     ColorJitter        try 0: brightness, contrast, saturation, hue; try 1: [0] their order, one
- *                        of 24
+ *     RandomIoUCrop      numbers one after another (augment_dice.c): an overlap; for each crop
+ * width, height, and if they suit column and row RandomZoomOut      try 0: [0] < p, [1] factor, [2]
+ * column, [3] row ScaleJitter        try 0: [0] factor RandomShortestSize, RandomResize   try 0:
+ * [0] one of the sizes ColorJitter        try 0: brightness, contrast, saturation, hue; try 1: [0]
+ * their order, one of 24
  *
  * opaque[4 k ...] holds what operation k needs (see psti_augment_op_sizes and augment_color.c). */
 #include "augment/augment_int.h"
@@ -176,8 +179,9 @@ static void draw_group(const struct pst_op *op, uint32_t i_op,
     }
 }
 
-static enum pst_status draw_op(const struct psti_chain *chain, uint32_t i_op, uint32_t height,
-                               uint32_t width, struct psti_draw *draw, struct pst_error *err)
+static enum pst_status draw_op(const struct psti_chain *chain, uint32_t i_op,
+                               const struct psti_draw_boxes *boxes, uint32_t height, uint32_t width,
+                               struct psti_draw *draw, struct pst_error *err)
 {
     const struct pst_op *op = &chain->ops[i_op];
     const struct psti_number_stream own = psti_augment_stream(chain, draw, i_op), *stream = &own;
@@ -213,6 +217,14 @@ static enum pst_status draw_op(const struct psti_chain *chain, uint32_t i_op, ui
     case PST_OP_RANDOM_APPLY:
     case PST_OP_RANDOM_CHOICE:
         draw_group(op, i_op, stream, draw);
+        return PST_OK;
+    case PST_OP_RANDOM_IOU_CROP:
+        return psti_augment_iou_draw(chain, i_op, boxes, height, width, draw, err);
+    case PST_OP_RANDOM_ZOOM_OUT:
+    case PST_OP_SCALE_JITTER:
+    case PST_OP_RANDOM_SHORTEST_SIZE:
+    case PST_OP_RANDOM_RESIZE:
+        psti_augment_scales_draw(op, stream, height, width, words);
         return PST_OK;
     case PST_OP_AFFINE:
     case PST_OP_PERSPECTIVE:
@@ -253,7 +265,7 @@ enum pst_status psti_augment_chain_draw(const struct psti_chain *chain,
         if (psti_augment_is_left_out(draw, i))
             continue;
         uint64_t *words = &draw->opaque[4 * (size_t)i];
-        enum pst_status status = draw_op(chain, i, height, width, draw, err);
+        enum pst_status status = draw_op(chain, i, key->boxes, height, width, draw, err);
         if (status != PST_OK)
             return status;
         struct psti_op_sizes sizes;

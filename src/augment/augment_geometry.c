@@ -16,6 +16,12 @@ bool psti_augment_op_is_geometric(enum pst_op_kind kind)
     case PST_OP_HORIZONTAL_FLIP:
     case PST_OP_VERTICAL_FLIP:
     case PST_OP_PAD:
+    case PST_OP_RANDOM_IOU_CROP:
+    case PST_OP_RANDOM_ZOOM_OUT:
+    case PST_OP_LETTERBOX:
+    case PST_OP_SCALE_JITTER:
+    case PST_OP_RANDOM_SHORTEST_SIZE:
+    case PST_OP_RANDOM_RESIZE:
     case PST_OP_AFFINE:
     case PST_OP_PERSPECTIVE:
     case PST_OP_ELASTIC:
@@ -23,6 +29,14 @@ bool psti_augment_op_is_geometric(enum pst_op_kind kind)
     default:
         return false;
     }
+}
+
+bool psti_augment_op_loses_boxes(enum pst_op_kind kind)
+{
+    bool only_moves = kind == PST_OP_HORIZONTAL_FLIP || kind == PST_OP_VERTICAL_FLIP ||
+                      kind == PST_OP_PAD || kind == PST_OP_RANDOM_ZOOM_OUT ||
+                      kind == PST_OP_ELASTIC;
+    return kind == PST_OP_SANITIZE_BOXES || (psti_augment_op_is_geometric(kind) && !only_moves);
 }
 
 static bool is_group(enum pst_op_kind kind)
@@ -50,6 +64,15 @@ const char *psti_augment_ops_alone(const struct pst_op *ops, size_t n_ops, bool 
     return NULL;
 }
 
+const char *psti_augment_ops_need_boxes(const struct pst_op *ops, size_t n_ops)
+{
+    for (size_t i = 0; i < n_ops; i++) {
+        if (ops[i].kind == PST_OP_RANDOM_IOU_CROP)
+            return psti_augment_op_name(ops[i].kind);
+    }
+    return NULL;
+}
+
 static bool same_pad(const struct pst_op *a, const struct pst_op *b)
 {
     return memcmp(a->pad, b->pad, sizeof a->pad) == 0 && a->pad_mode == b->pad_mode;
@@ -64,6 +87,19 @@ static bool same_affine(const struct pst_op *a, const struct pst_op *b)
     return same_center && same_range(a->degrees, b->degrees) &&
            same_range(a->translate, b->translate) && same_range(a->scale, b->scale) &&
            same_range(a->shear, b->shear) && same_range(a->shear + 2, b->shear + 2);
+}
+
+static bool same_iou_crop(const struct pst_op *a, const struct pst_op *b)
+{
+    return same_range(a->scale, b->scale) && same_range(a->ratio, b->ratio) &&
+           a->trials == b->trials && a->n_overlaps == b->n_overlaps &&
+           memcmp(a->overlaps, b->overlaps, a->n_overlaps * sizeof a->overlaps[0]) == 0;
+}
+
+static bool same_sizes(const struct pst_op *a, const struct pst_op *b)
+{
+    return a->n_sizes == b->n_sizes && a->max_size == b->max_size &&
+           memcmp(a->sizes, b->sizes, a->n_sizes * sizeof a->sizes[0]) == 0;
 }
 
 /* Returns whether two operations move the pixels of one picture to the same places. Compares their
@@ -87,6 +123,18 @@ static bool moves_alike(const struct pst_op *a, const struct pst_op *b)
         return a->p == b->p;
     case PST_OP_PAD:
         return same_pad(a, b);
+    case PST_OP_RANDOM_IOU_CROP:
+        return same_iou_crop(a, b);
+    case PST_OP_RANDOM_ZOOM_OUT:
+        return same_range(a->scale, b->scale) && a->p == b->p;
+    case PST_OP_LETTERBOX:
+        return same_size && a->no_scale_up == b->no_scale_up;
+    case PST_OP_SCALE_JITTER:
+        return same_size && same_range(a->scale, b->scale);
+    case PST_OP_RANDOM_SHORTEST_SIZE:
+        return same_sizes(a, b);
+    case PST_OP_RANDOM_RESIZE:
+        return a->sizes[0] == b->sizes[0] && a->sizes[1] == b->sizes[1];
     case PST_OP_AFFINE:
         return same_affine(a, b);
     case PST_OP_PERSPECTIVE:
@@ -130,10 +178,11 @@ size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_m
         bool is_geometric = psti_augment_is_geometric_at(ops, n_ops, i);
         bool is_inner = left_in_group > 0;
         left_in_group -= is_inner;
-        if (!is_geometric && !is_inner)
+        bool maps = is_mask && ops[i].kind == PST_OP_MAP_LABELS;
+        if (!is_geometric && !is_inner && !maps)
             continue;
         follow(&ops[i], is_mask, &out[n]);
-        if (!is_geometric)
+        if (!is_geometric && !maps)
             out[n].kind = PST_OP_IDENTITY;
         if (is_group(ops[i].kind))
             left_in_group = ops[i].n_inner;

@@ -9,7 +9,9 @@
  *     augment_kernels.h  the inner loops, one table per CPU level
  *     augment_recipe.c   chain + draw -> a recipe for others
  *     augment_color.c, augment_tone.c, augment_blur.c, augment_warp.c, augment_erase.c  pictures
- *     augment_policy.c   numbers -> steps of RandAugment and the like */
+ *     augment_policy.c   numbers -> steps of RandAugment and the like
+ *     augment_iou.c      boxes + numbers -> crop     augment_scales.c  numbers -> size, canvas
+ *     augment_labels.c   classes of a mask -> other classes */
 #ifndef PST_AUGMENT_INT_H
 #define PST_AUGMENT_INT_H
 
@@ -43,6 +45,8 @@ struct psti_chain {
     bool unfused; /* every operation runs by itself, from picture to picture; only tests set it */
     bool fixed;
     uint32_t fixed_height, fixed_width;
+    /* MAP_LABELS on a mask: the new class of every number of the mask's bits (augment_labels.c) */
+    const unsigned char *labels[PSTI_AUGMENT_MAX_OPS];
     const struct psti_augment_ops *kernels;
 };
 
@@ -73,6 +77,8 @@ struct psti_op_sizes {
     uint32_t y, x, height, width; /* the crop, in the padded picture */
     bool has_resize;
     uint32_t to_height, to_width;
+    bool has_border;
+    uint32_t border[4]; /* left, top, right, bottom, after the resize */
     bool flip_y, flip_x;
 };
 void psti_augment_op_sizes(const struct pst_op *op, const uint64_t words[4], uint32_t height,
@@ -86,6 +92,39 @@ void psti_augment_crop_pad(const struct pst_op *op, uint32_t height, uint32_t wi
 /* Gives the output size of a Resize. Returns false if a side would exceed PSTI_AUGMENT_MAX_SIDE. */
 bool psti_augment_resize_size(const struct pst_op *op, uint32_t height, uint32_t width,
                               uint32_t *to_height, uint32_t *to_width);
+
+struct psti_number_stream;
+/* Sizes that are drawn (augment_scales.c). */
+/* Draws the geometry of operations from RANDOM_ZOOM_OUT to RANDOM_RESIZE, except LETTERBOX. */
+void psti_augment_scales_draw(const struct pst_op *op, const struct psti_number_stream *stream,
+                              uint32_t height, uint32_t width, uint64_t words[4]);
+/* Gives what these operations and LETTERBOX do with a picture of that size. */
+void psti_augment_scales_sizes(const struct pst_op *op, const uint64_t words[4], uint32_t height,
+                               uint32_t width, struct psti_op_sizes *sizes);
+/* Checks of these operations and of RANDOM_IOU_CROP: what is wrong, or NULL. */
+const char *psti_augment_scales_problem(const struct pst_op *op);
+const char *psti_augment_iou_problem(const struct pst_op *op);
+/* Draws the crop of operation i_op of a chain whose earlier operations are drawn. */
+enum pst_status psti_augment_iou_draw(const struct psti_chain *chain, uint32_t i_op,
+                                      const struct psti_draw_boxes *boxes, uint32_t height,
+                                      uint32_t width, struct psti_draw *draw,
+                                      struct pst_error *err);
+/* Returns whether the centre of a box lies within a crop at (y, x). */
+bool psti_augment_iou_holds(const float box[4], uint32_t y, uint32_t x, uint32_t height,
+                            uint32_t width);
+/* Applies the first n_ops operations to boxes, as psti_augment_chain_map_boxes does all. */
+void psti_augment_boxes_before(const struct psti_chain *chain, const struct psti_draw *draw,
+                               uint32_t n_ops, float *boxes, size_t n);
+
+/* Classes of masks (augment_labels.c). */
+/* Returns what is wrong with MAP_LABELS on a mask of that many bits, or NULL. */
+const char *psti_augment_labels_problem(const struct pst_op *op, uint32_t bits);
+/* Bytes of the table of all numbers. */
+size_t psti_augment_labels_nbytes(uint32_t bits);
+void psti_augment_labels_build(const struct pst_op *op, uint32_t bits, unsigned char *table);
+/* Maps n numbers of that many bits; `to` may be `from`. */
+void psti_augment_labels_map(const unsigned char *table, uint32_t bits, unsigned char *to,
+                             const unsigned char *from, size_t n);
 
 enum psti_step_kind {
     PSTI_STEP_WINDOW,
@@ -101,7 +140,8 @@ enum psti_step_kind {
     PSTI_STEP_SHARPEN,
     PSTI_STEP_BLUR,
     PSTI_STEP_WARP,
-    PSTI_STEP_AUGMIX
+    PSTI_STEP_AUGMIX,
+    PSTI_STEP_LABELS
 };
 
 /* Numbers of the draw's own words. */
@@ -182,7 +222,8 @@ struct psti_erase {
     struct psti_number_stream stream;
 };
 
-/* The streamed front: a crop, a resize, a window of the result, and flips, in this order. */
+/* The streamed front: a crop, a resize, a window of the result, flips, and a map of classes, in
+ * this order. */
 struct psti_front {
     uint32_t y, x, height, width; /* the crop of the source; filters see no pixel outside of it */
     bool resizes;
@@ -192,6 +233,7 @@ struct psti_front {
     uint32_t to_height, to_width;                             /* size of the resize's result */
     uint32_t window_y, window_x, window_height, window_width; /* part of the resize's result */
     bool flip_y, flip_x;
+    uint32_t labels; /* number of the MAP_LABELS that is done on finished rows, + 1; 0: none */
 };
 
 struct psti_augment_plan {
@@ -315,6 +357,7 @@ enum psti_buffer_kind {
     PSTI_BUFFER_BLUR,   /* rows of a blur, and its weights */
     PSTI_BUFFER_SHIFTS, /* displacements of an elastic warp */
     PSTI_BUFFER_MIX,    /* AugMix: the picture before it, and the sum */
+    PSTI_BUFFER_LABELS, /* a row of mapped classes */
     PSTI_BUFFERS
 };
 

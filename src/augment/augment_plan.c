@@ -3,10 +3,11 @@
  * In: chain and draw. Out: struct psti_augment_plan. A pure function, any thread.
  *
  * The front takes in operations as long as all of them together are still "crop, resize, window of
- * the result, flips". A crop after the resize narrows the window, and so the source region that the
- * decoder must deliver. A crop after a flip is mirrored and moved before the flip. A resize after a
- * flip is moved before the flip, and its tables are mirrored. An operation that does not fit
- * (padding that shows, colour, a second resize) becomes a step from picture to picture. */
+ * the result, flips, map of classes". A crop after the resize narrows the window, and so the source
+ * region that the decoder must deliver. A crop after a flip is mirrored and moved before the flip.
+ * A resize after a flip is moved before the flip, and its tables are mirrored. An operation that
+ * does not fit (padding that shows, colour, a second resize) becomes a step from picture to
+ * picture. */
 #include "augment/augment_int.h"
 
 #include <string.h>
@@ -107,6 +108,20 @@ void psti_augment_op_sizes(const struct pst_op *op, const uint64_t words[4], uin
         memcpy(sizes->pad, op->pad, sizeof sizes->pad);
         sizes->has_pad = (op->pad[0] | op->pad[1] | op->pad[2] | op->pad[3]) != 0;
         break;
+    case PST_OP_RANDOM_IOU_CROP:
+        sizes->has_crop = words[1] != 0;
+        sizes->y = psti_augment_draw_low(words[0]);
+        sizes->x = psti_augment_draw_high(words[0]);
+        sizes->height = psti_augment_draw_low(words[1]);
+        sizes->width = psti_augment_draw_high(words[1]);
+        break;
+    case PST_OP_RANDOM_ZOOM_OUT:
+    case PST_OP_LETTERBOX:
+    case PST_OP_SCALE_JITTER:
+    case PST_OP_RANDOM_SHORTEST_SIZE:
+    case PST_OP_RANDOM_RESIZE:
+        psti_augment_scales_sizes(op, words, height, width, sizes);
+        break;
     default:
         break;
     }
@@ -125,6 +140,10 @@ void psti_augment_after(const struct psti_op_sizes *sizes, uint32_t *height, uin
     if (sizes->has_resize) {
         *height = sizes->to_height;
         *width = sizes->to_width;
+    }
+    if (sizes->has_border) {
+        *height += sizes->border[1] + sizes->border[3];
+        *width += sizes->border[0] + sizes->border[2];
     }
 }
 
@@ -189,15 +208,15 @@ static void front_crop(struct psti_front *front, uint32_t y, uint32_t x, uint32_
     front->window_x = 0;
 }
 
-static void grow_pad(struct growth *g, const struct psti_op_sizes *sizes, uint32_t i_op)
+static void grow_pad(struct growth *g, const uint32_t pad[4], uint32_t i_op)
 {
     struct psti_step *step = add_step(g, PSTI_STEP_WINDOW, i_op);
     step->full_height = g->height;
     step->full_width = g->width;
-    step->y = -(int64_t)sizes->pad[1];
-    step->x = -(int64_t)sizes->pad[0];
-    g->height += sizes->pad[1] + sizes->pad[3];
-    g->width += sizes->pad[0] + sizes->pad[2];
+    step->y = -(int64_t)pad[1];
+    step->x = -(int64_t)pad[0];
+    g->height += pad[1] + pad[3];
+    g->width += pad[0] + pad[2];
     step->height = g->height;
     step->width = g->width;
 }
@@ -278,6 +297,17 @@ static void grow_flip(struct growth *g, const struct psti_op_sizes *sizes, uint3
     last->flip_x ^= sizes->flip_x;
 }
 
+/* Classes can be mapped after crops, flips and nearest resizes as well as before them. */
+static void grow_labels(struct growth *g, uint32_t i_op)
+{
+    if (g->chain->labels[i_op] == NULL)
+        return;
+    if (in_front(g) && g->plan->front.labels == 0)
+        g->plan->front.labels = i_op + 1;
+    else
+        add_step(g, PSTI_STEP_LABELS, i_op);
+}
+
 static void grow_policy(struct growth *g, const struct psti_draw *draw, uint32_t i_op)
 {
     const struct psti_number_stream stream = psti_augment_stream(g->chain, draw, i_op);
@@ -344,11 +374,13 @@ static void grow(struct growth *g, const struct psti_draw *draw, uint32_t i_op)
     struct psti_op_sizes sizes;
     psti_augment_op_sizes(op, words, g->height, g->width, &sizes);
     if (sizes.has_pad)
-        grow_pad(g, &sizes, i_op);
+        grow_pad(g, sizes.pad, i_op);
     if (sizes.has_crop)
         grow_crop(g, &sizes, i_op);
     if (sizes.has_resize)
         grow_resize(g, &sizes, i_op);
+    if (sizes.has_border)
+        grow_pad(g, sizes.border, i_op);
     if (sizes.flip_y || sizes.flip_x)
         grow_flip(g, &sizes, i_op);
     if (op->kind == PST_OP_COLOR_JITTER) {
@@ -365,6 +397,8 @@ static void grow(struct growth *g, const struct psti_draw *draw, uint32_t i_op)
         grow_policy(g, draw, i_op);
     if (op->kind == PST_OP_ERASING)
         grow_erasing(g, draw, i_op);
+    if (op->kind == PST_OP_MAP_LABELS)
+        grow_labels(g, i_op);
 }
 
 /* Gives the range [*begin, *end) of the indices that a side of a window shows. If the window shows

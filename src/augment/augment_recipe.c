@@ -154,6 +154,8 @@ static void lay_open(struct shelf *shelf, const struct psti_draw *draw, struct p
     recipe->other = NULL;
     if (plan.erase.height > 0)
         lay_other(recipe, PST_OP_ERASING);
+    if (plan.front.labels != 0)
+        lay_other(recipe, PST_OP_MAP_LABELS);
     lay_front(shelf, &plan, recipe);
     uint32_t height = plan.front.window_height, width = plan.front.window_width;
     for (uint32_t i = 0; i < plan.n_steps; i++) {

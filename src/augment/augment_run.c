@@ -132,6 +132,12 @@ enum pst_status psti_augment_picture_make(struct psti_run *run, enum psti_buffer
 static void front_emit(struct psti_run *run, uint32_t i, const unsigned char *row)
 {
     const struct psti_front *front = &run->plan.front;
+    if (front->labels != 0) {
+        unsigned char *mapped = run->buffers[PSTI_BUFFER_LABELS].data;
+        psti_augment_labels_map(run->chain->labels[front->labels - 1], run->chain->output.bits,
+                                mapped, row, front->window_width);
+        row = mapped;
+    }
     uint32_t at = front->flip_y ? front->window_height - 1 - i : i;
     if (run->plan.n_steps == 0) {
         psti_augment_store_row(run, at, row, run->flip_rows);
@@ -201,13 +207,18 @@ enum pst_status psti_augment_run_begin(struct psti_run *run, const struct psti_c
         status = psti_augment_picture_make(run, PSTI_BUFFER_IMAGE_0, front->window_height,
                                            front->window_width, &run->picture, err);
     }
+    if (status == PST_OK && front->labels != 0)
+        status = psti_augment_run_reserve(
+            run, PSTI_BUFFER_LABELS, (size_t)front->window_width * run->pixel_nbytes + PSTI_SLACK,
+            err);
     run->flip_rows = front->flip_x;
     if (status == PST_OK && front->resizes) {
         struct psti_axis_spec x = psti_augment_front_axis(&run->plan, &chain->output, false);
         struct psti_axis_spec y = psti_augment_front_axis(&run->plan, &chain->output, true);
         status = psti_augment_resample_begin(run, &x, &y, front_emit, err);
         run->flip_rows = front->flip_x && run->resample.x_way == PSTI_X_NONE;
-        if (is_plain(chain) && chain->output.bits == 8 && !run->flip_rows && run->plan.n_steps == 0)
+        if (is_plain(chain) && chain->output.bits == 8 && !run->flip_rows &&
+            run->plan.n_steps == 0 && front->labels == 0)
             run->resample.place = front_place;
     }
     run->running = status == PST_OK;
@@ -220,7 +231,8 @@ static bool copy_rows(struct psti_run *run, const unsigned char *rows, size_t ro
                       uint32_t y, uint32_t n_rows)
 {
     const struct psti_front *front = &run->plan.front;
-    if (!is_plain(run->chain) || front->flip_x || front->flip_y || run->plan.n_steps > 0)
+    if (!is_plain(run->chain) || front->flip_x || front->flip_y || front->labels != 0 ||
+        run->plan.n_steps > 0)
         return false;
     size_t used = (size_t)run->plan.out_width * run->pixel_nbytes;
     unsigned char *to = (unsigned char *)run->target.data + y * run->target.row_nbytes;

@@ -208,6 +208,10 @@ enum pst_status psti_augment_step_run(struct psti_run *run, const struct psti_st
     case PSTI_STEP_EQUALIZE:
         psti_augment_equalize(&samples);
         break;
+    case PSTI_STEP_LABELS:
+        psti_augment_labels_map(run->chain->labels[step->i_op], run->chain->output.bits,
+                                samples.data, samples.data, samples.n_pixels);
+        break;
     }
     return PST_OK;
 }

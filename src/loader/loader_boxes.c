@@ -2,7 +2,8 @@
  * that belong to them.
  *
  * In: a filled row, with the boxes as they were stored and as they were moved. Out: the same row
- * with the kept boxes in their order. Fields declared to have a row for each box
+ * with the kept boxes in their order. Operations whose draw depends on boxes get these from here,
+ * before the row is filled. Fields declared to have a row for each box
  * (pst_field_output.per_box_of) keep the same rows; keypoints may have the same number of rows, say
  * 17, for each box, in the order of the boxes. Any worker, a row of its own; no locks.
  *
@@ -14,6 +15,8 @@
 #include "loader/loader_row.h"
 #include "loader/loader_worker.h"
 
+#include "base/alloc.h"
+#include "base/bits.h"
 #include "base/fail.h"
 
 #include <inttypes.h>
@@ -139,6 +142,59 @@ enum pst_status psti_loader_boxes_drop(struct psti_loader_worker *worker, pst_ba
         if (plan->fields[i].drops)
             status = drop(worker, batch, row, i, sources, err);
     return status;
+}
+
+/* Boxes for a draw
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* Makes room for the boxes and a copy of them. It stays with the worker. */
+static enum pst_status reserve(struct psti_loader_worker *worker, size_t nbytes)
+{
+    struct psti_pool *pool = worker->loader->pool;
+    size_t total = psti_round_up(2 * nbytes + 1, 4096);
+    if (2 * nbytes < worker->boxes_nbytes)
+        return PST_OK;
+    worker->starved = !psti_batch_pool_charge(pool, total, false);
+    if (worker->starved)
+        return PST_ERROR_LIMIT;
+    float *memory = psti_alloc(total);
+    psti_batch_pool_uncharge(pool, memory ? worker->boxes_nbytes : total);
+    if (!memory)
+        return PST_ERROR_MEMORY;
+    psti_free(worker->boxes_memory);
+    worker->boxes_memory = memory;
+    worker->boxes_nbytes = total;
+    return PST_OK;
+}
+
+enum pst_status psti_loader_boxes_take(struct psti_loader_worker *worker, const void *boxes,
+                                       uint64_t nbytes, struct pst_error *err)
+{
+    const struct psti_loader_plan *plan = &worker->loader->plan;
+    const char *name = plan->fields[plan->i_crop_boxes].field->name;
+    if (nbytes % (4 * sizeof(float)))
+        return psti_fail(err, PST_ERROR_CORRUPT, "loader",
+                         "field '%s': %" PRIu64 " bytes are not a whole number of boxes", name,
+                         nbytes);
+    enum pst_status status = reserve(worker, (size_t)nbytes);
+    if (status != PST_OK)
+        return psti_fail(err, status, "loader",
+                         "no memory for %" PRIu64 " bytes of boxes of field '%s'", nbytes, name);
+    worker->boxes = (struct psti_draw_boxes){
+        .boxes = worker->boxes_memory,
+        .scratch = worker->boxes_memory + nbytes / sizeof(float),
+        .n = (size_t)(nbytes / (4 * sizeof(float))),
+    };
+    if (nbytes > 0)
+        memcpy(worker->boxes_memory, boxes, (size_t)nbytes);
+    return PST_OK;
+}
+
+enum pst_status psti_loader_boxes_follow(struct psti_loader_worker *worker, struct pst_error *err)
+{
+    return psti_loader_follow_points(worker, (uint32_t)worker->loader->plan.i_crop_boxes,
+                                     worker->boxes_memory, worker->boxes.n, err);
 }
 
 /* At open

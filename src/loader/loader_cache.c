@@ -85,15 +85,17 @@ static enum pst_status fail_prefix(const struct psti_loader_plan_field *field,
 {
     const char *name = field->field->name;
     if (i_op == n_ops)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "cache_size TRAINING: field '%s' has no Resize or CenterCrop that makes "
-                         "its images smaller",
-                         name);
-    return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                     "cache_size TRAINING: field '%s': operation %zu (%s) is in the way: only a "
-                     "Resize or CenterCrop at the beginning makes the same picture of an image "
-                     "each time",
-                     name, i_op, psti_augment_op_name(ops[i_op].kind));
+        return psti_fail(
+            err, PST_ERROR_ARGUMENT, "loader",
+            "cache_size TRAINING: field '%s' has no Resize, CenterCrop or Letterbox that makes "
+            "its images smaller",
+            name);
+    return psti_fail(
+        err, PST_ERROR_ARGUMENT, "loader",
+        "cache_size TRAINING: field '%s': operation %zu (%s) is in the way: only a "
+        "Resize, CenterCrop or Letterbox at the beginning makes the same picture of an "
+        "image each time",
+        name, i_op, psti_augment_op_name(ops[i_op].kind));
 }
 
 /* Makes the rule of the fields that are kept at the training size. Refused if there is no image

@@ -135,6 +135,9 @@ enum pst_status psti_loader_plan_chains(const struct pst_field_output *wish, uin
     enum pst_status status = PST_OK;
     if (any_bits || plan->bits == 8)
         status = compile_bits(plan, wish, wish->ops, 8, err);
+    /* Classes of 16 bits do not suit masks of 8 bits, which are not expected: such a row fails. */
+    if (status == PST_ERROR_ARGUMENT && is_mask && plan->bits == 16)
+        status = PST_OK;
     if (status == PST_OK && (any_bits || plan->bits == 16)) {
         struct pst_op wide[PSTI_AUGMENT_MAX_OPS];
         bool both_images = any_bits && !is_mask;

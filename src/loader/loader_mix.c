@@ -58,7 +58,8 @@ enum pst_status psti_loader_mix_open(pst_loader *loader, struct pst_error *err)
     if (!field->fixed)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "images of field '%s' are mixed, and may differ in size or channels: end "
-                         "the operations with one size",
+                         "the operations with one size (Resize to (height, width), Letterbox or a "
+                         "crop)",
                          field->field->name);
     for (uint32_t i = 0; i < options->n_mixes; i++) {
         const char *way = (const char *)options->mixes + i * options->mix_nbytes;

@@ -152,6 +152,19 @@ static enum pst_status count_ops(const struct pst_loader_options *options, size_
     return PST_OK;
 }
 
+/* Checks that the tables of classes that the copied operations have are there. They stay the
+ * caller's: pst_loader_open needs them for as long as it runs. */
+static enum pst_status check_labels(const struct pst_op *ops, size_t n_ops, struct pst_error *err)
+{
+    for (size_t i = 0; i < n_ops; i++)
+        if (ops[i].n_labels > PST_MAX_LABELS || (ops[i].n_labels > 0 && !ops[i].labels))
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "an operation has %u labels at %s; 0 to %u are possible",
+                             ops[i].n_labels, ops[i].labels ? "an address" : "NULL",
+                             PST_MAX_LABELS);
+    return PST_OK;
+}
+
 /* Replaces options->fields by a copy in one block, which the caller of this function frees. */
 static enum pst_status take_fields(struct pst_loader_options *options, void **block,
                                    struct pst_error *err)
@@ -197,7 +210,7 @@ static enum pst_status take_fields(struct pst_loader_options *options, void **bl
         }
     }
     options->fields = fields;
-    return PST_OK;
+    return check_labels(ops - n_ops, n_ops, err);
 }
 
 enum pst_status psti_loader_take_options(const struct pst_loader_options *given,

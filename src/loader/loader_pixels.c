@@ -166,9 +166,10 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_free(worker->pictures);
     psti_free(worker->paths);
     psti_free(worker->buffer);
+    psti_free(worker->boxes_memory);
     psti_batch_pool_uncharge(worker->loader->pool, PSTI_LOADER_DECODER_NBYTES + 2 * worker->grant +
                                                        worker->extra + worker->buffer_nbytes +
-                                                       worker->sound_nbytes);
+                                                       worker->sound_nbytes + worker->boxes_nbytes);
     memset(worker, 0, sizeof *worker);
 }
 
@@ -580,6 +581,8 @@ static enum pst_status open_image(struct psti_loader_worker *worker,
         status = probe(image, err);
     if (status == PST_OK)
         status = follow(worker, image, err);
+    if (status == PST_OK && key->boxes && (int)image->i_plan == worker->loader->plan.i_leader)
+        status = psti_loader_boxes_follow(worker, err);
     if (status == PST_OK)
         status = take_draw(worker, key, image, draw, err);
     return status;

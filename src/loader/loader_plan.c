@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "format/format_geometry.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -441,12 +442,35 @@ static int find_leader(pst_dataset *dataset, const struct pst_loader_options *op
 static bool may_lose(const struct pst_field_output *leader)
 {
     for (size_t i = 0; leader && i < leader->n_ops; i++)
-        if (leader->ops[i].kind == PST_OP_RESIZE || leader->ops[i].kind == PST_OP_CENTER_CROP ||
-            leader->ops[i].kind == PST_OP_RANDOM_CROP ||
-            leader->ops[i].kind == PST_OP_RANDOM_RESIZED_CROP ||
-            leader->ops[i].kind == PST_OP_AFFINE || leader->ops[i].kind == PST_OP_PERSPECTIVE)
+        if (psti_augment_op_loses_boxes(leader->ops[i].kind))
             return true;
     return false;
+}
+
+static bool sanitizes(const struct pst_field_output *leader)
+{
+    for (size_t i = 0; leader && i < leader->n_ops; i++)
+        if (leader->ops[i].kind == PST_OP_SANITIZE_BOXES)
+            return true;
+    return false;
+}
+
+/* Sets the rule by which boxes are dropped. SanitizeBoxes leaves what it takes out without an area,
+ * and is the rule of its chain: then only such boxes are dropped at the end. */
+static enum pst_status plan_drops(const struct pst_field_output *leader,
+                                  const struct pst_field_output *wish,
+                                  struct psti_loader_plan_field *entry, struct pst_error *err)
+{
+    bool own_rule = sanitizes(leader);
+    if (own_rule && wish->min_area != 0 && wish->min_area != 1)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s': the operations have SanitizeBoxes, which says what is "
+                         "dropped: give min_area there, not beside them",
+                         entry->field->name);
+    entry->drops = may_lose(leader) && !wish->keep_boxes;
+    entry->min_area = own_rule ? FLT_MIN : wish->min_area > 0 ? wish->min_area : 1;
+    entry->min_visibility = wish->min_visibility;
+    return PST_OK;
 }
 
 /* Plans which boxes are dropped, and which fields lose rows with them. The fields' own plans are
@@ -455,15 +479,14 @@ static enum pst_status plan_boxes(pst_dataset *dataset, const struct pst_loader_
                                   const struct pst_field_output *leader,
                                   struct psti_loader_plan *plan, struct pst_error *err)
 {
-    bool loses = may_lose(leader);
     for (uint32_t i = 0; i < plan->n_fields; i++) {
         struct psti_loader_plan_field *entry = &plan->fields[i];
         const struct pst_field_output *wish = wish_of(options, entry->field);
-        if (entry->field->type == PST_FIELD_BOXES) {
-            entry->drops = loses && !wish->keep_boxes;
-            entry->min_area = wish->min_area > 0 ? wish->min_area : 1;
-            entry->min_visibility = wish->min_visibility;
-        }
+        enum pst_status status = PST_OK;
+        if (entry->field->type == PST_FIELD_BOXES)
+            status = plan_drops(leader, wish, entry, err);
+        if (status != PST_OK)
+            return status;
         if (!wish->per_box_of || !wish->per_box_of[0])
             continue;
         for (uint32_t b = 0; b < plan->n_fields; b++)
@@ -480,6 +503,37 @@ static enum pst_status plan_boxes(pst_dataset *dataset, const struct pst_loader_
                                     : "keypoints and arrays of any shape can");
     }
     return psti_loader_boxes_check(dataset, plan, err);
+}
+
+/* Finds the boxes on which the draws of the sample's geometry depend. Only one field can be meant.
+ */
+static enum pst_status plan_crop(const struct pst_loader_options *options,
+                                 const struct leader *leader, struct psti_loader_plan *plan,
+                                 struct pst_error *err)
+{
+    const char *needs =
+        leader->wish ? psti_augment_ops_need_boxes(leader->wish->ops, leader->wish->n_ops) : NULL;
+    uint32_t n = 0;
+    plan->i_crop_boxes = -1;
+    for (uint32_t i = 0; i < plan->n_fields; i++) {
+        const struct psti_loader_plan_field *entry = &plan->fields[i];
+        const struct pst_field_output *wish = wish_of(options, entry->field);
+        const char *own = psti_augment_ops_need_boxes(wish->ops, wish->n_ops);
+        if (entry->own && own)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "field '%s': %s needs the sample's boxes, which a field with a "
+                             "geometry of its own (own_geometry) does not have",
+                             entry->field->name, own);
+        if (needs && entry->field->type == PST_FIELD_BOXES) {
+            plan->i_crop_boxes = (int)i;
+            n++;
+        }
+    }
+    if (!needs || n == 1)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                     "%s of field '%s' needs the sample's boxes: %s field of boxes is delivered",
+                     needs, leader->name, n == 0 ? "no" : "more than one");
 }
 
 /* Refuses operations that move the pixels of one image alone where another field follows it. */
@@ -552,6 +606,8 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
                                                                                        : -1;
     if (status == PST_OK)
         status = check_alone(plan, &leader, err);
+    if (status == PST_OK)
+        status = plan_crop(options, &leader, plan, err);
     if (status == PST_OK)
         status = plan_boxes(dataset, options, leader.wish, plan, err);
     if (status != PST_OK)

@@ -56,6 +56,7 @@ struct psti_loader_plan {
     uint32_t n_fields, n_items;
     uint32_t n_reads; /* largest number of reads of one row at a time; >= n_items */
     int i_leader;     /* plan field that gives the sample's geometry; -1: none */
+    int i_crop_boxes; /* plan field of the boxes that decide about its crop; -1: none do */
     struct psti_loader_plan_field fields[PST_MAX_FIELDS];
     struct psti_slot_field slots[PST_MAX_FIELDS];
     uint32_t fields_of_items[PST_MAX_FIELDS];

@@ -432,6 +432,38 @@ static enum pst_status fill_sound(struct psti_loader_worker *worker, pst_batch *
     return status;
 }
 
+/* Brings the item's bytes, which were read, and checks them. */
+static enum pst_status bring_item(struct psti_loader_worker *worker, uint64_t sample,
+                                  uint32_t i_item, struct psti_loader_source *source,
+                                  struct pst_error *err)
+{
+    pst_loader *loader = worker->loader;
+    const struct psti_loader_plan_field *field =
+        &loader->plan.fields[loader->plan.fields_of_items[i_item]];
+    enum pst_status status = PST_OK;
+    if (!source->data)
+        status = copy_fileless(loader, sample, field, source, err);
+    return status == PST_OK ? verify(worker, sample, i_item, source, err) : status;
+}
+
+/* Takes the boxes on which the row's draws depend, before any field is filled. */
+static enum pst_status bring_boxes(struct psti_loader_worker *worker, struct psti_draw_key *key,
+                                   struct psti_loader_source *sources, struct pst_error *err)
+{
+    const struct psti_loader_plan *plan = &worker->loader->plan;
+    if (plan->i_crop_boxes < 0)
+        return PST_OK;
+    uint32_t i_item = (uint32_t)plan->fields[plan->i_crop_boxes].i_item;
+    struct psti_loader_source *source = &sources[i_item];
+    enum pst_status status = bring_item(worker, key->sample, i_item, source, err);
+    if (status == PST_OK)
+        status = psti_loader_boxes_take(worker, source->data, source->item.nbytes, err);
+    if (status != PST_OK)
+        psti_loader_row_name_error(worker->loader, key->sample, source, err);
+    key->boxes = &worker->boxes;
+    return status;
+}
+
 static enum pst_status fill_item(struct psti_loader_worker *worker, pst_batch *batch, uint32_t row,
                                  const struct psti_draw_key *key, uint32_t i_item,
                                  struct psti_loader_source *source, struct pst_error *err)
@@ -439,11 +471,7 @@ static enum pst_status fill_item(struct psti_loader_worker *worker, pst_batch *b
     pst_loader *loader = worker->loader;
     uint32_t i_plan = loader->plan.fields_of_items[i_item];
     const struct psti_loader_plan_field *field = &loader->plan.fields[i_plan];
-    enum pst_status status = PST_OK;
-    if (!source->data)
-        status = copy_fileless(loader, key->sample, field, source, err);
-    if (status == PST_OK)
-        status = verify(worker, key->sample, i_item, source, err);
+    enum pst_status status = bring_item(worker, key->sample, i_item, source, err);
     if (status != PST_OK)
         return status;
     switch (field->fill) {
@@ -485,18 +513,19 @@ static bool begin_row(struct psti_loader_worker *worker, const pst_batch *batch,
 }
 
 enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batch *batch,
-                                     uint32_t row, const struct psti_draw_key *key,
+                                     uint32_t row, const struct psti_draw_key *given,
                                      struct psti_loader_source *sources, struct pst_error *err)
 {
     const struct psti_loader_plan *plan = &worker->loader->plan;
+    struct psti_draw_key own = *given, *key = &own;
     const uint64_t sample = key->sample;
-    enum pst_status status = PST_OK;
     bool begun = begin_row(worker, batch, sample);
     bool clocked = worker->loader->forms.choice == PST_FORM_CHOICE_MEASURED;
     int64_t start = clocked ? psti_clock_ns() : 0;
     worker->starved = worker->lacks_scratch = false;
     psti_batch_indices(batch)[row] = (int64_t)sample;
     psti_loader_recode_forget(worker);
+    enum pst_status status = bring_boxes(worker, key, sources, err);
     for (int pass = 0; pass < 3; pass++)
         for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
             const struct psti_loader_plan_field *field = &plan->fields[i];

@@ -209,7 +209,8 @@ enum pst_status psti_loader_ranges_take(const pst_loader *loader, uint64_t sampl
 
 /* loader_pixels.c */
 /* psti_augment_chain_draw. If the field uses scaled decode and the source may be scaled, also
- * psti_augment_chain_scale. */
+ * psti_augment_chain_scale. PST_ERROR_STATE before the row's boxes are there, if the draw depends
+ * on them. */
 enum pst_status psti_loader_row_draw(const pst_loader *loader,
                                      const struct psti_loader_plan_field *plan,
                                      const struct psti_loader_source *source,
@@ -232,6 +233,11 @@ enum pst_status psti_loader_follow_points(struct psti_loader_worker *worker, uin
                                           float *points, size_t n, struct pst_error *err);
 
 /* loader_boxes.c */
+/* Keeps the stored boxes of plan.i_crop_boxes in worker->boxes, for the row's draws. */
+enum pst_status psti_loader_boxes_take(struct psti_loader_worker *worker, const void *boxes,
+                                       uint64_t nbytes, struct pst_error *err);
+/* Aligns them with the leading image, which was probed, and checks them. */
+enum pst_status psti_loader_boxes_follow(struct psti_loader_worker *worker, struct pst_error *err);
 /* Called after all fields of the row were filled. */
 enum pst_status psti_loader_boxes_drop(struct psti_loader_worker *worker, pst_batch *batch,
                                        uint32_t row, const struct psti_loader_source *sources,

@@ -1,9 +1,9 @@
 /* loader_training.h - the door for caches that keep images at the training size.
  *
- * The operations at the beginning of a chain that are the same for every sample (Resize, CenterCrop
- * and Pad) make a picture that is a function of the image alone. Its pixels have 8 or 16 bits, as
- * the steps of a chain always hand them on, so a cache may keep that picture, and a hit goes on
- * behind these operations: with the same random numbers, and to the same bits.
+ * The operations at the beginning of a chain that are the same for every sample (Resize,
+ * CenterCrop, Letterbox and Pad) make a picture that is a function of the image alone. Its pixels
+ * have 8 or 16 bits, as the steps of a chain always hand them on, so a cache may keep that picture,
+ * and a hit goes on behind these operations: with the same random numbers, and to the same bits.
  *
  * A rule says this of the fields of a data set. Whoever fills the set follows it: workers of a
  * loader, and those of the host service, to which the rule comes as bytes. What an item becomes

@@ -17,11 +17,12 @@
 enum {
     HEAD_NBYTES = 20,  /* version u32, form u32, recode u64, n_fields u32 */
     FIELD_NBYTES = 20, /* i_field u32, n_ops u32, channels, bits, flags, 0, max_pixels u64 */
-    OP_NBYTES = 44,    /* kind, interpolation, no_antialias, pad_mode; height, width; pad; fill */
+    OP_NBYTES = 44,    /* kind, interpolation, flags, pad_mode; height, width; pad; fill */
     FORM_BITS = 56     /* of a key: where psti_recode_key has its form, too */
 };
 #define HASH_MASK (((uint64_t)1 << FORM_BITS) - 1)
 enum { IGNORES = 1, IS_MASK = 2, WIDENS = 4, MAY_TURN = 8, FLAGS = 15 };
+enum { NO_ANTIALIAS = 1, NO_SCALE_UP = 2, OP_FLAGS = 3 };
 
 static size_t nbytes_of(const struct psti_training *rule)
 {
@@ -35,7 +36,7 @@ static uint8_t *print_op(uint8_t *at, const struct pst_op *op)
 {
     at[0] = (uint8_t)op->kind;
     at[1] = (uint8_t)op->interpolation;
-    at[2] = op->no_antialias;
+    at[2] = (uint8_t)((op->no_antialias ? NO_ANTIALIAS : 0) | (op->no_scale_up ? NO_SCALE_UP : 0));
     at[3] = (uint8_t)op->pad_mode;
     psti_store_u32(at + 4, op->height);
     psti_store_u32(at + 8, op->width);
@@ -127,7 +128,8 @@ static bool parse_op(const uint8_t *at, struct pst_op *op)
 {
     pst_op_init(op, sizeof *op, (enum pst_op_kind)at[0]);
     op->interpolation = (enum pst_interpolation)at[1];
-    op->no_antialias = at[2] != 0;
+    op->no_antialias = at[2] & NO_ANTIALIAS;
+    op->no_scale_up = at[2] & NO_SCALE_UP;
     op->pad_mode = (enum pst_pad_mode)at[3];
     op->height = psti_load_u32(at + 4);
     op->width = psti_load_u32(at + 8);
@@ -136,7 +138,7 @@ static bool parse_op(const uint8_t *at, struct pst_op *op)
         op->pad[i] = psti_load_u32(at + 12 + 4 * i);
         memcpy(&op->fill[i], &fill, sizeof fill);
     }
-    return psti_augment_ops_fixed(op, 1) == 1 && at[2] <= 1;
+    return psti_augment_ops_fixed(op, 1) == 1 && at[2] <= OP_FLAGS;
 }
 
 /* Reads a field and its operations. Returns the byte after them, or NULL. */

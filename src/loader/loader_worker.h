@@ -27,8 +27,12 @@ struct psti_loader_worker {
     pthread_t thread;
     struct psti_decoder *decoder;
     struct psti_run *run;
-    struct psti_draw *draws;            /* [plan.n_fields] */
-    struct psti_picture_size leader;    /* size of the row's leading image, once it was probed */
+    struct psti_draw *draws;         /* [plan.n_fields] */
+    struct psti_picture_size leader; /* size of the row's leading image, once it was probed */
+    /* With plan.i_crop_boxes: the row's boxes. They fit the leading image once it was probed. */
+    struct psti_draw_boxes boxes;
+    float *boxes_memory;                /* of boxes.boxes and boxes.scratch */
+    size_t boxes_nbytes;                /* charged for it */
     struct psti_loader_source *sources; /* [plan.n_items], for rows that this thread reads itself */
     struct psti_read *reads;            /* [plan.n_reads] */
     struct psti_loader_request *requests; /* [plan.n_items], with a fleet */

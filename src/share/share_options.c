@@ -111,7 +111,13 @@ static const struct member op_members[] = {
     IS_NUMBER(op_t, distortion),    IS_ARRAY(op_t, alpha),
     IS_NUMBER(op_t, magnitude),     IS_NUMBER(op_t, n_magnitudes),
     IS_NUMBER(op_t, mixture_width), IS_NUMBER(op_t, chain_depth),
-    IS_NUMBER(op_t, policy),
+    IS_NUMBER(op_t, policy),        IS_NUMBER(op_t, trials),
+    IS_NUMBER(op_t, n_overlaps),    IS_ARRAY(op_t, overlaps),
+    IS_NUMBER(op_t, n_sizes),       IS_ARRAY(op_t, sizes),
+    IS_NUMBER(op_t, max_size),      IS_BOOL(op_t, no_scale_up),
+    IS_BOOL(op_t, keep_others),     IS_NUMBER(op_t, other_label),
+    IS_NUMBER(op_t, min_size),      IS_NUMBER(op_t, min_area),
+    IS_NUMBER(op_t, n_labels),
 };
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -153,6 +159,23 @@ static size_t count_audio(const struct pst_loader_options *options)
     return n;
 }
 
+/* Tables of classes count as many bytes as they have. */
+static size_t count_labels(const struct pst_loader_options *options)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < options->n_fields; i++)
+        for (size_t k = 0; k < options->fields[i].n_ops; k++)
+            n += options->fields[i].ops[k].n_labels;
+    return n;
+}
+
+static void put_op(struct psti_wire_out *out, const struct pst_op *op)
+{
+    put(out, op, op_members, COUNT(op_members));
+    for (uint32_t i = 0; i < op->n_labels; i++)
+        psti_share_put_bytes(out, &op->labels[i], sizeof op->labels[i]);
+}
+
 static void put_fields(struct psti_wire_out *out, const struct pst_loader_options *options)
 {
     psti_share_put_u32(out, (uint32_t)options->n_fields);
@@ -165,7 +188,7 @@ static void put_fields(struct psti_wire_out *out, const struct pst_loader_option
         put(out, field, field_members, COUNT(field_members));
         psti_share_put_u32(out, (uint32_t)field->n_ops);
         for (size_t k = 0; k < field->n_ops; k++)
-            put(out, &field->ops[k], op_members, COUNT(op_members));
+            put_op(out, &field->ops[k]);
         psti_share_put_u32(out, (uint32_t)field->n_audio_ops);
         for (size_t k = 0; k < field->n_audio_ops; k++)
             put(out, &field->audio_ops[k], audio_members, COUNT(audio_members));
@@ -194,7 +217,8 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
                          n_ops + n_audio);
     struct psti_wire_out out = {.nbytes = HEAD_NBYTES};
     out.capacity = 1024 + options->n_fields * (2 * PSTI_TEXT_CAP + sizeof(field_t)) +
-                   n_ops * sizeof(op_t) + n_audio * sizeof(audio_t) + n_numbers * sizeof(uint64_t);
+                   n_ops * sizeof(op_t) + count_labels(options) * sizeof(uint16_t) +
+                   n_audio * sizeof(audio_t) + n_numbers * sizeof(uint64_t);
     out.bytes = psti_alloc(out.capacity);
     if (!out.bytes)
         return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for options");
@@ -216,11 +240,13 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
     return PST_OK;
 }
 
-/* Memory that parsing fills: operations, fields, texts, and numbers, which it ends with. */
+/* Memory that parsing fills: fields, operations, numbers, tables of classes, and texts, with which
+ * it ends. */
 struct parts {
     struct pst_field_output *fields;
     struct pst_op *ops;
     struct pst_audio_op *audio;
+    uint16_t *labels;
     char *texts;
     size_t texts_left;
 };
@@ -236,6 +262,21 @@ static const char *get_text(struct psti_wire_in *in, struct parts *parts)
     parts->texts += strlen(text) + 1;
     parts->texts_left -= strlen(text) + 1;
     return text;
+}
+
+static void get_op(struct psti_wire_in *in, struct parts *parts)
+{
+    struct pst_op *op = parts->ops++;
+    get(in, op, op_members, COUNT(op_members));
+    if (in->bad || op->n_labels > PST_MAX_LABELS ||
+        op->n_labels > (in->nbytes - in->at) / sizeof(uint16_t)) {
+        in->bad = true;
+        op->n_labels = 0;
+        return;
+    }
+    op->labels = op->n_labels > 0 ? parts->labels : NULL;
+    psti_share_get_bytes(in, parts->labels, op->n_labels * sizeof(uint16_t));
+    parts->labels += op->n_labels;
 }
 
 static void get_fields(struct psti_wire_in *in, struct psti_share_options *out, uint32_t n_fields,
@@ -255,7 +296,7 @@ static void get_fields(struct psti_wire_in *in, struct psti_share_options *out, 
         field->ops = parts->ops;
         field->n_ops = in->bad ? 0 : n;
         for (size_t k = 0; k < field->n_ops; k++)
-            get(in, parts->ops++, op_members, COUNT(op_members));
+            get_op(in, parts);
         n_ops -= (uint32_t)field->n_ops;
         n = psti_share_get_u32(in);
         if (n > n_audio)
@@ -313,18 +354,20 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
     if (in.bad || n_fields > PSTI_SHARE_FIELDS_MAX || n_ops > PSTI_SHARE_OPS_MAX ||
         n_audio > PSTI_SHARE_OPS_MAX)
         return fail_bytes(err);
-    /* Texts and numbers are no longer than the bytes that have them. */
+    /* Texts, numbers and tables are no longer than the bytes that have them. */
     size_t structs = n_fields * sizeof(struct pst_field_output) + n_ops * sizeof(struct pst_op) +
                      n_audio * sizeof(struct pst_audio_op);
     structs = psti_round_up(structs, sizeof(uint64_t));
-    out->memory = psti_calloc(1, structs + 2 * psti_round_up(first_nbytes, sizeof(uint64_t)));
+    const size_t part = psti_round_up(first_nbytes, sizeof(uint64_t));
+    out->memory = psti_calloc(1, structs + 3 * part);
     if (!out->memory)
         return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for options");
     struct parts parts = {.fields = out->memory};
     parts.ops = (struct pst_op *)(void *)(parts.fields + n_fields);
     parts.audio = (struct pst_audio_op *)(void *)(parts.ops + n_ops);
     uint64_t *numbers = (uint64_t *)(void *)((char *)out->memory + structs);
-    parts.texts = (char *)numbers + psti_round_up(first_nbytes, sizeof(uint64_t));
+    parts.labels = (uint16_t *)(void *)((char *)numbers + part);
+    parts.texts = (char *)numbers + 2 * part;
     parts.texts_left = first_nbytes;
     get_fields(&in, out, n_fields, n_ops, n_audio, &parts);
     order[1] = psti_hash64(bytes + in.at, first_nbytes - in.at);

@@ -209,7 +209,7 @@ static void every_part_of_the_key_counts(void **state)
     (void)state;
     struct pst_op op = make_op(PST_OP_RANDOM_CROP, 10, 10);
     struct psti_chain *chain = compile(&op, 1, 3);
-    const struct psti_draw_key base = {1, 2, 3, 4, 5, 0};
+    const struct psti_draw_key base = {1, 2, 3, 4, 5, 0, NULL};
     uint64_t expected = geometry_of(chain, &base, 0, 1);
     for (int member = 0; member < 4; member++)
         for (int bit = 0; bit < 64; bit++) {

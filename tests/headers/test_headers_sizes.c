@@ -17,7 +17,7 @@
     X(pst_error, 1144) \
     X(pst_image_info, 20) \
     X(pst_decode_options, 24) \
-    X(pst_op, 304) \
+    X(pst_op, 472) \
     X(pst_mix, 8) \
     X(pst_batch_mix, 28) \
     X(pst_audio_op, 124) \

@@ -481,8 +481,8 @@ static void what_cannot_be(void **state)
     fails(folder, "fr", &options, "operation 0 (HorizontalFlip) is in the way");
     fails(folder, "pqf", &options, "operation 1 (RandomCrop) is in the way");
     fails(folder, "jr", &options, "operation 0 (ColorJitter) is in the way");
-    fails(folder, "", &options, "no Resize or CenterCrop");
-    fails(folder, "p", &options, "no Resize or CenterCrop");
+    fails(folder, "", &options, "no Resize, CenterCrop or Letterbox");
+    fails(folder, "p", &options, "no Resize, CenterCrop or Letterbox");
     fails(folder, "rq", &options, "scaled_decode");
     fails(folder, "", &options, "no image is decoded");
     options.placement = PST_PLACEMENT_DEVICE;

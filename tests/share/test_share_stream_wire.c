@@ -91,6 +91,64 @@ static void options_come_back(void **state)
     psti_free(bytes);
 }
 
+/* A data set's options with the operations of a recipe for detection. */
+static struct pst_loader_options labelled_options(const uint16_t *labels, uint32_t n)
+{
+    struct pst_loader_options options = full_options();
+    memset(ops, 0, sizeof ops);
+    ops[0].kind = PST_OP_RANDOM_IOU_CROP;
+    ops[0].n_overlaps = 2;
+    ops[0].overlaps[1] = 0.75f;
+    ops[0].trials = 17;
+    ops[1].kind = PST_OP_MAP_LABELS;
+    ops[1].labels = labels;
+    ops[1].n_labels = n;
+    ops[1].other_label = 65535;
+    ops[2].kind = PST_OP_SANITIZE_BOXES;
+    ops[2].min_size = 3;
+    return options;
+}
+
+static void tables_of_classes_come_back(void **state)
+{
+    static const uint16_t labels[5] = {7, 65535, 0, 19, 300}, others[5] = {7, 65535, 0, 19, 301};
+    struct pst_loader_options options = labelled_options(labels, 5);
+    struct psti_share_options parsed;
+    uint8_t *bytes;
+    size_t nbytes;
+    (void)state;
+    assert_int_equal(psti_share_options_print(&options, 4, &bytes, &nbytes, NULL), PST_OK);
+    assert_int_equal(psti_share_options_parse(bytes, nbytes, &parsed, NULL), PST_OK);
+    const struct pst_op *got = parsed.options.fields[0].ops;
+    assert_memory_equal(&got[0], &ops[0], sizeof ops[0]);
+    assert_int_equal(got[1].n_labels, 5);
+    assert_memory_equal(got[1].labels, labels, sizeof labels);
+    assert_int_equal(got[1].other_label, 65535);
+    assert_true(got[2].min_size == 3);
+    assert_string_equal(parsed.options.fields[1].name, "boxes");
+    assert_memory_equal(parsed.options.weights, weights, sizeof weights);
+    psti_share_options_clear(&parsed);
+    for (size_t cut = 0; cut < nbytes; cut++) {
+        struct guarded part = guarded_make(cut, 0);
+        memcpy(part.data, bytes, cut);
+        assert_int_equal(psti_share_options_parse(part.data, cut, &parsed, NULL),
+                         PST_ERROR_CORRUPT);
+        psti_share_options_clear(&parsed);
+        guarded_free(&part);
+    }
+    for (size_t i = 0; i < nbytes; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            bytes[i] ^= (uint8_t)(1 << bit);
+            (void)!psti_share_options_parse(bytes, nbytes, &parsed, NULL);
+            psti_share_options_clear(&parsed);
+            bytes[i] ^= (uint8_t)(1 << bit);
+        }
+    psti_free(bytes);
+    uint64_t digest = digest_of(&options);
+    ops[1].labels = others;
+    assert_true(digest_of(&options) != digest);
+}
+
 static void damaged_options_are_refused(void **state)
 {
     struct pst_loader_options options = full_options();
@@ -232,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_come_back),
+        cmocka_unit_test(tables_of_classes_come_back),
         cmocka_unit_test(damaged_options_are_refused),
         cmocka_unit_test(the_digest_sees_what_decides_about_rows),
         cmocka_unit_test(the_order_has_a_digest),

@@ -5,7 +5,7 @@
 #include "cli.h"
 #include "view_draw.h"
 
-enum { VIEW_OPS_MAX = 32 };
+enum { VIEW_OPS_MAX = 32, VIEW_TABLES_MAX = 4 };
 
 /* The operations of one field, or of the sample. */
 struct view_chain {
@@ -18,6 +18,8 @@ struct view_chain {
 struct view_transforms {
     uint32_t n_chains;
     struct view_chain chains[PST_MAX_FIELDS];
+    uint32_t n_tables;
+    uint16_t labels[VIEW_TABLES_MAX][PST_MAX_LABELS]; /* of MapLabels */
 };
 /* Reads a file of operations (docs/cli.md, view_transforms.c). *out is for free(), NULL after
  * failure. */

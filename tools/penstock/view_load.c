@@ -131,7 +131,10 @@ static void set_chain(const struct view_transforms *transforms, bool has_image,
         if (of_sample && field->type == PST_FIELD_MASK && has_image)
             continue;
         for (size_t k = 0; k < chain->n_ops; k++)
-            if (!of_sample || field->type == PST_FIELD_IMAGE || chain->ops[k].kind <= PST_OP_PAD)
+            if (!of_sample || field->type == PST_FIELD_IMAGE ||
+                (chain->ops[k].kind <= PST_OP_SANITIZE_BOXES &&
+                 !(chain->ops[k].kind >= PST_OP_COLOR_JITTER &&
+                   chain->ops[k].kind <= PST_OP_NORMALIZE)))
                 own[output->n_ops++] = chain->ops[k];
         output->ops = own;
     }

@@ -13,6 +13,7 @@ enum { FILE_NBYTES_MAX = 1 << 16, SIDE_MAX = 65535 };
 
 struct reader {
     const char *op_name;
+    struct view_transforms *all; /* has the memory of tables */
     struct pst_error *err;
 };
 
@@ -451,6 +452,156 @@ static bool take_per_channel(const struct reader *r, struct pst_op *op,
     return true;
 }
 
+/* Numbers of any amount up to n_max, each within low to high. Returns how many; 0 after an error.
+ */
+static uint32_t take_list(const struct reader *r, const struct json_node *value, double low,
+                          double high, uint32_t n_max, double *out)
+{
+    const struct json_node *node = value->kind == JSON_LIST ? value->first : value;
+    uint32_t given = value->kind == JSON_LIST ? value->n : 1, n = 0;
+    if (given < 1 || given > n_max) {
+        fail(r, value, "%s has 1 to %u numbers, not %u", value->key, n_max, given);
+        return 0;
+    }
+    for (; n < given; node = node->next) {
+        if (node->kind != JSON_NUMBER || !(node->number >= low && node->number <= high)) {
+            fail(r, node, "%s is numbers from %g to %g", value->key, low, high);
+            return 0;
+        }
+        out[n++] = node->number;
+    }
+    return n;
+}
+
+static bool take_overlaps(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    double numbers[PST_MAX_OVERLAPS];
+    if (value->kind == JSON_NULL)
+        return true;
+    op->n_overlaps = take_list(r, value, 0, 1e6, PST_MAX_OVERLAPS, numbers);
+    for (uint32_t i = 0; i < op->n_overlaps; i++)
+        op->overlaps[i] = (float)numbers[i];
+    return op->n_overlaps > 0;
+}
+
+static bool take_trials(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_whole(r, value, 1, 1000, &op->trials);
+}
+
+/* One end of a range, by its argument's name. */
+static bool take_end(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    float *range = strstr(value->key, "aspect") != NULL ? op->ratio : op->scale;
+    return take_float(r, value, &range[value->key[1] == 'a']);
+}
+
+/* (width, height), as torchvision reads it. */
+static bool take_target(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    uint32_t sides[4] = {0}, n = 0;
+    if (!take_pixels(r, value, 1, 2, sides, &n))
+        return false;
+    op->width = sides[0];
+    op->height = sides[n - 1];
+    return true;
+}
+
+static bool take_sizes(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    double numbers[PST_MAX_SIZES];
+    op->n_sizes = take_list(r, value, 1, SIDE_MAX, PST_MAX_SIZES, numbers);
+    for (uint32_t i = 0; i < op->n_sizes; i++)
+        op->sizes[i] = (uint32_t)numbers[i];
+    return op->n_sizes > 0;
+}
+
+static bool take_max_size(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return value->kind == JSON_NULL || take_whole(r, value, 1, SIDE_MAX, &op->max_size);
+}
+
+static bool take_low(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_whole(r, value, 1, SIDE_MAX, &op->sizes[0]);
+}
+
+static bool take_high(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    return take_whole(r, value, 1, SIDE_MAX, &op->sizes[1]);
+}
+
+static bool take_scale_up(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    bool scale_up = true;
+    if (!take_flag(r, value, &scale_up))
+        return false;
+    op->no_scale_up = !scale_up;
+    return true;
+}
+
+static bool take_least_size(const struct reader *r, struct pst_op *op,
+                            const struct json_node *value)
+{
+    return take_float(r, value, &op->min_size);
+}
+
+static bool take_least_area(const struct reader *r, struct pst_op *op,
+                            const struct json_node *value)
+{
+    return take_float(r, value, &op->min_area);
+}
+
+static bool take_other(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    uint32_t label = 255;
+    op->keep_others = value->kind == JSON_NULL;
+    if (!op->keep_others && !take_whole(r, value, 0, 65535, &label))
+        return false;
+    op->other_label = (uint16_t)label;
+    return true;
+}
+
+/* The table of MapLabels is read after its argument `other` (fill_table). */
+static bool take_table(const struct reader *r, struct pst_op *op, const struct json_node *value)
+{
+    (void)op;
+    return value->kind == JSON_LIST || fail(r, value, "table is a list of classes or of pairs");
+}
+
+/* Reads entry i of the table, a class or a pair of them. */
+static bool take_entry(const struct reader *r, const struct json_node *node, uint32_t i,
+                       uint32_t pair[2])
+{
+    double numbers[2];
+    pair[0] = i;
+    if (node->kind != JSON_LIST)
+        return take_whole(r, node, 0, 65535, &pair[1]);
+    if (take_list(r, node, 0, 65535, 2, numbers) != 2)
+        return fail(r, node, "table is a list of classes or of pairs");
+    pair[0] = (uint32_t)numbers[0];
+    pair[1] = (uint32_t)numbers[1];
+    return true;
+}
+
+static bool fill_table(const struct reader *r, const struct json_node *table, struct pst_op *op)
+{
+    uint32_t pair[2], i = 0;
+    uint16_t *labels = r->all->labels[r->all->n_tables];
+    if (r->all->n_tables == VIEW_TABLES_MAX)
+        return fail(r, table, "more than %d tables of classes", VIEW_TABLES_MAX);
+    r->all->n_tables++;
+    for (const struct json_node *node = table->first; node != NULL; node = node->next, i++) {
+        if (!take_entry(r, node, i, pair))
+            return false;
+        for (; op->n_labels <= pair[0]; op->n_labels++)
+            labels[op->n_labels] = op->keep_others ? (uint16_t)op->n_labels : op->other_label;
+        labels[pair[0]] = (uint16_t)pair[1];
+    }
+    op->labels = labels;
+    return true;
+}
+
 struct argument {
     const char *name;
     bool (*take)(const struct reader *r, struct pst_op *op, const struct json_node *value);
@@ -481,6 +632,8 @@ struct operation {
     {                                                                                              \
         "p", take_p, false                                                                         \
     }
+#define FILLS                                                                                      \
+    {"fill", take_fill, false}, { "mask_fill", take_mask_fill, false }
 #define POLICY                                                                                     \
     {"interpolation", take_interpolation, false}, { "fill", take_warp_fill, false }
 /* The classes of penstock.transforms, with their arguments. */
@@ -567,6 +720,32 @@ static const struct operation operations[] = {
       {"alpha", take_alpha, false},
       {"all_ops", take_all_ops, false},
       POLICY}},
+    {"RandomIoUCrop",
+     PST_OP_RANDOM_IOU_CROP,
+     {{"min_scale", take_end, false},
+      {"max_scale", take_end, false},
+      {"min_aspect_ratio", take_end, false},
+      {"max_aspect_ratio", take_end, false},
+      {"sampler_options", take_overlaps, false},
+      {"trials", take_trials, false}}},
+    {"RandomZoomOut", PST_OP_RANDOM_ZOOM_OUT, {FILLS, {"side_range", take_scale, false}, CHANCE}},
+    {"Letterbox", PST_OP_LETTERBOX, {SIZE, FILLS, {"scale_up", take_scale_up, false}, FILTER}},
+    {"ScaleJitter",
+     PST_OP_SCALE_JITTER,
+     {{"target_size", take_target, true}, {"scale_range", take_scale, false}, FILTER}},
+    {"RandomShortestSize",
+     PST_OP_RANDOM_SHORTEST_SIZE,
+     {{"min_size", take_sizes, true}, {"max_size", take_max_size, false}, FILTER}},
+    {"RandomResize",
+     PST_OP_RANDOM_RESIZE,
+     {{"min_size", take_low, true}, {"max_size", take_high, true}, FILTER}},
+    {"RandomScaleCrop",
+     PST_OP_SCALE_JITTER,
+     {SIZE, {"scale_range", take_scale, false}, FILLS, FILTER}},
+    {"MapLabels", PST_OP_MAP_LABELS, {{"table", take_table, true}, {"other", take_other, false}}},
+    {"SanitizeBoxes",
+     PST_OP_SANITIZE_BOXES,
+     {{"min_size", take_least_size, false}, {"min_area", take_least_area, false}}},
     {NULL, 0, {{NULL, NULL, false}}},
 };
 
@@ -608,11 +787,38 @@ static struct pst_op *add_operation(const struct reader *r, const struct json_no
     return NULL;
 }
 
+/* RandomScaleCrop is two operations of the library, of which the second is a RandomCrop. */
+static bool is_scale_crop(const struct operation *operation)
+{
+    return strcmp(operation->name, "RandomScaleCrop") == 0;
+}
+
+/* Moves the size and the fills of a RandomScaleCrop to a crop of its own. */
+static bool split(const struct reader *r, const struct json_node *node, struct view_chain *chain)
+{
+    struct pst_op *crop = add_operation(r, node, chain);
+    if (crop == NULL)
+        return false;
+    struct pst_op *jitter = crop - 1;
+    pst_op_init(crop, sizeof *crop, PST_OP_RANDOM_CROP);
+    crop->height = jitter->height;
+    crop->width = jitter->width;
+    crop->pad_if_needed = true;
+    crop->mask_fill = jitter->mask_fill;
+    memcpy(crop->fill, jitter->fill, sizeof crop->fill);
+    jitter->height = jitter->width = 0;
+    return true;
+}
+
 /* Sets what differs from the defaults of the library's operation. */
 static void set_defaults(const struct operation *operation, struct pst_op *op)
 {
     op->p = strcmp(operation->name, "RandomGrayscale") == 0 ? 0.1f : op->p;
     op->no_blend = op->kind >= PST_OP_RAND_AUGMENT;
+    if (is_scale_crop(operation)) {
+        op->scale[0] = 0.5f;
+        op->mask_fill = 255;
+    }
     if (op->kind == PST_OP_AUGMIX)
         op->interpolation = PST_INTERPOLATION_BILINEAR;
     if (op->kind == PST_OP_TRIVIAL_AUGMENT)
@@ -703,6 +909,10 @@ static bool take_operation(struct reader *r, const struct json_node *node, bool 
     chain->erases = operation->kind == PST_OP_ERASING;
     if (operation->kind == PST_OP_RAND_AUGMENT)
         return repeat(r, node, chain);
+    if (is_scale_crop(operation))
+        return split(r, node, chain);
+    if (operation->kind == PST_OP_MAP_LABELS)
+        return fill_table(r, json_member(node, "table"), op);
     return !is_group(operation) || take_inner(r, node, at, chain);
 }
 
@@ -741,7 +951,7 @@ static bool take_all(struct reader *r, const struct json_node *root, struct view
 enum pst_status view_transforms_parse(char *text, size_t nbytes, struct view_transforms *all,
                                       struct pst_error *err)
 {
-    struct reader r = {.err = err};
+    struct reader r = {.all = all, .err = err};
     struct json_node *nodes = calloc(JSON_NODES(nbytes), sizeof *nodes);
     if (nodes == NULL)
         return cli_error(err, PST_ERROR_MEMORY, "out of memory for the operations");

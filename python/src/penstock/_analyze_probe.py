@@ -331,7 +331,8 @@ def keeps_training_size(options: Mapping[str, Any], places: Sequence[str]) -> bo
     chain = _of_image(options.get("transforms"), options.get("image_field", "image"))
     first = next((op for op in chain or () if not isinstance(op, transforms.Pad)), None) if isinstance(chain, Sequence) else None
     known = "cache_size" in inspect.signature(Loader).parameters
-    return known and tuple(places) == ("cpu",) and isinstance(first, (transforms.Resize, transforms.CenterCrop))
+    makes_smaller = (transforms.Resize, transforms.CenterCrop, transforms.Letterbox)
+    return known and tuple(places) == ("cpu",) and isinstance(first, makes_smaller)
 
 
 def costs(

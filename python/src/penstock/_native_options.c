@@ -52,6 +52,16 @@ static const struct native_member op_members[] = {
     OP(mixture_width, NATIVE_U32, 0),
     OP(chain_depth, NATIVE_U32, 0),
     OP(policy, NATIVE_ENUM, 0),
+    OP(trials, NATIVE_U32, 0),
+    OP(n_overlaps, NATIVE_U32, 0),
+    OP(overlaps, NATIVE_FLOAT, PST_MAX_OVERLAPS),
+    OP(n_sizes, NATIVE_U32, 0),
+    OP(sizes, NATIVE_U32, PST_MAX_SIZES),
+    OP(max_size, NATIVE_U32, 0),
+    OP(no_scale_up, NATIVE_BOOL, 0),
+    OP(keep_others, NATIVE_BOOL, 0),
+    OP(min_size, NATIVE_FLOAT, 0),
+    OP(min_area, NATIVE_FLOAT, 0),
 };
 
 #define FIELD(key, kind)                                                                           \
@@ -127,14 +137,36 @@ static PyObject *take(PyObject *dict, const char *key)
     return value;
 }
 
+/* Reads the table of MapLabels, bytes of u16, which `source` keeps alive, and other_label. */
+static int read_labels(PyObject *labels, PyObject *other, struct pst_op *op)
+{
+    char *bytes;
+    Py_ssize_t n;
+    if (labels != NULL) {
+        if (PyBytes_AsStringAndSize(labels, &bytes, &n) < 0)
+            return -1;
+        op->labels = (const uint16_t *)(const void *)bytes;
+        op->n_labels = (uint32_t)(n / 2);
+    }
+    if (other != NULL) {
+        unsigned long label = PyLong_AsUnsignedLong(other);
+        if (PyErr_Occurred())
+            return -1;
+        op->other_label = (uint16_t)label;
+    }
+    return 0;
+}
+
 static int read_op(PyObject *source, struct pst_op *op)
 {
     int status = -1;
-    PyObject *kind = NULL;
+    PyObject *kind = NULL, *labels = NULL, *other = NULL;
     PyObject *dict = PyDict_Copy(source);
     if (dict == NULL)
         return -1;
     kind = take(dict, "kind");
+    labels = take(dict, "labels");
+    other = take(dict, "other_label");
     if (kind == NULL) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_TypeError, "an operation without a kind");
@@ -144,8 +176,12 @@ static int read_op(PyObject *source, struct pst_op *op)
     if (number == -1 && PyErr_Occurred())
         goto out;
     pst_op_init(op, sizeof *op, (enum pst_op_kind)number);
+    if (read_labels(labels, other, op) < 0)
+        goto out;
     status = native_dict_read(dict, op_members, N_OF(op_members), op, "transforms");
 out:
+    Py_XDECREF(other);
+    Py_XDECREF(labels);
     Py_XDECREF(kind);
     Py_DECREF(dict);
     return status;

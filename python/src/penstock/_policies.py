@@ -20,7 +20,8 @@ _RAND_AUGMENT, _TRIVIAL_AUGMENT, _AUTO_AUGMENT, _AUGMIX = range(34, 38)
 _POLICIES = {"imagenet": 0, "cifar10": 1, "svhn": 2}
 _MAX_INNER = 14
 _MOVING = frozenset((_AFFINE, _PERSPECTIVE, _ELASTIC))
-_NOT_INNER = frozenset((1, 2, 3, 4, 7, 10))  # Resize, the crops, Pad, Normalize: they change the size, or end a chain
+# Resize, the crops, Pad, Normalize and those of _detection: they change the size, end a chain, or are for annotations.
+_NOT_INNER = frozenset((1, 2, 3, 4, 7, *range(10, 19)))
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,8 @@ class Loader:
             statement nor a mask's size decides.
         min_area, min_visibility: where ``transforms`` crop or resize, a box is dropped if less than ``min_area``
             pixels^2 of it is left, or less than the share ``min_visibility``, 0 to 1, of the area that it would
-            have without being cut off: the rule of torchvision's SanitizeBoundingBoxes.
+            have without being cut off: the rule of torchvision's SanitizeBoundingBoxes. A ``SanitizeBoxes`` among the
+            operations has the rule of areas itself; then ``min_area`` must not be given.
             ``stats()["boxes"]["dropped"]`` counts them. Boxes are always clipped to the picture. Keypoints outside
             of it keep their coordinates and get visibility 0.
         per_box: names of keypoints and ragged arrays (such as labels) with a row for each box, which is dropped

@@ -1,9 +1,10 @@
 """Operations on the pixels of a sample, with torchvision's names and arguments, and on its sound, with torchaudio's.
 
 Operations only describe. The C library runs them, fused, straight into the batch. A list of operations is for a sample:
-Resize, CenterCrop, RandomCrop, RandomResizedCrop, Pad, the flips, RandomRotation, RandomAffine, RandomPerspective and
-ElasticTransform are geometric and move its images, masks, boxes and keypoints together (ElasticTransform: images and masks);
-the others are for images only. Masks are interpolated by "nearest" whatever ``interpolation`` is,
+Resize, CenterCrop, RandomCrop, RandomResizedCrop, Pad, the flips, RandomRotation, RandomAffine, RandomPerspective,
+ElasticTransform, and RandomIoUCrop, RandomZoomOut, Letterbox, ScaleJitter, RandomShortestSize, RandomResize and RandomScaleCrop are
+geometric and move its images, masks, boxes and keypoints together (ElasticTransform: images and masks); MapLabels is for masks,
+SanitizeBoxes for boxes, the others are for images only. Masks are interpolated by "nearest" whatever ``interpolation`` is,
 except "nearest-exact". Their padding gets ``mask_fill``.
 
 Random parameters are a function of (seed, epoch, sample, draw, view, operation): see
@@ -25,6 +26,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
+from ._detection import (
+    _DETECTION_MOVING,
+    _FOR_ANNOTATIONS,
+    Letterbox,
+    MapLabels,
+    RandomIoUCrop,
+    RandomResize,
+    RandomScaleCrop,
+    RandomShortestSize,
+    RandomZoomOut,
+    SanitizeBoxes,
+    ScaleJitter,
+)
 from ._policies import (
     _MOVING,
     AugMix,
@@ -103,8 +117,10 @@ __all__ = [
     "GaussianBlur",
     "Grayscale",
     "Identity",
+    "Letterbox",
     "LogMel",
     "MFCC",
+    "MapLabels",
     "MelSpectrogram",
     "Mix",
     "MixUp",
@@ -125,14 +141,21 @@ __all__ = [
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomInvert",
+    "RandomIoUCrop",
     "RandomPerspective",
     "RandomPosterize",
+    "RandomResize",
     "RandomResizedCrop",
     "RandomRotation",
+    "RandomScaleCrop",
+    "RandomShortestSize",
     "RandomSolarize",
     "RandomVerticalFlip",
+    "RandomZoomOut",
     "Resample",
     "Resize",
+    "SanitizeBoxes",
+    "ScaleJitter",
     "Spectrogram",
     "TimeMask",
     "Transform",
@@ -146,7 +169,7 @@ _NO_OPERATIONS = ("Transform", "AudioTransform", "Mix", "MixUp", "CutMix")
 # Numbers of include/penstock/augment.h, which pins them.
 _RESIZE, _CENTER_CROP, _RANDOM_CROP, _RANDOM_RESIZED_CROP = 1, 2, 3, 4
 _HORIZONTAL_FLIP, _VERTICAL_FLIP, _PAD, _COLOR_JITTER, _GRAYSCALE, _NORMALIZE = 5, 6, 7, 8, 9, 10
-_GEOMETRIC = _MOVING.union(range(_RESIZE, _PAD + 1))
+_GEOMETRIC = _MOVING.union(range(_RESIZE, _PAD + 1), _DETECTION_MOVING)
 
 
 @dataclass(frozen=True)
@@ -384,8 +407,9 @@ class Normalize(Transform):
 
 
 def geometric(ops: Sequence[Transform]) -> list[Transform]:
-    """Returns the operations of `ops` that move pixels."""
-    return [op for op in ops if not isinstance(op, AudioTransform) and any(part["kind"] in _GEOMETRIC for part in op.parts())]
+    """Returns the operations of `ops` for masks that follow no image: those that move pixels, map classes, or drop boxes."""
+    wanted = _GEOMETRIC | _FOR_ANNOTATIONS
+    return [op for op in ops if not isinstance(op, AudioTransform) and any(part["kind"] in wanted for part in op.parts())]
 
 
 def described(ops: Sequence[Transform]) -> list[dict[str, Any]]:
@@ -398,7 +422,7 @@ def output_channels(field: str, ops: list[Transform]) -> int:
     for i, op in enumerate(ops):
         if isinstance(op, Grayscale) and op.num_output_channels == 1:
             for before in ops[:i]:
-                if before.describe()["kind"] in _GEOMETRIC or isinstance(before, (Grayscale, RandomGrayscale)):
+                if before.describe()["kind"] in _GEOMETRIC | _FOR_ANNOTATIONS or isinstance(before, (Grayscale, RandomGrayscale)):
                     continue
                 raise ArgumentError(
                     f"transforms[{field!r}]: {type(before).__name__} before Grayscale(1) is not possible; use "

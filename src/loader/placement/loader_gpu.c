@@ -153,8 +153,9 @@ static enum pst_status open_field(pst_loader *loader, struct psti_loader_gpu *gp
                          plan->field->name);
     if (!plan->fixed)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "field '%s': images on a GPU have one size: add a Resize or a crop to "
-                         "its operations, or leave it in host memory (no device)",
+                         "field '%s': images on a GPU have one size: end its operations with a "
+                         "Resize to (height, width), a Letterbox or a crop, or leave it in host "
+                         "memory (no device)",
                          plan->field->name);
     bool chw = plan->layout == PST_LAYOUT_CHW;
     const struct psti_gpu_field_options options = {
