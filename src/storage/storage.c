@@ -149,12 +149,13 @@ void psti_storage_admit(struct psti_storage *storage, struct psti_read *read, in
 
 void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    bool ordered = n > 1 && storage->options.by_place;
+    for (size_t i = 0; i < n; i++) {
         reads[i]->engine.joined = NULL;
-    if (n > 1 && storage->options.by_place) {
-        psti_storage_sort(reads, n);
-        atomic_fetch_add_explicit(&storage->n_ordered, n, memory_order_relaxed);
+        reads[i]->engine.ordered = ordered;
     }
+    if (ordered)
+        psti_storage_sort(reads, n);
     if (n > 1 && storage->options.gap_nbytes > 0 && storage->options.n_threads > 0 &&
         storage->options.page_cache != PST_PAGE_CACHE_DIRECT)
         n = psti_storage_merge(storage, reads, n);
@@ -174,6 +175,7 @@ void psti_storage_deliver(struct psti_storage *storage, struct psti_read *read)
 enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read *read)
 {
     read->engine.joined = NULL;
+    read->engine.ordered = false;
     psti_storage_admit(storage, read, 0);
     psti_storage_execute(storage, read);
     if (storage->pace != NULL)
@@ -185,6 +187,7 @@ enum pst_status psti_storage_read_owing(struct psti_storage *storage, struct pst
                                         int64_t *owed_ns)
 {
     read->engine.joined = NULL;
+    read->engine.ordered = false;
     psti_storage_admit(storage, read, *owed_ns);
     psti_storage_execute(storage, read);
     if (storage->pace == NULL)

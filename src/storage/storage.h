@@ -87,6 +87,7 @@ struct psti_read {
         struct psti_read *joined; /* the next one of the same request; NULL: none */
         void *vectors;            /* of the request's leader, in io_uring */
         int fd;
+        bool ordered; /* it was submitted with others, by place */
         bool opening; /* the next stage opens the file */
         bool direct;  /* fd has O_DIRECT */
         bool again;   /* the last stage gave EAGAIN */

@@ -244,6 +244,8 @@ void psti_storage_finish(struct psti_storage *storage, struct psti_read *read)
             close(e->fd);
     }
     atomic_fetch_add_explicit(&storage->n_reads, 1, memory_order_relaxed);
+    if (e->ordered)
+        atomic_fetch_add_explicit(&storage->n_ordered, 1, memory_order_relaxed);
     if (read->status == PST_OK)
         atomic_fetch_add_explicit(&storage->nbytes_read, read->nbytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&storage->read_ns, (uint64_t)(psti_clock_ns() - e->start_ns),
