@@ -400,14 +400,25 @@ def test_a_group_of_jobs_gets_the_same(data, tmp_path, monkeypatch):
             time.sleep(0.01)
         found, loader = rows(data, SSD, share="detection")
         assert loader.stats()["share"]["batches"] > 0
-        # On the shelf: another job with other operations reads the same samples beside it.
-        beside, _ = rows(data, [T.RandomIoUCrop(trials=3), T.Letterbox(30)], share="detection")
-        del loader
+        # Two jobs with operations of their own, side by side: one decodes what both crops need.
+        others = [[T.RandomIoUCrop(trials=3), T.Letterbox(30)], [T.RandomHorizontalFlip(), T.RandomIoUCrop(0.6), T.Resize((20, 20))]]
+        options = {"per_box": ("labels", "centres"), "batch_size": 3, "output": "numpy", "seed": 5, "shuffle": True,
+                   "layout": "NHWC", "share": "side by side", "cache": None}
+        jobs = [ps.Loader(data, transforms=chain, **options) for chain in others]
+        beside: list = [{}, {}]
+        for batches in zip(*jobs, strict=True):
+            for got, batch in zip(beside, batches, strict=True):
+                for row, index in enumerate(batch["index"].tolist()):
+                    got[0, index] = {name: np.asarray(batch[name][row]).copy() for name in batch.keys() if name != "index"}
+        counts = jobs[0].stats()["share"]
+        assert counts["decoded_shared"] > 0
+        del jobs, loader
     finally:
         server.kill()
         server.wait()
     same(found, rows(data, SSD)[0])
-    same(beside, rows(data, [T.RandomIoUCrop(trials=3), T.Letterbox(30)])[0])
+    for chain, got in zip(others, beside, strict=True):
+        same(got, rows(data, chain)[0])
 
 
 def test_a_cache_keeps_letterboxed_images(data):

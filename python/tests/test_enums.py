@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from penstock import _image, _loader_options, _options, _policies, _transform, loader, transforms, writer
+from penstock import _detection, _image, _loader_options, _options, _policies, _transform, loader, transforms, writer
 
 HEADERS = Path(__file__).resolve().parents[2] / "include" / "penstock"
 
@@ -106,6 +106,19 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
                     "_COLOR_JITTER",
                     "_GRAYSCALE",
                     "_NORMALIZE",
+                )
+            }
+            | {
+                f"PST_OP{name}": getattr(_detection, name)
+                for name in (
+                    "_RANDOM_IOU_CROP",
+                    "_RANDOM_ZOOM_OUT",
+                    "_LETTERBOX",
+                    "_SCALE_JITTER",
+                    "_RANDOM_SHORTEST_SIZE",
+                    "_RANDOM_RESIZE",
+                    "_MAP_LABELS",
+                    "_SANITIZE_BOXES",
                 )
             }
             | {

@@ -29,9 +29,10 @@ from ._transform import (
 )
 
 # Numbers of include/penstock/augment.h, which pins them.
-_IOU_CROP, _ZOOM_OUT, _LETTERBOX, _SCALE_JITTER, _SHORTEST_SIZE, _RESIZE, _MAP_LABELS, _SANITIZE_BOXES = range(11, 19)
+_RANDOM_IOU_CROP, _RANDOM_ZOOM_OUT, _LETTERBOX, _SCALE_JITTER = range(11, 15)
+_RANDOM_SHORTEST_SIZE, _RANDOM_RESIZE, _MAP_LABELS, _SANITIZE_BOXES = range(15, 19)
 _RANDOM_CROP = 3
-_DETECTION_MOVING = frozenset((_IOU_CROP, _ZOOM_OUT, _LETTERBOX, _SCALE_JITTER, _SHORTEST_SIZE, _RESIZE))
+_DETECTION_MOVING = frozenset(range(_RANDOM_IOU_CROP, _RANDOM_RESIZE + 1))
 # They move nothing and count for masks and boxes that follow no image.
 _FOR_ANNOTATIONS = frozenset((_MAP_LABELS, _SANITIZE_BOXES))
 _MAX_CHOICES = 16  # of sizes and overlaps
@@ -84,7 +85,7 @@ class RandomIoUCrop(Transform):
         overlaps = tuple(_number(self, "an overlap", value) for value in given)
         object.__setattr__(self, "sampler_options", overlaps)
         return {
-            "kind": _IOU_CROP,
+            "kind": _RANDOM_IOU_CROP,
             "scale": _factors(self, "(min_scale, max_scale)", (self.min_scale, self.max_scale), 0, 1),
             "ratio": _factors(self, "(min_aspect_ratio, max_aspect_ratio)", (self.min_aspect_ratio, self.max_aspect_ratio), 0, 1e6),
             "overlaps": list(overlaps),
@@ -107,7 +108,7 @@ class RandomZoomOut(Transform):
 
     def describe(self) -> dict[str, Any]:
         return {
-            "kind": _ZOOM_OUT,
+            "kind": _RANDOM_ZOOM_OUT,
             "fill": _fill(self, self.fill),
             "mask_fill": _mask_fill(self, self.mask_fill),
             "scale": _range(self, "side_range", self.side_range, 1, _MAX_FACTOR),
@@ -186,7 +187,7 @@ class RandomShortestSize(Transform):
         if not isinstance(self.min_size, numbers.Integral):
             object.__setattr__(self, "min_size", tuple(sizes))
         return {
-            "kind": _SHORTEST_SIZE,
+            "kind": _RANDOM_SHORTEST_SIZE,
             "sizes": sizes,
             "n_sizes": len(sizes),
             "max_size": 0 if self.max_size is None else _side(self, self.max_size),
@@ -207,7 +208,7 @@ class RandomResize(Transform):
         low, high = _side(self, self.min_size), _side(self, self.max_size)
         if low >= high:
             raise _fail(self, f"min_size is less than max_size, not {self.min_size!r} and {self.max_size!r}")
-        return {"kind": _RESIZE, "sizes": [low, high], **_filter(self)}
+        return {"kind": _RANDOM_RESIZE, "sizes": [low, high], **_filter(self)}
 
 
 @dataclass(frozen=True)
