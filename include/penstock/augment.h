@@ -2,12 +2,12 @@
  *
  * A chain is an array of `struct pst_op`. Random parameters of an operation are a pure function of
  * (seed, epoch, sample, draw, view, operation) by Philox-4x32-10 (Salmon et al., SC 2011), so they
- * do not depend on threads, ranks, placement or resume. `draw` is 0. If weights or repeated indices
- * may give a sample several times in an epoch, it is the position in the epoch, so that each time
- * is augmented differently. `view` is 0, because each sample is asked for once. Geometric
- * operations (Resize to Pad below, flips included) are numbered among themselves, so colour
- * operations between them change nothing. pst_loader_state.augment_version is the version of this
- * rule. */
+ * do not depend on threads, ranks, placement or resume. `draw` is 0. If weights, repeats or
+ * repeated indices may give a sample several times in an epoch, it is the position in the epoch, so
+ * that each time is augmented differently. `view` is 0, or the number of the view where a sample is
+ * delivered as several views (pst_field_output.as). Geometric operations (Resize to Pad below,
+ * flips included) are numbered among themselves, so colour operations between them change nothing.
+ * pst_loader_state.augment_version is the version of this rule. */
 #ifndef PENSTOCK_AUGMENT_H
 #define PENSTOCK_AUGMENT_H
 

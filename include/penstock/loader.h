@@ -166,6 +166,8 @@ enum pst_pin {
 /* pst_field_output.channels may be this: as many as each image has stored, 1 to 4. */
 #define PST_CHANNELS_STORED 255
 
+#define PST_MAX_VIEWS 64 /* views of a sample, over all fields */
+
 /* Says how one field is delivered.
  *
  * A sample has one geometry, that of its leading image: the field `image`, else the first image
@@ -261,6 +263,19 @@ struct pst_field_output {
     bool decode_audio;
     const struct pst_audio_op *audio_ops; /* With decode_audio. */
     size_t n_audio_ops;
+    /* Images: delivers views of the image under this name, 1 to 63 bytes, instead of the image
+     * under its own. So a field may be listed several times, once without `as`. A view has the
+     * operations of its entry and draws of its own; view v of a sample has the random parameters
+     * of view v (augment.h), and 0 is that of the image itself. Operations must fix the size. An
+     * image is decoded once for all its views, where that decodes fewer pixels than each view's
+     * region by itself. Masks, boxes and keypoints do not follow views. All views of a field have
+     * its pixels in the same channels and bits, and the same variants and forms. For batches in
+     * host memory; not with encoded or scaled_decode. */
+    const char *as;
+    /* With `as`: n > 0: an axis of n views before the others, (N, n, C, H, W); 0: one view,
+     * (N, C, H, W). All of a loader: at most PST_MAX_VIEWS. */
+    uint32_t n_views;
+    uint32_t first_view; /* with `as`: number of its first view */
 };
 
 /* Says which fields, order, threads and limits a loader has. Zero-initialise, then set struct_size,
@@ -408,6 +423,11 @@ struct pst_loader_options {
     size_t audio_op_nbytes; /* sizeof(struct pst_audio_op) */
     /* Requests at a time of throttled storage, at most 256; 0 = any. 1: latencies add up. */
     uint32_t throttle_requests;
+    /* Repeated augmentation (Hoffer et al., "Augment your batch", CVPR 2020): so many neighbouring
+     * positions hold the same sample, each with a draw of its own; at most 65,536, 0 = 1. An epoch
+     * has as many positions as without. So it holds a part of the samples, 1 / repeats of them,
+     * and the epochs r*k to r*k + r - 1 hold each sample r times. Not with PST_ORDER_PAGES. */
+    uint32_t repeats;
 };
 
 /* Names a place in the sequence of batches: 7 numbers, plain data. Their meaning is stable across
@@ -421,7 +441,7 @@ struct pst_loader_state {
     uint64_t n_samples;
     /* Version of the order function: must be equal to resume. */
     uint64_t order_version;
-    /* Hash of order kind, page parameters, subset and weights: must be equal to resume. */
+    /* Hash of order kind, page parameters, subset, weights and repeats: must be equal to resume. */
     uint64_t order_hash;
     /* Version of the rule of random parameters (augment.h): must be equal to resume. */
     uint64_t augment_version;
@@ -682,6 +702,12 @@ PST_WARN_UNUSED enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i
  * Returns a pointer that lives as long as the batch. Any thread. */
 const int64_t *pst_batch_index(const pst_batch *batch);
 
+/* Gives the rows' draws (augment.h), pst_batch_count() of them, in host memory: 0, or the position in
+ * the epoch if it may hold a sample several times. With the sample's number it is the key of a row.
+ *
+ * Returns a pointer that lives as long as the batch. Any thread. */
+const uint64_t *pst_batch_draws(const pst_batch *batch);
+
 /* Gives the sample numbers as an i64 array (N), in the memory of the batch's other arrays.
  *
  * tensor: the caller's struct, written as a whole. Its memory is the batch's.
@@ -800,7 +826,9 @@ enum pst_fallback {
     PST_FALLBACK_FLEET_FULL = 21,
     /* Items that were not offered to their server, because too many others were on the way. They
      * are offered when they are read again. */
-    PST_FALLBACK_FLEET_BUSY = 22
+    PST_FALLBACK_FLEET_BUSY = 22,
+    /* Images decoded once for each view, for lack of host_memory to decode them once for all. */
+    PST_FALLBACK_VIEWS = 23
 };
 
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */

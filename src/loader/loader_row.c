@@ -414,7 +414,10 @@ static enum pst_status fill_pixels(struct psti_loader_worker *worker, pst_batch 
                                    const struct psti_loader_source *source, struct pst_error *err)
 {
     int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_PIXELS);
-    enum pst_status status = psti_loader_row_pixels(worker, batch, i_plan, row, key, source, err);
+    enum pst_status status =
+        worker->loader->plan.fields[i_plan].n_views
+            ? psti_loader_row_views(worker, batch, i_plan, row, key, source, err)
+            : psti_loader_row_pixels(worker, batch, i_plan, row, key, source, err);
     psti_stall_meter_leave(&worker->meter, PSTI_METER_PIXELS, since);
     return status;
 }
@@ -498,7 +501,7 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
         for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
             const struct psti_loader_plan_field *field = &plan->fields[i];
             struct psti_loader_source *source = field->i_item >= 0 ? &sources[field->i_item] : NULL;
-            if (pass_of(plan, i) != pass)
+            if (pass_of(plan, i) != pass || field->filled_before)
                 continue;
             status = source
                          ? fill_item(worker, batch, row, key, (uint32_t)field->i_item, source, err)

@@ -328,6 +328,8 @@ class Loader:
         mix: _transforms.Mix | Sequence[_transforms.Mix] | None = None,
         plan: Any = None,
         cache_size: str = "whole",
+        views: Mapping[str, Any] | None = None,
+        repeats: int = 1,
     ) -> None:
         place = _options.device_name(device)
         kind = _options.output_kind(output, place)
@@ -396,6 +398,8 @@ class Loader:
             "forms": forms,
             "form_choice": form_choice,
             "mix": mix,
+            "views": views,
+            "repeats": repeats,
         }
         self._start(given if plan is None else _plan_file.applied(given, plan))
         if plan is not None and (warning := _plan_file.foreign(plan, self._dataset._count)):
@@ -515,6 +519,7 @@ class Loader:
         _more.add_forms(given, options)
         _more.add_gpu(given, options)
         _more.add_subset(given, self._dataset, options)
+        _more.add_repeats(given, options)
         return options
 
     # Iteration --------------------------------------------------------------------------------------
