@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import N, picture, torchvision_v2
+from conftest import N, encoded, picture, torchvision_v2
 from test_policies import below, philox, unit
 
 import penstock as ps
@@ -100,7 +100,7 @@ def test_one_decode_gives_the_same_views_as_one_for_each(form, request):
     ops = {"g": GLOBAL, "l": LOCAL}
     loader = load(path, views={"g": (2, GLOBAL), "l": (4, LOCAL)})
     together = contents(loader)
-    assert loader.stats()["gpu"]["cpu_samples"] <= 2 * N  # few samples have crops that cover less than their bounds
+    assert loader.stats()["device"]["cpu_samples"] <= 2 * N  # few samples have crops that cover less than their bounds
     # Views by themselves: a loader whose first views are left out by their numbers.
     for name, count, first in (("g", 2, 0), ("l", 4, 2)):
         for v in range(count):
@@ -113,13 +113,13 @@ def test_one_decode_gives_the_same_views_as_one_for_each(form, request):
 
 def test_pli_decodes_once(folder, tmp_path):
     """Forms whose units are counted: as many as one decode of the image has."""
-    ps.pack(folder, tmp_path / "set.pst", form="pli")
+    ps.pack(folder, tmp_path / "set.pst", forms=["pli"], of_lossy=True)
     whole = load(tmp_path / "set.pst", transforms=[T.Resize((32, 32))])
     contents(whole)
     loader = load(tmp_path / "set.pst", views={"v": (4, [T.RandomResizedCrop(32, scale=(0.5, 1.0))])})
     contents(loader)
-    assert loader.stats()["decode"]["units"][0] <= whole.stats()["decode"]["units"][0]
-    assert loader.stats()["fallbacks"]["views"] == 0
+    assert 0 < loader.stats()["decode"]["units"] <= whole.stats()["decode"]["units"]
+    assert loader.stats()["fallbacks"].get("views", 0) == 0
 
 
 def test_layouts_dtypes_and_torch(pictures):
@@ -218,15 +218,15 @@ def test_damaged_image(pictures, folder, tmp_path):
 
 def test_little_memory_decodes_each_view(tmp_path):
     """The picture of which views are made is no larger than host_memory allows; then each view decodes by itself."""
-    with ps.Writer(tmp_path / "set.pst", {"image": ps.Image("png")}) as writer:
+    with ps.Writer(tmp_path / "set.pst", {"image": ps.Image()}) as writer:
         for i in range(4):
-            writer.write({"image": picture(i, 1500, 1500)})
+            writer.write({"image": encoded(picture(i, 1500, 1500), "PNG")})
     ops = [T.RandomResizedCrop(64, scale=(0.9, 1.0))]
     rich = load(tmp_path / "set.pst", views={"v": (3, ops)}, batch_size=2, num_workers=1)
     poor = load(tmp_path / "set.pst", views={"v": (3, ops)}, batch_size=2, num_workers=1, host_memory="18MiB", cache=None)
     same(contents(rich), contents(poor))
-    assert rich.stats()["fallbacks"]["views"] == 0
-    assert rich.stats()["gpu"]["cpu_samples"] == 4  # once for each image
+    assert rich.stats()["fallbacks"].get("views", 0) == 0
+    assert rich.stats()["device"]["cpu_samples"] == 4  # once for each image
     assert poor.stats()["memory"]["peak"] <= 18 << 20
 
 
@@ -245,7 +245,7 @@ def test_little_memory_decodes_each_view(tmp_path):
         ({"views": {"v": (2, ["flip"])}}, "views\\['v'\\] holds 'flip'"),
         ({"views": {"label": (2, CROP)}}, "two arrays of a batch would be called 'label'"),
         ({"views": {"v": (2, CROP)}, "scaled_decode": True}, "without scaled_decode"),
-        ({"views": {"v": (2, CROP)}, "encoded": ["image"], "fields": ["image"]}, "not encoded|decoded"),
+        ({"views": {"v": (2, CROP)}, "encoded": ["image"], "fields": ["image"]}, "delivered encoded"),
         ({"views": {"v": (2, CROP)}, "transforms": CROP}, "none is delivered as pixels"),
         ({"views": {"v": (2, CROP)}, "transforms": {"image": CROP}}, "not delivered itself"),
         ({"views": {"v": (2, CROP), "w": (2, [*CROP, T.Normalize(0.5, 0.5)])}}, "different pixels"),

@@ -433,17 +433,16 @@ static enum pst_status fill_sound(struct psti_loader_worker *worker, pst_batch *
 }
 
 static enum pst_status fill_item(struct psti_loader_worker *worker, pst_batch *batch, uint32_t row,
-                                 const struct psti_draw_key *key, uint32_t i_item,
+                                 const struct psti_draw_key *key, uint32_t i_plan,
                                  struct psti_loader_source *source, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
-    uint32_t i_plan = loader->plan.fields_of_items[i_item];
     const struct psti_loader_plan_field *field = &loader->plan.fields[i_plan];
     enum pst_status status = PST_OK;
     if (!source->data)
         status = copy_fileless(loader, key->sample, field, source, err);
     if (status == PST_OK)
-        status = verify(worker, key->sample, i_item, source, err);
+        status = verify(worker, key->sample, (uint32_t)field->i_item, source, err);
     if (status != PST_OK)
         return status;
     switch (field->fill) {
@@ -503,9 +502,8 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
             struct psti_loader_source *source = field->i_item >= 0 ? &sources[field->i_item] : NULL;
             if (pass_of(plan, i) != pass || field->filled_before)
                 continue;
-            status = source
-                         ? fill_item(worker, batch, row, key, (uint32_t)field->i_item, source, err)
-                         : fill_number(worker->loader, batch, i, row, sample, err);
+            status = source ? fill_item(worker, batch, row, key, i, source, err)
+                            : fill_number(worker->loader, batch, i, row, sample, err);
             if (status != PST_OK)
                 psti_loader_row_name_error(worker->loader, sample, source, err);
         }

@@ -50,6 +50,8 @@ def of(given: Mapping[str, Any], dataset: Dataset) -> list[Views]:
     first = 0
     for name, value in views.items():
         found.append(_one(name, value, first, dataset))
+        if found[-1].field in given["encoded"]:
+            raise ArgumentError(f"views[{name!r}]: field {found[-1].field!r} is delivered encoded")
         first += found[-1].count or 1
     if first > _MAX_VIEWS:
         raise ArgumentError(f"views: a sample has at most {_MAX_VIEWS} views, not {first}")
