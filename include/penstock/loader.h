@@ -166,8 +166,6 @@ enum pst_pin {
 /* pst_field_output.channels may be this: as many as each image has stored, 1 to 4. */
 #define PST_CHANNELS_STORED 255
 
-#define PST_MAX_VIEWS 64 /* views of a sample, over all fields */
-
 /* Says how one field is delivered.
  *
  * A sample has one geometry, that of its leading image: the field `image`, else the first image
@@ -263,19 +261,9 @@ struct pst_field_output {
     bool decode_audio;
     const struct pst_audio_op *audio_ops; /* With decode_audio. */
     size_t n_audio_ops;
-    /* Images: delivers views of the image under this name, 1 to 63 bytes, instead of the image
-     * under its own. So a field may be listed several times, once without `as`. A view has the
-     * operations of its entry and draws of its own; view v of a sample has the random parameters
-     * of view v (augment.h), and 0 is that of the image itself. Operations must fix the size. An
-     * image is decoded once for all its views, where that decodes fewer pixels than each view's
-     * region by itself. Masks, boxes and keypoints do not follow views. All views of a field have
-     * its pixels in the same channels and bits, and the same variants and forms. For batches in
-     * host memory; not with encoded or scaled_decode. */
+    /* Images: delivers views of the image under this name, 1 to 63 bytes (augment.h, Views). */
     const char *as;
-    /* With `as`: n > 0: an axis of n views before the others, (N, n, C, H, W); 0: one view,
-     * (N, C, H, W). All of a loader: at most PST_MAX_VIEWS. */
-    uint32_t n_views;
-    uint32_t first_view; /* with `as`: number of its first view */
+    uint32_t n_views, first_view; /* with `as` */
 };
 
 /* Says which fields, order, threads and limits a loader has. Zero-initialise, then set struct_size,
@@ -423,10 +411,7 @@ struct pst_loader_options {
     size_t audio_op_nbytes; /* sizeof(struct pst_audio_op) */
     /* Requests at a time of throttled storage, at most 256; 0 = any. 1: latencies add up. */
     uint32_t throttle_requests;
-    /* Repeated augmentation (Hoffer et al., "Augment your batch", CVPR 2020): so many neighbouring
-     * positions hold the same sample, each with a draw of its own; at most 65,536, 0 = 1. An epoch
-     * has as many positions as without. So it holds a part of the samples, 1 / repeats of them,
-     * and the epochs r*k to r*k + r - 1 hold each sample r times. Not with PST_ORDER_PAGES. */
+    /* Positions in a row that hold the same sample, to 65,536; 0 = 1 (augment.h, Repeats). */
     uint32_t repeats;
 };
 
@@ -622,9 +607,7 @@ typedef int (*pst_interrupt_fn)(void *ctx);
  * Do not call it while fetch or replay runs. */
 void pst_loader_set_interrupt(pst_loader *loader, pst_interrupt_fn interrupt, void *ctx);
 
-/* Batches
- * ------------------------------------------------------------------------------------------------
- */
+/* Batches */
 
 /* Describes an array in a batch, which owns the memory. Strides are in bytes. */
 struct pst_tensor {
@@ -701,11 +684,7 @@ PST_WARN_UNUSED enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i
  *
  * Returns a pointer that lives as long as the batch. Any thread. */
 const int64_t *pst_batch_index(const pst_batch *batch);
-
-/* Gives the rows' draws (augment.h), pst_batch_count() of them, in host memory: 0, or the position in
- * the epoch if it may hold a sample several times. With the sample's number it is the key of a row.
- *
- * Returns a pointer that lives as long as the batch. Any thread. */
+/* Gives the rows' draws (augment.h) in the same way. */
 const uint64_t *pst_batch_draws(const pst_batch *batch);
 
 /* Gives the sample numbers as an i64 array (N), in the memory of the batch's other arrays.
@@ -827,8 +806,7 @@ enum pst_fallback {
     /* Items that were not offered to their server, because too many others were on the way. They
      * are offered when they are read again. */
     PST_FALLBACK_FLEET_BUSY = 22,
-    /* Images decoded once for each view, for lack of host_memory to decode them once for all. */
-    PST_FALLBACK_VIEWS = 23
+    PST_FALLBACK_VIEWS = 23 /* Images decoded once for each view, for lack of host_memory. */
 };
 
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
@@ -848,9 +826,7 @@ const char *pst_fallback_name(uint32_t i);
  * Returns a static string; NULL after the last kind. Any thread. */
 const char *pst_fallback_text(uint32_t i);
 
-/* Watching
- * -----------------------------------------------------------------------------------------------
- */
+/* Watching */
 
 /* Says where the bytes of an item come from, in the order in which a loader asks. */
 enum pst_tier {
@@ -905,20 +881,15 @@ struct pst_loader_stats {
     uint64_t n_fallback_direct; /* Files without O_DIRECT. */
     /* Images decoded whole although only a region was needed. */
     uint64_t n_fallback_region;
-    /* Pixels that decoders delivered. */
-    uint64_t nbytes_decoded;
-    /* "c", "avx2", "avx512", "neon". */
-    char cpu_level[16];
-    /* PLI: units that were decoded. */
-    uint64_t n_units_decoded;
+    uint64_t nbytes_decoded;  /* Pixels that decoders delivered. */
+    char cpu_level[16];       /* "c", "avx2", "avx512", "neon". */
+    uint64_t n_units_decoded; /* PLI: units that were decoded. */
     /* PLI: all units of the images whose units were decoded. */
     uint64_t n_units_whole;
     /* PLI: images of which only head and touched units were read. */
     uint64_t n_partial_reads;
-    /* Images decoded at a part of their size (scaled_decode). */
-    uint64_t n_scaled;
-    /* Images and masks decoded by the CPU. */
-    uint64_t n_cpu_samples;
+    uint64_t n_scaled;      /* Images decoded at a part of their size (scaled_decode). */
+    uint64_t n_cpu_samples; /* Images and masks decoded by the CPU. */
     uint64_t n_gpu_samples; /* Images and masks decoded by the GPU. */
     /* Images and masks meant for the GPU that the CPU decoded, because of their form or for lack of
      * space. */

@@ -75,7 +75,7 @@ def of(given: Mapping[str, Any]) -> Functions | None:
     if given["output"] not in ("torch", "numpy"):
         raise ArgumentError('functions get tensors or arrays: output="torch" or "numpy"')
     if workers and given["device"] != "cpu":
-        raise ArgumentError('function_workers are for batches in host memory; with device="cuda" functions run in the calling thread')
+        raise ArgumentError('function_workers are for batches in host memory; on device="cuda" the calling thread runs functions')
     return Functions(found[0], found[1], given["seed"], given["output"])
 
 
@@ -139,10 +139,8 @@ def _each(functions: Functions, arrays: dict[str, Any], place: Place) -> dict[st
         if not isinstance(result, Mapping) or not all(isinstance(name, str) for name in result):
             raise Failure("sample_function", sample, f"it returned {type(result).__name__}: a dict by names is wanted")
         if made and result.keys() != made[0].keys():
-            raise Failure(
-                "sample_function", sample,
-                f"it returned {', '.join(sorted(result)) or 'nothing'}, and {', '.join(sorted(made[0])) or 'nothing'} for the first sample",
-            )
+            mine, first = (", ".join(sorted(each)) or "nothing" for each in (result, made[0]))
+            raise Failure("sample_function", sample, f"it returned {mine}, and {first} for the first sample")
         made.append(result)
     if not made:
         return arrays
