@@ -2,11 +2,12 @@
  *
  * A chain is an array of `struct pst_op`. Random parameters of an operation are a pure function of
  * (seed, epoch, sample, draw, view, operation) by Philox-4x32-10 (Salmon et al., SC 2011), so they
- * do not depend on threads, ranks, placement or resume. `draw` is 0. If weights or repeated indices
- * may give a sample several times in an epoch, it is the position in the epoch, so that each time
- * is augmented differently. `view` is 0, because each sample is asked for once. Geometric
- * operations (Resize to Pad, RandomIoUCrop to RandomResize and warps below, flips included) are
- * numbered among themselves, so colour operations between them change nothing.
+ * do not depend on threads, ranks, placement or resume. `draw` is 0. If weights, repeats or
+ * repeated indices may give a sample several times in an epoch, it is the position in the epoch, so
+ * that each time is augmented differently. `view` is 0, or the number of the view where a sample is
+ * delivered as several views (pst_field_output.as). Geometric operations (Resize to Pad,
+ * RandomIoUCrop to RandomResize and warps below, flips included) are numbered among themselves, so
+ * colour operations between them change nothing.
  * pst_loader_state.augment_version is the version of this rule. */
 #ifndef PENSTOCK_AUGMENT_H
 #define PENSTOCK_AUGMENT_H
@@ -188,6 +189,24 @@ enum pst_pad_mode {
  *
  * RandomErasing writes to the finished row: its rectangle is drawn by torchvision's rule, smaller
  * than the image on both sides, in ten tries; if none fits, nothing is erased. */
+
+/* Views of a sample. pst_field_output.as delivers views of an image under a name of their own. So a
+ * field may be listed several times: as itself, and any number of times with `as`. A view has the
+ * operations of its entry and draws of its own: view v has the random parameters of view v, and
+ * those of view 0 are those of the image itself. With n_views > 0 an axis of so many views, the
+ * first of which is number first_view, comes before the others: (N, n_views, C, H, W). With
+ * n_views 0 it is one view, (N, C, H, W). Operations must fix the size.
+ *
+ * An image is decoded once for all its views, where that decodes fewer pixels than each view's
+ * region by itself. Masks, boxes and keypoints do not follow views. All views of a field take
+ * pixels of the same channels, bits and orientation, and the same variants and forms. Views are
+ * for batches in host memory, and not possible with `encoded` or scaled_decode.
+ *
+ * Repeats (Hoffer et al., "Augment your batch", CVPR 2020). pst_loader_options.repeats r: so many
+ * neighbouring positions hold the same sample, each with a draw of its own. An epoch has as many
+ * positions as without, and so 1 / r of the samples; the epochs r * k to r * k + r - 1 hold each
+ * sample r times. Not with PST_ORDER_PAGES. */
+#define PST_MAX_VIEWS 64 /* views of a sample, over all fields */
 
 /* One operation. `kind` says which members count (see enum pst_op_kind); the others are ignored.
  * Prepare it with pst_op_init, which fills in the defaults of that kind. It goes in arrays: the

@@ -261,6 +261,9 @@ struct pst_field_output {
     bool decode_audio;
     const struct pst_audio_op *audio_ops; /* With decode_audio. */
     size_t n_audio_ops;
+    /* Images: delivers views of the image under this name, 1 to 63 bytes (augment.h, Views). */
+    const char *as;
+    uint32_t n_views, first_view; /* with `as` */
 };
 
 /* Says which fields, order, threads and limits a loader has. Zero-initialise, then set struct_size,
@@ -408,6 +411,8 @@ struct pst_loader_options {
     size_t audio_op_nbytes; /* sizeof(struct pst_audio_op) */
     /* Requests at a time of throttled storage, at most 256; 0 = any. 1: latencies add up. */
     uint32_t throttle_requests;
+    /* Positions in a row that hold the same sample, to 65,536; 0 = 1 (augment.h, Repeats). */
+    uint32_t repeats;
 };
 
 /* Names a place in the sequence of batches: 7 numbers, plain data. Their meaning is stable across
@@ -421,7 +426,7 @@ struct pst_loader_state {
     uint64_t n_samples;
     /* Version of the order function: must be equal to resume. */
     uint64_t order_version;
-    /* Hash of order kind, page parameters, subset and weights: must be equal to resume. */
+    /* Hash of order kind, page parameters, subset, weights and repeats: must be equal to resume. */
     uint64_t order_hash;
     /* Version of the rule of random parameters (augment.h): must be equal to resume. */
     uint64_t augment_version;
@@ -602,9 +607,7 @@ typedef int (*pst_interrupt_fn)(void *ctx);
  * Do not call it while fetch or replay runs. */
 void pst_loader_set_interrupt(pst_loader *loader, pst_interrupt_fn interrupt, void *ctx);
 
-/* Batches
- * ------------------------------------------------------------------------------------------------
- */
+/* Batches */
 
 /* Describes an array in a batch, which owns the memory. Strides are in bytes. */
 struct pst_tensor {
@@ -681,6 +684,8 @@ PST_WARN_UNUSED enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i
  *
  * Returns a pointer that lives as long as the batch. Any thread. */
 const int64_t *pst_batch_index(const pst_batch *batch);
+/* Gives the rows' draws (augment.h) in the same way. */
+const uint64_t *pst_batch_draws(const pst_batch *batch);
 
 /* Gives the sample numbers as an i64 array (N), in the memory of the batch's other arrays.
  *
@@ -800,7 +805,8 @@ enum pst_fallback {
     PST_FALLBACK_FLEET_FULL = 21,
     /* Items that were not offered to their server, because too many others were on the way. They
      * are offered when they are read again. */
-    PST_FALLBACK_FLEET_BUSY = 22
+    PST_FALLBACK_FLEET_BUSY = 22,
+    PST_FALLBACK_VIEWS = 23 /* Images decoded once for each view, for lack of host_memory. */
 };
 
 #define PST_FALLBACKS_MAX 32 /* room for kinds that later versions have */
@@ -820,9 +826,7 @@ const char *pst_fallback_name(uint32_t i);
  * Returns a static string; NULL after the last kind. Any thread. */
 const char *pst_fallback_text(uint32_t i);
 
-/* Watching
- * -----------------------------------------------------------------------------------------------
- */
+/* Watching */
 
 /* Says where the bytes of an item come from, in the order in which a loader asks. */
 enum pst_tier {
@@ -877,20 +881,15 @@ struct pst_loader_stats {
     uint64_t n_fallback_direct; /* Files without O_DIRECT. */
     /* Images decoded whole although only a region was needed. */
     uint64_t n_fallback_region;
-    /* Pixels that decoders delivered. */
-    uint64_t nbytes_decoded;
-    /* "c", "avx2", "avx512", "neon". */
-    char cpu_level[16];
-    /* PLI: units that were decoded. */
-    uint64_t n_units_decoded;
+    uint64_t nbytes_decoded;  /* Pixels that decoders delivered. */
+    char cpu_level[16];       /* "c", "avx2", "avx512", "neon". */
+    uint64_t n_units_decoded; /* PLI: units that were decoded. */
     /* PLI: all units of the images whose units were decoded. */
     uint64_t n_units_whole;
     /* PLI: images of which only head and touched units were read. */
     uint64_t n_partial_reads;
-    /* Images decoded at a part of their size (scaled_decode). */
-    uint64_t n_scaled;
-    /* Images and masks decoded by the CPU. */
-    uint64_t n_cpu_samples;
+    uint64_t n_scaled;      /* Images decoded at a part of their size (scaled_decode). */
+    uint64_t n_cpu_samples; /* Images and masks decoded by the CPU. */
     uint64_t n_gpu_samples; /* Images and masks decoded by the GPU. */
     /* Images and masks meant for the GPU that the CPU decoded, because of their form or for lack of
      * space. */

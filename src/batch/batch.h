@@ -145,6 +145,7 @@ enum pst_status psti_batch_pool_make(struct psti_pool *pool, uint32_t n);
 
 /* Filling. The loader's threads call these, for different rows at the same time. */
 int64_t *psti_batch_indices(pst_batch *batch);
+uint64_t *psti_batch_draws(pst_batch *batch);
 void psti_batch_set_place(pst_batch *batch, uint64_t epoch, uint64_t step);
 /* Says how the batch's images are mixed; NULL: not at all. */
 void psti_batch_set_mix(pst_batch *batch, const struct pst_batch_mix *mix);

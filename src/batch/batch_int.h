@@ -64,6 +64,7 @@ struct pst_batch {
     size_t *offsets;            /* [n_fields] offsets of the arrays in data */
     size_t *homes;              /* [n_fields] what they are unless an array lies elsewhere */
     bool *ragged;               /* [n_fields], set by finish */
+    uint64_t *draws;            /* [n_rows_max] */
     struct psti_row *rows;      /* [n_row_lists][n_rows_max] */
     pthread_mutex_t lock;       /* guards chunks; held around gpu.await */
     struct psti_chunk *chunks;  /* newest first */

@@ -60,7 +60,7 @@ bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, si
 static size_t slot_extra_nbytes(uint32_t n_fields, uint32_t n_row_lists, uint32_t n_rows)
 {
     return sizeof(pst_batch) + n_fields * (2 * sizeof(size_t) + sizeof(bool)) +
-           (size_t)n_row_lists * n_rows * sizeof(struct psti_row);
+           (size_t)n_rows * (n_row_lists * sizeof(struct psti_row) + sizeof(uint64_t));
 }
 
 enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
@@ -202,6 +202,7 @@ void psti_batch_free(pst_batch *batch)
         psti_free(batch->data);
     psti_free(batch->offsets);
     psti_free(batch->ragged);
+    psti_free(batch->draws);
     psti_free(batch->rows);
     psti_free(batch);
 }
@@ -242,11 +243,13 @@ static enum pst_status make_slot(struct psti_pool *pool, uint32_t n_rows, size_t
     batch->offsets = psti_calloc(2 * (size_t)pool->n_fields + 1, sizeof *batch->offsets);
     batch->homes = batch->offsets ? batch->offsets + pool->n_fields : NULL;
     batch->ragged = psti_calloc(pool->n_fields + 1, sizeof *batch->ragged);
+    batch->draws = psti_calloc((size_t)n_rows + 1, sizeof *batch->draws);
     batch->rows = psti_calloc((size_t)pool->n_row_lists * n_rows + 1, sizeof *batch->rows);
-    if (batch->offsets && batch->ragged && batch->rows)
+    if (batch->offsets && batch->ragged && batch->draws && batch->rows)
         status = make_data(batch, n_rows);
     if (status != PST_OK) {
         psti_free(batch->rows);
+        psti_free(batch->draws);
         psti_free(batch->ragged);
         psti_free(batch->offsets);
         psti_free(batch);

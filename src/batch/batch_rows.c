@@ -23,6 +23,10 @@ struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field,
 
 int64_t *psti_batch_indices(pst_batch *batch) { return (int64_t *)(void *)batch->data; }
 
+uint64_t *psti_batch_draws(pst_batch *batch) { return batch->draws; }
+
+const uint64_t *pst_batch_draws(const pst_batch *batch) { return batch->draws; }
+
 struct psti_slot_part *psti_batch_part(pst_batch *batch)
 {
     return batch->pool->has_gpu || (batch->pool->has_host && batch->part.own) ? &batch->part : NULL;
@@ -184,6 +188,7 @@ void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, in
 static void move_row(pst_batch *batch, uint32_t to, uint32_t from)
 {
     psti_batch_indices(batch)[to] = psti_batch_indices(batch)[from];
+    batch->draws[to] = batch->draws[from];
     for (uint32_t i = 0; i < batch->pool->n_fields; i++) {
         const struct psti_layout_field *field = &batch->pool->fields[i];
         struct psti_row *record = psti_batch_row_record(batch, i, from);

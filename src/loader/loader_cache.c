@@ -112,7 +112,8 @@ static enum pst_status make_rule(pst_loader *loader, uint64_t recode, struct pst
         const struct psti_loader_plan_field *field = &plan->fields[i];
         bool is_image = field->field->type == PST_FIELD_IMAGE;
         size_t n_ops, n_fixed, i_op;
-        if (field->fill != PSTI_LOADER_FILL_PIXELS)
+        if (field->fill != PSTI_LOADER_FILL_PIXELS ||
+            psti_loader_plan_has_views(plan, field->i_field))
             continue;
         const struct pst_op *ops = ops_of(field, &n_ops);
         n_fixed = psti_loader_training_prefix(ops, n_ops, &i_op);
@@ -130,7 +131,8 @@ static enum pst_status make_rule(pst_loader *loader, uint64_t recode, struct pst
     if (status == PST_OK && n_images == 0)
         status = refused != PST_OK ? refused
                                    : psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                                               "cache_size TRAINING, but no image is decoded");
+                                               "cache_size TRAINING, but no image is decoded that "
+                                               "has no views: these need it whole");
     if (status == PST_OK)
         status = psti_loader_training_open(loader->options.cache_form, recode, fields, n,
                                            &loader->training, err);

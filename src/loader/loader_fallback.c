@@ -54,6 +54,9 @@ static const struct {
                                                "is full or down"},
     [PST_FALLBACK_FLEET_BUSY] = {"fleet_busy", "items that were not offered to their server, "
                                                "because too many others were on the way"},
+    [PST_FALLBACK_VIEWS] = {"views",
+                            "images that were decoded for each view by itself, for want of "
+                            "host_memory"},
     [PST_FALLBACK_PIN] = {"pin", "batches in memory that pin_memory was to page-lock and the CUDA "
                                  "driver did not"},
 };

@@ -12,6 +12,7 @@
 #include "base/fail.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static enum pst_status open_fetcher(pst_loader *loader, struct pst_error *err)
 {
@@ -126,6 +127,7 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
     struct psti_loader_worker *worker = &loader->fetcher;
     int64_t start = psti_clock_ns();
     psti_batch_set_place(batch, epoch, 0);
+    memset(psti_batch_draws(batch), 0, n * sizeof(uint64_t));
     loader->placement.ops->begin(loader, batch, 0, (uint32_t)n);
     for (size_t i = 0; status == PST_OK && i < n; i++) {
         const struct psti_draw_key key = psti_loader_row_key(loader, epoch, samples[i], 0);

@@ -54,6 +54,7 @@ void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct
                          uint64_t epoch, uint64_t start, uint64_t step, uint64_t shown_step)
 {
     int64_t *indices = psti_batch_indices(job->batch);
+    uint64_t *draws = psti_batch_draws(job->batch);
     job->epoch = epoch;
     job->step = step;
     job->n_rows = psti_order_batch(loader->order, ranks, start, step, job->positions);
@@ -63,8 +64,10 @@ void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct
     job->failed = job->starved = job->settled = job->mixed = false;
     psti_loader_job_clear_bads(job);
     memset(job->bad, 0, job->n_rows);
-    for (uint32_t i = 0; i < job->n_rows; i++)
+    for (uint32_t i = 0; i < job->n_rows; i++) {
         indices[i] = (int64_t)psti_order_sample(loader->order, epoch, job->positions[i]);
+        draws[i] = psti_order_draw(loader->order, job->positions[i]);
+    }
     psti_batch_set_place(job->batch, epoch, shown_step);
     loader->placement.ops->begin(loader, job->batch, job->first_turn, job->n_rows);
 }

@@ -19,7 +19,7 @@ static int find_field(const struct psti_loader_plan *plan, const char *name)
     for (uint32_t i = 0; i < plan->n_fields; i++) {
         const struct pst_field *field = plan->fields[i].field;
         if (field->type == PST_FIELD_IMAGE && plan->fields[i].fill == PSTI_LOADER_FILL_PIXELS &&
-            (!name || strcmp(name, field->name) == 0))
+            !plan->fields[i].n_views && (!name || strcmp(name, field->name) == 0))
             return (int)i;
     }
     return -1;

@@ -69,7 +69,8 @@ static enum pst_status open_order(pst_loader *loader, struct pst_error *err)
                                        .window_pages = options->window_pages,
                                        .batch_size = options->batch_size,
                                        .drop_last = options->drop_last,
-                                       .no_padding = options->no_padding};
+                                       .no_padding = options->no_padding,
+                                       .repeats = options->repeats};
     if (options->n_indices && !options->indices)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "n_indices is set but indices is NULL");
     loader->next_ranks = (struct psti_ranks){options->rank, options->world_size};

@@ -6,6 +6,8 @@
  * lasts, then from the reserve, one worker at a time, to be given back after the row. So an image's
  * size alone decides if it can be decoded, not the load of the moment. Scratch that only makes a
  * decoder faster comes from the budget, never from the reserve. */
+#include "loader/loader_pixels.h"
+
 #include "loader/loader_counters.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_plan.h"
@@ -126,6 +128,7 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
     worker->grant = PSTI_LOADER_GRANT_MIN_NBYTES;
     psti_stall_meter_thread_init(&worker->meter, loader->trace, psti_loader_worker_tid(worker));
     worker->draws = psti_calloc(plan->n_fields + 1, sizeof *worker->draws);
+    worker->view_draws = psti_calloc(plan->n_views + 1, sizeof *worker->view_draws);
     worker->sources = psti_calloc(plan->n_items + 1, sizeof *worker->sources);
     worker->reads = psti_calloc(plan->n_reads + 1, sizeof *worker->reads);
     if (loader->training)
@@ -135,7 +138,7 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
     if (pst_dataset_is_folder(loader->dataset))
         worker->paths = psti_alloc_array(plan->n_items + 1, PSTI_PATH_NBYTES);
     enum pst_status status = PST_OK;
-    if (!worker->draws || !worker->sources || !worker->reads ||
+    if (!worker->draws || !worker->view_draws || !worker->sources || !worker->reads ||
         (loader->options.fleet && !worker->requests) || (loader->training && !worker->pictures) ||
         (pst_dataset_is_folder(loader->dataset) && !worker->paths))
         status = psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a worker");
@@ -159,6 +162,8 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_augment_run_close(&worker->run);
     psti_sound_run_close(&worker->sound);
     psti_free(worker->draws);
+    psti_free(worker->view_draws);
+    psti_free(worker->picture);
     psti_free(worker->sources);
     psti_free(worker->reads);
     psti_free(worker->requests);
@@ -169,7 +174,8 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
     psti_free(worker->boxes_memory);
     psti_batch_pool_uncharge(worker->loader->pool, PSTI_LOADER_DECODER_NBYTES + 2 * worker->grant +
                                                        worker->extra + worker->buffer_nbytes +
-                                                       worker->sound_nbytes + worker->boxes_nbytes);
+                                                       worker->sound_nbytes + worker->boxes_nbytes +
+                                                       worker->picture_nbytes);
     memset(worker, 0, sizeof *worker);
 }
 
@@ -472,10 +478,9 @@ static enum pst_status decode_picture(struct psti_loader_worker *worker,
                                    copy_rows, &picture, err);
 }
 
-/* Decodes the rectangle that this loader and others need of the image, into the shelf's picture. */
-static enum pst_status decode_shared(struct psti_loader_worker *worker,
-                                     const struct psti_image *image,
-                                     const struct psti_shelf_picture *shared)
+enum pst_status psti_loader_pixels_decode_shared(struct psti_loader_worker *worker,
+                                                 const struct psti_image *image,
+                                                 const struct psti_shelf_picture *shared)
 {
     struct picture picture = {.pixels = shared->pixels, .row_nbytes = shared->row_nbytes};
     enum pst_status status;
@@ -504,7 +509,7 @@ static enum pst_status share(struct psti_loader_worker *worker, struct psti_imag
         image->shared = picture;
         break;
     case PSTI_SHELF_MAKE:
-        if (decode_shared(worker, image, picture) == PST_OK)
+        if (psti_loader_pixels_decode_shared(worker, image, picture) == PST_OK)
             image->shared = picture;
         psti_loader_shelf_made(worker->loader, picture, image->shared != NULL);
     }
@@ -565,14 +570,10 @@ static enum pst_status follow(struct psti_loader_worker *worker, struct psti_ima
     return status;
 }
 
-/* Reads header, geometry and random parameters: all of `image` but the place of its pixels. */
-static enum pst_status open_image(struct psti_loader_worker *worker,
-                                  const struct psti_draw_key *key, struct psti_image *image,
-                                  struct pst_error *err)
+enum pst_status psti_loader_pixels_open(struct psti_loader_worker *worker, struct psti_image *image,
+                                        struct pst_error *err)
 {
     enum pst_status status = PST_OK;
-    struct psti_draw *draw = &worker->draws[image->i_plan];
-    image->draw = draw;
     if (psti_loader_worker_lags(worker))
         psti_loader_worker_catch_up(worker);
     if (!worker->decoder || !worker->run) /* closed to give back scratch of the reserve */
@@ -581,11 +582,21 @@ static enum pst_status open_image(struct psti_loader_worker *worker,
         status = probe(image, err);
     if (status == PST_OK)
         status = follow(worker, image, err);
-    if (status == PST_OK && key->boxes && (int)image->i_plan == worker->loader->plan.i_leader)
+    if (status == PST_OK && worker->loader->plan.i_crop_boxes >= 0 &&
+        (int)image->i_plan == worker->loader->plan.i_leader)
         status = psti_loader_boxes_follow(worker, err);
-    if (status == PST_OK)
-        status = take_draw(worker, key, image, draw, err);
     return status;
+}
+
+/* Reads header, geometry and random parameters: all of `image` but the place of its pixels. */
+static enum pst_status open_image(struct psti_loader_worker *worker,
+                                  const struct psti_draw_key *key, struct psti_image *image,
+                                  struct pst_error *err)
+{
+    struct psti_draw *draw = &worker->draws[image->i_plan];
+    image->draw = draw;
+    enum pst_status status = psti_loader_pixels_open(worker, image, err);
+    return status == PST_OK ? take_draw(worker, key, image, draw, err) : status;
 }
 
 /* True if the row is the stored bytes. probe has compared their number with the image's size.
@@ -599,8 +610,9 @@ static bool is_copy(const struct psti_image *image, const struct psti_place *pla
            image->info.orientation <= 1;
 }
 
-static enum pst_status decode(struct psti_loader_worker *worker, const struct psti_image *image,
-                              const struct psti_place *place, struct pst_error *err)
+enum pst_status psti_loader_pixels_decode(struct psti_loader_worker *worker,
+                                          const struct psti_image *image,
+                                          const struct psti_place *place, struct pst_error *err)
 {
     enum pst_status status;
     worker->emptied = false;
@@ -628,6 +640,16 @@ static void count(struct psti_loader_worker *worker, const struct psti_image *im
         psti_loader_shelf_decoded(worker->loader);
     worker->n_partial += good && image->source->partial;
     worker->n_scaled += good && image->draw->scale_log2 > 0;
+}
+
+void psti_loader_pixels_name_error(const struct psti_loader_source *source, struct pst_error *err)
+{
+    if (err && !err->codec[0] && source->item.form != PST_FORM_NONE)
+        psti_error_set_codec(err, pst_form_name(source->item.form));
+    /* A decoder counts offsets from the start of the bytes, which are those of the file unless they
+     * were re-coded. */
+    if (err && err->offset >= 0)
+        err->offset = (int64_t)source->item.offset + (source->is_recoded ? 0 : err->offset);
 }
 
 enum pst_status psti_loader_row_pixels(struct psti_loader_worker *worker, pst_batch *batch,
@@ -661,15 +683,11 @@ enum pst_status psti_loader_row_pixels(struct psti_loader_worker *worker, pst_ba
     if (status == PST_OK && source->shelved && place.kind == PSTI_LOADER_PLACE_ROW)
         status = share(worker, &image, key, err);
     if (status == PST_OK)
-        status = decode(worker, &image, &place, err);
+        status = psti_loader_pixels_decode(worker, &image, &place, err);
     if (status == PST_OK)
         ops->done(worker, &image);
     count(worker, &image, status == PST_OK);
-    if (status != PST_OK && err && !err->codec[0] && source->item.form != PST_FORM_NONE)
-        psti_error_set_codec(err, pst_form_name(source->item.form));
-    /* A decoder counts offsets from the start of the bytes, which are those of the file unless they
-     * were re-coded. */
-    if (status != PST_OK && err && err->offset >= 0)
-        err->offset = (int64_t)source->item.offset + (source->is_recoded ? 0 : err->offset);
+    if (status != PST_OK)
+        psti_loader_pixels_name_error(source, err);
     return status;
 }

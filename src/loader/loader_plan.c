@@ -33,6 +33,32 @@ static bool is_pixels(enum pst_field_type type)
     return type == PST_FIELD_IMAGE || type == PST_FIELD_MASK;
 }
 
+static enum pst_status check_views(const struct pst_field *field,
+                                   const struct pst_field_output *wish, struct pst_error *err)
+{
+    size_t n = wish->as ? strlen(wish->as) : 0;
+    if (!wish->as && (wish->n_views || wish->first_view))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s': n_views and first_view need a name for the views (as)",
+                         field->name);
+    if (!wish->as)
+        return PST_OK;
+    if (n == 0 || n >= sizeof((struct psti_slot_field *)0)->name)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "the name of views of field '%s' has %zu bytes: 1 to 63 are possible",
+                         field->name, n);
+    if (field->type != PST_FIELD_IMAGE || wish->encoded || wish->scaled_decode)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "views '%s' of field '%s': views are of images that are decoded, without "
+                         "scaled_decode",
+                         wish->as, field->name);
+    if (wish->n_views > PST_MAX_VIEWS || wish->first_view > UINT16_MAX)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "views '%s': n_views is at most %d, first_view %d", wish->as,
+                         PST_MAX_VIEWS, UINT16_MAX);
+    return PST_OK;
+}
+
 static enum pst_status check_output(const struct pst_field *field,
                                     const struct pst_field_output *wish, struct pst_error *err)
 {
@@ -91,6 +117,9 @@ static enum pst_status check_output(const struct pst_field *field,
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s': min_area is 0 or more, min_visibility 0 to 1, not %g and %g",
                          name, (double)wish->min_area, (double)wish->min_visibility);
+    enum pst_status status = check_views(field, wish, err);
+    if (status != PST_OK)
+        return status;
     uint32_t present = (1u << field->n_variants) - 1;
     if (wish->variant_mask && !(wish->variant_mask & present))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
@@ -284,7 +313,7 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
     struct pst_op ops[PSTI_AUGMENT_MAX_OPS];
     struct pst_field_output chosen = *wish;
     uint8_t channels, bits;
-    plan->follows = leader->wish && leader->wish != wish && !wish->own_geometry;
+    plan->follows = leader->wish && leader->wish != wish && !wish->own_geometry && !wish->as;
     plan->own = wish->own_geometry ? plan->i_field + 1 : 0;
     plan->shows_stored = wish->ignore_orientation;
     enum pst_status status = choose_ops(wish, plan->follows ? leader->wish : NULL, leader->name,
@@ -307,6 +336,12 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
     slot->dtype = psti_augment_chain_dtype(plan->chain);
     slot->has_array = psti_augment_chain_fixed_size(plan->chain, &size[0], &size[1]);
     plan->fixed = slot->has_array && !plan->any_channels;
+    if (wish->as && !plan->fixed)
+        return psti_fail(
+            err, PST_ERROR_ARGUMENT, "loader",
+            "views '%s' of field '%s' may differ in size or channels: their operations "
+            "must end with one size, such as that of a crop",
+            wish->as, plan->field->name);
     slot->may_differ = !plan->fixed;
     if (!slot->has_array && guess_size(dataset, plan, size) &&
         psti_augment_chain_draw(plan->chain, &(struct psti_draw_key){.seed = options->seed},
@@ -317,6 +352,11 @@ static enum pst_status plan_pixels(pst_dataset *dataset, const struct pst_loader
     }
     if (slot->has_array)
         set_image_shape(slot, plan, size[0], size[1]);
+    if (plan->has_view_axis) {
+        memmove(slot->shape + 1, slot->shape, 3 * sizeof slot->shape[0]);
+        slot->shape[0] = plan->n_views;
+        slot->ndim = 4;
+    }
     return PST_OK;
 }
 
@@ -343,7 +383,8 @@ static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_
                                   struct psti_loader_plan_field *plan, struct psti_slot_field *slot,
                                   struct pst_error *err)
 {
-    memcpy(slot->name, plan->field->name, sizeof slot->name);
+    if (!plan->n_views)
+        memcpy(slot->name, plan->field->name, sizeof slot->name);
     slot->type = plan->field->type;
     switch (plan->field->type) {
     case PST_FIELD_INT:
@@ -384,11 +425,12 @@ static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_
     return PST_OK;
 }
 
+/* The wish for the field under its own name. */
 static const struct pst_field_output *find_wish(const struct pst_loader_options *options,
                                                 const char *name)
 {
     for (size_t i = 0; i < options->n_fields; i++)
-        if (strcmp(options->fields[i].name, name) == 0)
+        if (!options->fields[i].as && strcmp(options->fields[i].name, name) == 0)
             return &options->fields[i];
     return NULL;
 }
@@ -404,7 +446,7 @@ static enum pst_status check_wishes(pst_dataset *dataset, const struct pst_loade
         if (!name || pst_dataset_find_field(dataset, name) < 0)
             return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "the data set has no field '%s'",
                              name ? name : "(null)");
-        if (find_wish(options, name) != &options->fields[i])
+        if (!options->fields[i].as && find_wish(options, name) != &options->fields[i])
             return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "field '%s' is listed twice", name);
     }
     return PST_OK;
@@ -483,6 +525,8 @@ static enum pst_status plan_boxes(pst_dataset *dataset, const struct pst_loader_
         struct psti_loader_plan_field *entry = &plan->fields[i];
         const struct pst_field_output *wish = wish_of(options, entry->field);
         enum pst_status status = PST_OK;
+        if (entry->n_views)
+            continue;
         if (entry->field->type == PST_FIELD_BOXES)
             status = plan_drops(leader, wish, entry, err);
         if (status != PST_OK)
@@ -529,6 +573,14 @@ static enum pst_status plan_crop(const struct pst_loader_options *options,
             n++;
         }
     }
+    for (size_t k = 0; k < options->n_fields; k++) {
+        const struct pst_field_output *wish = &options->fields[k];
+        const char *own = wish->as ? psti_augment_ops_need_boxes(wish->ops, wish->n_ops) : NULL;
+        if (own)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "views '%s': %s needs the sample's boxes, which views do not have",
+                             wish->as, own);
+    }
     if (!needs || n == 1)
         return PST_OK;
     return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
@@ -557,6 +609,121 @@ static enum pst_status check_alone(const struct psti_loader_plan *plan, const st
     return PST_OK;
 }
 
+bool psti_loader_plan_has_views(const struct psti_loader_plan *plan, uint32_t i_field)
+{
+    for (uint32_t i = 0; i < plan->n_fields; i++)
+        if (plan->fields[i].n_views && plan->fields[i].i_field == i_field)
+            return true;
+    return false;
+}
+
+/* Refuses a name that is delivered already. */
+static enum pst_status check_name(const struct psti_loader_plan *plan, const char *name,
+                                  struct pst_error *err)
+{
+    for (uint32_t i = 0; i < plan->n_fields; i++)
+        if (strcmp(plan->slots[i].name, name) == 0)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "two arrays of a batch would be called '%s'", name);
+    return PST_OK;
+}
+
+/* Gives the stored item of a field its number, or that of an earlier entry for the same field. All
+ * entries need its bytes whole then. */
+static enum pst_status plan_item(const pst_dataset *dataset, struct psti_loader_plan *plan,
+                                 struct psti_loader_plan_field *entry, struct pst_error *err)
+{
+    for (uint32_t i = 0; i < plan->n_items; i++) {
+        struct psti_loader_plan_field *first = &plan->fields[plan->fields_of_items[i]];
+        if (first->i_field != entry->i_field)
+            continue;
+        entry->i_item = (int)i;
+        first->may_skip = false;
+        if (first->variant_mask == entry->variant_mask && first->form_mask == entry->form_mask &&
+            first->fill == entry->fill)
+            return PST_OK;
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s' and its views are of one stored item: they have the same "
+                         "variants and forms, and the field is not encoded",
+                         entry->field->name);
+    }
+    plan->fields_of_items[plan->n_items] = (uint32_t)(entry - plan->fields);
+    entry->i_item = (int)plan->n_items++;
+    entry->may_skip = entry->fill == PSTI_LOADER_FILL_PIXELS && !entry->identity &&
+                      !entry->n_views && !pst_dataset_is_folder(dataset);
+    plan->n_reads += entry->may_skip ? PSTI_LOADER_RANGES_MAX : 1;
+    return PST_OK;
+}
+
+/* Views of an item are made together, so they take the same pixels. */
+static enum pst_status plan_views(struct psti_loader_plan *plan,
+                                  struct psti_loader_plan_field *entry, struct pst_error *err)
+{
+    entry->i_draw = plan->n_views;
+    plan->n_views += entry->n_views;
+    if (plan->n_views > PST_MAX_VIEWS)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "a sample has more than %d views",
+                         PST_MAX_VIEWS);
+    for (const struct psti_loader_plan_field *first = plan->fields; first < entry; first++) {
+        if (!first->n_views || first->i_item != entry->i_item)
+            continue;
+        entry->filled_before = true;
+        if (first->decode.channels == entry->decode.channels &&
+            first->decode.bits == entry->decode.bits &&
+            first->decode.ignore_orientation == entry->decode.ignore_orientation)
+            return PST_OK;
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "views '%s' and '%s' of field '%s' would be decoded to different pixels: "
+                         "give them the same dtype, channels, bits and orientation",
+                         plan->slots[first - plan->fields].name,
+                         plan->slots[entry - plan->fields].name, entry->field->name);
+    }
+    return PST_OK;
+}
+
+/* Plans one array of the batch, of field i_field of the data set. */
+static enum pst_status add_field(pst_dataset *dataset, const struct pst_loader_options *options,
+                                 uint32_t i_field, const struct pst_field_output *wish,
+                                 const struct leader *leader, struct psti_loader_plan *plan,
+                                 struct pst_error *err)
+{
+    const struct pst_field *field = pst_dataset_field(dataset, i_field);
+    enum pst_status status = check_output(field, wish, err);
+    if (status == PST_OK)
+        status = check_forms(dataset, field, wish, err);
+    if (status == PST_OK)
+        status = check_name(plan, wish->as ? wish->as : field->name, err);
+    if (status == PST_OK && plan->n_fields == PST_MAX_FIELDS)
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "loader", "a batch has more than %d arrays",
+                           PST_MAX_FIELDS);
+    if (status == PST_OK && wish->as && options->placement == PST_PLACEMENT_DEVICE)
+        status =
+            psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                      "views '%s': views are for batches in host memory (pin_memory)", wish->as);
+    if (status != PST_OK)
+        return status;
+    struct psti_loader_plan_field *entry = &plan->fields[plan->n_fields];
+    *entry = (struct psti_loader_plan_field){.field = field, .i_field = i_field, .i_item = -1};
+    entry->says_boxes = wish->per_box_of != NULL;
+    entry->i_boxes = -1;
+    entry->made_for = wish->made_for ? wish->made_for : field->made_for;
+    entry->variant_mask = wish->variant_mask ? wish->variant_mask : 0xFF;
+    entry->form_mask = wish->form_mask;
+    struct psti_slot_field *slot = &plan->slots[plan->n_fields++];
+    *slot = (struct psti_slot_field){.type = field->type};
+    if (wish->as) {
+        entry->n_views = wish->n_views ? wish->n_views : 1;
+        entry->first_view = wish->first_view;
+        entry->has_view_axis = wish->n_views > 0;
+        snprintf(slot->name, sizeof slot->name, "%s", wish->as);
+    }
+    status = plan_field(dataset, options, wish, leader, entry, slot, err);
+    if (status == PST_OK && entry->fill != PSTI_LOADER_FILL_INT &&
+        entry->fill != PSTI_LOADER_FILL_FLOAT)
+        status = plan_item(dataset, plan, entry, err);
+    return status == PST_OK && entry->n_views ? plan_views(plan, entry, err) : status;
+}
+
 enum pst_status psti_loader_plan_make(pst_dataset *dataset,
                                       const struct pst_loader_options *options,
                                       struct psti_loader_plan *plan, struct pst_error *err)
@@ -572,32 +739,13 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
     for (uint32_t i = 0; status == PST_OK && i < pst_dataset_n_fields(dataset); i++) {
         const struct pst_field *field = pst_dataset_field(dataset, i);
         const struct pst_field_output *wish = field == leads ? &own : wish_of(options, field);
-        if (!wish)
-            continue;
         if (field == leads)
             geometry = (int)plan->n_fields;
-        status = check_output(field, wish, err);
-        if (status == PST_OK)
-            status = check_forms(dataset, field, wish, err);
-        if (status != PST_OK)
-            break;
-        struct psti_loader_plan_field *entry = &plan->fields[plan->n_fields];
-        *entry = (struct psti_loader_plan_field){.field = field, .i_field = i, .i_item = -1};
-        entry->says_boxes = wish->per_box_of != NULL;
-        entry->i_boxes = -1;
-        entry->made_for = wish->made_for ? wish->made_for : field->made_for;
-        entry->variant_mask = wish->variant_mask ? wish->variant_mask : 0xFF;
-        entry->form_mask = wish->form_mask;
-        struct psti_slot_field *slot = &plan->slots[plan->n_fields++];
-        *slot = (struct psti_slot_field){.type = field->type};
-        status = plan_field(dataset, options, wish, &leader, entry, slot, err);
-        if (entry->fill != PSTI_LOADER_FILL_INT && entry->fill != PSTI_LOADER_FILL_FLOAT) {
-            plan->fields_of_items[plan->n_items] = plan->n_fields - 1;
-            entry->i_item = (int)plan->n_items++;
-            entry->may_skip = entry->fill == PSTI_LOADER_FILL_PIXELS && !entry->identity &&
-                              !pst_dataset_is_folder(dataset);
-            plan->n_reads += entry->may_skip ? PSTI_LOADER_RANGES_MAX : 1;
-        }
+        if (wish)
+            status = add_field(dataset, options, i, wish, &leader, plan, err);
+        for (size_t k = 0; status == PST_OK && k < options->n_fields; k++)
+            if (options->fields[k].as && strcmp(options->fields[k].name, field->name) == 0)
+                status = add_field(dataset, options, i, &options->fields[k], &leader, plan, err);
     }
     plan->i_leader = geometry;
     for (uint32_t i = 0; i < plan->n_fields; i++)
@@ -621,7 +769,7 @@ void psti_loader_plan_clear(struct psti_loader_plan *plan)
         psti_loader_plan_free_chains(&plan->fields[i]);
         psti_sound_chain_close(&plan->fields[i].sound);
     }
-    plan->n_fields = plan->n_items = plan->n_reads = 0;
+    plan->n_fields = plan->n_items = plan->n_reads = plan->n_views = 0;
 }
 
 uint64_t psti_loader_plan_row_nbytes_max(const struct psti_loader_plan *plan, pst_dataset *dataset,

@@ -50,6 +50,13 @@ struct psti_loader_plan_field {
     bool says_boxes;                /* the caller said whether it has a row for each box */
     int i_boxes;                    /* plan field of the boxes to which its rows belong; -1: none */
     struct psti_sound_chain *sound; /* SOUND */
+    /* PIXELS: views that a row has; 0: it is the image itself. The first of these plan fields of an
+     * item fills all (loader_views.c), so the others are `filled_before`. */
+    uint32_t n_views;
+    uint32_t first_view; /* the number that its first view has in keys */
+    uint32_t i_draw;     /* place of its first view's draw among those of all views */
+    bool has_view_axis;  /* (n_views, C, H, W) */
+    bool filled_before;
 };
 
 struct psti_loader_plan {
@@ -57,6 +64,7 @@ struct psti_loader_plan {
     uint32_t n_reads; /* largest number of reads of one row at a time; >= n_items */
     int i_leader;     /* plan field that gives the sample's geometry; -1: none */
     int i_crop_boxes; /* plan field of the boxes that decide about its crop; -1: none do */
+    uint32_t n_views; /* of all fields */
     struct psti_loader_plan_field fields[PST_MAX_FIELDS];
     struct psti_slot_field slots[PST_MAX_FIELDS];
     uint32_t fields_of_items[PST_MAX_FIELDS];
@@ -66,6 +74,8 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
                                       const struct pst_loader_options *options,
                                       struct psti_loader_plan *plan, struct pst_error *err);
 void psti_loader_plan_clear(struct psti_loader_plan *plan);
+/* True if the item of the data set's field is delivered as views, too. */
+bool psti_loader_plan_has_views(const struct psti_loader_plan *plan, uint32_t i_field);
 /* loader_chains.c: sets decode, channels and bits, the output of decoders. */
 void psti_loader_plan_decode(const struct pst_loader_options *options,
                              const struct pst_field_output *wish,

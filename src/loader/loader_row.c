@@ -417,7 +417,10 @@ static enum pst_status fill_pixels(struct psti_loader_worker *worker, pst_batch 
                                    const struct psti_loader_source *source, struct pst_error *err)
 {
     int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_PIXELS);
-    enum pst_status status = psti_loader_row_pixels(worker, batch, i_plan, row, key, source, err);
+    enum pst_status status =
+        worker->loader->plan.fields[i_plan].n_views
+            ? psti_loader_row_views(worker, batch, i_plan, row, key, source, err)
+            : psti_loader_row_pixels(worker, batch, i_plan, row, key, source, err);
     psti_stall_meter_leave(&worker->meter, PSTI_METER_PIXELS, since);
     return status;
 }
@@ -465,13 +468,12 @@ static enum pst_status bring_boxes(struct psti_loader_worker *worker, struct pst
 }
 
 static enum pst_status fill_item(struct psti_loader_worker *worker, pst_batch *batch, uint32_t row,
-                                 const struct psti_draw_key *key, uint32_t i_item,
+                                 const struct psti_draw_key *key, uint32_t i_plan,
                                  struct psti_loader_source *source, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
-    uint32_t i_plan = loader->plan.fields_of_items[i_item];
     const struct psti_loader_plan_field *field = &loader->plan.fields[i_plan];
-    enum pst_status status = bring_item(worker, key->sample, i_item, source, err);
+    enum pst_status status = bring_item(worker, key->sample, (uint32_t)field->i_item, source, err);
     if (status != PST_OK)
         return status;
     switch (field->fill) {
@@ -530,11 +532,10 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
         for (uint32_t i = 0; status == PST_OK && i < plan->n_fields; i++) {
             const struct psti_loader_plan_field *field = &plan->fields[i];
             struct psti_loader_source *source = field->i_item >= 0 ? &sources[field->i_item] : NULL;
-            if (pass_of(plan, i) != pass)
+            if (pass_of(plan, i) != pass || field->filled_before)
                 continue;
-            status = source
-                         ? fill_item(worker, batch, row, key, (uint32_t)field->i_item, source, err)
-                         : fill_number(worker->loader, batch, i, row, sample, err);
+            status = source ? fill_item(worker, batch, row, key, i, source, err)
+                            : fill_number(worker->loader, batch, i, row, sample, err);
             if (status != PST_OK)
                 psti_loader_row_name_error(worker->loader, sample, source, err);
         }

@@ -223,6 +223,15 @@ enum pst_status psti_loader_row_pixels(struct psti_loader_worker *worker, pst_ba
                                        const struct psti_loader_source *source,
                                        struct pst_error *err);
 
+/* loader_views.c */
+/* Makes all views of the item's image: those of plan field i_plan, its first with views, and of the
+ * others. */
+enum pst_status psti_loader_row_views(struct psti_loader_worker *worker, pst_batch *batch,
+                                      uint32_t i_plan, uint32_t row,
+                                      const struct psti_draw_key *key,
+                                      const struct psti_loader_source *source,
+                                      struct pst_error *err);
+
 /* loader_follow.c */
 /* Called after `info` was probed. Keeps that of the leading image. Rotates a mask's so that the
  * mask decodes aligned with the image. An error if sizes do not fit. */

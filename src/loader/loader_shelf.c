@@ -674,6 +674,7 @@ static uint32_t gather(const pst_loader *loader, const struct psti_image *image,
         for (uint32_t k = 0; k < member->loader->plan.n_fields; k++) {
             const struct psti_loader_plan_field *plan = &member->loader->plan.fields[k];
             if (plan->fill != PSTI_LOADER_FILL_PIXELS || plan->i_field != item->i_field ||
+                plan->n_views || /* views are decoded together, without the shelf's pictures */
                 psti_loader_row_draw(member->loader, plan, image->source, key, &image->info, &draw,
                                      NULL) != PST_OK)
                 continue;

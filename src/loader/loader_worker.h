@@ -27,7 +27,10 @@ struct psti_loader_worker {
     pthread_t thread;
     struct psti_decoder *decoder;
     struct psti_run *run;
-    struct psti_draw *draws;         /* [plan.n_fields] */
+    struct psti_draw *draws;      /* [plan.n_fields] */
+    struct psti_draw *view_draws; /* [plan.n_views] */
+    void *picture;                /* pixels of which the views of an image are made */
+    size_t picture_nbytes;
     struct psti_picture_size leader; /* size of the row's leading image, once it was probed */
     /* With plan.i_crop_boxes: the row's boxes. They fit the leading image once it was probed. */
     struct psti_draw_boxes boxes;

@@ -14,7 +14,12 @@
  * All pages are dealt to floor(n_pages / window_pages) windows (at least one) as evenly as
  * possible. Each window mixes at least window_pages pages, if there are so many, and fewer than
  * twice that. Samples are permuted within a window. Numbers made here are a promise
- * (PSTI_ORDER_VERSION). */
+ * (PSTI_ORDER_VERSION).
+ *
+ * `repeats` r > 1: the epochs r*k to r*k + r - 1 follow each other as one run of r*n places, and
+ * place g of the run holds the sample at position g / r of epoch k as it would be without
+ * repeats. So an epoch has n positions as ever, each sample stands r times side by side, and r
+ * epochs hold each sample r times. */
 #include "order/order.h"
 
 #include "base/alloc.h"
@@ -27,6 +32,7 @@
 
 #define FEISTEL_ROUNDS 6
 #define POSITIONS_MAX ((uint64_t)1 << 62)
+#define REPEATS_MAX 65536u
 
 /* Values of `sub` for psti_random4 in PSTI_RANDOM_ORDER. */
 enum { KEYS_SAMPLES = 0, KEYS_PAGES = 1, KEYS_WINDOW = 2 };
@@ -42,7 +48,8 @@ struct psti_order {
     uint64_t n_pages, n_full_pages, n_windows;
     uint64_t batch_size;
     bool drop_last, no_padding;
-    bool repeats; /* a sample may stand at several positions, not counting padding */
+    uint64_t n_times; /* neighbouring positions that hold the same sample */
+    bool repeats;     /* a sample may stand at several positions, not counting padding */
     uint64_t hash;
 };
 
@@ -165,6 +172,13 @@ static enum pst_status check_options(const struct psti_order_options *options, u
     if (options->weights && options->kind != PST_ORDER_SHUFFLED)
         return psti_fail(err, PST_ERROR_ARGUMENT, "order",
                          "weights draw at random: the order must be shuffled");
+    if (options->repeats > REPEATS_MAX)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "order", "repeats is %u, at most %u",
+                         options->repeats, REPEATS_MAX);
+    if (options->repeats > 1 && options->kind == PST_ORDER_PAGES)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "order",
+                         "repeats are not possible in the page order: its windows hold each sample "
+                         "once");
     for (uint64_t i = 0; options->indices && i < n; i++)
         if (options->indices[i] >= options->n_samples)
             return psti_fail(err, PST_ERROR_ARGUMENT, "order",
@@ -211,7 +225,8 @@ static enum pst_status copy_neighbours(struct psti_order *order, const uint32_t 
 static enum pst_status find_repeats(struct psti_order *order, uint64_t n_samples,
                                     struct pst_error *err)
 {
-    order->repeats = order->cumulative != NULL || (order->indices && order->n > n_samples);
+    order->repeats =
+        order->n_times > 1 || order->cumulative != NULL || (order->indices && order->n > n_samples);
     if (order->repeats || !order->indices)
         return PST_OK;
     unsigned char *seen = psti_calloc((size_t)(n_samples / 8 + 1), 1);
@@ -244,6 +259,8 @@ static uint64_t hash_of(const struct psti_order *order)
         psti_hash_update(&state, order->cumulative, order->n * sizeof *order->cumulative);
     if (order->neighbours)
         psti_hash_update(&state, order->neighbours, order->n * sizeof *order->neighbours);
+    if (order->n_times > 1) /* orders without repeats keep the hash that they had before these */
+        psti_hash_update(&state, &order->n_times, sizeof order->n_times);
     return psti_hash_end(&state);
 }
 
@@ -275,6 +292,7 @@ enum pst_status psti_order_open(const struct psti_order_options *options, struct
     order->batch_size = options->batch_size ? options->batch_size : 1;
     order->drop_last = options->drop_last;
     order->no_padding = options->no_padding;
+    order->n_times = options->repeats ? options->repeats : 1;
     plan_pages(order, options);
     if (options->indices) {
         order->indices = psti_alloc_array(n ? n : 1, sizeof *order->indices);
@@ -331,6 +349,11 @@ uint64_t psti_order_n(const struct psti_order *order) { return order->n; }
 uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position)
 {
     uint64_t x = position < order->n ? position : position % order->n;
+    if (order->n_times > 1) { /* n < 2^62 */
+        unsigned __int128 place = (unsigned __int128)(epoch % order->n_times) * order->n + x;
+        x = (uint64_t)(place / order->n_times);
+        epoch /= order->n_times;
+    }
     if (order->cumulative)
         x = weighted(order, epoch, x);
     else if (order->kind == PST_ORDER_SHUFFLED)

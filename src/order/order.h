@@ -32,6 +32,8 @@ struct psti_order_options {
     uint32_t batch_size;
     bool drop_last;
     bool no_padding; /* ranks may differ by one position */
+    /* Neighbouring positions that hold the same sample; 0 = 1. Not with PAGES. */
+    uint32_t repeats;
 };
 
 enum pst_status psti_order_open(const struct psti_order_options *options, struct psti_order **out,
@@ -45,8 +47,8 @@ uint64_t psti_order_n(const struct psti_order *order);
 /* Sample at position p of an epoch, p < psti_order_n; positions beyond wrap (padding). */
 uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint64_t position);
 /* The draw: a number that tells several positions of one sample apart. It is the position if
- * weights or repeated indices may give a sample several times, else 0. Padding has the draw of the
- * position that it repeats. */
+ * weights, repeated indices or `repeats` may give a sample several times, else 0. Padding has the
+ * draw of the position that it repeats. */
 uint64_t psti_order_draw(const struct psti_order *order, uint64_t position);
 /* First position after those that all ranks deliver when an epoch starts at `start`. Padding
  * counts, a dropped tail does not. */

@@ -52,7 +52,7 @@ static const struct member first_part[] = {
     IS_NUMBER(options_t, order),        IS_NUMBER(options_t, seed),
     IS_BOOL(options_t, only_listed),    IS_NUMBER(options_t, page_samples),
     IS_NUMBER(options_t, window_pages), IS_BOOL(options_t, no_verify),
-    IS_NUMBER(options_t, max_pixels),
+    IS_NUMBER(options_t, max_pixels),   IS_NUMBER(options_t, repeats),
 };
 static const struct member second_part[] = {
     IS_NUMBER(options_t, storage),
@@ -70,7 +70,8 @@ static const struct member field_members[] = {
     IS_BOOL(field_t, own_geometry),     IS_NUMBER(field_t, form_mask),
     IS_NUMBER(field_t, made_for),       IS_NUMBER(field_t, min_area),
     IS_NUMBER(field_t, min_visibility), IS_BOOL(field_t, keep_boxes),
-    IS_BOOL(field_t, decode_audio),
+    IS_BOOL(field_t, decode_audio),     IS_NUMBER(field_t, n_views),
+    IS_NUMBER(field_t, first_view),
 };
 static const struct member audio_members[] = {
     IS_NUMBER(audio_t, kind),       IS_NUMBER(audio_t, rate),
@@ -185,6 +186,7 @@ static void put_fields(struct psti_wire_out *out, const struct pst_loader_option
         const struct pst_field_output *field = &options->fields[i];
         psti_share_put_text(out, field->name);
         psti_share_put_text(out, field->per_box_of);
+        psti_share_put_text(out, field->as);
         put(out, field, field_members, COUNT(field_members));
         psti_share_put_u32(out, (uint32_t)field->n_ops);
         for (size_t k = 0; k < field->n_ops; k++)
@@ -216,7 +218,7 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
                          "%zu fields and %zu operations are too many to share", options->n_fields,
                          n_ops + n_audio);
     struct psti_wire_out out = {.nbytes = HEAD_NBYTES};
-    out.capacity = 1024 + options->n_fields * (2 * PSTI_TEXT_CAP + sizeof(field_t)) +
+    out.capacity = 1024 + options->n_fields * (3 * PSTI_TEXT_CAP + sizeof(field_t)) +
                    n_ops * sizeof(op_t) + count_labels(options) * sizeof(uint16_t) +
                    n_audio * sizeof(audio_t) + n_numbers * sizeof(uint64_t);
     out.bytes = psti_alloc(out.capacity);
@@ -288,6 +290,7 @@ static void get_fields(struct psti_wire_in *in, struct psti_share_options *out, 
         struct pst_field_output *field = &parts->fields[i];
         field->name = get_text(in, parts);
         field->per_box_of = get_text(in, parts);
+        field->as = get_text(in, parts);
         in->bad |= !field->name;
         get(in, field, field_members, COUNT(field_members));
         uint32_t n = psti_share_get_u32(in);

@@ -422,6 +422,8 @@ static void test_refusals(void **state)
         {.kind = PST_ORDER_SHUFFLED, .n_samples = 2, .weights = zero},
         {.kind = PST_ORDER_SEQUENTIAL, .n_samples = 2, .weights = good},
         {.n_samples = ((uint64_t)1 << 62) + 1},
+        {.n_samples = 2, .repeats = 65537},
+        {.kind = PST_ORDER_PAGES, .n_samples = 2, .repeats = 2},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct psti_order *order;
@@ -456,9 +458,11 @@ static void test_hash(void **state)
          .indices = some,
          .n_indices = 3,
          .weights = weights},
+        {.n_samples = 9, .repeats = 2},
+        {.n_samples = 9, .repeats = 3},
     };
-    uint64_t hashes[8];
-    for (size_t i = 0; i < 8; i++) {
+    uint64_t hashes[10];
+    for (size_t i = 0; i < 10; i++) {
         struct psti_order_options changed = kinds[i];
         changed.batch_size = 5;
         changed.drop_last = true;
@@ -486,6 +490,7 @@ static void test_draws(void **state)
         {.kind = PST_ORDER_SEQUENTIAL, .n_samples = N, .indices = twice, .n_indices = N},
         {.kind = PST_ORDER_PAGES, .n_samples = N, .indices = twice, .n_indices = N},
         {.kind = PST_ORDER_SHUFFLED, .n_samples = N, .weights = weights},
+        {.kind = PST_ORDER_SHUFFLED, .n_samples = N, .repeats = 2},
     };
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         struct psti_order *order = open_order(ways[w]);
@@ -536,6 +541,31 @@ static void test_table(void **state)
     }
 }
 
+/* r epochs are one run of places, in which each sample stands r times side by side. */
+static void test_repeats(void **state)
+{
+    (void)state;
+    enum { N_MAX = 23 };
+    static const enum pst_order kinds[] = {PST_ORDER_SEQUENTIAL, PST_ORDER_SHUFFLED};
+    for (uint64_t n = 1; n <= N_MAX; n++)
+        for (uint32_t r = 1; r <= 7; r++)
+            for (size_t k = 0; k < 2; k++) {
+                struct psti_order_options options = {.kind = kinds[k], .seed = 5, .n_samples = n};
+                struct psti_order *plain = open_order(options);
+                options.repeats = r;
+                struct psti_order *order = open_order(options);
+                assert_int_equal(psti_order_n(order), n);
+                assert_true((psti_order_hash(order) == psti_order_hash(plain)) == (r == 1));
+                for (uint64_t g = 0; g < 2 * r * n; g++) {
+                    uint64_t epoch = g / n, group = epoch / r;
+                    uint64_t wanted = psti_order_sample(plain, group, (g - group * r * n) / r);
+                    assert_int_equal(psti_order_sample(order, epoch, g % n), wanted);
+                }
+                psti_order_close(&order);
+                psti_order_close(&plain);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -546,8 +576,8 @@ int main(void)
         cmocka_unit_test(test_pages_mixed),     cmocka_unit_test(test_torch_rules),
         cmocka_unit_test(test_resume),          cmocka_unit_test(test_weights),
         cmocka_unit_test(test_refusals),        cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_draws),           cmocka_unit_test(test_each_once),
-        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_repeats),         cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_each_once),       cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

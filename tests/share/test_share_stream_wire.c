@@ -26,10 +26,16 @@ static struct pst_loader_options full_options(void)
     ops[2].mean[2] = 0.25f;
     fields[0] = (struct pst_field_output){
         .name = "image", .ops = ops, .n_ops = 3, .dtype = PST_DTYPE_F16, .layout = PST_LAYOUT_CHW};
-    fields[1] = (struct pst_field_output){.name = "boxes", .per_box_of = "", .keep_boxes = true};
+    fields[1] = (struct pst_field_output){.name = "boxes",
+                                          .per_box_of = "",
+                                          .keep_boxes = true,
+                                          .as = "x",
+                                          .n_views = 6,
+                                          .first_view = 2};
     return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
                                        .order = PST_ORDER_SHUFFLED,
                                        .seed = 123456789012345,
+                                       .repeats = 3,
                                        .fields = fields,
                                        .n_fields = 2,
                                        .only_listed = true,
@@ -75,6 +81,11 @@ static void options_come_back(void **state)
     const struct pst_field_output *field = parsed.options.fields;
     assert_string_equal(field[0].name, "image");
     assert_null(field[0].per_box_of);
+    assert_null(field[0].as);
+    assert_string_equal(field[1].as, "x");
+    assert_int_equal(field[1].n_views, 6);
+    assert_int_equal(field[1].first_view, 2);
+    assert_int_equal(parsed.options.repeats, 3);
     assert_int_equal(field[0].dtype, PST_DTYPE_F16);
     assert_int_equal(field[0].layout, PST_LAYOUT_CHW);
     assert_int_equal(field[0].n_ops, 3);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import _image, _native, _options, _sound
+from . import _image, _native, _options, _sound, _views
 from . import _loader_options as _more
 from . import transforms as _transforms
 from .dataset import Dataset, Field
@@ -32,8 +32,9 @@ class FieldOptions:
     def all(self) -> list[dict[str, Any]]:
         """Returns the options of every field that is delivered."""
         known = self._dataset.fields
-        chains = _more.chains_of(self._given, self._dataset)
-        wanted = self._given["fields"]
+        views = _views.of(self._given, self._dataset)
+        wanted = _views.delivered(self._given, views, self._dataset)
+        chains = _more.chains_of({**self._given, "fields": wanted}, self._dataset)
         per_field = (self._given[name] for name in _PER_FIELD)
         named = [*(wanted or ()), *self._given["encoded"], *self._given["own_geometry"], *chains]
         named.extend(self._given["per_box"] or ())
@@ -45,13 +46,18 @@ class FieldOptions:
                     f"no field {name!r} in {self._dataset.path}: it has {', '.join(known)}",
                     dataset=self._dataset.path,
                 )
-        return [
-            self._one_field(field, chains.get(field.name, []))
+        unused = [name for name in chains if wanted is not None and name not in wanted]
+        if views and unused:
+            raise ArgumentError(f"transforms[{unused[0]!r}]: the field is not delivered itself: name it in fields, too")
+        plain = [
+            self._one_field(field, chains.get(field.name, []), field.name)
             for field in known.values()
             if wanted is None or field.name in wanted
         ]
+        return plain + [self._one_field(known[view.field], view.ops, view.name) | view.options() for view in views]
 
-    def _one_field(self, field: Field, ops: list[_transforms.Transform]) -> dict[str, Any]:
+    def _one_field(self, field: Field, ops: list[_transforms.Transform], shown: str) -> dict[str, Any]:
+        """Returns the options of a field, or of views of it, that are delivered as `shown`."""
         options: dict[str, Any] = {"name": field.name, "ops": []}
         self._refuse_options(field)
         if field.type == "audio":
@@ -87,14 +93,14 @@ class FieldOptions:
         ]
         options["layout"] = int(layout == "NCHW")
         if layout == "channels_last":
-            self.channels_last.add(field.name)
+            self.channels_last.add(shown)
         for name in ("dtype", "bits"):
             value = self._of_field(name, field.name, None)
             if value is not None:
                 options |= self._pixel_option(name, value)
         options["scaled_decode"] = bool(self._of_field("scaled_decode", field.name, False))
         channels = self._of_field("channels", field.name, None)
-        asked = _transforms.output_channels(field.name, ops)
+        asked = _transforms.output_channels(shown, ops)
         if channels == "stored" and not asked:
             options["channels"] = _CHANNELS_STORED
         elif channels is not None or asked:

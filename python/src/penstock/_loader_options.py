@@ -130,6 +130,13 @@ def order_number(given: Mapping[str, Any]) -> int:
     return _options.choice("order", order, ORDERS)
 
 
+def add_repeats(given: Mapping[str, Any], options: dict[str, Any]) -> None:
+    """How often an epoch has each of its samples."""
+    options["repeats"] = _options.count("repeats", given["repeats"], 1, 65536)
+    if options["repeats"] > 1 and given["order"] == "pages":
+        raise ArgumentError('repeats is not possible with order="pages", whose windows have each sample once')
+
+
 def add_subset(given: Mapping[str, Any], dataset: Dataset, options: dict[str, Any]) -> None:
     """Which samples are used, and how often."""
     import numpy as np

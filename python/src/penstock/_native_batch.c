@@ -189,6 +189,14 @@ static PyObject *batch_index(PyObject *self, PyObject *unused)
     return wrap(self, &tensor, false);
 }
 
+static PyObject *batch_draws(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const uint64_t *draws = pst_batch_draws(handle_of(self));
+    return PyBytes_FromStringAndSize(
+        (const char *)draws, (Py_ssize_t)(pst_batch_count(handle_of(self)) * sizeof *draws));
+}
+
 static PyObject *batch_place(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -220,6 +228,7 @@ static PyMethodDef methods[] = {
     {"bytes", batch_bytes, METH_O, "A list of bytes objects, one per sample."},
     {"text", batch_text, METH_O, "A list of str, one per sample."},
     {"index", batch_index, METH_NOARGS, "Sample numbers, int64 (N)."},
+    {"draws", batch_draws, METH_NOARGS, "The rows' draws, uint64, as bytes."},
     {"place", batch_place, METH_NOARGS, "(epoch, step)"},
     {"mix", batch_mix, METH_NOARGS,
      "(kind, lambda, y, x, height, width, is_applied) of mixed images, or None"},

@@ -256,6 +256,30 @@ static PyObject *loader_next(PyObject *object, PyObject *unused)
     return native_batch_new(native_state_of(object), batch);
 }
 
+/* The next batch if it is whole; False: not yet. */
+static PyObject *loader_next_ready(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    struct native_loader *self = (struct native_loader *)object;
+    struct pst_error err;
+    pst_batch *batch = NULL;
+    if (enter(self, self->run_lock) < 0)
+        return NULL;
+    pst_error_clear(&err);
+    enum pst_status status;
+    Py_BEGIN_ALLOW_THREADS status = pst_loader_next_timed(self->handle, 0, &batch, &err);
+    Py_END_ALLOW_THREADS if (status == PST_OK || status == PST_END)
+        pst_loader_state(self->handle, &self->state);
+    PyThread_release_lock(self->run_lock);
+    if (status == PST_ERROR_BUSY)
+        Py_RETURN_FALSE;
+    if (status == PST_END)
+        Py_RETURN_NONE;
+    if (status != PST_OK)
+        return native_raise(status, &err);
+    return native_batch_new(native_state_of(object), batch);
+}
+
 static PyObject *loader_fetch(PyObject *object, PyObject *args)
 {
     struct native_loader *self = (struct native_loader *)object;
@@ -505,6 +529,8 @@ static PyMethodDef methods[] = {
     {"resume", loader_resume, METH_VARARGS, "resume((epoch, position, seed, ...))"},
     {"state", loader_state, METH_NOARGS, "The state after the batch last returned."},
     {"next", loader_next, METH_NOARGS, "The next Batch; None after the last one."},
+    {"next_ready", loader_next_ready, METH_NOARGS,
+     "The next batch if it is whole; None at the end; False: not yet."},
     {"fetch", loader_fetch, METH_VARARGS, "fetch(epoch, samples as uint64 buffer): Batch."},
     {"replay", loader_replay, METH_VARARGS, "replay(epoch, step): Batch."},
     {"set_ranks", loader_set_ranks, METH_VARARGS, "set_ranks(rank, world_size)"},

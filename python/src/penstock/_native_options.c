@@ -76,7 +76,8 @@ static const struct native_member field_members[] = {
     FIELD(own_geometry, NATIVE_BOOL), FIELD(form_mask, NATIVE_U32),
     FIELD(made_for, NATIVE_ENUM),     FIELD(min_area, NATIVE_FLOAT),
     FIELD(keep_boxes, NATIVE_BOOL),   FIELD(min_visibility, NATIVE_FLOAT),
-    FIELD(decode_audio, NATIVE_BOOL),
+    FIELD(decode_audio, NATIVE_BOOL), FIELD(n_views, NATIVE_U32),
+    FIELD(first_view, NATIVE_U32),
 };
 
 #define LOADER(key, kind)                                                                          \
@@ -118,6 +119,7 @@ static const struct native_member loader_members[] = {
     LOADER(pin_memory, NATIVE_ENUM),
     LOADER(share_wait_seconds, NATIVE_DOUBLE),
     LOADER(form_choice, NATIVE_ENUM),
+    LOADER(repeats, NATIVE_U32),
 };
 
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
@@ -214,7 +216,7 @@ static int read_field(PyObject *source, struct pst_field_output *field, struct p
                       struct pst_audio_op **audio_ops)
 {
     int status = -1;
-    PyObject *name = NULL, *list = NULL, *boxes = NULL, *audio = NULL;
+    PyObject *name = NULL, *list = NULL, *boxes = NULL, *audio = NULL, *as = NULL;
     PyObject *dict = PyDict_Copy(source);
     if (dict == NULL)
         return -1;
@@ -222,6 +224,7 @@ static int read_field(PyObject *source, struct pst_field_output *field, struct p
     list = take(dict, "ops");
     boxes = take(dict, "per_box_of");
     audio = take(dict, "audio_ops");
+    as = take(dict, "as");
     if (PyErr_Occurred())
         goto out;
     if (name == NULL) {
@@ -233,6 +236,8 @@ static int read_field(PyObject *source, struct pst_field_output *field, struct p
         goto out;
     if (boxes != NULL && (field->per_box_of = PyUnicode_AsUTF8AndSize(boxes, NULL)) == NULL)
         goto out;
+    if (as != NULL && (field->as = PyUnicode_AsUTF8AndSize(as, NULL)) == NULL)
+        goto out;
     if (list != NULL && read_ops(list, ops, &field->n_ops) < 0)
         goto out;
     field->ops = *ops;
@@ -241,6 +246,7 @@ static int read_field(PyObject *source, struct pst_field_output *field, struct p
     field->audio_ops = *audio_ops;
     status = native_dict_read(dict, field_members, N_OF(field_members), field, "fields");
 out:
+    Py_XDECREF(as);
     Py_XDECREF(audio);
     Py_XDECREF(boxes);
     Py_XDECREF(list);

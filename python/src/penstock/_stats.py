@@ -276,6 +276,26 @@ class FormsStats(TypedDict):
     corrections: int
 
 
+class FunctionStats(TypedDict):
+    """sample_function and batch_function, see :class:`Loader`. seconds: summed over workers; wait_seconds: time that the
+    caller waited for workers' results. nbytes_shared: shared memory of worker processes."""
+
+    kind: str
+    workers: int
+    batches: int
+    samples: int
+    seconds: float
+    seconds_per_sample: float
+    wait_seconds: float
+    nbytes_shared: int
+
+
+NO_FUNCTION: FunctionStats = {
+    "kind": "", "workers": 0, "batches": 0, "samples": 0, "seconds": 0.0, "seconds_per_sample": 0.0, "wait_seconds": 0.0,
+    "nbytes_shared": 0,
+}  # fmt: skip
+
+
 class LoaderStats(TypedDict):
     """Counters since the loader was made. Times are seconds, sizes are bytes."""
 
@@ -288,6 +308,7 @@ class LoaderStats(TypedDict):
     share: ShareStats
     tiers: dict[str, TierStats]
     boxes: BoxStats
+    function: FunctionStats
     caller: CallerStats
     memory: MemoryStats
     device: DeviceStats
@@ -405,6 +426,7 @@ def loader_stats(
     ranks: tuple[int, int, str],
     kept: tuple[str, str, str],
     forms: Sequence[str] = (),
+    function: FunctionStats = NO_FUNCTION,
 ) -> LoaderStats:
     """Groups the counters of ``_native.Loader.stats()``, in a dict that notebooks show.
 
@@ -492,6 +514,7 @@ def loader_stats(
         },
         "boxes": {"dropped": raw["n_boxes_dropped"]},
         "caller": {"wait_seconds": raw["caller_wait_ns"] / 1e9},
+        "function": {**function},
         "memory": {
             "limit": raw["host_memory"],
             "used": raw["host_memory_used"],

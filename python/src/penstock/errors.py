@@ -19,6 +19,7 @@ __all__ = [
     "DeviceError",
     "ExistsError",
     "ForkedError",
+    "FunctionError",
     "IncompleteError",
     "InternalError",
     "LimitError",
@@ -86,6 +87,16 @@ class ArgumentError(PenstockError, ValueError):
     """An argument is not valid."""
 
     default_status = "PST_ERROR_ARGUMENT"
+
+
+class FunctionError(PenstockError, RuntimeError):
+    """``sample_function`` or ``batch_function`` of a loader failed, or a worker that ran it ended or took too long.
+
+    ``str()`` has the sample's name and the traceback of the function; ``__cause__`` is its exception, where that could come
+    from a worker process.
+    """
+
+    default_status = "PST_ERROR_STATE"
 
 
 class OutOfMemoryError(PenstockError, MemoryError):

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _convert, _live, _loader_fields, _native, _options, _plan_file, _stats
+from . import _convert, _function_loop, _functions, _live, _loader_fields, _native, _options, _plan_file, _stats
 from . import _loader_options as _more
 from . import cache as _cache
 from . import fleet as _fleet
@@ -331,6 +331,14 @@ class Loader:
         mix: _transforms.Mix | Sequence[_transforms.Mix] | None = None,
         plan: Any = None,
         cache_size: str = "whole",
+        views: Mapping[str, Any] | None = None,
+        repeats: int = 1,
+        sample_function: Callable[..., Any] | None = None,
+        batch_function: Callable[..., Any] | None = None,
+        function_workers: int = 0,
+        function_kind: str = "threads",
+        function_start: str = "fork",
+        function_timeout: float | None = 300.0,
     ) -> None:
         place = _options.device_name(device)
         kind = _options.output_kind(output, place)
@@ -399,6 +407,14 @@ class Loader:
             "forms": forms,
             "form_choice": form_choice,
             "mix": mix,
+            "views": views,
+            "repeats": repeats,
+            "sample_function": sample_function,
+            "batch_function": batch_function,
+            "function_workers": function_workers,
+            "function_kind": function_kind,
+            "function_start": function_start,
+            "function_timeout": function_timeout,
         }
         self._start(given if plan is None else _plan_file.applied(given, plan))
         if plan is not None and (warning := _plan_file.foreign(plan, self._dataset._count)):
@@ -421,6 +437,9 @@ class Loader:
         self._native_options = self._make_options(fields.all())
         self._encoded, self._channels_last = fields.encoded, fields.channels_last
         self._labels = _more.add_mix(given, dataset, self._output == "torch", self._native_options)
+        functions = _functions.of(given)
+        self._functions = functions and _function_loop.Pipeline(functions, given, dataset, self._native_options["host_memory"])
+        self._delivered: _State | None = None  # the place after the last batch, where functions have more under way
         self._closed = False
         self._final: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
         self._serial = 0  # of the newest pass
@@ -518,6 +537,7 @@ class Loader:
         _more.add_forms(given, options)
         _more.add_gpu(given, options)
         _more.add_subset(given, self._dataset, options)
+        _more.add_repeats(given, options)
         return options
 
     # Iteration --------------------------------------------------------------------------------------
@@ -559,6 +579,9 @@ class Loader:
 
     def _begin(self, native: _native.Loader, place: _State | None) -> None:
         """Begins a pass at `place`, or a whole one of the next epoch."""
+        if self._functions is not None:
+            self._functions.reset()
+        self._delivered = None
         if place is not None:
             native.resume(place)
         else:
@@ -599,8 +622,11 @@ class Loader:
         if self._closed:
             raise StateError("the loader is closed", dataset=self._dataset.path)
         if self._native.pid != os.getpid():
-            state = self._native.state()
+            state = self._place()
             self._native = self._make_native()
+            self._delivered = None
+            if self._functions is not None:
+                self._functions.stop()
             if self._passing and self._ranks is not None:
                 self._native.set_ranks(*self._ranks[:2])
                 self._over = state[0] != self._epoch
@@ -618,7 +644,7 @@ class Loader:
         native = self._open()
         if self._taken:  # the second batch is requested
             self._again = None
-        batch = None if self._over else native.next()
+        batch: Any = None if self._over else self._take(native)
         self._passing = batch is not None
         self._taken += self._passing
         self._left = self._left - 1 if self._passing else 0
@@ -626,8 +652,28 @@ class Loader:
             self._live.batch(self, ends=batch is None)
         return batch
 
-    def _deliver(self, batch: _native.Batch) -> Any:
-        arrays = _convert.to_dict(batch, self._wrap, self._encoded, self._channels_last, self._labels)
+    def _take(self, native: _native.Loader) -> Any:
+        """Returns the next batch, or with workers for functions, what they made of it; None: the pass is over."""
+        if self._functions is None or not self._functions.has_workers:
+            return native.next()
+        made = self._functions.next(native, self._arrays)
+        self._delivered = None if made is None else made[1]
+        return None if made is None else (made[0],)
+
+    def _place(self) -> _State:
+        """Returns the place after the last batch that was delivered."""
+        return self._native.state() if self._delivered is None else self._delivered
+
+    def _arrays(self, batch: _native.Batch) -> dict[str, Any]:
+        return _convert.to_dict(batch, self._wrap, self._encoded, self._channels_last, self._labels)
+
+    def _deliver(self, batch: Any) -> Any:
+        if isinstance(batch, tuple):
+            arrays = batch[0]
+        else:
+            arrays = self._arrays(batch)
+            if self._functions is not None:
+                arrays = self._functions.here(batch, arrays)
         if self._collate is None:
             return arrays
         try:
@@ -651,7 +697,8 @@ class Loader:
             raise IndexError(f"samples are 0 to {self._dataset._count - 1}, not {samples!r}")
         wanted = self.epoch if epoch is None else _options.count("epoch", epoch, 0, 2**64 - 1)
         batch = self._open().fetch(wanted, np.ascontiguousarray(numbers, np.uint64))
-        return _convert.to_dict(batch, self._wrap, self._encoded, self._channels_last)
+        arrays = _convert.to_dict(batch, self._wrap, self._encoded, self._channels_last)
+        return arrays if self._functions is None else self._functions.here(batch, arrays, whole=False)
 
     def replay(self, step: int, epoch: int | None = None) -> Any:
         """Makes batch ``step`` of an epoch (None: the newest one) of this rank again, with the same bits."""
@@ -698,7 +745,7 @@ class Loader:
         if self._pending is not None:
             state: _State = self._pending
         else:
-            state = self._native.state()
+            state = self._place()
             if not self._passing:
                 state = (self._next_epoch, 0, *state[2:])
         return {"version": _STATE_VERSION, **dict(zip(_STATE_KEYS, state, strict=True))}
@@ -772,7 +819,9 @@ class Loader:
         queues: rows and batches that wait. worker_clocks: each worker. See also :mod:`penstock.metrics`.
         """
         names = _more.form_names(self._given)
-        return _stats.loader_stats(self._watch()[0], _STORAGES, self.epoch, self._ranks_now(), self._cache_kept(), names)
+        function = _stats.NO_FUNCTION if self._functions is None else self._functions.stats()
+        ranks, kept = self._ranks_now(), self._cache_kept()
+        return _stats.loader_stats(self._watch()[0], _STORAGES, self.epoch, ranks, kept, names, function)
 
     def waiting_for_peers(self) -> contextlib.AbstractContextManager[None]:
         """Marks time that this rank waits for others: ``with loader.waiting_for_peers(): dist.all_reduce(gradients)``.
@@ -812,7 +861,9 @@ class Loader:
         self._stop()
 
     def _stop(self) -> None:
-        native = self.__dict__.get("_native")
+        functions, native = self.__dict__.get("_functions"), self.__dict__.get("_native")
+        if functions is not None:
+            functions.stop()
         if native is not None:
             native.close()
 

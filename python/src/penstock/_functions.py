@@ -1,0 +1,203 @@
+"""A user's own functions on samples and batches: what they are called with, and what becomes of their results.
+
+Everything here is done the same way in the calling thread, in threads and in worker processes (``_function_workers.py``),
+so that a result does not depend on where it was made.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from . import _options
+from .dataset import Dataset
+from .errors import ArgumentError, FunctionError
+
+KINDS = ("threads", "processes")
+STARTS = ("fork", "spawn", "forkserver")
+_SAMPLE, _BATCH = 1, 2  # domains of random numbers
+
+
+class Functions(NamedTuple):
+    """What a loader calls. It goes to worker processes as it is."""
+
+    sample: Callable[..., Any] | None
+    batch: Callable[..., Any] | None
+    seed: int
+    output: str  # "torch" or "numpy"
+
+
+class Place(NamedTuple):
+    """Which rows a batch has: with the seed, the key of their random numbers."""
+
+    epoch: int
+    samples: tuple[int, ...]
+    draws: tuple[int, ...]
+
+
+class Failure(Exception):
+    """A function failed. The cause has been turned into text, so that it can go to another process.
+
+    Attributes:
+        which: "sample_function" or "batch_function".
+        sample: number of the sample; None: the whole batch.
+        text: what happened.
+        trace: the original traceback, "" if the function itself did not raise.
+        error: the original exception; None if it could not be sent.
+    """
+
+    def __init__(self, which: str, sample: int | None, text: str, trace: str = "", error: BaseException | None = None) -> None:
+        super().__init__(which, sample, text, trace, error)
+        self.which, self.sample, self.text, self.trace, self.error = which, sample, text, trace, error
+
+
+def of(given: Mapping[str, Any]) -> Functions | None:
+    """Returns the functions of a loader's arguments, checked; None: there are none."""
+    found = [given[name] for name in ("sample_function", "batch_function")]
+    for name, function in zip(("sample_function", "batch_function"), found, strict=True):
+        if function is not None and not callable(function):
+            raise ArgumentError(f"{name} is a function, not {function!r}")
+    workers = _options.count("function_workers", given["function_workers"], 0, 1024)
+    kind = given["function_kind"]
+    if kind not in KINDS:
+        raise ArgumentError(f"function_kind is one of {', '.join(KINDS)}, not {kind!r}")
+    if given["function_start"] not in STARTS:
+        raise ArgumentError(f"function_start is one of {', '.join(STARTS)}, not {given['function_start']!r}")
+    timeout = given["function_timeout"]
+    if timeout is not None and not 0 < timeout <= 86400:
+        raise ArgumentError(f"function_timeout is in seconds, above 0, to 86400, or None, not {timeout!r}")
+    if found == [None, None]:
+        if workers:
+            raise ArgumentError("function_workers run sample_function and batch_function: give one of them")
+        return None
+    if given["output"] not in ("torch", "numpy"):
+        raise ArgumentError('functions get tensors or arrays: output="torch" or "numpy"')
+    if workers and given["device"] != "cpu":
+        raise ArgumentError('function_workers are for batches in host memory; on device="cuda" the calling thread runs functions')
+    return Functions(found[0], found[1], given["seed"], given["output"])
+
+
+def generator(seed: int, domain: int, *counter: int) -> Any:
+    """Returns numpy's Generator over Philox-4x64 (Salmon et al., SC 2011) with key (seed, domain) and a counter that begins
+    at 2**64 times (draw, sample, epoch)."""
+    import numpy as np
+
+    key, start = np.array([seed, domain], np.uint64), np.array([0, *counter], np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=start))
+
+
+def apply(functions: Functions, arrays: dict[str, Any], place: Place, whole: bool = True) -> Any:
+    """Calls the functions. whole False: that for samples alone. Raises Failure."""
+    result: Any = arrays
+    if functions.sample is not None:
+        result = _each(functions, arrays, place)
+    if functions.batch is not None and whole:
+        first = (place.draws[0], place.samples[0]) if place.samples else (0, 0)
+        rng = generator(functions.seed, _BATCH, *first, place.epoch)
+        result = _call(functions.batch, "batch_function", None, result, rng)
+    return result
+
+
+def _takes_rng(function: Callable[..., Any]) -> bool:
+    """A function of one argument gets none."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # a built-in without a signature
+        return False
+    return True
+
+
+def _call(function: Callable[..., Any], which: str, sample: int | None, value: Any, rng: Any) -> Any:
+    try:
+        return function(value, rng) if _takes_rng(function) else function(value)
+    except Exception as error:  # KeyboardInterrupt and SystemExit are not the function's
+        head = traceback.format_exception_only(type(error), error)[-1].strip()
+        frames = error.__traceback__.tb_next if error.__traceback__ else None
+        trace = "".join(traceback.format_exception(type(error), error, frames))
+        raise Failure(which, sample, head, trace, error) from None
+
+
+def _row(values: Any, i: int) -> Any:
+    """One sample's value: numbers are Python's, arrays lie in the batch's memory."""
+    if isinstance(values, list):
+        return values[i]
+    return values[i].item() if values.ndim == 1 else values[i]
+
+
+def _each(functions: Functions, arrays: dict[str, Any], place: Place) -> dict[str, Any]:
+    assert functions.sample is not None
+    given, made = [], []
+    for i, (sample, draw) in enumerate(zip(place.samples, place.draws, strict=True)):
+        row = {name: _row(values, i) for name, values in arrays.items()}
+        given.append(dict(row))
+        rng = generator(functions.seed, _SAMPLE, draw, sample, place.epoch)
+        result = _call(functions.sample, "sample_function", sample, row, rng)
+        if not isinstance(result, Mapping) or not all(isinstance(name, str) for name in result):
+            raise Failure("sample_function", sample, f"it returned {type(result).__name__}: a dict by names is wanted")
+        if made and result.keys() != made[0].keys():
+            mine, first = (", ".join(sorted(each)) or "nothing" for each in (result, made[0]))
+            raise Failure("sample_function", sample, f"it returned {mine}, and {first} for the first sample")
+        made.append(result)
+    if not made:
+        return arrays
+    whole = {
+        name: arrays[name]
+        if name in arrays and all(new[name] is old[name] for new, old in zip(made, given, strict=True))
+        else _joined([new[name] for new in made], functions.output)
+        for name in made[0]
+    }
+    whole.setdefault("index", arrays["index"])
+    return whole
+
+
+def _joined(values: list[Any], output: str) -> Any:
+    """Values of all samples as one array (N, ...), or as a list if they differ in shape or dtype or are no arrays."""
+    import numpy as np
+
+    if all(isinstance(value, (bool, int, np.integer, np.bool_)) for value in values):
+        return _as_output(np.asarray(values, np.int64), output)
+    if all(isinstance(value, (int, float, np.number)) for value in values):
+        return _as_output(np.asarray(values, np.float32), output)
+    if not all(hasattr(value, "shape") and hasattr(value, "dtype") for value in values):
+        return values
+    shown = [_as_output(value, output) for value in values]
+    if any(value.shape != shown[0].shape or value.dtype != shown[0].dtype for value in shown):
+        return shown
+    if output == "torch":
+        import torch
+
+        return torch.stack(shown)
+    return np.stack(shown)
+
+
+def _as_output(value: Any, output: str) -> Any:
+    """An array as a tensor, or the reverse, without a copy where possible."""
+    import numpy as np
+
+    if output == "torch":
+        import torch
+
+        if isinstance(value, torch.Tensor):
+            return value
+        array = np.asarray(value)
+        return torch.from_numpy(array if array.flags.writeable and min(array.strides, default=0) >= 0 else array.copy())
+    return np.asarray(value)
+
+
+def error_of(failure: Failure, dataset: Dataset, samples: Sequence[int]) -> FunctionError:
+    """Returns what the consumer gets: with the sample's name, and the traceback of the function."""
+    where = f"a batch of {len(samples)} samples" if failure.sample is None else f"sample {failure.sample}"
+    name = None
+    if failure.sample is not None:
+        name = dataset._native.name(failure.sample)
+        where += f", {name!r}" if name else ""
+    text = f"{failure.which}, {where}: {failure.text}"
+    if failure.trace:
+        text += f"\n\nThe function's own traceback:\n{failure.trace.rstrip()}"
+    error = FunctionError(f"data set {dataset.path!r}: {text}", text=text, dataset=dataset.path, sample=failure.sample)
+    error.__cause__ = failure.error
+    return error

@@ -1,0 +1,413 @@
+"""A user's functions on samples and batches: in the calling thread, in threads and in processes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import N
+
+import penstock as ps
+from penstock import transforms as T
+from penstock.errors import ArgumentError, FunctionError, LimitError
+
+WAYS = [
+    pytest.param({"function_workers": 0}, id="caller"),
+    pytest.param({"function_workers": 2}, id="threads"),
+    pytest.param({"function_workers": 2, "function_kind": "processes"}, id="fork"),
+    pytest.param({"function_workers": 1, "function_kind": "processes", "function_start": "spawn"}, id="spawn"),
+]
+PROCESSES = {"function_workers": 2, "function_kind": "processes"}
+OPS = [T.RandomResizedCrop(24), T.RandomHorizontalFlip()]
+
+
+def load(path, **options):
+    return ps.Loader(path, **{"batch_size": 5, "shuffle": True, "seed": 3, "output": "numpy", "num_workers": 1, "cache": None,
+                              "transforms": OPS, **options})
+
+
+def contents(loader):
+    return [{name: value if isinstance(value, list) else np.array(value) for name, value in batch.items()} for batch in loader]
+
+
+def same(a, b):
+    assert len(a) == len(b)
+    for x, y in zip(a, b, strict=True):
+        assert list(x) == list(y)
+        for name in x:
+            if isinstance(x[name], list):
+                assert len(x[name]) == len(y[name])
+                for v, w in zip(x[name], y[name], strict=True):
+                    np.testing.assert_array_equal(v, w)
+            else:
+                assert x[name].dtype == y[name].dtype
+                np.testing.assert_array_equal(x[name], y[name])
+
+
+def leftovers():
+    """Processes that this one started, by their command or state."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == os.getpid():
+                command = (entry / "cmdline").read_bytes()
+                if b"resource_tracker" not in command:
+                    found.append((int(entry.name), fields[0], command))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_left():
+    before, shared = {pid for pid, _, _ in leftovers()}, set(os.listdir("/dev/shm"))
+    yield
+    assert [entry for entry in leftovers() if entry[0] not in before] == []
+    assert set(os.listdir("/dev/shm")) <= shared
+
+
+# Functions at the top of the module, so that they can go to spawned processes ----------------------
+
+
+def noise(sample, rng):
+    sample["image"] = sample["image"].astype(np.float32) + rng.normal(0, 1, sample["image"].shape).astype(np.float32)
+    sample["draw"] = float(rng.random())
+    sample["name"] = f"sample {sample['index']}"
+    return sample
+
+
+def double(batch, rng):
+    return {**batch, "image": batch["image"] * 2, "lucky": rng.integers(0, 100, 3)}
+
+
+def plain(sample):
+    """Without random numbers; changes in place."""
+    sample["image"][:] = 255 - sample["image"]
+    return sample
+
+
+def growing(sample, rng):
+    return {"image": sample["image"][:, : 1 + sample["index"] % 3], "label": sample["label"], "id": np.int16(sample["index"])}
+
+
+def torch_noise(sample, rng):
+    sample["image"] = sample["image"].to(torch.bfloat16) + torch.from_numpy(rng.normal(0, 1, 3))[:, None, None].to(torch.bfloat16)
+    return sample
+
+
+def fails(sample):
+    if sample["index"] == 7:
+        raise KeyError("no such thing")
+    return sample
+
+
+def fails_oddly(sample):
+    class Local(Exception):
+        pass
+
+    raise Local("cannot be sent")
+
+
+def returns_list(sample):
+    return [sample]
+
+
+def other_keys(sample):
+    return {"image": sample["image"], f"extra {sample['index']}": 1}
+
+
+def killed(sample):
+    if sample["index"] == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return sample
+
+
+def hangs(sample):  # a thread sleeps on, and does not keep the interpreter from ending
+    if sample["index"] == 7:
+        time.sleep(60)
+    return sample
+
+
+def unpicklable(batch):
+    return {"image": batch["image"], "bad": lambda: 1}
+
+
+def nested(batch):
+    return [(batch["image"], {"labels": batch["label"]}, "text"), None]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_results_do_not_depend_on_workers(packed, way):
+    loader = load(packed, sample_function=noise, batch_function=double, **way)
+    found = contents(loader) + contents(loader)
+    loader.close()
+    reference = load(packed)
+    expected = []
+    for epoch in range(2):
+        for batch in reference:
+            rows = []
+            for row, index in enumerate(batch["index"].tolist()):
+                rng = np.random.Generator(np.random.Philox(key=np.array([3, 1], np.uint64),
+                                                           counter=np.array([0, 0, index, epoch], np.uint64)))
+                noisy = batch["image"][row].astype(np.float32) + rng.normal(0, 1, (3, 24, 24)).astype(np.float32)
+                rows.append((noisy, rng.random()))
+            rng = np.random.Generator(np.random.Philox(key=np.array([3, 2], np.uint64),
+                                                       counter=np.array([0, 0, batch["index"][0], epoch], np.uint64)))
+            expected.append({
+                "image": np.stack([image for image, _ in rows]) * 2, "label": np.array(batch["label"]),
+                "index": np.array(batch["index"]), "draw": np.array([draw for _, draw in rows], np.float32),
+                "name": [f"sample {i}" for i in batch["index"]], "lucky": rng.integers(0, 100, 3),
+            })
+    same(found, expected)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_changes_in_place_and_ragged_results(packed, way):
+    loader = load(packed, sample_function=plain, **way)
+    for mine, raw in zip(contents(loader), contents(load(packed)), strict=True):
+        np.testing.assert_array_equal(mine["image"], 255 - raw["image"])
+    loader.close()
+    loader = load(packed, sample_function=growing, **way)
+    for batch in loader:
+        assert list(batch) == ["image", "label", "id", "index"]
+        assert [image.shape for image in batch["image"]] == [(3, 1 + int(i) % 3, 24) for i in batch["index"]]
+        assert batch["id"].tolist() == batch["index"].tolist()
+    loader.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_fields_of_every_type(typed, way):
+    """Ragged boxes, text, JSON, bytes, sound and arrays go through unchanged."""
+    options = {"transforms": {"image": [T.RandomCrop((16, 20))]}, "per_box": (), "batch_size": 4}
+    loader = load(typed, batch_function=dict, **options, **way)
+    same(contents(loader), contents(load(typed, **options)))
+    loader.close()
+    loader = load(typed, sample_function=dict, **options, **way)
+    same(contents(loader), contents(load(typed, **options)))
+    loader.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_torch(packed, way):
+    loader = load(packed, sample_function=torch_noise, output="torch", layout="channels_last", **way)
+    here = load(packed, sample_function=torch_noise, output="torch", layout="channels_last")
+    for a, b in zip(loader, here, strict=True):
+        assert a["image"].dtype == torch.bfloat16
+        assert torch.equal(a["image"], b["image"]) and torch.equal(a["label"], b["label"])
+    loader.close()
+    loader = load(packed, batch_function=nested, output="torch", layout="channels_last", **way)
+    for (images, labels, text), nothing in loader:
+        assert images.is_contiguous(memory_format=torch.channels_last) and text == "text" and nothing is None
+        assert labels["labels"].dtype == torch.int64
+    loader.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_resume_ranks_break_and_replay(packed, way):
+    options = {"sample_function": noise, "repeats": 2, **way}
+    loader = load(packed, **options)
+    reference = contents(loader)
+    loader.set_epoch(0)
+    iterator = iter(loader)
+    for taken in range(3):
+        assert loader.remaining == len(reference) - taken
+        next(iterator)
+    state = loader.state_dict()
+    assert state["position"] == 15  # what was delivered, not what workers have
+    resumed = load(packed, **options)
+    resumed.load_state_dict(state)
+    same(contents(resumed), reference[3:])
+    resumed.close()
+    again = loader.replay(1)
+    same([{name: value if isinstance(value, list) else np.array(value) for name, value in again.items()}], reference[1:2])
+    loader.set_epoch(0)  # batches that workers had are dropped
+    same(contents(loader), reference)
+    loader.close()
+    ranks = [load(packed, rank=rank, world_size=2, batch_size=2, **options) for rank in range(2)]
+    draws = {}
+    for rank in ranks:
+        for batch in rank:
+            for index, draw in zip(batch["index"].tolist(), batch["draw"].tolist(), strict=True):
+                draws.setdefault(index, set()).add(draw)
+        rank.close()
+    for batch in reference:
+        for index, draw in zip(batch["index"].tolist(), batch["draw"].tolist(), strict=True):
+            assert draw in draws[index]
+    assert all(len(found) == 2 for found in draws.values())  # each repeat has numbers of its own
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_exceptions_come_back(packed, way):
+    loader = load(packed, sample_function=fails, **way)
+    order = [batch["index"].tolist() for batch in load(packed)]
+    good = next(i for i, indices in enumerate(order) if 7 in indices)
+    iterator = iter(loader)
+    for i in range(good):
+        assert next(iterator)["index"].tolist() == order[i]
+    with pytest.raises(FunctionError) as caught:
+        next(iterator)
+    error = caught.value
+    assert error.sample == 7 and f"sample 7, {loader.dataset._native.name(7)!r}" in str(error)
+    assert "KeyError: 'no such thing'" in str(error) and "in fails" in str(error)
+    assert isinstance(error.__cause__, KeyError)
+    assert pickle.loads(pickle.dumps(error)).sample == 7
+    loader.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("functions", "message"),
+    [
+        ({"sample_function": returns_list}, "it returned list: a dict by names is wanted"),
+        ({"sample_function": other_keys}, "for the first sample"),
+        ({"sample_function": fails_oddly}, "cannot be sent"),
+    ],
+)
+def test_wrong_results(packed, way, functions, message):
+    with load(packed, **functions, **way) as loader, pytest.raises(FunctionError, match=message):
+        contents(loader)
+
+
+def test_results_that_cannot_be_pickled(packed):
+    with load(packed, batch_function=unpicklable, **PROCESSES) as loader:
+        with pytest.raises(FunctionError, match="what it returned cannot be sent from its process"):
+            contents(loader)
+    with load(packed, batch_function=unpicklable, function_workers=2) as loader:
+        assert len(contents(loader)) == 5
+
+
+def test_functions_that_cannot_be_pickled(packed):
+    for start in ("spawn", "forkserver"):
+        loader = load(packed, sample_function=lambda sample: sample, function_start=start, **PROCESSES)
+        with pytest.raises(ArgumentError, match=f"sample_function cannot be sent to a process that is started by '{start}'"):
+            next(iter(loader))
+        loader.close()
+    with load(packed, sample_function=lambda sample: sample, **PROCESSES) as loader:  # fork takes it
+        same(contents(loader), contents(load(packed)))
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_killed_worker_is_noticed(packed, start):
+    loader = load(packed, sample_function=killed, function_start=start, **PROCESSES)
+    since = time.monotonic()
+    with pytest.raises(FunctionError, match="SIGKILL"):
+        contents(loader)
+    assert time.monotonic() - since < 30
+    loader.close()
+    loader = load(packed, sample_function=plain, function_start=start, **PROCESSES)
+    iterator = iter(loader)
+    next(iterator)
+    for process in loader._functions._pool._workers:  # killed from outside, while idle
+        os.kill(process.process.pid, signal.SIGKILL)
+    time.sleep(0.2)
+    with pytest.raises(FunctionError, match="SIGKILL"):
+        list(iterator)
+    loader.set_epoch(0)  # the next pass starts other workers
+    same(contents(loader), contents(load(packed, sample_function=plain)))
+    loader.close()
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_a_hanging_worker_is_noticed(packed, way):
+    loader = load(packed, sample_function=hangs, function_timeout=1.0, **way)
+    since = time.monotonic()
+    with pytest.raises(FunctionError, match="more than 1 seconds"):
+        contents(loader)
+    assert time.monotonic() - since < 40
+    loader.close()
+
+
+def test_no_arrays_are_overwritten_while_held(packed):
+    with load(packed, sample_function=plain, **PROCESSES) as loader:
+        held = list(loader) + list(loader)
+        loader.set_epoch(0)
+        again = [{name: np.array(value) for name, value in batch.items()} for _ in range(2) for batch in loader]
+        same(held, again)
+
+
+def test_shared_memory_has_a_limit(packed):
+    ops = [T.Resize((512, 512)), T.Normalize(0.5, 0.5)]
+    options = {"transforms": ops, "sample_function": dict, "host_memory": "64MiB", "batch_size": 2, **PROCESSES}
+    with load(packed, **options) as loader:
+        assert len([len(batch["index"]) for batch in loader]) == N // 2
+        assert 0 < loader.stats()["function"]["nbytes_shared"] <= 64 << 20
+        held = []
+        with pytest.raises(LimitError, match="shared memory|holds|batches"):
+            for batch in loader:
+                held.append(batch)
+
+
+def test_stats_fetch_collate_and_torch_dataset(packed):
+    with load(packed, sample_function=noise, collate_fn=lambda batch: (batch["image"], batch["draw"]), **PROCESSES) as loader:
+        for image, draw in loader:
+            assert image.dtype == np.float32 and draw.shape == image.shape[:1]
+        stats = loader.stats()["function"]
+        assert stats["kind"] == "processes" and stats["workers"] == 2 and stats["batches"] == 5 and stats["samples"] == N
+        assert stats["seconds_per_sample"] == pytest.approx(stats["seconds"] / N) and stats["seconds"] > 0
+        assert loader.fetch([2, 3], epoch=0)["draw"].shape == (2,)
+    assert load(packed).stats()["function"]["kind"] == ""
+    from penstock.torch import TorchDataset
+
+    ds = TorchDataset(packed, OPS, sample_function=noise, output="numpy")
+    assert ds[3]["name"] == "sample 3"
+
+
+def test_views_and_share_of_functions(packed):
+    with load(packed, transforms=None, views={"v": (2, OPS)}, sample_function=dict, **PROCESSES) as loader:
+        same(contents(loader), contents(load(packed, transforms=None, views={"v": (2, OPS)})))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sample_function": 3}, "sample_function is a function"),
+        ({"function_workers": 2}, "give one of them"),
+        ({"sample_function": plain, "function_kind": "fibres"}, "function_kind"),
+        ({"sample_function": plain, "function_start": "magic"}, "function_start"),
+        ({"sample_function": plain, "function_timeout": 0}, "function_timeout"),
+        ({"sample_function": plain, "function_workers": -1}, "function_workers"),
+        ({"sample_function": plain, "output": "dlpack"}, "tensors or arrays"),
+    ],
+)
+def test_refusals(packed, options, message):
+    with pytest.raises(ArgumentError, match=message):
+        load(packed, **options)
+
+
+def test_processes_end_with_their_parent(run):
+    """A parent that is killed leaves no process behind."""
+    out = run(
+        """
+        import os, signal, subprocess, sys, textwrap, time
+        source = textwrap.dedent(f'''
+            import os, time, penstock as ps
+            from penstock import transforms as T
+            loader = ps.Loader({packed!r}, batch_size=4, sample_function=lambda s: s, function_workers=2,
+                               function_kind="processes", transforms=[T.RandomResizedCrop(24)], output="numpy")
+            next(iter(loader))
+            print(*[w.process.pid for w in loader._functions._pool._workers], flush=True)
+            time.sleep(60)
+        ''')
+        child = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True)
+        pids = [int(pid) for pid in child.stdout.readline().split()]
+        child.kill(); child.wait()
+        def alive(pid):
+            try:
+                return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] != "Z"
+            except OSError:
+                return False
+        deadline = time.monotonic() + 20
+        while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        print(len(pids), sum(alive(pid) for pid in pids))
+        """
+    )
+    assert out.split() == ["2", "0"]

@@ -1,0 +1,230 @@
+/* test_loader_views.c - several views of an image: are they, decoded once, what each is alone; do
+ * little memory, damage and impossible options end as stated? */
+#include "loader/loader_fixture.h"
+#include "test.h"
+
+#include <string.h>
+
+enum { N = 24, BATCH = 4, SIDE = 16, VIEW = SIDE * SIDE * 3, LARGE = 4, SMALL = 3 };
+
+static char directory[64];
+static pst_dataset *mixed;
+
+static int set_up(void **state)
+{
+    (void)state;
+    make_directory(directory);
+    mixed = open_made(directory, "mixed.pst",
+                      &(struct make_options){.n_samples = N, .images = MAKE_MIXED});
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&mixed);
+    remove_tree(directory);
+    return 0;
+}
+
+/* Storage of the arrays that options point to. */
+struct kept {
+    struct pst_op large[2], small[2];
+    struct pst_field_output outputs[3];
+};
+
+static void crop_op(struct pst_op *op, float from, float to)
+{
+    pst_op_init(op, sizeof *op, PST_OP_RANDOM_RESIZED_CROP);
+    op->height = op->width = SIDE;
+    op->scale[0] = from;
+    op->scale[1] = to;
+}
+
+/* LARGE views of large crops and SMALL of small ones. */
+static struct pst_loader_options views_options(struct kept *kept)
+{
+    crop_op(&kept->large[0], 0.6f, 1);
+    crop_op(&kept->small[0], 0.05f, 0.3f);
+    pst_op_init(&kept->large[1], sizeof kept->large[1], PST_OP_HORIZONTAL_FLIP);
+    kept->small[1] = kept->large[1];
+    kept->outputs[0] = (struct pst_field_output){
+        .name = "image", .as = "large", .n_views = LARGE, .ops = kept->large, .n_ops = 2};
+    kept->outputs[1] = (struct pst_field_output){.name = "image",
+                                                 .as = "small",
+                                                 .n_views = SMALL,
+                                                 .first_view = LARGE,
+                                                 .ops = kept->small,
+                                                 .n_ops = 2};
+    return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
+                                       .batch_size = BATCH,
+                                       .order = PST_ORDER_SHUFFLED,
+                                       .seed = 5,
+                                       .num_workers = 2,
+                                       .fields = kept->outputs,
+                                       .n_fields = 2,
+                                       .only_listed = true,
+                                       TEST_ELEMENT_SIZES};
+}
+
+/* Checks the views of one row against rows of the loader that has view `i_view` alone. */
+static void compare_view(const struct pst_loader_options *options, const struct kept *all,
+                         uint32_t i_view)
+{
+    struct kept kept = *all;
+    struct pst_loader_options alone = *options;
+    bool is_large = i_view < LARGE;
+    kept.outputs[0] = (struct pst_field_output){.name = "image",
+                                                .as = "one",
+                                                .first_view = i_view,
+                                                .ops = is_large ? kept.large : kept.small,
+                                                .n_ops = 2};
+    if (i_view == 0)
+        kept.outputs[0].as = NULL; /* view 0 is the image itself */
+    alone.fields = kept.outputs;
+    alone.n_fields = 1;
+    alone.num_workers = 0;
+    pst_loader *loaders[2] = {open_loader(mixed, options), open_loader(mixed, &alone)};
+    assert_ok(pst_loader_begin(loaders[0], 1, &(struct pst_error){0}));
+    assert_ok(pst_loader_begin(loaders[1], 1, &(struct pst_error){0}));
+    for (uint32_t b = 0; b < N / BATCH; b++) {
+        pst_batch *batches[2];
+        struct pst_tensor tensors[2];
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(pst_loader_next(loaders[i], &batches[i], NULL), PST_OK);
+        for (uint32_t row = 0; row < BATCH; row++) {
+            assert_int_equal(
+                pst_batch_row(batches[0], !is_large, row, &tensors[0], sizeof tensors[0], NULL),
+                PST_OK);
+            assert_int_equal(
+                pst_batch_row(batches[1], 0, row, &tensors[1], sizeof tensors[1], NULL), PST_OK);
+            assert_int_equal(tensors[0].ndim, 4);
+            assert_int_equal(tensors[0].shape[0], is_large ? LARGE : SMALL);
+            assert_int_equal(tensors[1].ndim, 3);
+            uint32_t place = is_large ? i_view : i_view - LARGE;
+            assert_memory_equal((const char *)tensors[0].data + place * VIEW, tensors[1].data,
+                                VIEW);
+        }
+        for (int i = 0; i < 2; i++)
+            pst_batch_release(batches[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        pst_loader_close(&loaders[i]);
+}
+
+static void test_views_are_what_each_is_alone(void **state)
+{
+    (void)state;
+    struct kept kept;
+    const struct pst_loader_options options = views_options(&kept);
+    for (uint32_t i = 0; i < LARGE + SMALL; i++)
+        compare_view(&options, &kept, i);
+}
+
+/* Views of large crops cover more pixels together than the image has. */
+static void test_an_image_is_decoded_once(void **state)
+{
+    (void)state;
+    struct kept kept;
+    const struct pst_loader_options options = views_options(&kept);
+    uint64_t hashes[N];
+    pst_loader *loader = open_loader(mixed, &options);
+    assert_ok(pst_loader_begin(loader, 0, &(struct pst_error){0}));
+    drain_epoch(loader, NULL, hashes);
+    struct pst_loader_stats stats = stats_of(loader);
+    assert_int_equal(stats.n_cpu_samples, N);
+    assert_int_equal(stats.fallbacks[PST_FALLBACK_VIEWS], 0);
+    assert_string_equal(pst_fallback_name(PST_FALLBACK_VIEWS), "views");
+    pst_loader_close(&loader);
+}
+
+/* The names and draws of a batch: repeats have the position, others 0. */
+static void look_at_draws(pst_loader *loader, const pst_batch *batch)
+{
+    uint64_t epoch, step;
+    (void)loader;
+    pst_batch_place(batch, &epoch, &step);
+    assert_string_equal(pst_batch_field_name(batch, 0), "large");
+    assert_string_equal(pst_batch_field_name(batch, 1), "small");
+    assert_int_equal(pst_batch_field_type(batch, 1), PST_FIELD_IMAGE);
+    for (uint32_t row = 0; row < pst_batch_count(batch); row++) {
+        assert_int_equal(pst_batch_draws(batch)[row], step * BATCH + row);
+        assert_int_equal(pst_batch_index(batch)[row], pst_batch_index(batch)[row / 2 * 2]);
+    }
+}
+
+static void test_repeats_have_draws(void **state)
+{
+    (void)state;
+    struct kept kept;
+    struct pst_loader_options options = views_options(&kept);
+    uint64_t hashes[N];
+    options.repeats = 2;
+    pst_loader *loader = open_loader(mixed, &options);
+    assert_ok(pst_loader_begin(loader, 3, &(struct pst_error){0}));
+    assert_int_equal(drain_epoch(loader, look_at_draws, hashes), N / BATCH);
+    pst_loader_close(&loader);
+}
+
+static void refuse(const struct pst_loader_options *options, const char *text)
+{
+    struct pst_error err;
+    pst_loader *loader = NULL;
+    pst_error_clear(&err);
+    assert_int_equal(pst_loader_open(mixed, options, &loader, &err), PST_ERROR_ARGUMENT);
+    assert_non_null(strstr(err.text, text));
+    assert_null(loader);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct kept kept;
+    char name[65];
+    struct pst_loader_options options = views_options(&kept);
+    kept.outputs[1].as = "large";
+    refuse(&options, "two arrays of a batch would be called 'large'");
+    kept.outputs[1].as = "";
+    refuse(&options, "has 0 bytes");
+    memset(name, 'a', 64);
+    name[64] = '\0';
+    kept.outputs[1].as = name;
+    refuse(&options, "has 64 bytes");
+    options = views_options(&kept);
+    kept.outputs[0].as = NULL;
+    refuse(&options, "need a name for the views");
+    options = views_options(&kept);
+    kept.outputs[1].n_views = PST_MAX_VIEWS + 1;
+    refuse(&options, "n_views is at most");
+    kept.outputs[1].n_views = PST_MAX_VIEWS;
+    refuse(&options, "more than 64 views");
+    options = views_options(&kept);
+    kept.outputs[1].channels = 1;
+    refuse(&options, "would be decoded to different pixels");
+    options = views_options(&kept);
+    kept.outputs[1].variant_mask = 1;
+    refuse(&options, "are of one stored item");
+    options = views_options(&kept);
+    kept.outputs[0].scaled_decode = true;
+    refuse(&options, "without scaled_decode");
+    options = views_options(&kept);
+    kept.outputs[1].name = "label";
+    refuse(&options, "of type int");
+    options = views_options(&kept);
+    kept.outputs[1].n_ops = 0;
+    refuse(&options, "may differ in size");
+    options = views_options(&kept);
+    options.placement = PST_PLACEMENT_DEVICE;
+    refuse(&options, "batches in host memory");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_views_are_what_each_is_alone),
+        cmocka_unit_test(test_an_image_is_decoded_once),
+        cmocka_unit_test(test_repeats_have_draws),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
