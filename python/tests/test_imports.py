@@ -809,9 +809,11 @@ def test_only_whole_numbers_are_labels(tmp_path):
 # Hostile input
 # ---------------------------------------------------------------------------------------------------------------------
 
-JUNK = [None, True, -1, 0, 1, 2**31, 2**63, -(2**70), 10**350, 1e308, -1e308, float("nan"), float("inf"), 0.5, "", "x", "\udcff",
-        "1", "\x00", [], [[]], [None], {}, {"counts": [1], "size": [1, 1]}, {"id": 1}, [1, 2, 3, 4], ["a"] * 6, [[1e9] * 6],
-        {"image_id": 1, "category_id": 1}]  # fmt: skip
+JUNK = [
+    None, True, -1, 0, 1, 2**31, 2**63, -(2**70), 10**350, 1e308, -1e308, float("nan"), float("inf"), 0.5, "", "x", "\udcff",
+    "1", "\x00", [], [[]], [None], {}, {"counts": [1], "size": [1, 1]}, {"id": 1}, [1, 2, 3, 4], ["a"] * 6, [[1e9] * 6],
+    {"image_id": 1, "category_id": 1},
+]  # fmt: skip
 
 
 def spoil(value, rng):
@@ -866,8 +868,8 @@ def test_spoiled_xml_and_citypersons(tmp_path):
         spoiled = bytearray(content)
         for _ in range(int(rng.integers(1, 4))):
             i, j = sorted(rng.integers(0, len(spoiled), 2).tolist())
-            noise = rng.integers(0, 256, 2).astype(np.uint8).tobytes()
-            spoiled[i : i + int(rng.integers(0, 3))] = noise if j % 2 else spoiled[j : j + 9]
+            junk = rng.integers(0, 256, 2).astype(np.uint8).tobytes() if j % 2 else spoiled[j : j + 9]
+            spoiled[i : i + int(rng.integers(0, 3))] = junk
         (folder / "Annotations/a.xml").write_bytes(spoiled)
         file.write_text(json.dumps(spoil({"imgHeight": H, "imgWidth": W, "objects": [person(), person("ignore")]}, rng)))
         for kind in ("voc", "city"):

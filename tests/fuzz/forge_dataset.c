@@ -98,9 +98,9 @@ static void change_item(uint8_t *item, uint64_t *state)
 
 static void change_field(uint8_t *field, uint64_t *state)
 {
-    static const uint8_t members[][2] = {{0, 1},   {5, 1},   {64, 1},  {65, 1},  {66, 1},
-                                         {67, 1},  {72, 4},  {76, 4},  {104, 8}, {112, 8},
-                                         {120, 8}, {128, 8}, {136, 8}, {144, 8}};
+    static const uint8_t members[][2] = {{0, 1},   {5, 1},   {64, 1},  {65, 1},  {66, 1},  {67, 1},
+                                         {72, 4},  {76, 4},  {104, 8}, {112, 8}, {120, 8}, {128, 8},
+                                         {136, 8}, {144, 8}, {152, 8}, {160, 8}, {168, 8}};
     const uint8_t *member = members[forge_random(state) % (sizeof members / sizeof *members)];
     change(field + member[0], member[1], state);
 }

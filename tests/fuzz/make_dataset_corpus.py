@@ -24,7 +24,7 @@ def image(i: int, height: int, width: int, channels: int = 3, dtype: type = np.u
 
 
 def everything(i: int) -> dict[str, object]:
-    return {"image": image(i, 2 + i, 3), "mask": image(i, 2 + i, 3, 1)[..., 0], "boxes": np.ones((i, 4), "f4"),
+    return {"image": image(i, 2 + i, 3), "mask": image(i, 2 + i, 3, 1)[..., 0], "boxes": np.tile(np.float32([0, 0, 1, 1]), (i, 1)),
             "points": np.ones((i, 3), "f4"), "label": i % 2, "weight": i / 2, "blob": bytes(range(i)), "text": "grün" * i,
             "meta": {"i": [i, None]}, "fixed": np.ones(3, "i2"), "ragged": np.ones((i, 2), "f4"), "sound": b"RIFF"}
 
@@ -35,6 +35,8 @@ SETS = {
         "label": ps.Int(classes=["cat", "dog"]), "weight": ps.Float(), "blob": ps.Bytes(), "text": ps.Text(),
         "meta": ps.Json(), "fixed": ps.Array("int16", (3,)), "ragged": ps.Array("float32"), "sound": ps.Audio()}, 3),
     "classes": (lambda i: {"label": i}, {"label": ps.Int(classes=["a", "zürich", "c c"])}, 3),
+    "labels": (lambda i: {"labels": np.arange(i) % 3, "few": np.zeros((i, 2), "u1")},
+               {"labels": ps.Array("int64", classes=["a", "zürich", "c c"]), "few": ps.Array("uint8", classes=2)}, 4),
     "many": (lambda i: {"label": i % 7, "weight": -i}, {"label": ps.Int(classes=7), "weight": ps.Float()}, 40),
     "text": (lambda i: {"text": "x" * i, "meta": i}, {"text": ps.Text(), "meta": ps.Json()}, 4),
     "deep": (lambda i: {"image": image(i, 1, 5, 1, np.uint16)}, {"image": ps.Image("raw")}, 2),
