@@ -249,6 +249,7 @@ def test_little_memory_decodes_each_view(tmp_path):
         ({"views": {"v": (2, CROP)}, "transforms": CROP}, "none is delivered as pixels"),
         ({"views": {"v": (2, CROP)}, "transforms": {"image": CROP}}, "not delivered itself"),
         ({"views": {"v": (2, CROP), "w": (2, [*CROP, T.Normalize(0.5, 0.5)])}}, "different pixels"),
+        ({"views": {"v": (2, [T.RandomIoUCrop(), *CROP])}}, "needs the sample's boxes"),
         ({"views": {"v": (2, CROP)}, "mix": T.MixUp(num_classes=5)}, "not for views"),
         ({"repeats": 0}, "repeats"),
         ({"repeats": 3, "shuffle": False, "order": "pages"}, "repeats is not possible"),
