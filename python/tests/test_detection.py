@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import time
@@ -401,7 +402,8 @@ def test_a_group_of_jobs_gets_the_same(data, tmp_path, monkeypatch):
         found, loader = rows(data, SSD, share="detection")
         assert loader.stats()["share"]["batches"] > 0
         # Two jobs with operations of their own, side by side: one decodes what both crops need.
-        others = [[T.RandomIoUCrop(trials=3), T.Letterbox(30)], [T.RandomHorizontalFlip(), T.RandomIoUCrop(0.6), T.Resize((20, 20))]]
+        others = [[T.RandomIoUCrop(trials=3), T.Letterbox(30)],
+                  [T.RandomHorizontalFlip(), T.RandomIoUCrop(0.6), T.Resize((20, 20))]]
         options = {"per_box": ("labels", "centres"), "batch_size": 3, "output": "numpy", "seed": 5, "shuffle": True,
                    "layout": "NHWC", "share": "side by side", "cache": None}
         jobs = [ps.Loader(data, transforms=chain, **options) for chain in others]
@@ -507,6 +509,28 @@ def test_bad_boxes_and_masks_are_errors_of_their_field(tmp_path):
         labels.write_text(json.dumps({"file": "a.png", "boxes": [[1, 1, 30, 30], box]}) + "\n")
         with pytest.raises(ps.errors.PenstockError, match=text):
             list(ps.Loader(ps.Dataset(folder, labels=labels), transforms=[T.RandomIoUCrop()], batch_size=1))
+
+
+def test_boxes_are_those_of_the_picture_that_is_shown(tmp_path):
+    """A JPEG with EXIF orientation 6: the crop is drawn by boxes that were turned with it."""
+    from PIL import Image as PilImage
+
+    exif = PilImage.Exif()
+    exif[0x0112] = 6
+    buffer = io.BytesIO()
+    PilImage.fromarray(image_of(0)).save(buffer, "JPEG", exif=exif)
+    stored = np.array([[4, 6, 20, 30]], np.float32)
+    upright = np.array([[HEIGHT - 30, 4, HEIGHT - 6, 20]], np.float32)
+    for i, boxes in enumerate((stored, upright)):
+        schema = {"image": ps.Image(), "boxes": ps.Boxes(made_for=("stored", "upright")[i])}
+        with ps.Writer(tmp_path / f"{i}.pst", schema) as writer:
+            for k in range(20):
+                writer.write({"image": buffer.getvalue(), "boxes": boxes}, name=str(k))
+    chain = [T.RandomIoUCrop(sampler_options=(0.3,))]
+    one, other = (rows(tmp_path / f"{i}.pst", chain, per_box=None)[0] for i in range(2))
+    same(one, other)
+    assert all(len(row["boxes"]) == 1 and row["image"].shape[0] <= WIDTH for row in one.values())
+    assert any(row["image"].shape[:2] != (WIDTH, HEIGHT) for row in one.values())
 
 
 def test_a_sample_without_boxes_stays_whole(data):
