@@ -17,6 +17,9 @@ enum { SLOWER = TEST_ASAN ? 5 : 1 };
 void psti_test_store(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 void psti_gpu_resize(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 void psti_gpu_point(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
+void psti_gpu_map(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
+void psti_gpu_filter(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
+void psti_gpu_tones(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 
 #define MAX_ROWS 3
 #define MAX_OPS 7
@@ -39,7 +42,8 @@ struct batch {
     struct psti_gpu_finish finish;
     uint32_t n_rows;
     struct row rows[MAX_ROWS];
-    uint32_t n_launches, n_direct, n_refused; /* counts over all batches */
+    /* counts over all batches */
+    uint32_t n_launches[PSTI_GPU_N_PASS_KERNELS], n_kinds[PSTI_GPU_STRETCH + 1], n_direct;
 };
 
 /* Makes the row from the region by the CPU. */
@@ -98,7 +102,7 @@ static void put_region(const struct batch *batch, struct row *row)
     args.finish = batch->finish;
     if (row->is_picture)
         args.sink.at = (uintptr_t)row->picture;
-    else if (prepare->n_passes == 0)
+    else if (prepare->sink_finishes)
         args.sink.at = (uintptr_t)row->slot.data;
     psti_test_store(2, 2, 0, &args);
 }
@@ -138,18 +142,25 @@ static void set_up_row(struct test_random *random, struct batch *batch, struct r
     run_on_cpu(batch, row);
 }
 
-/* Launches pass number `i` of all rows that have one. */
-static void launch(struct batch *batch, uint32_t i, bool resizes)
+/* Launches pass number `i` of all rows that have one for that kernel. */
+static void launch(struct batch *batch, uint32_t i, enum psti_gpu_pass_kernel kernel)
 {
+    static void (*const kernels[])(uint32_t, uint32_t, uint32_t, const void *) = {
+        [PSTI_GPU_PASS_RESIZE] = psti_gpu_resize, [PSTI_GPU_PASS_POINT] = psti_gpu_point,
+        [PSTI_GPU_PASS_MAP] = psti_gpu_map,       [PSTI_GPU_PASS_FILTER] = psti_gpu_filter,
+        [PSTI_GPU_PASS_TONES] = psti_gpu_tones,
+    };
     struct psti_gpu_pass passes[MAX_ROWS];
     struct psti_gpu_prepare_args args = {.passes = (uintptr_t)passes, .finish = batch->finish};
     for (uint32_t r = 0; r < batch->n_rows; r++) {
         struct row *row = &batch->rows[r];
-        if (i >= row->prepare.n_passes || (row->prepare.passes[i].resizes != 0) != resizes)
+        if (i >= row->prepare.n_passes || psti_gpu_pass_kernel(&row->prepare.passes[i]) != kernel)
             continue;
         struct psti_gpu_pass *pass = &passes[args.n_passes++];
         *pass = row->prepare.passes[i];
-        assert_int_equal(pass->finished, i + 1 == row->prepare.n_passes);
+        if (i + 1 == row->prepare.n_passes)
+            assert_true(pass->finished);
+        batch->n_kinds[pass->kind]++;
         if (pass->finished)
             pass->to = (uintptr_t)row->slot.data;
         uint32_t n_tiles = psti_gpu_pass_tiles(pass);
@@ -158,9 +169,9 @@ static void launch(struct batch *batch, uint32_t i, bool resizes)
     if (args.n_passes == 0)
         return;
     uint32_t n_blocks, n_warps, shared_nbytes;
-    psti_gpu_prepare_shape(&args, resizes, &n_blocks, &n_warps, &shared_nbytes);
-    (resizes ? psti_gpu_resize : psti_gpu_point)(n_blocks, n_warps, shared_nbytes, &args);
-    batch->n_launches++;
+    psti_gpu_prepare_shape(&args, kernel, &n_blocks, &n_warps, &shared_nbytes);
+    kernels[kernel](n_blocks, n_warps, shared_nbytes, &args);
+    batch->n_launches[kernel]++;
 }
 
 static void run_batch(struct test_random *random, struct batch *batch)
@@ -170,12 +181,11 @@ static void run_batch(struct test_random *random, struct batch *batch)
         set_up_row(random, batch, &batch->rows[r]);
         uint32_t n = batch->rows[r].prepare.n_passes;
         most = n > most ? n : most;
-        batch->n_direct += n == 0;
+        batch->n_direct += batch->rows[r].prepare.sink_finishes;
     }
-    for (uint32_t i = 0; i < most; i++) {
-        launch(batch, i, true);
-        launch(batch, i, false);
-    }
+    for (uint32_t i = 0; i < most; i++)
+        for (int k = 0; k < PSTI_GPU_N_PASS_KERNELS; k++)
+            launch(batch, i, (enum psti_gpu_pass_kernel)k);
     for (uint32_t r = 0; r < batch->n_rows; r++) {
         struct row *row = &batch->rows[r];
         assert_memory_equal(row->slot.data, row->expected, row->nbytes);
@@ -320,9 +330,116 @@ static void test_random_chains(void **state)
         }
         n_run += run_chain(&random, &batch, ops, n_ops);
     }
-    print_message("%u chains, %u launches, %u rows without passes\n", n_run, batch.n_launches,
+    print_message("%u chains, %u and %u launches, %u rows finished by the sink\n", n_run,
+                  batch.n_launches[PSTI_GPU_PASS_RESIZE], batch.n_launches[PSTI_GPU_PASS_POINT],
                   batch.n_direct);
     assert_true(n_run > 1500 / SLOWER && batch.n_direct > 100 / SLOWER);
+}
+
+/* Operations of augment_warp.c, augment_tone.c, augment_blur.c, augment_erase.c and
+ * augment_policy.c. */
+static struct pst_op random_picture_op(struct test_random *random,
+                                       const struct psti_chain_output *output)
+{
+    static const enum pst_op_kind kinds[] = {
+        PST_OP_AFFINE,        PST_OP_PERSPECTIVE,  PST_OP_INVERT,          PST_OP_POSTERIZE,
+        PST_OP_SOLARIZE,      PST_OP_AUTOCONTRAST, PST_OP_EQUALIZE,        PST_OP_SHARPNESS,
+        PST_OP_GAUSSIAN_BLUR, PST_OP_RAND_AUGMENT, PST_OP_TRIVIAL_AUGMENT, PST_OP_AUTO_AUGMENT};
+    struct pst_op op;
+    pst_op_init(&op, sizeof op, kinds[test_below(random, 12)]);
+    op.p = test_below(random, 4) != 0 ? 1 : 0.5f;
+    op.interpolation =
+        test_below(random, 2) != 0 ? PST_INTERPOLATION_NEAREST : PST_INTERPOLATION_BILINEAR;
+    for (uint32_t i = 0; i < 4; i++)
+        op.fill[i] = between(random, 0, output->bits == 8 ? 255 : 65535);
+    op.no_blend = test_below(random, 3) == 0;
+    switch (op.kind) {
+    case PST_OP_AFFINE:
+        random_range(random, op.degrees, -200, 200);
+        op.translate[0] = between(random, 0, 1);
+        op.translate[1] = between(random, 0, 1);
+        random_range(random, op.scale, 0.2f, 3);
+        random_range(random, &op.shear[0], -60, 60);
+        random_range(random, &op.shear[2], -60, 60);
+        break;
+    case PST_OP_PERSPECTIVE:
+        op.distortion = between(random, 0, 1);
+        break;
+    case PST_OP_POSTERIZE:
+        op.bits = test_below(random, 9);
+        break;
+    case PST_OP_SOLARIZE:
+        op.threshold = between(random, 0, 255);
+        break;
+    case PST_OP_SHARPNESS:
+        op.factor = between(random, 0, 3);
+        break;
+    case PST_OP_GAUSSIAN_BLUR:
+        op.height = 1 + 2 * test_below(random, 12);
+        op.width = 1 + 2 * test_below(random, 12);
+        random_range(random, op.sigma, 0.1f, 6);
+        break;
+    case PST_OP_RAND_AUGMENT:
+        op.magnitude = test_below(random, op.n_magnitudes);
+        break;
+    case PST_OP_AUTO_AUGMENT:
+        op.policy = (enum pst_auto_policy)(PST_AUTO_POLICY_IMAGENET + test_below(random, 3));
+        break;
+    default:
+        break;
+    }
+    return op;
+}
+
+/* Sizes whose sides are small, odd, and longer than a tile. */
+static void random_sizes(struct test_random *random, struct batch *batch)
+{
+    batch->n_rows = 1 + test_below(random, MAX_ROWS);
+    uint32_t side = test_below(random, 12) == 0 ? 300 : test_below(random, 3) == 0 ? 5 : 70;
+    for (uint32_t r = 0; r < batch->n_rows; r++) {
+        batch->rows[r].height = 1 + test_below(random, side);
+        batch->rows[r].width = 1 + test_below(random, side);
+    }
+}
+
+/* Between other operations, at most three that need pictures; then perhaps a part is erased. */
+static void test_pictures(void **state)
+{
+    (void)state;
+    struct test_random random = {37, 0};
+    struct batch batch = {0};
+    uint32_t n_run = 0;
+    for (int i = 0; i < 5000 / SLOWER; i++) {
+        struct pst_op ops[MAX_OPS];
+        size_t n_ops = 0;
+        choose_output(&random, &batch.output);
+        batch.output.is_mask = false;
+        if (batch.output.dtype == PST_DTYPE_I32 || batch.output.dtype == PST_DTYPE_I64)
+            batch.output.dtype = PST_DTYPE_U8;
+        for (uint32_t n = test_below(&random, 3); n > 0; n--)
+            ops[n_ops++] = random_op(&random, &batch.output);
+        for (uint32_t n = test_below(&random, 4); n > 0; n--) {
+            ops[n_ops++] = random_picture_op(&random, &batch.output);
+            if (n_ops < 5 && test_below(&random, 3) == 0)
+                ops[n_ops++] = random_op(&random, &batch.output);
+        }
+        if (n_ops < MAX_OPS && test_below(&random, 3) == 0) {
+            struct pst_op *op = &ops[n_ops++];
+            pst_op_init(op, sizeof *op, PST_OP_ERASING);
+            op->p = 1;
+            for (uint32_t c = 0; c < 4; c++)
+                op->fill[c] = between(&random, -1, 300);
+        }
+        random_sizes(&random, &batch);
+        n_run += run_chain(&random, &batch, ops, n_ops);
+    }
+    print_message("%u chains;", n_run);
+    for (int k = 0; k <= PSTI_GPU_STRETCH; k++)
+        print_message(" %u", batch.n_kinds[k]);
+    print_message(" passes by kind\n");
+    assert_true(n_run > 3000 / SLOWER);
+    for (int k = 0; k <= PSTI_GPU_STRETCH; k++)
+        assert_true(batch.n_kinds[k] > 60 / SLOWER);
 }
 
 /* Filters with more taps than a warp keeps rows, or words of weights. */
@@ -416,9 +533,8 @@ static void test_too_many_passes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_chains),
-        cmocka_unit_test(test_long_filters),
-        cmocka_unit_test(test_colors),
+        cmocka_unit_test(test_random_chains),   cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_long_filters),    cmocka_unit_test(test_colors),
         cmocka_unit_test(test_too_many_passes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
