@@ -6,6 +6,8 @@
  *         picture              whole images, u8 HWC (all of a set must have one size)
  *         fused:HEIGHTxWIDTH   RandomCrop + flip + Normalize to f16 NCHW, in the decoding launch
  *         resized:SIDE         RandomResizedCrop(SIDE) + flip + Normalize to f16 NCHW
+ *         policy:SIDE          the same with RandAugment (2 operations, magnitude 9 of 31) before
+ *                              Normalize and RandomErasing (probability 0.25) after it
  *
  * In: the .pli files of FOLDER, in the order of their names, again and again until there are ROWS.
  * Out: per set a line, and JSON: GB/s of decoded pixels and images/s for the launches alone, for
@@ -28,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_SLOTS = 3, MAX_REPEATS = 99, MAX_SETS = 32 };
+enum { N_SLOTS = 3, MAX_REPEATS = 99, MAX_SETS = 32, MAX_OPS = 6 };
 
 struct file {
     unsigned char *bytes;
@@ -135,9 +137,11 @@ static void parse_set(const char *text, struct set *set)
     set->decode.bits = 8;
 }
 
-static uint32_t chain_ops(struct set *set, struct pst_op ops[4])
+static uint32_t chain_ops(struct set *set, struct pst_op ops[MAX_OPS])
 {
     static const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f};
+    bool has_policy = false;
+    uint32_t n = 2;
     set->output = (struct psti_chain_output){.channels = 3, .bits = 8};
     if (strcmp(set->chain, "picture") == 0) {
         set->height = set->files[0].info.height;
@@ -147,27 +151,36 @@ static uint32_t chain_ops(struct set *set, struct pst_op ops[4])
     }
     if (sscanf(set->chain, "fused:%" SCNu32 "x%" SCNu32, &set->height, &set->width) == 2) {
         pst_op_init(&ops[0], sizeof ops[0], PST_OP_RANDOM_CROP);
-    } else if (sscanf(set->chain, "resized:%" SCNu32, &set->height) == 1) {
+    } else if (sscanf(set->chain, "resized:%" SCNu32, &set->height) == 1 ||
+               (has_policy = sscanf(set->chain, "policy:%" SCNu32, &set->height) == 1)) {
         set->width = set->height;
         pst_op_init(&ops[0], sizeof ops[0], PST_OP_RANDOM_RESIZED_CROP);
     } else {
-        fail("a chain is picture, fused:HxW or resized:S", NULL);
+        fail("a chain is picture, fused:HxW, resized:S or policy:S", NULL);
     }
     ops[0].height = set->height;
     ops[0].width = set->width;
     pst_op_init(&ops[1], sizeof ops[1], PST_OP_HORIZONTAL_FLIP);
-    pst_op_init(&ops[2], sizeof ops[2], PST_OP_NORMALIZE);
-    memcpy(ops[2].mean, mean, sizeof mean);
-    memcpy(ops[2].std, std, sizeof std);
+    for (; has_policy && n < 4; n++) {
+        pst_op_init(&ops[n], sizeof ops[n], PST_OP_RAND_AUGMENT);
+        ops[n].magnitude = 9;
+    }
+    pst_op_init(&ops[n], sizeof ops[n], PST_OP_NORMALIZE);
+    memcpy(ops[n].mean, mean, sizeof mean);
+    memcpy(ops[n++].std, std, sizeof std);
+    if (has_policy) {
+        pst_op_init(&ops[n], sizeof ops[n], PST_OP_ERASING);
+        ops[n++].p = 0.25f;
+    }
     set->output.dtype = PST_DTYPE_F16;
     set->output.layout = PST_LAYOUT_CHW;
-    return 3;
+    return n;
 }
 
 static void open_set(struct bench *bench, struct set *set)
 {
     struct pst_error err = {0};
-    struct pst_op ops[4];
+    struct pst_op ops[MAX_OPS];
     read_folder(bench, set);
     uint32_t n_ops = chain_ops(set, ops);
     check(psti_augment_chain_compile(ops, n_ops, &set->output, &set->ops, &err), set->name, &err);

@@ -19,6 +19,7 @@ kernels() { # name, set: its figures are added to gpu-kernels.json, a list
 }
 data=$carry/data
 [ ! -d "$data/pli-jpeg" ] || kernels pli-jpeg "$data/pli-jpeg:256:resized:224"
+[ ! -d "$data/pli-jpeg" ] || kernels pli-jpeg-policy "$data/pli-jpeg:256:policy:224"
 for tier in small dense fast; do # alone, fused into one launch, and with a resize
     if [ -d "$data/pli-$tier-frames" ]; then
         kernels "frames-$tier" "$data/pli-$tier-frames:64:picture"

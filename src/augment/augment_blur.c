@@ -19,7 +19,7 @@ struct blur {
     void *ctx;
 };
 
-static void make_taps(float *taps, uint32_t n, float sigma)
+void psti_augment_blur_taps(float *taps, uint32_t n, float sigma)
 {
     double sum = 0, weights[PSTI_BLUR_MAX_TAPS];
     for (uint32_t i = 0; i < n; i++) {
@@ -88,8 +88,8 @@ static enum pst_status blur_run(struct psti_run *run, struct blur *b, float sigm
     b->padded = b->taps_x + PSTI_BLUR_MAX_TAPS;
     b->out = b->padded + n_padded;
     b->ring = b->out + b->n_row;
-    make_taps(b->taps_y, b->n_y, sigma_y);
-    make_taps(b->taps_x, b->n_x, sigma_x);
+    psti_augment_blur_taps(b->taps_y, b->n_y, sigma_y);
+    psti_augment_blur_taps(b->taps_x, b->n_x, sigma_x);
     blur_rows(b);
     return PST_OK;
 }

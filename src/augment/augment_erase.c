@@ -34,8 +34,7 @@ void psti_augment_erase_draw(const struct pst_op *op, const struct psti_number_s
     }
 }
 
-/* Stores one number in the slot's dtype. Integers are rounded and clamped. */
-static void put_value(unsigned char *to, enum pst_dtype dtype, float value)
+void psti_augment_erase_value(unsigned char *to, enum pst_dtype dtype, float value)
 {
     float whole = value < 0 ? 0 : value > 65535.0f ? 65535.0f : floorf(value + 0.5f);
     switch (dtype) {
@@ -83,7 +82,8 @@ static void fill_rectangle(const struct rectangle *at, const struct pst_op *op,
         for (uint32_t x = 0; x < at->width; x++) {
             for (uint32_t c = 0; c < at->channels; c++, i++) {
                 float value = op->noise ? noise_at(stream, i) : op->fill[c];
-                put_value(at->data + y * at->row + x * at->pixel + c * at->channel, dtype, value);
+                psti_augment_erase_value(at->data + y * at->row + x * at->pixel + c * at->channel,
+                                         dtype, value);
             }
         }
     }

@@ -498,6 +498,8 @@ void psti_augment_autocontrast(const struct psti_samples *s);
 void psti_augment_equalize(const struct psti_samples *s);
 /* Operations on neighbours (augment_blur.c). They change run->picture. */
 enum { PSTI_BLUR_MAX_TAPS = 255 };
+/* Fills the n taps of a blur, n at most PSTI_BLUR_MAX_TAPS. */
+void psti_augment_blur_taps(float *taps, uint32_t n, float sigma);
 enum pst_status psti_augment_sharpen(struct psti_run *run, float factor, struct pst_error *err);
 enum pst_status psti_augment_blur(struct psti_run *run, const struct pst_op *op, float sigma,
                                   struct pst_error *err);
@@ -540,6 +542,8 @@ enum pst_status psti_augment_augmix_run(struct psti_run *run, const struct psti_
 void psti_augment_erase_draw(const struct pst_op *op, const struct psti_number_stream *stream,
                              uint32_t height, uint32_t width, uint64_t words[4]);
 void psti_augment_erase(struct psti_run *run);
+/* Stores one number in the slot's dtype. Integers are rounded and clamped. */
+void psti_augment_erase_value(unsigned char *to, enum pst_dtype dtype, float value);
 
 /* Colour operations (augment_color.c), which change the picture in place. */
 void psti_augment_color_jitter(const struct psti_run *run, const float factors[4], uint32_t order,

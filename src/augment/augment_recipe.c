@@ -97,6 +97,61 @@ static void lay_window(const struct psti_chain *chain, const struct psti_step *f
     psti_augment_fill(chain, op, step->fill);
 }
 
+/* A change of colours, as augment_tone.c has it. */
+static void lay_change(const struct psti_chain *chain, const struct psti_step *from,
+                       struct psti_recipe_step *step)
+{
+    uint32_t bits = chain->output.bits;
+    step->flip = step->mask = bits == 16 ? 0xffff : 0xff;
+    if (from->kind == PSTI_STEP_SOLARIZE)
+        step->least = bits == 16 ? from->factors[0] * 257 : from->factors[0];
+    if (from->kind != PSTI_STEP_POSTERIZE)
+        return;
+    step->flip = 0;
+    if (from->order < bits)
+        step->mask = (uint16_t)(((1u << from->order) - 1) << (bits - from->order));
+}
+
+static size_t lay_taps(struct shelf *shelf, uint32_t n, float sigma)
+{
+    size_t at = shelf->nbytes;
+    if (shelf->memory != NULL)
+        psti_augment_blur_taps((float *)(void *)(shelf->memory + at), n, sigma);
+    shelf->nbytes += psti_round_up(n * sizeof(float), 64);
+    return at;
+}
+
+static void lay_blur(struct shelf *shelf, const struct psti_step *from,
+                     struct psti_recipe_step *step)
+{
+    const struct pst_op *op = &shelf->chain->ops[from->i_op];
+    step->n_taps_y = op->height;
+    step->n_taps_x = op->width;
+    step->taps_y = lay_taps(shelf, op->height, from->factors[0]);
+    step->taps_x = lay_taps(shelf, op->width, from->factors[0]);
+}
+
+static void lay_map(const struct psti_chain *chain, const struct psti_step *from,
+                    struct psti_recipe_step *step)
+{
+    const struct pst_op *op = &chain->ops[from->i_op];
+    memcpy(step->map, from->warp.m, sizeof step->map);
+    step->nearest = psti_augment_is_nearest(from->warp.interpolation);
+    step->blends = !op->no_blend;
+    if (step->blends)
+        psti_augment_fill(chain, op, step->fill);
+}
+
+static void lay_erase(const struct psti_chain *chain, const struct psti_erase *from,
+                      struct psti_recipe_erase *erase)
+{
+    const struct pst_op *op = &chain->ops[from->i_op];
+    *erase = (struct psti_recipe_erase){from->y, from->x, from->height, from->width, {0}};
+    for (uint32_t c = 0; c < chain->output.channels; c++)
+        psti_augment_erase_value((unsigned char *)&erase->elements[c], chain->output.dtype,
+                                 op->fill[c]);
+}
+
 /* Notes an operation that recipes cannot describe. */
 static void lay_other(struct psti_recipe *recipe, enum pst_op_kind kind)
 {
@@ -108,12 +163,22 @@ static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t
                      uint32_t width, struct psti_recipe *recipe)
 {
     static const enum psti_recipe_kind kinds[] = {
-        [PSTI_STEP_WINDOW] = PSTI_RECIPE_WINDOW, [PSTI_STEP_RESIZE] = PSTI_RECIPE_RESIZE,
-        [PSTI_STEP_FLIP] = PSTI_RECIPE_FLIP,     [PSTI_STEP_JITTER] = PSTI_RECIPE_JITTER,
+        [PSTI_STEP_WINDOW] = PSTI_RECIPE_WINDOW,
+        [PSTI_STEP_RESIZE] = PSTI_RECIPE_RESIZE,
+        [PSTI_STEP_FLIP] = PSTI_RECIPE_FLIP,
+        [PSTI_STEP_JITTER] = PSTI_RECIPE_JITTER,
         [PSTI_STEP_GRAY] = PSTI_RECIPE_GRAY,
+        [PSTI_STEP_INVERT] = PSTI_RECIPE_CHANGE,
+        [PSTI_STEP_POSTERIZE] = PSTI_RECIPE_CHANGE,
+        [PSTI_STEP_SOLARIZE] = PSTI_RECIPE_CHANGE,
+        [PSTI_STEP_AUTOCONTRAST] = PSTI_RECIPE_AUTOCONTRAST,
+        [PSTI_STEP_EQUALIZE] = PSTI_RECIPE_EQUALIZE,
+        [PSTI_STEP_SHARPEN] = PSTI_RECIPE_SHARPEN,
+        [PSTI_STEP_BLUR] = PSTI_RECIPE_BLUR,
+        [PSTI_STEP_WARP] = PSTI_RECIPE_MAP,
     };
     const struct pst_op *op = &shelf->chain->ops[from->i_op];
-    if (from->kind > PSTI_STEP_GRAY) {
+    if (from->kind == PSTI_STEP_AUGMIX || (from->kind == PSTI_STEP_WARP && from->warp.is_elastic)) {
         lay_other(recipe, op->kind);
         return;
     }
@@ -137,6 +202,20 @@ static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t
         memcpy(step->factors, from->factors, sizeof step->factors);
         psti_augment_jitter_order(from->order, step->turns);
         break;
+    case PSTI_STEP_INVERT:
+    case PSTI_STEP_POSTERIZE:
+    case PSTI_STEP_SOLARIZE:
+        lay_change(shelf->chain, from, step);
+        break;
+    case PSTI_STEP_SHARPEN:
+        step->factors[0] = from->factors[0];
+        break;
+    case PSTI_STEP_BLUR:
+        lay_blur(shelf, from, step);
+        break;
+    case PSTI_STEP_WARP:
+        lay_map(shelf->chain, from, step);
+        break;
     default:
         break;
     }
@@ -152,8 +231,11 @@ static void lay_open(struct shelf *shelf, const struct psti_draw *draw, struct p
     recipe->width = plan.out_width;
     recipe->n_steps = 0;
     recipe->other = NULL;
-    if (plan.erase.height > 0)
+    recipe->erase.height = 0;
+    if (plan.erase.height > 0 && shelf->chain->ops[plan.erase.i_op].noise)
         lay_other(recipe, PST_OP_ERASING);
+    else if (plan.erase.height > 0)
+        lay_erase(shelf->chain, &plan.erase, &recipe->erase);
     if (plan.front.labels != 0)
         lay_other(recipe, PST_OP_MAP_LABELS);
     lay_front(shelf, &plan, recipe);
@@ -164,6 +246,14 @@ static void lay_open(struct shelf *shelf, const struct psti_draw *draw, struct p
         width = plan.steps[i].width;
     }
     recipe->tables_nbytes = shelf->nbytes;
+}
+
+bool psti_augment_chain_blurs(const struct psti_chain *chain)
+{
+    bool blurs = false;
+    for (uint32_t i = 0; i < chain->n_ops; i++)
+        blurs = blurs || chain->ops[i].kind == PST_OP_GAUSSIAN_BLUR;
+    return blurs;
 }
 
 void psti_augment_chain_recipe(const struct psti_chain *chain, const struct psti_draw *draw,

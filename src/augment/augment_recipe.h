@@ -43,7 +43,13 @@ enum psti_recipe_kind {
     PSTI_RECIPE_WINDOW,
     PSTI_RECIPE_FLIP,
     PSTI_RECIPE_JITTER,
-    PSTI_RECIPE_GRAY
+    PSTI_RECIPE_GRAY,
+    PSTI_RECIPE_CHANGE,       /* augment_tone.c */
+    PSTI_RECIPE_AUTOCONTRAST, /* the same */
+    PSTI_RECIPE_EQUALIZE,     /* the same */
+    PSTI_RECIPE_SHARPEN,      /* augment_blur.c: by factors[0] */
+    PSTI_RECIPE_BLUR,         /* the same */
+    PSTI_RECIPE_MAP           /* augment_warp.c */
 };
 
 struct psti_recipe_step {
@@ -64,6 +70,22 @@ struct psti_recipe_step {
      * 1, 1, 1 and 0 change nothing. */
     uint32_t turns[4];
     float factors[4];
+    /* CHANGE: each colour v of at least `least` becomes (v ^ flip) & mask. */
+    float least;
+    uint16_t flip, mask;
+    /* BLUR: offsets of the taps in the tables, f32, aligned to 64, and their odd numbers. */
+    size_t taps_y, taps_x;
+    uint32_t n_taps_y, n_taps_x;
+    /* MAP: struct psti_warp's m. Outside of the picture it shows `fill`. */
+    double map[8];
+    bool nearest; /* else bilinear */
+    bool blends;  /* a bilinear result is blended with `fill` by the share of pixels inside */
+};
+
+/* Part of the finished picture that is overwritten after it was stored; height 0: none. */
+struct psti_recipe_erase {
+    uint32_t y, x, height, width;
+    uint32_t elements[4]; /* bits of the slot's element for each channel */
 };
 
 /* One step for the front and at most three steps for each of 15 operations. */
@@ -75,11 +97,14 @@ struct psti_recipe {
     /* NULL, or the name of an operation that the draw does and a recipe cannot describe: the recipe
      * is not whole then */
     const char *other;
+    struct psti_recipe_erase erase;
     size_t tables_nbytes; /* a multiple of 64 */
     uint32_t n_steps;
     struct psti_recipe_step steps[PSTI_RECIPE_MAX_STEPS];
 };
 
+/* Returns whether a recipe of the chain may have a BLUR. */
+bool psti_augment_chain_blurs(const struct psti_chain *chain);
 /* Fills the recipe except the contents of the tables and the precision of the axes. */
 void psti_augment_chain_recipe(const struct psti_chain *chain, const struct psti_draw *draw,
                                struct psti_recipe *recipe);

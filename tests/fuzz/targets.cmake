@@ -18,6 +18,8 @@ pst_fuzz(fuzz_fleet_value LIBS pst_room_fleet)
 pst_fuzz(fuzz_kernels_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/kernels/kernels_check.c
   ${PROJECT_SOURCE_DIR}/tests/kernels/jpeg_helper.c ${PROJECT_SOURCE_DIR}/tests/kernels/units_helper.c
   LIBS pst_cuda_host pst_room_gpu pst_room_decode cmocka)
+pst_fuzz(fuzz_kernels_prepare SOURCES ${PROJECT_SOURCE_DIR}/tests/kernels/prepare_helper.c
+  LIBS pst_cuda_host pst_room_gpu pst_room_augment cmocka)
 pst_fuzz(fuzz_pack_mix LIBS pst_room_pack)
 pst_fuzz(fuzz_pli_coefs LIBS pst_room_pli)
 pst_fuzz(fuzz_pli_head LIBS pst_room_pli)

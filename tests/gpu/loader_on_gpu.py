@@ -28,6 +28,9 @@ CHAINS: dict[str, list[Any]] = {
     "cropped": [T.RandomCrop(64, pad_if_needed=True), T.RandomHorizontalFlip()],
     "coloured": [T.Resize(80), T.CenterCrop(64), T.ColorJitter(0.4, 0.4, 0.4, 0.1),
                  T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)],
+    "policy": [T.RandomResizedCrop(96), T.RandAugment(), T.TrivialAugmentWide(), T.AutoAugment(),
+               T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD), T.RandomErasing(p=0.5)],
+    "warped": [T.Resize(80), T.CenterCrop(64), T.RandomRotation(30), T.RandomPerspective(p=0.7), T.GaussianBlur(5)],
 }
 
 

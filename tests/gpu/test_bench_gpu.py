@@ -13,6 +13,7 @@ SETS = {  # name -> golden files, chain
     "fused": (["pli/small-photograph.pli", "pli/fast-photograph.pli"], "fused:40x40"),
     "resized": (["pli/small-photograph.pli", "pli/small-rgb8.pli"], "resized:24"),
     "jpeg": (["pli_jpeg/jpeg-photograph.pli", "pli_jpeg/jpeg-photograph-444.pli"], "resized:24"),
+    "policy": (["pli/small-photograph.pli", "pli/small-rgb8.pli"], "policy:24"),
 }
 
 

@@ -222,6 +222,30 @@ static struct pst_op random_op(struct test_random *random, enum pst_op_kind kind
     return op;
 }
 
+/* Maps, tones, filters and policies: operations of a whole picture. */
+static struct pst_op random_picture_op(struct test_random *random)
+{
+    static const enum pst_op_kind kinds[] = {
+        PST_OP_AFFINE,        PST_OP_PERSPECTIVE,  PST_OP_INVERT,          PST_OP_POSTERIZE,
+        PST_OP_SOLARIZE,      PST_OP_AUTOCONTRAST, PST_OP_EQUALIZE,        PST_OP_SHARPNESS,
+        PST_OP_GAUSSIAN_BLUR, PST_OP_RAND_AUGMENT, PST_OP_TRIVIAL_AUGMENT, PST_OP_AUTO_AUGMENT};
+    struct pst_op op = make_op(kinds[test_below(random, 12)], 3, 5);
+    op.interpolation = (enum pst_interpolation)(1 + test_below(random, 2));
+    op.p = 0.8f;
+    op.bits = 3;
+    op.threshold = 100;
+    op.factor = 1.7f;
+    op.distortion = 0.5f;
+    op.sigma[0] = 0.5f;
+    op.sigma[1] = 2;
+    op.no_blend = test_below(random, 2) == 0;
+    for (int i = 0; i < 4; i++)
+        op.fill[i] = (float)test_below(random, 256);
+    random_range(random, op.degrees, -40, 40);
+    random_range(random, op.shear, -20, 20);
+    return op;
+}
+
 static void random_output(struct test_random *random, bool is_mask, struct field *field)
 {
     static const enum pst_dtype dtypes[] = {
@@ -276,7 +300,7 @@ void field_make(struct test_random *random, bool is_mask, struct field *field)
     static const enum pst_op_kind others[] = {PST_OP_HORIZONTAL_FLIP, PST_OP_HORIZONTAL_FLIP,
                                               PST_OP_VERTICAL_FLIP,   PST_OP_PAD,
                                               PST_OP_COLOR_JITTER,    PST_OP_GRAYSCALE};
-    struct pst_op ops[8];
+    struct pst_op ops[11];
     size_t n = 0;
     random_output(random, is_mask, field);
     for (uint32_t i = test_below(random, 3); i > 0; i--)
@@ -288,13 +312,19 @@ void field_make(struct test_random *random, bool is_mask, struct field *field)
     ops[n++] = random_op(random, sizes[test_below(random, 4)], is_mask);
     for (uint32_t i = test_below(random, 4); i > 0; i--)
         ops[n++] = random_op(random, others[test_below(random, is_mask ? 4 : 6)], is_mask);
+    for (uint32_t i = test_below(random, 3); !is_mask && i > 0; i--)
+        ops[n++] = random_picture_op(random);
     n = add_normalize(random, &field->output, ops, n);
+    if (!is_mask && test_below(random, 4) == 0) {
+        ops[n] = make_op(PST_OP_ERASING, 0, 0);
+        ops[n++].p = 0.7f;
+    }
     compile(field, ops, n);
 }
 
 void field_make_plain(struct test_random *random, bool is_mask, struct field *field)
 {
-    struct pst_op ops[4];
+    struct pst_op ops[5];
     size_t n = 0;
     random_output(random, is_mask, field);
     ops[n++] = make_op(test_below(random, 2) ? PST_OP_CENTER_CROP : PST_OP_RANDOM_CROP,
@@ -304,6 +334,8 @@ void field_make_plain(struct test_random *random, bool is_mask, struct field *fi
     if (test_below(random, 3) == 0)
         ops[n++] = make_op(PST_OP_VERTICAL_FLIP, 0, 0);
     n = add_normalize(random, &field->output, ops, n);
+    if (!is_mask && test_below(random, 4) == 0)
+        ops[n++] = make_op(PST_OP_ERASING, 0, 0); /* of a row that the decoder's sink finishes */
     compile(field, ops, n);
 }
 

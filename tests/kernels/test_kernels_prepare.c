@@ -1,11 +1,8 @@
 /* test_kernels_prepare.c - recipes and passes: the kernels' CPU build prepares rows of random
  * chains, sizes, dtypes and layouts. They equal those of the CPU's run to the bit. */
-#include "base/test_input.h"
+#include "kernels/prepare_helper.h"
 #include "sanitizer.h"
 #include "store_kernel.h"
-
-#include "base/bits.h"
-#include "gpu/work/gpu_prepare.h"
 
 /* Fewer rounds, because running PTX, or a sanitizer, makes each several times as slow. */
 #ifdef PST_TEST_PTX
@@ -15,68 +12,11 @@ enum { SLOWER = TEST_ASAN ? 5 : 1 };
 #endif
 
 void psti_test_store(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
-void psti_gpu_resize(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
-void psti_gpu_point(uint32_t n_blocks, uint32_t n_warps, uint32_t shared_nbytes, const void *args);
 
-#define MAX_ROWS 3
 #define MAX_OPS 7
 
-struct row {
-    uint32_t height, width; /* size of the source */
-    uint16_t *samples;      /* samples of the region */
-    struct psti_draw draw;
-    unsigned char *expected;
-    size_t nbytes;
-    struct guarded slot;
-    struct psti_gpu_prepare prepare;
-    bool is_picture;
-    unsigned char *tables, *scratch, *picture;
-};
-
-struct batch {
-    struct psti_chain *chain;
-    struct psti_chain_output output;
-    struct psti_gpu_finish finish;
-    uint32_t n_rows;
-    struct row rows[MAX_ROWS];
-    uint32_t n_launches, n_direct, n_refused; /* counts over all batches */
-};
-
-/* Makes the row from the region by the CPU. */
-static void run_on_cpu(const struct batch *batch, struct row *row)
-{
-    struct pst_error err;
-    struct psti_run *run;
-    const struct psti_chain_output *output = &batch->output;
-    uint32_t width = row->draw.region_width, height = row->draw.region_height;
-    size_t n = (size_t)width * output->channels, element = output->bits / 8u;
-    unsigned char *packed = malloc(n * element);
-    bool planar = output->layout == PST_LAYOUT_CHW;
-    row->nbytes = psti_augment_chain_output_nbytes(batch->chain, &row->draw);
-    row->expected = malloc(row->nbytes);
-    struct psti_target target = {row->expected,
-                                 (size_t)row->draw.out_width *
-                                     pst_dtype_nbytes(psti_augment_chain_dtype(batch->chain)) *
-                                     (planar ? 1 : output->channels)};
-    assert_ok(psti_augment_run_open(&run, &err));
-    assert_ok(psti_augment_run_begin(run, batch->chain, &row->draw, &target, &err));
-    for (uint32_t y = 0; y < height; y++) {
-        for (size_t i = 0; i < n; i++) {
-            uint16_t v = row->samples[y * n + i];
-            if (element == 1)
-                packed[i] = (unsigned char)v;
-            else
-                psti_store_u16(packed + 2 * i, v);
-        }
-        assert_int_equal(psti_augment_run_rows(run, packed, n * element, y, 1), PST_OK);
-    }
-    assert_ok(psti_augment_run_end(run, &err));
-    psti_augment_run_close(&run);
-    free(packed);
-}
-
 /* Stores the region as a decoder would: by a sink, or as a picture of other code. */
-static void put_region(const struct batch *batch, struct row *row)
+static void put_region(const struct prepare_batch *batch, struct prepare_row *row)
 {
     const struct psti_chain_output *output = &batch->output;
     struct psti_gpu_prepare *prepare = &row->prepare;
@@ -98,117 +38,9 @@ static void put_region(const struct batch *batch, struct row *row)
     args.finish = batch->finish;
     if (row->is_picture)
         args.sink.at = (uintptr_t)row->picture;
-    else if (prepare->n_passes == 0)
+    else if (prepare->sink_finishes)
         args.sink.at = (uintptr_t)row->slot.data;
     psti_test_store(2, 2, 0, &args);
-}
-
-static void set_up_row(struct test_random *random, struct batch *batch, struct row *row)
-{
-    struct pst_error err;
-    const struct psti_chain_output *output = &batch->output;
-    size_t n = (size_t)row->draw.region_height * row->draw.region_width * output->channels;
-    uint32_t kind = test_below(random, 3), most = output->bits == 8 ? 255 : 65535;
-    row->samples = malloc(n * sizeof *row->samples);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t v = test_below(random, most + 1);
-        row->samples[i] = (uint16_t)(kind == 0   ? v
-                                     : kind == 1 ? (v & 1) * most
-                                                 : v / 16 + i % most / 2);
-    }
-    row->is_picture = test_below(random, 4) == 0;
-    assert_ok(
-        psti_gpu_prepare_plan(batch->chain, &row->draw, row->is_picture, &row->prepare, &err));
-    struct psti_gpu_prepare *prepare = &row->prepare;
-    assert_int_equal(prepare->tables_nbytes % 64 + prepare->scratch_nbytes % 64, 0);
-    size_t picture_nbytes = psti_round_up(n * output->bits / 8 + PSTI_GPU_SLACK, 64);
-    row->tables = aligned_alloc(64, prepare->tables_nbytes + 64);
-    row->scratch = aligned_alloc(64, prepare->scratch_nbytes + 64);
-    row->picture = aligned_alloc(64, picture_nbytes);
-    memset(row->tables + prepare->tables_nbytes, 0x5a, 64);
-    memset(row->scratch, 0xa5, prepare->scratch_nbytes + 64);
-    memset(row->picture, 0xa5, picture_nbytes);
-    row->nbytes = psti_augment_chain_output_nbytes(batch->chain, &row->draw);
-    row->slot = guarded_make(row->nbytes, 64);
-    psti_gpu_prepare_write(batch->chain, &row->draw, prepare, row->tables, (uintptr_t)row->tables,
-                           (uintptr_t)row->scratch, (uintptr_t)row->picture);
-    for (size_t i = 0; i < 64; i++)
-        assert_int_equal(row->tables[prepare->tables_nbytes + i], 0x5a);
-    put_region(batch, row);
-    run_on_cpu(batch, row);
-}
-
-/* Launches pass number `i` of all rows that have one. */
-static void launch(struct batch *batch, uint32_t i, bool resizes)
-{
-    struct psti_gpu_pass passes[MAX_ROWS];
-    struct psti_gpu_prepare_args args = {.passes = (uintptr_t)passes, .finish = batch->finish};
-    for (uint32_t r = 0; r < batch->n_rows; r++) {
-        struct row *row = &batch->rows[r];
-        if (i >= row->prepare.n_passes || (row->prepare.passes[i].resizes != 0) != resizes)
-            continue;
-        struct psti_gpu_pass *pass = &passes[args.n_passes++];
-        *pass = row->prepare.passes[i];
-        assert_int_equal(pass->finished, i + 1 == row->prepare.n_passes);
-        if (pass->finished)
-            pass->to = (uintptr_t)row->slot.data;
-        uint32_t n_tiles = psti_gpu_pass_tiles(pass);
-        args.n_tiles = n_tiles > args.n_tiles ? n_tiles : args.n_tiles;
-    }
-    if (args.n_passes == 0)
-        return;
-    uint32_t n_blocks, n_warps, shared_nbytes;
-    psti_gpu_prepare_shape(&args, resizes, &n_blocks, &n_warps, &shared_nbytes);
-    (resizes ? psti_gpu_resize : psti_gpu_point)(n_blocks, n_warps, shared_nbytes, &args);
-    batch->n_launches++;
-}
-
-static void run_batch(struct test_random *random, struct batch *batch)
-{
-    uint32_t most = 0;
-    for (uint32_t r = 0; r < batch->n_rows; r++) {
-        set_up_row(random, batch, &batch->rows[r]);
-        uint32_t n = batch->rows[r].prepare.n_passes;
-        most = n > most ? n : most;
-        batch->n_direct += n == 0;
-    }
-    for (uint32_t i = 0; i < most; i++) {
-        launch(batch, i, true);
-        launch(batch, i, false);
-    }
-    for (uint32_t r = 0; r < batch->n_rows; r++) {
-        struct row *row = &batch->rows[r];
-        assert_memory_equal(row->slot.data, row->expected, row->nbytes);
-        for (size_t i = 0; i < 64; i++)
-            assert_int_equal(row->scratch[row->prepare.scratch_nbytes + i], 0xa5);
-        guarded_free(&row->slot);
-        free(row->expected);
-        free(row->samples);
-        free(row->tables);
-        free(row->scratch);
-        free(row->picture);
-    }
-}
-
-/* Makes draws for the rows. False: one of them does not suit the chain. */
-static bool draw_rows(struct test_random *random, struct batch *batch)
-{
-    struct pst_error err;
-    for (uint32_t r = 0; r < batch->n_rows; r++) {
-        struct row *row = &batch->rows[r];
-        if (psti_augment_chain_draw(
-                batch->chain,
-                &(struct psti_draw_key){.seed = random->seed, .epoch = 1, .sample = random->n},
-                row->height, row->width, &row->draw, &err) != PST_OK)
-            return false;
-        random->n++;
-        uint64_t area = (uint64_t)row->draw.out_height * row->draw.out_width;
-        if (area > 1u << 18)
-            return false;
-    }
-    psti_gpu_prepare_finish(batch->chain, batch->rows[0].draw.out_height,
-                            batch->rows[0].draw.out_width, &batch->finish);
-    return true;
 }
 
 static float between(struct test_random *random, float low, float high)
@@ -279,24 +111,11 @@ static void choose_output(struct test_random *random, struct psti_chain_output *
         output->dtype = test_below(random, 2) != 0 ? PST_DTYPE_I32 : PST_DTYPE_I64;
 }
 
-/* Runs the chain over a few images. False: it suits none of them. */
-static bool run_chain(struct test_random *random, struct batch *batch, const struct pst_op *ops,
-                      size_t n_ops)
-{
-    struct pst_error err;
-    assert_ok(psti_augment_chain_compile(ops, n_ops, &batch->output, &batch->chain, &err));
-    bool runs = draw_rows(random, batch);
-    if (runs)
-        run_batch(random, batch);
-    psti_augment_chain_free(&batch->chain);
-    return runs;
-}
-
 static void test_random_chains(void **state)
 {
     (void)state;
     struct test_random random = {23, 0};
-    struct batch batch = {0};
+    struct prepare_batch batch = {.put_region = put_region};
     uint32_t n_run = 0;
     for (int i = 0; i < 2500 / SLOWER; i++) {
         struct pst_op ops[MAX_OPS];
@@ -312,17 +131,124 @@ static void test_random_chains(void **state)
                 ops[n_ops - 1].std[c] = between(&random, 0.1f, 1);
             }
         }
-        batch.n_rows = 1 + test_below(&random, MAX_ROWS);
+        batch.n_rows = 1 + test_below(&random, PREPARE_ROWS_MAX);
         uint32_t side = i % 16 == 0 ? 300 : i % 3 == 0 ? 20 : 90;
         for (uint32_t r = 0; r < batch.n_rows; r++) {
             batch.rows[r].height = 1 + test_below(&random, side);
             batch.rows[r].width = 1 + test_below(&random, side);
         }
-        n_run += run_chain(&random, &batch, ops, n_ops);
+        n_run += prepare_run_chain(&random, &batch, ops, n_ops);
     }
-    print_message("%u chains, %u launches, %u rows without passes\n", n_run, batch.n_launches,
+    print_message("%u chains, %u and %u launches, %u rows finished by the sink\n", n_run,
+                  batch.n_launches[PSTI_GPU_PASS_RESIZE], batch.n_launches[PSTI_GPU_PASS_POINT],
                   batch.n_direct);
     assert_true(n_run > 1500 / SLOWER && batch.n_direct > 100 / SLOWER);
+}
+
+/* Operations of augment_warp.c, augment_tone.c, augment_blur.c, augment_erase.c and
+ * augment_policy.c. */
+static struct pst_op random_picture_op(struct test_random *random,
+                                       const struct psti_chain_output *output)
+{
+    static const enum pst_op_kind kinds[] = {
+        PST_OP_AFFINE,        PST_OP_PERSPECTIVE,  PST_OP_INVERT,          PST_OP_POSTERIZE,
+        PST_OP_SOLARIZE,      PST_OP_AUTOCONTRAST, PST_OP_EQUALIZE,        PST_OP_SHARPNESS,
+        PST_OP_GAUSSIAN_BLUR, PST_OP_RAND_AUGMENT, PST_OP_TRIVIAL_AUGMENT, PST_OP_AUTO_AUGMENT};
+    struct pst_op op;
+    pst_op_init(&op, sizeof op, kinds[test_below(random, 12)]);
+    op.p = test_below(random, 4) != 0 ? 1 : 0.5f;
+    op.interpolation =
+        test_below(random, 2) != 0 ? PST_INTERPOLATION_NEAREST : PST_INTERPOLATION_BILINEAR;
+    for (uint32_t i = 0; i < 4; i++)
+        op.fill[i] = between(random, 0, output->bits == 8 ? 255 : 65535);
+    op.no_blend = test_below(random, 3) == 0;
+    switch (op.kind) {
+    case PST_OP_AFFINE:
+        random_range(random, op.degrees, -200, 200);
+        op.translate[0] = between(random, 0, 1);
+        op.translate[1] = between(random, 0, 1);
+        random_range(random, op.scale, 0.2f, 3);
+        random_range(random, &op.shear[0], -60, 60);
+        random_range(random, &op.shear[2], -60, 60);
+        break;
+    case PST_OP_PERSPECTIVE:
+        op.distortion = between(random, 0, 1);
+        break;
+    case PST_OP_POSTERIZE:
+        op.bits = test_below(random, 9);
+        break;
+    case PST_OP_SOLARIZE:
+        op.threshold = between(random, 0, 255);
+        break;
+    case PST_OP_SHARPNESS:
+        op.factor = between(random, 0, 3);
+        break;
+    case PST_OP_GAUSSIAN_BLUR:
+        op.height = 1 + 2 * test_below(random, 12);
+        op.width = 1 + 2 * test_below(random, 12);
+        random_range(random, op.sigma, 0.1f, 6);
+        break;
+    case PST_OP_RAND_AUGMENT:
+        op.magnitude = test_below(random, op.n_magnitudes);
+        break;
+    case PST_OP_AUTO_AUGMENT:
+        op.policy = (enum pst_auto_policy)(PST_AUTO_POLICY_IMAGENET + test_below(random, 3));
+        break;
+    default:
+        break;
+    }
+    return op;
+}
+
+/* Sizes whose sides are small, odd, and longer than a tile. */
+static void random_sizes(struct test_random *random, struct prepare_batch *batch)
+{
+    batch->n_rows = 1 + test_below(random, PREPARE_ROWS_MAX);
+    uint32_t side = test_below(random, 12) == 0 ? 300 : test_below(random, 3) == 0 ? 5 : 70;
+    for (uint32_t r = 0; r < batch->n_rows; r++) {
+        batch->rows[r].height = 1 + test_below(random, side);
+        batch->rows[r].width = 1 + test_below(random, side);
+    }
+}
+
+/* Between other operations, at most three that need pictures; then perhaps a part is erased. */
+static void test_pictures(void **state)
+{
+    (void)state;
+    struct test_random random = {37, 0};
+    struct prepare_batch batch = {.put_region = put_region};
+    uint32_t n_run = 0;
+    for (int i = 0; i < 5000 / SLOWER; i++) {
+        struct pst_op ops[MAX_OPS];
+        size_t n_ops = 0;
+        choose_output(&random, &batch.output);
+        batch.output.is_mask = false;
+        if (batch.output.dtype == PST_DTYPE_I32 || batch.output.dtype == PST_DTYPE_I64)
+            batch.output.dtype = PST_DTYPE_U8;
+        for (uint32_t n = test_below(&random, 3); n > 0; n--)
+            ops[n_ops++] = random_op(&random, &batch.output);
+        for (uint32_t n = test_below(&random, 4); n > 0; n--) {
+            ops[n_ops++] = random_picture_op(&random, &batch.output);
+            if (n_ops < 5 && test_below(&random, 3) == 0)
+                ops[n_ops++] = random_op(&random, &batch.output);
+        }
+        if (n_ops < MAX_OPS && test_below(&random, 3) == 0) {
+            struct pst_op *op = &ops[n_ops++];
+            pst_op_init(op, sizeof *op, PST_OP_ERASING);
+            op->p = 1;
+            for (uint32_t c = 0; c < 4; c++)
+                op->fill[c] = between(&random, -1, 300);
+        }
+        random_sizes(&random, &batch);
+        n_run += prepare_run_chain(&random, &batch, ops, n_ops);
+    }
+    print_message("%u chains;", n_run);
+    for (int k = 0; k <= PSTI_GPU_STRETCH; k++)
+        print_message(" %u", batch.n_kinds[k]);
+    print_message(" passes by kind\n");
+    assert_true(n_run > 3000 / SLOWER);
+    for (int k = 0; k <= PSTI_GPU_STRETCH; k++)
+        assert_true(batch.n_kinds[k] > 60 / SLOWER);
 }
 
 /* Filters with more taps than a warp keeps rows, or words of weights. */
@@ -332,7 +258,7 @@ static void test_long_filters(void **state)
     static const uint32_t sizes[][4] = {{900, 40, 5, 3},   {40, 900, 3, 5},   {700, 700, 9, 10},
                                         {64, 2000, 64, 1}, {1500, 33, 1, 70}, {310, 310, 10, 31}};
     struct test_random random = {29, 0};
-    struct batch batch = {0};
+    struct prepare_batch batch = {.put_region = put_region};
     for (uint32_t i = 0; i < 6 * 8; i++) {
         const uint32_t *size = sizes[i % 6];
         struct pst_op ops[2];
@@ -346,7 +272,7 @@ static void test_long_filters(void **state)
         batch.n_rows = 1;
         batch.rows[0].height = size[0];
         batch.rows[0].width = size[1];
-        assert_true(run_chain(&random, &batch, ops, 2));
+        assert_true(prepare_run_chain(&random, &batch, ops, 2));
     }
 }
 
@@ -355,7 +281,7 @@ static void test_colors(void **state)
 {
     (void)state;
     struct test_random random = {31, 0};
-    struct batch batch = {0};
+    struct prepare_batch batch = {.put_region = put_region};
     for (uint32_t i = 0; i < 60; i++) {
         struct pst_op ops[2];
         pst_op_init(&ops[0], sizeof ops[0], PST_OP_COLOR_JITTER);
@@ -372,7 +298,7 @@ static void test_colors(void **state)
         batch.n_rows = 2;
         for (uint32_t r = 0; r < 2; r++)
             batch.rows[r].height = batch.rows[r].width = 90;
-        assert_true(run_chain(&random, &batch, ops, 2));
+        assert_true(prepare_run_chain(&random, &batch, ops, 2));
     }
 }
 
@@ -416,9 +342,8 @@ static void test_too_many_passes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_chains),
-        cmocka_unit_test(test_long_filters),
-        cmocka_unit_test(test_colors),
+        cmocka_unit_test(test_random_chains),   cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_long_filters),    cmocka_unit_test(test_colors),
         cmocka_unit_test(test_too_many_passes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,12 @@ PSTI_LANES color_range color_range_of(const struct psti_gpu_finish &finish)
     return range;
 }
 
+/* Rounds a half to even, |v| < 2^22. */
+PSTI_LANES lane_f32 round_f32(lane_f32 v)
+{
+    return add_f32(add_f32(v, lane_f32(0x1.8p23f)), lane_f32(-0x1.8p23f));
+}
+
 /* Clamps, then truncates. */
 PSTI_LANES lane_u32 color_cut(lane_f32 v, float most)
 {
@@ -131,6 +137,60 @@ PSTI_LANES void color_hue(pixel &p, const color_range &range, float shift)
     p.v[2] = select(gray, p.v[2], color_cut(mul_f32(blue, scale), range.most));
 }
 
+/* Turns colours of at least `least` round. */
+PSTI_LANES void color_invert(pixel &p, const color_range &range, float least)
+{
+    const lane_u32 most = lane_u32((uint32_t)range.most);
+    PSTI_UNROLL
+    for (uint32_t c = 0; c < 3; c++) {
+        if (c < range.colors)
+            p.v[c] = select(to_f32(p.v[c]) >= lane_f32(least), p.v[c] ^ most, p.v[c]);
+    }
+}
+
+PSTI_LANES void color_mask(pixel &p, const color_range &range, uint32_t mask)
+{
+    PSTI_UNROLL
+    for (uint32_t c = 0; c < 3; c++) {
+        if (c < range.colors)
+            p.v[c] = p.v[c] & lane_u32(mask);
+    }
+}
+
+/* Looks colours up. Those of 16 bits have a table of their upper halves. */
+PSTI_LANES void color_table(pixel &p, const color_range &range, uint64_t table)
+{
+    const bool is_wide = range.most > 255.0f;
+    PSTI_UNROLL
+    for (uint32_t c = 0; c < 3; c++) {
+        if (c >= range.colors)
+            continue;
+        lane_u32 v = is_wide ? p.v[c] >> lane_u32(8) : p.v[c];
+        v = load(global_at<const uint8_t>(table), v + lane_u32(256 * c));
+        p.v[c] = is_wide ? v * lane_u32(257) : v;
+    }
+}
+
+/* A sample of a colour whose samples reach from `low` to `high`, low < high. */
+PSTI_LANES lane_u32 color_stretched(lane_u32 v, float low, float high, float most)
+{
+    float inverse = (high - low) * (1.0f / most);
+    return color_cut(div_f32(sub_f32(to_f32(v), lane_f32(low)), lane_f32(inverse)), most);
+}
+
+PSTI_LANES void color_stretch(pixel &p, const color_range &range, uint64_t ranges)
+{
+    PSTI_UNROLL
+    for (uint32_t c = 0; c < 3; c++) {
+        if (c >= range.colors)
+            continue;
+        uint32_t low = load_uniform(global_at<const uint32_t>(ranges), 2 * c);
+        uint32_t high = load_uniform(global_at<const uint32_t>(ranges), 2 * c + 1);
+        if (low < high)
+            p.v[c] = color_stretched(p.v[c], (float)low, (float)high, range.most);
+    }
+}
+
 /* Mean of the picture, around which a contrast scales. */
 PSTI_LANES float color_mean(const struct psti_gpu_pass &pass)
 {
@@ -157,6 +217,18 @@ PSTI_LANES void color_all(pixel &p, const struct psti_gpu_pass &pass, const colo
             break;
         case PSTI_GPU_HUE:
             color_hue(p, range, factor);
+            break;
+        case PSTI_GPU_INVERT:
+            color_invert(p, range, factor);
+            break;
+        case PSTI_GPU_POSTERIZE:
+            color_mask(p, range, (uint32_t)factor);
+            break;
+        case PSTI_GPU_TABLE:
+            color_table(p, range, pass.table);
+            break;
+        case PSTI_GPU_STRETCHED:
+            color_stretch(p, range, pass.table);
             break;
         default:
             p.v[0] = p.v[1] = p.v[2] = luma_of(p.v);

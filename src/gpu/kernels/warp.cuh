@@ -66,6 +66,7 @@ typedef lanes<uint32_t> lane_u32;
 typedef lanes<int32_t> lane_i32;
 typedef lanes<int64_t> lane_i64;
 typedef lanes<float> lane_f32;
+typedef lanes<double> lane_f64;
 typedef lanes<bool> lane_bool;
 
 /* Position of a warp, and its block's memory. */

@@ -122,6 +122,12 @@ PSTI_LANES float add_f32(float a, float b) { return __fadd_rn(a, b); }
 PSTI_LANES float mul_f32(float a, float b) { return __fmul_rn(a, b); }
 PSTI_LANES float div_f32(float a, float b) { return __fdiv_rn(a, b); }
 PSTI_LANES float floor_f32(float v) { return floorf(v); }
+PSTI_LANES double add_f64(double a, double b) { return __dadd_rn(a, b); }
+PSTI_LANES double mul_f64(double a, double b) { return __dmul_rn(a, b); }
+PSTI_LANES double div_f64(double a, double b) { return __ddiv_rn(a, b); }
+PSTI_LANES double to_f64(uint32_t v) { return (double)v; }
+/* Truncates v, |v| <= 2^61. */
+PSTI_LANES int64_t to_i64(double v) { return (int64_t)v; }
 /* Truncates v, which lies within 0..2^24. */
 PSTI_LANES uint32_t to_u32(float v) { return (uint32_t)v; }
 /* sum + the two i16 of w times the two lower bytes, or the two upper bytes. */

@@ -26,7 +26,8 @@ size_t psti_gpu_block_fixed_nbytes(uint32_t n_fields, uint32_t n_rows)
 
 size_t psti_gpu_block_slack_nbytes(uint32_t n_fields)
 {
-    return n_fields * (size_t)PSTI_GPU_LISTS_MAX * PSTI_GPU_ALIGN;
+    return n_fields * ((size_t)PSTI_GPU_LISTS_MAX * PSTI_GPU_ALIGN +
+                       (size_t)PSTI_GPU_PASS_LISTS_MAX * PSTI_GPU_PASS_ALIGN);
 }
 
 static enum pst_status check_memory(const struct psti_gpu_memory *memory, size_t least,

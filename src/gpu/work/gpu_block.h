@@ -30,9 +30,12 @@ enum {
     PSTI_GPU_BLOCK_WARPS = 32, /* largest number of warps of any kernel's block */
     /* Scratch of psti_gpu_coefs that is enough for all warps of a GPU. */
     PSTI_GPU_COEFS_SCRATCH_NBYTES = 128 << 20,
-    /* Launches of a field: kernels of units, two of JPEGs, two for each pass, and copies. */
-    PSTI_GPU_LAUNCHES_MAX = PSTI_GPU_N_UNITS_LISTS + 2 + 2 * PSTI_GPU_MAX_PASSES + 1,
-    PSTI_GPU_LISTS_MAX = PSTI_GPU_LAUNCHES_MAX + 2 /* launches, and images of either kind */
+    /* Launches of a field: kernels of units, two of JPEGs, those of each pass, and copies. */
+    PSTI_GPU_PASS_LISTS_MAX = PSTI_GPU_N_PASS_KERNELS * PSTI_GPU_MAX_PASSES,
+    PSTI_GPU_LAUNCHES_MAX = PSTI_GPU_N_UNITS_LISTS + 2 + PSTI_GPU_PASS_LISTS_MAX + 1,
+    /* Lists but those of passes: of launches, and images of either kind. */
+    PSTI_GPU_LISTS_MAX = PSTI_GPU_LAUNCHES_MAX - PSTI_GPU_PASS_LISTS_MAX + 2,
+    PSTI_GPU_PASS_ALIGN = 64 /* alignment of lists of passes, which are many and short */
 };
 
 struct psti_gpu_field {
@@ -56,7 +59,7 @@ struct psti_gpu_row {
     enum psti_gpu_row_kind kind;
     enum psti_gpu_row_kind claimed;     /* the kind that the row will have when it is done */
     uint64_t at;                        /* FINISHED: address on the GPU */
-    const struct psti_gpu_pass *passes; /* the work sets `to` of the last pass */
+    const struct psti_gpu_pass *passes; /* the work sets `to` of finished ones */
     uint32_t n_passes;
     uint32_t index; /* number of its image in the launches; set by the work */
     union {
@@ -119,8 +122,7 @@ bool psti_gpu_block_claim(struct psti_gpu_block *block, const struct psti_gpu_cl
                           struct psti_gpu_claimed *claimed);
 /* Bytes of the upload before rows: a status for each row, and a counter for each field. */
 size_t psti_gpu_block_fixed_nbytes(uint32_t n_fields, uint32_t n_rows);
-/* Bytes that lists may need besides their entries: each list begins at a multiple of
- * PSTI_GPU_ALIGN. */
+/* Bytes that lists may need besides their entries, because each is aligned. */
 size_t psti_gpu_block_slack_nbytes(uint32_t n_fields);
 
 static inline struct psti_gpu_row *psti_gpu_row(const struct psti_gpu_block *block,

@@ -18,6 +18,9 @@
     X(JPEG, psti_gpu_jpeg)                                                                         \
     X(RESIZE, psti_gpu_resize)                                                                     \
     X(POINT, psti_gpu_point)                                                                       \
+    X(MAP, psti_gpu_map)                                                                           \
+    X(FILTER, psti_gpu_filter)                                                                     \
+    X(TONES, psti_gpu_tones)                                                                       \
     X(COPY, psti_gpu_copy_rows)
 
 enum psti_gpu_kernel {

@@ -3,9 +3,10 @@
  * In: chain, draw. Out: the passes of one row, the bytes that are uploaded for them, and the place
  * where the decoder stores its pixels. Pure functions but for the caller's memory; any thread.
  *
- * A resize or a window, which need a picture, open a pass. The pass takes in the operations that
- * follow as long as they work on one pixel at a time. Flips commute with these, so they are always
- * done when the result is written. Pictures alternate between two places in scratch. */
+ * A resize, a window, a map or a filter, which need a picture, open a pass. The pass takes in the
+ * operations that follow as long as they work on one pixel at a time. Flips commute with these, so
+ * they are always done when the result is written. Pictures alternate between two places in
+ * scratch. */
 #include "gpu/work/gpu_prepare.h"
 
 #include "base/bits.h"
@@ -31,7 +32,9 @@ void psti_gpu_prepare_finish(const struct psti_chain *chain, uint32_t height, ui
 }
 
 /* Place of a picture between passes: one of two in scratch, or the place that it came from. */
-enum place { PLACE_FIRST, PLACE_SECOND, PLACE_GIVEN };
+enum place { PLACE_FIRST, PLACE_SECOND, PLACE_GIVEN, PLACE_FLOATS, N_PLACES };
+/* Numbers of 32 bits count the samples of pictures that maps and filters read. */
+#define MOST_SAMPLES ((uint64_t)1 << 31)
 
 struct growth {
     struct psti_gpu_prepare *prepare;
@@ -40,14 +43,15 @@ struct growth {
     /* Place of the picture that the open pass reads, or the next pass will read. */
     enum place place;
     uint32_t height, width; /* size of that picture */
-    uint32_t n_sums;
-    uint64_t nbytes[2]; /* sizes of the two places */
-    bool overflows;
+    uint32_t n_sums, n_tables;
+    uint64_t nbytes[N_PLACES]; /* sizes of the places in scratch */
+    bool overflows, is_too_large;
 };
 
-/* Opens a pass. Until addresses are known, `from` and `to` are a place + 1, sums are their number +
- * 1. */
-static struct psti_gpu_pass *open_pass(struct growth *g, uint32_t height, uint32_t width)
+/* Opens a pass. Until addresses are known, `from` and `to` are a place + 1, sums and tables are
+ * their number + 1, and taps are their offset. */
+static struct psti_gpu_pass *open_pass(struct growth *g, enum psti_gpu_pass_kind kind,
+                                       uint32_t height, uint32_t width)
 {
     struct psti_gpu_prepare *prepare = g->prepare;
     if (prepare->n_passes == PSTI_GPU_MAX_PASSES) {
@@ -56,6 +60,7 @@ static struct psti_gpu_pass *open_pass(struct growth *g, uint32_t height, uint32
     }
     struct psti_gpu_pass *pass = &prepare->passes[prepare->n_passes++];
     memset(pass, 0, sizeof *pass);
+    pass->kind = (uint8_t)kind;
     pass->from = (uint64_t)g->place + 1;
     pass->from_height = pass->full_height = g->height;
     pass->from_width = pass->full_width = g->width;
@@ -67,12 +72,13 @@ static struct psti_gpu_pass *open_pass(struct growth *g, uint32_t height, uint32
 
 static struct psti_gpu_pass *any_pass(struct growth *g)
 {
-    return g->pass != NULL ? g->pass : open_pass(g, g->height, g->width);
+    return g->pass != NULL ? g->pass : open_pass(g, PSTI_GPU_WINDOW, g->height, g->width);
 }
 
 static void claim(struct growth *g, enum place place, uint32_t height, uint32_t width)
 {
-    uint64_t nbytes = (uint64_t)height * width * g->channels * (g->bits / 8) + PSTI_GPU_SLACK;
+    uint64_t sample = place == PLACE_FLOATS ? sizeof(float) : g->bits / 8;
+    uint64_t nbytes = (uint64_t)height * width * g->channels * sample + PSTI_GPU_SLACK;
     nbytes = psti_round_up(nbytes, 64);
     g->nbytes[place] = nbytes > g->nbytes[place] ? nbytes : g->nbytes[place];
 }
@@ -109,11 +115,11 @@ static void grow_contrast(struct growth *g, float factor)
     struct psti_gpu_pass before = *any_pass(g);
     uint64_t sum = ++g->n_sums, n_pixels = (uint64_t)before.height * before.width;
     g->pass->sum_to = sum;
-    if (before.resizes || before.n_colors > 0) {
+    if (before.kind != PSTI_GPU_WINDOW || before.n_colors > 0) {
         close_pass(g);
         any_pass(g);
     } else {
-        open_pass(g, before.height, before.width);
+        open_pass(g, PSTI_GPU_WINDOW, before.height, before.width);
         *g->pass = before;
     }
     g->pass->sum_from = sum;
@@ -141,7 +147,7 @@ static void grow_jitter(struct growth *g, const struct psti_recipe_step *step)
 static void grow_window(struct growth *g, const struct psti_recipe_step *step)
 {
     close_pass(g);
-    struct psti_gpu_pass *pass = open_pass(g, step->height, step->width);
+    struct psti_gpu_pass *pass = open_pass(g, PSTI_GPU_WINDOW, step->height, step->width);
     pass->y = step->y;
     pass->x = step->x;
     pass->full_height = step->full_height;
@@ -152,13 +158,85 @@ static void grow_window(struct growth *g, const struct psti_recipe_step *step)
     memcpy(pass->fill, step->fill, sizeof pass->fill);
 }
 
+/* Opens a pass of that kind over the picture so far, whose size it keeps. */
+static struct psti_gpu_pass *open_over(struct growth *g, enum psti_gpu_pass_kind kind)
+{
+    close_pass(g);
+    if ((uint64_t)g->height * g->width * g->channels >= MOST_SAMPLES)
+        g->is_too_large = true;
+    return open_pass(g, kind, g->height, g->width);
+}
+
+static void grow_change(struct growth *g, const struct psti_recipe_step *step)
+{
+    uint32_t all = g->bits == 16 ? 0xffff : 0xff;
+    if (step->flip != 0)
+        grow_color(g, PSTI_GPU_INVERT, step->least);
+    else if (step->mask != all)
+        grow_color(g, PSTI_GPU_POSTERIZE, (float)step->mask);
+}
+
+/* A pass makes the table, the next one uses it. */
+static void grow_tones(struct growth *g, enum psti_gpu_pass_kind kind)
+{
+    uint64_t table = ++g->n_tables;
+    open_over(g, kind)->table = table;
+    g->pass = NULL;
+    any_pass(g)->table = table;
+    grow_color(g, kind == PSTI_GPU_STRETCH && g->bits == 16 ? PSTI_GPU_STRETCHED : PSTI_GPU_TABLE,
+               0);
+}
+
+/* Borders stay as they are, so a picture without an inside does. */
+static void grow_sharpen(struct growth *g, const struct psti_recipe_step *step)
+{
+    if (step->height > 2 && step->width > 2)
+        open_over(g, PSTI_GPU_SHARPEN)->sharpness = step->factors[0];
+}
+
+static void grow_blur(struct growth *g, const struct psti_recipe_step *step)
+{
+    struct psti_gpu_pass *pass = open_over(g, PSTI_GPU_BLUR_X);
+    claim(g, PLACE_FLOATS, g->height, g->width);
+    pass->to = (uint64_t)PLACE_FLOATS + 1;
+    pass->taps = step->taps_x;
+    pass->n_taps = step->n_taps_x;
+    pass = open_pass(g, PSTI_GPU_BLUR_Y, g->height, g->width);
+    pass->from = (uint64_t)PLACE_FLOATS + 1;
+    pass->taps = step->taps_y;
+    pass->n_taps = step->n_taps_y;
+}
+
+static void grow_map(struct growth *g, const struct psti_recipe_step *step)
+{
+    struct psti_gpu_pass *pass = open_over(g, PSTI_GPU_MAP);
+    memcpy(pass->map, step->map, sizeof pass->map);
+    memcpy(pass->fill, step->fill, sizeof pass->fill);
+    pass->nearest = step->nearest;
+    pass->blends = step->blends;
+}
+
+static void grow_erase(struct growth *g, const struct psti_recipe *recipe)
+{
+    const struct psti_recipe_erase *erase = &recipe->erase;
+    if (erase->height == 0 || erase->width == 0)
+        return;
+    struct psti_gpu_pass *pass = open_pass(g, PSTI_GPU_ERASE, erase->height, erase->width);
+    pass->from = 0;
+    pass->full_height = recipe->height;
+    pass->full_width = recipe->width;
+    pass->finished = 1;
+    pass->y = (int32_t)erase->y;
+    pass->x = (int32_t)erase->x;
+    memcpy(pass->elements, erase->elements, sizeof pass->elements);
+}
+
 static void grow(struct growth *g, const struct psti_recipe_step *step)
 {
     switch (step->kind) {
     case PSTI_RECIPE_RESIZE:
         close_pass(g);
-        open_pass(g, step->height, step->width)->resizes = 1;
-        g->pass->flip_y = step->flip_y;
+        open_pass(g, PSTI_GPU_RESIZES, step->height, step->width)->flip_y = step->flip_y;
         break;
     case PSTI_RECIPE_WINDOW:
         grow_window(g, step);
@@ -174,6 +252,24 @@ static void grow(struct growth *g, const struct psti_recipe_step *step)
     case PSTI_RECIPE_GRAY:
         if (g->channels >= 3)
             grow_color(g, PSTI_GPU_GRAY, 0);
+        break;
+    case PSTI_RECIPE_CHANGE:
+        grow_change(g, step);
+        break;
+    case PSTI_RECIPE_AUTOCONTRAST:
+        grow_tones(g, PSTI_GPU_STRETCH);
+        break;
+    case PSTI_RECIPE_EQUALIZE:
+        grow_tones(g, PSTI_GPU_LEVEL);
+        break;
+    case PSTI_RECIPE_SHARPEN:
+        grow_sharpen(g, step);
+        break;
+    case PSTI_RECIPE_BLUR:
+        grow_blur(g, step);
+        break;
+    case PSTI_RECIPE_MAP:
+        grow_map(g, step);
         break;
     }
 }
@@ -201,8 +297,7 @@ enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const stru
     prepare->n_passes = 0;
     prepare->flip_y = recipe->n_steps == 1 && recipe->steps[0].flip_y;
     prepare->flip_x = recipe->n_steps == 1 && recipe->steps[0].flip_x;
-    if (is_direct(recipe, is_picture))
-        return PST_OK;
+    prepare->sink_finishes = is_direct(recipe, is_picture);
     struct growth g = {
         .prepare = prepare,
         .channels = finish.channels,
@@ -211,11 +306,16 @@ enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const stru
         .height = recipe->region_height,
         .width = recipe->region_width,
     };
-    if (!is_picture)
+    if (!is_picture && !prepare->sink_finishes)
         claim(&g, PLACE_FIRST, g.height, g.width);
-    for (uint32_t i = 0; i < recipe->n_steps; i++)
+    for (uint32_t i = 0; !prepare->sink_finishes && i < recipe->n_steps; i++)
         grow(&g, &recipe->steps[i]);
-    any_pass(&g)->finished = 1;
+    if (!prepare->sink_finishes)
+        any_pass(&g)->finished = 1;
+    grow_erase(&g, recipe);
+    if (g.is_too_large)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "gpu",
+                         "the picture is too large for its operations");
     if (g.overflows)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "gpu",
                          "the operations need more than %d passes over the picture",
@@ -223,7 +323,10 @@ enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const stru
     /* Sums follow the tables. */
     prepare->tables_nbytes = recipe->tables_nbytes + psti_round_up((size_t)g.n_sums * 8, 64);
     prepare->first_nbytes = g.nbytes[PLACE_FIRST];
-    prepare->scratch_nbytes = g.nbytes[PLACE_FIRST] + g.nbytes[PLACE_SECOND];
+    prepare->second_nbytes = g.nbytes[PLACE_SECOND];
+    prepare->floats_nbytes = g.nbytes[PLACE_FLOATS];
+    prepare->scratch_nbytes = prepare->first_nbytes + prepare->second_nbytes +
+                              prepare->floats_nbytes + (size_t)g.n_tables * PSTI_GPU_TABLE_NBYTES;
     return PST_OK;
 }
 
@@ -246,7 +349,10 @@ void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_dr
     struct psti_recipe *recipe = &prepare->recipe;
     if (prepare->n_passes == 0)
         return;
-    const uint64_t places[] = {0, scratch_at, scratch_at + prepare->first_nbytes, picture_at};
+    const uint64_t second_at = scratch_at + prepare->first_nbytes;
+    const uint64_t floats_at = second_at + prepare->second_nbytes;
+    const uint64_t made_at = floats_at + prepare->floats_nbytes; /* tables that passes make */
+    const uint64_t places[] = {0, scratch_at, second_at, picture_at, floats_at};
     uint64_t sums_at = tables_at + recipe->tables_nbytes;
     psti_augment_chain_recipe_tables(chain, draw, recipe, tables);
     memset((char *)tables + recipe->tables_nbytes, 0,
@@ -258,7 +364,9 @@ void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_dr
         pass->to = places[pass->to];
         pass->sum_from = pass->sum_from == 0 ? 0 : sums_at + 8 * (pass->sum_from - 1);
         pass->sum_to = pass->sum_to == 0 ? 0 : sums_at + 8 * (pass->sum_to - 1);
-        if (!pass->resizes)
+        pass->table = pass->table == 0 ? 0 : made_at + PSTI_GPU_TABLE_NBYTES * (pass->table - 1);
+        pass->taps = pass->n_taps == 0 ? 0 : tables_at + pass->taps;
+        if (pass->kind != PSTI_GPU_RESIZES)
             continue;
         while (step->kind != PSTI_RECIPE_RESIZE)
             step++;
@@ -271,7 +379,7 @@ void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_dr
 void psti_gpu_prepare_sink(const struct psti_gpu_prepare *prepare, uint64_t scratch_at,
                            struct psti_gpu_sink *sink)
 {
-    bool finishes = prepare->n_passes == 0;
+    bool finishes = prepare->sink_finishes;
     sink->at = finishes ? 0 : scratch_at;
     sink->region_y = prepare->region_y;
     sink->region_x = prepare->region_x;
@@ -284,16 +392,35 @@ void psti_gpu_prepare_sink(const struct psti_gpu_prepare *prepare, uint64_t scra
 
 static uint32_t count(uint32_t n, uint32_t step) { return (n + step - 1) / step; }
 
+enum psti_gpu_pass_kernel psti_gpu_pass_kernel(const struct psti_gpu_pass *pass)
+{
+    static const uint8_t kernels[] = {
+        [PSTI_GPU_WINDOW] = PSTI_GPU_PASS_POINT,  [PSTI_GPU_RESIZES] = PSTI_GPU_PASS_RESIZE,
+        [PSTI_GPU_MAP] = PSTI_GPU_PASS_MAP,       [PSTI_GPU_SHARPEN] = PSTI_GPU_PASS_FILTER,
+        [PSTI_GPU_BLUR_X] = PSTI_GPU_PASS_FILTER, [PSTI_GPU_BLUR_Y] = PSTI_GPU_PASS_FILTER,
+        [PSTI_GPU_ERASE] = PSTI_GPU_PASS_FILTER,  [PSTI_GPU_LEVEL] = PSTI_GPU_PASS_TONES,
+        [PSTI_GPU_STRETCH] = PSTI_GPU_PASS_TONES,
+    };
+    return (enum psti_gpu_pass_kernel)kernels[pass->kind];
+}
+
 uint32_t psti_gpu_pass_tiles(const struct psti_gpu_pass *pass)
 {
-    uint32_t rows = pass->resizes ? PSTI_GPU_RESIZE_ROWS : PSTI_GPU_POINT_ROWS;
+    uint32_t rows = pass->kind == PSTI_GPU_RESIZES ? PSTI_GPU_RESIZE_ROWS : PSTI_GPU_POINT_ROWS;
     return count(pass->width, PSTI_GPU_TILE_WIDTH) * count(pass->height, rows);
 }
 
-void psti_gpu_prepare_shape(const struct psti_gpu_prepare_args *args, bool resizes,
-                            uint32_t *n_blocks, uint32_t *n_warps, uint32_t *shared_nbytes)
+void psti_gpu_prepare_shape(const struct psti_gpu_prepare_args *args,
+                            enum psti_gpu_pass_kernel kernel, uint32_t *n_blocks, uint32_t *n_warps,
+                            uint32_t *shared_nbytes)
 {
     *n_warps = PSTI_GPU_PREPARE_WARPS;
     *n_blocks = args->n_passes * count(args->n_tiles, *n_warps);
-    *shared_nbytes = resizes ? *n_warps * PSTI_GPU_RING_NBYTES(args->finish.bits) : 0;
+    *shared_nbytes = 0;
+    if (kernel == PSTI_GPU_PASS_RESIZE)
+        *shared_nbytes = *n_warps * PSTI_GPU_RING_NBYTES(args->finish.bits);
+    if (kernel == PSTI_GPU_PASS_TONES) { /* a block for each pass */
+        *n_blocks = args->n_passes;
+        *shared_nbytes = PSTI_GPU_TONES_NBYTES;
+    }
 }

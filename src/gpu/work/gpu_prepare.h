@@ -1,11 +1,13 @@
 /* gpu_prepare.h - the passes from the picture that a decoder leaves to the finished row of a slot.
  * Plain C and CUDA.
  *
- * A recipe (augment/augment_recipe.h) becomes passes. A pass is one launch for all rows of a field;
- * it reads a picture and writes a picture or the slot. Colours need no pass of their own, unless a
- * contrast needs the mean of the picture before it: a pass then leaves the sum of its result. Most
- * rows have one pass or none: if only a crop and flips are wanted, the decoder's sink finishes the
- * row.
+ * A recipe (augment/augment_recipe.h) becomes passes. A pass of all rows of a field is one launch
+ * for each kernel that has any; it reads a picture and writes a picture or the slot. Colours need
+ * no pass of their own, unless a contrast needs the mean of the picture before it: a pass then
+ * leaves the sum of its result. An automatic contrast and an equalisation need a pass that makes a
+ * table from the picture before them. Most rows have one pass or none: if only a crop and flips are
+ * wanted, the decoder's sink finishes the row. A rectangle that is erased is a pass after the row
+ * is finished.
  *
  * Pictures are (height, width, channels) of the field's bits, packed, aligned to 64. PSTI_GPU_SLACK
  * bytes that may be read follow them. */
@@ -31,8 +33,46 @@ enum psti_gpu_color {
     PSTI_GPU_CONTRAST,
     PSTI_GPU_SATURATION,
     PSTI_GPU_HUE,
-    PSTI_GPU_GRAY
+    PSTI_GPU_GRAY,
+    PSTI_GPU_INVERT,    /* colours of at least the factor */
+    PSTI_GPU_POSTERIZE, /* the factor is a mask */
+    PSTI_GPU_TABLE,     /* by a table of PSTI_GPU_LEVEL or PSTI_GPU_STRETCH */
+    PSTI_GPU_STRETCHED  /* by the ranges of PSTI_GPU_STRETCH of 16 bits */
 };
+
+/* What a pass does before colours, flips and the store. */
+enum psti_gpu_pass_kind {
+    PSTI_GPU_WINDOW,
+    PSTI_GPU_RESIZES,
+    PSTI_GPU_MAP,
+    PSTI_GPU_SHARPEN,
+    PSTI_GPU_BLUR_X, /* from a picture to floats; nothing else */
+    PSTI_GPU_BLUR_Y, /* from these */
+    /* Writes the part (y, x, height, width) of a finished row of full_height x full_width pixels;
+     * nothing else. */
+    PSTI_GPU_ERASE,
+    PSTI_GPU_LEVEL,  /* makes the table of an equalisation; nothing else */
+    PSTI_GPU_STRETCH /* the same of an automatic contrast */
+};
+
+/* The kernels that run passes, in the order of their launches. */
+enum psti_gpu_pass_kernel {
+    PSTI_GPU_PASS_RESIZE,
+    PSTI_GPU_PASS_POINT,
+    PSTI_GPU_PASS_MAP,
+    PSTI_GPU_PASS_FILTER,
+    PSTI_GPU_PASS_TONES,
+    PSTI_GPU_N_PASS_KERNELS
+};
+
+/* A table has 256 bytes for each of three colours. It is indexed by samples of 8 bits, or by the
+ * upper halves of samples of 16 bits, whose results are its bytes times 257. Ranges are the lowest
+ * and the highest sample of each colour, u32. */
+#define PSTI_GPU_TABLE_NBYTES 768u
+#define PSTI_GPU_TONES_COLORS 3u
+/* Shared memory of a block of psti_gpu_tones: counts, and each warp's ranges. */
+#define PSTI_GPU_TONES_NBYTES                                                                      \
+    (4 * (256 * PSTI_GPU_TONES_COLORS + 2 * PSTI_GPU_TONES_COLORS * PSTI_GPU_PREPARE_WARPS))
 
 /* A struct psti_recipe_axis on the GPU. */
 struct psti_gpu_axis {
@@ -40,7 +80,7 @@ struct psti_gpu_axis {
     uint32_t stride, precision;
 };
 
-/* A pass: resize or window, then colours, then flips. */
+/* A pass: what its kind says, then colours, then flips. */
 struct psti_gpu_pass {
     uint64_t from; /* address of a picture */
     uint64_t to;   /* address of a picture, or of the slot if finished; 0: only the sum is wanted */
@@ -55,18 +95,23 @@ struct psti_gpu_pass {
     int32_t y, x;
     uint32_t full_height, full_width, base_y, base_x;
     uint16_t fill[4];
+    uint64_t table;       /* LEVEL, STRETCH: to be made; TABLE, STRETCHED: to be used */
+    uint64_t taps;        /* BLUR_X, BLUR_Y: f32 [n_taps] */
+    double map[8];        /* MAP, as struct psti_warp has it */
+    uint32_t elements[4]; /* ERASE: bits of the slot's elements */
+    uint32_t n_taps;
+    float sharpness; /* SHARPEN */
     float factors[PSTI_GPU_MAX_COLORS];
     uint8_t colors[PSTI_GPU_MAX_COLORS];
     uint8_t n_colors;
     uint8_t pad_mode;
     uint8_t flip_y, flip_x;
     uint8_t finished;
-    uint8_t resizes;
-    uint8_t reserved[2];
+    uint8_t kind;            /* enum psti_gpu_pass_kind */
+    uint8_t nearest, blends; /* MAP */
 };
 
-/* psti_gpu_resize runs passes that resize, psti_gpu_point the others. Each launch is for rows of
- * one field. */
+/* Each launch is for rows of one field. */
 struct psti_gpu_prepare_args {
     uint64_t passes; /* struct psti_gpu_pass [n_passes], one per row that has one to run now */
     uint32_t n_passes;
@@ -86,9 +131,11 @@ struct psti_gpu_prepare {
     uint32_t region_y, region_x;
     size_t tables_nbytes;  /* to be uploaded, aligned to 64; a multiple of 64 */
     size_t scratch_nbytes; /* on the GPU, aligned to 64; a multiple of 64 */
-    size_t first_nbytes;   /* bytes of it that the first of the two places for pictures takes */
-    bool flip_y, flip_x;   /* flips of the decoder's sink, if there are no passes */
-    uint32_t n_passes;     /* 0: the decoder's sink finishes the row */
+    /* bytes of it that the two places for pictures and the place for floats take; tables follow */
+    size_t first_nbytes, second_nbytes, floats_nbytes;
+    bool sink_finishes;  /* the decoder's sink finishes the row; a pass may erase part of it then */
+    bool flip_y, flip_x; /* flips of that sink */
+    uint32_t n_passes;
     struct psti_gpu_pass passes[PSTI_GPU_MAX_PASSES];
 };
 
@@ -96,26 +143,30 @@ struct psti_gpu_prepare {
 void psti_gpu_prepare_finish(const struct psti_chain *chain, uint32_t height, uint32_t width,
                              struct psti_gpu_finish *finish);
 /* Plans a row. `is_picture`: other code makes the region's pixels as a picture; there is at least
- * one pass then. PST_ERROR_UNSUPPORTED: more passes than PSTI_GPU_MAX_PASSES. */
+ * one pass then. PST_ERROR_UNSUPPORTED: the CPU does one of the operations, there are more passes
+ * than PSTI_GPU_MAX_PASSES, or a picture is too large for one of them. */
 enum pst_status psti_gpu_prepare_plan(const struct psti_chain *chain, const struct psti_draw *draw,
                                       bool is_picture, struct psti_gpu_prepare *prepare,
                                       struct pst_error *err);
 /* Writes the tables and sets the addresses of the passes. tables_nbytes of `tables` will lie at
  * `tables_at` on the GPU. The row has scratch_nbytes at `scratch_at`. `picture_at` is the address
- * of a picture of other code. The caller sets `to` of the last pass, which is finished. */
+ * of a picture of other code. The caller sets `to` of passes that are finished. */
 void psti_gpu_prepare_write(const struct psti_chain *chain, const struct psti_draw *draw,
                             struct psti_gpu_prepare *prepare, void *tables, uint64_t tables_at,
                             uint64_t scratch_at, uint64_t picture_at);
 /* Sets the place where a decoder stores the region: all of the sink but height, width, channels,
- * bits and orientation. If the row has no passes, the caller sets `at`. */
+ * bits and orientation. If sink_finishes, the caller sets `at`. */
 void psti_gpu_prepare_sink(const struct psti_gpu_prepare *prepare, uint64_t scratch_at,
                            struct psti_gpu_sink *sink);
 
+/* The kernel that runs a pass. */
+enum psti_gpu_pass_kernel psti_gpu_pass_kernel(const struct psti_gpu_pass *pass);
 /* Tiles, one warp's work each, of a pass. */
 uint32_t psti_gpu_pass_tiles(const struct psti_gpu_pass *pass);
-/* Shape of a launch with these args: psti_gpu_resize if `resizes`, else psti_gpu_point. */
-void psti_gpu_prepare_shape(const struct psti_gpu_prepare_args *args, bool resizes,
-                            uint32_t *n_blocks, uint32_t *n_warps, uint32_t *shared_nbytes);
+/* Shape of a launch of that kernel with these args. */
+void psti_gpu_prepare_shape(const struct psti_gpu_prepare_args *args,
+                            enum psti_gpu_pass_kernel kernel, uint32_t *n_blocks, uint32_t *n_warps,
+                            uint32_t *shared_nbytes);
 
 #endif
 #endif

@@ -38,9 +38,9 @@ struct list {
     uint64_t gpu;
 };
 
-static struct list begin_list(struct growth *g)
+static struct list begin_list(struct growth *g, size_t align)
 {
-    g->end = psti_round_up(g->end, PSTI_GPU_ALIGN);
+    g->end = psti_round_up(g->end, align);
     return (struct list){(char *)g->block->memory.pinned + g->end,
                          g->block->memory.upload + g->end};
 }
@@ -109,7 +109,7 @@ static uint32_t place_buckets(uint32_t buckets[N_BUCKETS])
 /* Adds the images of rows that take part, in order, to the launches. */
 static uint64_t add_images(struct growth *g)
 {
-    struct list list = begin_list(g);
+    struct list list = begin_list(g, PSTI_GPU_ALIGN);
     struct psti_gpu_image *images = list.host;
     uint32_t n = 0;
     for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
@@ -206,7 +206,7 @@ static void add_units_list(struct growth *g, enum psti_gpu_units_list which, uin
     uint32_t shared_nbytes_max = block->memory.shared_nbytes_max;
     const struct psti_gpu_units_shape shape = psti_gpu_units_shape_within(
         which, most_channels(g), shared_nbytes_max ? shared_nbytes_max : (uint32_t)SHARED_NBYTES);
-    struct list list = begin_list(g);
+    struct list list = begin_list(g, PSTI_GPU_ALIGN);
     uint32_t n = gather(g, which, shape.n_warps, list.host);
     if (n == 0)
         return;
@@ -239,7 +239,7 @@ static void add_units(struct growth *g)
 
 static uint64_t add_jpeg_images(struct growth *g, uint32_t *n_places)
 {
-    struct list list = begin_list(g);
+    struct list list = begin_list(g, PSTI_GPU_ALIGN);
     struct psti_gpu_jpeg_image *images = list.host;
     uint32_t n = 0;
     *n_places = 0;
@@ -260,7 +260,7 @@ static uint64_t add_jpeg_images(struct growth *g, uint32_t *n_places)
 
 static uint64_t add_jpeg_units(struct growth *g, uint32_t *n_units)
 {
-    struct list list = begin_list(g);
+    struct list list = begin_list(g, PSTI_GPU_ALIGN);
     struct psti_gpu_jpeg_unit *to = list.host;
     uint32_t buckets[N_BUCKETS] = {0};
     for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
@@ -283,7 +283,7 @@ static uint64_t add_jpeg_units(struct growth *g, uint32_t *n_units)
 
 static uint64_t add_jpeg_tiles(struct growth *g, uint32_t *n_tiles)
 {
-    struct list list = begin_list(g);
+    struct list list = begin_list(g, PSTI_GPU_ALIGN);
     struct psti_gpu_jpeg_tile *to = list.host;
     uint32_t n = 0;
     for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
@@ -370,14 +370,21 @@ static bool find_pass(const struct growth *g, uint32_t i_row, uint32_t number,
     return false;
 }
 
-/* Adds the passes of that number that resize, or those that do not. Returns how many there are. */
-static uint32_t add_passes(struct growth *g, uint32_t number, bool resizes)
+/* Adds the passes of that number that the kernel runs. Returns how many there are. */
+static uint32_t add_passes(struct growth *g, uint32_t number, enum psti_gpu_pass_kernel kernel)
 {
-    struct list list = begin_list(g);
+    static const enum psti_gpu_kernel kernels[PSTI_GPU_N_PASS_KERNELS] = {
+        [PSTI_GPU_PASS_RESIZE] = PSTI_GPU_KERNEL_RESIZE,
+        [PSTI_GPU_PASS_POINT] = PSTI_GPU_KERNEL_POINT,
+        [PSTI_GPU_PASS_MAP] = PSTI_GPU_KERNEL_MAP,
+        [PSTI_GPU_PASS_FILTER] = PSTI_GPU_KERNEL_FILTER,
+        [PSTI_GPU_PASS_TONES] = PSTI_GPU_KERNEL_TONES,
+    };
+    struct list list = begin_list(g, PSTI_GPU_PASS_ALIGN);
     struct psti_gpu_pass *to = list.host, pass;
     uint32_t n = 0, n_tiles = 0;
     for (uint32_t r = 0; r < g->block->n_rows_max; r++) {
-        if (!find_pass(g, r, number, &pass) || pass.resizes != resizes)
+        if (!find_pass(g, r, number, &pass) || psti_gpu_pass_kernel(&pass) != kernel)
             continue;
         uint32_t tiles = psti_gpu_pass_tiles(&pass);
         n_tiles = tiles > n_tiles ? tiles : n_tiles;
@@ -389,22 +396,24 @@ static uint32_t add_passes(struct growth *g, uint32_t number, bool resizes)
     const struct psti_gpu_prepare_args args = {
         .passes = list.gpu, .n_passes = n, .n_tiles = n_tiles, .finish = g->field->finish};
     uint32_t n_blocks, n_warps, shared_nbytes;
-    psti_gpu_prepare_shape(&args, resizes, &n_blocks, &n_warps, &shared_nbytes);
-    add_launch(g, resizes ? PSTI_GPU_KERNEL_RESIZE : PSTI_GPU_KERNEL_POINT, n_blocks, n_warps,
-               shared_nbytes, sizeof args)
-        ->prepare = args;
+    psti_gpu_prepare_shape(&args, kernel, &n_blocks, &n_warps, &shared_nbytes);
+    add_launch(g, kernels[kernel], n_blocks, n_warps, shared_nbytes, sizeof args)->prepare = args;
     return n;
 }
 
 static void add_prepare(struct growth *g)
 {
-    for (uint32_t number = 0; add_passes(g, number, true) + add_passes(g, number, false) > 0;)
-        number++;
+    uint32_t n = 1;
+    for (uint32_t number = 0; n > 0; number++) {
+        n = 0;
+        for (int k = 0; k < PSTI_GPU_N_PASS_KERNELS; k++)
+            n += add_passes(g, number, (enum psti_gpu_pass_kernel)k);
+    }
 }
 
 static void add_copies(struct growth *g)
 {
-    struct list list = begin_list(g);
+    struct list list = begin_list(g, PSTI_GPU_ALIGN);
     struct psti_gpu_copy *to = list.host;
     size_t nbytes = g->field->row_nbytes;
     uint32_t n = 0;

@@ -302,6 +302,11 @@ inline float add_f32(float a, float b) { return a + b; }
 inline float mul_f32(float a, float b) { return a * b; }
 inline float div_f32(float a, float b) { return a / b; }
 inline float floor_f32(float v) { return __builtin_floorf(v); }
+inline double add_f64(double a, double b) { return a + b; }
+inline double mul_f64(double a, double b) { return a * b; }
+inline double div_f64(double a, double b) { return a / b; }
+inline double to_f64(uint32_t v) { return (double)v; }
+inline int64_t to_i64(double v) { return (int64_t)v; }
 inline uint32_t to_u32(float v) { return (uint32_t)v; }
 inline int32_t dot2_low(uint32_t w, uint32_t bytes, int32_t sum)
 {
@@ -375,6 +380,11 @@ PSTI_LANES_2(uint32_t, bf16_pair, float)
 PSTI_LANES_2(float, add_f32, float)
 PSTI_LANES_2(float, mul_f32, float)
 PSTI_LANES_2(float, div_f32, float)
+PSTI_LANES_1(double, to_f64, uint32_t)
+PSTI_LANES_1(int64_t, to_i64, double)
+PSTI_LANES_2(double, add_f64, double)
+PSTI_LANES_2(double, mul_f64, double)
+PSTI_LANES_2(double, div_f64, double)
 PSTI_LANES_2(uint32_t, pack_i16, int32_t)
 PSTI_LANES_3(int32_t, dot2_low, uint32_t, int32_t)
 PSTI_LANES_3(int32_t, dot2_high, uint32_t, int32_t)

@@ -49,7 +49,9 @@ enum ptx_op {
     PTX_DP2A_HI,
     PTX_DP4A,
     PTX_SELP,
-    PTX_SETP_NEU, /* only for floats; becomes one of the PTX_SETP_..._F32 */
+    PTX_RCP,
+    PTX_SETP_NEU, /* only for floats; becomes one of the PTX_SETP_..._FLOAT */
+    PTX_SETP_GTU, /* the same */
     PTX_SETP_EQ,
     PTX_SETP_NE,
     PTX_SETP_LT,
@@ -60,14 +62,22 @@ enum ptx_op {
     PTX_SUB_F32,
     PTX_MUL_F32,
     PTX_DIV_F32,
-    PTX_DIV_F64,
     PTX_NEG_F32,
-    PTX_SETP_EQ_F32, /* false with a NaN; NEU: true */
-    PTX_SETP_NEU_F32,
-    PTX_SETP_LT_F32,
-    PTX_SETP_LE_F32,
-    PTX_SETP_GT_F32,
-    PTX_SETP_GE_F32,
+    PTX_RCP_F32,
+    PTX_ADD_F64,
+    PTX_SUB_F64,
+    PTX_MUL_F64,
+    PTX_DIV_F64,
+    PTX_NEG_F64,
+    PTX_MIN_F64, /* of a NaN and a number: the number */
+    PTX_MAX_F64,
+    PTX_SETP_EQ_FLOAT, /* of f32 and f64; false with a NaN; NEU, GTU: true */
+    PTX_SETP_NEU_FLOAT,
+    PTX_SETP_LT_FLOAT,
+    PTX_SETP_LE_FLOAT,
+    PTX_SETP_GT_FLOAT,
+    PTX_SETP_GE_FLOAT,
+    PTX_SETP_GTU_FLOAT,
     PTX_CVT,
     PTX_CVT_DOWN,  /* .rzi */
     PTX_CVT_FLOOR, /* .rmi */

@@ -129,6 +129,7 @@ static const struct {
     {"div", PTX_DIV, 1, 3},
     {"div.rn", PTX_DIV, 1, 3},
     {"rem", PTX_REM, 1, 3},
+    {"rcp.rn", PTX_RCP, 1, 2},
     {"and", PTX_AND, 1, 3},
     {"or", PTX_OR, 1, 3},
     {"xor", PTX_XOR, 1, 3},
@@ -154,6 +155,7 @@ static const struct {
     {"setp.gt", PTX_SETP_GT, 1, 3},
     {"setp.ge", PTX_SETP_GE, 1, 3},
     {"setp.neu", PTX_SETP_NEU, 1, 3},
+    {"setp.gtu", PTX_SETP_GTU, 1, 3},
     {"cvt", PTX_CVT, 2, 2},
     {"cvt.rn", PTX_CVT, 2, 2},
     {"cvt.rzi", PTX_CVT_DOWN, 2, 2},
@@ -350,35 +352,43 @@ static uint8_t op_of(const struct reader *r, enum ptx_op op, struct ptx_type typ
 {
     if (type.kind != 'f' || op > PTX_SETP_GE)
         return (uint8_t)op;
+    const bool is_double = type.bits == 64;
     switch (op) {
     case PTX_MOV:
     case PTX_SELP:
         return (uint8_t)op;
     case PTX_ADD:
-        return PTX_ADD_F32;
+        return is_double ? PTX_ADD_F64 : PTX_ADD_F32;
     case PTX_SUB:
-        return PTX_SUB_F32;
+        return is_double ? PTX_SUB_F64 : PTX_SUB_F32;
     case PTX_MUL:
-        return PTX_MUL_F32;
+        return is_double ? PTX_MUL_F64 : PTX_MUL_F32;
     case PTX_DIV:
-        return type.bits == 32 ? PTX_DIV_F32 : PTX_DIV_F64;
+        return is_double ? PTX_DIV_F64 : PTX_DIV_F32;
     case PTX_NEG:
-        return PTX_NEG_F32;
+        return is_double ? PTX_NEG_F64 : PTX_NEG_F32;
     case PTX_SETP_EQ:
-        return PTX_SETP_EQ_F32;
+        return PTX_SETP_EQ_FLOAT;
     case PTX_SETP_NEU:
-        return PTX_SETP_NEU_F32;
+        return PTX_SETP_NEU_FLOAT;
     case PTX_SETP_LT:
-        return PTX_SETP_LT_F32;
+        return PTX_SETP_LT_FLOAT;
     case PTX_SETP_LE:
-        return PTX_SETP_LE_F32;
+        return PTX_SETP_LE_FLOAT;
     case PTX_SETP_GT:
-        return PTX_SETP_GT_F32;
+        return PTX_SETP_GT_FLOAT;
     case PTX_SETP_GE:
-        return PTX_SETP_GE_F32;
+        return PTX_SETP_GE_FLOAT;
+    case PTX_SETP_GTU:
+        return PTX_SETP_GTU_FLOAT;
     default:
-        fail_at(r, "not known for floats", text);
+        break;
     }
+    if (op == PTX_RCP && !is_double)
+        return PTX_RCP_F32;
+    if ((op == PTX_MIN || op == PTX_MAX) && is_double)
+        return op == PTX_MIN ? PTX_MIN_F64 : PTX_MAX_F64;
+    fail_at(r, "not known for floats", text);
 }
 
 /* Parses a mnemonic. Returns how many operands it has. */

@@ -182,6 +182,10 @@ static uint64_t convert(const struct block *b, const struct ptx_instr *i, uint64
         float f = to_float(v);
         if (i->op == PTX_CVT_DOWN && from.bits == 32 && to.kind == 'u' && to.bits == 32)
             return f > 0 ? f < 4294967296.0f ? (uint32_t)f : UINT32_MAX : 0;
+        double d = to_double(v);
+        if (i->op == PTX_CVT_DOWN && from.bits == 64 && to.kind == 's' && to.bits == 64 &&
+            fabs(d) < 0x1p63)
+            return (uint64_t)(int64_t)d;
     } else if (to.kind == 'f' && i->op == PTX_CVT) {
         int64_t s = sign_extend(v, from.bits);
         if (to.bits == 32 && from.bits <= 32)
@@ -201,6 +205,12 @@ static uint64_t pack(const struct ptx_instr *i, const uint64_t *regs)
     for (uint32_t k = 0; k < i->n; k++)
         v |= cut(regs[i->o[1 + k]], bits) << (k * bits);
     return v;
+}
+
+/* A float or a double; both compare alike. */
+static double number(const struct ptx_instr *i, uint64_t v)
+{
+    return i->type.bits == 64 ? to_double(v) : (double)to_float(v);
 }
 
 /* Rare instructions, of floats and of bits. */
@@ -235,18 +245,34 @@ static uint64_t seldom(const struct block *b, const struct ptx_instr *i, const u
         return from_float(to_float(x) / to_float(y));
     case PTX_DIV_F64:
         return from_double(to_double(x) / to_double(y));
-    case PTX_SETP_EQ_F32:
-        return to_float(x) == to_float(y);
-    case PTX_SETP_NEU_F32:
-        return to_float(x) != to_float(y);
-    case PTX_SETP_LT_F32:
-        return to_float(x) < to_float(y);
-    case PTX_SETP_LE_F32:
-        return to_float(x) <= to_float(y);
-    case PTX_SETP_GT_F32:
-        return to_float(x) > to_float(y);
-    case PTX_SETP_GE_F32:
-        return to_float(x) >= to_float(y);
+    case PTX_RCP_F32:
+        return from_float(1.0f / to_float(x));
+    case PTX_ADD_F64:
+        return from_double(to_double(x) + to_double(y));
+    case PTX_SUB_F64:
+        return from_double(to_double(x) - to_double(y));
+    case PTX_MUL_F64:
+        return from_double(to_double(x) * to_double(y));
+    case PTX_NEG_F64:
+        return from_double(-to_double(x));
+    case PTX_MIN_F64:
+        return from_double(fmin(to_double(x), to_double(y)));
+    case PTX_MAX_F64:
+        return from_double(fmax(to_double(x), to_double(y)));
+    case PTX_SETP_EQ_FLOAT:
+        return number(i, x) == number(i, y);
+    case PTX_SETP_NEU_FLOAT:
+        return number(i, x) != number(i, y);
+    case PTX_SETP_LT_FLOAT:
+        return number(i, x) < number(i, y);
+    case PTX_SETP_LE_FLOAT:
+        return number(i, x) <= number(i, y);
+    case PTX_SETP_GT_FLOAT:
+        return number(i, x) > number(i, y);
+    case PTX_SETP_GE_FLOAT:
+        return number(i, x) >= number(i, y);
+    case PTX_SETP_GTU_FLOAT:
+        return !(number(i, x) <= number(i, y));
     default:
         fail(b, i, "not done here");
     }

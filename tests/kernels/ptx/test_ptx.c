@@ -103,6 +103,21 @@ static void test_instructions(void **state)
     expect_32("\tcvt.rmi.f32.f32 \t%f1, 0fBF000000;\n\tmov.b32 \t%r2, %f1;\n", 0xbf800000);
     expect_32("\tcvt.rzi.u32.f32 \t%r2, 0fBF800000;\n", 0);
     expect_32("\tsetp.neu.f32 \t%p1, 0f7FC00000, 0f7FC00000;\n\tselp.u32 \t%r2, 1, 0, %p1;\n", 1);
+    expect_32("\tsetp.gtu.f32 \t%p1, 0f7FC00000, 0f3F800000;\n\tselp.u32 \t%r2, 1, 0, %p1;\n", 1);
+    expect_32("\tsetp.gtu.f32 \t%p1, 0f3F800000, 0f3F800000;\n\tselp.u32 \t%r2, 1, 0, %p1;\n", 0);
+    expect_32("\trcp.rn.f32 \t%f1, 0f40400000;\n\tmov.b32 \t%r2, %f1;\n", 0x3eaaaaab);
+    /* 3 * 2^31 + 0.75, its integer's lower half; and below 0 */
+    expect_32("\tmul.rn.f64 \t%fd1, 0d4008000000000000, 0d41E0000000000000;\n"
+              "\tadd.rn.f64 \t%fd1, %fd1, 0d3FE8000000000000;\n"
+              "\tcvt.rzi.s64.f64 \t%rd5, %fd1;\n\tcvt.u32.u64 \t%r2, %rd5;\n",
+              0x80000000);
+    expect_32("\tneg.f64 \t%fd1, 0d400C000000000000;\n\tcvt.rzi.s64.f64 \t%rd5, %fd1;\n"
+              "\tcvt.u32.u64 \t%r2, %rd5;\n",
+              (uint32_t)-3);
+    expect_32("\tmin.f64 \t%fd1, 0d7FF8000000000000, 0d4008000000000000;\n"
+              "\tmax.f64 \t%fd2, %fd1, 0d4000000000000000;\n\tsub.rn.f64 \t%fd2, %fd2, %fd1;\n"
+              "\tsetp.eq.f64 \t%p1, %fd2, 0d0000000000000000;\n\tselp.u32 \t%r2, 1, 0, %p1;\n",
+              1);
     expect_32("\tsetp.lt.s32 \t%p1, -1, 0;\n\tselp.b32 \t%r2, 4, 5, %p1;\n", 4);
     expect_32("\tsetp.lt.u32 \t%p1, -1, 0;\n\tselp.b32 \t%r2, 4, 5, %p1;\n", 5);
     expect_32("\tld.param.v2.u16 \t{%rs1, %rs2}, [test_param_0+8];\n\tcvt.u32.u16 \t%r2, %rs2;\n",
