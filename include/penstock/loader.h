@@ -17,6 +17,7 @@
 
 #include <penstock/audio.h>
 #include <penstock/augment.h>
+#include <penstock/collate.h>
 #include <penstock/dataset.h>
 
 #ifdef __cplusplus
@@ -26,11 +27,6 @@ extern "C" {
 
 /* A loader has threads, buffers and an order over one data set. */
 typedef struct pst_loader pst_loader;
-
-/* A batch has the arrays of some samples. It is reference-counted: the caller that receives it
- * holds one reference, and each pst_batch_retain adds one. Each reference ends with
- * pst_batch_release. */
-typedef struct pst_batch pst_batch;
 
 /* Says in which order an epoch visits the samples. */
 enum pst_order {
@@ -261,6 +257,15 @@ struct pst_field_output {
     bool decode_audio;
     const struct pst_audio_op *audio_ops; /* With decode_audio. */
     size_t n_audio_ops;
+    /* Boxes, keypoints, arrays of any shape, and images, masks and sound of which rows may differ
+     * in shape: how each batch puts them together, in host memory. No effect on fields whose rows
+     * have one shape. PST_ERROR_ARGUMENT at open for other fields. */
+    enum pst_ragged ragged;
+    /* PST_RAGGED_PADDED: the value behind the end of shorter rows, a number that the field's
+     * delivered dtype has. */
+    double pad_value;
+    /* PST_RAGGED_PADDED, images and masks: height and width become multiples of it; 0 = 1. */
+    uint32_t pad_multiple;
 };
 
 /* Says which fields, order, threads and limits a loader has. Zero-initialise, then set struct_size,
@@ -605,17 +610,6 @@ void pst_loader_set_interrupt(pst_loader *loader, pst_interrupt_fn interrupt, vo
 /* Batches
  * ------------------------------------------------------------------------------------------------
  */
-
-/* Describes an array in a batch, which owns the memory. Strides are in bytes. */
-struct pst_tensor {
-    void *data;
-    enum pst_dtype dtype;
-    uint32_t ndim;
-    int64_t shape[PST_MAX_NDIM + 1];
-    int64_t strides[PST_MAX_NDIM + 1];
-    /* -1: host memory; else `data` is an address on the GPU of that ordinal. */
-    int32_t device;
-};
 
 /* Returns the number of rows, 0 to batch_size, or n of pst_loader_fetch. Any thread. */
 uint32_t pst_batch_count(const pst_batch *batch);

@@ -358,7 +358,7 @@ void psti_loader_job_rows_done(struct psti_loader_worker *worker, struct psti_lo
     int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_SUBMIT);
     enum pst_status status = close_batch(loader, job, &whole, &err);
     if (status == PST_OK && whole)
-        psti_loader_mix_job(loader, job);
+        psti_loader_complete_job(loader, job);
     psti_stall_meter_leave(&worker->meter, PSTI_METER_SUBMIT, since);
     pthread_mutex_lock(loader->lock);
     psti_loader_meter_tick(loader);

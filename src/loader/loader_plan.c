@@ -4,6 +4,7 @@
  * slot layout per delivered field, in the data set's order, and a number for each stored item of a
  * row. Runs once, at open. The plan is constant afterwards and shared by all threads. */
 #include "loader/loader_plan.h"
+#include "loader/loader_mix.h"
 #include "loader/loader_row.h"
 #include "loader/loader_sound.h"
 
@@ -537,6 +538,8 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
         struct psti_slot_field *slot = &plan->slots[plan->n_fields++];
         *slot = (struct psti_slot_field){.type = field->type};
         status = plan_field(dataset, options, wish, &leader, entry, slot, err);
+        if (status == PST_OK)
+            status = psti_loader_collate_plan(wish, entry, slot, err);
         if (entry->fill != PSTI_LOADER_FILL_INT && entry->fill != PSTI_LOADER_FILL_FLOAT) {
             plan->fields_of_items[plan->n_items] = plan->n_fields - 1;
             entry->i_item = (int)plan->n_items++;

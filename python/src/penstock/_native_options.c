@@ -66,7 +66,8 @@ static const struct native_member field_members[] = {
     FIELD(own_geometry, NATIVE_BOOL), FIELD(form_mask, NATIVE_U32),
     FIELD(made_for, NATIVE_ENUM),     FIELD(min_area, NATIVE_FLOAT),
     FIELD(keep_boxes, NATIVE_BOOL),   FIELD(min_visibility, NATIVE_FLOAT),
-    FIELD(decode_audio, NATIVE_BOOL),
+    FIELD(decode_audio, NATIVE_BOOL), FIELD(ragged, NATIVE_ENUM),
+    FIELD(pad_value, NATIVE_DOUBLE),  FIELD(pad_multiple, NATIVE_U32),
 };
 
 #define LOADER(key, kind)                                                                          \
