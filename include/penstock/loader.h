@@ -405,7 +405,8 @@ struct pst_loader_options {
     enum pst_cache_size cache_size;
     /* Ways of mixing the images of `mix_field` within each batch (<penstock/augment.h>, Mixing of
      * batches); 0: they are not mixed. PST_ERROR_ARGUMENT: images may differ in size, or masks,
-     * boxes or keypoints are delivered, too. Copied. pst_loader_fetch does not mix. */
+     * boxes or keypoints are delivered, too, which mosaics alone move. Copied. pst_loader_fetch
+     * does not mix. */
     const struct pst_mix *mixes;
     uint32_t n_mixes;       /* at most PST_MAX_MIXES */
     size_t mix_nbytes;      /* sizeof(struct pst_mix) */

@@ -181,6 +181,9 @@ void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, in
 /* Ends the filling: n_rows rows are there. Rows with bad[row] != 0 (NULL: none) are removed, and
  * later rows move up. */
 void psti_batch_finish(pst_batch *batch, uint32_t n_rows, const uint8_t *bad);
+/* Memory of the budget for the one thread that has a finished batch, until psti_batch_collate or
+ * the next call. NULL: *status says why. */
+void *psti_batch_hold(pst_batch *batch, size_t nbytes, enum pst_status *status);
 /* Puts the rows of a finished batch together, in all fields that want it, in memory of the budget.
  * PST_ERROR_LIMIT: there is too little. PST_ERROR_ARGUMENT: rows do not fit together. One thread,
  * once for a batch. */

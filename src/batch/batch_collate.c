@@ -225,6 +225,12 @@ static enum pst_status hold_block(pst_batch *batch, size_t nbytes)
     return status;
 }
 
+void *psti_batch_hold(pst_batch *batch, size_t nbytes, enum pst_status *status)
+{
+    *status = hold_block(batch, nbytes);
+    return *status == PST_OK ? batch->block.data : NULL;
+}
+
 /* Filling
  * ------------------------------------------------------------------------------------------------
  */

@@ -161,7 +161,9 @@ void psti_loader_complete_job(const pst_loader *loader, struct psti_loader_job *
     psti_loader_mix_job(loader, job);
     if (job->failed || job->starved)
         return;
-    enum pst_status status = psti_batch_collate(job->batch, &err);
+    enum pst_status status = loader->plan.mosaics ? psti_loader_mosaic(loader, job, &err) : PST_OK;
+    if (status == PST_OK)
+        status = psti_batch_collate(job->batch, &err);
     if (status == PST_OK)
         return;
     job->failure = err;

@@ -17,8 +17,16 @@ struct psti_loader_mix {
 
 /* Reads the options. The plan is made already. */
 enum pst_status psti_loader_mix_open(pst_loader *loader, struct pst_error *err);
-/* Mixes a job's batch and sets job->mixed. The job is whole and belongs to this thread. */
+/* Mixes a job's batch, but for mosaics, and sets job->mixed. The job is whole and belongs to this
+ * thread. */
 void psti_loader_mix_job(const pst_loader *loader, struct psti_loader_job *job);
+
+/* loader_mosaic.c */
+/* Refuses what mosaics cannot be made of. The way is read already. */
+enum pst_status psti_loader_mosaic_open(pst_loader *loader, struct pst_error *err);
+/* Makes mosaics of a whole job's rows. PST_ERROR_LIMIT: there is too little of host_memory. */
+enum pst_status psti_loader_mosaic(const pst_loader *loader, struct psti_loader_job *job,
+                                   struct pst_error *err);
 
 /* loader_collate.c */
 /* How rows that may differ are put together: fills slot->ragged. The field's plan is made. */

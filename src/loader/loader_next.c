@@ -184,6 +184,7 @@ static bool account(pst_loader *loader, struct psti_loader_job *job)
     }
     stats->n_bad += job->n_bad;
     stats->n_replaced += job->n_replaced;
+    stats->n_boxes_dropped += job->n_boxes_dropped;
     loader->epoch_bad += job->n_bad;
     for (uint32_t i = job->n_rows; i-- > 0 && job->positions[i] >= n;)
         stats->n_padded++;

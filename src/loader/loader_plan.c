@@ -462,6 +462,7 @@ static enum pst_status plan_boxes(pst_dataset *dataset, const struct pst_loader_
         const struct pst_field_output *wish = wish_of(options, entry->field);
         if (entry->field->type == PST_FIELD_BOXES) {
             entry->drops = loses && !wish->keep_boxes;
+            entry->keeps_boxes = wish->keep_boxes;
             entry->min_area = wish->min_area > 0 ? wish->min_area : 1;
             entry->min_visibility = wish->min_visibility;
         }
@@ -549,6 +550,11 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
         }
     }
     plan->i_leader = geometry;
+    for (uint32_t i = 0; options->mixes && i < options->n_mixes && i < PST_MAX_MIXES; i++) {
+        enum pst_mix_kind kind; /* the first member of structs of any version */
+        memcpy(&kind, (const char *)options->mixes + i * options->mix_nbytes, sizeof kind);
+        plan->mosaics |= kind == PST_MIX_MOSAIC;
+    }
     for (uint32_t i = 0; i < plan->n_fields; i++)
         plan->fields[i].i_geometry =
             plan->fields[i].fill == PSTI_LOADER_FILL_POINTS || plan->fields[i].follows ? geometry

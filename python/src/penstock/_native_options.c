@@ -301,7 +301,9 @@ static int read_mixes(PyObject *list, struct native_options *options)
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         int kind;
-        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "if", &kind, &options->mixes[i].alpha))
+        struct pst_mix *mix = &options->mixes[i];
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "if|fff", &kind, &mix->alpha, &mix->p,
+                              &mix->centre[0], &mix->centre[1]))
             return -1;
         options->mixes[i].kind = (enum pst_mix_kind)kind;
     }

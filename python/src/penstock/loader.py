@@ -222,6 +222,7 @@ class Loader:
         mix: :class:`~penstock.transforms.MixUp`, ``CutMix``, or a list, of which each batch draws one. Mixes the images of one
             size within the batch (the first image field) and makes ``label`` float32 (N, classes). Numbers are drawn from seed,
             epoch and the batch's first position; another number of ranks pairs others. Not with masks, boxes or keypoints.
+            Or one :class:`~penstock.transforms.Mosaic`, which moves them with the images and leaves labels alone.
         ragged: what becomes of fields whose rows differ in shape: boxes, keypoints, arrays of any shape, and images, masks
             and sound of several sizes (docs/batches.md). "list": a list of arrays, or one array if all rows of the batch
             happen to have one shape. "padded": always one array (N, longest, ...), with int64 ``<name>_counts`` (N), or for

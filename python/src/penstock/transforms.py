@@ -35,6 +35,7 @@ from ._policies import (
     Identity,
     Mix,
     MixUp,
+    Mosaic,
     RandAugment,
     RandomAdjustSharpness,
     RandomAffine,
@@ -108,6 +109,7 @@ __all__ = [
     "MelSpectrogram",
     "Mix",
     "MixUp",
+    "Mosaic",
     "Mono",
     "Normalize",
     "Pad",
@@ -141,7 +143,7 @@ __all__ = [
     "to_json",
 ]
 
-_NO_OPERATIONS = ("Transform", "AudioTransform", "Mix", "MixUp", "CutMix")
+_NO_OPERATIONS = ("Transform", "AudioTransform", "Mix", "MixUp", "CutMix", "Mosaic")
 
 # Numbers of include/penstock/augment.h, which pins them.
 _RESIZE, _CENTER_CROP, _RANDOM_CROP, _RANDOM_RESIZED_CROP = 1, 2, 3, 4
