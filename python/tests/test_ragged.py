@@ -194,12 +194,11 @@ def test_the_limit_holds(tmp_path):
     huge = np.tile(np.array([0, 0, 1, 1], np.float32), (200_000, 1))
     path = write_boxes(tmp_path / "set.pst", [huge, *[huge[:1]] * 15])
     with pytest.raises(ps.errors.LimitError, match="host_memory"):
-        list(load(path, "padded", per_box=None, batch_size=16, fields=["boxes"], host_memory="24MiB", num_workers=1))
-    loader = load(path, "offsets", per_box=None, batch_size=16, fields=["boxes"], host_memory="24MiB", num_workers=1)
+        list(load(path, "padded", per_box=None, batch_size=16, fields=["boxes"], host_memory="48MiB", num_workers=1))
+    loader = load(path, "offsets", per_box=None, batch_size=16, fields=["boxes"], host_memory="48MiB", num_workers=1)
     (batch,) = list(loader)
     assert len(batch["boxes"]) == 200_015
-    memory = loader.stats()["memory"]["host"] if "memory" in loader.stats() else None
-    assert memory is None or memory["peak"] <= 24 << 20
+    assert loader.stats()["memory"]["peak"] <= 48 << 20
 
 
 def test_ranks_and_resume(ragged):
