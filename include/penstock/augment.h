@@ -302,6 +302,15 @@ void pst_op_init(struct pst_op *op, size_t op_nbytes, enum pst_op_kind kind);
  * epoch and the position of its first row. Partners come from the batch itself, so another number
  * of ranks pairs others.
  *
+ * A mosaic of a row is made of itself and of three rows of the batch, drawn with replacement. It
+ * lies top left, its lower right corner at the point, the others right, below and diagonally. Each
+ * row draws whether it becomes one, the point and the three by seed, epoch, the position of the
+ * batch's first row and its own number in the batch. Images and masks must have one size. A box is
+ * cut down to its quarter, and dropped by min_area and min_visibility (pst_field_output) unless
+ * keep_boxes; fields of which rows belong to boxes follow. Keypoints outside of their quarter get
+ * visibility 0. Other fields stay the row's own. Batches lie in host memory. It takes memory for a
+ * copy of a batch's images and masks, which counts as host_memory.
+ *
  * Labels are left as they are, and mixing them is up to the caller: row i has its own class with
  * the share `lambda`, and its partner's with the rest. Integers are rounded.
  *
@@ -314,7 +323,10 @@ enum pst_mix_kind {
     /* MixUp (Zhang et al., 2018): lambda * image + (1 - lambda) * partner. */
     PST_MIX_MIXUP = 1,
     /* CutMix (Yun et al., 2019): a rectangle is that of the partner. */
-    PST_MIX_CUTMIX = 2
+    PST_MIX_CUTMIX = 2,
+    /* Mosaic (Bochkovskiy et al., YOLOv4, 2020): four rows that meet in a point. It is the only way
+     * then, and boxes, keypoints and masks move with it. */
+    PST_MIX_MOSAIC = 3
 };
 
 /* One way of mixing. It goes in arrays: the size of an element is pst_loader_options.mix_nbytes. */
@@ -322,6 +334,12 @@ struct pst_mix {
     enum pst_mix_kind kind;
     /* Both parameters of the beta distribution that lambda is drawn from; above 0. */
     float alpha;
+    /* PST_MIX_MOSAIC: the part of the rows that become mosaics, above 0 to 1; 0 = 1. */
+    float p;
+    /* PST_MIX_MOSAIC: where the point may lie, as a part of a canvas of twice the size, in both
+     * axes: 0 <= centre[0] <= centre[1] <= 1; both 0 = 0.25 to 0.75. The picture is the middle of
+     * the canvas. */
+    float centre[2];
 };
 
 /* How the images of a batch were mixed; pst_batch_mix gives it. The partner of row i is row i - 1,

@@ -17,6 +17,7 @@
 
 #include <penstock/audio.h>
 #include <penstock/augment.h>
+#include <penstock/collate.h>
 #include <penstock/dataset.h>
 
 #ifdef __cplusplus
@@ -26,11 +27,6 @@ extern "C" {
 
 /* A loader has threads, buffers and an order over one data set. */
 typedef struct pst_loader pst_loader;
-
-/* A batch has the arrays of some samples. It is reference-counted: the caller that receives it
- * holds one reference, and each pst_batch_retain adds one. Each reference ends with
- * pst_batch_release. */
-typedef struct pst_batch pst_batch;
 
 /* Says in which order an epoch visits the samples. */
 enum pst_order {
@@ -264,6 +260,15 @@ struct pst_field_output {
     /* Images: delivers views of the image under this name, 1 to 63 bytes (augment.h, Views). */
     const char *as;
     uint32_t n_views, first_view; /* with `as` */
+    /* Boxes, keypoints, arrays of any shape, and images, masks and sound of which rows may differ
+     * in shape: how each batch puts them together, in host memory. No effect on fields whose rows
+     * have one shape. PST_ERROR_ARGUMENT at open for other fields. */
+    enum pst_ragged ragged;
+    /* PST_RAGGED_PADDED: the value behind the end of shorter rows, a number that the field's
+     * delivered dtype has. */
+    double pad_value;
+    /* PST_RAGGED_PADDED, images and masks: height and width become multiples of it; 0 = 1. */
+    uint32_t pad_multiple;
 };
 
 /* Says which fields, order, threads and limits a loader has. Zero-initialise, then set struct_size,
@@ -403,7 +408,8 @@ struct pst_loader_options {
     enum pst_cache_size cache_size;
     /* Ways of mixing the images of `mix_field` within each batch (<penstock/augment.h>, Mixing of
      * batches); 0: they are not mixed. PST_ERROR_ARGUMENT: images may differ in size, or masks,
-     * boxes or keypoints are delivered, too. Copied. pst_loader_fetch does not mix. */
+     * boxes or keypoints are delivered, too, which mosaics alone move. Copied. pst_loader_fetch
+     * does not mix. */
     const struct pst_mix *mixes;
     uint32_t n_mixes;       /* at most PST_MAX_MIXES */
     size_t mix_nbytes;      /* sizeof(struct pst_mix) */
@@ -608,17 +614,6 @@ typedef int (*pst_interrupt_fn)(void *ctx);
 void pst_loader_set_interrupt(pst_loader *loader, pst_interrupt_fn interrupt, void *ctx);
 
 /* Batches */
-
-/* Describes an array in a batch, which owns the memory. Strides are in bytes. */
-struct pst_tensor {
-    void *data;
-    enum pst_dtype dtype;
-    uint32_t ndim;
-    int64_t shape[PST_MAX_NDIM + 1];
-    int64_t strides[PST_MAX_NDIM + 1];
-    /* -1: host memory; else `data` is an address on the GPU of that ordinal. */
-    int32_t device;
-};
 
 /* Returns the number of rows, 0 to batch_size, or n of pst_loader_fetch. Any thread. */
 uint32_t pst_batch_count(const pst_batch *batch);

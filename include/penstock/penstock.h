@@ -5,6 +5,7 @@
 #include <penstock/audio.h>
 #include <penstock/augment.h>
 #include <penstock/cache.h>
+#include <penstock/collate.h>
 #include <penstock/cuda.h>
 #include <penstock/dataset.h>
 #include <penstock/fleet.h>

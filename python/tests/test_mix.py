@@ -39,7 +39,7 @@ def drawn(loader):
         return native(batch)
 
     loader._deliver = deliver
-    return [({name: np.array(value) for name, value in batch.items()}, found[i]) for i, batch in enumerate(loader)]
+    return [({name: np.asarray(value).copy() for name, value in batch.items()}, found[i]) for i, batch in enumerate(loader)]
 
 
 def mixed(plain, how, layout="NCHW"):

@@ -188,6 +188,16 @@ const char *psti_augment_mix_problem(const struct pst_mix *mix);
 void psti_augment_mix_draw(const struct pst_mix *ways, uint32_t n, uint64_t seed, uint64_t epoch,
                            uint64_t position, uint32_t height, uint32_t width,
                            struct pst_batch_mix *mix);
+/* How one row of a batch becomes a mosaic. */
+struct psti_mosaic {
+    bool is_applied;
+    uint32_t y, x;    /* the point; 0..height, 0..width */
+    uint32_t rows[4]; /* top left (the row itself), top right, bottom left, bottom right */
+};
+/* Draws it for row `row` of the n_rows rows of a batch. `position` is that of the first one. */
+void psti_augment_mosaic_draw(const struct pst_mix *way, uint64_t seed, uint64_t epoch,
+                              uint64_t position, uint32_t row, uint32_t n_rows, uint32_t height,
+                              uint32_t width, struct psti_mosaic *mosaic);
 /* The images of a batch, as they lie in its array: packed, n_rows >= 1. */
 struct psti_mix_images {
     void *data;

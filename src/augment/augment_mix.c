@@ -10,8 +10,19 @@
 
 #include <math.h>
 
+static const char *mosaic_problem(const struct pst_mix *mix)
+{
+    if (!(mix->p >= 0 && mix->p <= 1))
+        return "p is 0 to 1";
+    if (!(mix->centre[0] >= 0 && mix->centre[0] <= mix->centre[1] && mix->centre[1] <= 1))
+        return "the centre is 0 to 1, the lower end first";
+    return NULL;
+}
+
 const char *psti_augment_mix_problem(const struct pst_mix *mix)
 {
+    if (mix->kind == PST_MIX_MOSAIC)
+        return mosaic_problem(mix);
     if (mix->kind != PST_MIX_MIXUP && mix->kind != PST_MIX_CUTMIX)
         return "unknown kind";
     return mix->alpha > 0 && mix->alpha <= 1e6f ? NULL : "alpha must be above 0";
@@ -49,6 +60,31 @@ void psti_augment_mix_draw(const struct pst_mix *ways, uint32_t n, uint64_t seed
     *mix = (struct pst_batch_mix){.kind = way->kind, .lambda = (float)lambda};
     if (way->kind == PST_MIX_CUTMIX)
         draw_rectangle(&dice, height, width, mix);
+}
+
+/* The point on one axis. The picture is the middle half of the canvas. */
+static uint32_t draw_point(const struct pst_mix *way, uint32_t random, uint32_t size)
+{
+    bool given = way->centre[1] > 0;
+    double low = given ? (double)way->centre[0] : 0.25,
+           high = given ? (double)way->centre[1] : 0.75;
+    double at = (2 * (low + (high - low) * (double)psti_uniform01(random)) - 0.5) * size;
+    return at <= 0 ? 0 : at >= size ? size : (uint32_t)(at + 0.5);
+}
+
+void psti_augment_mosaic_draw(const struct pst_mix *way, uint64_t seed, uint64_t epoch,
+                              uint64_t position, uint32_t row, uint32_t n_rows, uint32_t height,
+                              uint32_t width, struct psti_mosaic *mosaic)
+{
+    uint32_t r[4], others[4];
+    psti_random4(seed, epoch, PSTI_RANDOM_MIX, position, row + 1, 0, r);
+    psti_random4(seed, epoch, PSTI_RANDOM_MIX, position, row + 1, 1, others);
+    *mosaic = (struct psti_mosaic){.is_applied = way->p == 0 || psti_uniform01(r[0]) < way->p,
+                                   .y = draw_point(way, r[1], height),
+                                   .x = draw_point(way, r[2], width),
+                                   .rows = {row}};
+    for (uint32_t q = 1; q < 4; q++)
+        mosaic->rows[q] = psti_uniform_below(others[q - 1], n_rows);
 }
 
 /* Bytes that are worked on at a time: with two rows they stay in the nearest cache. */

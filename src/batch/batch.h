@@ -14,6 +14,16 @@
 
 struct psti_pool;
 
+/* How rows that may differ are put together (batch_collate.c). */
+struct psti_slot_ragged {
+    enum pst_ragged kind;
+    bool planar;           /* pixels: rows are CHW */
+    uint32_t multiple;     /* >= 1; PADDED, pixels */
+    unsigned char fill[8]; /* PADDED: one element */
+    uint32_t ndim;         /* of a row, where the batch has none with elements */
+    int64_t shape[PST_MAX_NDIM];
+};
+
 /* One field of a batch. Either every row has `shape`, and all lie in one array (N, shape...),
  * 64-byte aligned. Or rows may differ (may_differ), and each has memory of its own. If there is an
  * array all the same (has_array), rows that happen to have `shape` go there; a batch whose rows all
@@ -26,6 +36,7 @@ struct psti_slot_field {
     bool may_differ;
     uint32_t ndim; /* dimensions of a row in the array */
     int64_t shape[PST_MAX_NDIM];
+    struct psti_slot_ragged ragged;
 };
 
 /* `fields` are copied. */
@@ -171,5 +182,12 @@ void psti_batch_shorten_row(pst_batch *batch, uint32_t i_field, uint32_t row, in
 /* Ends the filling: n_rows rows are there. Rows with bad[row] != 0 (NULL: none) are removed, and
  * later rows move up. */
 void psti_batch_finish(pst_batch *batch, uint32_t n_rows, const uint8_t *bad);
+/* Memory of the budget for the one thread that has a finished batch, until psti_batch_collate or
+ * the next call. NULL: *status says why. */
+void *psti_batch_hold(pst_batch *batch, size_t nbytes, enum pst_status *status);
+/* Puts the rows of a finished batch together, in all fields that want it, in memory of the budget.
+ * PST_ERROR_LIMIT: there is too little. PST_ERROR_ARGUMENT: rows do not fit together. One thread,
+ * once for a batch. */
+enum pst_status psti_batch_collate(pst_batch *batch, struct pst_error *err);
 
 #endif

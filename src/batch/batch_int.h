@@ -21,6 +21,19 @@ struct psti_row {
     int64_t shape[PST_MAX_NDIM];
 };
 
+/* Memory of the rows that are put together, in addition to the rows. */
+struct psti_block {
+    void *data;                 /* NULL: none */
+    size_t nbytes;              /* charged to the budget */
+    struct psti_slot_part part; /* with `own`: psti_slot_host made it */
+};
+
+/* Rows put together (batch_collate.c), in the slot's block. */
+struct psti_collated {
+    bool is_there;
+    struct pst_tensor parts[PST_COLLATED_SHAPES + 1]; /* ndim 0: there is none */
+};
+
 struct psti_layout_field {
     struct psti_slot_field field;
     size_t row_nbytes; /* bytes of a row of the array */
@@ -35,8 +48,9 @@ struct psti_pool {
     bool closed;
     /* The budget; all atomic. */
     atomic_uint_fast64_t used, peak, reserve;
-    atomic_size_t rows_nbytes; /* bytes of a batch's own rows: the limit if it is known, else the
-                                  most so far */
+    atomic_size_t block_nbytes; /* the most that the rows of a batch put together took so far */
+    atomic_size_t rows_nbytes;  /* bytes of a batch's own rows: the limit if it is known, else the
+                                   most so far */
     uint64_t limit;
     /* Constant after open: */
     pid_t owner;
@@ -57,17 +71,19 @@ struct pst_batch {
     uint64_t epoch, step;
     struct pst_batch_mix mix; /* kind 0: not mixed */
     size_t nbytes;
-    char *data;                 /* i64 index (n_rows_max), then the arrays; 4096-byte aligned */
-    struct psti_slot_part part; /* has_gpu: `data` is part.numbers and ends before the pixels;
-                                   has_host: `data` is part.numbers if there is an `own` */
-    size_t numbers_nbytes;      /* bytes of index and numbers */
-    size_t *offsets;            /* [n_fields] offsets of the arrays in data */
-    size_t *homes;              /* [n_fields] what they are unless an array lies elsewhere */
-    bool *ragged;               /* [n_fields], set by finish */
-    uint64_t *draws;            /* [n_rows_max] */
-    struct psti_row *rows;      /* [n_row_lists][n_rows_max] */
-    pthread_mutex_t lock;       /* guards chunks; held around gpu.await */
-    struct psti_chunk *chunks;  /* newest first */
+    char *data;                     /* i64 index (n_rows_max), then the arrays; 4096-byte aligned */
+    struct psti_slot_part part;     /* has_gpu: `data` is part.numbers and ends before the pixels;
+                                       has_host: `data` is part.numbers if there is an `own` */
+    size_t numbers_nbytes;          /* bytes of index and numbers */
+    size_t *offsets;                /* [n_fields] offsets of the arrays in data */
+    size_t *homes;                  /* [n_fields] what they are unless an array lies elsewhere */
+    bool *ragged;                   /* [n_fields], set by finish */
+    uint64_t *draws;                /* [n_rows_max] */
+    struct psti_row *rows;          /* [n_row_lists][n_rows_max] */
+    struct psti_collated *collated; /* [n_fields] */
+    struct psti_block block;
+    pthread_mutex_t lock;      /* guards chunks; held around gpu.await */
+    struct psti_chunk *chunks; /* newest first */
 };
 
 static inline bool psti_batch_layout_is_pixels(const struct psti_slot_field *field)
@@ -79,6 +95,9 @@ static inline bool psti_batch_layout_is_pixels(const struct psti_slot_field *fie
 bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, size_t *offsets,
                                size_t *numbers, size_t *total);
 struct psti_row *psti_batch_row_record(const pst_batch *batch, uint32_t i_field, uint32_t row);
+void psti_batch_fill_strides(struct pst_tensor *tensor);
+/* Frees and uncharges the block; the pool's lock must be held or the batch unshared. */
+void psti_batch_block_free(pst_batch *batch);
 /* Uncharges; the pool's lock must be held or the batch unshared. */
 void psti_batch_free(pst_batch *batch);
 void psti_batch_pool_free(struct psti_pool *pool);

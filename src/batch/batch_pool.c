@@ -59,7 +59,8 @@ bool psti_batch_layout_offsets(const struct psti_pool *pool, uint32_t n_rows, si
 /* Memory of a slot besides its data. */
 static size_t slot_extra_nbytes(uint32_t n_fields, uint32_t n_row_lists, uint32_t n_rows)
 {
-    return sizeof(pst_batch) + n_fields * (2 * sizeof(size_t) + sizeof(bool)) +
+    return sizeof(pst_batch) +
+           n_fields * (2 * sizeof(size_t) + sizeof(bool) + sizeof(struct psti_collated)) +
            (size_t)n_rows * (n_row_lists * sizeof(struct psti_row) + sizeof(uint64_t));
 }
 
@@ -191,6 +192,7 @@ static void free_chunks(pst_batch *batch)
 void psti_batch_free(pst_batch *batch)
 {
     free_chunks(batch);
+    psti_batch_block_free(batch);
     psti_batch_pool_uncharge(batch->pool, batch->nbytes);
     batch->pool->n_slots--;
     pthread_mutex_destroy(&batch->lock);
@@ -204,6 +206,7 @@ void psti_batch_free(pst_batch *batch)
     psti_free(batch->ragged);
     psti_free(batch->draws);
     psti_free(batch->rows);
+    psti_free(batch->collated);
     psti_free(batch);
 }
 
@@ -245,9 +248,10 @@ static enum pst_status make_slot(struct psti_pool *pool, uint32_t n_rows, size_t
     batch->ragged = psti_calloc(pool->n_fields + 1, sizeof *batch->ragged);
     batch->draws = psti_calloc((size_t)n_rows + 1, sizeof *batch->draws);
     batch->rows = psti_calloc((size_t)pool->n_row_lists * n_rows + 1, sizeof *batch->rows);
-    if (batch->offsets && batch->ragged && batch->draws && batch->rows)
+    if (batch->offsets && batch->ragged && batch->draws && batch->rows && batch->collated)
         status = make_data(batch, n_rows);
     if (status != PST_OK) {
+        psti_free(batch->collated);
         psti_free(batch->rows);
         psti_free(batch->draws);
         psti_free(batch->ragged);
@@ -300,6 +304,8 @@ static void clear_slot(pst_batch *batch)
         batch->chunks->used = 0;
     batch->count = 0;
     memcpy(batch->offsets, batch->homes, batch->pool->n_fields * sizeof *batch->offsets);
+    for (uint32_t i = 0; i < batch->pool->n_fields; i++)
+        batch->collated[i].is_there = false;
     if (batch->pool->n_row_lists)
         memset(batch->rows, 0,
                (size_t)batch->pool->n_row_lists * batch->n_rows_max * sizeof *batch->rows);
@@ -365,6 +371,16 @@ static pst_batch *first_free(struct psti_pool *pool, bool any)
     return batch;
 }
 
+/* True if nobody reads the slot any more. `wait`: this thread sleeps until it is so. */
+static bool may_write(struct psti_pool *pool, pst_batch *batch, bool wait)
+{
+    const struct psti_slot_host *host = &pool->host;
+    if (!is_hosts(batch) || !host->is_writable)
+        return true;
+    return host->is_writable(host->ctx, &batch->part, wait) &&
+           (!batch->block.part.own || host->is_writable(host->ctx, &batch->block.part, wait));
+}
+
 /* Takes a free slot that may be written; NULL if there is none. `wait`: if none may be written yet,
  * waits for the slot that came back first. */
 static pst_batch *take_free(struct psti_pool *pool, bool wait)
@@ -373,8 +389,7 @@ static pst_batch *take_free(struct psti_pool *pool, bool wait)
     if (host->order)
         return first_free(pool, wait);
     pst_batch **at = &pool->free, *batch = pool->free;
-    while (batch && is_hosts(batch) && host->is_writable &&
-           !host->is_writable(host->ctx, &batch->part, wait && !batch->next_free)) {
+    while (batch && !may_write(pool, batch, wait && !batch->next_free)) {
         at = &batch->next_free;
         batch = *at;
     }
@@ -446,6 +461,7 @@ void psti_batch_pool_trim(struct psti_pool *pool, uint32_t keep)
         if (keep > 0) {
             keep--;
             free_chunks(batch);
+            psti_batch_block_free(batch);
             at = &batch->next_free;
         } else {
             *at = batch->next_free;
@@ -468,6 +484,8 @@ void pst_batch_release(pst_batch *batch)
         usable = pool->gpu.released(pool->gpu.ctx, &batch->part);
     else if (is_hosts(batch))
         usable = pool->host.released(pool->host.ctx, &batch->part);
+    if (batch->block.part.own)
+        usable &= pool->host.released(pool->host.ctx, &batch->block.part);
     pthread_mutex_lock(&pool->lock);
     pool->n_held--;
     if (usable)

@@ -250,7 +250,7 @@ static bool is_on_gpu(const pst_batch *batch, uint32_t i_field)
     return batch->pool->has_gpu && field->field.has_array && field->i_rows < 0;
 }
 
-static void fill_strides(struct pst_tensor *tensor)
+void psti_batch_fill_strides(struct pst_tensor *tensor)
 {
     int64_t stride = (int64_t)pst_dtype_nbytes(tensor->dtype);
     for (uint32_t i = tensor->ndim; i-- > 0;) {
@@ -276,7 +276,7 @@ static void whole_field(const pst_batch *batch, uint32_t i_field, bool on_gpu,
     fill_place(batch, i_field, 0, on_gpu, tensor);
     tensor->shape[0] = batch->count;
     memcpy(&tensor->shape[1], field->shape, field->ndim * sizeof field->shape[0]);
-    fill_strides(tensor);
+    psti_batch_fill_strides(tensor);
 }
 
 /* Refuses a field or row that the batch does not have, or does not have in this form. */
@@ -333,7 +333,7 @@ enum pst_status pst_batch_row(const pst_batch *batch, uint32_t i_field, uint32_t
         fill_place(batch, i_field, row, is_on_gpu(batch, i_field), &full);
     full.ndim = record ? record->ndim : field->ndim;
     memcpy(full.shape, record ? record->shape : field->shape, full.ndim * sizeof full.shape[0]);
-    fill_strides(&full);
+    psti_batch_fill_strides(&full);
     psti_struct_write(tensor, tensor_nbytes, &full, sizeof full);
     return PST_OK;
 }

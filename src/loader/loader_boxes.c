@@ -244,21 +244,29 @@ static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_fi
     return n_rows > 0;
 }
 
+/* True if boxes of that field are dropped, or put together with those of other rows. */
+static bool needs_rows(const struct psti_loader_plan *plan, uint32_t i_boxes)
+{
+    return plan->fields[i_boxes].drops ||
+           (plan->mosaics && plan->fields[i_boxes].field->type == PST_FIELD_BOXES);
+}
+
 enum pst_status psti_loader_boxes_check(pst_dataset *dataset, const struct psti_loader_plan *plan,
                                         struct pst_error *err)
 {
     for (uint32_t b = 0; b < plan->n_fields; b++)
-        for (uint32_t i = 0; plan->fields[b].drops && i < plan->n_fields; i++) {
+        for (uint32_t i = 0; needs_rows(plan, b) && i < plan->n_fields; i++) {
             const struct psti_loader_plan_field *boxes = &plan->fields[b],
                                                 *field = &plan->fields[i];
             if (i != b && !field->says_boxes && may_have_rows(field) &&
                 seems_per_box(dataset, boxes, field))
                 return psti_fail(
                     err, PST_ERROR_ARGUMENT, "loader",
-                    "boxes of field '%s' that the operations leave too little of are dropped, and "
-                    "field '%s' seems to have a row for each box: say that it has (per_box) or has "
-                    "not, or keep all boxes (keep_boxes)%s",
-                    boxes->field->name, field->field->name,
+                    "boxes of field '%s' that the operations leave too little of are dropped%s, "
+                    "and field '%s' seems to have a row for each box: say that it has (per_box) or "
+                    "has not, or keep all boxes (keep_boxes)%s",
+                    boxes->field->name, plan->mosaics ? ", mosaics join them" : "",
+                    field->field->name,
                     field->field->type == PST_FIELD_JSON
                         ? "; rows of JSON cannot be dropped: store an array"
                         : "");

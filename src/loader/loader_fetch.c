@@ -145,6 +145,8 @@ enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t epoch, const uint6
     psti_loader_worker_count(&loader->fetcher, start);
     if (status == PST_OK)
         status = close_batch(loader, batch, epoch, (uint32_t)n, NULL, err);
+    if (status == PST_OK)
+        status = psti_batch_collate(batch, err);
     return finish(loader, status, batch, out);
 }
 
@@ -204,8 +206,12 @@ enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t s
         return status;
     psti_loader_job_set(loader, job, ranks, epoch, start, step - base, step);
     status = make_rows(loader, job, err);
-    if (status == PST_OK)
-        psti_loader_mix_job(loader, job);
+    if (status == PST_OK) {
+        psti_loader_complete_job(loader, job);
+        status = job->failed ? job->failure.status : job->starved ? PST_ERROR_LIMIT : PST_OK;
+        if (status != PST_OK && err)
+            *err = job->failure;
+    }
     psti_loader_job_clear_bads(job);
     pst_batch *batch = job->batch;
     job->batch = NULL;

@@ -61,6 +61,7 @@ void psti_loader_job_set(pst_loader *loader, struct psti_loader_job *job, struct
     job->first_turn = start / ranks.world_size + step * loader->options.batch_size;
     job->next_row = 0;
     job->n_left = job->n_rows;
+    job->n_boxes_dropped = 0;
     job->failed = job->starved = job->settled = job->mixed = false;
     psti_loader_job_clear_bads(job);
     memset(job->bad, 0, job->n_rows);
@@ -361,7 +362,7 @@ void psti_loader_job_rows_done(struct psti_loader_worker *worker, struct psti_lo
     int64_t since = psti_stall_meter_enter(&worker->meter, PSTI_METER_SUBMIT);
     enum pst_status status = close_batch(loader, job, &whole, &err);
     if (status == PST_OK && whole)
-        psti_loader_mix_job(loader, job);
+        psti_loader_complete_job(loader, job);
     psti_stall_meter_leave(&worker->meter, PSTI_METER_SUBMIT, since);
     pthread_mutex_lock(loader->lock);
     psti_loader_meter_tick(loader);

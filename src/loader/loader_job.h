@@ -43,6 +43,7 @@ struct psti_loader_job {
     uint8_t *bad;                        /* [batch_size]: rows to leave out */
     struct psti_loader_bad *bads;
     uint32_t n_bad, n_bad_rows, n_replaced;
+    uint64_t n_boxes_dropped; /* by mosaics */
     bool starved, failed;
     bool settled; /* the placement has finished the batch */
     bool mixed;   /* loader_mix.c has seen the batch */

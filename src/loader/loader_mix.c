@@ -46,7 +46,7 @@ enum pst_status psti_loader_mix_open(pst_loader *loader, struct pst_error *err)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "n_mixes is %u; 1 to %d are possible",
                          options->n_mixes, PST_MAX_MIXES);
     mix->i_field = find_field(&loader->plan, options->mix_field);
-    const char *other = find_other(&loader->plan);
+    const char *other = loader->plan.mosaics ? NULL : find_other(&loader->plan);
     if (mix->i_field < 0)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "there is no image '%s' to mix",
                          options->mix_field ? options->mix_field : "of any name");
@@ -73,14 +73,18 @@ enum pst_status psti_loader_mix_open(pst_loader *loader, struct pst_error *err)
             return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "mixes[%u]: %s", i, problem);
         mix->n_ways++;
     }
-    return PST_OK;
+    if (!loader->plan.mosaics)
+        return PST_OK;
+    if (mix->n_ways > 1)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "mosaics are the only way of a mix");
+    return psti_loader_mosaic_open(loader, err);
 }
 
 void psti_loader_mix_job(const pst_loader *loader, struct psti_loader_job *job)
 {
     const struct psti_loader_mix *mix = &loader->mix;
     job->mixed = true;
-    if (mix->n_ways == 0 || job->failed || job->starved)
+    if (mix->n_ways == 0 || loader->plan.mosaics || job->failed || job->starved)
         return;
     const struct psti_loader_plan_field *field = &loader->plan.fields[mix->i_field];
     const struct psti_slot_field *slot = &loader->plan.slots[mix->i_field];

@@ -1,10 +1,13 @@
-/* loader_mix.h - MixUp and CutMix over whole batches (loader_mix.c). */
+/* loader_mix.h - what happens to whole batches: MixUp and CutMix (loader_mix.c), and rows put
+ * together (loader_collate.c). */
 #ifndef PST_LOADER_LOADER_MIX_H
 #define PST_LOADER_LOADER_MIX_H
 
 #include <penstock/loader.h>
 
 struct psti_loader_job;
+struct psti_loader_plan_field;
+struct psti_slot_field;
 
 struct psti_loader_mix {
     struct pst_mix ways[PST_MAX_MIXES];
@@ -14,7 +17,24 @@ struct psti_loader_mix {
 
 /* Reads the options. The plan is made already. */
 enum pst_status psti_loader_mix_open(pst_loader *loader, struct pst_error *err);
-/* Mixes a job's batch and sets job->mixed. The job is whole and belongs to this thread. */
+/* Mixes a job's batch, but for mosaics, and sets job->mixed. The job is whole and belongs to this
+ * thread. */
 void psti_loader_mix_job(const pst_loader *loader, struct psti_loader_job *job);
+
+/* loader_mosaic.c */
+/* Refuses what mosaics cannot be made of. The way is read already. */
+enum pst_status psti_loader_mosaic_open(pst_loader *loader, struct pst_error *err);
+/* Makes mosaics of a whole job's rows. PST_ERROR_LIMIT: there is too little of host_memory. */
+enum pst_status psti_loader_mosaic(const pst_loader *loader, struct psti_loader_job *job,
+                                   struct pst_error *err);
+
+/* loader_collate.c */
+/* How rows that may differ are put together: fills slot->ragged. The field's plan is made. */
+enum pst_status psti_loader_collate_plan(const struct pst_field_output *wish,
+                                         const struct psti_loader_plan_field *plan,
+                                         struct psti_slot_field *slot, struct pst_error *err);
+/* Mixes and then collates a whole job, which belongs to this thread. It may be failed or starved
+ * after that; job->failure says why. */
+void psti_loader_complete_job(const pst_loader *loader, struct psti_loader_job *job);
 
 #endif

@@ -184,6 +184,7 @@ static bool account(pst_loader *loader, struct psti_loader_job *job)
     }
     stats->n_bad += job->n_bad;
     stats->n_replaced += job->n_replaced;
+    stats->n_boxes_dropped += job->n_boxes_dropped;
     loader->epoch_bad += job->n_bad;
     for (uint32_t i = job->n_rows; i-- > 0 && job->positions[i] >= n;)
         stats->n_padded++;
@@ -336,11 +337,11 @@ static enum pst_status settle(pst_loader *loader, struct psti_loader_job *job, i
     return status;
 }
 
-/* Mixes a job that no worker of this loader closed. */
-static void mix(pst_loader *loader, struct psti_loader_job *job)
+/* Mixes and collates a job that no worker of this loader closed. */
+static void complete(pst_loader *loader, struct psti_loader_job *job)
 {
     pthread_mutex_unlock(loader->lock);
-    psti_loader_mix_job(loader, job);
+    psti_loader_complete_job(loader, job);
     pthread_mutex_lock(loader->lock);
 }
 
@@ -419,7 +420,7 @@ static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batc
         else if (!job->settled)
             status = settle(loader, job, deadline, err);
         else if (!job->mixed)
-            mix(loader, job);
+            complete(loader, job);
         else
             status = deliver(loader, job, out, err);
     }

@@ -4,6 +4,7 @@
  * slot layout per delivered field, in the data set's order, and a number for each stored item of a
  * row. Runs once, at open. The plan is constant afterwards and shared by all threads. */
 #include "loader/loader_plan.h"
+#include "loader/loader_mix.h"
 #include "loader/loader_row.h"
 #include "loader/loader_sound.h"
 
@@ -510,6 +511,7 @@ static enum pst_status plan_drops(const struct pst_field_output *leader,
                          "dropped: give min_area there, not beside them",
                          entry->field->name);
     entry->drops = may_lose(leader) && !wish->keep_boxes;
+    entry->keeps_boxes = wish->keep_boxes;
     entry->min_area = own_rule ? FLT_MIN : wish->min_area > 0 ? wish->min_area : 1;
     entry->min_visibility = wish->min_visibility;
     return PST_OK;
@@ -718,6 +720,8 @@ static enum pst_status add_field(pst_dataset *dataset, const struct pst_loader_o
         snprintf(slot->name, sizeof slot->name, "%s", wish->as);
     }
     status = plan_field(dataset, options, wish, leader, entry, slot, err);
+    if (status == PST_OK)
+        status = psti_loader_collate_plan(wish, entry, slot, err);
     if (status == PST_OK && entry->fill != PSTI_LOADER_FILL_INT &&
         entry->fill != PSTI_LOADER_FILL_FLOAT)
         status = plan_item(dataset, plan, entry, err);
@@ -748,6 +752,11 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
                 status = add_field(dataset, options, i, &options->fields[k], &leader, plan, err);
     }
     plan->i_leader = geometry;
+    for (uint32_t i = 0; options->mixes && i < options->n_mixes && i < PST_MAX_MIXES; i++) {
+        enum pst_mix_kind kind; /* the first member of structs of any version */
+        memcpy(&kind, (const char *)options->mixes + i * options->mix_nbytes, sizeof kind);
+        plan->mosaics |= kind == PST_MIX_MOSAIC;
+    }
     for (uint32_t i = 0; i < plan->n_fields; i++)
         plan->fields[i].i_geometry =
             plan->fields[i].fill == PSTI_LOADER_FILL_POINTS || plan->fields[i].follows ? geometry

@@ -45,6 +45,7 @@ struct psti_loader_plan_field {
     bool moves;         /* PIXELS: there are geometric operations */
     bool shows_stored;  /* PIXELS: ignore_orientation */
     enum pst_made_for made_for; /* masks, POINTS */
+    bool keeps_boxes;           /* boxes: the caller wants all */
     bool drops;                 /* boxes: those with too little left are dropped */
     float min_area, min_visibility;
     bool says_boxes;                /* the caller said whether it has a row for each box */
@@ -62,6 +63,7 @@ struct psti_loader_plan_field {
 struct psti_loader_plan {
     uint32_t n_fields, n_items;
     uint32_t n_reads; /* largest number of reads of one row at a time; >= n_items */
+    bool mosaics;     /* batches are mixed so (loader_mosaic.c) */
     int i_leader;     /* plan field that gives the sample's geometry; -1: none */
     int i_crop_boxes; /* plan field of the boxes that decide about its crop; -1: none do */
     uint32_t n_views; /* of all fields */

@@ -104,7 +104,11 @@ def to_dict(
                 view = _without_channel
             elif name in channels_last:
                 view = _channels_last
-            if ragged:
+            if parts := batch.collated(i_field):
+                for suffix, tensor in parts:
+                    array = wrap(tensor)
+                    result[name + suffix] = view(array) if view and not suffix and len(array.shape) == 4 else array
+            elif ragged:
                 rows = [wrap(row) for row in batch.rows(i_field)]
                 result[name] = [view(row) for row in rows] if view else rows
             else:

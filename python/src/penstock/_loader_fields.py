@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import _image, _native, _options, _sound, _views
+from . import _image, _native, _options, _ragged, _sound, _views
 from . import _loader_options as _more
 from . import transforms as _transforms
 from .dataset import Dataset, Field
@@ -38,6 +38,7 @@ class FieldOptions:
         per_field = (self._given[name] for name in _PER_FIELD)
         named = [*(wanted or ()), *self._given["encoded"], *self._given["own_geometry"], *chains]
         named.extend(self._given["per_box"] or ())
+        named.extend(_ragged.named(self._given))
         for mapping in per_field:
             named.extend(mapping if isinstance(mapping, Mapping) else ())
         for name in named:
@@ -60,6 +61,7 @@ class FieldOptions:
         """Returns the options of a field, or of views of it, that are delivered as `shown`."""
         options: dict[str, Any] = {"name": field.name, "ops": []}
         self._refuse_options(field)
+        options |= _ragged.options_of(self._given, field)
         if field.type == "audio":
             return self._audio_field(field, ops, options)
         if any(isinstance(op, _transforms.AudioTransform) for op in ops):

@@ -100,6 +100,8 @@ def add_mix(given: Mapping[str, Any], dataset: Dataset, is_torch: bool, options:
     if given["mix"] is None:
         return None
     options["mixes"] = mixes(given["mix"])
+    if options["mixes"][0][0] == 3:  # Mosaic leaves labels as they are
+        return None
     first = given["mix"] if isinstance(given["mix"], _transforms.Mix) else given["mix"][0]
     delivered = [field for field in dataset.fields.values() if given["fields"] is None or field.name in given["fields"]]
     images = [field.name for field in delivered if field.type == "image" and field.name not in given["encoded"]]

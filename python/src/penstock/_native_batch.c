@@ -220,11 +220,36 @@ static PyObject *batch_mix(PyObject *self, PyObject *ignored)
                          mix.width, mix.is_applied ? Py_True : Py_False);
 }
 
+/* The arrays of a field that the loader put together, by enum pst_collated. */
+static PyObject *batch_collated(PyObject *self, PyObject *argument)
+{
+    static const char *const suffixes[] = {"", "_counts", "_sizes", "_offsets", "_shapes"};
+    uint32_t i_field;
+    if (field_argument(self, argument, &i_field) < 0)
+        return NULL;
+    PyObject *list = PyList_New(0);
+    for (int part = 0; list != NULL && part <= PST_COLLATED_SHAPES; part++) {
+        struct pst_tensor tensor = {0};
+        if (!pst_batch_collated(handle_of(self), i_field, (enum pst_collated)part, &tensor,
+                                sizeof tensor))
+            continue;
+        bool pixels = part == PST_COLLATED_VALUES && is_pixels(self, i_field);
+        PyObject *array = wrap(self, &tensor, pixels);
+        PyObject *pair = array == NULL ? NULL : Py_BuildValue("(sN)", suffixes[part], array);
+        if (pair == NULL || PyList_Append(list, pair) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(pair);
+    }
+    return list;
+}
+
 static PyMethodDef methods[] = {
     {"fields", batch_fields, METH_NOARGS, "[(name, type, ragged), ...]"},
     {"tensor", batch_tensor, METH_O, "The whole field as one Tensor, (N, ...)."},
     {"host_tensor", batch_host_tensor, METH_O, "The same in host memory; None: it is not there."},
     {"rows", batch_rows, METH_O, "A list of Tensors, one per sample."},
+    {"collated", batch_collated, METH_O,
+     "[(suffix of the name, Tensor), ...] of rows put together; []: they are not."},
     {"bytes", batch_bytes, METH_O, "A list of bytes objects, one per sample."},
     {"text", batch_text, METH_O, "A list of str, one per sample."},
     {"index", batch_index, METH_NOARGS, "Sample numbers, int64 (N)."},

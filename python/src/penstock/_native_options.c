@@ -77,7 +77,8 @@ static const struct native_member field_members[] = {
     FIELD(made_for, NATIVE_ENUM),     FIELD(min_area, NATIVE_FLOAT),
     FIELD(keep_boxes, NATIVE_BOOL),   FIELD(min_visibility, NATIVE_FLOAT),
     FIELD(decode_audio, NATIVE_BOOL), FIELD(n_views, NATIVE_U32),
-    FIELD(first_view, NATIVE_U32),
+    FIELD(first_view, NATIVE_U32),    FIELD(ragged, NATIVE_ENUM),
+    FIELD(pad_value, NATIVE_DOUBLE),  FIELD(pad_multiple, NATIVE_U32),
 };
 
 #define LOADER(key, kind)                                                                          \
@@ -342,7 +343,9 @@ static int read_mixes(PyObject *list, struct native_options *options)
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         int kind;
-        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "if", &kind, &options->mixes[i].alpha))
+        struct pst_mix *mix = &options->mixes[i];
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "if|fff", &kind, &mix->alpha, &mix->p,
+                              &mix->centre[0], &mix->centre[1]))
             return -1;
         options->mixes[i].kind = (enum pst_mix_kind)kind;
     }

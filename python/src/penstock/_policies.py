@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ._transform import Fill, Size, Transform, chain, _fail, _fill, _interpolation, _mask_fill, _pair, _probability, _range, _whole
@@ -454,11 +454,38 @@ class CutMix(Mix):
     """A rectangle of 1 - lambda of the area is the partner's (Yun et al., 2019). Partners are those of :class:`MixUp`."""
 
 
-def mixes(given: object) -> list[tuple[int, float]]:
-    """Checks ``Loader(mix=...)``, one way or several, and returns pairs (number, alpha) for the C library."""
+@dataclass(frozen=True)
+class Mosaic(Mix):
+    """Four images of the batch that meet in a point, with their boxes, keypoints and masks (Bochkovskiy et al., YOLOv4, 2020).
+
+    The picture is the middle of a canvas of twice the size, on which the corners of four images of the batch's size lie at
+    the point: the row's own image top left, three drawn rows right, below and diagonally. Boxes are cut down to their
+    quarter and dropped by ``min_area`` and ``min_visibility`` of the loader, with the rows of ``per_box``. ``p``: the part
+    of the rows that become mosaics. ``centre``: the range of the point, as a part of the canvas. Change sizes before, with
+    operations such as ``RandomResizedCrop``. It is the only way of a ``mix``, and leaves labels of images as they are.
+    """
+
+    alpha: float = field(default=1.0, init=False, repr=False)
+    num_classes: int | None = field(default=None, init=False, repr=False)
+    p: float = 1.0
+    centre: tuple[float, float] = (0.25, 0.75)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.p, numbers.Real) or not 0 < float(self.p) <= 1:
+            raise _fail(self, f"p is above 0, at most 1, not {self.p!r}")
+        if len(self.centre) != 2 or not 0 <= self.centre[0] <= self.centre[1] <= 1 or self.centre[1] == 0:
+            raise _fail(self, f"centre is (lower, upper) within 0 to 1, not {self.centre!r}")
+
+
+def mixes(given: object) -> list[tuple[float, ...]]:
+    """Checks ``Loader(mix=...)``, one way or several, and returns tuples (number, alpha, ...) for the C library."""
     ways = [given] if isinstance(given, Mix) else given
-    if not isinstance(ways, Sequence) or not 1 <= len(ways) <= 4 or not all(type(way) in (MixUp, CutMix) for way in ways):
-        raise ArgumentError(f"mix is MixUp, CutMix, or a list of 1 to 4 of them, not {given!r}")
+    if not isinstance(ways, Sequence) or not 1 <= len(ways) <= 4 or not all(type(way) in (MixUp, CutMix, Mosaic) for way in ways):
+        raise ArgumentError(f"mix is MixUp, CutMix, or a list of 1 to 4 of them, or Mosaic, not {given!r}")
+    if any(isinstance(way, Mosaic) for way in ways):
+        if len(ways) > 1:
+            raise ArgumentError(f"mix is one Mosaic, or other ways, not {given!r}")
+        return [(3, 1.0, float(ways[0].p), float(ways[0].centre[0]), float(ways[0].centre[1]))]
     if len({way.num_classes for way in ways}) > 1:
         raise ArgumentError(f"all of mix have the same num_classes, not {given!r}")
     return [(1 if isinstance(way, MixUp) else 2, float(way.alpha)) for way in ways]

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _convert, _function_loop, _functions, _live, _loader_fields, _native, _options, _plan_file, _stats
+from . import _convert, _function_loop, _functions, _live, _loader_fields, _native, _options, _plan_file, _ragged, _stats
 from . import _loader_options as _more
 from . import cache as _cache
 from . import fleet as _fleet
@@ -225,6 +225,16 @@ class Loader:
         mix: :class:`~penstock.transforms.MixUp`, ``CutMix``, or a list, of which each batch draws one. Mixes the images of one
             size within the batch (the first image field) and makes ``label`` float32 (N, classes). Numbers are drawn from seed,
             epoch and the batch's first position; another number of ranks pairs others. Not with masks, boxes or keypoints.
+            Or one :class:`~penstock.transforms.Mosaic`, which moves them with the images and leaves labels alone.
+        ragged: what becomes of fields whose rows differ in shape: boxes, keypoints, arrays of any shape, and images, masks
+            and sound of several sizes (docs/batches.md). "list": a list of arrays, or one array if all rows of the batch
+            happen to have one shape. "padded": always one array (N, longest, ...), with int64 ``<name>_counts`` (N), or for
+            images and masks ``<name>_sizes`` (N, 2) of height and width. "offsets": the rows one behind another,
+            (total, ...), with ``<name>_offsets`` (N + 1), as torch.nested has them; images, masks and sound are flat then,
+            with ``<name>_shapes``. Or a dict per field. None: "list". Fields whose rows have one shape stay as they are.
+        pad_value: the value behind the end of shorter rows, also a dict per field. None: 0; arrays of signed integers, such
+            as labels, -1.
+        pad_multiple: padded height and width of images and masks become multiples of it, such as 32; or a dict per field.
         plan: of :func:`penstock.plan`, or its file: threads, batches ahead, cache, placement and forms of the plan take the
             place of arguments that have their defaults.
         output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a GPU also with
@@ -339,6 +349,9 @@ class Loader:
         function_kind: str = "threads",
         function_start: str = "fork",
         function_timeout: float | None = 300.0,
+        ragged: str | Mapping[str, str] | None = None,
+        pad_value: float | Mapping[str, float] | None = None,
+        pad_multiple: int | Mapping[str, int] = 1,
     ) -> None:
         place = _options.device_name(device)
         kind = _options.output_kind(output, place)
@@ -415,6 +428,9 @@ class Loader:
             "function_kind": function_kind,
             "function_start": function_start,
             "function_timeout": function_timeout,
+            "ragged": ragged,
+            "pad_value": pad_value,
+            "pad_multiple": pad_multiple,
         }
         self._start(given if plan is None else _plan_file.applied(given, plan))
         if plan is not None and (warning := _plan_file.foreign(plan, self._dataset._count)):
@@ -433,6 +449,7 @@ class Loader:
         if given["rank"] is not None or given["world_size"] is not None:
             _options.ranks(given["rank"], given["world_size"])  # wrong ones raise an error here
         self._wrap = _convert.wrapper(self._output)
+        _ragged.check_names(given, dataset)
         fields = _loader_fields.FieldOptions(given, dataset, self._output)
         self._native_options = self._make_options(fields.all())
         self._encoded, self._channels_last = fields.encoded, fields.channels_last

@@ -21,7 +21,7 @@ _COUNTERS = 1024  # counters of fetched samples: one for the main process, the o
 # Arguments of Loader that would have no effect here, with the reasons.
 _OF_THE_DATA_LOADER = (
     "batch_size", "shuffle", "order", "page_samples", "window_pages", "rank", "world_size", "num_workers", "weights",
-    "drop_last", "padding", "prefetch", "collate_fn", "pin_memory", "repeats",
+    "drop_last", "padding", "prefetch", "collate_fn", "pin_memory", "repeats", "ragged", "pad_value", "pad_multiple",
 )  # fmt: skip
 _OF_LOADER = ("max_errors", "on_empty", "io_threads")
 

@@ -49,6 +49,7 @@ from ._policies import (
     Identity,
     Mix,
     MixUp,
+    Mosaic,
     RandAugment,
     RandomAdjustSharpness,
     RandomAffine,
@@ -124,6 +125,7 @@ __all__ = [
     "MelSpectrogram",
     "Mix",
     "MixUp",
+    "Mosaic",
     "Mono",
     "Normalize",
     "Pad",
@@ -164,7 +166,7 @@ __all__ = [
     "to_json",
 ]
 
-_NO_OPERATIONS = ("Transform", "AudioTransform", "Mix", "MixUp", "CutMix")
+_NO_OPERATIONS = ("Transform", "AudioTransform", "Mix", "MixUp", "CutMix", "Mosaic")
 
 # Numbers of include/penstock/augment.h, which pins them.
 _RESIZE, _CENTER_CROP, _RANDOM_CROP, _RANDOM_RESIZED_CROP = 1, 2, 3, 4
