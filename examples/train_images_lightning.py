@@ -54,7 +54,7 @@ def run(folder: Path, args: Any, n_devices: int) -> None:
     ops = [T.Resize(args.size + args.size // 8), T.CenterCrop(args.size), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
     held = ps.Loader(test, 16, transforms={"image": ops}, fields=["image", "label"], padding=False, num_workers=1, output="torch")
     batches = plain.penstock_batches(training, args, True, args.seeds[0])
-    n_steps = args.epochs * (len(batches) // n_devices)
+    n_steps = args.epochs * (len(training) // (args.batch * n_devices))  # len(batches) is known once fit() knows the ranks
     module = Classifier(len(dataset.classes or ()), n_steps, args)
     trainer = lightning.Trainer(accelerator="cpu", devices=n_devices, strategy="ddp" if n_devices > 1 else "auto",
                                 max_epochs=args.epochs, check_val_every_n_epoch=args.epochs, num_sanity_val_steps=0,

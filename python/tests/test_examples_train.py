@@ -65,7 +65,7 @@ def test_the_peer_trains_with_augmentation(tmp_path, example, options):
 
 
 @pytest.mark.parametrize(("example", "options", "falls_to", "at_least"), [
-    ("train_images.py", ("--epochs", 20, "--rate", 0.1), 0.98, 14),  # mixed labels keep the loss up; by chance 8.3 %
+    ("train_images.py", ("--epochs", 30), 0.97, 16),  # mixed labels keep the loss up; by chance 8.3 %
     ("train_detector.py", ("--made", 200, "--epochs", 12), 0.5, 15),  # without learning below 1 %
     ("train_segmentation.py", ("--made", 100, "--epochs", 10), 0.6, 40)])  # sky and ground told apart: below 40 %
 def test_penstock_trains(tmp_path, example, options, falls_to, at_least):
