@@ -40,7 +40,7 @@ def train(step: Callable[[Any], torch.Tensor], batches: Iterable[Any], n_epochs:
     run, begun = Run(), perf_counter()
     for epoch in range(n_epochs):
         sampler = getattr(batches, "sampler", None)
-        if hasattr(sampler, "set_epoch"):  # torch's DistributedSampler; a ps.Loader counts its epochs itself
+        if hasattr(sampler, "set_epoch"):  # of torch's DistributedSampler; a ps.Loader would count by itself, too
             sampler.set_epoch(epoch)
         iterator, end = iter(batches), object()
         while True:
