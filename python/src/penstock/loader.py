@@ -796,6 +796,11 @@ class Loader:
     # Watching ---------------------------------------------------------------------------------------
 
     @property
+    def batch_sampler(self) -> None:
+        """None: there is none. Lightning asks loaders of validation that have a ``sampler``."""
+        return None
+
+    @property
     def dataset(self) -> Dataset:
         return self._dataset
 

@@ -1,0 +1,80 @@
+"""The training of train_images.py with Lightning, of one process or of several (strategy "ddp").
+
+    python examples/train_images_lightning.py [--devices 2] [--epochs 30] [the options of train_images.py]
+
+The Loaders go into fit() as they are, and find their rank when an epoch begins.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+import train_images as plain
+
+import penstock as ps
+from penstock import transforms as T
+
+warnings.filterwarnings("ignore")
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+import lightning  # noqa: E402
+
+
+class Classifier(lightning.LightningModule):
+    def __init__(self, n_classes: int, n_steps: int, args: Any) -> None:
+        super().__init__()
+        torch.manual_seed(args.seeds[0])
+        self.network = plain.resnet(args.model, n_classes, args.width)
+        self.rate, self.n_steps = args.rate, n_steps
+        self.losses: list[float] = []
+
+    def training_step(self, batch: dict[str, Any], i_batch: int) -> torch.Tensor:
+        loss = torch.nn.functional.cross_entropy(self.network(batch["image"]), batch["label"], label_smoothing=plain.SMOOTHING)
+        self.losses.append(float(loss.detach()))
+        return loss
+
+    def validation_step(self, batch: dict[str, Any], i_batch: int) -> None:
+        right = self.network(batch["image"]).argmax(1) == batch["label"]
+        self.log("accuracy", right.float().mean(), batch_size=len(right), sync_dist=True)
+
+    def configure_optimizers(self) -> Any:
+        optimizer, schedule = plain.optimizer_of(self.network, self.rate, self.n_steps)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+def run(folder: Path, args: Any, n_devices: int) -> None:
+    dataset = ps.Dataset(folder)
+    training, test = dataset.split([1 - args.test, args.test], seed=1, stratify="label")
+    ops = [T.Resize(args.size + args.size // 8), T.CenterCrop(args.size), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
+    held = ps.Loader(test, 16, transforms={"image": ops}, fields=["image", "label"], padding=False, num_workers=1, output="torch")
+    batches = plain.penstock_batches(training, args, True, args.seeds[0])
+    n_steps = args.epochs * (len(training) // (args.batch * n_devices))  # len(batches) is known once fit() knows the ranks
+    module = Classifier(len(dataset.classes or ()), n_steps, args)
+    trainer = lightning.Trainer(accelerator="cpu", devices=n_devices, strategy="ddp" if n_devices > 1 else "auto",
+                                max_epochs=args.epochs, check_val_every_n_epoch=args.epochs, num_sanity_val_steps=0,
+                                logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+    trainer.fit(module, batches, held)
+    last = sum(module.losses[-5:]) / 5
+    line = (f"lightning, rank {trainer.global_rank} of {n_devices}: {len(module.losses)} steps, loss {module.losses[0]:.3f} to "
+            f"{last:.3f}, accuracy {float(trainer.callback_metrics['accuracy']):.1%}\n")
+    os.write(sys.stdout.fileno(), line.encode())  # in one piece: all ranks have the same standard output
+
+
+def main() -> None:
+    given = sys.argv[1:]
+    n_devices = int(given.pop(given.index("--devices") + 1)) if "--devices" in given else 1
+    args = plain.parse([word for word in given if word != "--devices"])
+    with tempfile.TemporaryDirectory() as scratch:
+        if args.data is None:  # each rank cuts its own, the same
+            plain.cut_tiles(Path(scratch))
+        run(args.data or Path(scratch), args, n_devices)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The examples of training for images, boxes and masks, short: losses equal the peer's, losses fall, and results are right.
+
+The peer's part needs torchvision, the others do not.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from conftest import torchvision_v2
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+# The test's torchvision may need what conftest does for it; the examples import it as anybody does.
+WITH_TORCHVISION = ["-c", "import sys, runpy, conftest; conftest.torchvision_v2(); sys.argv = sys.argv[1:]; "
+                          "runpy.run_path(sys.argv[0], run_name='__main__')"]
+TRAINED = re.compile(r"^(\w+), seed \d: loss ([\d.]+) to ([\d.]+), ([\d.]+)% of [\d.]+ s waiting, (.*)$", re.M)
+
+
+def output_of(tmp_path: Path, *command: object, code: int = 0) -> str:
+    path = os.pathsep.join([str(Path(__file__).parent), str(EXAMPLES)])
+    # Threads of OpenMP spin while they wait, which on a busy machine takes minutes.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path), "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300, cwd=tmp_path,
+                          env=environment)
+    assert done.returncode == code, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def results_of(text: str) -> dict[str, tuple[float, float, float, list[float]]]:
+    """Of each loader: first and last loss, per cent of waiting, and the numbers of its results."""
+    return {name: (float(first), float(last), float(stall), [float(n) for n in re.findall(r"[\d.]+(?=%| pixels)", results)])
+            for name, first, last, stall, results in TRAINED.findall(text)}
+
+
+@pytest.mark.parametrize(("example", "options"), [
+    ("train_images.py", ()), ("train_detector.py", ("--made", 80)), ("train_segmentation.py", ("--made", 60))])
+def test_losses_equal_those_of_the_peer(tmp_path, example, options):
+    torchvision_v2()
+    text = output_of(tmp_path, *WITH_TORCHVISION, EXAMPLES / example, "--same", "--same-epochs", 2, *options)
+    assert text.rstrip().endswith("largest difference 0")
+    assert int(re.search(r"augmentation: (\d+) losses", text)[1]) >= 8
+
+
+@pytest.mark.parametrize(("example", "options"), [
+    ("train_images.py", ("--epochs", 1, "--ema")), ("train_detector.py", ("--made", 40, "--epochs", 1)),
+    ("train_segmentation.py", ("--made", 32, "--epochs", 1))])
+def test_the_peer_trains_with_augmentation(tmp_path, example, options):
+    torchvision_v2()
+    found = results_of(output_of(tmp_path, *WITH_TORCHVISION, EXAMPLES / example, "--loader", "penstock", "torch", *options))
+    assert set(found) == {"penstock", "torch"}
+    first, other = found["penstock"][0], found["torch"][0]
+    assert abs(first - other) < 0.25 * first  # the first loss: the same network, and pictures of the same kind
+    assert all(0 <= stall <= 100 for _, _, stall, _ in found.values())
+
+
+@pytest.mark.parametrize(("example", "options", "falls_to", "at_least"), [
+    ("train_images.py", ("--epochs", 30), 0.97, 16),  # mixed labels keep the loss up; by chance 8.3 %
+    ("train_detector.py", ("--made", 200, "--epochs", 12), 0.5, 15),  # without learning below 1 %
+    ("train_segmentation.py", ("--made", 100, "--epochs", 10), 0.6, 40)])  # sky and ground told apart: below 40 %
+def test_penstock_trains(tmp_path, example, options, falls_to, at_least):
+    first, last, stall, (result, *rest) = results_of(output_of(tmp_path, EXAMPLES / example, *options))["penstock"]
+    assert last < falls_to * first and result >= at_least and 0 <= stall < 100
+    assert all(distance < 4 for distance in rest)  # of keypoints, which moved with their boxes
+
+
+def test_two_ranks_of_torchrun(tmp_path):
+    """The example asserts that both ranks end with the same weights. A rank tests its part."""
+    text = output_of(tmp_path, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, EXAMPLES / "train_images.py",
+                     "--epochs", 2)
+    assert len(results_of(text)) == 1 and text.count("images to train on") == 1
+
+
+@pytest.mark.skipif(importlib.util.find_spec("lightning") is None, reason="lightning is not installed")
+def test_lightning(tmp_path):
+    text = output_of(tmp_path, EXAMPLES / "train_images_lightning.py", "--epochs", 2, "--devices", 2)
+    found = re.findall(r"^lightning, rank (\d) of 2: (\d+) steps, loss [\d.]+ to [\d.]+, accuracy [\d.]+%$", text, re.M)
+    assert sorted(rank for rank, _ in found) == ["0", "1"] and {steps for _, steps in found} == {"12"}
+
+
+def test_voc_and_cityscapes_by_their_files(tmp_path):
+    """A detector from Pascal VOC's XML, a segmenter from frames and label maps of Cityscapes' names."""
+    for name in ("images", "annotations", "frames", "maps"):
+        (tmp_path / name).mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(5):
+        pixels = rng.integers(0, 255, (60, 80, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "images" / f"{i}.jpg")
+        sides = "".join(f"<{name}>{value}</{name}>" for name, value in zip(("xmin", "ymin", "xmax", "ymax"), (11, 11, 50, 40)))
+        box = f"<object><name>cat</name><bndbox>{sides}</bndbox></object>"
+        (tmp_path / "annotations" / f"{i}.xml").write_text(f"<annotation><filename>{i}.jpg</filename>{box}</annotation>")
+        Image.fromarray(pixels).save(tmp_path / "frames" / f"town_{i:06}_000019_leftImg8bit.png")
+        labels = rng.choice(np.array([0, 7, 26], np.uint8), (60, 80))
+        Image.fromarray(labels).save(tmp_path / "maps" / f"town_{i:06}_000019_gtFine_labelIds.png")
+    (tmp_path / "annotations" / "lost.xml").write_text("<annotation><filename>lost.jpg</filename></annotation>")
+    text = output_of(tmp_path, EXAMPLES / "train_detector.py", "--data", tmp_path, "--batch", 2, "--size", 48, "--epochs", 1)
+    assert text.startswith("4 pictures to train on, 1 to test on; classes: cat\n") and results_of(text)
+    text = output_of(tmp_path, EXAMPLES / "train_segmentation.py", "--frames", tmp_path / "frames", tmp_path / "maps", "--batch", 2,
+                     "--size", 48, "--epochs", 1)
+    assert text.startswith("19 classes, 4 pictures to train on, 1 to test on\n") and results_of(text)
