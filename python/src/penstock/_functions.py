@@ -130,7 +130,9 @@ def _row(values: Any, i: int) -> Any:
 
 def _each(functions: Functions, arrays: dict[str, Any], place: Place) -> dict[str, Any]:
     assert functions.sample is not None
-    given, made, takes_rng = [], [], _takes_rng(functions.sample)
+    given: list[dict[str, Any]] = []
+    made: list[Mapping[str, Any]] = []
+    takes_rng = _takes_rng(functions.sample)
     for i, (sample, draw) in enumerate(zip(place.samples, place.draws, strict=True)):
         row = {name: _row(values, i) for name, values in arrays.items()}
         given.append(dict(row))

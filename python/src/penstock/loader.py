@@ -659,7 +659,7 @@ class Loader:
             _alive.add(self)
         return self._native
 
-    def _next(self, serial: int) -> _native.Batch | None:
+    def _next(self, serial: int) -> Any:
         if serial != self._serial:
             raise StateError(
                 "this iterator ended when another one was made from the same loader",
