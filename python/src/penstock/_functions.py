@@ -95,8 +95,8 @@ def apply(functions: Functions, arrays: dict[str, Any], place: Place, whole: boo
         result = _each(functions, arrays, place)
     if functions.batch is not None and whole:
         first = (place.draws[0], place.samples[0]) if place.samples else (0, 0)
-        rng = generator(functions.seed, _BATCH, *first, place.epoch)
-        result = _call(functions.batch, "batch_function", None, result, rng)
+        more = (generator(functions.seed, _BATCH, *first, place.epoch),) if _takes_rng(functions.batch) else ()
+        result = _call(functions.batch, "batch_function", None, result, *more)
     return result
 
 
@@ -111,9 +111,9 @@ def _takes_rng(function: Callable[..., Any]) -> bool:
     return True
 
 
-def _call(function: Callable[..., Any], which: str, sample: int | None, value: Any, rng: Any) -> Any:
+def _call(function: Callable[..., Any], which: str, sample: int | None, *arguments: Any) -> Any:
     try:
-        return function(value, rng) if _takes_rng(function) else function(value)
+        return function(*arguments)
     except Exception as error:  # KeyboardInterrupt and SystemExit are not the function's
         head = traceback.format_exception_only(type(error), error)[-1].strip()
         frames = error.__traceback__.tb_next if error.__traceback__ else None
@@ -130,12 +130,14 @@ def _row(values: Any, i: int) -> Any:
 
 def _each(functions: Functions, arrays: dict[str, Any], place: Place) -> dict[str, Any]:
     assert functions.sample is not None
-    given, made = [], []
+    given: list[dict[str, Any]] = []
+    made: list[Mapping[str, Any]] = []
+    takes_rng = _takes_rng(functions.sample)
     for i, (sample, draw) in enumerate(zip(place.samples, place.draws, strict=True)):
         row = {name: _row(values, i) for name, values in arrays.items()}
         given.append(dict(row))
-        rng = generator(functions.seed, _SAMPLE, draw, sample, place.epoch)
-        result = _call(functions.sample, "sample_function", sample, row, rng)
+        more = (generator(functions.seed, _SAMPLE, draw, sample, place.epoch),) if takes_rng else ()
+        result = _call(functions.sample, "sample_function", sample, row, *more)
         if not isinstance(result, Mapping) or not all(isinstance(name, str) for name in result):
             raise Failure("sample_function", sample, f"it returned {type(result).__name__}: a dict by names is wanted")
         if made and result.keys() != made[0].keys():

@@ -308,8 +308,8 @@ class LoaderStats(TypedDict):
     share: ShareStats
     tiers: dict[str, TierStats]
     boxes: BoxStats
-    function: FunctionStats
     caller: CallerStats
+    function: FunctionStats
     memory: MemoryStats
     device: DeviceStats
     workers: int

@@ -235,6 +235,33 @@ class Loader:
         pad_value: the value behind the end of shorter rows, also a dict per field. None: 0; arrays of signed integers, such
             as labels, -1.
         pad_multiple: padded height and width of images and masks become multiples of it, such as 32; or a dict per field.
+        views: several views of a sample's image (SimCLR, SwAV, DINO): ``{"global": (2, [...]), "local": (6, [...])}``, each
+            with operations and draws of its own. ``batch["global"]`` is (N, 2, C, H, W). Operations alone, without a
+            count, make one view, (N, C, H, W); ``(2, [...], "photo")`` names the image, which is else the sample's.
+            Operations must fix the size. The image is decoded once for all its views where that decodes fewer pixels.
+            View 0, the first, is what ``transforms`` would give. The image itself is delivered only if ``fields`` names
+            it. Masks, boxes and keypoints do not follow views. ``dtype["image"]`` and the like count for its views. For
+            batches in host memory, at most 64 views; not with ``scaled_decode`` or ``mix`` (docs/views.md).
+        repeats: repeated augmentation: so many neighbouring rows are of the same sample, each augmented differently. An epoch
+            has as many rows as without, and so 1 / repeats of the samples; ``repeats`` epochs in a row, from a multiple of
+            it on, have each sample that often. Not with ``order="pages"``.
+        sample_function: called with a dict of each sample, decoded and after ``transforms``: its fields, ``"index"``; numbers
+            as Python's, arrays or tensors by ``output``, which may be changed in place. It returns a dict with the same
+            names for all samples. With a second parameter it gets a :class:`numpy.random.Generator` that depends on
+            seed, epoch, sample and draw only. Values of one shape and dtype are stacked, ints become int64, floats
+            float32, all else lists. :meth:`fetch` calls it, too.
+        batch_function: called with the batch's dict, after ``sample_function``, and a generator that depends on seed, epoch
+            and the batch's first row. What it returns is delivered, or goes to ``collate_fn`` in the calling thread.
+        function_workers: threads or processes that run these functions, a batch each at a time, up to two batches each ahead.
+            0: the calling thread. Order, and results, are the same. An exception ends the pass with a
+            :class:`~penstock.errors.FunctionError` with the sample's name and the function's traceback, whatever
+            ``on_error`` is. ``stats()["function"]`` counts and times. With ``share`` each job runs its own functions.
+        function_kind: "threads", for functions that release Python's lock, as numpy's and torch's large operations do; or
+            "processes", whose arrays lie in anonymous shared memory and are never pickled. It is limited to
+            ``host_memory``, beside what that limits. A process that ends or hangs is a FunctionError.
+        function_start: how processes start: "fork", "spawn" or "forkserver". All but "fork" need functions at the top of a
+            module; "fork" must not be used for functions that use CUDA.
+        function_timeout: seconds that one batch may take in a worker; None: any time.
         plan: of :func:`penstock.plan`, or its file: threads, batches ahead, cache, placement and forms of the plan take the
             place of arguments that have their defaults.
         output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a GPU also with
@@ -652,7 +679,7 @@ class Loader:
             _alive.add(self)
         return self._native
 
-    def _next(self, serial: int) -> _native.Batch | None:
+    def _next(self, serial: int) -> Any:
         if serial != self._serial:
             raise StateError(
                 "this iterator ended when another one was made from the same loader",
