@@ -18,20 +18,20 @@
     X(pst_image_info, 20) \
     X(pst_decode_options, 24) \
     X(pst_op, 472) \
-    X(pst_mix, 8) \
+    X(pst_mix, 20) \
     X(pst_batch_mix, 28) \
     X(pst_audio_op, 124) \
     X(pst_audio_info, 40) \
     X(pst_field, 192) \
     X(pst_item, 104) \
     X(pst_dataset_options, 56) \
-    X(pst_field_output, 96) \
+    X(pst_field_output, 136) \
     X(pst_loader_options, 400) \
     X(pst_cuda_info, 96) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 1616) \
+    X(pst_loader_stats, 1624) \
     X(pst_stage_clock, 64) \
     X(pst_step_times, 208) \
     X(pst_loader_meter, 1536) \

@@ -112,7 +112,8 @@ static void compare_epochs(pst_loader *plain, pst_loader *mixing, uint64_t epoch
 
 static void batches_are_mixed_as_they_say(void **state)
 {
-    static const struct pst_mix ways[] = {{PST_MIX_MIXUP, 0.8F}, {PST_MIX_CUTMIX, 1}};
+    static const struct pst_mix ways[] = {{.kind = PST_MIX_MIXUP, .alpha = 0.8F},
+                                          {.kind = PST_MIX_CUTMIX, .alpha = 1}};
     struct kept kept;
     uint32_t n_kinds[3] = {0};
     (void)state;
@@ -140,7 +141,7 @@ static void refuse(pst_dataset *dataset, const struct pst_loader_options *option
 
 static void what_cannot_be_mixed_is_refused(void **state)
 {
-    struct pst_mix way = {PST_MIX_MIXUP, 1};
+    struct pst_mix way = {.kind = PST_MIX_MIXUP, .alpha = 1};
     struct kept kept;
     (void)state;
     struct pst_loader_options options = plain_options(&kept);
@@ -149,9 +150,9 @@ static void what_cannot_be_mixed_is_refused(void **state)
     options.mix_nbytes = sizeof way;
     way.alpha = 0;
     refuse(same, &options);
-    way = (struct pst_mix){PST_MIX_CUTMIX + 1, 1};
+    way = (struct pst_mix){.kind = PST_MIX_CUTMIX + 2, .alpha = 1};
     refuse(same, &options);
-    way = (struct pst_mix){PST_MIX_CUTMIX, 1};
+    way = (struct pst_mix){.kind = PST_MIX_CUTMIX, .alpha = 1};
     options.n_mixes = PST_MAX_MIXES + 1;
     refuse(same, &options);
     options.n_mixes = 1;
