@@ -248,6 +248,7 @@ static enum pst_status make_slot(struct psti_pool *pool, uint32_t n_rows, size_t
     batch->ragged = psti_calloc(pool->n_fields + 1, sizeof *batch->ragged);
     batch->draws = psti_calloc((size_t)n_rows + 1, sizeof *batch->draws);
     batch->rows = psti_calloc((size_t)pool->n_row_lists * n_rows + 1, sizeof *batch->rows);
+    batch->collated = psti_calloc(pool->n_fields + 1, sizeof *batch->collated);
     if (batch->offsets && batch->ragged && batch->draws && batch->rows && batch->collated)
         status = make_data(batch, n_rows);
     if (status != PST_OK) {

@@ -563,6 +563,8 @@ static enum pst_status plan_crop(const struct pst_loader_options *options,
     plan->i_crop_boxes = -1;
     for (uint32_t i = 0; i < plan->n_fields; i++) {
         const struct psti_loader_plan_field *entry = &plan->fields[i];
+        if (entry->n_views)
+            continue;
         const struct pst_field_output *wish = wish_of(options, entry->field);
         const char *own = psti_augment_ops_need_boxes(wish->ops, wish->n_ops);
         if (entry->own && own)
@@ -728,6 +730,20 @@ static enum pst_status add_field(pst_dataset *dataset, const struct pst_loader_o
     return status == PST_OK && entry->n_views ? plan_views(plan, entry, err) : status;
 }
 
+/* True if a way of mixing is a mosaic. psti_loader_mix_open refuses options that are wrong. */
+static bool makes_mosaics(const struct pst_loader_options *options)
+{
+    enum pst_mix_kind kind; /* the first member of structs of any version */
+    if (!options->mixes || options->n_mixes > PST_MAX_MIXES || options->mix_nbytes < sizeof kind)
+        return false;
+    for (size_t i = 0; i < options->n_mixes; i++) {
+        memcpy(&kind, (const char *)options->mixes + i * options->mix_nbytes, sizeof kind);
+        if (kind == PST_MIX_MOSAIC)
+            return true;
+    }
+    return false;
+}
+
 enum pst_status psti_loader_plan_make(pst_dataset *dataset,
                                       const struct pst_loader_options *options,
                                       struct psti_loader_plan *plan, struct pst_error *err)
@@ -752,11 +768,7 @@ enum pst_status psti_loader_plan_make(pst_dataset *dataset,
                 status = add_field(dataset, options, i, &options->fields[k], &leader, plan, err);
     }
     plan->i_leader = geometry;
-    for (uint32_t i = 0; options->mixes && i < options->n_mixes && i < PST_MAX_MIXES; i++) {
-        enum pst_mix_kind kind; /* the first member of structs of any version */
-        memcpy(&kind, (const char *)options->mixes + i * options->mix_nbytes, sizeof kind);
-        plan->mosaics |= kind == PST_MIX_MOSAIC;
-    }
+    plan->mosaics = makes_mosaics(options);
     for (uint32_t i = 0; i < plan->n_fields; i++)
         plan->fields[i].i_geometry =
             plan->fields[i].fill == PSTI_LOADER_FILL_POINTS || plan->fields[i].follows ? geometry
