@@ -417,6 +417,7 @@ struct pst_loader_options {
     size_t audio_op_nbytes; /* sizeof(struct pst_audio_op) */
     /* Requests at a time of throttled storage, at most 256; 0 = any. 1: latencies add up. */
     uint32_t throttle_requests;
+    uint32_t reserved; /* 0; was padding before */
     /* Positions in a row that hold the same sample, to 65,536; 0 = 1 (augment.h, Repeats). */
     uint32_t repeats;
 };

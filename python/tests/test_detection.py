@@ -562,3 +562,19 @@ def test_the_command_line_reads_the_operations(data, tmp_path):
     file.write_text('[{"op": "RandomIoUCrop", "trials": 0}]')
     done = subprocess.run(view, capture_output=True, text=True)
     assert done.returncode != 0 and "trials is a whole number" in done.stderr
+
+
+def test_masks_crop_by_the_boxes_that_are_left(tmp_path):
+    """SanitizeBoxes before an IoU crop takes small boxes from the draw of the image and of the mask alike."""
+    path = tmp_path / "set.pst"
+    with ps.Writer(path, {"image": ps.Image("raw"), "mask": ps.Mask(), "boxes": ps.Boxes()}) as writer:
+        for i in range(N):
+            boxes = np.array([[2, 2, 7, 7], [80, 50, 85, 55], [40, 10, 45, 15], [20 + i, 15, 60, 45]], np.float32)
+            writer.write({"image": np.repeat(mask_of(i)[..., None], 3, 2), "mask": mask_of(i), "boxes": boxes})
+    chain = [T.SanitizeBoxes(min_size=20), T.RandomIoUCrop(min_scale=0.2), T.Resize((40, 40), interpolation="nearest")]
+    for transforms in (chain, {"image": chain, "mask": chain}):
+        found, _ = rows(path, transforms, epochs=8, per_box=())
+        for row in found.values():
+            np.testing.assert_array_equal(row["image"][..., 0], row["mask"].reshape(40, 40))
+    with pytest.raises(ps.errors.ArgumentError, match="mask"):
+        rows(path, {"image": chain, "mask": chain[1:]}, per_box=())

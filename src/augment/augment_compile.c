@@ -651,6 +651,8 @@ enum pst_status psti_augment_compile(const struct pst_op *ops, size_t n_ops,
             chain->output.dtype = PST_DTYPE_F32;
     }
     for (uint32_t i = 0; i < chain->n_ops; i++) {
+        if (ops[i].kind == PST_OP_LETTERBOX || ops[i].kind == PST_OP_RANDOM_ZOOM_OUT)
+            chain->ops[i].pad_mode = PST_PAD_CONSTANT; /* not a member of theirs */
         if (ops[i].kind == PST_OP_RANDOM_RESIZED_CROP) {
             chain->log_ratio[i][0] = psti_augment_log(ops[i].ratio[0]);
             chain->log_ratio[i][1] = psti_augment_log(ops[i].ratio[1]);

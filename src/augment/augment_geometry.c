@@ -93,17 +93,19 @@ static bool same_iou_crop(const struct pst_op *a, const struct pst_op *b)
 {
     return same_range(a->scale, b->scale) && same_range(a->ratio, b->ratio) &&
            a->trials == b->trials && a->n_overlaps == b->n_overlaps &&
+           a->n_overlaps <= PST_MAX_OVERLAPS &&
            memcmp(a->overlaps, b->overlaps, a->n_overlaps * sizeof a->overlaps[0]) == 0;
 }
 
 static bool same_sizes(const struct pst_op *a, const struct pst_op *b)
 {
-    return a->n_sizes == b->n_sizes && a->max_size == b->max_size &&
+    return a->n_sizes == b->n_sizes && a->n_sizes <= PST_MAX_SIZES && a->max_size == b->max_size &&
            memcmp(a->sizes, b->sizes, a->n_sizes * sizeof a->sizes[0]) == 0;
 }
 
-/* Returns whether two operations move the pixels of one picture to the same places. Compares their
- * kinds and the parameters that this kind reads. */
+/* Returns whether two operations move the pixels of one picture to the same places, and leave the
+ * same boxes to a later IoU crop. Compares their kinds and the parameters that this kind reads. The
+ * operations were not checked yet. */
 static bool moves_alike(const struct pst_op *a, const struct pst_op *b)
 {
     bool same_size = a->height == b->height && a->width == b->width;
@@ -135,6 +137,8 @@ static bool moves_alike(const struct pst_op *a, const struct pst_op *b)
         return same_sizes(a, b);
     case PST_OP_RANDOM_RESIZE:
         return a->sizes[0] == b->sizes[0] && a->sizes[1] == b->sizes[1];
+    case PST_OP_SANITIZE_BOXES:
+        return a->min_size == b->min_size && a->min_area == b->min_area;
     case PST_OP_AFFINE:
         return same_affine(a, b);
     case PST_OP_PERSPECTIVE:
@@ -144,7 +148,7 @@ static bool moves_alike(const struct pst_op *a, const struct pst_op *b)
     case PST_OP_RANDOM_APPLY:
         return a->n_inner == b->n_inner && a->p == b->p;
     case PST_OP_RANDOM_CHOICE:
-        return a->n_inner == b->n_inner &&
+        return a->n_inner == b->n_inner && a->n_inner <= PST_MAX_INNER &&
                memcmp(a->weights, b->weights, a->n_inner * sizeof a->weights[0]) == 0;
     default:
         return true;
@@ -169,6 +173,13 @@ static void follow(const struct pst_op *op, bool is_mask, struct pst_op *out)
         out->fill[c] = op->mask_fill;
 }
 
+/* True for SanitizeBoxes before an IoU crop, whose draw depends on the boxes that it leaves. */
+static bool steers_crop(const struct pst_op *ops, size_t n_ops, size_t i)
+{
+    return ops[i].kind == PST_OP_SANITIZE_BOXES &&
+           psti_augment_ops_need_boxes(ops + i, n_ops - i) != NULL;
+}
+
 /* A group keeps its size: what moves nothing becomes Identity in it. */
 size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_mask,
                                struct pst_op out[PSTI_AUGMENT_MAX_OPS])
@@ -178,11 +189,11 @@ size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_m
         bool is_geometric = psti_augment_is_geometric_at(ops, n_ops, i);
         bool is_inner = left_in_group > 0;
         left_in_group -= is_inner;
-        bool maps = is_mask && ops[i].kind == PST_OP_MAP_LABELS;
-        if (!is_geometric && !is_inner && !maps)
+        bool stays = (is_mask && ops[i].kind == PST_OP_MAP_LABELS) || steers_crop(ops, n_ops, i);
+        if (!is_geometric && !is_inner && !stays)
             continue;
         follow(&ops[i], is_mask, &out[n]);
-        if (!is_geometric && !maps)
+        if (!is_geometric && !stays)
             out[n].kind = PST_OP_IDENTITY;
         if (is_group(ops[i].kind))
             left_in_group = ops[i].n_inner;
@@ -191,10 +202,11 @@ size_t psti_augment_ops_follow(const struct pst_op *ops, size_t n_ops, bool is_m
     return n;
 }
 
-/* Returns the place of the next geometric operation from place i on, or n if there is none. */
+/* Returns the place of the next operation on which the geometry depends, from place i on, or n if
+ * there is none. */
 static size_t next_geometric(const struct pst_op *ops, size_t n, size_t i)
 {
-    while (i < n && !psti_augment_is_geometric_at(ops, n, i))
+    while (i < n && !psti_augment_is_geometric_at(ops, n, i) && !steers_crop(ops, n, i))
         i++;
     return i;
 }

@@ -5,7 +5,7 @@
  *
  * The rule is torchvision's RandomIoUCrop, after Liu et al., "SSD: Single Shot MultiBox Detector",
  * ECCV 2016. It differs where torchvision would not end: no crop is looked for without boxes, and
- * at most ROUNDS overlaps are drawn. */
+ * at most ROUNDS overlaps are drawn, or TESTS_MAX boxes looked at. */
 #include "augment/augment_int.h"
 
 #include "base/fail.h"
@@ -15,6 +15,8 @@
 #include <string.h>
 
 enum { ROUNDS = 100, TRIALS_MAX = 1000 };
+/* Boxes that are compared with crops, at most, in one draw: less than a second. */
+#define TESTS_MAX (UINT64_C(1) << 28)
 
 const char *psti_augment_iou_problem(const struct pst_op *op)
 {
@@ -98,6 +100,7 @@ static bool draw_by_boxes(const struct pst_op *op, struct psti_dice *dice, const
                           size_t n, uint32_t height, uint32_t width, struct crop *crop)
 {
     bool any = false;
+    uint64_t n_trials = TESTS_MAX / (n + 1) + 1;
     for (size_t i = 0; i < n; i++)
         any = any || has_area(boxes + 4 * i);
     for (uint32_t round = 0; any && round < ROUNDS; round++) {
@@ -106,6 +109,8 @@ static bool draw_by_boxes(const struct pst_op *op, struct psti_dice *dice, const
         if (overlap >= 1)
             return false;
         for (uint32_t trial = 0; trial < op->trials; trial++) {
+            if (n_trials-- == 0)
+                return false;
             if (draw_crop(op, dice, height, width, crop) && suits(boxes, n, crop, overlap))
                 return true;
         }

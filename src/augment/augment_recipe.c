@@ -178,7 +178,8 @@ static void lay_step(struct shelf *shelf, const struct psti_step *from, uint32_t
         [PSTI_STEP_WARP] = PSTI_RECIPE_MAP,
     };
     const struct pst_op *op = &shelf->chain->ops[from->i_op];
-    if (from->kind == PSTI_STEP_AUGMIX || (from->kind == PSTI_STEP_WARP && from->warp.is_elastic)) {
+    if (from->kind == PSTI_STEP_AUGMIX || from->kind == PSTI_STEP_LABELS ||
+        (from->kind == PSTI_STEP_WARP && from->warp.is_elastic)) {
         lay_other(recipe, op->kind);
         return;
     }

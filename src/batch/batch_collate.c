@@ -138,11 +138,9 @@ static void describe(const pst_batch *batch, uint32_t i_field, const struct meas
             parts[PST_COLLATED_SHAPES].shape[1] = shown_axes(field, measure);
         }
     }
-    for (uint32_t p = 0; p <= PST_COLLATED_SHAPES; p++)
-        psti_batch_fill_strides(&parts[p]);
 }
 
-/* Gives each array of a field its place in a block, after *at. False: too large. */
+/* Gives each array of a field its place in a block, after *at, and strides. False: too large. */
 static bool place_parts(struct psti_collated *collated, size_t *at)
 {
     for (uint32_t p = 0; p <= PST_COLLATED_SHAPES; p++) {
@@ -157,6 +155,7 @@ static bool place_parts(struct psti_collated *collated, size_t *at)
         if (nbytes > SIZE_MAX / 4 ||
             !psti_add_size(*at, psti_round_up(nbytes, PSTI_CACHE_LINE), at))
             return false;
+        psti_batch_fill_strides(part);
     }
     return *at <= SIZE_MAX / 4;
 }
@@ -210,10 +209,13 @@ static enum pst_status hold_block(pst_batch *batch, size_t nbytes)
     pthread_mutex_lock(&pool->lock);
     psti_batch_block_free(batch);
     pthread_mutex_unlock(&pool->lock);
-    size_t most = atomic_load(&pool->block_nbytes), wanted = nbytes + nbytes / 8;
-    while (wanted > most && !atomic_compare_exchange_weak(&pool->block_nbytes, &most, wanted))
-        ;
-    wanted = most > wanted ? most : wanted;
+    size_t wanted = nbytes + nbytes / 8;
+    if (batch->n_rows_max == pool->batch_size) { /* not for one fetch of many rows */
+        size_t most = atomic_load(&pool->block_nbytes);
+        while (wanted > most && !atomic_compare_exchange_weak(&pool->block_nbytes, &most, wanted))
+            ;
+        wanted = most > wanted ? most : wanted;
+    }
     if (!psti_batch_pool_charge(pool, wanted, false)) {
         wanted = nbytes;
         if (!psti_batch_pool_charge(pool, wanted, false))
@@ -329,6 +331,7 @@ static void fill_offsets(const pst_batch *batch, uint32_t i_field, const struct 
     char *to = collated->parts[PST_COLLATED_VALUES].data;
     uint32_t n_axes = shown_axes(field, measure);
     bool rows = is_first_axis_alone(field);
+    uint32_t first = field->type == PST_FIELD_MASK && field->ragged.planar; /* rows (1, H, W) */
     offsets[0] = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
         const struct psti_row *row = psti_batch_row_record(batch, i_field, i);
@@ -336,7 +339,7 @@ static void fill_offsets(const pst_batch *batch, uint32_t i_field, const struct 
         size_t nbytes = (size_t)n * pst_dtype_nbytes(field->dtype);
         offsets[i + 1] = offsets[i] + (n == 0 ? 0 : rows ? row->shape[0] : (int64_t)n);
         for (uint32_t k = 0; !rows && k < n_axes; k++)
-            shapes[i * n_axes + k] = n == 0 ? 0 : row->shape[k];
+            shapes[i * n_axes + k] = n == 0 ? 0 : row->shape[first + k];
         if (nbytes)
             memcpy(to, row->data, nbytes);
         to += nbytes;

@@ -147,7 +147,9 @@ static enum pst_status make_row(const struct mosaic *mosaic, uint32_t i_field, c
                                 int64_t each_box, char **to, struct pst_error *err)
 {
     const struct seen *like = seen_of(mosaic, i_field, 0);
+    const struct psti_loader_plan_field *field = &mosaic->loader->plan.fields[i_field];
     int64_t shape[PST_MAX_NDIM], total = 0;
+    size_t row_nbytes = field->field->type == PST_FIELD_BOXES ? 16 : 12; /* of points */
     enum pst_status status;
     for (uint32_t q = 0; q < 4; q++) {
         const struct seen *seen = seen_of(mosaic, i_field, q);
@@ -155,6 +157,9 @@ static enum pst_status make_row(const struct mosaic *mosaic, uint32_t i_field, c
             return fail_rows(mosaic, i_field, "it does not have a row for each box", err);
         if (seen->shape[0] == 0)
             continue;
+        if (field->fill == PSTI_LOADER_FILL_POINTS &&
+            (seen->ndim != 2 || seen->row_nbytes != row_nbytes))
+            return fail_rows(mosaic, i_field, "a row is not 4 numbers of a box, 3 of a point", err);
         if (total &&
             (seen->ndim != like->ndim || memcmp(&seen->shape[1], &like->shape[1],
                                                 (like->ndim - 1) * sizeof like->shape[0]) != 0))

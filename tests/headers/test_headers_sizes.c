@@ -26,7 +26,7 @@
     X(pst_item, 104) \
     X(pst_dataset_options, 56) \
     X(pst_field_output, 136) \
-    X(pst_loader_options, 400) \
+    X(pst_loader_options, 408) \
     X(pst_cuda_info, 96) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \
