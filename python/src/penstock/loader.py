@@ -245,12 +245,12 @@ class Loader:
         repeats: repeated augmentation: so many neighbouring rows are of the same sample, each augmented differently. An epoch
             has as many rows as without, and so 1 / repeats of the samples; ``repeats`` epochs in a row, from a multiple of
             it on, have each sample that often. Not with ``order="pages"``.
-        sample_function: called with a dict of each sample, decoded and after ``transforms``: its fields, ``"index"``; numbers
-            as Python's, arrays or tensors by ``output``, which may be changed in place. It returns a dict with the same
-            names for all samples. With a second parameter that has no default, or is named ``rng`` or ``generator``, it
-            gets a :class:`numpy.random.Generator` that depends on seed, epoch, sample and draw only. Values of one shape and dtype are stacked, ints become int64, floats
-            float32, all else lists. Padded rows come with padding and counts; not with ``ragged="offsets"``. :meth:`fetch`
-            calls it, too.
+        sample_function: called with a dict of each sample, decoded and after ``transforms``: its fields, ``"index"``;
+            numbers as Python's, arrays or tensors by ``output``, which may be changed in place. It returns a dict with the
+            same names for all samples. With a second parameter that has no default, or is named ``rng`` or ``generator``,
+            it gets a :class:`numpy.random.Generator` that depends on seed, epoch, sample and draw only. Values of one shape
+            and dtype are stacked, ints become int64, floats float32, all else lists. Padded rows come with padding and
+            counts; not with ``ragged="offsets"``. :meth:`fetch` calls it, too.
         batch_function: called with the batch's dict, after ``sample_function``, and a generator that depends on seed, epoch
             and the batch's first row. What it returns is delivered, or goes to ``collate_fn`` in the calling thread.
         function_workers: threads or processes that run these functions, a batch each at a time, up to two batches each ahead.
