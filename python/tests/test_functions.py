@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import gc
+import multiprocessing
 import os
 import pickle
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -14,6 +18,7 @@ import torch
 from conftest import N
 
 import penstock as ps
+from penstock import _functions
 from penstock import transforms as T
 from penstock.errors import ArgumentError, FunctionError, LimitError
 
@@ -134,6 +139,19 @@ def hangs(sample):  # a thread sleeps on, and does not keep the interpreter from
     if sample["index"] == 7:
         time.sleep(60)
     return sample
+
+
+def exits(batch):
+    raise SystemExit(3)
+
+
+def texts(sample):
+    return {"text": np.str_("abc")}
+
+
+def swells(sample):
+    """16 MB for each sample."""
+    return {"index": sample["index"], "large": np.full(4 << 20, sample["index"], np.float32)}
 
 
 def unpicklable(batch):
@@ -259,7 +277,177 @@ def test_exceptions_come_back(packed, way):
     assert "KeyError: 'no such thing'" in str(error) and "in fails" in str(error)
     assert isinstance(error.__cause__, KeyError)
     assert pickle.loads(pickle.dumps(error)).sample == 7
+    state = loader.state_dict()
+    assert (state["epoch"], state["position"]) == (0, 5 * good)  # before the batch that failed
+    assert next(iterator, None) is None and next(iterator, None) is None  # the pass is over
+    assert loader.state_dict() == state
     loader.close()
+    resumed = load(packed, sample_function=plain, **way)
+    resumed.load_state_dict(state)
+    assert [batch["index"].tolist() for batch in resumed] == order[good:]
+    resumed.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_state_where_nothing_was_delivered(packed, way):
+    loader = load(packed, batch_function=fails_oddly, **way)
+    reference = load(packed)
+    next(iter(reference))
+    state = reference.state_dict()
+    for start in (loader.state_dict(), state):
+        loader.load_state_dict(start)
+        iterator = iter(loader)
+        with pytest.raises(FunctionError, match="batch_function"):
+            next(iterator)
+        assert loader.state_dict() == start
+        assert list(iterator) == [] and loader.state_dict() == start
+    loader.close()
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_state_after_an_interrupt_before_the_first_batch(packed, way, monkeypatch):
+    from penstock import _function_workers
+
+    kind = _function_workers.Processes if way.get("function_kind") else _function_workers.Threads
+    wait, ctrl_c = kind.wait, [True]
+
+    def interrupted(self, task):
+        if ctrl_c.pop() if ctrl_c else False:
+            raise KeyboardInterrupt
+        return wait(self, task)
+
+    monkeypatch.setattr(kind, "wait", interrupted)
+    loader = load(packed, sample_function=plain, **way)
+    start, iterator = loader.state_dict(), iter(loader)
+    with pytest.raises(KeyboardInterrupt):
+        next(iterator)
+    assert loader.state_dict() == start
+    same(list(iterator), contents(load(packed, sample_function=plain)))
+    loader.close()
+
+
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_exit_in_a_batch_function(packed, way):
+    with load(packed, batch_function=exits, sample_function=plain, **way) as loader:
+        with pytest.raises(FunctionError, match="batch_function, a batch of 5 samples: SystemExit: 3"):
+            contents(loader)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_results_that_torch_does_not_take(packed, way):
+    with load(packed, sample_function=texts, output="torch", **way) as loader:
+        with pytest.raises(FunctionError, match="sample_function, .*'text' cannot be put together: TypeError"):
+            contents(loader)
+
+
+def threads():
+    return [each for each in threading.enumerate() if each.name.startswith("penstock-function")]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_dropped_loaders_leave_nothing(packed, way):
+    def descriptors():
+        return len(os.listdir("/proc/self/fd"))
+
+    gc.collect()
+    for turn in range(3):
+        loader = load(packed, sample_function=plain, **way)
+        iterator = iter(loader)
+        next(iterator)
+        del loader, iterator
+        gc.collect()
+        deadline = time.monotonic() + 10
+        while (threads() or multiprocessing.active_children()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert threads() == [] and multiprocessing.active_children() == []
+        if turn == 0:  # what is made once for all is there
+            before = descriptors()
+    assert descriptors() <= before
+    loader = load(packed, batch_function=nested, **way)
+    (images, _, _), _ = next(iter(loader))
+    shown = np.array(images)
+    del loader  # arrays stay valid
+    gc.collect()
+    np.testing.assert_array_equal(images, shown)
+
+
+def test_who_gets_random_numbers():
+    class Module(torch.nn.Module):
+        def forward(self, sample):
+            return sample
+
+    def variable(*args, **kwargs):
+        pass
+
+    takes = [noise, lambda sample, anything: 0, lambda sample, rng=None: 0, lambda sample, generator=None: 0,
+             functools.partial(lambda size, sample, rng: 0, 3)]
+    not_taken = [plain, dict, Module(), variable, lambda sample, scale=2: 0, lambda sample, *rest: 0,
+                 functools.partial(noise, rng=None)]
+    assert all(_functions._takes_rng(each) for each in takes)
+    assert not any(_functions._takes_rng(each) for each in not_taken)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_modules_and_defaults(packed, way):
+    if way.get("function_start") == "spawn":
+        functions = {"batch_function": torch.nn.Identity()}
+    else:
+        functions = {"sample_function": lambda sample, name="image": {name: sample[name]}, "batch_function": torch.nn.Identity()}
+    with load(packed, output="torch", **functions, **way) as loader:
+        for mine, raw in zip(loader, load(packed, output="torch"), strict=True):
+            assert torch.equal(mine["image"], raw["image"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_of_ragged_fields(typed, way):
+    """Padded rows come with their counts; offsets have no rows."""
+    options = {"transforms": {"image": [T.RandomCrop((16, 20))]}, "per_box": (), "batch_size": 4}
+    with load(typed, sample_function=dict, ragged="padded", **options, **way) as loader:
+        found = contents(loader)
+    expected = contents(load(typed, ragged="padded", **options))
+    assert any(name.endswith("_counts") for name in expected[0])
+    same(found, expected)
+    for kind in ("offsets", {"boxes": "offsets"}):
+        with pytest.raises(ArgumentError, match="sample_function needs the rows"):
+            load(typed, sample_function=dict, ragged=kind, **options, **way)
+    with load(typed, batch_function=dict, ragged="offsets", **options, **way) as loader:
+        same(contents(loader), contents(load(typed, ragged="offsets", **options)))
+
+
+def test_results_count_as_shared_memory(packed):
+    """80 MB a batch: without a limit four batches would be under way."""
+    limit = 200 << 20
+    with load(packed, sample_function=swells, host_memory=limit, **PROCESSES) as loader:
+        for number, batch in enumerate(loader):
+            assert (batch["large"][:, -1] == batch["index"]).all()
+            blocks = loader._functions._pool._blocks.values()
+            sizes = [os.fstat(block.fd).st_size for block in blocks]
+            assert sum(sizes) <= limit
+            if number == 2:
+                break
+        loader.set_epoch(0)  # what is dropped counts, too
+        n = 0
+        for batch in loader:
+            n += len(batch["index"])
+            pool = loader._functions._pool
+            assert sum(os.fstat(block.fd).st_size for block in pool._blocks.values()) <= limit
+        assert n == N
+        pool = loader._functions._pool
+        assert pool.nbytes == sum(os.fstat(block.fd).st_size for block in pool._blocks.values())
+    with load(packed, sample_function=swells, host_memory="64MiB", **PROCESSES) as loader:
+        iterator = iter(loader)
+        with pytest.raises(LimitError, match="does not fit in shared memory.*host_memory"):
+            next(iterator)
+        assert loader.state_dict()["position"] == 0 and list(iterator) == []
+
+
+def test_torch_data_sets_refuse_what_has_no_effect(packed):
+    from penstock.torch import TorchDataset
+
+    for option in ({"batch_function": double}, {"function_workers": 1}, {"function_kind": "processes"},
+                   {"function_start": "spawn"}, {"function_timeout": 3.0}):
+        with pytest.raises(ArgumentError, match=f"{next(iter(option))} has no effect"):
+            TorchDataset(packed, sample_function=noise, **option)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -373,6 +561,7 @@ def test_views_and_share_of_functions(packed):
         ({"sample_function": plain, "function_kind": "fibres"}, "function_kind"),
         ({"sample_function": plain, "function_start": "magic"}, "function_start"),
         ({"sample_function": plain, "function_timeout": 0}, "function_timeout"),
+        ({"sample_function": plain, "function_timeout": "5"}, "function_timeout"),
         ({"sample_function": plain, "function_workers": -1}, "function_workers"),
         ({"sample_function": plain, "output": "dlpack"}, "tensors or arrays"),
     ],

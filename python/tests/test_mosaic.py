@@ -183,7 +183,8 @@ def test_what_is_refused(detection):
         load(detection, T.Mosaic(), transforms=[T.Resize(20)])
     with pytest.raises(error, match="'labels' seems to have a row for each box"):
         load(detection, T.Mosaic(), per_box=None)
-    for wrong in ({"p": 0}, {"p": 1.5}, {"centre": (0.6, 0.4)}, {"centre": (0.5, 1.5)}):
+    for wrong in ({"p": 0}, {"p": 1.5}, {"centre": (0.6, 0.4)}, {"centre": (0.5, 1.5)}, {"centre": 0.5}, {"centre": (0.5, None)},
+                  {"centre": "ab"}):
         with pytest.raises(error):
             T.Mosaic(**wrong)
 

@@ -291,6 +291,8 @@ def test_names_that_are_taken(tmp_path):
         writer.write({"boxes": np.array([[0, 0, 1, 1]], np.float32), "boxes_counts": 1})
     with pytest.raises(ps.errors.ArgumentError, match="boxes_counts"):
         ps.Loader(path, ragged="padded")
+    for batch in ps.Loader(path, ragged="padded", fields=["boxes"], output="numpy"):
+        assert batch["boxes_counts"].tolist() == [1] and batch["boxes"].tolist() == [[[0, 0, 1, 1]]]
 
 
 @pytest.mark.parametrize("kind", ["padded", "offsets"])

@@ -268,6 +268,9 @@ class MapLabels(Transform):
         given: Any = table.items() if isinstance(table, Mapping) else table
         if isinstance(given, str) or not hasattr(given, "__iter__"):
             raise _fail(self, f"table is a dict, a list of classes or a list of pairs, not {table!r}")
+        given = list(given)
+        if not all(isinstance(entry, numbers.Integral) or hasattr(entry, "__iter__") for entry in given):
+            raise _fail(self, f"table is a list of classes, whole numbers, or a list of pairs, not {table!r}")
         entries = [entry if isinstance(entry, numbers.Integral) else tuple(entry) for entry in given]
         pairs = [(i, entry) if isinstance(entry, numbers.Integral) else entry for i, entry in enumerate(entries)]
         if len({isinstance(entry, tuple) for entry in entries}) > 1 or any(len(pair) != 2 for pair in pairs):

@@ -27,6 +27,7 @@ class Pipeline:
         self._tasks: deque[tuple[_workers.Task, _State]] = deque()
         self._end: BaseException | bool = False  # no batch follows: the epoch is over, or has failed
         self._kept: tuple[_native.Batch, _State] | None = None  # a batch that found no memory
+        self.has_failed = False  # the pass ended with a batch that was not delivered
         self._waits = False  # no batch is asked for before those under way are delivered
         self._batches = self._samples = 0
         self._seconds = self._wait_seconds = 0.0
@@ -73,10 +74,15 @@ class Pipeline:
             task.is_dropped = True
         self._tasks.clear()
         self._kept = None
-        self._end = self._waits = False
+        self._end = self._waits = self.has_failed = False
 
     def next(self, native: _native.Loader, to_arrays: _Arrays) -> tuple[Any, _State] | None:
-        """Returns what the functions made of the next batch, and the loader's state after it."""
+        """Returns what the functions made of the next batch, and the loader's state after it; None: the pass is over, also
+        after a failure."""
+        if self.has_failed:
+            return None
+        if not self.has_workers:
+            return self._next_here(native, to_arrays)
         if self._pool is None:
             self._pool = _workers.opened(self._functions, self._given, self._limit)
         try:
@@ -84,7 +90,19 @@ class Pipeline:
         except _functions.Failure as failure:
             samples = self._tasks[0][0].place.samples if self._tasks else ()
             self.stop()
+            self.has_failed = True
+            if failure.which == _workers.LIMIT:
+                raise LimitError(failure.text, dataset=self._dataset.path) from None
             raise _functions.error_of(failure, self._dataset, samples) from failure.error
+
+    def _next_here(self, native: _native.Loader, to_arrays: _Arrays) -> tuple[Any, _State] | None:
+        batch = native.next()
+        if batch is None:
+            return None
+        self.has_failed = True  # until it is made, also for Ctrl-C
+        made = self.here(batch, to_arrays(batch))
+        self.has_failed = False
+        return made, native.state()
 
     def _next(
         self, pool: _workers.Threads | _workers.Processes, native: _native.Loader, to_arrays: _Arrays

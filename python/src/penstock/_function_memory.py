@@ -13,6 +13,8 @@ import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .errors import LimitError
+
 _ALIGNMENT = 64
 _BFLOAT16 = "bfloat16"  # numpy has none: its bits go as int16
 
@@ -27,6 +29,26 @@ class Stored(NamedTuple):
     is_torch: bool
 
 
+class Account:
+    """The bytes of blocks, and their limit. It knows no pool, so that what ends a pool may hold it."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.nbytes = 0  # of all blocks
+        self.reserved = 0  # what tasks under way may add
+
+    def free(self) -> int:
+        return max(0, self.limit - self.nbytes - self.reserved)
+
+    def charge(self, nbytes: int) -> None:
+        if nbytes > self.free():
+            raise LimitError(
+                f"batches of function_workers would lie in {self.nbytes + self.reserved + nbytes} bytes of shared memory, more "
+                f"than host_memory ({self.limit}): release some, or raise it"
+            )
+        self.nbytes += nbytes
+
+
 class Block:
     """An anonymous file of this process or another one, mapped."""
 
@@ -34,6 +56,7 @@ class Block:
         self.fd, self._charge = fd, charge  # charge: called before the file grows here; its error leaves it as it is
         self.memory = mmap.mmap(-1, 1)
         self.nbytes = 0
+        self.size = 0  # of the file, as far as it was counted
 
     @classmethod
     def new(cls, charge: Callable[[int], None]) -> Block:
@@ -44,12 +67,19 @@ class Block:
         if nbytes <= self.nbytes:
             return
         total = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
-        if os.fstat(self.fd).st_size < total:
+        size = os.fstat(self.fd).st_size
+        if size < total:
             if self._charge is not None:
-                self._charge(total - self.nbytes)
+                self._charge(total - size)
             os.ftruncate(self.fd, total)
+            self.size = total
         self.memory = mmap.mmap(self.fd, total)
         self.nbytes = total
+
+    def growth(self) -> int:
+        """Returns the bytes that another process has added since they were counted last."""
+        before, self.size = self.size, os.fstat(self.fd).st_size
+        return self.size - before
 
     def close(self) -> None:
         if self.fd >= 0:

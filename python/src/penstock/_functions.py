@@ -66,8 +66,11 @@ def of(given: Mapping[str, Any]) -> Functions | None:
     if given["function_start"] not in STARTS:
         raise ArgumentError(f"function_start is one of {', '.join(STARTS)}, not {given['function_start']!r}")
     timeout = given["function_timeout"]
-    if timeout is not None and not 0 < timeout <= 86400:
+    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout <= 86400):
         raise ArgumentError(f"function_timeout is in seconds, above 0, to 86400, or None, not {timeout!r}")
+    ragged = given["ragged"]
+    if found[0] is not None and "offsets" in (ragged.values() if isinstance(ragged, Mapping) else (ragged,)):
+        raise ArgumentError('sample_function needs the rows of each sample, which ragged="offsets" has not: use "list" or "padded"')
     if found == [None, None]:
         if workers:
             raise ArgumentError("function_workers run sample_function and batch_function: give one of them")
@@ -88,33 +91,34 @@ def generator(seed: int, domain: int, *counter: int) -> Any:
     return np.random.Generator(np.random.Philox(key=key, counter=start))
 
 
-def apply(functions: Functions, arrays: dict[str, Any], place: Place, whole: bool = True) -> Any:
-    """Calls the functions. whole False: that for samples alone. Raises Failure."""
+def apply(
+    functions: Functions, arrays: dict[str, Any], place: Place, whole: bool = True, catch: type[BaseException] = Exception
+) -> Any:
+    """Calls the functions. whole False: that for samples alone. Raises Failure for what is caught."""
     result: Any = arrays
     if functions.sample is not None:
-        result = _each(functions, arrays, place)
+        result = _each(functions, arrays, place, catch)
     if functions.batch is not None and whole:
         first = (place.draws[0], place.samples[0]) if place.samples else (0, 0)
         more = (generator(functions.seed, _BATCH, *first, place.epoch),) if _takes_rng(functions.batch) else ()
-        result = _call(functions.batch, "batch_function", None, result, *more)
+        result = _call(catch, functions.batch, "batch_function", None, result, *more)
     return result
 
 
 def _takes_rng(function: Callable[..., Any]) -> bool:
-    """A function of one argument gets none."""
+    """True if the second parameter has no default, or is named rng or generator. ``*args`` asks for nothing."""
     try:
-        inspect.signature(function).bind(None, None)
-    except TypeError:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a built-in without a signature
         return False
-    except ValueError:  # a built-in without a signature
-        return False
-    return True
+    places = [each for each in found if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    return len(places) > 1 and (places[1].default is places[1].empty or places[1].name in ("rng", "generator"))
 
 
-def _call(function: Callable[..., Any], which: str, sample: int | None, *arguments: Any) -> Any:
+def _call(catch: type[BaseException], function: Callable[..., Any], which: str, sample: int | None, *arguments: Any) -> Any:
     try:
         return function(*arguments)
-    except Exception as error:  # KeyboardInterrupt and SystemExit are not the function's
+    except catch as error:  # in the calling thread KeyboardInterrupt and SystemExit are not the function's
         head = traceback.format_exception_only(type(error), error)[-1].strip()
         frames = error.__traceback__.tb_next if error.__traceback__ else None
         trace = "".join(traceback.format_exception(type(error), error, frames))
@@ -128,7 +132,7 @@ def _row(values: Any, i: int) -> Any:
     return values[i].item() if values.ndim == 1 else values[i]
 
 
-def _each(functions: Functions, arrays: dict[str, Any], place: Place) -> dict[str, Any]:
+def _each(functions: Functions, arrays: dict[str, Any], place: Place, catch: type[BaseException]) -> dict[str, Any]:
     assert functions.sample is not None
     given: list[dict[str, Any]] = []
     made: list[Mapping[str, Any]] = []
@@ -137,7 +141,7 @@ def _each(functions: Functions, arrays: dict[str, Any], place: Place) -> dict[st
         row = {name: _row(values, i) for name, values in arrays.items()}
         given.append(dict(row))
         more = (generator(functions.seed, _SAMPLE, draw, sample, place.epoch),) if takes_rng else ()
-        result = _call(functions.sample, "sample_function", sample, row, *more)
+        result = _call(catch, functions.sample, "sample_function", sample, row, *more)
         if not isinstance(result, Mapping) or not all(isinstance(name, str) for name in result):
             raise Failure("sample_function", sample, f"it returned {type(result).__name__}: a dict by names is wanted")
         if made and result.keys() != made[0].keys():
@@ -149,14 +153,22 @@ def _each(functions: Functions, arrays: dict[str, Any], place: Place) -> dict[st
     whole = {
         name: arrays[name]
         if name in arrays and all(new[name] is old[name] for new, old in zip(made, given, strict=True))
-        else _joined([new[name] for new in made], functions.output)
+        else _joined(name, [new[name] for new in made], functions.output)
         for name in made[0]
     }
     whole.setdefault("index", arrays["index"])
     return whole
 
 
-def _joined(values: list[Any], output: str) -> Any:
+def _joined(name: str, values: list[Any], output: str) -> Any:
+    try:
+        return _stacked(values, output)
+    except Exception as error:  # a dtype that torch has not, a number beyond int64
+        text = f"what it returned as {name!r} cannot be put together: {type(error).__name__}: {error}"
+        raise Failure("sample_function", None, text, "", error) from None
+
+
+def _stacked(values: list[Any], output: str) -> Any:
     """Values of all samples as one array (N, ...), or as a list if they differ in shape or dtype or are no arrays."""
     import numpy as np
 

@@ -473,7 +473,10 @@ class Mosaic(Mix):
     def __post_init__(self) -> None:
         if not isinstance(self.p, numbers.Real) or not 0 < float(self.p) <= 1:
             raise _fail(self, f"p is above 0, at most 1, not {self.p!r}")
-        if len(self.centre) != 2 or not 0 <= self.centre[0] <= self.centre[1] <= 1 or self.centre[1] == 0:
+        is_pair = isinstance(self.centre, Sequence) and len(self.centre) == 2
+        if not is_pair or not all(isinstance(part, numbers.Real) for part in self.centre):
+            raise _fail(self, f"centre is (lower, upper), two numbers, not {self.centre!r}")
+        if not 0 <= self.centre[0] <= self.centre[1] <= 1 or self.centre[1] == 0:
             raise _fail(self, f"centre is (lower, upper) within 0 to 1, not {self.centre!r}")
 
 

@@ -56,7 +56,8 @@ def options_of(given: Mapping[str, Any], field: Field) -> dict[str, Any]:
 
 def check_names(given: Mapping[str, Any], dataset: Dataset) -> None:
     """Refuses fields whose names the batch needs for lengths of others."""
-    known = dataset.fields
+    wanted = given["fields"]
+    known = {name: field for name, field in dataset.fields.items() if wanted is None or name in wanted}
     for field in known.values():
         kind = _kind(given, field)
         for suffix in _SUFFIXES if kind != "list" else ():

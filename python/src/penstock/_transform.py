@@ -60,6 +60,8 @@ def _probability(op: object, p: object) -> float:
 def _range(op: object, name: str, value: object, low: float, high: float) -> list[float]:
     if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
         raise _fail(op, f"{name} is (low, high), not {value!r}")
+    if not all(isinstance(each, numbers.Real) for each in value):
+        raise _fail(op, f"{name} is two numbers, (low, high), not {value!r}")
     first, last = float(value[0]), float(value[1])
     if not low <= first <= last <= high:
         raise _fail(op, f"{name} must lie within {low} to {high} and not fall, not {value!r}")

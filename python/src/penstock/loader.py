@@ -245,15 +245,16 @@ class Loader:
         repeats: repeated augmentation: so many neighbouring rows are of the same sample, each augmented differently. An epoch
             has as many rows as without, and so 1 / repeats of the samples; ``repeats`` epochs in a row, from a multiple of
             it on, have each sample that often. Not with ``order="pages"``.
-        sample_function: called with a dict of each sample, decoded and after ``transforms``: its fields, ``"index"``; numbers
-            as Python's, arrays or tensors by ``output``, which may be changed in place. It returns a dict with the same
-            names for all samples. With a second parameter it gets a :class:`numpy.random.Generator` that depends on
-            seed, epoch, sample and draw only. Values of one shape and dtype are stacked, ints become int64, floats
-            float32, all else lists. :meth:`fetch` calls it, too.
+        sample_function: called with a dict of each sample, decoded and after ``transforms``: its fields, ``"index"``;
+            numbers as Python's, arrays or tensors by ``output``, which may be changed in place. It returns a dict with the
+            same names for all samples. With a second parameter that has no default, or is named ``rng`` or ``generator``,
+            it gets a :class:`numpy.random.Generator` that depends on seed, epoch, sample and draw only. Values of one shape
+            and dtype are stacked, ints become int64, floats float32, all else lists. Padded rows come with padding and
+            counts; not with ``ragged="offsets"``. :meth:`fetch` calls it, too.
         batch_function: called with the batch's dict, after ``sample_function``, and a generator that depends on seed, epoch
             and the batch's first row. What it returns is delivered, or goes to ``collate_fn`` in the calling thread.
         function_workers: threads or processes that run these functions, a batch each at a time, up to two batches each ahead.
-            0: the calling thread. Order, and results, are the same. An exception ends the pass with a
+            0: the calling thread. Order, and results, are the same. An exception ends the pass, before the batch, with a
             :class:`~penstock.errors.FunctionError` with the sample's name and the function's traceback, whatever
             ``on_error`` is. ``stats()["function"]`` counts and times. With ``share`` each job runs its own functions.
         function_kind: "threads", for functions that release Python's lock, as numpy's and torch's large operations do; or
@@ -625,7 +626,6 @@ class Loader:
         """Begins a pass at `place`, or a whole one of the next epoch."""
         if self._functions is not None:
             self._functions.reset()
-        self._delivered = None
         if place is not None:
             native.resume(place)
         else:
@@ -633,6 +633,7 @@ class Loader:
         self._pending = None
         self._passing, self._over = True, False
         self._again = native.state()
+        self._delivered = None if self._functions is None else self._again
         self._epoch, position = self._again[:2]
         self._next_epoch = self._epoch + 1
         self._taken, self._left = 0, native.n_batches(position, *self._ranks_now()[:2])
@@ -668,7 +669,6 @@ class Loader:
         if self._native.pid != os.getpid():
             state = self._place()
             self._native = self._make_native()
-            self._delivered = None
             if self._functions is not None:
                 self._functions.stop()
             if self._passing and self._ranks is not None:
@@ -689,6 +689,8 @@ class Loader:
         if self._taken:  # the second batch is requested
             self._again = None
         batch: Any = None if self._over else self._take(native)
+        if batch is None and self._functions is not None and self._functions.has_failed:
+            return None  # the place stays before the batch that failed
         self._passing = batch is not None
         self._taken += self._passing
         self._left = self._left - 1 if self._passing else 0
@@ -697,11 +699,14 @@ class Loader:
         return batch
 
     def _take(self, native: _native.Loader) -> Any:
-        """Returns the next batch, or with workers for functions, what they made of it; None: the pass is over."""
-        if self._functions is None or not self._functions.has_workers:
+        """Returns the next batch, or in a tuple what functions made of it; None: the pass is over."""
+        if self._functions is None:
             return native.next()
         made = self._functions.next(native, self._arrays)
-        self._delivered = None if made is None else made[1]
+        if made is not None:
+            self._delivered = made[1]
+        elif not self._functions.has_failed:
+            self._delivered = None
         return None if made is None else (made[0],)
 
     def _place(self) -> _State:

@@ -23,7 +23,10 @@ _OF_THE_DATA_LOADER = (
     "batch_size", "shuffle", "order", "page_samples", "window_pages", "rank", "world_size", "num_workers", "weights",
     "drop_last", "padding", "prefetch", "collate_fn", "pin_memory", "repeats", "ragged", "pad_value", "pad_multiple",
 )  # fmt: skip
-_OF_LOADER = ("max_errors", "on_empty", "io_threads")
+_OF_LOADER = (
+    "max_errors", "on_empty", "io_threads", "batch_function", "function_workers", "function_kind", "function_start",
+    "function_timeout",
+)  # fmt: skip
 
 
 class TorchDataset(torch.utils.data.Dataset[Any]):
