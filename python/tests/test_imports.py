@@ -829,10 +829,10 @@ def test_command_line(tmp_path):
 @pytest.mark.parametrize("size", ["8M", "8 MiB", "1G", "8000kB", "8000K", "0.5G", "8388608", "8MB", "1T"])
 def test_command_line_sizes(tmp_path, size):
     """All that the program takes without annotations, the Python package takes with them."""
-    folder, file = coco(tmp_path, [annotation(1, 10)])
+    folder, file = coco(tmp_path, [annotation(1, 10)], ["a.jpg", "b.jpg"])
     penstock("pack", folder, tmp_path / "plain", "-s", size, "--commit-size", "4M", "--workers", "0")
     penstock("pack", folder, tmp_path / "out", "--coco", file, "-s", size, "--commit-size", "4M", "--workers", "0")
-    assert len(ps.Dataset(tmp_path / "out")) == 3
+    assert len(ps.Dataset(tmp_path / "out")) == 2
 
 
 @pytest.mark.parametrize(("words", "text"), [
