@@ -187,6 +187,8 @@ def train(make, batches, n_epochs: int, seed: int) -> tuple[nn.Module, list[floa
     torch.manual_seed(seed)
     torch.use_deterministic_algorithms(True)
     network, losses, waited, n_steps = make(10), [], 0.0, n_epochs * len(batches)
+    if not n_steps:
+        sys.exit("there is nothing to train: an epoch has fewer samples than --batch says, or the number of epochs is 0")
     optimizer = torch.optim.AdamW(network.parameters(), 3e-3, weight_decay=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, n_steps)
     begun = time.perf_counter()

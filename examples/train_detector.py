@@ -31,7 +31,7 @@ import torch
 from PIL import Image
 from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, interpolate
-from training import Run, compare, normalized, order_of, peer_loader, report, same_losses, train
+from training import Run, compare, need_steps, normalized, order_of, peer_loader, report, same_losses, train
 
 import penstock as ps
 from penstock import transforms as T
@@ -325,7 +325,7 @@ def fit(batches: Any, n_classes: int, args: argparse.Namespace, n_epochs: int, n
 def compare_losses(dataset: ps.Dataset, n_classes: int, args: argparse.Namespace) -> bool:
     order = order_of(penstock_batches(dataset, args, False, 1), args.same_epochs)
     peer = peer_loader(Pictures(dataset, args.size, False), collate, 0, 1, batch_sampler=order)
-    ours, _ = fit(penstock_batches(dataset, args, False, 1), n_classes, args, args.same_epochs, len(order), 1)
+    ours, _ = fit(penstock_batches(dataset, args, False, 1), n_classes, args, args.same_epochs, need_steps(len(order)), 1)
     theirs, _ = fit(peer, n_classes, args, 1, len(order), 1)
     return same_losses(ours, theirs)
 
@@ -341,7 +341,7 @@ def run(dataset: ps.Dataset, classes: list[str], args: argparse.Namespace) -> in
     for seed in args.seeds:
         for name in args.loader:
             batches = makers[name](seed)
-            done, network = fit(batches, len(classes), args, args.epochs, args.epochs * len(batches), seed)
+            done, network = fit(batches, len(classes), args, args.epochs, need_steps(args.epochs * len(batches)), seed)
             precision, distance = test(network, held, args)
             results[name].append(precision)
             report(name, seed, done, f"AP at 0.5 {precision:.1%}, keypoints {distance:.2f} pixels off")

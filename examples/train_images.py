@@ -31,7 +31,7 @@ import torch.distributed as dist
 from PIL import Image, ImageOps
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from training import Run, compare, normalized, order_of, peer_loader, report, same_losses, train
+from training import Run, compare, need_steps, normalized, order_of, peer_loader, report, same_losses, train
 
 import penstock as ps
 from penstock import transforms as T
@@ -202,7 +202,7 @@ def compare_losses(folder: Path, dataset: ps.Dataset, args: argparse.Namespace) 
     order = order_of(penstock_batches(dataset, args, False, 1), args.same_epochs)
     peer = peer_loader(Photographs(folder, dataset, peer_chain(args.size, False)), Collate(), 0, 1, batch_sampler=order)
     n = len(dataset.classes or ())
-    ours, _ = fit(penstock_batches(dataset, args, False, 1), n, args, args.same_epochs, len(order), 1)
+    ours, _ = fit(penstock_batches(dataset, args, False, 1), n, args, args.same_epochs, need_steps(len(order)), 1)
     theirs, _ = fit(peer, n, args, 1, len(order), 1)
     return same_losses(ours, theirs)
 
@@ -228,7 +228,8 @@ def run(folder: Path, args: argparse.Namespace) -> int:
         for name in args.loader:
             batches = penstock_batches(training, args, True, seed) if name == "penstock" else \
                 peer_batches(training, folder, args, seed)
-            done, network = fit(batches, len(dataset.classes or ()), args, args.epochs, args.epochs * len(batches), seed)
+            n_steps = need_steps(args.epochs * len(batches))
+            done, network = fit(batches, len(dataset.classes or ()), args, args.epochs, n_steps, seed)
             results[name].append(accuracy(network, test, args))
             assert not dist.is_initialized() or same_weights(network), "ranks have other weights"
             if first:

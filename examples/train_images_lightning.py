@@ -7,6 +7,7 @@ The Loaders go into fit() as they are, and find their rank when an epoch begins.
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 import torch
 import train_images as plain
+from training import need_steps
 
 import penstock as ps
 from penstock import transforms as T
@@ -50,26 +52,41 @@ class Classifier(lightning.LightningModule):
 
 def run(folder: Path, args: Any, n_devices: int) -> None:
     dataset = ps.Dataset(folder)
-    training, test = dataset.split([1 - args.test, args.test], seed=1, stratify="label")
+    training, test = dataset.split([1 - args.test, args.test], seed=1, stratify="label") if args.test else (dataset, dataset)
     ops = [T.Resize(args.size + args.size // 8), T.CenterCrop(args.size), T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]
     held = ps.Loader(test, 16, transforms={"image": ops}, fields=["image", "label"], padding=False, num_workers=1, output="torch")
     batches = plain.penstock_batches(training, args, True, args.seeds[0])
-    n_steps = args.epochs * (len(training) // (args.batch * n_devices))  # len(batches) is known once fit() knows the ranks
+    # len(batches) is known once fit() knows the ranks.
+    n_steps = need_steps(args.epochs * (len(training) // (args.batch * n_devices)))
     module = Classifier(len(dataset.classes or ()), n_steps, args)
     trainer = lightning.Trainer(accelerator="cpu", devices=n_devices, strategy="ddp" if n_devices > 1 else "auto",
                                 max_epochs=args.epochs, check_val_every_n_epoch=args.epochs, num_sanity_val_steps=0,
                                 logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
     trainer.fit(module, batches, held)
-    last = sum(module.losses[-5:]) / 5
+    last = sum(module.losses[-5:]) / len(module.losses[-5:])
     line = (f"lightning, rank {trainer.global_rank} of {n_devices}: {len(module.losses)} steps, loss {module.losses[0]:.3f} to "
             f"{last:.3f}, accuracy {float(trainer.callback_metrics['accuracy']):.1%}\n")
     os.write(sys.stdout.fileno(), line.encode())  # in one piece: all ranks have the same standard output
 
 
+def parse() -> tuple[int, argparse.Namespace]:
+    """The number of devices, and the options of train_images.py but for those that this program does not follow."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], add_help=False, allow_abbrev=False)
+    parser.add_argument("--devices", type=int, default=1, help="processes that train")
+    own, rest = parser.parse_known_args()
+    args = plain.parse(rest)
+    ignored = {"--loader": args.loader != ["penstock"], "--ema": args.ema, "--same": args.same,
+               "more than one of --seeds": len(args.seeds) > 1}
+    for name, is_given in ignored.items():
+        if is_given:
+            parser.error(f"this program goes without {name}: see train_images.py")
+    if own.devices < 1:
+        parser.error(f"--devices is {own.devices}: at least 1 is expected")
+    return own.devices, args
+
+
 def main() -> None:
-    given = sys.argv[1:]
-    n_devices = int(given.pop(given.index("--devices") + 1)) if "--devices" in given else 1
-    args = plain.parse([word for word in given if word != "--devices"])
+    n_devices, args = parse()
     with tempfile.TemporaryDirectory() as scratch:
         if args.data is None:  # each rank cuts its own, the same
             plain.cut_tiles(Path(scratch))

@@ -5,6 +5,7 @@ It is no program. train_images.py, train_detector.py and train_segmentation.py i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -52,6 +53,13 @@ def train(step: Callable[[Any], torch.Tensor], batches: Iterable[Any], n_epochs:
             run.losses.append(float(step(batch).detach()))
     run.seconds = perf_counter() - begun
     return run
+
+
+def need_steps(n_steps: int) -> int:
+    """Returns the number, or ends the program if it is 0: the last batch of an epoch is left out if it is not full."""
+    if n_steps < 1:
+        sys.exit("there is nothing to train: an epoch has fewer samples than --batch says, or --epochs is 0")
+    return n_steps
 
 
 def order_of(loader: ps.Loader, n_epochs: int) -> list[list[int]]:

@@ -27,13 +27,14 @@ WITH_TORCHVISION = ["-c", "import sys, runpy, conftest; conftest.torchvision_v2(
 TRAINED = re.compile(r"^(\w+), seed \d: loss ([\d.]+) to ([\d.]+), ([\d.]+)% of [\d.]+ s waiting, (.*)$", re.M)
 
 
-def output_of(tmp_path: Path, *command: object, code: int = 0) -> str:
+def output_of(tmp_path: Path, *command: object, code: int = 0, errors: str = "") -> str:
+    """What the program prints. errors: what its standard error has to say."""
     path = os.pathsep.join([str(Path(__file__).parent), str(EXAMPLES)])
     # Threads of OpenMP spin while they wait, which on a busy machine takes minutes.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path), "PYTHONPATH": path}
     done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300, cwd=tmp_path,
                           env=environment)
-    assert done.returncode == code, done.stdout[-2000:] + done.stderr[-4000:]
+    assert done.returncode == code and errors in done.stderr, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
 
 
@@ -74,6 +75,14 @@ def test_penstock_trains(tmp_path, example, options, falls_to, at_least):
     assert all(distance < 4 for distance in rest)  # of keypoints, which moved with their boxes
 
 
+@pytest.mark.parametrize(("example", "options"), [
+    ("train_images.py", ("--batch", 1000)), ("train_detector.py", ("--made", 8, "--batch", 16)),
+    ("train_segmentation.py", ("--made", 8, "--batch", 16)), ("train_audio.py", ("--made", "--batch", 1000))])
+def test_too_little_data_is_said(tmp_path, example, options):
+    for more in ((),) if "audio" in example else ((), ("--same",)):
+        output_of(tmp_path, EXAMPLES / example, *options, *more, code=1, errors="nothing to train")
+
+
 def test_two_ranks_of_torchrun(tmp_path):
     """The example asserts that both ranks end with the same weights. A rank tests its part."""
     text = output_of(tmp_path, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, EXAMPLES / "train_images.py",
@@ -86,6 +95,17 @@ def test_lightning(tmp_path):
     text = output_of(tmp_path, EXAMPLES / "train_images_lightning.py", "--epochs", 2, "--devices", 2)
     found = re.findall(r"^lightning, rank (\d) of 2: (\d+) steps, loss [\d.]+ to [\d.]+, accuracy [\d.]+%$", text, re.M)
     assert sorted(rank for rank, _ in found) == ["0", "1"] and {steps for _, steps in found} == {"12"}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("lightning") is None, reason="lightning is not installed")
+def test_lightning_options(tmp_path):
+    program = EXAMPLES / "train_images_lightning.py"
+    for given, said in ((("--ema",), "goes without --ema"), (("--same",), "goes without --same"), (("--devices",), "expected one"),
+                        (("--loader", "torch"), "goes without --loader"), (("--devices=0",), "--devices is 0")):
+        output_of(tmp_path, program, *given, code=2, errors=said)
+    output_of(tmp_path, program, "--batch", 1000, code=1, errors="nothing to train")
+    text = output_of(tmp_path, program, "--devices=1", "--test", 0, "--epochs", 1, "--batch", 64)
+    assert re.match(r"lightning, rank 0 of 1: \d+ steps, loss", text)
 
 
 def test_voc_and_cityscapes_by_their_files(tmp_path):

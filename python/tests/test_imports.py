@@ -345,6 +345,10 @@ def fail(tmp_path, text, *, kind=ps.errors.CorruptError, **options):
     ({"segmentation": {"size": [H, W], "counts": [100, 9000]}}, "a run of 9000 pixels"),
     ({"segmentation": [[1, 2, 3]]}, "a polygon of 3 numbers"),
     ({"segmentation": 4}, "neither a list"),
+    ({"iscrowd": 0.5}, "iscrowd is 0.5"),
+    ({"keypoints": 5}, "keypoints are 5"),
+    ({"keypoints": "abc"}, "keypoints are 'abc'"),
+    ({"keypoints": {"a": 1}}, "keypoints are"),
     ({"keypoints": [1, 2]}, "keypoints are 2 numbers"),
 ])  # fmt: skip
 def test_bad_annotations_are_named_or_dropped(tmp_path, changes, text):
@@ -358,6 +362,66 @@ def test_bad_annotations_are_named_or_dropped(tmp_path, changes, text):
     assert report.n_samples == 3 and len(report.dropped) == 1 and file.name in report.dropped[0]["text"]
     ds = ps.Dataset(tmp_path / "dropped")
     assert [len(boxes) for boxes in ds.column("boxes")] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("first", [5, [1, 2], "abc", {"a": 1}, [True] * 3])
+def test_faulty_keypoints_do_not_say_how_many_there_are(tmp_path, first):
+    annotations = [annotation(1, 10, keypoints=first), annotation(2, 10, keypoints=[1, 2, 2, 3, 4, 1]), annotation(3, 11)]
+    folder, file = coco(tmp_path, annotations)
+    fail(tmp_path, "annotation 1 of image 10 .'b.jpg'.: keypoints are")
+    report = ps.pack(folder, tmp_path / "dropped", coco=file, bad_annotations="drop")
+    ds = ps.Dataset(tmp_path / "dropped")
+    assert len(report.dropped) == 1 and ds[1]["keypoints"].tolist() == [[1, 2, 2], [3, 4, 1]]
+    assert ds[0]["keypoints"].tolist() == [[0, 0, 0]] * 2
+    folder, file = coco(tmp_path / "alone", annotations[:1])
+    fail(tmp_path / "alone", "annotation 1 of image 10 .'b.jpg'.: keypoints are")
+    ps.pack(folder, tmp_path / "none", coco=file, bad_annotations="drop")
+    assert "keypoints" not in ps.Dataset(tmp_path / "none").fields
+
+
+def test_empty_lists_of_keypoints_are_none(tmp_path):
+    """Tools write them into data sets of boxes, and beside categories that have some."""
+    empty = [{**category, "keypoints": [], "skeleton": []} for category in CATEGORIES]
+    folder, file = coco(tmp_path, [annotation(1, 10, keypoints=[], num_keypoints=0)], categories=empty)
+    ps.pack(folder, tmp_path / "boxes", coco=file)
+    assert "keypoints" not in ps.Dataset(tmp_path / "boxes").fields
+    named = [{**empty[0], "keypoints": ["nose", "tail"]}, *empty[1:]]
+    folder, file = coco(tmp_path, [annotation(1, 10, keypoints=[]), annotation(2, 10, keypoints=[1, 2, 2, 3, 4, 1])],
+                        categories=named)
+    ps.pack(folder, tmp_path / "points", coco=file)
+    assert ps.Dataset(tmp_path / "points")[1]["keypoints"].tolist() == [[0, 0, 0], [0, 0, 0], [1, 2, 2], [3, 4, 1]]
+
+
+def test_crowds_may_be_truth_values(tmp_path):
+    folder, file = coco(tmp_path, [annotation(1, 10, iscrowd=True), annotation(2, 10, iscrowd=False)])
+    ps.pack(folder, tmp_path / "out", coco=file, paint=["mask"])
+    assert ps.Dataset(tmp_path / "out")[1]["iscrowd"].tolist() == [1, 0]
+
+
+def test_settings_of_pli(tmp_path):
+    folder, file = coco(tmp_path, [annotation(1, 10)])
+    for name in ("b.jpg", "a.jpg", "sub/c.jpg"):
+        (folder / name).write_bytes(picture(4, form="png"))
+    ps.pack(folder, tmp_path / "lossy", coco=file, forms="pli", max_error=4, effort=1)
+    image = ps.Dataset(tmp_path / "lossy")[0]["image"].astype(int)
+    gap = np.abs(image - ps.decode(picture(4, form="png"))).max()
+    assert 0 < gap <= 4
+    ps.pack(folder, tmp_path / "masks", coco=file, paint="mask", tier="dense", effort=5)
+    ps.pack(folder, tmp_path / "other", coco=file, paint=["mask"], mask_forms="pli", tier="fast")
+    assert ps.Dataset(tmp_path / "masks").item(0, "mask")["form"] == "pli"
+
+
+@pytest.mark.parametrize("options", [
+    {"max_error": 4}, {"max_error": 4, "paint": ["mask"]}, {"max_error": 4, "mask_forms": ["pli"]}, {"tier": "dense"},
+    {"effort": 5},
+    {"tier": "dense", "paint": ["mask"], "mask_forms": ["raw"]}, {"forms": ["pli"], "effort": 0}, {"forms": ["pli"], "tier": "x"},
+    {"paint": ["mask"], "effort": 0}, {"effort": 0}, {"forms": ["pli"], "max_error": 128},
+])  # fmt: skip
+def test_settings_of_pli_without_pli(tmp_path, options):
+    folder, file = coco(tmp_path, [annotation(1, 10)])
+    with pytest.raises(ps.errors.ArgumentError, match="tier|effort|max_error"):
+        ps.pack(folder, tmp_path / "out", coco=file, **options)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(("content", "text"), [
@@ -381,6 +445,7 @@ def test_files_that_are_no_coco(tmp_path, content, text):
     ("images", [{"id": i, "file_name": "a.jpg", "height": 40, "width": 60} for i in (1, 2)], "that of image 1, too"),
     ("images", [{"id": 1, "file_name": "../a.jpg", "height": 40, "width": 60}], "no path within"),
     ("images", [{"id": 1, "file_name": "/a.jpg", "height": 40, "width": 60}], "no path within"),
+    ("images", [{"id": 1, "file_name": "a\0.jpg", "height": 40, "width": 60}], "no path within"),
     ("images", [{"id": 1, "file_name": "\udcff.jpg", "height": 40, "width": 60}], "in UTF-8"),
     ("images", [{"id": 1, "file_name": None, "height": 40, "width": 60}], "no path within"),
     ("images", [{"id": 1, "file_name": "a.jpg", "height": 0, "width": 60}], "height 0"),
@@ -434,12 +499,19 @@ def test_turned_images(tmp_path):
     exif = b"Exif\0\0II*\0" + (8).to_bytes(4, "little") + (1).to_bytes(2, "little") + entry + bytes(4)
     (folder / "a.jpg").write_bytes(jpeg[:2] + b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif + jpeg[2:])
     error = fail(tmp_path, "is 60 x 40 pixels there, its file has 40 x 60", made_for="upright")
-    assert error.file == str(file)
+    assert error.file == str(file) and str(error).endswith('say made_for="stored" (--made-for stored)')
     fail(tmp_path, "lies outside of the image .60 x 40", made_for="stored")
     found = json.loads(file.read_text())
     found["images"][0].update(height=W, width=H)
     file.write_text(json.dumps(found))
     fail(tmp_path, "orientation", kind=ps.errors.ArgumentError)
+    fail(tmp_path, r'its file has 60 x 40; .* say made_for="upright" \(--made-for upright\)', made_for="stored")
+    one = voc(tmp_path / "VOC", {"a": xml(thing("cat"))})
+    (one / "JPEGImages/a.jpg").write_bytes((folder / "a.jpg").read_bytes())
+    with pytest.raises(ps.errors.CorruptError, match=r'its file has 40 x 60; .* say made_for="stored" \(--made-for stored\)'):
+        ps.pack(one, tmp_path / "out", voc=True)
+    ps.pack(one, tmp_path / "stored", voc=True, made_for="stored")
+    assert ps.Dataset(tmp_path / "stored").fields["boxes"].made_for == "stored"
     ps.pack(folder, tmp_path / "upright", coco=file, paint=["mask"], made_for="upright")
     ds = ps.Dataset(tmp_path / "upright")
     assert ds.fields["boxes"].made_for == ds.fields["mask"].made_for == "upright"
@@ -538,6 +610,7 @@ def voc(path, files: dict[str, bytes], images: str = "JPEGImages", annotations: 
     return path
 
 
+UNSAID = "<pose>Unspecified</pose><truncated>Unspecified</truncated>"
 HEAD = "<part><name>head</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2</ymax></bndbox></part>"
 
 
@@ -550,7 +623,8 @@ def test_voc(tmp_path):
     })  # fmt: skip
     (folder / "JPEGImages/free.jpg").write_bytes(picture(8))
     (folder / "ImageSets/Main/train.txt").write_text("2007_c\n2007_b\n")
-    (folder / "ImageSets/Main/dog_val.txt").write_text("2007_a  1\n")
+    (folder / "ImageSets/Main/dog_val.txt").write_text("2007_a  1\n2007_b -1\n2007_c  0\n")
+    (folder / "ImageSets/Main/cow_val.txt").write_text("2007_a -1\n")
     report = ps.pack(folder, tmp_path / "all", voc=True)
     assert report.n_samples == 3 and report.notices[0]["first"] == "JPEGImages/free.jpg"
     ds = ps.Dataset(tmp_path / "all")
@@ -564,16 +638,19 @@ def test_voc(tmp_path):
     ps.pack(folder, tmp_path / "train", voc=True, split="train")
     assert [ps.Dataset(tmp_path / "train").name(i)[-5:-4] for i in range(2)] == ["b", "c"]
     ps.pack(folder, tmp_path / "val", voc=True, split="dog_val")
-    assert len(ps.Dataset(tmp_path / "val")) == 1 and ps.Dataset(tmp_path / "val").classes == ds.classes
+    with pytest.raises(ps.errors.CorruptError, match="names no image"):
+        ps.pack(folder, tmp_path / "cow", voc=True, split="cow_val")
+    names = [ps.Dataset(tmp_path / "val").name(i)[-5:-4] for i in range(2)]
+    assert names == ["a", "c"] and len(ps.Dataset(tmp_path / "val")) == 2 and ps.Dataset(tmp_path / "val").classes == ds.classes
 
 
 @pytest.mark.parametrize("layout", ["images", "one"])
 def test_voc_of_others(tmp_path, layout):
     names = ("images", "annotations") if layout == "images" else ("", "")
-    folder = voc(tmp_path / "set", {"b": xml(thing("zebra") + thing("ant")), "a": xml(thing("ant"), None)}, *names)
+    folder = voc(tmp_path / "set", {"b": xml(thing("zebra") + thing("ant")), "a": xml(thing("ant", more=UNSAID), None)}, *names)
     ps.pack(folder, tmp_path / "out", voc=True)
     ds = ps.Dataset(tmp_path / "out")
-    assert ds.classes == ["ant", "zebra"] and ds[1]["labels"].tolist() == [1, 0]
+    assert ds[0]["truncated"].tolist() == [0] and ds.classes == ["ant", "zebra"] and ds[1]["labels"].tolist() == [1, 0]
     assert ds.name(0) == os.path.join(names[0], "a.jpg")
 
 
@@ -749,6 +826,15 @@ def test_command_line(tmp_path):
     assert ps.probe(tmp_path / "sheet.png").form == "png"
 
 
+@pytest.mark.parametrize("size", ["8M", "8 MiB", "1G", "8000kB", "8000K", "0.5G", "8388608", "8MB", "1T"])
+def test_command_line_sizes(tmp_path, size):
+    """All that the program takes without annotations, the Python package takes with them."""
+    folder, file = coco(tmp_path, [annotation(1, 10)], ["a.jpg", "b.jpg"])
+    penstock("pack", folder, tmp_path / "plain", "-s", size, "--commit-size", "4M", "--workers", "0")
+    penstock("pack", folder, tmp_path / "out", "--coco", file, "-s", size, "--commit-size", "4M", "--workers", "0")
+    assert len(ps.Dataset(tmp_path / "out")) == 2
+
+
 @pytest.mark.parametrize(("words", "text"), [
     (("--coco", "x", "--voc"), "only one of"),
     (("--paint", "mask"), "go with --coco"),
@@ -757,6 +843,13 @@ def test_command_line(tmp_path):
     (("--voc", "--resize", "8"), "--resize goes without"),
     (("--voc", "--bad-annotations", "x"), "stop or drop"),
     (("--voc", "--tier", "fast"), "go with the form pli"),
+    (("--coco", "x", "--paint", "mask", "--mask-form", "raw", "--effort", "5"), "go with the form pli"),
+    (("--coco", "x", "--paint", "mask", "--max-error", "4"), "--max-error goes with --form pli"),
+    (("--voc", "--mask-form", "pli", "--max-error", "4"), "--max-error goes with --form pli"),
+    (("--coco", "x", "--paint", "mask,instance"), '"instance" is not mask or instances'),
+    (("--coco", "x", "--paint", "mask,,instances"), '"" is not'),
+    (("--coco", "x", "--paint", "mask,mask"), "names mask twice"),
+    (("--coco", "x", "--shard-size", "8Q"), "8Q"),
 ])  # fmt: skip
 def test_command_line_misuse(tmp_path, words, text):
     assert text in penstock("pack", tmp_path, tmp_path / "out", *words, status=2).stderr

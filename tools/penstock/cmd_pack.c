@@ -246,14 +246,18 @@ static void print_report(struct pack_run *run, const struct pst_pack_report *rep
         in_place_text(report);
 }
 
-static bool encodes(const struct pst_pack_options *options)
+static bool has_pli(const enum pst_form *forms, uint32_t n)
 {
     bool any = false;
-    for (uint32_t i = 0; i < options->n_forms; i++)
-        any = any || options->forms[i] == PST_FORM_PLI;
-    for (uint32_t i = 0; i < options->n_mask_forms; i++)
-        any = any || options->mask_forms[i] == PST_FORM_PLI;
+    for (uint32_t i = 0; i < n; i++)
+        any = any || forms[i] == PST_FORM_PLI;
     return any;
+}
+
+static bool encodes(const struct pst_pack_options *options)
+{
+    return has_pli(options->forms, options->n_forms) ||
+           has_pli(options->mask_forms, options->n_mask_forms);
 }
 
 static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_arguments *a,
@@ -307,6 +311,17 @@ static int run_pack(struct cli *cli, enum pack_kind kind, const struct pack_argu
     return exit_status;
 }
 
+static bool is_annotated(const struct pack_arguments *a)
+{
+    return a->coco != NULL || a->voc || a->citypersons;
+}
+
+/* Painted masks are PLI unless other forms are given. */
+static bool paints_pli(const struct pack_arguments *a, const struct pst_pack_options *options)
+{
+    return a->paint != NULL && options->n_mask_forms == 0;
+}
+
 static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_arguments *a,
                         struct pst_pack_options *options, enum pst_form forms[2][PST_MAX_VARIANTS])
 {
@@ -328,9 +343,11 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     if (a->plan != NULL && (a->forms != NULL || a->pli.tier != NULL))
         return cli_usage(cli, "--plan says forms and tiers: --form and --tier go without it");
     if ((cli_gives_pli(&a->pli) || a->of_lossy) && !encodes(options) && a->plan == NULL &&
-        a->resize == 0 && a->paint == NULL &&
+        a->resize == 0 && !paints_pli(a, options) &&
         kind != APPEND) /* an append may find PLI in the data set */
         return cli_usage(cli, "--tier, --effort, --max-error and --of-lossy go with the form pli");
+    if (is_annotated(a) && a->pli.max_error > 0 && !has_pli(options->forms, options->n_forms))
+        return cli_usage(cli, "--max-error goes with --form pli: masks are lossless");
     if (strcmp(a->on_error, "stop") != 0 && strcmp(a->on_error, "skip") != 0)
         return cli_usage(cli, "--on-error is \"%s\": stop or skip is expected", a->on_error);
     if (a->made_for != NULL && strcmp(a->made_for, "upright") != 0 &&
@@ -353,9 +370,25 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     return -1;
 }
 
-static bool is_annotated(const struct pack_arguments *a)
+/* Parses the fields to paint, each at most once. */
+static int check_paint(const struct cli *cli, const char *text)
 {
-    return a->coco != NULL || a->voc || a->citypersons;
+    static const char *const names[] = {"mask", "instances", NULL};
+    bool seen[2] = {false};
+    while (text != NULL) {
+        char word[32];
+        size_t length = strcspn(text, ","), i = 0;
+        snprintf(word, sizeof word, "%.*s", (int)length, text);
+        while (names[i] != NULL && strcmp(word, names[i]) != 0)
+            i++;
+        if (names[i] == NULL)
+            return cli_usage(cli, "--paint: \"%s\" is not mask or instances", word);
+        if (seen[i])
+            return cli_usage(cli, "--paint names %s twice", word);
+        seen[i] = true;
+        text = text[length] == ',' ? text + length + 1 : NULL;
+    }
+    return -1;
 }
 
 /* Checks the options of annotations of others, as far as no file must be read. */
@@ -387,7 +420,7 @@ static int check_annotated(const struct cli *cli, const struct pack_arguments *a
     if (strcmp(a->bad_annotations, "stop") != 0 && strcmp(a->bad_annotations, "drop") != 0)
         return cli_usage(cli, "--bad-annotations is \"%s\": stop or drop is expected",
                          a->bad_annotations);
-    return -1;
+    return check_paint(cli, a->paint);
 }
 
 /* Removes an option from a table. */

@@ -114,7 +114,7 @@ def read_file(path: str, what: str, most: int | None = None) -> bytes:
 
 def tidy_path(name: Any) -> str | None:
     """Returns the path within the folder in the one spelling that names a sample; None: it is none."""
-    if not isinstance(name, str) or name.startswith("/"):
+    if not isinstance(name, str) or name.startswith("/") or "\0" in name:
         return None
     parts = [part for part in name.split("/") if part not in ("", ".")]
     try:
@@ -147,6 +147,18 @@ def box_problem(box: Sequence[float], height: int, width: int) -> str | None:
     if x1 <= 0 or y1 <= 0 or x0 >= width or y0 >= height:
         return f"lies outside of the image ({width} x {height} pixels)"
     return None
+
+
+def size_problem(stated: Sequence[Any], height: int, width: int, made_for: str | None) -> str | None:
+    """Returns what is wrong with a stated height and width of an image of these sides; None: nothing."""
+    if tuple(stated) == (height, width):
+        return None
+    text = f"is {stated[1]!r} x {stated[0]!r} pixels there, its file has {width} x {height}"
+    if tuple(stated) != (width, height):
+        return text
+    other, when = ("upright", "after") if made_for == "stored" else ("stored", "before")
+    return (f"{text}; if the annotations are for the {other} picture, {when} its EXIF orientation has turned it, say "
+            f'made_for="{other}" (--made-for {other})')
 
 
 def boxes_array(boxes: Sequence[Sequence[float]]) -> Any:
@@ -372,7 +384,7 @@ def image_field(
     named = tuple(forms) if forms else ("pli-jpeg",)
     if "pli" not in named:
         return Image(named)
-    return Image(named, tier=tier or "small", effort=effort or 3, max_error=max_error)
+    return Image(named, tier=tier or "small", effort=3 if effort is None else effort, max_error=max_error)
 
 
 def open_source(

@@ -6,7 +6,19 @@ import json
 import os
 from typing import Any
 
-from ._imports import AnnotationError, Drops, Given, box_problem, boxes_array, is_image_name, listed, number, read_file, tidy_path
+from ._imports import (
+    AnnotationError,
+    Drops,
+    Given,
+    box_problem,
+    boxes_array,
+    is_image_name,
+    listed,
+    number,
+    read_file,
+    size_problem,
+    tidy_path,
+)
 from ._schema import Array, Boxes, FieldSpec, Text
 from .errors import CorruptError, NotFoundError
 
@@ -92,8 +104,9 @@ class CityPersons:
         path = os.path.join(self.folder, self._json[name])
         found = self._parse(path)
         size = [found.get("imgHeight", height), found.get("imgWidth", width)]
-        if size != [height, width]:
-            text = f"the image is {size[1]!r} x {size[0]!r} pixels there, its file has {width} x {height}"
+        wrong = size_problem(size, height, width, self._given.made_for)
+        if wrong is not None:
+            text = f"the image {wrong}"
             raise CorruptError(f"{path!r}: {text}", text=text, file=path)
         kept: list[tuple[list[float], list[float], int, int]] = []
         for i, each in enumerate(found["objects"]):

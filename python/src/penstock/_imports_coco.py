@@ -11,7 +11,19 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from ._imports import AnnotationError, Drops, Given, box_problem, boxes_array, is_image_name, listed, number, tidy_path, unreadable
+from ._imports import (
+    AnnotationError,
+    Drops,
+    Given,
+    box_problem,
+    boxes_array,
+    is_image_name,
+    listed,
+    number,
+    size_problem,
+    tidy_path,
+    unreadable,
+)
 from ._regions import RegionError, from_segmentation, paint, painting_order
 from ._schema import Array, Boxes, FieldSpec, Int, Keypoints
 from .errors import CorruptError, LimitError
@@ -38,7 +50,7 @@ class _Annotation:
     def __init__(self, given: dict[str, Any], *, paints: bool) -> None:
         self.number, self.image, self.category = given.get("id"), given["image_id"], given["category_id"]
         self.box, self.area, self.crowd = _compact(given.get("bbox")), given.get("area"), given.get("iscrowd", 0)
-        self.keypoints = _compact(given.get("keypoints"))
+        self.keypoints = None if given.get("keypoints") == [] else _compact(given.get("keypoints"))
         self.segmentation = given.get("segmentation") if paints else None
         if isinstance(self.segmentation, list):
             self.segmentation = [_compact(polygon) for polygon in self.segmentation]
@@ -105,7 +117,7 @@ class Coco:
             if category["name"] in names.values():
                 raise self._fault(f"two categories are named {category['name']!r}")
             names[category["id"]] = category["name"]
-            if isinstance(category.get("keypoints"), list):
+            if isinstance(category.get("keypoints"), list) and category["keypoints"]:
                 points.add(len(category["keypoints"]))
         if not names:
             raise self._fault("there are no categories")
@@ -161,8 +173,9 @@ class Coco:
                 continue
             seen.add(annotation.number)
             self._of_image[annotation.image].append(annotation)
-            if annotation.keypoints is not None and not self._n_points:
-                self._n_points, self._has_points = max(1, len(annotation.keypoints) // 3), True
+            points = annotation.keypoints
+            if isinstance(points, array) and len(points) % 3 == 0 and not self._has_points:
+                self._n_points, self._has_points = len(points) // 3, True
 
     def names(self) -> list[str]:
         return list(self._images)
@@ -186,10 +199,9 @@ class Coco:
         import numpy as np
 
         number_, *size = self._images[name]
-        if size != [height, width]:
-            raise self._fault(
-                f"image {number_} ({name!r}) is {size[1]} x {size[0]} pixels there, its file has {width} x {height}"
-            )
+        problem = size_problem(size, height, width, self._given.made_for)
+        if problem is not None:
+            raise self._fault(f"image {number_} ({name!r}) {problem}")
         kept: list[tuple[_Annotation, list[float], float, Any]] = []
         points: list[Any] = []
         for annotation in self._of_image[number_]:
@@ -203,7 +215,7 @@ class Coco:
                 continue
             kept.append((annotation, box, area, region))
             points.append(of_one)
-        crowds = [annotation.crowd for annotation, *_ in kept]
+        crowds = [int(annotation.crowd) for annotation, *_ in kept]
         labels = [self._label[annotation.category] for annotation, *_ in kept]
         values: dict[str, Any] = {
             "boxes": boxes_array([box for _, box, _, _ in kept]),
@@ -223,7 +235,7 @@ class Coco:
         if not isinstance(given, array) or len(given) != 4:
             raise ValueError(f"bbox is {given!r}: four numbers [x, y, width, height] are expected")
         x, y, w, h = given
-        if type(annotation.crowd) is not int or annotation.crowd not in (0, 1):
+        if type(annotation.crowd) not in (int, bool) or annotation.crowd not in (0, 1):
             raise ValueError(f"iscrowd is {annotation.crowd!r}, 0 or 1 is expected")
         box = [x, y, x + w, y + h]
         problem = "has a negative size" if w < 0 or h < 0 else box_problem(box, height, width)
@@ -237,14 +249,12 @@ class Coco:
     def _points(self, annotation: _Annotation) -> Any:
         import numpy as np
 
-        if not self._has_points:
-            return None
         if annotation.keypoints is None:
-            return np.zeros((self._n_points, 3), np.float32)
+            return np.zeros((self._n_points, 3), np.float32) if self._has_points else None
         given = annotation.keypoints
-        if not (isinstance(given, array) or given == []) or len(given) != 3 * self._n_points:
+        if not isinstance(given, array) or len(given) != 3 * self._n_points:
             count = f"{len(given)} numbers" if isinstance(given, (array, list)) else repr(given)
-            raise ValueError(f"keypoints are {count}: {self._n_points} of x, y, visibility are expected")
+            raise ValueError(f"keypoints are {count}: {self._n_points or 'numbers'} of x, y, visibility are expected")
         with np.errstate(over="ignore"):
             points = np.array(given, np.float32).reshape(-1, 3)
         if not np.isfinite(points).all():

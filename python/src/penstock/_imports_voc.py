@@ -9,7 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 from xml.parsers import expat
 
-from ._imports import AnnotationError, Drops, Given, box_problem, boxes_array, is_image_name, listed, number, read_file, tidy_path
+from ._imports import (
+    AnnotationError,
+    Drops,
+    Given,
+    box_problem,
+    boxes_array,
+    is_image_name,
+    listed,
+    number,
+    read_file,
+    size_problem,
+    tidy_path,
+)
 from ._schema import Array, Boxes, FieldSpec
 from .errors import ArgumentError, CorruptError, NotFoundError, PenstockError
 
@@ -88,6 +100,8 @@ def _decimal(text: str | None) -> float | None:
 
 def _flag(element: ET.Element, name: str) -> int:
     text = _text(element, name)
+    if text == "Unspecified":
+        return 0
     if text in (None, "", "0", "1"):
         return int(text or 0)
     raise ValueError(f"{name} is {text!r}, 0 or 1 is expected")
@@ -160,10 +174,13 @@ class Voc:
         if tidy_path(split) != split or "/" in split:
             raise ArgumentError(f"split is the name of a file in ImageSets/Main, without .txt, not {split!r}")
         lines = read_file(path, "split", _MOST_BYTES).decode("utf-8", "surrogateescape").splitlines()
-        stems = [line.split()[0] for line in lines if line.split()]
+        rows = [line.split() for line in lines if line.split()]
+        stems = [row[0] for row in rows]
         stem, n = Counter(stems).most_common(1)[0] if stems else ("", 0)
         if n > 1:
             raise CorruptError(f"{path!r}: {stem!r} is there twice", file=path)
+        # The files of one class, such as cat_train, say behind each name whether the image has it: 1; -1; 0: only difficult ones.
+        stems = [row[0] for row in rows if row[1:2] != ["-1"]]
         if not stems:
             raise CorruptError(f"{path!r}: it names no image", file=path)
         return stems
@@ -220,8 +237,9 @@ class Voc:
         path, found, size = self._xml[name], self._objects[name], self._size[name]
         if isinstance(found, PenstockError):
             raise found
-        if size is not None and size != (height, width):
-            text = f"the image is {size[1]} x {size[0]} pixels there, its file has {width} x {height}"
+        wrong = None if size is None else size_problem(size, height, width, self._given.made_for)
+        if wrong is not None:
+            text = f"the image {wrong}"
             raise CorruptError(f"{path!r}: {text}", text=text, file=path)
         kept: list[_Object] = []
         for i, each in enumerate(found):

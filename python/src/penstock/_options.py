@@ -24,11 +24,15 @@ _UNITS = {
     "mib": 2**20,
     "gib": 2**30,
     "tib": 2**40,
+    "k": 2**10,
+    "m": 2**20,
+    "g": 2**30,
+    "t": 2**40,
 }
 
 
 def nbytes(name: str, value: int | float | str) -> int:
-    """Returns the bytes of a number or of a text such as "4GiB" (1024s) or "500 MB" (1000s)."""
+    """Returns the bytes of a number or of a text such as "4GiB" or "4G" (1024s) or "500 MB" (1000s)."""
     number: float
     if isinstance(value, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
@@ -51,6 +55,11 @@ def count(name: str, value: Any, low: int, high: int = 2**32 - 1) -> int:
     if not low <= number <= high:
         raise ArgumentError(f"{name} must be {low} to {high}, not {value!r}")
     return number
+
+
+def words(given: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Returns the words as a tuple, a single text as one word."""
+    return None if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
 def choice(name: str, value: Any, choices: Iterable[str]) -> int:

@@ -429,6 +429,7 @@ def pack(
 
     To continue an interrupted run (also after Ctrl-C), call it with ``resume=True`` and otherwise the same arguments.
     """
+    forms, mask_forms, paint = _options.words(forms), _options.words(mask_forms), _options.words(paint) or ()
     gives_pli = tier is not None or effort is not None or max_error != 0 or of_lossy
     if coco is not None or voc or citypersons:
         others = {
@@ -505,6 +506,13 @@ def _pack_annotated(
         _options.choice("paint", name, _imports.PAINTS)
     if len(set(paint)) != len(paint):
         raise ArgumentError(f"paint names a field twice: {paint}")
+    of_images = "pli" in (forms or ())
+    of_masks = "pli" in (mask_forms or ()) or (bool(paint) and not mask_forms)
+    if (max_error != 0 and not of_images) or ((tier is not None or effort is not None) and not (of_images or of_masks)):
+        raise ArgumentError('tier, effort and max_error go with the form "pli", max_error with that of images')
+    if tier is not None:
+        _options.choice("tier", tier, _options.TIERS)
+    effort = 3 if effort is None else _options.count("effort", effort, 1, 5)
     given = _imports.Given(
         split,
         paint,
@@ -512,7 +520,7 @@ def _pack_annotated(
         made_for,
         None if mask_forms is None else tuple(mask_forms),
         tier or "small",
-        effort or 3,
+        effort,
     )
     image = _imports.image_field(forms, tier, effort, max_error)
     found = _imports.open_source(source, given, *kind)
@@ -549,6 +557,7 @@ def repack(
 
     A bad image ends the call, and so does a full disk, after which nothing is left of what was written.
     """
+    forms, mask_forms = _options.words(forms), _options.words(mask_forms)
     kept: list[dict[str, Any]] = []
     if (tier is not None or effort is not None or max_error != 0 or of_lossy) and plan is None and \
             "pli" not in (*(forms or ()), *(mask_forms or ())):
