@@ -41,6 +41,7 @@ help:
 	@echo "make bench-models             networks that train here, and what of their time is a stall; MODELS_ARGS='--models resnet18'"
 	@echo "make bench-mix                mixes of forms beside single forms, solved and measured; MIX_ARGS='--groups frames'"
 	@echo "make bench-audio              1 s at 8 kHz out of clips of 30 s beside soundfile, torchaudio, DALI; AUDIO_ARGS='--cores 1 2 --features'"
+	@echo "make bench-tasks              recipes of classification, detection, segmentation beside torchvision v2 and DALI; TASKS_ARGS='--tasks detect'"
 	@echo "make bench-pages              the page-aware order beside random order; PAGES_ARGS='--settings throttle --rounds 5'"
 	@echo "make bench-dlio DLIO=FOLDER   MLPerf Storage's program with Penstock and with its own loader; FOLDER: its source"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
@@ -124,6 +125,10 @@ bench-models: system $(STAMPS)/build
 
 bench-mix: build
 	bash bench/mix/run.sh $(MIX_ARGS)
+
+.PHONY: bench-tasks
+bench-tasks: system $(STAMPS)/build
+	bash bench/tasks/run.sh $(TASKS_ARGS)
 
 bench-pages: build
 	bash bench/pages/run.sh $(PAGES_ARGS)
