@@ -65,7 +65,9 @@ def need_steps(n_steps: int) -> int:
 def order_of(loader: ps.Loader, n_epochs: int) -> list[list[int]]:
     """The samples of each batch of the loader's next epochs, by their places in its data set: a batch_sampler for a peer."""
     places = {number: i for i, number in enumerate(loader.dataset.indices.tolist())}
-    return [[places[number] for number in batch["index"].tolist()] for _ in range(n_epochs) for batch in loader]
+    order = [[places[number] for number in batch["index"].tolist()] for _ in range(n_epochs) for batch in loader]
+    need_steps(len(order))
+    return order
 
 
 def peer_loader(samples: Any, collate: Callable[[list[Any]], Any], n_workers: int, seed: int, **options: Any) -> Any:
