@@ -222,7 +222,7 @@ static bool is_list(pst_dataset *dataset, uint64_t sample, uint32_t i_field,
 static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_field *boxes,
                           const struct psti_loader_plan_field *field)
 {
-    uint64_t n = pst_dataset_count(dataset), n_rows = 0, n_each = 0;
+    uint64_t n = pst_dataset_count(dataset), n_rows = 0, n_each = 0, most = 0;
     for (uint64_t sample = 0; sample < n && sample < SAMPLES_LOOKED_AT; sample++) {
         struct pst_item a, b;
         if (pst_dataset_item(dataset, sample, boxes->i_field, 0, &a, sizeof a, NULL) != PST_OK ||
@@ -230,8 +230,9 @@ static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_fi
             return false;
         uint64_t n_boxes = a.nbytes / 16;
         uint64_t n_points = b.nbytes / 12;
-        if (n_each == 0 && n_boxes > 0)
-            n_each = n_points / n_boxes; /* of keypoints: rows of each box */
+        if (n_each == 0 && n_boxes > 0 && field->field->type == PST_FIELD_KEYPOINTS)
+            n_each = n_points / n_boxes; /* rows of each box */
+        most = n_boxes > most ? n_boxes : most;
         bool same = field->field->type == PST_FIELD_KEYPOINTS
                         ? n_points == n_boxes * n_each && (n_boxes == 0 || n_each > 0)
                     : field->field->type == PST_FIELD_JSON
@@ -241,7 +242,7 @@ static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_fi
             return false;
         n_rows += n_boxes;
     }
-    return n_rows > 0;
+    return n_rows > 0 && (n_each <= 1 || most > 1); /* one box and several points say nothing */
 }
 
 /* True if boxes of that field are dropped, or put together with those of other rows. */
