@@ -217,7 +217,7 @@ def accuracy(network: nn.Module, dataset: ps.Dataset, indices: np.ndarray, mel: 
 
 
 def same_losses(folder: Path, dataset: ps.Dataset, indices: np.ndarray, args: argparse.Namespace) -> bool:
-    """Trains without augmentation by both loaders, the peer fed Penstock's order."""
+    """Trains without augmentation, once with each loader. torch's loader reads the samples in Penstock's order."""
     loader = penstock_batches(dataset, indices, args, False, 1)
     orders = [batch["index"].tolist() for _ in range(args.same_epochs) for batch in loader]
     # With a generator of its own the DataLoader leaves torch's, and so Dropout, alone.

@@ -198,7 +198,7 @@ def accuracy(network: nn.Module, dataset: ps.Dataset, args: argparse.Namespace) 
 
 
 def compare_losses(folder: Path, dataset: ps.Dataset, args: argparse.Namespace) -> bool:
-    """Trains without augmentation by both loaders, the peer fed Penstock's order."""
+    """Trains without augmentation, once with each loader. torch's loader reads the samples in Penstock's order."""
     order = order_of(penstock_batches(dataset, args, False, 1), args.same_epochs)
     peer = peer_loader(Photographs(folder, dataset, peer_chain(args.size, False)), Collate(), 0, 1, batch_sampler=order)
     n = len(dataset.classes or ())

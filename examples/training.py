@@ -71,7 +71,7 @@ def order_of(loader: ps.Loader, n_epochs: int) -> list[list[int]]:
 
 
 def peer_loader(samples: Any, collate: Callable[[list[Any]], Any], n_workers: int, seed: int, **options: Any) -> Any:
-    """torch's DataLoader. With a generator of its own it leaves torch's alone."""
+    """Returns a DataLoader of torch. It has a random generator of its own and does not advance torch's global one."""
     torch.manual_seed(seed)
     return torch.utils.data.DataLoader(samples, collate_fn=collate, num_workers=n_workers, persistent_workers=n_workers > 0,
                                        generator=torch.Generator().manual_seed(seed), **options)

@@ -56,8 +56,8 @@ enum pst_op_kind {
      * keeps the aspect, and pads on both sides. An odd pixel is right or below. The rule of YOLO.
      */
     PST_OP_LETTERBOX = 13,
-    /* height, width, scale[2], interpolation, no_antialias: resizes to a drawn factor times the
-     * largest size that fits. height and width 0: times the picture's own size. */
+    /* height, width, scale[2], interpolation, no_antialias: resizes to the largest size that fits
+     * in height x width, times a random factor. height and width 0: to the own size, times it. */
     PST_OP_SCALE_JITTER = 14,
     /* sizes, n_sizes, max_size, interpolation, no_antialias: the shorter side becomes one of
      * `sizes`, or shorter, so that the longer side has at most max_size pixels (0: any number). */
@@ -324,8 +324,8 @@ enum pst_mix_kind {
     PST_MIX_MIXUP = 1,
     /* CutMix (Yun et al., 2019): a rectangle is that of the partner. */
     PST_MIX_CUTMIX = 2,
-    /* Mosaic (Bochkovskiy et al., YOLOv4, 2020): four rows that meet in a point. It is the only way
-     * then, and boxes, keypoints and masks move with it. */
+    /* Mosaic (Bochkovskiy et al., YOLOv4, 2020): four rows that meet in a point. A mix that
+     * has it has no other way. Boxes, keypoints and masks move with the pixels. */
     PST_MIX_MOSAIC = 3
 };
 

@@ -433,7 +433,7 @@ struct pst_loader_state {
     uint64_t n_samples;
     /* Version of the order function: must be equal to resume. */
     uint64_t order_version;
-    /* Hash of order kind, page parameters, subset, weights and repeats: must be equal to resume. */
+    /* Hash of order kind, page parameters, subset, weights, repeats. A resume needs the same. */
     uint64_t order_hash;
     /* Version of the rule of random parameters (augment.h): must be equal to resume. */
     uint64_t augment_version;

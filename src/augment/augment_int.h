@@ -222,8 +222,8 @@ struct psti_erase {
     struct psti_number_stream stream;
 };
 
-/* The streamed front: a crop, a resize, a window of the result, flips, and a map of classes, in
- * this order. */
+/* The first operations of a chain, which run row by row while the picture is decoded: a crop, a
+ * resize, a window of the result, flips, and new numbers of classes, in this order. */
 struct psti_front {
     uint32_t y, x, height, width; /* the crop of the source; filters see no pixel outside of it */
     bool resizes;

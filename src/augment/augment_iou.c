@@ -95,7 +95,8 @@ static bool draw_crop(const struct pst_op *op, struct psti_dice *dice, uint32_t 
     return true;
 }
 
-/* Draws the crop by the boxes of the picture that it sees. Returns false if the picture stays. */
+/* Draws a random crop that suits the boxes of the picture. Returns false if the picture stays as it
+ * is. */
 static bool draw_by_boxes(const struct pst_op *op, struct psti_dice *dice, const float *boxes,
                           size_t n, uint32_t height, uint32_t width, struct crop *crop)
 {

@@ -82,7 +82,7 @@ struct psti_recipe_step {
     bool blends;  /* a bilinear result is blended with `fill` by the share of pixels inside */
 };
 
-/* Part of the finished picture that is overwritten after it was stored; height 0: none. */
+/* Rectangle of the finished picture that RandomErasing overwrites. Height 0: none. */
 struct psti_recipe_erase {
     uint32_t y, x, height, width;
     uint32_t elements[4]; /* bits of the slot's element for each channel */

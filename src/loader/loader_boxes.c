@@ -245,7 +245,7 @@ static bool seems_per_box(pst_dataset *dataset, const struct psti_loader_plan_fi
     return n_rows > 0 && (n_each <= 1 || most > 1); /* one box and several points say nothing */
 }
 
-/* True if boxes of that field are dropped, or put together with those of other rows. */
+/* True if operations drop boxes of that field, or a mosaic joins them with those of other rows. */
 static bool needs_rows(const struct psti_loader_plan *plan, uint32_t i_boxes)
 {
     return plan->fields[i_boxes].drops ||

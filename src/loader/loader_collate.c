@@ -13,7 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Converts to IEEE half precision, rounding to nearest even. |value| < 65520, or infinite. */
+/* Converts to IEEE half precision, rounding to nearest even. The caller passes |value| < 65520 or
+ * an infinity. */
 static uint16_t half_of(float value)
 {
     uint16_t sign = signbit(value) ? 0x8000 : 0;

@@ -24,7 +24,7 @@ void psti_loader_mix_job(const pst_loader *loader, struct psti_loader_job *job);
 /* loader_mosaic.c */
 /* Refuses what mosaics cannot be made of. The way is read already. */
 enum pst_status psti_loader_mosaic_open(pst_loader *loader, struct pst_error *err);
-/* Makes mosaics of a whole job's rows. PST_ERROR_LIMIT: there is too little of host_memory. */
+/* Makes mosaics of all rows of a job. PST_ERROR_LIMIT: host_memory is too small. */
 enum pst_status psti_loader_mosaic(const pst_loader *loader, struct psti_loader_job *job,
                                    struct pst_error *err);
 

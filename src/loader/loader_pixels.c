@@ -646,8 +646,8 @@ void psti_loader_pixels_name_error(const struct psti_loader_source *source, stru
 {
     if (err && !err->codec[0] && source->item.form != PST_FORM_NONE)
         psti_error_set_codec(err, pst_form_name(source->item.form));
-    /* A decoder counts offsets from the start of the bytes, which are those of the file unless they
-     * were re-coded. */
+    /* A decoder counts offsets from the start of its bytes. They mean nothing to the user if the
+     * loader re-coded the image. */
     if (err && err->offset >= 0)
         err->offset = (int64_t)source->item.offset + (source->is_recoded ? 0 : err->offset);
 }

@@ -109,8 +109,8 @@ static void *picture_memory(struct psti_loader_worker *worker, size_t nbytes)
     return memory;
 }
 
-/* Decodes the picture of which all views are made. picture->pixels NULL: each view is decoded by
- * itself. */
+/* Decodes once the part of the picture that all views are cut from. Sets picture->pixels to NULL if
+ * each view must decode its own. */
 static enum pst_status share(struct views *views, struct psti_shelf_picture *picture,
                              struct pst_error *err)
 {

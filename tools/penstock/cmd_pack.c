@@ -465,7 +465,7 @@ static int check_in_place(struct cli *cli, const struct pack_arguments *a, const
     return -1;
 }
 
-/* The entries of the table that set how annotations of others are read. */
+/* Options that control how foreign annotation files (COCO, VOC, CityPersons) are read. */
 #define ANNOTATION_OPTIONS(a)                                                                      \
     {"coco",                                                                                       \
      0,                                                                                            \

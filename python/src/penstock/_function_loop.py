@@ -124,7 +124,7 @@ class Pipeline:
         return task.result, state
 
     def _fill(self, pool: _workers.Threads | _workers.Processes, native: _native.Loader, to_arrays: _Arrays) -> None:
-        """Gives batches that are ready to the workers. Waits for one only if none is under way."""
+        """Hands ready batches to the workers. Waits for the loader only if no worker has a batch."""
         while not self._end and len(self._tasks) < pool.depth and not (self._waits and self._tasks):
             try:
                 if self._kept is None and not self._get(native):

@@ -1,5 +1,5 @@
-"""Packs annotated data sets of others: COCO JSON, Pascal VOC, CityPersons. Their files are read by modules of their own;
-here are what these have in common, and the run: threads prepare samples ahead of the one writer."""
+"""Packs annotated data sets in foreign formats: COCO JSON, Pascal VOC, CityPersons. A module for each format reads its
+files. This one has what they share, and the packing loop, whose threads prepare samples ahead of a single writer."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def read_file(path: str, what: str, most: int | None = None) -> bytes:
 
 
 def tidy_path(name: Any) -> str | None:
-    """Returns the path within the folder in the one spelling that names a sample; None: it is none."""
+    """Returns the normalised path within the folder, which names the sample, or None if it leads out of the folder."""
     if not isinstance(name, str) or name.startswith("/") or "\0" in name:
         return None
     parts = [part for part in name.split("/") if part not in ("", ".")]
@@ -252,7 +252,7 @@ _SAMPLE_FAULTS = (ArgumentError, CorruptError, ExistsError, LimitError, NotFound
 
 
 class _Run:
-    """The state of a pack: what is stored, what is bad, what is left."""
+    """Progress of a packing run: samples stored, samples refused, samples left."""
 
     def __init__(self, source: Source, writer: Writer, skip: bool, progress: Progress | None) -> None:
         self.source, self.writer, self.skip, self.progress = source, writer, skip, progress

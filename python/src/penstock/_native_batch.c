@@ -220,7 +220,7 @@ static PyObject *batch_mix(PyObject *self, PyObject *ignored)
                          mix.width, mix.is_applied ? Py_True : Py_False);
 }
 
-/* The arrays of a field that the loader put together, by enum pst_collated. */
+/* The collated arrays of a field, by number of enum pst_collated. */
 static PyObject *batch_collated(PyObject *self, PyObject *argument)
 {
     static const char *const suffixes[] = {"", "_counts", "_sizes", "_offsets", "_shapes"};

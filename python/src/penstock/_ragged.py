@@ -1,4 +1,4 @@
-"""How rows of different shapes are put together (``Loader(ragged=...)``), as options of the C library."""
+"""Makes options of the C library from ``Loader(ragged=...)``, which says how rows of different shapes are collated."""
 
 from __future__ import annotations
 

@@ -54,10 +54,10 @@ def _columns(
 
 
 def _polygon(points: npt.NDArray[np.float64], height: int, width: int) -> npt.NDArray[np.int64]:
-    """Returns where the pixels change, counted down the columns: int64 (n), not sorted.
+    """Returns the positions where the mask changes its value, counted down the columns: int64 (n), not sorted.
 
-    ``rleFrPoly`` draws all points of the boundary and takes those where the column changes; here these alone are found,
-    by the same arithmetic."""
+    ``rleFrPoly`` draws every point of the boundary and keeps those where the column changes. This function computes
+    only the points that are kept, with the same arithmetic."""
     import numpy as np
 
     start = np.trunc(_SCALE * points + 0.5).astype(np.int64)

@@ -178,7 +178,7 @@ class Dataset:
 
     @property
     def classes(self) -> list[str] | None:
-        """Class names of the field "label", else of the first int field that has any, else of the first array."""
+        """Class names of the field "label"; without them those of the first int field, then of the first array that has names."""
         ordered = sorted(self._fields, key=lambda field: (field.name != "label", field.type != "int"))
         for field in ordered:
             names = self.class_names(field.name) if field.n_classes else None

@@ -1,8 +1,8 @@
-/* filter.cuh - passes that mix each pixel with its neighbours, and the one that erases.
+/* filter.cuh - passes that mix each pixel with its neighbours, and the pass that erases.
  *
- * A lane makes one pixel of the result. Sums are those of augment/augment_blur.c in its order, each
- * operation rounded by itself, so the bits are the same. A blur is two passes: the first leaves
- * floats, the second makes pixels of them. */
+ * A lane (GPU thread) computes one pixel of the result. Sums follow the order of
+ * augment/augment_blur.c, and each operation is rounded separately, so the bits are those of the
+ * CPU. A blur takes two passes: the first writes floats, the second converts them to pixels. */
 #ifndef PST_GPU_FILTER_CUH
 #define PST_GPU_FILTER_CUH
 

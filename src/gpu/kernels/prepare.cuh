@@ -171,7 +171,7 @@ PSTI_LANES void color_table(pixel &p, const color_range &range, uint64_t table)
     }
 }
 
-/* A sample of a colour whose samples reach from `low` to `high`, low < high. */
+/* Returns a value of a channel, stretched from low..high to the full range. low < high. */
 PSTI_LANES lane_u32 color_stretched(lane_u32 v, float low, float high, float most)
 {
     float inverse = (high - low) * (1.0f / most);
