@@ -147,7 +147,8 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
         ),
         ("pst_auto_policy", {f"PST_AUTO_POLICY_{name.upper()}": number for name, number in _policies._POLICIES.items()}),
         ("pst_mix_kind", {"PST_MIX_MIXUP": _policies.mixes(_policies.MixUp())[0][0],
-                          "PST_MIX_CUTMIX": _policies.mixes(_policies.CutMix())[0][0]}),
+                          "PST_MIX_CUTMIX": _policies.mixes(_policies.CutMix())[0][0],
+                          "PST_MIX_MOSAIC": _policies.mixes(_policies.Mosaic())[0][0]}),
     ],
 )
 def test_numbers_are_those_of_the_header(enum, numbers):
