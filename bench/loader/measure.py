@@ -10,8 +10,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
-import signal
 import statistics
 import sys
 import time
@@ -118,14 +116,7 @@ def main() -> None:
     except common.Unavailable as reason:
         found = {"absent": str(reason)}
     print(json.dumps(found), flush=True)
-    for pid in common.process_tree():
-        if pid != os.getpid():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
-    sys.stdout.flush()
-    os._exit(0)  # some peers hang when they end their threads
+    common.end_at_once()
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -67,13 +65,7 @@ def main() -> None:
     for _ in sys.stdin:
         measure.window(batches, args.warm, 1)
         print(json.dumps({**measure.window(batches, args.seconds), "peak_rss_mb": common.peak_rss_mb()}), flush=True)
-    for pid in common.process_tree():
-        if pid != os.getpid():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
-    os._exit(0)  # some peers hang when they end their threads
+    common.end_at_once()
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from ._transform import (
     Transform,
     _fail,
     _fill,
-    _interpolation,
+    _filter,
     _mask_fill,
     _pair,
     _probability,
@@ -39,11 +39,6 @@ _MAX_CHOICES = 16  # of sizes and overlaps
 _MAX_FACTOR = 1000
 
 Labels = Union[Mapping[int, int], Sequence[int], Sequence[Sequence[int]]]
-
-
-def _filter(op: Any) -> dict[str, Any]:
-    """Returns the members that all resizes have."""
-    return {"interpolation": _interpolation(op, op.interpolation), "no_antialias": not op.antialias}
 
 
 def _factors(op: object, name: str, value: object, low: float, high: float) -> list[float]:

@@ -51,6 +51,11 @@ def _interpolation(op: object, value: object) -> int:
     raise _fail(op, f"interpolation is one of {', '.join(_INTERPOLATIONS)}, not {value!r}")
 
 
+def _filter(op: Any) -> dict[str, Any]:
+    """Returns the members that all resizes have."""
+    return {"interpolation": _interpolation(op, op.interpolation), "no_antialias": not op.antialias}
+
+
 def _probability(op: object, p: object) -> float:
     if not isinstance(p, numbers.Real) or not 0 <= float(p) <= 1:
         raise _fail(op, f"p is a probability from 0 to 1, not {p!r}")

@@ -90,7 +90,7 @@ from ._transform import (
     Transform,
     _fail,
     _fill,
-    _interpolation,
+    _filter,
     _mask_fill,
     _pad_mode,
     _padding,
@@ -192,8 +192,7 @@ class Resize(Transform):
             "kind": _RESIZE,
             "height": height,
             "width": width,
-            "interpolation": _interpolation(self, self.interpolation),
-            "no_antialias": not self.antialias,
+            **_filter(self),
         }
 
 
@@ -265,8 +264,7 @@ class RandomResizedCrop(Transform):
             "width": width,
             "scale": scale,
             "ratio": ratio,
-            "interpolation": _interpolation(self, self.interpolation),
-            "no_antialias": not self.antialias,
+            **_filter(self),
         }
 
 
