@@ -1,7 +1,8 @@
 /* augment_kernels.h - the inner loops of this room, one table per CPU level.
  *
- * All levels give the same bits: filters are sums of integers, and the conversion to float is one
- * multiplication and one addition, never fused. Plain C is the reference implementation. */
+ * All levels give the same bits: filters are sums of integers, the conversion to float is one
+ * multiplication and one addition, never fused, and operations on colours round every result as
+ * plain C does. Plain C is the reference implementation. */
 #ifndef PST_AUGMENT_KERNELS_H
 #define PST_AUGMENT_KERNELS_H
 
@@ -121,6 +122,27 @@ typedef void psti_planes(unsigned char *const *planes, const uint8_t *src, uint3
                          const float (*scale)[PSTI_PATTERN], const float (*offset)[PSTI_PATTERN],
                          bool streams);
 
+/* Pixels whose colours are floats, one plane for each of red, green and blue. The floats hold
+ * integers from 0 to `most`, which is 255 or 65535. */
+#define PSTI_COLORS 256
+struct psti_colors {
+    _Alignas(64) float v[3][PSTI_COLORS];
+};
+
+/* Loops over the first n pixels. Those that change colours may change up to 15 pixels after them,
+ * which must hold integers in the range too. augment_color.c says what the operations are. */
+struct psti_color_ops {
+    /* 8-bit RGB, and colours of 0..255. Read and write nothing outside of n pixels of RGB. */
+    void (*load)(struct psti_colors *to, const uint8_t *from, uint32_t n);
+    void (*store)(uint8_t *to, const struct psti_colors *from, uint32_t n);
+    /* Sets each number of a plane to factor * number + other. */
+    void (*blend)(float *plane, uint32_t n, float factor, float other, float most);
+    void (*saturate)(struct psti_colors *colors, uint32_t n, float factor, float most);
+    void (*turn)(struct psti_colors *colors, uint32_t n, float shift, float most); /* hue */
+    /* Returns the sum of the pixels' luma. */
+    uint64_t (*luma)(const struct psti_colors *colors, uint32_t n);
+};
+
 struct psti_augment_ops {
     const char *name;
     uint32_t lanes[5];          /* [channels]: number of rows that resize_x takes at once */
@@ -146,6 +168,7 @@ struct psti_augment_ops {
                    const float *offset);
     void (*to_bf16)(void *dst, const uint8_t *src, size_t n, const float *scale,
                     const float *offset);
+    struct psti_color_ops colors;
 };
 
 /* Returns the best table for a CPU with these features (PSTI_CPU_...). */
@@ -158,6 +181,13 @@ psti_resize_x psti_augment_resize_x_1_c, psti_augment_resize_x_2_c, psti_augment
     psti_augment_resize_x_4_c;
 psti_split psti_augment_split_1_c, psti_augment_split_2_c, psti_augment_split_3_c,
     psti_augment_split_4_c;
+void psti_augment_colors_load_c(struct psti_colors *to, const uint8_t *from, uint32_t n);
+void psti_augment_colors_store_c(uint8_t *to, const struct psti_colors *from, uint32_t n);
+void psti_augment_colors_blend_c(float *plane, uint32_t n, float factor, float other, float most);
+void psti_augment_colors_saturate_c(struct psti_colors *colors, uint32_t n, float factor,
+                                    float most);
+void psti_augment_colors_turn_c(struct psti_colors *colors, uint32_t n, float shift, float most);
+uint64_t psti_augment_colors_luma_c(const struct psti_colors *colors, uint32_t n);
 
 /* These convert a float and round to nearest even, as VCVTPS2PH does. */
 uint16_t psti_augment_f16_from_f32(float value);

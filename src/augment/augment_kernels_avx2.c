@@ -71,6 +71,17 @@ INLINE void store_f16(void *to, __m256 v, bool streams)
     store_halves(to, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT), streams);
 }
 
+#define MASK __m256
+INLINE __m256 equal(__m256 a, __m256 b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
+INLINE __m256 chosen(__m256 mask, __m256 a, __m256 b) { return _mm256_blendv_ps(b, a, mask); }
+INLINE __m256 floored(__m256 v) { return _mm256_floor_ps(v); }
+INLINE __m128i bytes_of(const float *from)
+{
+    __m128i low = low_halves(_mm256_cvttps_epi32(_mm256_loadu_ps(from)));
+    __m128i high = low_halves(_mm256_cvttps_epi32(_mm256_loadu_ps(from + 8)));
+    return _mm_packus_epi16(low, high);
+}
+
 #include "augment/augment_kernels_x86_template.h"
 
 /* Outputs by quads

@@ -58,3 +58,15 @@ INLINE void store_f16(void *to, __m512 v, bool streams)
 {
     store_halves(to, _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT), streams);
 }
+
+#define MASK __mmask16
+INLINE __mmask16 equal(__m512 a, __m512 b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+INLINE __m512 chosen(__mmask16 mask, __m512 a, __m512 b)
+{
+    return _mm512_mask_blend_ps(mask, b, a);
+}
+INLINE __m512 floored(__m512 v) { return _mm512_roundscale_ps(v, 0x09 /* down */); }
+INLINE __m128i bytes_of(const float *from)
+{
+    return _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(_mm512_loadu_ps(from)));
+}

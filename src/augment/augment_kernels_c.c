@@ -182,4 +182,7 @@ const struct psti_augment_ops psti_augment_ops_c = {
     .to_f32 = to_f32,
     .to_f16 = to_f16,
     .to_bf16 = to_bf16,
+    .colors = {psti_augment_colors_load_c, psti_augment_colors_store_c, psti_augment_colors_blend_c,
+               psti_augment_colors_saturate_c, psti_augment_colors_turn_c,
+               psti_augment_colors_luma_c},
 };

@@ -254,5 +254,70 @@ INLINE void store_bf16(unsigned char *to, struct floats v, bool streams)
     vst1q_u8(to, vreinterpretq_u8_u16(vcombine_u16(bf16_of(v.low), bf16_of(v.high))));
 }
 
+/* Colours
+ * --------------------------------------------------------------------------------------------- */
+
+struct mask {
+    uint32x4_t low, high;
+};
+#define MASK struct mask
+
+INLINE struct floats all(float value)
+{
+    return (struct floats){vdupq_n_f32(value), vdupq_n_f32(value)};
+}
+INLINE struct floats plus(struct floats a, struct floats b)
+{
+    return (struct floats){vaddq_f32(a.low, b.low), vaddq_f32(a.high, b.high)};
+}
+INLINE struct floats minus(struct floats a, struct floats b)
+{
+    return (struct floats){vsubq_f32(a.low, b.low), vsubq_f32(a.high, b.high)};
+}
+INLINE struct floats times(struct floats a, struct floats b)
+{
+    return (struct floats){vmulq_f32(a.low, b.low), vmulq_f32(a.high, b.high)};
+}
+INLINE struct floats over(struct floats a, struct floats b)
+{
+    return (struct floats){vdivq_f32(a.low, b.low), vdivq_f32(a.high, b.high)};
+}
+INLINE struct floats least(struct floats a, struct floats b)
+{
+    return (struct floats){vminq_f32(a.low, b.low), vminq_f32(a.high, b.high)};
+}
+INLINE struct floats greatest(struct floats a, struct floats b)
+{
+    return (struct floats){vmaxq_f32(a.low, b.low), vmaxq_f32(a.high, b.high)};
+}
+INLINE struct floats floored(struct floats v)
+{
+    return (struct floats){vrndmq_f32(v.low), vrndmq_f32(v.high)};
+}
+INLINE struct mask equal(struct floats a, struct floats b)
+{
+    return (struct mask){vceqq_f32(a.low, b.low), vceqq_f32(a.high, b.high)};
+}
+INLINE struct floats chosen(struct mask mask, struct floats a, struct floats b)
+{
+    return (struct floats){vbslq_f32(mask.low, a.low, b.low), vbslq_f32(mask.high, a.high, b.high)};
+}
+
+INLINE uint8x8_t eight_bytes_of(const float *from)
+{
+    uint16x4_t low = vmovn_u32(vcvtq_u32_f32(vld1q_f32(from)));
+    uint16x4_t high = vmovn_u32(vcvtq_u32_f32(vld1q_f32(from + 4)));
+    return vmovn_u16(vcombine_u16(low, high));
+}
+INLINE uint8x16_t bytes_of(const float *from)
+{
+    return vcombine_u8(eight_bytes_of(from), eight_bytes_of(from + 8));
+}
+INLINE void store_planes(uint8_t *to, const uint8x16_t v[3])
+{
+    const uint8x16x3_t planes = {{v[0], v[1], v[2]}};
+    vst3q_u8(to, planes);
+}
+
 #include "augment/augment_kernels_template.h"
 #endif

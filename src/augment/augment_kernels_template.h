@@ -38,6 +38,14 @@
  *     store_f32(to, v, streams), store_f16(...), store_bf16(...)   finite floats to any address;
  *                          `streams`: past the caches, if the level can, to an aligned address
  *     settle()             orders stores that streamed before all later stores
+ *
+ * and for colours:
+ *
+ *     all(value)           the value in all FLOATS
+ *     plus(a, b), minus(a, b), times(a, b), over(a, b), least(a, b), greatest(a, b), floored(a)
+ *     MASK, equal(a, b), chosen(mask, a, b)     a where the mask is set, else b
+ *     bytes_of(from)       16 floats, which hold 0..255, as BYTES
+ *     store_planes(to, v)  writes what load_planes() loads
  */
 
 /* Horizontal pass
@@ -347,6 +355,8 @@ TARGET static void planes_bf16(unsigned char *const *to, const uint8_t *src, uin
         planes(to, src, width, scale, offset, BF16, 16, false);
 }
 
+#include "augment/augment_colors_template.h"
+
 const struct psti_augment_ops OPS = {
     .name = NAME,
     .lanes = {1, LANES, 1, LANES, LANES},
@@ -364,4 +374,5 @@ const struct psti_augment_ops OPS = {
     .to_f32 = to_f32,
     .to_f16 = to_f16,
     .to_bf16 = to_bf16,
+    .colors = {colors_load, colors_store, colors_blend, colors_saturate, colors_turn, colors_luma},
 };

@@ -18,7 +18,9 @@
  *     widened_bytes(v)        the first N_FLOATS bytes of v as numbers of 32 bits
  *     bits_of(floats)         the same bits as integers
  *     low_halves(v)           of numbers of 32 bits
- *     store_halves(to, v, streams)          what low_halves() returned */
+ *     store_halves(to, v, streams)          what low_halves() returned
+ *     MASK, equal(a, b), chosen(mask, a, b), floored(a), bytes_of(from)   as the other template
+ *                             wants them */
 enum { LANES = 4, N_PARTS = sizeof(VECTOR) / 16, N_VECTORS = LANES / N_PARTS };
 
 #define Z ((char)-1) /* a shuffle index that gives 0 */
@@ -311,4 +313,37 @@ INLINE void store_bf16(unsigned char *to, FLOATS floats, bool streams)
     VECTOR v = bits_of(floats), odd = OP(srli_epi32)(OP(slli_epi32)(v, 15), 31);
     v = OP(add_epi32)(v, OP(add_epi32)(OP(set1_epi32)(0x7fff), odd));
     store_halves(to, low_halves(OP(srli_epi32)(v, 16)), streams);
+}
+
+/* Colours
+ * --------------------------------------------------------------------------------------------- */
+
+INLINE FLOATS all(float value) { return OP(set1_ps)(value); }
+INLINE FLOATS plus(FLOATS a, FLOATS b) { return OP(add_ps)(a, b); }
+INLINE FLOATS minus(FLOATS a, FLOATS b) { return OP(sub_ps)(a, b); }
+INLINE FLOATS times(FLOATS a, FLOATS b) { return OP(mul_ps)(a, b); }
+INLINE FLOATS over(FLOATS a, FLOATS b) { return OP(div_ps)(a, b); }
+INLINE FLOATS least(FLOATS a, FLOATS b) { return OP(min_ps)(a, b); }
+INLINE FLOATS greatest(FLOATS a, FLOATS b) { return OP(max_ps)(a, b); }
+
+INLINE void store_planes(uint8_t *to, const __m128i v[3])
+{
+    const __m128i order[3][3] = {
+        {_mm_setr_epi8(0, Z, Z, 1, Z, Z, 2, Z, Z, 3, Z, Z, 4, Z, Z, 5),
+         _mm_setr_epi8(Z, 0, Z, Z, 1, Z, Z, 2, Z, Z, 3, Z, Z, 4, Z, Z),
+         _mm_setr_epi8(Z, Z, 0, Z, Z, 1, Z, Z, 2, Z, Z, 3, Z, Z, 4, Z)},
+        {_mm_setr_epi8(Z, Z, 6, Z, Z, 7, Z, Z, 8, Z, Z, 9, Z, Z, 10, Z),
+         _mm_setr_epi8(5, Z, Z, 6, Z, Z, 7, Z, Z, 8, Z, Z, 9, Z, Z, 10),
+         _mm_setr_epi8(Z, 5, Z, Z, 6, Z, Z, 7, Z, Z, 8, Z, Z, 9, Z, Z)},
+        {_mm_setr_epi8(Z, 11, Z, Z, 12, Z, Z, 13, Z, Z, 14, Z, Z, 15, Z, Z),
+         _mm_setr_epi8(Z, Z, 11, Z, Z, 12, Z, Z, 13, Z, Z, 14, Z, Z, 15, Z),
+         _mm_setr_epi8(10, Z, Z, 11, Z, Z, 12, Z, Z, 13, Z, Z, 14, Z, Z, 15)},
+    };
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; i++) {
+        __m128i bytes = _mm_or_si128(
+            _mm_or_si128(_mm_shuffle_epi8(v[0], order[i][0]), _mm_shuffle_epi8(v[1], order[i][1])),
+            _mm_shuffle_epi8(v[2], order[i][2]));
+        store_bytes(to + 16 * i, bytes);
+    }
 }

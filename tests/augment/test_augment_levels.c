@@ -236,6 +236,149 @@ static void large_samples_agree(void **state)
     }
 }
 
+/* Colours
+ * ------------------------------------------------------------------------------------------- */
+
+/* Does a ColorJitter on packed samples, in place. */
+static void jitter(const struct psti_augment_ops *kernels, const struct test_image *image,
+                   const float factors[4], uint32_t order)
+{
+    struct psti_chain chain = {
+        .output = {.channels = (uint8_t)image->channels, .bits = (uint8_t)image->bits},
+        .kernels = kernels};
+    struct psti_run run = {.chain = &chain};
+    struct psti_picture picture = {image->memory.data,
+                                   (size_t)image->width * image->channels * image->bits / 8,
+                                   image->height, image->width};
+    psti_augment_color_jitter(&run, factors, order, &picture);
+}
+
+static size_t image_nbytes(const struct test_image *image)
+{
+    return (size_t)image->height * image->width * image->channels * image->bits / 8;
+}
+
+static struct test_image image_copy(const struct test_image *from)
+{
+    struct test_image image = *from;
+    image.memory = guarded_make(image_nbytes(from), 0);
+    memcpy(image.memory.data, from->memory.data, image_nbytes(from));
+    return image;
+}
+
+/* Does the four operations one by one in plain C. */
+static void jitter_apart(const struct test_image *image, const float factors[4], uint32_t order)
+{
+    uint32_t turns[4];
+    psti_augment_jitter_order(order, turns);
+    for (int i = 0; i < 4; i++) {
+        float one[4] = {1, 1, 1, 0};
+        one[turns[i]] = factors[turns[i]];
+        jitter(&psti_augment_ops_c, image, one, 0);
+    }
+}
+
+static void check_jitter(const struct test_image *image, const float factors[4], uint32_t order)
+{
+    const struct psti_augment_ops *levels[] = {
+        &psti_augment_ops_c,
+        psti_augment_ops_for(psti_cpu_detected() & BASE_LEVEL),
+        psti_augment_ops_for(psti_cpu_detected()),
+#if defined(__x86_64__) && defined(PST_HAVE_SIMDE)
+        &psti_augment_ops_simde,
+        &psti_augment_ops_simde_icl,
+        &psti_augment_ops_simde_neon,
+#endif
+    };
+    struct test_image expected = image_copy(image);
+    jitter_apart(&expected, factors, order);
+    for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
+        struct test_image got = image_copy(image);
+        jitter(levels[i], &got, factors, order);
+        if (memcmp(got.memory.data, expected.memory.data, image_nbytes(image)) != 0)
+            print_error("%s differs: %u x %u x %u, %u bits, factors %g %g %g %g, order %u\n",
+                        levels[i]->name, image->height, image->width, image->channels, image->bits,
+                        (double)factors[0], (double)factors[1], (double)factors[2],
+                        (double)factors[3], order);
+        assert_memory_equal(got.memory.data, expected.memory.data, image_nbytes(image));
+        image_free(&got);
+    }
+    image_free(&expected);
+}
+
+static float random_factor(struct test_random *r, bool is_hue)
+{
+    static const float extremes[2][5] = {{1, 0, 0.5f, 3, 100}, {0, 0.5f, -0.5f, 1e-9f, -1e-9f}};
+    uint32_t which = test_below(r, 10);
+    if (which < 5)
+        return extremes[is_hue][which];
+    float unit = (float)test_below(r, 1000) / 1000;
+    return is_hue ? unit - 0.5f : 2 * unit;
+}
+
+/* Tries all orders, every number of pixels within a vector, and more pixels than the loops take at
+ * once. The last pixel ends at a guard page. */
+static void jitters_agree(void **state)
+{
+    (void)state;
+    struct test_random r = {.seed = 16};
+    for (uint32_t round = 0; round < 1200; round++) {
+        uint32_t channels = round % 3 == 0 ? 1 + test_below(&r, 4) : 3;
+        uint32_t height = round % 5 == 0 ? 9 : 1, width = 1 + round % 70;
+        struct test_image image =
+            image_make(&r, height, width, channels, test_below(&r, 4) == 0 ? 16 : 8);
+        float factors[4];
+        for (int i = 0; i < 4; i++)
+            factors[i] = random_factor(&r, i == 3);
+        check_jitter(&image, factors, round % 24);
+        image_free(&image);
+    }
+}
+
+/* Returns a picture of 8 bits with colours of the whole range, gray and pure ones among them. */
+static struct test_image colors_of_bytes(struct test_random *r)
+{
+    enum { STEPS = 18 };
+    struct test_image image = image_make(r, STEPS, STEPS * STEPS, 3, 8);
+    for (uint32_t i = 0; i < STEPS * STEPS * STEPS; i++) {
+        unsigned char *at = image.memory.data + (size_t)i * 3;
+        for (uint32_t c = 0, left = i; c < 3; c++, left /= STEPS)
+            at[c] = (unsigned char)(left % STEPS * 15);
+    }
+    return image;
+}
+
+/* Returns a picture of 16 bits with every number, in gray, pure and other colours. */
+static struct test_image colors_of_words(struct test_random *r)
+{
+    struct test_image image = image_make(r, 4, 65536, 3, 16);
+    for (uint32_t i = 0; i < 4 * 65536; i++) {
+        const uint32_t v = i % 65536;
+        const uint32_t colors[4][3] = {{v, v, v}, {v, 0, 0}, {65535, v, 0}, {v, v ^ 1, v * 40503u}};
+        for (uint32_t c = 0; c < 3; c++)
+            psti_store_u16(image.memory.data + (size_t)i * 6 + 2 * c,
+                           (uint16_t)colors[i / 65536][c]);
+    }
+    return image;
+}
+
+/* Every number that a hue divides by the largest is among these colours. */
+static void all_colors_agree(void **state)
+{
+    (void)state;
+    static const float tries[][4] = {{1, 1, 1, 0.5f}, {1, 1, 1, -0.07f}, {0.37f, 1, 1.7f, 0},
+                                     {1, 1.3f, 0, 0}, {1, 1, 1, -0.5f},  {1, 1, 1, -1e-9f}};
+    struct test_random r = {.seed = 17};
+    struct test_image bytes = colors_of_bytes(&r), words = colors_of_words(&r);
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        check_jitter(&bytes, tries[i], 0);
+        if (i < 3)
+            check_jitter(&words, tries[i], 0);
+    }
+    image_free(&bytes);
+    image_free(&words);
+}
+
 /* The region holds the pixels that are needed and no more. Resize(64) + CenterCrop(16) of 256 x 256
  * pixels needs about a quarter of each side. */
 static void region_is_narrow(void **state)
@@ -263,6 +406,7 @@ int main(void)
         cmocka_unit_test(random_chains_agree),  cmocka_unit_test(all_small_sizes_agree),
         cmocka_unit_test(extreme_ratios_agree), cmocka_unit_test(shrinking_agrees),
         cmocka_unit_test(large_samples_agree),  cmocka_unit_test(region_is_narrow),
+        cmocka_unit_test(jitters_agree),        cmocka_unit_test(all_colors_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,17 @@ static inline simde__m512 convert_16(simde__m512i v)
 #undef _mm512_cvtepi32_ps
 #define _mm512_cvtepi32_ps convert_16
 
+static inline simde__m512i truncate_16(simde__m512 v)
+{
+    simde__m512_private from = simde__m512_to_private(v);
+    simde__m512i_private to;
+    for (int i = 0; i < 16; i++)
+        to.i32[i] = (int32_t)from.f32[i];
+    return simde__m512i_from_private(to);
+}
+#undef _mm512_cvttps_epi32
+#define _mm512_cvttps_epi32 truncate_16
+
 static inline simde__m256i narrow_16(simde__m512i v)
 {
     simde__m512i_private from = simde__m512i_to_private(v);

@@ -37,6 +37,18 @@
 #define vqshlq_n_s16(v, n) vqshlq_s16(v, vdupq_n_s16(n))
 #endif
 
+static inline simde_float32x4_t quotients(simde_float32x4_t a, simde_float32x4_t b)
+{
+    float over[4], under[4];
+    simde_vst1q_f32(over, a);
+    simde_vst1q_f32(under, b);
+    for (int i = 0; i < 4; i++)
+        over[i] /= under[i];
+    return simde_vld1q_f32(over);
+}
+#undef vdivq_f32
+#define vdivq_f32 quotients
+
 /* Halves, as bits: nothing computes with them. */
 #include <simde/x86/f16c.h>
 #define float16x4_t simde_uint16x4_t
