@@ -1,4 +1,4 @@
-/* bench_augment.c - nanoseconds per output pixel of the fused chains, and images per second of
+/* bench_augment.c - nanoseconds per output pixel of chains, and images per second of
  * RandomResizedCrop, per CPU level.
  *
  *     bench_augment [--json FILE]
@@ -24,7 +24,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { RUNS = 9, BAND = 8, N_CASES = 6, N_LEVELS = 3 };
+enum { RUNS = 9, BAND = 8, N_CASES = 8, N_LEVELS = 3 };
 #define SLOTS_NBYTES ((size_t)256 << 20)
 
 static const char *const names[N_LEVELS] = {"c", "avx2", "avx512"};
@@ -50,6 +50,17 @@ static struct pst_op make_op(enum pst_op_kind kind, uint32_t height, uint32_t wi
         op.mean[c] = 0.45f;
         op.std[c] = 0.225f;
     }
+    return op;
+}
+
+/* A ColorJitter whose factors are always the same. */
+static struct pst_op make_jitter(float brightness, float contrast, float saturation, float hue)
+{
+    struct pst_op op = make_op(PST_OP_COLOR_JITTER, 0, 0);
+    op.brightness[0] = op.brightness[1] = brightness;
+    op.contrast[0] = op.contrast[1] = contrast;
+    op.saturation[0] = op.saturation[1] = saturation;
+    op.hue[0] = op.hue[1] = hue;
     return op;
 }
 
@@ -79,6 +90,10 @@ static void make_cases(struct bench_case cases[N_CASES])
     cases[4] = (struct bench_case){
         "crop 768x768, flip, normalise, f32 CHW", 768, 768, {flip, normalize}, 2, planar};
     cases[5] = (struct bench_case){"768x768 as it is, u8 HWC", 768, 768, {flip}, 0, bytes};
+    cases[6] = (struct bench_case){"300x300, hue, u8 HWC",        300, 300,
+                                   {make_jitter(1, 1, 1, 0.05f)}, 1,   bytes};
+    cases[7] = (struct bench_case){"300x300, ColorJitter of all four, u8 HWC", 300, 300,
+                                   {make_jitter(1.1f, 1.3f, 0.8f, 0.05f)},     1,   bytes};
 }
 
 struct stage {
