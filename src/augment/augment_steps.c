@@ -37,6 +37,33 @@ static void fill_pixel(const struct psti_run *run, const struct pst_op *op, unsi
     }
 }
 
+/* Repeats a pixel, in runs that double. */
+static void fill_row(unsigned char *to, const unsigned char *fill, uint32_t width, size_t size)
+{
+    const size_t nbytes = width * size;
+    if (width == 0)
+        return;
+    memcpy(to, fill, size);
+    for (size_t done = size; done < nbytes;) {
+        size_t more = done < nbytes - done ? done : nbytes - done;
+        memcpy(to + done, to, more);
+        done += more;
+    }
+}
+
+/* Makes the pixels [begin, end) of a row of a window, beyond the source. Either all of them are
+ * fill or none is. */
+static void window_side(const int32_t *map, uint32_t begin, uint32_t end, size_t size,
+                        const unsigned char *from, const unsigned char *fill, unsigned char *to)
+{
+    if (begin < end && map[begin] < 0) {
+        fill_row(to + begin * size, fill, end - begin, size);
+        return;
+    }
+    for (uint32_t x = begin; x < end; x++)
+        memcpy(to + x * size, from + (size_t)map[x] * size, size);
+}
+
 /* Makes one row of a window. The pixels [before, after) are copied as they lie. The map tells the
  * source of all other pixels, -1 for the fill. */
 static void window_row(const struct psti_run *run, const int32_t *map, uint32_t before,
@@ -44,21 +71,13 @@ static void window_row(const struct psti_run *run, const int32_t *map, uint32_t 
                        const unsigned char *fill, unsigned char *to)
 {
     size_t size = run->pixel_nbytes;
-    if (after > before)
-        memcpy(to + before * size, from + (size_t)map[before] * size, (after - before) * size);
-    for (uint32_t x = 0; x < width; x++) {
-        if (x == before)
-            x = after > before ? after : before;
-        if (x >= width)
-            break;
-        memcpy(to + x * size, map[x] < 0 ? fill : from + (size_t)map[x] * size, size);
+    if (after <= before) {
+        window_side(map, 0, width, size, from, fill, to);
+        return;
     }
-}
-
-static void fill_row(unsigned char *to, const unsigned char *fill, uint32_t width, size_t size)
-{
-    for (uint32_t x = 0; x < width; x++)
-        memcpy(to + x * size, fill, size);
+    window_side(map, 0, before, size, from, fill, to);
+    memcpy(to + before * size, from + (size_t)map[before] * size, (after - before) * size);
+    window_side(map, after, width, size, from, fill, to);
 }
 
 static enum pst_status step_window(struct psti_run *run, const struct psti_step *step,
