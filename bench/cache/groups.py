@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 TOP = Path("/sys/fs/cgroup")
@@ -91,10 +91,14 @@ def disk_of(path: Path) -> str:
     return name
 
 
+def drop_pages(files: Iterable[Path]) -> None:
+    """Removes the files' pages from the page cache, those that are on the disk already."""
+    for path in files:
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def drop_page_cache(folder: Path) -> None:
     """Removes the pages of the folder's files from the page cache."""
     subprocess.run(["sync"], check=True)
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    drop_pages(path for path in folder.rglob("*") if path.is_file())

@@ -38,9 +38,9 @@ WORKLOADS = {
 }
 
 
-def copy_imagenet(data: Path, root: Path) -> None:
+def copy_imagenet(data: Path, root: Path, copies: int = COPIES) -> None:
     for source in sorted((data / "imagenet_folder").glob("*/*.JPEG")):
-        for i in range(COPIES):
+        for i in range(copies):
             target = root / source.parent.name / f"{source.stem}-{i}.JPEG"
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)

@@ -81,7 +81,8 @@ def legend(counts: list[int]) -> list[str]:
     return [*out, text(x, 61, " and ".join(map(str, counts)) + (" cores: light, dark" if len(counts) > 1 else " cores"), 12, MUTED)]
 
 
-def draw(merged: dict) -> str:
+def draw(merged: dict, title: str = "Loaders of images: images per second, float32 NCHW, CPU only",
+         where: str = "; files in the page cache") -> str:
     cells = [c for c in merged["cells"] if "absent" not in c]
     machine = merged["machine"]
     out, y = [], float(TOP)
@@ -90,7 +91,7 @@ def draw(merged: dict) -> str:
         out += drawn
     head = [f"<svg xmlns='http://www.w3.org/2000/svg' width='{WIDTH}' height='{y:.0f}' viewBox='0 0 {WIDTH} {y:.0f}'>",
             f"<rect width='{WIDTH}' height='{y:.0f}' fill='#ffffff'/>",
-            text(20, 24, "Loaders of images: images per second, float32 NCHW, CPU only", 17, INK, more="font-weight='600'"),
-            text(20, 42, f"{machine['cpu']}, {machine['date']}, commit {machine['commit']}; files in the page cache", 12, MUTED),
+            text(20, 24, title, 17, INK, more="font-weight='600'"),
+            text(20, 42, f"{machine['cpu']}, {machine['date']}, commit {machine['commit']}{where}", 12, MUTED),
             *legend(sorted({c["cores"] for c in cells}))]
     return "\n".join([*head, *out, "</svg>"]) + "\n"

@@ -235,10 +235,22 @@ def chosen(text: str, known) -> list[str]:
     return [name for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in text.split(","))]
 
 
-def run_cell(command: list[str], env: dict[str, str], limit_s: float) -> dict:
-    """Returns the figures of one cell, which its process prints as the last line of JSON, or {"absent": reason}."""
+def disk_nbytes() -> int:
+    """Returns the bytes that this process and all below it have read from disks."""
+    total = 0
+    for pid in process_tree():
+        try:
+            total += int(Path(f"/proc/{pid}/io").read_text().split("read_bytes: ")[1].split()[0])
+        except OSError:
+            pass
+    return total
+
+
+def run_cell(command: list[str], env: dict[str, str], limit_s: float, join: Callable[[], None] | None = None) -> dict:
+    """Returns the figures of one cell, which its process prints as the last line of JSON, or {"absent": reason}. The process
+    calls `join` first."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
-                               start_new_session=True)
+                               start_new_session=True, preexec_fn=join)
     try:
         output, errors = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:

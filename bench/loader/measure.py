@@ -26,20 +26,24 @@ MIN_BATCHES = 4
 WARM_S = 1.0
 
 
-def check(peer, work: common.Work, store: Path, n: int = 8) -> dict:
+def compare(name: str, work: common.Work, files: list[Path], images, area: bool = False) -> dict:
+    """Compares a peer's images of these files with Pillow's; ends the process if they are other pictures."""
     import numpy as np
 
-    files = work.files()
-    files = files[:: max(1, len(files) // n)][:n]
-    got = np.asarray(peer.evaluate(work, store, files))
-    want = common.reference(work, files, getattr(peer, "AREA", False))
+    got, want = np.asarray(images), common.reference(work, files, area)
     if got.shape != want.shape or got.dtype != np.float32:
-        raise SystemExit(f"{peer.NAME}: evaluate gives {got.shape} {got.dtype}, wanted {want.shape} float32")
+        raise SystemExit(f"{name}: evaluate gives {got.shape} {got.dtype}, wanted {want.shape} float32")
     levels = np.abs(got - want) * np.array(common.STD, np.float32).reshape(1, 3, 1, 1) * 255
     found = {"mean_levels": round(float(levels.mean()), 3), "max_levels": round(float(levels.max()), 1)}
     if not levels.mean() <= TOLERANCE_LEVELS:
-        raise SystemExit(f"{peer.NAME}: output differs from Pillow by {found}")
+        raise SystemExit(f"{name}: output differs from Pillow by {found}")
     return found
+
+
+def check(peer, work: common.Work, store: Path, n: int = 8) -> dict:
+    files = work.files()
+    files = files[:: max(1, len(files) // n)][:n]
+    return compare(peer.NAME, work, files, peer.evaluate(work, store, files), getattr(peer, "AREA", False))
 
 
 def check_batch(peer, work: common.Work, images) -> None:

@@ -26,6 +26,26 @@ def finish(images, **extra):
     return fn.crop_mirror_normalize(images, dtype=types.FLOAT, output_layout="CHW", **SCALED, **extra)
 
 
+def random_images(work: common.Work, encoded):
+    """Decodes a random crop, resized where the group is, flips half of them, and normalises."""
+    options = {"device": "cpu", "output_type": types.RGB}
+    if work.resized:
+        images = fn.decoders.image_random_crop(encoded, random_area=[0.08, 1.0], random_aspect_ratio=[0.75, 4 / 3],
+                                               num_attempts=10, **options)
+        images = resize(images, resize_x=work.size, resize_y=work.size)
+    else:
+        images = fn.decoders.image_crop(encoded, crop=(work.size, work.size), crop_pos_x=fn.random.uniform(range=[0.0, 1.0]),
+                                        crop_pos_y=fn.random.uniform(range=[0.0, 1.0]), **options)
+    return finish(images, mirror=fn.random.coin_flip(probability=0.5))
+
+
+def fixed_images(work: common.Work, encoded):
+    images = fn.decoders.image(encoded, device="cpu", output_type=types.RGB)
+    if work.resized:
+        images = resize(images, resize_x=work.size, resize_y=work.size)
+    return finish(images, crop=(work.size, work.size))
+
+
 def batches(work: common.Work, store, threads: int):
     files, labels = [str(p) for p in work.files()], work.labels()
 
@@ -33,15 +53,7 @@ def batches(work: common.Work, store, threads: int):
     def pipeline():
         encoded, label = fn.readers.file(files=files, labels=labels, random_shuffle=True, initial_fill=min(len(files), 1024),
                                          read_ahead=True, name="reader")
-        if work.resized:
-            images = fn.decoders.image_random_crop(encoded, device="cpu", output_type=types.RGB, random_area=[0.08, 1.0],
-                                                   random_aspect_ratio=[0.75, 4 / 3], num_attempts=10)
-            images = resize(images, resize_x=work.size, resize_y=work.size)
-        else:
-            images = fn.decoders.image_crop(encoded, device="cpu", output_type=types.RGB, crop=(work.size, work.size),
-                                            crop_pos_x=fn.random.uniform(range=[0.0, 1.0]),
-                                            crop_pos_y=fn.random.uniform(range=[0.0, 1.0]))
-        return finish(images, mirror=fn.random.coin_flip(probability=0.5)), label
+        return random_images(work, encoded), label
 
     pipe = pipeline()
     pipe.build()
@@ -54,10 +66,7 @@ def evaluate(work: common.Work, store, files):
     @pipeline_def(batch_size=len(files), num_threads=1, device_id=None)
     def pipeline():
         encoded, _ = fn.readers.file(files=[str(p) for p in files], random_shuffle=False, name="reader")
-        images = fn.decoders.image(encoded, device="cpu", output_type=types.RGB)
-        if work.resized:
-            images = resize(images, resize_x=work.size, resize_y=work.size)
-        return finish(images, crop=(work.size, work.size))
+        return fixed_images(work, encoded)
 
     pipe = pipeline()
     pipe.build()

@@ -47,25 +47,31 @@ def finish(image):
     return tf.transpose((tf.cast(image, tf.float32) - MEAN) * SCALE, [2, 0, 1])
 
 
-def dataset(work: common.Work, threads: int):
-    """Returns the endless data set of batches."""
-    def load(path, label):
-        data = tf.io.read_file(path)
-        if work.resized:
-            shape = tf.io.extract_jpeg_shape(data)
-            image = resize(tf.io.decode_and_crop_jpeg(data, random_box(shape[0], shape[1]), channels=3), work.size)
-        else:
-            image = tf.image.random_crop(tf.image.decode_png(data, channels=3), [work.size, work.size, 3])
-        return finish(tf.image.random_flip_left_right(image)), label
+def random_image(work: common.Work, data):
+    if work.resized:
+        shape = tf.io.extract_jpeg_shape(data)
+        image = resize(tf.io.decode_and_crop_jpeg(data, random_box(shape[0], shape[1]), channels=3), work.size)
+    else:
+        image = tf.image.random_crop(tf.image.decode_png(data, channels=3), [work.size, work.size, 3])
+    return finish(tf.image.random_flip_left_right(image))
 
-    files = [str(p) for p in work.files()]
-    data = tf.data.Dataset.from_tensor_slices((files, work.labels())).shuffle(len(files)).repeat()
-    data = data.map(load, num_parallel_calls=tf.data.AUTOTUNE, deterministic=False)
-    data = data.batch(work.batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
+
+def with_threads(data: tf.data.Dataset, threads: int) -> tf.data.Dataset:
     options = tf.data.Options()
     options.threading.private_threadpool_size = threads
     options.threading.max_intra_op_parallelism = 1
     return data.with_options(options)
+
+
+def dataset(work: common.Work, threads: int):
+    """Returns the endless data set of batches."""
+    def load(path, label):
+        return random_image(work, tf.io.read_file(path)), label
+
+    files = [str(p) for p in work.files()]
+    data = tf.data.Dataset.from_tensor_slices((files, work.labels())).shuffle(len(files)).repeat()
+    data = data.map(load, num_parallel_calls=tf.data.AUTOTUNE, deterministic=False)
+    return with_threads(data.batch(work.batch, drop_remainder=True).prefetch(tf.data.AUTOTUNE), threads)
 
 
 def batches(work: common.Work, store, threads: int):

@@ -1,4 +1,4 @@
-"""torch DataLoader + torchvision v2 on uint8 tensors: decode_jpeg / decode_png, antialiased resize."""
+"""torch DataLoader + torchvision v2 on uint8 tensors: decode_jpeg / decode_image, antialiased resize."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TAIL = [v2.ToDtype(torch.float32, scale=True), v2.Normalize(common.MEAN, common.
 
 
 def decode(data: torch.Tensor, jpeg: bool) -> torch.Tensor:
-    return (io.decode_jpeg if jpeg else io.decode_png)(data, mode=io.ImageReadMode.RGB)
+    return (io.decode_jpeg if jpeg else io.decode_image)(data, mode=io.ImageReadMode.RGB)
 
 
 def random_transform(work: common.Work):

@@ -38,10 +38,10 @@ def photographs(data: Path, root: Path) -> None:
             shutil.copyfile(root / "photographs" / f"c{k}" / f"{k:03d}.jpg", target)
 
 
-def frames(data: Path, root: Path) -> None:
+def frames(data: Path, root: Path, copies: int = COPIES, name: str = "frames") -> None:
     sources = sorted((data / "cityscapes").glob("*.png"))
-    for i in range(COPIES if sources else 0):
-        target = root / "frames" / f"c{i % len(sources)}" / f"{i:03d}.png"
+    for i in range(copies if sources else 0):
+        target = root / name / f"c{i % len(sources)}" / f"{i:03d}.png"
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(sources[i % len(sources)], target)

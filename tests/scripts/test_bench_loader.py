@@ -1,32 +1,18 @@
 """The comparison of loaders: its crop rule, its reference, its lines for absent and disturbed peers. Figures are invented."""
 
-import importlib
 import random
 import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-LOADER = Path(__file__).resolve().parents[2] / "bench" / "loader"
+from bench_modules import BENCH, load
 
-
-def load(name):
-    """Imports a module of bench/loader; other benches have modules of the same names."""
-    before = sys.modules.pop(name, None)
-    sys.path.insert(0, str(LOADER))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(LOADER))
-        sys.modules.pop(name, None)
-        if before is not None:
-            sys.modules[name] = before
-
-
-common, measure, report, bars, environments = map(load, ("common", "measure", "report", "bars", "environments"))
+LOADER = BENCH / "loader"
+common, measure, report, bars, environments = (load("loader", name) for name in
+                                                 ("common", "measure", "report", "bars", "environments"))
 
 
 @pytest.mark.parametrize("size", [(500, 375), (40, 1000), (1000, 40), (1, 1)])

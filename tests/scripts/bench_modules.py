@@ -1,0 +1,26 @@
+"""Imports modules of bench for its tests. Benches have modules of the same names, so these are free again afterwards."""
+
+import importlib
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+
+
+def of_bench():
+    return {name: module for name, module in sys.modules.items() if str(getattr(module, "__file__", "")).startswith(str(BENCH))}
+
+
+def load(bench, name):
+    """Imports bench/BENCH/NAME.py, with modules of its own."""
+    path, before = list(sys.path), of_bench()
+    for other in before:
+        del sys.modules[other]
+    sys.path.insert(0, str(BENCH / bench))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path[:] = path
+        for other in of_bench():
+            del sys.modules[other]
+        sys.modules.update(before)
