@@ -16,7 +16,7 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python th
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-images bench-fleet bench-ahead bench-fed bench-share bench-whatif bench-models bench-mix bench-pages bench-dlio bench-audio bench-training fuzz install clean format system system-check system-fuzz test-packages
+.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-images bench-fleet bench-ahead bench-fed bench-share bench-whatif bench-models bench-mix bench-stalls bench-ladder bench-pages bench-dlio bench-audio bench-training fuzz install clean format system system-check system-fuzz test-packages
 .DEFAULT_GOAL := help
 
 help:
@@ -39,6 +39,8 @@ help:
 	@echo "make bench-share              1, 2, 4, 8 jobs on one host: share, loaders of their own, TensorSocket, tf.data service; SHARE_ARGS='--short'"
 	@echo "make bench-whatif             predictions of whatif, written before, against runs; WHATIF_ARGS=--alone"
 	@echo "make bench-models             networks that train here, and what of their time is a stall; MODELS_ARGS='--models resnet18'"
+	@echo "make bench-stalls             what part of an epoch is a stall: nine models, caches of 25 to 100 %, before and with Penstock; STALLS_ARGS='--checks 2'"
+	@echo "make bench-ladder             which optimisation pays when: each alone, each left out of all; LADDER_ARGS='--markdown docs/ladder.md'"
 	@echo "make bench-mix                mixes of forms beside single forms, solved and measured; MIX_ARGS='--groups frames'"
 	@echo "make bench-audio              1 s at 8 kHz out of clips of 30 s beside soundfile, torchaudio, DALI; AUDIO_ARGS='--cores 1 2 --features'"
 	@echo "make bench-tasks              recipes of classification, detection, segmentation beside torchvision v2 and DALI; TASKS_ARGS='--tasks detect'"
@@ -126,6 +128,12 @@ bench-models: system $(STAMPS)/build
 
 bench-mix: build
 	bash bench/mix/run.sh $(MIX_ARGS)
+
+bench-stalls: system $(STAMPS)/build
+	bash bench/stalls/run.sh $(STALLS_ARGS)
+
+bench-ladder: build test-packages
+	bash bench/ladder/run.sh $(LADDER_ARGS)
 
 .PHONY: bench-tasks
 bench-tasks: system $(STAMPS)/build

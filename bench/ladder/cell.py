@@ -1,0 +1,110 @@
+"""One cell of bench/ladder: a loader in this process. Argument: a JSON object; result: one on stdout.
+
+    {"path": data set or folder, "options": of ps.Loader, "fused": true, "seconds": 1.5, "threads": 2}
+
+The first epoch fills caches; whole epochs after it are counted until the seconds are over. Images are RandomResizedCrop(224),
+flipped, normalised, float32 NCHW. Without "fused" the loader delivers whole decoded images, and Pillow and numpy make the
+same of them in passes of their own, in as many threads.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
+import common  # noqa: E402
+
+SIZE, BATCH = 224, 32
+
+
+def crop_of(height: int, width: int, draw: Any) -> tuple[int, int, int, int]:
+    """Returns left, top, right, bottom of a RandomResizedCrop."""
+    for _ in range(10):
+        area, ratio = height * width * draw.uniform(0.08, 1), math.exp(draw.uniform(math.log(3 / 4), math.log(4 / 3)))
+        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            left, top = int(draw.integers(width - w + 1)), int(draw.integers(height - h + 1))
+            return left, top, left + w, top + h
+    side = min(height, width)
+    return (width - side) // 2, (height - side) // 2, (width + side) // 2, (height + side) // 2
+
+
+def separate(sample: dict[str, Any], draw: Any) -> dict[str, Any]:
+    """Prepares a decoded image pass by pass, as pipelines without fusion do."""
+    import numpy as np
+    from PIL import Image
+
+    image = Image.fromarray(sample["image"].transpose(1, 2, 0))
+    image = image.crop(crop_of(image.height, image.width, draw)).resize((SIZE, SIZE), Image.Resampling.BILINEAR)
+    pixels = np.asarray(image)
+    if draw.random() < 0.5:
+        pixels = pixels[:, ::-1]
+    floats = pixels.astype(np.float32) / 255
+    floats = (floats - np.array(common.MEAN, np.float32)) / np.array(common.STD, np.float32)
+    return {**sample, "image": np.ascontiguousarray(floats.transpose(2, 0, 1))}
+
+
+def loader_of(cell: dict[str, Any]) -> Any:
+    import penstock as ps
+    from penstock import transforms as T
+
+    how: dict[str, Any] = {"transforms": [T.RandomResizedCrop(SIZE), T.RandomHorizontalFlip(),
+                                          T.Normalize(ps.IMAGENET_MEAN, ps.IMAGENET_STD)]}  # fmt: skip
+    if not cell["fused"]:
+        how = {"sample_function": separate, "function_workers": cell["threads"], "function_kind": "threads"}
+    options = dict(cell["options"])
+    if "throttle" in options:
+        options["throttle"] = tuple(options["throttle"])
+    output = "dlpack" if "device" in options else "numpy"
+    return ps.Loader(cell["path"], BATCH, seed=1, fields=["image"], live=False, output=output, **how, **options)  # fmt: skip
+
+
+def check(batch: dict[str, Any]) -> None:
+    import numpy as np
+
+    images = batch["image"]
+    if isinstance(images, np.ndarray):
+        shape = (BATCH, 3, SIZE, SIZE)
+        if images.shape != shape or images.dtype != np.float32 or not 0.3 < float(images.std()) < 2:
+            raise SystemExit(f"batch is {images.shape} {images.dtype}, wanted normalised {shape} float32")
+
+
+def run(loader: Any, seconds: float) -> dict[str, Any]:
+    checked = False
+    for batch in loader:
+        if not checked:
+            check(batch)
+            checked = True
+        del batch
+    first = len(loader.dataset)
+    cpu, busy, read = common.cpu_seconds(), common.machine_seconds(), loader.stats()["storage"]["nbytes_read"]
+    start, images = time.perf_counter(), 0
+    while images == 0 or time.perf_counter() - start < seconds:
+        for _ in loader:
+            pass
+        images += len(loader.dataset)
+    wall, used = time.perf_counter() - start, common.cpu_seconds() - cpu
+    now = common.machine_seconds()
+    stats = loader.stats()
+    share = stats.get("share") or {}
+    return {"images_per_s": images / wall, "cpu_s_per_1000": 1000 * used / images, "peak_rss_mb": common.peak_rss_mb(),
+            "read_kb_per_image": (stats["storage"]["nbytes_read"] - read) / images / 1e3, "all_images": images + first,
+            "all_cpu_s": common.cpu_seconds(), "foreign_cores": max(0.0, now[0] + now[1] - busy[0] - busy[1] - used) / wall,
+            "shared_batches": share.get("batches", 0), "group_read_kb": share.get("nbytes_read", 0) / 1e3}  # fmt: skip
+
+
+def main() -> None:
+    cell = json.loads(sys.argv[1])
+    with loader_of(cell) as loader:
+        found = run(loader, cell["seconds"])
+    print(json.dumps(found), flush=True)
+    common.end_at_once()
+
+
+if __name__ == "__main__":
+    main()
