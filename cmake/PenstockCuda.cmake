@@ -41,9 +41,9 @@ endif()
 # No contraction: kernels give the bits of the plain C code.
 set(PST_NVCC_FLAGS -std=c++17 -O3 -fmad=false -I ${PROJECT_SOURCE_DIR}/src -I ${PROJECT_SOURCE_DIR}/include)
 
-# pst_cuda_library(FILES ...): libpenstock_cuda.so of the kernel files (in the calling folder), one fatbin each. It has
+# pst_cuda_library(NAME FILES ...): lib<name>.so of the kernel files (in the calling folder), one fatbin each. It has
 # machine code for PST_CUDA_ARCHS, as far as this nvcc knows them, and PTX for the oldest GPUs (7.5) and those to come.
-function(pst_cuda_library)
+function(pst_cuda_library library)
   execute_process(COMMAND ${PST_NVCC} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${PST_NVCC} --list-gpu-code OUTPUT_VARIABLE known COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCH "release ([0-9]+)\\.([0-9]+)" version "${version}")
@@ -79,13 +79,13 @@ function(pst_cuda_library)
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/kernels/device/cuda_images.inc CONTENT "${images}" @ONLY)
 
   set(source ${PROJECT_SOURCE_DIR}/src/device/device_library_image.c)
-  add_library(penstock_cuda MODULE ${source})
+  add_library(${library} MODULE ${source})
   set_property(SOURCE ${source} DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} PROPERTY OBJECT_DEPENDS ${fatbins})
-  target_include_directories(penstock_cuda PRIVATE ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_BINARY_DIR}/kernels)
-  target_compile_definitions(penstock_cuda PRIVATE PST_CUDA_ABI="${PST_CUDA_ABI}" PST_CUDA_VERSION=${cuda_version}
+  target_include_directories(${library} PRIVATE ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_BINARY_DIR}/kernels)
+  target_compile_definitions(${library} PRIVATE PST_CUDA_ABI="${PST_CUDA_ABI}" PST_CUDA_VERSION=${cuda_version}
     PST_CUDA_TARGETS="${targets}")
   # Beside libpenstock, which looks for it there.
-  set_target_properties(penstock_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  set_target_properties(${library} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 endfunction()
 
 # pst_ptx_library(NAME ARCH FILES ...): the kernels of FILES (in src/gpu) as functions, like pst_cuda_host, from their PTX

@@ -112,13 +112,15 @@ FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
 # The one of the kernels for GPUs has no loader around them.
 ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
                 "bench/bench_cache.c": {"cache"},
-                "bench/gpu/bench_gpu.c": {"base", "augment", "decode", "device", "gpu", "pli"}}
+                "bench/gpu/bench_gpu.c": {"base", "augment", "decode", "device", "gpu", "pli"},
+                "bench/gpu/gpu_l3.h": {"gpu"}, "bench/l3/l3.cu": {"gpu"}}
 # Folders of tests that belong to no room, or need several: the rooms that they may see, with their inner headers.
 HOUSE_TESTS = {
     "cli": set(), "headers": set(), "install": set(), "scripts": set(), "fuzz_replay": set(),
     "golden": {"base", "format", "decode", "pli"}, "fault": {"base"}, "fuzz": set(WALLS),
     "kernels": {"base", "format", "augment", "decode", "gpu", "pli"},
     "gpu": {"base", "augment", "decode", "device", "gpu", "pli"},
+    "l3": {"l3"},  # bench/l3, a peer's codec
 }
 # Headers of other libraries that only the named rooms may include, so that a library can be exchanged in one place.
 OWNED = {

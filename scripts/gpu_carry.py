@@ -5,7 +5,7 @@
 
 The folder gets
     bin/      test programs, bench_gpu, the command line
-    lib/      libpenstock_cuda.so, and the shared libraries of the programs, except libc
+    lib/      libpenstock_cuda.so, libbench_l3_cuda.so (the kernel of a peer), and the shared libraries of the programs, except libc
     python/   the package `penstock` for any CPython >= 3.11
     data/     JPEGs, the same as pli-jpeg, and PNGs as PLI of every tier, a file each; frames of one size, 2048 x 1024, are in
               folders of their own, pli-TIER-frames
@@ -38,7 +38,7 @@ def call(*command: str | Path, **more: object) -> None:
 def build_programs(build: Path) -> None:
     call("cmake", "-G", "Ninja", "-S", ROOT, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DPST_BUILD_TESTS=ON",
          "-DPST_BUILD_BENCH=ON", "-DPST_CUDA=ON", "-DPST_WERROR=OFF", "--log-level=WARNING")
-    call("ninja", "-C", build, "bench_gpu", "test_gpu_batch", "penstock_cli", "penstock_cuda")
+    call("ninja", "-C", build, "bench_gpu", "test_gpu_batch", "penstock_cli", "penstock_cuda", "bench_l3_cuda")
 
 
 def libraries_of(program: Path) -> list[Path]:
@@ -53,8 +53,8 @@ def carry_programs(build: Path, out: Path) -> None:
         wanted.append(build / name)
         shutil.copy2(build / name, out / "bin")
         call("strip", out / "bin" / Path(name).name)
-    library = next(build.rglob("libpenstock_cuda.so"))
-    shutil.copy2(library, out / "lib")
+    for name in ("libpenstock_cuda.so", "libbench_l3_cuda.so"):
+        shutil.copy2(next(build.rglob(name)), out / "lib")
     for program in wanted:
         for path in libraries_of(program):
             shutil.copy2(path, out / "lib" / path.name)

@@ -23,7 +23,7 @@ static const struct codec_family *const families[] = {
 #ifdef CODEC_HAVE_ZSTD
     &family_zstd,
 #endif
-    &family_pli,
+    &family_l3,     &family_pli,
 };
 
 static const struct codec_absence absences[] = {

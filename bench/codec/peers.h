@@ -6,6 +6,6 @@
 #include "codec.h"
 
 extern const struct codec_family family_memcpy, family_png, family_penstock_png, family_spng,
-    family_webp, family_jxl, family_zstd, family_qoi, family_charls, family_pli;
+    family_webp, family_jxl, family_zstd, family_qoi, family_charls, family_l3, family_pli;
 
 #endif

@@ -1,13 +1,16 @@
 /* bench_gpu.c - decoding and preparing batches of PLI on a GPU: rates of the kernels alone, of the
  * link, and of both together.
  *
- *     bench_gpu [--ordinal N] [--repeats 5] [--seconds 0.5] [--json FILE] SET...
+ *     bench_gpu [--ordinal N] [--repeats 5] [--seconds 0.5] [--l3 LIBRARY] [--json FILE] SET...
  *     SET is NAME:FOLDER:ROWS:CHAIN, CHAIN one of
  *         picture              whole images, u8 HWC (all of a set must have one size)
  *         fused:HEIGHTxWIDTH   RandomCrop + flip + Normalize to f16 NCHW, in the decoding launch
  *         resized:SIDE         RandomResizedCrop(SIDE) + flip + Normalize to f16 NCHW
  *         policy:SIDE          the same with RandAugment (2 operations, magnitude 9 of 31) before
  *                              Normalize and RandomErasing (probability 0.25) after it
+ *         l3:EDGE              as picture, but what is uploaded and decoded is L3 (bench/l3) with
+ *                              tiles of EDGE pixels, in one launch; needs --l3 libbench_l3_cuda.so
+ *         l3-each:EDGE         the same in a launch for each image, as L3 was published
  *
  * In: the .pli files of FOLDER, in the order of their names, again and again until there are ROWS.
  * Out: per set a line, and JSON: GB/s of decoded pixels and images/s for the launches alone, for
@@ -16,6 +19,7 @@
  * makes of the same bytes; a difference ends the program with status 1.
  *
  * It sees rooms besides the front door, because it times what lies inside a loader. */
+#include "gpu_l3.h"
 #include "gpu_support.h"
 
 #include "augment/augment.h"
@@ -44,6 +48,10 @@ struct set {
     struct file *files;
     uint32_t n_files;
     uint32_t height, width; /* size of the rows */
+    uint32_t l3_edge;       /* 0: the kernels are PLI's */
+    bool l3_each;
+    struct gpu_l3 *l3;
+    struct psti_device *device; /* the GPU with the kernels of this set */
     struct psti_chain *ops;
     struct psti_gpu_field *field;
     struct psti_chain_output output;
@@ -62,7 +70,7 @@ struct slot {
 };
 
 struct bench {
-    struct psti_device *device;
+    struct psti_device *device, *l3_device; /* one GPU, with kernels of PLI and of L3 */
     struct psti_decoder *decoder;
     struct psti_run *run;
     uint64_t constants;
@@ -143,7 +151,9 @@ static uint32_t chain_ops(struct set *set, struct pst_op ops[MAX_OPS])
     bool has_policy = false;
     uint32_t n = 2;
     set->output = (struct psti_chain_output){.channels = 3, .bits = 8};
-    if (strcmp(set->chain, "picture") == 0) {
+    set->l3_each = sscanf(set->chain, "l3-each:%" SCNu32, &set->l3_edge) == 1;
+    if (set->l3_each || sscanf(set->chain, "l3:%" SCNu32, &set->l3_edge) == 1 ||
+        strcmp(set->chain, "picture") == 0) {
         set->height = set->files[0].info.height;
         set->width = set->files[0].info.width;
         set->output.dtype = PST_DTYPE_U8;
@@ -156,7 +166,7 @@ static uint32_t chain_ops(struct set *set, struct pst_op ops[MAX_OPS])
         set->width = set->height;
         pst_op_init(&ops[0], sizeof ops[0], PST_OP_RANDOM_RESIZED_CROP);
     } else {
-        fail("a chain is picture, fused:HxW, resized:S or policy:S", NULL);
+        fail("a chain is picture, fused:HxW, resized:S, policy:S, l3:E or l3-each:E", NULL);
     }
     ops[0].height = set->height;
     ops[0].width = set->width;
@@ -190,6 +200,9 @@ static void open_set(struct bench *bench, struct set *set)
                                                    .height = set->height,
                                                    .width = set->width};
     check(psti_gpu_field_open(&options, &set->field, &err), set->name, &err);
+    set->device = set->l3_edge ? bench->l3_device : bench->device;
+    if (!set->device)
+        fail("L3 needs --l3 LIBRARY", NULL);
 }
 
 static void close_set(struct set *set)
@@ -197,6 +210,7 @@ static void close_set(struct set *set)
     for (uint32_t i = 0; i < set->n_files; i++)
         free(set->files[i].bytes);
     free(set->files);
+    gpu_l3_close(&set->l3);
     psti_gpu_field_close(&set->field);
     psti_augment_chain_free(&set->ops);
 }
@@ -237,31 +251,13 @@ static struct psti_gpu_block_size slot_size(const struct set *set)
     return size;
 }
 
-static void open_slot(struct bench *bench, const struct set *set, struct slot *slot)
+/* Plans the work of PLI, whose bytes go into the block's pinned memory. */
+static void plan_pli(const struct set *set, struct slot *slot)
 {
     struct pst_error err = {0};
     const struct psti_gpu_field *fields[1] = {set->field};
-    struct psti_gpu_block_size size = slot_size(set);
-    struct psti_gpu_memory *memory = &slot->memory;
-    struct psti_device_info info;
-    psti_device_info(bench->device, &info);
-    memset(slot, 0, sizeof *slot);
-    memory->upload_nbytes = size.upload_nbytes;
-    memory->scratch_nbytes = size.scratch_nbytes;
-    memory->constants = bench->constants;
-    memory->n_processors = info.n_processors;
-    memory->shared_nbytes_max = info.shared_nbytes_max;
-    slot->rows_nbytes = set->n_rows * psti_gpu_field_row_nbytes(set->field);
-    check(psti_device_alloc_pinned(bench->device, size.upload_nbytes, &memory->pinned, &err),
-          "pinned memory", &err);
-    check(psti_device_alloc(bench->device, size.upload_nbytes, &memory->upload, &err), "memory",
+    check(psti_gpu_block_open(fields, 1, set->n_rows, &slot->memory, &slot->block, &err), "block",
           &err);
-    check(psti_device_alloc(bench->device, size.scratch_nbytes + 1, &memory->scratch, &err),
-          "memory", &err);
-    check(psti_device_alloc(bench->device, slot->rows_nbytes, &slot->rows, &err), "memory", &err);
-    check(psti_device_stream_open(bench->device, false, &slot->stream, &err), "stream", &err);
-    check(psti_device_event_open(bench->device, &slot->done, &err), "event", &err);
-    check(psti_gpu_block_open(fields, 1, set->n_rows, memory, &slot->block, &err), "block", &err);
     psti_gpu_block_begin(slot->block);
     for (uint32_t row = 0; row < set->n_rows; row++) {
         const struct file *file = file_of(set, row);
@@ -273,15 +269,49 @@ static void open_slot(struct bench *bench, const struct set *set, struct slot *s
     check(psti_gpu_block_work(slot->block, &slot->rows, NULL, &slot->work, &err), "work", &err);
 }
 
-static void close_slot(struct bench *bench, struct slot *slot)
+static void open_slot(struct bench *bench, const struct set *set, struct slot *slot,
+                      uint32_t i_slot)
+{
+    struct pst_error err = {0};
+    struct psti_gpu_block_size size = {0};
+    struct psti_gpu_memory *memory = &slot->memory;
+    struct psti_device_info info;
+    if (set->l3)
+        size.upload_nbytes = gpu_l3_upload_nbytes(set->l3);
+    else
+        size = slot_size(set);
+    psti_device_info(set->device, &info);
+    memset(slot, 0, sizeof *slot);
+    memory->upload_nbytes = size.upload_nbytes;
+    memory->scratch_nbytes = size.scratch_nbytes;
+    memory->constants = bench->constants;
+    memory->n_processors = info.n_processors;
+    memory->shared_nbytes_max = info.shared_nbytes_max;
+    slot->rows_nbytes = set->n_rows * psti_gpu_field_row_nbytes(set->field);
+    check(psti_device_alloc_pinned(set->device, size.upload_nbytes, &memory->pinned, &err),
+          "pinned memory", &err);
+    check(psti_device_alloc(set->device, size.upload_nbytes, &memory->upload, &err), "memory",
+          &err);
+    check(psti_device_alloc(set->device, size.scratch_nbytes + 1, &memory->scratch, &err), "memory",
+          &err);
+    check(psti_device_alloc(set->device, slot->rows_nbytes, &slot->rows, &err), "memory", &err);
+    check(psti_device_stream_open(set->device, false, &slot->stream, &err), "stream", &err);
+    check(psti_device_event_open(set->device, &slot->done, &err), "event", &err);
+    if (set->l3)
+        gpu_l3_work(set->l3, i_slot, memory->pinned, memory->upload, slot->rows, &slot->work);
+    else
+        plan_pli(set, slot);
+}
+
+static void close_slot(const struct set *set, struct slot *slot)
 {
     psti_gpu_block_close(&slot->block);
     psti_device_event_close(&slot->done);
     psti_device_stream_close(&slot->stream);
-    psti_device_free(bench->device, slot->rows, slot->rows_nbytes);
-    psti_device_free(bench->device, slot->memory.scratch, slot->memory.scratch_nbytes + 1);
-    psti_device_free(bench->device, slot->memory.upload, slot->memory.upload_nbytes);
-    psti_device_free_pinned(bench->device, slot->memory.pinned, slot->memory.upload_nbytes);
+    psti_device_free(set->device, slot->rows, slot->rows_nbytes);
+    psti_device_free(set->device, slot->memory.scratch, slot->memory.scratch_nbytes + 1);
+    psti_device_free(set->device, slot->memory.upload, slot->memory.upload_nbytes);
+    psti_device_free_pinned(set->device, slot->memory.pinned, slot->memory.upload_nbytes);
 }
 
 static void upload(struct slot *slot)
@@ -341,6 +371,24 @@ static void make_row(struct bench *bench, const struct set *set, uint32_t row, u
     check(psti_augment_run_end(bench->run, &err), "CPU", &err);
 }
 
+/* Makes L3 of the files' pixels. */
+static void encode_l3(struct bench *bench, struct set *set)
+{
+    unsigned char *pixels = claim(psti_gpu_field_row_nbytes(set->field));
+    set->l3 = gpu_l3_open(&(struct gpu_l3_options){.n_files = set->n_files,
+                                                   .n_rows = set->n_rows,
+                                                   .n_slots = N_SLOTS,
+                                                   .height = set->height,
+                                                   .width = set->width,
+                                                   .edge = set->l3_edge,
+                                                   .each = set->l3_each});
+    for (uint32_t i = 0; i < set->n_files; i++) {
+        make_row(bench, set, i, pixels);
+        gpu_l3_file(set->l3, i, pixels);
+    }
+    free(pixels);
+}
+
 /* Compares the result of `launches` in cleared memory with the CPU's. */
 static void compare(struct bench *bench, const struct set *set, struct slot *slot,
                     void (*launches)(struct slot *slot))
@@ -349,7 +397,7 @@ static void compare(struct bench *bench, const struct set *set, struct slot *slo
     size_t nbytes = psti_gpu_field_row_nbytes(set->field);
     void *found;
     unsigned char *expected = claim(nbytes);
-    check(psti_device_alloc_pinned(bench->device, nbytes, &found, &err), "pinned memory", &err);
+    check(psti_device_alloc_pinned(set->device, nbytes, &found, &err), "pinned memory", &err);
     check(psti_device_stream_clear(slot->stream, slot->rows, slot->rows_nbytes, &err), "clear",
           &err);
     check(psti_device_stream_clear(slot->stream, slot->memory.scratch, slot->memory.scratch_nbytes,
@@ -368,7 +416,7 @@ static void compare(struct bench *bench, const struct set *set, struct slot *slo
             exit(1);
         }
     }
-    psti_device_free_pinned(bench->device, found, nbytes);
+    psti_device_free_pinned(set->device, found, nbytes);
     free(expected);
 }
 
@@ -461,8 +509,10 @@ static void run_set(struct bench *bench, struct set *set)
 {
     struct slot slots[N_SLOTS];
     struct figures f = {.pixels_nbytes = region_nbytes(set)};
+    if (set->l3_edge)
+        encode_l3(bench, set);
     for (uint32_t i = 0; i < N_SLOTS; i++)
-        open_slot(bench, set, &slots[i]);
+        open_slot(bench, set, &slots[i], i);
     for (uint32_t i = 0; i < N_SLOTS; i++)
         upload(&slots[i]);
     compare(bench, set, &slots[0], launch); /* all slots have the same rows, so one is enough */
@@ -477,7 +527,7 @@ static void run_set(struct bench *bench, struct set *set)
     f.copy = 2.0 * (double)slots[0].rows_nbytes / time_action(bench, slots, do_copy);
     report(bench, set, &f);
     for (uint32_t i = 0; i < N_SLOTS; i++)
-        close_slot(bench, &slots[i]);
+        close_slot(set, &slots[i]);
 }
 
 /* The program
@@ -506,9 +556,23 @@ static void open_gpu(struct bench *bench, uint32_t ordinal)
     psti_device_free_pinned(bench->device, pinned, nbytes);
 }
 
+/* Opens the same GPU again, for the kernel of L3. It comes after open_gpu, because a library of
+ * kernels is named by the environment. */
+static void open_l3(struct bench *bench, uint32_t ordinal, const char *library)
+{
+    struct pst_error err = {0};
+    const struct psti_device_options options = {.ordinal = ordinal};
+    if (setenv("PENSTOCK_CUDA_KERNELS", library, 1) != 0)
+        fail(library, NULL);
+    check(psti_device_open(&options, &bench->l3_device, &err), "no GPU", &err);
+    check(psti_device_load_kernels(bench->l3_device, &gpu_l3_kernel, 1, &err), "no kernel of L3",
+          &err);
+}
+
 static void close_gpu(struct bench *bench)
 {
     psti_device_free(bench->device, bench->constants, psti_gpu_constants_nbytes());
+    psti_device_close(&bench->l3_device);
     psti_device_close(&bench->device);
 }
 
@@ -539,7 +603,7 @@ int main(int argc, char **argv)
 {
     struct bench bench = {.repeats = 5, .seconds = 0.5};
     struct pst_error err = {0};
-    const char *json = NULL, *sets[MAX_SETS];
+    const char *json = NULL, *l3 = NULL, *sets[MAX_SETS];
     uint32_t n_sets = 0, ordinal = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--ordinal") == 0)
@@ -550,14 +614,18 @@ int main(int argc, char **argv)
             bench.seconds = strtod(argv[++i], NULL);
         else if (strcmp(argv[i], "--json") == 0 && i + 1 < argc)
             json = argv[++i];
+        else if (strcmp(argv[i], "--l3") == 0 && i + 1 < argc)
+            l3 = argv[++i];
         else if (n_sets < MAX_SETS)
             sets[n_sets++] = argv[i];
     }
     if (n_sets == 0 || bench.repeats == 0)
-        fail("bench_gpu [--ordinal N] [--repeats N] [--seconds S] [--json FILE] "
+        fail("bench_gpu [--ordinal N] [--repeats N] [--seconds S] [--l3 LIBRARY] [--json FILE] "
              "NAME:FOLDER:ROWS:CHAIN...",
              NULL);
     open_gpu(&bench, ordinal);
+    if (l3)
+        open_l3(&bench, ordinal, l3);
     check(psti_decode_open(&bench.decoder, &err), "decoder", &err);
     check(psti_augment_run_open(&bench.run, &err), "run", &err);
     if (json)

@@ -1,5 +1,5 @@
-"""test_bench_gpu.py BENCH_GPU GOLDEN - does bench/gpu/bench_gpu, which compares before it times, take what it is given on a
-GPU: pixels alone, fused and resized, and JPEGs kept as PLI? The GPU is the tests' driver, so the rates mean nothing."""
+"""test_bench_gpu.py BENCH_GPU GOLDEN L3_KERNEL - does bench/gpu/bench_gpu, which compares before it times, take what it is given
+on a GPU: pixels alone, fused and resized, JPEGs kept as PLI, and L3? The GPU is the tests' driver, so the rates mean nothing."""
 
 import json
 import pathlib
@@ -14,6 +14,8 @@ SETS = {  # name -> golden files, chain
     "resized": (["pli/small-photograph.pli", "pli/small-rgb8.pli"], "resized:24"),
     "jpeg": (["pli_jpeg/jpeg-photograph.pli", "pli_jpeg/jpeg-photograph-444.pli"], "resized:24"),
     "policy": (["pli/small-photograph.pli", "pli/small-rgb8.pli"], "policy:24"),
+    "l3": (["pli/small-photograph.pli", "pli/dense-photograph.pli"], "l3:64"),
+    "l3-each": (["pli/small-photograph.pli", "pli/dense-photograph.pli"], "l3-each:32"),
 }
 
 
@@ -22,7 +24,7 @@ def run(bench: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def main() -> None:
-    bench, golden = sys.argv[1], pathlib.Path(sys.argv[2])
+    bench, golden, l3 = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
     with tempfile.TemporaryDirectory() as name:
         folder, asked = pathlib.Path(name), []
         for i, (files, chain) in SETS.items():
@@ -31,12 +33,15 @@ def main() -> None:
                 shutil.copy(golden / file, folder / i)
             asked.append(f"{i}:{folder / i}:4:{chain}")
         report = folder / "report.json"
-        done = run(bench, "--seconds", "0.01", "--repeats", "1", "--json", str(report), *asked)
+        done = run(bench, "--seconds", "0.01", "--repeats", "1", "--l3", l3, "--json", str(report), *asked)
         assert done.returncode == 0, done.stderr
         sets = json.loads(report.read_text())["sets"]
         assert [s["set"] for s in sets] == list(SETS), sets
+        launches = {s["set"]: s["n_launches"] for s in sets}
+        assert (launches["l3"], launches["l3-each"]) == (1, 4), launches
         (folder / "empty").mkdir()
-        for bad in (f"x:{folder / 'empty'}:4:picture", f"x:{folder / 'picture'}:4:sideways", "x"):
+        for bad in (f"x:{folder / 'empty'}:4:picture", f"x:{folder / 'picture'}:4:sideways", "x",
+                    f"x:{folder / 'picture'}:4:l3:64"):
             refused = run(bench, "--seconds", "0.01", "--repeats", "1", bad)
             assert refused.returncode != 0 and refused.stderr.startswith(pathlib.Path(bench).name + ": "), (bad, refused)
 
