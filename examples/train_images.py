@@ -10,6 +10,8 @@ momentum, a warm-up and a cosine; --ema averages the weights. See torchvision's 
 FOLDER holds one folder of images per class. --test is the part of each class to test on; with 0 the images that were trained on
 are used. Without --data the photographs beside this file are cut into tiles, and the class of a tile is its photograph.
 
+--from-size 32 begins with pictures of 32 pixels, which grow to --size: progressive resizing, by Penstock alone.
+
 --loader torch needs torchvision: it reads the same files by PIL, with torchvision.transforms.v2. --same trains by both without
 augmentation, torch fed Penstock's order, and ends with status 1 if their losses are not equal.
 train_images_lightning.py does the same training with Lightning.
@@ -134,11 +136,27 @@ class Collate:
         return {"image": images, "label": labels}
 
 
-def penstock_batches(dataset: ps.Dataset, args: argparse.Namespace, augment: bool, seed: int) -> ps.Loader:
+def penstock_batches(dataset: ps.Dataset, args: argparse.Namespace, augment: bool, seed: int) -> Any:
     n = len(dataset.classes or ())
     mix = [T.MixUp(MIXUP, num_classes=n), T.CutMix(CUTMIX, num_classes=n)] if augment else None
-    return ps.Loader(dataset, args.batch, shuffle=True, seed=seed, transforms={"image": chain(args.size, augment)}, mix=mix,
-                     fields=["image", "label"], drop_last=True, num_workers=args.workers, output="torch")
+    loader = ps.Loader(dataset, args.batch, shuffle=True, seed=seed, transforms={"image": chain(args.size, augment)}, mix=mix,
+                       fields=["image", "label"], drop_last=True, num_workers=args.workers, output="torch")
+    return Growing(loader, args.from_size, args.size, args.epochs) if augment and args.from_size else loader
+
+
+class Growing:
+    """Epochs of a loader whose pictures grow evenly to their last size, which the last third of the epochs has."""
+
+    def __init__(self, loader: ps.Loader, first: int, last: int, n_epochs: int):
+        self.loader, self.first, self.last, self.n_growing = loader, first, last, max(1, 2 * n_epochs // 3)
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Any:
+        grown = min(1.0, self.loader.epoch / self.n_growing)
+        self.loader.set(size=self.first + int(grown * (self.last - self.first)) // 8 * 8 if grown < 1 else self.last)
+        return iter(self.loader)
 
 
 def peer_batches(dataset: ps.Dataset, folder: Path, args: argparse.Namespace, seed: int) -> Any:
@@ -247,6 +265,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--model", choices=("resnet18", "resnet50"), default="resnet18")
     parser.add_argument("--width", type=int, default=16, help="channels of the first layer; 64 in the article")
     parser.add_argument("--size", type=int, default=64)
+    parser.add_argument("--from-size", type=int, help="pictures grow from this size in the first two thirds of the epochs")
     parser.add_argument("--batch", type=int, default=16, help="of each rank")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--rate", type=float, default=0.05, help="the learning rate")

@@ -206,6 +206,24 @@ def test_files() -> None:
         ps.Plan({"kind": "penstock plan", "version": 2})
 
 
+def test_a_schedule_is_carried(tmp_path) -> None:
+    plain = ps.plan(report(), cache=0)
+    assert "schedule" not in plain.data and "from epoch" not in plain.report()
+    plan = ps.plan(report(), cache=0, schedule="0:128:512,6:160x192,12::64")
+    first, second = {"epoch": 0, "size": [128, 128], "batch_size": 512}, {"epoch": 6, "size": [160, 192]}
+    stages = [first, second, {"epoch": 12, "batch_size": 64}]
+    assert plan.data["schedule"] == stages
+    assert plan.data["solved_for"] == {"size": None, "batch_size": 8}  # a report does not know the size
+    assert shares(plan) == shares(plain)
+    assert "from epoch 6: pictures of 160 x 192" in plan.report() and "are for batches of 8" in plan.report()
+    plan.to_json(tmp_path / "plan.json")
+    assert ps.Plan.load(tmp_path / "plan.json").data == plan.data
+    assert ps.plan(report(), cache=0, schedule=stages).data["schedule"] == stages
+    for wrong in ("6:192,6:224", "x"):
+        with pytest.raises(ps.errors.ArgumentError, match="schedule"):
+            ps.plan(report(), cache=0, schedule=wrong)
+
+
 def test_break_even() -> None:
     assert _plan_layout.break_even(100, 100, 200, 1000) == pytest.approx(20)
     assert math.isinf(_plan_layout.break_even(100, 100, 90, 1000))
@@ -365,13 +383,17 @@ def test_a_plan_of_images(tmp_path) -> None:
     out = tmp_path / "plan.json"
     done = subprocess.run(
         [sys.executable, "-m", "penstock._cli", "plan", str(folder), "--budget", "3s", "--batch-size", "4", "--out", str(out),
-         "--rate", "50"], capture_output=True, text=True, timeout=240,
+         "--rate", "50", "--schedule", "0:16:8,1:24"], capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     plan = ps.Plan.load(out)
     assert plan.data["data"]["samples"] == 24 and plan.data["predicted"]["samples_per_second"] <= 51
     assert {row["layout"] for row in plan.data["layout"]["layouts"]} == {"folder", "packed"}
     assert "penstock" in done.stdout and not list(tmp_path.glob(".penstock*"))
+    assert plan.data["solved_for"] == {"size": [224, 224], "batch_size": 4} and "from epoch 1" in done.stdout
+    loader = ps.Loader(folder, 4, transforms=[T.RandomResizedCrop(32)], plan=out, output="numpy")
+    shapes = [{batch["image"].shape for batch in loader} for _ in range(2)]
+    assert shapes == [{(8, 3, 16, 16)}, {(8, 3, 24, 24)}]
 
 
 @pytest.mark.parametrize(
@@ -380,6 +402,7 @@ def test_a_plan_of_images(tmp_path) -> None:
         (["nowhere"], "nowhere"),
         (["--goal", "speed", "x"], "invalid choice"),
         (["report.json", "--storage-limit", "lots"], "storage"),
+        (["report.json", "--schedule", "1:2:3:4"], "stage of a schedule"),
         (["report.json", "--machines", "no.json"], "no.json"),
     ],
 )

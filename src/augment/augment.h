@@ -50,6 +50,10 @@ bool psti_augment_ops_move_alike(const struct pst_op *a, size_t n_a, const struc
  * and its pixels have the bits of those that came in. */
 size_t psti_augment_ops_fixed(const struct pst_op *ops, size_t n_ops);
 
+/* Returns the number of the last operation that gives every picture the size height x width that it
+ * has, such as RandomResizedCrop; n_ops: there is none. Later ones may change the size again. */
+size_t psti_augment_ops_sized(const struct pst_op *ops, size_t n_ops);
+
 /* Describes the pixels that come in and the form in which a chain's last step writes them. */
 struct psti_chain_output {
     /* images: U8, U16, F16, BF16 or F32; masks: U8, U16, I32, I64 or F32. 0 means F32 if the chain

@@ -680,6 +680,25 @@ size_t psti_augment_ops_fixed(const struct pst_op *ops, size_t n_ops)
     return n;
 }
 
+size_t psti_augment_ops_sized(const struct pst_op *ops, size_t n_ops)
+{
+    for (size_t i = n_ops; i-- > 0;)
+        switch (ops[i].kind) {
+        case PST_OP_RESIZE:
+            if (ops[i].width == 0)
+                break; /* only the shorter side is given */
+            return i;
+        case PST_OP_CENTER_CROP:
+        case PST_OP_RANDOM_CROP:
+        case PST_OP_RANDOM_RESIZED_CROP:
+        case PST_OP_LETTERBOX:
+            return i;
+        default:
+            break;
+        }
+    return n_ops;
+}
+
 void psti_augment_chain_free(struct psti_chain **chain)
 {
     if (chain == NULL)

@@ -43,6 +43,12 @@ struct psti_slot_field {
 enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
                                      uint32_t batch_size, uint64_t host_memory,
                                      struct psti_pool **out, struct pst_error *err);
+/* Opens a pool of another layout with the lock, the condition and the budget of `other`. Batches of
+ * either pool that are held count for both. */
+enum pst_status psti_batch_pool_open_beside(struct psti_pool *other,
+                                            const struct psti_slot_field *fields, uint32_t n_fields,
+                                            uint32_t batch_size, struct psti_pool **out,
+                                            struct pst_error *err);
 /* The loader gives up the pool. Free slots are freed now, the pool itself with its last batch. The
  * lock must not be held. */
 void psti_batch_pool_close(struct psti_pool **pool);
@@ -137,6 +143,7 @@ void psti_batch_pool_set_reserve(struct psti_pool *pool, uint64_t nbytes);
 struct psti_batch_pool_stats {
     uint64_t limit, used, peak;
     uint32_t n_slots, n_held;
+    uint32_t n_others; /* batches of other pools with this budget that are held */
 };
 /* The lock must be held. */
 void psti_batch_pool_stats(const struct psti_pool *pool, struct psti_batch_pool_stats *stats);

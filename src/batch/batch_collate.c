@@ -185,9 +185,9 @@ static enum pst_status make_block(pst_batch *batch, size_t nbytes)
     struct psti_block *block = &batch->block;
     enum pst_status status = PST_OK;
     if (pool->has_host && pool->host.is_writable && batch->part.own) {
-        pthread_mutex_lock(&pool->lock);
+        pthread_mutex_lock(&pool->family->lock);
         status = pool->host.make(pool->host.ctx, nbytes, &block->part);
-        pthread_mutex_unlock(&pool->lock);
+        pthread_mutex_unlock(&pool->family->lock);
         block->data = block->part.numbers;
     }
     if (status == PST_OK && !block->part.own)
@@ -206,9 +206,9 @@ static enum pst_status hold_block(pst_batch *batch, size_t nbytes)
     struct psti_pool *pool = batch->pool;
     if (nbytes <= batch->block.nbytes)
         return PST_OK;
-    pthread_mutex_lock(&pool->lock);
+    pthread_mutex_lock(&pool->family->lock);
     psti_batch_block_free(batch);
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pool->family->lock);
     size_t wanted = nbytes + nbytes / 8;
     if (batch->n_rows_max == pool->batch_size) { /* not for one fetch of many rows */
         size_t most = atomic_load(&pool->block_nbytes);

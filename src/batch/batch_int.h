@@ -40,20 +40,30 @@ struct psti_layout_field {
     int i_rows;        /* index of its list among the slot's row lists; -1: rows never differ */
 };
 
-struct psti_pool {
-    pthread_mutex_t lock; /* guards the members up to the budget */
+/* What the pools of one loader have in common: one for each layout that it had, as long as somebody
+ * holds batches of that. */
+struct psti_pool_family {
+    pthread_mutex_t lock; /* guards n_pools and n_held, and members of the pools */
     pthread_cond_t changed;
+    uint32_t n_pools, n_held;
+    /* The budget; all atomic. */
+    atomic_uint_fast64_t used, peak, reserve;
+    /* Constant after open: */
+    uint64_t limit;
+    pid_t owner;
+};
+
+struct psti_pool {
+    struct psti_pool_family *family;
+    /* The family's lock guards: */
     pst_batch *free;
     uint32_t n_slots, n_held;
     bool closed;
-    /* The budget; all atomic. */
-    atomic_uint_fast64_t used, peak, reserve;
+    /* Atomic: */
     atomic_size_t block_nbytes; /* the most that the rows of a batch put together took so far */
     atomic_size_t rows_nbytes;  /* bytes of a batch's own rows: the limit if it is known, else the
                                    most so far */
-    uint64_t limit;
     /* Constant after open: */
-    pid_t owner;
     bool has_gpu;
     struct psti_slot_gpu gpu;
     bool has_host;

@@ -64,9 +64,9 @@ static size_t slot_extra_nbytes(uint32_t n_fields, uint32_t n_row_lists, uint32_
            (size_t)n_rows * (n_row_lists * sizeof(struct psti_row) + sizeof(uint64_t));
 }
 
-enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
-                                     uint32_t batch_size, uint64_t host_memory,
-                                     struct psti_pool **out, struct pst_error *err)
+/* Makes a pool that is not of a family yet. */
+static enum pst_status make_pool(const struct psti_slot_field *fields, uint32_t n_fields,
+                                 uint32_t batch_size, struct psti_pool **out, struct pst_error *err)
 {
     *out = NULL;
     struct psti_pool *pool = psti_calloc(1, sizeof *pool + n_fields * sizeof pool->fields[0]);
@@ -82,14 +82,47 @@ enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint3
                              fields[i].name);
         }
     }
-    pthread_mutex_init(&pool->lock, NULL);
-    psti_cond_init(&pool->changed);
-    pool->limit = host_memory;
     pool->alignment = PSTI_CACHE_LINE;
-    pool->owner = getpid();
     pool->batch_size = batch_size;
     pool->n_fields = n_fields;
     *out = pool;
+    return PST_OK;
+}
+
+enum pst_status psti_batch_pool_open(const struct psti_slot_field *fields, uint32_t n_fields,
+                                     uint32_t batch_size, uint64_t host_memory,
+                                     struct psti_pool **out, struct pst_error *err)
+{
+    enum pst_status status = make_pool(fields, n_fields, batch_size, out, err);
+    if (status != PST_OK)
+        return status;
+    struct psti_pool_family *family = psti_calloc(1, sizeof *family);
+    if (!family) {
+        psti_free(*out);
+        *out = NULL;
+        return psti_fail(err, PST_ERROR_MEMORY, "batch", "no memory for the pool of batches");
+    }
+    pthread_mutex_init(&family->lock, NULL);
+    psti_cond_init(&family->changed);
+    family->n_pools = 1;
+    family->limit = host_memory;
+    family->owner = getpid();
+    (*out)->family = family;
+    return PST_OK;
+}
+
+enum pst_status psti_batch_pool_open_beside(struct psti_pool *other,
+                                            const struct psti_slot_field *fields, uint32_t n_fields,
+                                            uint32_t batch_size, struct psti_pool **out,
+                                            struct pst_error *err)
+{
+    enum pst_status status = make_pool(fields, n_fields, batch_size, out, err);
+    if (status != PST_OK)
+        return status;
+    (*out)->family = other->family;
+    pthread_mutex_lock(&other->family->lock);
+    other->family->n_pools++;
+    pthread_mutex_unlock(&other->family->lock);
     return PST_OK;
 }
 
@@ -116,9 +149,16 @@ void psti_batch_pool_free(struct psti_pool *pool)
         pool->gpu.close(pool->gpu.ctx);
     if (pool->has_host)
         pool->host.close(pool->host.ctx);
-    pthread_cond_destroy(&pool->changed);
-    pthread_mutex_destroy(&pool->lock);
+    struct psti_pool_family *family = pool->family;
     psti_free(pool);
+    pthread_mutex_lock(&family->lock);
+    bool last = --family->n_pools == 0;
+    pthread_mutex_unlock(&family->lock);
+    if (!last)
+        return;
+    pthread_cond_destroy(&family->changed);
+    pthread_mutex_destroy(&family->lock);
+    psti_free(family);
 }
 
 void psti_batch_pool_close(struct psti_pool **pool_ptr)
@@ -127,53 +167,57 @@ void psti_batch_pool_close(struct psti_pool **pool_ptr)
     if (!pool)
         return;
     *pool_ptr = NULL;
-    pthread_mutex_lock(&pool->lock);
+    pthread_mutex_lock(&pool->family->lock);
     pool->closed = true;
     psti_batch_pool_trim(pool, 0);
     bool last = pool->n_held == 0;
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pool->family->lock);
     if (last)
         psti_batch_pool_free(pool);
 }
 
-pthread_mutex_t *psti_batch_pool_lock(struct psti_pool *pool) { return &pool->lock; }
+pthread_mutex_t *psti_batch_pool_lock(struct psti_pool *pool) { return &pool->family->lock; }
 
-pthread_cond_t *psti_batch_pool_changed(struct psti_pool *pool) { return &pool->changed; }
+pthread_cond_t *psti_batch_pool_changed(struct psti_pool *pool) { return &pool->family->changed; }
 
-bool psti_batch_pool_is_forked(const struct psti_pool *pool) { return pool->owner != getpid(); }
+bool psti_batch_pool_is_forked(const struct psti_pool *pool)
+{
+    return pool->family->owner != getpid();
+}
 
 bool psti_batch_pool_charge(struct psti_pool *pool, uint64_t nbytes, bool from_reserve)
 {
-    uint64_t reserve = from_reserve ? 0 : atomic_load(&pool->reserve);
-    uint64_t used = atomic_load(&pool->used), next;
+    uint64_t reserve = from_reserve ? 0 : atomic_load(&pool->family->reserve);
+    uint64_t used = atomic_load(&pool->family->used), next;
     do {
-        if (!psti_add_u64(used, nbytes, &next) || next > pool->limit ||
-            reserve > pool->limit - next)
+        if (!psti_add_u64(used, nbytes, &next) || next > pool->family->limit ||
+            reserve > pool->family->limit - next)
             return false;
-    } while (!atomic_compare_exchange_weak(&pool->used, &used, next));
-    uint64_t peak = atomic_load(&pool->peak);
-    while (peak < next && !atomic_compare_exchange_weak(&pool->peak, &peak, next))
+    } while (!atomic_compare_exchange_weak(&pool->family->used, &used, next));
+    uint64_t peak = atomic_load(&pool->family->peak);
+    while (peak < next && !atomic_compare_exchange_weak(&pool->family->peak, &peak, next))
         ;
     return true;
 }
 
 void psti_batch_pool_uncharge(struct psti_pool *pool, uint64_t nbytes)
 {
-    atomic_fetch_sub(&pool->used, nbytes);
+    atomic_fetch_sub(&pool->family->used, nbytes);
 }
 
 void psti_batch_pool_set_reserve(struct psti_pool *pool, uint64_t nbytes)
 {
-    atomic_store(&pool->reserve, nbytes);
+    atomic_store(&pool->family->reserve, nbytes);
 }
 
 void psti_batch_pool_stats(const struct psti_pool *pool, struct psti_batch_pool_stats *stats)
 {
-    *stats = (struct psti_batch_pool_stats){.limit = pool->limit,
-                                            .used = atomic_load(&pool->used),
-                                            .peak = atomic_load(&pool->peak),
+    *stats = (struct psti_batch_pool_stats){.limit = pool->family->limit,
+                                            .used = atomic_load(&pool->family->used),
+                                            .peak = atomic_load(&pool->family->peak),
                                             .n_slots = pool->n_slots,
-                                            .n_held = pool->n_held};
+                                            .n_held = pool->n_held,
+                                            .n_others = pool->family->n_held - pool->n_held};
 }
 
 /* True if the slot's memory came from pool->host. */
@@ -445,13 +489,14 @@ void psti_batch_pool_put_back(pst_batch *batch)
         batch->next_free = pool->free;
         pool->free = batch;
     }
-    pthread_cond_broadcast(&pool->changed);
+    pthread_cond_broadcast(&pool->family->changed);
 }
 
 void psti_batch_pool_hand_out(pst_batch *batch)
 {
     atomic_store(&batch->refs, 1);
     batch->pool->n_held++;
+    batch->pool->family->n_held++;
 }
 
 void psti_batch_pool_trim(struct psti_pool *pool, uint32_t keep)
@@ -487,14 +532,15 @@ void pst_batch_release(pst_batch *batch)
         usable = pool->host.released(pool->host.ctx, &batch->part);
     if (batch->block.part.own)
         usable &= pool->host.released(pool->host.ctx, &batch->block.part);
-    pthread_mutex_lock(&pool->lock);
+    pthread_mutex_lock(&pool->family->lock);
     pool->n_held--;
+    pool->family->n_held--;
     if (usable)
         psti_batch_pool_put_back(batch);
     else
         psti_batch_free(batch);
     bool last = pool->closed && pool->n_held == 0;
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pool->family->lock);
     if (last)
         psti_batch_pool_free(pool);
 }

@@ -114,7 +114,8 @@ static struct psti_chunk *add_chunk(pst_batch *batch, size_t nbytes, enum pst_st
 void psti_batch_hold_rows(pst_batch *batch)
 {
     struct psti_pool *pool = batch->pool;
-    uint64_t most = pool->limit - pool->limit / 4, used = atomic_load(&pool->used);
+    uint64_t most = pool->family->limit - pool->family->limit / 4,
+             used = atomic_load(&pool->family->used);
     size_t nbytes = atomic_load(&pool->rows_nbytes);
     enum pst_status status;
     if (!batch->chunks && nbytes && used < most && nbytes <= most - used)

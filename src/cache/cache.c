@@ -273,6 +273,22 @@ void psti_cache_set_close(struct psti_cache_set **set_ptr)
     let_go(cache);
 }
 
+enum pst_status psti_cache_set_exchange(struct psti_cache_set **set,
+                                        const struct psti_cache_shape *shape, struct pst_error *err)
+{
+    const struct psti_cache_shape former = (*set)->shape;
+    pst_cache *cache = (*set)->cache;
+    pthread_mutex_lock(&cache->lock);
+    cache->n_owners++; /* the set may be the last one that keeps the cache */
+    pthread_mutex_unlock(&cache->lock);
+    psti_cache_set_close(set); /* first, because the other one may need its memory */
+    enum pst_status status = psti_cache_set_open(cache, shape, set, err);
+    if (status != PST_OK && psti_cache_set_open(cache, &former, set, NULL) != PST_OK)
+        *set = NULL;
+    pst_cache_close(&cache);
+    return status;
+}
+
 struct psti_cache_set *psti_cache_set_next(pst_cache *cache, struct psti_cache_set *set)
 {
     pthread_mutex_lock(&cache->lock);

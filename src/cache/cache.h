@@ -40,6 +40,12 @@ enum pst_status psti_cache_set_open(pst_cache *cache, const struct psti_cache_sh
 /* Closes the set. No span of the set may be in use any more. *set may be NULL. */
 void psti_cache_set_close(struct psti_cache_set **set);
 
+/* Closes the set and opens that of another shape in the same cache. After failure the former one is
+ * open again, or *set is NULL if that failed, too. */
+enum pst_status psti_cache_set_exchange(struct psti_cache_set **set,
+                                        const struct psti_cache_shape *shape,
+                                        struct pst_error *err);
+
 /* Gives the numbers of pst_cache_stats, but n_items counts the items of this set alone. */
 void psti_cache_set_stats(struct psti_cache_set *set, struct pst_cache_stats *stats);
 

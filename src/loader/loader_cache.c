@@ -186,6 +186,22 @@ enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, str
                                     : psti_cache_set_open(cache, shape, &loader->cache, err);
 }
 
+enum pst_status psti_loader_cache_follow(pst_loader *loader, struct pst_error *err)
+{
+    struct psti_cache_shape shape = loader->shape;
+    if (shape.forms == loader->cache_key)
+        return PST_OK;
+    shape.forms = loader->cache_key;
+    enum pst_status status = PST_OK;
+    if (loader->host)
+        status = psti_loader_host_change(loader, &shape, err);
+    else if (loader->cache)
+        status = psti_cache_set_exchange(&loader->cache, &shape, err);
+    if (status == PST_OK)
+        loader->shape = shape;
+    return status;
+}
+
 void psti_loader_cache_claim(pst_loader *loader)
 {
     uint64_t n = (uint64_t)loader->n_workers + 1; /* the fetcher, which may come later */

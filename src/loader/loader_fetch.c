@@ -18,8 +18,9 @@ static enum pst_status open_fetcher(pst_loader *loader, struct pst_error *err)
 {
     if (loader->fetcher_is_open)
         return PST_OK;
-    enum pst_status status =
-        psti_loader_job_open(&loader->fetch_job, loader->options.batch_size, err);
+    enum pst_status status = psti_loader_check_broken(loader, err);
+    if (status == PST_OK)
+        status = psti_loader_job_open(&loader->fetch_job, loader->options.batch_size, err);
     if (status == PST_OK)
         status = psti_loader_worker_open(&loader->fetcher, loader, err);
     if (status != PST_OK)

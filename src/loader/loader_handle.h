@@ -34,8 +34,10 @@ struct psti_loader_queues {
 };
 
 struct pst_loader {
-    /* pst_loader_open sets these before a worker is started. They are constant from then on; the
-     * objects they point to have their own locks. */
+    /* pst_loader_open sets these before a worker is started. They are constant from then on, but
+     * for what pst_loader_set changes while no worker runs: pool, options.batch_size, plan,
+     * placement, training, cache, and what loader_shape.c makes. The objects they point to have
+     * their own locks. */
     struct psti_pool *pool;
     /* Guards the members marked below, jobs, and the placement's memory for slots. It is the pool's
      * lock: a slot that comes back is work for a thread, so threads wait for both at once. */
@@ -46,6 +48,8 @@ struct pst_loader {
     pthread_cond_t runs; /* the loader begins to run, or closes; for workers of one that shares */
     pst_dataset *dataset;
     struct pst_loader_options options; /* pointers in it are NULL, zeros are replaced by defaults */
+    /* What options.fields was: [options.n_fields]. pst_loader_set changes sizes in it. */
+    struct pst_field_output *fields;
     struct psti_loader_plan plan;
     struct psti_order *order;
     struct psti_storage *storage;
@@ -73,6 +77,7 @@ struct pst_loader {
     uint64_t block_nbytes_max; /* a row's items larger than this are PST_ERROR_LIMIT */
     uint64_t scratch_max;      /* largest scratch of a decoder, and of a run */
     uint64_t memory_nbytes;    /* bytes charged for files in memory and for tables */
+    uint64_t jobs_nbytes;      /* of these: for tables of tasks and jobs */
     uint64_t n_small_pages;    /* count of the process at open */
     uint32_t n_workers, n_started;
     struct psti_trace *trace; /* NULL: none is written */
@@ -128,6 +133,7 @@ struct pst_loader {
     uint32_t ahead;               /* number of jobs that may be under way, <= prefetch */
     uint64_t issue_end;           /* first step that must not be started */
     bool closing, running, begun, parked, failed;
+    bool broken;  /* pst_loader_set lost its memory: it can only be closed. The caller's thread */
     bool pumping; /* a thread pumps; it alone changes `pending` and starts jobs, also while it has
                      released the lock */
     bool crowded; /* reads wait for copies on their way to the fleet */
@@ -161,6 +167,9 @@ struct pst_loader {
 /* Reports the use in a forked child. */
 enum pst_status psti_loader_fail_forked(struct pst_error *err);
 
+/* Reports the failure of a loader that is broken. */
+enum pst_status psti_loader_check_broken(const pst_loader *loader, struct pst_error *err);
+
 /* loader_meter.c; the lock must be held. */
 void psti_loader_meter_begin(pst_loader *loader);
 /* The caller has called for a batch, and is about to return. */
@@ -179,6 +188,9 @@ enum pst_status psti_loader_cache_choose(pst_loader *loader, struct pst_error *e
 enum pst_status psti_loader_cache_take_plan(pst_loader *loader, struct pst_error *err);
 /* Opens the data set's items in options.cache, if there is one. */
 enum pst_status psti_loader_cache_open(pst_loader *loader, pst_cache *cache, struct pst_error *err);
+/* Opens the items that loader->cache_key names, in place of those of another key. No epoch runs.
+ * After failure the others are open still. */
+enum pst_status psti_loader_cache_follow(pst_loader *loader, struct pst_error *err);
 /* Sets aside the part of host_memory that re-coding may use. Workers and slots have theirs. */
 void psti_loader_cache_claim(pst_loader *loader);
 void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *stats);
@@ -186,6 +198,9 @@ void psti_loader_cache_stats(const pst_loader *loader, struct pst_loader_stats *
 /* loader_host.c */
 enum pst_status psti_loader_host_open(pst_loader *loader, pst_cache *cache,
                                       const struct psti_cache_shape *shape, struct pst_error *err);
+/* Exchanges the session for one of another shape. No epoch runs. */
+enum pst_status psti_loader_host_change(pst_loader *loader, const struct psti_cache_shape *shape,
+                                        struct pst_error *err);
 /* Answers all wishes. The lock is held; it is released meanwhile. */
 void psti_loader_host_cancel(pst_loader *loader);
 /* Looks for the service again if it was lost. No epoch runs. */
@@ -203,10 +218,17 @@ void psti_loader_tier_stats(const pst_loader *loader, struct pst_loader_stats *s
 
 /* loader_options.c */
 /* Completes the caller's options to `options` of this library's size, and refuses impossible ones.
- * `*fields` (NULL before) is a block that holds options->fields and their operations. The caller
- * frees it by psti_free, after an error too. */
+ * `*fields` (NULL before) is a block that holds options->fields and all that these point to. The
+ * caller frees it by psti_free, after an error too. */
 enum pst_status psti_loader_take_options(const struct pst_loader_options *given,
                                          struct pst_loader_options *options, void **fields,
                                          struct pst_error *err);
+/* PST_ERROR_ARGUMENT: a batch cannot have so many rows. */
+enum pst_status psti_loader_check_batch_size(uint32_t batch_size, struct pst_error *err);
+
+/* loader_next.c */
+/* Goes on behind the batch that was delivered last, with batches of another size, if an epoch is
+ * under way. Nothing runs. The lock must be held. */
+void psti_loader_go_on(pst_loader *loader);
 
 #endif

@@ -41,6 +41,20 @@ enum pst_status psti_loader_host_open(pst_loader *loader, pst_cache *cache,
     return open_session(loader, shape, PSTI_LINK_WAIT_NS, &loader->host, err);
 }
 
+enum pst_status psti_loader_host_change(pst_loader *loader, const struct psti_cache_shape *shape,
+                                        struct pst_error *err)
+{
+    struct psti_share_cache *other = NULL, *former = loader->host;
+    enum pst_status status = open_session(loader, shape, PSTI_LINK_WAIT_NS, &other, err);
+    if (status != PST_OK)
+        return status;
+    pthread_mutex_lock(loader->lock);
+    loader->host = other;
+    pthread_mutex_unlock(loader->lock);
+    psti_share_cache_close(&former);
+    return PST_OK;
+}
+
 void psti_loader_host_close(pst_loader *loader)
 {
     psti_share_cache_close(&loader->host);

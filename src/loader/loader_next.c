@@ -53,6 +53,34 @@ enum pst_status pst_loader_set_ranks(pst_loader *loader, uint32_t rank, uint32_t
     return PST_OK;
 }
 
+/* Sets the place of the next batch. */
+static void set_place(pst_loader *loader, uint64_t epoch, uint64_t start)
+{
+    uint64_t stride = (uint64_t)loader->options.batch_size * loader->ranks.world_size;
+    loader->epoch = epoch;
+    loader->start = start;
+    loader->step_base = start / stride;
+    loader->n_steps = psti_order_n_batches(loader->order, loader->ranks, start);
+    loader->ahead = loader->options.prefetch;
+    loader->state.epoch = epoch;
+    loader->state.position = start;
+    loader->issue_end = UINT64_MAX;
+    loader->next_step = 0;
+}
+
+void psti_loader_go_on(pst_loader *loader)
+{
+    if (!loader->begun || loader->failed || loader->next_step >= loader->n_steps)
+        return; /* the next epoch begins with the new size */
+    set_place(loader, loader->epoch, loader->state.position);
+    if (loader->n_steps == 0) { /* drop_last, and less than one batch of each rank is left */
+        loader->state.epoch = loader->epoch + 1;
+        loader->state.position = 0;
+        return;
+    }
+    psti_loader_run_start(loader, 0);
+}
+
 static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t start)
 {
     pthread_mutex_lock(loader->lock);
@@ -65,23 +93,14 @@ static enum pst_status begin_at(pst_loader *loader, uint64_t epoch, uint64_t sta
         epoch++; /* less than one batch of each rank is left, and drop_last is set */
         start = 0;
     }
-    uint64_t stride = (uint64_t)loader->options.batch_size * loader->ranks.world_size;
+    set_place(loader, epoch, start);
     loader->begun = true;
     loader->failed = false;
-    loader->epoch = epoch;
-    loader->start = start;
-    loader->step_base = start / stride;
-    loader->n_steps = psti_order_n_batches(loader->order, loader->ranks, start);
-    loader->ahead = loader->options.prefetch;
     loader->epoch_bad = loader->epoch_good = 0;
-    loader->state.epoch = epoch;
-    loader->state.position = start;
     loader->settle_until_ns = 0;
     if (loader->fleet)
         psti_fleet_retry(loader->fleet);
     psti_loader_meter_begin(loader);
-    loader->issue_end = UINT64_MAX;
-    loader->next_step = 0;
     loader->parked = psti_loader_share_begin(loader); /* the group is asked first */
     if (!loader->parked)
         psti_loader_run_start(loader, 0);
@@ -93,7 +112,8 @@ enum pst_status pst_loader_begin(pst_loader *loader, uint64_t epoch, struct pst_
 {
     if (psti_batch_pool_is_forked(loader->pool))
         return psti_loader_fail_forked(err);
-    return begin_at(loader, epoch, 0);
+    enum pst_status status = psti_loader_check_broken(loader, err);
+    return status == PST_OK ? begin_at(loader, epoch, 0) : status;
 }
 
 enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_state *state,
@@ -130,7 +150,8 @@ enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_st
                          "position %" PRIu64 " is beyond the epoch's end: it has %" PRIu64
                          " positions",
                          state->position, own->n_samples);
-    return begin_at(loader, state->epoch, state->position);
+    enum pst_status status = psti_loader_check_broken(loader, err);
+    return status == PST_OK ? begin_at(loader, state->epoch, state->position) : status;
 }
 
 void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state)
@@ -226,7 +247,7 @@ static enum pst_status fail_held(pst_loader *loader, struct pst_error *err)
                      "host_memory (%" PRIu64 " bytes) holds no other batch: you hold %u of %u; "
                      "release some (del them, or keep copies or clone()s of the arrays you need), "
                      "or raise host_memory",
-                     stats.limit, stats.n_held, stats.n_slots);
+                     stats.limit, stats.n_held + stats.n_others, stats.n_slots + stats.n_others);
 }
 
 /* Rows that differ in size found no memory. The memory of other batches is freed for them. If there
@@ -246,7 +267,7 @@ static enum pst_status starved(pst_loader *loader, struct pst_error *err)
     }
     loader->next_step = step;
     loader->parked = true; /* it continues at the next call */
-    if (stats.n_held)
+    if (stats.n_held + stats.n_others)
         return fail_held(loader, err);
     return psti_fail(err, PST_ERROR_LIMIT, "loader",
                      "host_memory (%" PRIu64 " bytes) does not hold one batch of %u rows of these "
@@ -392,7 +413,7 @@ static enum pst_status end_epoch(pst_loader *loader, struct pst_error *err)
 static enum pst_status next_batch(pst_loader *loader, int64_t deadline, pst_batch **out,
                                   struct pst_error *err)
 {
-    if (!loader->begun)
+    if (!loader->begun && !loader->broken)
         return psti_fail(err, PST_ERROR_STATE, "loader",
                          "no epoch has begun: call pst_loader_begin or pst_loader_resume");
     if (loader->failed) {

@@ -20,6 +20,14 @@
 #define WORKERS_MAX 1024
 #define PREFETCH_MAX 4096
 
+enum pst_status psti_loader_check_batch_size(uint32_t batch_size, struct pst_error *err)
+{
+    if (batch_size <= BATCH_MAX_ROWS)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "batch_size %u is too large (%u)",
+                     batch_size, BATCH_MAX_ROWS);
+}
+
 static enum pst_status take_numbers(struct pst_loader_options *options, struct pst_error *err)
 {
     options->batch_size = options->batch_size ? options->batch_size : 1;
@@ -152,8 +160,7 @@ static enum pst_status count_ops(const struct pst_loader_options *options, size_
     return PST_OK;
 }
 
-/* Checks that the tables of classes that the copied operations have are there. They stay the
- * caller's: pst_loader_open needs them for as long as it runs. */
+/* Checks that the tables of classes that the copied operations have are there. */
 static enum pst_status check_labels(const struct pst_op *ops, size_t n_ops, struct pst_error *err)
 {
     for (size_t i = 0; i < n_ops; i++)
@@ -162,6 +169,67 @@ static enum pst_status check_labels(const struct pst_op *ops, size_t n_ops, stru
                              "an operation has %u labels at %s; 0 to %u are possible",
                              ops[i].n_labels, ops[i].labels ? "an address" : "NULL",
                              PST_MAX_LABELS);
+    return PST_OK;
+}
+
+/* Bytes of the texts and tables to which fields and operations point. */
+static size_t pointed_nbytes(const struct pst_loader_options *options, const struct pst_op *ops,
+                             size_t n_ops)
+{
+    size_t nbytes = 0;
+    for (size_t i = 0; i < options->n_fields; i++) {
+        const struct pst_field_output *field = &options->fields[i];
+        const char *texts[3] = {field->name, field->as, field->per_box_of};
+        for (int k = 0; k < 3; k++)
+            nbytes += texts[k] ? strlen(texts[k]) + 1 : 0;
+    }
+    for (size_t i = 0; i < n_ops; i++)
+        nbytes += ops[i].n_labels * sizeof *ops[i].labels;
+    return nbytes;
+}
+
+static const char *copy_text(const char *text, char **at)
+{
+    if (!text)
+        return NULL;
+    size_t n = strlen(text) + 1;
+    char *copy = memcpy(*at, text, n);
+    *at += n;
+    return copy;
+}
+
+/* Replaces the block of nbytes by one that also has the texts and tables of fields and operations,
+ * behind these. */
+static enum pst_status take_pointed(struct pst_loader_options *options, void **block, size_t nbytes,
+                                    size_t n_ops, struct pst_error *err)
+{
+    char *from = *block;
+    struct pst_op *ops =
+        (struct pst_op *)(void *)((struct pst_field_output *)*block + options->n_fields);
+    char *whole = psti_alloc(nbytes + pointed_nbytes(options, ops, n_ops) + 1), *at;
+    if (!whole)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for %zu fields",
+                         options->n_fields);
+    struct pst_field_output *fields = memcpy(whole, from, nbytes);
+    ops = (struct pst_op *)(void *)(fields + options->n_fields);
+    at = whole + nbytes;
+    for (size_t i = 0; i < n_ops; i++) { /* first, because they are aligned */
+        size_t n = ops[i].n_labels * sizeof *ops[i].labels;
+        if (n)
+            ops[i].labels = memcpy(at, ops[i].labels, n);
+        at += n;
+    }
+    for (size_t i = 0; i < options->n_fields; i++) {
+        struct pst_field_output *field = &fields[i];
+        field->ops = (const void *)(whole + ((const char *)field->ops - from));
+        field->audio_ops = (const void *)(whole + ((const char *)field->audio_ops - from));
+        field->name = copy_text(field->name, &at);
+        field->as = copy_text(field->as, &at);
+        field->per_box_of = copy_text(field->per_box_of, &at);
+    }
+    psti_free(from);
+    *block = whole;
+    options->fields = fields;
     return PST_OK;
 }
 
@@ -210,7 +278,8 @@ static enum pst_status take_fields(struct pst_loader_options *options, void **bl
         }
     }
     options->fields = fields;
-    return check_labels(ops - n_ops, n_ops, err);
+    status = check_labels(ops - n_ops, n_ops, err);
+    return status == PST_OK ? take_pointed(options, block, nbytes, n_ops, err) : status;
 }
 
 enum pst_status psti_loader_take_options(const struct pst_loader_options *given,

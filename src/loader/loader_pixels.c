@@ -118,15 +118,20 @@ enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_l
                                         struct pst_error *err)
 {
     const struct psti_loader_plan *plan = &loader->plan;
-    *worker = (struct psti_loader_worker){
-        .loader = loader, .owes = worker == loader->workers && loader->options.num_workers == 0};
+    *worker = (struct psti_loader_worker){.loader = loader,
+                                          .owes = worker == loader->workers &&
+                                                  loader->options.num_workers == 0,
+                                          .meter = worker->meter,
+                                          .has_clocks = worker->has_clocks};
     if (!psti_batch_pool_charge(loader->pool, PSTI_LOADER_WORKER_NBYTES, false) &&
         !psti_batch_pool_charge(loader->pool, PSTI_LOADER_WORKER_NBYTES, true))
         return psti_fail(err, PST_ERROR_LIMIT, "loader",
                          "host_memory (%llu bytes) leaves no scratch for another decoder",
                          (unsigned long long)loader->options.host_memory);
     worker->grant = PSTI_LOADER_GRANT_MIN_NBYTES;
-    psti_stall_meter_thread_init(&worker->meter, loader->trace, psti_loader_worker_tid(worker));
+    if (!worker->has_clocks)
+        psti_stall_meter_thread_init(&worker->meter, loader->trace, psti_loader_worker_tid(worker));
+    worker->has_clocks = true;
     worker->draws = psti_calloc(plan->n_fields + 1, sizeof *worker->draws);
     worker->view_draws = psti_calloc(plan->n_views + 1, sizeof *worker->view_draws);
     worker->sources = psti_calloc(plan->n_items + 1, sizeof *worker->sources);
@@ -176,7 +181,7 @@ void psti_loader_worker_close(struct psti_loader_worker *worker)
                                                        worker->extra + worker->buffer_nbytes +
                                                        worker->sound_nbytes + worker->boxes_nbytes +
                                                        worker->picture_nbytes);
-    memset(worker, 0, sizeof *worker);
+    *worker = (struct psti_loader_worker){.meter = worker->meter, .has_clocks = worker->has_clocks};
 }
 
 bool psti_loader_worker_grow(struct psti_loader_worker *worker)

@@ -34,8 +34,8 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     stats->host_memory = pool.limit;
     stats->host_memory_used = pool.used;
     stats->host_memory_peak = pool.peak;
-    stats->n_slots = pool.n_slots;
-    stats->n_slots_held = pool.n_held;
+    stats->n_slots = pool.n_slots + pool.n_others;
+    stats->n_slots_held = pool.n_held + pool.n_others;
     stats->n_workers = loader->options.num_workers;
     stats->device = -1;
     stats->storage = psti_storage_kind_in_use(loader->storage);

@@ -69,12 +69,14 @@ struct psti_loader_worker {
     uint64_t n_cpu, nbytes_decoded, n_region_fallback, decode_ns;
     uint64_t n_units, n_units_whole, n_partial, n_scaled, n_libpng, n_boxes_dropped;
     uint64_t read_here_ns;          /* part of decode_ns: reads by this thread itself */
-    struct psti_meter_thread meter; /* its clocks, which any thread may read */
+    struct psti_meter_thread meter; /* its clocks, which any thread may read; close keeps them */
+    bool has_clocks;
     struct pst_error err;
 };
 
 enum pst_status psti_loader_worker_open(struct psti_loader_worker *worker, pst_loader *loader,
                                         struct pst_error *err);
+/* It may be opened again, and goes on with its clocks. */
 void psti_loader_worker_close(struct psti_loader_worker *worker);
 /* Number of the worker in a trace: 0 is the calling thread. */
 uint32_t psti_loader_worker_tid(const struct psti_loader_worker *worker);

@@ -1,8 +1,8 @@
 /* order.c - the sample at (seed, epoch, position), by arithmetic alone.
  *
  * In: the kind of order, a seed, the number of positions. Out: the sample at a position, and the
- * positions of a rank's batch. Nothing changes after open, so any thread may call any function. The
- * only tables are copies of the caller's subset, weights and neighbours.
+ * positions of a rank's batch. Nothing changes after open but the size of a batch, so any thread
+ * may call any function. The only tables are copies of the caller's subset, weights and neighbours.
  *
  * A permutation of 0..n-1 is a balanced Feistel network of 6 rounds over 2h bits, 4^h >= n, walked
  * until it lands below n (fewer than 4 iterations on average). Its round function folds a half,
@@ -334,6 +334,11 @@ void psti_order_close(struct psti_order **order)
     psti_free((*order)->neighbours);
     psti_free(*order);
     *order = NULL;
+}
+
+void psti_order_set_batch_size(struct psti_order *order, uint32_t batch_size)
+{
+    order->batch_size = batch_size ? batch_size : 1;
 }
 
 enum pst_status psti_order_check_ranks(struct psti_ranks ranks, struct pst_error *err)

@@ -39,6 +39,8 @@ struct psti_order_options {
 enum pst_status psti_order_open(const struct psti_order_options *options, struct psti_order **out,
                                 struct pst_error *err);
 void psti_order_close(struct psti_order **order);
+/* Batches have that many positions from now on. No other thread uses the order meanwhile. */
+void psti_order_set_batch_size(struct psti_order *order, uint32_t batch_size);
 /* PST_ERROR_ARGUMENT unless rank < world_size. */
 enum pst_status psti_order_check_ranks(struct psti_ranks ranks, struct pst_error *err);
 

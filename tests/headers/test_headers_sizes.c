@@ -30,6 +30,7 @@
     X(pst_cuda_info, 96) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \
+    X(pst_loader_settings, 24) \
     X(pst_tensor, 168) \
     X(pst_loader_stats, 1624) \
     X(pst_stage_clock, 64) \

@@ -36,6 +36,8 @@ int cmd_plan(struct cli *cli, int argc, char **argv)
          "plan a REPORT for the machine of this file"},
         {"no-layout", 0, CLI_FLAG, &no_layout, NULL, NULL,
          "do not measure files against packed samples"},
+        {"schedule", 0, CLI_TEXT, &unused, "STAGES", NULL,
+         "sizes from epochs on: EPOCH:SIZE[:BATCH],... such as 0:128:512,6:192:256,12:224"},
         {"out", 0, CLI_TEXT, &unused, "FILE", NULL, "write the plan (JSON)"},
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };

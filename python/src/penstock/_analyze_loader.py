@@ -63,11 +63,12 @@ class LoaderSubject:
     def __init__(self, loader: Loader) -> None:
         import numpy as np
 
-        self.given: dict[str, Any] = dict(loader._given)
+        # As its arguments have it: without what Loader.set or a plan's schedule changed since.
+        self.given: dict[str, Any] = {name: value for name, value in loader._given.items() if name != "schedule"}
         self.dataset = loader.dataset
         self.dataset_nbytes = int(self.dataset._native.nbytes())  # stored bytes of all samples, also those of a view
         self.n_stored = max(1, self.dataset._count)
-        self.batch_size = loader.batch_size
+        self.batch_size = int(self.given["batch_size"])
         chosen = self.given["indices"]
         self.numbers = np.arange(len(self.dataset)) if chosen is None else np.asarray(chosen)
         if len(self.numbers) < self.batch_size:

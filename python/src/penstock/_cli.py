@@ -286,6 +286,9 @@ def _plan_parser() -> _Parser:
     parser.add_argument("--copies", action="store_true", help="store a sample in each form of the mix")
     parser.add_argument("--machines", metavar="FILE", help='compare these machines; "example": those that come with Penstock')
     parser.add_argument("--no-layout", action="store_true", help="do not measure files against packed samples")
+    parser.add_argument(
+        "--schedule", metavar="STAGES", help="sizes from epochs on: EPOCH:SIZE[:BATCH],... such as 0:128:512,6:192:256,12:224"
+    )
     parser.add_argument("--machine", metavar="FILE", help="plan for this machine (capacities in JSON); for a REPORT only")
     parser.add_argument("--out", metavar="FILE", help="write the plan (JSON)")
     _add_common(parser)
@@ -324,6 +327,7 @@ def _plan_verb(arguments: Sequence[str]) -> int:
         batch_size=given.batch_size,
         budget=given.budget,
         layout=not given.no_layout,
+        schedule=given.schedule,
         progress=say,
     )
     if given.out is not None:

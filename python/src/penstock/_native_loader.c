@@ -20,6 +20,7 @@ struct native_loader {
         state; /* state after the last batch that was returned; read and written under the GIL */
     pid_t pid;
     bool closing;     /* true: waiting calls give up; under the GIL */
+    bool changing;    /* set() runs, with both locks held: no other call may use the handle */
     int64_t asked_ns; /* when a fetch or replay last checked for signals; under fetch_lock */
 };
 
@@ -220,6 +221,41 @@ static PyObject *loader_set_ranks(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Takes both locks, for a call with which no other may run. 0, or -1 with an exception set. */
+static int enter_alone(struct native_loader *self)
+{
+    if (enter(self, self->run_lock) < 0)
+        return -1;
+    if (enter(self, self->fetch_lock) == 0)
+        return 0;
+    PyThread_release_lock(self->run_lock);
+    return -1;
+}
+
+static PyObject *loader_set(PyObject *object, PyObject *args)
+{
+    struct native_loader *self = (struct native_loader *)object;
+    struct pst_loader_settings settings = {.struct_size = sizeof settings};
+    unsigned int batch_size, height, width;
+    if (!PyArg_ParseTuple(args, "III:set", &batch_size, &height, &width) || enter_alone(self) < 0)
+        return NULL;
+    settings.batch_size = batch_size;
+    settings.height = height;
+    settings.width = width;
+    struct pst_error err;
+    pst_error_clear(&err);
+    enum pst_status status;
+    self->changing = true;
+    Py_BEGIN_ALLOW_THREADS status = pst_loader_set(self->handle, &settings, &err);
+    Py_END_ALLOW_THREADS self->changing = false;
+    pst_loader_state(self->handle, &self->state);
+    PyThread_release_lock(self->fetch_lock);
+    PyThread_release_lock(self->run_lock);
+    if (status != PST_OK)
+        return native_raise(status, &err);
+    Py_RETURN_NONE;
+}
+
 static PyObject *loader_state(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -321,9 +357,15 @@ static PyObject *loader_replay(PyObject *object, PyObject *args)
     return native_batch_new(native_state_of(object), batch);
 }
 
-/* Returns the handle for short calls with the GIL held, so that close() cannot run meanwhile. */
+/* Returns the handle for short calls with the GIL held, so that close() cannot run meanwhile. Waits
+ * for set(), which releases the GIL. */
 static pst_loader *peek(struct native_loader *self)
 {
+    while (self->pid == getpid() && self->changing) {
+        if (native_lock_take(self->run_lock) < 0)
+            return NULL;
+        PyThread_release_lock(self->run_lock);
+    }
     if (self->pid == getpid() && self->handle != NULL)
         return self->handle;
     native_raise_text(PST_ERROR_STATE, "the loader is closed");
@@ -333,15 +375,27 @@ static pst_loader *peek(struct native_loader *self)
 /* Computes with constants only, so a forked child may call it as well. */
 static PyObject *loader_n_batches(PyObject *object, PyObject *args)
 {
-    pst_loader *handle = ((struct native_loader *)object)->handle;
+    struct native_loader *self = (struct native_loader *)object;
     unsigned long long position;
     unsigned int rank, world_size;
     if (!PyArg_ParseTuple(args, "KII:n_batches", &position, &rank, &world_size))
         return NULL;
+    pst_loader *handle = self->pid == getpid() ? peek(self) : self->handle;
     if (handle == NULL)
-        return native_raise_text(PST_ERROR_STATE, "the loader is closed");
+        return PyErr_Occurred() ? NULL : native_raise_text(PST_ERROR_STATE, "the loader is closed");
     return PyLong_FromUnsignedLongLong(
         pst_loader_n_batches_from(handle, position, rank, world_size));
+}
+
+static PyObject *loader_settings(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    struct pst_loader_settings settings;
+    pst_loader *handle = peek((struct native_loader *)object);
+    if (handle == NULL)
+        return NULL;
+    pst_loader_settings(handle, &settings, sizeof settings);
+    return Py_BuildValue("(III)", settings.batch_size, settings.height, settings.width);
 }
 
 static PyObject *loader_quarantine(PyObject *object, PyObject *unused)
@@ -533,6 +587,8 @@ static PyMethodDef methods[] = {
      "The next batch if it is whole; None at the end; False: not yet."},
     {"fetch", loader_fetch, METH_VARARGS, "fetch(epoch, samples as uint64 buffer): Batch."},
     {"replay", loader_replay, METH_VARARGS, "replay(epoch, step): Batch."},
+    {"set", loader_set, METH_VARARGS, "set(batch_size, height, width); 0: as it is."},
+    {"settings", loader_settings, METH_NOARGS, "(batch_size, height, width) now."},
     {"set_ranks", loader_set_ranks, METH_VARARGS, "set_ranks(rank, world_size)"},
     {"n_batches", loader_n_batches, METH_VARARGS,
      "n_batches(position, rank, world_size): batches from there to the epoch's end."},

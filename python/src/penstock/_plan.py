@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _analyze_machine as machine
 from . import _analyze_probe as probe
-from . import _native, _options, _plan_file, _plan_layout, _plan_machines, _plan_text, _whatif
+from . import _loader_set, _native, _options, _plan_file, _plan_layout, _plan_machines, _plan_text, _whatif
 from . import _plan_classes as _classes
 from . import _plan_ways as _ways
 from ._analyze import analyze, seconds_of
@@ -112,6 +112,7 @@ def plan(
     batch_size: int | None = None,
     budget: float | str = "60s",
     layout: bool = True,
+    schedule: str | Sequence[Mapping[str, Any]] | None = None,
     library: str | None = None,
     progress: Callable[[str], Any] | None = None,
 ) -> Plan:
@@ -136,6 +137,9 @@ def plan(
             correct it; it takes more storage. False: each sample is stored in one form.
         machines: a file of machines (docs/format-plan.md), or its data: what an epoch takes and costs on each of them.
         layout: measure how storage reads files and packed samples, at random and in pages.
+        schedule: sizes of pictures and batches from epochs on, which a Loader with the plan follows (:meth:`Loader.set`): a text
+            like "0:128:512,6:192:256,12:224" (epoch, size, samples per batch), or the plan's own list. The mix is solved for
+            the pictures that were measured, whatever the schedule says.
         library: path of HiGHS; None: PENSTOCK_HIGHS, the package highspy, or the system's.
         progress: called with a line before each step.
 
@@ -147,6 +151,7 @@ def plan(
     table = _plan_machines.read(machines) if isinstance(machines, (str, os.PathLike)) else machines
     seconds = seconds_of(budget)
     errors = () if max_error == 0 else (f"pli-small:{_options.count('max_error', max_error, 0, 127)}",)
+    stages = _schedule_of(schedule)
     given = _given(data)
     costs, loader = _report_of(
         given, step, report, accelerator=accelerator, accelerators=accelerators, batch_size=batch_size,
@@ -157,7 +162,26 @@ def plan(
     limits = _limits(costs, goal, least_rate, storage, cache, max_error, library)
     costs = _with_page_cache(costs, page_cache, limits, loader)
     say("solve")
-    return Plan(_data(costs, classes, limits, table, measured, copies, _field_of(costs, loader), notes))
+    made = _data(costs, classes, limits, table, measured, copies, _field_of(costs, loader), notes)
+    return Plan({**made, **_schedule_section(stages, costs, loader)})
+
+
+def _schedule_of(schedule: Any) -> list[dict[str, Any]]:
+    """Returns the stages of a schedule as a plan has them."""
+    found = _loader_set.stages_of(schedule) if isinstance(schedule, str) else [dict(stage) for stage in schedule or []]
+    _loader_set.stages(found, "schedule")
+    return found
+
+
+def _schedule_section(stages: list[dict[str, Any]], report: Mapping[str, Any], loader: Loader | None) -> dict[str, Any]:
+    """Returns the members of a plan with a schedule: the stages, and what the mix was solved for."""
+    if not stages:
+        return {}
+    height, width = (0, 0) if loader is None else loader._changes.opened[1:]  # as it was measured
+    return {
+        "schedule": stages,
+        "solved_for": {"size": [height, width] if height else None, "batch_size": report["subject"]["batch_size"]},
+    }
 
 
 def _given(data: Any) -> Any:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from . import _loader_set
 from ._plan_cache import Planned
 from .errors import ArgumentError, CorruptError
 
@@ -56,6 +57,7 @@ def checked(data: Any, where: str) -> dict[str, Any]:
         value = loader.get(name)
         if value is not None and (not isinstance(value, types) or isinstance(value, bool)):
             raise ArgumentError(f"{where}: loader.{name} is {' or '.join(t.__name__ for t in types)}, not {value!r}")
+    _loader_set.stages(data.get("schedule") or [], where)
     return dict(data)
 
 
@@ -88,7 +90,9 @@ def applied(given: Mapping[str, Any], plan: Any) -> dict[str, Any]:
         default = _DEFAULTS[name]
         if given[name] is default or (isinstance(default, (str, int)) and given[name] == default):
             found[name] = value
-    planned = Planned(read(data))
+    whole = read(data)
+    found["schedule"] = whole.get("schedule")
+    planned = Planned(whole)
     if planned and found["cache"] is not None and found["cache_plan"] is None:
         found["cache_plan"] = planned
     return found

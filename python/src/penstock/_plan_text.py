@@ -70,6 +70,23 @@ def _rates(data: Mapping[str, Any]) -> Iterator[str]:
     form = loader["cache_form"] + (" at the training size" if loader.get("cache_size") == "training" else "")
     kept = f", cache {size(loader['cache_nbytes'])} of {form}" if loader.get("cache") else ", no cache"
     yield f"loader     {loader['num_workers']} threads, {loader['prefetch']} batches ahead{kept}"
+    yield from _schedule(data)
+
+
+def _schedule(data: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each stage of the schedule, and one that says what the mix was solved for."""
+    if not data.get("schedule"):
+        return
+    for i, stage in enumerate(data["schedule"]):
+        yield f"{'schedule' if i == 0 else '':11s}from epoch {stage['epoch']}: {_sizes(stage)}"
+    yield f"           the mix and its rates are for {_sizes(data['solved_for'])}"
+
+
+def _sizes(stage: Mapping[str, Any]) -> str:
+    size = stage.get("size")
+    sides = [size, size] if isinstance(size, int) else size
+    parts = [f"pictures of {sides[0]} x {sides[1]}"] if sides else []
+    return ", ".join(parts + [f"batches of {stage['batch_size']}"] if stage.get("batch_size") else parts) or "pictures as measured"
 
 
 def _rate(found: Mapping[str, Any]) -> str:

@@ -11,11 +11,13 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _convert, _function_loop, _functions, _live, _loader_fields, _native, _options, _plan_file, _ragged, _stats
+from . import _convert, _function_loop, _functions, _live, _loader_fields, _loader_set, _native, _options, _plan_file
+from . import _ragged, _stats
 from . import _loader_options as _more
 from . import cache as _cache
 from . import fleet as _fleet
 from . import transforms as _transforms
+from ._loader_pass import EpochSetter, Pass
 from .dataset import Dataset
 from .errors import ArgumentError, LimitError, NotFoundError, StateError, StorageError
 
@@ -27,15 +29,7 @@ _STORAGES = ("auto", "threads", "uring", "memory")
 _PAGE_CACHES = ("keep", "drop", "direct")
 _CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
 _CACHE_SIZES = ("whole", "training")
-_STATE_KEYS = (
-    "epoch",
-    "position",
-    "seed",
-    "n_samples",
-    "order_version",
-    "order_hash",
-    "augment_version",
-)
+_STATE_KEYS = ("epoch", "position", "seed", "n_samples", "order_version", "order_hash", "augment_version")
 _STATE_VERSION = 2
 
 _State = tuple[int, ...]  # in the order of _STATE_KEYS
@@ -264,7 +258,7 @@ class Loader:
             module; "fork" must not be used for functions that use CUDA.
         function_timeout: seconds that one batch may take in a worker; None: any time.
         plan: of :func:`penstock.plan`, or its file: threads, batches ahead, cache, placement and forms of the plan take the
-            place of arguments that have their defaults.
+            place of arguments that have their defaults, and its schedule of sizes is followed (:meth:`set`).
         output: "torch", "numpy", "dlpack" (objects with ``__dlpack__``, on a GPU also with
             ``__cuda_array_interface__``), or "auto": torch tensors if the process has imported torch when the
             loader is made, else numpy arrays, or on a GPU "dlpack".
@@ -459,6 +453,7 @@ class Loader:
             "ragged": ragged,
             "pad_value": pad_value,
             "pad_multiple": pad_multiple,
+            "schedule": None,  # a plan may have one
         }
         self._start(given if plan is None else _plan_file.applied(given, plan))
         if plan is not None and (warning := _plan_file.foreign(plan, self._dataset._count)):
@@ -503,7 +498,9 @@ class Loader:
         self._fleet = None if no_fleet else _fleet.chosen(given["fleet"], given["storage"] == "memory")
         if self._cache_choice:
             _log.info("%s: %s", dataset.path, self._cache_choice)
+        self._changes = _loader_set.Changes(given["schedule"], given["share"] is not None)
         self._native = self._make_native()
+        self._changes.begin(_loader_set.Settings(*self._native.settings()))
         self._live = _live.Live() if _live.wanted(given["live"]) else None
         self._n_batches = 0  # when it was last counted
         self._own_names = frozenset({*self.__dict__, "_own_names"} - before)
@@ -513,13 +510,16 @@ class Loader:
 
     def _make_native(self) -> _native.Loader:
         try:
-            return self._make_native_with_cache()
+            native = self._make_native_with_cache()
         except (LimitError, StateError, StorageError, NotFoundError) as error:
             if self._cache is None or self._cache._host is None or not self._cache_choice:
                 raise
             self._cache, self._cache_choice = None, f"no cache: the host service refused: {error}"  # "auto" must not fail
             _log.warning("%s: %s", self._dataset.path, self._cache_choice)
-            return self._make_native_with_cache()
+            native = self._make_native_with_cache()
+        if any(self._changes.made):
+            native.set(*self._changes.made)
+        return native
 
     def _make_native_with_cache(self) -> _native.Loader:
         options = dict(self._native_options)
@@ -590,6 +590,8 @@ class Loader:
     def __len__(self) -> int:
         """The number of batches of this rank in a whole epoch: the one under way, else the next one."""
         if not self._closed:
+            if not self._passing:
+                self._follow_schedule(self.epoch)
             rank, world_size, _ = self._ranks_now()
             self._n_batches = self._native.n_batches(0, rank, world_size)
         return self._n_batches
@@ -620,12 +622,14 @@ class Loader:
         self._serial += 1
         self._warn_of_peeks()
         self._begin(native, self._pending or self._again)
-        return _Pass(self, self._serial)
+        return Pass(self, self._serial)
 
     def _begin(self, native: _native.Loader, place: _State | None) -> None:
         """Begins a pass at `place`, or a whole one of the next epoch."""
         if self._functions is not None:
             self._functions.reset()
+        if place is None or place[1] == 0:
+            self._follow_schedule(self._next_epoch if place is None else place[0])
         if place is not None:
             native.resume(place)
         else:
@@ -770,10 +774,58 @@ class Loader:
         self._pending = self._again = None
         self._passing = False
 
+    def set(self, *, size: int | tuple[int, int] | None = None, batch_size: int | None = None) -> None:
+        """Changes size, batch_size or both from the next batch on, for progressive resizing (docs/training.md).
+
+        Within an iteration that is the next batch that you receive: what was prepared ahead is thrown away. Order, place
+        and random parameters stay. ``len(loader)`` counts batches of the new size, and :meth:`state_dict` has the settings.
+        Ranks that train together make the same call after the same batch. After an error the loader is as before: a
+        LimitError says how much ``host_memory`` is needed, and a loader with ``share`` raises UnsupportedError.
+
+        Args:
+            size: of pictures and masks: a number or (height, width). It becomes that of the last operation of each chain
+                that gives pictures one size: RandomResizedCrop, RandomCrop, CenterCrop, Letterbox, Resize to (height,
+                width). Earlier operations stay. ArgumentError: there is none, chains have different sizes, or later
+                operations change the size again. None: as it is.
+            batch_size: samples per batch and rank; None: as it is.
+        """
+        self._put(_loader_set.wanted(size, batch_size))
+
+    def _put(self, settings: _loader_set.Settings) -> None:
+        """Sets what is not 0 from the next batch on, if it differs from what is set."""
+        now = self._changes.made.over(self._changes.opened)
+        if settings.over(now) == now:
+            return
+        native = self._open()
+        place = self._place()
+        passes = self._passing and not self._over and place[0] == self._epoch
+        if self._functions is not None and passes and place != native.state():
+            self._functions.reset()  # these have batches that were not delivered
+            native.resume(place)
+        native.set(*settings)
+        self._changes.made = settings.over(self._changes.made)
+        if passes:
+            epoch, position = native.state()[:2]
+            self._left = 0 if epoch != self._epoch else native.n_batches(position, *self._ranks_now()[:2])
+            self._delivered = None if self._functions is None else native.state()
+
+    def _follow_schedule(self, epoch: int) -> None:
+        """An epoch is going to begin: sets what the plan's schedule has for it, unless that was done already."""
+        n_begun = self._changes.n_begun(epoch)
+        if n_begun != self._changes.stage:
+            self._put(self._changes.of_stage(n_begun))
+            self._changes.stage = n_begun
+
     @property
-    def sampler(self) -> _EpochSetter:
+    def size(self) -> tuple[int, int] | None:
+        """Height and width that :meth:`set` can change; None: it cannot, because pictures have not one size."""
+        _, height, width = self._changes.made.over(self._changes.opened)
+        return (height, width) if height else None
+
+    @property
+    def sampler(self) -> EpochSetter:
         """For Lightning and other frameworks, which call ``loader.sampler.set_epoch`` when an epoch begins."""
-        return _EpochSetter(self)
+        return EpochSetter(self)
 
     def _agree_on_epoch(self, epoch: int) -> None:
         """As set_epoch, but keeps a place within that epoch, and moves a pass that was not begun."""
@@ -789,7 +841,8 @@ class Loader:
     def state_dict(self) -> dict[str, int]:
         """Returns the place after the last batch received: a few numbers that JSON can hold.
 
-        After the last batch of an epoch, the state is the beginning of the next epoch, even inside the loop.
+        After the last batch of an epoch, the state is the beginning of the next epoch, even inside the loop. What
+        :meth:`set` or a plan's schedule has set is part of it.
         """
         if self._pending is not None:
             state: _State = self._pending
@@ -797,10 +850,13 @@ class Loader:
             state = self._place()
             if not self._passing:
                 state = (self._next_epoch, 0, *state[2:])
-        return {"version": _STATE_VERSION, **dict(zip(_STATE_KEYS, state, strict=True))}
+        return {"version": _STATE_VERSION, **dict(zip(_STATE_KEYS, state, strict=True)), **self._changes.to_state()}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Sets the place of the next ``for`` to that of ``state``, also with another world size."""
+        """Sets the place of the next ``for`` to that of ``state``, also with another world size.
+
+        The loader gets the settings of the state, and its arguments where the state has none.
+        """
         if state.get("version") != _STATE_VERSION:
             raise ArgumentError(f"state of version {state.get('version')!r}, not {_STATE_VERSION}")
         missing = [key for key in _STATE_KEYS if key not in state]
@@ -821,9 +877,12 @@ class Loader:
                 f"the state's position {position} is beyond the epoch's end: it has {n_samples} positions",
                 dataset=self._dataset.path,
             )
+        settings, stage = self._changes.of_state(state)
+        self._passing = False
+        self._put(settings.over(self._changes.opened))
+        self._changes.made, self._changes.stage = settings, stage
         self._pending = pending
         self._again = None
-        self._passing = False
 
     # Watching ---------------------------------------------------------------------------------------
 
@@ -838,7 +897,8 @@ class Loader:
 
     @property
     def batch_size(self) -> int:
-        return int(self._native_options["batch_size"])
+        """Samples per batch and rank, as given or :meth:`set`."""
+        return self._changes.made.batch_size or int(self._native_options["batch_size"])
 
     @property
     def rank(self) -> int:
@@ -937,36 +997,3 @@ class Loader:
         self.__dict__.update(state["extra"])
         self._start(dict(state["given"]))
         self.load_state_dict(state["state"])
-
-
-class _EpochSetter:
-    """The part of torch's samplers that frameworks use to count epochs."""
-
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
-
-    def set_epoch(self, epoch: int) -> None:
-        self._loader._agree_on_epoch(epoch)
-
-
-class _Pass:
-    """One pass over the loader: what ``iter(loader)`` returns."""
-
-    def __init__(self, loader: Loader, serial: int) -> None:
-        self._loader = loader
-        self._serial = serial
-        self._done = False
-
-    def __iter__(self) -> _Pass:
-        return self
-
-    def __len__(self) -> int:
-        """Returns the number of batches that the pass has still to deliver."""
-        return 0 if self._done or self._serial != self._loader._serial else self._loader._left
-
-    def __next__(self) -> Any:
-        batch = None if self._done else self._loader._next(self._serial)
-        if batch is None:
-            self._done = True
-            raise StopIteration
-        return self._loader._deliver(batch)

@@ -1,0 +1,298 @@
+/* loader_set.c - changes the size of a loader's images and batches at a border of batches.
+ *
+ * In: the wanted settings. Out: the same loader, with a plan, a pool and memory for them, at the
+ * place behind the batch that was delivered last. What was prepared ahead is thrown away. All is
+ * done by the caller's thread while no worker runs. What depends on the settings is exchanged as a
+ * whole (struct shape), so that a failure can put the former back. The pools share lock and budget:
+ * batches of the former size that the caller holds count in host_memory until they are released. */
+#include "loader/loader_counters.h"
+#include "loader/loader_handle.h"
+#include "loader/loader_job.h"
+#include "loader/loader_run.h"
+#include "loader/loader_shape.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/options.h"
+
+#include <penstock/settings.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What depends on the size of images and batches. */
+struct shape {
+    struct psti_loader_plan plan;
+    struct psti_pool *pool;
+    struct psti_placement placement;
+    struct psti_training *training;
+    uint64_t cache_key;
+    uint32_t batch_size;
+    uint32_t height, width; /* of the operations that fix a size; 0: they have none in common */
+};
+
+/* The operation that decides about the size of a field's rows, or NULL. */
+static struct pst_op *sized_op(const struct pst_field_output *field)
+{
+    size_t i = psti_augment_ops_sized(field->ops, field->n_ops);
+    /* They lie in the loader's own block (psti_loader_take_options). */
+    return i < field->n_ops ? (struct pst_op *)(uintptr_t)&field->ops[i] : NULL;
+}
+
+/* The name of a field's rows in a batch. */
+static const char *name_of(const struct pst_field_output *field)
+{
+    return field->as ? field->as : field->name;
+}
+
+/* Finds the size that all chains give their pictures. PST_ERROR_ARGUMENT: there is none, or not
+ * one. */
+static enum pst_status find_size(const pst_loader *loader, uint32_t *height, uint32_t *width,
+                                 struct pst_error *err)
+{
+    const struct pst_field_output *first = NULL;
+    *height = *width = 0;
+    for (size_t i = 0; i < loader->options.n_fields; i++) {
+        const struct pst_field_output *field = &loader->fields[i];
+        const struct pst_op *op = sized_op(field);
+        if (!op)
+            continue;
+        if (first && (op->height != *height || op->width != *width)) {
+            uint32_t h = *height, w = *width;
+            *height = *width = 0;
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "size cannot be set: the pictures of '%s' are %ux%u and those of "
+                             "'%s' %ux%u; one size for both would be another training",
+                             name_of(first), h, w, name_of(field), op->height, op->width);
+        }
+        first = first ? first : field;
+        *height = op->height;
+        *width = op->width;
+    }
+    if (first)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                     "size cannot be set: no operation gives all pictures one size, as "
+                     "RandomResizedCrop, RandomCrop, CenterCrop, Letterbox and Resize to (height, "
+                     "width) do");
+}
+
+static void put_size(pst_loader *loader, uint32_t height, uint32_t width)
+{
+    for (size_t i = 0; height && i < loader->options.n_fields; i++) {
+        struct pst_op *op = sized_op(&loader->fields[i]);
+        if (!op)
+            continue;
+        op->height = height;
+        op->width = width;
+    }
+}
+
+/* Checks that every array whose size changed has the wanted one, and that one did. */
+static enum pst_status check_size(const struct psti_loader_plan *former, const struct shape *wanted,
+                                  struct pst_error *err)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < former->n_fields; i++) {
+        uint32_t from[2], to[2];
+        if (former->fields[i].fill != PSTI_LOADER_FILL_PIXELS ||
+            !psti_augment_chain_fixed_size(former->fields[i].chain, &from[0], &from[1]) ||
+            !psti_augment_chain_fixed_size(wanted->plan.fields[i].chain, &to[0], &to[1]))
+            continue;
+        if (to[0] == wanted->height && to[1] == wanted->width)
+            found = true;
+        else if (to[0] != from[0] || to[1] != from[1])
+            return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                             "size cannot be %ux%u: later operations of '%s' make %ux%u of that",
+                             wanted->height, wanted->width, former->slots[i].name, to[0], to[1]);
+    }
+    if (found)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                     "size cannot be set: rows may differ in size behind the operation that has "
+                     "one");
+}
+
+/* Plans the fields for the wanted settings. Nothing of the loader is changed. */
+static enum pst_status make_plan(pst_loader *loader, struct shape *wanted, uint32_t height,
+                                 uint32_t width, struct pst_error *err)
+{
+    bool resized = wanted->height != height || wanted->width != width;
+    put_size(loader, wanted->height, wanted->width);
+    loader->options.fields = loader->fields;
+    enum pst_status status =
+        psti_loader_plan_make(loader->dataset, &loader->options, &wanted->plan, err);
+    loader->options.fields = NULL;
+    put_size(loader, height, width);
+    wanted->plan.mosaics = loader->plan.mosaics;
+    if (status == PST_OK && resized)
+        status = check_size(&loader->plan, wanted, err);
+    if (status == PST_OK)
+        status =
+            psti_batch_pool_open_beside(loader->pool, wanted->plan.slots, wanted->plan.n_fields,
+                                        wanted->batch_size, &wanted->pool, err);
+    return status;
+}
+
+#define SWAP(a, b)                                                                                 \
+    do {                                                                                           \
+        __typeof__(a) swapped = (a);                                                               \
+        (a) = (b);                                                                                 \
+        (b) = swapped;                                                                             \
+    } while (0)
+
+/* Exchanges the loader's shape for the other one. No thread runs, and what loader_shape.c makes is
+ * closed. */
+static void exchange(pst_loader *loader, struct shape *other)
+{
+    uint32_t height, width;
+    (void)find_size(loader, &height, &width, NULL);
+    put_size(loader, other->height, other->width);
+    other->height = height;
+    other->width = width;
+    SWAP(loader->plan, other->plan);
+    SWAP(loader->pool, other->pool);
+    SWAP(loader->placement, other->placement);
+    SWAP(loader->training, other->training);
+    SWAP(loader->cache_key, other->cache_key);
+    SWAP(loader->options.batch_size, other->batch_size);
+    psti_order_set_batch_size(loader->order, loader->options.batch_size);
+}
+
+/* Ends the threads and frees what the loader has for its shape but batches that the caller holds.
+ */
+static void close_shape(pst_loader *loader)
+{
+    psti_loader_shape_stop(loader);
+    psti_loader_shape_close(loader);
+    pthread_mutex_lock(loader->lock);
+    psti_batch_pool_trim(loader->pool, 0);
+    pthread_mutex_unlock(loader->lock);
+}
+
+/* Frees a shape that is not the loader's any more. Batches of it may be held. */
+static void free_shape(pst_loader *loader, struct shape *shape)
+{
+    if (shape->pool) { /* what a placement detaches is the loader's */
+        SWAP(loader->plan, shape->plan);
+        SWAP(loader->placement, shape->placement);
+        loader->placement.ops->detach(loader);
+        SWAP(loader->plan, shape->plan);
+        SWAP(loader->placement, shape->placement);
+    }
+    psti_loader_plan_clear(&shape->plan);
+    psti_loader_training_close(&shape->training);
+    psti_batch_pool_close(&shape->pool);
+    psti_free(shape);
+}
+
+/* Opens the loader's new shape and starts its threads. */
+static enum pst_status open_shape(pst_loader *loader, struct pst_error *err)
+{
+    enum pst_status status = psti_loader_placement_open(loader, err);
+    if (status == PST_OK)
+        status = psti_loader_cache_choose(loader, err);
+    if (status == PST_OK)
+        status = psti_loader_cache_follow(loader, err);
+    if (status == PST_OK)
+        status = psti_loader_shape_open(loader, err);
+    if (status == PST_OK)
+        status = psti_loader_shape_start(loader, err);
+    return status;
+}
+
+/* Puts the former shape back. All that it takes was there before. If the system has no memory for
+ * it any more, the loader can only be closed: each call says so. */
+static void put_back(pst_loader *loader, struct shape *former)
+{
+    struct pst_error err;
+    close_shape(loader);
+    exchange(loader, former);
+    enum pst_status status = psti_loader_cache_follow(loader, &err);
+    if (status == PST_OK)
+        status = psti_loader_shape_open(loader, &err);
+    if (status == PST_OK)
+        status = psti_loader_shape_start(loader, &err);
+    if (status == PST_OK)
+        return;
+    close_shape(loader);
+    loader->broken = true;
+    loader->failed = true;
+    loader->failure = err;
+}
+
+static enum pst_status change(pst_loader *loader, struct shape *shape, struct pst_error *err)
+{
+    close_shape(loader);
+    exchange(loader, shape);
+    enum pst_status status = open_shape(loader, err);
+    if (status != PST_OK)
+        put_back(loader, shape);
+    if (loader->broken)
+        return status;
+    pthread_mutex_lock(loader->lock);
+    psti_loader_go_on(loader);
+    pthread_mutex_unlock(loader->lock);
+    return status;
+}
+
+static enum pst_status check_settings(const pst_loader *loader,
+                                      const struct pst_loader_settings *settings,
+                                      struct pst_error *err)
+{
+    if (loader->share || loader->shelf)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
+                         "a loader that shares gets batches that its whole group has agreed on, so "
+                         "its size and batch_size cannot be set: close it, and open one with other "
+                         "options");
+    if (!settings->height != !settings->width)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "size is %ux%u: height and width are both set, or both 0",
+                         settings->height, settings->width);
+    return psti_loader_check_batch_size(settings->batch_size, err);
+}
+
+enum pst_status pst_loader_set(pst_loader *loader, const struct pst_loader_settings *settings,
+                               struct pst_error *err)
+{
+    struct pst_loader_settings wanted;
+    uint32_t height, width;
+    if (psti_batch_pool_is_forked(loader->pool))
+        return psti_loader_fail_forked(err);
+    enum pst_status status = psti_options_copy(&wanted, sizeof wanted, settings, "loader", err);
+    if (status == PST_OK)
+        status = check_settings(loader, &wanted, err);
+    if (status == PST_OK)
+        status = psti_loader_check_broken(loader, err);
+    if (status == PST_OK) {
+        status = find_size(loader, &height, &width, wanted.height ? err : NULL);
+        status = wanted.height ? status : PST_OK; /* else only batch_size changes */
+    }
+    if (status != PST_OK)
+        return status;
+    struct shape *shape = psti_calloc(1, sizeof *shape);
+    if (!shape)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for other settings");
+    shape->placement = psti_placement_host;
+    shape->batch_size = wanted.batch_size ? wanted.batch_size : loader->options.batch_size;
+    shape->height = wanted.height ? wanted.height : height;
+    shape->width = wanted.height ? wanted.width : width;
+    if (shape->batch_size != loader->options.batch_size || shape->height != height ||
+        shape->width != width) {
+        status = make_plan(loader, shape, height, width, err);
+        if (status == PST_OK)
+            status = change(loader, shape, err);
+    }
+    free_shape(loader, shape);
+    return status;
+}
+
+void pst_loader_settings(const pst_loader *loader, struct pst_loader_settings *settings,
+                         size_t settings_nbytes)
+{
+    struct pst_loader_settings now = {.struct_size = settings_nbytes,
+                                      .batch_size = loader->options.batch_size};
+    if (find_size(loader, &now.height, &now.width, NULL) != PST_OK)
+        now.height = now.width = 0;
+    psti_struct_write(settings, settings_nbytes, &now, sizeof now);
+}
