@@ -45,6 +45,7 @@ help:
 	@echo "make bench-audio              1 s at 8 kHz out of clips of 30 s beside soundfile, torchaudio, DALI; AUDIO_ARGS='--cores 1 2 --features'"
 	@echo "make bench-tasks              recipes of classification, detection, segmentation beside torchvision v2 and DALI; TASKS_ARGS='--tasks detect'"
 	@echo "make bench-records            raw files, TFRecord, RecordIO, tar, .pst: DALI, tf.data, torch, WebDataset, Penstock; RECORDS_ARGS='--forms tar,pst*'"
+	@echo "make bench-endtoend           training time: DALI, torchvision, Penstock, over networks, data, machines; ENDTOEND_ARGS='--sets frames'"
 	@echo "make bench-pages              the page-aware order beside random order; PAGES_ARGS='--settings throttle --rounds 5'"
 	@echo "make bench-dlio DLIO=FOLDER   MLPerf Storage's program with Penstock and with its own loader; FOLDER: its source"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
@@ -139,9 +140,12 @@ bench-ladder: build test-packages
 bench-tasks: system $(STAMPS)/build
 	bash bench/tasks/run.sh $(TASKS_ARGS)
 
-.PHONY: bench-records
+.PHONY: bench-records bench-endtoend
 bench-records: build test-packages
 	bash bench/records/run.sh $(RECORDS_ARGS)
+
+bench-endtoend: build test-packages
+	bash bench/endtoend/run.sh $(ENDTOEND_ARGS)
 
 bench-pages: build
 	bash bench/pages/run.sh $(PAGES_ARGS)

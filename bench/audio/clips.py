@@ -40,7 +40,7 @@ def penstock(folder: Path, cores: int, features: bool):
     if features:
         ops.append(T.LogMel(WANTED, n_fft=N_FFT, hop_length=HOP, n_mels=N_MELS))
     loader = ps.Loader(folder, BATCH, shuffle=True, transforms=ops, num_workers=cores, output="torch")
-    return lambda: sum(len(batch["audio"]) for batch in loader)
+    return lambda: (len(batch["audio"]) for batch in loader)
 
 
 def import_torchaudio():
@@ -87,7 +87,7 @@ def torch_loader(folder: Path, cores: int, features: bool, whole: bool):
     loader = torch.utils.data.DataLoader(
         Clips(), BATCH, shuffle=True, num_workers=cores, persistent_workers=True,
         worker_init_fn=lambda _: torch.set_num_threads(1))
-    return lambda: sum(len(batch) for batch, _ in loader)
+    return lambda: (len(batch) for batch, _ in loader)
 
 
 def dali(folder: Path, cores: int, features: bool):
@@ -116,17 +116,16 @@ def dali(folder: Path, cores: int, features: bool):
     pipe = pipeline()
     pipe.build()
 
-    def epoch() -> int:
-        n = 0
-        while n < len(files):
+    def epoch():
+        for _ in range(-(-len(files) // BATCH)):
             clips, _ = pipe.run()
-            n += len(clips)
-        return n
+            yield len(clips)
 
     return epoch
 
 
 def make(name: str, folder: Path, cores: int, features: bool):
+    """Returns a function that goes through an epoch, and gives the number of clips of each batch."""
     if name == "penstock":
         return penstock(folder, cores, features)
     if name == "dali":
@@ -138,12 +137,12 @@ def serve(name: str, folder: Path, cores: int, features: bool) -> None:
     """One loader in a process of its own, an epoch for each line that comes, whose clips and seconds it prints."""
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:cores]))
     epoch = make(name, folder, cores, features)
-    epoch()
+    sum(epoch())
     print("ready", flush=True)
     for line in sys.stdin:
         n, start = 0, time.perf_counter()
         while time.perf_counter() - start < float(line):
-            n += epoch()
+            n += sum(epoch())
         print(n, time.perf_counter() - start, flush=True)
 
 

@@ -1,0 +1,364 @@
+#!/usr/bin/env python3
+"""Training time per epoch through three loaders, over networks, data and machines: endtoend.py --data DIR --build DIR --out DIR.
+
+    endtoend.py ... [--sets imagenet,frames] [--machines slow] [--seconds 1] [--share 0.5] [--budget 8s] [--long]
+    endtoend.py --from FILE.json --out DIR
+
+DALI's CPU pipeline and torch DataLoader + torchvision read the files as they are. Penstock has all of its own: a data set whose
+form `penstock.plan` has chosen, and a cache (what is planned and packed before is not counted; `make bench-records` and `make
+bench-mix` say when that has paid). Memory holds the part --share of the set, for all loaders: cell.py has the rules.
+
+Each loader's rate is measured once on each machine. The time of an epoch is computed: a loader that prepares the next batch while
+the accelerator computes takes the longer of both, max(1 / rate, 1 / step) for each sample. Of the sets of --verify the same epoch
+also runs beside an emulated accelerator, and the table shows how far the computed rate is off. One network is real: the CPU trains
+it.
+
+A network's step is emulated at a rate that has a source (steps.py). Writes endtoend-<date>.json, .md and .svg.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import statistics
+import sys
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import sets  # noqa: E402  (it puts the other benches in reach)
+import bars  # noqa: E402
+import common  # noqa: E402
+import environments  # noqa: E402
+import groups  # noqa: E402
+import measure  # noqa: E402
+import steps  # noqa: E402
+
+LOADERS = {"dali": "DALI, CPU", "torchvision": "torch DataLoader", "penstock": "Penstock"}
+PEERS = tuple(name for name in LOADERS if name != "penstock")
+CELL_LIMIT_S = 300
+STORAGE_BOUND = 0.85  # of the disk's rate that is used: storage is what binds
+VERIFIED = ("imagenet", "frames")
+VERIFY_STEPS = ("ResNet-18", "VGG-11")
+
+
+@dataclass(frozen=True)
+class Machine:
+    name: str
+    title: str
+    cores: int
+    rate: float | None  # MB/s of storage
+
+
+MACHINES = {machine.name: machine for machine in (
+    Machine("few", "few cores, fast disk: 1 core, files in memory", 1, None),
+    Machine("slow", "many cores, slow disk: 2 cores, 30 MB/s", 2, 30),
+    Machine("balanced", "balanced: 2 cores, 200 MB/s", 2, 200))}
+
+
+def networks_of(each: sets.Set) -> tuple[steps.Step, ...]:
+    return steps.SOUND if each.pixels == 0 else steps.NETWORKS
+
+
+def rate_of(step: steps.Step, each: sets.Set) -> float:
+    """Samples/s of the accelerator for pictures of this set's size."""
+    return step.samples_per_s if each.pixels == 0 else step.samples_per_s * steps.SIDE**2 / each.pixels
+
+
+def epoch_of(loader_rate: float, step_rate: float) -> dict[str, float]:
+    """Samples/s of a training, and the part of it in which the accelerator waits."""
+    rate = min(loader_rate, step_rate)
+    return {"samples_per_s": rate, "stall": 1 - rate / step_rate}
+
+
+def binding(cell: dict, step_rate: float, machine: Machine) -> str:
+    alone = cell["alone"]
+    if step_rate <= alone["samples_per_s"]:
+        return "network"
+    if machine.rate and alone["disk_mb_per_s"] >= STORAGE_BOUND * machine.rate:
+        return "storage"
+    return "cores"
+
+
+def geometric_mean(values: list[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def command_of(args: argparse.Namespace, machine: Machine, python: str, program: str, *rest: str) -> list[str]:
+    options = ["--data", str(args.data), "--folder", str(args.folder), "--share", str(args.share)]
+    options += [] if machine.rate is None else ["--rate", str(machine.rate)]
+    return ["taskset", "-c", ",".join(map(str, args.cpus[: machine.cores])), python, str(HERE / program), *rest, *options]
+
+
+def python_of(args: argparse.Namespace, each: sets.Set, loader: str) -> str:
+    """Sound through torch runs where soundfile is: in this Python, as in bench/audio."""
+    if loader == "penstock" or (loader, each.name) == ("torchvision", "audio"):
+        return sys.executable
+    return str(environments.python_of(args.build, "dali" if loader == "dali" else "torch"))
+
+
+def plan(args: argparse.Namespace, machine: Machine, each: sets.Set) -> tuple[dict, Path]:
+    """Returns what was planned, and its file for cell.py."""
+    store = args.folder / f"{each.name}-{machine.name}.pst"
+    path = store.with_suffix(".json")
+    command = command_of(args, machine, sys.executable, "plan.py", each.name, str(machine.cores), str(store), "--budget",
+                         args.budget, "--write", str(path))
+    return common.run_cell(command, dict(os.environ), CELL_LIMIT_S), path
+
+
+def run_cell(args: argparse.Namespace, machine: Machine, each: sets.Set, loader: str) -> dict:
+    found: dict = {"set": each.name, "machine": machine.name, "loader": loader}
+    command = command_of(args, machine, python_of(args, each, loader), "cell.py", loader, each.name, str(machine.cores),
+                         "--seconds", str(args.seconds))
+    if loader == "penstock":
+        made, path = plan(args, machine, each)
+        if "absent" in made:
+            return found | made
+        found["planned_s"] = made["seconds"]
+        command += ["--plan", str(path)]
+    if each.name in args.verify:
+        chosen = [step for step in networks_of(each) if step.network in VERIFY_STEPS]
+        command += ["--steps", *(str(rate_of(step, each)) for step in chosen)]
+    if args.real and (each.name, machine.name) == ("imagenet", "balanced"):
+        command += ["--torch", str(next((args.build / "venv/torch/lib").glob("python*/site-packages")))]
+    env = dict(os.environ, OMP_NUM_THREADS="1")
+    if python_of(args, each, loader) == str(environments.python_of(args.build, "torch")):
+        env["LD_LIBRARY_PATH"] = str(args.build / "stand_in")
+    for path in each.files():
+        path.read_bytes()
+    with contextlib.ExitStack() as stack:
+        join = None
+        if machine.rate is not None:
+            join = stack.enter_context(groups.group(None, int(machine.rate * 1e6), groups.disk_of(args.folder))).join
+        return found | common.run_cell(command, env, CELL_LIMIT_S, join)
+
+
+def measure_all(args: argparse.Namespace) -> dict:
+    absent = environments.install(args.build, ["dali"], False)
+    sets.prepare(args.data, args.folder, args.sets)
+    known, cells = sets.sets(args.data, args.folder), []
+    for name in args.sets:
+        for machine in (MACHINES[machine] for machine in args.machines):
+            for loader in LOADERS:
+                if loader in absent:
+                    cell = {"set": name, "machine": machine.name, "loader": loader, "absent": f"did not install: {absent[loader]}"}
+                else:
+                    cell = run_cell(args, machine, known[name], loader)
+                cells.append(cell)
+                print(json.dumps(cell), file=sys.stderr, flush=True)
+    about = {name: {"files": len(each.files()), "mb": round(sum(path.stat().st_size for path in each.files()) / 1e6, 1),
+                    "batch": each.work.batch, "title": each.title} for name, each in known.items() if name in args.sets}
+    if "webp" in about:
+        psnr = json.loads((args.folder / sets.WEBP_PSNR).read_text())
+        about["webp"]["title"] += f" of quality {sets.WEBP_QUALITY}, {psnr} dB from the JPEG's pixels"
+    return {"bench": "endtoend", "machine": common.machine(), "settings": {"share": args.share, "seconds": args.seconds},
+            "sets": about, "cells": cells, "epochs": [row for name in args.sets for row in epochs(cells, known[name])]}
+
+
+def epochs(cells: list[dict], each: sets.Set) -> list[dict]:
+    """Computes the training of each network on each machine from the loaders' rates."""
+    rows = []
+    for machine in MACHINES.values():
+        found = {cell["loader"]: cell for cell in cells if (cell["set"], cell["machine"]) == (each.name, machine.name)}
+        rates = {loader: cell["alone"]["samples_per_s"] for loader, cell in found.items() if "alone" in cell}
+        if "penstock" not in rates or not set(rates) & set(PEERS):
+            continue
+        for step in networks_of(each):
+            own = rate_of(step, each)
+            row = {"set": each.name, "machine": machine.name, "network": step.title, "source": step.source, "step_rate": own,
+                   "loaders": {loader: epoch_of(rate, own) | {"binds": binding(found[loader], own, machine)}
+                               for loader, rate in rates.items()}}
+            ours = row["loaders"]["penstock"]["samples_per_s"]
+            row["times"] = {peer: ours / row["loaders"][peer]["samples_per_s"] for peer in PEERS if peer in rates}
+            row["times_fastest"] = min(row["times"].values())
+            rows.append(row)
+    return rows
+
+
+# What is shown.
+
+def summary(rows: list[dict]) -> dict[str, float]:
+    """Of all networks: Penstock beside DALI, beside torchvision, and beside the faster of both in each row."""
+    out = {}
+    for peer in (*PEERS, "fastest"):
+        times = [row["times_fastest"] if peer == "fastest" else row["times"].get(peer) for row in rows]
+        known = [value for value in times if value is not None]
+        if known:
+            out |= {f"{peer}_mean": geometric_mean(known), f"{peer}_max": max(known)}
+    return out
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.0f} %"
+
+
+def times(row: dict, peer: str) -> str:
+    return f"{row['times'][peer]:.2f}" if peer in row["times"] else "-"
+
+
+def set_lines(merged: dict, name: str) -> list[str]:
+    about = merged["sets"][name]
+    out = ["", f"### {about['title']}", "", f"{about['files']} files, {about['mb']} MB, batches of {about['batch']}.", "",
+           "| machine | network | samples/s: DALI | torch DataLoader | Penstock | x DALI | x torch | stall: DALI | torch | "
+           "Penstock | binds: DALI | torch | Penstock |", "|---" * 13 + "|"]
+    for row in (row for row in merged["epochs"] if row["set"] == name):
+        found = [row["loaders"].get(loader) for loader in LOADERS]
+        rates = " | ".join(f"{each['samples_per_s']:.0f}" if each else "-" for each in found)
+        stalls = " | ".join(percent(each["stall"]) if each else "-" for each in found)
+        binds = " | ".join(each["binds"] if each else "-" for each in found)
+        out.append(f"| {row['machine']} | {row['network']} ({row['step_rate']:.0f}/s) | {rates} | {times(row, 'dali')} | "
+                   f"{times(row, 'torchvision')} | {stalls} | {binds} |")
+    return out
+
+
+def rates_lines(merged: dict) -> list[str]:
+    out = ["", "### Rates of the loaders, from which epochs are computed", "",
+           "| set | machine | loader | samples/s | CPU ms each | MB/s from the disk | plan, seconds |", "|---" * 7 + "|"]
+    for cell in merged["cells"]:
+        head = f"| {cell['set']} | {cell['machine']} | {LOADERS[cell['loader']]} |"
+        if "absent" in cell:
+            out.append(f"{head} {cell['absent'].replace('|', '/')} | | | |")
+            continue
+        alone = cell["alone"]
+        planned = f"{cell['plan']}, {cell['planned_s']}" if "plan" in cell else ""
+        disturbed = " (disturbed)" if alone["foreign_cores"] > measure.FOREIGN_LIMIT else ""
+        out.append(f"{head} {alone['samples_per_s']:.0f}{disturbed} | {alone['cpu_ms']} | {alone['disk_mb_per_s']} | {planned} |")
+    return out
+
+
+def verified_lines(merged: dict) -> list[str]:
+    lines = []
+    for cell in (cell for cell in merged["cells"] if cell.get("steps")):
+        for step in cell["steps"]:
+            computed = epoch_of(cell["alone"]["samples_per_s"], step["step_rate"])["samples_per_s"]
+            lines.append(f"| {cell['set']} | {cell['machine']} | {LOADERS[cell['loader']]} | {step['step_rate']:.0f} | "
+                         f"{computed:.0f} | {step['samples_per_s']:.0f} | {computed / step['samples_per_s'] - 1:+.1%} |")
+    head = ["", "### Computed epochs beside emulated ones", "",
+            "| set | machine | loader | step, samples/s | computed | measured | off |", "|---" * 7 + "|"]
+    return [*head, *lines] if lines else []
+
+
+def real_lines(merged: dict) -> list[str]:
+    found = {cell["loader"]: cell for cell in merged["cells"] if "real" in cell}
+    if "penstock" not in found:
+        return []
+    ours = found["penstock"]["real"]["samples_per_s"]
+    return ["", "### A real network of three convolutions, on the CPU beside the loader (ImageNet, balanced machine)", "",
+            "| loader | samples/s, measured | Penstock is |", "|---|---|---|",
+            *(f"| {LOADERS[name]} | {cell['real']['samples_per_s']:.0f} | {ours / cell['real']['samples_per_s']:.2f} x as fast |"
+              for name, cell in found.items())]
+
+
+def claim_lines(merged: dict) -> list[str]:
+    out = ["", "### Beside the papers", "",
+           "| paper | claim | its machine | it reports | ours: mean, most, beside DALI | beside the faster of both | |",
+           "|---" * 7 + "|"]
+    for claim in steps.CLAIMS:
+        rows = [row for row in merged["epochs"] if row["set"] in claim.sets]
+        if not rows:
+            continue
+        found = summary(rows)
+        shown = [f"{found[f'{peer}_mean']:.2f}, {found[f'{peer}_max']:.2f}" if f"{peer}_mean" in found else "-"
+                 for peer in ("dali", "fastest")]
+        reached = found["fastest_max"] >= claim.times
+        binds = sorted({row["loaders"]["penstock"]["binds"] for row in rows})
+        verdict = "reached" if reached else f"not reached: {', '.join(binds)} bind Penstock's epochs"
+        out.append(f"| {claim.paper} | {claim.what} ({', '.join(claim.sets)}) | {claim.machine} | {claim.times} x | {shown[0]} | "
+                   f"{shown[1]} | {verdict} |")
+    return out
+
+
+def summary_lines(merged: dict) -> list[str]:
+    out = ["", "### All networks and machines", "",
+           "| set | x DALI: mean | most | x torch: mean | most | x the faster of both: mean | most | mean stall: DALI | torch | "
+           "Penstock |", "|---" * 10 + "|"]
+    groups_of = {name: [row for row in merged["epochs"] if row["set"] == name] for name in merged["sets"]}
+    for name, rows in {**groups_of, "all": merged["epochs"]}.items():
+        if not rows:
+            continue
+        found = summary(rows)
+        shown = [f"{found[f'{peer}_{what}']:.2f}" if f"{peer}_{what}" in found else "-"
+                 for peer in (*PEERS, "fastest") for what in ("mean", "max")]
+        stalls = []
+        for loader in LOADERS:
+            values = [row["loaders"][loader]["stall"] for row in rows if loader in row["loaders"]]
+            stalls.append(percent(statistics.fmean(values)) if values else "-")
+        out.append(f"| {name} | {' | '.join([*shown, *stalls])} |")
+    return out
+
+
+def table(merged: dict) -> str:
+    machine, settings = merged["machine"], merged["settings"]
+    used = {row["network"]: row["source"] for row in merged["epochs"]}
+    out = [f"{machine['cpu']}, {machine['cores']} cores; commit {machine['commit'] or 'unknown'}; {machine['date']}. Training of "
+           "emulated networks: samples/s computed as the lower of the loader's measured rate and the network's; no step is "
+           f"measured here. Memory holds {percent(settings['share'])} of a set. Stall: part of the time in which the network "
+           "waits.",
+           "Machines: " + "; ".join(f"{each.name}: {each.title}" for each in MACHINES.values()) + "."]
+    out += summary_lines(merged) + claim_lines(merged)
+    for name in merged["sets"]:
+        out += set_lines(merged, name)
+    out += rates_lines(merged) + verified_lines(merged) + real_lines(merged)
+    out += ["", "Rates of steps, at 224 x 224 pixels and in proportion to pixels beyond (derived):",
+            *(f"- {name}: {source or 'no source, a sweep'}" for name, source in used.items())]
+    return "\n".join(out) + "\n"
+
+
+def picture(merged: dict) -> str:
+    """Geometric means over networks of the samples/s of each loader."""
+    cells = []
+    for name, about in merged["sets"].items():
+        for machine in MACHINES:
+            rows = [row for row in merged["epochs"] if (row["set"], row["machine"]) == (name, machine)]
+            for loader in (loader for loader in LOADERS if rows and loader in rows[0]["loaders"]):
+                mean = geometric_mean([row["loaders"][loader]["samples_per_s"] for row in rows])
+                cells.append({"group": f"{about['title']}; {MACHINES[machine].title}", "peer": loader, "name": LOADERS[loader],
+                              "cores": MACHINES[machine].cores, "decodes": True, "images_per_s": mean, "clean": True})
+    return bars.draw({**merged, "cells": cells}, "Training, samples per second: mean over networks", "")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--from", type=Path, dest="source", metavar="FILE.json", help="measure nothing, show these figures")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--build", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--sets", default="*", help="of frames, imagenet, webp, boxes, audio")
+    parser.add_argument("--machines", default="*", help=f"of {', '.join(MACHINES)}")
+    parser.add_argument("--share", type=float, default=0.5, help="part of a set that memory holds (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=0.8, help="of a window, at least (%(default)s)")
+    parser.add_argument("--budget", default="6s", help="of a plan's analysis (%(default)s)")
+    parser.add_argument("--verify", default=",".join(VERIFIED), help="sets that also run beside emulated steps (%(default)s)")
+    parser.add_argument("--no-real", dest="real", action="store_false", help="leave the real network out")
+    parser.add_argument("--long", action="store_true", help="windows of 4 s, plans of 30 s, all sets verified")
+    args = parser.parse_args()
+    if not args.source and not (args.data and args.build):
+        parser.error("--data and --build, or --from")
+    names = tuple(sets.sets(Path(), Path()))
+    if args.long:
+        args.seconds, args.budget, args.verify = 4.0, "30s", ",".join(names)
+    args.sets, args.machines = common.chosen(args.sets, names), common.chosen(args.machines, tuple(MACHINES))
+    args.verify = args.verify.split(",")
+    args.cpus = sorted(os.sched_getaffinity(0))
+    if args.data:
+        args.data, args.build = args.data.resolve(), args.build.resolve()
+        args.folder = args.build / f"endtoend-{zlib.crc32(str(args.data).encode()):08x}"
+    return args
+
+
+def main() -> None:
+    args = arguments()
+    merged = json.loads(args.source.read_text()) if args.source else measure_all(args)
+    stem = args.out / f"endtoend-{merged['machine']['date']}"
+    common.write(stem, merged, table(merged))
+    stem.with_suffix(".svg").write_text(picture(merged))
+    print(f"{stem}.json, .md, .svg")
+
+
+if __name__ == "__main__":
+    main()
