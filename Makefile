@@ -16,7 +16,7 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python th
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-images bench-fleet bench-ahead bench-fed bench-share bench-whatif bench-models bench-mix bench-stalls bench-ladder bench-pages bench-dlio bench-audio bench-training fuzz install clean format system system-check system-fuzz test-packages
+.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-images bench-fleet bench-ahead bench-fed bench-share bench-whatif bench-models bench-mix bench-stalls bench-ladder bench-pages bench-dlio bench-audio bench-training fuzz install clean format system system-check system-fuzz test-packages docs
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make check                    set up, build and run every test"
 	@echo "make check-long               the slower suites: clang's build, more of TSan and ASan, fuzz targets, other Pythons"
 	@echo "make check-arm64              the tests of C, built for 64-bit ARM and run under qemu; ARM_TESTS='-R test_pli'"
+	@echo "make docs                     guide, pages and references of Python and C as a site with a search: build/site/index.html"
 	@echo "make demo                     pack, analyze, plan, train, interrupt, resume: on bundled photographs"
 	@echo "make bench                    benchmarks of the library; figures into bench/out/*.json"
 	@echo "make bench-peers              the loader beside other loaders; PEERS_ARGS='--groups imagenet --peers penstock*,dali'"
@@ -66,7 +67,10 @@ $(STAMPS)/build: scripts/setup_venv.sh python/pyproject.toml python/constraints.
 $(STAMPS)/check: $(STAMPS)/build
 	scripts/setup_venv.sh check
 	@touch $@
-test-packages: $(STAMPS)/check
+$(STAMPS)/site: $(STAMPS)/build
+	scripts/setup_venv.sh site
+	@touch $@
+test-packages: $(STAMPS)/check $(STAMPS)/site
 
 # Build isolation would fetch the build requirements anew each time; setup_venv.sh has put them there.
 $(STAMPS)/package: $(STAMPS)/build $(PACKAGE_SOURCES)
@@ -85,6 +89,9 @@ check-long: system-fuzz build test-packages
 
 check-arm64: $(STAMPS)/build
 	scripts/check_arm64.sh $(ARM_TESTS)
+
+docs: build $(STAMPS)/site
+	.venv/bin/python scripts/build_site.py
 
 demo: build test-packages
 	.venv/bin/python examples/demo.py

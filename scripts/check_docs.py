@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the documents: links and anchors of *.md resolve, and the files and `make` targets that they name exist. Each public
-function has a comment, and the public headers have enough comments.
+declaration in C has a comment, the public headers have enough comments, and each public name in Python has a docstring.
 
     scripts/check_docs.py [--root DIR]
 
@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from urllib.parse import unquote
 
+import headers
+import python_names
 from check_style import tracked
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
@@ -98,16 +100,14 @@ def header_lines(text: str) -> tuple[int, int]:
 
 
 def check_headers(root: Path) -> list[str]:
-    """Checks that each public function has a comment right before it, and that public headers have enough comments."""
+    """Checks that each public declaration has a comment, and that public headers have enough comments."""
     findings, n_code, n_comment = [], 0, 0
-    for path in sorted((root / "include").rglob("*.h")):
-        text = path.read_text()
-        code, comment = header_lines(text)
+    for header in headers.read_all(root):
+        code, comment = header_lines(header.path.read_text())
         n_code, n_comment = n_code + code, n_comment + comment
-        for match in re.finditer(r"^(?!typedef|#)[A-Za-z][^;{}()\n/]*?\b(pst_\w+)\([^;{}]*\);", text, flags=re.M):
-            if not text[:match.start()].endswith("*/\n"):
-                line = text.count("\n", 0, match.start()) + 1
-                findings.append(f"{path.relative_to(root)}:{line}: {match[1]} has no comment right before it")
+        where = header.path.relative_to(root)
+        findings += [f"{where}:{one.line}: {one.name} has no comment right before it"
+                     for one in header.declarations if not one.comment]
     if n_comment < COMMENT_TO_CODE * n_code:
         findings.append(f"include: {n_comment} lines of comments for {n_code} of code, {COMMENT_TO_CODE} for each are wanted")
     return findings
@@ -120,7 +120,7 @@ def check(root: Path) -> list[str]:
     for where in tracked(root):
         if where.endswith(".md"):
             findings += check_document(root, where, targets)
-    return findings + check_headers(root)
+    return findings + check_headers(root) + python_names.undocumented(root / "python" / "src" / "penstock")
 
 
 def main() -> int:

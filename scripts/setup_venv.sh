@@ -4,7 +4,8 @@
 #   scripts/setup_venv.sh build    pip, the build requirements of the Python package, HiGHS, cmake and ninja where the system's
 #                                  are missing or old
 #   scripts/setup_venv.sh check    what tests, the demo and the examples import: pytest, numpy, torch, Pillow,
-#                                  torchvision, Optuna, Lightning
+#                                  torchvision, Optuna, Lightning, Transformers
+#   scripts/setup_venv.sh site     what builds the documents as a site: Sphinx, MyST, Furo
 #
 # PYTHON names the interpreter (3.11 or later); otherwise the first suitable one is taken. torch: on x86-64 Linux PyPI's wheel
 # brings CUDA; PIP_EXTRA_INDEX_URL or PIP_INDEX_URL=https://download.pytorch.org/whl/cpu selects the smaller one.
@@ -62,9 +63,13 @@ check)
     install soundfile || echo "setup_venv.sh: no soundfile: tests of FLAC, Ogg and MP3 will be skipped" >&2
     install optuna || echo "setup_venv.sh: no Optuna: test_example_search.py will be skipped" >&2
     install lightning || echo "setup_venv.sh: no Lightning: its test in test_examples_ranks.py will be skipped" >&2
+    install transformers accelerate || echo "setup_venv.sh: no Transformers: its page of the guide will be skipped" >&2
+    ;;
+site)
+    install sphinx myst-parser furo
     ;;
 *)
-    echo "setup_venv.sh: unknown argument '$1' (build or check)" >&2
+    echo "setup_venv.sh: unknown argument '$1' (build, check or site)" >&2
     exit 2
     ;;
 esac

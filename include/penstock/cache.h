@@ -21,6 +21,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* Memory that keeps stored bytes, shared by the loaders that are given it. */
 typedef struct pst_cache pst_cache;
 
 /* Says how large a cache may become. Zero-initialise, then set struct_size. */

@@ -19,6 +19,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* Connections to memcached servers, shared by the loaders that are given it. */
 typedef struct pst_fleet pst_fleet;
 
 /* Says how a client proves who it is, where auth_file is given. */

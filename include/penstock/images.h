@@ -18,6 +18,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* Decoded images of a data set, by number. */
 typedef struct pst_images pst_images;
 
 /* Order of the colours of a pixel in memory. */

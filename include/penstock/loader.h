@@ -201,6 +201,8 @@ enum pst_form_choice {
     PST_FORM_CHOICE_MEASURED = 2
 };
 
+/* Says how a field is delivered. Zero in any member takes the default; the size of an element of an
+ * array of them is pst_loader_options.field_nbytes. */
 struct pst_field_output {
     const char *name;
     const struct pst_op *ops; /* Images, masks. */

@@ -41,6 +41,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* Most classes of samples, ways in all, and forms of one plan. */
 #define PST_PLAN_CLASSES_MAX 1024
 #define PST_PLAN_WAYS_MAX 8192
 #define PST_PLAN_FORMS_MAX 64

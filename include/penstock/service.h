@@ -18,6 +18,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* A host service that runs in this process. */
 typedef struct pst_service pst_service;
 
 /* How a service works. Zero-initialise, then set struct_size. */
@@ -133,6 +134,7 @@ struct pst_service_session {
     uint64_t n_waiting; /* items that it waits for now */
 };
 
+/* What a service has said about itself. It does not change later. */
 typedef struct pst_service_report pst_service_report;
 
 /* Asks a service what it has and does.

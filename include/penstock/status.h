@@ -39,6 +39,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* What compilers that know it check: results that are not used, arguments of a format. */
 #if defined(__GNUC__)
 #define PST_WARN_UNUSED __attribute__((warn_unused_result))
 #define PST_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))

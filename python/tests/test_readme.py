@@ -1,7 +1,11 @@
-"""The examples of README.md and of pages of docs run as they stand, one after another, as a reader tries them."""
+"""The blocks of README.md, of the guide and of pages of docs run as they stand, one after another, as a reader tries them.
+run_page.py runs a page; this says which ones, in which folder."""
 
 from __future__ import annotations
 
+import functools
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,45 +16,90 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PHOTOGRAPHS = ROOT / "examples" / "photographs"
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+GUIDE = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "guide").glob("*.md") if path.stem != "README")
+# Pages outside of the guide, where other blocks than these stand for themselves: the numbers of blocks that run.
+PAGES = {"README.md": 3, "docs/python.md": 10, "docs/images.md": 5, "docs/detection.md": 4}
+NEEDS = {"torch": "torch", "lightning": "lightning", "transformers": "transformers"}  # by the word after "import" or "from"
 
 
-def blocks(document: str, language: str) -> list[str]:
-    """The fenced blocks that are marked as that language and nothing else ("python notest" is left out)."""
-    return [text for marked, text in BLOCK.findall((ROOT / document).read_text()) if marked == language]
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder as the examples expect it: examples/photographs, and photographs/<class>/*.jpg."""
-    shutil.copytree(PHOTOGRAPHS, tmp_path / "examples" / "photographs")
+def make_folder(folder: Path) -> Path:
+    """A folder as the pages expect it: examples/photographs, and photographs/<class>/*.jpg."""
+    shutil.copytree(PHOTOGRAPHS, folder / "examples" / "photographs")
     for i, path in enumerate(sorted(PHOTOGRAPHS.glob("*.jpg"))[:8]):
-        kind = tmp_path / "photographs" / ("bird", "house")[i % 2]
+        kind = folder / "photographs" / ("bird", "house")[i % 2]
         kind.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, kind)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return folder
 
 
-@pytest.mark.parametrize("document, n_blocks", [("README.md", 2), ("docs/python.md", 10), ("docs/images.md", 5),
-                                                ("docs/detection.md", 4)])
-def test_python_examples(folder, document, n_blocks):
-    pytest.importorskip("torch")
-    found = blocks(document, "python")
-    assert len(found) == n_blocks
-    # A process of its own: workers of a DataLoader are forked, and must not inherit what other tests have opened.
-    done = subprocess.run([sys.executable, "-W", "error::UserWarning:penstock", "-c", "\n".join(found)], cwd=folder, text=True,
-                          capture_output=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+def environment() -> dict[str, str]:
+    """Adds the C library that `make check` has installed, and the peers' environments, where these are."""
+    prefix, peers = ROOT / "build" / "installed", ROOT / "bench" / "out" / "venv"
+    lib = next((path.parent.parent for path in prefix.glob("lib*/**/pkgconfig/penstock.pc")), None)
+    found = {"OMP_NUM_THREADS": "1"}
+    if lib:
+        found |= {"PKG_CONFIG_PATH": str(lib / "pkgconfig"), "LD_LIBRARY_PATH": str(lib)}
+    if peers.is_dir():
+        found["PST_PEERS"] = str(peers)
+    return {**os.environ, **found}
 
 
-def test_commands(folder):
-    (commands,) = blocks("README.md", "sh")
-    command = Path(sys.executable).parent / "penstock"
-    if not command.exists():
+@functools.cache
+def run(document: str, folder: Path) -> dict[str, object]:
+    """Runs the page in a process of its own: workers that it forks must not inherit what other tests have opened."""
+    runner = Path(__file__).with_name("run_page.py")
+    command = [sys.executable, "-W", "error::UserWarning:penstock", runner, ROOT / document]
+    done = subprocess.run(command, cwd=folder, env=environment(), text=True, capture_output=True, timeout=300)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    result: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder_of(tmp_path_factory):
+    """One folder for each page, for all tests of it."""
+    return functools.cache(lambda document: make_folder(tmp_path_factory.mktemp(Path(document).stem)))
+
+
+def require(document: str) -> None:
+    """Skips the test where something is missing that a page runs with; packages of others are no such thing (test_peers)."""
+    text = re.sub(r"^```python peer.*?^```", "", (ROOT / document).read_text(), flags=re.MULTILINE | re.DOTALL)
+    for word, module in NEEDS.items():
+        if re.search(rf"^\s*(?:import|from) {word}\b", text, re.MULTILINE) or f'output="{word}"' in text:
+            pytest.importorskip(module)
+    if "```sh" in text and not (Path(sys.executable).parent / "penstock").exists():
         pytest.skip(f"the command line is not beside {sys.executable}")
-    script = f"set -e\nPATH={command.parent}:$PATH\n{commands}"
-    done = subprocess.run(["bash", "-c", script], cwd=folder, text=True, capture_output=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    packed = {path.name for path in (folder / "restored").iterdir()}
-    assert packed == {path.name for path in PHOTOGRAPHS.iterdir() if path.suffix in (".jpg", ".png")}
+    if "memcached -M" in text and not shutil.which("memcached"):
+        pytest.skip("memcached is not installed")
+    if "pkg-config" in text and "PKG_CONFIG_PATH" not in environment():
+        pytest.skip("the C library is not in build/installed (scripts/check.py --only install)")
+
+
+@pytest.mark.parametrize("document", [*PAGES, *GUIDE])
+def test_page(folder_of, document):
+    require(document)
+    done = run(document, folder_of(document))
+    if document in PAGES:
+        assert done["ran"] == PAGES[document]
+    else:
+        assert done["ran"] >= 1 and done["left_out"] == 0, "all of the guide runs"
+    if document == "README.md":
+        packed = {path.name for path in (folder_of(document) / "restored").iterdir()}
+        assert packed == {path.name for path in PHOTOGRAPHS.iterdir() if path.suffix in (".jpg", ".png")}
+
+
+@pytest.mark.parametrize("document", [page for page in GUIDE if "```python peer" in (ROOT / page).read_text()])
+def test_peers(folder_of, document):
+    """The code of other packages. Where they are not installed it is compiled only, which is said as the reason of a skip."""
+    require(document)
+    done = run(document, folder_of(document))
+    if done["compiled"]:
+        pytest.skip(f"{document}: {len(done['compiled'])} block only compiled, for want of {'; '.join(done['compiled'])}")
+    assert done["peers_ran"] >= 1
+
+
+def test_guide_is_listed_and_short():
+    index = (ROOT / "docs" / "guide" / "README.md").read_text()
+    for page in GUIDE:
+        assert f"({Path(page).name})" in index, page
+        assert len((ROOT / page).read_text().splitlines()) <= 80, page

@@ -27,7 +27,8 @@ def test_a_function_without_a_comment_and_bare_headers_are_found(tmp_path):
     found = check_docs.check_headers(tmp_path)
     assert found[0].startswith("include/a.h:5: pst_b has no comment") and len(found) == 2
     assert "2 lines of comments for 3 of code" in found[1]
-    header.write_text("/* a.h -\n * for this test. */\n/* Does it. */\nint pst_a(int x);\ntypedef int (*pst_fn)(int x);\n")
+    header.write_text("/* a.h -\n * for this test. */\n/* Does it. */\nint pst_a(int x);\n"
+                      "/* Called. */\ntypedef int (*pst_fn)(int x);\n")
     assert check_docs.check_headers(tmp_path) == []
 
 

@@ -56,7 +56,9 @@ if TYPE_CHECKING:
 
 __version__: str = _native.version
 
+#: Means of ImageNet's channels (red, green, blue), as torchvision has them, for ``transforms.Normalize``.
 IMAGENET_MEAN: tuple[float, float, float] = (0.485, 0.456, 0.406)
+#: Standard deviations of ImageNet's channels, for ``transforms.Normalize``.
 IMAGENET_STD: tuple[float, float, float] = (0.229, 0.224, 0.225)
 
 __all__ = [

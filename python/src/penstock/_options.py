@@ -11,7 +11,8 @@ from typing import Any
 from . import _native
 from .errors import ArgumentError, UnsupportedError
 
-TIERS = ("fast", "small", "dense")  # tiers of PLI
+#: The tiers of PLI, the fastest to decode first, the smallest last.
+TIERS = ("fast", "small", "dense")
 
 _UNITS = {
     "": 1,

@@ -49,6 +49,7 @@ class Accelerator:
         return last.upper() if self.name.startswith("mlperf:") else last
 
     def as_dict(self) -> dict[str, Any]:
+        """The attributes as plain data, as a report's file has them."""
         return asdict(self)
 
 

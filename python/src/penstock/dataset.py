@@ -53,7 +53,7 @@ class Dataset:
         labels: plain folders: CSV (header ``file,label,...``) or JSON-lines file that names files and
             gives their fields. None: one class per sub-folder.
         allow_unreadable: plain folders: leave out (and count) what cannot be read.
-        masks: columns of the label file that hold paths of mask files. "mask", "mask_..." and "..._mask"
+        masks: columns of the label file that hold paths of mask files. "mask", ``"mask_..."`` and ``"..._mask"``
             are such columns anyway. Without a label file, a sub-folder "images" beside "masks" ("mask_x",
             "x_masks") gives each image the masks of its name instead of a class. "leftImg8bit" beside "gtFine" is
             Cityscapes, with the fields "mask", "instances" and "mask_train", "split" and "city".

@@ -159,6 +159,7 @@ class Reader(FormatReader):  # type: ignore[misc, unused-ignore]
         return self._samples[self.open(filename)][self._image]
 
     def read_index(self, image_idx: int, step: int) -> Any:
+        """Returns the pixels of a sample by its number in DLIO's map."""
         filename, sample_index = self.global_index_map[image_idx]
         found = self.get_sample(filename, sample_index)
         self.preprocess()
@@ -178,7 +179,9 @@ class Reader(FormatReader):  # type: ignore[misc, unused-ignore]
         """Nothing to give back."""
 
     def is_index_based(self) -> bool:
+        """DLIO asks: samples can be had by their numbers."""
         return True
 
     def is_iterator_based(self) -> bool:
+        """DLIO asks: they can be had one after another."""
         return True

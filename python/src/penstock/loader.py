@@ -893,6 +893,7 @@ class Loader:
 
     @property
     def dataset(self) -> Dataset:
+        """The data set, or the view, that the loader was made with."""
         return self._dataset
 
     @property
@@ -902,10 +903,12 @@ class Loader:
 
     @property
     def rank(self) -> int:
+        """This rank: that of the epoch under way, else the one that the next epoch would have."""
         return self._ranks_now()[0]
 
     @property
     def world_size(self) -> int:
+        """The number of ranks, as :attr:`rank` has them."""
         return self._ranks_now()[1]
 
     @property

@@ -162,6 +162,7 @@ class PrometheusCollector:
         self._own = _labels_of(loader, labels)
 
     def collect(self) -> Iterator[Any]:
+        """Yields the metrics; the registry calls it."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         for family in _families(self._loader.stats()):

@@ -119,10 +119,12 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
 
     @property
     def dataset(self) -> Dataset:
+        """The data set, or the view, whose samples these are."""
         return self._loader.dataset
 
     @property
     def epoch(self) -> int:
+        """The epoch that random operations use now, see :meth:`set_epoch`."""
         return int(self._epoch[0])
 
     def set_epoch(self, epoch: int) -> None:

@@ -145,10 +145,12 @@ class Writer:
 
     @property
     def path(self) -> str:
+        """The directory of the data set, as it was given."""
         return self._path
 
     @property
     def schema(self) -> dict[str, FieldSpec]:
+        """The fields by name; a copy."""
         return dict(self._specs)
 
     @property

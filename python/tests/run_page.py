@@ -1,0 +1,108 @@
+"""Runs the fenced blocks of one page, in their order, in the current folder, and prints as JSON what was done.
+
+    python run_page.py PAGE
+
+The info string of a block says what becomes of it:
+
+    python              runs; all blocks of a page share one interpreter
+    python peer A,B     the code of another package: runs in a process of its own where modules A and B are installed, in this
+                        environment or in one of the folders in PST_PEERS; otherwise it is only compiled
+    sh, c               sh runs under bash -euo pipefail; c needs a name (below)
+    python notest       left out, and so are text and languages that are not named here
+
+A block whose first line is a comment with a file's name alone (`# train.py`, `/* count.c */`) is written to that file instead; a
+later block runs it. In PATH come first the folder of this interpreter, and stand_ins/ beside this file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FILE_NAME = re.compile(r"\A(?:#!.*\n)?(?:# |/\* )([\w-]+\.\w+)(?: \*/)?\n")
+# PyPI's torchvision needs help beside the CPU build of torch: conftest.py has it.
+WITH_TORCHVISION = f"import sys; sys.path.append({str(HERE)!r}); import conftest; conftest.torchvision_v2()\n"
+
+
+@dataclass
+class Done:
+    ran: int = 0  # blocks that ran, files that a later block runs among them
+    left_out: int = 0
+    peers_ran: int = 0
+    compiled: list[str] = field(default_factory=list)  # blocks of peers that were only compiled: the modules that are missing
+
+
+def has_module(python: Path, name: str) -> bool:
+    """Whether that environment has a module, by its files: importing all of them would take minutes."""
+    top, parts = name.split(".")[0], name.split(".")
+    for packages in [*python.parent.parent.glob("lib/python*/site-packages"), python.parent.parent / top]:
+        found = packages.joinpath(*parts)
+        if found.is_dir() or found.with_suffix(".py").is_file():
+            return True
+    return False
+
+
+def python_with(modules: list[str]) -> Path | None:
+    """The interpreter of an environment that has all these modules: this one, or one of PST_PEERS."""
+    peers = os.environ.get("PST_PEERS")
+    others = sorted(Path(peers).glob("*/bin/python")) if peers else []
+    return next((python for python in [Path(sys.executable), *others] if all(has_module(python, m) for m in modules)), None)
+
+
+class Page:
+    def __init__(self, path: Path) -> None:
+        self.path, self.done = path, Done()
+        self.names: dict[str, Any] = {"__name__": "__main__"}
+
+    def run(self) -> Done:
+        text = self.path.read_text()
+        for match in BLOCK.finditer(text):
+            language, remark, code = match[1], match[2].strip(), match[3]
+            name = FILE_NAME.match(code)
+            if remark == "notest" or language not in ("python", "sh", "c"):
+                self.done.left_out += 1
+            elif remark.startswith("peer "):
+                self.run_peer(code, remark.removeprefix("peer ").split(","))
+            elif name is not None:
+                Path(name[1]).write_text(code)
+                self.done.ran += 1
+            elif language == "sh":
+                subprocess.run(["bash", "-euo", "pipefail", "-c", code], check=True)
+                self.done.ran += 1
+            elif language == "python":
+                # Line numbers of tracebacks are those of the page.
+                line = text.count("\n", 0, match.start(3))
+                exec(compile("\n" * line + code, str(self.path), "exec"), self.names)
+                self.done.ran += 1
+            else:
+                raise SystemExit(f"{self.path}: a block in C names no file")
+        return self.done
+
+    def run_peer(self, code: str, modules: list[str]) -> None:
+        compile(code, str(self.path), "exec")
+        python = python_with(modules)
+        if python is None:
+            self.done.compiled.append(", ".join(modules))
+            return
+        is_own = python == Path(sys.executable)
+        head = WITH_TORCHVISION if is_own and "torchvision" in modules else ""
+        subprocess.run([python, "-c", head + code], check=True)
+        self.done.peers_ran += 1
+
+
+def main() -> None:
+    os.environ["PATH"] = os.pathsep.join([str(HERE / "stand_ins"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = Page(Path(sys.argv[1])).run()
+    print(json.dumps(asdict(done)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The public names of the Python package, found in its sources without importing it. The reference and its check are made from
+them.
+
+Public are the names in `__all__` of modules without a leading underscore, and their public methods and properties. A name that a
+module imports is that of the module where it is defined.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign | ast.AnnAssign
+
+
+@dataclass
+class Name:
+    module: str  # that has it in __all__, such as "transforms"; "" is the package
+    name: str
+    node: Definition
+    path: Path  # of the file that defines it
+
+    @property
+    def kind(self) -> str:
+        return {ast.ClassDef: "class", ast.FunctionDef: "function"}.get(type(self.node), "data")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def exported(path: Path) -> list[str]:
+    """Returns `__all__` of a file; of a module without one, its classes and functions without a leading underscore."""
+    body = tree_of(path).body
+    for node in body:
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
+            return list(ast.literal_eval(node.value))
+    return [node.name for node in body if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_")]
+
+
+def statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Returns the statements of a module, those below its `if` among them."""
+    for node in tree.body:
+        yield from node.body if isinstance(node, ast.If) else [node]
+
+
+def defined(path: Path, name: str) -> tuple[Definition, Path] | None:
+    """Finds the definition of a name, in the file itself or in the sibling that it is imported from."""
+    for node in statements(tree_of(path)):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+            return node, path
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            return node, path  # type: ignore[return-value]
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    return defined(path.parent / f"{node.module}.py", alias.name)
+    return None
+
+
+def modules(package: Path) -> list[Path]:
+    """Returns the public modules, the package first."""
+    return [path for path in sorted(package.glob("*.py")) if not path.stem.startswith("_") or path.stem == "__init__"]
+
+
+def names_of(path: Path) -> list[Name]:
+    """Returns the public names of a module but for the modules among them."""
+    module = "" if path.stem == "__init__" else path.stem
+    found = []
+    for name in exported(path):
+        definition = defined(path, name)
+        if definition:
+            found.append(Name(module, name, *definition))
+    return found
+
+
+def is_overload(node: ast.stmt) -> bool:
+    """Whether a function is one that says nothing: an overload for type checkers, or the setter of a property."""
+    marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", [])]
+    return any(mark in ("overload", "typing.overload") or mark.endswith(".setter") for mark in marks)
+
+
+def has_text(name: Name) -> bool:
+    """Classes and functions have a docstring; for other names a line with `#:` stands before them."""
+    if isinstance(name.node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+        return ast.get_docstring(name.node) is not None
+    lines = name.path.read_text().splitlines()
+    return lines[name.node.lineno - 2].startswith("#:") or name.name == "__version__"
+
+
+def inherits_text(owner: ast.ClassDef, path: Path, member: str) -> bool:
+    """Whether a base class of the package has a docstring for this method."""
+    for base in owner.bases:
+        found = defined(path, base.id) if isinstance(base, ast.Name) else None
+        if found is None or not isinstance(found[0], ast.ClassDef):
+            continue
+        for node in found[0].body:
+            if isinstance(node, ast.FunctionDef) and node.name == member and ast.get_docstring(node):
+                return True
+        if inherits_text(found[0], found[1], member):
+            return True
+    return False
+
+
+def undocumented_members(name: Name) -> Iterator[str]:
+    """Returns a line for each public method and property without a docstring, of its own or of the one that it overrides."""
+    if not isinstance(name.node, ast.ClassDef):
+        return
+    for member in name.node.body:
+        if not isinstance(member, (ast.FunctionDef, ast.AsyncFunctionDef)) or member.name.startswith("_") or is_overload(member):
+            continue
+        if ast.get_docstring(member) is None and not inherits_text(name.node, name.path, member.name):
+            yield f"{name.path.name}:{member.lineno}: {name.name}.{member.name} has no docstring"
+
+
+def undocumented(package: Path) -> list[str]:
+    """Returns a line for each public name without a text."""
+    findings = []
+    for name in (name for path in modules(package) for name in names_of(path)):
+        if not has_text(name):
+            findings.append(f"{name.path.name}:{name.node.lineno}: {name.name} has no docstring")
+        findings += undocumented_members(name)
+    return list(dict.fromkeys(findings))
