@@ -51,6 +51,9 @@ help:
 	@echo "make bench-dlio DLIO=FOLDER   MLPerf Storage's program with Penstock and with its own loader; FOLDER: its source"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
 	@echo "make install PREFIX=/usr/local  C library, headers, penstock.pc, CMake package, command line"
+	@echo "make wheels                   wheels for x86-64 and AArch64, for any Linux with glibc 2.17, into build/dist; WHEELS_ARGS='--arch x86_64'"
+	@echo "make stranger                 those wheels installed and run in root file systems that have only Python (as root)"
+	@echo "make release                  sdist, wheels, source archive, SBOM, notes, sums into build/release; RELEASE_ARGS=--twice"
 	@echo "make format                   clang-format over all C files"
 	@echo "make clean                    removes build, .venv and what demo and bench made"
 
@@ -174,6 +177,16 @@ fuzz: system-fuzz $(STAMPS)/build
 	cmake --preset fuzz
 	ninja -C build/fuzz $(NINJAFLAGS) fuzz_targets
 	.venv/bin/python scripts/fuzz.py build/fuzz --seconds $(FUZZ_SECONDS)
+
+.PHONY: wheels stranger release
+wheels: $(STAMPS)/build
+	.venv/bin/python scripts/wheels.py $(WHEELS_ARGS)
+
+stranger: build test-packages
+	.venv/bin/python -m pytest -q -rs -p no:cacheprovider tests/scripts/stranger_of_wheel.py
+
+release: $(STAMPS)/build
+	.venv/bin/python scripts/release.py $(RELEASE_ARGS)
 
 install: $(STAMPS)/build
 	cmake -G Ninja -S . -B build/install -DCMAKE_BUILD_TYPE=Release -DPST_WERROR=OFF \

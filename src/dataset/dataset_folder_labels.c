@@ -278,7 +278,7 @@ static enum pst_status look_up(struct labels *labels, const char *path, size_t n
 {
     struct psti_folder *folder = labels->folder;
     struct stat st;
-    char shown[PST_ERROR_PATH_CAP];
+    char shown[PST_ERROR_PATH_CAP], text[128];
     psti_dataset_folder_escape(path, nbytes, shown, sizeof shown);
     *absent = false;
     if (!psti_dataset_folder_name_ok(path, nbytes) || !tidy_path(path, nbytes, labels->file))
@@ -302,7 +302,7 @@ static enum pst_status look_up(struct labels *labels, const char *path, size_t n
     }
     if (os_error != 0)
         what = os_error == ENOENT || os_error == ENOTDIR ? "there is no such file in the folder"
-                                                         : strerrordesc_np(os_error);
+                                                         : strerror_r(os_error, text, sizeof text);
     if (folder->allow_unreadable) {
         *absent = true;
         folder->n_skipped++;

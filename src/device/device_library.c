@@ -1,10 +1,10 @@
 /* device_library.c - finds libpenstock_cuda.so and loads its kernels into GPUs.
  *
  * PENSTOCK_CUDA_KERNELS names the library. Otherwise the search goes on beside the library (or
- * extension module, or program) that this code is in, then in the Python package of a command
- * line's prefix, then where the system looks. The library is opened anew each time. It is never
- * closed, because GPUs may still read from it. It is not trusted to fit: see device_library.h. Any
- * thread. */
+ * extension module, or program) that this code is in, then in the Python packages penstock and
+ * penstock_cuda (beside the former, or in a command line's prefix), then where the system looks.
+ * The library is opened anew each time. It is never closed, because GPUs may still read from it. It
+ * is not trusted to fit: see device_library.h. Any thread. */
 #include "device/device_library.h"
 
 #include "device/device_int.h"
@@ -75,8 +75,10 @@ static const struct psti_device_library *find_library(char *path, size_t capacit
                                                       struct pst_error *err)
 {
     static const char *const places[] = {
-        PSTI_DEVICE_LIBRARY_FILE, "../lib/" PSTI_DEVICE_LIBRARY_FILE,
-        "../lib/python3*/site-packages/penstock/" PSTI_DEVICE_LIBRARY_FILE};
+        PSTI_DEVICE_LIBRARY_FILE, "../penstock_cuda/" PSTI_DEVICE_LIBRARY_FILE,
+        "../lib/" PSTI_DEVICE_LIBRARY_FILE,
+        "../lib/python3*/site-packages/penstock/" PSTI_DEVICE_LIBRARY_FILE,
+        "../lib/python3*/site-packages/penstock_cuda/" PSTI_DEVICE_LIBRARY_FILE};
     char folder[PATH_CAP], why[400] = "";
     const char *named = getenv("PENSTOCK_CUDA_KERNELS");
     const struct psti_device_library *library = NULL;

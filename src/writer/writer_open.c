@@ -14,8 +14,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Checks that the directory is empty. It may hold the files of a writer that ended before its
@@ -147,13 +147,14 @@ enum pst_status psti_writer_open_journal(pst_writer *writer,
     return PST_OK;
 }
 
+/* getrandom is called by its number, because the C library has it from version 2.25 on only. */
 static enum pst_status make_id(pst_writer *writer, struct pst_error *err)
 {
-    ssize_t n;
+    long n;
     do {
-        n = getrandom(writer->id, sizeof writer->id, 0);
+        n = syscall(SYS_getrandom, writer->id, sizeof writer->id, 0);
     } while (n < 0 && errno == EINTR);
-    if (n != (ssize_t)sizeof writer->id)
+    if (n != (long)sizeof writer->id)
         return psti_fail_os(err, n < 0 ? errno : EIO, "writer", NULL, -1,
                             "the system has no random numbers");
     return PST_OK;

@@ -13,7 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* From <linux/fs.h>. */
+#define NO_REPLACE 1u
 
 static enum pst_status fail_os(struct pst_error *err, int os_error, const char *path,
                                const char *what)
@@ -202,10 +206,11 @@ static bool write_all(int fd, const char *bytes, size_t nbytes)
     return true;
 }
 
-/* Gives a complete file its name, unless the name is taken. */
+/* Gives a complete file its name, unless the name is taken. renameat2 is called by its number,
+ * because the C library has it from version 2.28 on only. */
 static bool rename_new(int from_dir, const char *from, int to_dir, const char *to)
 {
-    if (renameat2(from_dir, from, to_dir, to, RENAME_NOREPLACE) == 0)
+    if (syscall(SYS_renameat2, from_dir, from, to_dir, to, NO_REPLACE) == 0)
         return true;
     if (errno != EINVAL && errno != ENOSYS)
         return false;

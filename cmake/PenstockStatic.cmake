@@ -1,0 +1,38 @@
+# The targets JPEG::JPEG, PNG::PNG and ZLIB::ZLIB of the static libraries in PENSTOCK_DEPENDENCIES, and pkg-config told of them.
+# Nothing is searched for, so no library of the system is taken by mistake.
+set(prefix ${PENSTOCK_DEPENDENCIES})
+if(NOT prefix)
+  set(prefix ${PROJECT_BINARY_DIR}/dependencies)
+  if(NOT EXISTS ${prefix}/complete)
+    find_package(Python3 REQUIRED COMPONENTS Interpreter)
+    find_program(PST_NASM NAMES nasm)
+    set(arguments --prefix ${prefix} --work ${PROJECT_BINARY_DIR}/dependencies-work --cc ${CMAKE_C_COMPILER})
+    if(CMAKE_TOOLCHAIN_FILE)
+      list(APPEND arguments --toolchain ${CMAKE_TOOLCHAIN_FILE})
+    endif()
+    if(NOT PST_NASM AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+      list(APPEND arguments --nasm)
+    endif()
+    message(STATUS "building the libraries of third_party/sources.json")
+    execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/dependencies.py build ${arguments}
+      COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+endif()
+
+set(JPEG_FOUND TRUE)
+foreach(library JPEG:jpeg PNG:png16 ZLIB:z)
+  string(REPLACE ":" ";" library ${library})
+  list(GET library 0 package)
+  list(GET library 1 file)
+  if(NOT TARGET ${package}::${package})
+    add_library(${package}::${package} STATIC IMPORTED GLOBAL)
+  endif()
+  set_target_properties(${package}::${package} PROPERTIES IMPORTED_LOCATION ${prefix}/lib/lib${file}.a
+    INTERFACE_INCLUDE_DIRECTORIES ${prefix}/include)
+endforeach()
+target_link_libraries(PNG::PNG INTERFACE ZLIB::ZLIB m)
+set(ENV{PKG_CONFIG_LIBDIR} ${prefix}/lib/pkgconfig)
+set(ENV{PKG_CONFIG_PATH} "")
+# Licences of what is built in: who hands out the binary hands them out.
+file(GLOB licences ${prefix}/licences/*)
+set_property(GLOBAL PROPERTY PST_LICENCES ${licences})
