@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from penstock import _detection, _image, _loader_options, _options, _policies, _transform, loader, transforms, writer
+from penstock import _detection, _image, _loader_options, _options, _policies, _transform, transforms, writer
 
 HEADERS = Path(__file__).resolve().parents[2] / "include" / "penstock"
 
@@ -23,9 +23,9 @@ def numbers_of(enum: str) -> dict[str, int]:
     ("enum", "prefix", "names"),
     [
         ("pst_order", "ORDER", _loader_options.ORDERS),
-        ("pst_on_error", "ON_ERROR", loader._ON_ERROR),
-        ("pst_storage_kind", "STORAGE", loader._STORAGES),
-        ("pst_page_cache", "PAGE_CACHE", loader._PAGE_CACHES),
+        ("pst_on_error", "ON_ERROR", _loader_options.ON_ERROR),
+        ("pst_storage_kind", "STORAGE", _loader_options.STORAGES),
+        ("pst_page_cache", "PAGE_CACHE", _loader_options.PAGE_CACHES),
         ("pst_decode_place", "DECODE", _loader_options.DECODES),
     ],
 )
@@ -40,18 +40,18 @@ def test_names_are_at_the_place_of_their_number(enum, prefix, names):
         (
             "pst_cache_form",
             {
-                "PST_CACHE_FORM_STORED": loader._CACHE_FORMS.index("stored"),
-                "PST_CACHE_FORM_PLI_JPEG": loader._CACHE_FORMS.index("pli-jpeg"),
-                "PST_CACHE_FORM_PLI": loader._CACHE_FORMS.index("pli"),
-                "PST_CACHE_FORM_PLI_FAST": loader._CACHE_FORMS.index("pli-fast"),
-                "PST_CACHE_FORM_RAW": loader._CACHE_FORMS.index("raw"),
+                "PST_CACHE_FORM_STORED": _loader_options.CACHE_FORMS.index("stored"),
+                "PST_CACHE_FORM_PLI_JPEG": _loader_options.CACHE_FORMS.index("pli-jpeg"),
+                "PST_CACHE_FORM_PLI": _loader_options.CACHE_FORMS.index("pli"),
+                "PST_CACHE_FORM_PLI_FAST": _loader_options.CACHE_FORMS.index("pli-fast"),
+                "PST_CACHE_FORM_RAW": _loader_options.CACHE_FORMS.index("raw"),
             },
         ),
         (
             "pst_cache_size",
             {
-                "PST_CACHE_SIZE_WHOLE": loader._CACHE_SIZES.index("whole"),
-                "PST_CACHE_SIZE_TRAINING": loader._CACHE_SIZES.index("training"),
+                "PST_CACHE_SIZE_WHOLE": _loader_options.CACHE_SIZES.index("whole"),
+                "PST_CACHE_SIZE_TRAINING": _loader_options.CACHE_SIZES.index("training"),
             },
         ),
         ("pst_placement", {"PST_PLACEMENT_HOST": 0, "PST_PLACEMENT_DEVICE": _loader_options.PLACEMENTS.index("cuda")}),

@@ -19,6 +19,11 @@ ON_EMPTY = ("pad", "empty")
 PLACEMENTS = ("cpu", "cuda")
 DECODES = ("auto", "cpu", "gpu")
 FORM_CHOICES = ("batch", "sample", "measured")
+ON_ERROR = ("raise", "skip", "replace")
+STORAGES = ("auto", "threads", "uring", "memory")
+PAGE_CACHES = ("keep", "drop", "direct")
+CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
+CACHE_SIZES = ("whole", "training")
 
 
 def add_bad_samples(given: Mapping[str, Any], options: dict[str, Any]) -> None:

@@ -23,12 +23,6 @@ from .errors import ArgumentError, LimitError, NotFoundError, StateError, Storag
 
 __all__ = ["Loader"]
 
-# Numbers of include/penstock/loader.h; the place in the tuple is the number.
-_ON_ERROR = ("raise", "skip", "replace")
-_STORAGES = ("auto", "threads", "uring", "memory")
-_PAGE_CACHES = ("keep", "drop", "direct")
-_CACHE_FORMS = ("stored", "pli-jpeg", "pli", "pli-fast", "raw")
-_CACHE_SIZES = ("whole", "training")
 _STATE_KEYS = ("epoch", "position", "seed", "n_samples", "order_version", "order_hash", "augment_version")
 _STATE_VERSION = 2
 
@@ -552,13 +546,13 @@ class Loader:
             "num_workers": _options.workers(given["num_workers"]),
             "prefetch": _options.count("prefetch", given["prefetch"], 1, 2**16),
             "host_memory": _options.nbytes("host_memory", given["host_memory"]),
-            "on_error": _options.choice("on_error", given["on_error"], _ON_ERROR),
+            "on_error": _options.choice("on_error", given["on_error"], _more.ON_ERROR),
             "only_listed": True,
             "fields": fields,
-            "storage": _options.choice("storage", given["storage"], _STORAGES),
-            "page_cache": _options.choice("page_cache", given["page_cache"], _PAGE_CACHES),
-            "cache_form": _options.choice("cache_form", given["cache_form"], _CACHE_FORMS),
-            "cache_size": _options.choice("cache_size", given["cache_size"], _CACHE_SIZES),
+            "storage": _options.choice("storage", given["storage"], _more.STORAGES),
+            "page_cache": _options.choice("page_cache", given["page_cache"], _more.PAGE_CACHES),
+            "cache_form": _options.choice("cache_form", given["cache_form"], _more.CACHE_FORMS),
+            "cache_size": _options.choice("cache_size", given["cache_size"], _more.CACHE_SIZES),
             "throttle_bytes_per_second": float(throttle[0]),
             "throttle_latency_seconds": float(throttle[1]),
             "throttle_requests": _options.count("throttle[2]", tuple(throttle)[-1], 0, 256) if len(throttle) == 3 else 0,
@@ -938,7 +932,7 @@ class Loader:
         names = _more.form_names(self._given)
         function = _stats.NO_FUNCTION if self._functions is None else self._functions.stats()
         ranks, kept = self._ranks_now(), self._cache_kept()
-        return _stats.loader_stats(self._watch()[0], _STORAGES, self.epoch, ranks, kept, names, function)
+        return _stats.loader_stats(self._watch()[0], _more.STORAGES, self.epoch, ranks, kept, names, function)
 
     def waiting_for_peers(self) -> contextlib.AbstractContextManager[None]:
         """Marks time that this rank waits for others: ``with loader.waiting_for_peers(): dist.all_reduce(gradients)``.
