@@ -42,7 +42,7 @@ AHEAD = 8  # batches
 CACHE_PART = 0.5  # of the files' bytes
 JOBS = 2
 FIGURES = ("images_per_s", "cpu_s_per_1000", "peak_rss_mb", "read_kb_per_image", "foreign_cores")
-CELL_LIMIT_S = 240
+CELL_LIMIT_S = 600
 BEGIN, END = "<!-- ladder: begin -->", "<!-- ladder: end -->"
 
 
