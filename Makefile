@@ -16,7 +16,8 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python th
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
 
-.PHONY: help build check check-long check-arm64 demo bench bench-peers bench-codec bench-jpeg bench-cache bench-images bench-fleet bench-ahead bench-fed bench-share bench-whatif bench-models bench-mix bench-stalls bench-ladder bench-pages bench-dlio bench-audio bench-training fuzz install clean format system system-check system-fuzz test-packages docs
+# All targets here but files of build and .venv are names only.
+.PHONY: $(shell sed -n 's/^\([a-z][a-z0-9-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
 .DEFAULT_GOAL := help
 
 help:
@@ -29,7 +30,7 @@ help:
 	@echo "make bench                    benchmarks of the library; figures into bench/out/*.json"
 	@echo "make bench-peers              the loader beside other loaders; PEERS_ARGS='--groups imagenet --peers penstock*,dali'"
 	@echo "                              images: DATA=FOLDER, any one, of JPEGs or of PNGs of 768 x 768 and more; else ../shared/data"
-	@echo "make bench-codec              PLI beside other lossless image codecs; DATA=FOLDER of images, or of folders of them"
+	@echo "make bench-codec              PLI beside other lossless image codecs, L3 among them; DATA=FOLDER of images, or of folders of them"
 	@echo "make bench-jpeg               JPEGs kept as PLI beside libjpeg-turbo; DATA=FOLDER of JPEGs"
 	@echo "make bench-cache              epochs over a set larger than memory: the cache, the page cache, DALI; DATA=FOLDER of JPEGs, CACHE_ARGS='--rates 15'"
 	@echo "make bench-images             images per GiB of a cache and their speed, beside arrays, PIL and OpenCV; IMAGES_ARGS='--groups imagenet'"
@@ -43,6 +44,7 @@ help:
 	@echo "make bench-stalls             what part of an epoch is a stall: nine models, caches of 25 to 100 %, before and with Penstock; STALLS_ARGS='--checks 2'"
 	@echo "make bench-ladder             which optimisation pays when: each alone, each left out of all; LADDER_ARGS='--markdown docs/ladder.md'"
 	@echo "make bench-mix                mixes of forms beside single forms, solved and measured; MIX_ARGS='--groups frames'"
+	@echo "make bench-quality            accuracy after equal work: JPEG, WebP, PLI lossless and near-lossless; QUALITY_ARGS='--seeds 1 2 3 4 5'"
 	@echo "make bench-audio              1 s at 8 kHz out of clips of 30 s beside soundfile, torchaudio, DALI; AUDIO_ARGS='--cores 1 2 --features'"
 	@echo "make bench-tasks              recipes of classification, detection, segmentation beside torchvision v2 and DALI; TASKS_ARGS='--tasks detect'"
 	@echo "make bench-records            raw files, TFRecord, RecordIO, tar, .pst: DALI, tf.data, torch, WebDataset, Penstock; RECORDS_ARGS='--forms tar,pst*'"
@@ -146,16 +148,17 @@ bench-stalls: system $(STAMPS)/build
 bench-ladder: build test-packages
 	bash bench/ladder/run.sh $(LADDER_ARGS)
 
-.PHONY: bench-tasks
 bench-tasks: system $(STAMPS)/build
 	bash bench/tasks/run.sh $(TASKS_ARGS)
 
-.PHONY: bench-records bench-endtoend
 bench-records: build test-packages
 	bash bench/records/run.sh $(RECORDS_ARGS)
 
 bench-endtoend: build test-packages
 	bash bench/endtoend/run.sh $(ENDTOEND_ARGS)
+
+bench-quality: build test-packages
+	bash bench/quality/run.sh $(QUALITY_ARGS)
 
 bench-pages: build
 	bash bench/pages/run.sh $(PAGES_ARGS)
@@ -178,7 +181,6 @@ fuzz: system-fuzz $(STAMPS)/build
 	ninja -C build/fuzz $(NINJAFLAGS) fuzz_targets
 	.venv/bin/python scripts/fuzz.py build/fuzz --seconds $(FUZZ_SECONDS)
 
-.PHONY: wheels stranger release
 wheels: $(STAMPS)/build
 	.venv/bin/python scripts/wheels.py $(WHEELS_ARGS)
 
