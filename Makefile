@@ -23,7 +23,7 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python th
 help:
 	@echo "make build                    set up, then penstock and 'import penstock' in .venv/bin"
 	@echo "make check                    set up, build and run every test"
-	@echo "make check-long               the slower suites: clang's build, more of TSan and ASan, fuzz targets, other Pythons"
+	@echo "make check-long               the slower suites: clang's build, more of TSan and ASan, fuzz targets, the site, other Pythons"
 	@echo "make check-arm64              the tests of C, built for 64-bit ARM and run under qemu; ARM_TESTS='-R test_pli'"
 	@echo "make docs                     guide, pages and references of Python and C as a site with a search: build/site/index.html"
 	@echo "make demo                     pack, analyze, plan, train, interrupt, resume: on bundled photographs"

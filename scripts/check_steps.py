@@ -118,6 +118,7 @@ def long_steps() -> list[Step]:
         Step("tsan-slow", "ctest", [ctest("tsan", "-R", SLOW_WITH_TSAN)], TSAN),
         Step("build-fuzz", "script", build("fuzz", "fuzz_targets")),
         Step("fuzz", "script", [[PYTHON, "scripts/fuzz.py", str(BUILD / "fuzz"), "--seconds", FUZZ_SECONDS]]),
+        Step("site", "script", [[PYTHON, "scripts/build_site.py"]]),
         Step("demo", "script", [[PYTHON, "examples/demo.py", "--out", str(BUILD / "demo-out")]]),
         Step("abi", "pytest", [pytest("tests/scripts/abi_of_wheel.py")]),
     ]

@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+"""Builds the documents as a site with a search, into build/site: guide, pages, and the references of Python and C.
+
+    scripts/build_site.py [--out DIR]
+
+The pages are those of the repository. They are copied to build/site-source with links to other files turned into links to pages,
+because a site has no repository beside it. The Python reference comes from the docstrings of the installed package, the C reference
+from the comments of the headers. Any warning ends the build with status 1: a link that leads nowhere, a page that no table of
+contents has, a role of a docstring that names nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import headers
+import python_names
+from check_docs import LINK
+from check_style import tracked
+from check_types import stale
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE = Path(__file__).resolve().parent / "site"
+FENCE = re.compile(r"(^```.*?^```[^\n]*$)", re.MULTILINE | re.DOTALL)
+# Pages by the beginning of their paths; the first that fits counts. docs/guide is listed by its own table.
+SECTIONS = {
+    "Formats": ("docs/format-",),
+    "Figures": ("docs/figures", "docs/status"),
+    "Inside": ("ARCHITECTURE", "CONTRIBUTING", "CHANGELOG", "docs/internals/"),
+    "Topics": ("docs/",),
+}
+# Headings of the page of the package; each name of `penstock.__all__` is under one.
+GROUPS = {
+    "Loading": ("Loader", "TorchDataset", "CachedImages", "CachedImagesStats"),
+    "Data sets": ("Dataset", "Field", "Writer", "PackReport", "VerifyReport", "pack", "repack", "verify"),
+    "Fields of a schema": ("Image", "Mask", "Boxes", "Keypoints", "Audio", "Int", "Float", "Text", "Json", "Bytes", "Array"),
+    "Single images": ("ImageInfo", "decode", "probe"),
+    "Caches": ("Cache", "CachePlan", "CacheReport", "plan_cache", "Fleet"),
+    "Measuring and planning": ("analyze", "whatif", "Plan", "plan", "Tuned", "tune", "metrics_text"),
+    "Everything else": ("PenstockError", "IMAGENET_MEAN", "IMAGENET_STD", "show_config"),
+}
+OF_THE_PACKAGE = ("cache", "dataset", "fleet", "images", "loader", "torch", "writer")
+
+
+@dataclass
+class Stage:
+    """The folder that Sphinx reads, and the files that links of staged pages have asked for."""
+
+    folder: Path
+    pages: set[str]  # documents of the repository that are pages
+    sources: set[str] = field(default_factory=set)  # examples and folders, shown as pages of their own
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def target(self, where: str, link: str) -> str:
+        """Returns what a link of page `where` becomes. `where` and the result are relative as in the repository."""
+        if re.match(r"[a-z][a-z0-9+.-]*:|#", link):
+            return link
+        name, mark, anchor = link.partition("#")
+        found = (ROOT / where).parent.joinpath(name).resolve().relative_to(ROOT).as_posix()
+        if found in self.pages:
+            goal = "index.md" if found == "README.md" else found
+        elif found == "docs":
+            goal = "docs/README.md"
+        elif found == "include/penstock":
+            goal = "reference/c/index.rst"
+        elif found.startswith("include/penstock/"):
+            goal = f"reference/c/{Path(found).stem}.rst"
+        elif (ROOT / found).is_dir() or found.startswith("examples/") or found.endswith(".md"):
+            self.sources.add(found)
+            goal = f"source/{found}.rst"
+        else:
+            goal = self.file(found)
+        return os.path.relpath(goal, Path(where).parent) + mark + anchor
+
+    def page(self, where: str, tail: str = "") -> None:
+        """Stages a document of the repository. Fenced code is left alone."""
+        def link(match: re.Match[str]) -> str:
+            if match[2]:
+                return match[0]
+            at = match.start(1) - match.start()
+            return match[0][:at] + self.target(where, match[1]) + match[0][at + len(match[1]):]
+
+        parts = FENCE.split((ROOT / where).read_text())
+        text = "".join(part if part.startswith("```") else LINK.sub(link, part) for part in parts)
+        for image in re.findall(r"!\[[^\]]*\]\(([^)\s]+)\)", text):
+            goal = self.folder / Path(where).parent / image
+            goal.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy((ROOT / where).parent / image, goal)
+        self.write("index.md" if where == "README.md" else where, text + tail)
+
+    def file(self, name: str) -> str:
+        """Stages a file that readers download."""
+        copy = self.folder / "files" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, copy)
+        return f"files/{name}"
+
+    def source(self, name: str) -> None:
+        """Stages a page that shows an example, or lists a folder."""
+        text, up = f":orphan:\n\n{name}\n{'=' * len(name)}\n\n", os.path.relpath(".", Path("source", name).parent)
+        if (ROOT / name).is_dir():
+            files = sorted(file.name for file in (ROOT / name).iterdir() if not file.name.startswith((".", "__")))
+            text += "".join(f"- ``{file}``\n" for file in files)
+        else:
+            language = {".py": "python", ".c": "c"}.get(Path(name).suffix, "text")
+            text += f".. literalinclude:: {up}/{self.file(name)}\n   :language: {language}\n"
+        self.write(f"source/{name}.rst", text)
+
+
+def heading(text: str, mark: str) -> str:
+    return f"{text}\n{mark * len(text)}\n\n"
+
+
+# The Python reference --------------------------------------------------------------------------------
+
+
+def python_object(module: str, name: python_names.Name) -> str:
+    """A directive for a name. The index has a name of the package that a module's page has, too, from there."""
+    whole = ".".join(filter(None, ("penstock", module, name.name)))
+    options = "   :members:\n" if name.kind == "class" else ""
+    if module == "errors":
+        options += "   :show-inheritance:\n"
+    if not module and is_page(name.path):
+        options += "   :no-index:\n"
+    return f".. auto{name.kind}:: {whole}\n{options}\n"
+
+
+def is_page(path: Path) -> bool:
+    """Whether a module has a page of its own. The names of the others are those of the package."""
+    return not path.stem.startswith("_") and path.stem not in OF_THE_PACKAGE
+
+
+def python_reference(stage: Stage, package: Path) -> list[str]:
+    """Stages a page for the package and one for each public module; returns their names."""
+    pages = []
+    for path in python_names.modules(package):
+        names = {name.name: name for name in python_names.names_of(path)}
+        if path.stem == "__init__":
+            names.pop("__version__")
+            text = heading("penstock", "=") + ".. automodule:: penstock\n   :no-members:\n\n"
+            for title, group in GROUPS.items():
+                text += heading(title, "-") + "".join(python_object("", names.pop(name)) for name in group)
+            if names:
+                sys.exit(f"scripts/build_site.py: GROUPS lacks {', '.join(names)}")
+            pages.insert(0, "penstock")
+        elif names and is_page(path):
+            text = heading(f"penstock.{path.stem}", "=") + f".. automodule:: penstock.{path.stem}\n   :no-members:\n\n"
+            text += "".join(python_object(path.stem, name) for name in names.values())
+            pages.append(path.stem)
+        else:
+            continue
+        stage.write(f"reference/python/{pages[0] if path.stem == '__init__' else path.stem}.rst", text)
+    return pages
+
+
+# The C reference -------------------------------------------------------------------------------------
+
+
+@cache
+def c_roles() -> dict[str, str]:
+    """Returns for each name of the headers the role that links to it. A function goes before a struct of its name."""
+    roles = {"function": "func", "type": "type", "struct": "struct", "enum": "enum", "macro": "macro"}
+    declarations = [one for header in headers.read_all(ROOT) for one in header.declarations]
+    return {one.name: roles[one.kind] for one in sorted(declarations, key=lambda one: one.kind == "function")}
+
+
+def literal(text: str) -> str:
+    role = c_roles().get(text)
+    return f"\\ :c:{role}:`{text}`\\ " if role else f"\\ ``{text}``\\ "
+
+
+def escaped(text: str) -> str:
+    """Text of a comment as reStructuredText: `x` is literal, names of the headers are links, all else stands for itself."""
+    parts = re.split(r"(`[^`]+`|\bpst_\w+\b|\bPST_\w+\b)", re.sub(r"\s+", " ", text))
+    plain = [re.sub(r"([\\*_|`])", r"\\\1", part) for part in parts[::2]]
+    marked = [literal(part.strip("`")) for part in parts[1::2]]
+    return "".join(a + b for a, b in zip(plain, [*marked, ""], strict=True)).strip()
+
+
+def parameter(names: list[str], text: str) -> str:
+    """A field for the parameters that a comment describes together. Sphinx takes one name for each field."""
+    others = f"(and {', '.join(f'``{name}``' for name in names[1:])}) " if names[1:] else ""
+    return f":param {names[0]}: {others}{escaped(text)}"
+
+
+def paragraphs(comment: str, parameters: set[str]) -> str:
+    """A comment as reStructuredText. Indented paragraphs are code; lines "name: text" of parameters are a list of fields, those of
+    statuses a list."""
+    out = []
+    for block in filter(None, re.split(r"\n\s*\n", comment)):
+        lines = block.splitlines()
+        if all(line.startswith("    ") for line in lines):
+            out.append("::\n\n" + "\n".join(lines))
+            continue
+        if all(line.startswith(("- ", "  ")) for line in lines):
+            out.append("\n".join("- " + escaped(item) for item in re.split(r"(?:^|\n)- ", block) if item.strip()))
+            continue
+        fields = re.split(r"^(?=(?:\w+, )*\w+: )", block, flags=re.MULTILINE)
+        named = [re.match(r"((?:\w+, )*\w+): ", part) for part in fields]
+        known = [match is not None and parameters.issuperset(match[1].split(", ")) for match in named]
+        if parameters and all(good for good, part in zip(known, fields, strict=True) if part):
+            out.append("\n".join(parameter(match[1].split(", "), part[match.end():])
+                                 for match, part in zip(named, fields, strict=True) if match))
+        elif all(match is not None and match[1].startswith("PST_") for match, part in zip(named, fields, strict=True) if part):
+            out.append("\n".join(f"- {escaped(part)}" for part in fields if part))
+        else:
+            out.append(escaped(block))
+    return "\n\n".join(out)
+
+
+def indented(text: str) -> str:
+    return re.sub(r"^(?=.)", "   ", text, flags=re.MULTILINE)
+
+
+def c_declaration(one: headers.Declaration) -> str:
+    signature = one.signature
+    parameters = set(re.findall(r"(\w+)(?:\[\w*\])?(?=[,)])", signature.partition("(")[2])) if one.kind == "function" else set()
+    body = paragraphs(one.comment, parameters)
+    if one.kind in ("struct", "enum"):
+        body += f"\n\n.. code-block:: c\n\n{indented(one.text)}"
+        if c_roles()[one.name] != one.kind:  # a function has its name, and Sphinx knows one meaning of a name
+            return f".. rubric:: {one.kind} {one.name}\n\n{body}\n\n"
+        head = f".. c:{one.kind}:: {one.name}"
+    elif one.kind == "macro":
+        head, body = f".. c:macro:: {one.name}", f"{body}\n\n.. code-block:: c\n\n{indented(one.text)}"
+    elif one.kind == "type":
+        head = f".. c:type:: {signature.removeprefix('typedef ')}"
+    else:
+        head = f".. c:function:: {signature}"
+    return f"{head}\n\n{indented(body)}\n\n"
+
+
+def c_reference(stage: Stage) -> list[str]:
+    pages = []
+    for header in headers.read_all(ROOT):
+        name, _, subject = header.overview.partition(" - ")
+        first, _, rest = subject.partition("\n\n")
+        text = heading(name, "=") + escaped(first[:1].upper() + first[1:]) + "\n\n" + paragraphs(rest, set()) + "\n\n"
+        text += f".. code-block:: c\n\n   #include <penstock/{name}>\n\n"
+        stage.write(f"reference/c/{header.path.stem}.rst", text + "".join(map(c_declaration, header.declarations)))
+        pages.append(header.path.stem)
+    return pages
+
+
+# The whole -------------------------------------------------------------------------------------------
+
+
+def contents(title: str, pages: list[str]) -> str:
+    """A table of contents in MyST, which only the side bar shows."""
+    listed = "\n".join(page.removesuffix(".md") for page in pages)
+    return f"\n```{{toctree}}\n:hidden:\n:maxdepth: 1\n:caption: {title}\n\n{listed}\n```\n"
+
+
+def index_page(title: str, words: str, pages: list[str]) -> str:
+    return heading(title, "=") + words + "\n\n.. toctree::\n   :maxdepth: 1\n\n" + "".join(f"   {page}\n" for page in pages)
+
+
+def stage_all(folder: Path) -> None:
+    documents = {name for name in tracked(ROOT) if name.endswith(".md") and (name.startswith("docs/") or "/" not in name)}
+    stage = Stage(folder, documents)
+    python = python_reference(stage, ROOT / "python" / "src" / "penstock")
+    stage.write("reference/python/index.rst", index_page("Python", "From the docstrings of the package.", python))
+    stage.write("reference/c/index.rst", index_page("C", "From the comments of the headers.", c_reference(stage)))
+    guide = [f"docs/guide/{name}" for name in re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs/guide/README.md").read_text())]
+    sections = {"Guide": ["docs/guide/README.md", *guide],
+                "Reference": ["reference/python/index", "reference/c/index", "docs/cli.md"]}
+    left = documents - {"README.md"} - set(sections["Guide"]) - set(sections["Reference"])
+    for title, beginnings in SECTIONS.items():
+        sections[title] = sorted(name for name in left if name.startswith(beginnings))
+        left -= set(sections[title])
+    order = ["Guide", "Topics", "Reference", "Formats", "Figures", "Inside"]
+    for name in sorted(documents - {"README.md"}):
+        stage.page(name)
+    stage.page("README.md", "".join(contents(title, sections[title]) for title in order))
+    for name in sorted(stage.sources):
+        stage.source(name)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "site")
+    out = parser.parse_args().out
+    reason = stale(ROOT / "python" / "src" / "penstock" / "_native.pyi")
+    if reason:
+        print(reason)
+        return 1
+    source = ROOT / "build" / "site-source"
+    for folder in (source, out):
+        shutil.rmtree(folder, ignore_errors=True)
+    stage_all(source)
+    version = re.search(r"project\(penstock VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())
+    command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", "-b", "html", "-c", str(SITE),
+               "-d", str(ROOT / "build" / "site-trees"), str(source), str(out)]
+    done = subprocess.run(command, env={**os.environ, "PENSTOCK_SITE_VERSION": version[1] if version else "0"})
+    if done.returncode == 0:
+        print(f"site: {len(list(out.rglob('*.html')))} pages in {out}")
+    return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
