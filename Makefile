@@ -49,6 +49,13 @@ help:
 	@echo "make bench-tasks              recipes of classification, detection, segmentation beside torchvision v2 and DALI; TASKS_ARGS='--tasks detect'"
 	@echo "make bench-records            raw files, TFRecord, RecordIO, tar, .pst: DALI, tf.data, torch, WebDataset, Penstock; RECORDS_ARGS='--forms tar,pst*'"
 	@echo "make bench-endtoend           training time: DALI, torchvision, Penstock, over networks, data, machines; ENDTOEND_ARGS='--sets frames'"
+	@echo "make bench-slow-samples       1 % of the samples cost 50 times as much: in-order loaders and Penstock; SLOW_ARGS='--rounds 3'"
+	@echo "make bench-second-half        crop, resize, flip, normalise, store, beside Pillow, OpenCV, torchvision, DALI; SECOND_ARGS='--before OTHER/bench_augment'"
+	@echo "make bench-scaled             Loader(scaled_decode=True): pixels and speed; DATA=FOLDER of JPEGs"
+	@echo "make bench-memory             what a process with a loader takes; DATA=DATA SET or folder"
+	@echo "make bench-meter              what the meter costs; DATA=DATA SET or folder"
+	@echo "make bench-sweep              plans beside a whole grid of forms, caches, threads and orders; SWEEP_ARGS='--rounds 1'"
+	@echo "make bench-gpu                kernels, loaders and training on this machine's GPU; GPU_ARGS='kernels'"
 	@echo "make bench-pages              the page-aware order beside random order; PAGES_ARGS='--settings throttle --rounds 5'"
 	@echo "make bench-dlio DLIO=FOLDER   MLPerf Storage's program with Penstock and with its own loader; FOLDER: its source"
 	@echo "make fuzz FUZZ_SECONDS=600    every fuzz target for that long; findings into build/fuzz-findings"
@@ -159,6 +166,33 @@ bench-endtoend: build test-packages
 
 bench-quality: build test-packages
 	bash bench/quality/run.sh $(QUALITY_ARGS)
+
+# Peers take part where .venv has them: .venv/bin/pip install torchvision opencv-python-headless nvidia-dali-cuda130
+bench-second-half: system-check $(STAMPS)/build test-packages build/release/build.ninja
+	ninja -C build/release $(NINJAFLAGS) bench_augment
+	@mkdir -p bench/out
+	.venv/bin/python bench/second_half.py build/release/bench/bench_augment --peers --json bench/out/second-half.json $(SECOND_ARGS)
+
+bench-slow-samples: build test-packages
+	@mkdir -p bench/out
+	.venv/bin/python bench/loader/slow_samples.py $(or $(DATA),../shared/data) build/slow-samples --json bench/out/slow_samples.json $(SLOW_ARGS)
+
+bench-scaled: build
+	.venv/bin/python bench/loader/scaled_decode.py $(or $(DATA),../shared/data/imagenet_folder) $(SCALED_ARGS)
+
+bench-memory: build
+	.venv/bin/python bench/loader/memory.py $(or $(DATA),../shared/data/imagenet_folder) $(MEMORY_ARGS)
+
+bench-meter: build
+	.venv/bin/python bench/loader/meter_cost.py $(or $(DATA),../shared/data/imagenet_folder) $(METER_ARGS)
+
+bench-sweep: build
+	bash bench/mix/run.sh sweep $(SWEEP_ARGS)
+
+# A folder of programs and data is put together first, which another machine can run, too: bench/gpu/run.sh build/gpu OUT
+bench-gpu: build test-packages
+	.venv/bin/python scripts/gpu_carry.py
+	PATH="$(CURDIR)/.venv/bin:$$PATH" bash bench/gpu/run.sh build/gpu bench/out $(GPU_ARGS)
 
 bench-pages: build
 	bash bench/pages/run.sh $(PAGES_ARGS)

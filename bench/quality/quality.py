@@ -292,7 +292,8 @@ def draw(result: dict[str, Any]) -> str:
            f"<rect width='{width}' height='{high}' fill='#ffffff'/>",
            bars.text(20, 26, "Accuracy after equal work, by the form of the images", 17, more="font-weight='600'"),
            bars.text(20, 46, f"Traces of about {result['strength']:g} levels in tiles of photographs; "
-                     f"{len(result['seeds'])} seeds: line from least to most, dot at the mean; shaded: range of png", 12, bars.MUTED),
+                     f"{len(result['seeds'])} seeds: line from least to most, dot at the mean; shaded: range of png", 12,
+                     bars.MUTED),
            bars.text(width - 20, top - 12, "bytes of a tile", 12, bars.MUTED, "end")]
     for tick in np.arange(low, 1.001, 0.1 if low < 0.7 else 0.05):
         out += [f"<line x1='{place(tick):.1f}' y1='{top - 6}' x2='{place(tick):.1f}' y2='{bottom}' stroke='{bars.GRID}'/>",
