@@ -49,7 +49,7 @@ def run(document: str, folder: Path) -> dict[str, object]:
     """Runs the page in a process of its own: workers that it forks must not inherit what other tests have opened."""
     runner = Path(__file__).with_name("run_page.py")
     command = [sys.executable, "-W", "error::UserWarning:penstock", runner, ROOT / document]
-    done = subprocess.run(command, cwd=folder, env=environment(), text=True, capture_output=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, env=environment(), text=True, capture_output=True, timeout=600)
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
     result: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return result
