@@ -121,4 +121,7 @@ def long_steps() -> list[Step]:
         Step("site", "script", [[PYTHON, "scripts/build_site.py"]]),
         Step("demo", "script", [[PYTHON, "examples/demo.py", "--out", str(BUILD / "demo-out")]]),
         Step("abi", "pytest", [pytest("tests/scripts/abi_of_wheel.py")]),
+        # Not in check_steps(): zig builds all libraries and Penstock anew, which takes more than three minutes on two cores.
+        Step("wheels", "script", [[PYTHON, "scripts/wheels.py"]]),
+        Step("stranger", "pytest", [pytest("tests/scripts/stranger_of_wheel.py")]),
     ]

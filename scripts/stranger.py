@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Tries the wheels as a stranger would: in root file systems that have nothing but Python and pip, and no network.
+
+    scripts/stranger.py [--release CODENAME] [--arch amd64|arm64]
+
+A root file system is made of Debian's packages, unpacked below build/stranger; that needs root, apt and, the first time, the
+network. There pip installs the wheel of build/dist (scripts/wheels.py) from a folder of wheels, and scripts/stranger_job.py packs,
+verifies and loads photographs. Programs for arm64 run under qemu. tests/scripts/stranger_of_wheel.py has all cases; this runs one
+and prints what came out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from dependencies import ROOT, apt_environment, run
+
+WORK = ROOT / "build" / "stranger"
+DIST = ROOT / "build" / "dist"
+PHOTOGRAPHS = ROOT / "examples" / "photographs"
+JOB = ROOT / "scripts" / "stranger_job.py"
+# Python, pip, a shell; libstdc++ for numpy.
+PACKAGES = ("python3", "python3-venv", "dash", "coreutils", "libstdc++6")
+MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+# What a wheel of numpy may be tagged with, for the glibcs of the releases that are tried.
+PLATFORMS = ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28")
+
+
+class CannotTryError(Exception):
+    """This machine cannot try that; the text says why."""
+
+
+def is_foreign(arch: str) -> bool:
+    return MACHINES[arch] != os.uname().machine
+
+
+def qemu() -> Path:
+    found = shutil.which("qemu-aarch64-static")
+    if not found:
+        raise CannotTryError("no qemu-aarch64-static (Debian: qemu-user-static)")
+    return Path(found)
+
+
+def check_machine() -> None:
+    if os.geteuid() != 0:
+        raise CannotTryError("a root file system can be entered by root alone")
+    if subprocess.run(["unshare", "--mount", "--net", "true"], capture_output=True).returncode != 0:
+        raise CannotTryError("this machine gives no mounts and network of one's own (unshare)")
+
+
+def unpack_packages(release: str, arch: str, root: Path) -> None:
+    """Fetches Python, pip and what they need, and unpacks them. Nothing of them is configured."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "apt"
+        environment = apt_environment(folder, "deb", release, arch)
+        run("apt-get", "install", "-y", "--no-install-recommends", "--download-only", *PACKAGES, **environment)
+        for directory in ("bin", "sbin", "lib", "lib64"):
+            (root / "usr" / directory).mkdir(parents=True, exist_ok=True)
+            (root / directory).symlink_to(f"usr/{directory}")
+        for package in sorted((folder / "cache" / "archives").glob("*.deb")):
+            run("sh", "-c", f"dpkg-deb --fsys-tarfile {package} | tar -x --keep-directory-symlink -C {root}")
+    for directory in ("proc", "dev", "tmp", "root", "job", "wheels"):
+        (root / directory).mkdir(exist_ok=True)
+    if not (root / "bin" / "sh").exists():
+        (root / "bin" / "sh").symlink_to("dash")
+
+
+def make_root(release: str, arch: str) -> Path:
+    """Returns the root file system of a release of Debian; makes it where it is missing."""
+    check_machine()
+    root = WORK / f"{release}-{arch}"
+    stamp = root / "complete"
+    if stamp.exists() and stamp.read_text() == " ".join(PACKAGES):
+        return root
+    if not shutil.which("apt-get"):
+        raise CannotTryError("no apt-get here to make a root file system with")
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    try:
+        unpack_packages(release, arch, root)
+    except SystemExit as problem:
+        raise CannotTryError(f"the packages of {release} for {arch} cannot be fetched: {str(problem)[-300:]}") from None
+    if is_foreign(arch):
+        shutil.copy(qemu(), root / "usr" / "bin" / "qemu-static")
+    stamp.write_text(" ".join(PACKAGES))
+    return root
+
+
+def enter(root: Path, arch: str, *command: str, read_only: str = "", check: bool = True,
+          **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program within a root file system, without network. `read_only`: a folder that cannot be written meanwhile."""
+    inside = shlex.quote(str(root))
+    lines = ["set -e", f"mount -t proc proc {inside}/proc", f"mount --rbind /dev {inside}/dev",
+             f"mount -t tmpfs tmpfs {inside}/tmp"]
+    if read_only:
+        lines += [f"mount --bind {inside}{read_only} {inside}{read_only}", f"mount -o remount,bind,ro {inside}{read_only}"]
+    program = ["/usr/bin/qemu-static", f"/usr/bin/{command[0]}" if "/" not in command[0] else command[0],
+               *command[1:]] if is_foreign(arch) else list(command)
+    lines.append(f"exec chroot {inside} {shlex.join(program)}")
+    settings = {"PATH": "/usr/bin:/usr/sbin", "HOME": "/root", "LC_ALL": "C.UTF-8", **environment}
+    done = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", "\n".join(lines)],
+                          env=settings, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if check and done.returncode != 0:
+        raise RuntimeError(f"{shlex.join(command)} in {root.name} ended with {done.returncode}:\n"
+                           f"{done.stdout[-3000:]}{done.stderr[-5000:]}")
+    return done
+
+
+def python_version(root: Path, arch: str) -> str:
+    return enter(root, arch, "/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])").stdout.strip()
+
+
+def numpy_wheel(version: str, arch: str) -> Path:
+    """Returns the wheel of numpy for a Python; fetches it where it is missing."""
+    folder = WORK / "numpy" / f"{version}-{arch}"
+    if not list(folder.glob("*.whl")):
+        platforms = sum((["--platform", f"{name}_{MACHINES[arch]}"] for name in PLATFORMS), [])
+        done = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+                               "--only-binary", ":all:", "--python-version", version, *platforms, "--dest", str(folder),
+                               "--constraint", str(ROOT / "python" / "constraints.txt"), "numpy"], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise CannotTryError(f"numpy for Python {version} on {arch} cannot be fetched: {done.stderr[-300:]}")
+    return next(folder.glob("*.whl"))
+
+
+def wheel_of(arch: str) -> Path:
+    """Returns the wheel that scripts/wheels.py made for a processor; makes it where it is missing."""
+    pattern = f"penstock-*-manylinux*_{MACHINES[arch]}.whl"
+    if not list(DIST.glob(pattern)):
+        run(sys.executable, ROOT / "scripts" / "wheels.py", "--packages", "penstock", "--arch", MACHINES[arch])
+    [wheel] = DIST.glob(pattern)
+    return wheel
+
+
+def install(root: Path, arch: str, with_numpy: bool = True) -> str:
+    """Makes a virtual environment in the root file system and installs the wheel there. Returns its Python."""
+    for name in ("wheels", "job", "env"):
+        shutil.rmtree(root / name, ignore_errors=True)
+    (root / "wheels").mkdir()
+    wheels = [wheel_of(arch), *([numpy_wheel(python_version(root, arch), arch)] if with_numpy else [])]
+    for wheel in wheels:
+        shutil.copy(wheel, root / "wheels")
+    shutil.copytree(PHOTOGRAPHS, root / "job" / "photographs")
+    shutil.copy(JOB, root / "job")
+    options = ["install", "--no-index", "--find-links", "/wheels", *(["--no-deps"] if not with_numpy else []), "penstock"]
+    if is_foreign(arch):  # qemu starts one program; pip and venv would start others
+        [pip] = (root / "usr" / "share" / "python-wheels").glob("pip-*.whl")
+        enter(root, arch, "/usr/bin/python3", "-m", "venv", "--without-pip", "/env")
+        site = f"/env/lib/python{python_version(root, arch)}/site-packages"
+        enter(root, arch, "/usr/bin/python3", f"/usr/share/python-wheels/{pip.name}/pip", *options, "--no-compile",
+              "--target", site)
+    else:
+        enter(root, arch, "/usr/bin/python3", "-m", "venv", "/env")
+        enter(root, arch, "/env/bin/pip", *options)
+    return "/env/bin/python"
+
+
+def job(root: Path, arch: str, python: str, *arguments: str, flags: tuple[str, ...] = (), read_only: str = "",
+        **environment: str) -> dict[str, str]:
+    """Runs the job in the root file system. Returns what it found."""
+    done = enter(root, arch, python, *flags, "/job/stranger_job.py", "/job/photographs", "/tmp", *arguments, read_only=read_only,
+                 **environment)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def reference() -> dict[str, str]:
+    """Returns what the package of this Python, which this machine's compiler built, finds."""
+    with tempfile.TemporaryDirectory() as out:
+        done = subprocess.run([sys.executable, str(JOB), str(PHOTOGRAPHS), out], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--release", default="bookworm")
+    parser.add_argument("--arch", default="amd64", choices=tuple(MACHINES))
+    arguments = parser.parse_args()
+    try:
+        root = make_root(arguments.release, arguments.arch)
+        python = install(root, arguments.arch)
+        print(json.dumps(job(root, arguments.arch, python), indent=2))
+    except CannotTryError as problem:
+        print(f"not tried: {problem}")
+        return 77
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

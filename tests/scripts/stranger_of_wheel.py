@@ -1,0 +1,144 @@
+"""Tries the wheels as strangers would (scripts/stranger.py). `make check` runs one root file system, `make check-long` all cases.
+
+Its name keeps it out of the other tests of this folder: it builds wheels and fetches packages. Whatever cannot be tried here is
+skipped, with the reason.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import stranger
+
+RELEASES = {"debian_12": "bookworm", "debian_13": "trixie"}
+PEERS = {"torch": "torch", "pillow": "PIL.Image", "opencv": "cv2", "torchvision": "torchvision", "dali": "nvidia.dali"}
+NO_NUMPY = """
+import sys
+import penstock as ps
+ps.pack("/job/photographs", "/tmp/a.pst")
+try:
+    for batch in ps.Loader(ps.Dataset("/tmp/a.pst"), batch_size=2, num_workers=1):
+        batch["image"]
+except ImportError as error:
+    print(error)
+    sys.exit(0)
+sys.exit("no error")
+"""
+
+
+def tried(function, *arguments):
+    """Calls a function of scripts/stranger.py; skips the test where this machine cannot do that."""
+    try:
+        return function(*arguments)
+    except stranger.CannotTryError as problem:
+        pytest.skip(str(problem))
+
+
+@pytest.fixture(scope="session")
+def expected():
+    return stranger.reference()
+
+
+@pytest.fixture(scope="module")
+def home():
+    """The root file system of Debian 12 with the wheel installed: its folder and the Python in it."""
+    root = tried(stranger.make_root, "bookworm", "amd64")
+    return root, tried(stranger.install, root, "amd64")
+
+
+def found_in(home, *arguments, **options):
+    root, python = home
+    return stranger.job(root, "amd64", python, *arguments, **options)
+
+
+def test_debian_12(home, expected):
+    """The main job by the installed command, bit for bit what this machine's own build gives; then analyze."""
+    found = found_in(home, "--command", "/env/bin/penstock", "--analyze")
+    assert found.pop("analyzed")
+    assert found == expected
+
+
+def test_debian_13(expected):
+    root = tried(stranger.make_root, RELEASES["debian_13"], "amd64")
+    python = tried(stranger.install, root, "amd64")
+    assert stranger.job(root, "amd64", python, "--command", "/env/bin/penstock") == expected
+
+
+def test_ubuntu_24_04(expected):
+    """PENSTOCK_UBUNTU_ROOT: an unpacked tree of it, with python3 and python3-venv."""
+    tree = os.environ.get("PENSTOCK_UBUNTU_ROOT")
+    if not tree:
+        pytest.skip("no tree of Ubuntu 24.04 (PENSTOCK_UBUNTU_ROOT)")
+    tried(stranger.check_machine)
+    python = tried(stranger.install, Path(tree), "amd64")
+    assert stranger.job(Path(tree), "amd64", python, "--command", "/env/bin/penstock") == expected
+
+
+def test_arm64_under_qemu(expected):
+    root = tried(stranger.make_root, "bookworm", "arm64")
+    python = tried(stranger.install, root, "arm64")
+    assert stranger.job(root, "arm64", python) == expected
+    program = "import glob; print(*glob.glob('/env/**/penstock', recursive=True))"
+    done = stranger.enter(root, "arm64", "/usr/bin/python3", "-c", program)
+    [command] = [path for path in done.stdout.split() if path.endswith("bin/penstock")]
+    assert stranger.enter(root, "arm64", command, "info", "/job/photographs").returncode == 0
+
+
+@pytest.mark.parametrize("flags, environment", [(("-I",), {}), ((), {"LD_BIND_NOW": "1"})], ids=["isolated", "bind_now"])
+def test_started_otherwise(home, expected, flags, environment):
+    assert found_in(home, flags=flags, **environment) == expected
+
+
+def test_site_packages_are_read_only(home, expected):
+    root, python = home
+    denied = stranger.enter(root, "amd64", python, "-c", "open('/env/touched', 'w')", read_only="/env", check=False)
+    assert "Read-only file system" in denied.stderr
+    assert found_in(home, "--command", "/env/bin/penstock", read_only="/env") == expected
+
+
+def test_frozen_fork_server(home, expected):
+    assert found_in(home, "--fork-server") == expected
+
+
+def test_without_numpy():
+    """The package imports and packs; what needs numpy says so."""
+    root = tried(stranger.make_root, "bookworm", "amd64")
+    python = tried(stranger.install, root, "amd64", False)
+    done = stranger.enter(root, "amd64", python, "-c", NO_NUMPY)
+    assert "No module named 'numpy'" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder with the wheel's package, for interpreters of this machine that have other libraries."""
+    wheel = tried(stranger.wheel_of, "amd64")
+    folder = tmp_path_factory.mktemp("site")
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target",
+                    str(folder), str(wheel)], check=True)
+    return folder
+
+
+def python_with(module):
+    """Returns an interpreter that has the module: this one, or one of the loader benchmark's environments."""
+    peers = Path(os.environ.get("PEERS_BUILD", stranger.ROOT / "build" / "peers"))
+    for python in [sys.executable, *sorted(map(str, peers.glob("venv/*/bin/python")))]:
+        if subprocess.run([python, "-c", f"import numpy, {module}"], capture_output=True).returncode == 0:
+            return python
+    return None
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("peer", PEERS)
+def test_beside_others(site, expected, tmp_path, peer, after):
+    """No symbol of one library is taken for another's: the same bits with others imported before, and after, ours."""
+    python = python_with(PEERS[peer])
+    if python is None:
+        pytest.skip(f"no interpreter with {PEERS[peer]} here (bench/loader/environments.py makes them; PEERS_BUILD: where)")
+    command = [python, str(stranger.JOB), str(stranger.PHOTOGRAPHS), str(tmp_path), "--beside", PEERS[peer]]
+    done = subprocess.run([*command, *["--after"] * after], env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == expected
