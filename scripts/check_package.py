@@ -17,7 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WHERE = "import sys, penstock; sys.exit(0 if penstock.__file__.startswith(sys.argv[1]) else penstock.__file__)"
-# A thread that allocates while another one forks leaves the lock of the sanitizer's allocator taken in the child, which waits for ever.
+# A thread that allocates while another one forks leaves the lock of the sanitizer's allocator taken in the child, which then
+# waits for ever.
 FORKS = "it forks beside the loader's threads"
 # The Python tests that AddressSanitizer cannot run, by pytest's names, which begin below python/.
 WITHOUT_ASAN = {
