@@ -53,7 +53,8 @@ def has_module(python: Path, name: str) -> bool:
 def python_with(modules: list[str]) -> Path | None:
     """The interpreter of an environment that has all these modules: this one, or one of PST_PEERS."""
     peers = os.environ.get("PST_PEERS")
-    others = sorted(Path(peers).glob("*/bin/python")) if peers else []
+    # torchvision does not import beside the peers' CPU builds of torch (WITH_TORCHVISION).
+    others = sorted(Path(peers).glob("*/bin/python")) if peers and "torchvision" not in modules else []
     return next((python for python in [Path(sys.executable), *others] if all(has_module(python, m) for m in modules)), None)
 
 
@@ -92,8 +93,7 @@ class Page:
         if python is None:
             self.done.compiled.append(", ".join(modules))
             return
-        is_own = python == Path(sys.executable)
-        head = WITH_TORCHVISION if is_own and "torchvision" in modules else ""
+        head = WITH_TORCHVISION if "torchvision" in modules else ""
         subprocess.run([python, "-c", head + code], check=True)
         self.done.peers_ran += 1
 
