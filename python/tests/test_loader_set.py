@@ -51,7 +51,7 @@ def test_interrupted_is_uninterrupted(packed, drop_last, world_size, repeats):
     whole = train(loader_of(packed, **options), CALLS, 0, 3)
     shapes = {shape[2:] for _, shape, _ in whole}
     assert shapes == {(24, 24), (16, 16), (20, 28)}
-    for stop in range(1, len(whole)):
+    for stop in range(1, len(whole), 5):
         loader = loader_of(packed, **options)
         found, done = [], False
         while not done:
@@ -206,7 +206,8 @@ def test_stats_of_other_threads_meanwhile(packed):
     thread.start()
     for i in range(40):
         loader.set(size=16 + i % 3, batch_size=1 + i % 5)
-        next(iter(loader))
+        passes = iter(loader)
+        next(passes), next(passes)
     ends.set()
     thread.join(60)
     assert not thread.is_alive() and used and max(used) <= loader.stats()["memory"]["limit"]
@@ -316,7 +317,7 @@ def test_loaders_that_cannot_follow_a_schedule(packed):
     with pytest.raises(ps.errors.ArgumentError, match="share"):
         loader_of(packed, plan=PLAN, share="group")
     only_batches = {**PLAN, "schedule": [{"epoch": 1, "batch_size": 8}]}
-    loader = loader_of(packed, plan=only_batches, transforms=[T.RandomHorizontalFlip()], fields=["label"])
+    loader = loader_of(packed, plan=only_batches, transforms=None, fields=["label"])
     assert [len(list(loader)) for _ in range(2)] == [6, 3]
     assert N == 24
 

@@ -321,7 +321,7 @@ void pst_loader_close(pst_loader **loader_ptr)
     psti_loader_training_close(&loader->training);
     psti_free(loader->quarantine);
     psti_free(loader->fields);
-    loader->placement.ops->detach(loader);
+    loader->placement.ops->detach(loader->placement.own, &loader->plan);
     psti_loader_plan_clear(&loader->plan);
     psti_order_close(&loader->order);
     if (loader->pool)

@@ -170,16 +170,11 @@ static void close_shape(pst_loader *loader)
     pthread_mutex_unlock(loader->lock);
 }
 
-/* Frees a shape that is not the loader's any more. Batches of it may be held. */
-static void free_shape(pst_loader *loader, struct shape *shape)
+/* Frees a shape that is not the loader's any more, or has not become it, while the loader's threads
+ * may run. Batches of it may be held. */
+static void free_shape(struct shape *shape)
 {
-    if (shape->pool) { /* what a placement detaches is the loader's */
-        SWAP(loader->plan, shape->plan);
-        SWAP(loader->placement, shape->placement);
-        loader->placement.ops->detach(loader);
-        SWAP(loader->plan, shape->plan);
-        SWAP(loader->placement, shape->placement);
-    }
+    shape->placement.ops->detach(shape->placement.own, &shape->plan);
     psti_loader_plan_clear(&shape->plan);
     psti_loader_training_close(&shape->training);
     psti_batch_pool_close(&shape->pool);
@@ -283,7 +278,7 @@ enum pst_status pst_loader_set(pst_loader *loader, const struct pst_loader_setti
         if (status == PST_OK)
             status = change(loader, shape, err);
     }
-    free_shape(loader, shape);
+    free_shape(shape);
     return status;
 }
 

@@ -308,11 +308,11 @@ static void fill_times(const pst_loader *loader, uint64_t *link_ns, uint64_t *gp
 
 /* The GPU's fields point to the plan's chains, and the last batch may be released after the plan is
  * gone. So the GPU takes the chains over. */
-static void detach(pst_loader *loader)
+static void detach(void *own, struct psti_loader_plan *plan)
 {
-    struct psti_loader_gpu *gpu = psti_loader_gpu_of(loader);
+    struct psti_loader_gpu *gpu = own;
     for (uint32_t i = 0; i < gpu->n_fields; i++)
-        gpu->chains[i] = psti_loader_plan_take_chain(&loader->plan.fields[gpu->plan_fields[i]]);
+        gpu->chains[i] = psti_loader_plan_take_chain(&plan->fields[gpu->plan_fields[i]]);
 }
 
 static const struct psti_placement_ops gpu_ops = {.remakes = true,

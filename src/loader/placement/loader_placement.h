@@ -24,6 +24,7 @@
 
 struct psti_chain;
 struct psti_draw;
+struct psti_loader_plan;
 struct psti_loader_plan_field;
 struct psti_loader_source;
 struct psti_loader_worker;
@@ -152,8 +153,9 @@ struct psti_placement_ops {
     /* Times of finished uploads, and of finished work, by the clock of a GPU. NULL: there is none.
      * Any thread; no lock. */
     void (*times)(const pst_loader *loader, uint64_t *link_ns, uint64_t *gpu_ns);
-    /* The loader is closed. Data that batches need stays until the pool is freed. */
-    void (*detach)(pst_loader *loader);
+    /* The loader gives up this placement and the plan that it was opened with, which may be another
+     * one than it has now. Data that batches need stays until the pool is freed. */
+    void (*detach)(void *own, struct psti_loader_plan *plan);
 };
 
 /* Part of the loader. It is set before any other thread is started, and constant from then on. */

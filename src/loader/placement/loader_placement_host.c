@@ -106,7 +106,11 @@ static void fill_stats(const pst_loader *loader, struct pst_loader_stats *stats)
         stats->fallbacks[PST_FALLBACK_PIN] = psti_loader_pins_n_plain(loader->placement.own);
 }
 
-static void detach(pst_loader *loader) { (void)loader; }
+static void detach(void *own, struct psti_loader_plan *plan)
+{
+    (void)own;
+    (void)plan;
+}
 
 static const struct psti_placement_ops host_ops = {.scales = true,
                                                    .open_worker = open_worker,
