@@ -26,7 +26,7 @@ class Pass:
         self._serial = serial
         self._done = False
 
-    def __iter__(self) -> _Pass:
+    def __iter__(self) -> Pass:
         return self
 
     def __len__(self) -> int:
