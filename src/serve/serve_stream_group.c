@@ -426,10 +426,12 @@ static bool balance(struct psti_serve_stream *stream)
     if (!stream->is_open || stream->failed)
         return false;
     turn_epoch(stream);
+    uint64_t end = needed_end(stream), left = stream->next < end ? end - stream->next : 0;
     uint32_t most = window_max(stream),
              slots = stream->arena.n_slots - slots_of_loader(stream->group);
     uint32_t ahead = count_ahead(stream), half = most / 2 + 1;
     uint32_t wanted = ahead < half ? half - ahead : 0;
+    wanted = wanted < left ? wanted : (uint32_t)left; /* nothing makes way for what nobody makes */
     while ((stream->n_window + wanted > most || stream->n_alive + wanted > slots) &&
            evict_oldest(stream))
         ;
@@ -437,7 +439,7 @@ static bool balance(struct psti_serve_stream *stream)
     room = room < wanted ? room : wanted;
     if (stream->n_alive + room > slots)
         room = stream->n_alive < slots ? slots - stream->n_alive : 0;
-    send_orders(stream, stream->n_received + room, needed_end(stream));
+    send_orders(stream, stream->n_received + room, end);
     return room == 0 && leave_last_behind(stream);
 }
 

@@ -366,6 +366,32 @@ static void a_late_job_can_begin_with_the_next_epoch(void **state)
     pst_loader_close(&first);
 }
 
+/* A stream keeps what it has made as long as it makes nothing new: a job that has left after its
+ * epoch takes the next one from the beginning, although another job is through with it. */
+static void a_job_that_rests_finds_the_next_epoch(void **state)
+{
+    (void)state;
+    uint64_t want[BATCHES_MAX], got[BATCHES_MAX];
+    struct pst_error err;
+    struct pst_loader_options options = image_options(8);
+    pst_loader *resting = open_job(uniform, options), *other = open_job(uniform, options);
+    assert_ok(pst_loader_begin(resting, 0, &err));
+    drain_epoch(resting, NULL, got);
+    for (uint64_t epoch = 1; epoch < 4; epoch++) {
+        size_t n = alone(uniform, options, epoch, want);
+        assert_ok(pst_loader_begin(other, epoch, &err));
+        assert_int_equal(drain_epoch(other, NULL, got), n);
+        assert_ok(pst_loader_begin(resting, epoch, &err));
+        assert_int_equal(drain_epoch(resting, NULL, got), n);
+        assert_memory_equal(got, want, n * sizeof *want);
+        assert_int_equal(stats_of(resting).share_samples, (epoch + 1) * N_SAMPLES);
+    }
+    assert_all_shared(resting);
+    assert_all_shared(other);
+    pst_loader_close(&resting);
+    pst_loader_close(&other);
+}
+
 /* A job that stands still is left behind. It goes on alone, and shares again in the next epoch. */
 static void a_slow_job_is_left_behind(void **state)
 {
@@ -597,6 +623,7 @@ int main(void)
         TEST(kept_batches_stay),
         TEST(a_late_job_gets_all),
         TEST(a_late_job_can_begin_with_the_next_epoch),
+        TEST(a_job_that_rests_finds_the_next_epoch),
         TEST(a_slow_job_is_left_behind),
         TEST(ranks_share),
         TEST(bad_samples_are_as_alone),
