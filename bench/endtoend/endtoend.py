@@ -61,13 +61,13 @@ MACHINES = {machine.name: machine for machine in (
     Machine("balanced", "balanced: 2 cores, 200 MB/s", 2, 200))}
 
 
-def networks_of(each: sets.Set) -> tuple[steps.Step, ...]:
+def networks_of(each: sets.Set) -> tuple[steps.Rate, ...]:
     return steps.SOUND if each.pixels == 0 else steps.NETWORKS
 
 
-def rate_of(step: steps.Step, each: sets.Set) -> float:
+def rate_of(step: steps.Rate, each: sets.Set) -> float:
     """Samples/s of the accelerator for pictures of this set's size."""
-    return step.samples_per_s if each.pixels == 0 else step.samples_per_s * steps.SIDE**2 / each.pixels
+    return step.samples_per_second if each.pixels == 0 else step.samples_per_second * steps.SIDE**2 / each.pixels
 
 
 def epoch_of(loader_rate: float, step_rate: float) -> dict[str, float]:
@@ -122,7 +122,7 @@ def run_cell(args: argparse.Namespace, machine: Machine, each: sets.Set, loader:
         found["planned_s"] = made["seconds"]
         command += ["--plan", str(path)]
     if each.name in args.verify:
-        chosen = [step for step in networks_of(each) if step.network in VERIFY_STEPS]
+        chosen = [step for step in networks_of(each) if step.model in VERIFY_STEPS]
         command += ["--steps", *(str(rate_of(step, each)) for step in chosen)]
     if args.real and (each.name, machine.name) == ("imagenet", "balanced"):
         command += ["--torch", str(next((args.build / "venv/torch/lib").glob("python*/site-packages")))]
@@ -170,7 +170,7 @@ def epochs(cells: list[dict], each: sets.Set) -> list[dict]:
             continue
         for step in networks_of(each):
             own = rate_of(step, each)
-            row = {"set": each.name, "machine": machine.name, "network": step.title, "source": step.source, "step_rate": own,
+            row = {"set": each.name, "machine": machine.name, "network": step.name, "source": step.source, "step_rate": own,
                    "loaders": {loader: epoch_of(rate, own) | {"binds": binding(found[loader], own, machine)}
                                for loader, rate in rates.items()}}
             ours = row["loaders"]["penstock"]["samples_per_s"]

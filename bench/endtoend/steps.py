@@ -1,43 +1,32 @@
 """Steps of training on accelerators that never wait, as rates with their sources, and what the papers reported.
 
 A rate is samples/s at 224 x 224 pixels. On larger pictures a step takes as much longer as they have more pixels, which is derived,
-not measured. A rate without a source is a sweep: no statement on a network.
+not measured. Sources: rates.py of bench/stalls. A rate without a source is a sweep: no statement on a network.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
-_TIMM = "huggingface/pytorch-image-models results/benchmark-train-amp-nhwc-pt112-cu113-rtx3090.csv, batch 512, 224 pixels"
-_RESNET = ("NVIDIA/DeepLearningExamples PyTorch/Classification/ConvNets/resnet50v1.5/README.md, one GPU, mixed precision, "
-           "container 21.03")
-_MLPERF = "MLPerf Storage v1.0, workload resnet50: 400 images a step of 0.224 s"
+sys.path.append(str(Path(__file__).resolve().parents[1] / "stalls"))
+from rates import RATES, TIMM, Rate  # noqa: E402
+
 SIDE = 224
 
 
-@dataclass(frozen=True)
-class Step:
-    network: str
-    accelerator: str
-    samples_per_s: float
-    source: str  # "": a sweep
-
-    @property
-    def title(self) -> str:
-        return f"{self.network}, {self.accelerator}" if self.source else f"{self.samples_per_s:g}/s (sweep)"
+def _sourced(model: str, accelerator: str) -> Rate:
+    return next(rate for rate in RATES if (rate.model, rate.accelerator) == (model, accelerator))
 
 
 # From light to heavy.
 NETWORKS = (
-    Step("MobileNetV3-small", "RTX 3090", 8035.08, _TIMM),
-    Step("ResNet-18", "RTX 3090", 3481.78, _TIMM),
-    Step("ResNet-50", "A100", 2470, _RESNET),
-    Step("MobileNetV2", "RTX 3090", 2313.1, _TIMM),
-    Step("ResNet-50", "H100", 400 / 0.224, _MLPERF),
-    Step("ResNet-50", "V100", 1200, _RESNET),
-    Step("VGG-11", "RTX 3090", 954.03, _TIMM),
+    Rate("MobileNetV3-small", "RTX 3090", 8035.08, TIMM),
+    *(_sourced(*each) for each in (("ResNet-18", "RTX 3090"), ("ResNet-50", "A100"), ("MobileNetV2", "RTX 3090"),
+                                   ("ResNet-50", "H100"), ("ResNet-50", "V100"), ("VGG-11", "RTX 3090"))),
 )
-SOUND = tuple(Step("M5", "no source", rate, "") for rate in (3200.0, 1600.0, 400.0, 100.0))
+SOUND = tuple(Rate("M5", "no source", rate, "") for rate in (3200.0, 1600.0, 400.0, 100.0))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ _DLE = "NVIDIA/DeepLearningExamples"
 _RESNET = f"{_DLE} PyTorch/Classification/ConvNets/resnet50v1.5/README.md, one GPU, mixed precision, container 21.03"
 _SSD = f"{_DLE} PyTorch/Detection/SSD/README.md, one GPU, mixed precision, batch 64, container 22.10; its backbone is ResNet-50"
 _MLPERF = "MLPerf Storage v1.0 and v2.0, configs/dlio/workload, resnet50: 400 images a step of 0.224 s"
-_TIMM = "huggingface/pytorch-image-models results/benchmark-train-amp-nhwc-pt112-cu113-rtx3090.csv, batch 512, 224 pixels"
+TIMM = "huggingface/pytorch-image-models results/benchmark-train-amp-nhwc-pt112-cu113-rtx3090.csv, batch 512, 224 pixels"
 _ALEXNET = "tensorflow/benchmarks#491: over 11,000 images/s of two V100S, tf_cnn_benchmarks 1.12; halved"
 
 
@@ -34,6 +34,10 @@ class Rate:
     @property
     def title(self) -> str:
         return f"{self.accelerator}, {self.samples_per_second:,.0f}/s" + ("" if self.source else " (sweep)")
+
+    @property
+    def name(self) -> str:
+        return f"{self.model}, {self.accelerator}" if self.source else f"{self.samples_per_second:g}/s (sweep)"
 
 
 _IMAGES = ("imagenet-1k", "imagenet-22k", "openimages")
@@ -58,16 +62,16 @@ RATES = (
     *_sweep("ShuffleNetV2", (2000, 4000, 8000)),
     Rate("AlexNet", "V100S", 5500, _ALEXNET),
     *_sweep("AlexNet", (11000,)),
-    Rate("ResNet-18", "RTX 3090", 3481.78, _TIMM),
+    Rate("ResNet-18", "RTX 3090", 3481.78, TIMM),
     *_sweep("ResNet-18", (7000,)),
     *_sweep("SqueezeNet", (2000, 4000, 8000)),
-    Rate("MobileNetV2", "RTX 3090", 2313.1, _TIMM),
+    Rate("MobileNetV2", "RTX 3090", 2313.1, TIMM),
     *_sweep("MobileNetV2", (4600,)),
     Rate("ResNet-50", "V100", 1200, _RESNET),
-    Rate("ResNet-50", "RTX 3090", 1218.01, _TIMM),
+    Rate("ResNet-50", "RTX 3090", 1218.01, TIMM),
     Rate("ResNet-50", "A100", 2470, _RESNET),
     Rate("ResNet-50", "H100", 400 / 0.224, _MLPERF),
-    Rate("VGG-11", "RTX 3090", 954.03, _TIMM),
+    Rate("VGG-11", "RTX 3090", 954.03, TIMM),
     *_sweep("VGG-11", (1900,)),
     Rate("SSD300-ResNet18", "V100", 322.81, _SSD),
     Rate("SSD300-ResNet18", "A100", 724.41, _SSD),

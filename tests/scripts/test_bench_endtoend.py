@@ -19,7 +19,7 @@ def test_an_epoch_takes_the_longer_of_loading_and_learning():
 
 
 def test_larger_pictures_take_longer_steps():
-    light = steps.Step("x", "y", 4000, "z")
+    light = steps.Rate("x", "y", 4000, "z")
     assert endtoend.rate_of(light, KNOWN["imagenet"]) == 4000
     assert endtoend.rate_of(light, KNOWN["frames"]) == pytest.approx(4000 * 224**2 / 768**2)
     assert endtoend.rate_of(light, KNOWN["audio"]) == 4000
@@ -27,7 +27,7 @@ def test_larger_pictures_take_longer_steps():
 
 def test_every_rate_but_those_of_sound_has_a_source():
     assert all(step.source for step in steps.NETWORKS) and not any(step.source for step in steps.SOUND)
-    rates = [step.samples_per_s for step in steps.NETWORKS]
+    rates = [step.samples_per_second for step in steps.NETWORKS]
     assert rates == sorted(rates, reverse=True)  # from light to heavy
 
 
