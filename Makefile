@@ -51,6 +51,7 @@ help:
 	@echo "make bench-endtoend           training time: DALI, torchvision, Penstock, over networks, data, machines; ENDTOEND_ARGS='--sets frames'"
 	@echo "make bench-slow-samples       1 % of the samples cost 50 times as much: in-order loaders and Penstock; SLOW_ARGS='--rounds 3'"
 	@echo "make bench-second-half        crop, resize, flip, normalise, store, beside Pillow, OpenCV, torchvision, DALI; SECOND_ARGS='--before OTHER/bench_augment'"
+	@echo "make bench-start              install, import, first batch: the wheel beside Pillow, simplejpeg, TorchCodec, SPDL, FFCV, DALI; make wheels first"
 	@echo "make bench-scaled             Loader(scaled_decode=True): pixels and speed; DATA=FOLDER of JPEGs"
 	@echo "make bench-memory             what a process with a loader takes; DATA=DATA SET or folder"
 	@echo "make bench-meter              what the meter costs; DATA=DATA SET or folder"
@@ -172,6 +173,9 @@ bench-second-half: system-check $(STAMPS)/build test-packages build/release/buil
 	ninja -C build/release $(NINJAFLAGS) bench_augment
 	@mkdir -p bench/out
 	.venv/bin/python bench/second_half.py build/release/bench/bench_augment --peers --json bench/out/second-half.json $(SECOND_ARGS)
+
+bench-start: build
+	bash bench/start/run.sh $(START_ARGS)
 
 bench-slow-samples: build test-packages
 	@mkdir -p bench/out

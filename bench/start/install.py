@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""From nothing to the first batch, by package: install.py --data DIR --build DIR --out DIR [--packages penstock,dali] [--rounds 5]
+
+For each package: the size of its own wheels, what lies in site-packages after `pip install` with all that it needs, how long
+`import` takes, and the seconds from an empty virtual environment to a batch of 64 pictures: pip installs from a folder of wheels
+(fetched before, so no network is timed), then a new process imports the package and makes the batch (first_batch.py). Files are in
+the page cache. FFCV has no wheel: what building it takes stands apart. Writes start-<date>.json and .md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent / "loader"))
+import common  # noqa: E402
+import environments  # noqa: E402
+
+DIST = ROOT / "build" / "dist"
+SHAPES = ([64, 224, 224, 3], [64, 3, 224, 224])
+
+
+@dataclass(frozen=True)
+class Package:
+    title: str
+    module: str
+    own: tuple[str, ...]  # its own wheels, by the beginnings of their names
+    needs: tuple[str, ...]  # as given to pip
+    pins: str = ""  # of bench/loader/pins
+    debian: tuple[str, ...] = ()
+    built: tuple[str, ...] = ()  # from source: PyPI has no wheel
+
+
+PACKAGES = {
+    "penstock": Package("Penstock", "penstock", ("penstock-",), ("penstock", "numpy")),
+    "pillow": Package("Pillow", "PIL.Image", ("pillow-",), ("pillow", "numpy")),
+    "simplejpeg": Package("simplejpeg", "simplejpeg", ("simplejpeg-",), ("simplejpeg", "numpy")),
+    "torchcodec": Package("TorchCodec", "torchcodec.decoders", ("torchcodec-",), ("torchcodec", "torch==2.13.0", "numpy"),
+                          debian=("ffmpeg",)),
+    "spdl": Package("SPDL", "spdl.io", ("spdl", "spdl_core", "spdl_io"), ("spdl", "numpy"), "spdl", ("ffmpeg",)),
+    "ffcv": Package("FFCV", "ffcv.loader", ("ffcv-",), environments.ENVIRONMENTS["ffcv"].packages, "ffcv",
+                    environments.ENVIRONMENTS["ffcv"].debian, ("ffcv",)),
+    "dali": Package("DALI", "nvidia.dali", ("nvidia_dali",), ("nvidia-dali-cuda130", "numpy"), "dali"),
+}
+
+
+def nbytes_of(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
+
+
+def run(*command: str | Path, **options) -> float:
+    """Returns the seconds of a command. Ends the measurement of a package, with the reason, if it fails."""
+    begun = time.perf_counter()
+    done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False, **options)
+    if done.returncode != 0:
+        raise common.Unavailable(environments.reason_of(done.stdout))
+    return time.perf_counter() - begun
+
+
+def fetch(package: Package, wheels: Path) -> dict[str, float]:
+    """Puts all wheels into a folder. Returns the seconds of building those that have none."""
+    wheels.mkdir(parents=True, exist_ok=True)
+    pins = ["-c", HERE.parent / "loader" / "pins" / f"{package.pins}.txt"] if package.pins else []
+    options = ["--quiet", "--disable-pip-version-check", "--find-links", DIST, *pins]
+    if reason := environments.install_debian(wheels, package.debian):
+        raise common.Unavailable(reason)
+    if not list(wheels.glob("*.whl")):
+        run(sys.executable, "-m", "pip", "download", *options, "--only-binary", ":all:", "--dest", wheels, *package.needs)
+    if not package.built or all(list(wheels.glob(f"{name}-*.whl")) for name in package.built):
+        return {}
+    helper = fresh(wheels.parent / "builder")
+    run(helper, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", wheels, *package.needs)
+    took = run(helper, "-m", "pip", "wheel", *options, "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, *package.built)
+    return {"build_s": round(took, 1)}
+
+
+def fresh(folder: Path) -> Path:
+    """Makes an empty virtual environment. Returns its Python."""
+    shutil.rmtree(folder, ignore_errors=True)
+    run(sys.executable, "-m", "venv", folder)
+    return folder / "bin" / "python"
+
+
+def import_ms(python: Path, module: str, rounds: int) -> float:
+    """Returns the median time of an import in a new process, the interpreter's own start left out."""
+    code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+    times = [float(subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True).stdout.split()[-1])
+             for _ in range(rounds)]
+    return round(1e3 * statistics.median(times), 1)
+
+
+def measure(name: str, args: argparse.Namespace) -> dict:
+    package, work = PACKAGES[name], args.build / "start" / name
+    found: dict = {"package": name, **fetch(package, work / "wheels")}
+    own = [path for path in (work / "wheels").glob("*.whl") if path.name.lower().startswith(package.own)]
+    found |= {"wheel_mb": round(sum(path.stat().st_size for path in own) / 1e6, 2), "version": own[0].name.split("-")[1]}
+    installs, firsts = [], []
+    for _ in range(args.installs):
+        python = fresh(work / "venv")
+        [site] = (work / "venv" / "lib").glob("python*/site-packages")
+        empty = nbytes_of(site)
+        installs.append(run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index",
+                            "--find-links", work / "wheels", *package.needs, *package.built))
+        found["installed_mb"] = round((nbytes_of(site) - empty) / 1e6, 1)
+    for _ in range(args.rounds):
+        begun = time.perf_counter()
+        batch = common.run_cell([str(python), str(HERE / "first_batch.py"), name, str(args.data)], {**os.environ}, 300, args.inside)
+        firsts.append(time.perf_counter() - begun)
+        if "absent" in batch:
+            raise common.Unavailable(batch["absent"])
+        if batch["shape"] not in SHAPES or not 20 < batch["mean"] < 235:
+            raise common.Unavailable(f"its batch is {batch}")
+    found |= {"import_ms": import_ms(python, package.module, args.rounds), "install_s": round(statistics.median(installs), 1),
+              "first_batch_s": round(statistics.median(firsts), 2)}
+    return found | {"from_nothing_s": round(found["install_s"] + found["first_batch_s"], 1)}
+
+
+def table(merged: dict) -> str:
+    machine, settings = merged["machine"], merged["settings"]
+    out = [f"{machine['cpu']}, {machine['cores']} cores; commit {machine['commit'] or 'unknown'}; {machine['date']}. Medians of "
+           f"{settings['rounds']} processes and {settings['installs']} installations, wheels and files in the page cache.", "",
+           "| package | its wheels, MB | installed with all it needs, MB | import, ms | pip install, s | first batch, s | "
+           "from nothing, s | building, s |", "|---" * 8 + "|"]
+    for cell in merged["cells"]:
+        title = PACKAGES[cell["package"]].title
+        if "absent" in cell:
+            out.append(f"| {title} | {cell['absent'].replace('|', '/')} |" + " |" * 6)
+            continue
+        keys = ("wheel_mb", "installed_mb", "import_ms", "install_s", "first_batch_s", "from_nothing_s")
+        out.append(f"| {title} {cell['version']} | {' | '.join(str(cell[key]) for key in keys)} | {cell.get('build_s', '-')} |")
+    return "\n".join(out) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="a folder with 64 JPEGs or more, in folders of classes")
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--packages", default="*", help=f"of {', '.join(PACKAGES)}")
+    parser.add_argument("--rounds", type=int, default=5, help="processes that make a batch (%(default)s)")
+    parser.add_argument("--installs", type=int, default=3, help="installations (%(default)s)")
+    args = parser.parse_args()
+    args.data, args.build = args.data.resolve(), args.build.resolve()
+    if not list(DIST.glob("penstock-*.whl")):
+        sys.exit(f"no wheel of Penstock in {DIST}: make wheels")
+    inside = args.build / "start" / "here"
+    inside.mkdir(parents=True, exist_ok=True)
+    args.inside = lambda: os.chdir(inside)  # FFCV writes a file
+    for path in args.data.rglob("*"):
+        if path.is_file():
+            path.read_bytes()
+    cells = []
+    for name in common.chosen(args.packages, tuple(PACKAGES)):
+        try:
+            cells.append(measure(name, args))
+        except common.Unavailable as reason:
+            cells.append({"package": name, "absent": str(reason)})
+        print(json.dumps(cells[-1]), file=sys.stderr, flush=True)
+    merged = {"bench": "start", "machine": common.machine(), "settings": {"rounds": args.rounds, "installs": args.installs},
+              "cells": cells}
+    stem = args.out / f"start-{merged['machine']['date']}"
+    common.write(stem, merged, table(merged))
+    print(f"{stem}.json, .md")
+
+
+if __name__ == "__main__":
+    main()
