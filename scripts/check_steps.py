@@ -21,11 +21,16 @@ SLOW_WITH_TSAN = (r"^test_(loader_(cache_form|device|limit|memory|order|pli_jpeg
 SLOW_WITH_ASAN = (r"^test_(pli_(encode|jpeg_pixels|wave_levels)|cli_(interrupt|pli|repack|unpack)"
                   r"|kernels_(batch|jpeg|prepare|store|units|wave)|gpu_batch"
                   r"|loader_(limit|pli_jpeg|steady)|writer_journal_forged)$")
+# Labels of tests whose code differs by CPU level, or by how compilers optimise it. Others run with AddressSanitizer alone, and
+# without it in make check-long.
+BY_LEVEL = "decode|pli|golden|augment|sound|loader"
+ASAN_LEAVES_OUT = f"_slow$|{SLOW_WITH_ASAN}"  # _slow: scripts
 # These compare all CPU levels with plain C in one process, or have no kernels, so they need no run at each level.
 SAME_AT_ALL_LEVELS = (r"_(levels|slow)$|^test_(pli_jpeg_(pixels|idct|rows)|decode_(unfilter|webp_memory)"
                       r"|loader_(device|fallback|fleet|life|limit|memory|meter|order|stats|steady))$")
 # Fuzzing in check-long only checks that all targets run and find nothing at once; `make fuzz` runs longer.
 FUZZ_SECONDS = "8"
+PARALLEL = ("-n", str(os.cpu_count() or 1), "--dist", "worksteal")
 
 
 @dataclass
@@ -43,30 +48,31 @@ def build(preset: str, *targets: str) -> list[list[str]]:
             ["cmake", "--build", str(BUILD / preset), "--", "--quiet", *targets]]
 
 
-def ctest(preset: str, *arguments: str, long: bool = False) -> list[str]:
-    """Runs tests of a preset. Tests with the label "long" (kill sweeps, mutators, sleeping tests) run in check-long alone."""
+def ctest(preset: str, *arguments: str, long: bool = False, without: str = "") -> list[str]:
+    """Runs tests of a preset, without those of some labels. Tests with the label "long" (kill sweeps, mutators, sleeping tests) run
+    in check-long alone."""
     return ["ctest", "--test-dir", str(BUILD / preset), "--output-on-failure", "--no-tests=error",
             "--output-junit", str(BUILD / preset / "ctest.xml"), "--test-output-size-passed", "100000",
-            "-j", str(os.cpu_count() or 1), "-L" if long else "-LE", "^long$", *arguments]
+            "-j", str(os.cpu_count() or 1), "-L" if long else "-LE", f"^long${'|' * bool(without)}{without}", *arguments]
 
 
 def pytest(*arguments: str) -> list[str]:
-    return [PYTHON, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *arguments]
+    """Runs tests in as many processes as there are cores, each a half of the files at first, then what the other one has left."""
+    return [PYTHON, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *PARALLEL, *arguments]
 
 
 def python_of(preset: str, *tests: str, asan: bool = False) -> Step:
     """Runs tests of the Python package with the extension that the preset builds."""
-    command = [PYTHON, "scripts/check_package.py", str(BUILD / preset), *["--asan"] * asan, *tests]
+    command = [PYTHON, "scripts/check_package.py", str(BUILD / preset), *["--asan"] * asan, *PARALLEL, *tests]
     return Step(f"{preset}-python", "pytest", [*build(preset, "python_package"), command])
 
 
 def check_steps() -> list[Step]:
     """Returns the steps that a change must pass."""
     installed = BUILD / "installed"
-    by_level = "decode|pli|golden|augment|sound|loader"
     # All other steps run at the machine's own level.
     below = ("c", "avx2") if "avx512bw" in Path("/proc/cpuinfo").read_text() else ("c",)
-    by_level_tests = ctest("check", "-L", by_level, "-E", SAME_AT_ALL_LEVELS)
+    by_level_tests = ctest("check", "-L", BY_LEVEL, "-E", SAME_AT_ALL_LEVELS)
     levels = [Step(f"level-{level}", "ctest", [by_level_tests], {"PENSTOCK_CPU_MASK": level}) for level in below]
     kernels = [Step("cuda", "script", [[PYTHON, "scripts/check_cuda.py"]])] if shutil.which("nvcc") else []
     return [
@@ -76,13 +82,14 @@ def check_steps() -> list[Step]:
         Step("scripts", "pytest", [pytest("tests/scripts")]),
         *kernels,
         Step("build", "script", build("check")),
-        Step("ctest", "ctest", [ctest("check")]),
+        Step("ctest", "ctest", [ctest("check", "-L", BY_LEVEL)]),
+        Step("ctest-slow", "ctest", [ctest("check", "-R", ASAN_LEAVES_OUT, without=BY_LEVEL)]),
         *levels,
         Step("symbols", "script", [[PYTHON, "scripts/check_symbols.py", str(BUILD / "check")]]),
         Step("abi", "script", [[PYTHON, "scripts/check_abi.py", str(BUILD / "check")]]),
         Step("clang", "script", build("clang", "penstock", "penstock_static", "penstock_cli", "fuzz_objects")),
         Step("build-asan", "script", build("asan")),
-        Step("asan", "ctest", [ctest("asan", "-E", f"_slow$|{SLOW_WITH_ASAN}")], ASAN),  # _slow: scripts
+        Step("asan", "ctest", [ctest("asan", "-E", ASAN_LEAVES_OUT)], ASAN),
         python_of("asan", "python/tests/test_bad_input.py", "python/tests/test_dataset.py",
                   "python/tests/test_loader_arrays.py", "python/tests/test_writer.py", asan=True),
         Step("build-tsan", "script", build("tsan", "threaded_tests")),
@@ -106,6 +113,7 @@ def long_steps() -> list[Step]:
     wide = "^(dataset|pli|decode|fault|cli)$"
     return [
         Step("long", "ctest", [*build("check"), ctest("check", long=True)]),
+        Step("ctest-other", "ctest", [ctest("check", "-E", ASAN_LEAVES_OUT, without=BY_LEVEL)]),
         Step("build-clang", "script", build("clang")),
         Step("clang-ctest", "ctest", [ctest("clang")]),
         python_of("clang", "python/tests"),
