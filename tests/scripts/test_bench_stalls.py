@@ -1,24 +1,10 @@
 """The parts of bench/stalls that measure nothing: rates and their sources, stalls of hand-worked cases."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
+from bench_modules import load
 
-STALLS = Path(__file__).resolve().parents[2] / "bench" / "stalls"
-
-
-def load(name):
-    """Imports a module by its file: other folders have modules of the same names."""
-    spec = importlib.util.spec_from_file_location(f"bench_stalls_{name}", STALLS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-rates, model, sets, cell = (load(name) for name in ("rates", "model", "sets", "cell"))
+model, sets, cell, tables = (load("stalls", name) for name in ("model", "sets", "cell", "tables"))
+rates = tables.rates
 
 
 def test_nine_models_and_each_has_a_rate():
@@ -125,3 +111,43 @@ def test_window_of_sizes():
     assert sets.window_of([1, 2, 3, 4, 5, 6], 3.5, 2) == 2
     assert sets.window_of([1, 2, 3, 4, 5, 6], 100, 2) == 4
     assert sets.window_of([5, 7], 1, 2) == 0
+
+
+def cell_of(rate, name, storage, cached, cores, times):
+    split = {"fetch": 0.5, "prepare": 0.25, "compute": 0.25}
+    return {"model": rate.model, "accelerator": rate.accelerator, "rate": rate.samples_per_second, "sweep": not rate.source,
+            "set": name, "storage": storage, "cached": cached, "cores": cores, "before": split, "with": {"form": "files", **split},
+            "cache_alone": 1.25, "times": times}
+
+
+def whole_grid():
+    """A cell for each model, rate, set, storage, cached part and number of cores; the gain tells one from another."""
+    every = [(rate, name, storage, cached, cores) for rate in rates.RATES for name in rates.MODELS[rate.model].sets
+             for storage in tables.STORAGE for cached in (0.25, 0.35, 0.65, 1.0) for cores in (1, 2, 3)]
+    return [cell_of(*one, times=2 + i / 1000) for i, one in enumerate(every)]
+
+
+@pytest.mark.parametrize("storage", ["SSD", "HDD"])
+def test_main_table_has_each_model_once_at_its_first_rate(storage):
+    cells = tables.main_cells(whole_grid(), storage)
+    assert [one["model"] for one in cells] == list(rates.MODELS)
+    assert {one["storage"] for one in cells} == {storage}
+    assert {one["cores"] for one in cells} == {3}
+    for one in cells:
+        assert one["rate"] == rates.rates_of(one["model"])[0].samples_per_second
+        assert one["cached"] == tables.PAPER_CACHED[one["set"]]
+        assert one["set"] == rates.MODELS[one["model"]].paper_set
+
+
+def test_tables_say_where_the_gain_on_sound_comes_from():
+    text = "\n".join(tables.main_table(whole_grid(), "SSD"))
+    [m5] = [one for one in tables.main_cells(whole_grid(), "SSD") if one["model"] == "M5"]
+    assert f"M5's {m5['times']:.2f} x comes from reading the part of each clip" in text
+    assert text.count("| M5 |") == 1
+
+
+def test_figures_beside_the_paper_cover_all_of_its_claims():
+    found = tables.ours(whole_grid(), lambda name, rate: {"before": 4.0, "files": 2.0, "pli-jpeg": 1.0}, [])
+    assert set(found) == {claim.name for claim in rates.PAPER}
+    assert found["fetch"] == "50 % to 50 % before, 50 % to 50 % with"
+    assert found["cores-resnet50"] == "ResNet-50: 4.0 before, 1.0 with Penstock"
