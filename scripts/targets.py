@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Compiles Penstock for systems that there are no wheels for, and lists what does not compile.
+
+    scripts/targets.py [--out DIR] [--target NAME ...]
+
+The compiler is that of scripts/wheels.py, zig, which brings the headers of musl and of macOS. Nothing is linked and nothing runs:
+the static libraries of the wheel for x86-64 lend their headers only. A file counts as failed if the compiler gives an error for
+it; the first error of each is printed. The status is 0 whatever fails, because docs/compatibility.md ("Systems") says what does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import dependencies
+import wheels
+from dependencies import ROOT, run
+
+# zig's names, CMake's name of the system and of the processor.
+TARGETS = {
+    "x86_64-linux-musl": ("Linux", "x86_64"),
+    "aarch64-linux-musl": ("Linux", "aarch64"),
+    "aarch64-macos": ("Darwin", "arm64"),
+}
+ERROR = re.compile(r"(?:fatal )?error: .*")
+
+
+def write_toolchain(folder: Path, zig: Path, target: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    wheels.write_program(folder / "cc", f"{zig} cc -target {target}")
+    for name in ("ar", "ranlib"):
+        wheels.write_program(folder / name, f"{zig} {name}")
+    system, processor = TARGETS[target]
+    file = folder / "toolchain.cmake"
+    file.write_text("\n".join([
+        f"set(CMAKE_SYSTEM_NAME {system})", f"set(CMAKE_SYSTEM_PROCESSOR {processor})",
+        f"set(CMAKE_C_COMPILER {folder}/cc)", f"set(CMAKE_AR {folder}/ar)", f"set(CMAKE_RANLIB {folder}/ranlib)",
+        "set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)",  # CMake's own checks do not link either
+        "set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)",  # or CMake wants macOS's install_name_tool
+        "set(CMAKE_FIND_USE_CMAKE_SYSTEM_PATH OFF)"]) + "\n")
+    return file
+
+
+def first_error(entry: dict[str, str]) -> str | None:
+    """Compiles one file of compile_commands.json into nothing. Returns the first error, None if there is none."""
+    done = subprocess.run(["sh", "-c", entry["command"] + " -w"], cwd=entry["directory"], capture_output=True, text=True)
+    if done.returncode == 0:
+        return None
+    found = ERROR.search(done.stderr)
+    return found.group(0) if found else done.stderr.strip()[-200:]
+
+
+def compile_all(out: Path, zig: Path, prefix: Path, target: str) -> None:
+    folder = out / target
+    file = write_toolchain(folder, zig, target)
+    build = folder / "build"
+    run("cmake", "-G", "Ninja", "-S", ROOT, "-B", build, f"-DCMAKE_TOOLCHAIN_FILE={file}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+        "-DCMAKE_BUILD_TYPE=Release", "-DPST_CUDA=OFF", "-DPST_URING=OFF", "-DPENSTOCK_SYSTEM_LIBS=OFF",
+        f"-DPENSTOCK_DEPENDENCIES={prefix}", "--log-level=ERROR")
+    entries = {entry["file"]: entry for entry in json.loads((build / "compile_commands.json").read_text())}.values()
+    for entry in entries:
+        output = re.search(r" -o (\S+)", entry["command"])
+        (Path(entry["directory"]) / output.group(1)).parent.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        errors = {Path(entry["file"]).relative_to(ROOT): error
+                  for entry, error in zip(entries, pool.map(first_error, entries)) if error}
+    print(f"{target}: {len(entries) - len(errors)} of {len(entries)} files compile")
+    for name, error in sorted(errors.items()):
+        print(f"  {name}: {error}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "targets")
+    parser.add_argument("--target", nargs="+", choices=TARGETS, default=list(TARGETS))
+    arguments = parser.parse_args()
+    dependencies.fetch(dependencies.sources_folder())
+    zig = wheels.make_tools()
+    os.environ["PATH"] = f"{wheels.TOOLS / 'bin'}:{os.environ['PATH']}"
+    os.environ["ZIG_GLOBAL_CACHE_DIR"] = str(wheels.WORK / "zig-cache")
+    os.environ.pop("CMAKE_C_COMPILER_LAUNCHER", None)
+    lender = wheels.WORK / "x86_64"
+    wheels.write_toolchain(lender, zig, "x86_64")
+    prefix = wheels.build_dependencies(lender, "x86_64", lender / "toolchain.cmake", str(lender / "cc"))
+    for target in arguments.target:
+        compile_all(arguments.out.resolve(), zig, prefix, target)
+
+
+if __name__ == "__main__":
+    main()
