@@ -34,7 +34,7 @@ FENCE = re.compile(r"(^```.*?^```[^\n]*$)", re.MULTILINE | re.DOTALL)
 SECTIONS = {
     "Formats": ("docs/format-",),
     "Figures": ("docs/figures", "docs/status"),
-    "Inside": ("ARCHITECTURE", "CONTRIBUTING", "CHANGELOG", "docs/internals/"),
+    "Inside": ("ARCHITECTURE", "CONTRIBUTING", "CHANGELOG", "SECURITY", "docs/internals/"),
     "Topics": ("docs/",),
 }
 # Headings of the page of the package; each name of `penstock.__all__` is under one.
