@@ -131,5 +131,6 @@ def long_steps() -> list[Step]:
         Step("abi", "pytest", [pytest("tests/scripts/abi_of_wheel.py")]),
         # Not in check_steps(): zig builds all libraries and Penstock anew, which takes more than three minutes on two cores.
         Step("wheels", "script", [[PYTHON, "scripts/wheels.py"]]),
-        Step("stranger", "pytest", [pytest("tests/scripts/stranger_of_wheel.py")]),
+        # One process: its tests share root file systems.
+        Step("stranger", "pytest", [pytest("-n", "0", "tests/scripts/stranger_of_wheel.py")]),
     ]

@@ -4,13 +4,13 @@
 #
 #   scripts/setup.sh           what `make build` needs
 #   scripts/setup.sh check     and what `make check` needs (cmocka, clang, memcached, libsndfile)
-#   scripts/setup.sh fuzz      and what `make fuzz` needs (clang's runtime)
+#   scripts/setup.sh fuzz      and what `make fuzz` and `make check-long` need (clang's runtime, qemu)
 set -eu
 
 for_build="gcc libc6-dev make pkg-config git python3 python3-venv python3-dev zlib1g-dev
 libjpeg-dev libpng-dev libdeflate-dev libwebp-dev libxxhash-dev liburing-dev"
 for_check="g++ libcmocka-dev libsimde-dev clang memcached libmemcached-dev libsndfile1"
-for_fuzz="llvm"
+for_fuzz="llvm qemu-user-static"
 
 wanted="$for_build"
 case "${1:-build}" in

@@ -27,8 +27,8 @@ WORK = ROOT / "build" / "stranger"
 DIST = ROOT / "build" / "dist"
 PHOTOGRAPHS = ROOT / "examples" / "photographs"
 JOB = ROOT / "scripts" / "stranger_job.py"
-# Python, pip, a shell; libstdc++ for numpy.
-PACKAGES = ("python3", "python3-venv", "dash", "coreutils", "libstdc++6")
+# Python, pip and the certificates that it loads, a shell; libstdc++ for numpy.
+PACKAGES = ("python3", "python3-venv", "ca-certificates", "dash", "coreutils", "libstdc++6")
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 # What a wheel of numpy may be tagged with, for the glibcs of the releases that are tried.
 PLATFORMS = ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28")
@@ -71,6 +71,11 @@ def unpack_packages(release: str, arch: str, root: Path) -> None:
         (root / directory).mkdir(exist_ok=True)
     if not (root / "bin" / "sh").exists():
         (root / "bin" / "sh").symlink_to("dash")
+    # Configuring ca-certificates would make this file.
+    certificates = sorted((root / "usr" / "share" / "ca-certificates").rglob("*.crt"))
+    bundle = root / "etc" / "ssl" / "certs" / "ca-certificates.crt"
+    bundle.parent.mkdir(parents=True, exist_ok=True)
+    bundle.write_text("".join(path.read_text() for path in certificates))
 
 
 def make_root(release: str, arch: str) -> Path:
