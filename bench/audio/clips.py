@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import make_clips
 import numpy as np
@@ -45,15 +46,14 @@ def penstock(folder: Path, cores: int, features: bool):
 
 def import_torchaudio():
     """torchaudio, whose own library is linked against another torch than one for CPUs. Its operations need none."""
-    import torch
+    name = "torchaudio._extension"
+    if name not in sys.modules:
+        stand_in = ModuleType(name)
+        stand_in.fail_if_no_align = lambda function: function
+        sys.modules[name] = stand_in
+    import torchaudio
+    import torchaudio.transforms
 
-    load = torch.ops.load_library
-    torch.ops.load_library = lambda path: None
-    try:
-        import torchaudio
-        import torchaudio.transforms
-    finally:
-        torch.ops.load_library = load
     return torchaudio
 
 
@@ -90,7 +90,7 @@ def torch_loader(folder: Path, cores: int, features: bool, whole: bool):
     return lambda: (len(batch) for batch, _ in loader)
 
 
-def dali(folder: Path, cores: int, features: bool):
+def dali(folder: Path, cores: int, features: bool, cold: bool = False):
     from nvidia.dali import fn, pipeline_def, types
 
     files = files_of(folder)
@@ -99,7 +99,8 @@ def dali(folder: Path, cores: int, features: bool):
 
     @pipeline_def(batch_size=BATCH, num_threads=cores, device_id=None)
     def pipeline():
-        encoded, label = fn.readers.file(files=files, labels=[0] * len(files), random_shuffle=True, name="files")
+        encoded, label = fn.readers.file(files=files, labels=[0] * len(files), random_shuffle=True, name="files",
+                                         dont_use_mmap=cold)
         sound, _ = fn.decoders.audio(encoded, dtype=types.FLOAT, downmix=True)
         first = fn.random.uniform(range=(0.0, 1.0))
         length = fn.cast(fn.shapes(sound)[0], dtype=types.FLOAT)
@@ -124,12 +125,13 @@ def dali(folder: Path, cores: int, features: bool):
     return epoch
 
 
-def make(name: str, folder: Path, cores: int, features: bool):
-    """Returns a function that goes through an epoch, and gives the number of clips of each batch."""
+def make(name: str, folder: Path, cores: int, features: bool, cold: bool = False):
+    """Returns a function that goes through an epoch, and gives the number of clips of each batch. `cold`: DALI reads files instead
+    of mapping them, because pages that are mapped cannot be dropped."""
     if name == "penstock":
         return penstock(folder, cores, features)
     if name == "dali":
-        return dali(folder, cores, features)
+        return dali(folder, cores, features, cold)
     return torch_loader(folder, cores, features, whole=name == "torchaudio")
 
 

@@ -22,16 +22,16 @@ def through(module, each: sets.Set, cores: int, cold: bool) -> Batches:
             yield len(numbers), images
 
 
-def recipe(module, each: sets.Set, cores: int) -> Batches:
+def recipe(module, each: sets.Set, cores: int, **options) -> Batches:
     """The recipe of detection, through a module of bench/tasks."""
-    for images, *_ in module.batches(each.work, each.work.root, cores):
+    for images, *_ in module.batches(each.work, each.work.root, cores, **options):
         yield len(images), images
 
 
-def clips(name: str, each: sets.Set, cores: int) -> Batches:
+def clips(name: str, each: sets.Set, cores: int, cold: bool) -> Batches:
     import clips as audio
 
-    epoch = audio.make(name, each.work.root, cores, False)
+    epoch = audio.make(name, each.work.root, cores, False, cold)
     while True:
         yield from ((n, None) for n in epoch())
 
@@ -49,15 +49,15 @@ def module_of(bench: str, name: str):
 
 def dali(each: sets.Set, cores: int, cold: bool) -> Batches:
     if each.name == "audio":
-        return clips("dali", each, cores)
+        return clips("dali", each, cores, cold)
     if each.name == "boxes":
-        return recipe(module_of("tasks", "with_dali"), each, cores)
+        return recipe(module_of("tasks", "with_dali"), each, cores, cold=cold)
     return through(module_of("records", "with_dali"), each, cores, cold)
 
 
 def torchvision(each: sets.Set, cores: int, cold: bool) -> Batches:
     if each.name == "audio":
-        return clips("soundfile", each, cores)
+        return clips("soundfile", each, cores, cold)
     if each.name == "boxes":
         return recipe(module_of("tasks", "with_torchvision"), each, cores)
     return through(module_of("records", "with_torch"), each, cores, cold)

@@ -235,7 +235,8 @@ def main() -> None:
         found = run(cell, torch_batches(cell), lambda: 0.0)
     else:
         loader = penstock_loader(cell)
-        found = run(cell, iter(loader), lambda: loader.stats()["storage"]["nbytes_read"])
+        batches = itertools.chain.from_iterable(loader for _ in itertools.count())  # few samples are soon through
+        found = run(cell, batches, lambda: loader.stats()["storage"]["nbytes_read"])
     print(json.dumps(found), flush=True)
     common.end_at_once()
 

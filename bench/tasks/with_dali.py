@@ -45,13 +45,13 @@ def erased(images, size: int):
     return fn.erase(images, anchor=anchor * size, shape=fn.stack(height, width) * size, axis_names="HW", fill_value=0.0)
 
 
-def reader(task: recipes.Task, files: list[Path], labels: list[int], **options):
+def reader(files: list[Path], labels: list[int], **options):
     return fn.readers.file(files=[str(path) for path in files], labels=labels, random_shuffle=True, read_ahead=True,
                            initial_fill=min(len(files), 1024), **options)
 
 
-def classify(task: recipes.Task):
-    encoded, label = reader(task, task.files(), task.labels(), name="reader")
+def classify(task: recipes.Task, **options):
+    encoded, label = reader(task.files(), task.labels(), name="reader", **options)
     images = fn.decoders.image_random_crop(encoded, random_area=[0.08, 1.0], random_aspect_ratio=[0.75, 4 / 3], num_attempts=10,
                                            **CPU)
     images = resize(images, resize_x=task.size, resize_y=task.size)
@@ -77,10 +77,10 @@ def write_coco(task: recipes.Task) -> None:
     common.made(task.store("coco.json"), make)
 
 
-def detect(task: recipes.Task):
+def detect(task: recipes.Task, **options):
     encoded, boxes, labels = fn.readers.coco(
         file_root=str(task.root / "images"), annotations_file=str(task.store("coco.json")), ltrb=True, ratio=True,
-        random_shuffle=True, read_ahead=True, avoid_class_remapping=True, name="reader")
+        random_shuffle=True, read_ahead=True, avoid_class_remapping=True, name="reader", **options)
     anchors, shapes, boxes, labels = fn.random_bbox_crop(
         boxes, labels, aspect_ratio=[0.5, 2.0], thresholds=[0.0, 0.1, 0.3, 0.5, 0.7, 0.9], scaling=[0.3, 1.0], bbox_layout="xyXY",
         allow_no_crop=True, all_boxes_above_threshold=False, num_attempts=40, total_num_attempts=4000)
@@ -95,12 +95,12 @@ def detect(task: recipes.Task):
     return (finish(images, mirror=mirror), fn.pad(boxes), fn.pad(labels, fill_value=-1), labels.shape(dtype=types.INT64))
 
 
-def segment(task: recipes.Task):
+def segment(task: recipes.Task, **options):
     """The crop is taken out of the frame first, at its size there, so that only what is delivered is resized."""
     files = task.files()
-    options = {"seed": 7}  # both readers shuffle alike
-    encoded, _ = reader(task, files, [0] * len(files), name="images", **options)
-    encoded_masks, _ = reader(task, [task.mask_of(path) for path in files], [0] * len(files), name="masks", **options)
+    options["seed"] = 7  # both readers shuffle alike
+    encoded, _ = reader(files, [0] * len(files), name="images", **options)
+    encoded_masks, _ = reader([task.mask_of(path) for path in files], [0] * len(files), name="masks", **options)
     side = task.size / uniform(*recipes.SCALES)
     window = {"crop_h": side, "crop_w": side, "crop_pos_x": uniform(0, 1), "crop_pos_y": uniform(0, 1),
               "out_of_bounds_policy": "pad"}
@@ -111,7 +111,8 @@ def segment(task: recipes.Task):
     return finish(images, mirror=mirror), fn.squeeze(fn.flip(masks, horizontal=mirror), axes=[2])
 
 
-def batches(task: recipes.Task, store: Path, threads: int):
+def batches(task: recipes.Task, store: Path, threads: int, cold: bool = False):
+    """`cold`: files are read, not mapped, because pages that are mapped cannot be dropped."""
     if task.name == "detect":
         write_coco(task)
     graph = {"classify": classify, "detect": detect, "segment": segment}[task.name]
@@ -119,7 +120,7 @@ def batches(task: recipes.Task, store: Path, threads: int):
     @pipeline_def(batch_size=task.batch, num_threads=threads, device_id=None, prefetch_queue_depth=2, seed=1,
                   enable_conditionals=True)
     def pipeline():
-        return graph(task)
+        return graph(task, dont_use_mmap=cold)
 
     pipe = pipeline()
     pipe.build()
