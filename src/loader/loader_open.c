@@ -100,7 +100,8 @@ static enum pst_status open_storage(pst_loader *loader, struct pst_error *err)
                                            .n_threads = options->io_threads,
                                            .bytes_per_second = options->throttle_bytes_per_second,
                                            .latency_seconds = options->throttle_latency_seconds,
-                                           .n_at_once = options->throttle_requests};
+                                           .n_at_once = options->throttle_requests,
+                                           .scattered = options->order != PST_ORDER_SEQUENTIAL};
     if (psti_loader_shape_gathers(loader)) {
         storage.by_place = pst_dataset_is_folder(loader->dataset);
         storage.gap_nbytes = storage.by_place ? 0 : gap_wanted(options);

@@ -29,9 +29,12 @@
 #define BLOCK_NBYTES 4096
 #define RANGES_CAP 128
 
-static bool saves_enough(uint64_t skipped, uint64_t nbytes)
+/* The second round is a request of its own, which is not joined with those of other rows. So it
+ * must save more than a request costs, by the gap that storage reads rather than to make one. */
+static bool saves_enough(const pst_loader *loader, uint64_t skipped, uint64_t nbytes)
 {
-    return skipped >= SAVE_NBYTES && skipped >= nbytes / SAVE_SHARE;
+    return skipped >= SAVE_NBYTES && skipped >= nbytes / SAVE_SHARE &&
+           skipped > psti_storage_gap(loader->storage);
 }
 
 /* Number of cells of the smallest unit size that a region of the image has. */
@@ -63,7 +66,7 @@ void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_dra
     }
     if (!field->may_skip || (item->form != PST_FORM_PLI && item->form != PST_FORM_PLI_JPEG) ||
         !source->file || !item->height || !item->width ||
-        !saves_enough(item->nbytes, item->nbytes) ||
+        !saves_enough(loader, item->nbytes, item->nbytes) ||
         psti_loader_row_draw(loader, field, source, key, &info, &source->draw, NULL) != PST_OK)
         return;
     source->is_drawn = true;
@@ -79,7 +82,7 @@ void psti_loader_ranges_consider(const pst_loader *loader, const struct psti_dra
     /* The second round begins at a block, so that O_DIRECT puts bytes where they belong. */
     head = psti_round_up(item->offset + head, BLOCK_NBYTES) - item->offset;
     if (head >= item->nbytes ||
-        !saves_enough((uint64_t)(share * (double)item->nbytes), item->nbytes))
+        !saves_enough(loader, (uint64_t)(share * (double)item->nbytes), item->nbytes))
         return;
     source->sparse = true;
     source->n_here = (size_t)head;
@@ -169,7 +172,7 @@ static size_t choose(const pst_loader *loader, struct psti_loader_source *source
         n = reduce(ranges, tidy(loader, source, ranges, n), PSTI_LOADER_RANGES_MAX);
         for (size_t i = 0; i < n; i++)
             skipped -= ranges[i].nbytes;
-        source->partial = saves_enough(skipped, source->item.nbytes);
+        source->partial = saves_enough(loader, skipped, source->item.nbytes);
     }
     if (source->partial)
         return n;

@@ -34,6 +34,9 @@ struct psti_storage_options {
     uint64_t gap_nbytes;
     /* Reads by path that are submitted together begin in ascending `place`. */
     bool by_place;
+    /* Reads of an open file jump about in it, so the kernel must not read on into neighbours that
+     * nobody asked for. It does that where it has the pages before a read. */
+    bool scattered;
 };
 
 enum pst_status psti_storage_open(const struct psti_storage_options *options,
@@ -105,6 +108,9 @@ void psti_storage_submit(struct psti_storage *storage, struct psti_read **reads,
 /* Sets the largest gap of requests from now on, at most the options' gap_nbytes, which is also what
  * it is at first. With 0 only reads that touch each other are joined. Thread-safe. */
 void psti_storage_set_gap(struct psti_storage *storage, uint64_t nbytes);
+/* The gap in effect, 0 if reads are not joined. A request costs about as much as to read so many
+ * bytes more. Thread-safe. */
+uint64_t psti_storage_gap(const struct psti_storage *storage);
 /* One read in the calling thread (done is not called). Thread-safe. */
 enum pst_status psti_storage_read(struct psti_storage *storage, struct psti_read *read);
 /* As psti_storage_read, without waiting for the throttle's time. *owed_ns is the time that the

@@ -57,7 +57,11 @@ static enum pst_status attach(struct psti_file *file, bool direct, struct pst_er
     if (file->fd < 0)
         return psti_fail_os(err, errno, "storage", file->path, -1, "cannot open the file");
     atomic_store_explicit(&file->direct, direct, memory_order_relaxed);
-    return psti_storage_check_fd(file->fd, direct, file->path, &file->nbytes, err);
+    enum pst_status status =
+        psti_storage_check_fd(file->fd, direct, file->path, &file->nbytes, err);
+    if (status == PST_OK && !direct && file->storage->options.scattered)
+        psti_storage_advise(file->storage, file->fd, 0, 0, POSIX_FADV_RANDOM);
+    return status;
 }
 
 /* Reads a file whole and closes its descriptor. Not throttled, because MEMORY does this before the

@@ -67,10 +67,15 @@ void psti_storage_set_gap(struct psti_storage *storage, uint64_t nbytes)
                           memory_order_relaxed);
 }
 
+uint64_t psti_storage_gap(const struct psti_storage *storage)
+{
+    return atomic_load_explicit(&storage->gap_nbytes_now, memory_order_relaxed);
+}
+
 size_t psti_storage_merge(const struct psti_storage *storage, struct psti_read **reads, size_t n)
 {
     size_t n_alone = 0, n_joined = 0;
-    uint64_t gap = atomic_load_explicit(&storage->gap_nbytes_now, memory_order_relaxed);
+    uint64_t gap = psti_storage_gap(storage);
     for (size_t i = 0; i < n; i++)
         if (!may_join(reads[i])) {
             struct psti_read *read = reads[i];

@@ -124,6 +124,7 @@ struct way {
     bool no_verify;
     uint32_t crop;         /* 0: whole images */
     enum pst_op_kind kind; /* 0: RANDOM_CROP */
+    enum pst_order order;
 };
 
 static void make_op(struct pst_op *op, enum pst_op_kind kind, uint32_t crop)
@@ -144,6 +145,7 @@ static enum pst_status open_loader(pst_dataset *from, const struct way *way, uin
         {.name = "mask", .ops = &op, .n_ops = way->crop != 0, .variant_mask = 1u << variant}};
     const struct pst_loader_options options = {.struct_size = sizeof options,
                                                .batch_size = 2,
+                                               .order = way->order,
                                                .seed = SEED,
                                                .num_workers = way->workers,
                                                .io_threads = 2,
@@ -259,14 +261,14 @@ static struct pst_loader_stats compare(const struct way *way, uint64_t epoch)
 static void crops_decode_and_read_their_units_only(void **state)
 {
     static const struct way ways[] = {
-        {PST_STORAGE_THREADS, 0, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0},
-        {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0},
-        {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0},
-        {PST_STORAGE_AUTO, 1, PST_PAGE_CACHE_DROP, 0, true, CROP, 0},
-        {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.001, false, CROP, 0},
-        {PST_STORAGE_THREADS, 0, PST_PAGE_CACHE_KEEP, 0.001, false, CROP, 0},
-        {PST_STORAGE_MEMORY, 2, PST_PAGE_CACHE_KEEP, 0.001, false, CROP, 0},
-        {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 100, 0},
+        {PST_STORAGE_THREADS, 0, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0, 0},
+        {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0, 0},
+        {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0, 0},
+        {PST_STORAGE_AUTO, 1, PST_PAGE_CACHE_DROP, 0, true, CROP, 0, 0},
+        {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.001, false, CROP, 0, 0},
+        {PST_STORAGE_THREADS, 0, PST_PAGE_CACHE_KEEP, 0.001, false, CROP, 0, 0},
+        {PST_STORAGE_MEMORY, 2, PST_PAGE_CACHE_KEEP, 0.001, false, CROP, 0, 0},
+        {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 100, 0, 0},
     };
     (void)state;
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
@@ -293,7 +295,7 @@ static void other_crops_too(void **state)
     static const enum pst_op_kind kinds[] = {PST_OP_RANDOM_RESIZED_CROP, PST_OP_CENTER_CROP};
     (void)state;
     for (size_t k = 0; k < 2; k++) {
-        struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 224, kinds[k]};
+        struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 224, kinds[k], 0};
         uint64_t n_partial = 0;
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
             struct expected e = {0};
@@ -313,7 +315,7 @@ static void other_crops_too(void **state)
 /* O_DIRECT reads whole blocks: a little more, to the right place. */
 static void blocks_find_their_place(void **state)
 {
-    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_DIRECT, 0, false, CROP, 0};
+    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_DIRECT, 0, false, CROP, 0, 0};
     (void)state;
     for (uint64_t epoch = 0; epoch < 3; epoch++) {
         struct pst_loader_stats stats = compare(&way, epoch);
@@ -325,9 +327,9 @@ static void blocks_find_their_place(void **state)
 /* Items in memory are not read; whole images are read at once. */
 static void nothing_is_split_in_vain(void **state)
 {
-    const struct way memory = {PST_STORAGE_MEMORY, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
-    const struct way whole = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 0, 0};
-    const struct way most = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 1000, 0};
+    const struct way memory = {PST_STORAGE_MEMORY, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0, 0};
+    const struct way whole = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 0, 0, 0};
+    const struct way most = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, 1000, 0, 0};
     (void)state;
     struct pst_loader_stats stats = compare(&memory, 0);
     assert_int_equal(stats.n_partial_reads, 0);
@@ -339,6 +341,30 @@ static void nothing_is_split_in_vain(void **state)
     struct pst_pli_region r = region_of(0, 0, 1000, 0);
     assert_true(r.height == 1000);
     stats = compare(&most, 0); /* about half of each row is needed: 51 % are skipped */
+    assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
+}
+
+/* In page order neighbours share a request, and the second round of a read in parts is one more.
+ * Where each takes long it has to save more than the bytes that come in that time: here 1 MiB. */
+static void no_parts_where_requests_cost_more(void **state)
+{
+    const struct way slow = {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.001, false, 1000, 0,
+                             PST_ORDER_PAGES};
+    const struct way fast = {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0, false, 1000, 0,
+                             PST_ORDER_PAGES};
+    uint64_t n_worth = 0;
+    (void)state;
+    for (uint64_t sample = 0; sample < N_SAMPLES; sample++) {
+        for (uint32_t f = 0; f < 2; f++) {
+            struct expected e = {0};
+            add_expected(&slow, 0, sample, f, &e);
+            n_worth += e.nbytes_whole - e.nbytes > (uint64_t)1 << 20;
+        }
+    }
+    assert_int_equal(n_worth, N_SAMPLES); /* the images, not the masks */
+    struct pst_loader_stats stats = compare(&slow, 0);
+    assert_int_equal(stats.n_partial_reads, n_worth);
+    stats = compare(&fast, 0);
     assert_int_equal(stats.n_partial_reads, 2 * N_SAMPLES);
 }
 
@@ -389,7 +415,7 @@ static void without_unit_checksums_all_is_read(void **state)
 {
     struct pst_error err;
     pst_dataset *bare;
-    struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
+    struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0, 0};
     const uint64_t sample = 0;
     (void)state;
     make("bare", 1, true, &bare);
@@ -445,7 +471,7 @@ static enum pst_status fetch_one(const struct way *way, uint64_t sample, struct 
 
 static void bad_units_are_found_where_they_matter(void **state)
 {
-    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
+    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0, 0};
     struct pst_error err;
     struct pst_item item;
     struct pst_pli_range ranges[64];
@@ -486,7 +512,7 @@ static void bad_units_are_found_where_they_matter(void **state)
 /* Bytes of another image in the item's place are valid, but they are not the item. */
 static void bytes_of_another_image_are_found(void **state)
 {
-    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
+    const struct way way = {PST_STORAGE_AUTO, 2, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0, 0};
     struct pst_error err;
     struct pst_item a, b;
     char path[4096];
@@ -577,7 +603,7 @@ static void forge_orientation(const char *path, uint8_t before, uint8_t after)
  * all the same, the parts that were read are others than those that are wanted. */
 static void a_forged_turn_of_the_image_is_found(void **state)
 {
-    const struct way way = {PST_STORAGE_THREADS, 1, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
+    const struct way way = {PST_STORAGE_THREADS, 1, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0, 0};
     struct pst_error err;
     char path[128];
     (void)state;
@@ -609,7 +635,7 @@ static void a_forged_turn_of_the_image_is_found(void **state)
 /* Begin again while both rounds of reads are under way. */
 static void breaking_off_leaves_nothing(void **state)
 {
-    const struct way way = {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.002, false, CROP, 0};
+    const struct way way = {PST_STORAGE_THREADS, 2, PST_PAGE_CACHE_KEEP, 0.002, false, CROP, 0, 0};
     struct pst_error err;
     pst_loader *loader;
     uint64_t first[2], last[2];
@@ -633,7 +659,7 @@ static void each_read_may_fail(void **state)
     (void)state;
     for (uint32_t workers = 0; workers < 3; workers += 2) {
         const struct way way = {
-            PST_STORAGE_THREADS, workers, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0};
+            PST_STORAGE_THREADS, workers, PST_PAGE_CACHE_KEEP, 0, false, CROP, 0, 0};
         uint64_t n = 0, n_failed = 0;
         bool passed = false;
         for (n = 1; !passed; n += n < 4 ? 1 : 11) {
@@ -672,6 +698,7 @@ int main(void)
         cmocka_unit_test(other_crops_too),
         cmocka_unit_test(blocks_find_their_place),
         cmocka_unit_test(nothing_is_split_in_vain),
+        cmocka_unit_test(no_parts_where_requests_cost_more),
         cmocka_unit_test(each_draw_reads_its_own_region),
         cmocka_unit_test(without_unit_checksums_all_is_read),
         cmocka_unit_test(bad_units_are_found_where_they_matter),

@@ -365,6 +365,47 @@ static void page_cache_is_left_empty(void **state)
     psti_storage_close(&storage);
 }
 
+/* Of a file whose first tenth is cached the next pages are read: no more, where reads jump about.
+ */
+static void neighbours_are_not_read(void **state)
+{
+    (void)state;
+    struct statfs fs;
+    assert_int_equal(statfs(test_path("data"), &fs), 0);
+    if (engine.kind == PST_STORAGE_MEMORY || engine.page_cache != PST_PAGE_CACHE_KEEP ||
+        fs.f_type == TMPFS_MAGIC_NUMBER)
+        skip();
+    struct pst_error err;
+    struct psti_storage_options options = engine_options();
+    options.scattered = true;
+    struct psti_storage *storage = NULL;
+    assert_ok(psti_storage_open(&options, &storage, &err));
+    const char *path = test_path("scattered");
+    const size_t nbytes = 4000000;
+    unsigned char *bytes = random_bytes(2, nbytes);
+    write_file(path, bytes, nbytes);
+    struct psti_file *file = NULL;
+    assert_ok(psti_storage_file_open(storage, path, &file, &err));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(fsync(fd), 0);
+    assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+    close(fd);
+    void *buffer = read_buffer(storage, nbytes / 10);
+    if (percent_cached(path) == 0) { /* else this file system keeps its pages */
+        struct psti_read first = {.file = file, .nbytes = nbytes / 10, .buffer = buffer};
+        assert_int_equal(psti_storage_read(storage, &first), PST_OK);
+        struct psti_read next = {
+            .file = file, .offset = nbytes / 10, .nbytes = 20000, .buffer = buffer};
+        assert_int_equal(psti_storage_read(storage, &next), PST_OK);
+        assert_memory_equal(next.data, bytes + nbytes / 10, 20000);
+        assert_in_range(percent_cached(path), 10, 12);
+    }
+    psti_free(buffer);
+    free(bytes);
+    psti_storage_file_close(&file);
+    psti_storage_close(&storage);
+}
+
 static void wrong_options(void **state)
 {
     (void)state;
@@ -406,6 +447,7 @@ int main(void)
         cmocka_unit_test(file_changed_since_listed),
         cmocka_unit_test(spans),
         cmocka_unit_test(page_cache_is_left_empty),
+        cmocka_unit_test(neighbours_are_not_read),
         cmocka_unit_test(wrong_options),
     };
     test_directory_make();
