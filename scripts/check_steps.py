@@ -61,6 +61,11 @@ def pytest(*arguments: str) -> list[str]:
     return [PYTHON, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *PARALLEL, *arguments]
 
 
+def stranger(*tests: str) -> list[str]:
+    """Tries wheels in root file systems, in one process: the tests share them."""
+    return pytest("-n", "0", *tests)
+
+
 def python_of(preset: str, *tests: str, asan: bool = False) -> Step:
     """Runs tests of the Python package with the extension that the preset builds."""
     command = [PYTHON, "scripts/check_package.py", str(BUILD / preset), *["--asan"] * asan, *PARALLEL, *tests]
@@ -105,6 +110,8 @@ def check_steps() -> list[Step]:
         Step("types", "script", [[PYTHON, "scripts/check_types.py"]]),
         Step("python", "pytest", [pytest("python/tests")],
              {"PST_TEST_GPU": str(BUILD / "check" / "tests" / "device")}),
+        # check-long tries the wheels in all ways.
+        Step("stranger", "pytest", [stranger("tests/scripts/stranger_of_wheel.py::test_debian_12")], {"STRANGER_WHEEL": "fresh"}),
     ]
 
 
@@ -129,8 +136,6 @@ def long_steps() -> list[Step]:
         Step("site", "script", [[PYTHON, "scripts/build_site.py"]]),
         Step("demo", "script", [[PYTHON, "examples/demo.py", "--out", str(BUILD / "demo-out")]]),
         Step("abi", "pytest", [pytest("tests/scripts/abi_of_wheel.py")]),
-        # Not in check_steps(): zig builds all libraries and Penstock anew, which takes more than three minutes on two cores.
         Step("wheels", "script", [[PYTHON, "scripts/wheels.py"]]),
-        # One process: its tests share root file systems.
-        Step("stranger", "pytest", [pytest("-n", "0", "tests/scripts/stranger_of_wheel.py")]),
+        Step("stranger", "pytest", [stranger("tests/scripts/stranger_of_wheel.py")]),
     ]

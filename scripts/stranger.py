@@ -21,6 +21,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import dependencies
+import wheels
 from dependencies import ROOT, apt_environment, run
 
 WORK = ROOT / "build" / "stranger"
@@ -136,11 +138,21 @@ def numpy_wheel(version: str, arch: str) -> Path:
     return next(folder.glob("*.whl"))
 
 
+def make_wheel(arch: str) -> None:
+    try:
+        dependencies.fetch(dependencies.sources_folder())
+        wheels.make_tools()
+    except SystemExit as problem:
+        raise CannotTryError(f"the sources of a wheel cannot be fetched: {str(problem)[-300:]}") from None
+    run(sys.executable, ROOT / "scripts" / "wheels.py", "--packages", "penstock", "--arch", MACHINES[arch])
+
+
 def wheel_of(arch: str) -> Path:
-    """Returns the wheel that scripts/wheels.py made for a processor; makes it where it is missing."""
+    """Returns the wheel that scripts/wheels.py made for a processor. Makes it where it is missing; with STRANGER_WHEEL=fresh,
+    anyway."""
     pattern = f"penstock-*-manylinux*_{MACHINES[arch]}.whl"
-    if not list(DIST.glob(pattern)):
-        run(sys.executable, ROOT / "scripts" / "wheels.py", "--packages", "penstock", "--arch", MACHINES[arch])
+    if os.environ.get("STRANGER_WHEEL") == "fresh" or not list(DIST.glob(pattern)):
+        make_wheel(arch)
     [wheel] = DIST.glob(pattern)
     return wheel
 
