@@ -49,6 +49,7 @@ def import_torchaudio():
     name = "torchaudio._extension"
     if name not in sys.modules:
         stand_in = ModuleType(name)
+        stand_in._IS_TORCHAUDIO_EXT_AVAILABLE = stand_in._IS_ALIGN_AVAILABLE = False
         stand_in.fail_if_no_align = lambda function: function
         sys.modules[name] = stand_in
     import torchaudio
