@@ -317,7 +317,8 @@ def picture(merged: dict) -> str:
             rows = [row for row in merged["epochs"] if (row["set"], row["machine"]) == (name, machine)]
             for loader in (loader for loader in LOADERS if rows and loader in rows[0]["loaders"]):
                 mean = geometric_mean([row["loaders"][loader]["samples_per_s"] for row in rows])
-                cells.append({"group": f"{about['title']}; {MACHINES[machine].title}", "peer": loader, "name": LOADERS[loader],
+                title = f"{about['title'].split(' of quality')[0]}; {MACHINES[machine].title}"
+                cells.append({"group": title, "peer": loader, "name": LOADERS[loader],
                               "cores": MACHINES[machine].cores, "decodes": True, "images_per_s": mean, "clean": True})
     return bars.draw({**merged, "cells": cells}, "Training, samples per second: mean over networks", "")
 

@@ -10,6 +10,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
 from bars import INK, MUTED, text  # noqa: E402
 
+TEXT_SHARE = 0.2  # of the panel, which a text takes
 PARTS = {"compute": ("the accelerator computes", "#b9c3cd"), "prepare": ("it waits for preparation", "#e08a2b"),
          "fetch": ("it waits for storage", "#1666b5")}  # fmt: skip
 WIDTH, LEFT, PANEL, GAP, TOP, BAR, ROW = 1000, 170, 380, 30, 96, 13, 38
@@ -32,7 +33,8 @@ def panel(cells: list[dict[str, Any]], left: float, title: str) -> list[str]:
         y = TOP + i * ROW
         for k, which in enumerate(("before", "with")):
             out += bar(cell[which], left, y + k * (BAR + 2), f"{cell['model']}, {which}")
-        out.append(text(left + PANEL - 4, y + 2 * BAR, f"{cell['times']:.1f} x as fast", 10, INK, "end"))
+        color = "#ffffff" if cell["with"]["fetch"] > TEXT_SHARE else INK
+        out.append(text(left + PANEL - 4, y + 2 * BAR, f"{cell['times']:.1f} x as fast", 10, color, "end"))
     return out
 
 
