@@ -76,7 +76,11 @@ def fetch(package: Package, wheels: Path) -> dict[str, float]:
     if reason := environments.install_debian(wheels, package.debian):
         raise common.Unavailable(reason)
     if not list(wheels.glob("*.whl")):
-        run(sys.executable, "-m", "pip", "download", *options, "--only-binary", ":all:", "--dest", wheels, *package.needs)
+        run(sys.executable, "-m", "pip", "download", *options, "--prefer-binary", "--dest", wheels, *package.needs)
+    for source in wheels.glob("*.tar.gz"):  # of pure Python, what they need
+        run(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--wheel-dir", wheels,
+            source)
+        source.unlink()
     if not package.built or all(list(wheels.glob(f"{name}-*.whl")) for name in package.built):
         return {}
     helper = fresh(wheels.parent / "builder")
