@@ -1,6 +1,8 @@
-/* cpu.c - finds CPU features by the compiler's cpuid helpers, and lowers them by
- * PENSTOCK_CPU_MASK. The helpers also check that the operating system supports the wide
- * registers. */
+/* cpu.c - finds CPU features by the instruction cpuid, and lowers them by PENSTOCK_CPU_MASK.
+ *
+ * Not by __builtin_cpu_supports: its tables belong to the compiler's runtime, and that of zig,
+ * which builds the wheels, leaves them empty. Bits: Intel's Software Developer's Manual, volume 2A,
+ * CPUID, and volume 1, 13.3 (XCR0). */
 #include "base/cpu.h"
 
 #include "base/fail.h"
@@ -9,23 +11,55 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* Leaf 1, ecx. */
+#define FMA (1u << 12)
+#define OSXSAVE (1u << 27)
+/* Leaf 7, ebx. */
+#define BMI1 (1u << 3)
+#define AVX2 (1u << 5)
+#define BMI2 (1u << 8)
+#define AVX512_F_DQ_CD_BW_VL (1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31)
+/* Leaf 7, ecx: VBMI, VBMI2, GFNI, VNNI, BITALG, VPOPCNTDQ. */
+#define AVX512_ICL (1u << 1 | 1u << 6 | 1u << 8 | 1u << 11 | 1u << 12 | 1u << 14)
+/* Registers that the operating system saves, in XCR0. */
+#define YMM_STATE 0x06u
+#define ZMM_STATE 0xe6u
+
+static uint32_t saved_registers(void)
+{
+    uint32_t low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+static uint32_t detect_x86(void)
+{
+    uint32_t eax, ebx, ecx, edx, found = 0;
+    const uint32_t avx2 = BMI1 | AVX2 | BMI2;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & OSXSAVE) || !(ecx & FMA))
+        return 0;
+    uint32_t saved = saved_registers();
+    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx))
+        return 0;
+    if ((saved & YMM_STATE) == YMM_STATE && (ebx & avx2) == avx2)
+        found |= PSTI_CPU_AVX2;
+    if (found && (saved & ZMM_STATE) == ZMM_STATE &&
+        (ebx & AVX512_F_DQ_CD_BW_VL) == AVX512_F_DQ_CD_BW_VL)
+        found |= PSTI_CPU_AVX512;
+    if ((found & PSTI_CPU_AVX512) && (ecx & AVX512_ICL) == AVX512_ICL)
+        found |= PSTI_CPU_AVX512_ICL;
+    return found;
+}
+#endif
+
 uint32_t psti_cpu_detected(void)
 {
     uint32_t found = 0;
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-        __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma"))
-        found |= PSTI_CPU_AVX2;
-    if ((found & PSTI_CPU_AVX2) && __builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
-        found |= PSTI_CPU_AVX512;
-    if ((found & PSTI_CPU_AVX512) && __builtin_cpu_supports("avx512vbmi") &&
-        __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("gfni") &&
-        __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bitalg") &&
-        __builtin_cpu_supports("avx512vpopcntdq"))
-        found |= PSTI_CPU_AVX512_ICL;
+    found |= detect_x86();
 #elif defined(__aarch64__)
     found |= PSTI_CPU_NEON; /* part of the base instruction set */
 #endif

@@ -206,9 +206,34 @@ static void threads(void **state)
     }
 }
 
+#if defined(__x86_64__)
+/* As the compiler's own runtime finds them, which gcc's and clang's do. */
+static void cpu_features(void **state)
+{
+    (void)state;
+    uint32_t found = psti_cpu_detected();
+    __builtin_cpu_init();
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+                __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                  __builtin_cpu_supports("avx512cd");
+    bool icl = avx512 && __builtin_cpu_supports("avx512vbmi") &&
+               __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("gfni") &&
+               __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bitalg") &&
+               __builtin_cpu_supports("avx512vpopcntdq");
+    assert_int_equal((found & PSTI_CPU_AVX2) != 0, avx2);
+    assert_int_equal((found & PSTI_CPU_AVX512) != 0, avx512);
+    assert_int_equal((found & PSTI_CPU_AVX512_ICL) != 0, icl);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+#if defined(__x86_64__)
+        cmocka_unit_test(cpu_features),
+#endif
         cmocka_unit_test(arithmetic),
         cmocka_unit_test(ranges),
         cmocka_unit_test(little_endian_at_any_address),
