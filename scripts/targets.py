@@ -18,7 +18,6 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import dependencies
 import wheels
 from dependencies import ROOT, run
 
@@ -32,18 +31,12 @@ ERROR = re.compile(r"(?:fatal )?error: .*")
 
 
 def write_toolchain(folder: Path, zig: Path, target: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    wheels.write_program(folder / "cc", f"{zig} cc -target {target}")
-    for name in ("ar", "ranlib"):
-        wheels.write_program(folder / name, f"{zig} {name}")
     system, processor = TARGETS[target]
     file = folder / "toolchain.cmake"
     file.write_text("\n".join([
-        f"set(CMAKE_SYSTEM_NAME {system})", f"set(CMAKE_SYSTEM_PROCESSOR {processor})",
-        f"set(CMAKE_C_COMPILER {folder}/cc)", f"set(CMAKE_AR {folder}/ar)", f"set(CMAKE_RANLIB {folder}/ranlib)",
+        f"set(CMAKE_SYSTEM_NAME {system})", f"set(CMAKE_SYSTEM_PROCESSOR {processor})", *wheels.write_programs(folder, zig, target),
         "set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)",  # CMake's own checks do not link either
-        "set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)",  # or CMake wants macOS's install_name_tool
-        "set(CMAKE_FIND_USE_CMAKE_SYSTEM_PATH OFF)"]) + "\n")
+        "set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)"]) + "\n")  # or CMake wants macOS's install_name_tool
     return file
 
 
@@ -80,11 +73,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "targets")
     parser.add_argument("--target", nargs="+", choices=TARGETS, default=list(TARGETS))
     arguments = parser.parse_args()
-    dependencies.fetch(dependencies.sources_folder())
-    zig = wheels.make_tools()
-    os.environ["PATH"] = f"{wheels.TOOLS / 'bin'}:{os.environ['PATH']}"
-    os.environ["ZIG_GLOBAL_CACHE_DIR"] = str(wheels.WORK / "zig-cache")
-    os.environ.pop("CMAKE_C_COMPILER_LAUNCHER", None)
+    zig = wheels.prepare()
     lender = wheels.WORK / "x86_64"
     wheels.write_toolchain(lender, zig, "x86_64")
     prefix = wheels.build_dependencies(lender, "x86_64", lender / "toolchain.cmake", str(lender / "cc"))

@@ -65,22 +65,37 @@ def make_tools() -> Path:
     return next(TOOLS.glob("lib/python3*/site-packages/ziglang/zig"))
 
 
+def prepare() -> Path:
+    """Fetches the pinned sources and tools, and sets this process up to build with them. Returns zig."""
+    dependencies.fetch(dependencies.sources_folder())
+    zig = make_tools()
+    os.environ["PATH"] = f"{TOOLS / 'bin'}:{os.environ['PATH']}"
+    os.environ["ZIG_GLOBAL_CACHE_DIR"] = str(WORK / "zig-cache")
+    os.environ.pop("CMAKE_C_COMPILER_LAUNCHER", None)
+    return zig
+
+
+def write_programs(folder: Path, zig: Path, target: str, *flags: str) -> list[str]:
+    """Writes zig's programs under the names that CMake wants. Returns the lines of a toolchain file that name them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_program(folder / "cc", " ".join([f"{zig} cc -target {target}", *flags]))
+    for name in ("ar", "ranlib"):
+        write_program(folder / name, f"{zig} {name}")
+    return [f"set(CMAKE_C_COMPILER {folder}/cc)", f"set(CMAKE_AR {folder}/ar)", f"set(CMAKE_RANLIB {folder}/ranlib)",
+            "set(CMAKE_FIND_USE_CMAKE_SYSTEM_PATH OFF)"]
+
+
 def write_program(path: Path, command: str) -> None:
     path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     path.chmod(0o755)
 
 
 def write_toolchain(folder: Path, zig: Path, arch: str) -> None:
-    """Writes zig's programs under the names that CMake wants, and the file that tells CMake of them."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Writes zig's programs, and the file that tells CMake of them."""
     # The paths of this machine are no part of what is built. -g0: zig has line tables unless told otherwise.
-    write_program(folder / "cc", f"{zig} cc -target {arch}-linux-gnu.{GLIBC} -g0 -ffile-prefix-map={ROOT}=. "
-                                 f"-ffile-prefix-map={WORK}=.")
-    for name in ("ar", "ranlib"):
-        write_program(folder / name, f"{zig} {name}")
-    lines = [f"set(CMAKE_C_COMPILER {folder}/cc)", f"set(CMAKE_AR {folder}/ar)", f"set(CMAKE_RANLIB {folder}/ranlib)",
-             "set(CMAKE_FIND_USE_CMAKE_SYSTEM_PATH OFF)",
-             *[f"set(CMAKE_{kind}_LINKER_FLAGS_INIT -s)" for kind in ("EXE", "MODULE", "SHARED")]]
+    lines = write_programs(folder, zig, f"{arch}-linux-gnu.{GLIBC}", "-g0", f"-ffile-prefix-map={ROOT}=.",
+                           f"-ffile-prefix-map={WORK}=.")
+    lines += [f"set(CMAKE_{kind}_LINKER_FLAGS_INIT -s)" for kind in ("EXE", "MODULE", "SHARED")]
     if arch != os.uname().machine:
         lines = ["set(CMAKE_SYSTEM_NAME Linux)", f"set(CMAKE_SYSTEM_PROCESSOR {arch})", *lines]
     (folder / "toolchain.cmake").write_text("\n".join(lines) + "\n")
@@ -143,12 +158,8 @@ def main() -> int:
     arguments = parser.parse_args()
     out = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    dependencies.fetch(dependencies.sources_folder())
-    zig = make_tools()
-    os.environ["PATH"] = f"{TOOLS / 'bin'}:{os.environ['PATH']}"
-    os.environ["ZIG_GLOBAL_CACHE_DIR"] = str(WORK / "zig-cache")
+    zig = prepare()
     os.environ.setdefault("SOURCE_DATE_EPOCH", last_commit_time())
-    os.environ.pop("CMAKE_C_COMPILER_LAUNCHER", None)
     packages = [name for name in arguments.packages if name == "penstock" or shutil.which("nvcc")]
     if packages != arguments.packages:
         print("no nvcc here: no penstock-cuda is built")

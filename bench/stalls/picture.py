@@ -10,7 +10,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "loader"))
 from bars import INK, MUTED, text  # noqa: E402
 
-TEXT_SHARE = 0.2  # of the panel, which a text takes
+TEXT_SHARE = 0.2  # the part of a panel that its text covers
 PARTS = {"compute": ("the accelerator computes", "#b9c3cd"), "prepare": ("it waits for preparation", "#e08a2b"),
          "fetch": ("it waits for storage", "#1666b5")}  # fmt: skip
 WIDTH, LEFT, PANEL, GAP, TOP, BAR, ROW = 1000, 170, 380, 30, 96, 13, 38

@@ -57,13 +57,13 @@ static uint32_t detect_x86(void)
 
 uint32_t psti_cpu_detected(void)
 {
-    uint32_t found = 0;
 #if defined(__x86_64__)
-    found |= detect_x86();
+    return detect_x86();
 #elif defined(__aarch64__)
-    found |= PSTI_CPU_NEON; /* part of the base instruction set */
+    return PSTI_CPU_NEON; /* part of the base instruction set */
+#else
+    return 0;
 #endif
-    return found;
 }
 
 static uint32_t allowed_by_mask(void)

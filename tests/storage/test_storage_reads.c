@@ -332,6 +332,15 @@ static int percent_cached(const char *path)
     return (int)(n * 100 / n_pages);
 }
 
+/* Writes a file to the disk and drops its pages. */
+static void drop_pages(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(fsync(fd), 0);
+    assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+    close(fd);
+}
+
 static void page_cache_is_left_empty(void **state)
 {
     (void)state;
@@ -343,9 +352,7 @@ static void page_cache_is_left_empty(void **state)
     struct psti_storage *storage = open_engine();
     const char *path = test_path("dropped");
     write_file(path, data, 2000000);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-    close(fd);
+    drop_pages(path);
     if (percent_cached(path) > 50)
         skip(); /* this file system keeps its pages, whatever one says */
     void *buffer = read_buffer(storage, 2000000);
@@ -365,8 +372,8 @@ static void page_cache_is_left_empty(void **state)
     psti_storage_close(&storage);
 }
 
-/* Of a file whose first tenth is cached the next pages are read: no more, where reads jump about.
- */
+/* A storage with scattered reads brings no page that was not asked for. Without the hint the kernel
+ * reads ahead here, because the tenth of the file before the read is cached. */
 static void neighbours_are_not_read(void **state)
 {
     (void)state;
@@ -386,10 +393,7 @@ static void neighbours_are_not_read(void **state)
     write_file(path, bytes, nbytes);
     struct psti_file *file = NULL;
     assert_ok(psti_storage_file_open(storage, path, &file, &err));
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_int_equal(fsync(fd), 0);
-    assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
-    close(fd);
+    drop_pages(path);
     void *buffer = read_buffer(storage, nbytes / 10);
     if (percent_cached(path) == 0) { /* else this file system keeps its pages */
         struct psti_read first = {.file = file, .nbytes = nbytes / 10, .buffer = buffer};
