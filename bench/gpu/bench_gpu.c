@@ -7,7 +7,8 @@
  *         fused:HEIGHTxWIDTH   RandomCrop + flip + Normalize to f16 NCHW, in the decoding launch
  *         resized:SIDE         RandomResizedCrop(SIDE) + flip + Normalize to f16 NCHW
  *         policy:SIDE          the same with RandAugment (2 operations, magnitude 9 of 31) before
- *                              Normalize and RandomErasing (probability 0.25) after it
+ *                              Normalize and RandomErasing (probability 0.25) after it; "launches
+ *                              alone" have the upload, too, because contrasts add up in it
  *         l3:EDGE              as picture, but what is uploaded and decoded is L3 (bench/l3) with
  *                              tiles of EDGE pixels, in one launch; needs --l3 libbench_l3_cuda.so
  *         l3-each:EDGE         the same in a launch for each image, as L3 was published
@@ -50,6 +51,7 @@ struct set {
     uint32_t height, width; /* size of the rows */
     uint32_t l3_edge;       /* 0: the kernels are PLI's */
     bool l3_each;
+    bool has_policy;
     struct gpu_l3 *l3;
     struct psti_device *device; /* the GPU with the kernels of this set */
     struct psti_chain *ops;
@@ -65,6 +67,7 @@ struct slot {
     struct psti_gpu_work work;
     struct psti_stream *stream;
     struct psti_event *done;
+    bool uploads_again; /* contrasts left their sums in what was uploaded */
     uint64_t rows;
     size_t rows_nbytes;
 };
@@ -148,7 +151,6 @@ static void parse_set(const char *text, struct set *set)
 static uint32_t chain_ops(struct set *set, struct pst_op ops[MAX_OPS])
 {
     static const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f};
-    bool has_policy = false;
     uint32_t n = 2;
     set->output = (struct psti_chain_output){.channels = 3, .bits = 8};
     set->l3_each = sscanf(set->chain, "l3-each:%" SCNu32, &set->l3_edge) == 1;
@@ -162,7 +164,7 @@ static uint32_t chain_ops(struct set *set, struct pst_op ops[MAX_OPS])
     if (sscanf(set->chain, "fused:%" SCNu32 "x%" SCNu32, &set->height, &set->width) == 2) {
         pst_op_init(&ops[0], sizeof ops[0], PST_OP_RANDOM_CROP);
     } else if (sscanf(set->chain, "resized:%" SCNu32, &set->height) == 1 ||
-               (has_policy = sscanf(set->chain, "policy:%" SCNu32, &set->height) == 1)) {
+               (set->has_policy = sscanf(set->chain, "policy:%" SCNu32, &set->height) == 1)) {
         set->width = set->height;
         pst_op_init(&ops[0], sizeof ops[0], PST_OP_RANDOM_RESIZED_CROP);
     } else {
@@ -171,14 +173,14 @@ static uint32_t chain_ops(struct set *set, struct pst_op ops[MAX_OPS])
     ops[0].height = set->height;
     ops[0].width = set->width;
     pst_op_init(&ops[1], sizeof ops[1], PST_OP_HORIZONTAL_FLIP);
-    for (; has_policy && n < 4; n++) {
+    for (; set->has_policy && n < 4; n++) {
         pst_op_init(&ops[n], sizeof ops[n], PST_OP_RAND_AUGMENT);
         ops[n].magnitude = 9;
     }
     pst_op_init(&ops[n], sizeof ops[n], PST_OP_NORMALIZE);
     memcpy(ops[n].mean, mean, sizeof mean);
     memcpy(ops[n++].std, std, sizeof std);
-    if (has_policy) {
+    if (set->has_policy) {
         pst_op_init(&ops[n], sizeof ops[n], PST_OP_ERASING);
         ops[n++].p = 0.25f;
     }
@@ -287,6 +289,7 @@ static void open_slot(struct bench *bench, const struct set *set, struct slot *s
     memory->constants = bench->constants;
     memory->n_processors = info.n_processors;
     memory->shared_nbytes_max = info.shared_nbytes_max;
+    slot->uploads_again = set->has_policy;
     slot->rows_nbytes = set->n_rows * psti_gpu_field_row_nbytes(set->field);
     check(psti_device_alloc_pinned(set->device, size.upload_nbytes, &memory->pinned, &err),
           "pinned memory", &err);
@@ -333,13 +336,16 @@ static void launch(struct slot *slot)
     }
 }
 
-/* Launches again a slot that was uploaded before, after clearing what the last launch left. */
+/* Launches again a slot that was uploaded before, without what the last launch left. */
 static void launch_again(struct slot *slot)
 {
     struct pst_error err = {0};
-    check(psti_device_stream_clear(slot->stream, slot->memory.upload, slot->work.cleared_nbytes,
-                                   &err),
-          "clear", &err);
+    if (slot->uploads_again)
+        upload(slot);
+    else
+        check(psti_device_stream_clear(slot->stream, slot->memory.upload, slot->work.cleared_nbytes,
+                                       &err),
+              "clear", &err);
     launch(slot);
 }
 

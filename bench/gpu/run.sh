@@ -32,14 +32,14 @@ for edge in 64 32; do # L3 of the same frames, with its published sizes of tiles
     [ ! -d "$data/pli-small-frames" ] || kernels "frames-l3-t$edge" "$data/pli-small-frames:64:l3:$edge"
 done
 [ ! -d "$data/pli-small-frames" ] || kernels frames-l3-each "$data/pli-small-frames:64:l3-each:64"
+step shares 120 python3 "$here/shares.py" "$data/jpeg" --out "$out/gpu-shares.json"
+host=("$data"/pli-jpeg "$data"/pli-*-frames)
+[ ! -d "${host[0]}" ] || step host-cpu 90 python3 "$here/host_cpu.py" "${host[@]}" --out "$out/gpu-host-cpu.json"
+step jpegs 150 python3 "$here/jpegs.py" "$data/jpeg" --seconds 3 --out "$out/gpu-jpegs.json"
 if python3 -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
     step pack 60 "$carry/bin/penstock" pack --quiet "$data/jpeg" "$steps_work/jpeg.pst"
     step training 150 python3 "$here/training.py" "$steps_work/jpeg.pst" --seconds 2 --out "$out/gpu-training.json"
 else
     echo "no torch with CUDA: the training figure is left out" >&2
 fi
-step shares 120 python3 "$here/shares.py" "$data/jpeg" --out "$out/gpu-shares.json"
-host=("$data"/pli-jpeg "$data"/pli-*-frames)
-[ ! -d "${host[0]}" ] || step host-cpu 90 python3 "$here/host_cpu.py" "${host[@]}" --out "$out/gpu-host-cpu.json"
-step jpegs 150 python3 "$here/jpegs.py" "$data/jpeg" --seconds 3 --out "$out/gpu-jpegs.json"
 steps_finish
