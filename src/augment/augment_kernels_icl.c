@@ -18,7 +18,7 @@
 
 INLINE __m512i multiply_add(__m512i sums, __m512i a, __m512i b)
 {
-    return _mm512_dpwssd_epi32(sums, a, b);
+    return psti_avx512_add_products(sums, a, b);
 }
 
 #include "augment/augment_kernels_avx512_template.h"

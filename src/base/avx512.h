@@ -34,6 +34,18 @@ PSTI_AVX512_INLINE uint64_t psti_avx512_sum_u64(__m512i v)
         sum += lanes[i];
     return sum;
 }
+
+/* Adds to sums of 32 bits the products of their two pairs of 16-bit values. clang would
+ * make VPMADDWD and VPADDD of the intrinsic, unless it is told that VPDPWSSD is fast. */
+PSTI_ICL_INLINE __m512i psti_avx512_add_products(__m512i sums, __m512i a, __m512i b)
+{
+#if defined(__clang__) && !defined(PST_SIMDE)
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(sums) : "v"(a), "v"(b));
+    return sums;
+#else
+    return _mm512_dpwssd_epi32(sums, a, b);
+#endif
+}
 #endif
 
 #endif

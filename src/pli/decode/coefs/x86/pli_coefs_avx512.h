@@ -41,23 +41,40 @@ PSTI_ICL_INLINE const struct psti_coefs_avx512_tables *coefs_tables(
 PSTI_ICL_INLINE __m512i load(const void *at) { return _mm512_loadu_si512(at); }
 PSTI_ICL_INLINE void store(void *at, __m512i v) { _mm512_storeu_si512(at, v); }
 
-/* Both hide a value from the compiler. It would merge a choice into the operands that it chooses
- * from, or two tests into one that waits for the other. That saves an instruction but makes chains
- * longer. */
+/* These keep compilers from what makes a chain of instructions longer. `apart` and `mask_apart`
+ * hide a value from gcc. It would merge a choice into the operands that it chooses from, or two
+ * tests into one that waits for the other. clang does neither with masks. But it would take masks
+ * to general registers and back for `&`, which mask_without does in mask registers, and it would
+ * make words of a mask to subtract them instead of minus_one(). */
 #if defined(PST_SIMDE)
 PSTI_ICL_INLINE __m512i apart(__m512i v) { return v; }
 PSTI_ICL_INLINE uint32_t mask_apart(uint32_t mask) { return mask; }
+PSTI_ICL_INLINE uint32_t mask_without(uint32_t mask, uint32_t others) { return mask & ~others; }
+PSTI_ICL_INLINE __m512i minus_one(void) { return _mm512_set1_epi16(-1); }
 #else
 PSTI_ICL_INLINE __m512i apart(__m512i v)
 {
     __asm__("" : "+v"(v));
     return v;
 }
+/* Returns `mask & ~others`. */
+PSTI_ICL_INLINE __mmask32 mask_without(__mmask32 mask, __mmask32 others)
+{
+    __mmask32 left;
+    __asm__("kandnd %2, %1, %0" : "=k"(left) : "k"(others), "k"(mask));
+    return left;
+}
+#if defined(__clang__)
+PSTI_ICL_INLINE __mmask32 mask_apart(__mmask32 mask) { return mask; }
+PSTI_ICL_INLINE __m512i minus_one(void) { return apart(_mm512_set1_epi16(-1)); }
+#else
 PSTI_ICL_INLINE __mmask32 mask_apart(__mmask32 mask)
 {
     __asm__("" : "+k"(mask));
     return mask;
 }
+PSTI_ICL_INLINE __m512i minus_one(void) { return _mm512_set1_epi16(-1); }
+#endif
 #endif
 
 /* -- States -- */
@@ -102,9 +119,9 @@ PSTI_ICL_INLINE const uint8_t *advance(struct psti_coefs_avx512_states *s, __m51
     __m512i low = _mm512_add_epi16(_mm512_mullo_epi16(freq, lower), bias);
     __m512i high =
         _mm512_add_epi16(_mm512_mulhi_epu16(freq, lower), _mm512_mullo_epi16(freq, upper));
-    uint32_t carry = mask_apart(_mm512_cmplt_epu16_mask(low, bias));
-    uint32_t takers = mask_apart(_mm512_testn_epi16_mask(high, high)) & ~carry;
-    high = _mm512_mask_sub_epi16(high, carry, high, _mm512_set1_epi16(-1));
+    __mmask32 carry = mask_apart(_mm512_cmplt_epu16_mask(low, bias));
+    __mmask32 takers = mask_without(_mm512_testn_epi16_mask(high, high), carry);
+    high = _mm512_mask_sub_epi16(high, carry, high, minus_one());
     s->high = _mm512_mask_mov_epi16(high, takers, low);
     s->low = _mm512_mask_expand_epi16(low, takers, apart(load(words)));
     return words + 2 * (size_t)(uint32_t)__builtin_popcount(takers);

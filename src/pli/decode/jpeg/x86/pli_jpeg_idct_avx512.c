@@ -36,7 +36,7 @@ INLINE __m512i pair(int a, int b)
 }
 INLINE __m512i add_products(__m512i sums, __m512i pairs, __m512i factors)
 {
-    return _mm512_dpwssd_epi32(sums, pairs, factors);
+    return psti_avx512_add_products(sums, pairs, factors);
 }
 INLINE __m512i plus_minus(__m512i sums, __m512i pairs, int a, int b, __m512i *minus)
 {

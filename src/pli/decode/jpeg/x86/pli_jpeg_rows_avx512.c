@@ -42,7 +42,7 @@ INLINE __m512i odd_bytes(__m512i even, __m512i odd)
 }
 INLINE __m512i add_products(__m512i sums, __m512i a, __m512i b)
 {
-    return _mm512_dpwssd_epi32(sums, a, b);
+    return psti_avx512_add_products(sums, a, b);
 }
 
 #include "pli/decode/jpeg/x86/pli_jpeg_rows_x86_template.h"
