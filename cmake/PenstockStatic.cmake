@@ -1,5 +1,5 @@
-# The targets JPEG::JPEG, PNG::PNG and ZLIB::ZLIB of the static libraries in PENSTOCK_DEPENDENCIES, and pkg-config told of them.
-# Nothing is searched for, so no library of the system is taken by mistake.
+# The same targets as PenstockDependencies.cmake finds in the system, of the static libraries in PENSTOCK_DEPENDENCIES. Nothing is
+# searched for, so no library of the system is taken by mistake.
 set(prefix ${PENSTOCK_DEPENDENCIES})
 if(NOT prefix)
   set(prefix ${PROJECT_BINARY_DIR}/dependencies)
@@ -19,20 +19,27 @@ if(NOT prefix)
   endif()
 endif()
 
-set(JPEG_FOUND TRUE)
-foreach(library JPEG:jpeg PNG:png16 ZLIB:z)
-  string(REPLACE ":" ";" library ${library})
-  list(GET library 0 package)
-  list(GET library 1 file)
-  if(NOT TARGET ${package}::${package})
-    add_library(${package}::${package} STATIC IMPORTED GLOBAL)
-  endif()
-  set_target_properties(${package}::${package} PROPERTIES IMPORTED_LOCATION ${prefix}/lib/lib${file}.a
-    INTERFACE_INCLUDE_DIRECTORIES ${prefix}/include)
-endforeach()
-target_link_libraries(PNG::PNG INTERFACE ZLIB::ZLIB m)
-set(ENV{PKG_CONFIG_LIBDIR} ${prefix}/lib/pkgconfig)
-set(ENV{PKG_CONFIG_PATH} "")
+# add_static(TARGET LIBRARY...): a target of libraries by their short names, in the order of linking.
+function(add_static target)
+  list(TRANSFORM ARGN REPLACE "(.+)" "${prefix}/lib/lib\\1.a")
+  add_library(${target} INTERFACE IMPORTED GLOBAL)
+  set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "${ARGN}" INTERFACE_INCLUDE_DIRECTORIES ${prefix}/include)
+endfunction()
+
+add_static(ZLIB::ZLIB z)
+add_static(JPEG::JPEG jpeg)
+add_static(PNG::PNG png16 z)
+target_link_libraries(PNG::PNG INTERFACE m)
+add_static(PkgConfig::DEFLATE deflate)
+add_static(PkgConfig::XXHASH) # of its header alone
+if(PST_WEBP)
+  add_static(PkgConfig::WEBP webpdemux webp)
+  set(WEBP_FOUND TRUE)
+endif()
+if(PST_URING)
+  add_static(PkgConfig::URING uring)
+  set(URING_FOUND TRUE)
+endif()
 # Licences of what is built in: who hands out the binary hands them out.
 file(GLOB licences ${prefix}/licences/*)
 set_property(GLOBAL PROPERTY PST_LICENCES ${licences})

@@ -22,6 +22,7 @@ import tempfile
 from pathlib import Path
 
 import dependencies
+import release
 import wheels
 from dependencies import ROOT, apt_environment, run
 
@@ -31,6 +32,10 @@ PHOTOGRAPHS = ROOT / "examples" / "photographs"
 JOB = ROOT / "scripts" / "stranger_job.py"
 # Python, pip and the certificates that it loads, a shell; libstdc++ for numpy.
 PACKAGES = ("python3", "python3-venv", "ca-certificates", "dash", "coreutils", "libstdc++6")
+# What an sdist needs besides: a compiler, Python's headers, and what unpacks and configures the sources that it carries.
+COMPILER = ("gcc", "libc6-dev", "libpython3-dev", "make", "patch", "mawk", "sed", "grep", "diffutils", "findutils")
+# Of the pinned tools (scripts/wheels.py), those that pip fetches to build an sdist.
+BUILD_TOOLS = ("cmake", "ninja", "packaging", "pathspec", "scikit-build-core")
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 # What a wheel of numpy may be tagged with, for the glibcs of the releases that are tried.
 PLATFORMS = ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28")
@@ -58,12 +63,12 @@ def check_machine() -> None:
         raise CannotTryError("this machine gives no mounts and network of one's own (unshare)")
 
 
-def unpack_packages(release: str, arch: str, root: Path) -> None:
-    """Fetches Python, pip and what they need, and unpacks them. Nothing of them is configured."""
+def unpack_packages(codename: str, arch: str, root: Path, packages: tuple[str, ...]) -> None:
+    """Fetches packages and what they need, and unpacks them. Nothing of them is configured."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "apt"
-        environment = apt_environment(folder, "deb", release, arch)
-        run("apt-get", "install", "-y", "--no-install-recommends", "--download-only", *PACKAGES, **environment)
+        environment = apt_environment(folder, "deb", codename, arch)
+        run("apt-get", "install", "-y", "--no-install-recommends", "--download-only", *packages, **environment)
         for directory in ("bin", "sbin", "lib", "lib64"):
             (root / "usr" / directory).mkdir(parents=True, exist_ok=True)
             (root / directory).symlink_to(f"usr/{directory}")
@@ -71,8 +76,9 @@ def unpack_packages(release: str, arch: str, root: Path) -> None:
             run("sh", "-c", f"dpkg-deb --fsys-tarfile {package} | tar -x --keep-directory-symlink -C {root}")
     for directory in ("proc", "dev", "tmp", "root", "job", "wheels"):
         (root / directory).mkdir(exist_ok=True)
-    if not (root / "bin" / "sh").exists():
-        (root / "bin" / "sh").symlink_to("dash")
+    for name, program in (("sh", "dash"), ("awk", "mawk"), ("cc", "gcc")):  # configuring would make these links
+        if (root / "bin" / program).exists() and not (root / "bin" / name).exists():
+            (root / "bin" / name).symlink_to(program)
     # Configuring ca-certificates would make this file.
     certificates = sorted((root / "usr" / "share" / "ca-certificates").rglob("*.crt"))
     bundle = root / "etc" / "ssl" / "certs" / "ca-certificates.crt"
@@ -80,24 +86,26 @@ def unpack_packages(release: str, arch: str, root: Path) -> None:
     bundle.write_text("".join(path.read_text() for path in certificates))
 
 
-def make_root(release: str, arch: str) -> Path:
-    """Returns the root file system of a release of Debian; makes it where it is missing."""
+def make_root(codename: str, arch: str, more: tuple[str, ...] = ()) -> Path:
+    """Returns the root file system of a release of Debian, with more packages than Python and pip if asked for; makes it where it
+    is missing."""
     check_machine()
-    root = WORK / f"{release}-{arch}"
+    packages = (*PACKAGES, *more)
+    root = WORK / "-".join((codename, arch, *more[:1]))
     stamp = root / "complete"
-    if stamp.exists() and stamp.read_text() == " ".join(PACKAGES):
+    if stamp.exists() and stamp.read_text() == " ".join(packages):
         return root
     if not shutil.which("apt-get"):
         raise CannotTryError("no apt-get here to make a root file system with")
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
     try:
-        unpack_packages(release, arch, root)
+        unpack_packages(codename, arch, root, packages)
     except SystemExit as problem:
-        raise CannotTryError(f"the packages of {release} for {arch} cannot be fetched: {str(problem)[-300:]}") from None
+        raise CannotTryError(f"the packages of {codename} for {arch} cannot be fetched: {str(problem)[-300:]}") from None
     if is_foreign(arch):
         shutil.copy(qemu(), root / "usr" / "bin" / "qemu-static")
-    stamp.write_text(" ".join(PACKAGES))
+    stamp.write_text(" ".join(packages))
     return root
 
 
@@ -157,16 +165,55 @@ def wheel_of(arch: str) -> Path:
     return wheel
 
 
-def install(root: Path, arch: str, with_numpy: bool = True) -> str:
-    """Makes a virtual environment in the root file system and installs the wheel there. Returns its Python."""
+def build_tools() -> list[Path]:
+    """Returns the wheels of the tools that build an sdist; fetches them where they are missing."""
+    folder = WORK / "build-tools"
+    lines = [line for line in wheels.PINNED_TOOLS.read_text().splitlines() if line.split("==")[0] in BUILD_TOOLS]
+    if len(list(folder.glob("*.whl"))) != len(lines):
+        folder.mkdir(parents=True, exist_ok=True)
+        pins = folder / "pins.txt"
+        pins.write_text("\n".join(lines) + "\n")
+        done = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+                               "--only-binary", ":all:", "--require-hashes", "--dest", str(folder), "-r", str(pins)],
+                              capture_output=True, text=True)
+        if done.returncode != 0:
+            raise CannotTryError(f"the tools that build an sdist cannot be fetched: {done.stderr[-300:]}")
+    return sorted(folder.glob("*.whl"))
+
+
+def make_sdist() -> Path:
+    """Makes the sdist of the last commit, as `make release` does."""
+    try:
+        dependencies.fetch(dependencies.sources_folder())
+    except SystemExit as problem:
+        raise CannotTryError(f"the sources of an sdist cannot be fetched: {str(problem)[-300:]}") from None
+    out = WORK / "sdist"
+    out.mkdir(parents=True, exist_ok=True)
+    return release.sdist(out, int(wheels.last_commit_time()))
+
+
+def prepare_home(root: Path, packages: list[Path]) -> None:
+    """Puts packages and the job into the root file system, and takes away what was there of an earlier installation."""
     for name in ("wheels", "job", "env"):
         shutil.rmtree(root / name, ignore_errors=True)
     (root / "wheels").mkdir()
-    wheels = [wheel_of(arch), *([numpy_wheel(python_version(root, arch), arch)] if with_numpy else [])]
-    for wheel in wheels:
-        shutil.copy(wheel, root / "wheels")
+    for package in packages:
+        shutil.copy(package, root / "wheels")
     shutil.copytree(PHOTOGRAPHS, root / "job" / "photographs")
     shutil.copy(JOB, root / "job")
+
+
+def install_sdist(root: Path, arch: str) -> str:
+    """Makes a virtual environment in the root file system, where pip builds and installs the sdist. Returns its Python."""
+    prepare_home(root, [make_sdist(), numpy_wheel(python_version(root, arch), arch), *build_tools()])
+    enter(root, arch, "/usr/bin/python3", "-m", "venv", "/env")
+    enter(root, arch, "/env/bin/pip", "install", "--no-index", "--find-links", "/wheels", "penstock")
+    return "/env/bin/python"
+
+
+def install(root: Path, arch: str, with_numpy: bool = True) -> str:
+    """Makes a virtual environment in the root file system and installs the wheel there. Returns its Python."""
+    prepare_home(root, [wheel_of(arch), *([numpy_wheel(python_version(root, arch), arch)] if with_numpy else [])])
     options = ["install", "--no-index", "--find-links", "/wheels", *(["--no-deps"] if not with_numpy else []), "penstock"]
     if is_foreign(arch):  # qemu starts one program; pip and venv would start others
         [pip] = (root / "usr" / "share" / "python-wheels").glob("pip-*.whl")
@@ -197,11 +244,11 @@ def reference() -> dict[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--release", default="bookworm")
+    parser.add_argument("--release", dest="codename", default="bookworm")
     parser.add_argument("--arch", default="amd64", choices=tuple(MACHINES))
     arguments = parser.parse_args()
     try:
-        root = make_root(arguments.release, arguments.arch)
+        root = make_root(arguments.codename, arguments.arch)
         python = install(root, arguments.arch)
         print(json.dumps(job(root, arguments.arch, python), indent=2))
     except CannotTryError as problem:

@@ -72,6 +72,13 @@ def test_debian_13(expected):
     assert stranger.job(root, "amd64", python, "--command", "/env/bin/penstock") == expected
 
 
+def test_sdist(expected):
+    """Where no library is, pip builds the sdist from the sources that it carries, and the bits are the same."""
+    root = tried(stranger.make_root, "bookworm", "amd64", stranger.COMPILER)
+    python = tried(stranger.install_sdist, root, "amd64")
+    assert stranger.job(root, "amd64", python, "--command", "/env/bin/penstock") == expected
+
+
 def test_ubuntu_24_04(expected):
     """PENSTOCK_UBUNTU_ROOT: an unpacked tree of it, with python3 and python3-venv."""
     tree = os.environ.get("PENSTOCK_UBUNTU_ROOT")
