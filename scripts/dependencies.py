@@ -77,17 +77,20 @@ def missing(pin: dict, folder: Path) -> list[str]:
     return absent
 
 
-def apt_environment(folder: Path, kind: str = "deb-src", codename: str = "", arch: str = "") -> dict[str, str]:
+def apt_environment(folder: Path, kind: str = "deb-src", codename: str = "", arch: str = "", archive: str = "") -> dict[str, str]:
     """Makes a configuration of apt of its own, which knows this machine's archives, and reads their lists.
 
     `kind`: deb-src for sources, deb for packages, of which none counts as installed. `codename`: of another release of Debian.
+    `archive`: a line of sources.list, of the only archive to know instead.
     """
     parts = folder / "parts"
     for name in ("lists/partial", "cache/archives/partial", "parts"):
         (folder / name).mkdir(parents=True)
     own = next((line.partition("=")[2].strip() for line in Path("/etc/os-release").read_text().splitlines()
                 if line.startswith("VERSION_CODENAME=")), "")
-    for path in [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]:
+    if archive:
+        (parts / "archive.list").write_text(archive + "\n")
+    for path in [] if archive else [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]:
         if path.suffix not in (".list", ".sources") or not path.is_file():
             continue
         text = re.sub(r"(?m)^Types:.*$", f"Types: {kind}", re.sub(r"(?m)^deb ", f"{kind} ", path.read_text()))

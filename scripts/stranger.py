@@ -3,10 +3,10 @@
 
     scripts/stranger.py [--release CODENAME] [--arch amd64|arm64]
 
-A root file system is made of Debian's packages, unpacked below build/stranger; that needs root, apt and, the first time, the
-network. There pip installs the wheel of build/dist (scripts/wheels.py) from a folder of wheels, and scripts/stranger_job.py packs,
-verifies and loads photographs. Programs for arm64 run under qemu. tests/scripts/stranger_of_wheel.py has all cases; this runs one
-and prints what came out.
+A root file system is made of the packages of Debian or Ubuntu, unpacked below build/stranger; that needs root, apt and, the first
+time, the network. There pip installs the wheel of build/dist (scripts/wheels.py) from a folder of wheels, and
+scripts/stranger_job.py packs, verifies and loads photographs. Programs for arm64 run under qemu. tests/scripts/stranger_of_wheel.py
+has all cases; this runs one and prints what came out.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ PACKAGES = ("python3", "python3-venv", "ca-certificates", "dash", "coreutils", "
 COMPILER = ("gcc", "libc6-dev", "libpython3-dev", "make", "patch", "mawk", "sed", "grep", "diffutils", "findutils")
 # Of the pinned tools (scripts/wheels.py), those that pip fetches to build an sdist.
 BUILD_TOOLS = ("cmake", "ninja", "packaging", "pathspec", "scikit-build-core")
+UBUNTU = ("noble",)  # the others are Debian's
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 # What a wheel of numpy may be tagged with, for the glibcs of the releases that are tried.
 PLATFORMS = ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28")
@@ -63,11 +64,25 @@ def check_machine() -> None:
         raise CannotTryError("this machine gives no mounts and network of one's own (unshare)")
 
 
+def ubuntu_archive(codename: str) -> str:
+    """Returns the line of sources.list for a release of Ubuntu, with the keys that Debian 13 has of it."""
+    keys = Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
+    if not keys.exists():
+        keys = WORK / "keyring" / keys.relative_to("/")
+    if not keys.exists():
+        with tempfile.TemporaryDirectory() as name:
+            run("apt-get", "download", "ubuntu-keyring", cwd=Path(name), **apt_environment(Path(name) / "apt", "deb", "trixie"))
+            [package] = Path(name).glob("ubuntu-keyring_*.deb")
+            run("dpkg-deb", "-x", package, WORK / "keyring")
+    return f"deb [signed-by={keys}] http://archive.ubuntu.com/ubuntu {codename} main universe"
+
+
 def unpack_packages(codename: str, arch: str, root: Path, packages: tuple[str, ...]) -> None:
     """Fetches packages and what they need, and unpacks them. Nothing of them is configured."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "apt"
-        environment = apt_environment(folder, "deb", codename, arch)
+        archive = ubuntu_archive(codename) if codename in UBUNTU else ""
+        environment = apt_environment(folder, "deb", codename, arch, archive)
         run("apt-get", "install", "-y", "--no-install-recommends", "--download-only", *packages, **environment)
         for directory in ("bin", "sbin", "lib", "lib64"):
             (root / "usr" / directory).mkdir(parents=True, exist_ok=True)
@@ -87,8 +102,8 @@ def unpack_packages(codename: str, arch: str, root: Path, packages: tuple[str, .
 
 
 def make_root(codename: str, arch: str, more: tuple[str, ...] = ()) -> Path:
-    """Returns the root file system of a release of Debian, with more packages than Python and pip if asked for; makes it where it
-    is missing."""
+    """Returns the root file system of a release of Debian or Ubuntu, with more packages than Python and pip if asked for; makes it
+    where it is missing."""
     check_machine()
     packages = (*PACKAGES, *more)
     root = WORK / "-".join((codename, arch, *more[:1]))
