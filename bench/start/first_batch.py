@@ -45,11 +45,11 @@ def simplejpeg(folder: Path) -> Any:
 
 def torchcodec(folder: Path) -> Any:
     import torch
-    from torchcodec.decoders import VideoDecoder
+    from torchcodec.decoders import decode_image
 
     def resized(path: Path) -> torch.Tensor:
-        frame = VideoDecoder(str(path))[0].float()
-        return torch.nn.functional.interpolate(frame[None], (SIZE, SIZE), mode="bilinear", antialias=True)[0].byte()
+        pixels = decode_image(path).float()
+        return torch.nn.functional.interpolate(pixels[None], (SIZE, SIZE), mode="bilinear", antialias=True)[0].byte()
 
     return torch.stack([resized(path) for path in files(folder)]).numpy()
 

@@ -85,7 +85,8 @@ def fetch(package: Package, wheels: Path) -> dict[str, float]:
         return {}
     helper = fresh(wheels.parent / "builder")
     run(helper, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", wheels, *package.needs)
-    took = run(helper, "-m", "pip", "wheel", *options, "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, *package.built)
+    took = run(helper, "-m", "pip", "wheel", *options, "--no-cache-dir", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels,
+               *package.built)
     return {"build_s": round(took, 1)}
 
 
