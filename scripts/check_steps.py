@@ -16,7 +16,7 @@ TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
 # Rooms that start threads; cmake/PenstockTest.cmake has the same list for the target threaded_tests.
 THREADED = "^(base|batch|cache|device|fleet|images|loader|serve|share|stall|storage|pack|writer|verify)$"
 # With that sanitizer they take most of the step's time; make check-long runs them.
-SLOW_WITH_TSAN = (r"^test_(loader_(cache_form|device|limit|memory|order|pli_jpeg|ranges|steady)|pack_pli_jpeg|serve_stream"
+SLOW_WITH_TSAN = (r"^test_(loader_(cache_form|device|limit|memory|order|pli_jpeg|ranges|steady)|pack_pli_jpeg|serve_stream(_gpu)?"
                   r"|writer_journal_forged)$")
 SLOW_WITH_ASAN = (r"^test_(pli_(encode|jpeg_pixels|wave_levels)|cli_(interrupt|pli|repack|unpack)"
                   r"|kernels_(batch|jpeg|prepare|store|units|wave)|gpu_batch"
