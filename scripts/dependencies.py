@@ -178,9 +178,11 @@ def build(arguments: argparse.Namespace) -> None:
     flags = f"-ffile-prefix-map={work}=. -ffile-prefix-map={prefix}=."
     environment = {"PKG_CONFIG_PATH": "", "PKG_CONFIG_LIBDIR": str(prefix / "lib" / "pkgconfig"), "CC": arguments.cc}
     every = pins()
-    if arguments.nasm and not (work / "host" / "bin" / "nasm").exists():
-        build_nasm(unpack("nasm", every["nasm"], arguments.sources, work), work / "host")
-        environment["ASM_NASM"] = str(work / "host" / "bin" / "nasm")
+    if arguments.nasm:
+        nasm = work / "host" / "bin" / "nasm"
+        if not nasm.exists():
+            build_nasm(unpack("nasm", every["nasm"], arguments.sources, work), work / "host")
+        environment["ASM_NASM"] = str(nasm)
     for source in OPTIONS:
         folder = unpack(source, every[source], arguments.sources, work)
         if source == "liburing":
