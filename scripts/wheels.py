@@ -92,10 +92,13 @@ def write_program(path: Path, command: str) -> None:
 
 def write_toolchain(folder: Path, zig: Path, arch: str) -> None:
     """Writes zig's programs, and the file that tells CMake of them."""
-    # The paths of this machine are no part of what is built. -g0: zig has line tables unless told otherwise.
-    lines = write_programs(folder, zig, f"{arch}-linux-gnu.{GLIBC}", "-g0", f"-ffile-prefix-map={ROOT}=.",
-                           f"-ffile-prefix-map={WORK}=.")
-    lines += [f"set(CMAKE_{kind}_LINKER_FLAGS_INIT -s)" for kind in ("EXE", "MODULE", "SHARED")]
+    # The paths of this machine are no part of what is built. zig has line tables unless told otherwise, and UBSan's runtime in
+    # what is not optimised, such as CMake's trials.
+    lines = write_programs(folder, zig, f"{arch}-linux-gnu.{GLIBC}", "-g0", "-fno-sanitize=undefined",
+                           f"-ffile-prefix-map={ROOT}=.", f"-ffile-prefix-map={WORK}=.")
+    # zig's runtime library has memory and mathematical functions of its own, which are slower than the system's and round
+    # otherwise, and it would come before libc.
+    lines += [f'set(CMAKE_{kind}_LINKER_FLAGS_INIT "-s -rtlib=none")' for kind in ("EXE", "MODULE", "SHARED")]
     if arch != os.uname().machine:
         lines = ["set(CMAKE_SYSTEM_NAME Linux)", f"set(CMAKE_SYSTEM_PROCESSOR {arch})", *lines]
     (folder / "toolchain.cmake").write_text("\n".join(lines) + "\n")

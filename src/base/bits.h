@@ -1,4 +1,4 @@
-/* bits.h - little-endian loads and stores at any address, and rounding. */
+/* bits.h - little-endian loads and stores at any address, rounding, and a division. */
 #ifndef PST_BASE_BITS_H
 #define PST_BASE_BITS_H
 
@@ -7,8 +7,7 @@
 #include <string.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error                                                                                             \
-    "formats are little-endian and mapped as they are: big-endian hosts are not supported"
+#error "formats are little-endian and mapped as they are: big-endian hosts are not supported"
 #endif
 
 static inline uint16_t psti_load_u16(const void *p)
@@ -38,6 +37,26 @@ static inline void psti_store_u64(void *p, uint64_t v) { memcpy(p, &v, 8); }
 static inline size_t psti_round_up(size_t value, size_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);
+}
+
+/* Returns value / divisor. The caller knows that it is below 2^64, which means that the upper half
+ * of `value` is below `divisor`. The operator `/` would need the compiler's runtime library, which
+ * wheels leave out (scripts/wheels.py). */
+static inline uint64_t psti_divide_u128(unsigned __int128 value, uint64_t divisor)
+{
+    uint64_t high = (uint64_t)(value >> 64), low = (uint64_t)value;
+    if (high == 0)
+        return low / divisor;
+    for (int bit = 0; bit < 64; bit++) { /* bits of the result come in where those of `low` leave */
+        uint64_t carry = high >> 63;
+        high = high << 1 | low >> 63;
+        low <<= 1;
+        if (carry || high >= divisor) {
+            high -= divisor;
+            low |= 1;
+        }
+    }
+    return low;
 }
 
 #endif

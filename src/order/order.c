@@ -23,6 +23,7 @@
 #include "order/order.h"
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/philox.h"
@@ -98,7 +99,7 @@ static uint64_t permute(uint64_t n, struct keys keys, uint64_t x)
 /* First page place of window w; places are dealt evenly. n_pages * n_windows < 2^124. */
 static uint64_t window_start(const struct psti_order *order, uint64_t w)
 {
-    return (uint64_t)((unsigned __int128)w * order->n_pages / order->n_windows);
+    return psti_divide_u128((unsigned __int128)w * order->n_pages, order->n_windows);
 }
 
 /* Position after the last one of window w. */
@@ -109,7 +110,7 @@ static uint64_t window_end(const struct psti_order *order, uint64_t w)
 
 static uint64_t window_of_place(const struct psti_order *order, uint64_t place)
 {
-    return (uint64_t)((((unsigned __int128)place + 1) * order->n_windows - 1) / order->n_pages);
+    return psti_divide_u128(((unsigned __int128)place + 1) * order->n_windows - 1, order->n_pages);
 }
 
 /* The sample that is x places into the epoch's rotation. */
@@ -356,7 +357,7 @@ uint64_t psti_order_sample(const struct psti_order *order, uint64_t epoch, uint6
     uint64_t x = position < order->n ? position : position % order->n;
     if (order->n_times > 1) { /* n < 2^62 */
         unsigned __int128 place = (unsigned __int128)(epoch % order->n_times) * order->n + x;
-        x = (uint64_t)(place / order->n_times);
+        x = psti_divide_u128(place, order->n_times);
         epoch /= order->n_times;
     }
     if (order->cumulative)

@@ -83,7 +83,7 @@ static void expect_items(struct psti_loader_gpu *gpu, const pst_loader *loader, 
     double nbytes = 0, pixels = 0;
     for (uint64_t i = 0; i < n_probes; i++) {
         struct pst_item item;
-        uint64_t sample = (uint64_t)((unsigned __int128)count * i / n_probes);
+        uint64_t sample = psti_divide_u128((unsigned __int128)count * i, n_probes);
         if (!psti_loader_forms_item(loader, gpu->plan_fields[i_field], i, sample, &item) &&
             !find_item(loader, plan, sample, &item))
             continue;
