@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import stranger
 
-PEERS = {"torch": "torch", "pillow": "PIL.Image", "opencv": "cv2", "torchvision": "torchvision", "dali": "nvidia.dali"}
+PEERS = {"torch": "torch", "pillow": "PIL.Image", "opencv": "cv2", "torchvision": "torchvision.io", "dali": "nvidia.dali",
+         "torchcodec": "torchcodec.decoders"}
 NO_NUMPY = """
 import sys
 import penstock as ps
