@@ -1,10 +1,48 @@
-/* test_base_bits.c - the division of 128 bits gives what the compiler's own gives. */
+/* test_base_bits.c - loads and stores at any address are little-endian, bits are those of all
+ * places, and the division of 128 bits gives what the compiler's own gives. */
 #include "base/bits.h"
 #include "base/philox.h"
 
 #include "test.h"
 
+#include <string.h>
+
 enum { ROUNDS = 20000 };
+
+static void little_endian_at_any_address(void **state)
+{
+    (void)state;
+    unsigned char bytes[16];
+    for (size_t at = 0; at < 8; at++) {
+        memset(bytes, 0, sizeof bytes);
+        psti_store_u64(bytes + at, 0x8877665544332211u);
+        for (size_t i = 0; i < 8; i++)
+            assert_int_equal(bytes[at + i], 0x11 * (i + 1));
+        assert_int_equal(psti_load_u64(bytes + at), 0x8877665544332211u);
+        assert_int_equal(psti_load_u32(bytes + at), 0x44332211u);
+        assert_int_equal(psti_load_u16(bytes + at), 0x2211u);
+        psti_store_u32(bytes + at, 0xAABBCCDDu);
+        psti_store_u16(bytes + at + 4, 0xEEFFu);
+        assert_int_equal(psti_load_u64(bytes + at), 0x8877EEFFAABBCCDDu);
+    }
+    assert_int_equal(psti_round_up(0, 64), 0);
+    assert_int_equal(psti_round_up(1, 64), 64);
+    assert_int_equal(psti_round_up(64, 64), 64);
+    assert_int_equal(psti_round_up(65, 64), 128);
+}
+
+static void bits_at_any_place(void **state)
+{
+    (void)state;
+    uint8_t bytes[17];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(37 * i + 11);
+    for (uint64_t at = 0; at < 8 * (sizeof bytes - 8); at++) {
+        uint64_t bits = psti_load_bits64(bytes, at);
+        for (uint64_t i = 0; i < 64; i++)
+            assert_int_equal(bits >> i & 1, bytes[(at + i) >> 3] >> ((at + i) & 7) & 1);
+    }
+}
 
 static void divides(void **state)
 {
@@ -36,6 +74,8 @@ static void divides_at_the_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(little_endian_at_any_address),
+        cmocka_unit_test(bits_at_any_place),
         cmocka_unit_test(divides),
         cmocka_unit_test(divides_at_the_ends),
     };

@@ -1,7 +1,6 @@
-/* Overflow detection, byte order, CPU mask, cores, clock, threads. */
+/* Overflow detection, CPU mask, cores, clock, threads. */
 #include "test.h"
 
-#include "base/bits.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -43,28 +42,6 @@ static void ranges(void **state)
     assert_false(psti_range_fits(UINT64_MAX, 2, 10)); /* the sum is 1 */
     assert_false(psti_range_fits(2, UINT64_MAX, 10));
     assert_true(psti_range_fits(UINT64_MAX, 0, UINT64_MAX));
-}
-
-static void little_endian_at_any_address(void **state)
-{
-    (void)state;
-    unsigned char bytes[16];
-    for (size_t at = 0; at < 8; at++) {
-        memset(bytes, 0, sizeof bytes);
-        psti_store_u64(bytes + at, 0x8877665544332211u);
-        for (size_t i = 0; i < 8; i++)
-            assert_int_equal(bytes[at + i], 0x11 * (i + 1));
-        assert_int_equal(psti_load_u64(bytes + at), 0x8877665544332211u);
-        assert_int_equal(psti_load_u32(bytes + at), 0x44332211u);
-        assert_int_equal(psti_load_u16(bytes + at), 0x2211u);
-        psti_store_u32(bytes + at, 0xAABBCCDDu);
-        psti_store_u16(bytes + at + 4, 0xEEFFu);
-        assert_int_equal(psti_load_u64(bytes + at), 0x8877EEFFAABBCCDDu);
-    }
-    assert_int_equal(psti_round_up(0, 64), 0);
-    assert_int_equal(psti_round_up(1, 64), 64);
-    assert_int_equal(psti_round_up(64, 64), 64);
-    assert_int_equal(psti_round_up(65, 64), 128);
 }
 
 /* Returns the features with this PENSTOCK_CPU_MASK. It uses a child process, because features
@@ -236,7 +213,6 @@ int main(void)
 #endif
         cmocka_unit_test(arithmetic),
         cmocka_unit_test(ranges),
-        cmocka_unit_test(little_endian_at_any_address),
         cmocka_unit_test(cpu_mask),
         cmocka_unit_test(cores),
         cmocka_unit_test(time_goes_forward),

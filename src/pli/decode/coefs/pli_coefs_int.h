@@ -77,12 +77,9 @@ static inline uint64_t psti_pli_coefs_peek_at(const struct psti_coefs_bits *bits
 {
     enum { LAST = PSTI_COEFS_TAIL_NBYTES + PSTI_COEFS_STATE_NBYTES };
     size_t byte = (size_t)(at >> 3), in_tail = byte - bits->tail_begin;
-    uint32_t shift = (uint32_t)(at & 7);
     const uint8_t *p =
         byte < bits->tail_begin ? bits->raw + byte : bits->tail + (in_tail < LAST ? in_tail : LAST);
-    /* Both loads have the bits that overlap. This is no funnel shift, which clang would make SHRD
-     * of, a slow instruction on AMD's processors. */
-    return psti_load_u64(p) >> shift | psti_load_u64(p + 1) << (8 - shift);
+    return psti_load_bits64(p, at & 7);
 }
 /* Returns the next 64 bits. A caller that uses n of them adds n to bits->at. */
 static inline uint64_t psti_pli_coefs_peek(const struct psti_coefs_bits *bits)

@@ -179,14 +179,6 @@ _Static_assert(PSTI_PACKED_TAIL + PSTI_PACKED_ROW_MARGIN <=
                    sizeof(((struct psti_packed_work *)0)->tail),
                "tail is too short");
 
-/* Returns 64 bits from bit `at` on. Reads 9 bytes. */
-static inline __attribute__((always_inline)) uint64_t psti_pli_packed_bits64(const uint8_t *bytes,
-                                                                             uint32_t at)
-{
-    uint64_t low = psti_load_u64(bytes + (at >> 3)), high = bytes[(at >> 3) + 8];
-    return low >> (at & 7) | high << 1 << (63 - (at & 7));
-}
-
 /* Finds the runs and returns the address to read them from, or NULL if they do not fit. Copies the
  * end of the data to work->tail. Kernels count the ones of the runs again. If somebody writes to
  * the bytes meanwhile, a cursor may pass its run's end by at most one bit for each group. That many

@@ -46,36 +46,38 @@ PSTI_ICL_INLINE void store(void *at, __m512i v) { _mm512_storeu_si512(at, v); }
  * tests into one that waits for the other. clang does neither with masks. But it would take masks
  * to general registers and back for `&`, which mask_without does in mask registers, and it would
  * make words of a mask to subtract them instead of minus_one(). */
-#if defined(PST_SIMDE)
-PSTI_ICL_INLINE __m512i apart(__m512i v) { return v; }
-PSTI_ICL_INLINE uint32_t mask_apart(uint32_t mask) { return mask; }
-PSTI_ICL_INLINE uint32_t mask_without(uint32_t mask, uint32_t others) { return mask & ~others; }
-PSTI_ICL_INLINE __m512i minus_one(void) { return _mm512_set1_epi16(-1); }
-#else
 PSTI_ICL_INLINE __m512i apart(__m512i v)
 {
+#if !defined(PST_SIMDE)
     __asm__("" : "+v"(v));
+#endif
     return v;
+}
+PSTI_ICL_INLINE __mmask32 mask_apart(__mmask32 mask)
+{
+#if !defined(PST_SIMDE) && !defined(__clang__)
+    __asm__("" : "+k"(mask));
+#endif
+    return mask;
 }
 /* Returns `mask & ~others`. */
 PSTI_ICL_INLINE __mmask32 mask_without(__mmask32 mask, __mmask32 others)
 {
-    __mmask32 left;
-    __asm__("kandnd %2, %1, %0" : "=k"(left) : "k"(others), "k"(mask));
-    return left;
-}
-#if defined(__clang__)
-PSTI_ICL_INLINE __mmask32 mask_apart(__mmask32 mask) { return mask; }
-PSTI_ICL_INLINE __m512i minus_one(void) { return apart(_mm512_set1_epi16(-1)); }
-#else
-PSTI_ICL_INLINE __mmask32 mask_apart(__mmask32 mask)
-{
-    __asm__("" : "+k"(mask));
+#if !defined(PST_SIMDE)
+    __asm__("kandnd %1, %2, %0" : "=k"(mask) : "k"(mask), "k"(others));
     return mask;
+#else
+    return mask & ~others;
+#endif
 }
-PSTI_ICL_INLINE __m512i minus_one(void) { return _mm512_set1_epi16(-1); }
+PSTI_ICL_INLINE __m512i minus_one(void)
+{
+#if defined(__clang__)
+    return apart(_mm512_set1_epi16(-1));
+#else
+    return _mm512_set1_epi16(-1);
 #endif
-#endif
+}
 
 /* -- States -- */
 

@@ -92,7 +92,7 @@ PSTI_NEON_INLINE struct row_u8 spread(uint64_t bits)
  * 0xFF if its bit is 1. */
 PSTI_NEON_INLINE struct row_u8 deal(struct width_state *s, uint32_t r, struct row_u8 m)
 {
-    uint64_t run = psti_pli_packed_bits64(s->strings, s->at[r]);
+    uint64_t run = psti_load_bits64(s->strings, s->at[r]);
     uint8x16_t bits = vreinterpretq_u8_u64(vdupq_n_u64(run));
     struct row_u8 minus_count = sum_row_u8(m), out;
 #pragma GCC unroll 4
@@ -179,7 +179,7 @@ PSTI_NEON_INLINE void plane_widths(struct width_state *s, const struct psti_pack
     s->above = vreinterpretq_u8_u64(vdupq_n_u64(each * unit->planes[p].first_width & present));
     for (uint32_t y = 0; y < unit->height; y += 8, at += 8 * unit->row_groups) {
         uint64_t m1 =
-            byte_a_row(psti_pli_packed_bits64(s->strings, at), unit->row_groups, unit->height - y);
+            byte_a_row(psti_load_bits64(s->strings, at), unit->row_groups, unit->height - y);
         struct row_u8 steps = read_steps(s, m1);
 #pragma GCC unroll 4
         for (uint32_t q = 0; q < QUARTERS; q++)

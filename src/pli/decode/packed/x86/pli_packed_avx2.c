@@ -84,8 +84,8 @@ struct width_state {
 INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m256i steps[2])
 {
     const __m256i one = _mm256_set1_epi8(1);
-    uint64_t m = _pdep_u64(psti_pli_packed_bits64(s->strings, at), groups);
-    uint64_t negative = _pdep_u64(psti_pli_packed_bits64(s->strings, s->at[1]), m);
+    uint64_t m = _pdep_u64(psti_load_bits64(s->strings, at), groups);
+    uint64_t negative = _pdep_u64(psti_load_bits64(s->strings, s->at[1]), m);
     uint32_t ones = (uint32_t)_mm_popcnt_u64(m);
     s->at[1] += ones;
     __m256i sign0 = _mm256_or_si256(spread((uint32_t)negative), one);
@@ -94,7 +94,7 @@ INLINE void read_steps(struct width_state *s, uint32_t at, uint64_t groups, __m2
     steps[1] = _mm256_and_si256(spread((uint32_t)(m >> 32)), sign1);
     /* M2.. without the last one, which is all 0. */
     for (uint32_t r = 2; r + 1 < s->n_runs && ones > 0; r++) {
-        m = _pdep_u64(psti_pli_packed_bits64(s->strings, s->at[r]), m);
+        m = _pdep_u64(psti_load_bits64(s->strings, s->at[r]), m);
         s->at[r] += ones;
         ones = (uint32_t)_mm_popcnt_u64(m);
         if (ones == 0)

@@ -41,14 +41,13 @@ PSTI_ICL_INLINE void read_run(const struct psti_packed *unit, const uint8_t *str
     for (; at < end; at += 64, sign += 64, out += 64) {
         __m512i v = _mm512_setzero_si512();
         if (!is_last) {
-            uint64_t m = psti_pli_packed_bits64(strings, at);
+            uint64_t m = psti_load_bits64(strings, at);
             v = load_to(m, below);
             below += _mm_popcnt_u64(m);
         }
         v = _mm512_add_epi8(v, one);
         if (r == 2)
-            v = _mm512_mask_sub_epi8(v, psti_pli_packed_bits64(strings, sign),
-                                     _mm512_setzero_si512(), v);
+            v = _mm512_mask_sub_epi8(v, psti_load_bits64(strings, sign), _mm512_setzero_si512(), v);
         _mm512_storeu_si512(out, v);
     }
 }
@@ -79,7 +78,7 @@ PSTI_ICL_INLINE __m512i sum_rows(__m512i v)
  * these groups begin at bit `at` of M1. */
 PSTI_ICL_INLINE __m512i read_steps(struct width_state *s, uint32_t at, uint64_t groups)
 {
-    uint64_t m = _pdep_u64(psti_pli_packed_bits64(s->strings, at), groups);
+    uint64_t m = _pdep_u64(psti_load_bits64(s->strings, at), groups);
     __m512i steps = load_to(m, s->steps);
     s->steps += _mm_popcnt_u64(m);
     return steps;
