@@ -22,7 +22,7 @@ from pathlib import Path
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
-from elftools.elf.sections import SymbolTableSection
+from elftools.elf.sections import Symbol, SymbolTableSection
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_MB = 5.0
@@ -31,10 +31,10 @@ LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.s
              "ld-linux-aarch64.so.1"}
 MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
 NAME = re.compile(r"(penstock(?:_cuda)?)-([\d.]+)-(cp311-abi3|py3-none)-manylinux_2_17_(x86_64|aarch64)\.whl")
-EXPORTS = {"penstock/_native.abi3.so": {"PyInit__native"}, "penstock_cuda/libpenstock_cuda.so": {"penstock_cuda_library"}}
-# zig's runtime library has these, too, slower or rounded otherwise.
+EXTENSION = "penstock/_native.abi3.so"
+EXPORTS = {EXTENSION: {"PyInit__native"}, "penstock_cuda/libpenstock_cuda.so": {"penstock_cuda_library"}}
+# The extension calls these. zig's runtime library has them, too, slower or rounded otherwise.
 OF_SYSTEM = {"memcpy", "memmove", "memset", "memcmp", "cos", "exp", "log"}
-CALLERS = {"penstock/_native.abi3.so"}
 
 
 def needed(elf: ELFFile) -> list[str]:
@@ -56,18 +56,20 @@ def newer_symbols(elf: ELFFile) -> list[str]:
     return found
 
 
-def exported(elf: ELFFile) -> set[str]:
+def dynamic_symbols(elf: ELFFile) -> list[Symbol]:
     table = elf.get_section_by_name(".dynsym")
     assert isinstance(table, SymbolTableSection)
-    return {symbol.name for symbol in table.iter_symbols()
+    return list(table.iter_symbols())
+
+
+def exported(elf: ELFFile) -> set[str]:
+    return {symbol.name for symbol in dynamic_symbols(elf)
             if symbol.entry.st_shndx not in ("SHN_UNDEF", "SHN_ABS") and symbol.entry.st_info.bind != "STB_LOCAL"}
 
 
 def taken_in(elf: ELFFile) -> list[str]:
     """Returns functions of libc and libm that the file does not ask the system for, though its code calls them."""
-    table = elf.get_section_by_name(".dynsym")
-    assert isinstance(table, SymbolTableSection)
-    return sorted(OF_SYSTEM - {symbol.name for symbol in table.iter_symbols() if symbol.entry.st_shndx == "SHN_UNDEF"})
+    return sorted(OF_SYSTEM - {symbol.name for symbol in dynamic_symbols(elf) if symbol.entry.st_shndx == "SHN_UNDEF"})
 
 
 def elf_findings(name: str, data: bytes, arch: str) -> list[str]:
@@ -85,7 +87,7 @@ def elf_findings(name: str, data: bytes, arch: str) -> list[str]:
     found += [f"has {tag}" for tag in tags & {"DT_RPATH", "DT_RUNPATH", "DT_TEXTREL"}]
     if elf.get_section_by_name(".symtab") or elf.get_section_by_name(".debug_info"):
         found.append("is not stripped")
-    if name in CALLERS:
+    if name == EXTENSION:
         found += [f"has a {function} of its own" for function in taken_in(elf)]
     if name in EXPORTS and exported(elf) != EXPORTS[name]:
         found.append(f"exports {', '.join(sorted(exported(elf) ^ EXPORTS[name])[:5])} besides what it must, or lacks it")
@@ -134,7 +136,7 @@ def findings(wheel: Path) -> list[str]:
         names = archive.namelist()
         elves = {name: archive.read(name) for name in names if archive.open(name).read(4) == b"\x7fELF"}
         if package == "penstock":
-            wanted = {"penstock/_native.abi3.so", "penstock/py.typed", "penstock/__init__.py"}
+            wanted = {EXTENSION, "penstock/py.typed", "penstock/__init__.py"}
             found += [f"has no {name}" for name in sorted(wanted - set(names))]
             if not any(name.endswith(".data/scripts/penstock") for name in elves):
                 found.append("has no command")

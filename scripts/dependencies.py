@@ -77,6 +77,19 @@ def missing(pin: dict, folder: Path) -> list[str]:
     return absent
 
 
+def copy_archives(parts: Path, kind: str, codename: str) -> None:
+    """Writes what this machine's apt knows of archives into a folder, for that kind and another release of Debian."""
+    own = next((line.partition("=")[2].strip() for line in Path("/etc/os-release").read_text().splitlines()
+                if line.startswith("VERSION_CODENAME=")), "")
+    for path in [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]:
+        if path.suffix not in (".list", ".sources") or not path.is_file():
+            continue
+        text = re.sub(r"(?m)^Types:.*$", f"Types: {kind}", re.sub(r"(?m)^deb ", f"{kind} ", path.read_text()))
+        if codename and own:
+            text = re.sub(rf"\b{own}\b", codename, text)
+        (parts / path.name).write_text(text)
+
+
 def apt_environment(folder: Path, kind: str = "deb-src", codename: str = "", arch: str = "", archive: str = "") -> dict[str, str]:
     """Makes a configuration of apt of its own, which knows this machine's archives, and reads their lists.
 
@@ -86,17 +99,10 @@ def apt_environment(folder: Path, kind: str = "deb-src", codename: str = "", arc
     parts = folder / "parts"
     for name in ("lists/partial", "cache/archives/partial", "parts"):
         (folder / name).mkdir(parents=True)
-    own = next((line.partition("=")[2].strip() for line in Path("/etc/os-release").read_text().splitlines()
-                if line.startswith("VERSION_CODENAME=")), "")
     if archive:
         (parts / "archive.list").write_text(archive + "\n")
-    for path in [] if archive else [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]:
-        if path.suffix not in (".list", ".sources") or not path.is_file():
-            continue
-        text = re.sub(r"(?m)^Types:.*$", f"Types: {kind}", re.sub(r"(?m)^deb ", f"{kind} ", path.read_text()))
-        if codename and own:
-            text = re.sub(rf"\b{own}\b", codename, text)
-        (parts / path.name).write_text(text)
+    else:
+        copy_archives(parts, kind, codename)
     settings = [f'Dir::State "{folder}";', f'Dir::State::Lists "{folder}/lists";', f'Dir::Cache "{folder}/cache";',
                 'Dir::Etc::SourceList "/dev/null";', f'Dir::Etc::SourceParts "{parts}";', 'APT::Sandbox::User "";']
     if kind == "deb":

@@ -32,9 +32,9 @@ PHOTOGRAPHS = ROOT / "examples" / "photographs"
 JOB = ROOT / "scripts" / "stranger_job.py"
 # Python, pip and the certificates that it loads, a shell; libstdc++ for numpy.
 PACKAGES = ("python3", "python3-venv", "ca-certificates", "dash", "coreutils", "libstdc++6")
-# What an sdist needs besides: a compiler, Python's headers, and what unpacks and configures the sources that it carries.
+# An sdist needs these as well: a compiler, Python's headers, and the programs that unpack and configure the sources inside it.
 COMPILER = ("gcc", "libc6-dev", "libpython3-dev", "make", "patch", "mawk", "sed", "grep", "diffutils", "findutils")
-# Of the pinned tools (scripts/wheels.py), those that pip fetches to build an sdist.
+# pip builds an sdist with these of the pinned tools (scripts/wheels.py).
 BUILD_TOOLS = ("cmake", "ninja", "packaging", "pathspec", "scikit-build-core")
 UBUNTU = ("noble",)  # the others are Debian's
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -148,25 +148,36 @@ def python_version(root: Path, arch: str) -> str:
     return enter(root, arch, "/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])").stdout.strip()
 
 
+def download(what: str, folder: Path, *arguments: str) -> None:
+    """Lets pip fetch wheels into a folder, without what they need."""
+    done = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+                           "--only-binary", ":all:", "--dest", str(folder), *arguments], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise CannotTryError(f"{what} cannot be fetched: {done.stderr[-300:]}")
+
+
 def numpy_wheel(version: str, arch: str) -> Path:
     """Returns the wheel of numpy for a Python; fetches it where it is missing."""
     folder = WORK / "numpy" / f"{version}-{arch}"
     if not list(folder.glob("*.whl")):
         platforms = sum((["--platform", f"{name}_{MACHINES[arch]}"] for name in PLATFORMS), [])
-        done = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-                               "--only-binary", ":all:", "--python-version", version, *platforms, "--dest", str(folder),
-                               "--constraint", str(ROOT / "python" / "constraints.txt"), "numpy"], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise CannotTryError(f"numpy for Python {version} on {arch} cannot be fetched: {done.stderr[-300:]}")
+        download(f"numpy for Python {version} on {arch}", folder, "--python-version", version, *platforms, "--constraint",
+                 str(ROOT / "python" / "constraints.txt"), "numpy")
     return next(folder.glob("*.whl"))
 
 
-def make_wheel(arch: str) -> None:
+def fetch_pinned(with_tools: bool) -> None:
+    """Fetches the pinned sources of libraries, and the tools that build wheels of them."""
     try:
         dependencies.fetch(dependencies.sources_folder())
-        wheels.make_tools()
+        if with_tools:
+            wheels.make_tools()
     except SystemExit as problem:
-        raise CannotTryError(f"the sources of a wheel cannot be fetched: {str(problem)[-300:]}") from None
+        raise CannotTryError(f"the pinned sources and tools cannot be fetched: {str(problem)[-300:]}") from None
+
+
+def make_wheel(arch: str) -> None:
+    fetch_pinned(with_tools=True)
     run(sys.executable, ROOT / "scripts" / "wheels.py", "--packages", "penstock", "--arch", MACHINES[arch])
 
 
@@ -188,20 +199,13 @@ def build_tools() -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         pins = folder / "pins.txt"
         pins.write_text("\n".join(lines) + "\n")
-        done = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-                               "--only-binary", ":all:", "--require-hashes", "--dest", str(folder), "-r", str(pins)],
-                              capture_output=True, text=True)
-        if done.returncode != 0:
-            raise CannotTryError(f"the tools that build an sdist cannot be fetched: {done.stderr[-300:]}")
+        download("what builds an sdist", folder, "--require-hashes", "-r", str(pins))
     return sorted(folder.glob("*.whl"))
 
 
 def make_sdist() -> Path:
     """Makes the sdist of the last commit, as `make release` does."""
-    try:
-        dependencies.fetch(dependencies.sources_folder())
-    except SystemExit as problem:
-        raise CannotTryError(f"the sources of an sdist cannot be fetched: {str(problem)[-300:]}") from None
+    fetch_pinned(with_tools=False)
     out = WORK / "sdist"
     out.mkdir(parents=True, exist_ok=True)
     return release.sdist(out, int(wheels.last_commit_time()))
