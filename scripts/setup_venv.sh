@@ -4,7 +4,7 @@
 #   scripts/setup_venv.sh build    pip, the build requirements of the Python package, HiGHS, cmake and ninja where the system's
 #                                  are missing or old
 #   scripts/setup_venv.sh check    what tests, the demo and the examples import: pytest, pytest-xdist, numpy, torch, Pillow,
-#                                  torchvision, Optuna, Lightning, Transformers
+#                                  torchvision, Optuna, Lightning, Transformers; and HiGHS for C programs
 #   scripts/setup_venv.sh site     what builds the documents as a site: Sphinx, MyST, Furo
 #
 # PYTHON names the interpreter (3.11 or later); otherwise the first suitable one is taken. torch: on x86-64 Linux PyPI's wheel
@@ -60,6 +60,9 @@ check)
     # the virtual environment, as Lightning does, would import it.
     install --no-deps --upgrade --target .venv/torchvision torchvision ||
         echo "setup_venv.sh: no torchvision: test_torchvision.py will be skipped" >&2
+    # The last wheels of HiGHS that have its library for C programs beside the Python module.
+    .venv/bin/python -m pip install --quiet --no-deps --upgrade --target .venv/highs 'highspy==1.15.*' ||
+        echo "setup_venv.sh: no library of HiGHS: tests/plan will be skipped" >&2
     install soundfile || echo "setup_venv.sh: no soundfile: tests of FLAC, Ogg and MP3 will be skipped" >&2
     install optuna || echo "setup_venv.sh: no Optuna: test_example_search.py will be skipped" >&2
     install lightning || echo "setup_venv.sh: no Lightning: its test in test_examples_ranks.py will be skipped" >&2

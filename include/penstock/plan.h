@@ -4,7 +4,8 @@
  * The caller lists the ways in which the samples of each class may be kept and prepared, with what
  * a sample then demands of each resource. The solver finds the share of each way. It is a linear
  * programme and is solved exactly; docs/internals/plan-model.md has the formulas and their sources.
- * HiGHS solves it; its shared library is opened at run time.
+ * HiGHS solves it: its shared library is opened at run time, or the caller passes a function that
+ * calls a solver. What either returns is checked.
  *
  * A sample takes a time that no resource may exceed: the sum of what the ways demand of a resource,
  * each weighted by its share, over what there is of that resource per second. The rate is the
@@ -66,6 +67,49 @@ struct pst_plan_way {
     bool is_lossy;        /* the pixels differ from those of the sample today */
 };
 
+/* A linear programme: the x that minimises cost * x, where row_low <= matrix * x <= row_high and
+ * low <= x <= high. The matrix is stored row by row: entries row_begin[r] up to row_begin[r + 1]
+ * are those of row r. Limits may be infinite. */
+struct pst_plan_lp {
+    uint32_t n_columns, n_rows;
+    const double *cost; /* [n_columns], as low and high */
+    const double *low;
+    const double *high;
+    const double *row_low; /* [n_rows] */
+    const double *row_high;
+    const int32_t *row_begin; /* [n_rows + 1] the last one is the number of entries */
+    const int32_t *columns;   /* of the entries */
+    const double *entries;
+    double seconds_most; /* solving that takes longer is a failure */
+};
+
+/* Solution of a linear programme. The arrays are Penstock's. Those from `down` on are NULL where
+ * they are not asked for. */
+struct pst_plan_lp_solution {
+    double *values; /* [n_columns] x, at a corner */
+    double *duals;  /* [n_rows] change of the objective for one more unit of the row's limit */
+    double *rows;   /* [n_rows] matrix * x */
+    double objective;
+    /* [n_rows] the row's limit down to and up to which its dual holds, and the objective there. */
+    double *down;
+    double *down_objective;
+    double *up;
+    double *up_objective;
+};
+
+/* Solves a linear programme. Called by the thread that calls pst_plan_solve or pst_plan_need, some
+ * times in each call.
+ *
+ * ctx: pst_plan_setup.solve_lp_ctx.
+ * solution: its members are to be filled.
+ * err: never NULL; filled with the cause after failure.
+ *
+ * Returns PST_OK, PST_ERROR_LIMIT if no x satisfies the limits, or another status, with which
+ * pst_plan_solve or pst_plan_need then ends. */
+typedef enum pst_status (*pst_plan_lp_fn)(void *ctx, const struct pst_plan_lp *lp,
+                                          struct pst_plan_lp_solution *solution,
+                                          struct pst_error *err);
+
 /* Describes what is to be planned. Zero-initialise, then set struct_size. All numbers are finite
  * and not negative. Arrays are the caller's and are read during the call only. */
 struct pst_plan_setup {
@@ -91,6 +135,9 @@ struct pst_plan_setup {
     double gpu_interference;
     /* Path of the library of HiGHS. NULL: the environment's PENSTOCK_HIGHS, else the system's. */
     const char *library;
+    /* Solves the linear programmes in the place of that library. NULL: the library does. */
+    pst_plan_lp_fn solve_lp;
+    void *solve_lp_ctx; /* the caller's, passed to solve_lp as it is */
 };
 
 /* Holds the answer of pst_plan_solve. */
@@ -138,8 +185,10 @@ struct pst_plan_answer {
  * answer: the caller's struct; answer_nbytes: sizeof *answer. Both are written after success only.
  *
  * PST_ERROR_LIMIT: no plan keeps within the limits; the text says which one must be looser.
- * PST_ERROR_UNSUPPORTED: HiGHS was not found, or is not the library that this one knows; the text
- *     says what to install.
+ * PST_ERROR_UNSUPPORTED: HiGHS was not found, is too old, or is not the library that this one
+ *     knows; the text says what to install.
+ * PST_ERROR_INTERNAL: the solver failed, did not end within five minutes, or its solution is wrong:
+ *     a number is not finite, a limit is not kept, or a better plan exists.
  * PST_ERROR_ARGUMENT: a number is negative or not finite, a class has no way, nothing limits the
  *     rate, nothing has a price although the cost is the goal; the text names it.
  * PST_ERROR_VERSION: setup has members that this library does not know.

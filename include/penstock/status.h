@@ -24,7 +24,8 @@
  *
  * These structs never change their size: pst_error, pst_field and pst_progress, which hold reserved
  * members instead (zero; pst_writer_open refuses others); pst_loader_state, pst_allocator,
- * pst_pixels, pst_pli_region and pst_pli_range, which are complete.
+ * pst_pixels, pst_pli_region, pst_pli_range, pst_plan_lp and pst_plan_lp_solution, which are
+ * complete.
  *
  * Devices have one numbering: -1 is host memory, k is the GPU of CUDA ordinal k. Options say first
  * whether a GPU is meant (pst_loader_options.placement), so that zero means host memory. */

@@ -17,6 +17,7 @@ import pytest
 from PIL import Image as PilImage
 
 import penstock as ps
+from penstock import _solver
 
 CLASSES = ("ant", "bee", "cow")
 PER_CLASS = 8
@@ -45,6 +46,23 @@ def torchvision_v2(module_level: bool = False) -> ModuleType:
 
 
 _torchvision_operators: dict[str, object] = {}  # lives as long as the tests
+
+
+def needs_highs() -> pytest.MarkDecorator:
+    """Skips the tests of a file where no HiGHS solves plans."""
+    missing = ""
+    try:
+        _solver.require()
+    except ps.errors.UnsupportedError as error:
+        missing = str(error)
+    return pytest.mark.skipif(bool(missing), reason=missing)
+
+
+def highs_library() -> str | None:
+    """The library of HiGHS for C programs: PENSTOCK_HIGHS, or where scripts/setup_venv.sh puts it; None: there is none."""
+    named = os.environ.get("PENSTOCK_HIGHS")
+    installed = Path(sys.prefix) / "highs" / "highspy" / "libhighs.so.1"
+    return named or (str(installed) if installed.is_file() else None)
 
 
 def picture(number: int, height: int, width: int) -> np.ndarray:

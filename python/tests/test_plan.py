@@ -11,15 +11,14 @@ import subprocess
 import sys
 
 import pytest
+from conftest import needs_highs
 
 import penstock as ps
 from penstock import _analyze_probe, _plan_classes, _plan_layout, _plan_machines, _plan_ways
 from penstock import transforms as T
 from penstock.report import Report
 
-pytestmark = pytest.mark.skipif(
-    _plan_ways.library() is None and not os.environ.get("PENSTOCK_HIGHS"), reason="HiGHS is not installed"
-)
+pytestmark = needs_highs()
 
 
 def costs(cpu: float, nbytes: float, hit: float | None = None, pack: float = 0.01) -> dict[str, float]:
@@ -411,12 +410,6 @@ def test_wrong_commands(tmp_path, words, text) -> None:
     done = subprocess.run([sys.executable, "-m", "penstock._cli", "plan", *words], capture_output=True, text=True, cwd=tmp_path,
                           timeout=240)  # fmt: skip
     assert done.returncode in (1, 2) and text in done.stderr and "Traceback" not in done.stderr
-
-
-def test_without_highs(monkeypatch) -> None:
-    monkeypatch.setenv("PENSTOCK_HIGHS", "/nonexistent/libhighs.so")
-    with pytest.raises(ps.errors.UnsupportedError, match="highspy"):
-        ps.plan(report(), cache=0)
 
 
 def test_packing_by_a_plan(tmp_path) -> None:

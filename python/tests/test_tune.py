@@ -7,14 +7,14 @@ import subprocess
 import sys
 
 import pytest
+from conftest import needs_highs
 
 import penstock as ps
-from penstock import _plan_ways
 from penstock import transforms as T
 
 np = pytest.importorskip("numpy")
 pil = pytest.importorskip("PIL.Image")
-pytestmark = pytest.mark.skipif(_plan_ways.library() is None, reason="HiGHS is not installed")
+pytestmark = needs_highs()
 
 
 def make(path, plan):

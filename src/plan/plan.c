@@ -177,7 +177,7 @@ static double used_of(const struct psti_plan_model *m, int r, double row, double
 
 /* Reads duals and ranges of the first step. A row "demands / capacity - time <= 0" with limit b is
  * that of capacity * (1 + b / time), so a unit more of it is b = time / capacity. */
-static void read_prices(const struct psti_plan_model *m, const struct psti_lp_result *result,
+static void read_prices(const struct psti_plan_model *m, const struct pst_plan_lp_solution *result,
                         struct pst_plan_answer *a)
 {
     const struct pst_plan_setup *s = m->setup;
@@ -226,19 +226,19 @@ static enum pst_status solve_steps(struct psti_plan_model *m, struct memory *mem
         [PST_PLAN_STORAGE] = {PST_PLAN_STORAGE, PST_PLAN_RATE, -1},
         [PST_PLAN_COST] = {PST_PLAN_COST, PST_PLAN_STORAGE, PST_PLAN_RATE}};
     const int *aim = aims[m->setup->goal];
-    struct psti_lp_result result = {.values = memory->values,
-                                    .duals = memory->duals,
-                                    .rows = memory->rows,
-                                    .down = memory->down,
-                                    .down_objective = memory->down_objective,
-                                    .up = memory->up,
-                                    .up_objective = memory->up_objective};
+    struct pst_plan_lp_solution result = {.values = memory->values,
+                                          .duals = memory->duals,
+                                          .rows = memory->rows,
+                                          .down = memory->down,
+                                          .down_objective = memory->down_objective,
+                                          .up = memory->up,
+                                          .up_objective = memory->up_objective};
     for (int step = 0; step <= PSTI_PLAN_KEPT_MAX && aim[step] >= 0; step++) {
         if (step > 0)
             psti_plan_model_keep_objective(m, result.objective +
                                                   SLACK * fmax(result.objective, SLACK));
         psti_plan_model_aim(m, (enum pst_plan_goal)aim[step]);
-        enum pst_status status = psti_plan_lp_solve(&m->lp, m->setup->library, &result, err);
+        enum pst_status status = psti_plan_lp_solve(&m->lp, m->setup, &result, err);
         if (status != PST_OK)
             return status;
         if (step == 0)
@@ -403,11 +403,11 @@ enum pst_status pst_plan_need(const struct pst_plan_setup *setup, uint32_t form,
     if (status != PST_OK)
         return status;
     status = take_memory(&memory, &model.lp, err);
-    struct psti_lp_result result = {
+    struct pst_plan_lp_solution result = {
         .values = memory.values, .duals = memory.duals, .rows = memory.rows};
     psti_plan_model_aim_at_demand(&model, resource);
     if (status == PST_OK)
-        status = psti_plan_lp_solve(&model.lp, s.library, &result, err);
+        status = psti_plan_lp_solve(&model.lp, &s, &result, err);
     if (status == PST_ERROR_LIMIT)
         status = psti_fail(err, PST_ERROR_LIMIT, ROOM,
                            "no amount of %s gives %.4g samples/s: another limit is in the way",

@@ -35,9 +35,15 @@ class Doctor(cli_case.Case):
         path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
         return {"PENSTOCK_PYTHON": str(path)}
 
-    def answers(self, **found):
-        found = {"python": "3.11.2", "numpy": "2.0", "torch": "2.9", "highspy": "1.15", "penstock": self.version(), **found}
-        return self.python(f"echo '{cli_case.json.dumps(found)}'\n")
+    def answers(self, solver=None, **found):
+        """A Python that says these versions. solver: the lines that it runs in the place of HiGHS."""
+        found = {"python": "3.11.2", "numpy": "2.0", "torch": "2.9", "penstock": self.version(), **found}
+        solver = solver or """echo '{"found": "highspy 1.16.0"}'"""
+        return self.python(f"""case "$*" in
+"-P -m penstock._solver") {solver} ;;
+*) echo '{cli_case.json.dumps(found)}' ;;
+esac
+""")
 
     def version(self):
         return cli_case.json.loads(self.ok("--version", "--json"))["version"]
@@ -46,11 +52,11 @@ class Doctor(cli_case.Case):
         checks = self.checks(0, self.answers())
         with open("/proc/cpuinfo") as file:
             flags = next((line.split() for line in file if line.startswith("flags")), None)
-        self.assertEqual(set(checks), NAMES | {"package", "numpy", "torch", "highspy"} | ({"vectors"} if flags else set()))
+        self.assertEqual(set(checks), NAMES | {"package", "numpy", "torch", "highs"} | ({"vectors"} if flags else set()))
         if flags:  # of an x86
             self.assertEqual("avx2" in checks["vectors"]["text"].split(), "avx2" in flags)
         self.assertIn(self.version(), checks["penstock"]["text"])
-        for name in "python", "package", "numpy", "torch", "highspy":
+        for name in "python", "package", "numpy", "torch", "highs":
             self.assertEqual(checks[name]["state"], "ok")
         environment = cli_case.json.loads(self.ok("env"))
         self.assertEqual(checks["io_uring"]["state"] == "ok", environment["storage"] == "io_uring")
@@ -79,12 +85,32 @@ class Doctor(cli_case.Case):
         self.assertIn(self.version(), checks["package"]["advice"])
 
     def test_packages_that_are_missing(self):
-        missing = {"penstock": "", "torch": "", "numpy": "", "highspy": ""}
-        checks = self.checks(0, self.answers(reason="ModuleNotFoundError: no penstock", **missing))
-        self.assertEqual([checks[name]["state"] for name in ("package", "torch", "numpy", "highspy")], ["note"] * 4)
+        missing = {"penstock": "", "torch": "", "numpy": ""}
+        checks = self.checks(0, self.answers("exit 1", reason="ModuleNotFoundError: no penstock", **missing))
+        self.assertEqual([checks[name]["state"] for name in ("package", "torch", "numpy")], ["note"] * 3)
+        self.assertNotIn("highs", checks)  # the package looks for it
         self.assertIn("no penstock", checks["package"]["text"])
         self.assertIn("pip install torch", checks["torch"]["advice"])
         self.assertEqual(self.checks(1, self.answers(numpy=""))["numpy"]["state"], "bad")
+
+    def test_the_solver_of_plans_is_tried(self):
+        self.assertEqual(self.checks(0, self.answers())["highs"]["text"], "highspy 1.16.0 solves plans")
+        missing = self.checks(0, self.answers("""echo '{"reason": "no HiGHS", "missing": true}'"""))["highs"]
+        self.assertEqual(missing["state"], "note")
+        self.assertIn("pip install 'penstock[plan]'", missing["advice"])
+        old = self.checks(1, self.answers("""echo '{"reason": "highspy 1.2 is too old", "missing": false}'"""))["highs"]
+        self.assertEqual((old["state"], old["text"]), ("bad", "does not work"))
+        self.assertIn("highspy 1.2 is too old", old["advice"])
+        for ends, says in ("kill -SEGV $$", "status 139"), ("echo no json", "status 0"), ("exit 3", "status 3"):
+            with self.subTest(ends):
+                failed = self.checks(1, self.answers(ends))["highs"]
+                self.assertEqual(failed["state"], "bad")
+                self.assertIn(says, failed["text"])
+                self.assertIn("force-reinstall highspy", failed["advice"])
+
+    def test_kernels_of_a_wheel_are_a_wheel(self):
+        kernels = self.checks(0, {**self.answers(), "PENSTOCK_CUDA_KERNELS": "/nonexistent"})["gpu kernels"]
+        self.assertIn("pip install penstock-cuda==" + self.version(), kernels["advice"])
 
     def test_a_python_that_does_not_work(self):
         for body in "exit 3\n", "echo no json\n", "echo '{'\n":

@@ -714,11 +714,11 @@ static void test_libraries(void **state)
     (void)state;
     struct pst_plan_setup s = worked();
     s.library = "/nonexistent/libhighs.so.1";
-    assert_refused(&s, PST_ERROR_UNSUPPORTED, "highspy");
+    assert_refused(&s, PST_ERROR_UNSUPPORTED, "cannot be loaded: /nonexistent/libhighs.so.1");
     s.library = "libm.so.6";
     assert_refused(&s, PST_ERROR_UNSUPPORTED, "libm.so.6 has no Highs_create");
     s.library = __FILE__;
-    assert_refused(&s, PST_ERROR_UNSUPPORTED, "highspy");
+    assert_refused(&s, PST_ERROR_UNSUPPORTED, "PENSTOCK_HIGHS");
 }
 
 /* The n-th allocation of ours fails. */
@@ -760,6 +760,6 @@ int main(void)
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
     if (n_failed > 0 || !is_missing)
         return n_failed;
-    printf("no HiGHS, which solves plans: scripts/setup_venv.sh build, or PENSTOCK_HIGHS=FILE\n");
+    printf("no HiGHS, which solves plans: scripts/setup_venv.sh check, or PENSTOCK_HIGHS=FILE\n");
     return 77;
 }

@@ -73,6 +73,23 @@ def test_the_sdist_describes_what_lies_in_it():
     assert f"\nVersion: {release.version()}\n" in text and "\nRequires-Dist: numpy" in text
 
 
+@pytest.mark.parametrize("package", ["python", "python/cuda"])
+def test_what_an_index_shows(package):
+    """Its page shows the README alone, so a link into this repository leads nowhere."""
+    table = tomllib.loads((ROOT / package / "pyproject.toml").read_text())["project"]
+    readme = (ROOT / package / table["readme"]).read_text()
+    assert not [link for link in re.findall(r"\]\(([^)]*)\)", readme) if not link.startswith(("https://", "#"))]
+    for needs in table.get("optional-dependencies", {}).values():
+        assert all("<" not in need and "==" not in need for need in needs), needs  # unless a newer version is known to fail
+
+
+def test_the_summary_and_versions_of_the_package():
+    table = tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())["project"]
+    assert "images and sound" in table["description"]
+    least = table["requires-python"].removeprefix(">=")
+    assert f"Programming Language :: Python :: {least}" in table["classifiers"]
+
+
 def test_the_bill_of_materials_lists_every_library(tmp_path):
     found = json.loads(release.sbom(tmp_path, 1_700_000_000).read_text())
     assert found["metadata"]["timestamp"] == "2023-11-14T22:13:20Z"

@@ -3,6 +3,7 @@
 #include "cli.h"
 #include "doctor.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,23 @@ static void check_storage(struct doctor *doctor, const struct json_node *environ
                   "seccomp profile allows io_uring_setup");
 }
 
+/* Wheels have their kernels in a wheel of its own, of the same version. */
+static void advise_kernels(struct doctor_check *check, bool has_gpu)
+{
+    char python[PATH_MAX];
+    enum doctor_state state = has_gpu ? DOCTOR_BAD : DOCTOR_NOTE;
+    if (cli_find_python(python))
+        doctor_advise(
+            check, state,
+            "for batches on a GPU: %s -m pip install penstock-cuda==%s; where Penstock is "
+            "built from source, build it with nvcc (-DPST_CUDA=ON)",
+            python, pst_version());
+    else
+        doctor_advise(check, state,
+                      "build with nvcc (-DPST_CUDA=ON), or name the library by "
+                      "PENSTOCK_CUDA_KERNELS");
+}
+
 static void check_gpus(struct doctor *doctor, const struct json_node *environment)
 {
     const struct json_node *gpus = json_member(environment, "gpus");
@@ -80,9 +98,7 @@ static void check_gpus(struct doctor *doctor, const struct json_node *environmen
                        kernels ? member(environment, "gpu_kernels")
                                : member(environment, "gpu_kernels_reason"));
     if (!kernels)
-        doctor_advise(check, gpus != NULL && gpus->n > 0 ? DOCTOR_BAD : DOCTOR_NOTE,
-                      "build with nvcc (-DPST_CUDA=ON), or name the library by "
-                      "PENSTOCK_CUDA_KERNELS");
+        advise_kernels(check, gpus != NULL && gpus->n > 0);
 }
 
 void doctor_library(struct doctor *doctor, const struct json_node *environment)

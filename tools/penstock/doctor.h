@@ -17,8 +17,8 @@ enum doctor_state {
 struct doctor_check {
     const char *name;
     enum doctor_state state;
-    char text[256];   /* what is */
-    char advice[256]; /* what to do; "" if nothing */
+    char text[512];   /* what is */
+    char advice[512]; /* what to do; "" if nothing */
 };
 enum { DOCTOR_CHECKS_MAX = 32 };
 struct doctor {

@@ -1,6 +1,6 @@
 /* doctor_python.c - the Python that verbs and training use: the one that PENSTOCK_PYTHON names, or
- * the one beside this program. It is asked for versions by a process of its own, with a deadline.
- */
+ * the one beside this program. It is asked for versions, and has HiGHS solve a tiny plan, by
+ * processes of their own with deadlines: what hangs or crashes there is reported. */
 #include "cli.h"
 #include "doctor.h"
 
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define DEADLINE_S 10.0
+#define SOLVER_DEADLINE_S 30.0
 
 static double now(void)
 {
@@ -107,7 +108,7 @@ int doctor_run(char *const argv[], double seconds, char *out, size_t capacity)
  * imported, to see that it can be. */
 static const char script[] = "import importlib.metadata as m, json, platform\n"
                              "out = {'python': platform.python_version()}\n"
-                             "for name in ('numpy', 'torch', 'Pillow', 'torchvision', 'highspy'):\n"
+                             "for name in ('numpy', 'torch', 'Pillow', 'torchvision'):\n"
                              "    try: out[name] = m.version(name)\n"
                              "    except m.PackageNotFoundError: out[name] = ''\n"
                              "try:\n"
@@ -155,11 +156,45 @@ static void add_versions(struct doctor *doctor, const struct json_node *found, c
     if (torch[0] == '\0')
         doctor_advise(check, DOCTOR_NOTE,
                       "only for torch tensors and ps.TorchDataset: %s -m pip install torch", path);
-    const char *highs = text_of(found, "highspy");
-    check = doctor_add(doctor, "highspy", "%s", highs[0] == '\0' ? "not installed" : highs);
-    if (highs[0] == '\0')
-        doctor_advise(check, DOCTOR_NOTE, "only for plan and tune: %s -m pip install highspy",
+}
+
+/* Has HiGHS loaded, and a tiny plan solved. An installed version that cannot do it hinders. */
+static void check_solver(struct doctor *doctor, char *path)
+{
+    char out[2048];
+    struct json_node nodes[JSON_NODES(sizeof out)];
+    struct pst_error err;
+    char safe[] = "-P", flag[] = "-m", module[] = "penstock._solver";
+    char *const argv[] = {path, safe, flag, module, NULL};
+    int status = doctor_run(argv, SOLVER_DEADLINE_S, out, sizeof out);
+    struct doctor_check *check;
+    if (status != 0 || json_read(out, strlen(out), nodes, &err) != PST_OK) {
+        check = status < 0 ? doctor_add(doctor, "highs", "did not solve a tiny plan within %.0f s",
+                                        SOLVER_DEADLINE_S)
+                           : doctor_add(doctor, "highs",
+                                        "failed: %s -m penstock._solver ended "
+                                        "with status %d",
+                                        path, status);
+        doctor_advise(check, DOCTOR_BAD,
+                      "for plan and tune: %s -m pip install --force-reinstall "
+                      "highspy",
                       path);
+        return;
+    }
+    const char *works = text_of(&nodes[0], "found");
+    const struct json_node *missing = json_member(&nodes[0], "missing");
+    if (works[0] != '\0') {
+        doctor_add(doctor, "highs", "%s solves plans", works);
+    } else if (missing != NULL && missing->kind == JSON_BOOL && missing->number != 0) {
+        check = doctor_add(doctor, "highs", "not installed");
+        doctor_advise(check, DOCTOR_NOTE,
+                      "only for plan and tune: %s -m pip install "
+                      "'penstock[plan]'",
+                      path);
+    } else {
+        check = doctor_add(doctor, "highs", "does not work");
+        doctor_advise(check, DOCTOR_BAD, "for plan and tune: %s", text_of(&nodes[0], "reason"));
+    }
 }
 
 static void check_sndfile(struct doctor *doctor)
@@ -191,6 +226,8 @@ void doctor_python(struct doctor *doctor)
     int status = doctor_run(argv, DEADLINE_S, out, sizeof out);
     if (status == 0 && json_read(out, strlen(out), nodes, &err) == PST_OK) {
         add_versions(doctor, &nodes[0], path);
+        if (text_of(&nodes[0], "penstock")[0] != '\0')
+            check_solver(doctor, path);
         return;
     }
     struct doctor_check *check;

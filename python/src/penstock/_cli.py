@@ -296,11 +296,13 @@ def _plan_parser() -> _Parser:
 
 
 def _plan_verb(arguments: Sequence[str]) -> int:
+    from . import _solver
     from ._plan import plan
     from ._plan_machines import example
 
     parser = _plan_parser()
     given = parser.parse_args(arguments)
+    _solver.require()
     say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: plan: {line}", file=sys.stderr))
     count, name = accelerators.split_count(given.name) if given.name else (1, None)
     data: Any = given.data
@@ -380,9 +382,11 @@ def _asks(given: argparse.Namespace) -> Callable[[str], bool] | None:
 
 
 def _tune_verb(arguments: Sequence[str]) -> int:
+    from . import _solver
     from ._tune import tune
 
     given = _tune_parser().parse_args(arguments)
+    _solver.require()
     say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: tune: {line}", file=sys.stderr))
     count, name = accelerators.split_count(given.name) if given.name else (1, None)
     tuned = tune(

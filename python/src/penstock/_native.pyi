@@ -163,13 +163,17 @@ def stall_predict(setup: dict[str, Any], /) -> dict[str, Any]: ...
 def stall_need(setup: dict[str, Any], resource: int, utilisation: float, /) -> float: ...
 def stall_hit_ratio(policy: int, part: float, /) -> float: ...
 def plan_solve(
-    setup: dict[str, Any], class_samples: list[float], ways: list[dict[str, Any]], library: str | None, /
+    setup: dict[str, Any],
+    class_samples: list[float],
+    ways: list[dict[str, Any]],
+    solver: str | Callable[..., bytes | None] | None,
+    /,
 ) -> dict[str, Any]: ...
 def plan_need(
     setup: dict[str, Any],
     class_samples: list[float],
     ways: list[dict[str, Any]],
-    library: str | None,
+    solver: str | Callable[..., bytes | None] | None,
     form: int,
     resource: int,
     rate: float,

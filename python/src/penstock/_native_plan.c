@@ -1,4 +1,7 @@
-/* _native_plan.c - the solver of plans for Python: a dict for the setup, one for each way. */
+/* _native_plan.c - the solver of plans for Python: a dict for the setup, one for each way.
+ *
+ * Linear programmes are solved by HiGHS's library, or by a Python callable. The thread that solves
+ * a plan calls it, with the GIL, which is not held otherwise. */
 #include "_native.h"
 
 #include <penstock/plan.h>
@@ -33,11 +36,13 @@ static const struct native_member way_members[] = {
 
 #define COUNT(members) (sizeof(members) / sizeof((members)[0]))
 
-/* A setup, and the arrays that it points to. */
+/* A setup, and what it points to. */
 struct problem {
     struct pst_plan_setup setup;
     double *class_samples;
     struct pst_plan_way *ways;
+    PyObject *solver;     /* the callable, borrowed; NULL: HiGHS's library solves */
+    PyThreadState *state; /* of the thread that solves, while it has no GIL */
 };
 
 static void problem_free(struct problem *problem)
@@ -82,15 +87,107 @@ static int read_ways(PyObject *list, struct problem *problem)
     return 0;
 }
 
+static PyObject *bytes_of(const void *array, size_t nbytes)
+{
+    return PyBytes_FromStringAndSize(array, (Py_ssize_t)nbytes);
+}
+
+/* The arrays of a programme as bytes, in the order of its members, and whether ranges are asked
+ * for. */
+static PyObject *lp_arguments(const struct pst_plan_lp *lp, int ranges)
+{
+    size_t n = (size_t)lp->row_begin[lp->n_rows], columns = lp->n_columns * sizeof(double),
+           rows = lp->n_rows * sizeof(double);
+    return Py_BuildValue("(NNNNNNNNdi)", bytes_of(lp->cost, columns), bytes_of(lp->low, columns),
+                         bytes_of(lp->high, columns), bytes_of(lp->row_low, rows),
+                         bytes_of(lp->row_high, rows),
+                         bytes_of(lp->row_begin, (lp->n_rows + 1) * sizeof(int32_t)),
+                         bytes_of(lp->columns, n * sizeof(int32_t)),
+                         bytes_of(lp->entries, n * sizeof(double)), lp->seconds_most, ranges);
+}
+
+/* Copies what the callable returned: doubles in the order of the solution's members, the objective
+ * first. */
+static int read_solution(PyObject *found, const struct pst_plan_lp *lp,
+                         struct pst_plan_lp_solution *solution)
+{
+    const size_t n_rows = lp->n_rows;
+    const struct {
+        double *array;
+        size_t n;
+    } parts[] = {{&solution->objective, 1}, {solution->values, lp->n_columns},
+                 {solution->duals, n_rows}, {solution->rows, n_rows},
+                 {solution->down, n_rows},  {solution->down_objective, n_rows},
+                 {solution->up, n_rows},    {solution->up_objective, n_rows}};
+    const size_t n_parts = solution->up != NULL ? COUNT(parts) : 4;
+    size_t nbytes = 0;
+    char *bytes;
+    Py_ssize_t length;
+    for (size_t i = 0; i < n_parts; i++)
+        nbytes += parts[i].n * sizeof(double);
+    if (PyBytes_AsStringAndSize(found, &bytes, &length) < 0)
+        return -1;
+    if ((size_t)length != nbytes) {
+        PyErr_Format(PyExc_ValueError, "the solver returned %zd bytes, %zu are expected", length,
+                     nbytes);
+        return -1;
+    }
+    for (size_t i = 0; i < n_parts; i++) {
+        memcpy(parts[i].array, bytes, parts[i].n * sizeof(double));
+        bytes += parts[i].n * sizeof(double);
+    }
+    return 0;
+}
+
+/* pst_plan_lp_fn: calls the callable. It returns bytes, or None if nothing satisfies the limits.
+ * An exception stays set, and ends the plan. */
+static enum pst_status call_solver(void *ctx, const struct pst_plan_lp *lp,
+                                   struct pst_plan_lp_solution *solution, struct pst_error *err)
+{
+    struct problem *problem = ctx;
+    enum pst_status status = PST_ERROR_CANCELLED;
+    (void)err;
+    PyEval_RestoreThread(problem->state);
+    PyObject *arguments = lp_arguments(lp, solution->up != NULL);
+    PyObject *found = arguments != NULL ? PyObject_CallObject(problem->solver, arguments) : NULL;
+    if (found == Py_None)
+        status = PST_ERROR_LIMIT;
+    else if (found != NULL && read_solution(found, lp, solution) == 0)
+        status = PST_OK;
+    Py_XDECREF(found);
+    Py_XDECREF(arguments);
+    problem->state = PyEval_SaveThread();
+    return status;
+}
+
+/* What solves: None, the path of a library, or a callable. */
+static int read_solver(PyObject *solver, struct problem *problem)
+{
+    if (solver == Py_None)
+        return 0;
+    if (PyUnicode_Check(solver)) {
+        problem->setup.library = PyUnicode_AsUTF8AndSize(solver, NULL);
+        return problem->setup.library == NULL ? -1 : 0;
+    }
+    if (!PyCallable_Check(solver)) {
+        PyErr_SetString(PyExc_TypeError, "the solver is None, a path or a callable");
+        return -1;
+    }
+    problem->solver = solver;
+    problem->setup.solve_lp = call_solver;
+    problem->setup.solve_lp_ctx = problem;
+    return 0;
+}
+
 /* Returns 0, or -1 with an exception set; problem_free is called for both. */
-static int read_problem(PyObject *setup, PyObject *classes, PyObject *ways, const char *library,
+static int read_problem(PyObject *setup, PyObject *classes, PyObject *ways, PyObject *solver,
                         struct problem *problem)
 {
     memset(problem, 0, sizeof(*problem));
     problem->setup.struct_size = sizeof(problem->setup);
-    if (native_dict_read(setup, setup_members, COUNT(setup_members), &problem->setup, "plan") < 0)
+    if (native_dict_read(setup, setup_members, COUNT(setup_members), &problem->setup, "plan") < 0 ||
+        read_solver(solver, problem) < 0)
         return -1;
-    problem->setup.library = library;
     return read_classes(classes, problem) < 0 ? -1 : read_ways(ways, problem);
 }
 
@@ -146,33 +243,41 @@ static PyObject *answer_dict(const struct pst_plan_answer *a, const double *shar
     return dict;
 }
 
+/* The exception of a plan that has failed: the callable's own, if it raised one. */
+static PyObject *failed(enum pst_status status, const struct pst_error *err)
+{
+    return PyErr_Occurred() ? NULL : native_raise(status, err);
+}
+
+static PyObject *solve(struct problem *problem)
+{
+    struct pst_plan_answer answer;
+    struct pst_error err;
+    PyObject *result;
+    double *shares = PyMem_Calloc((size_t)problem->setup.n_ways + 1, sizeof(double));
+    memset(&answer, 0, sizeof(answer));
+    pst_error_clear(&err);
+    if (shares == NULL)
+        return PyErr_NoMemory();
+    problem->state = PyEval_SaveThread();
+    enum pst_status status = pst_plan_solve(&problem->setup, shares, &answer, sizeof answer, &err);
+    PyEval_RestoreThread(problem->state);
+    result = status == PST_OK ? answer_dict(&answer, shares, problem->setup.n_ways)
+                              : failed(status, &err);
+    PyMem_Free(shares);
+    return result;
+}
+
 PyObject *native_plan_solve(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *setup, *classes, *ways, *result = NULL;
-    const char *library;
+    PyObject *setup, *classes, *ways, *solver, *result = NULL;
     struct problem problem;
-    if (!PyArg_ParseTuple(args, "O!O!O!z:plan_solve", &PyDict_Type, &setup, &PyList_Type, &classes,
-                          &PyList_Type, &ways, &library))
+    if (!PyArg_ParseTuple(args, "O!O!O!O:plan_solve", &PyDict_Type, &setup, &PyList_Type, &classes,
+                          &PyList_Type, &ways, &solver))
         return NULL;
-    if (read_problem(setup, classes, ways, library, &problem) == 0) {
-        struct pst_plan_answer answer;
-        struct pst_error err;
-        enum pst_status status;
-        double *shares = PyMem_Calloc((size_t)problem.setup.n_ways + 1, sizeof(double));
-        memset(&answer, 0, sizeof(answer));
-        pst_error_clear(&err);
-        if (shares == NULL) {
-            PyErr_NoMemory();
-        } else {
-            Py_BEGIN_ALLOW_THREADS;
-            status = pst_plan_solve(&problem.setup, shares, &answer, sizeof answer, &err);
-            Py_END_ALLOW_THREADS;
-            result = status == PST_OK ? answer_dict(&answer, shares, problem.setup.n_ways)
-                                      : native_raise(status, &err);
-        }
-        PyMem_Free(shares);
-    }
+    if (read_problem(setup, classes, ways, solver, &problem) == 0)
+        result = solve(&problem);
     problem_free(&problem);
     return result;
 }
@@ -180,23 +285,21 @@ PyObject *native_plan_solve(PyObject *module, PyObject *args)
 PyObject *native_plan_need(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *setup, *classes, *ways, *result = NULL;
-    const char *library;
+    PyObject *setup, *classes, *ways, *solver, *result = NULL;
     unsigned int form, resource;
     double rate, need = 0;
     struct problem problem;
-    if (!PyArg_ParseTuple(args, "O!O!O!zIId:plan_need", &PyDict_Type, &setup, &PyList_Type,
-                          &classes, &PyList_Type, &ways, &library, &form, &resource, &rate))
+    if (!PyArg_ParseTuple(args, "O!O!O!OIId:plan_need", &PyDict_Type, &setup, &PyList_Type,
+                          &classes, &PyList_Type, &ways, &solver, &form, &resource, &rate))
         return NULL;
-    if (read_problem(setup, classes, ways, library, &problem) == 0) {
+    if (read_problem(setup, classes, ways, solver, &problem) == 0) {
         struct pst_error err;
-        enum pst_status status;
         pst_error_clear(&err);
-        Py_BEGIN_ALLOW_THREADS;
-        status = pst_plan_need(&problem.setup, form, (enum pst_stall_resource)resource, rate, &need,
-                               &err);
-        Py_END_ALLOW_THREADS;
-        result = status == PST_OK ? PyFloat_FromDouble(need) : native_raise(status, &err);
+        problem.state = PyEval_SaveThread();
+        enum pst_status status = pst_plan_need(
+            &problem.setup, form, (enum pst_stall_resource)resource, rate, &need, &err);
+        PyEval_RestoreThread(problem.state);
+        result = status == PST_OK ? PyFloat_FromDouble(need) : failed(status, &err);
     }
     problem_free(&problem);
     return result;

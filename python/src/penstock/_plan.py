@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _analyze_machine as machine
 from . import _analyze_probe as probe
-from . import _loader_set, _native, _options, _plan_file, _plan_layout, _plan_machines, _plan_text, _whatif
+from . import _loader_set, _native, _options, _plan_file, _plan_layout, _plan_machines, _plan_text, _solver, _whatif
 from . import _plan_classes as _classes
 from . import _plan_ways as _ways
 from ._analyze import analyze, seconds_of
@@ -140,10 +140,10 @@ def plan(
         schedule: sizes of pictures and batches from epochs on, which a Loader with the plan follows (:meth:`Loader.set`): a text
             like "0:128:512,6:192:256,12:224" (epoch, size, samples per batch), or the plan's own list. The mix is solved for
             the pictures that were measured, whatever the schedule says.
-        library: path of HiGHS; None: PENSTOCK_HIGHS, the package highspy, or the system's.
+        library: path of HiGHS's library; None: the one that PENSTOCK_HIGHS names, the package highspy, or the system's library.
         progress: called with a line before each step.
 
-    Raises LimitError if no plan keeps within the limits, UnsupportedError without HiGHS.
+    Raises LimitError if no plan keeps within the limits, and UnsupportedError, before anything is measured, without HiGHS.
     """
     say = progress or (lambda line: None)
     if goal not in _ways.GOALS:
@@ -152,6 +152,7 @@ def plan(
     seconds = seconds_of(budget)
     errors = () if max_error == 0 else (f"pli-small:{_options.count('max_error', max_error, 0, 127)}",)
     stages = _schedule_of(schedule)
+    _solver.require(library)
     given = _given(data)
     costs, loader = _report_of(
         given, step, report, accelerator=accelerator, accelerators=accelerators, batch_size=batch_size,

@@ -6,15 +6,12 @@ its problem is made of a report's costs and a machine's capacities, and its answ
 
 from __future__ import annotations
 
-import glob
-import importlib.util
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from . import _native, _whatif
+from . import _native, _solver, _whatif
 from ._plan_classes import Class
 from .errors import ArgumentError, LimitError
 
@@ -219,23 +216,23 @@ class Problem:
         samples: of each class.
         ways: members of struct pst_plan_way.
         forms: their names by the numbers in `ways`.
-        library: path of HiGHS, or None.
+        solver: what solves it.
     """
 
     setup: dict[str, Any]
     samples: list[float]
     ways: list[dict[str, Any]]
     forms: list[str]
-    library: str | None
+    solver: _solver.Solver
 
     def solve(self) -> dict[str, Any]:
-        return _native.plan_solve(self.setup, self.samples, self.ways, self.library)
+        return _native.plan_solve(self.setup, self.samples, self.ways, self.solver)
 
     def need(self, form: str, resource: str, rate: float) -> float:
         """Returns how much of a resource plans that store one form need for a rate. LimitError: no amount is enough."""
         number = _whatif.RESOURCES.index(resource)
         need: float = _native.plan_need(
-            self.setup, self.samples, self.ways, self.library, self.forms.index(form), number, rate
+            self.setup, self.samples, self.ways, self.solver, self.forms.index(form), number, rate
         )
         return need
 
@@ -262,22 +259,7 @@ def problem_of(
         }
         for way in ways
     ]
-    return Problem(setup, [float(part.samples) for part in classes], rows, forms, limits.library or library())
-
-
-def library() -> str | None:
-    """Returns the path of HiGHS in the package highspy, which need not be importable; None: as the C library finds it."""
-    if os.environ.get("PENSTOCK_HIGHS"):
-        return None
-    try:
-        spec = importlib.util.find_spec("highspy")
-    except (ImportError, ValueError):
-        return None
-    for folder in (spec.submodule_search_locations if spec else None) or ():
-        found = sorted(glob.glob(os.path.join(glob.escape(folder), "libhighs.so*")))
-        if found:
-            return found[0]
-    return None
+    return Problem(setup, [float(part.samples) for part in classes], rows, forms, _solver.find(limits.library))
 
 
 def solve(

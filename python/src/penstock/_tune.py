@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _plan, _plan_layout, writer
+from . import _plan, _plan_layout, _solver, writer
 from ._analyze import _default_loader, analyze, seconds_of
 from ._plan import Plan
 from ._report_text import bar, duration, size
@@ -133,6 +133,7 @@ def tune(
     Nothing is written if the plan keeps what is there, or `ask` says no. Errors of writing leave the data as they were.
     """
     say = progress or (lambda line: None)
+    _solver.require(planned.get("library"))
     seconds, path = seconds_of(budget), os.fspath(data)
     making = make or _usual(batch_size or 64)
     measured = {"budget": max(1.0, _ANALYSIS_PART * seconds), "accelerator": accelerator, "accelerators": accelerators}
