@@ -6,6 +6,7 @@ import functools
 import gc
 import multiprocessing
 import os
+import random
 import pickle
 import signal
 import threading
@@ -30,6 +31,10 @@ WAYS = [
 ]
 PROCESSES = {"function_workers": 2, "function_kind": "processes"}
 OPS = [T.RandomResizedCrop(24), T.RandomHorizontalFlip()]
+
+
+def global_draws(sample):
+    return {"random": random.getrandbits(62), "numpy": int(np.random.randint(2**62))}
 
 
 def load(path, **options):
@@ -442,6 +447,61 @@ def test_results_count_as_shared_memory(packed):
         with pytest.raises(LimitError, match="does not fit in shared memory.*host_memory"):
             next(iterator)
         assert loader.state_dict()["position"] == 0 and list(iterator) == []
+
+
+def test_all_processes_work(packed):
+    """In a plain loop, and for results that are much larger than those before them."""
+
+    def who(sample):
+        time.sleep(0.01)
+        nbytes = 1 << 20 if sample["index"] % 7 == 3 else 1 << 8
+        return {"index": sample["index"], "pid": os.getpid(), "large": np.zeros(nbytes, np.uint8)}
+
+    options = {"batch_size": 1, "transforms": [T.Resize((8, 8))], "function_kind": "processes"}
+    with load(packed, sample_function=who, function_workers=4, **options) as loader:
+        for _ in range(2):
+            got = [(int(batch["index"][0]), int(batch["pid"][0])) for batch in loader]
+            assert sorted(index for index, _ in got) == list(range(N))
+            pids = {pid for _, pid in got}
+        assert len(pids) == 4
+
+
+def test_memory_of_results_is_given_back_and_asked_for(packed):
+    """Small results, then one that takes most of host_memory: blocks of batches that are gone give theirs back."""
+
+    def swells_late(sample):
+        return {"large": np.full(90 << 20 if sample["index"] == N - 1 else 4 << 20, sample["index"], np.uint8)}
+
+    options = {"batch_size": 1, "shuffle": False, "host_memory": 128 << 20, "transforms": [T.Resize((8, 8))], **PROCESSES}
+    with load(packed, sample_function=swells_late, **options) as loader:
+        seen = []
+        for batch in loader:
+            assert (batch["large"] == batch["index"][0]).all() and loader._functions._pool.nbytes <= 128 << 20
+            seen.append(int(batch["index"][0]))
+            del batch
+        assert seen == list(range(N))
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_processes_draw_apart_from_global_generators(packed, start):
+    with load(packed, sample_function=global_draws, function_start=start, **PROCESSES) as loader:
+        batches = [contents(loader) for _ in range(2)]
+    epochs = [{name: np.concatenate([batch[name] for batch in epoch]) for name in ("random", "numpy")} for epoch in batches]
+    for name in ("random", "numpy"):
+        assert len({int(x) for epoch in epochs for x in epoch[name]}) == 2 * N
+    with load(packed, sample_function=global_draws, function_workers=1, function_kind="processes") as loader:
+        again = np.concatenate([batch["numpy"] for batch in loader])
+    assert np.array_equal(again, epochs[0]["numpy"])  # whatever process has a batch
+
+
+def test_torch_draws_apart(packed):
+    torch = pytest.importorskip("torch")
+
+    def noise(sample):
+        return {"draw": torch.randint(2**62, (1,))}
+
+    with load(packed, sample_function=noise, output="torch", **PROCESSES) as loader:
+        assert len({int(x) for _ in range(2) for batch in loader for x in batch["draw"].flatten()}) == 2 * N
 
 
 def test_torch_data_sets_refuse_what_has_no_effect(packed):

@@ -98,3 +98,37 @@ def test_regions_of_progressive_files_are_counted(tmp_path):
     epoch(part)
     assert whole.stats()["decode"]["fallback_region"] == 0
     assert part.stats()["decode"]["fallback_region"] == 4
+
+
+def test_shards_are_closed_where_descriptors_are_few(folder, tmp_path, run):
+    """24 shards, and 12 descriptors beside those that the process has."""
+    report = ps.pack(folder, tmp_path / "many.pst", shard_size=1)
+    assert report.n_samples == len(list((tmp_path / "many.pst").glob("shard-*"))) == 24
+    out = run(f"""
+        import os, resource, penstock as ps
+        from penstock import transforms as T
+        loader = ps.Loader({str(tmp_path / "many.pst")!r}, 4, transforms=[T.Resize((8, 8))], output="numpy", cache=None)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 12,) * 2)
+        print([sum(len(b["index"]) for b in loader) for _ in range(2)])
+        """)
+    assert out.split() == ["[24,", "24]"]
+
+
+def test_auto_does_without_the_host_cache_where_address_space_is_short(packed, tmp_path, run):
+    """A limit as schedulers set it, beside a host service whose memory is larger."""
+    out = run(f"""
+        import logging, os, resource, subprocess, sys
+        logging.getLogger("penstock").setLevel(logging.ERROR)
+        os.environ["PENSTOCK_SOCKET"] = {str(tmp_path / "socket")!r}
+        program = sys.prefix + "/bin/penstock"
+        subprocess.run([program, "serve", "--detach", "--quiet"], check=True)
+        try:
+            import penstock as ps
+            from penstock import transforms as T
+            resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+            loader = ps.Loader(packed, 4, transforms=[T.Resize((8, 8))], output="numpy")
+            print(sum(len(b["index"]) for b in loader), loader.stats()["cache"]["choice"])
+        finally:
+            subprocess.run([program, "serve", "stop", "--quiet"], check=True)
+        """)
+    assert out.startswith("24 no cache: that of the host service fails:")

@@ -188,7 +188,7 @@ def test_epochs_that_repeat_their_augmentations_are_warned_of(packed, workers):
                     ds.set_epoch(epoch)
                 list(DataLoader(ds, batch_size=5, num_workers=workers))
         said = [str(w.message) for w in caught if "augmentations repeat" in str(w.message)]
-        return said if workers == 0 else int(ds._fetched.min()) < 0  # workers say it on standard error
+        return said if workers == 0 else min(ds._fetched) < 0  # workers say it on standard error
 
     assert not epochs(ps.TorchDataset(packed, transforms=CHAIN), 1)
     ds = ps.TorchDataset(packed, transforms=CHAIN)
@@ -197,6 +197,102 @@ def test_epochs_that_repeat_their_augmentations_are_warned_of(packed, workers):
     assert workers or not epochs(ds, 3)
     assert not epochs(ps.TorchDataset(packed, transforms=CHAIN), 3, set_epoch=True)
     assert not epochs(ps.TorchDataset(packed, transforms=[T.Resize((8, 8))]), 3)
+
+
+ALWAYS = {  # at which epochs differ, or never do
+    T.RandomCrop(20): True, T.RandomResizedCrop(20): True, T.RandomHorizontalFlip(): True, T.RandomHorizontalFlip(1): False,
+    T.RandomVerticalFlip(0): False, T.ColorJitter(0.5): True, T.ColorJitter(): False, T.RandomGrayscale(0.5): True,
+    T.RandomInvert(): True, T.RandomPosterize(2, p=1): False, T.GaussianBlur(5): True, T.GaussianBlur(5, 1.0): False,
+    T.RandomRotation(30): True, T.RandomAffine(10): True, T.RandomPerspective(): True, T.ElasticTransform(): True,
+    T.RandomErasing(1): True, T.RandAugment(): True, T.TrivialAugmentWide(): True, T.AutoAugment(): True, T.AugMix(): True,
+    T.RandomApply([T.RandomInvert(1)], p=1): False, T.RandomApply([T.RandomRotation(30)], p=1): True,
+    T.RandomChoice([T.Identity(), T.RandomInvert(1)]): True, T.RandomZoomOut(): True, T.ScaleJitter((30, 30)): True,
+    T.RandomShortestSize([20, 30, 40]): True, T.RandomResize(20, 60): True, T.RandomScaleCrop(20): True,
+    T.CenterCrop(20): False, T.Letterbox(32): False, T.Grayscale(): False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", ALWAYS, ids=repr)
+def test_operations_know_whether_they_draw(packed, op):
+    """What an operation says of itself is what its epochs show."""
+    assert op.is_random == ALWAYS[op]
+    chain = [op] if isinstance(op, T.RandomErasing) else [op, T.Resize((16, 16))]  # that one ends a chain
+    with ps.Loader(packed, batch_size=1, transforms=[T.Resize((48, 48)), *chain], output="numpy") as loader:
+        pictures = [np.array(loader.fetch([i], epoch)["image"][0]) for epoch in range(12) for i in (1, 2)]
+    differ = any(not np.array_equal(pictures[i], pictures[i + 2]) for i in range(len(pictures) - 2))
+    assert differ == op.is_random
+
+
+def test_no_random_operation_is_forgotten():
+    """Each operation that is random by default is named, so that a new one is looked at."""
+    made = {type(op) for op in ALWAYS}
+    named = [getattr(T, name) for name in T.__all__ if name.startswith("Random")]
+    left_out = {"RandomIoUCrop", "RandomClip", "RandomSolarize", "RandomAutocontrast", "RandomEqualize", "RandomAdjustSharpness"}
+    assert {op.__name__ for op in named} - {op.__name__ for op in made} == left_out
+
+
+def test_views_functions_and_sounds_are_random_too(packed):
+    still = [T.Resize((8, 8))]
+
+    def random_one(sample, rng):
+        return sample
+
+    assert not ps.TorchDataset(packed, transforms=still, sample_function=dict)._counts
+    assert ps.TorchDataset(packed, transforms=still, sample_function=random_one)._counts
+    views = {"a": (2, [T.RandomResizedCrop(8)]), "b": (1, [T.Resize((8, 8))])}
+    assert ps.TorchDataset(packed, views=views)._counts
+    assert not ps.TorchDataset(packed, views={"b": (1, [T.Resize((8, 8))])})._counts
+    assert T.RandomClip(8).is_random and T.TimeMask(3).is_random and T.Gain((0, 3)).is_random and not T.Gain(3).is_random
+
+
+@pytest.mark.parametrize("rank, n, warns", [(0, N, False), (0, N + 1, True), (1, N // 2 + 4, False), (1, N // 2 + 8, True)])
+def test_ranks_may_fetch_what_frameworks_ask_for(packed, monkeypatch, rank, n, warns):
+    """accelerate: rank 0 fetches for all with dispatch_batches; even_batches gives each rank whole batches."""
+    import warnings
+
+    for name, value in {"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": rank, "MASTER_ADDR": "localhost", "MASTER_PORT": 1}.items():
+        monkeypatch.setenv(name, str(value))
+    ds = ps.TorchDataset(packed, transforms=CHAIN)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for begin in range(0, n, 4):
+            ds.__getitems__([i % N for i in range(begin, min(begin + 4, n))])
+    assert any("augmentations repeat" in str(w.message) for w in caught) == warns
+
+
+def test_counters_depend_on_nothing_of_torch(packed):
+    import torch
+
+    with torch.device("meta"), torch.inference_mode():
+        ds = ps.TorchDataset(packed, transforms=CHAIN)
+        ds.set_epoch(3)
+    ds.set_epoch(4)
+    copy = pickle.loads(pickle.dumps(ds))
+    copy.set_epoch(9)
+    assert (ds.epoch, copy.epoch) == (4, 9)
+
+
+class Stream(torch.utils.data.IterableDataset):
+    def __init__(self, make):
+        self.make = make
+
+    def __iter__(self):
+        return iter(self.make())
+
+
+def test_workers_do_not_repeat_a_loader(packed):
+    options = {"batch_size": 4, "transforms": [T.Resize((8, 8))], "output": "torch", "num_workers": 1}
+    loader = ps.Loader(packed, **options)
+    assert sum(len(b["index"]) for b in DataLoader(Stream(lambda: loader), batch_size=None, num_workers=1)) == N
+    with pytest.raises(ps.errors.StateError, match="2 workers of torch's DataLoader would deliver the whole epoch"):
+        list(DataLoader(Stream(lambda: loader), batch_size=None, num_workers=2))
+
+    def part():
+        worker = torch.utils.data.get_worker_info()
+        return ps.Loader(packed, rank=worker.id, world_size=worker.num_workers, **options)
+
+    seen = [i for batch in DataLoader(Stream(part), batch_size=None, num_workers=2) for i in batch["index"].tolist()]
+    assert sorted(seen) == list(range(N))
 
 
 def test_a_loader_is_no_data_set(packed):

@@ -1,8 +1,9 @@
 /* loader_files.c - opens and closes files.
  *
- * A shard is opened when the first row needs it. If too many are open, the least recently used one
- * is closed; rows under way hold theirs. With MEMORY storage every file is read at open and stays.
- * Otherwise files of a folder are not kept open: their reads go by path. */
+ * A shard is opened when the first row needs it. If too many are open, or the process has no
+ * descriptor left, the least recently used one is closed; rows under way hold theirs. With MEMORY
+ * storage every file is read at open and stays. Otherwise files of a folder are not kept open:
+ * their reads go by path. */
 #include "loader/loader_files.h"
 #include "loader/loader_handle.h"
 #include "loader/loader_row.h"
@@ -135,20 +136,39 @@ void psti_loader_files_close(struct psti_loader_files *files)
     files->n = 0;
 }
 
-/* Closes the least recently used file if there are too many. */
-static void make_room(struct psti_loader_files *files)
+/* Closes the least recently used file. False: rows under way hold all of them. */
+static bool close_oldest(struct psti_loader_files *files)
 {
     uint32_t oldest = files->n;
-    if (files->n_open < OPEN_MAX_FILES)
-        return;
     for (uint32_t i = 0; i < files->n; i++)
         if (files->files[i] && files->refs[i] == 0 &&
             (oldest == files->n || files->used[i] < files->used[oldest]))
             oldest = i;
-    if (oldest < files->n) {
-        psti_storage_file_close(&files->files[oldest]);
-        files->n_open--;
-    }
+    if (oldest == files->n)
+        return false;
+    psti_storage_file_close(&files->files[oldest]);
+    files->n_open--;
+    return true;
+}
+
+/* Opens a shard. Others are closed for it if there are too many, or if the system has no
+ * descriptor left. */
+static enum pst_status open_with_room(pst_loader *loader, uint32_t i_file, struct pst_error *err)
+{
+    struct psti_loader_files *files = &loader->files;
+    struct pst_error cause;
+    enum pst_status status;
+    pst_error_clear(&cause);
+    while (files->n_open >= OPEN_MAX_FILES && close_oldest(files))
+        ;
+    do {
+        status = open_one(loader, i_file, &files->files[i_file], &cause);
+    } while (status != PST_OK && (cause.os_error == EMFILE || cause.os_error == ENFILE) &&
+             close_oldest(files));
+    files->n_open += status == PST_OK;
+    if (status != PST_OK && err)
+        *err = cause;
+    return status;
 }
 
 enum pst_status psti_loader_files_acquire(pst_loader *loader, uint32_t i_file,
@@ -167,11 +187,8 @@ enum pst_status psti_loader_files_acquire(pst_loader *loader, uint32_t i_file,
                                  "the file was not there when the loader was opened");
     }
     pthread_mutex_lock(&files->lock);
-    if (!files->files[i_file]) {
-        make_room(files);
-        status = open_one(loader, i_file, &files->files[i_file], err);
-        files->n_open += status == PST_OK;
-    }
+    if (!files->files[i_file])
+        status = open_with_room(loader, i_file, err);
     if (status == PST_OK) {
         files->refs[i_file]++;
         files->used[i_file] = ++files->tick;

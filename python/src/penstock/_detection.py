@@ -65,6 +65,8 @@ class RandomIoUCrop(Transform):
     them (``per_box`` of the loader). The sizes of crops differ: let a Resize follow.
     """
 
+    _draws = True
+
     min_scale: float = 0.3
     max_scale: float = 1.0
     min_aspect_ratio: float = 0.5
@@ -95,6 +97,8 @@ class RandomZoomOut(Transform):
 
     ``fill`` is in pixel units, ``mask_fill`` a class. The whole canvas is held in memory unless a crop follows at once.
     """
+
+    _draws = True
 
     fill: Fill = 0
     side_range: Sequence[float] = (1.0, 4.0)
@@ -145,6 +149,8 @@ class ScaleJitter(Transform):
     ``target_size`` is (width, height), as torchvision reads it, or one number. Sizes differ: let a RandomCrop follow.
     """
 
+    _draws = True
+
     target_size: Size
     scale_range: Sequence[float] = (0.1, 2.0)
     interpolation: Any = "bilinear"
@@ -168,6 +174,8 @@ class RandomShortestSize(Transform):
 
     Sizes differ: let a crop or a Letterbox follow, where batches need one size.
     """
+
+    _draws = True
 
     min_size: int | Sequence[int]
     max_size: int | None = None
@@ -194,6 +202,8 @@ class RandomShortestSize(Transform):
 class RandomResize(Transform):
     """Resizes so that the shorter side is drawn from ``min_size`` to ``max_size - 1`` pixels, as in torchvision."""
 
+    _draws = True
+
     min_size: int
     max_size: int
     interpolation: Any = "bilinear"
@@ -213,6 +223,8 @@ class RandomScaleCrop(Transform):
     A picture that became smaller than ``size`` lies at a random place within the padding: ``fill`` in pixel units, ``mask_fill``
     the class to ignore.
     """
+
+    _draws = True
 
     size: Size
     scale_range: Sequence[float] = (0.5, 2.0)

@@ -36,12 +36,14 @@ class Account:
         self.limit = limit
         self.nbytes = 0  # of all blocks
         self.reserved = 0  # what tasks under way may add
+        self.short = 0  # bytes that were missing when it refused some last
 
     def free(self) -> int:
         return max(0, self.limit - self.nbytes - self.reserved)
 
     def charge(self, nbytes: int) -> None:
         if nbytes > self.free():
+            self.short = nbytes - self.free()
             raise LimitError(
                 f"batches of function_workers would lie in {self.nbytes + self.reserved + nbytes} bytes of shared memory, more "
                 f"than host_memory ({self.limit}): release some, or raise it"
@@ -64,10 +66,10 @@ class Block:
 
     def reach(self, nbytes: int) -> None:
         """Maps at least so many bytes; a file that is shorter grows. Arrays over an older mapping stay valid."""
-        if nbytes <= self.nbytes:
+        size = os.fstat(self.fd).st_size  # the loader may have emptied it
+        if nbytes <= min(self.nbytes, size):
             return
         total = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
-        size = os.fstat(self.fd).st_size
         if size < total:
             if self._charge is not None:
                 self._charge(total - size)
@@ -80,6 +82,13 @@ class Block:
         """Returns the bytes that another process has added since they were counted last."""
         before, self.size = self.size, os.fstat(self.fd).st_size
         return self.size - before
+
+    def empty(self) -> int:
+        """Gives the memory back and returns its bytes. Nobody may use an array in the block."""
+        before, self.size, self.nbytes = self.size, 0, 0
+        self.memory = mmap.mmap(-1, 1)
+        os.ftruncate(self.fd, 0)
+        return before
 
     def close(self) -> None:
         if self.fd >= 0:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
+import hashlib
 import multiprocessing
 import os
 import pickle
 import queue
+import random
 import signal
 import sys
 import threading
@@ -20,6 +23,7 @@ import traceback
 import warnings
 import weakref
 from collections import deque
+from collections.abc import Callable, Container
 from multiprocessing import connection, reduction
 from typing import Any
 
@@ -31,6 +35,8 @@ SLICE = 0.05  # seconds between two looks at workers that say nothing
 _ORPHAN_SECONDS = 2.0  # a process looks so often whether its parent lives
 LIMIT = "host_memory"  # what failed, where a result finds no shared memory
 _END_SECONDS = 1.0  # that an idle process has to end by itself
+
+_More = Callable[[int], bool]  # asks for bytes; False: there are none
 
 
 class Task:
@@ -150,21 +156,24 @@ def _picklable(failure: _functions.Failure) -> _functions.Failure:
 
 
 def _do(
-    functions: _functions.Functions, block: _memory.Block, account: _memory.Account, begin: int, end: int, n_more: int
+    functions: _functions.Functions, block: _memory.Block, account: _memory.Account, begin: int, end: int, more: _More
 ) -> tuple[int, int, float]:
-    """Does a task that lies in the block, which may grow by n_more bytes. Returns where the result lies, and the seconds of
-    the functions."""
+    """Does a task that lies in the block. Returns where the result lies, and the seconds of the functions.
+
+    The block grows by what `account` has; `more` asks the loader for further bytes."""
     arrays, place = _memory.read(block, begin, end)
     task = Task(arrays, place)
+    _seed(functions.seed, place)
     run(functions, task)
-    if task.failure is None:
-        account.limit, account.nbytes = n_more, 0
+    while task.failure is None:
         try:
             return *_memory.write(block, task.result, end), task.seconds
         except LimitError:
+            if more(account.short):
+                continue
             text = (
-                f"what functions returned does not fit in shared memory: a batch of {len(place.samples)} samples needs more than "
-                f"{n_more} bytes beside its arguments, all that host_memory leaves: release batches, or raise it"
+                f"what functions returned does not fit in shared memory: a batch of {len(place.samples)} samples needs "
+                f"{account.short} bytes more than host_memory leaves: release batches, or raise it"
             )
             task.failure = _functions.Failure(LIMIT, None, text)
         except Exception as error:
@@ -177,6 +186,23 @@ def _do(
     return *_memory.write(block, _Failed(parts), end), task.seconds
 
 
+def _seed(seed: int, place: _functions.Place) -> None:
+    """Seeds the global generators of random, numpy and torch for one batch.
+
+    Processes that were forked would otherwise draw the same numbers. The seed is a hash of the batch's key, so that the numbers
+    do not depend on which process has the batch."""
+    import numpy as np
+
+    key = np.array([seed, place.epoch, *place.samples, *place.draws], np.uint64).tobytes()
+    words = np.frombuffer(hashlib.blake2b(key, digest_size=32, person=b"penstock").digest(), np.uint32)
+    random.seed(words.tobytes())
+    np.random.seed(words)
+    if "torch" in sys.modules:
+        import torch
+
+        torch.default_generator.manual_seed(int.from_bytes(words[:2].tobytes(), "little"))
+
+
 class _Failed:
     """A failure on its way; not a tuple, whose parts would be looked at."""
 
@@ -184,8 +210,56 @@ class _Failed:
         self.parts = parts
 
 
+class _Server:
+    """A worker process: takes tasks out of its pipe, and sends where their results lie.
+
+    Messages to it: (task, block, begin, end, n_more, is_new); n_more: bytes by which the block may grow. An int: the answer to
+    a request for so many bytes more, 0: refused. None: end.
+    Messages from it: (task, begin, end, seconds), or (task, bytes wanted)."""
+
+    def __init__(self, pipe: Any, functions: _functions.Functions) -> None:
+        self._pipe, self._functions = pipe, functions
+        self._parent = os.getppid()
+        process = multiprocessing.parent_process()
+        self._watched = [pipe] if process is None else [pipe, process.sentinel]
+        self._waiting: deque[Any] = deque()  # tasks that came while another one was under way
+        self._blocks: dict[int, _memory.Block] = {}
+        self._account = _memory.Account(0)  # what the task at hand may add
+
+    def _receive(self) -> Any:
+        """Returns the next message. Raises EOFError if the loader's process has ended."""
+        while os.getppid() == self._parent:
+            ready = connection.wait(self._watched, _ORPHAN_SECONDS)
+            if self._pipe in ready:
+                message = self._pipe.recv()
+                if isinstance(message, tuple) and message[-1]:
+                    self._blocks[message[1]] = _memory.Block(reduction.recv_handle(self._pipe), self._account.charge)
+                return message
+            if ready:
+                break
+        raise EOFError
+
+    def _more(self, task: int, nbytes: int) -> bool:
+        """Asks for memory. False: there is none."""
+        self._pipe.send((task, nbytes))
+        while not isinstance(answer := self._receive(), int):
+            if answer is None:
+                raise EOFError
+            self._waiting.append(answer)
+        self._account.limit += answer
+        return answer > 0
+
+    def run(self) -> None:
+        with contextlib.suppress(EOFError, OSError):
+            while (message := self._waiting.popleft() if self._waiting else self._receive()) is not None:
+                number, name, begin, end, n_more, _ = message
+                self._account.limit, self._account.nbytes = n_more, 0
+                more = functools.partial(self._more, number)
+                self._pipe.send((number, *_do(self._functions, self._blocks[name], self._account, begin, end, more)))
+
+
 def _serve(pipe: Any, functions: _functions.Functions, others: list[Any]) -> None:
-    """The life of a process. Messages to it: (task, block, begin, end, n_more, is_new); None: end."""
+    """The life of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that started it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for other in others:  # of its siblings, which a fork has copied
@@ -194,26 +268,7 @@ def _serve(pipe: Any, functions: _functions.Functions, others: list[Any]) -> Non
         import torch
 
         torch.set_num_threads(1)
-    process, parent = multiprocessing.parent_process(), os.getppid()
-    watched = [pipe] if process is None else [pipe, process.sentinel]
-    blocks: dict[int, _memory.Block] = {}
-    account = _memory.Account(0)  # what the task at hand may add
-    while os.getppid() == parent:
-        ready = connection.wait(watched, _ORPHAN_SECONDS)
-        if ready and pipe not in ready:
-            return
-        if not ready:
-            continue
-        try:
-            message = pipe.recv()
-            if message is None:
-                return
-            number, name, begin, end, n_more, is_new = message
-            if is_new:
-                blocks[name] = _memory.Block(reduction.recv_handle(pipe), account.charge)
-            pipe.send((number, *_do(functions, blocks[name], account, begin, end, n_more)))
-        except (EOFError, OSError):
-            return
+    _Server(pipe, functions).run()
 
 
 class _Process:
@@ -232,6 +287,10 @@ class _Process:
         self.knows: set[int] = set()  # names of blocks that it has
         self.tasks: deque[int] = deque()  # that it has, the one under way first
         self.since = 0.0  # when that began
+
+    def is_working(self, wishes: Container[int]) -> bool:
+        """False: it has no task, or waits for memory."""
+        return bool(self.tasks) and self.tasks[0] not in wishes
 
     def end(self, kill: bool) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -268,6 +327,7 @@ class Processes:
         self._timeout = timeout
         self._account = _memory.Account(limit)
         self._most = 0  # bytes that a result has needed
+        self._wishes: dict[int, tuple[_Process, int]] = {}  # tasks that wait for memory: their workers, and how many bytes
         self._workers: list[_Process] = []
         self._tasks: dict[int, tuple[Task, int, int]] = {}  # with the names of their blocks, and what these may grow by
         self._blocks: dict[int, _memory.Block] = {}
@@ -305,19 +365,25 @@ class Processes:
             self._free.append(name)
             raise
 
+    def _find(self, nbytes: int) -> int:
+        """Empties blocks that nobody uses as far as bytes are missing. Returns how many bytes there are."""
+        for name in list(self._free):
+            if self._account.free() >= nbytes:
+                break
+            self._account.nbytes -= self._blocks[name].empty()
+        return self._account.free()
+
     def _growth(self, block: _memory.Block, end: int) -> int:
-        """Returns the bytes by which a block may grow: an equal part of what is free. If that may be too little, tasks under
-        way have to end first; one alone gets all."""
-        n_others = len(self._tasks)
-        part = self._account.free() // max(1, self.depth - n_others)
-        if n_others == 0:
-            return self._account.free()
-        if part < end + 2 * (self._most or end) - block.size:
+        """Returns the bytes by which a block may grow without asking: twice what the largest result so far has needed. If there
+        are fewer, or none is known yet, tasks under way have to end first; one alone gets what there is."""
+        wanted = max(0, end + 2 * (self._most or end) - block.size)
+        free = self._find(wanted)
+        if self._tasks and (free < wanted or not self._most):
             raise LimitError(
                 f"results of function_workers may need more shared memory than host_memory ({self._account.limit}) leaves: "
                 "release batches, or raise it"
             )
-        return part
+        return min(free, wanted)
 
     def _put_after_dropped(self, task: Task) -> tuple[int, int, int, int]:
         """As _put, but dropped tasks give their memory back first where it is scarce."""
@@ -360,27 +426,54 @@ class Processes:
         for pipe in ready:
             if pipe in owners:
                 self._take(owners[pipe])
+        self._answer_wishes(task)
         if task.is_done:
             return True
         for worker in self._workers:
             if worker.process.exitcode is not None:
                 raise self._ended(worker)
-            if self._timeout and worker.tasks and time.monotonic() - worker.since > self._timeout and not worker.pipe.poll():
+            is_late = self._timeout and worker.is_working(self._wishes) and time.monotonic() - worker.since > self._timeout
+            if is_late and not worker.pipe.poll():
                 raise _timed_out(self._timeout)
         return task.is_done
 
+    def _answer_wishes(self, awaited: Task) -> None:
+        """Gives workers the memory that they ask for, oldest task first, as far as there is some. A worker waits while others
+        may still give memory back; that of the awaited task is refused if none of them works. A dropped task gets none."""
+        for number, (worker, nbytes) in sorted(self._wishes.items()):
+            task, name, n_more = self._tasks[number]
+            if task.is_dropped:
+                nbytes = 0
+            elif nbytes <= self._find(nbytes):
+                self._tasks[number] = task, name, n_more + nbytes
+                self._account.reserved += nbytes
+            elif task is awaited and not any(each.is_working(self._wishes) for each in self._workers):
+                nbytes = 0
+            else:
+                return
+            del self._wishes[number]
+            worker.since = time.monotonic()
+            try:
+                worker.pipe.send(nbytes)
+            except OSError:
+                raise self._ended(worker) from None
+
     def _take(self, worker: _Process) -> None:
         try:
-            number, begin, end, seconds = worker.pipe.recv()
+            number, *wanted_or_result = worker.pipe.recv()
         except (EOFError, OSError):
             raise self._ended(worker) from None
+        if len(wanted_or_result) == 1:
+            self._wishes[number] = worker, wanted_or_result[0]
+            return
+        begin, end, seconds = wanted_or_result
         worker.tasks.popleft()
         worker.since = time.monotonic()
         task, name, n_more = self._tasks.pop(number)
         block = self._blocks[name]
         self._account.reserved -= n_more
         self._account.nbytes += block.growth()
-        self._most = max(self._most, end - task.n_given)
+        self._most = max(self._most, end - task.n_given, 1)
         task.is_done, task.seconds = True, seconds
         if task.is_dropped:
             self._free.append(name)

@@ -82,6 +82,11 @@ def of(given: Mapping[str, Any]) -> Functions | None:
     return Functions(found[0], found[1], given["seed"], given["output"])
 
 
+def draws(functions: Functions | None) -> bool:
+    """True if one of the functions gets random numbers, which depend on the epoch."""
+    return functions is not None and any(each is not None and _takes_rng(each) for each in functions[:2])
+
+
 def generator(seed: int, domain: int, *counter: int) -> Any:
     """Returns numpy's Generator over Philox-4x64 (Salmon et al., SC 2011) with key (seed, domain) and a counter that begins
     at 2**64 times (draw, sample, epoch)."""

@@ -22,12 +22,14 @@ class FieldOptions:
     Attributes, known after :meth:`all`:
         encoded: fields that are delivered as stored bytes.
         channels_last: fields that are shown as NCHW over NHWC memory.
+        is_random: operations of a field or a view draw random numbers.
     """
 
     def __init__(self, given: Mapping[str, Any], dataset: Dataset, output: str) -> None:
         self._given, self._dataset, self._output = given, dataset, output
         self.encoded: set[str] = set()
         self.channels_last: set[str] = set()
+        self.is_random = False
 
     def all(self) -> list[dict[str, Any]]:
         """Returns the options of every field that is delivered."""
@@ -59,6 +61,7 @@ class FieldOptions:
 
     def _one_field(self, field: Field, ops: list[_transforms.Transform], shown: str) -> dict[str, Any]:
         """Returns the options of a field, or of views of it, that are delivered as `shown`."""
+        self.is_random = self.is_random or any(op.is_random for op in ops)
         options: dict[str, Any] = {"name": field.name, "ops": []}
         self._refuse_options(field)
         options |= _ragged.options_of(self._given, field)

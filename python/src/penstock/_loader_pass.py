@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Any
+
+from .errors import StateError
 
 if TYPE_CHECKING:
     from .loader import Loader
+
+
+def refuse_copies(path: str, maker: int, world_size: int | None) -> None:
+    """Raises StateError in a worker of torch's DataLoader with an IterableDataset, if its siblings have copies of the loader.
+
+    path: of the data set. maker: the process that made the loader. world_size: the loader's argument. A worker may make a
+    loader for a part of its own.
+    """
+    data = sys.modules.get("torch.utils.data")
+    worker = None if data is None else data.get_worker_info()
+    if data is None or worker is None or worker.num_workers < 2 or not isinstance(worker.dataset, data.IterableDataset):
+        return
+    if maker != os.getpid() or world_size is None:
+        raise StateError(
+            f"each of the {worker.num_workers} workers of torch's DataLoader would deliver the whole epoch: iterate over the "
+            "Loader itself, which has num_workers of its own, or give DataLoader a penstock.TorchDataset",
+            dataset=path,
+        )
 
 
 class EpochSetter:

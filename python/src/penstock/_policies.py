@@ -35,6 +35,12 @@ class Identity(Transform):
 class _Group(Transform):
     """Operations of which a random draw decides what is done. They keep the size of the image."""
 
+    transforms: Sequence[Transform]
+
+    @property
+    def is_random(self) -> bool:
+        return super().is_random or any(op.is_random for op in self.transforms)
+
     def _inner(self, given: object) -> list[dict[str, Any]]:
         ops = chain(type(self).__name__, given)
         object.__setattr__(self, "transforms", tuple(ops))
@@ -68,6 +74,8 @@ class RandomChoice(_Group):
 
     They keep the size of the image. RandAugment is one choice only with ``num_ops=1``.
     """
+
+    _draws = True
 
     transforms: Sequence[Transform]
     p: Sequence[float] | None = None
@@ -211,6 +219,8 @@ class RandomRotation(Transform):
     without blending. Masks are filled with ``mask_fill``.
     """
 
+    _draws = True
+
     degrees: float | Sequence[float]
     interpolation: Any = "nearest"
     center: Sequence[float] | None = None
@@ -235,6 +245,8 @@ class RandomAffine(Transform):
     ``degrees``: a range, clockwise; one number x: -x to x. ``translate``: most shift as shares (x, y) of width and height, in
     whole pixels. ``scale``: a range of factors. ``shear``: degrees along x, -x to x, a range, or two ranges (4 numbers).
     """
+
+    _draws = True
 
     degrees: float | Sequence[float]
     translate: Sequence[float] | None = None
@@ -273,6 +285,8 @@ class RandomAffine(Transform):
 class RandomPerspective(Transform):
     """Moves the four corners inwards, each by up to ``distortion_scale`` of half the sides, with probability ``p``."""
 
+    _draws = True
+
     distortion_scale: float = 0.5
     p: float = 0.5
     interpolation: Any = "bilinear"
@@ -297,6 +311,8 @@ class ElasticTransform(Transform):
 
     Images and masks; boxes and keypoints cannot follow. Its cost is that of a blur with 8 sigma taps.
     """
+
+    _draws = True
 
     alpha: float | Sequence[float] = 50.0
     sigma: float | Sequence[float] = 5.0
@@ -324,6 +340,8 @@ class RandomErasing(Transform):
     "random" for normal noise, in units of the numbers that are delivered: 0 after Normalize is the mean.
     """
 
+    _draws = True
+
     p: float = 0.5
     scale: Sequence[float] = (0.02, 0.33)
     ratio: Sequence[float] = (0.3, 3.3)
@@ -349,6 +367,8 @@ class RandAugment(Transform):
     Cubuk et al., 2020, with torchvision's ranges. Images alone: masks, boxes and keypoints cannot follow.
     """
 
+    _draws = True
+
     num_ops: int = 2
     magnitude: int = 9
     num_magnitude_bins: int = 31
@@ -373,6 +393,8 @@ class RandAugment(Transform):
 class TrivialAugmentWide(Transform):
     """Does one operation of a list of 14 at a random strength (Mueller and Hutter, 2021). Images alone."""
 
+    _draws = True
+
     num_magnitude_bins: int = 31
     interpolation: Any = "nearest"
     fill: Fill | None = None
@@ -385,6 +407,8 @@ class TrivialAugmentWide(Transform):
 @dataclass(frozen=True)
 class AutoAugment(Transform):
     """Does one of 25 published pairs of operations (Cubuk et al., 2019). ``policy``: imagenet, cifar10 or svhn. Images alone."""
+
+    _draws = True
 
     policy: Any = "imagenet"
     interpolation: Any = "nearest"
@@ -404,6 +428,8 @@ class AugMix(Transform):
     ``severity`` is 1 to 10. ``chain_depth`` is the length of a chain; -1 draws 1 to 3. ``alpha`` is the parameter of both
     distributions of shares. ``all_ops`` also changes colours. Images alone.
     """
+
+    _draws = True
 
     severity: int = 3
     mixture_width: int = 3

@@ -139,6 +139,8 @@ class RandomClip(AudioTransform):
     A shorter sound is padded with zeros at its end (``if_short="pad"``), repeated ("repeat"), or a bad sample ("error").
     """
 
+    _draws = True
+
     samples: int
     if_short: str = "pad"
 
@@ -185,6 +187,8 @@ class AddNoise(AudioTransform):
     The ratio is that of the energies of each channel, as of ``torchaudio.functional.add_noise``. ``p``: probability.
     """
 
+    _draws = True
+
     snr: Range
     p: float = 1.0
 
@@ -198,6 +202,8 @@ class TimeMask(AudioTransform):
 
     The run is no longer than the part ``p`` of all frames: torchaudio's TimeMasking.
     """
+
+    _draws = True
 
     time_mask_param: int
     p: float = 1.0
@@ -217,6 +223,8 @@ class TimeMask(AudioTransform):
 @dataclass(frozen=True)
 class FrequencyMask(AudioTransform):
     """Sets a random run of up to ``freq_mask_param`` bins to ``value``: torchaudio's FrequencyMasking."""
+
+    _draws = True
 
     freq_mask_param: int
     value: float = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any, ClassVar, Union
 
 from .errors import ArgumentError
 
@@ -117,8 +117,14 @@ def _whole(op: object, name: str, value: object, low: int, high: int) -> int:
     return int(value)
 
 
+# Members of which a pair (low, high) is a range to draw from.
+_RANGES = ("brightness", "contrast", "saturation", "hue", "sigma", "range")
+
+
 class Transform:
     """Base of all operations. Operations are values: equal by their arguments, hashable, picklable."""
+
+    _draws: ClassVar[bool] = False  # whatever its arguments are
 
     def __post_init__(self) -> None:
         self.describe()  # reports wrong arguments when the operation is made
@@ -130,6 +136,18 @@ class Transform:
     def parts(self) -> list[dict[str, Any]]:
         """Returns the operations of the C library that this one stands for, in their order."""
         return [self.describe()]
+
+    @property
+    def is_random(self) -> bool:
+        """True if it draws random numbers for each sample, so that the result depends on the epoch."""
+        return self._draws or any(_draws_by(part) for part in self.parts())
+
+
+def _draws_by(part: dict[str, Any]) -> bool:
+    """True if an operation's arguments leave something to chance."""
+    if "audio" in part:
+        return any(_draws_by(step) for step in part["audio"])
+    return 0 < part.get("p", 1) < 1 or any(part[name][0] < part[name][1] for name in _RANGES if name in part)
 
 
 def chain(field: str | None, transforms: object) -> list[Transform]:

@@ -17,9 +17,9 @@ from . import _loader_options as _more
 from . import cache as _cache
 from . import fleet as _fleet
 from . import transforms as _transforms
-from ._loader_pass import EpochSetter, Pass
+from ._loader_pass import EpochSetter, Pass, refuse_copies
 from .dataset import Dataset
-from .errors import ArgumentError, LimitError, NotFoundError, StateError, StorageError
+from .errors import ArgumentError, PenstockError, StateError
 
 __all__ = ["Loader"]
 
@@ -449,6 +449,7 @@ class Loader:
             "pad_multiple": pad_multiple,
             "schedule": None,  # a plan may have one
         }
+        self._maker = os.getpid()
         self._start(given if plan is None else _plan_file.applied(given, plan))
         if plan is not None and (warning := _plan_file.foreign(plan, self._dataset._count)):
             _log.warning("%s: %s", self._dataset.path, warning)
@@ -472,6 +473,7 @@ class Loader:
         self._encoded, self._channels_last = fields.encoded, fields.channels_last
         self._labels = _more.add_mix(given, dataset, self._output == "torch", self._native_options)
         functions = _functions.of(given)
+        self._is_random = fields.is_random or given["mix"] is not None or _functions.draws(functions)
         self._functions = functions and _function_loop.Pipeline(functions, given, dataset, self._native_options["host_memory"])
         self._delivered: _State | None = None  # the place after the last batch, where functions have more under way
         self._closed = False
@@ -505,10 +507,10 @@ class Loader:
     def _make_native(self) -> _native.Loader:
         try:
             native = self._make_native_with_cache()
-        except (LimitError, StateError, StorageError, NotFoundError) as error:
+        except (PenstockError, OSError, MemoryError) as error:  # a foreign service, or limits of this process
             if self._cache is None or self._cache._host is None or not self._cache_choice:
                 raise
-            self._cache, self._cache_choice = None, f"no cache: the host service refused: {error}"  # "auto" must not fail
+            self._cache, self._cache_choice = None, f"no cache: that of the host service fails: {error}"  # "auto" must not fail
             _log.warning("%s: %s", self._dataset.path, self._cache_choice)
             native = self._make_native_with_cache()
         if any(self._changes.made):
@@ -611,6 +613,7 @@ class Loader:
         self._ranks = ranks
 
     def __iter__(self) -> Iterator[Any]:
+        refuse_copies(self._dataset.path, self._maker, self._given["world_size"])
         native = self._open()
         self._take_ranks(native)
         self._serial += 1

@@ -11,6 +11,7 @@ import torch
 
 from . import _options
 from . import transforms as _transforms
+from ._counters import Counters
 from .dataset import Dataset
 from .errors import ArgumentError
 from .loader import Loader
@@ -95,11 +96,9 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
         self._names = self._tuple_names(as_tuple)
         # Shared with worker processes, so that set_epoch reaches running ones: the epoch, and how many samples each
         # process fetched since then, -1 after the warning. Each counter has one writer.
-        self._epoch = torch.zeros(1, dtype=torch.int64)
-        self._epoch.share_memory_()  # type: ignore[no-untyped-call, unused-ignore]
-        self._fetched = torch.zeros(_COUNTERS, dtype=torch.int64)
-        self._fetched.share_memory_()  # type: ignore[no-untyped-call, unused-ignore]
-        self._counts = _is_random(transforms)
+        self._epoch = Counters(1)
+        self._fetched = Counters(_COUNTERS)
+        self._counts = self._loader._is_random
 
     def _tuple_names(self, as_tuple: bool | Sequence[str]) -> tuple[str, ...] | None:
         fields = self._loader.dataset.fields
@@ -125,14 +124,15 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
     @property
     def epoch(self) -> int:
         """The epoch that random operations use now, see :meth:`set_epoch`."""
-        return int(self._epoch[0])
+        return self._epoch[0]
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch that random operations use from now on."""
         if epoch < 0:
             raise ArgumentError(f"epoch must not be negative, not {epoch}")
         self._epoch[0] = epoch
-        self._fetched.clamp_(max=0)
+        for i, n in enumerate(self._fetched):
+            self._fetched[i] = min(n, 0)
 
     def __len__(self) -> int:
         return len(self._loader.dataset) if self._indices is None else len(self._indices)
@@ -165,30 +165,34 @@ class TorchDataset(torch.utils.data.Dataset[Any]):
     def _count(self, n: int) -> None:
         """Warns once if more samples than an epoch has were fetched with one epoch number."""
         worker = torch.utils.data.get_worker_info()
-        if int(self._fetched.min()) < 0:  # the warning was given
+        if min(self._fetched) < 0:  # the warning was given
             self._counts = False
             return
-        self._fetched[0 if worker is None else 1 + worker.id % (_COUNTERS - 1)] += n
-        try:
-            world_size = _options.ranks(None, None)[1]
-        except ArgumentError:  # from a launcher's variables
-            world_size = 1
-        if int(self._fetched.sum()) <= -(-len(self) // world_size):
+        mine = 0 if worker is None else 1 + worker.id % (_COUNTERS - 1)
+        self._fetched[mine] += n
+        if sum(self._fetched) <= self._of_an_epoch(n):
             return
-        self._fetched[0 if worker is None else 1 + worker.id % (_COUNTERS - 1)] = -1
+        self._fetched[mine] = -1
         warnings.warn(
             f"more samples than an epoch has were fetched with epoch {self.epoch}, and their augmentations repeat: "
             "call set_epoch(epoch) on the TorchDataset before each epoch",
             stacklevel=3,
         )
 
+    def _of_an_epoch(self, n: int) -> int:
+        """Returns how many samples this rank may fetch in an epoch, with a sampler that gives ``n`` at a time.
+
+        Rank 0 may fetch those of all ranks and send them (accelerate's dispatch_batches). Other ranks may get up to ``n`` more
+        than their part, so that all have equally many batches (accelerate's even_batches).
+        """
+        try:
+            rank, world_size, _ = _options.ranks(None, None)
+        except ArgumentError:  # from a launcher's variables
+            return len(self)
+        return len(self) if rank == 0 else -(-len(self) // world_size) + n
+
     def __repr__(self) -> str:
         return f"TorchDataset({self._loader.dataset!r}, epoch {self.epoch})"
-
-
-def _is_random(transforms: Any) -> bool:
-    chains = transforms.values() if isinstance(transforms, Mapping) else [transforms or ()]
-    return any(type(op).__name__.startswith(("Random", "ColorJitter")) for chain in chains for op in chain)
 
 
 def _copy(array: Any) -> Any:

@@ -221,6 +221,8 @@ class RandomCrop(Transform):
     (0..255, or 0..65535 for 16-bit images), ``mask_fill`` a class, for masks that follow.
     """
 
+    _draws = True
+
     size: Size
     padding: Padding | None = None
     pad_if_needed: bool = False
@@ -245,6 +247,8 @@ class RandomCrop(Transform):
 @dataclass(frozen=True)
 class RandomResizedCrop(Transform):
     """Crops a random part (share of the area in ``scale``, width/height in ``ratio``), resized."""
+
+    _draws = True
 
     size: Size
     scale: Sequence[float] = (0.08, 1.0)
