@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 
@@ -10,6 +12,7 @@ import pytest
 from conftest import needs_highs
 
 import penstock as ps
+from penstock import _cli, _outputs, _tune
 from penstock import transforms as T
 
 np = pytest.importorskip("numpy")
@@ -22,15 +25,26 @@ def make(path, plan):
                      cache=None if plan is None else "auto", plan=plan)  # fmt: skip
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
     rows = np.add.outer(np.arange(320), np.arange(320))[..., None]
     random = np.random.default_rng(1)
-    (tmp_path / "images").mkdir()
+    folder = tmp_path_factory.mktemp("images")
     for i in range(24):
         pixels = (rows * [1, 2, 3] // 4 + random.integers(0, 8, (320, 320, 3)) + i) % 256
-        pil.fromarray(pixels.astype(np.uint8)).save(tmp_path / "images" / f"{i:02d}.png")
-    return tmp_path / "images"
+        pil.fromarray(pixels.astype(np.uint8)).save(folder / f"{i:02d}.png")
+    return folder
+
+
+@pytest.fixture
+def folder(images, tmp_path):
+    return shutil.copytree(images, tmp_path / "images")
+
+
+@pytest.fixture
+def no_analysis(monkeypatch):
+    """Fails a test in which something is measured."""
+    monkeypatch.setattr(_tune, "analyze", lambda *args, **options: pytest.fail("it was measured"))
 
 
 def pixels(path) -> list:
@@ -38,9 +52,22 @@ def pixels(path) -> list:
         return [batch["image"].copy() for batch in loader]
 
 
+def form_of(path) -> str:
+    return ps.Dataset(path).item(0, "image")["form"]
+
+
+def command(folder, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs the verb in a directory, without a terminal."""
+    return subprocess.run([sys.executable, "-m", "penstock._cli", "tune", *words], capture_output=True, text=True, cwd=folder,
+                          timeout=240, stdin=subprocess.DEVNULL, env={**os.environ, **environment})  # fmt: skip
+
+
+# The usual loader: nobody gives make
+
+
 def test_a_folder_and_then_its_data_set(folder, tmp_path) -> None:
     asked = []
-    tuned = ps.tune(folder, make=make, ask=lambda text: asked.append(text) or True, budget="2.5s", cache=0)
+    tuned = ps.tune(folder, ask=lambda text: asked.append(text) or True, budget="2.5s", cache=0)
     packed = tmp_path / "images.pst"
     assert tuned.data == str(packed) and len(asked) == 1 and str(packed) in asked[0]
     assert tuned.after is not None and tuned.rate(tuned.after) > 0
@@ -50,47 +77,194 @@ def test_a_folder_and_then_its_data_set(folder, tmp_path) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(pixels(packed), pixels(folder), strict=True))
     text = tuned.report()
     assert "before" in text and "paid back" in text and "predicted" in text
+    assert "RandomResizedCrop(224)" in text and "assumed" in text and "penstock pack" not in text
     json.dumps(tuned.as_dict(), allow_nan=False)
-    with pytest.raises(ps.errors.ArgumentError, match="exists"):
-        ps.tune(folder, make=make, budget="2s", cache=0)
+    assert ps.Plan.load(tuned.plan_file).changes_forms and tuned.plan_file == str(packed) + ".plan.json"
+    with ps.Loader(packed, 4, plan=tuned.plan_file) as loader:
+        assert len(next(iter(loader))["image"]) == 4
+    with pytest.raises(ps.errors.ExistsError, match="exists: give another out, or tune it in place"):
+        ps.tune(folder, budget="2s", cache=0)
 
 
 def test_a_data_set_in_place(folder, tmp_path) -> None:
     path = tmp_path / "d.pst"
     ps.pack(folder, path, forms=["original"])
-    said_no = ps.tune(path, make=make, ask=lambda text: False, budget="2.5s", cache=0)
+    said_no = ps.tune(path, ask=lambda text: False, budget="2.5s", cache=0)
     assert said_no.after is None and "answered by no" in said_no.notes[0] and said_no.written_seconds == 0
-    assert ps.Dataset(path).item(0, "image")["form"] == "png"
-    tuned = ps.tune(path, make=make, budget="2.5s", cache=0)
-    assert tuned.data == str(path) and tuned.after is not None
-    assert ps.Dataset(path).item(0, "image")["form"] != "png"
+    assert form_of(path) == "png" and said_no.plan_file is None and not (tmp_path / "d.pst.plan.json").exists()
+    tuned = ps.tune(path, budget="2.5s", cache=0)
+    assert tuned.data == str(path) and tuned.after is not None and form_of(path) != "png"
     assert all(np.array_equal(a, b) for a, b in zip(pixels(path), pixels(folder), strict=True))
     assert ps.verify(path, decode=True).ok
     with pytest.raises(ps.errors.ArgumentError, match="repacked in place"):
-        ps.tune(path, make=make, out=tmp_path / "other.pst", budget="2s")
+        ps.tune(path, out=tmp_path / "other.pst", budget="2s")
+
+
+def test_a_loader_of_ones_own(folder, tmp_path) -> None:
+    tuned = ps.tune(folder, make=make, budget="2.5s", cache=0, out=tmp_path / "own.pst")
+    assert form_of(tmp_path / "own.pst") != "png" and tuned.after.data["subject"]["batch_size"] == 4
+    with pytest.raises(ps.errors.ArgumentError, match="the loader of make has its own"):
+        ps.tune(folder, make=make, batch_size=8)
+    with pytest.raises(ps.errors.ArgumentError, match="returns a penstock.Loader, not list"):
+        ps.tune(folder, make=lambda path, plan: [])
 
 
 def test_what_is_fast_enough_is_left(folder) -> None:
-    tuned = ps.tune(folder, make=make, accelerator=20.0, budget="2.5s", cache=0)
+    tuned = ps.tune(folder, accelerator=20.0, budget="2.5s", cache=0, batch_size=4)
     assert tuned.written_seconds == 0 and tuned.after is not None and not tuned.plan.changes_forms
+    assert "verdict    write nothing" in tuned.report()
 
 
-def test_the_command(folder, tmp_path) -> None:
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "penstock._cli", "tune", *words]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=240, stdin=subprocess.DEVNULL)
-
-    refused = run("images", "--budget", "3s")
-    assert refused.returncode == 2 and "--yes" in refused.stderr
-    (tmp_path / "own.py").write_text("def step(batch):\n    pass\n\n\ndef make(path, plan):\n    import test_tune_make\n"
-                                     "    return test_tune_make.make(path, plan)\n")  # fmt: skip
-    (tmp_path / "test_tune_make.py").write_text(
-        "import penstock as ps\nfrom penstock import transforms as T\n\n\ndef make(path, plan):\n"
-        "    return ps.Loader(path, 4, shuffle=True, transforms=[T.RandomCrop(160)], output='numpy', plan=plan)\n"
-    )
-    done = run("images", "--yes", "--train", "own:step", "--loader", "own:make", "--budget", "2.5s", "--cache", "0", "--plan",
-               "plan.json", "--report", "tuned.json", "--quiet")  # fmt: skip
+def test_labels_of_a_label_file_are_packed(folder, tmp_path) -> None:
+    rows = "".join(f"{i:02d}.png,{i % 3}\n" for i in range(24))
+    (tmp_path / "labels.csv").write_text("file,label\n" + rows)
+    done = command(tmp_path, "images", "--labels", "labels.csv", "--yes", "--budget", "2.5s", "--cache", "0", "--quiet")
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "images.pst").exists() and "samples/s from memory" in done.stdout
+    assert list(ps.Dataset(tmp_path / "images.pst")["label"]) == [i % 3 for i in range(24)]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_command(folder, tmp_path, packed) -> None:
+    """Relative paths, a module that prints and moves elsewhere, and JSON that is nothing but JSON."""
+    data = "images"
+    if packed:
+        ps.pack(folder, tmp_path / "set.pst", forms=["original"])
+        data = "set.pst"
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "own.py").write_text("import os\nos.chdir('elsewhere')\nprint('imported')\n\n\ndef step(batch):\n    "
+                                     "print('a step')\n    os.write(1, b'raw')\n")  # fmt: skip
+    done = command(tmp_path, data, "--yes", "--train", "own:step", "--budget", "2.5s", "--cache", "0", "--plan", "plan.json",
+                   "--report", "tuned.json", "--batch-size", "4", "--json")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    target = tmp_path / (data if packed else "images.pst")
+    assert found["kind"] == "penstock tune" and found["after"] is not None and found["data"] == str(target)
+    assert form_of(target) != "png" and "a step" in done.stderr
     assert ps.Plan.load(tmp_path / "plan.json").changes_forms
-    assert json.loads((tmp_path / "tuned.json").read_text())["kind"] == "penstock tune"
+    assert json.loads((tmp_path / "tuned.json").read_text()) == found
+    assert found["before"]["subject"]["assumed"] == ["transforms"] and found["before"]["subject"]["batch_size"] == 4
+
+
+# Nothing is lost where it ends early
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ps.errors.NoSpaceError])
+def test_the_plan_is_written_first(folder, tmp_path, monkeypatch, packed, error) -> None:
+    path = folder
+    if packed:
+        path = tmp_path / "set.pst"
+        ps.pack(folder, path, forms=["original"])
+
+    def ends(*args, **options):
+        assert ps.Plan.load(tmp_path / "p.json").changes_forms
+        assert json.loads((tmp_path / "r.json").read_text())["after"] is None
+        raise error("ends here")
+
+    monkeypatch.setattr(_tune.writer, "repack" if packed else "pack", ends)
+    with pytest.raises(error) as caught:
+        ps.tune(path, budget="2s", cache=0, batch_size=4, plan_file=tmp_path / "p.json", report_file=tmp_path / "r.json")
+    verb = f"penstock repack {path}" if packed else f"penstock pack {path} {tmp_path / 'images.pst'}"
+    assert verb in caught.value.__notes__[0] and str(tmp_path / "p.json") in caught.value.__notes__[0]
+    assert ps.Plan.load(tmp_path / "p.json").changes_forms
+    assert "no second analysis" in str(json.loads((tmp_path / "r.json").read_text())["notes"])
+
+
+def test_goes_on_after_an_interruption(folder, tmp_path, monkeypatch) -> None:
+    real = ps.pack
+    monkeypatch.setattr(_tune.writer, "pack", lambda *args, **options: real(*args, **options, commit_size=1, num_workers=1,
+                        progress=lambda done, *rest: done > 2))  # fmt: skip
+    with pytest.raises(ps.errors.CancelledError):
+        ps.tune(folder, budget="2s", cache=0, batch_size=4)
+    monkeypatch.undo()
+    packed = tmp_path / "images.pst"
+    with pytest.raises(ps.errors.ExistsError, match="is not finished: go on with: penstock pack .* --plan .* --resume"):
+        ps.tune(folder, budget="2s", cache=0)
+    ps.pack(folder, packed, plan=f"{packed}.plan.json", resume=True)
+    assert all(np.array_equal(a, b) for a, b in zip(pixels(packed), pixels(folder), strict=True))
+
+
+def test_a_second_analysis_that_fails(folder, tmp_path) -> None:
+    written = []
+
+    def step(batch) -> None:
+        if written:
+            raise RuntimeError("the card fell out")
+
+    with pytest.raises(RuntimeError, match="fell out") as caught:
+        ps.tune(folder, step, ask=lambda text: written.append(1) or True, budget="2s", cache=0, report_file=tmp_path / "r.json",
+                batch_size=4)  # fmt: skip
+    assert "is written, and its plan is in" in caught.value.__notes__[0]
+    saved = json.loads((tmp_path / "r.json").read_text())
+    assert saved["data"] == str(tmp_path / "images.pst") and "fell out" in str(saved["notes"])
+    assert form_of(tmp_path / "images.pst") != "png"
+
+
+# What is looked at before anything is measured
+
+
+def test_room_on_the_disk(folder, tmp_path, monkeypatch, no_analysis) -> None:
+    monkeypatch.setattr(_outputs, "free_nbytes", lambda path: 100_000)
+    with pytest.raises(ps.errors.NoSpaceError, match=r"Packing .* takes about 3\.5 MB, and .* give another out"):
+        ps.tune(folder)
+    ps_set = tmp_path / "set.pst"
+    monkeypatch.undo()
+    ps.pack(folder, ps_set, forms=["original"])
+    monkeypatch.setattr(_outputs, "free_nbytes", lambda path: 100_000)
+    with pytest.raises(ps.errors.NoSpaceError, match="in place, where the old state stays until the end"):
+        ps.tune(ps_set)
+
+
+def test_a_plan_keeps_to_the_room(folder, monkeypatch) -> None:
+    whole = sum(file.stat().st_size for file in folder.iterdir())
+    monkeypatch.setattr(_outputs, "free_nbytes", lambda path: int(1.04 * whole) if path.endswith("images.pst") else 1 << 40)
+    tuned = ps.tune(folder, budget="2s", cache=0, batch_size=4, ask=lambda text: False)
+    assert tuned.plan.data["stored_nbytes"] <= 1.04 * whole
+
+
+def test_places_to_write_to(folder, tmp_path, no_analysis) -> None:
+    (tmp_path / "notes.json").write_text("{}")
+    (tmp_path / "there").mkdir()
+    (tmp_path / "images.pst.plan.json").write_text("mine")
+    for options, says in (
+        ({"plan_file": tmp_path / "no" / "p.json"}, "there is no directory"),
+        ({"plan_file": tmp_path / "there"}, "is a directory"),
+        ({"plan_file": tmp_path / "p.json", "report_file": tmp_path / "p.json"}, "written over"),
+        ({"out": tmp_path / "there"}, "exists"),
+        ({"out": tmp_path / "no" / "x.pst"}, "no directory that can be written"),
+        ({}, "would be written over"),
+        ({"cache": "8GB0"}, "cache is bytes"),
+        ({"goal": "speed"}, "goal is one of"),
+        ({"storag": 1}, "did you mean 'storage'"),
+        ({"accelerators": 0}, "accelerators must be 1"),
+        ({"budget": "soon"}, "budget is seconds"),
+    ):
+        with pytest.raises((ps.errors.ArgumentError, ps.errors.ExistsError), match=says):
+            ps.tune(folder, **options)
+    assert (tmp_path / "images.pst.plan.json").read_text() == "mine"
+    with pytest.raises(ps.errors.UnsupportedError, match="HiGHS"):
+        ps.tune(folder, out=tmp_path / "x.pst", library="/nowhere/libhighs.so")
+
+
+def test_wrong_commands(folder, tmp_path, monkeypatch, capfd, no_analysis) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "broken.py").write_text("def step(batch:\n")
+    (tmp_path / "needs.py").write_text("import a_package_that_is_not_there\n")
+    (tmp_path / "own.py").write_text("def make(path, plan):\n    pass\n")
+    (tmp_path / "ops.json").write_text('[{"op": "Resise", "size": 8}]')
+    for words, status, says in (
+        (["images"], 2, "--yes"),
+        (["imags", "--yes"], 1, "imags"),
+        (["ops.json", "--yes"], 1, "a data set is a directory"),
+        (["images", "--yes", "--train", "broken:step"], 2, "importing broken failed: SyntaxError"),
+        (["images", "--yes", "--train", "needs:step"], 2, "-m pip install a_package_that_is_not_there"),
+        (["images", "--yes", "--transforms", "ops.json"], 2, "did you mean 'Resize'"),
+        (["images", "--yes", "--loader", "own:make", "--size", "64"], 2, "--size: the function of --loader"),
+        (["images", "--yes", "--loader", "own:make"], 2, "returns a penstock.Loader, not NoneType"),
+    ):
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+        assert _cli.main(["tune", *words, "--json"]) == status
+        out, err = capfd.readouterr()
+        assert says in err and says in json.loads(out)["error"]["text"] and "Traceback" not in err, (words, out, err)
+    assert not (tmp_path / "images.pst").exists()

@@ -41,6 +41,15 @@ class Options(cli_case.Case):
     def test_version(self):
         self.assertRegex(self.ok("--version").decode(), r"^penstock \d+\.\d+\.\d+\n$")
 
+    def test_the_loader_that_is_assumed(self):
+        """analyze, plan and tune say what they assume of the loader, and have the same options for it."""
+        for verb in "analyze", "plan", "tune":
+            text = self.ok(verb, "--help").decode()
+            for part in ("RandomResizedCrop(224), RandomHorizontalFlip", "or of 64", "-t, --transforms FILE", "--size SIZE",
+                         "--fields A,B", "--per-box A,B", "--labels FILE", "--masks COLUMNS", "--allow-unreadable",
+                         "--batch-size N"):
+                self.assertIn(part, text, verb)
+
     def test_unknown_cpu_mask(self):
         environment = dict(os.environ, PENSTOCK_CPU_MASK="sse9")
         done = subprocess.run([CLI, "env"], env=environment, capture_output=True, check=False)
@@ -64,6 +73,10 @@ class Options(cli_case.Case):
                 (["cat", "a"], "operand is missing"), (["env", "x"], "too many"),
                 (["analyze"], "DATA or --command"), (["analyze", "a", "--command", "b"], "DATA or --command"),
                 (["analyze", "a", "--rate", "1", "--as", "x"], "only one of"), (["analyze", "a", "--trian", "x"], "--train"),
+                (["analyze", "a", "--transfroms", "x"], "did you mean --transforms"),
+                (["plan", "a", "--per-boxes", "x"], "did you mean --per-box"),
+                (["tune", "a", "--label", "x"], "did you mean --labels"),
+                (["tune", "a", "-t"], "wants a value"), (["plan", "a", "--batch-size", "many"], "whole number"),
                 (["whatif"], "operand is missing"), (["whatif", "a", "--core", "1"], "did you mean --cores")]:
             with self.subTest(arguments):
                 error = self.fails(2, *arguments, says=says)["error"]

@@ -5,8 +5,9 @@ int cmd_analyze(struct cli *cli, int argc, char **argv)
 {
     const char *train = NULL, *command_text = NULL, *rate = NULL, *as = NULL, *budget = NULL,
                *forms = NULL, *machine = NULL, *out = NULL, *html = NULL;
-    uint64_t accelerators = 0, batch_size = 0, skip = 0;
+    uint64_t accelerators = 0, skip = 0;
     bool finish = false;
+    struct cli_usual usual = {0};
     const struct cli_option options[] = {
         {"train", 0, CLI_TEXT, &train, "MODULE:FUNCTION", NULL,
          "step(batch), which returns when the step is done"},
@@ -17,8 +18,7 @@ int cmd_analyze(struct cli *cli, int argc, char **argv)
          "an emulated accelerator, such as mlperf:resnet50:h100"},
         {"accelerators", 0, CLI_COUNT, &accelerators, "N", "1", "how many share this machine"},
         {"budget", 0, CLI_TEXT, &budget, "TIME", "60s", "about how long it may take"},
-        {"batch-size", 0, CLI_COUNT, &batch_size, "N", "64, or the accelerator's",
-         "samples per batch of DATA"},
+        CLI_USUAL_OPTIONS(usual),
         {"forms", 0, CLI_TEXT, &forms, "A,B", "those that are worth it", "forms to probe"},
         {"machine", 0, CLI_TEXT, &machine, "FILE", NULL, "predict for the machine of this file"},
         {"skip", 0, CLI_COUNT, &skip, "N", "0",
@@ -37,7 +37,7 @@ int cmd_analyze(struct cli *cli, int argc, char **argv)
                  "give. It takes\n"
                  "about a minute, needs no root, and drops nothing of others from the page cache. "
                  "Needs the Python\n"
-                 "package.",
+                 "package.\n\n" CLI_USUAL_ABOUT,
         .example = "penstock analyze photos --as mlperf:resnet50:h100 --accelerators 8 --html "
                    "report.html",
         .options = options,

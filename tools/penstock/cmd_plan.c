@@ -5,8 +5,9 @@
 int cmd_plan(struct cli *cli, int argc, char **argv)
 {
     const char *train = NULL, *rate = NULL, *as = NULL, *unused = NULL;
-    uint64_t accelerators = 0, batch_size = 0, max_error = 0;
+    uint64_t accelerators = 0, max_error = 0;
     bool copies = false, no_layout = false;
+    struct cli_usual usual = {0};
     const struct cli_option options[] = {
         {"train", 0, CLI_TEXT, &train, "MODULE:FUNCTION", NULL,
          "step(batch), which returns when the step is done"},
@@ -15,8 +16,7 @@ int cmd_plan(struct cli *cli, int argc, char **argv)
          "an emulated accelerator, such as mlperf:resnet50:h100"},
         {"accelerators", 0, CLI_COUNT, &accelerators, "N", "1", "how many share this machine"},
         {"budget", 0, CLI_TEXT, &unused, "TIME", "60s", "about how long it may take"},
-        {"batch-size", 0, CLI_COUNT, &batch_size, "N", "64, or the accelerator's",
-         "samples per batch of DATA"},
+        CLI_USUAL_OPTIONS(usual),
         {"forms", 0, CLI_TEXT, &unused, "A,B", "those that are worth it", "forms to consider"},
         {"goal", 0, CLI_TEXT, &unused, "rate|storage|cost", "rate",
          "most samples/s, least storage or least cost of an epoch"},
@@ -51,7 +51,7 @@ int cmd_plan(struct cli *cli, int argc, char **argv)
                  "of it is worth, what\n"
                  "single forms give, and when converting has paid. Changes no data. Needs the "
                  "Python package, and HiGHS\n"
-                 "(pip install 'penstock[plan]').",
+                 "(pip install 'penstock[plan]').\n\n" CLI_USUAL_ABOUT,
         .example = "penstock plan photos --as mlperf:resnet50:h100 --storage-limit 100GiB --out "
                    "plan.json",
         .options = options,

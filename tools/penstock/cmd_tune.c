@@ -4,8 +4,9 @@
 int cmd_tune(struct cli *cli, int argc, char **argv)
 {
     const char *train = NULL, *rate = NULL, *as = NULL, *unused = NULL;
-    uint64_t accelerators = 0, batch_size = 0, max_error = 0;
+    uint64_t accelerators = 0, max_error = 0;
     bool yes = false, copies = false;
+    struct cli_usual usual = {0};
     const struct cli_option options[] = {
         {"train", 0, CLI_TEXT, &train, "MODULE:FUNCTION", NULL,
          "step(batch), which returns when the step is done"},
@@ -18,7 +19,7 @@ int cmd_tune(struct cli *cli, int argc, char **argv)
         {"yes", 'y', CLI_FLAG, &yes, NULL, NULL, "write without a question"},
         {"out", 0, CLI_TEXT, &unused, "DIR", "DATA.pst", "where a folder is packed to"},
         {"budget", 0, CLI_TEXT, &unused, "TIME", "2min", "about how long it may measure"},
-        {"batch-size", 0, CLI_COUNT, &batch_size, "N", "64", "samples per batch of DATA"},
+        CLI_USUAL_OPTIONS(usual),
         {"storage-limit", 0, CLI_TEXT, &unused, "SIZE", NULL,
          "most bytes on storage: 100GiB, or 150% of today's"},
         {"cache", 0, CLI_TEXT, &unused, "SIZE", "auto",
@@ -28,7 +29,8 @@ int cmd_tune(struct cli *cli, int argc, char **argv)
         {"max-error", 0, CLI_COUNT, &max_error, "N", "0",
          "allow PLI whose samples differ by up to N of 255"},
         {"copies", 0, CLI_FLAG, &copies, NULL, NULL, "store a sample in each form of the mix"},
-        {"plan", 0, CLI_TEXT, &unused, "FILE", NULL, "write the plan (JSON)"},
+        {"plan", 0, CLI_TEXT, &unused, "FILE", "beside the data set written, .plan.json",
+         "write the plan (JSON)"},
         {"report", 0, CLI_TEXT, &unused, "FILE", NULL, "write both analyses and the plan (JSON)"},
         {NULL, 0, CLI_FLAG, NULL, NULL, NULL, NULL},
     };
@@ -38,8 +40,11 @@ int cmd_tune(struct cli *cli, int argc, char **argv)
                  "compares before with\n"
                  "after. A folder is packed and stays as it is; a data set is changed in place, "
                  "unless the question\n"
-                 "is answered by no. Needs the Python package, and HiGHS (pip install "
-                 "'penstock[plan]').",
+                 "is answered by no. HiGHS, the room on the disk and the places to write to are "
+                 "looked at first, and the\n"
+                 "plan is written before any data are. Needs the Python package, and HiGHS (pip "
+                 "install 'penstock[plan]').\n\n" CLI_USUAL_ABOUT "\n"
+                 "With --loader your own function makes the loader.",
         .example = "penstock tune photos --train train:step --yes",
         .options = options,
         .n_min = 1,

@@ -12,9 +12,10 @@ from typing import Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
-from . import _analyze_probe, _native, _whatif
+from . import _analyze_probe, _native, _options, _whatif
 from . import accelerators as _accelerators
-from ._analyze_loader import LoaderSubject
+from ._analyze_loader import PROBE_NBYTES, PROBE_SAMPLES, LoaderSubject
+from ._usual import usual
 from .accelerators import Accelerator
 from .dataset import Dataset
 from .errors import ArgumentError
@@ -35,8 +36,6 @@ _PARTS = {
     "storage": 0.05,
     "probe": 0.20,
 }
-_PROBE_SAMPLES = 32
-_PROBE_NBYTES = 64 << 20
 
 
 def seconds_of(budget: float | str) -> float:
@@ -57,19 +56,6 @@ def _accelerator(given: Accelerator | str | float | None, batch_size: int) -> Ac
     return _accelerators.of_rate(float(given), batch_size)
 
 
-def _default_loader(dataset: Dataset | str | os.PathLike[str], batch_size: int) -> Loader:
-    from . import IMAGENET_MEAN, IMAGENET_STD, transforms
-
-    chain = [
-        transforms.RandomResizedCrop(224),
-        transforms.RandomHorizontalFlip(),
-        transforms.Normalize(IMAGENET_MEAN, IMAGENET_STD),
-    ]
-    opened = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
-    batch = max(1, min(batch_size, len(opened) // 2))
-    return Loader(opened, batch, shuffle=True, transforms=chain)
-
-
 def analyze(
     loader: Any,
     step: Callable[[Any], Any] | None = None,
@@ -88,9 +74,9 @@ def analyze(
     before it is the stall of what it adds. Needs no root, and drops nothing from the page cache but what it reads itself.
 
     Args:
-        loader: a :class:`penstock.Loader`; a :class:`penstock.Dataset` or a path, which is loaded in batches of `batch_size`
-            (64) with RandomResizedCrop(224), flip and Normalize; or a torch DataLoader, which is measured as it is, with an
-            estimate of what Penstock would give.
+        loader: a :class:`penstock.Loader`; a :class:`penstock.Dataset` or a path, for which a loader is assumed: images with
+            RandomResizedCrop(224), flip and Normalize, all fields, and no field with a row for each box. The report says so. Or
+            a torch DataLoader, which is measured as it is, with an estimate of what Penstock would give.
         step: called with a batch; returns when the step is done. It may train a model: the weights change. If the process uses
             torch's CUDA, the end of each step's work is waited for. None: the accelerator that is named, else none.
         budget: seconds, or "60s", "2min".
@@ -99,7 +85,8 @@ def analyze(
         accelerators: how many of them share this machine, for the answer in words.
         forms: the forms whose costs are probed, among "jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense",
             "raw"; None: those that are worth it. ``()``: only the stored one.
-        batch_size: of a data set; None: 64, or the accelerator's.
+        batch_size: of a data set; None: the accelerator's, else 64, but no more than half of the samples, and then the report
+            says so. A loader has its own.
         progress: called with a line before each phase.
 
     Under torch.distributed each rank calls it; every rank gets the report, which lists all ranks.
@@ -107,16 +94,22 @@ def analyze(
     seconds = seconds_of(budget)
     if step is not None and accelerator is not None:
         raise ArgumentError("give a step or an accelerator, not both")
+    _options.count("accelerators", accelerators, 1, 1 << 20)
+    _analyze_probe.check_forms(forms)
     say = progress or (lambda line: None)
+    if batch_size is not None and not isinstance(loader, (Dataset, str, os.PathLike)):
+        raise ArgumentError("batch_size is for a data set or a path: a loader has its own")
     if _is_torch(loader):
         from . import _analyze_torch
 
         return _analyze_torch.analyze(loader, step, seconds, accelerator, accelerators, forms, say)
     if not isinstance(loader, Loader):
-        named = _accelerator(accelerator, batch_size or 64)
-        loader = _default_loader(loader, batch_size or (named.batch_size if named else 64))
+        loader = usual(batch_size, accelerator)(loader)
     fed = _accelerator(accelerator, loader.batch_size)
     with LoaderSubject(loader) as subject:
+        for line in subject.assumed.values():
+            say(line)
+        subject.need_scratch()
         return _Analysis(subject, step, fed, accelerators, seconds, say).run(forms)
 
 
@@ -141,7 +134,7 @@ class _Analysis:
         self.n_accelerators = n_accelerators
         self.seconds = seconds
         self.say = say
-        self.notes: list[str] = []
+        self.notes: list[str] = [line for name, line in subject.assumed.items() if name != "transforms"]
         self.phases: dict[str, phases.Phase] = {}
         self.kept: dict[str, dict[str, float]] = {}
         self.own = step
@@ -210,10 +203,11 @@ class _Analysis:
             self.notes.append("forms were not probed: no image is decoded")
             return {}, {}
         self.say("probe of forms")
-        images, stored = subject.images(max(_PROBE_SAMPLES, 2), _PROBE_NBYTES)
+        numbers, images, stored = subject.images(PROBE_SAMPLES, PROBE_NBYTES)
         self.stored = stored
         wanted = _analyze_probe.usual_forms(stored) if forms is None else tuple(forms)
-        options = {**subject.given, "image_field": subject.image}
+        boxes = _analyze_probe.boxes_of(subject.dataset, subject.given["fields"], numbers)
+        options = {**subject.given, "image_field": subject.image, "boxes": boxes}
         seconds = _PARTS["probe"] * self.seconds
         places = _analyze_probe.places_of(options)
         found = _analyze_probe.costs(images, stored, options, subject.batch_size, wanted, places, seconds)
@@ -302,6 +296,7 @@ class _Analysis:
             "batch_cpu_seconds": caller,
             "ranks": self.n_accelerators,
             "jobs": 1,
+            **subject.described(),
         }
 
     def _machine(self, storage: Any) -> dict[str, Any]:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from . import _analyze_machine as machine
 from . import _analyze_phases as phases
+from . import _loader_options, _usual
 from ._analyze_probe import forever, gpu_costs, spread
+from ._outputs import need_room
 from .cache import Cache
 from .errors import ArgumentError
 from .loader import Loader
@@ -25,6 +28,8 @@ _MOST_SUBSET = 4096  # samples of the warm phases
 _MOST_LOOKED_AT = 1024  # samples, for means
 _PREPARED = 8  # batches kept for the prepared phase
 _OVERHEAD = 1 << 20
+PROBE_SAMPLES, PROBE_NBYTES = 32, 64 << 20  # of the probe of forms
+_GROWS, _GROWS_LOSSLESS = 12, 3  # all forms of the probe, by the stored bytes
 _IMAGE_ONLY = (
     "batch_size",
     "host_memory",
@@ -36,6 +41,10 @@ _IMAGE_ONLY = (
     "page_cache",
     "verify",
 )
+
+
+def _named(per_box: Any) -> Any:
+    return dict(per_box) if isinstance(per_box, Mapping) else list(per_box)
 
 
 class Delivered:
@@ -63,8 +72,8 @@ class LoaderSubject:
     def __init__(self, loader: Loader) -> None:
         import numpy as np
 
-        # As its arguments have it: without what Loader.set or a plan's schedule changed since.
-        self.given: dict[str, Any] = {name: value for name, value in loader._given.items() if name != "schedule"}
+        self.given = _loader_options.arguments(loader)
+        self.assumed = dict(loader._assumed)  # by argument, in words
         self.dataset = loader.dataset
         self.dataset_nbytes = int(self.dataset._native.nbytes())  # stored bytes of all samples, also those of a view
         self.n_stored = max(1, self.dataset._count)
@@ -96,6 +105,25 @@ class LoaderSubject:
     def __exit__(self, *exc_info: object) -> None:
         for loader in self._open:
             loader.close()
+
+    def described(self) -> dict[str, Any]:
+        """Returns what the loader delivers, and which of its arguments nobody gave, for a report."""
+        return {
+            "transforms": _usual.plain(self.given["transforms"]),
+            "fields": None if self.given["fields"] is None else list(self.given["fields"]),
+            "per_box": None if self.given["per_box"] is None else _named(self.given["per_box"]),
+            "assumed": list(self.assumed),
+        }
+
+    def need_scratch(self) -> None:
+        """NoSpaceError if the forms of the probe do not fit into the directory for temporary files."""
+        if self.image is None:
+            return
+        kind = self.kind_of(int(self.numbers[0]))
+        stored = min(PROBE_NBYTES, PROBE_SAMPLES * self.mean_item_nbytes())
+        grows = _GROWS if kind in ("jpeg", "pli-jpeg", ".jpg", ".jpeg") else _GROWS_LOSSLESS
+        place = tempfile.gettempdir()
+        need_room(place, grows * stored, "The probe of forms", "free some, or name another directory by TMPDIR=DIR")
 
     def _loader(self, **changes: Any) -> Loader:
         base = {**self.given, "shuffle": False, "order": None, "weights": None, "drop_last": True, "padding": True}
@@ -203,8 +231,8 @@ class LoaderSubject:
         phase = phases.run("storage", counted, phases.nothing, seconds)
         return phase, counted.nbytes / max(counted.samples, 1)
 
-    def images(self, n: int, most_nbytes: int) -> tuple[list[bytes], str]:
-        """Returns stored bytes of up to n samples, and their form: that of most of them. Their means are near those of all."""
+    def images(self, n: int, most_nbytes: int) -> tuple[list[int], list[bytes], str]:
+        """Returns up to n samples, their stored bytes, and their form: that of most of them. Their means are near those of all."""
         from ._image import probe
 
         some = [int(i) for i in self._random.permutation(self.numbers)[:_MOST_LOOKED_AT]]
@@ -213,13 +241,13 @@ class LoaderSubject:
         some = [i for i in some if self.kind_of(i) == self.kind]
         sizes = [self._item_nbytes(i) for i in some]
         n = max(2, min(n, int(most_nbytes / max(sum(sizes) / len(sizes), 1))))
-        found: dict[str, list[bytes]] = {}
+        found: dict[str, dict[int, bytes]] = {}
         for i in self._random.permutation(spread(some, sizes, n)):
             data = self.dataset.read(int(i), self.image or "image")
             form = self.dataset.item(int(i), self.image or "image")["form"] or probe(data).form
-            found.setdefault(str(form), []).append(data)
+            found.setdefault(str(form), {})[int(i)] = data
         form = max(found, key=lambda name: len(found[name]))
-        return found[form], form
+        return list(found[form]), list(found[form].values()), form
 
     def mean_pixels(self) -> float | None:
         """Returns the mean pixels of an image of the probe's kind, by up to 1024 of them; None: only the files know."""

@@ -9,6 +9,7 @@ Forms that are not stored yet are probed the same way.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import io
 import itertools
@@ -26,10 +27,11 @@ from . import _image, cuda, pli, transforms
 from .cache import Cache
 from .errors import ArgumentError, PenstockError
 from .loader import Loader
-from .writer import Image, Writer
+from .writer import Boxes, Image, Writer
 
 if TYPE_CHECKING:
     from ._stats import LoaderStats
+    from .dataset import Dataset
 
 TRAINING_FORMS = ("raw", "pli", "pli-fast")  # of a cache at the training size
 FORMS = ("jpeg", "pli-jpeg", "png", "webp", "pli-fast", "pli-small", "pli-dense", "raw")
@@ -50,6 +52,16 @@ def spread(numbers: Sequence[int], sizes: Sequence[float], n: int) -> list[int]:
     order = sorted(range(len(numbers)), key=lambda i: (sizes[i], i))
     n = min(n, len(order))
     return [numbers[order[int((k + 0.5) * len(order) / n)]] for k in range(n)]
+
+
+def check_forms(forms: Sequence[str] | None) -> None:
+    """ArgumentError: one of these is no form that is probed."""
+    for form in forms or ():
+        name, _, error = form.partition(":")
+        if name not in FORMS or (error and not (name.startswith("pli-") and name != "pli-jpeg" and error.isdecimal())):
+            near = difflib.get_close_matches(name, FORMS, 1)
+            known = f"did you mean {near[0]!r}?" if near else f"forms are {', '.join(FORMS)}"
+            raise ArgumentError(f"there is no form {form!r}: {known}")
 
 
 def usual_forms(form: str) -> tuple[str, ...]:
@@ -109,13 +121,35 @@ def _writer_form(form: str) -> str:
     return "pli" if form.startswith("pli-") and form != "pli-jpeg" else form
 
 
+@dataclass
+class BoxesOf:
+    """The boxes of the samples of a probe.
+
+    Attributes:
+        rows: float32 (n, 4) of each sample.
+        made_for: as the data set's field has it.
+    """
+
+    rows: list[Any]
+    made_for: str | None
+
+
+def boxes_of(dataset: Dataset, fields: Sequence[str] | None, numbers: Sequence[int]) -> BoxesOf | None:
+    """Returns the delivered boxes of samples; None: there are none, or several fields of them."""
+    found = [f for name, f in dataset.fields.items() if f.type == "boxes" and (fields is None or name in fields)]
+    if len(found) != 1:
+        return None
+    return BoxesOf(dataset.subset(list(numbers)).column(found[0].name), found[0].made_for or None)
+
+
 class Probe:
     """Measures forms of some samples. Use it as a context: it has a temporary directory.
 
     Args:
         images: bytes of the samples as they are stored.
         stored: their form.
-        options: the arguments of the user's Loader, of which those that say how pixels are made count.
+        options: the arguments of the user's Loader, of which those that say how pixels are made count; "boxes", which is none of
+            them: a BoxesOf, if the samples have boxes that operations may need.
         batch_size: samples in a batch.
     """
 
@@ -125,6 +159,7 @@ class Probe:
         self._options = options
         self._batch_size = max(1, min(batch_size, len(self._images)))
         self._directory = ""
+        self._boxes: BoxesOf | None = options.get("boxes")
         given = options.get("num_workers")
         self._workers = max(1, int(machine.quota_cores()) if given is None else int(given))
 
@@ -139,12 +174,16 @@ class Probe:
     def write(self, form: str) -> dict[str, float] | None:
         """Writes the samples in a form; returns bytes and packing seconds of a sample. None: it cannot be made."""
         start = time.process_time()
-        with Writer(os.path.join(self._directory, form), {"image": Image(_writer_form(form))}) as writer:
+        schema: dict[str, Any] = {"image": Image(_writer_form(form))}
+        if self._boxes is not None:
+            schema["boxes"] = Boxes(self._boxes.made_for)
+        with Writer(os.path.join(self._directory, form), schema) as writer:
             for i, data in enumerate(self._images):
                 value = encoded(data, self._stored, form)
                 if value is None:
                     break
-                writer.write({"image": value}, name=str(i))
+                sample = {"image": value} if self._boxes is None else {"image": value, "boxes": self._boxes.rows[i]}
+                writer.write(sample, name=str(i))
         if value is None:
             return None
         return {"pack_seconds": (time.process_time() - start) / len(self._images)}
@@ -165,7 +204,7 @@ class Probe:
             "num_workers": self._workers,
             "prefetch": self._options.get("prefetch") or 2,
             "cache": None,
-            "fields": ["image"],
+            "fields": ["image"] if self._boxes is None else ["image", "boxes"],
             "host_memory": self._options.get("host_memory", "4GiB"),
         }
         for name in _PIXEL_OPTIONS:

@@ -4,29 +4,31 @@ with their arguments."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import glob
 import importlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from . import _whatif, accelerators
-from .errors import ArgumentError, PenstockError
-from .report import Report
+from . import _analyze_probe, _loader_set, _outputs, _usual, _whatif, accelerators
+from .errors import ArgumentError, PenstockError, UnsupportedError
+from .report import Report, load_machine
 
-_OK, _FAILED, _USAGE, _INTERRUPTED = 0, 1, 2, 130
+_OK, _FAILED, _USAGE, _INTERRUPTED, _PIPE = 0, 1, 2, 130, 141
 
 
 class _Parser(argparse.ArgumentParser):
     """Errors of use in the form that the other verbs have."""
 
     def error(self, message: str) -> Any:
-        print(f"{self.prog}: {message}", file=sys.stderr)
-        raise SystemExit(_USAGE)
+        raise ArgumentError(message)
 
 
 def _analyze_parser() -> _Parser:
@@ -46,7 +48,7 @@ def _analyze_parser() -> _Parser:
     how.add_argument("--as", dest="name", metavar="NAME", help="an emulated accelerator: " + ", ".join(accelerators.names()))
     parser.add_argument("--accelerators", type=int, default=None, metavar="N", help="how many share this machine (1)")
     parser.add_argument("--budget", default="60s", metavar="TIME", help='about how long it may take: "60s", "2min" (60s)')
-    parser.add_argument("--batch-size", type=int, metavar="N", help="samples per batch of DATA (64, or the accelerator's)")
+    _add_usual(parser)
     parser.add_argument("--forms", metavar="A,B", help="forms to probe (those that are worth it)")
     parser.add_argument(
         "--machine", metavar="FILE", help="predict for this machine (capacities in JSON) instead of the measured one"
@@ -66,6 +68,99 @@ def _add_common(parser: _Parser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
+def _add_usual(parser: _Parser) -> None:
+    """Adds what can be said of the loader of DATA."""
+    parser.add_argument("--batch-size", type=int, metavar="N", help="samples per batch of DATA (the accelerator's, or 64)")
+    parser.add_argument("--transforms", "-t", metavar="FILE", help="operations (RandomResizedCrop(224), flip, Normalize)")
+    parser.add_argument("--size", metavar="SIZE", help="side of that crop: PIXELS or HEIGHTxWIDTH (224)")
+    parser.add_argument("--fields", metavar="A,B", help="fields to deliver (all)")
+    parser.add_argument("--per-box", metavar="A,B", help="fields with a row for each box, or A=BOXES (none)")
+    parser.add_argument("--labels", metavar="FILE", help="label file of a plain folder")
+    parser.add_argument("--masks", metavar="COLUMNS", help="columns of the label file that name mask files")
+    parser.add_argument("--allow-unreadable", action="store_true", help="leave out files that cannot be read")
+
+
+_USUAL = ("batch_size", "transforms", "size", "fields", "per_box", "labels", "masks", "allow_unreadable")
+
+
+def _given_of_usual(given: argparse.Namespace) -> list[str]:
+    """Returns the options that say something of the loader of DATA."""
+    return ["--" + name.replace("_", "-") for name in _USUAL if getattr(given, name) not in (None, False)]
+
+
+def _refuse_usual(given: argparse.Namespace, why: str) -> None:
+    if names := _given_of_usual(given):
+        raise ArgumentError(f"{', '.join(names)}: {why}")
+
+
+def _list(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
+def _per_box(text: str | None) -> Any:
+    """Returns names, or a dict of boxes by name where one says A=BOXES."""
+    names = _list(text)
+    if names is None or not any("=" in name for name in names):
+        return names
+    pairs = [name.partition("=")[::2] for name in names]
+    if not all(name and boxes for name, boxes in pairs):
+        raise ArgumentError(f"--per-box is A,B or A=BOXES,B=BOXES, not {text!r}")
+    return dict(pairs)
+
+
+def _usual_of(given: argparse.Namespace, accelerator: Any) -> _usual.Usual:
+    """Returns what makes the loader of DATA."""
+    side = None if given.size is None else _loader_set.size_of(given.size)
+    if given.size is not None and side is None:
+        raise ArgumentError(f"--size is PIXELS or HEIGHTxWIDTH, not {given.size!r}")
+    if given.size is not None and given.transforms is not None:
+        raise ArgumentError("--size is that of the usual transforms: those of --transforms have their own")
+    return _usual.Usual(
+        batch_size=given.batch_size,
+        usual_batch=_usual.batch_of(accelerator),
+        transforms=None if given.transforms is None else _usual.read_transforms(given.transforms),
+        size=side if side is None else tuple(side),
+        fields=_list(given.fields),
+        per_box=_per_box(given.per_box),
+        labels=given.labels,
+        masks=_list(given.masks) or (),
+        allow_unreadable=given.allow_unreadable,
+    )
+
+
+def _forms(text: str | None) -> tuple[str, ...] | None:
+    found = _list(text)
+    _analyze_probe.check_forms(found)
+    return found
+
+
+def _outputs_of(given: argparse.Namespace, *names: str) -> None:
+    """Looks at the files that will be written: none is DATA, or another one of them."""
+    others = [getattr(given, "data", None) or getattr(given, "report", None)]
+    for name in names:
+        path = getattr(given, name)
+        if path is not None:
+            _outputs.checked(f"--{name}", path, *others)
+            others.append(path)
+
+
+_PATHS = ("data", "out", "html", "plan", "report", "transforms", "labels", "machine", "machines")
+
+
+def _fix_paths(given: argparse.Namespace) -> None:
+    """Makes paths absolute where a module of the user will be imported, which may change the working directory."""
+    if not given.train and not getattr(given, "loader", None):
+        return
+    for name in _PATHS:
+        path = getattr(given, name, None)
+        if path is not None and not (name == "machines" and path == "example"):
+            setattr(given, name, os.path.abspath(path))
+
+
+def _how_many(given: argparse.Namespace, count: int) -> int:
+    return count if given.accelerators is None else given.accelerators
+
+
 def _step_of(text: str) -> Callable[..., Any]:
     module, _, function = text.partition(":")
     if not module or not function:
@@ -73,49 +168,87 @@ def _step_of(text: str) -> Callable[..., Any]:
     sys.path.insert(0, os.getcwd())
     try:
         found = getattr(importlib.import_module(module), function)
+    except ModuleNotFoundError as error:
+        raise ArgumentError(f"{text}: {error}{_install(error.name or '', module)}") from None
     except (ImportError, AttributeError) as error:
         raise ArgumentError(f"{text}: {error}") from None
+    except Exception as error:  # of the user's module
+        raise ArgumentError(f"{text}: importing {module} failed: {type(error).__name__}: {error}") from error
     if not callable(found):
         raise ArgumentError(f"{text}: {function} is no function")
     step: Callable[..., Any] = found
     return step
 
 
-def _analyze(arguments: Sequence[str]) -> int:
+def _install(missing: str, module: str) -> str:
+    """Returns how a module that is not there is installed; "": the module is the user's own."""
+    if missing in ("", module) or module.startswith(missing + "."):
+        return f"; modules are looked for in {os.getcwd()} first"
+    package = missing.partition(".")[0]
+    return f": {shlex.quote(sys.executable)} -m pip install {package}, or name another Python by PENSTOCK_PYTHON"
+
+
+def _need_torch(python: str) -> None:
+    """UnsupportedError: this Python, which will run a training script, has no torch."""
+    if not re.fullmatch(r"python[\d.]*", os.path.basename(python)):
+        return
+    look = "import importlib.util, sys; sys.exit(3 if importlib.util.find_spec('torch') is None else 0)"
+    try:
+        found = subprocess.run([python, "-c", look], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode
+    except OSError:
+        return  # it cannot be started: running the script says so
+    if found == 3:
+        raise UnsupportedError(
+            f"--command measures torch's DataLoader, and {python} has no torch: {shlex.quote(python)} -m pip install torch"
+        )
+
+
+def _analyze(arguments: Sequence[str]) -> str:
     parser = _analyze_parser()
     given = parser.parse_args(arguments)
+    _fix_paths(given)
     if (given.data is None) == (given.command is None):
         parser.error("DATA or --command is expected, and not both")
     say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: analyze: {line}", file=sys.stderr))
+    _outputs_of(given, "out", "html")
+    machine = None if given.machine is None else load_machine(given.machine)
+    if given.command is not None:
+        _refuse_usual(given, "these are for DATA; the script of --command has its own loader")
     report = _of_command(given) if given.command is not None else _of_data(given, say)
-    if given.machine is not None:
-        report = report.with_machine(given.machine)
+    if machine is not None:
+        report = report.with_machine(machine)
     if given.out is not None:
         report.to_json(given.out)
     if given.html is not None:
         report.to_html(given.html)
-    print(report.to_json() if given.json else report.report())
-    return _OK
+    return report.to_json() if given.json else report.report()
 
 
 def _of_data(given: argparse.Namespace, say: Callable[[str], Any]) -> Report:
     from ._analyze import analyze
 
     count, name = accelerators.split_count(given.name) if given.name else (1, None)
+    accelerator = name or given.rate
+    forms, making = _forms(given.forms), _usual_of(given, accelerator)
+    step = _step_of(given.train) if given.train else None
     return analyze(
-        given.data,
-        _step_of(given.train) if given.train else None,
+        making(given.data),
+        step,
         budget=given.budget,
-        accelerator=name or given.rate,
-        accelerators=given.accelerators or count,
-        forms=None if given.forms is None else tuple(filter(None, given.forms.split(","))),
-        batch_size=given.batch_size,
+        accelerator=accelerator,
+        accelerators=_how_many(given, count),
+        forms=forms,
         progress=say,
     )
 
 
 def _of_command(given: argparse.Namespace) -> Report:
     """Runs the script once, with the hook on its path, and puts together what its ranks have written."""
+    forms = _forms(given.forms)
+    words = shlex.split(given.command)
+    if not words:
+        raise ArgumentError("--command is empty")
+    _need_torch(words[0])
     from ._analyze import ranks_of, seconds_of
     from ._analyze_machine import scratch_directory
     from ._analyze_torch import finish
@@ -132,13 +265,10 @@ def _of_command(given: argparse.Namespace) -> Report:
             "PENSTOCK_ANALYZE_FINISH": "1" if given.finish else "0",
             "PENSTOCK_ANALYZE_SKIP": str(given.skip),
             "PENSTOCK_ANALYZE_QUIET": "1" if given.quiet else "0",
-            "PENSTOCK_ANALYZE_ACCELERATORS": str(given.accelerators or 1),
+            "PENSTOCK_ANALYZE_ACCELERATORS": str(_how_many(given, 1)),
         }
-        if given.forms is not None:
-            environment["PENSTOCK_ANALYZE_FORMS"] = given.forms
-        words = shlex.split(given.command)
-        if not words:
-            raise ArgumentError("--command is empty")
+        if forms is not None:
+            environment["PENSTOCK_ANALYZE_FORMS"] = ",".join(forms)
         try:
             # What the script prints is no part of this program's output.
             ended = subprocess.run(words, env=environment, stdout=sys.stderr, check=False)
@@ -205,8 +335,9 @@ def _whatif_parser() -> _Parser:
     return parser
 
 
-def _whatif_verb(arguments: Sequence[str]) -> int:
+def _whatif_verb(arguments: Sequence[str]) -> str:
     given = _whatif_parser().parse_args(arguments)
+    _outputs_of(given, "html")
     report = Report.load(given.report)
     if given.machine is not None:
         report = report.with_machine(given.machine)
@@ -224,11 +355,8 @@ def _whatif_verb(arguments: Sequence[str]) -> int:
     limit = given.utilisation or report.data["accelerator"].get("limit") or 0.98
     enough = [_whatif.needs(report.data, limit, answer.question) for answer in answers]
     if given.json:
-        print(json.dumps({"answers": [{**a.as_dict(), "enough": e} for a, e in zip(answers, enough, strict=True)]}, indent=2))
-        return _OK
-    for line in _table(answers, enough):
-        print(line)
-    return _OK
+        return json.dumps({"answers": [{**a.as_dict(), "enough": e} for a, e in zip(answers, enough, strict=True)]}, indent=2)
+    return "\n".join(_table(answers, enough))
 
 
 def _table(answers: Sequence[_whatif.Answer], enough: Sequence[dict[str, float | str]]) -> list[str]:
@@ -275,7 +403,7 @@ def _plan_parser() -> _Parser:
     how.add_argument("--as", dest="name", metavar="NAME", help="an emulated accelerator: " + ", ".join(accelerators.names()))
     parser.add_argument("--accelerators", type=int, default=None, metavar="N", help="how many share this machine (1)")
     parser.add_argument("--budget", default="60s", metavar="TIME", help='about how long it may take: "60s", "2min" (60s)')
-    parser.add_argument("--batch-size", type=int, metavar="N", help="samples per batch of DATA (64, or the accelerator's)")
+    _add_usual(parser)
     parser.add_argument("--forms", metavar="A,B", help="forms to consider (those that are worth it)")
     parser.add_argument("--goal", default="rate", choices=("rate", "storage", "cost"), help="what to optimise (rate)")
     parser.add_argument("--least-rate", type=float, default=0.0, metavar="N", help="samples/s that a plan must reach")
@@ -295,38 +423,42 @@ def _plan_parser() -> _Parser:
     return parser
 
 
-def _plan_verb(arguments: Sequence[str]) -> int:
+def _plan_verb(arguments: Sequence[str]) -> str:
     from . import _solver
-    from ._plan import plan
+    from ._plan import plan, report_or_data
     from ._plan_machines import example
 
     parser = _plan_parser()
     given = parser.parse_args(arguments)
-    _solver.require()
+    _fix_paths(given)
     say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: plan: {line}", file=sys.stderr))
     count, name = accelerators.split_count(given.name) if given.name else (1, None)
-    data: Any = given.data
-    if os.path.isfile(data):
-        data = Report.load(data)
-    if given.machine is not None:
-        if not isinstance(data, Report):
-            parser.error("--machine needs a REPORT: costs are measured on this machine")
-        data = data.with_machine(given.machine)
+    accelerator = name or given.rate
+    _outputs_of(given, "out")
+    forms = _forms(given.forms)
+    _solver.require()
+    data: Any = report_or_data(given.data)
+    is_report = isinstance(data, Report)
+    if given.machine is not None and not is_report:
+        parser.error("--machine needs a REPORT: costs are measured on this machine")
+    if is_report:
+        _refuse_usual(given, "nothing is loaded for a REPORT; give the data set")
+        data = data if given.machine is None else data.with_machine(given.machine)
+    step = _step_of(given.train) if given.train else None
     found = plan(
-        data,
-        _step_of(given.train) if given.train else None,
+        data if is_report else _usual_of(given, accelerator)(data),
+        step,
         goal=given.goal,
         least_rate=given.least_rate,
         storage=given.storage_limit,
         cache=given.cache,
         page_cache=given.page_cache,
         max_error=given.max_error,
-        forms=None if given.forms is None else tuple(filter(None, given.forms.split(","))),
+        forms=forms,
         copies=given.copies,
         machines=example() if given.machines == "example" else given.machines,
-        accelerator=name or given.rate,
-        accelerators=given.accelerators or count,
-        batch_size=given.batch_size,
+        accelerator=accelerator,
+        accelerators=_how_many(given, count),
         budget=given.budget,
         layout=not given.no_layout,
         schedule=given.schedule,
@@ -334,8 +466,7 @@ def _plan_verb(arguments: Sequence[str]) -> int:
     )
     if given.out is not None:
         found.to_json(given.out)
-    print(found.to_json() if given.json else found.report())
-    return _OK
+    return found.to_json() if given.json else found.report()
 
 
 def _tune_parser() -> _Parser:
@@ -355,7 +486,7 @@ def _tune_parser() -> _Parser:
     parser.add_argument("-y", "--yes", action="store_true", help="write without a question")
     parser.add_argument("--out", metavar="DIR", help="where a folder is packed to (DATA.pst)")
     parser.add_argument("--budget", default="2min", metavar="TIME", help="about how long it may measure (2min)")
-    parser.add_argument("--batch-size", type=int, metavar="N", help="samples per batch of DATA (64)")
+    _add_usual(parser)
     parser.add_argument("--storage-limit", metavar="SIZE", help="most bytes on storage: 100GiB, or 150%% of today's")
     parser.add_argument("--cache", default="auto", metavar="SIZE", help="memory for the cache: 8GiB, 50%%, 0, auto (auto)")
     parser.add_argument("--page-cache", default="auto", metavar="SIZE", help="memory for the kernel's page cache: 8GiB, 0 (auto)")
@@ -381,24 +512,31 @@ def _asks(given: argparse.Namespace) -> Callable[[str], bool] | None:
     return ask
 
 
-def _tune_verb(arguments: Sequence[str]) -> int:
+def _tune_verb(arguments: Sequence[str]) -> str:
     from . import _solver
     from ._tune import tune
 
     given = _tune_parser().parse_args(arguments)
-    _solver.require()
+    _fix_paths(given)
     say = (lambda line: None) if given.quiet else (lambda line: print(f"penstock: tune: {line}", file=sys.stderr))
     count, name = accelerators.split_count(given.name) if given.name else (1, None)
+    accelerator = name or given.rate
+    ask = _asks(given)
+    _outputs_of(given, "plan", "report")
+    _solver.require()
+    if given.loader:
+        _refuse_usual(given, "the function of --loader makes the loader")
     tuned = tune(
         given.data,
         _step_of(given.train) if given.train else None,
         out=given.out,
-        make=_step_of(given.loader) if given.loader else None,
-        ask=_asks(given),
+        make=_step_of(given.loader) if given.loader else _usual_of(given, accelerator),
+        ask=ask,
         budget=given.budget,
-        accelerator=name or given.rate,
-        accelerators=given.accelerators or count,
-        batch_size=given.batch_size,
+        accelerator=accelerator,
+        accelerators=_how_many(given, count),
+        plan_file=given.plan,
+        report_file=given.report,
         progress=say,
         storage=given.storage_limit,
         cache=given.cache,
@@ -406,14 +544,7 @@ def _tune_verb(arguments: Sequence[str]) -> int:
         max_error=given.max_error,
         copies=given.copies,
     )
-    if given.plan is not None:
-        tuned.plan.to_json(given.plan)
-    text = json.dumps(tuned.as_dict(), indent=2, allow_nan=False)
-    if given.report is not None:
-        with open(given.report, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-    print(text if given.json else tuned.report())
-    return _OK
+    return json.dumps(tuned.as_dict(), indent=2, allow_nan=False) if given.json else tuned.report()
 
 
 def _pack_verb(arguments: Sequence[str]) -> int:
@@ -425,19 +556,67 @@ def _pack_verb(arguments: Sequence[str]) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a verb; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    verbs = {"analyze": _analyze, "pack": _pack_verb, "plan": _plan_verb, "tune": _tune_verb, "whatif": _whatif_verb}
+    verbs = {"analyze": _analyze, "plan": _plan_verb, "tune": _tune_verb, "whatif": _whatif_verb}
+    if words and words[0] == "pack":
+        return _pack_verb(words[1:])
     if not words or words[0] not in verbs:
-        print(f"penstock: a verb is expected: {', '.join(verbs)}", file=sys.stderr)
+        print(f"penstock: a verb is expected: {', '.join(sorted([*verbs, 'pack']))}", file=sys.stderr)
         return _USAGE
+    as_json = "--json" in words
     try:
-        return verbs[words[0]](words[1:])
+        with _only_results() if as_json else contextlib.nullcontext():
+            result = verbs[words[0]](words[1:])
+    except KeyboardInterrupt as error:
+        return _failed(words[0], error, "PST_ERROR_CANCELLED", "interrupted", as_json, _INTERRUPTED)
     except (PenstockError, OSError) as error:
-        if "--json" in words:
-            print(json.dumps({"error": {"status": getattr(error, "status", "PST_ERROR_IO"), "text": str(error)}}))
-        print(f"penstock: {words[0]}: {error}", file=sys.stderr)
-        return _USAGE if isinstance(error, ArgumentError) else _FAILED
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+        status = _USAGE if isinstance(error, ArgumentError) else _FAILED
+        return _failed(words[0], error, getattr(error, "status", "PST_ERROR_IO"), _reason(error), as_json, status)
+    except Exception as error:  # of the user's step or loader, or a fault of ours: both want the traceback
+        traceback.print_exc()
+        return _failed(words[0], error, "PST_ERROR_INTERNAL", f"{type(error).__name__}: {error}", as_json, _FAILED)
+    return _print(result)
+
+
+def _print(result: str) -> int:
+    """Prints the result; returns the exit status, which is that of a reader that has gone if nobody reads it."""
+    try:
+        print(result.rstrip("\n"), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes stdout once more
+        return _PIPE
+    return _OK
+
+
+def _reason(error: BaseException) -> str:
+    """Returns an error's text; an error of the system as "FILE: what"."""
+    if isinstance(error, PenstockError) or not isinstance(error, OSError) or error.filename is None:
+        return str(error)
+    return f"{os.fspath(error.filename)}: {error.strerror}"
+
+
+def _failed(verb: str, error: BaseException, status: str, text: str, as_json: bool, exit_status: int) -> int:
+    """Reports a failure on stderr, and with --json on stdout. Returns the exit status."""
+    notes = getattr(error, "__notes__", [])
+    if as_json:
+        print(json.dumps({"error": {"status": status, "text": text, "notes": notes}}))
+    for line in (text, *notes):
+        print(f"penstock: {verb}: {line}", file=sys.stderr)
+    return exit_status
+
+
+@contextlib.contextmanager
+def _only_results() -> Iterator[None]:
+    """Keeps stdout for the result: what a step, a module or a library prints meanwhile goes to stderr."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
 if __name__ == "__main__":

@@ -226,3 +226,11 @@ def chains_of(given: Mapping[str, Any], dataset: Dataset) -> dict[str, list[_tra
                 f"transforms[{name!r}]: {field.type} follow the image by themselves"
             )
     return chains
+
+
+def arguments(loader: Any, **changes: Any) -> dict[str, Any]:
+    """Returns the arguments that make a Loader again, some of them changed: as they were given, those of a plan among them.
+
+    What Loader.set changed since is not in them. A plan's schedule of sizes is no argument: who wants it gives the plan.
+    """
+    return {**{name: value for name, value in loader._given.items() if name != "schedule"}, **changes}

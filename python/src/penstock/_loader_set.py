@@ -67,17 +67,23 @@ def stages(data: Any, where: str) -> list[Stage]:
     return found
 
 
+def size_of(text: str) -> list[int] | None:
+    """Reads PIXELS or HEIGHTxWIDTH: [height, width]. None: it is neither."""
+    sides = text.split("x")
+    return [int(sides[0]), int(sides[-1])] if len(sides) <= 2 and all(side.isdecimal() for side in sides) else None
+
+
 def stages_of(text: str) -> list[dict[str, Any]]:
     """Reads a schedule as the command line has it: EPOCH:SIZE[:BATCH],... with a size of PIXELS or HEIGHTxWIDTH, or none."""
     found: list[dict[str, Any]] = []
     for part in text.split(","):
         numbers = part.split(":")
-        sides = numbers[1].split("x") if len(numbers) > 1 and numbers[1] else []
-        if not all(word.isdecimal() for word in (numbers[0], *sides, *numbers[2:])) or len(numbers) not in (2, 3) or len(sides) > 2:
+        size = size_of(numbers[1]) if len(numbers) > 1 and numbers[1] else []
+        if not all(word.isdecimal() for word in (numbers[0], *numbers[2:])) or len(numbers) not in (2, 3) or size is None:
             raise ArgumentError(f"a stage of a schedule is EPOCH:SIZE[:BATCH], such as 6:192:256 or 6:160x224, not {part!r}")
         stage: dict[str, Any] = {"epoch": int(numbers[0])}
-        if sides:
-            stage["size"] = [int(sides[0]), int(sides[-1])]
+        if size:
+            stage["size"] = size
         if len(numbers) == 3:
             stage["batch_size"] = int(numbers[2])
         found.append(stage)

@@ -4,24 +4,40 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import difflib
+import inspect
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from . import _analyze_machine as machine
 from . import _analyze_probe as probe
-from . import _loader_set, _native, _options, _plan_file, _plan_layout, _plan_machines, _plan_text, _solver, _whatif
+from . import (
+    _loader_options,
+    _loader_set,
+    _native,
+    _options,
+    _outputs,
+    _plan_file,
+    _plan_layout,
+    _plan_machines,
+    _plan_text,
+    _solver,
+    _whatif,
+)
 from . import _plan_classes as _classes
 from . import _plan_ways as _ways
 from ._analyze import analyze, seconds_of
 from ._plan_cache import Planned
 from ._plan_classes import Class
+from ._report_text import size
+from ._usual import usual
 from .cache import CachePlan
 from .dataset import Dataset
-from .errors import ArgumentError, LimitError, PenstockError
+from .errors import ArgumentError, CorruptError, LimitError, NoSpaceError, PenstockError
 from .loader import Loader
 from .report import Report
 
@@ -29,6 +45,7 @@ __all__ = ["Plan", "plan"]
 
 _LAYOUT_PART, _CLASSES_PART, _SURVEY_PART = 0.2, 0.2, 0.05
 _MACHINE = ("cpu", "cores", "storage_nbytes_per_second", "page_cache_nbytes")  # what is said of it
+_SUBJECT = ("path", "samples", "nbytes", "batch_size", "transforms", "fields", "per_box", "assumed")
 _LEAST_CACHE = 1 << 20
 _CACHE_PART = 0.5  # of the memory that is available
 
@@ -52,18 +69,13 @@ class Plan:
         """Returns the plan as JSON, and writes it to a file if a path is given."""
         text = json.dumps(self.data, indent=2, allow_nan=False) + "\n"
         if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
+            _outputs.write(path, text)
         return text
 
     @property
     def changes_forms(self) -> bool:
         """Whether samples are to be stored otherwise than they are: then ``pack --plan`` or ``repack --plan`` comes first."""
-        return any(
-            [s["form"] for s in way["store"]] != [part["form"]] or "tier" in way["store"][0] or "max_error" in way["store"][0]
-            for part in self.data["classes"]
-            for way in part["ways"]
-        )
+        return _plan_file.changes_forms(self.data)
 
     def cache_plan(self, dataset: Dataset) -> CachePlan | None:
         """Returns the samples of a data set that a loader with this plan caches; None: all of them, or none.
@@ -146,24 +158,36 @@ def plan(
     Raises LimitError if no plan keeps within the limits, and UnsupportedError, before anything is measured, without HiGHS.
     """
     say = progress or (lambda line: None)
-    if goal not in _ways.GOALS:
-        raise ArgumentError(f"goal is one of {', '.join(_ways.GOALS)}, not {goal!r}")
+    check_options(
+        goal=goal, storage=storage, cache=cache, page_cache=page_cache, forms=forms, schedule=schedule, max_error=max_error
+    )
     table = _plan_machines.read(machines) if isinstance(machines, (str, os.PathLike)) else machines
     seconds = seconds_of(budget)
     errors = () if max_error == 0 else (f"pli-small:{_options.count('max_error', max_error, 0, 127)}",)
     stages = _schedule_of(schedule)
+    given = report_or_data(data)
+    if isinstance(given, Report):
+        measured_here = {"step": step, "accelerator": accelerator, "batch_size": batch_size}
+        _refuse_measuring({name for name, value in measured_here.items() if value is not None})
     _solver.require(library)
-    given = _given(data)
-    costs, loader = _report_of(
-        given, step, report, accelerator=accelerator, accelerators=accelerators, batch_size=batch_size,
+    notes: list[str] = []
+    loader = _loader_of(given, batch_size, accelerator)
+    if loader is not None:
+        image_field(loader.dataset)  # no images: said before anything is measured
+    layout = layout and loader is not None and _layout_fits(loader.dataset, notes, say)
+    costs = _report_of(
+        given if loader is None else loader, step, report, accelerator=accelerator, accelerators=accelerators,
         budget=seconds * (1 - _CLASSES_PART - (_LAYOUT_PART if layout else 0.0)), forms=forms, errors=errors, progress=say,
     )  # fmt: skip
-    notes: list[str] = []
     classes, measured = _costs_of(costs, loader, seconds, layout, notes, say)
     limits = _limits(costs, goal, least_rate, storage, cache, max_error, library)
     costs = _with_page_cache(costs, page_cache, limits, loader)
     say("solve")
+    if forms is not None:
+        _keep_forms(classes, forms)
     made = _data(costs, classes, limits, table, measured, copies, _field_of(costs, loader), notes)
+    if loader is not None:
+        _say_of_room(made)
     return Plan({**made, **_schedule_section(stages, costs, loader)})
 
 
@@ -185,27 +209,97 @@ def _schedule_section(stages: list[dict[str, Any]], report: Mapping[str, Any], l
     }
 
 
-def _given(data: Any) -> Any:
-    """Returns a Loader, a Dataset, a path of data, or a Report."""
-    if isinstance(data, (str, os.PathLike)) and os.path.isfile(data):
+def report_or_data(data: Any) -> Any:
+    """Returns a Loader, a Dataset, a path of data, or a Report. A file is a report's."""
+    if not isinstance(data, (str, os.PathLike)) or not os.path.isfile(data):
+        return data
+    try:
         return Report.load(data)
+    except (CorruptError, ArgumentError) as error:
+        raise ArgumentError(
+            f"{os.fspath(data)} is a file and no report of penstock analyze ({error.text}): give a folder of images, a data set, "
+            "or a report"
+        ) from None
+
+
+def _refuse_measuring(names: Collection[str]) -> None:
+    if names:
+        raise ArgumentError(f"{', '.join(sorted(names))}: nothing is measured for a report, which has its own; give the data set")
+
+
+def storage_limit(value: Any, whole: float) -> float:
+    """Returns the most bytes on storage of a text such as "100GiB", or "150%" of what is stored now; 0: any."""
+    return _size("storage", value, whole)
+
+
+def check_options(**given: Any) -> None:
+    """ArgumentError: there is no such argument of :func:`plan`, or a value that needs no measurement to be wrong."""
+    known = inspect.signature(plan).parameters
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise ArgumentError(f"plan has no argument {name!r}" + (f": did you mean {near[0]!r}?" if near else ""))
+    values = {name: given.get(name, known[name].default) for name in known}
+    if values["goal"] not in _ways.GOALS:
+        raise ArgumentError(f"goal is one of {', '.join(_ways.GOALS)}, not {values['goal']!r}")
+    for name in ("storage", "cache", "page_cache"):
+        if values[name] != "auto" or name == "storage":
+            _size(name, values[name], 1.0)
+    _options.count("max_error", values["max_error"], 0, 127)
+    probe.check_forms(values["forms"])
+    _schedule_of(values["schedule"])
+
+
+def _keep_forms(classes: Sequence[Class], forms: Sequence[str]) -> None:
+    """Leaves out the forms that nobody wants; the present one stays."""
+    for part in classes:
+        part.forms = {form: places for form, places in part.forms.items() if form in forms or form == part.form or ":" in form}
+
+
+def _loader_of(data: Any, batch_size: int | None, accelerator: Any) -> Loader | None:
+    """Returns the loader that is measured; None: a report is there."""
+    if isinstance(data, Report):
+        return None
+    if not isinstance(data, Loader):
+        return usual(batch_size, accelerator)(data)
+    if batch_size is not None:
+        raise ArgumentError("batch_size is for a data set or a path: a loader has its own")
     return data
+
+
+def _layout_fits(dataset: Dataset, notes: list[str], say: Callable[[str], Any]) -> bool:
+    """Whether the files that are packed for the comparison of layouts fit on the disk."""
+    try:
+        if dataset.is_folder:
+            _plan_layout.need_room(dataset)
+    except NoSpaceError as error:
+        notes.append(f"layouts were not measured: {error.text}")
+        say(notes[-1])
+        return False
+    return True
+
+
+def _say_of_room(made: dict[str, Any]) -> None:
+    """Adds a note to a plan that does not fit on the disk of its data."""
+    place = os.path.dirname(os.path.abspath(made["data"]["path"]))
+    nbytes, room = made["convert"]["nbytes"], _outputs.storable_nbytes(place)
+    if nbytes > room:
+        made["notes"].append(
+            f"this plan writes {size(nbytes)}, and the disk of {place} has room for {size(room)}: --storage-limit plans with less"
+        )
 
 
 def _report_of(
     data: Any, step: Any, report: Report | None, *, forms: Sequence[str] | None, errors: Sequence[str], **options: Any
-) -> tuple[dict[str, Any], Loader | None]:
-    """Analyses what is no report yet. Returns the report's data, and the loader; None for a report."""
+) -> dict[str, Any]:
+    """Analyses what is no report yet. Returns the report's data."""
     if isinstance(data, Report):
-        return data.data, None
-    from ._analyze import _default_loader
-
-    loader = data if isinstance(data, Loader) else _default_loader(data, options["batch_size"] or 64)
+        return data.data
     wanted = forms
     if forms is None and errors:
-        wanted = (*probe.usual_forms(_form_of(loader)), *errors)
-    found = report or analyze(loader, step, forms=wanted, **options)
-    return found.data, loader
+        wanted = (*probe.usual_forms(_form_of(data)), *errors)
+    found = report or analyze(data, step, forms=wanted, **options)
+    return found.data
 
 
 def _form_of(loader: Loader) -> str:
@@ -258,7 +352,7 @@ def _costs_of(
         return _classes.of_report(report), None
     field = image_field(loader.dataset)
     classes = _classes.survey(loader.dataset, field, _SURVEY_PART * seconds)
-    options = loader._given
+    options = _loader_options.arguments(loader)
     notes += _classes.measure(classes, report, loader.dataset, field, options, _CLASSES_PART * seconds, say)
     for part in [part for part in classes if not part.forms]:
         notes.append(f"{part.samples} samples of the form {part.form} could not be probed: they stay as they are")
@@ -282,7 +376,7 @@ def _limits(
     else:
         room = _size("cache", cache, now)
     room = room if room >= _LEAST_CACHE else 0.0  # there is no smaller cache
-    return _ways.Limits(goal, float(least_rate), _size("storage", storage, now), room, max_error > 0, library)
+    return _ways.Limits(goal, float(least_rate), storage_limit(storage, now), room, max_error > 0, library)
 
 
 def _with_page_cache(report: dict[str, Any], given: Any, limits: _ways.Limits, loader: Loader | None) -> dict[str, Any]:
@@ -291,7 +385,7 @@ def _with_page_cache(report: dict[str, Any], given: Any, limits: _ways.Limits, l
     there = float(report["machine"].get("page_cache_nbytes") or 0.0)
     if given != "auto":
         there = _size("page_cache", given, float(report["subject"]["nbytes"]))
-    elif loader is not None and loader._given.get("throttle"):
+    elif loader is not None and _loader_options.arguments(loader)["throttle"]:
         there = 0.0
     else:
         there = max(there - limits.cache_nbytes, 0.0)
@@ -333,7 +427,7 @@ def _data(
         "version": _plan_file.VERSION,
         "made": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "penstock": _native.version,
-        "data": {"path": subject["path"], "samples": subject["samples"], "nbytes": subject["nbytes"]},
+        "data": {name: subject[name] for name in _SUBJECT if name in subject},
         "field": field,
         "goal": limits.goal,
         "classes": _class_sections(solution, classes, copies),

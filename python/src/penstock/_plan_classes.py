@@ -169,7 +169,9 @@ def measure(
     given = {**options, "image_field": image}
     batch = int(report["subject"]["batch_size"])
     for part in classes:
-        images = _images(dataset, part, image)
+        numbers = _probed(dataset, part, image)
+        images = [dataset.read(number, image) for number in numbers]
+        given["boxes"] = probe.boxes_of(dataset, options.get("fields"), numbers)
         say(f"costs of {part.form} with {part.pixels / 1e6:.2f} Mpixel: {seconds / len(classes):.0f} s")
         same = stored_form(own) == part.stored
         wanted = tuple(report["forms"]) if same else probe.usual_forms(part.form)
@@ -184,10 +186,11 @@ def measure(
     return notes
 
 
-def _images(dataset: Dataset, part: Class, image: str) -> list[bytes]:
+def _probed(dataset: Dataset, part: Class, image: str) -> list[int]:
+    """Returns the samples of a class that are probed."""
     sizes = [float(dataset.item(number, image)["nbytes"]) for number in part.numbers]
     n = max(2, min(_PROBE_SAMPLES, int(_PROBE_NBYTES / max(sum(sizes) / len(sizes), 1))))
-    return [dataset.read(number, image) for number in probe.spread(part.numbers, sizes, n)]
+    return list(probe.spread(part.numbers, sizes, n))
 
 
 def _to_pixels(part: Class) -> None:

@@ -61,6 +61,15 @@ def checked(data: Any, where: str) -> dict[str, Any]:
     return dict(data)
 
 
+def changes_forms(data: Mapping[str, Any]) -> bool:
+    """Whether samples are to be stored otherwise than they are."""
+    return any(
+        [one["form"] for one in way["store"]] != [part["form"]] or "tier" in way["store"][0] or "max_error" in way["store"][0]
+        for part in data["classes"]
+        for way in part["ways"]
+    )
+
+
 # Defaults of the arguments of a Loader that a plan may set.
 _DEFAULTS = {"num_workers": None, "prefetch": 2, "order": None, "cache": "auto", "cache_form": "stored", "cache_plan": None,
              "cache_size": "whole",

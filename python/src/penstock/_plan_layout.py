@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _analyze_phases as phases
+from . import _outputs
 from ._analyze_loader import Delivered
 from ._analyze_machine import scratch_directory
 from ._analyze_probe import forever
@@ -70,6 +71,13 @@ def measure(
                 say(f"{layout}, {order}: {each:.0f} s")
                 found["layouts"].append({"layout": layout, "order": order, **_read(source, field, order, each, throttle)})
     return found
+
+
+def need_room(dataset: Dataset) -> None:
+    """NoSpaceError if the files that are packed for the comparison do not fit on the disk."""
+    nbytes = min(_MOST_NBYTES, int(dataset._native.nbytes()))
+    place = _beside(dataset.path, []) or tempfile.gettempdir()
+    _outputs.need_room(place, nbytes, "Packing files for it", "free some, or give --no-layout")
 
 
 def _part(dataset: Dataset, field: str) -> tuple[Dataset, int]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from . import _plan_layout
-from ._report_text import duration, size
+from ._plan_file import changes_forms
+from ._report_text import chain, duration, size
+
+_WORTH = 0.02  # of the bytes stored
+_FASTER = 1.05
 
 
 def words(data: Mapping[str, Any]) -> str:
@@ -30,9 +35,10 @@ def store_words(store: Any) -> str:
     )
 
 
-def text(data: Mapping[str, Any]) -> str:
+def text(data: Mapping[str, Any], commands: bool = True) -> str:
+    """Returns the whole plan. commands: say how it is applied, too."""
     lines = [*_head(data), "", *_ways(data), "", *_rates(data), *_prices(data), *_need(data), "", *_singles(data)]
-    for part in (_layout(data), _machines(data), _conversion(data), _commands(data)):
+    for part in (_layout(data), _machines(data), [*_conversion(data), verdict(data)], _commands(data) if commands else []):
         lines += ["", *part] if part else []
     return "\n".join(lines + [f"note: {note}" for note in data.get("notes", [])])
 
@@ -46,6 +52,8 @@ def _head(data: Mapping[str, Any]) -> Iterator[str]:
         has.append(f"{step.get('count') or 1} x {title}")
     about = data["data"]
     yield f"{about['path']}: {about['samples']} samples, {size(about['nbytes'])}; {', '.join(has)}"
+    if chain(about):
+        yield f"measured with batches of {about['batch_size']}; {chain(about)}"
 
 
 def _ways(data: Mapping[str, Any]) -> Iterator[str]:
@@ -70,6 +78,8 @@ def _rates(data: Mapping[str, Any]) -> Iterator[str]:
     form = loader["cache_form"] + (" at the training size" if loader.get("cache_size") == "training" else "")
     kept = f", cache {size(loader['cache_nbytes'])} of {form}" if loader.get("cache") else ", no cache"
     yield f"loader     {loader['num_workers']} threads, {loader['prefetch']} batches ahead{kept}"
+    if kept != ", no cache" and then["binding"] == ["accelerator"]:
+        yield "           the accelerator is the limit: the cache spares storage and cores, not time; --cache 0 plans without it"
     yield from _schedule(data)
 
 
@@ -98,10 +108,15 @@ def _prices(data: Mapping[str, Any]) -> Iterator[str]:
     for price in data["prices"]:
         span = ""
         if "low" in price:
-            high = "any amount" if price["high"] is None else f"{price['high']:.3g}"
-            span = f", from {price['low'] or 0:.3g} to {high}"
+            low = _amount_of(price["low"] or 0)
+            span = f", from {low} {'on' if price['high'] is None else 'to ' + _amount_of(price['high'])}"
+            span += f" (there are {_amount_of(price['there'])})" if price.get("there") else ""
         sign = "+" if data["goal"] == "rate" else "-"
         yield f"worth      one {price['unit']}: {sign}{100 * price['gain']:.2g} % {goal}{span}"
+
+
+def _amount_of(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.3g}"
 
 
 _NEEDS = {"cores": (1.0, "cores"), "storage": (1e6, "MB/s of storage"), "reads": (1.0, "reads/s"), "cache": (1e9, "GB of cache"),
@@ -159,6 +174,23 @@ def _conversion(data: Mapping[str, Any]) -> list[str]:
             f"{_paid(convert['break_even_epochs'])}"]  # fmt: skip
 
 
+def verdict(data: Mapping[str, Any]) -> str:
+    """Returns whether to write what the plan says, in a sentence."""
+    gain = data["predicted"]["samples_per_second"] / data["now"]["samples_per_second"]
+    if not changes_forms(data):
+        also = f"; the plan's cache and threads alone make it {gain:.2f} x as fast" if gain > _FASTER else ""
+        return f"verdict    write nothing: no other form is worth it{also}"
+    saved = data["data"]["nbytes"] - data["stored_nbytes"]
+    smaller = f"it stores {size(saved)} less" if saved > _WORTH * data["data"]["nbytes"] else ""
+    epochs = data["convert"]["break_even_epochs"]
+    if epochs is None:
+        return f"verdict    {'do it for the storage alone: ' + smaller if smaller else 'leave it: it saves no time'}"
+    also = f", and {smaller}" if smaller else ""
+    if epochs <= 1:
+        return f"verdict    do it: one epoch pays for it, each later one is {gain:.2f} x as fast{also}"
+    return f"verdict    do it if you train for more than {epochs:.2g} epochs ({gain:.2f} x as fast){also}"
+
+
 def _machines(data: Mapping[str, Any]) -> list[str]:
     table = data.get("machines")
     if not table:
@@ -191,10 +223,18 @@ def _amount(name: str, value: float) -> str:
     return f"{value:.3g} {name.replace('_per_second', '/s')}"
 
 
+def packed_path(path: str) -> str:
+    """Returns where a folder is packed to if nothing else is said: beside it, with the suffix ".pst". A data set stays."""
+    whole = path.rstrip("/") or path
+    if os.path.basename(whole) in ("", ".", ".."):
+        whole = os.path.abspath(whole)
+    return path if whole.endswith(".pst") else whole + ".pst"
+
+
 def _commands(data: Mapping[str, Any]) -> list[str]:
     path = data["data"]["path"]
-    packed = path.rstrip("/") + ".pst" if not path.rstrip("/").endswith(".pst") else path
-    changes = any(way["store"] != [{"form": part["form"]}] for part in data["classes"] for way in part["ways"])
+    packed = packed_path(path)
+    changes = changes_forms(data)
     lines = ["what to do with the plan, once it is in a file (penstock plan --out plan.json):"]
     if changes and packed != path:
         lines.append(f"  penstock pack {shlex.quote(path)} {shlex.quote(packed)} --plan plan.json")

@@ -61,7 +61,12 @@ def _head(data: Mapping[str, Any]) -> str:
         f"{subject['loader']} loader, batches of {subject['batch_size']}, {subject['workers']} workers · "
         f"{machine['cores']:g} cores, {machine.get('cpu', '')} · {data['made'][:10]}"
     )
+    if words.chain(subject):
+        facts += f" · {words.chain(subject)}"
     more = f'<p class="lead">{escape(rest[:1].upper() + rest[1:])}</p>' if rest else ""
+    doubts = "".join(f"<li>{escape(doubt)}</li>" for doubt in words.doubts(data))
+    if doubts:
+        more += f'<p class="lead">This report is uncertain:</p><ul>{doubts}</ul>'
     return f"<h1>{escape(head)}</h1>{more}<p>{escape(facts)}</p>"
 
 
@@ -221,6 +226,8 @@ def _forms(data: Mapping[str, Any]) -> str:
 def advice(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Returns recommendations: a sentence, and the command to run ("": none)."""
     found: list[tuple[str, str]] = []
+    if "warm" in words.misses(data):
+        found.append(("Measure again while nothing else runs: the model contradicts what was measured.", ""))
     now = _whatif.predict(data, {})
     best = words.best_form(data)
     ranked = sorted(words.alternatives(data), key=lambda pair: best is None or pair[0] != best[0])

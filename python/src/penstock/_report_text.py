@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import _whatif
+from . import _usual, _whatif
 from .errors import LimitError, PenstockError
 
 _BAR = 40
+_MISSED = 0.1  # of a rate, or of a step's time: more is no noise
+_DISTURBED = 0.1  # of the cores
 _PARTS = (("compute", "#"), ("upload", "u"), ("prepare", "p"), ("fetch", "f"))
 MEANINGS = {
     "compute": "the accelerator computes",
@@ -81,9 +83,55 @@ def words(data: Mapping[str, Any]) -> str:
     n, limit = int(data["subject"].get("ranks", 1)), limit_of(data)
     title = step.get("title", "accelerator")
     text = f"{fed(answer, n, limit)} {title} fed, utilisation {answer.utilisation:.2f}"
+    if "warm" in misses(data):
+        return f"{text} by the model, which these measurements contradict: measure again on a quiet machine"
     if answer.utilisation >= limit:
         return f"{text}: the accelerator is the limit"
     return f"{text}; limited by {answer.binding}. {_remedies(data, n, limit)}"
+
+
+def misses(data: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the phases whose measured rate the model misses by much, in words. Answers for them are worth little then."""
+    return {
+        name: f"{name}: the model expects {check['predicted']:.4g} samples/s, measured were {check['measured']:.4g} "
+        f"({100 * check['error']:+.0f} %)"
+        for name, check in data.get("check", {}).items()
+        if abs(check["error"]) > _MISSED
+    }
+
+
+def doubts(data: Mapping[str, Any]) -> list[str]:
+    """Returns sentences on what makes the report uncertain: other work on the machine, a slower step, a model that misses."""
+    found = list(misses(data).values())
+    machine, phases = data["machine"], data["phases"]
+    others = machine.get("other_cores", 0.0)
+    if others > _DISTURBED * machine["cores"]:
+        found.append(f"other programs used {others:.1f} of {machine['cores']:g} cores while this was measured")
+    alone = phases.get("resident", {}).get("step_seconds", 0.0)
+    beside = phases.get("warm", {}).get("step_seconds", 0.0)
+    if alone > 0 and beside > (1 + _MISSED) * alone:
+        wait = phases["warm"]["wait_seconds_per_batch"]
+        found.append(
+            f"the step itself took {duration(beside)} beside the workers and {duration(alone)} alone, and waited {duration(wait)} "
+            "for data: where the bars say prepare or fetch, most of it is a slower step, which shares its cores"
+        )
+    return found
+
+
+def chain(subject: Mapping[str, Any]) -> str:
+    """Returns in a line what the loader does to samples; "": the report does not know.
+
+    subject: of a report, or the section "data" of a plan.
+    """
+    if "transforms" not in subject:
+        return ""
+    text = _usual.words(subject["transforms"])
+    text += " (assumed: nobody named transforms)" if "transforms" in subject.get("assumed", ()) else ""
+    if subject.get("fields") is not None:
+        text += f"; fields {', '.join(subject['fields'])}"
+    if subject.get("per_box"):
+        text += f"; a row for each box: {', '.join(subject['per_box'])}"
+    return text
 
 
 def _remedies(data: Mapping[str, Any], n: int, limit: float) -> str:
@@ -116,12 +164,15 @@ def text(data: Mapping[str, Any]) -> str:
         f"loader     {subject['loader']}, batches of {subject['batch_size']}, {subject['workers']} workers, prefetch "
         f"{subject['prefetch']}"
     )
+    if chain(subject):
+        lines.append(f"chain      {chain(subject)}")
     storage = machine.get("storage_nbytes_per_second")
     lines.append(
         f"machine    {machine['cores']:g} cores ({machine.get('cpu', '?')})"
         + (f", storage {size(storage)}/s" if storage else "")
         + (f"; others used {machine['other_cores']:.1f} cores meanwhile" if machine.get("other_cores", 0) > 0.1 else "")
     )
+    lines += [f"uncertain  {doubt}" for doubt in doubts(data)]
     lines += ["", *_phase_lines(data), "", *_stall_lines(data), "", *_stage_lines(data)]
     lines += ["", *_form_lines(data), "", *_need_lines(data)]
     lines += [line for line in _check_lines(data) if line]

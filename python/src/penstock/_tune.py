@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
-import tempfile
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _plan, _plan_layout, _solver, writer
-from ._analyze import _default_loader, analyze, seconds_of
+from . import _options, _outputs, _plan, _plan_file, _plan_layout, _plan_text, _solver, writer
+from ._analyze import analyze, seconds_of
 from ._plan import Plan
 from ._report_text import bar, duration, size
-from .errors import ArgumentError
+from ._usual import usual
+from .dataset import Dataset
+from .errors import ArgumentError, ExistsError, PenstockError
 from .loader import Loader
 from .report import Report
 
@@ -23,6 +26,7 @@ __all__ = ["Tuned", "tune"]
 
 KIND = "penstock tune"
 VERSION = 1
+_PLAN_SUFFIX = ".plan.json"
 _ANALYSIS_PART = 0.4  # of the budget, for each of the two
 
 Make = Callable[[str, Any], Loader]
@@ -36,6 +40,7 @@ class Tuned:
         before, after: reports of :func:`penstock.analyze`; `after` is None where nothing was changed.
         plan: the plan that was applied, or would be.
         data: path of the data set that the plan is for, after writing.
+        plan_file: where the plan was written; None: nowhere.
         written_seconds: how long writing it took; 0: nothing was written.
         nbytes: of images on storage, before and after.
         notes: what was left as it is, and why.
@@ -48,6 +53,7 @@ class Tuned:
     written_seconds: float = 0.0
     nbytes: tuple[int, int] = (0, 0)
     notes: list[str] = field(default_factory=list)
+    plan_file: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Returns plain data for JSON."""
@@ -56,6 +62,7 @@ class Tuned:
             "kind": KIND,
             "version": VERSION,
             "data": self.data,
+            "plan_file": self.plan_file,
             "before": self.before.data,
             "after": None if self.after is None else self.after.data,
             "plan": self.plan.data,
@@ -82,7 +89,7 @@ class Tuned:
 
     def report(self) -> str:
         """Returns before and after as text for a terminal."""
-        lines = [self.plan.report(), "", f"{'':24s}{'before':>14s}{'after':>14s}"]
+        lines = [_plan_text.text(self.plan.data, commands=False), "", f"{'':24s}{'before':>14s}{'after':>14s}"]
         reports = [self.before] if self.after is None else [self.before, self.after]
         for name, title in (("warm", "samples/s from memory"), ("cold", "samples/s from storage")):
             rates = [r.data["phases"].get(name, {}).get("samples_per_second") for r in reports]
@@ -96,6 +103,8 @@ class Tuned:
             epochs = self.break_even()
             paid = f"paid back after {epochs:.2g} epochs" if math.isfinite(epochs) else "by time it never pays"
             lines.append(f"written in {duration(self.written_seconds)}: {paid}")
+        if self.plan_file is not None and self.after is not None:
+            lines.append(f"train with it: ps.Loader({self.data!r}, ..., plan={self.plan_file!r})")
         return "\n".join(lines + [f"note: {note}" for note in self.notes])
 
     def __str__(self) -> str:
@@ -113,6 +122,8 @@ def tune(
     accelerator: Any = None,
     accelerators: int = 1,
     batch_size: int | None = None,
+    plan_file: str | os.PathLike[str] | None = None,
+    report_file: str | os.PathLike[str] | None = None,
     progress: Callable[[str], Any] | None = None,
     **planned: Any,
 ) -> Tuned:
@@ -123,71 +134,202 @@ def tune(
         step: as for :func:`penstock.analyze`: called with a batch, returns when the step is done.
         out: where a folder is packed to; None: beside it, with the suffix ".pst".
         make: called with (path, plan) and returns the Loader of the training. The plan is None before, and is for
-            ``Loader(..., plan=plan)`` afterwards. None: RandomResizedCrop(224), flip and Normalize.
-        ask: called with a question before anything is written; True: go on. None: nothing is asked.
+            ``Loader(..., plan=plan)`` afterwards. None: the loader that :func:`penstock.analyze` assumes for a path.
+        ask: called with a question before any data are written; True: go on. None: nothing is asked.
         budget: about how long all measurements may take: seconds, or "60s", "2min".
-        accelerator, accelerators, batch_size: as for :func:`penstock.analyze`.
+        accelerator, accelerators, batch_size: as for :func:`penstock.analyze`. A loader of ``make`` has its own batch size.
+        plan_file: where the plan is written, before the question and before any data. None: beside the data set, with the
+            suffix ".plan.json", and only if the data set is written.
+        report_file: where both analyses and the plan are written; before any data are, without the second analysis.
         progress: called with a line before each step.
         planned: further arguments of :func:`penstock.plan`.
 
-    Nothing is written if the plan keeps what is there, or `ask` says no. Errors of writing leave the data as they were.
+    Whatever is needed is looked for before anything is measured: HiGHS, room on the disk, places that can be written. Nothing
+    is written if the plan keeps what is there, or `ask` says no. Errors of writing leave the data as they were. No plan asks
+    for more than the disk has room for.
     """
     say = progress or (lambda line: None)
+    seconds = seconds_of(budget)
+    if make is not None and batch_size is not None:
+        raise ArgumentError("batch_size is for the usual loader: the loader of make has its own")
+    _options.count("accelerators", accelerators, 1, 1 << 20)
+    _plan.check_options(**planned)
     _solver.require(planned.get("library"))
-    seconds, path = seconds_of(budget), os.fspath(data)
-    making = make or _usual(batch_size or 64)
+    path = os.path.abspath(os.fspath(data))
+    making = make or usual(batch_size, accelerator)
     measured = {"budget": max(1.0, _ANALYSIS_PART * seconds), "accelerator": accelerator, "accelerators": accelerators}
-    with making(path, None) as loader:
-        folder = loader.dataset.is_folder
-        if out is not None and not folder:
-            raise ArgumentError("out is where a folder is packed to: a data set is repacked in place")
+    with _made(making, path, None) as loader:
+        places = _Places(loader.dataset, path, out, plan_file, report_file)
+        planned = {**planned, "storage": places.storage_limit(planned.get("storage"))}
         before = analyze(loader, step, progress=say, **measured)
         say("plan")
         found = _plan.plan(loader, report=before, budget=max(1.0, (1 - 2 * _ANALYSIS_PART) * seconds), progress=say, **planned)
     tuned = Tuned(before, found, path, nbytes=(int(before.data["subject"]["nbytes"]), 0))
-    if found.changes_forms and not _write(tuned, folder, out, ask, say):
+    if places.is_limited and "quota" in found.data["predicted"]["binding"]:
+        room = size(_outputs.storable_nbytes(places.target))
+        tuned.notes.append(f"the disk of {places.target} limits the plan: it has room for {room}")
+    if plan_file is not None:
+        places.save_plan(tuned)
+    if found.changes_forms and not _agreed(tuned, places, ask):
+        places.save_report(tuned)
         return tuned
-    with making(tuned.data, found) as loader:
-        tuned.after = analyze(loader, step, forms=(), progress=say, **measured)
-    tuned.nbytes = (tuned.nbytes[0], int(tuned.after.data["subject"]["nbytes"]))
-    tuned.notes.append(found.check(tuned.rate(tuned.after)))
+    if found.changes_forms:
+        _write(tuned, places, say)
+    _look_again(tuned, making, step, measured, places, say)
     return tuned
 
 
-def _usual(batch_size: int) -> Make:
-    def make(path: str, plan: Any) -> Loader:
-        loader = _default_loader(path, batch_size)
-        return loader if plan is None else Loader(**{**loader._given, "plan": plan})
+def _made(making: Make, path: str, plan: Any) -> Loader:
+    loader = making(path, plan)
+    if not isinstance(loader, Loader):
+        raise ArgumentError(f"make(path, plan) returns a penstock.Loader, not {type(loader).__name__}")
+    return loader
 
-    return make
 
+class _Places:
+    """Where tune writes: data, plan and report. All are looked at before anything is measured.
 
-def _write(
-    tuned: Tuned, folder: bool, out: Any, ask: Callable[[str], bool] | None, say: Callable[[str], Any]
-) -> bool:
-    """Packs the folder, or repacks the data set, as the plan says. False: the user does not want it."""
-    target = os.fspath(out) if out is not None else tuned.data.rstrip("/") + ".pst" if folder else tuned.data
-    if folder and os.path.exists(target):
-        raise ArgumentError(f"{target} exists: give another out")
-    convert = tuned.plan.data["convert"]
-    question = (
-        f"write {size(convert['nbytes'])} to {target}, in about {duration(convert['seconds'])}?"
-        if folder
-        else f"change {tuned.data} in place: write {size(convert['nbytes'])}, in about {duration(convert['seconds'])}?"
-    )
-    if ask is not None and not ask(question):
-        tuned.notes.append("nothing was written: the question was answered by no")
-        return False
-    say(f"writing {target}")
-    start = time.perf_counter()
-    with tempfile.NamedTemporaryFile("w", suffix=".json", prefix="penstock-plan-", encoding="utf-8") as file:
-        file.write(json.dumps(tuned.plan.data))
-        file.flush()
-        if folder:
-            writer.pack(tuned.data, target, plan=file.name)
+    Attributes:
+        target: of the data: the folder's data set that will be, or the data set itself.
+        dataset: what is packed or repacked.
+        is_limited: the room on the disk limits the plan, and not what the user said.
+    """
+
+    is_limited = False
+
+    def __init__(self, dataset: Dataset, path: str, out: Any, plan_file: Any, report_file: Any) -> None:
+        self.dataset = dataset
+        if dataset.is_folder:
+            self.target = os.path.abspath(os.fspath(out)) if out is not None else _plan_text.packed_path(path)
+            self._check_new()
+        elif out is not None:
+            raise ArgumentError("out is where a folder is packed to: a data set is repacked in place")
         else:
-            writer.repack(tuned.data, plan=file.name)
-    tuned.written_seconds = time.perf_counter() - start
-    tuned.data = target
-    return True
+            self.target = path
+            if not os.access(path, os.W_OK | os.X_OK):
+                raise ArgumentError(f"{path} cannot be written, and it would be changed in place")
+        self.plan_file = self._checked_plan(plan_file)
+        self.report_file = None if report_file is None else _outputs.checked("report_file", report_file, self.plan_file)
 
+    def _check_new(self) -> None:
+        """ArgumentError: the folder cannot be packed to the target."""
+        if self.dataset._arguments[4]:
+            raise ArgumentError("tune packs a whole folder, and make gives a list of files: pack them with ps.Writer first")
+        parent = os.path.dirname(self.target)
+        if os.path.exists(os.path.join(self.target, "journal.pst")):
+            plan_file = self.target + _PLAN_SUFFIX
+            resume = self.resume(plan_file) if os.path.exists(plan_file) else "remove it, or give another out"
+            raise ExistsError(f"{self.target} exists and is not finished: {resume}")
+        if os.path.lexists(self.target):
+            again = f"penstock tune {shlex.quote(self.target)}"
+            raise ExistsError(f"{self.target} exists: give another out, or tune it in place: {again}")
+        if not os.path.isdir(parent) or not os.access(parent, os.W_OK | os.X_OK):
+            raise ArgumentError(f"{parent} is no directory that can be written: give another out")
+
+    def _checked_plan(self, given: Any) -> str:
+        if given is not None:
+            return _outputs.checked("plan_file", given)
+        found = _outputs.checked("plan_file (none was given)", self.target + _PLAN_SUFFIX)
+        if os.path.exists(found):
+            try:
+                _plan_file.read(found)
+            except PenstockError as error:
+                raise ExistsError(f"{found} is there and would be written over: give another plan_file ({error.text})") from None
+        return found
+
+    def _need_room(self, nbytes: float) -> None:
+        """NoSpaceError: so many bytes of samples do not fit beside what is there."""
+        if self.dataset.is_folder:
+            _outputs.need_room(self.target, nbytes, f"Packing {self.dataset.path}", "free some, or give another out")
+        else:
+            _outputs.need_room(self.target, nbytes, f"Changing {self.target} in place, where the old state stays until the end,",
+                               "free some, or make another data set: penstock repack SRC DST --plan FILE")  # fmt: skip
+
+    def storage_limit(self, given: Any) -> int | None:
+        """Returns the most bytes that a plan may store: what was given, but no more than fits.
+
+        NoSpaceError: not even what is stored now fits, and so the plan that keeps it would be left out, too.
+        """
+        nbytes = float(self.dataset._native.nbytes())
+        wanted = _plan.storage_limit(given, nbytes)
+        self._need_room(min(wanted or nbytes, nbytes))
+        room = _outputs.storable_nbytes(self.target)
+        self.is_limited = not 0 < wanted <= room
+        return int(min(wanted or room, room))
+
+    def save_plan(self, tuned: Tuned) -> None:
+        tuned.plan.to_json(self.plan_file)
+        tuned.plan_file = self.plan_file
+
+    def save_report(self, tuned: Tuned) -> None:
+        if self.report_file is not None:
+            _outputs.write(self.report_file, json.dumps(tuned.as_dict(), indent=2, allow_nan=False) + "\n")
+
+    def resume(self, plan_file: str) -> str:
+        """Returns the command that goes on with what was interrupted."""
+        if not self.dataset.is_folder:
+            return f"go on with: penstock repack {shlex.quote(self.target)} --plan {shlex.quote(plan_file)}"
+        words = ["penstock", "pack", self.dataset.path, self.target, "--plan", plan_file, "--resume"]
+        _, labels, allow_unreadable, masks, _ = self.dataset._arguments
+        words += ["--labels", labels] if labels else []
+        words += ["--masks", ",".join(masks)] if masks else []
+        words += ["--allow-unreadable"] if allow_unreadable else []
+        return "go on with: " + " ".join(map(shlex.quote, words))
+
+    def write(self) -> None:
+        """Packs the folder as it was opened, or repacks the data set."""
+        if not self.dataset.is_folder:
+            writer.repack(self.target, plan=self.plan_file)
+            return
+        path, labels, allow_unreadable, masks, _ = self.dataset._arguments
+        writer.pack(path, self.target, labels=labels, allow_unreadable=allow_unreadable, masks=masks, plan=self.plan_file)
+
+
+def _agreed(tuned: Tuned, places: _Places, ask: Callable[[str], bool] | None) -> bool:
+    """Asks whether the plan is to be written. Whether it fits is looked at again: the disk is not ours alone."""
+    convert = tuned.plan.data["convert"]
+    places._need_room(convert["nbytes"])
+    about = f"write {size(convert['nbytes'])}, in about {duration(convert['seconds'])}?"
+    folder = places.dataset.is_folder
+    question = f"pack {tuned.data} to {places.target}: {about}" if folder else f"change {tuned.data} in place: {about}"
+    if ask is None or ask(question):
+        return True
+    tuned.notes.append("nothing was written: the question was answered by no")
+    return False
+
+
+def _write(tuned: Tuned, places: _Places, say: Callable[[str], Any]) -> None:
+    """Packs the folder, or repacks the data set. The plan, and the report so far, are on the disk before."""
+    places.save_plan(tuned)
+    under_way = "the data were being written when this was: it has no second analysis"
+    tuned.notes.append(under_way)
+    places.save_report(tuned)
+    say(f"the plan is in {places.plan_file}; writing {places.target}")
+    start = time.perf_counter()
+    try:
+        places.write()
+    except BaseException as error:
+        error.add_note(f"the plan is in {places.plan_file}; {places.resume(places.plan_file)}")
+        raise
+    tuned.notes.remove(under_way)
+    tuned.written_seconds = time.perf_counter() - start
+    tuned.data = places.target
+
+
+def _look_again(
+    tuned: Tuned, making: Make, step: Any, measured: dict[str, Any], places: _Places, say: Callable[[str], Any]
+) -> None:
+    """Analyses what is there now. If that fails, the report says what was written before."""
+    try:
+        with _made(making, tuned.data, tuned.plan) as loader:
+            tuned.after = analyze(loader, step, forms=(), progress=say, **measured)
+    except BaseException as error:
+        if tuned.written_seconds:
+            error.add_note(f"{tuned.data} is written, and its plan is in {places.plan_file}; only the second analysis is missing")
+        tuned.notes.append(f"the second analysis failed: {type(error).__name__}: {error}")
+        with contextlib.suppress(OSError):
+            places.save_report(tuned)
+        raise
+    tuned.nbytes = (tuned.nbytes[0], int(tuned.after.data["subject"]["nbytes"]))
+    tuned.notes.append(tuned.plan.check(tuned.rate(tuned.after)))
+    places.save_report(tuned)

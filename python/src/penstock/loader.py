@@ -291,6 +291,8 @@ class Loader:
     previous one.
     """
 
+    _assumed: Mapping[str, str] = {}  # by argument, where nobody said it: what was taken, in words (_usual.py)
+
     def __init__(
         self,
         dataset: Dataset | str | os.PathLike[str],

@@ -9,7 +9,7 @@ import json
 import os
 from typing import Any
 
-from . import _report_text, _whatif
+from . import _outputs, _report_text, _whatif
 from .errors import ArgumentError, CorruptError
 
 __all__ = ["Report"]
@@ -56,8 +56,7 @@ class Report:
         """Returns the report as JSON, and writes it to a file if a path is given."""
         text = json.dumps(self.data, indent=2, allow_nan=False) + "\n"
         if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
+            _outputs.write(path, text)
         return text
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -66,8 +65,7 @@ class Report:
 
         text = _report_html.page(self.data)
         if path is not None:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
+            _outputs.write(path, text)
         return text
 
     def with_machine(self, machine: dict[str, Any] | str | os.PathLike[str]) -> Report:
