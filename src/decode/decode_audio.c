@@ -5,8 +5,12 @@
  */
 #include "decode/decode_audio.h"
 
+#include "base/alloc.h"
+#include "base/checked.h"
 #include "base/fail.h"
 #include "base/options.h"
+#include "decode/decode_audio_tags.h"
+#include "decode/decode_mp3.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,38 +18,156 @@
 
 #define ROOM "decode"
 
-static enum pst_status open_wav(struct psti_audio *audio, size_t n_here, struct pst_error *err)
+/* Bytes that tell the kind of a file, and bytes of a WAV in which its samples begin as a rule. */
+enum { MAGIC_NBYTES = 12, WAV_HEAD_NBYTES = 4096, CHECK_VALUES = 8192 };
+
+bool psti_decode_audio_bring(const struct psti_audio *audio, uint64_t first, uint64_t n)
 {
-    enum pst_status status =
-        psti_decode_wav_parse(audio->bytes, n_here, audio->nbytes, &audio->wav, err);
-    if (status != PST_OK)
-        return status;
+    if (!audio->bring)
+        return psti_range_fits(first, n, audio->n_here);
+    return n == 0 || audio->bring(audio->ctx, audio->front + first, n);
+}
+
+enum pst_status psti_decode_audio_need(const struct psti_audio *audio, uint64_t first, uint64_t n,
+                                       struct pst_error *err)
+{
+    if (psti_decode_audio_bring(audio, first, n))
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM, "%llu bytes from %llu on are not there",
+                     (unsigned long long)n, (unsigned long long)first);
+}
+
+static void take_wav(struct psti_audio *audio)
+{
     struct pst_audio_info *info = &audio->info;
     info->rate = audio->wav.rate;
     info->channels = audio->wav.channels;
     info->n_samples = audio->wav.n_samples;
     info->bits = audio->wav.bits;
     info->is_float = audio->wav.is_float;
-    return PST_OK;
+}
+
+/* Parses a WAV by its first bytes, and if these are too few by all of them. */
+static enum pst_status open_wav(struct psti_audio *audio, struct pst_error *err)
+{
+    enum pst_status status = PST_ERROR_TRUNCATED;
+    uint64_t n = audio->bring && audio->nbytes > WAV_HEAD_NBYTES ? WAV_HEAD_NBYTES : audio->n_here;
+    for (; status == PST_ERROR_TRUNCATED; n = audio->nbytes) {
+        if (audio->bring)
+            status = psti_decode_audio_need(audio, 0, n, err);
+        if (!audio->bring || status == PST_OK)
+            status =
+                psti_decode_wav_parse(audio->bytes, (size_t)n, audio->nbytes, &audio->wav, err);
+        if (!audio->bring || n == audio->nbytes)
+            break;
+    }
+    if (status == PST_OK)
+        take_wav(audio);
+    return status;
+}
+
+/* Leaves tags in front out. False: where they end is not there. */
+static bool skip_tags(struct psti_audio *audio, bool *any)
+{
+    while (audio->nbytes > 0) {
+        uint64_t n =
+            audio->nbytes < PSTI_AUDIO_TAG_HEAD_NBYTES ? audio->nbytes : PSTI_AUDIO_TAG_HEAD_NBYTES;
+        if (!psti_decode_audio_bring(audio, 0, n))
+            return false;
+        uint64_t tag = psti_decode_audio_tag_nbytes(audio->bytes, n);
+        if (tag == 0 || tag > audio->nbytes)
+            return true;
+        *any = true;
+        audio->bytes += tag;
+        audio->nbytes -= tag;
+        audio->front += tag;
+        audio->n_here = audio->n_here > tag ? audio->n_here - tag : 0;
+    }
+    return true;
+}
+
+/* Names the kind of file by its first bytes, of which MAGIC_NBYTES are there. */
+static const char *kind_of(const struct psti_audio *audio, bool tagged)
+{
+    struct psti_mp3_header header;
+    const uint8_t *bytes = audio->bytes;
+    if (audio->nbytes < MAGIC_NBYTES)
+        return tagged ? "mp3" : "audio";
+    if (psti_decode_is_wav(bytes, MAGIC_NBYTES))
+        return "wav";
+    if (memcmp(bytes, "fLaC", 4) == 0)
+        return "flac";
+    if (memcmp(bytes, "OggS", 4) == 0)
+        return "ogg";
+    if (memcmp(bytes, "FORM", 4) == 0)
+        return "aiff";
+    if (tagged || psti_decode_mp3_header_read(bytes, &header) != PSTI_MP3_NONE)
+        return "mp3";
+    return "audio";
+}
+
+/* Opens by libsndfile alone, whose word on the length is compared to a header's where there is one.
+ */
+static enum pst_status open_other(struct psti_audio *audio, bool is_aiff, struct pst_error *err)
+{
+    const struct psti_audio_piece all = {.nbytes = audio->nbytes};
+    uint64_t stated = UINT64_MAX;
+    enum pst_status status = PST_OK;
+    if (is_aiff)
+        status = psti_decode_aiff_check(audio, &stated, err);
+    if (status == PST_OK)
+        status = psti_decode_sndfile_open(audio, &all, 1, err);
+    if (status == PST_OK && stated != UINT64_MAX && stated != audio->info.n_samples)
+        status = psti_fail(err, PST_ERROR_CORRUPT, ROOM,
+                           "its header states %llu samples, and it has %llu",
+                           (unsigned long long)stated, (unsigned long long)audio->info.n_samples);
+    return status;
+}
+
+static enum pst_status open_kind(struct psti_audio *audio, struct pst_error *err)
+{
+    bool tagged = false, is_there = skip_tags(audio, &tagged);
+    uint64_t magic = audio->nbytes < MAGIC_NBYTES ? audio->nbytes : MAGIC_NBYTES;
+    enum pst_status status = PST_ERROR_UNSUPPORTED;
+    if (!is_there || !psti_decode_audio_bring(audio, 0, magic))
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM,
+                         "its tags are longer than what is there");
+    const char *kind = kind_of(audio, tagged);
+    snprintf(audio->info.codec, sizeof audio->info.codec, "%s", kind);
+    if (strcmp(kind, "wav") == 0)
+        status = open_wav(audio, err);
+    if (status != PST_ERROR_UNSUPPORTED)
+        return status;
+    if (!audio->bring && audio->n_here < audio->nbytes)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM, "%s needs all bytes", kind);
+    if (strcmp(kind, "flac") == 0)
+        return psti_decode_flac_open(audio, err);
+    if (strcmp(kind, "ogg") != 0 && strcmp(kind, "mp3") != 0)
+        return open_other(audio, strcmp(kind, "aiff") == 0, err);
+    /* All frames and pages are looked at. */
+    status = psti_decode_audio_need(audio, 0, audio->nbytes, err);
+    if (status == PST_OK)
+        status =
+            kind[0] == 'o' ? psti_decode_ogg_open(audio, err) : psti_decode_mp3_open(audio, err);
+    return status;
 }
 
 enum pst_status psti_decode_audio_open(struct psti_audio *audio, const struct psti_audio_file *file,
                                        struct pst_error *err)
 {
-    *audio = (struct psti_audio){
-        .bytes = file->bytes, .nbytes = file->nbytes, .bring = file->bring, .ctx = file->ctx};
-    enum pst_status status = PST_ERROR_UNSUPPORTED;
-    if (file->nbytes == 0)
-        status = psti_fail(err, PST_ERROR_TRUNCATED, ROOM, "an audio file of 0 bytes");
-    else if (psti_decode_is_wav(file->bytes, file->n_here)) {
-        snprintf(audio->info.codec, sizeof audio->info.codec, "wav");
-        status = open_wav(audio, file->n_here, err);
-    }
-    if (status == PST_ERROR_UNSUPPORTED && (file->n_here == file->nbytes || file->bring))
-        status = psti_decode_sndfile_open(audio, err);
+    *audio = (struct psti_audio){.bytes = file->bytes,
+                                 .nbytes = file->nbytes,
+                                 .n_here = file->n_here,
+                                 .bring = file->n_here < file->nbytes ? file->bring : NULL,
+                                 .ctx = file->ctx};
+    enum pst_status status =
+        file->nbytes == 0 ? psti_fail(err, PST_ERROR_TRUNCATED, ROOM, "an audio file of 0 bytes")
+                          : open_kind(audio, err);
     if (status != PST_OK) {
         psti_decode_audio_close(audio);
         psti_error_set_codec(err, audio->info.codec[0] ? audio->info.codec : "audio");
+        if (err && err->offset >= 0)
+            err->offset += (int64_t)audio->front;
     }
     return status;
 }
@@ -68,6 +190,18 @@ static enum pst_status check_finite(const struct psti_audio *audio, uint64_t fir
                      i % audio->info.channels, isnan(out[i]) ? "NaN" : "infinite");
 }
 
+static enum pst_status read_wav(const struct psti_audio *audio, uint64_t first, size_t n,
+                                float *out, struct pst_error *err)
+{
+    const struct psti_wav *wav = &audio->wav;
+    uint64_t block = (uint64_t)wav->sample_nbytes * wav->channels, at = wav->data + first * block;
+    enum pst_status status = PST_OK;
+    if (audio->bring)
+        status = psti_decode_audio_need(audio, at, n * block, err);
+    return status == PST_OK ? psti_decode_wav_read(wav, audio->bytes + at, first, n, out, err)
+                            : status;
+}
+
 enum pst_status psti_decode_audio_read(struct psti_audio *audio, uint64_t first, size_t n,
                                        float *out, struct pst_error *err)
 {
@@ -79,17 +213,21 @@ enum pst_status psti_decode_audio_read(struct psti_audio *audio, uint64_t first,
                          (unsigned long long)audio->info.n_samples);
     if (n == 0)
         return PST_OK;
-    if (audio->sndfile)
+    if (audio->mp3)
+        status = psti_decode_mp3_read(audio, first, n, out, err);
+    else if (audio->ogg)
+        status = psti_decode_ogg_read(audio, first, n, out, err);
+    else if (audio->sndfile)
         status = psti_decode_sndfile_read(audio, first, n, out, err);
-    else {
-        const struct psti_wav *wav = &audio->wav;
-        uint64_t at = wav->data + first * wav->sample_nbytes * wav->channels;
-        status = psti_decode_wav_read(wav, audio->bytes + at, first, n, out, err);
-    }
+    else
+        status = read_wav(audio, first, n, out, err);
     if (status == PST_OK && audio->info.is_float)
         status = check_finite(audio, first, n, out, err);
-    if (status != PST_OK)
+    if (status != PST_OK) {
         psti_error_set_codec(err, audio->info.codec);
+        if (err && err->offset >= 0)
+            err->offset += (int64_t)audio->front;
+    }
     return status;
 }
 
@@ -97,7 +235,31 @@ void psti_decode_audio_close(struct psti_audio *audio)
 {
     if (audio->sndfile)
         psti_decode_sndfile_close(audio);
-    audio->sndfile = NULL;
+    if (audio->ogg)
+        psti_decode_ogg_close(audio);
+    psti_free(audio->own);
+    audio->own = NULL;
+    if (audio->mp3)
+        psti_decode_mp3_close(audio);
+}
+
+enum pst_status psti_decode_audio_check(const void *bytes, uint64_t nbytes, struct pst_error *err)
+{
+    struct psti_audio audio;
+    float block[CHECK_VALUES];
+    const struct psti_audio_file file = {
+        .bytes = bytes, .n_here = (size_t)nbytes, .nbytes = nbytes};
+    enum pst_status status = psti_decode_audio_open(&audio, &file, err);
+    if (status != PST_OK)
+        return status;
+    uint64_t step = CHECK_VALUES / audio.info.channels;
+    for (uint64_t at = 0; status == PST_OK && at < audio.info.n_samples; at += step) {
+        uint64_t left = audio.info.n_samples - at;
+        status =
+            psti_decode_audio_read(&audio, at, (size_t)(left < step ? left : step), block, err);
+    }
+    psti_decode_audio_close(&audio);
+    return status;
 }
 
 enum pst_status pst_audio_probe(const void *bytes, size_t nbytes, struct pst_audio_info *info,

@@ -1,7 +1,8 @@
 /* decode_audio.h - a door of the room: audio files in memory, to floats.
  *
- * WAV with PCM or floats is decoded here, from any sample on. Everything else goes to libsndfile,
- * which is opened at run time. A file that is open belongs to one thread. */
+ * WAV with PCM or floats, and MP3, are decoded here, from any sample on. FLAC and Ogg are walked
+ * here, for their length and for damage, and are decoded by libsndfile, which is opened at run
+ * time, as is everything else. A file that is open belongs to one thread. */
 #ifndef PST_DECODE_DECODE_AUDIO_H
 #define PST_DECODE_DECODE_AUDIO_H
 
@@ -24,7 +25,7 @@ struct psti_wav {
  * within them. PST_ERROR_UNSUPPORTED: a WAV that libsndfile may know. PST_ERROR_CORRUPT. */
 enum pst_status psti_decode_wav_parse(const void *bytes, size_t n_here, uint64_t nbytes,
                                       struct psti_wav *wav, struct pst_error *err);
-/* True if the bytes begin as a WAV file does. */
+/* True if the bytes begin as a WAV file does: RIFF, RF64 or BW64. */
 bool psti_decode_is_wav(const void *bytes, size_t n_here);
 /* Decodes n samples of each channel, of which `bytes` has the first: interleaved floats. `first` is
  * its number, for an error. */
@@ -42,16 +43,24 @@ struct psti_audio_file {
 };
 
 struct psti_sndfile;
+struct psti_audio_mp3;
+struct psti_audio_ogg;
 
 /* A file that is open. All zero: none. */
 struct psti_audio {
-    const uint8_t *bytes; /* the caller's */
-    uint64_t nbytes;
+    const uint8_t *bytes; /* the caller's, behind tags in front */
+    uint64_t nbytes;      /* without these tags */
+    uint64_t front;       /* bytes of these tags */
+    uint64_t n_here;      /* bytes from its start on that are there */
     bool (*bring)(void *ctx, uint64_t first, uint64_t n);
     void *ctx;
     struct pst_audio_info info;
     struct psti_wav wav;
-    struct psti_sndfile *sndfile; /* NULL: a WAV decoded here */
+    /* All NULL: a WAV decoded here. */
+    struct psti_sndfile *sndfile;
+    struct psti_audio_mp3 *mp3;
+    struct psti_audio_ogg *ogg;
+    uint8_t *own; /* bytes that libsndfile is shown instead of the file's */
 };
 
 /* Opens a file. Its bytes stay the caller's, and stay where they are until psti_decode_audio_close.
@@ -64,9 +73,53 @@ enum pst_status psti_decode_audio_open(struct psti_audio *audio, const struct ps
 enum pst_status psti_decode_audio_read(struct psti_audio *audio, uint64_t first, size_t n,
                                        float *out, struct pst_error *err);
 void psti_decode_audio_close(struct psti_audio *audio);
+/* Opens a file that is there as a whole, decodes all of it and closes it: what
+ * psti_decode_audio_read refuses anywhere is refused. */
+enum pst_status psti_decode_audio_check(const void *bytes, uint64_t nbytes, struct pst_error *err);
 
-/* decode_audio_sndfile.c. The file is audio->bytes; sets info and sndfile. */
-enum pst_status psti_decode_sndfile_open(struct psti_audio *audio, struct pst_error *err);
+/* Inside the room: the kinds of files, each in its own file. They set audio->info. */
+
+/* Makes bytes first to first + n of audio->bytes be there. */
+bool psti_decode_audio_bring(const struct psti_audio *audio, uint64_t first, uint64_t n);
+/* The same; an error says that they cannot be read. */
+enum pst_status psti_decode_audio_need(const struct psti_audio *audio, uint64_t first, uint64_t n,
+                                       struct pst_error *err);
+
+enum pst_status psti_decode_mp3_open(struct psti_audio *audio, struct pst_error *err);
+enum pst_status psti_decode_mp3_read(struct psti_audio *audio, uint64_t first, size_t n, float *out,
+                                     struct pst_error *err);
+void psti_decode_mp3_close(struct psti_audio *audio);
+
+enum pst_status psti_decode_ogg_open(struct psti_audio *audio, struct pst_error *err);
+enum pst_status psti_decode_ogg_read(struct psti_audio *audio, uint64_t first, size_t n, float *out,
+                                     struct pst_error *err);
+void psti_decode_ogg_close(struct psti_audio *audio);
+
+enum pst_status psti_decode_flac_open(struct psti_audio *audio, struct pst_error *err);
+/* Finds the last frame of a FLAC file, of which `nbytes` bytes without tags are the end, and its
+ * streaminfo the 34 bytes at `info`. *n_samples: those of the file. PST_ERROR_CORRUPT: there is
+ * none. */
+enum pst_status psti_decode_flac_last_frame(const uint8_t *info, const uint8_t *bytes,
+                                            uint64_t nbytes, uint64_t *n_samples,
+                                            struct pst_error *err);
+/* Compares the chunks of an AIFF file to its size. *n_samples: of each channel; unchanged where the
+ * file does not say. */
+enum pst_status psti_decode_aiff_check(const struct psti_audio *audio, uint64_t *n_samples,
+                                       struct pst_error *err);
+
+/* A run of the bytes that libsndfile is shown: of memory of our own, which stays until it is
+ * closed, or of the file. */
+struct psti_audio_piece {
+    const uint8_t *own; /* NULL: of the file, from `at` on */
+    uint64_t at, nbytes;
+};
+enum { PSTI_AUDIO_PIECES_MAX = 2 };
+
+/* decode_audio_sndfile.c. Opens a file that consists of pieces, copied; sets sndfile and info.
+ * psti_decode_sndfile_read counts from its first sample on. */
+enum pst_status psti_decode_sndfile_open(struct psti_audio *audio,
+                                         const struct psti_audio_piece *pieces, size_t n_pieces,
+                                         struct pst_error *err);
 enum pst_status psti_decode_sndfile_read(struct psti_audio *audio, uint64_t first, size_t n,
                                          float *out, struct pst_error *err);
 void psti_decode_sndfile_close(struct psti_audio *audio);

@@ -49,8 +49,10 @@ struct psti_sndfile {
 #undef MEMBER
     void *handle;
     const struct psti_audio *audio;
-    int64_t nbytes, at;
-    uint64_t next; /* sample that would be read next */
+    struct psti_audio_piece pieces[PSTI_AUDIO_PIECES_MAX];
+    size_t n_pieces;
+    int64_t nbytes, at; /* of the pieces in a row */
+    uint64_t next;      /* sample that would be read next */
 };
 
 /* No room of this house: a missing library is no fault of the sample's, and skipping each would
@@ -101,17 +103,36 @@ static int64_t io_seek(int64_t offset, int whence, void *user)
     return self->at;
 }
 
+/* Copies the part of [self->at, self->at + n) that is in one piece. */
+static int64_t read_piece(const struct psti_sndfile *self, uint8_t *to, int64_t n)
+{
+    uint64_t at = (uint64_t)self->at;
+    const struct psti_audio_piece *piece = self->pieces;
+    for (; at >= piece->nbytes; piece++)
+        at -= piece->nbytes;
+    n = (uint64_t)n > piece->nbytes - at ? (int64_t)(piece->nbytes - at) : n;
+    if (piece->own)
+        memcpy(to, piece->own + at, (size_t)n);
+    else if (psti_decode_audio_bring(self->audio, piece->at + at, (uint64_t)n))
+        memcpy(to, self->audio->bytes + piece->at + at, (size_t)n);
+    else
+        return 0; /* whoever brings bytes knows why */
+    return n;
+}
+
 static int64_t io_read(void *to, int64_t n, void *user)
 {
     struct psti_sndfile *self = user;
-    int64_t left = self->nbytes - self->at;
+    int64_t done = 0, left = self->nbytes - self->at;
     n = n < 0 ? 0 : n > left ? left : n;
-    const struct psti_audio *audio = self->audio;
-    if (n > 0 && audio->bring && !audio->bring(audio->ctx, (uint64_t)self->at, (uint64_t)n))
-        return 0; /* whoever brings bytes knows why */
-    memcpy(to, audio->bytes + self->at, (size_t)n);
-    self->at += n;
-    return n;
+    while (done < n) {
+        int64_t got = read_piece(self, (uint8_t *)to + done, n - done);
+        if (got == 0)
+            break;
+        done += got;
+        self->at += got;
+    }
+    return done;
 }
 
 static int64_t io_write(const void *from, int64_t n, void *user)
@@ -120,24 +141,6 @@ static int64_t io_write(const void *from, int64_t n, void *user)
     (void)n;
     (void)user;
     return 0;
-}
-
-/* Names the kind of file by its first bytes, for messages and for info. */
-static const char *kind_of(const uint8_t *bytes, uint64_t nbytes)
-{
-    if (nbytes < 12)
-        return "audio";
-    if (memcmp(bytes, "RIFF", 4) == 0 || memcmp(bytes, "RF64", 4) == 0)
-        return "wav";
-    if (memcmp(bytes, "fLaC", 4) == 0)
-        return "flac";
-    if (memcmp(bytes, "OggS", 4) == 0)
-        return "ogg";
-    if (memcmp(bytes, "FORM", 4) == 0)
-        return "aiff";
-    if (memcmp(bytes, "ID3", 3) == 0 || (bytes[0] == 0xFF && (bytes[1] & 0xE0) == 0xE0))
-        return "mp3";
-    return "audio";
 }
 
 static void describe(const struct sf_info *sf, struct pst_audio_info *info)
@@ -153,20 +156,25 @@ static void describe(const struct sf_info *sf, struct pst_audio_info *info)
     info->is_float = subtype == FLOAT || subtype == DOUBLE;
 }
 
-enum pst_status psti_decode_sndfile_open(struct psti_audio *audio, struct pst_error *err)
+enum pst_status psti_decode_sndfile_open(struct psti_audio *audio,
+                                         const struct psti_audio_piece *pieces, size_t n_pieces,
+                                         struct pst_error *err)
 {
     struct psti_sndfile *self = audio->sndfile = psti_calloc(1, sizeof *self);
     struct sf_virtual_io io = {io_length, io_seek, io_read, io_write, io_tell};
     struct sf_info sf = {0};
-    const char *kind = kind_of(audio->bytes, audio->nbytes);
-    snprintf(audio->info.codec, sizeof audio->info.codec, "%s", kind);
+    const char *kind = audio->info.codec;
     if (!self)
         return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to decode an audio file");
     enum pst_status status = open_library(self, err);
     if (status != PST_OK)
         return status;
     self->audio = audio;
-    self->nbytes = (int64_t)audio->nbytes;
+    self->n_pieces = n_pieces;
+    for (size_t i = 0; i < n_pieces; i++) {
+        self->pieces[i] = pieces[i];
+        self->nbytes += (int64_t)pieces[i].nbytes;
+    }
     self->handle = self->open_virtual(&io, MODE_READ, &sf, self);
     if (!self->handle) {
         bool unknown = self->error(NULL) == ERROR_BAD_FORMAT && strcmp(kind, "audio") == 0;
@@ -191,12 +199,15 @@ enum pst_status psti_decode_sndfile_read(struct psti_audio *audio, uint64_t firs
                          (unsigned long long)first, (unsigned long long)audio->info.n_samples,
                          self->strerror(self->handle));
     int64_t got = self->readf_float(self->handle, out, (int64_t)n);
+    bool wrong = self->error(self->handle) != 0; /* a damaged block may have been left out */
     self->next = first + (uint64_t)(got > 0 ? got : 0);
-    if (got == (int64_t)n)
+    if (got == (int64_t)n && !wrong)
         return PST_OK;
-    return psti_fail(err, PST_ERROR_TRUNCATED, ROOM, "the sound ends at sample %llu of %llu (%s)",
+    return psti_fail(err, wrong ? PST_ERROR_CORRUPT : PST_ERROR_TRUNCATED, ROOM,
+                     wrong ? "the sound is damaged before sample %llu of %llu (%s)"
+                           : "the sound ends at sample %llu of %llu (%s)",
                      (unsigned long long)self->next, (unsigned long long)audio->info.n_samples,
-                     self->error(self->handle) ? self->strerror(self->handle) : "no error stated");
+                     wrong ? self->strerror(self->handle) : "no error stated");
 }
 
 void psti_decode_sndfile_close(struct psti_audio *audio)

@@ -2,8 +2,10 @@
  *
  * In: untrusted bytes. Out: where the samples are, and floats of any run of them. Pure functions,
  * any thread. PCM of 8 to 32 bits becomes v / 2^(bits - 1), so -1..1; floats stay as they are. A
- * file whose header states more samples than it has is cut short, which is an error; a size of 0 or
- * 2^32 - 1, which writers to a pipe leave, stands for the rest of the file. */
+ * file whose header states more samples than it has is cut short, which is an error. Writers to a
+ * pipe leave a size of 2^32 - 1 or 0, which stands for the rest of the file; 0 does so only if the
+ * size of the whole file is as wrong and no chunks follow: other files with 0 are empty. RF64 and
+ * BW64 have their sizes, of 64 bits, in a chunk of its own. */
 #include "decode/decode_audio.h"
 
 #include "base/bits.h"
@@ -15,14 +17,24 @@
 
 enum { TAG_PCM = 1, TAG_FLOAT = 3, TAG_EXTENSIBLE = 0xFFFE };
 enum { RIFF_NBYTES = 12, CHUNK_NBYTES = 8, FORMAT_NBYTES = 16, EXTENSIBLE_NBYTES = 40 };
+enum { SIZES_NBYTES = 24 };
 enum { CHANNELS_MAX = 1024 };
 
 bool psti_decode_is_wav(const void *bytes, size_t n_here)
 {
     const uint8_t *head = bytes;
-    return n_here >= RIFF_NBYTES && memcmp(head, "RIFF", 4) == 0 &&
-           memcmp(head + 8, "WAVE", 4) == 0;
+    return n_here >= RIFF_NBYTES && memcmp(head + 8, "WAVE", 4) == 0 &&
+           (memcmp(head, "RIFF", 4) == 0 || memcmp(head, "RF64", 4) == 0 ||
+            memcmp(head, "BW64", 4) == 0);
 }
+
+/* What is parsed, and the sizes that the file states; UINT64_MAX: unknown. */
+struct parse {
+    const uint8_t *bytes;
+    size_t n_here;
+    uint64_t nbytes, riff_nbytes, data_nbytes;
+    bool wide; /* RF64, BW64 */
+};
 
 /* Takes the chunk "fmt ". Its bytes are there. */
 static enum pst_status take_format(const uint8_t *chunk, uint32_t nbytes, struct psti_wav *wav,
@@ -54,20 +66,68 @@ static enum pst_status take_format(const uint8_t *chunk, uint32_t nbytes, struct
     return PST_OK;
 }
 
+enum follow { FOLLOW_NOTHING, FOLLOW_CHUNKS, FOLLOW_BEYOND };
+
+/* Says if chunks alone follow, up to the end of the file, as far as this can be seen. */
+static enum follow chunks_follow(const struct parse *parse, uint64_t at)
+{
+    while (at < parse->nbytes) {
+        if (parse->nbytes - at < CHUNK_NBYTES)
+            return FOLLOW_NOTHING;
+        if (parse->n_here < at + CHUNK_NBYTES)
+            return FOLLOW_BEYOND;
+        const uint8_t *head = parse->bytes + at;
+        for (int i = 0; i < 4; i++)
+            if (head[i] < ' ' || head[i] > '~')
+                return FOLLOW_NOTHING;
+        uint32_t size = psti_load_u32(head + 4);
+        if (size > parse->nbytes - at - CHUNK_NBYTES)
+            return FOLLOW_NOTHING;
+        at += CHUNK_NBYTES + (uint64_t)size + (size & 1);
+    }
+    return FOLLOW_CHUNKS;
+}
+
+static enum pst_status not_here(const struct parse *parse, struct pst_error *err)
+{
+    return psti_fail_at(err, PST_ERROR_TRUNCATED, ROOM, NULL, (int64_t)parse->n_here,
+                        "no samples in its first %zu bytes", parse->n_here);
+}
+
 /* Takes the chunk "data", whose first byte is at `at`. */
-static enum pst_status take_data(uint64_t at, uint32_t stated, uint64_t nbytes,
+static enum pst_status take_data(const struct parse *parse, uint64_t at, uint32_t size,
                                  struct psti_wav *wav, struct pst_error *err)
 {
-    uint64_t rest = nbytes - at, block = (uint64_t)wav->sample_nbytes * wav->channels;
+    uint64_t rest = parse->nbytes - at, block = (uint64_t)wav->sample_nbytes * wav->channels;
+    uint64_t stated = size != UINT32_MAX ? size : parse->wide ? parse->data_nbytes : UINT64_MAX;
     if (block == 0)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "samples before their format");
-    bool unknown = stated == UINT32_MAX || (stated == 0 && rest > 0);
-    if (!unknown && stated > rest)
-        return psti_fail_at(err, PST_ERROR_TRUNCATED, ROOM, NULL, (int64_t)nbytes,
-                            "the file ends after %llu of %u bytes of samples",
-                            (unsigned long long)rest, stated);
+    if (stated == 0 && rest > 0 &&
+        (parse->riff_nbytes == 0 || parse->riff_nbytes == UINT64_MAX ||
+         parse->riff_nbytes + CHUNK_NBYTES <= at)) {
+        enum follow follow = chunks_follow(parse, at);
+        if (follow == FOLLOW_BEYOND)
+            return not_here(parse, err);
+        stated = follow == FOLLOW_NOTHING ? UINT64_MAX : 0;
+    }
+    if (stated != UINT64_MAX && stated > rest)
+        return psti_fail_at(err, PST_ERROR_TRUNCATED, ROOM, NULL, (int64_t)parse->nbytes,
+                            "the file ends after %llu of %llu bytes of samples",
+                            (unsigned long long)rest, (unsigned long long)stated);
     wav->data = at;
-    wav->n_samples = (unknown ? rest : stated) / block;
+    wav->n_samples = (stated == UINT64_MAX ? rest : stated) / block;
+    return PST_OK;
+}
+
+/* Takes the chunk "ds64". Its bytes are there. */
+static enum pst_status take_sizes(const uint8_t *chunk, uint32_t nbytes, struct parse *parse,
+                                  struct pst_error *err)
+{
+    if (nbytes < SIZES_NBYTES)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "its sizes have %u bytes, less than %d",
+                         nbytes, SIZES_NBYTES);
+    parse->riff_nbytes = psti_load_u64(chunk);
+    parse->data_nbytes = psti_load_u64(chunk + 8);
     return PST_OK;
 }
 
@@ -76,27 +136,36 @@ enum pst_status psti_decode_wav_parse(const void *bytes, size_t n_here, uint64_t
 {
     const uint8_t *head = bytes;
     uint64_t at = RIFF_NBYTES;
+    enum pst_status status = PST_OK;
     memset(wav, 0, sizeof *wav);
     if (!psti_decode_is_wav(bytes, n_here))
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "no WAV file");
-    while (at + CHUNK_NBYTES <= n_here) {
+    struct parse parse = {.bytes = head,
+                          .n_here = n_here,
+                          .nbytes = nbytes,
+                          .riff_nbytes = psti_load_u32(head + 4),
+                          .data_nbytes = UINT64_MAX,
+                          .wide = head[0] != 'R' || head[1] != 'I'};
+    if (parse.riff_nbytes == UINT32_MAX)
+        parse.riff_nbytes = UINT64_MAX;
+    while (status == PST_OK && at + CHUNK_NBYTES <= n_here) {
         uint32_t stated = psti_load_u32(head + at + 4);
         const uint8_t *chunk = head + at + CHUNK_NBYTES;
         uint64_t inside = at + CHUNK_NBYTES;
+        bool is_format = memcmp(head + at, "fmt ", 4) == 0;
         if (memcmp(head + at, "data", 4) == 0)
-            return take_data(inside, stated, nbytes, wav, err);
+            return take_data(&parse, inside, stated, wav, err);
         at = inside + stated + (stated & 1);
-        if (memcmp(chunk - CHUNK_NBYTES, "fmt ", 4) != 0)
+        if (!is_format && !(parse.wide && memcmp(chunk - CHUNK_NBYTES, "ds64", 4) == 0))
             continue;
-        if (inside + stated > n_here || wav->channels != 0)
-            return psti_fail(err, wav->channels ? PST_ERROR_CORRUPT : PST_ERROR_TRUNCATED, ROOM,
-                             wav->channels ? "two formats" : "the file ends within its format");
-        enum pst_status status = take_format(chunk, stated, wav, err);
-        if (status != PST_OK)
-            return status;
+        if (inside + stated > n_here || (is_format && wav->channels != 0))
+            return psti_fail(
+                err, inside + stated > n_here ? PST_ERROR_TRUNCATED : PST_ERROR_CORRUPT, ROOM,
+                inside + stated > n_here ? "the file ends within its format" : "two formats");
+        status = is_format ? take_format(chunk, stated, wav, err)
+                           : take_sizes(chunk, stated, &parse, err);
     }
-    return psti_fail_at(err, PST_ERROR_TRUNCATED, ROOM, NULL, (int64_t)n_here,
-                        "no samples in its first %zu bytes", n_here);
+    return status == PST_OK ? not_here(&parse, err) : status;
 }
 
 static void read_u8(const uint8_t *from, size_t n, float *out)

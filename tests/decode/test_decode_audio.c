@@ -100,11 +100,17 @@ static void headers_of_wav(void **state)
     assert_ok(pst_audio_decode(file, nbytes, 0, FRAMES, a, &err));
     assert_ok(pst_audio_decode(other, nbytes + 38, 0, FRAMES, b, &err));
     assert_memory_equal(a, b, sizeof a);
-    static const uint32_t unknown[] = {0, UINT32_MAX};
-    for (int i = 0; i < 2; i++) {
-        psti_store_u32(file + 40, unknown[i]);
+    static const struct {
+        uint32_t riff, data;
+        bool streamed;
+    } sizes[] = {{0, 0, true},          {UINT32_MAX, UINT32_MAX, true},
+                 {UINT32_MAX, 0, true}, {HEAD - 8, 0, true},
+                 {0, UINT32_MAX, true}, {FRAMES * 2 * 2 + HEAD - 8, 0, false}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        psti_store_u32(file + 4, sizes[i].riff);
+        psti_store_u32(file + 40, sizes[i].data);
         assert_ok(pst_audio_probe(file, nbytes + 1, &info, sizeof info, &err)); /* half a sample */
-        assert_int_equal(info.n_samples, FRAMES);
+        assert_int_equal(info.n_samples, sizes[i].streamed ? FRAMES : 0);
     }
     psti_store_u32(file + 40, 0);
     assert_ok(pst_audio_probe(file, HEAD, &info, sizeof info, &err));

@@ -1,0 +1,250 @@
+/* decode_audio_ogg.c - Ogg files: their links one after another, decoded by libsndfile.
+ *
+ * In: the bytes of a file, all of them. Out: interleaved floats of any run. The walk has shown that
+ * all pages are there and whole. libsndfile is shown one link at a time, or of Opus one segment of
+ * it with headers of our own, so what it thinks of the rest does not matter. One thread for each
+ * file. */
+#include "decode/decode_audio.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "decode/decode_audio_tags.h"
+#include "decode/decode_ogg.h"
+
+#include <string.h>
+
+#define ROOM "decode"
+
+enum {
+    SKIP_VALUES = 2048,
+    FAR = 4 * PSTI_VORBIS_SEGMENT, /* samples that are not decoded to be dropped */
+    OPUS_RATE = 48000
+};
+
+struct psti_audio_ogg {
+    struct psti_ogg_walk walk;
+    uint64_t *n_samples; /* of each link */
+    size_t i_link;       /* that is open */
+    uint64_t next;       /* sample of the part that is open that comes next */
+    uint64_t begin;      /* sample of the link with which that part begins */
+    uint64_t i_segment;  /* of Opus: that is open */
+    uint8_t *head;       /* pages of our own that the part begins with */
+};
+
+static uint32_t opus_factor(const struct psti_audio *audio) { return OPUS_RATE / audio->info.rate; }
+
+/* Puts our own header pages in front of the pages from a place on. */
+static enum pst_status begin_at(struct psti_audio *audio, const struct psti_ogg_link *link,
+                                const struct psti_ogg_place *place,
+                                struct psti_audio_piece pieces[2], struct pst_error *err)
+{
+    struct psti_audio_ogg *self = audio->ogg;
+    uint8_t *head = psti_realloc(self->head, (size_t)psti_decode_ogg_head_nbytes(link));
+    if (!head)
+        return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to decode an audio file");
+    self->head = head;
+    pieces[0] = (struct psti_audio_piece){
+        .own = head, .nbytes = psti_decode_ogg_head(audio->bytes, link, place, head)};
+    pieces[1] = (struct psti_audio_piece){.at = place->at, .nbytes = link->end - place->at};
+    return PST_OK;
+}
+
+static enum pst_status check_same(const struct psti_audio *audio,
+                                  const struct pst_audio_info *before, struct pst_error *err)
+{
+    size_t i = audio->ogg->i_link;
+    if (before->rate == 0 ||
+        (before->rate == audio->info.rate && before->channels == audio->info.channels))
+        return PST_OK;
+    return psti_fail_at(err, PST_ERROR_CORRUPT, ROOM, NULL,
+                        (int64_t)audio->ogg->walk.links[i].begin,
+                        "stream %zu of the file has %u samples per second and %u channels, the "
+                        "first %u and %u",
+                        i, audio->info.rate, audio->info.channels, before->rate, before->channels);
+}
+
+/* Shows libsndfile the link, from the place of a segment on. */
+static enum pst_status open_part(struct psti_audio *audio, size_t i_link, uint64_t i_segment,
+                                 struct pst_error *err)
+{
+    struct psti_audio_ogg *self = audio->ogg;
+    const struct psti_ogg_link *link = &self->walk.links[i_link];
+    struct psti_audio_piece pieces[2] = {{.at = link->begin, .nbytes = link->end - link->begin}};
+    const struct pst_audio_info before = audio->info;
+    bool opus = link->codec == PSTI_OGG_OPUS, later = opus || (i_segment > 0 && link->n_places > 1);
+    const struct psti_ogg_place *place =
+        later ? &link->places[i_segment < link->n_places ? i_segment : link->n_places - 1] : NULL;
+    enum pst_status status = PST_OK;
+    if (audio->sndfile)
+        psti_decode_sndfile_close(audio);
+    self->i_link = i_link;
+    self->i_segment = i_segment;
+    self->next = self->begin = 0;
+    if (later)
+        status = begin_at(audio, link, place, pieces, err);
+    if (status == PST_OK)
+        status = psti_decode_sndfile_open(audio, pieces, later ? 2 : 1, err);
+    if (status == PST_OK)
+        status = check_same(audio, &before, err);
+    if (status != PST_OK || !later)
+        return status;
+    if (opus)
+        self->begin = (place->position - link->first_position) / opus_factor(audio);
+    else if (self->n_samples[i_link] < audio->info.n_samples)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "positions of pages are not in order");
+    else
+        self->begin = self->n_samples[i_link] - audio->info.n_samples;
+    return PST_OK;
+}
+
+static uint64_t opus_samples(const struct psti_audio *audio, const struct psti_ogg_link *link)
+{
+    uint64_t all = link->last_position - link->first_position;
+    return all > link->pre_skip ? (all - link->pre_skip) / opus_factor(audio) : 0;
+}
+
+/* Opens a link to learn its length. */
+static enum pst_status measure(struct psti_audio *audio, size_t i_link, struct pst_error *err)
+{
+    struct psti_audio_ogg *self = audio->ogg;
+    const struct psti_ogg_link *link = &self->walk.links[i_link];
+    if (link->codec == PSTI_OGG_OPUS && link->n_places == 0)
+        return psti_fail_at(err, PST_ERROR_CORRUPT, ROOM, NULL, (int64_t)link->begin,
+                            "a stream of Opus without sound");
+    enum pst_status status = open_part(audio, i_link, 0, err);
+    if (status == PST_OK)
+        self->n_samples[i_link] =
+            link->codec == PSTI_OGG_OPUS ? opus_samples(audio, link) : audio->info.n_samples;
+    return status;
+}
+
+enum pst_status psti_decode_ogg_open(struct psti_audio *audio, struct pst_error *err)
+{
+    struct psti_audio_ogg *self = audio->ogg = psti_calloc(1, sizeof *self);
+    uint64_t n_samples = 0;
+    if (!self)
+        return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to decode an audio file");
+    enum pst_status status = psti_decode_ogg_walk(
+        audio->bytes, psti_decode_audio_without_tags(audio->bytes, audio->nbytes), &self->walk,
+        err);
+    if (status != PST_OK)
+        return status;
+    self->n_samples = psti_alloc_array(self->walk.n_links, sizeof *self->n_samples);
+    if (!self->n_samples)
+        return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to decode an audio file");
+    for (size_t i = 0; status == PST_OK && i < self->walk.n_links; i++) {
+        status = measure(audio, i, err);
+        n_samples += status == PST_OK ? self->n_samples[i] : 0;
+    }
+    audio->info.n_samples = n_samples;
+    return status;
+}
+
+/* Reads n samples of the part that is open, from its sample `first` on. Those from *at on are
+ * decoded and dropped. */
+static enum pst_status read_on(struct psti_audio *audio, uint64_t *at, uint64_t first, size_t n,
+                               float *out, struct pst_error *err)
+{
+    float dropped[SKIP_VALUES];
+    enum pst_status status = PST_OK;
+    while (status == PST_OK && *at < first) {
+        uint64_t step = SKIP_VALUES / audio->info.channels, left = first - *at;
+        step = left < step ? left : step;
+        status = psti_decode_sndfile_read(audio, *at, (size_t)step, dropped, err);
+        *at += step;
+    }
+    if (status == PST_OK)
+        status = psti_decode_sndfile_read(audio, *at, n, out, err);
+    *at = status == PST_OK ? *at + n : UINT64_MAX; /* no place from which to go on */
+    return status;
+}
+
+/* Reads n samples of a link of Opus, by its segments. */
+static enum pst_status read_opus(struct psti_audio *audio, size_t i_link, uint64_t first, size_t n,
+                                 float *out, struct pst_error *err)
+{
+    struct psti_audio_ogg *self = audio->ogg;
+    const struct psti_ogg_link *link = &self->walk.links[i_link];
+    uint64_t per = PSTI_OPUS_SEGMENT / opus_factor(audio);
+    uint64_t at = first + link->pre_skip / opus_factor(audio);
+    enum pst_status status = PST_OK;
+    while (status == PST_OK && n > 0) {
+        uint64_t i_segment = at / per, left = (i_segment + 1) * per - at;
+        size_t step = left < n ? (size_t)left : n;
+        if (!audio->sndfile || self->i_link != i_link || self->i_segment != i_segment ||
+            at < self->begin || at - self->begin < self->next)
+            status = open_part(audio, i_link, i_segment, err);
+        if (status == PST_OK)
+            status = read_on(audio, &self->next, at - self->begin, step, out, err);
+        out += step * audio->info.channels;
+        at += step;
+        n -= step;
+    }
+    return status;
+}
+
+/* Reads n samples of a link of Vorbis. */
+static enum pst_status read_vorbis(struct psti_audio *audio, size_t i_link, uint64_t first,
+                                   size_t n, float *out, struct pst_error *err)
+{
+    struct psti_audio_ogg *self = audio->ogg;
+    const struct psti_ogg_link *link = &self->walk.links[i_link];
+    uint64_t position = first + link->last_position - self->n_samples[i_link];
+    uint64_t i_segment = position < link->first_position
+                             ? 0
+                             : (position - link->first_position) / PSTI_VORBIS_SEGMENT;
+    enum pst_status status = PST_OK;
+    if (!audio->sndfile || self->i_link != i_link || first < self->begin ||
+        first - self->begin < self->next || first - self->begin - self->next > FAR)
+        status = open_part(audio, i_link, i_segment, err);
+    if (status == PST_OK && first < self->begin)
+        status = open_part(audio, i_link, 0, err);
+    return status == PST_OK ? read_on(audio, &self->next, first - self->begin, n, out, err)
+                            : status;
+}
+
+static enum pst_status read_link(struct psti_audio *audio, size_t i_link, uint64_t first, size_t n,
+                                 float *out, struct pst_error *err)
+{
+    struct psti_audio_ogg *self = audio->ogg;
+    enum psti_ogg_codec codec = self->walk.links[i_link].codec;
+    enum pst_status status = PST_OK;
+    if (codec == PSTI_OGG_OPUS)
+        return read_opus(audio, i_link, first, n, out, err);
+    if (codec == PSTI_OGG_VORBIS)
+        return read_vorbis(audio, i_link, first, n, out, err);
+    if (!audio->sndfile || self->i_link != i_link)
+        status = open_part(audio, i_link, 0, err);
+    return status == PST_OK ? psti_decode_sndfile_read(audio, first, n, out, err) : status;
+}
+
+enum pst_status psti_decode_ogg_read(struct psti_audio *audio, uint64_t first, size_t n, float *out,
+                                     struct pst_error *err)
+{
+    struct psti_audio_ogg *self = audio->ogg;
+    uint64_t n_samples = audio->info.n_samples;
+    enum pst_status status = PST_OK;
+    for (size_t i = 0; status == PST_OK && n > 0 && i < self->walk.n_links; i++) {
+        uint64_t here = self->n_samples[i];
+        if (first >= here) {
+            first -= here;
+            continue;
+        }
+        size_t step = here - first < n ? (size_t)(here - first) : n;
+        status = read_link(audio, i, first, step, out, err);
+        out += step * audio->info.channels;
+        n -= step;
+        first = 0;
+    }
+    audio->info.n_samples = n_samples; /* not those of a part that was opened */
+    return status;
+}
+
+void psti_decode_ogg_close(struct psti_audio *audio)
+{
+    psti_decode_ogg_walk_free(&audio->ogg->walk);
+    psti_free(audio->ogg->n_samples);
+    psti_free(audio->ogg->head);
+    psti_free(audio->ogg);
+    audio->ogg = NULL;
+}

@@ -1,0 +1,17 @@
+/* decode_audio_tags.h - tags that stand in front of a sound file, and behind it. Inside the room.
+ */
+#ifndef PST_DECODE_DECODE_AUDIO_TAGS_H
+#define PST_DECODE_DECODE_AUDIO_TAGS_H
+
+#include <stdint.h>
+
+enum { PSTI_AUDIO_TAG_HEAD_NBYTES = 32 }; /* that tell a tag's size */
+
+/* Returns the size of the tag (ID3v2, APE) at the start of the bytes, which may be beyond nbytes;
+ * 0: there is none. */
+uint64_t psti_decode_audio_tag_nbytes(const uint8_t *bytes, uint64_t nbytes);
+/* Returns the size of a file without the tags at its end: ID3v1, its extension, APE, Lyrics3, and
+ * ID3v2 with a footer. */
+uint64_t psti_decode_audio_without_tags(const uint8_t *bytes, uint64_t nbytes);
+
+#endif
