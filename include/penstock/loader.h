@@ -428,7 +428,8 @@ struct pst_loader_options {
  * versions. */
 struct pst_loader_state {
     uint64_t epoch;
-    /* Positions of the epoch delivered so far, over all ranks: below n_samples. */
+    /* Positions of the epoch delivered so far, over all ranks. pst_loader_state gives less than
+     * n_samples; n_samples itself, the epoch's end, means position 0 of the next epoch. */
     uint64_t position;
     uint64_t seed;
     /* Samples of the data set or subset: must be equal to resume. */
@@ -516,12 +517,12 @@ PST_WARN_UNUSED enum pst_status pst_loader_begin(pst_loader *loader, uint64_t ep
                                                  struct pst_error *err);
 
 /* Continues at a saved state. The state may come from a run with another number of ranks. If its
- * epoch has no batch left for any rank (drop_last), the loader starts the next epoch.
+ * epoch has no batch left for any rank (its end, or drop_last), the loader starts the next epoch.
  *
  * state: as pst_loader_state gave it. Copied.
  *
  * PST_ERROR_ARGUMENT: the state belongs to another order, seed, augmentation rule or number of
- *     samples, or its position is not below n_samples. Nothing is changed.
+ *     samples, or its position is beyond n_samples. Nothing is changed.
  * PST_ERROR_FORKED, PST_ERROR_MEMORY, PST_ERROR_DEVICE.
  *
  * One thread at a time for each loader. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -117,6 +118,67 @@ def test_a_look_at_the_first_batch_burns_no_epoch(packed):
     assert contents(loader) == epochs[0]
     one = loader_of(packed, shuffle=True, batch_size=N)
     assert contents(one) != contents(one) and one.epoch == 2  # one batch is a whole epoch
+
+
+def test_an_epoch_is_over_when_its_last_batch_was_received(packed):
+    """Whether StopIteration is asked for or not."""
+    whole = [contents(loader_of_epoch(packed, epoch)) for epoch in range(4)]
+
+    def sliced(loader):
+        return list(islice(loader, len(loader)))
+
+    def zipped(loader):
+        return [batch for _, batch in zip(range(len(loader)), loader)]  # noqa: B905
+
+    def counted(loader):
+        batches = iter(loader)
+        return [next(batches) for _ in range(len(batches))]
+
+    for size in (5, 12, N):
+        for take in (sliced, zipped, counted):
+            loader = loader_of(packed, shuffle=True, seed=9, batch_size=size)
+            for epoch in range(3):
+                batches = take(loader)
+                assert contents(batches) == whole[epoch]
+                assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (epoch + 1, 0)
+                assert loader.epoch == epoch and loader.remaining == 0  # until the next iter()
+            assert contents(loader) == whole[3] and loader.epoch == 4
+    batches = iter(loader := loader_of(packed, shuffle=True, seed=9, batch_size=N))
+    next(batches)
+    state = loader.state_dict()
+    assert list(batches) == [] and loader.state_dict() == state  # who asks gets StopIteration
+    resumed = loader_of(packed, shuffle=True, seed=9)
+    resumed.load_state_dict({**state, "epoch": 0, "position": 20})  # the last batch of a resumed epoch
+    next(iter(resumed))
+    assert contents(resumed) == whole[1]
+
+
+def test_set_epoch_keeps_a_loaded_place_once(packed):
+    whole = [contents(loader_of_epoch(packed, epoch)) for epoch in range(3)]
+    loader = loader_of(packed, shuffle=True, seed=9)
+    state = {**loader.state_dict(), "epoch": 1, "position": 10}
+    loader.load_state_dict(state)
+    loader.set_epoch(1)
+    assert loader.state_dict() == state and loader.remaining == 3
+    assert contents(loader) == whole[1][10:] and contents(loader) == whole[2]
+    loader.load_state_dict(state)
+    loader.set_epoch(1)
+    loader.set_epoch(1)  # the second one begins it anew
+    assert contents(loader) == whole[1]
+    loader.load_state_dict(state)
+    loader.set_epoch(2)  # another epoch
+    loader.set_epoch(1)
+    assert contents(loader) == whole[1]
+    loader.load_state_dict(state)
+    next(iter(loader))
+    loader.set_epoch(1)  # a pass has begun
+    assert contents(loader) == whole[1]
+
+
+def test_a_rank_without_batches_counts_its_epochs(packed):
+    loader = loader_of(packed, rank=3, world_size=4, padding=False, indices=[1, 2])
+    for epoch in range(3):
+        assert list(loader) == [] and loader.epoch == epoch + 1
 
 
 def test_frameworks_say_the_epoch(packed):
@@ -232,9 +294,12 @@ def test_state_after_the_last_batch_leads_to_the_next_epoch(packed):
 def test_states_from_beyond_the_end_are_refused(packed):
     loader = loader_of(packed)
     state = loader.state_dict()
-    for position in (N, N + 1, 2**31, 2**64 - 1):
+    for position in (N + 1, 2**31, 2**64 - 1):
         with pytest.raises(ps.errors.ArgumentError, match="beyond the epoch's end"):
             loader.load_state_dict({**state, "position": position})
+    loader.load_state_dict({**state, "epoch": 4, "position": N})  # the end is the beginning of the next epoch
+    assert loader.state_dict() == {**state, "epoch": 5} and loader.epoch == 5
+    loader.set_epoch(0)
     loader.load_state_dict({**state, "position": N - 1})
     assert indices_of(loader) == [[N - 1]]
 

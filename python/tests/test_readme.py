@@ -19,7 +19,7 @@ PHOTOGRAPHS = ROOT / "examples" / "photographs"
 GUIDE = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs" / "guide").glob("*.md") if path.stem != "README")
 # Pages outside of the guide, where other blocks than these stand for themselves: the numbers of blocks that run.
 PAGES = {"README.md": 3, "docs/python.md": 10, "docs/images.md": 5, "docs/detection.md": 4}
-NEEDS = {"torch": "torch", "lightning": "lightning", "transformers": "transformers"}  # by the word after "import" or "from"
+NEEDS = {name: name for name in ("torch", "lightning", "transformers", "accelerate")}  # by the word after "import" or "from"
 
 
 def make_folder(folder: Path) -> Path:

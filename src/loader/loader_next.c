@@ -143,15 +143,19 @@ enum pst_status pst_loader_resume(pst_loader *loader, const struct pst_loader_st
     if (state->order_hash != own->order_hash)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "the state belongs to another order, subset or weights");
-    /* After the last batch the state is that of the next epoch. So padding gives no such position.
-     */
-    if (state->position > 0 && state->position >= own->n_samples)
+    /* After the last batch the state is that of the next epoch. So padding gives no position beyond
+     * the end. */
+    if (state->position > own->n_samples)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "position %" PRIu64 " is beyond the epoch's end: it has %" PRIu64
                          " positions",
                          state->position, own->n_samples);
     enum pst_status status = psti_loader_check_broken(loader, err);
-    return status == PST_OK ? begin_at(loader, state->epoch, state->position) : status;
+    if (status != PST_OK)
+        return status;
+    bool at_end = state->position > 0 && state->position == own->n_samples;
+    return at_end ? begin_at(loader, state->epoch + 1, 0)
+                  : begin_at(loader, state->epoch, state->position);
 }
 
 void pst_loader_state(const pst_loader *loader, struct pst_loader_state *state)

@@ -328,14 +328,20 @@ static void test_wrong_states(void **state)
         assert_int_equal(pst_loader_resume(loader, &bad, &err), PST_ERROR_ARGUMENT);
         assert_true(err.text[0]);
     }
-    const uint64_t beyond[] = {N_SAMPLES, N_SAMPLES + 1, N_SAMPLES + 3, (uint64_t)1 << 31,
-                               UINT64_MAX};
+    const uint64_t beyond[] = {N_SAMPLES + 1, N_SAMPLES + 3, (uint64_t)1 << 31, UINT64_MAX};
     for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
         bad = good;
         bad.position = beyond[i];
         assert_int_equal(pst_loader_resume(loader, &bad, &err), PST_ERROR_ARGUMENT);
         assert_non_null(strstr(err.text, "beyond the epoch's end"));
     }
+    bad = good; /* the end of an epoch is the beginning of the next one */
+    bad.epoch = 6;
+    bad.position = N_SAMPLES;
+    assert_ok(pst_loader_resume(loader, &bad, &err));
+    pst_loader_state(loader, &bad);
+    assert_int_equal(bad.epoch, 7);
+    assert_int_equal(bad.position, 0);
     pst_loader_close(&loader);
 }
 

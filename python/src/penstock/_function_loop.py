@@ -9,12 +9,12 @@ from typing import Any
 
 from . import _function_workers as _workers
 from . import _functions, _native
+from ._loader_pass import Place
 from ._stats import FunctionStats
 from .dataset import Dataset
-from .errors import LimitError
+from .errors import LimitError, PenstockError
 
 _Arrays = Callable[[_native.Batch], dict[str, Any]]
-_State = tuple[int, ...]
 
 
 class Pipeline:
@@ -24,10 +24,9 @@ class Pipeline:
         self._functions, self._given, self._dataset, self._limit = functions, given, dataset, limit
         self.has_workers = given["function_workers"] > 0
         self._pool: _workers.Threads | _workers.Processes | None = None
-        self._tasks: deque[tuple[_workers.Task, _State]] = deque()
-        self._end: BaseException | bool = False  # no batch follows: the epoch is over, or has failed
-        self._kept: tuple[_native.Batch, _State] | None = None  # a batch that found no memory
-        self.has_failed = False  # the pass ended with a batch that was not delivered
+        self._tasks: deque[tuple[_workers.Task, Place]] = deque()  # with the places after their batches
+        self._end = False  # no batch follows: the epoch is over
+        self._tears = False  # an exception now leaves something half done
         self._waits = False  # no batch is asked for before those under way are delivered
         self._batches = self._samples = 0
         self._seconds = self._wait_seconds = 0.0
@@ -48,9 +47,9 @@ class Pipeline:
     def place_of(self, batch: _native.Batch, arrays: Mapping[str, Any]) -> _functions.Place:
         import numpy as np
 
-        epoch, _ = batch.place()
+        epoch, step = batch.place()
         draws = np.frombuffer(batch.draws(), np.uint64)
-        return _functions.Place(epoch, tuple(arrays["index"].tolist()), tuple(draws.tolist()))
+        return _functions.Place(epoch, tuple(arrays["index"].tolist()), tuple(draws.tolist()), step)
 
     def here(self, batch: _native.Batch, arrays: dict[str, Any], whole: bool = True) -> Any:
         """Calls the functions in this thread. whole False: that for samples alone."""
@@ -59,7 +58,7 @@ class Pipeline:
         try:
             return _functions.apply(self._functions, arrays, place, whole)
         except _functions.Failure as failure:
-            raise _functions.error_of(failure, self._dataset, place.samples) from failure.error
+            raise _functions.error_of(failure, self._dataset, place) from failure.error
         finally:
             self._count(time.perf_counter() - since, len(place.samples))
 
@@ -69,97 +68,109 @@ class Pipeline:
         self._seconds += seconds
 
     def reset(self) -> None:
-        """A pass begins: what is under way for another place is dropped."""
+        """A pass begins or goes on elsewhere: what is under way for another place is dropped."""
         for task, _ in self._tasks:
             task.is_dropped = True
         self._tasks.clear()
-        self._kept = None
-        self._end = self._waits = self.has_failed = False
+        self._end = self._waits = False
 
-    def next(self, native: _native.Loader, to_arrays: _Arrays) -> tuple[Any, _State] | None:
-        """Returns what the functions made of the next batch, and the loader's state after it; None: the pass is over, also
-        after a failure."""
-        if self.has_failed:
-            return None
-        if not self.has_workers:
-            return self._next_here(native, to_arrays)
+    @property
+    def is_torn(self) -> bool:
+        """What is under way cannot be used: an exception came in the middle of something. :meth:`mend` first."""
+        return self._tears or (self._pool is not None and self._pool.is_torn)
+
+    def mend(self) -> None:
+        """Drops what is under way, and the workers with it. The loader has to go back to its place."""
+        self.stop()
+        self._tears = False
+
+    def next(self, native: _native.Loader, to_arrays: _Arrays, here: Place) -> tuple[Any, Place, _functions.Place] | None:
+        """Returns what the workers made of the batch after `here`, the place after it, and which rows it has. None: there is
+        none. Another call returns the same until `here` is that place."""
         if self._pool is None:
             self._pool = _workers.opened(self._functions, self._given, self._limit)
+        if self._tasks and self._tasks[0][1] is here:
+            self._tasks.popleft()
         try:
-            return self._next(self._pool, native, to_arrays)
+            return self._next(self._pool, native, to_arrays, here)
         except _functions.Failure as failure:
-            samples = self._tasks[0][0].place.samples if self._tasks else ()
-            self.stop()
-            self.has_failed = True
+            self._tears = True  # the batch is made anew, by other workers
             if failure.which == _workers.LIMIT:
                 raise LimitError(failure.text, dataset=self._dataset.path) from None
-            raise _functions.error_of(failure, self._dataset, samples) from failure.error
-
-    def _next_here(self, native: _native.Loader, to_arrays: _Arrays) -> tuple[Any, _State] | None:
-        batch = native.next()
-        if batch is None:
-            return None
-        self.has_failed = True  # until it is made, also for Ctrl-C
-        made = self.here(batch, to_arrays(batch))
-        self.has_failed = False
-        return made, native.state()
+            place = self._tasks[0][0].place if self._tasks else None
+            raise _functions.error_of(failure, self._dataset, place) from failure.error
 
     def _next(
-        self, pool: _workers.Threads | _workers.Processes, native: _native.Loader, to_arrays: _Arrays
-    ) -> tuple[Any, _State] | None:
-        self._fill(pool, native, to_arrays)
+        self, pool: _workers.Threads | _workers.Processes, native: _native.Loader, to_arrays: _Arrays, here: Place
+    ) -> tuple[Any, Place, _functions.Place] | None:
+        while self._put_one(pool, native, to_arrays, here):
+            pass
         if not self._tasks:
-            if isinstance(self._end, BaseException):
-                raise self._end
             return None
-        task, state = self._tasks[0]
+        task, place = self._tasks[0]
         since = time.perf_counter()
         while not pool.wait(task):
-            self._fill(pool, native, to_arrays)
-        self._wait_seconds += time.perf_counter() - since
-        self._count(task.seconds, len(task.place.samples))
+            while self._put_one(pool, native, to_arrays, here):
+                pass
+        if not task.is_counted:
+            task.is_counted = True
+            self._wait_seconds += time.perf_counter() - since
+            self._count(task.seconds, len(task.place.samples))
         if task.failure is not None:
             raise task.failure
-        self._tasks.popleft()
-        return task.result, state
+        return task.result, place, task.place
 
-    def _fill(self, pool: _workers.Threads | _workers.Processes, native: _native.Loader, to_arrays: _Arrays) -> None:
-        """Hands ready batches to the workers. Waits for the loader only if no worker has a batch."""
-        while not self._end and len(self._tasks) < pool.depth and not (self._waits and self._tasks):
-            try:
-                if self._kept is None and not self._get(native):
-                    return
-                self._submit(pool, to_arrays)
-            except LimitError:
-                if not self._tasks:
-                    raise
-                self._waits = True  # batches under way hold the memory that the next one needs
-            except _functions.Failure:
-                raise
-            except Exception as error:
-                if not self._tasks:
-                    raise
-                self._end = error  # after the batches before it
-
-    def _get(self, native: _native.Loader) -> bool:
-        """Takes the next batch from the loader. False: there is none now, or none any more."""
-        batch = native.next_ready() if self._tasks else native.next()
+    def _put_one(
+        self, pool: _workers.Threads | _workers.Processes, native: _native.Loader, to_arrays: _Arrays, here: Place
+    ) -> bool:
+        """Hands the loader's next batch to a worker, if it is whole. Waits for it only if no worker has a batch. False: none
+        was handed over. An error of a later batch comes at its turn."""
+        if self._end or len(self._tasks) >= pool.depth or (self._waits and self._tasks):
+            return False
+        try:
+            batch = native.next_ready() if self._tasks else native.next()
+        except PenstockError:
+            return self._at_its_turn()
         if isinstance(batch, bool):
             return False
         self._end = batch is None
-        if batch is not None:
-            self._kept = batch, native.state()
-        return batch is not None
+        if batch is None:
+            return False
+        try:
+            arrays = to_arrays(batch)
+        except Exception:
+            if not _raises(to_arrays, batch):
+                raise  # it is of a signal's handler
+            return self._at_its_turn()
+        return self._submit(pool, native, batch, arrays, self._tasks[-1][1] if self._tasks else here)
 
-    def _submit(self, pool: _workers.Threads | _workers.Processes, to_arrays: _Arrays) -> None:
-        assert self._kept is not None
-        batch, state = self._kept
-        arrays = to_arrays(batch)
+    def _at_its_turn(self) -> bool:
+        """In an except clause: the next batch failed. If there are batches before it, they come first."""
+        if not self._tasks:
+            raise  # noqa: PLE0704
+        self._waits = True
+        return False
+
+    def _submit(
+        self,
+        pool: _workers.Threads | _workers.Processes,
+        native: _native.Loader,
+        batch: _native.Batch,
+        arrays: dict[str, Any],
+        before: Place,
+    ) -> bool:
         task = _workers.Task(arrays, self.place_of(batch, arrays))
-        pool.submit(task)
-        self._tasks.append((task, state))
-        self._kept = None
-        self._waits = False
+        place = Place(native.state(), before.taken + 1, before.left - 1)
+        self._tears = True
+        try:
+            pool.submit(task)
+        except LimitError:  # before anything was sent; batches under way hold the memory that this one needs
+            self._tears = False
+            return self._at_its_turn()
+        self._tasks.append((task, place))
+        native.take(batch)
+        self._tears = self._waits = False
+        return True
 
     def stop(self) -> None:
         """Ends the workers. The next pass starts others."""
@@ -167,3 +178,12 @@ class Pipeline:
         if self._pool is not None:
             self._pool.stop()
         self._pool = None
+
+
+def _raises(to_arrays: _Arrays, batch: _native.Batch) -> bool:
+    """Whether a batch cannot be converted."""
+    try:
+        to_arrays(batch)
+    except Exception:
+        return True
+    return False

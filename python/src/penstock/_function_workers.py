@@ -48,7 +48,8 @@ class Task:
         self.failure: _functions.Failure | None = None
         self.seconds = 0.0
         self.n_given = 0  # bytes of a process's block that its arguments take
-        self.is_done = self.is_dropped = False
+        self.is_done = self.is_dropped = self.is_counted = False
+        self.ends = threading.Lock()  # of a thread's task: held until it is done
 
 
 def run(functions: _functions.Functions, task: Task) -> None:
@@ -79,7 +80,6 @@ class _Bench:
 
     def __init__(self) -> None:
         self.tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-        self.done = threading.Condition()
         self.began: dict[Task, float] = {}
 
 
@@ -97,9 +97,8 @@ def _work_once(functions: _functions.Functions, bench: _Bench) -> bool:
         bench.began[task] = time.monotonic()
         run(functions, task)
         bench.began.pop(task, None)
-    with bench.done:
-        task.is_done = True
-        bench.done.notify_all()
+    task.is_done = True
+    task.ends.release()
     return True
 
 
@@ -116,6 +115,7 @@ class Threads:
     """Daemon threads of this process, so that one that hangs does not keep the interpreter from ending."""
 
     nbytes = 0
+    is_torn = False
 
     def __init__(self, functions: _functions.Functions, n: int, timeout: float | None) -> None:
         self.depth = 2 * n
@@ -127,13 +127,13 @@ class Threads:
             threading.Thread(target=_work, args=(functions, self._bench), name=name, daemon=True).start()
 
     def submit(self, task: Task) -> None:
+        task.ends.acquire()
         self._bench.tasks.put(task)
 
     def wait(self, task: Task) -> bool:
         """Waits a moment. True: the task is done."""
-        with self._bench.done:
-            if not task.is_done:
-                self._bench.done.wait(SLICE)
+        if not task.is_done:  # which counts; an exception may come while the lock is taken
+            task.ends.acquire(timeout=SLICE)
         began = self._bench.began.get(task)
         if not task.is_done and self._timeout and began is not None and time.monotonic() - began > self._timeout:
             raise _timed_out(self._timeout)
@@ -258,10 +258,11 @@ class _Server:
                 self._pipe.send((number, *_do(self._functions, self._blocks[name], self._account, begin, end, more)))
 
 
-def _serve(pipe: Any, functions: _functions.Functions, others: list[Any]) -> None:
+def _serve(pipe: Any, functions: _functions.Functions, others: list[Any], blocked: tuple[int, ...]) -> None:
     """The life of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that started it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     for other in others:  # of its siblings, which a fork has copied
         other.close()
     if functions.output == "torch":
@@ -271,18 +272,29 @@ def _serve(pipe: Any, functions: _functions.Functions, others: list[Any]) -> Non
     _Server(pipe, functions).run()
 
 
+def _handled() -> list[int]:
+    """Returns the signals that have handlers in Python."""
+    return [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
+
+
 class _Process:
     """A worker process as its parent sees it."""
 
     def __init__(self, context: Any, functions: _functions.Functions, others: list[Any]) -> None:
         self.pipe, theirs = context.Pipe()
         inherited = [*others, self.pipe] if context.get_start_method() == "fork" else []
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self.process = context.Process(
-            target=_serve, args=(theirs, functions, inherited), name="penstock-function", daemon=True
+            target=_serve, args=(theirs, functions, inherited, tuple(blocked)), name="penstock-function", daemon=True
         )
-        with warnings.catch_warnings():  # the child of a fork uses none of the loader's threads
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self.process.start()
+        try:
+            # Signals wait: what a fork calls loses exceptions of their handlers, and the child must not run these.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _handled())
+            with warnings.catch_warnings():  # the child of a fork uses none of the loader's threads
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         theirs.close()
         self.knows: set[int] = set()  # names of blocks that it has
         self.tasks: deque[int] = deque()  # that it has, the one under way first
@@ -328,6 +340,7 @@ class Processes:
         self._account = _memory.Account(limit)
         self._most = 0  # bytes that a result has needed
         self._wishes: dict[int, tuple[_Process, int]] = {}  # tasks that wait for memory: their workers, and how many bytes
+        self.is_torn = False  # an exception came in the middle of a message
         self._workers: list[_Process] = []
         self._tasks: dict[int, tuple[Task, int, int]] = {}  # with the names of their blocks, and what these may grow by
         self._blocks: dict[int, _memory.Block] = {}
@@ -404,6 +417,7 @@ class Processes:
         self._next += 1
         number = self._next
         is_new = name not in worker.knows
+        self.is_torn = True
         try:
             worker.pipe.send((number, name, begin, end, n_more, is_new))
             if is_new:
@@ -417,6 +431,7 @@ class Processes:
         self._tasks[number] = (task, name, n_more)
         self._account.reserved += n_more
         task.n_given = end
+        self.is_torn = False
 
     def wait(self, task: Task) -> bool:
         """Takes results that are there, or waits a moment for one. True: that of the task is there."""
@@ -426,7 +441,10 @@ class Processes:
         for pipe in ready:
             if pipe in owners:
                 self._take(owners[pipe])
-        self._answer_wishes(task)
+        if self._wishes:
+            self.is_torn = True
+            self._answer_wishes(task)
+            self.is_torn = False
         if task.is_done:
             return True
         for worker in self._workers:
@@ -459,6 +477,11 @@ class Processes:
                 raise self._ended(worker) from None
 
     def _take(self, worker: _Process) -> None:
+        self.is_torn = True
+        self._take_result(worker)
+        self.is_torn = False
+
+    def _take_result(self, worker: _Process) -> None:
         try:
             number, *wanted_or_result = worker.pipe.recv()
         except (EOFError, OSError):

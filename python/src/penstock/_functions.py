@@ -18,6 +18,7 @@ from .errors import ArgumentError, FunctionError
 KINDS = ("threads", "processes")
 STARTS = ("fork", "spawn", "forkserver")
 _SAMPLE, _BATCH = 1, 2  # domains of random numbers
+_MOST_NAMED = 8  # samples of a batch in an error
 
 
 class Functions(NamedTuple):
@@ -35,6 +36,7 @@ class Place(NamedTuple):
     epoch: int
     samples: tuple[int, ...]
     draws: tuple[int, ...]
+    step: int = 0  # number of the batch in its epoch
 
 
 class Failure(Exception):
@@ -207,16 +209,24 @@ def _as_output(value: Any, output: str) -> Any:
     return np.asarray(value)
 
 
-def error_of(failure: Failure, dataset: Dataset, samples: Sequence[int]) -> FunctionError:
-    """Returns what the consumer gets: with the sample's name, and the traceback of the function."""
-    where = f"a batch of {len(samples)} samples" if failure.sample is None else f"sample {failure.sample}"
-    name = None
+def error_of(failure: Failure, dataset: Dataset, place: Place | None) -> FunctionError:
+    """Returns what the consumer gets: with the place of the batch, the sample's name, and the traceback of the function."""
+    where, name = "no batch", None
+    if place is not None:
+        where = named(place.epoch, place.step, place.samples)
     if failure.sample is not None:
         name = dataset._native.name(failure.sample)
-        where += f", {name!r}" if name else ""
+        where = f"sample {failure.sample}" + (f", {name!r}" if name else "") + f" of {where}"
     text = f"{failure.which}, {where}: {failure.text}"
     if failure.trace:
         text += f"\n\nThe function's own traceback:\n{failure.trace.rstrip()}"
     error = FunctionError(f"data set {dataset.path!r}: {text}", text=text, dataset=dataset.path, sample=failure.sample)
     error.__cause__ = failure.error
     return error
+
+
+def named(epoch: int, step: int, samples: Sequence[int]) -> str:
+    """Returns the words that name a batch."""
+    shown = ", ".join(map(str, samples[:_MOST_NAMED]))
+    more = f" and {len(samples) - _MOST_NAMED} more" if len(samples) > _MOST_NAMED else ""
+    return f"epoch {epoch}, batch {step}, samples {shown or 'none'}{more}"

@@ -26,7 +26,8 @@ def line(loader: Loader) -> str:
     """Returns the line: epoch, step, rate, time of a step, stall."""
     stats = loader.stats()
     step, window = stats["step"], stats["step"]["window"]
-    place = f"penstock: epoch {stats['epoch']}, {loader._taken} of {loader._taken + loader._left} batches"
+    _, taken, left = loader._received[0]
+    place = f"penstock: epoch {stats['epoch']}, {taken} of {taken + left} batches"
     if window["steps"] == 0:
         return place
     rate = loader.batch_size / window["mean"] if window["mean"] else 0.0

@@ -234,3 +234,50 @@ def arguments(loader: Any, **changes: Any) -> dict[str, Any]:
     What Loader.set changed since is not in them. A plan's schedule of sizes is no argument: who wants it gives the plan.
     """
     return {**{name: value for name, value in loader._given.items() if name != "schedule"}, **changes}
+
+
+def native_options(given: dict[str, Any], dataset: Dataset, fields: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the C library's options for a loader's arguments."""
+    throttle = given["throttle"] or (0, 0)
+    if len(throttle) not in (2, 3):
+        raise ArgumentError(f"throttle is (bytes per second, seconds) or (..., requests at a time), not {throttle!r}")
+    options: dict[str, Any] = {
+        "batch_size": _options.count("batch_size", given["batch_size"], 1, 2**31 - 1),
+        "order": order_number(given),
+        "seed": _options.count("seed", given["seed"], 0, 2**64 - 1),
+        "drop_last": bool(given["drop_last"]),
+        "num_workers": _options.workers(given["num_workers"]),
+        "prefetch": _options.count("prefetch", given["prefetch"], 1, 2**16),
+        "host_memory": _options.nbytes("host_memory", given["host_memory"]),
+        "on_error": _options.choice("on_error", given["on_error"], ON_ERROR),
+        "only_listed": True,
+        "fields": fields,
+        "storage": _options.choice("storage", given["storage"], STORAGES),
+        "page_cache": _options.choice("page_cache", given["page_cache"], PAGE_CACHES),
+        "cache_form": _options.choice("cache_form", given["cache_form"], CACHE_FORMS),
+        "cache_size": _options.choice("cache_size", given["cache_size"], CACHE_SIZES),
+        "throttle_bytes_per_second": float(throttle[0]),
+        "throttle_latency_seconds": float(throttle[1]),
+        "throttle_requests": _options.count("throttle[2]", tuple(throttle)[-1], 0, 256) if len(throttle) == 3 else 0,
+        "no_verify": not given["verify"],
+    }
+    if given["cache_plan"] is not None:
+        options["cache_plan"] = _cache.plan_bytes(given["cache_plan"], dataset)
+    for name, high in (
+        ("io_threads", 1024),
+        ("page_samples", 2**32 - 1),
+        ("window_pages", 2**32 - 1),
+        ("max_errors", 2**64 - 1),
+        ("max_pixels", 2**64 - 1),
+    ):
+        if given[name] is not None:
+            options[name] = _options.count(name, given[name], 1, high)
+    if given["trace"] is not None:
+        options["trace"] = given["trace"]
+    add_bad_samples(given, options)
+    add_share(given, options)
+    add_forms(given, options)
+    add_gpu(given, options)
+    add_subset(given, dataset, options)
+    add_repeats(given, options)
+    return options

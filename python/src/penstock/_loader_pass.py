@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import _native
 from .errors import StateError
 
 if TYPE_CHECKING:
     from .loader import Loader
+
+State = tuple[int, ...]  # of the C library: epoch, position, seed, ...
+
+
+class Place(NamedTuple):
+    """Where a pass is: after the newest batch that the caller received."""
+
+    state: State
+    taken: int  # batches received or skipped
+    left: int  # batches to come
 
 
 def refuse_copies(path: str, maker: int, world_size: int | None) -> None:
@@ -40,24 +51,24 @@ class EpochSetter:
         self._loader._agree_on_epoch(epoch)
 
 
-class Pass:
-    """One pass over the loader: what ``iter(loader)`` returns."""
+class Pass(_native.Delivery):
+    """One pass over the loader: what ``iter(loader)`` returns. The place is that of the list that it is made with."""
 
-    def __init__(self, loader: Loader, serial: int) -> None:
+    def __init__(self, place: list[Place], loader: Loader, serial: int) -> None:
         self._loader = loader
         self._serial = serial
         self._done = False
 
-    def __iter__(self) -> Pass:
-        return self
-
     def __len__(self) -> int:
         """Returns the number of batches that the pass has still to deliver."""
-        return 0 if self._done or self._serial != self._loader._serial else self._loader._left
+        return 0 if self._done or self._serial != self._loader._serial else self.place.left  # type: ignore[no-any-return]
 
-    def __next__(self) -> Any:
-        batch = None if self._done else self._loader._next(self._serial)
-        if batch is None:
-            self._done = True
-            raise StopIteration
-        return self._loader._deliver(batch)
+    def _make(self) -> tuple[Any, Place] | None:
+        """Makes the batch after the newest one that was received: the same one until the caller has received it. Returns it
+        with the place after it. None: the pass is over."""
+        made = None if self._done else self._loader._make(self._serial, self.place)
+        self._done = made is None
+        return made
+
+    def _check(self) -> None:
+        """Lets handlers of signals run, which may raise: the batch is not received then."""

@@ -22,6 +22,7 @@ struct native_state {
     PyTypeObject *dataset_type;
     PyTypeObject *loader_type;
     PyTypeObject *batch_type;
+    PyTypeObject *delivery_type;
     PyTypeObject *tensor_type;
     PyTypeObject *writer_type;
     PyTypeObject *cache_type;
@@ -52,7 +53,7 @@ struct native_fleet {
 };
 
 struct native_batch {
-    PyObject_HEAD pst_batch *handle; /* this object's share; never NULL after construction */
+    PyObject_HEAD pst_batch *handle; /* this object's share; never NULL where Python sees it */
     pid_t pid;                       /* process whose loader made the batch */
 };
 
@@ -122,6 +123,8 @@ PyObject *native_meter_new(const pst_loader *loader, uint32_t n_workers);
 /* Objects. Each returns a new reference or NULL with an exception set. */
 PyObject *native_batch_new(struct native_state *state, pst_batch *handle); /* takes the share, also
                                                                               on failure */
+/* As native_batch_new for a share that comes later: its handle is NULL. */
+PyObject *native_batch_empty(struct native_state *state);
 PyObject *native_tensor_new(struct native_state *state, PyObject *batch,
                             const struct pst_tensor *tensor);
 /* As native_tensor_new for contiguous arrays in host memory, but with memory of its own, so that
@@ -144,8 +147,8 @@ PyObject *native_dlpack_export(struct native_batch *batch, struct native_block *
                                const struct pst_tensor *tensor, int versioned);
 
 extern PyType_Spec native_dataset_spec, native_loader_spec, native_batch_spec, native_tensor_spec,
-    native_writer_spec, native_cache_spec, native_images_spec, native_picture_spec,
-    native_fleet_spec;
+    native_delivery_spec, native_writer_spec, native_cache_spec, native_images_spec,
+    native_picture_spec, native_fleet_spec;
 
 /* _native_cache.c */
 PyObject *native_cache_advise(PyObject *module, PyObject *argument);

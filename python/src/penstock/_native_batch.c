@@ -12,16 +12,22 @@
 
 static pst_batch *handle_of(PyObject *self) { return ((struct native_batch *)self)->handle; }
 
-PyObject *native_batch_new(struct native_state *state, pst_batch *handle)
+PyObject *native_batch_empty(struct native_state *state)
 {
     struct native_batch *self = (struct native_batch *)PyType_GenericAlloc(state->batch_type, 0);
-    if (self == NULL) {
-        pst_batch_release(handle);
-        return NULL;
-    }
-    self->handle = handle;
-    self->pid = getpid();
+    if (self != NULL)
+        self->pid = getpid();
     return (PyObject *)self;
+}
+
+PyObject *native_batch_new(struct native_state *state, pst_batch *handle)
+{
+    PyObject *batch = native_batch_empty(state);
+    if (batch == NULL)
+        pst_batch_release(handle);
+    else
+        ((struct native_batch *)batch)->handle = handle;
+    return batch;
 }
 
 static void batch_dealloc(PyObject *object)

@@ -4,7 +4,10 @@
  * close, `fetch_lock` guards fetch and replay, close takes both. next() waits in slices, without
  * the GIL, and checks for signals in between; fetch and replay check between rows. `handle`
  * changes only with the GIL and both locks held. In a forked child the handle is neither used
- * nor freed. */
+ * nor freed.
+ *
+ * A batch that the C library has handed out stays in `front` until take() is called with it, so
+ * that next() gives it again where an exception came between. */
 #include "_native.h"
 
 #include <string.h>
@@ -17,7 +20,8 @@ struct native_loader {
     PyObject_HEAD pst_loader *handle; /* NULL once closed */
     PyThread_type_lock run_lock, fetch_lock;
     struct pst_loader_state
-        state; /* state after the last batch that was returned; read and written under the GIL */
+        state;       /* state after the batch handed out last; read and written under the GIL */
+    PyObject *front; /* that batch, until it is taken; NULL: it was; under the GIL */
     pid_t pid;
     bool closing;     /* true: waiting calls give up; under the GIL */
     bool changing;    /* set() runs, with both locks held: no other call may use the handle */
@@ -57,6 +61,7 @@ static void loader_dealloc(PyObject *object)
 {
     struct native_loader *self = (struct native_loader *)object;
     PyTypeObject *type = Py_TYPE(object);
+    Py_CLEAR(self->front);
     shut(self);
     /* In a forked child a lock may be held by a thread that does not exist there, so locks are
      * left alone. */
@@ -155,10 +160,18 @@ static PyObject *loader_close(PyObject *object, PyObject *unused)
         PyThread_release_lock(self->run_lock);
         return NULL;
     }
+    Py_CLEAR(self->front);
     shut(self);
     PyThread_release_lock(self->fetch_lock);
     PyThread_release_lock(self->run_lock);
     Py_RETURN_NONE;
+}
+
+/* The loader may have another place now: `front` is dropped. */
+static void moved(struct native_loader *self)
+{
+    pst_loader_state(self->handle, &self->state);
+    Py_CLEAR(self->front);
 }
 
 static PyObject *loader_begin(PyObject *object, PyObject *args)
@@ -171,7 +184,7 @@ static PyObject *loader_begin(PyObject *object, PyObject *args)
     pst_error_clear(&err);
     enum pst_status status;
     Py_BEGIN_ALLOW_THREADS status = pst_loader_begin(self->handle, epoch, &err);
-    Py_END_ALLOW_THREADS if (status == PST_OK) pst_loader_state(self->handle, &self->state);
+    Py_END_ALLOW_THREADS if (status == PST_OK) moved(self);
     PyThread_release_lock(self->run_lock);
     if (status != PST_OK)
         return native_raise(status, &err);
@@ -197,7 +210,7 @@ static PyObject *loader_resume(PyObject *object, PyObject *args)
     pst_error_clear(&err);
     enum pst_status status;
     Py_BEGIN_ALLOW_THREADS status = pst_loader_resume(self->handle, &state, &err);
-    Py_END_ALLOW_THREADS if (status == PST_OK) pst_loader_state(self->handle, &self->state);
+    Py_END_ALLOW_THREADS if (status == PST_OK) moved(self);
     PyThread_release_lock(self->run_lock);
     if (status != PST_OK)
         return native_raise(status, &err);
@@ -248,7 +261,7 @@ static PyObject *loader_set(PyObject *object, PyObject *args)
     self->changing = true;
     Py_BEGIN_ALLOW_THREADS status = pst_loader_set(self->handle, &settings, &err);
     Py_END_ALLOW_THREADS self->changing = false;
-    pst_loader_state(self->handle, &self->state);
+    moved(self);
     PyThread_release_lock(self->fetch_lock);
     PyThread_release_lock(self->run_lock);
     if (status != PST_OK)
@@ -267,53 +280,82 @@ static PyObject *loader_state(PyObject *object, PyObject *unused)
         (unsigned long long)state->augment_version);
 }
 
+/* Waits up to timeout_ns until `front` is there. PST_OK, PST_END or PST_ERROR_BUSY, or -1 with an
+ * exception set. `empty` becomes `front`. */
+static int fill_front(struct native_loader *self, PyObject **empty, int64_t timeout_ns)
+{
+    struct pst_error err;
+    pst_batch *batch = NULL;
+    enum pst_status status = PST_OK;
+    if (enter(self, self->run_lock) < 0)
+        return -1;
+    pst_error_clear(&err);
+    if (self->front == NULL) {
+        Py_BEGIN_ALLOW_THREADS status =
+            pst_loader_next_timed(self->handle, timeout_ns, &batch, &err);
+        Py_END_ALLOW_THREADS
+    }
+    if (batch != NULL) {
+        ((struct native_batch *)*empty)->handle = batch;
+        self->front = *empty;
+        *empty = NULL;
+    }
+    if (batch != NULL || status == PST_END)
+        pst_loader_state(self->handle, &self->state);
+    PyThread_release_lock(self->run_lock);
+    if (status == PST_OK || status == PST_END || status == PST_ERROR_BUSY)
+        return (int)status;
+    native_raise(status, &err);
+    return -1;
+}
+
+static PyObject *front_of(struct native_loader *self)
+{
+    Py_XINCREF(self->front);
+    return self->front;
+}
+
 static PyObject *loader_next(PyObject *object, PyObject *unused)
 {
     (void)unused;
     struct native_loader *self = (struct native_loader *)object;
-    struct pst_error err;
-    pst_batch *batch = NULL;
-    enum pst_status status = PST_ERROR_BUSY;
+    PyObject *empty = native_batch_empty(native_state_of(object));
+    if (empty == NULL)
+        return NULL;
+    int status = PST_ERROR_BUSY;
     while (status == PST_ERROR_BUSY) {
-        if (enter(self, self->run_lock) < 0)
-            return NULL;
-        pst_error_clear(&err);
-        Py_BEGIN_ALLOW_THREADS status = pst_loader_next_timed(self->handle, SLICE_NS, &batch, &err);
-        Py_END_ALLOW_THREADS if (status == PST_OK || status == PST_END)
-            pst_loader_state(self->handle, &self->state);
-        PyThread_release_lock(self->run_lock);
+        status = fill_front(self, &empty, SLICE_NS);
         if (status == PST_ERROR_BUSY && PyErr_CheckSignals() < 0)
-            return NULL;
+            status = -1;
     }
+    Py_XDECREF(empty);
     if (status == PST_END)
         Py_RETURN_NONE;
-    if (status != PST_OK)
-        return native_raise(status, &err);
-    return native_batch_new(native_state_of(object), batch);
+    return status == PST_OK ? front_of(self) : NULL;
 }
 
-/* The next batch if it is whole; False: not yet. */
 static PyObject *loader_next_ready(PyObject *object, PyObject *unused)
 {
     (void)unused;
     struct native_loader *self = (struct native_loader *)object;
-    struct pst_error err;
-    pst_batch *batch = NULL;
-    if (enter(self, self->run_lock) < 0)
+    PyObject *empty = native_batch_empty(native_state_of(object));
+    if (empty == NULL)
         return NULL;
-    pst_error_clear(&err);
-    enum pst_status status;
-    Py_BEGIN_ALLOW_THREADS status = pst_loader_next_timed(self->handle, 0, &batch, &err);
-    Py_END_ALLOW_THREADS if (status == PST_OK || status == PST_END)
-        pst_loader_state(self->handle, &self->state);
-    PyThread_release_lock(self->run_lock);
+    int status = fill_front(self, &empty, 0);
+    Py_XDECREF(empty);
     if (status == PST_ERROR_BUSY)
         Py_RETURN_FALSE;
     if (status == PST_END)
         Py_RETURN_NONE;
-    if (status != PST_OK)
-        return native_raise(status, &err);
-    return native_batch_new(native_state_of(object), batch);
+    return status == PST_OK ? front_of(self) : NULL;
+}
+
+static PyObject *loader_take(PyObject *object, PyObject *batch)
+{
+    struct native_loader *self = (struct native_loader *)object;
+    if (batch == self->front)
+        Py_CLEAR(self->front);
+    Py_RETURN_NONE;
 }
 
 static PyObject *loader_fetch(PyObject *object, PyObject *args)
@@ -581,10 +623,12 @@ static PyMethodDef methods[] = {
     {"close", loader_close, METH_NOARGS, "Stops the threads; batches stay valid."},
     {"begin", loader_begin, METH_VARARGS, "begin(epoch)"},
     {"resume", loader_resume, METH_VARARGS, "resume((epoch, position, seed, ...))"},
-    {"state", loader_state, METH_NOARGS, "The state after the batch last returned."},
-    {"next", loader_next, METH_NOARGS, "The next Batch; None after the last one."},
+    {"state", loader_state, METH_NOARGS, "The state after the batch that next() gave last."},
+    {"next", loader_next, METH_NOARGS,
+     "The next Batch, the same one until it is taken; None after the last one."},
     {"next_ready", loader_next_ready, METH_NOARGS,
-     "The next batch if it is whole; None at the end; False: not yet."},
+     "As next() if the batch is whole; False: not yet."},
+    {"take", loader_take, METH_O, "take(batch): next() goes on behind it."},
     {"fetch", loader_fetch, METH_VARARGS, "fetch(epoch, samples as uint64 buffer): Batch."},
     {"replay", loader_replay, METH_VARARGS, "replay(epoch, step): Batch."},
     {"set", loader_set, METH_VARARGS, "set(batch_size, height, width); 0: as it is."},

@@ -297,9 +297,11 @@ NO_FUNCTION: FunctionStats = {
 
 
 class LoaderStats(TypedDict):
-    """Counters since the loader was made. Times are seconds, sizes are bytes."""
+    """Counters since the loader was made. Times are seconds, sizes are bytes. batches: those that were made, also anew after
+    an exception. skipped: those that :meth:`Loader.skip_batch` went past."""
 
     batches: int
+    skipped: int
     samples: SampleStats
     storage: StorageStats
     decode: DecodeStats
@@ -434,6 +436,7 @@ def loader_stats(
     """
     grouped = {
         "batches": raw["n_batches"],
+        "skipped": raw["n_skipped"],
         "samples": {
             "delivered": raw["n_samples"],
             "bad": raw["n_bad"],

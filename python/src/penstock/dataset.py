@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from . import _html, _image, _native, _options
+from ._loader_tickets import Ticket
 from .errors import ArgumentError, NotFoundError, PenstockError
 
 if TYPE_CHECKING:
@@ -388,6 +389,10 @@ class Dataset:
             return list(self.subset(i))
         sample = self._sample(i)
         return self._sample_of(sample)
+
+    def __getitems__(self, batch: Any) -> Any:
+        """For torch's DataLoader: samples by number; or the batch of a Loader whose batch_sampler yielded `batch`."""
+        return batch.redeem() if isinstance(batch, Ticket) else [self[i] for i in batch]
 
     def _sample_of(self, sample: int) -> _html.Sample:
         values = {field.name: self._value(sample, i_field, field) for i_field, field in enumerate(self._fields)}

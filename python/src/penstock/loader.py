@@ -11,13 +11,14 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _convert, _function_loop, _functions, _live, _loader_fields, _loader_set, _native, _options, _plan_file
-from . import _ragged, _stats
+from . import _convert, _function_loop, _functions, _live, _loader_fields, _loader_set, _loader_tickets, _native, _options
+from . import _plan_file, _ragged, _stats
 from . import _loader_options as _more
 from . import cache as _cache
 from . import fleet as _fleet
 from . import transforms as _transforms
-from ._loader_pass import EpochSetter, Pass, refuse_copies
+from ._loader_make import Maker, place_behind
+from ._loader_pass import Pass, Place, refuse_copies
 from .dataset import Dataset
 from .errors import ArgumentError, PenstockError, StateError
 
@@ -25,6 +26,7 @@ __all__ = ["Loader"]
 
 _STATE_KEYS = ("epoch", "position", "seed", "n_samples", "order_version", "order_hash", "augment_version")
 _STATE_VERSION = 2
+_SKIPPED = "skipped"  # of a state: how many batches skip_batch() went past
 
 _State = tuple[int, ...]  # in the order of _STATE_KEYS
 _Ranks = tuple[int, int, str]  # rank, world size, their source
@@ -40,12 +42,13 @@ def _close_all() -> None:
         loader._stop()
 
 
-class Loader:
+class Loader(_loader_tickets.LikeDataLoader):
     """Iterates over batches; one ``for`` is one epoch, and the epoch number advances by itself.
 
-    An epoch begins when its second batch is requested. ``next(iter(loader))`` alone, or an unused ``iter()``, takes
-    no epoch: the next ``for`` starts at the same place. A loop that ends later (``break``) has used its epoch.
-    ``set_epoch`` and ``load_state_dict`` choose another place. ``len(loader)`` counts the batches of a whole epoch;
+    An epoch begins when its second batch is requested, and is over when its last one was received, whether more are
+    requested or not. ``next(iter(loader))`` alone, or an unused ``iter()``, takes no epoch unless it has one batch only:
+    the next ``for`` starts at the same place. A loop that ends later (``break``) has used its epoch. ``set_epoch``
+    and ``load_state_dict`` choose another place. ``len(loader)`` counts the batches of a whole epoch;
     :attr:`remaining` and ``len(iter(loader))`` those that the pass under way has still to deliver.
 
     A batch is a dict: the fields of the data set by name, and ``"index"``, the sample numbers (int64).
@@ -242,9 +245,9 @@ class Loader:
         batch_function: called with the batch's dict, after ``sample_function``, and a generator that depends on seed, epoch
             and the batch's first row. What it returns is delivered, or goes to ``collate_fn`` in the calling thread.
         function_workers: threads or processes that run these functions, a batch each at a time, up to two batches each ahead.
-            0: the calling thread. Order, and results, are the same. An exception ends the pass, before the batch, with a
-            :class:`~penstock.errors.FunctionError` with the sample's name and the function's traceback, whatever
-            ``on_error`` is. ``stats()["function"]`` counts and times. With ``share`` each job runs its own functions.
+            0: the calling thread. Order, and results, are the same. An exception is a
+            :class:`~penstock.errors.FunctionError` with batch, sample and the function's traceback, and the batch comes
+            next (:meth:`skip_batch`). ``stats()["function"]`` counts and times. With ``share`` each job runs its own functions.
         function_kind: "threads", for functions that release Python's lock, as numpy's and torch's large operations do; or
             "processes", whose arrays lie in anonymous shared memory and are never pickled. It is limited to
             ``host_memory``, beside what that limits. A process that ends or hangs is a FunctionError.
@@ -286,9 +289,10 @@ class Loader:
             writes that file, ".2" to ".64" is added. It is complete when the loader is closed; what a killed process
             leaves can be loaded, too. With PENSTOCK_NVTX=1 the same spans are ranges of NVIDIA's profilers.
 
-    Safe to leave early: ``break``, exceptions and Ctrl-C lose nothing. In a forked child the loader rebuilds itself
-    at first use. It is pickled by its arguments and its state. One iteration at a time: a new ``iter()`` ends the
-    previous one.
+    Safe to leave early: ``break``, exceptions, handlers of signals and Ctrl-C lose and repeat nothing. A batch that
+    you did not receive comes next, and the state says so (docs/guide/interrupts.md); :meth:`skip_batch` goes past it. In
+    a forked child the loader rebuilds itself at first use. It is pickled by its arguments and its state. One
+    iteration at a time: a new ``iter()`` ends the previous one.
     """
 
     _assumed: Mapping[str, str] = {}  # by argument, where nobody said it: what was taken, in words (_usual.py)
@@ -451,7 +455,7 @@ class Loader:
             "pad_multiple": pad_multiple,
             "schedule": None,  # a plan may have one
         }
-        self._maker = os.getpid()
+        self._made_by = os.getpid()
         self._start(given if plan is None else _plan_file.applied(given, plan))
         if plan is not None and (warning := _plan_file.foreign(plan, self._dataset._count)):
             _log.warning("%s: %s", self._dataset.path, warning)
@@ -471,13 +475,13 @@ class Loader:
         self._wrap = _convert.wrapper(self._output)
         _ragged.check_names(given, dataset)
         fields = _loader_fields.FieldOptions(given, dataset, self._output)
-        self._native_options = self._make_options(fields.all())
+        self._native_options = _more.native_options(given, dataset, fields.all())
         self._encoded, self._channels_last = fields.encoded, fields.channels_last
         self._labels = _more.add_mix(given, dataset, self._output == "torch", self._native_options)
         functions = _functions.of(given)
         self._is_random = fields.is_random or given["mix"] is not None or _functions.draws(functions)
         self._functions = functions and _function_loop.Pipeline(functions, given, dataset, self._native_options["host_memory"])
-        self._delivered: _State | None = None  # the place after the last batch, where functions have more under way
+        self._maker = Maker(self._functions)
         self._closed = False
         self._final: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
         self._serial = 0  # of the newest pass
@@ -485,9 +489,11 @@ class Loader:
         self._next_epoch = 0
         self._passing = False  # the state is a place within the newest pass
         self._pending: _State | None = None  # the place where the next pass begins, if one was set
-        self._again: _State | None = None  # the place where it begins if the newest pass does not count
+        self._loaded = False  # that place came from load_state_dict, and no set_epoch followed
+        self._start: _State | None = None  # where the newest pass began; None: that does not count any more
+        self._asked = False  # its second batch was requested, or one was skipped
         self._n_peeks = 0  # number of passes in a row that ended after their first batch
-        self._taken = self._left = 0  # batches taken of the newest pass, and left
+        self._n_skipped = 0  # batches that skip_batch() went past
         self._over = False  # the newest pass ended in the parent process
         self._cache, self._cache_choice = _cache.chosen(
             given["cache"], dataset._native.nbytes, given["storage"] == "memory", given["share"] is not None
@@ -500,6 +506,7 @@ class Loader:
         self._native = self._make_native()
         self._changes.begin(_loader_set.Settings(*self._native.settings()))
         self._live = _live.Live() if _live.wanted(given["live"]) else None
+        self._received = [Place(self._native.state(), 0, 0)]  # of the newest pass; its Pass writes it
         self._n_batches = 0  # when it was last counted
         self._own_names = frozenset({*self.__dict__, "_own_names"} - before)
         _alive.add(self)
@@ -537,52 +544,6 @@ class Loader:
         given = self._given
         return self._cache_choice, *(("", "") if self._cache is None else (given["cache_form"], given["cache_size"]))
 
-    def _make_options(self, fields: list[dict[str, Any]]) -> dict[str, Any]:
-        given = self._given
-        throttle = given["throttle"] or (0, 0)
-        if len(throttle) not in (2, 3):
-            raise ArgumentError(f"throttle is (bytes per second, seconds) or (..., requests at a time), not {throttle!r}")
-        options: dict[str, Any] = {
-            "batch_size": _options.count("batch_size", given["batch_size"], 1, 2**31 - 1),
-            "order": _more.order_number(given),
-            "seed": _options.count("seed", given["seed"], 0, 2**64 - 1),
-            "drop_last": bool(given["drop_last"]),
-            "num_workers": _options.workers(given["num_workers"]),
-            "prefetch": _options.count("prefetch", given["prefetch"], 1, 2**16),
-            "host_memory": _options.nbytes("host_memory", given["host_memory"]),
-            "on_error": _options.choice("on_error", given["on_error"], _more.ON_ERROR),
-            "only_listed": True,
-            "fields": fields,
-            "storage": _options.choice("storage", given["storage"], _more.STORAGES),
-            "page_cache": _options.choice("page_cache", given["page_cache"], _more.PAGE_CACHES),
-            "cache_form": _options.choice("cache_form", given["cache_form"], _more.CACHE_FORMS),
-            "cache_size": _options.choice("cache_size", given["cache_size"], _more.CACHE_SIZES),
-            "throttle_bytes_per_second": float(throttle[0]),
-            "throttle_latency_seconds": float(throttle[1]),
-            "throttle_requests": _options.count("throttle[2]", tuple(throttle)[-1], 0, 256) if len(throttle) == 3 else 0,
-            "no_verify": not given["verify"],
-        }
-        if given["cache_plan"] is not None:
-            options["cache_plan"] = _cache.plan_bytes(given["cache_plan"], self._dataset)
-        for name, high in (
-            ("io_threads", 1024),
-            ("page_samples", 2**32 - 1),
-            ("window_pages", 2**32 - 1),
-            ("max_errors", 2**64 - 1),
-            ("max_pixels", 2**64 - 1),
-        ):
-            if given[name] is not None:
-                options[name] = _options.count(name, given[name], 1, high)
-        if given["trace"] is not None:
-            options["trace"] = given["trace"]
-        _more.add_bad_samples(given, options)
-        _more.add_share(given, options)
-        _more.add_forms(given, options)
-        _more.add_gpu(given, options)
-        _more.add_subset(given, self._dataset, options)
-        _more.add_repeats(given, options)
-        return options
-
     # Iteration --------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -615,34 +576,39 @@ class Loader:
         self._ranks = ranks
 
     def __iter__(self) -> Iterator[Any]:
-        refuse_copies(self._dataset.path, self._maker, self._given["world_size"])
+        refuse_copies(self._dataset.path, self._made_by, self._given["world_size"])
         native = self._open()
         self._take_ranks(native)
         self._serial += 1
         self._warn_of_peeks()
-        self._begin(native, self._pending or self._again)
-        return Pass(self, self._serial)
+        received = list(self._received)
+        self._begin(native, self._pending or self._again(), received)
+        return Pass(received, self, self._serial)
 
-    def _begin(self, native: _native.Loader, place: _State | None) -> None:
-        """Begins a pass at `place`, or a whole one of the next epoch."""
-        if self._functions is not None:
-            self._functions.reset()
+    def _begin(self, native: _native.Loader, place: _State | None, received: list[Place]) -> None:
+        """Begins a pass at `place`, or a whole one of the next epoch. `received` is the list with the pass's place."""
+        self._maker.begin()
         if place is None or place[1] == 0:
             self._follow_schedule(self._next_epoch if place is None else place[0])
         if place is not None:
             native.resume(place)
         else:
             native.begin(self._next_epoch)
-        self._pending = None
-        self._passing, self._over = True, False
-        self._again = native.state()
-        self._delivered = None if self._functions is None else self._again
-        self._epoch, position = self._again[:2]
-        self._next_epoch = self._epoch + 1
-        self._taken, self._left = 0, native.n_batches(position, *self._ranks_now()[:2])
+        start = native.state()
+        here = Place(start, 0, native.n_batches(start[1], *(self._ranks or self._ranks_now())[:2]))
+        # No call from here on, so that no signal's handler sees a part of it.
+        received[0], self._received, self._start = here, received, start
+        self._epoch, self._next_epoch = start[0], start[0] + 1
+        self._pending, self._passing, self._over, self._asked, self._loaded = None, True, False, False, False
+
+    def _again(self) -> _State | None:
+        """Returns where the next pass begins because the newest one does not count: nobody got more than its first batch,
+        which is not its last one. None: it counts."""
+        _, taken, left = self._received[0]
+        return None if self._asked or (taken and not left) else self._start
 
     def _warn_of_peeks(self) -> None:
-        peeked = self._again is not None and self._pending is None and self._taken == 1
+        peeked = self._pending is None and self._received[0].taken == 1 and self._again() is not None
         self._n_peeks = self._n_peeks + 1 if peeked else 0
         if self._n_peeks == 3:
             warnings.warn(
@@ -658,7 +624,7 @@ class Loader:
         Before a pass: that of the next one, which is the rest of a resumed epoch.
         """
         if self._passing:
-            return self._left
+            return self._received[0].left
         position = 0 if self._pending is None else self._pending[1]
         rank, world_size, _ = self._ranks_now()
         if position == 0 or self._native.n_batches(position, 0, world_size) == 0:  # then the next epoch
@@ -670,10 +636,11 @@ class Loader:
         if self._closed:
             raise StateError("the loader is closed", dataset=self._dataset.path)
         if self._native.pid != os.getpid():
-            state = self._place()
+            state = self._received[0].state
             self._native = self._make_native()
+            self._maker.begin()
             if self._functions is not None:
-                self._functions.stop()
+                self._functions.mend()
             if self._passing and self._ranks is not None:
                 self._native.set_ranks(*self._ranks[:2])
                 self._over = state[0] != self._epoch
@@ -682,39 +649,24 @@ class Loader:
             _alive.add(self)
         return self._native
 
-    def _next(self, serial: int) -> Any:
+    def _make(self, serial: int, here: Place) -> tuple[Any, Place] | None:
+        """Makes the batch after `here`, for the pass of that number; see Pass."""
         if serial != self._serial:
             raise StateError(
                 "this iterator ended when another one was made from the same loader",
                 dataset=self._dataset.path,
             )
         native = self._open()
-        if self._taken:  # the second batch is requested
-            self._again = None
-        batch: Any = None if self._over else self._take(native)
-        if batch is None and self._functions is not None and self._functions.has_failed:
-            return None  # the place stays before the batch that failed
-        self._passing = batch is not None
-        self._taken += self._passing
-        self._left = self._left - 1 if self._passing else 0
-        if self._live is not None:
-            self._live.batch(self, ends=batch is None)
-        return batch
-
-    def _take(self, native: _native.Loader) -> Any:
-        """Returns the next batch, or in a tuple what functions made of it; None: the pass is over."""
-        if self._functions is None:
-            return native.next()
-        made = self._functions.next(native, self._arrays)
-        if made is not None:
-            self._delivered = made[1]
-        elif not self._functions.has_failed:
-            self._delivered = None
-        return None if made is None else (made[0],)
-
-    def _place(self) -> _State:
-        """Returns the place after the last batch that was delivered."""
-        return self._native.state() if self._delivered is None else self._delivered
+        if here.taken:  # the second batch is requested
+            self._asked = True
+            if self._live is not None:
+                self._live.batch(self, ends=False)
+        made = None if self._over else self._maker.make(self, native, here)
+        if made is None:
+            self._passing, self._start = False, None
+            if self._live is not None:
+                self._live.batch(self, ends=True)
+        return made
 
     def _arrays(self, batch: _native.Batch) -> dict[str, Any]:
         return _convert.to_dict(batch, self._wrap, self._encoded, self._channels_last, self._labels)
@@ -768,10 +720,45 @@ class Loader:
         return self._next_epoch if self._pending is None else self._pending[0]
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch of the next ``for``, which starts at its first batch."""
-        self._next_epoch = _options.count("epoch", epoch, 0, 2**64 - 1)
-        self._pending = self._again = None
+        """Sets the epoch of the next ``for``, which starts at its first batch.
+
+        The first call after :meth:`load_state_dict` keeps the loaded place if it names the state's epoch: frameworks that
+        resume name the epoch that they go on with.
+        """
+        wanted = _options.count("epoch", epoch, 0, 2**64 - 1)
+        if self._loaded and self._pending is not None and self._pending[0] == wanted:
+            self._loaded = False
+            return
+        self._loaded, self._next_epoch = False, wanted
+        self._pending = self._start = None
         self._passing = False
+
+    def skip_batch(self) -> None:
+        """Goes past the next batch, which is not made: one of which ``collate_fn`` or a function always raises.
+
+        In a pass that is the batch that its iterator would give next, so keep the iterator: ``next(iterator)`` gives the
+        batch behind it. Before a pass it is the first one of the next ``for``. On several ranks each of them skips.
+        ``stats()["skipped"]`` counts, and :meth:`state_dict` has the count, as the place. StateError: the epoch is over.
+        """
+        self._skip(1)
+        self._n_skipped += 1
+
+    def _skip(self, n: int) -> None:
+        """Goes past n batches, at most to the epoch's end."""
+        native = self._open()
+        rank, world_size, _ = self._ranks_now()
+        stride = self.batch_size * world_size
+        if self._passing:
+            here = self._received[0]
+            if here.left == 0:
+                raise StateError("no batch is left of this epoch that could be skipped", dataset=self._dataset.path)
+            self._maker.leave(here)
+            self._asked = True
+            state = place_behind(here.state, here.left, n, stride)
+            self._received[0] = Place(state, here.taken + min(n, here.left), max(0, here.left - n))
+            return
+        start = self._pending or (self._next_epoch, 0, *native.state()[2:])
+        self._pending = place_behind(start, native.n_batches(start[1], rank, world_size), n, stride)
 
     def set(self, *, size: int | tuple[int, int] | None = None, batch_size: int | None = None) -> None:
         """Changes size, batch_size or both from the next batch on, for progressive resizing (docs/training.md).
@@ -796,17 +783,18 @@ class Loader:
         if settings.over(now) == now:
             return
         native = self._open()
-        place = self._place()
-        passes = self._passing and not self._over and place[0] == self._epoch
-        if self._functions is not None and passes and place != native.state():
-            self._functions.reset()  # these have batches that were not delivered
-            native.resume(place)
+        here = self._received[0]
+        passes = self._passing and not self._over and here.state[0] == self._epoch
+        if passes and here.state != native.state():  # more is under way than was received
+            self._maker.begin()
+            native.resume(here.state)
         native.set(*settings)
         self._changes.made = settings.over(self._changes.made)
         if passes:
-            epoch, position = native.state()[:2]
-            self._left = 0 if epoch != self._epoch else native.n_batches(position, *self._ranks_now()[:2])
-            self._delivered = None if self._functions is None else native.state()
+            state = native.state()
+            left = 0 if state[0] != self._epoch else native.n_batches(state[1], *self._ranks_now()[:2])
+            self._received[0] = Place(state, here.taken, left)
+            self._maker.begin()
 
     def _follow_schedule(self, epoch: int) -> None:
         """An epoch is going to begin: sets what the plan's schedule has for it, unless that was done already."""
@@ -821,19 +809,14 @@ class Loader:
         _, height, width = self._changes.made.over(self._changes.opened)
         return (height, width) if height else None
 
-    @property
-    def sampler(self) -> EpochSetter:
-        """For Lightning and other frameworks, which call ``loader.sampler.set_epoch`` when an epoch begins."""
-        return EpochSetter(self)
-
     def _agree_on_epoch(self, epoch: int) -> None:
         """As set_epoch, but keeps a place within that epoch, and moves a pass that was not begun."""
-        waits = self._passing and self._taken == 0
+        waits = self._passing and self._received[0].taken == 0
         if epoch == (self._epoch if waits else self.epoch if self._pending is not None else -1):
             return
         if waits:
             self._next_epoch = _options.count("epoch", epoch, 0, 2**64 - 1)
-            self._begin(self._open(), None)
+            self._begin(self._open(), None, self._received)
         else:
             self.set_epoch(epoch)
 
@@ -841,15 +824,16 @@ class Loader:
         """Returns the place after the last batch received: a few numbers that JSON can hold.
 
         After the last batch of an epoch, the state is the beginning of the next epoch, even inside the loop. What
-        :meth:`set` or a plan's schedule has set is part of it.
+        :meth:`set` or a plan's schedule has set is part of it, and how many batches :meth:`skip_batch` went past.
         """
         if self._pending is not None:
             state: _State = self._pending
         else:
-            state = self._place()
+            state = self._received[0].state
             if not self._passing:
                 state = (self._next_epoch, 0, *state[2:])
-        return {"version": _STATE_VERSION, **dict(zip(_STATE_KEYS, state, strict=True)), **self._changes.to_state()}
+        more = {**self._changes.to_state(), **({_SKIPPED: self._n_skipped} if self._n_skipped else {})}
+        return {"version": _STATE_VERSION, **dict(zip(_STATE_KEYS, state, strict=True)), **more}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
         """Sets the place of the next ``for`` to that of ``state``, also with another world size.
@@ -870,25 +854,23 @@ class Loader:
                     f"{mine[key]}",
                     dataset=self._dataset.path,
                 )
-        position, n_samples = (pending[_STATE_KEYS.index(key)] for key in ("position", "n_samples"))
-        if position and position >= n_samples:
+        epoch, position, _, n_samples = pending[:4]
+        if position and position == n_samples:  # the epoch's end
+            pending = (epoch + 1, 0, *pending[2:])
+        elif position > n_samples:
             raise ArgumentError(
                 f"the state's position {position} is beyond the epoch's end: it has {n_samples} positions",
                 dataset=self._dataset.path,
             )
         settings, stage = self._changes.of_state(state)
+        self._n_skipped = _options.count(_SKIPPED, state.get(_SKIPPED, 0), 0, 2**64 - 1)
         self._passing = False
         self._put(settings.over(self._changes.opened))
         self._changes.made, self._changes.stage = settings, stage
-        self._pending = pending
-        self._again = None
+        self._pending, self._loaded = pending, True
+        self._start = None
 
     # Watching ---------------------------------------------------------------------------------------
-
-    @property
-    def batch_sampler(self) -> None:
-        """None: there is none. Lightning asks loaders of validation that have a ``sampler``."""
-        return None
 
     @property
     def dataset(self) -> Dataset:
@@ -937,7 +919,8 @@ class Loader:
         names = _more.form_names(self._given)
         function = _stats.NO_FUNCTION if self._functions is None else self._functions.stats()
         ranks, kept = self._ranks_now(), self._cache_kept()
-        return _stats.loader_stats(self._watch()[0], _more.STORAGES, self.epoch, ranks, kept, names, function)
+        raw = {**self._watch()[0], "n_skipped": self._n_skipped}
+        return _stats.loader_stats(raw, _more.STORAGES, self.epoch, ranks, kept, names, function)
 
     def waiting_for_peers(self) -> contextlib.AbstractContextManager[None]:
         """Marks time that this rank waits for others: ``with loader.waiting_for_peers(): dist.all_reduce(gradients)``.

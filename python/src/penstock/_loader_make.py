@@ -1,0 +1,101 @@
+"""How a loader makes its batches, one after another, each until the caller has received it.
+
+An exception may come at any instruction: of a function, or of a handler of a signal. Nothing here counts as delivered;
+:class:`penstock._native.Delivery` decides that. What is under way is only prepared work: it is used if that is certain to be
+right, else the loader goes back to the place after the newest batch that was received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _function_loop, _functions, _native
+from ._loader_pass import Place, State
+
+if TYPE_CHECKING:
+    from .loader import Loader
+
+
+class Maker:
+    """Makes the batches of one loader's passes."""
+
+    def __init__(self, functions: _function_loop.Pipeline | None) -> None:
+        self._functions = functions
+        # The place after the batch that was given to code that may write to it. While that is not received, the batch has to be
+        # made anew.
+        self._begun: Place | None = None
+
+    def begin(self) -> None:
+        """The loader has another place: what is under way is dropped."""
+        if self._functions is not None:
+            self._functions.reset()
+        self._begun = None
+
+    def leave(self, here: Place) -> None:
+        """The place is going to be another one than `here`, in the same epoch."""
+        self._begun = here
+
+    def make(self, loader: Loader, native: _native.Loader, here: Place) -> tuple[Any, Place] | None:
+        """Returns the batch after `here`, and the place after it. None: there is none."""
+        if self._begun is not None and self._begun is not here:
+            if here.left == 0:
+                return None
+            self._go_back(native, here)
+        if self._functions is not None and self._functions.has_workers:
+            return self._made_by_workers(self._functions, loader, native, here)
+        batch = native.next()
+        if batch is None:
+            return None
+        place = Place(native.state(), here.taken + 1, here.left - 1)
+        self._begun = place
+        native.take(batch)
+        try:
+            return loader._deliver(batch), place
+        except Exception as error:
+            _note(error, loader, *batch.place(), _samples(loader, batch))
+            raise
+
+    def _go_back(self, native: _native.Loader, here: Place) -> None:
+        if self._functions is not None:
+            self._functions.reset()
+        native.resume(here.state)
+        self._begun = None
+
+    def _made_by_workers(
+        self, functions: _function_loop.Pipeline, loader: Loader, native: _native.Loader, here: Place
+    ) -> tuple[Any, Place] | None:
+        if functions.is_torn:
+            functions.mend()
+            self._go_back(native, here)
+        found = functions.next(native, loader._arrays, here)
+        if found is None:
+            return None
+        result, place, rows = found
+        self._begun = place
+        try:
+            return loader._deliver((result,)), place
+        except Exception as error:
+            _note(error, loader, rows.epoch, rows.step, rows.samples)
+            raise
+
+
+def place_behind(start: State, left: int, n: int, stride: int) -> State:
+    """Returns the state n batches after `start`, where `left` batches of the epoch are left. stride: samples of all ranks'
+    batches of one step."""
+    epoch, position, *more = start
+    return (epoch + 1, 0, *more) if n >= left else (epoch, position + n * stride, *more)
+
+
+def _samples(loader: Loader, batch: _native.Batch) -> list[int]:
+    index = loader._wrap(batch.index())
+    if not isinstance(index, _native.Tensor):
+        return index.tolist()  # type: ignore[no-any-return]
+    return memoryview(index).tolist() if index.device == "cpu" else []
+
+
+def _note(error: BaseException, loader: Loader, epoch: int, step: int, samples: Sequence[int]) -> None:
+    """Says of which batch an exception is."""
+    where = f"data set {loader.dataset.path!r}, {_functions.named(epoch, step, samples)}"
+    if not any(note.startswith("penstock: ") for note in getattr(error, "__notes__", ())):
+        error.add_note(f"penstock: {where}: the batch was not delivered and comes next; loader.skip_batch() goes past it")

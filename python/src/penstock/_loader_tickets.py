@@ -1,0 +1,97 @@
+"""What torch's DataLoader has and frameworks ask a loader for.
+
+accelerate's ``skip_first_batches`` and ``dispatch_batches`` make a DataLoader of torch out of the parts of another one: its
+``dataset``, its ``batch_sampler`` and its arguments. Those of a Loader fit together so that this DataLoader gives the
+Loader's batches: what the batch sampler yields are no numbers of samples but tickets, each for one batch, which the data set's
+``__getitems__`` hands back to the Loader. So a batch that is skipped is never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ._loader_pass import EpochSetter
+
+if TYPE_CHECKING:
+    from .loader import Loader
+
+
+class Ticket:
+    """Stands for one batch of a pass over a loader."""
+
+    def __init__(self, sampler_pass: _Tickets, step: int) -> None:
+        self._pass, self._step = sampler_pass, step
+
+    def redeem(self) -> Any:
+        """Returns the batch. StopIteration: the epoch is over."""
+        return self._pass.batch(self._step)
+
+
+class _Tickets:
+    """One pass over a loader, by tickets. It begins with the first one that is redeemed; those before it are skipped, unless
+    the loader is as far already, by a state that it has loaded. From then on each ticket is for the next batch."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._batches: Iterator[Any] | None = None
+
+    def batch(self, step: int) -> Any:
+        if self._batches is None:
+            batches = iter(self._loader)
+            n = step - (len(self._loader) - self._loader.remaining)
+            if n > 0:
+                self._loader._skip(n)
+            self._batches = batches
+        return next(self._batches)
+
+
+class TicketSampler:
+    """A batch sampler for torch's DataLoader that yields tickets."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[Ticket]:
+        tickets = _Tickets(self._loader)
+        for step in range(len(self._loader)):
+            yield Ticket(tickets, step)
+
+    def set_epoch(self, epoch: int) -> None:
+        """As that of the loader."""
+        self._loader.set_epoch(epoch)
+
+
+def as_it_is(batch: Any) -> Any:
+    """Returns the batch: a Loader's batches are collated."""
+    return batch
+
+
+class LikeDataLoader:
+    """What of a DataLoader's attributes a Loader has."""
+
+    prefetch_factor = None  # of DataLoader's workers, of which there are none
+    _given: dict[str, Any]
+
+    @property
+    def sampler(self: Any) -> EpochSetter:
+        """For Lightning and other frameworks, which call ``loader.sampler.set_epoch`` when an epoch begins."""
+        return EpochSetter(self)
+
+    @property
+    def batch_sampler(self: Any) -> TicketSampler:
+        """For accelerate, which makes a DataLoader of torch out of it. It yields no numbers of samples."""
+        return TicketSampler(self)
+
+    @property
+    def collate_fn(self) -> Any:
+        """For accelerate: batches are collated already. That of the arguments was called."""
+        return as_it_is
+
+    @property
+    def drop_last(self) -> bool:
+        """As given."""
+        return bool(self._given["drop_last"])

@@ -1,0 +1,439 @@
+"""A batch is delivered once: interrupts at any instant lose and repeat nothing, on every path, and the state says what came.
+
+PENSTOCK_TEST_INTERRUPTS is their number for each path; `make check-long` sets 1000.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock import transforms as T
+from penstock.errors import FunctionError, StateError
+
+N_INTERRUPTS = int(os.environ.get("PENSTOCK_TEST_INTERRUPTS", "80"))
+WAITING = {"throttle": (1e9, 0.02, 1)}  # storage that takes 20 ms, one request at a time
+BATCH = 4
+CHAIN = [T.RandomResizedCrop(16), T.RandomHorizontalFlip()]
+
+
+class Interrupt(BaseException):
+    """What a handler raises."""
+
+
+class Preempted(Exception):
+    """What another one raises; code that catches Exception must not keep it."""
+
+
+def brighter(sample, rng):
+    """Changes its argument in place: a batch that it has seen must not be used again."""
+    sample["image"] += np.uint8(1 + rng.integers(3))
+    return sample
+
+
+def collate(batch):
+    batch["image"] += 5
+    return [batch["index"], batch["image"]]
+
+
+def plain_index(batch):
+    return batch["index"] if isinstance(batch, dict) else batch[0]
+
+
+def pixels(batch):
+    return batch["image"] if isinstance(batch, dict) else batch[1]
+
+
+PATHS = {
+    "workers": {"num_workers": 2},
+    "here": {"num_workers": 0},
+    "torch": {"num_workers": 1, "output": "torch"},
+    "function": {"num_workers": 1, "sample_function": brighter},
+    "threads": {"num_workers": 1, "sample_function": brighter, "function_workers": 2},
+    "processes": {"num_workers": 1, "sample_function": brighter, "function_workers": 2, "function_kind": "processes"},
+    "collate": {"num_workers": 1, "collate_fn": collate},
+    "threads-collate": {"num_workers": 1, "batch_function": dict, "function_workers": 1, "collate_fn": collate},
+    "share": {"num_workers": 1, "share": "interrupts"},
+}
+
+
+def loader_of(path, **options):
+    given = {"batch_size": BATCH, "shuffle": True, "seed": 7, "transforms": CHAIN, "output": "numpy", "cache": None, **options}
+    return ps.Loader(path, **given)
+
+
+@contextmanager
+def handlers():
+    """SIGALRM raises an Interrupt, SIGUSR1 Preempted."""
+
+    def raising(kind):
+        def handler(number, frame):
+            fired.append(number)
+            raise kind
+
+        return handler
+
+    kinds = {signal.SIGALRM: Interrupt, signal.SIGUSR1: Preempted}
+    before = {number: signal.signal(number, raising(kind)) for number, kind in kinds.items()}
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+fired = []  # signals whose handlers have run
+
+
+class Run:
+    """Iterates over a loader while signals interrupt it, and keeps what it has received, an epoch a list."""
+
+    def __init__(self, loader, seconds, by_next):
+        self.loader, self._seconds, self._by_next = loader, seconds, by_next
+        self.epochs, self.seen, self._batch = [], [], None
+        self._iterator = None
+        self.n = 0
+
+    def _receive(self):
+        # `self._batch` is what was received: an exception may come before it is noted.
+        if self._by_next:
+            while True:
+                try:
+                    self._batch = next(self._iterator)
+                except StopIteration:
+                    return
+                self.seen.append(self._batch)
+        batch = None
+        try:
+            for batch in self._iterator:
+                self.seen.append(batch)
+        finally:
+            self._batch = batch
+
+    def _note(self):
+        if self._batch is not None and not any(each is self._batch for each in self.seen[-1:]):
+            self.seen.append(self._batch)
+        self._batch = None
+
+    def interrupted(self, rnd):
+        """Goes on until the next interrupt."""
+        fired.clear()
+        try:
+            signal.setitimer(signal.ITIMER_REAL, max(1e-6, rnd.uniform(0, self._seconds)))
+            while not fired:  # Python loses exceptions of handlers that run within callbacks of its own
+                if self._iterator is None:
+                    self._iterator = iter(self.loader)
+                self._receive()
+                self._end_epoch()
+        except Interrupt:
+            self.n += 1
+        self._note()
+        self.check_state()
+
+    def _end_epoch(self):
+        # One epoch ends: no exception may come in the middle of this, so signals wait.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+        try:
+            self._note()
+            self.epochs.append(contents(self.seen))
+            self.seen, self._iterator = [], None
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+
+    def check_state(self):
+        if len(self.seen) == len(self.loader) or (not self.seen and self._iterator is None):
+            return
+        state = self.loader.state_dict()
+        wanted = (len(self.epochs), len(self.seen) * BATCH)
+        assert (state["epoch"], state["position"]) == wanted, (state, wanted, self.n)
+
+    def rest(self):
+        if self._iterator is not None:
+            self._receive()
+            self._end_epoch()
+        return self.epochs
+
+
+def contents(batches):
+    return [(plain_index(batch).tolist(), np.asarray(pixels(batch)).tobytes()) for batch in batches]
+
+
+def epochs_of(path, n, **options):
+    loader = loader_of(path, **options)
+    found = [contents(loader) for _ in range(n)]
+    loader.close()
+    return found
+
+
+@pytest.fixture
+def service(tmp_path, monkeypatch):
+    command = Path(sys.executable).with_name("penstock")
+    monkeypatch.setenv("PENSTOCK_SOCKET", str(tmp_path / "host.sock"))
+    server = subprocess.Popen([command, "serve"], stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "host.sock").exists() and time.monotonic() < deadline:
+        assert server.poll() is None
+        time.sleep(0.01)
+    yield
+    server.kill()
+    server.wait()
+
+
+@pytest.mark.parametrize("storage", ["waiting", "fast"])
+@pytest.mark.parametrize("name", PATHS)
+def test_interrupts_lose_and_repeat_nothing(packed, name, storage, request):
+    if name == "share":
+        request.getfixturevalue("service")
+    options = PATHS[name]
+    waits = storage == "waiting"
+    loader = loader_of(packed, **options, **(WAITING if waits else {}))
+    rnd = random.Random(hash_of(name))
+    # `for` stores a batch before signals are looked for; after next(), Python looks first (docs/guide/interrupts.md).
+    run = Run(loader, 0.05 if waits else 0.003, by_next=waits)
+    with handlers():
+        while run.n < N_INTERRUPTS // 2:
+            run.interrupted(rnd)
+    found = run.rest()
+    loader.close()
+    assert found == epochs_of(packed, len(found), **options)
+
+
+def hash_of(text):
+    return sum(text.encode())
+
+
+@pytest.mark.parametrize("name", [name for name in PATHS if name != "share"])
+def test_preemption_resumes_at_what_was_received(packed, name):
+    """SIGUSR1 while the loop waits; the state is saved, and another loader goes on."""
+    options = PATHS[name]
+    wanted = epochs_of(packed, 1, **options)[0]
+    rnd = random.Random(3)
+    for _ in range(max(1, N_INTERRUPTS // 40)):
+        first, seen = loader_of(packed, **options, **WAITING), []
+        with handlers():
+            timer = threading.Timer(rnd.uniform(0.01, 0.3), os.kill, (os.getpid(), signal.SIGUSR1))
+            timer.start()
+            batch = None
+            try:
+                for batch in first:
+                    seen.append(batch)
+                timer.join()
+            except Preempted:
+                pass
+            else:
+                pytest.fail("the signal was lost")
+            if batch is not None and not any(each is batch for each in seen[-1:]):
+                seen.append(batch)
+        state = json.loads(json.dumps(first.state_dict()))
+        first.close()
+        again = loader_of(packed, **options)
+        again.load_state_dict(state)
+        rest = contents(again) if state["epoch"] == 0 else []
+        again.close()
+        assert contents(seen) + rest == wanted
+
+
+def test_a_time_out_around_next(packed):
+    """The same iterator is asked again; a batch takes longer than the time-out, so work under way must not be thrown away."""
+    loader = loader_of(packed, num_workers=1, **WAITING)
+    wanted = epochs_of(packed, 1)[0]
+    iterator, seen, n = iter(loader), [], 0
+    with handlers():
+        while True:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.03)
+                batch = next(iterator)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                seen.append(batch)
+            except Interrupt:
+                n += 1
+            except StopIteration:
+                break
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert n > 0 and contents(seen) == wanted
+
+
+@pytest.mark.parametrize("name", ["workers", "function", "threads", "processes"])
+def test_a_handler_may_save_the_state(packed, name):
+    """Of a handler that does not raise the state is that before the batch which is waited for."""
+    loader, states = loader_of(packed, **PATHS[name], **WAITING), []
+    before = signal.signal(signal.SIGALRM, lambda *_: states.append((len(seen), loader.state_dict()["position"])))
+    seen = []
+    try:
+        for batch in loader:
+            seen.append(batch)
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        loader.close()
+    assert states and all(position == n * BATCH for n, position in states[:-1])
+
+
+@pytest.mark.parametrize("name", ["workers", "threads", "processes"])
+def test_a_collate_fn_that_raises(packed, name):
+    """Its batch comes next, whole, whatever collate_fn did to it; skip_batch() goes past it."""
+    fails = [True]
+
+    def once(batch):
+        batch["image"][:] = 0
+        if 3 in batch["index"].tolist() and fails:
+            raise ValueError("not this one")
+        return batch["index"].tolist()
+
+    loader = loader_of(packed, collate_fn=once, **PATHS[name])
+    order = [index for index, _ in epochs_of(packed, 1)[0]]
+    bad = next(i for i, index in enumerate(order) if 3 in index)
+    iterator, seen = iter(loader), []
+    for _ in range(2):
+        with pytest.raises(ValueError, match="not this one") as caught:
+            seen += list(iterator) if not seen else [next(iterator)]
+        seen = order[:bad]
+        named = f"epoch 0, batch {bad}, samples {', '.join(map(str, order[bad]))}"
+        assert any(named in note and "skip_batch" in note for note in caught.value.__notes__)
+        assert loader.state_dict()["position"] == bad * BATCH and loader.remaining == len(order) - bad
+    assert loader.stats()["skipped"] == 0 and "skipped" not in loader.state_dict()
+    loader.skip_batch()
+    state = loader.state_dict()
+    assert loader.stats()["skipped"] == 1 == state["skipped"]
+    assert (state["epoch"], state["position"]) == ((0, (bad + 1) * BATCH) if bad + 1 < len(order) else (1, 0))
+    assert list(iterator) == order[bad + 1 :]
+    fails.clear()
+    other = loader_of(packed, collate_fn=once, **PATHS[name])
+    other.load_state_dict(state)
+    assert other.stats()["skipped"] == 1
+    assert list(other) == (order[bad + 1 :] or [index for index, _ in epochs_of(packed, 2)[1]])
+    loader.close()
+    other.close()
+
+
+def failing(sample):
+    if sample["index"] == 3:
+        raise KeyError("no such thing")
+    return sample
+
+
+@pytest.mark.parametrize("name", ["function", "threads", "processes"])
+def test_a_function_that_raises(packed, name):
+    loader = loader_of(packed, **{**PATHS[name], "sample_function": failing})
+    order = [index for index, _ in epochs_of(packed, 1)[0]]
+    bad = next(i for i, index in enumerate(order) if 3 in index)
+    iterator = iter(loader)
+    for _ in range(bad):
+        next(iterator)
+    for _ in range(2):
+        with pytest.raises(FunctionError, match=f"sample 3, .*epoch 0, batch {bad}, samples "):
+            next(iterator)
+        assert loader.state_dict()["position"] == bad * BATCH
+    loader.skip_batch()
+    assert [plain_index(batch).tolist() for batch in iterator] == order[bad + 1 :]
+    loader.close()
+
+
+def test_skipping_before_a_pass_and_at_the_end(packed):
+    order = [index for index, _ in epochs_of(packed, 1)[0]]
+    loader = loader_of(packed)
+    loader.skip_batch()
+    assert loader.remaining == len(order) - 1
+    iterator = iter(loader)
+    assert plain_index(next(iterator)).tolist() == order[1]
+    for _ in range(len(order) - 2):
+        loader.skip_batch()
+    assert loader.remaining == 0 and loader.state_dict()["epoch"] == 1
+    with pytest.raises(StateError, match="no batch is left"):
+        loader.skip_batch()
+    assert list(iterator) == [] and loader.stats()["skipped"] == len(order) - 1
+    assert [plain_index(batch).tolist() for batch in loader] == [index for index, _ in epochs_of(packed, 2)[1]]
+
+
+def test_a_bad_sample_can_be_skipped(tmp_path, packed):
+    """on_error="raise": each next() says so; skip_batch() goes past the batch."""
+    path = tmp_path / "folder"
+    for i in range(6):
+        (path / "a").mkdir(parents=True, exist_ok=True)
+        array = np.full((20, 20, 3), 10 * i, np.uint8)
+        from PIL import Image
+
+        Image.fromarray(array).save(path / "a" / f"{i}.png")
+    (path / "a" / "2.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
+    loader = ps.Loader(path, 2, output="numpy", transforms=[T.Resize((8, 8))])
+    iterator = iter(loader)
+    assert next(iterator)["index"].tolist() == [0, 1]
+    for _ in range(2):
+        with pytest.raises(ps.errors.PenstockError):
+            next(iterator)
+    loader.skip_batch()
+    assert [batch["index"].tolist() for batch in iterator] == [[4, 5]]
+
+
+def test_an_iterator_inside_itself(packed):
+    """collate_fn asks the iterator that waits for it: an error, no dead-lock."""
+    batches = []
+
+    def again(batch):
+        if not batches:
+            batches.append(batch)
+            next(iterator)
+        return batch
+
+    loader = loader_of(packed, collate_fn=again)
+    iterator = iter(loader)
+    with pytest.raises(StateError, match="by what it calls"):
+        next(iterator)
+    assert len(list(iterator)) == len(loader)
+
+
+@pytest.mark.parametrize("name", ["workers", "function", "threads"])
+def test_threads_share_an_iterator(packed, name):
+    """Each batch goes to one of them."""
+    loader = loader_of(packed, **PATHS[name])
+    iterator, lock, seen = iter(loader), threading.Lock(), []
+
+    def take():
+        for batch in iterator:
+            with lock:
+                seen.extend(plain_index(batch).tolist())
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    loader.close()
+    assert sorted(seen) == list(range(len(loader.dataset)))
+
+
+def test_an_interrupted_fetch_changes_nothing(packed):
+    """A TorchDataset gives the same samples when it is asked again, and counts only what it gave."""
+    from penstock.torch import TorchDataset
+
+    data = TorchDataset(packed, transforms=CHAIN, output="numpy")
+    numbers = list(range(len(data)))
+    wanted = [sample["image"].tobytes() for sample in data.__getitems__(numbers)]
+    data.set_epoch(0)
+    rnd, n = random.Random(1), 0
+    with handlers():
+        while n < N_INTERRUPTS:
+            found = None
+            try:
+                signal.setitimer(signal.ITIMER_REAL, rnd.uniform(1e-6, 0.004))
+                while True:
+                    found = data[3]["image"]
+            except Interrupt:
+                n += 1
+            if found is not None:
+                assert found.tobytes() == wanted[3]
+    assert [sample["image"].tobytes() for sample in data.__getitems__(numbers)] == wanted
