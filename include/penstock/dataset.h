@@ -213,7 +213,9 @@ void pst_dataset_retain(pst_dataset *dataset);
  * Any thread, as long as no other thread uses the same owner's handle. */
 void pst_dataset_close(pst_dataset **dataset);
 
-/* The path given to pst_dataset_open, without slashes at its end.
+/* The absolute path of the data set, with links resolved when it was opened. A change of the
+ * process's directory, or of a link, does not change which data set is read. A path below /proc
+ * stays as it was given.
  *
  * Returns a string that lives as long as the data set. Any thread. */
 const char *pst_dataset_path(const pst_dataset *dataset);
@@ -224,11 +226,57 @@ bool pst_dataset_is_folder(const pst_dataset *dataset);
 /* Number of samples. It does not change while the data set is open. Any thread. */
 uint64_t pst_dataset_count(const pst_dataset *dataset);
 
-/* The name of the data set as 16 bytes: random numbers for a packed one, a hash of names and sizes
- * for a folder.
+/* 16 bytes that all files of a packed data set carry, made of its schema (random numbers in data
+ * sets of version 0.1 and before); for a folder a hash of names and sizes. Two data sets may have
+ * the same: pst_dataset_identity tells them apart.
  *
  * Returns a pointer that lives as long as the data set. Any thread. */
 const uint8_t *pst_dataset_id(const pst_dataset *dataset);
+
+/* What two data sets must have alike to count as one. */
+enum pst_identity {
+    /* All stored bytes. Caches, host services and fleets know a data set by it. Copies of a packed
+     * data set that were then appended to, or repacked, in different ways differ; the same files
+     * packed twice with the same options do not. For a plain folder it is made of names and sizes,
+     * and of each file's inode number and times of modification and status change, so it holds on
+     * this machine and on others that see the same file system. On file systems that make up inode
+     * numbers (FUSE, SMB, 9p) only of names, sizes and times of modification. */
+    PST_IDENTITY_BYTES = 1,
+    /* The samples as training sees them: their number, order and names, the values of int and float
+     * fields, and the names of classes; not form, pixels or path. A folder and what `penstock pack`
+     * makes of it have the same, and so has what `penstock repack` makes of that. States of a
+     * loader carry it. */
+    PST_IDENTITY_SAMPLES = 2,
+    /* For a plain folder all that is known without the files' inodes and times: names, sizes and
+     * the values of the label file, the same on each machine. For a packed data set as BYTES. */
+    PST_IDENTITY_LISTED = 3,
+    /* The lengths of the files that the first image field, or else the first sound, was made from:
+     * a folder's files, JPEGs, PNGs and WebPs as they are stored, and JPEGs kept as PLI. With it,
+     * states tell data sets apart whose samples have the same names and labels. */
+    PST_IDENTITY_FILES = 4
+};
+
+/* Length of an identity. */
+#define PST_IDENTITY_NBYTES 16
+
+/* An identity of an open data set: as it was when it was opened.
+ *
+ * dataset: an open handle.
+ * kind: one of enum pst_identity.
+ * identity: receives 16 bytes.
+ *
+ * PST_IDENTITY_SAMPLES of a plain folder, or of a data set that older software wrote, takes a pass
+ * over all names and labels when it is first asked for: about a second for 10 million. It may fail:
+ * PST_ERROR_CHECKSUM, PST_ERROR_CORRUPT: the index is damaged. PST_ERROR_IO.
+ * PST_ERROR_NOT_FOUND: PST_IDENTITY_FILES of a data set that does not tell it for each sample, as
+ *     where pixels alone were kept, or that older software wrote.
+ * PST_ERROR_ARGUMENT: there is no such kind.
+ *
+ * Any thread. */
+PST_WARN_UNUSED enum pst_status pst_dataset_identity(const pst_dataset *dataset,
+                                                     enum pst_identity kind,
+                                                     uint8_t identity[PST_IDENTITY_NBYTES],
+                                                     struct pst_error *err);
 
 /* Number of samples or files that opening left out because of allow_unreadable; 0 without it. Any
  * thread. */

@@ -191,13 +191,14 @@ enum pst_form_choice {
     /* By a row's number among the rows of its rank in the epoch: each batch has its shares, but for
      * less than one row of two forms (less than n - 1 rows of n forms), and what one batch has too
      * much the next has less. Only variants whose pixels are the same, by the data set's checksums,
-     * take each other's place. */
+     * take each other's place. PST_ERROR_ARGUMENT for a field that is delivered as stored bytes, or
+     * with scaled_decode: these differ from form to form. */
     PST_FORM_CHOICE_ROWS = 0,
     /* By the sample and the loader's seed: a sample has one form in all epochs. Pixels may differ.
      */
     PST_FORM_CHOICE_SAMPLES = 1,
     /* As ROWS, and while it runs the loader moves shares towards the form that takes less of what
-     * is short, processor time or storage. Pixels and order stay the same. */
+     * is short, processor time or storage. Pixels and order stay the same. Refused as ROWS is. */
     PST_FORM_CHOICE_MEASURED = 2
 };
 

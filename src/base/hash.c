@@ -5,6 +5,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/bits.h"
 #include "base/cpu.h"
 #include "base/hash.h"
 
@@ -52,4 +53,24 @@ void psti_hash_update(struct psti_hash_state *state, const void *bytes, size_t n
 uint64_t psti_hash_end(const struct psti_hash_state *state)
 {
     return XXH3_64bits_digest((const XXH3_state_t *)(const void *)state->opaque);
+}
+
+void psti_hash_pair_begin(struct psti_hash_pair *pair)
+{
+    for (uint8_t i = 0; i < 2; i++) {
+        psti_hash_begin(&pair->halves[i]);
+        psti_hash_update(&pair->halves[i], &i, 1);
+    }
+}
+
+void psti_hash_pair_update(struct psti_hash_pair *pair, const void *bytes, size_t nbytes)
+{
+    for (int i = 0; i < 2; i++)
+        psti_hash_update(&pair->halves[i], bytes, nbytes);
+}
+
+void psti_hash_pair_end(const struct psti_hash_pair *pair, uint8_t out[16])
+{
+    for (int i = 0; i < 2; i++)
+        psti_store_u64(out + 8 * i, psti_hash_end(&pair->halves[i]));
 }

@@ -15,6 +15,14 @@ void psti_hash_begin(struct psti_hash_state *state);
 void psti_hash_update(struct psti_hash_state *state, const void *bytes, size_t nbytes);
 uint64_t psti_hash_end(const struct psti_hash_state *state);
 
+/* 16 bytes of one stream: two hashes of it, before which half i (0, 1) gets the byte i. */
+struct psti_hash_pair {
+    struct psti_hash_state halves[2];
+};
+void psti_hash_pair_begin(struct psti_hash_pair *pair);
+void psti_hash_pair_update(struct psti_hash_pair *pair, const void *bytes, size_t nbytes);
+void psti_hash_pair_end(const struct psti_hash_pair *pair, uint8_t out[16]);
+
 #if defined(__x86_64__)
 /* The same functions with AVX2 (hash_avx2.c). The functions above call these for pieces of at
  * least PSTI_HASH_WIDE_MIN bytes. Pieces of one state may go to either. */

@@ -7,13 +7,13 @@
 #include "dataset/dataset_int.h"
 
 #include "base/alloc.h"
-#include "base/bits.h"
 #include "base/checked.h"
 #include "base/cpu.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/options.h"
 #include "base/read.h"
+#include "base/stamp.h"
 #include "format/format_dataset.h"
 
 #include <errno.h>
@@ -21,6 +21,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -58,6 +59,7 @@ enum pst_status psti_dataset_new(const char *path, size_t nbytes,
     }
     dataset->ops = ops;
     dataset->path = copy;
+    dataset->dir_fd = -1;
     atomic_init(&dataset->n_owners, 1);
     *out = dataset;
     return PST_OK;
@@ -71,24 +73,40 @@ static bool exists_in(const char *path, const char *name)
     return n > 0 && (size_t)n < sizeof full && lstat(full, &st) == 0;
 }
 
-/* Copies `path` without trailing slashes to `clean`. */
-static enum pst_status check_path(const char *path, char clean[PATH_MAX], struct pst_error *err)
+/* Writes the absolute path without links to `whole` (PATH_MAX bytes). A path below /proc stays as
+ * it is: links there lead to open files, which may have no name, or not in this container. NULL
+ * with errno. */
+static char *resolve(const char *path, char whole[PATH_MAX])
 {
+    if (strncmp(path, "/proc/", 6) != 0)
+        return realpath(path, whole);
+    size_t nbytes = strlen(path) + 1;
+    if (nbytes > PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    return memcpy(whole, path, nbytes);
+}
+
+/* Resolves the path of a data set and of its label file, once, so that they mean the same files
+ * after a change of directory and in other processes. */
+static enum pst_status resolve_paths(const char *path, struct pst_dataset_options *options,
+                                     char clean[PATH_MAX], char labels[PATH_MAX],
+                                     struct pst_error *err)
+{
+    struct stat st;
     if (path == NULL || path[0] == 0)
         return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "the path of the data set is empty");
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    if (n >= PATH_MAX)
+    if (strlen(path) >= PATH_MAX)
         return psti_fail(err, PST_ERROR_LIMIT, "dataset", "the path of the data set is too long");
-    memcpy(clean, path, n);
-    clean[n] = 0;
-    struct stat st;
-    if (stat(clean, &st) != 0)
-        return psti_fail_os(err, errno, "dataset", clean, -1, "cannot open the data set");
+    if (resolve(path, clean) == NULL || stat(clean, &st) != 0)
+        return psti_fail_os(err, errno, "dataset", path, -1, "cannot open the data set");
     if (!S_ISDIR(st.st_mode))
         return psti_fail_os(err, ENOTDIR, "dataset", clean, -1,
                             "a data set is a directory, this is not one");
+    /* One that is not there is named as it was given, by those who read it. */
+    if (options->labels != NULL && resolve(options->labels, labels) != NULL)
+        options->labels = labels;
     return PST_OK;
 }
 
@@ -96,13 +114,13 @@ enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_opti
                                  pst_dataset **out, struct pst_error *err)
 {
     struct pst_dataset_options full;
-    char clean[PATH_MAX], shard[PSTI_SHARD_NAME_CAP];
+    char clean[PATH_MAX] = "", labels[PATH_MAX], shard[PSTI_SHARD_NAME_CAP];
     *out = NULL;
     enum pst_status status = psti_cpu_check_mask(err);
     if (status == PST_OK)
         status = psti_options_copy(&full, sizeof full, options, "dataset", err);
     if (status == PST_OK)
-        status = check_path(path, clean, err);
+        status = resolve_paths(path, &full, clean, labels, err);
     if (status == PST_OK) {
         psti_format_shard_name(0, shard);
         if (full.n_files > 0)
@@ -127,7 +145,7 @@ enum pst_status pst_dataset_open(const char *path, const struct pst_dataset_opti
     if (status != PST_OK) {
         pst_dataset_close(out);
         if (path != NULL)
-            psti_error_set_dataset(err, path);
+            psti_error_set_dataset(err, clean[0] != 0 ? clean : path);
     }
     return status;
 }
@@ -146,6 +164,8 @@ void pst_dataset_close(pst_dataset **dataset)
     if (atomic_fetch_sub_explicit(&closed->n_owners, 1, memory_order_acq_rel) != 1)
         return;
     closed->ops->close(closed);
+    if (closed->dir_fd >= 0)
+        close(closed->dir_fd);
     psti_free(closed->options_memory);
     psti_free(closed->path);
     psti_free(closed);
@@ -169,21 +189,6 @@ enum pst_status pst_dataset_nbytes(const pst_dataset *dataset, uint64_t *nbytes,
     }
     *nbytes = sum;
     return PST_OK;
-}
-
-void psti_dataset_version(const pst_dataset *dataset, uint8_t version[16])
-{
-    for (uint8_t half = 0; half < 2; half++) {
-        struct psti_hash_state state;
-        const uint64_t numbers[] = {dataset->edition, dataset->n_samples};
-        psti_hash_begin(&state);
-        psti_hash_update(&state, &half, 1);
-        psti_hash_update(&state, dataset->id, sizeof dataset->id);
-        psti_hash_update(&state, numbers, sizeof numbers);
-        for (uint32_t i = 0; i < dataset->n_fields; i++)
-            psti_hash_update(&state, dataset->fields[i].name, strlen(dataset->fields[i].name) + 1);
-        psti_store_u64(version + 8 * half, psti_hash_end(&state));
-    }
 }
 
 uint64_t pst_dataset_n_skipped(const pst_dataset *dataset) { return dataset->n_skipped; }
@@ -386,23 +391,70 @@ enum pst_status psti_dataset_by_path(const pst_dataset *dataset, uint32_t **samp
     return dataset->ops->by_path == NULL ? PST_OK : dataset->ops->by_path(dataset, samples, err);
 }
 
-/* Reads exactly `nbytes` bytes at `offset` of the file at `path`, which must be `file_nbytes` long
- * (0: any length). */
-static enum pst_status read_file(const char *path, uint64_t file_nbytes, uint64_t offset,
-                                 uint64_t nbytes, uint8_t *buffer, struct pst_error *err)
+uint64_t psti_dataset_file_stamp(const pst_dataset *dataset, uint32_t i_file)
+{
+    if (i_file >= dataset->n_files || dataset->ops->file_stamp == NULL)
+        return 0;
+    return dataset->ops->file_stamp(dataset, i_file);
+}
+
+enum pst_status psti_dataset_file_at(const pst_dataset *dataset, uint32_t i_file, int *at,
+                                     char *name, size_t capacity, struct pst_error *err)
+{
+    struct psti_index_shard shard;
+    *at = AT_FDCWD;
+    if (dataset->is_folder)
+        return pst_dataset_file_path(dataset, i_file, name, capacity, err);
+    enum pst_status status = psti_dataset_shard(dataset, i_file, &shard, err);
+    if (status != PST_OK)
+        return status;
+    if (strlen(shard.name) >= capacity)
+        return psti_fail(err, PST_ERROR_LIMIT, "dataset",
+                         "the name of a shard does not fit in %zu bytes", capacity);
+    *at = dataset->dir_fd;
+    memcpy(name, shard.name, strlen(shard.name) + 1);
+    return PST_OK;
+}
+
+/* A folder's file must be the one that was listed: as long (nbytes), and with the same stamp. */
+static enum pst_status check_listed(int fd, const char *path, uint64_t nbytes, uint64_t stamp,
+                                    struct pst_error *err)
 {
     struct stat st;
-    enum pst_status status = PST_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fstat(fd, &st) != 0)
+        return psti_fail_os(err, errno, "dataset", path, -1, "cannot examine the file");
+    if ((uint64_t)st.st_size != nbytes)
+        return psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", path, -1,
+                            "the file changed: it had %" PRIu64
+                            " bytes when it was listed, now %lld",
+                            nbytes, (long long)st.st_size);
+    return psti_stamp_fits(stamp, &st)
+               ? PST_OK
+               : psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", path, -1, PSTI_STAMP_CHANGED);
+}
+
+static enum pst_status read_item(const pst_dataset *dataset, const struct pst_item *item,
+                                 uint64_t start, uint64_t nbytes, void *buffer,
+                                 struct pst_error *err)
+{
+    char path[PATH_MAX], name[PATH_MAX];
+    int at, fd = -1;
+    uint64_t offset = item->offset + start;
+    enum pst_status status = pst_dataset_file_path(dataset, item->i_file, path, sizeof path, err);
+    if (status == PST_OK)
+        status = psti_dataset_check_shard(dataset, item->i_file, err);
+    if (status == PST_OK)
+        status = psti_dataset_file_at(dataset, item->i_file, &at, name, sizeof name, err);
+    if (status != PST_OK)
+        return status;
+    fd = openat(at, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return psti_fail_os(err, errno, "dataset", path, -1, "cannot open the file");
-    if (file_nbytes != 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size != file_nbytes) {
-        status =
-            psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", path, -1,
-                         "the file changed: it had %" PRIu64 " bytes when it was listed, now %lld",
-                         file_nbytes, (long long)st.st_size);
+    if (dataset->is_folder)
+        status = check_listed(fd, path, item->nbytes,
+                              psti_dataset_file_stamp(dataset, item->i_file), err);
+    if (status != PST_OK)
         goto out;
-    }
     ssize_t n = psti_read_at(fd, buffer, (size_t)nbytes, offset);
     if (n < 0)
         status = psti_fail_os(err, errno, "dataset", path, (int64_t)offset, "cannot read the item");
@@ -410,47 +462,13 @@ static enum pst_status read_file(const char *path, uint64_t file_nbytes, uint64_
         status = psti_fail_at(err, PST_ERROR_TRUNCATED, "dataset", path, (int64_t)offset + n,
                               "the file ends within the item, %" PRIu64 " bytes are missing",
                               nbytes - (uint64_t)n);
+    else if (nbytes == item->nbytes && item->has_checksum &&
+             psti_hash64(buffer, (size_t)nbytes) != item->checksum)
+        status = psti_fail_at(err, PST_ERROR_CHECKSUM, "dataset", path, (int64_t)item->offset,
+                              "the %" PRIu64 " stored bytes of the item were altered", nbytes);
 out:
     close(fd);
     return status;
-}
-
-static enum pst_status read_item(const pst_dataset *dataset, const struct pst_item *item,
-                                 uint64_t start, uint64_t nbytes, void *buffer,
-                                 struct pst_error *err)
-{
-    char path[PATH_MAX];
-    enum pst_status status = dataset->ops->file_path(dataset, item->i_file, path, sizeof path, err);
-    if (status == PST_OK)
-        status = psti_dataset_check_shard(dataset, item->i_file, err);
-    if (status == PST_OK)
-        status = read_file(path, dataset->is_folder ? item->nbytes : 0, item->offset + start,
-                           nbytes, buffer, err);
-    if (status != PST_OK || nbytes != item->nbytes || !item->has_checksum ||
-        psti_hash64(buffer, (size_t)nbytes) == item->checksum)
-        return status;
-    return psti_fail_at(err, PST_ERROR_CHECKSUM, "dataset", path, (int64_t)item->offset,
-                        "the %" PRIu64 " stored bytes of the item were altered", nbytes);
-}
-
-bool pst_item_is_original(const struct pst_item *item)
-{
-    switch (item->form) {
-    case PST_FORM_JPEG:
-    case PST_FORM_PNG:
-    case PST_FORM_WEBP:
-    case PST_FORM_PLI_JPEG:
-        return true;
-    case PST_FORM_PLI: /* made from the pixels of another file, unless the original was a PLI */
-        return item->was_pli;
-    default:
-        return false;
-    }
-}
-
-bool pst_item_was_jpeg(const struct pst_item *item)
-{
-    return item->form == PST_FORM_PLI_JPEG && !item->was_pli;
 }
 
 /* Text and JSON that no reader could use are found here, where they are read. */

@@ -31,10 +31,21 @@ struct psti_index_shard;
 enum pst_status psti_dataset_shard(const pst_dataset *dataset, uint32_t i_file,
                                    struct psti_index_shard *shard, struct pst_error *err);
 
-/* Writes 16 bytes that differ where the bytes of any item, the order of samples or the fields
- * differ. For a written data set they are made of id and generation; for a folder of names, sizes,
- * inodes and times of its files when it was opened. Any thread. */
-void psti_dataset_version(const pst_dataset *dataset, uint8_t version[16]);
+/* PST_IDENTITY_BYTES, which cannot fail: 16 bytes that live as long as the data set. */
+const uint8_t *psti_dataset_bytes_identity(const pst_dataset *dataset);
+
+/* Compares the identity of the samples that the index states with the names and labels: a pass over
+ * all of them. PST_ERROR_CORRUPT: they differ. PST_OK if none is stated. Any thread. */
+enum pst_status psti_dataset_check_identity(const pst_dataset *dataset, struct pst_error *err);
+
+/* How to open file i_file: by openat(*at, name). A shard is opened in the directory that the data
+ * set was opened in, whatever its path leads to by now; a folder's file by its path. */
+enum pst_status psti_dataset_file_at(const pst_dataset *dataset, uint32_t i_file, int *at,
+                                     char *name, size_t capacity, struct pst_error *err);
+
+/* The stamp (base/stamp.h) of a folder's file when the folder was opened. A file with another one
+ * was replaced or changed since. 0: not known, as for shards, which may grow. Any thread. */
+uint64_t psti_dataset_file_stamp(const pst_dataset *dataset, uint32_t i_file);
 
 /* Where the disk has the file, for the order in which files are read: less is further ahead. In a
  * folder it is made of device and inode number as they were when it was opened, because ext4, XFS

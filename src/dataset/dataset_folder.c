@@ -12,6 +12,7 @@
 #include "base/bits.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/stamp.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,8 +44,7 @@ void psti_dataset_folder_free(struct psti_folder *folder)
         psti_free(column->ints);
         psti_free(column->floats);
         psti_free(column->starts);
-        psti_free(column->mask_nbytes);
-        psti_free(column->mask_places);
+        psti_free(column->masks);
         psti_dataset_arena_free(&column->values);
     }
     psti_free(folder->columns);
@@ -112,7 +112,7 @@ static enum pst_status folder_item(const pst_dataset *dataset, uint64_t sample, 
     if (i_field == 0) {
         item->form = folder->is_audio ? PST_FORM_BYTES : PST_FORM_NONE;
         item->i_file = (uint32_t)sample;
-        item->nbytes = folder->files.nbytes[row];
+        item->nbytes = folder->files.facts[row].nbytes;
         return PST_OK;
     }
     const struct psti_column *column = &folder->columns[i_field - 1];
@@ -122,7 +122,7 @@ static enum pst_status folder_item(const pst_dataset *dataset, uint64_t sample, 
     }
     if (column->starts[row + 1] > column->starts[row]) {
         item->i_file = (uint32_t)((self->mask_number[i_field] + 1) * dataset->n_samples + sample);
-        item->nbytes = column->mask_nbytes[row];
+        item->nbytes = column->masks[row].nbytes;
     } else {
         item->i_file = PST_FILE_NONE;
     }
@@ -181,14 +181,23 @@ static enum pst_status folder_file_path(const pst_dataset *dataset, uint32_t i_f
     return PST_OK;
 }
 
-static uint64_t folder_file_place(const pst_dataset *dataset, uint32_t i_file)
+static const struct psti_file_facts *facts_of(const pst_dataset *dataset, uint32_t i_file)
 {
     const struct folder_dataset *self = (const struct folder_dataset *)(const void *)dataset;
     size_t row = row_of(&self->folder, i_file % dataset->n_samples);
     uint64_t group = i_file / dataset->n_samples;
-    if (group == 0)
-        return self->folder.files.places[row];
-    return self->folder.columns[self->mask_column[group - 1]].mask_places[row];
+    return group == 0 ? &self->folder.files.facts[row]
+                      : &self->folder.columns[self->mask_column[group - 1]].masks[row];
+}
+
+static uint64_t folder_file_place(const pst_dataset *dataset, uint32_t i_file)
+{
+    return facts_of(dataset, i_file)->place;
+}
+
+static uint64_t folder_file_stamp(const pst_dataset *dataset, uint32_t i_file)
+{
+    return facts_of(dataset, i_file)->stamp;
 }
 
 static const char *name_of(const struct psti_folder *folder, uint32_t sample)
@@ -246,67 +255,111 @@ static const struct psti_dataset_ops folder_ops = {
     .class_name = folder_class_name,
     .file_path = folder_file_path,
     .file_place = folder_file_place,
+    .file_stamp = folder_file_stamp,
     .by_path = folder_by_path,
     .read_memory = folder_read_memory,
 };
 
-/* Makes 16 bytes from names and sizes, in sample order: two hashes of the same stream with
- * different beginnings. */
+/* Makes 16 bytes from names and sizes, in sample order. */
 static void make_id(const struct psti_folder *folder, uint8_t id[16])
 {
-    struct psti_hash_state state;
-    for (unsigned half = 0; half < 2; half++) {
-        psti_hash_begin(&state);
-        psti_hash_update(&state, half == 0 ? "penstock folder 0" : "penstock folder 1", 17);
-        for (size_t i = 0; i < folder->files.n; i++) {
-            size_t row = row_of(folder, i);
-            const char *name = folder->files.names.bytes + folder->files.at[row];
-            uint8_t size[8];
-            psti_store_u64(size, folder->files.nbytes[row]);
-            psti_hash_update(&state, name, strlen(name) + 1);
-            psti_hash_update(&state, size, sizeof size);
-        }
-        psti_store_u64(id + 8 * half, psti_hash_end(&state));
+    struct psti_hash_pair hash;
+    psti_hash_pair_begin(&hash);
+    for (size_t i = 0; i < folder->files.n; i++) {
+        size_t row = row_of(folder, i);
+        const char *name = folder->files.names.bytes + folder->files.at[row];
+        uint8_t size[8];
+        psti_store_u64(size, folder->files.facts[row].nbytes);
+        psti_hash_pair_update(&hash, name, strlen(name) + 1);
+        psti_hash_pair_update(&hash, size, sizeof size);
     }
+    psti_hash_pair_end(&hash, id);
 }
 
-void psti_dataset_folder_stamp(struct psti_folder *folder, const char *path, const struct stat *st)
+/* The number of the file's device among those of the folder. Devices beyond the table have the
+ * number PSTI_DATASET_FOLDER_DEVICES_MAX. */
+static uint32_t device_of(struct psti_folder *folder, const char *path, const struct stat *st)
 {
-    const uint64_t parts[] = {psti_hash64(path, strlen(path)),
-                              (uint64_t)st->st_dev,
-                              (uint64_t)st->st_ino,
-                              (uint64_t)st->st_size,
-                              (uint64_t)st->st_mtim.tv_sec,
-                              (uint64_t)st->st_mtim.tv_nsec,
-                              (uint64_t)st->st_ctim.tv_sec,
-                              (uint64_t)st->st_ctim.tv_nsec};
-    folder->stamps += psti_hash64(parts, sizeof parts);
-}
-
-/* Devices beyond the table share a number. An inode number of more bits than are left is cut. */
-uint64_t psti_dataset_folder_place(struct psti_folder *folder, const struct stat *st)
-{
+    char whole[PATH_MAX + PSTI_DATASET_FOLDER_NAME_CAP];
     uint32_t i = 0;
-    while (i < folder->n_devices && folder->devices[i] != st->st_dev)
+    while (i < folder->n_devices && folder->devices[i].device != st->st_dev)
         i++;
-    if (i == folder->n_devices && i < PSTI_DATASET_FOLDER_DEVICES_MAX)
-        folder->devices[folder->n_devices++] = st->st_dev;
-    return (uint64_t)i << INODE_BITS | ((uint64_t)st->st_ino & (UINT64_MAX >> (64 - INODE_BITS)));
+    if (i < folder->n_devices || i == PSTI_DATASET_FOLDER_DEVICES_MAX)
+        return i;
+    int n = snprintf(whole, sizeof whole, "%s/%s", folder->path, path);
+    folder->devices[i].device = st->st_dev;
+    folder->devices[i].has_inodes =
+        n > 0 && (size_t)n < sizeof whole && psti_stamp_has_inodes(whole);
+    folder->n_devices++;
+    return i;
 }
 
-/* Joins the stamps of all files and the paths of each sample's masks. */
-static uint64_t edition_of(const struct psti_folder *folder)
+/* The place is the number of the device, then the inode number. One of more bits than are left is
+ * cut. */
+struct psti_file_facts psti_dataset_folder_see(struct psti_folder *folder, const char *path,
+                                               const struct stat *st)
 {
-    struct psti_hash_state state;
-    psti_hash_begin(&state);
+    uint32_t i = device_of(folder, path, st);
+    bool has_inodes = i < PSTI_DATASET_FOLDER_DEVICES_MAX && folder->devices[i].has_inodes;
+    const struct psti_file_facts facts = {
+        .nbytes = (uint64_t)st->st_size,
+        .place =
+            (uint64_t)i << INODE_BITS | ((uint64_t)st->st_ino & (UINT64_MAX >> (64 - INODE_BITS))),
+        .stamp = psti_stamp_make(st, has_inodes)};
+    const uint64_t parts[] = {psti_hash64(path, strlen(path)), facts.stamp};
+    folder->stamps += psti_hash64(parts, sizeof parts);
+    return facts;
+}
+
+/* Adds a column's values as they lie in memory: numbers, or texts and where they end. The values of
+ * a mask are its files' paths, with their sizes. */
+static void hash_values(const struct psti_column *column, size_t n, struct psti_hash_pair *hash)
+{
+    if (column->ints != NULL)
+        psti_hash_pair_update(hash, column->ints, n * sizeof *column->ints);
+    if (column->floats != NULL)
+        psti_hash_pair_update(hash, column->floats, n * sizeof *column->floats);
+    if (column->starts != NULL) {
+        psti_hash_pair_update(hash, column->starts, (n + 1) * sizeof *column->starts);
+        psti_hash_pair_update(hash, column->values.bytes, column->values.nbytes);
+    }
+    for (size_t row = 0; column->masks != NULL && row < n; row++)
+        psti_hash_pair_update(hash, &column->masks[row].nbytes, sizeof column->masks[row].nbytes);
+}
+
+/* The identity of the listing is made of id, fields and values. That of the bytes, too, but it
+ * leaves out values of the label file, which no cache keeps, and has the stamps of all files. */
+static void make_identities(struct folder_dataset *self)
+{
+    struct pst_dataset *base = &self->base;
+    const struct psti_folder *folder = &self->folder;
+    struct psti_hash_pair bytes, listed, files;
+    psti_hash_pair_begin(&bytes);
+    psti_hash_pair_begin(&listed);
+    psti_hash_pair_update(&bytes, base->id, sizeof base->id);
+    psti_hash_pair_update(&listed, base->id, sizeof base->id);
+    psti_hash_pair_update(&bytes, &folder->stamps, sizeof folder->stamps);
+    for (uint32_t i = 0; i < base->n_fields; i++) {
+        const char *name = base->fields[i].name;
+        psti_hash_pair_update(&bytes, name, strlen(name) + 1);
+        psti_hash_pair_update(&listed, name, strlen(name) + 1);
+    }
     for (uint32_t i = 0; i < folder->n_columns; i++) {
         const struct psti_column *column = &folder->columns[i];
-        if (column->field.type != PST_FIELD_MASK)
-            continue;
-        psti_hash_update(&state, column->starts, (folder->files.n + 1) * sizeof *column->starts);
-        psti_hash_update(&state, column->values.bytes, column->values.nbytes);
+        hash_values(column, folder->files.n, &listed);
+        if (column->field.type == PST_FIELD_MASK)
+            hash_values(column, folder->files.n, &bytes);
     }
-    return folder->stamps + psti_hash_end(&state);
+    psti_hash_pair_begin(&files);
+    for (size_t i = 0; i < folder->files.n; i++) {
+        uint8_t size[8];
+        psti_store_u64(size, folder->files.facts[row_of(folder, i)].nbytes);
+        psti_hash_pair_update(&files, size, sizeof size);
+    }
+    psti_hash_pair_end(&files, base->files_identity);
+    base->has_files_identity = true;
+    psti_hash_pair_end(&bytes, base->bytes_identity);
+    psti_hash_pair_end(&listed, base->listed_identity);
 }
 
 /* Frees what growing tables left over, because the handle may live for days. */
@@ -315,12 +368,10 @@ static void trim(struct psti_folder *folder)
     struct psti_dataset_files *files = &folder->files;
     char *names = psti_realloc(files->names.bytes, files->names.nbytes);
     uint64_t *at = psti_realloc(files->at, files->n * sizeof *at);
-    uint64_t *nbytes = psti_realloc(files->nbytes, files->n * sizeof *nbytes);
-    uint64_t *places = psti_realloc(files->places, files->n * sizeof *places);
+    struct psti_file_facts *facts = psti_realloc(files->facts, files->n * sizeof *facts);
     files->names.bytes = names != NULL ? names : files->names.bytes;
     files->at = at != NULL ? at : files->at;
-    files->nbytes = nbytes != NULL ? nbytes : files->nbytes;
-    files->places = places != NULL ? places : files->places;
+    files->facts = facts != NULL ? facts : files->facts;
     for (uint32_t i = 0; i < folder->n_columns; i++) {
         struct psti_dataset_arena *values = &folder->columns[i].values;
         char *bytes = values->nbytes == 0 ? NULL : psti_realloc(values->bytes, values->nbytes);
@@ -343,9 +394,9 @@ static enum pst_status describe(struct folder_dataset *self, struct pst_error *e
     base->fields[0].type = folder->is_audio ? PST_FIELD_AUDIO : PST_FIELD_IMAGE;
     base->fields[0].n_variants = 1;
     for (size_t i = 0; i < folder->files.n; i++) {
-        base->nbytes += folder->files.nbytes[i];
-        if (folder->files.nbytes[i] > base->max_item_nbytes[0])
-            base->max_item_nbytes[0] = folder->files.nbytes[i];
+        base->nbytes += folder->files.facts[i].nbytes;
+        if (folder->files.facts[i].nbytes > base->max_item_nbytes[0])
+            base->max_item_nbytes[0] = folder->files.facts[i].nbytes;
     }
     for (uint32_t i = 0; i < folder->n_columns; i++) {
         base->fields[i + 1] = folder->columns[i].field;
@@ -354,7 +405,7 @@ static enum pst_status describe(struct folder_dataset *self, struct pst_error *e
             self->mask_number[i + 1] = n_masks;
             self->mask_column[n_masks++] = i;
             for (size_t row = 0; row < folder->files.n; row++)
-                base->nbytes += folder->columns[i].mask_nbytes[row];
+                base->nbytes += folder->columns[i].masks[row].nbytes;
         }
     }
     uint64_t n_files = base->n_samples * (n_masks + 1);
@@ -363,7 +414,7 @@ static enum pst_status describe(struct folder_dataset *self, struct pst_error *e
                          "more than 4294967294 files: pack them instead");
     base->n_files = (uint32_t)n_files;
     make_id(folder, base->id);
-    base->edition = edition_of(folder);
+    make_identities(self);
     return PST_OK;
 }
 

@@ -52,17 +52,23 @@ void psti_dataset_folder_escape(const char *name, size_t nbytes, char *out, size
 /* True if a name may name a sample: UTF-8, not empty, no control characters, short enough. */
 bool psti_dataset_folder_name_ok(const char *name, size_t nbytes);
 
+/* What the file system said of a file when it was listed. */
+struct psti_file_facts {
+    uint64_t nbytes;
+    uint64_t place; /* psti_dataset_file_place */
+    uint64_t stamp; /* psti_dataset_file_stamp */
+};
+
 /* Files by relative path. */
 struct psti_dataset_files {
     struct psti_dataset_arena names; /* NUL-terminated relative paths */
     uint64_t *at;                    /* [n] offsets in names */
-    uint64_t *nbytes;                /* [n] sizes when listed */
-    uint64_t *places;                /* [n] psti_dataset_file_place when listed */
+    struct psti_file_facts *facts;   /* [n] */
     size_t n, capacity;
 };
 void psti_dataset_files_free(struct psti_dataset_files *files);
 enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const char *name,
-                                       uint64_t nbytes, uint64_t place, struct pst_error *err);
+                                       const struct psti_file_facts *facts, struct pst_error *err);
 
 /* A field that is not the image. */
 struct psti_column {
@@ -71,9 +77,8 @@ struct psti_column {
     double *floats;   /* PST_FIELD_FLOAT: [n_rows] */
     uint64_t *starts; /* other types: [n_rows + 1] offsets in values; masks: paths, empty = none */
     struct psti_dataset_arena values;
-    uint64_t *mask_nbytes; /* PST_FIELD_MASK: [n_rows] sizes of the files */
-    uint64_t *mask_places; /* PST_FIELD_MASK: [n_rows] places of the files */
-    uint64_t max_nbytes;   /* largest item */
+    struct psti_file_facts *masks; /* PST_FIELD_MASK: [n_rows] the files */
+    uint64_t max_nbytes;           /* largest item */
 };
 
 struct psti_folder {
@@ -83,9 +88,12 @@ struct psti_folder {
     const char *const *masks; /* [n_masks] columns that are masks; the caller's, during open */
     size_t n_masks;
     uint64_t n_skipped;
-    dev_t devices[PSTI_DATASET_FOLDER_DEVICES_MAX]; /* of its files, as they came up */
+    struct {
+        dev_t device;
+        bool has_inodes;                        /* psti_stamp_has_inodes */
+    } devices[PSTI_DATASET_FOLDER_DEVICES_MAX]; /* of its files, as they came up */
     uint32_t n_devices;
-    uint64_t stamps;                 /* sum over all files: psti_dataset_folder_stamp */
+    uint64_t stamps;                 /* sum over all files, of their paths and stamps */
     struct psti_notices *notices;    /* NULL while there are none */
     struct psti_dataset_files files; /* rows */
     struct psti_column *columns;
@@ -95,13 +103,12 @@ struct psti_folder {
 };
 void psti_dataset_folder_free(struct psti_folder *folder);
 
-/* Adds a file to folder->stamps: its path, inode, size and times. A file that was written anew, or
- * changed in place, changes the sum. The order in which files are found does not. */
+/* Takes down what `st` says of the file at `path`, relative to the folder, and adds the file to
+ * folder->stamps. A file that was written anew, or changed in place, changes the sum. The order in
+ * which files are found does not. */
 struct stat;
-void psti_dataset_folder_stamp(struct psti_folder *folder, const char *path, const struct stat *st);
-
-/* Makes the place of a file: number of its device, then inode. */
-uint64_t psti_dataset_folder_place(struct psti_folder *folder, const struct stat *st);
+struct psti_file_facts psti_dataset_folder_see(struct psti_folder *folder, const char *path,
+                                               const struct stat *st);
 
 /* Finds the images of folder->path. Fills rows, classes and column "label"; or, if images and masks
  * lie in folders of their own, rows and the masks' columns. */

@@ -77,9 +77,8 @@ static enum pst_status add_file(struct listing *listing, const char *name)
         return unusable(listing, name, 0, "not a regular file");
     if (faccessat(listing->root_fd, name, R_OK, AT_EACCESS) != 0)
         return unusable(listing, name, errno, "cannot be read");
-    psti_dataset_folder_stamp(folder, name, &st);
-    return psti_dataset_files_add(&folder->files, name, (uint64_t)st.st_size,
-                                  psti_dataset_folder_place(folder, &st), listing->err);
+    const struct psti_file_facts facts = psti_dataset_folder_see(folder, name, &st);
+    return psti_dataset_files_add(&folder->files, name, &facts, listing->err);
 }
 
 enum pst_status psti_dataset_folder_take_files(struct psti_folder *folder, const char *const *files,

@@ -233,12 +233,10 @@ static enum pst_status make_column(struct labels *labels, struct guess *guess)
         column->floats = psti_alloc_array(n, sizeof *column->floats);
     else
         column->starts = psti_calloc(n + 1, sizeof *column->starts);
-    if (type == PST_FIELD_MASK) {
-        column->mask_nbytes = psti_calloc(n, sizeof *column->mask_nbytes);
-        column->mask_places = psti_calloc(n, sizeof *column->mask_places);
-    }
+    if (type == PST_FIELD_MASK)
+        column->masks = psti_calloc(n, sizeof *column->masks);
     if ((column->ints == NULL && column->floats == NULL && column->starts == NULL) ||
-        (type == PST_FIELD_MASK && (column->mask_nbytes == NULL || column->mask_places == NULL)))
+        (type == PST_FIELD_MASK && column->masks == NULL))
         return psti_fail(labels->sink.err, PST_ERROR_MEMORY, "dataset",
                          "out of memory for %zu values of %s", n, guess->name);
     return PST_OK;
@@ -271,10 +269,10 @@ static bool tidy_path(const char *path, size_t nbytes, char out[PSTI_DATASET_FOL
     return used > 0;
 }
 
-/* Finds the file that a line names: its normal path in labels->file, its size and place. *absent:
- * it is left out, if that is allowed. */
+/* Finds the file that a line names: its normal path in labels->file, and its facts. *absent: it is
+ * left out, if that is allowed. */
 static enum pst_status look_up(struct labels *labels, const char *path, size_t nbytes,
-                               uint64_t *size, uint64_t *place, bool *absent)
+                               struct psti_file_facts *facts, bool *absent)
 {
     struct psti_folder *folder = labels->folder;
     struct stat st;
@@ -295,9 +293,7 @@ static enum pst_status look_up(struct labels *labels, const char *path, size_t n
     else if (!S_ISREG(st.st_mode))
         what = "not a regular file";
     if (os_error == 0 && what[0] == '\0') {
-        *size = (uint64_t)st.st_size;
-        *place = psti_dataset_folder_place(folder, &st);
-        psti_dataset_folder_stamp(folder, labels->file, &st);
+        *facts = psti_dataset_folder_see(folder, labels->file, &st);
         return PST_OK;
     }
     if (os_error != 0)
@@ -324,14 +320,14 @@ static enum pst_status fill_begin(struct psti_row_sink *sink, const char *file, 
 {
     struct labels *labels = (struct labels *)sink;
     struct psti_dataset_files *files = &labels->folder->files;
-    uint64_t size = 0, place = 0;
+    struct psti_file_facts facts = {0};
     labels->seen = 0;
     labels->next_guess = 0;
-    enum pst_status status = look_up(labels, file, nbytes, &size, &place, &sink->skip_row);
+    enum pst_status status = look_up(labels, file, nbytes, &facts, &sink->skip_row);
     if (status != PST_OK || sink->skip_row)
         return status;
     labels->lines[files->n] = sink->line;
-    return psti_dataset_files_add(files, labels->file, size, place, sink->err);
+    return psti_dataset_files_add(files, labels->file, &facts, sink->err);
 }
 
 static enum pst_status fill_label(struct labels *labels, struct psti_column *column, size_t row,
@@ -363,13 +359,13 @@ static enum pst_status fill_value(struct labels *labels, struct psti_column *col
     size_t nbytes = cell->nbytes;
     if (column->field.type == PST_FIELD_MASK) {
         bool absent;
-        uint64_t *size = &column->mask_nbytes[row], *place = &column->mask_places[row];
-        enum pst_status status = look_up(labels, bytes, nbytes, size, place, &absent);
+        struct psti_file_facts *mask = &column->masks[row];
+        enum pst_status status = look_up(labels, bytes, nbytes, mask, &absent);
         if (status != PST_OK)
             return status;
         bytes = labels->file;
         nbytes = absent ? 0 : strlen(bytes);
-        column->max_nbytes = *size > column->max_nbytes ? *size : column->max_nbytes;
+        column->max_nbytes = mask->nbytes > column->max_nbytes ? mask->nbytes : column->max_nbytes;
     } else if (nbytes > column->max_nbytes) {
         column->max_nbytes = nbytes;
     }

@@ -228,9 +228,8 @@ static enum pst_status fill_column(struct psti_folder *folder, struct masks *mas
     size_t n = folder->files.n, skip = strlen(layout->images);
     enum pst_status status = PST_OK;
     column->starts = psti_calloc(n + 1, sizeof *column->starts);
-    column->mask_nbytes = psti_calloc(n, sizeof *column->mask_nbytes);
-    column->mask_places = psti_calloc(n, sizeof *column->mask_places);
-    if (column->starts == NULL || column->mask_nbytes == NULL || column->mask_places == NULL)
+    column->masks = psti_calloc(n, sizeof *column->masks);
+    if (column->starts == NULL || column->masks == NULL)
         return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu masks", n);
     for (size_t i = 0; status == PST_OK && i < n; i++) {
         size_t k = mask_of_image(masks, stem_of(&folder->files, i, skip, layout->image_end));
@@ -239,10 +238,9 @@ static enum pst_status fill_column(struct psti_folder *folder, struct masks *mas
         } else {
             const char *path = masks->files.names.bytes + masks->files.at[k];
             masks->used[k] = true;
-            column->mask_nbytes[i] = masks->files.nbytes[k];
-            column->mask_places[i] = masks->files.places[k];
-            if (column->max_nbytes < column->mask_nbytes[i])
-                column->max_nbytes = column->mask_nbytes[i];
+            column->masks[i] = masks->files.facts[k];
+            if (column->max_nbytes < column->masks[i].nbytes)
+                column->max_nbytes = column->masks[i].nbytes;
             status = psti_dataset_arena_add(&column->values, path, strlen(path), err);
         }
         column->starts[i + 1] = column->values.nbytes;

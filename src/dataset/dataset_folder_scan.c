@@ -113,7 +113,7 @@ static enum pst_status unusable(struct scan *scan, const char *name, enum pst_st
 }
 
 static enum pst_status add_entry(struct scan *scan, struct listing *listing, const char *name,
-                                 bool is_folder, uint64_t nbytes, uint64_t place)
+                                 bool is_folder, const struct psti_file_facts *facts)
 {
     char slashed[NAME_MAX + 2];
     size_t n = strlen(name);
@@ -126,7 +126,7 @@ static enum pst_status add_entry(struct scan *scan, struct listing *listing, con
             "the name is not UTF-8 or has control characters (bytes shown as \\xNN): rename it");
     memcpy(slashed, name, n);
     memcpy(slashed + n, is_folder ? "/" : "", is_folder ? 2 : 1);
-    return psti_dataset_files_add(&listing->entries, slashed, nbytes, place, scan->err);
+    return psti_dataset_files_add(&listing->entries, slashed, facts, scan->err);
 }
 
 /* True for a data set that was packed into its own source. It is no class of the source, which must
@@ -147,8 +147,9 @@ static bool is_packed(int fd, const char *name)
 static enum pst_status add_folder(struct scan *scan, struct listing *listing, int fd,
                                   const char *name)
 {
+    const struct psti_file_facts none = {0};
     if (!is_packed(fd, name))
-        return add_entry(scan, listing, name, true, 0, 0);
+        return add_entry(scan, listing, name, true, &none);
     return leave_out(scan, name, "data set");
 }
 
@@ -183,9 +184,8 @@ static enum pst_status look_at(struct scan *scan, struct listing *listing, int f
         return unusable(scan, name, PST_OK, errno, "cannot be read");
     char path[2 * PSTI_DATASET_FOLDER_NAME_CAP];
     whole_path(scan, name, path);
-    psti_dataset_folder_stamp(scan->folder, path, &st);
-    return add_entry(scan, listing, name, false, (uint64_t)st.st_size,
-                     psti_dataset_folder_place(scan->folder, &st));
+    const struct psti_file_facts facts = psti_dataset_folder_see(scan->folder, path, &st);
+    return add_entry(scan, listing, name, false, &facts);
 }
 
 static enum pst_status list_entries(struct scan *scan, struct listing *listing, DIR *dir)
@@ -260,7 +260,7 @@ static enum pst_status list_directory(struct scan *scan, struct listing *listing
     return psti_dataset_folder_sort(listing->order, n, listing_less, listing, scan->err);
 }
 
-static enum pst_status add_image(struct scan *scan, uint64_t nbytes, uint64_t place)
+static enum pst_status add_image(struct scan *scan, const struct psti_file_facts *facts)
 {
     if (scan->files->n >= UINT32_MAX - 1)
         return psti_fail(scan->err, PST_ERROR_LIMIT, "dataset",
@@ -270,7 +270,7 @@ static enum pst_status add_image(struct scan *scan, uint64_t nbytes, uint64_t pl
     enum pst_status status =
         psti_dataset_arena_add(&scan->labels, &scan->i_class, sizeof scan->i_class, scan->err);
     if (status == PST_OK)
-        status = psti_dataset_files_add(scan->files, scan->path, nbytes, place, scan->err);
+        status = psti_dataset_files_add(scan->files, scan->path, facts, scan->err);
     return status;
 }
 
@@ -308,8 +308,7 @@ static enum pst_status walk_listing(struct scan *scan, const struct listing *lis
         if (name[n - 1] == '/')
             status = enter(scan, name, path_nbytes);
         else
-            status = add_image(scan, listing->entries.nbytes[listing->order[i]],
-                               listing->entries.places[listing->order[i]]);
+            status = add_image(scan, &listing->entries.facts[listing->order[i]]);
         scan->path[path_nbytes] = '\0';
     }
     return status;

@@ -234,26 +234,22 @@ void psti_dataset_files_free(struct psti_dataset_files *files)
 {
     psti_dataset_arena_free(&files->names);
     psti_free(files->at);
-    psti_free(files->nbytes);
-    psti_free(files->places);
+    psti_free(files->facts);
     memset(files, 0, sizeof *files);
 }
 
 enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const char *name,
-                                       uint64_t nbytes, uint64_t place, struct pst_error *err)
+                                       const struct psti_file_facts *facts, struct pst_error *err)
 {
     if (files->n == files->capacity) {
         size_t capacity = files->capacity + files->capacity / 2 + 256;
         uint64_t *at = psti_realloc(files->at, capacity * sizeof *at);
         if (at != NULL)
             files->at = at;
-        uint64_t *sizes = psti_realloc(files->nbytes, capacity * sizeof *sizes);
-        if (sizes != NULL)
-            files->nbytes = sizes;
-        uint64_t *places = psti_realloc(files->places, capacity * sizeof *places);
-        if (places != NULL)
-            files->places = places;
-        if (at == NULL || sizes == NULL || places == NULL)
+        struct psti_file_facts *all = psti_realloc(files->facts, capacity * sizeof *all);
+        if (all != NULL)
+            files->facts = all;
+        if (at == NULL || all == NULL)
             return psti_fail(err, PST_ERROR_MEMORY, "dataset", "out of memory for %zu files",
                              capacity);
         files->capacity = capacity;
@@ -263,8 +259,7 @@ enum pst_status psti_dataset_files_add(struct psti_dataset_files *files, const c
     if (status != PST_OK)
         return status;
     files->at[files->n] = start;
-    files->places[files->n] = place;
-    files->nbytes[files->n++] = nbytes;
+    files->facts[files->n++] = *facts;
     return PST_OK;
 }
 

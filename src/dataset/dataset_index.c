@@ -337,26 +337,48 @@ static enum pst_status read_schema(struct psti_dataset_index *index, struct pst_
         status = read_classes(index, i, err);
     }
     memcpy(base->id, header->id, 16);
-    base->edition = header->generation;
     base->n_samples = header->n_samples;
     base->n_files = header->n_shards;
     return status;
 }
 
+/* The identity of the bytes is made of the checksums of all blocks of the index, which has the
+ * checksums of all items. What tells only how it came about is left out: id, generation, mark. */
+static void take_identities(struct psti_dataset_index *index)
+{
+    static const uint8_t none[16] = {0};
+    pst_dataset *base = &index->base;
+    const struct psti_index_header *header = &index->header;
+    const uint64_t layout[] = {
+        header->n_samples,     header->n_fields,      header->n_shards,
+        header->fields_offset, header->shards_offset, header->name_offsets_offset,
+        header->names_offset,  header->names_nbytes,  header->blocks_offset};
+    struct psti_hash_pair hash;
+    psti_hash_pair_begin(&hash);
+    psti_hash_pair_update(&hash, layout, sizeof layout);
+    psti_hash_pair_update(&hash, index->blocks.sums, (size_t)header->n_blocks * 8);
+    psti_hash_pair_end(&hash, base->bytes_identity);
+    memcpy(base->listed_identity, base->bytes_identity, sizeof base->listed_identity);
+    memcpy(base->files_identity, header->files, sizeof base->files_identity);
+    base->has_files_identity = memcmp(header->files, none, sizeof none) != 0;
+    if (memcmp(header->samples, none, sizeof none) != 0)
+        psti_dataset_keep_samples_identity(base, header->samples);
+}
+
 /* Opens the index and takes a shared lock on it for as long as it is open. A change in place
  * removes old shards only when nobody holds such a lock on the old index. If the index was replaced
  * before the lock was there, opens the new one. Returns -1 with errno. */
-static int open_and_hold(const char *file)
+static int open_and_hold(int dir_fd)
 {
     enum { TRIES = 1000 };
     for (int i = 0;; i++) {
         struct stat ours, there;
-        int fd = open(file, O_RDONLY | O_CLOEXEC);
+        int fd = openat(dir_fd, PSTI_INDEX_NAME, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
             return -1;
         /* A file system without locks refuses; such an index is read all the same. */
         bool held = flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-        bool same = fstat(fd, &ours) == 0 && stat(file, &there) == 0 &&
+        bool same = fstat(fd, &ours) == 0 && fstatat(dir_fd, PSTI_INDEX_NAME, &there, 0) == 0 &&
                     ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
         if ((held && same) || i == TRIES)
             return fd;
@@ -375,8 +397,12 @@ enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, str
     struct psti_dataset_index *index = (struct psti_dataset_index *)*out;
     index->blocks.fd = -1;
     snprintf(file, sizeof file, "%s/" PSTI_INDEX_NAME, path);
-    fd = open_and_hold(file);
-    if (fd < 0)
+    index->base.dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (index->base.dir_fd < 0)
+        status = psti_fail_os(err, errno, "dataset", path, -1, "cannot open the directory");
+    if (status == PST_OK)
+        fd = open_and_hold(index->base.dir_fd);
+    if (status == PST_OK && fd < 0)
         status = psti_fail_os(err, errno, "dataset", file, -1, "cannot open the index");
     if (status == PST_OK)
         status = read_header(index, fd, file, err);
@@ -389,6 +415,8 @@ enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, str
         status = read_shards(index, err);
     if (status == PST_OK)
         status = read_schema(index, err);
+    if (status == PST_OK)
+        take_identities(index);
     if (fd >= 0)
         close(fd);
     if (status != PST_OK)
@@ -398,11 +426,32 @@ enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, str
 
 /* Checks ahead of use ------------------------------------------------------- */
 
+/* Compares the shard's first record with the index. All data sets of one schema have the same id,
+ * so that a shard's header alone does not tell whose it is. Damage of the record itself is left to
+ * those who read it. */
+static enum pst_status check_first_record(const struct psti_dataset_index *index, uint32_t i_file,
+                                          const uint8_t *bytes, size_t nbytes,
+                                          const struct psti_index_shard *shard,
+                                          struct pst_error *err)
+{
+    struct psti_record record;
+    if (shard->n_items == 0 ||
+        psti_format_parse_record(bytes, nbytes, shard->nbytes - PSTI_SHARD_HEADER_NBYTES, &record,
+                                 NULL) != PST_OK)
+        return PST_OK;
+    return psti_dataset_check_record(index, i_file, PSTI_SHARD_HEADER_NBYTES, &record, err) ==
+                   PST_OK
+               ? PST_OK
+               : psti_fail(
+                     err, PST_ERROR_CORRUPT, "dataset",
+                     "the shard belongs to another data set, or to another state of this one");
+}
+
 static enum pst_status check_shard_file(const struct psti_dataset_index *index, uint32_t i_file,
                                         int fd, const struct psti_index_shard *shard,
                                         struct pst_error *err)
 {
-    uint8_t bytes[PSTI_SHARD_HEADER_NBYTES];
+    uint8_t bytes[PSTI_SHARD_HEADER_NBYTES + PSTI_RECORD_NBYTES];
     struct psti_shard_header header;
     struct stat st;
     ssize_t n = read_start(fd, bytes, sizeof bytes, &st);
@@ -423,7 +472,10 @@ static enum pst_status check_shard_file(const struct psti_dataset_index *index, 
         return psti_fail_at(err, PST_ERROR_TRUNCATED, "dataset", NULL, (int64_t)st.st_size,
                             "the shard was cut short to %" PRIu64 " bytes, it had %" PRIu64,
                             (uint64_t)st.st_size, shard->nbytes);
-    return PST_OK;
+    if ((size_t)n < sizeof bytes)
+        return PST_OK;
+    return check_first_record(index, i_file, bytes + PSTI_SHARD_HEADER_NBYTES, PSTI_RECORD_NBYTES,
+                              shard, err);
 }
 
 enum pst_status psti_dataset_check_shard(const pst_dataset *dataset, uint32_t i_file,
@@ -444,7 +496,7 @@ enum pst_status psti_dataset_check_shard(const pst_dataset *dataset, uint32_t i_
     if (status != PST_OK)
         return status;
     snprintf(path, sizeof path, "%s/%s", dataset->path, shard.name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = openat(dataset->dir_fd, shard.name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         status = psti_fail_os(err, errno, "dataset", path, -1, "cannot open a shard");
     } else {

@@ -18,6 +18,13 @@ struct psti_dataset_index {
     _Atomic uint64_t *shards_checked; /* one bit per shard whose header and length were checked */
 };
 
+/* Compares a record at `position` of shard i_file with the index (dataset_scan.c).
+ * PST_ERROR_CORRUPT: it is of another item. */
+struct psti_record;
+enum pst_status psti_dataset_check_record(const struct psti_dataset_index *index, uint32_t i_file,
+                                          uint64_t position, const struct psti_record *record,
+                                          struct pst_error *err);
+
 /* The entry of shard i_file < n_shards. */
 enum pst_status psti_dataset_index_shard(const struct psti_dataset_index *index, uint32_t i_file,
                                          struct psti_index_shard *shard, struct pst_error *err);

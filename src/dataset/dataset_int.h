@@ -37,6 +37,8 @@ struct psti_dataset_ops {
                                  size_t capacity, struct pst_error *err);
     /* psti_dataset_file_place. i_file < n_files. NULL: 0. */
     uint64_t (*file_place)(const pst_dataset *dataset, uint32_t i_file);
+    /* psti_dataset_file_stamp. i_file < n_files. NULL: 0. */
+    uint64_t (*file_stamp)(const pst_dataset *dataset, uint32_t i_file);
     /* psti_dataset_by_path. NULL: samples are in the order of their files. */
     enum pst_status (*by_path)(const pst_dataset *dataset, uint32_t **samples,
                                struct pst_error *err);
@@ -50,9 +52,15 @@ struct psti_dataset_ops {
 struct pst_dataset {
     const struct psti_dataset_ops *ops;
     atomic_uint n_owners;
-    char *path; /* the path given to open, without trailing slashes */
+    char *path; /* absolute, with links resolved when it was opened */
+    int dir_fd; /* written data sets: the directory; -1 in a folder */
     uint8_t id[16];
-    uint64_t edition; /* what else psti_dataset_version is made of: generation, stamps of files */
+    uint8_t bytes_identity[16], listed_identity[16];
+    uint8_t files_identity[16];
+    bool has_files_identity;
+    /* The identity of the samples, once it is known: the only part that may change after open. */
+    _Atomic uint64_t samples[2];
+    atomic_bool has_samples;
     bool is_folder;
     uint64_t n_samples;
     uint64_t nbytes;    /* folders: of all files */
@@ -79,6 +87,9 @@ struct psti_notices {
 enum pst_status psti_dataset_new(const char *path, size_t nbytes,
                                  const struct psti_dataset_ops *ops, pst_dataset **out,
                                  struct pst_error *err);
+
+/* dataset_identity.c: remembers the identity of the samples. */
+void psti_dataset_keep_samples_identity(pst_dataset *dataset, const uint8_t identity[16]);
 
 /* dataset_options.c: copies the options into the handle. */
 enum pst_status psti_dataset_keep_options(pst_dataset *dataset,

@@ -48,10 +48,11 @@ static enum pst_status scan_need(struct scan *scan, uint64_t offset, size_t nbyt
     return PST_OK;
 }
 
-static enum pst_status compare(const struct scan *scan, uint64_t position,
-                               const struct psti_record *record, struct pst_error *err)
+enum pst_status psti_dataset_check_record(const struct psti_dataset_index *index, uint32_t i_file,
+                                          uint64_t position, const struct psti_record *record,
+                                          struct pst_error *err)
 {
-    const pst_dataset *dataset = scan->dataset;
+    const pst_dataset *dataset = &index->base;
     struct pst_item item;
     if (record->sample >= dataset->n_samples || record->i_field >= dataset->n_fields ||
         !psti_format_has_items(dataset->fields[record->i_field].type) ||
@@ -62,7 +63,7 @@ static enum pst_status compare(const struct scan *scan, uint64_t position,
                                               record->variant, &item, sizeof item, err);
     if (status != PST_OK)
         return status;
-    if (item.form != (enum pst_form)record->form || item.i_file != scan->i_file ||
+    if (item.form != (enum pst_form)record->form || item.i_file != i_file ||
         item.offset != position + record->data_offset || item.nbytes != record->nbytes ||
         item.checksum != record->checksum)
         return psti_fail(err, PST_ERROR_CORRUPT, "dataset",
@@ -123,7 +124,8 @@ static enum pst_status scan_record(struct scan *scan, uint64_t *position, struct
     if (status == PST_OK)
         status = psti_format_parse_record(bytes, PSTI_RECORD_NBYTES, left, &record, err);
     if (status == PST_OK)
-        status = compare(scan, at, &record, err);
+        status = psti_dataset_check_record((const struct psti_dataset_index *)scan->dataset,
+                                           scan->i_file, at, &record, err);
     if (status == PST_OK)
         status = check_bytes(scan, at + record.data_offset, &record, err);
     if (status == PST_OK) {
@@ -180,7 +182,7 @@ enum pst_status psti_dataset_scan_shard(const pst_dataset *dataset, uint32_t i_f
         status = psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory to read a shard");
         goto out;
     }
-    scan.fd = open(path, O_RDONLY | O_CLOEXEC);
+    scan.fd = openat(dataset->dir_fd, shard.name, O_RDONLY | O_CLOEXEC);
     if (scan.fd < 0) {
         status = psti_fail_os(err, errno, "dataset", path, -1, "cannot open a shard");
         goto out;

@@ -139,6 +139,8 @@ void psti_format_print_index_header(const struct psti_index_header *header,
     psti_store_u64(out + 112, header->blocks_checksum);
     psti_store_u64(out + 120, header->file_nbytes);
     psti_store_u64(out + 128, header->mark);
+    memcpy(out + 136, header->samples, sizeof header->samples);
+    memcpy(out + 152, header->files, sizeof header->files);
     psti_store_u64(out + PSTI_INDEX_HEADER_NBYTES - 8,
                    psti_hash64(out, PSTI_INDEX_HEADER_NBYTES - 8));
 }
@@ -201,6 +203,8 @@ enum pst_status psti_format_parse_index_header(const uint8_t *bytes, size_t nbyt
     header->blocks_checksum = psti_load_u64(bytes + 112);
     header->file_nbytes = psti_load_u64(bytes + 120);
     header->mark = header->minor >= 2 ? psti_load_u64(bytes + 128) : 0;
+    memcpy(header->samples, bytes + 136, sizeof header->samples);
+    memcpy(header->files, bytes + 152, sizeof header->files);
     const char *problem = header_problem(header);
     if (problem != NULL)
         return fail_at(err, PST_ERROR_CORRUPT, 0, problem);

@@ -7,6 +7,8 @@
 #ifndef PST_FORMAT_FORMAT_DATASET_H
 #define PST_FORMAT_FORMAT_DATASET_H
 
+#include "base/hash.h"
+
 #include <penstock/dataset.h>
 
 #define PSTI_DATASET_MAJOR 1
@@ -123,7 +125,9 @@ struct psti_index_header {
     uint64_t n_blocks;
     uint64_t blocks_checksum; /* XXH3 of the table of checksums */
     uint64_t file_nbytes;
-    uint64_t mark; /* names the change in place that made this index; 0: none did */
+    uint64_t mark;       /* names the change in place that made this index; 0: none did */
+    uint8_t samples[16]; /* identity of the samples; all zero: not stated */
+    uint8_t files[16];   /* identity of the files that were packed; all zero: not known */
 };
 
 struct psti_index_field {
@@ -173,6 +177,21 @@ void psti_format_print_item(enum pst_field_type type, const struct pst_item *ite
 enum pst_status psti_format_parse_item(const uint8_t bytes[PSTI_ITEM_NBYTES],
                                        enum pst_field_type type, struct pst_item *item,
                                        struct pst_error *err);
+
+/* Identity of the samples, which is the same for each form in which they may be stored. Its parts
+ * are hashed in this order: begin; for each int and float field, in the order of the schema, field,
+ * its class names with their NULs and its column, 8 bytes for each sample; names; the names of the
+ * samples with their NULs. */
+void psti_format_samples_begin(struct psti_hash_pair *hash, uint64_t n_samples);
+void psti_format_samples_field(struct psti_hash_pair *hash, const struct pst_field *field,
+                               int64_t n_class_names);
+void psti_format_samples_names(struct psti_hash_pair *hash);
+
+/* Identity of the files that a data set's images, or else its audio files, were made from: the pair
+ * hash of their lengths, u64 each, in the order of the samples. */
+/* The length of the file that an item was made from. False: the item does not tell. */
+bool psti_format_file_nbytes(enum pst_field_type type, const struct pst_item *item,
+                             uint64_t *nbytes);
 
 /* Shards -------------------------------------------------------------------- */
 

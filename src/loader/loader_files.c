@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/stamp.h"
 #include "dataset/dataset.h"
 
 #include <dirent.h>
@@ -22,12 +23,15 @@
 static enum pst_status open_one(pst_loader *loader, uint32_t i_file, struct psti_file **file,
                                 struct pst_error *err)
 {
-    char path[PSTI_PATH_NBYTES];
+    char path[PSTI_PATH_NBYTES], name[PSTI_PATH_NBYTES];
+    int at;
     enum pst_status status = pst_dataset_file_path(loader->dataset, i_file, path, sizeof path, err);
     if (status == PST_OK)
         status = psti_dataset_check_shard(loader->dataset, i_file, err);
     if (status == PST_OK)
-        status = psti_storage_file_open(loader->storage, path, file, err);
+        status = psti_dataset_file_at(loader->dataset, i_file, &at, name, sizeof name, err);
+    if (status == PST_OK)
+        status = psti_storage_file_open_at(loader->storage, at, name, path, file, err);
     return status;
 }
 
@@ -41,6 +45,8 @@ static enum pst_status open_resident(pst_loader *loader, uint32_t i_file, struct
         return status;
     if (stat(path, &stat_) != 0)
         return psti_fail_os(err, errno, "loader", path, -1, "cannot examine the file");
+    if (!psti_stamp_fits(psti_dataset_file_stamp(loader->dataset, i_file), &stat_))
+        return psti_fail_at(err, PST_ERROR_CORRUPT, "loader", path, -1, PSTI_STAMP_CHANGED);
     uint64_t nbytes = (uint64_t)stat_.st_size;
     if (!psti_batch_pool_charge(loader->pool, nbytes, false)) {
         status = psti_fail(err, PST_ERROR_LIMIT, "loader",
@@ -91,11 +97,13 @@ bool psti_loader_files_is_lone_loss(const pst_loader *loader, const char *path)
     return stat(parent, &stat_) == 0 && S_ISDIR(stat_.st_mode);
 }
 
-/* One missing file of a folder is a bad sample, to which on_error applies at its turn. */
+/* One file of a folder that is missing, or is another one than was listed, is a bad sample, to
+ * which on_error applies at its turn. */
 static bool may_be_missing(const pst_loader *loader, uint32_t i_file, enum pst_status status)
 {
     char path[PSTI_PATH_NBYTES];
-    return status == PST_ERROR_NOT_FOUND && loader->options.on_error != PST_ON_ERROR_RAISE &&
+    return (status == PST_ERROR_NOT_FOUND || status == PST_ERROR_CORRUPT) &&
+           loader->options.on_error != PST_ON_ERROR_RAISE &&
            pst_dataset_file_path(loader->dataset, i_file, path, sizeof path, NULL) == PST_OK &&
            psti_loader_files_is_lone_loss(loader, path);
 }
@@ -182,9 +190,11 @@ enum pst_status psti_loader_files_acquire(pst_loader *loader, uint32_t i_file,
                          "the index refers to file %u, but there are %u", i_file, files->n);
     if (files->resident) {
         *file = files->files[i_file];
-        return *file ? PST_OK
-                     : psti_fail(err, PST_ERROR_NOT_FOUND, "loader",
-                                 "the file was not there when the loader was opened");
+        return *file
+                   ? PST_OK
+                   : psti_fail(
+                         err, PST_ERROR_NOT_FOUND, "loader",
+                         "the file was not there, or was another one, when the loader was opened");
     }
     pthread_mutex_lock(&files->lock);
     if (!files->files[i_file])

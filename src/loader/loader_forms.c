@@ -107,6 +107,29 @@ static uint32_t find_field(const pst_loader *loader)
     return i;
 }
 
+/* Forms by turn are promised to give the same batches. The stored bytes of two forms differ, and
+ * only pli-jpeg is decoded at a part of its size. */
+static enum pst_status check_choice(const struct pst_loader_options *options,
+                                    const struct psti_loader_plan_field *plan,
+                                    struct pst_error *err)
+{
+    const char *name = plan->field->name;
+    if (options->form_choice == PST_FORM_CHOICE_SAMPLES)
+        return PST_OK;
+    if (plan->fill == PSTI_LOADER_FILL_BYTES)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s' is delivered as stored bytes, which differ from form to form: "
+                         "form_shares by turn would change the batches; choose forms by sample",
+                         name);
+    if (plan->scaled_decode)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s' has scaled_decode, which gives other pixels for pli-jpeg than "
+                         "for other forms: form_shares by turn would change the batches; choose "
+                         "forms by sample",
+                         name);
+    return PST_OK;
+}
+
 enum pst_status psti_loader_forms_open(pst_loader *loader, struct pst_error *err)
 {
     const struct pst_loader_options *options = &loader->options;
@@ -129,6 +152,9 @@ enum pst_status psti_loader_forms_open(pst_loader *loader, struct pst_error *err
                          "form_shares are for packed data sets; in a plain folder each item has "
                          "one form");
     const struct psti_loader_plan_field *plan = &loader->plan.fields[forms->i_plan];
+    enum pst_status refused = check_choice(options, plan, err);
+    if (refused != PST_OK)
+        return refused;
     for (uint32_t i = 0; i < n; i++) {
         struct pst_form_share share = {0};
         size_t nbytes = options->form_share_nbytes;

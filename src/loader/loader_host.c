@@ -221,6 +221,7 @@ uint32_t psti_loader_host_resolve(pst_loader *loader, struct psti_loader_source 
         source->is_late = true;
         reads[n++] = (struct psti_read){.file = source->file,
                                         .path = source->path,
+                                        .stamp = source->stamp,
                                         .offset = source->item.offset,
                                         .nbytes = source->item.nbytes,
                                         .buffer = source->buffer};

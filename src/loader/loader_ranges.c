@@ -210,6 +210,7 @@ uint32_t psti_loader_ranges_reads(pst_loader *loader, struct psti_loader_source 
             struct psti_read *read = &reads[n_reads++];
             read->file = source->file;
             read->path = source->path;
+            read->stamp = source->stamp;
             read->file_nbytes = source->path ? source->item.nbytes : 0;
             read->offset = source->item.offset + ranges[k].offset;
             read->nbytes = (size_t)ranges[k].nbytes;

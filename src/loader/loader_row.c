@@ -83,6 +83,7 @@ static enum pst_status find_bytes(pst_loader *loader, struct psti_loader_source 
     if (!loader->files.n && pst_dataset_is_folder(loader->dataset)) {
         source->path = path;
         source->place = psti_dataset_file_place(loader->dataset, item->i_file);
+        source->stamp = psti_dataset_file_stamp(loader->dataset, item->i_file);
         return pst_dataset_file_path(loader->dataset, item->i_file, path, PSTI_PATH_NBYTES, err);
     }
     enum pst_status status = psti_loader_files_acquire(loader, item->i_file, &source->file, err);
@@ -208,6 +209,7 @@ uint32_t psti_loader_row_reads(pst_loader *loader, struct psti_loader_source *so
         read->file = source->file;
         read->path = source->path;
         read->place = source->place;
+        read->stamp = source->stamp;
         read->offset = source->item.offset;
         read->nbytes = source->sparse ? source->n_here : source->item.nbytes;
         read->file_nbytes = source->sparse && source->path ? source->item.nbytes : 0;

@@ -31,6 +31,7 @@ struct psti_loader_source {
                                is in no file */
     const char *path;       /* path of a folder's file; NULL otherwise */
     uint64_t place;         /* where the disk has that file */
+    uint64_t stamp;         /* psti_dataset_file_stamp of that file */
     void *buffer;           /* destination of the read; NULL: in memory already, or empty */
     const void *data;       /* its bytes; NULL: not there yet */
     uint64_t sample;        /* number of the sample in the data set */

@@ -541,6 +541,7 @@ static enum pst_status read_here(struct psti_loader_worker *worker,
     memset(read, 0, sizeof *read);
     read->file = source->file;
     read->path = source->path;
+    read->stamp = source->stamp;
     read->offset = source->item.offset;
     read->nbytes = source->item.nbytes;
     read->buffer = source->shelved->buffer;

@@ -186,6 +186,7 @@ static bool bring_blocks(struct bringer *bringer, uint64_t i, uint64_t last)
     char *bytes = (char *)source->buffer + ((const char *)source->data - (char *)source->buffer);
     struct psti_read read = {.file = source->file,
                              .path = source->path,
+                             .stamp = source->stamp,
                              .file_nbytes = source->path ? source->item.nbytes : 0,
                              .offset = source->item.offset + first,
                              .nbytes = (size_t)(end - first),

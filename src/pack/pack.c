@@ -543,7 +543,7 @@ static enum pst_status change_in_place(struct pack *pack, const char *path, stru
         return status;
     status = psti_writer_rewrite_open(
         path, pack->plan.fields, pack->plan.n_fields, psti_pack_assign_mark(&pack->plan),
-        psti_dataset_generation(pack->source), options->writer, &done, &pack->writer, err);
+        psti_dataset_bytes_identity(pack->source), options->writer, &done, &pack->writer, err);
     if (done) {
         pack->report.n_samples = pack->report.n_resumed = pack->n_samples;
         pack->report.n_kept_files = pack->report.n_files;

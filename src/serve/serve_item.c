@@ -22,7 +22,8 @@ static enum pst_status read_bytes(const struct serve_set *set, const struct pst_
                                   struct psti_worker *worker, const void **bytes,
                                   struct pst_error *err)
 {
-    char path[PATH_NBYTES];
+    char path[PATH_NBYTES], name[PATH_NBYTES];
+    int at;
     struct psti_storage *storage = set->cache->storage;
     struct psti_read read = {.offset = item->offset, .nbytes = item->nbytes, .drop = true};
     enum pst_status status =
@@ -32,11 +33,14 @@ static enum pst_status read_bytes(const struct serve_set *set, const struct pst_
         status = pst_dataset_file_path(set->dataset, item->i_file, path, sizeof path, err);
     if (status == PST_OK)
         status = psti_dataset_check_shard(set->dataset, item->i_file, err);
+    if (status == PST_OK)
+        status = psti_dataset_file_at(set->dataset, item->i_file, &at, name, sizeof name, err);
     if (status == PST_OK && !pst_dataset_is_folder(set->dataset))
-        status = psti_storage_file_open(storage, path, &read.file, err);
+        status = psti_storage_file_open_at(storage, at, name, path, &read.file, err);
     if (status != PST_OK)
         return status;
     read.path = path;
+    read.stamp = psti_dataset_file_stamp(set->dataset, item->i_file);
     read.buffer = worker->bytes.bytes;
     status = psti_storage_read(storage, &read);
     if (status != PST_OK && err)

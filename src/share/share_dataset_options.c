@@ -68,7 +68,6 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
 {
     const struct pst_dataset_options *options = psti_dataset_options(dataset);
     const char *path = pst_dataset_path(dataset);
-    uint8_t version[16];
     *n_fds = 0;
     enum pst_status status = add_fd(path, O_DIRECTORY, fds, n_fds, err);
     if (status == PST_OK && options->labels)
@@ -83,9 +82,8 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
             close(fds[--*n_fds]);
         return status;
     }
-    psti_dataset_version(dataset, version);
     psti_share_put_text(out, path);
-    psti_share_put_bytes(out, version, sizeof version);
+    psti_share_put_bytes(out, psti_dataset_bytes_identity(dataset), PST_IDENTITY_NBYTES);
     psti_share_put_u32(out, (options->allow_unreadable ? FLAG_ALLOW_UNREADABLE : 0u) |
                                 (options->labels ? FLAG_LABELS : 0u) |
                                 (options->n_files > 0 ? FLAG_FILES : 0u));
@@ -175,7 +173,6 @@ static bool is_of_kind(int fd, mode_t kind)
 enum pst_status psti_share_open_dataset(const struct psti_share_dataset *dataset, const int *fds,
                                         uint32_t n_fds, pst_dataset **out, struct pst_error *err)
 {
-    uint8_t version[16];
     *out = NULL;
     if (n_fds != (dataset->has_labels || dataset->has_files ? 2u : 1u) ||
         !is_of_kind(fds[0], S_IFDIR) || (n_fds == 2 && !is_of_kind(fds[1], S_IFREG)))
@@ -184,13 +181,10 @@ enum pst_status psti_share_open_dataset(const struct psti_share_dataset *dataset
                          "a file",
                          n_fds);
     enum pst_status status = open_by_fds(dataset, fds, out, err);
-    if (status == PST_OK) {
-        psti_dataset_version(*out, version);
-        if (memcmp(version, dataset->version, sizeof version) != 0)
-            status = psti_fail(err, PST_ERROR_STATE, "share",
-                               "the data set has changed since this process opened it: open it "
-                               "again");
-    }
+    if (status == PST_OK &&
+        memcmp(psti_dataset_bytes_identity(*out), dataset->version, sizeof dataset->version) != 0)
+        status = psti_fail(err, PST_ERROR_STATE, "share",
+                           "the data set has changed since this process opened it: open it again");
     if (status == PST_OK)
         return PST_OK;
     pst_dataset_close(out);
@@ -208,5 +202,5 @@ void psti_share_cache_shape(const pst_dataset *dataset, struct psti_cache_shape 
         if (field->type != PST_FIELD_INT && field->type != PST_FIELD_FLOAT)
             shape->n_items += field->n_variants;
     }
-    psti_dataset_version(dataset, shape->identity);
+    memcpy(shape->identity, psti_dataset_bytes_identity(dataset), sizeof shape->identity);
 }

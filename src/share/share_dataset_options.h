@@ -16,7 +16,7 @@ enum { PSTI_SHARE_DATASET_FDS = 2 }; /* most: directory, and label file or names
 
 struct psti_share_dataset {
     char path[PSTI_TEXT_CAP]; /* as the client calls it, for messages */
-    uint8_t version[16];      /* psti_dataset_version */
+    uint8_t version[16];      /* PST_IDENTITY_BYTES */
     bool allow_unreadable;
     bool has_labels;
     bool has_files; /* a list of files, whose names come as a blob (base/sealed.h) */

@@ -48,6 +48,10 @@ void psti_storage_close(struct psti_storage **storage);
  * memory_nbytes. Files are closed by psti_storage_file_close, before the storage. Thread-safe. */
 enum pst_status psti_storage_file_open(struct psti_storage *storage, const char *path,
                                        struct psti_file **out, struct pst_error *err);
+/* The same by openat(at, name, ...); `path` names the file in errors. */
+enum pst_status psti_storage_file_open_at(struct psti_storage *storage, int at, const char *name,
+                                          const char *path, struct psti_file **out,
+                                          struct pst_error *err);
 void psti_storage_file_close(struct psti_file **file);
 uint64_t psti_storage_file_nbytes(const struct psti_file *file);
 
@@ -61,12 +65,14 @@ void psti_storage_file_will_need(const struct psti_file *file, uint64_t offset, 
 /* One read. It reads exactly `nbytes`, or fails: PST_ERROR_TRUNCATED if the file ends before. If
  * `file` is NULL, the file at `path` is opened, read whole, and closed. It must then be exactly
  * `nbytes` long, and offset 0; else PST_ERROR_CORRUPT, because it changed since it was listed. With
- * `file_nbytes` above 0 the file must be that long instead, and any part of it is read. */
+ * `file_nbytes` above 0 the file must be that long instead, and any part of it is read. A file with
+ * another `stamp` (base/stamp.h; 0: any) is PST_ERROR_CORRUPT, too. */
 struct psti_read {
     struct psti_file *file;
     const char *path;
     uint64_t offset;
     uint64_t file_nbytes; /* with `path` */
+    uint64_t stamp;       /* with `path` */
     uint64_t place;       /* with `path` and by_place: where the disk has the file; a hint */
     size_t nbytes;
     void *buffer; /* psti_storage_buffer_nbytes bytes, aligned to psti_storage_buffer_alignment;

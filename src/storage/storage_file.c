@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct psti_file *file_new(struct psti_storage *storage, const char *path)
@@ -36,29 +37,32 @@ static enum pst_status no_memory(const char *path, uint64_t nbytes, struct pst_e
                         "no memory for %llu bytes of an open file", (unsigned long long)nbytes);
 }
 
-static int open_retrying(const char *path, bool direct)
+static int open_retrying(int at, const char *name, bool direct)
 {
     int fd;
     do {
-        fd = open(path, psti_storage_open_flags(direct));
+        fd = openat(at, name, psti_storage_open_flags(direct));
     } while (fd < 0 && errno == EINTR);
     return fd;
 }
 
 /* Opens the descriptor and finds the size. */
-static enum pst_status attach(struct psti_file *file, bool direct, struct pst_error *err)
+static enum pst_status attach(struct psti_file *file, int at, const char *name, bool direct,
+                              struct pst_error *err)
 {
-    file->fd = open_retrying(file->path, direct);
+    struct stat info;
+    file->fd = open_retrying(at, name, direct);
     if (file->fd < 0 && errno == EINVAL && direct) {
         psti_storage_count_fallback(file->storage);
         direct = false;
-        file->fd = open_retrying(file->path, direct);
+        file->fd = open_retrying(at, name, direct);
     }
     if (file->fd < 0)
         return psti_fail_os(err, errno, "storage", file->path, -1, "cannot open the file");
     atomic_store_explicit(&file->direct, direct, memory_order_relaxed);
-    enum pst_status status =
-        psti_storage_check_fd(file->fd, direct, file->path, &file->nbytes, err);
+    enum pst_status status = psti_storage_check_fd(file->fd, direct, file->path, &info, err);
+    if (status == PST_OK)
+        file->nbytes = (uint64_t)info.st_size;
     if (status == PST_OK && !direct && file->storage->options.scattered)
         psti_storage_advise(file->storage, file->fd, 0, 0, POSIX_FADV_RANDOM);
     return status;
@@ -94,13 +98,20 @@ static enum pst_status load(struct psti_file *file, struct pst_error *err)
 enum pst_status psti_storage_file_open(struct psti_storage *storage, const char *path,
                                        struct psti_file **out, struct pst_error *err)
 {
+    return psti_storage_file_open_at(storage, AT_FDCWD, path, path, out, err);
+}
+
+enum pst_status psti_storage_file_open_at(struct psti_storage *storage, int at, const char *name,
+                                          const char *path, struct psti_file **out,
+                                          struct pst_error *err)
+{
     *out = NULL;
     struct psti_file *file = file_new(storage, path);
     if (file == NULL)
         return no_memory(path, 0, err);
     bool whole = storage->kind == PST_STORAGE_MEMORY;
     bool direct = !whole && storage->options.page_cache == PST_PAGE_CACHE_DIRECT;
-    enum pst_status status = attach(file, direct, err);
+    enum pst_status status = attach(file, at, name, direct, err);
     if (status == PST_OK && whole)
         status = load(file, err);
     if (status != PST_OK) {

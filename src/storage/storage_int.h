@@ -99,8 +99,9 @@ struct psti_read *psti_storage_take_joined(struct psti_storage *storage, struct 
 /* Carries the request out by system calls of this thread, and delivers all its reads. */
 void psti_storage_execute_joined(struct psti_storage *storage, struct psti_read *leader,
                                  void *sink);
-/* Makes sure that a descriptor just opened is a regular file, blocking. */
-enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, uint64_t *nbytes,
+/* Makes sure that a descriptor just opened is a regular file, blocking. *info: what fstat says. */
+struct stat;
+enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, struct stat *info,
                                       struct pst_error *err);
 void psti_storage_count_fallback(struct psti_storage *storage);
 /* Calls posix_fadvise. Counts a refusal. */

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/fault.h"
+#include "base/stamp.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -108,18 +109,16 @@ int psti_storage_open_flags(bool direct)
     return O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (direct ? O_DIRECT : 0);
 }
 
-enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, uint64_t *nbytes,
+enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, struct stat *info,
                                       struct pst_error *err)
 {
-    struct stat info;
-    if (fstat(fd, &info) != 0)
+    if (fstat(fd, info) != 0)
         return psti_fail_os(err, errno, "storage", path, -1, "cannot examine the file");
-    if (!S_ISREG(info.st_mode))
+    if (!S_ISREG(info->st_mode))
         return psti_fail_at(err, PST_ERROR_UNSUPPORTED, "storage", path, -1, "not a regular file");
     /* io_uring would give EAGAIN instead of waiting, on file systems without NOWAIT. */
     if (fcntl(fd, F_SETFL, direct ? O_DIRECT : 0) != 0)
         return psti_fail_os(err, errno, "storage", path, -1, "cannot set the file's flags");
-    *nbytes = (uint64_t)info.st_size;
     return PST_OK;
 }
 
@@ -151,11 +150,12 @@ bool psti_storage_step_opened(struct psti_storage *storage, struct psti_read *re
         return ends_with(read, psti_fail_os(&read->error, -result, "storage", read->path, -1,
                                             "cannot open the file"));
     e->fd = result;
-    uint64_t nbytes = 0;
+    struct stat info;
     enum pst_status status =
-        psti_storage_check_fd(e->fd, e->direct, read->path, &nbytes, &read->error);
+        psti_storage_check_fd(e->fd, e->direct, read->path, &info, &read->error);
     if (status != PST_OK)
         return ends_with(read, status);
+    uint64_t nbytes = (uint64_t)info.st_size;
     uint64_t wanted = read->file_nbytes ? read->file_nbytes : read->nbytes;
     if (nbytes != wanted || (read->offset != 0 && !read->file_nbytes))
         return ends_with(read,
@@ -163,6 +163,9 @@ bool psti_storage_step_opened(struct psti_storage *storage, struct psti_read *re
                                       "the file has %" PRIu64 " bytes now, but had %" PRIu64
                                       " when it was listed",
                                       nbytes, wanted));
+    if (!psti_stamp_fits(read->stamp, &info))
+        return ends_with(read, psti_fail_at(&read->error, PST_ERROR_CORRUPT, "storage", read->path,
+                                            -1, PSTI_STAMP_CHANGED));
     if (nbytes == 0)
         return ends_with(read, PST_OK);
     plan(read);

@@ -333,7 +333,8 @@ static enum pst_status verify_all(struct verify *verify, struct pst_error *err)
     verify->n_shards = folder ? 0 : pst_dataset_n_files(dataset);
     verify->n_jobs = verify->n_shards + (verify->n_samples + JOB_SAMPLES - 1) / JOB_SAMPLES;
     enum pst_status status = PST_OK;
-    if (psti_dataset_check_index(dataset, &finding) != PST_OK)
+    if (psti_dataset_check_index(dataset, &finding) != PST_OK ||
+        psti_dataset_check_identity(dataset, &finding) != PST_OK)
         status = report(verify, "", &finding, err);
     return status == PST_OK ? with_workers(verify, err) : status;
 }

@@ -41,12 +41,12 @@ enum pst_status psti_writer_read_item(const pst_writer *writer, const struct pst
 /* Opens the change. `fields`: the new schema, which differs from the old one in n_variants alone.
  * `mark`: names what is to be done, not 0. An unfinished change with the same mark goes on behind
  * its last commit; what any other left is removed. *done: the index was made by this very change,
- * and *out is NULL. `generation`: that of the index that the caller has read.
+ * and *out is NULL. `identity`: that of the bytes, as the caller has read them.
  *
  * PST_ERROR_BUSY: another writer is at work, or the index was replaced. PST_ERROR_INCOMPLETE: an
  * append was interrupted. */
 enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_field *fields,
-                                         uint32_t n_fields, uint64_t mark, uint64_t generation,
+                                         uint32_t n_fields, uint64_t mark, const uint8_t *identity,
                                          const struct pst_writer_options *options, bool *done,
                                          pst_writer **out, struct pst_error *err);
 /* True if the shard of the next sample was adopted in part: adopt the rest. Only after open. */

@@ -19,8 +19,9 @@ struct sink {
     struct psti_output file;
     uint8_t *block; /* the PSTI_INDEX_BLOCK_NBYTES being filled */
     size_t n;
-    uint64_t position; /* in the file, of the next byte */
-    uint64_t *sums;    /* [n_blocks] */
+    uint64_t position;           /* in the file, of the next byte */
+    uint64_t *sums;              /* [n_blocks] */
+    struct psti_hash_pair *hash; /* gets the bytes that are put, too; NULL: none does */
     uint64_t i_block, n_blocks;
 };
 
@@ -41,6 +42,8 @@ static enum pst_status sink_put(struct sink *sink, const void *bytes, size_t nby
 {
     const uint8_t *from = bytes;
     sink->position += nbytes;
+    if (sink->hash != NULL)
+        psti_hash_pair_update(sink->hash, bytes, nbytes);
     while (nbytes > 0) {
         size_t room = PSTI_INDEX_BLOCK_NBYTES - sink->n;
         size_t n = nbytes < room ? nbytes : room;
@@ -68,10 +71,35 @@ static enum pst_status sink_pad_to(struct sink *sink, uint64_t offset, struct ps
 
 /* Columns ------------------------------------------------------------------- */
 
+/* The lengths of the files that the samples were made from, as long as all are known. */
+struct files {
+    struct psti_hash_pair hash;
+    bool known;
+};
+
+/* Takes a sample's row of items. */
+static void add_file(struct files *files, const struct pst_field *field, const uint8_t *row)
+{
+    struct pst_item item;
+    uint64_t nbytes;
+    uint8_t bytes[8];
+    for (uint32_t v = 0; v < field->n_variants; v++) {
+        if (psti_format_parse_item(row + (size_t)v * PSTI_ITEM_NBYTES, field->type, &item, NULL) !=
+                PST_OK ||
+            !psti_format_file_nbytes(field->type, &item, &nbytes))
+            continue;
+        psti_store_u64(bytes, nbytes);
+        psti_hash_pair_update(&files->hash, bytes, sizeof bytes);
+        return;
+    }
+    files->known = false;
+}
+
 /* The part of each sample that one pass over base and journal writes. */
 enum pass_kind { PASS_FIELD, PASS_NAME_OFFSETS, PASS_NAMES };
 struct pass {
     enum pass_kind kind;
+    struct files *files;   /* PASS_FIELD of the field whose files count; NULL: another one */
     uint32_t i_field;      /* PASS_FIELD */
     size_t row_offset;     /* PASS_FIELD: of its bytes among the sample's in the journal */
     uint64_t names_nbytes; /* PASS_NAME_OFFSETS: bytes of names so far */
@@ -116,6 +144,8 @@ static enum pst_status put_base_sample(const pst_writer *writer, struct sink *si
                 psti_format_print_item(field->type, &item, row + (size_t)v * PSTI_ITEM_NBYTES);
         }
     }
+    if (status == PST_OK && pass->files != NULL)
+        add_file(pass->files, field, row);
     return status == PST_OK ? sink_put(sink, row, psti_format_row_nbytes(field), err) : status;
 }
 
@@ -137,6 +167,8 @@ static enum pst_status put_journal(const pst_writer *writer, struct sink *sink, 
         if (record.kind != PSTI_JOURNAL_SAMPLE ||
             !psti_format_parse_journal_sample(body, record.nbytes, writer->rows_nbytes, &sample))
             continue;
+        if (pass->files != NULL)
+            add_file(pass->files, &writer->fields[pass->i_field], sample.rows + pass->row_offset);
         status = pass->kind == PASS_FIELD
                      ? sink_put(sink, sample.rows + pass->row_offset, row_nbytes, err)
                      : put_name(sink, pass, sample.name, sample.name_nbytes, err);
@@ -185,10 +217,64 @@ static enum pst_status put_shards(const pst_writer *writer, struct sink *sink,
     return status;
 }
 
-static enum pst_status put_payload(const pst_writer *writer, const struct psti_index_header *header,
+/* Writes a column. The identity of the samples gets the values of int and float fields. */
+static enum pst_status put_column(const pst_writer *writer, struct sink *sink, struct pass *pass,
+                                  struct psti_hash_pair *samples,
+                                  struct psti_writer_journal_reader *reader, struct pst_error *err)
+{
+    const struct pst_field *field = &writer->fields[pass->i_field];
+    const struct psti_writer_classes *classes = &writer->classes[pass->i_field];
+    if (!psti_format_has_items(field->type)) {
+        psti_format_samples_field(samples, field, classes->text != NULL ? field->n_classes : 0);
+        psti_hash_pair_update(samples, classes->text, classes->text != NULL ? classes->nbytes : 0);
+        sink->hash = samples;
+    }
+    enum pst_status status = put_pass(writer, sink, pass, reader, err);
+    sink->hash = NULL;
+    return status;
+}
+
+static enum pst_status put_names(const pst_writer *writer, const struct psti_index_header *header,
+                                 struct sink *sink, struct psti_hash_pair *samples,
+                                 struct psti_writer_journal_reader *reader, struct pst_error *err)
+{
+    static const uint8_t start[8] = {0};
+    struct pass pass = {.kind = PASS_NAME_OFFSETS};
+    enum pst_status status = sink_pad_to(sink, header->name_offsets_offset, err);
+    if (status == PST_OK)
+        status = sink_put(sink, start, sizeof start, err);
+    if (status == PST_OK)
+        status = put_pass(writer, sink, &pass, reader, err);
+    pass.kind = PASS_NAMES;
+    if (status == PST_OK)
+        status = sink_pad_to(sink, header->names_offset, err);
+    psti_format_samples_names(samples);
+    sink->hash = samples;
+    if (status == PST_OK)
+        status = put_pass(writer, sink, &pass, reader, err);
+    sink->hash = NULL;
+    return status;
+}
+
+/* Number of the first image, or else of the first sound; n_fields: there is none. */
+static uint32_t files_field(const pst_writer *writer)
+{
+    static const enum pst_field_type types[] = {PST_FIELD_IMAGE, PST_FIELD_AUDIO};
+    for (int t = 0; t < 2; t++)
+        for (uint32_t i = 0; i < writer->n_fields; i++)
+            if (writer->fields[i].type == types[t])
+                return i;
+    return writer->n_fields;
+}
+
+/* Writes all but header and block table, and sets the identities in the header. */
+static enum pst_status put_payload(const pst_writer *writer, struct psti_index_header *header,
                                    const struct psti_index_field *fields, struct sink *sink,
                                    struct psti_writer_journal_reader *reader, struct pst_error *err)
 {
+    struct psti_hash_pair samples;
+    struct files files = {.known = true};
+    uint32_t i_files = files_field(writer);
     uint8_t out[PSTI_INDEX_FIELD_NBYTES] = {0};
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
@@ -204,26 +290,21 @@ static enum pst_status put_payload(const pst_writer *writer, const struct psti_i
         if (status == PST_OK)
             status = put_classes(&writer->classes[i], writer->fields[i].n_classes, sink, err);
     }
+    psti_format_samples_begin(&samples, writer->n_samples);
+    psti_hash_pair_begin(&files.hash);
     struct pass pass = {.kind = PASS_FIELD};
     for (; pass.i_field < writer->n_fields && status == PST_OK; pass.i_field++) {
         status = sink_pad_to(sink, fields[pass.i_field].column_offset, err);
+        pass.files = pass.i_field == i_files ? &files : NULL;
         if (status == PST_OK)
-            status = put_pass(writer, sink, &pass, reader, err);
+            status = put_column(writer, sink, &pass, &samples, reader, err);
         pass.row_offset += psti_format_row_nbytes(&writer->fields[pass.i_field]);
     }
-    pass = (struct pass){.kind = PASS_NAME_OFFSETS};
     if (status == PST_OK)
-        status = sink_pad_to(sink, header->name_offsets_offset, err);
-    memset(out, 0, 8);
-    if (status == PST_OK)
-        status = sink_put(sink, out, 8, err);
-    if (status == PST_OK)
-        status = put_pass(writer, sink, &pass, reader, err);
-    pass.kind = PASS_NAMES;
-    if (status == PST_OK)
-        status = sink_pad_to(sink, header->names_offset, err);
-    if (status == PST_OK)
-        status = put_pass(writer, sink, &pass, reader, err);
+        status = put_names(writer, header, sink, &samples, reader, err);
+    psti_hash_pair_end(&samples, header->samples);
+    if (i_files < writer->n_fields && files.known)
+        psti_hash_pair_end(&files.hash, header->files);
     if (status == PST_OK)
         status = sink_pad_to(sink, header->blocks_offset, err);
     return status == PST_OK ? sink_end_block(sink, err) : status;

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/hash.h"
 #include "base/options.h"
 #include "dataset/dataset.h"
 
@@ -15,7 +16,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Checks that the directory is empty. It may hold the files of a writer that ended before its
@@ -147,17 +147,19 @@ enum pst_status psti_writer_open_journal(pst_writer *writer,
     return PST_OK;
 }
 
-/* getrandom is called by its number, because the C library has it from version 2.25 on only. */
-static enum pst_status make_id(pst_writer *writer, struct pst_error *err)
+/* Makes the id from the schema, because the same samples must give the same bytes again. The id
+ * only shows that files belong together; what tells data sets apart is made of all their checksums.
+ */
+static void make_id(pst_writer *writer)
 {
-    long n;
-    do {
-        n = syscall(SYS_getrandom, writer->id, sizeof writer->id, 0);
-    } while (n < 0 && errno == EINTR);
-    if (n != (long)sizeof writer->id)
-        return psti_fail_os(err, n < 0 ? errno : EIO, "writer", NULL, -1,
-                            "the system has no random numbers");
-    return PST_OK;
+    struct psti_hash_pair hash;
+    uint8_t printed[PSTI_INDEX_FIELD_NBYTES];
+    psti_hash_pair_begin(&hash);
+    for (uint32_t i = 0; i < writer->n_fields; i++) {
+        psti_format_print_field(&writer->fields[i], printed);
+        psti_hash_pair_update(&hash, printed, sizeof printed);
+    }
+    psti_hash_pair_end(&hash, writer->id);
 }
 
 /* Checks that the mode permits the state of the disk. */
@@ -209,7 +211,7 @@ static enum pst_status open_locked(pst_writer *writer, enum pst_writer_mode mode
     else
         status = take_fields(writer, given, n_given, NULL, 0, err);
     if (status == PST_OK && writer->base == NULL && !has_journal)
-        status = make_id(writer, err);
+        make_id(writer);
     if (status == PST_OK && writer->base != NULL)
         status = psti_writer_load_base(writer, err);
     uint32_t first_grown = writer->n_shards > 0 ? writer->n_shards - 1 : 0;

@@ -348,8 +348,8 @@ static enum pst_status begin(pst_writer *writer, bool *again, struct pst_error *
 }
 
 static enum pst_status open_locked(pst_writer *writer, const struct pst_field *fields,
-                                   uint32_t n_fields, uint64_t generation, bool *done, bool *again,
-                                   struct pst_error *err)
+                                   uint32_t n_fields, const uint8_t *identity, bool *done,
+                                   bool *again, struct pst_error *err)
 {
     struct pst_field held[PST_MAX_FIELDS];
     uint32_t n_held;
@@ -370,7 +370,7 @@ static enum pst_status open_locked(pst_writer *writer, const struct pst_field *f
             status = psti_writer_unlink(&writer->dir, PSTI_REPACK_NAME, err);
         return status == PST_OK ? tidy(writer, writer->base, 0, 0, err) : status;
     }
-    if (generation != writer->base_generation)
+    if (memcmp(identity, psti_dataset_bytes_identity(writer->base), PST_IDENTITY_NBYTES) != 0)
         return psti_fail(err, PST_ERROR_BUSY, "writer",
                          "another writer changed the data set just now: try again");
     status = take_schema(writer, fields, n_fields, err);
@@ -378,7 +378,7 @@ static enum pst_status open_locked(pst_writer *writer, const struct pst_field *f
 }
 
 static enum pst_status try_open(const char *path, const struct pst_field *fields, uint32_t n_fields,
-                                uint64_t mark, uint64_t generation,
+                                uint64_t mark, const uint8_t *identity,
                                 const struct pst_writer_options *options, bool *done, bool *again,
                                 pst_writer **out, struct pst_error *err)
 {
@@ -395,7 +395,7 @@ static enum pst_status try_open(const char *path, const struct pst_field *fields
         status = psti_writer_enter(writer, PST_WRITER_APPEND, err);
     }
     if (status == PST_OK)
-        status = open_locked(writer, fields, n_fields, generation, done, again, err);
+        status = open_locked(writer, fields, n_fields, identity, done, again, err);
     if (status == PST_OK && !*done) {
         *out = writer;
         return PST_OK;
@@ -410,17 +410,16 @@ static enum pst_status try_open(const char *path, const struct pst_field *fields
 }
 
 enum pst_status psti_writer_rewrite_open(const char *path, const struct pst_field *fields,
-                                         uint32_t n_fields, uint64_t mark, uint64_t generation,
+                                         uint32_t n_fields, uint64_t mark, const uint8_t *identity,
                                          const struct pst_writer_options *options, bool *done,
                                          pst_writer **out, struct pst_error *err)
 {
     bool again;
     enum pst_status status =
-        try_open(path, fields, n_fields, mark, generation, options, done, &again, out, err);
+        try_open(path, fields, n_fields, mark, identity, options, done, &again, out, err);
     if (again) {
         pst_error_clear(err);
-        status =
-            try_open(path, fields, n_fields, mark, generation, options, done, &again, out, err);
+        status = try_open(path, fields, n_fields, mark, identity, options, done, &again, out, err);
     }
     return status;
 }

@@ -46,8 +46,24 @@ class Index:
             block = data[4096 + 65536 * i:min(4096 + 65536 * (i + 1), blocks)]
             check_sum(block, self.u64(blocks + 8 * i), f"block {i}")
         self.fields = [self.field(fields + 256 * i) for i in range(self.n_fields)]
+        self.check_samples(data[136:152])
         self.shards = [(self.data[at:at + 32].rstrip(b"\0").decode(), *struct.unpack_from("<QQQ", data, at + 32))
                        for at in range(shards, shards + 64 * self.n_shards, 64)]
+
+    def check_samples(self, stated):
+        """Compares the identity of the samples that the header states with section 3.6."""
+        if xxhash is None or stated == bytes(16):
+            return
+        parts = [struct.pack("<Q", self.n_samples)]
+        for field in self.fields:
+            if field["type"] in ("int", "float"):
+                parts += [bytes([TYPES.index(field["type"])]), field["name"].encode() + b"\0",
+                          struct.pack("<Q", len(field["classes"]))]
+                parts += [name.encode() + b"\0" for name in field["classes"]]
+                parts.append(self.data[field["column"]:field["column"] + 8 * self.n_samples])
+        run = b"".join(parts) + b"\0" + self.data[self.names:self.names + self.names_nbytes]
+        halves = [xxhash.xxh3_64_intdigest(bytes([i]) + run) for i in range(2)]
+        check(struct.pack("<QQ", *halves) == stated, "identity of the samples")
 
     def u64(self, at):
         return struct.unpack_from("<Q", self.data, at)[0]

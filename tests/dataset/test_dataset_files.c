@@ -55,7 +55,7 @@ static void rows_are_the_callers(void **state)
 static void version_of(void **state, const char *const *files, size_t n, uint8_t version[16])
 {
     pst_dataset *dataset = open_files(state, files, n);
-    psti_dataset_version(dataset, version);
+    memcpy(version, psti_dataset_bytes_identity(dataset), PST_IDENTITY_NBYTES);
     pst_dataset_close(&dataset);
 }
 

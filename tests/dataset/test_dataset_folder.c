@@ -319,7 +319,7 @@ static void memory_per_sample_is_small(void **state)
     assert_int_equal(pst_dataset_count(dataset), N);
     uint64_t per_sample = (after.live_nbytes - before.live_nbytes - names) / N;
     print_message("%llu bytes per sample beside its name\n", (unsigned long long)per_sample);
-    assert_true(per_sample < 40);
+    assert_true(per_sample < 48);
     pst_dataset_close(&dataset);
     pst_memory_stats(&after, sizeof after);
     assert_int_equal(after.live_nbytes, before.live_nbytes);

@@ -248,7 +248,11 @@ static void shards_spoiled(void **state)
     make(other_set, 6);
     uint8_t *bytes = fixture_read_file(shard, &nbytes),
             *foreign = fixture_read_file(other, &other_nbytes);
-    for (int kind = 0; kind < 8; kind++) {
+    snprintf(other, sizeof other, "%s/shard-000000.pst", place->path);
+    uint8_t *neighbour = fixture_read_file(other, &other_nbytes);
+    foreign[16] ^= 1; /* the id; without this they would be alike, because the schema is the same */
+    psti_store_u64(foreign + 56, psti_hash64(foreign, 56));
+    for (int kind = 0; kind < 9; kind++) {
         enum pst_status want = PST_OK;
         uint8_t *copy = malloc(nbytes);
         memcpy(copy, bytes, nbytes);
@@ -268,6 +272,8 @@ static void shards_spoiled(void **state)
             want = PST_ERROR_TRUNCATED, n = 20;
         if (kind == 3)
             want = PST_ERROR_CORRUPT, memcpy(copy, foreign, 64);
+        if (kind == 8) /* a record of the other shard, whose own checksum is right */
+            want = PST_ERROR_CORRUPT, memcpy(copy + 64, neighbour + 64, PSTI_RECORD_NBYTES);
         if (kind == 4)
             want = PST_ERROR_VERSION, psti_store_u16(copy + 8, 9);
         if (kind == 5)
@@ -285,7 +291,7 @@ static void shards_spoiled(void **state)
         assert_string_equal(err.file, shard);
         assert_string_equal(err.dataset, place->path);
         assert_int_equal(err.sample, sample);
-        if (kind == 3)
+        if (kind == 3 || kind == 8)
             assert_non_null(strstr(err.text, "another data set"));
         if (kind == 0)
             assert_int_equal(err.offset, item.offset);
@@ -302,6 +308,41 @@ static void shards_spoiled(void **state)
     }
     free(bytes);
     free(foreign);
+    free(neighbour);
+}
+
+/* An index that states no identities, as older software writes it, has the same ones by its names
+ * and labels. A wrong one is found. */
+static void identities_stated_and_computed(void **state)
+{
+    struct place *place = *state;
+    struct pst_error err;
+    char index[600];
+    size_t nbytes;
+    uint8_t found[3][2][PST_IDENTITY_NBYTES];
+    snprintf(index, sizeof index, "%s/" PSTI_INDEX_NAME, place->path);
+    uint8_t *bytes = fixture_read_file(index, &nbytes);
+    for (int kind = 0; kind < 3; kind++) {
+        pst_dataset *ds;
+        if (kind == 1)
+            memset(bytes + 136, 0, 32);
+        if (kind == 2)
+            bytes[136] = 1;
+        psti_store_u64(bytes + 4088, psti_hash64(bytes, 4088));
+        fixture_write_file(index, bytes, nbytes);
+        assert_ok(pst_dataset_open(place->path, NULL, &ds, &err));
+        assert_ok(pst_dataset_identity(ds, PST_IDENTITY_SAMPLES, found[kind][0], &err));
+        assert_ok(pst_dataset_identity(ds, PST_IDENTITY_BYTES, found[kind][1], &err));
+        assert_int_equal(psti_dataset_check_identity(ds, &err),
+                         kind == 2 ? PST_ERROR_CORRUPT : PST_OK);
+        if (kind == 1)
+            assert_int_equal(pst_dataset_identity(ds, PST_IDENTITY_FILES, found[2][0], &err),
+                             PST_ERROR_NOT_FOUND);
+        pst_dataset_close(&ds);
+    }
+    assert_memory_equal(found[0][0], found[1][0], PST_IDENTITY_NBYTES);
+    assert_memory_equal(found[0][1], found[1][1], PST_IDENTITY_NBYTES);
+    free(bytes);
 }
 
 /* Each byte of a shard flipped: scan finds it unless it is padding, which nobody reads. */
@@ -397,6 +438,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(forged_and_sealed, setup, teardown),
         cmocka_unit_test_setup_teardown(future_versions, setup, teardown),
         cmocka_unit_test_setup_teardown(shards_spoiled, setup, teardown),
+        cmocka_unit_test_setup_teardown(identities_stated_and_computed, setup, teardown),
         cmocka_unit_test_setup_teardown(every_byte_of_a_shard_flipped, setup, teardown),
         cmocka_unit_test_setup_teardown(missing_index, setup, teardown),
         cmocka_unit_test_setup_teardown(journals_spoiled, setup, teardown),

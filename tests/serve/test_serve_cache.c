@@ -457,7 +457,8 @@ static void sets_give_way_whole(void **state)
     (void)state;
     const struct make_options made = {.n_samples = 4 * N, .images = MAKE_MIXED};
     pst_dataset *first = open_made(directory, "first", &made);
-    pst_dataset *second = open_made(directory, "second", &made);
+    const struct make_options longer = {.n_samples = 4 * N + 1, .images = MAKE_MIXED};
+    pst_dataset *second = open_made(directory, "second", &longer); /* the same one would share */
     start(MIB);
     struct pst_loader_options options = plain(2, open_host());
     options.batch_size = 32;

@@ -101,6 +101,24 @@ static void id_text(const uint8_t *id, char out[33])
         snprintf(out + 2 * i, 3, "%02x", id[i]);
 }
 
+/* Names of the data set, as 32 hexadecimal digits. */
+struct names {
+    char id[33], bytes[33], samples[33];
+};
+
+static enum pst_status find_names(const pst_dataset *dataset, struct names *names,
+                                  struct pst_error *err)
+{
+    uint8_t identity[PST_IDENTITY_NBYTES];
+    id_text(pst_dataset_id(dataset), names->id);
+    enum pst_status status = pst_dataset_identity(dataset, PST_IDENTITY_BYTES, identity, err);
+    id_text(identity, names->bytes);
+    if (status == PST_OK)
+        status = pst_dataset_identity(dataset, PST_IDENTITY_SAMPLES, identity, err);
+    id_text(identity, names->samples);
+    return status;
+}
+
 static void field_json(struct info *info, uint32_t f)
 {
     const struct pst_field *field = pst_dataset_field(info->dataset, f);
@@ -222,13 +240,13 @@ static void field_text(struct info *info, uint32_t f)
     }
 }
 
-static void print_text(struct info *info, const char *id)
+static void print_text(struct info *info, const struct names *names)
 {
     pst_dataset *dataset = info->dataset;
     cli_print_name(stdout, pst_dataset_path(dataset));
     fputs(pst_dataset_is_folder(dataset) ? ": a plain folder, " : ": a data set, ", stdout);
     cli_print_count(pst_dataset_count(dataset), "sample", "samples");
-    printf("\n  id %s\n", id);
+    printf("\n  id %s\n  bytes %s\n  samples %s\n", names->id, names->bytes, names->samples);
     if (pst_dataset_n_skipped(dataset) > 0)
         printf("  %llu files could not be read and are left out\n",
                (unsigned long long)pst_dataset_n_skipped(dataset));
@@ -244,7 +262,8 @@ static void print_text(struct info *info, const char *id)
         field_text(info, f);
 }
 
-static enum pst_status print_json(struct info *info, const char *id, struct pst_error *err)
+static enum pst_status print_json(struct info *info, const struct names *names,
+                                  struct pst_error *err)
 {
     pst_dataset *dataset = info->dataset;
     struct cli_json *json = &info->json;
@@ -252,7 +271,9 @@ static enum pst_status print_json(struct info *info, const char *id, struct pst_
     cli_json_open(json, NULL, '{');
     cli_json_text(json, "path", pst_dataset_path(dataset));
     cli_json_text(json, "kind", pst_dataset_is_folder(dataset) ? "folder" : "dataset");
-    cli_json_text(json, "id", id);
+    cli_json_text(json, "id", names->id);
+    cli_json_text(json, "bytes_identity", names->bytes);
+    cli_json_text(json, "samples_identity", names->samples);
     cli_json_uint(json, "samples", pst_dataset_count(dataset));
     cli_json_uint(json, "skipped", pst_dataset_n_skipped(dataset));
     if (pst_dataset_is_folder(dataset))
@@ -277,7 +298,7 @@ static enum pst_status print_json(struct info *info, const char *id, struct pst_
 static int dataset_info(struct info *info, const char *path, struct cli_source *source)
 {
     struct pst_error err;
-    char id[33];
+    struct names names;
     pst_error_clear(&err);
     if (cli_open(path, source, &info->dataset, &err) != PST_OK)
         return cli_fail(info->cli, &err);
@@ -295,12 +316,15 @@ static int dataset_info(struct info *info, const char *path, struct cli_source *
         exit_status = cli_fail(info->cli, &err);
         goto out;
     }
-    id_text(pst_dataset_id(info->dataset), id);
+    if (find_names(info->dataset, &names, &err) != PST_OK) {
+        exit_status = cli_fail(info->cli, &err);
+        goto out;
+    }
     exit_status = info->n_bad > 0 ? CLI_FAILED : CLI_OK;
     if (!info->cli->json) {
-        print_text(info, id);
+        print_text(info, &names);
         cli_notices(info->cli, info->dataset);
-    } else if (print_json(info, id, &err) != PST_OK)
+    } else if (print_json(info, &names, &err) != PST_OK)
         exit_status = CLI_FAILED;
 out:
     free(info->sums);

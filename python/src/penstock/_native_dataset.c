@@ -148,6 +148,40 @@ static PyObject *dataset_nbytes(PyObject *self, PyObject *unused)
                                                  : native_raise(status, &err);
 }
 
+/* Another object for the same open data set, which closing this one leaves open. */
+static PyObject *dataset_again(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    pst_dataset *handle = open_handle(self);
+    if (handle == NULL)
+        return NULL;
+    struct native_dataset *other = (struct native_dataset *)PyType_GenericAlloc(Py_TYPE(self), 0);
+    if (other == NULL)
+        return NULL;
+    pst_dataset_retain(handle);
+    other->handle = handle;
+    return (PyObject *)other;
+}
+
+static PyObject *dataset_identity(PyObject *self, PyObject *args)
+{
+    int kind;
+    pst_dataset *handle = open_handle(self);
+    if (handle == NULL || !PyArg_ParseTuple(args, "i", &kind))
+        return NULL;
+    struct pst_error err;
+    pst_error_clear(&err);
+    uint8_t identity[PST_IDENTITY_NBYTES];
+    enum pst_status status;
+    pst_dataset_retain(handle);
+    Py_BEGIN_ALLOW_THREADS status =
+        pst_dataset_identity(handle, (enum pst_identity)kind, identity, &err);
+    pst_dataset_close(&handle);
+    Py_END_ALLOW_THREADS return status == PST_OK
+        ? PyBytes_FromStringAndSize((const char *)identity, sizeof identity)
+        : native_raise(status, &err);
+}
+
 static PyObject *dataset_notices(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -399,6 +433,8 @@ static PyObject *dataset_file_path(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"close", dataset_close, METH_NOARGS, "Gives the share back."},
     {"notices", dataset_notices, METH_NOARGS, "A dict per notice of a plain folder."},
+    {"again", dataset_again, METH_NOARGS, "Another object for the same open data set."},
+    {"identity", dataset_identity, METH_VARARGS, "identity(kind) -> 16 bytes"},
     {"nbytes", dataset_nbytes, METH_NOARGS, "Bytes of all files that items lie in."},
     {"info", dataset_info, METH_NOARGS, "What is known of the whole."},
     {"fields", dataset_fields, METH_NOARGS, "A dict per field."},

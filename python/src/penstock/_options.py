@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -13,6 +14,9 @@ from .errors import ArgumentError, UnsupportedError
 
 #: The tiers of PLI, the fastest to decode first, the smallest last.
 TIERS = ("fast", "small", "dense")
+
+# enum pst_identity: what two data sets must have alike to count as one.
+IDENTITY_BYTES, IDENTITY_SAMPLES, IDENTITY_LISTED, IDENTITY_FILES = 1, 2, 3, 4
 
 _UNITS = {
     "": 1,
@@ -30,6 +34,21 @@ _UNITS = {
     "g": 2**30,
     "t": 2**40,
 }
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Makes a path absolute, so that it means the same file after a change of directory and in other processes."""
+    return os.path.abspath(os.fspath(path))
+
+
+@functools.cache
+def boot() -> str:
+    """Returns a text for this run of this machine; "" where the system does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def nbytes(name: str, value: int | float | str) -> int:

@@ -93,7 +93,7 @@ class Cache:
         """
         self = cls.__new__(cls)
         self._nbytes = 0
-        self._host = (None if socket is None else os.fspath(socket), start)
+        self._host = (None if socket is None else _options.absolute(socket), start)
         self._native = self._make()
         return self
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from . import _html, _image, _native, _options
 from ._loader_tickets import Ticket
-from .errors import ArgumentError, NotFoundError, PenstockError
+from .errors import ArgumentError, NotFoundError, PenstockError, StateError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +70,13 @@ class Dataset:
     this one, in an order of their own. Positions in a view run from 0; :class:`Loader` and
     :class:`TorchDataset` deliver its samples, with their numbers in the whole data set as "index".
 
-    Pickles by its arguments and, of a view, its indices. :meth:`close` or ``with`` closes the files early.
+    Paths are made absolute, and links resolved, when it is opened, so that a later change of directory or of a link does
+    not change what is read. A file of a plain folder that has another size, inode number or time than when the folder
+    was opened is a CorruptError; see docs/python.md for what cannot be noticed.
+
+    Pickles by its arguments and, of a view, its indices. What is opened again must be the same data set: with the same
+    bytes (:attr:`bytes_identity`), or, of a folder on another machine, with the same names, sizes and labels. Anything
+    else is a StateError. :meth:`close` or ``with`` closes the files early.
     """
 
     def __init__(
@@ -84,16 +90,16 @@ class Dataset:
     ) -> None:
         if isinstance(files, str):
             raise ArgumentError(f"files is a list of names, not {files!r}")
-        self._arguments = (
-            os.fspath(path),
-            None if labels is None else os.fspath(labels),
+        options = (
+            None if labels is None else os.path.realpath(labels),
             bool(allow_unreadable),
             mask_columns(masks),
             tuple(files),
         )
-        self._native = _native.Dataset(*self._arguments)
+        self._native = _native.Dataset(os.fspath(path), *options)
         info = self._native.info()
         self._path: str = info["path"]
+        self._arguments = (self._path, *options)
         self._count: int = info["count"]
         self._id: bytes = info["id"]
         self._is_folder: bool = info["is_folder"]
@@ -111,12 +117,12 @@ class Dataset:
 
         paths: of files below any folders, with any ending; relative ones count from the current folder. Each names one
             sample: ArgumentError if one is named twice, or if there is none. Samples have the names below :attr:`path`,
-            the folder that all files have in common. It is found from the texts of the paths, and links are not
-            resolved.
+            the folder that all files have in common, which is found from the texts of the paths.
         allow_unreadable: leave out (and count) files that cannot be read; else they are a :class:`StorageError` or one
             of its kinds.
 
-        It is the same data set for caches as long as names, sizes, inodes and times of the files stay.
+        It is the same data set for caches as long as names, sizes, inodes and times of the files stay
+        (:attr:`bytes_identity`).
         """
         whole = [os.path.abspath(os.fspath(path)) for path in paths]
         if not whole:
@@ -126,7 +132,12 @@ class Dataset:
         return cls(root, files=[path[start:] for path in whole], allow_unreadable=allow_unreadable)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (type(self), self._arguments, self._indices)
+        return _reopened, (type(self), self._arguments, self._indices, self._token())
+
+    def _token(self) -> tuple[str, bytes, bytes]:
+        """Returns what another process must find at the path: the identities, and the machine's run that they are of."""
+        kinds = (_options.IDENTITY_BYTES, _options.IDENTITY_LISTED)
+        return (_options.boot(), *(self._native.identity(kind) for kind in kinds))
 
     def close(self) -> None:
         """Closes the files, for this data set and all its views. Reading then raises StateError.
@@ -143,13 +154,36 @@ class Dataset:
 
     @property
     def path(self) -> str:
-        """The path, as given."""
+        """The absolute path, with links resolved when it was opened."""
         return self._path
 
     @property
     def id(self) -> str:
-        """32 hexadecimal digits that identify the data set; of a folder they are made from names and sizes."""
+        """32 hexadecimal digits that all files of a data set carry; of a folder they are made from names and sizes.
+
+        Data sets of one schema may have the same: :attr:`bytes_identity` and :attr:`samples_identity` tell them apart.
+        """
         return self._id.hex()
+
+    @property
+    def bytes_identity(self) -> str:
+        """32 hexadecimal digits for the stored bytes, by which caches, host services and fleets know the data set.
+
+        Packing the same files twice with the same options gives the same; two copies that were appended to, or
+        repacked, in different ways have different ones. Of a plain folder they are made of the files' names, sizes,
+        inodes and times, so they hold on this machine and where the same file system is mounted. Of a view: of the
+        whole data set.
+        """
+        return self._native.identity(_options.IDENTITY_BYTES).hex()
+
+    @property
+    def samples_identity(self) -> str:
+        """32 hexadecimal digits for the samples: their number, order, names, int and float values, and class names.
+
+        A folder, what ``penstock pack`` makes of it, and what ``penstock repack`` makes of that have the same: form,
+        pixels and path do not count. A loader's state carries it. Of a view: of the whole data set.
+        """
+        return self._native.identity(_options.IDENTITY_SAMPLES).hex()
 
     @property
     def is_folder(self) -> bool:
@@ -523,12 +557,29 @@ def _view(dataset: Dataset, indices: npt.NDArray[np.uint64]) -> Dataset:
 
 
 def _reopened(
-    kind: type[Dataset], arguments: tuple[Any, ...], indices: npt.NDArray[np.uint64] | None
+    kind: type[Dataset],
+    arguments: tuple[Any, ...],
+    indices: npt.NDArray[np.uint64] | None,
+    token: tuple[str, bytes, bytes] | None = None,
 ) -> Dataset:
-    """Restores a pickled data set or view."""
+    """Restores a pickled data set or view. Those of older versions have no token."""
     path, labels, allow_unreadable, masks, files = arguments
     dataset = kind(path, labels=labels, allow_unreadable=allow_unreadable, masks=masks, files=files)
+    if token is not None:
+        _check_token(dataset, token)
     return dataset if indices is None else _view(dataset, indices)
+
+
+def _check_token(dataset: Dataset, token: tuple[str, bytes, bytes]) -> None:
+    """Raises StateError if it is not the data set that was pickled. Inodes and times count on the same machine only."""
+    boot, of_bytes, listed = dataset._token()
+    here, wanted = (of_bytes, token[1]) if boot == token[0] else (listed, token[2])
+    if here != wanted:
+        raise StateError(
+            f"another data set, or a changed one, lies at this path than the one that was pickled: it has the identity "
+            f"{here.hex()}, that one had {wanted.hex()}",
+            dataset=dataset._path,
+        )
 
 
 def _mask_of(values: Any, n: int) -> npt.NDArray[np.bool_]:

@@ -11,8 +11,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from . import _convert, _function_loop, _functions, _live, _loader_fields, _loader_set, _loader_tickets, _native, _options
-from . import _plan_file, _ragged, _stats
+from . import _convert, _function_loop, _functions, _live, _loader_fields, _loader_set, _loader_state, _loader_tickets
+from . import _native, _options, _plan_file, _ragged, _stats
 from . import _loader_options as _more
 from . import cache as _cache
 from . import fleet as _fleet
@@ -24,11 +24,9 @@ from .errors import ArgumentError, PenstockError, StateError
 
 __all__ = ["Loader"]
 
-_STATE_KEYS = ("epoch", "position", "seed", "n_samples", "order_version", "order_hash", "augment_version")
-_STATE_VERSION = 2
 _SKIPPED = "skipped"  # of a state: how many batches skip_batch() went past
 
-_State = tuple[int, ...]  # in the order of _STATE_KEYS
+_State = tuple[int, ...]  # in the order of _loader_state.KEYS
 _Ranks = tuple[int, int, str]  # rank, world size, their source
 
 _alive: weakref.WeakSet[Loader] = weakref.WeakSet()
@@ -212,7 +210,8 @@ class Loader(_loader_tickets.LikeDataLoader):
             are equal, by the data set's checksums, take each other's place, so the batches are those without ``forms``.
             "measured": the same, and shares move towards the form that takes less of what is short, cores or storage.
             "sample": by the sample and ``seed``, the same in all epochs; pixels may differ (near-lossless or smaller copies),
-            and then the batches are others than without ``forms``.
+            and then the batches are others than without ``forms``. With ``encoded`` or ``scaled_decode`` for that image, which
+            give other values for other forms, only "sample" is possible.
         mix: :class:`~penstock.transforms.MixUp`, ``CutMix``, or a list, of which each batch draws one. Mixes the images of one
             size within the batch (the first image field) and makes ``label`` float32 (N, classes). Numbers are drawn from seed,
             epoch and the batch's first position; another number of ranks pairs others. Not with masks, boxes or keypoints.
@@ -434,8 +433,8 @@ class Loader(_loader_tickets.LikeDataLoader):
             "cache_form": cache_form,
             "cache_size": cache_size,
             "live": live,
-            "trace": None if trace is None else os.fspath(trace),
-            "cache_plan": cache_plan,
+            "trace": None if trace is None else _options.absolute(trace) if os.fspath(trace) else "",
+            "cache_plan": _options.absolute(cache_plan) if isinstance(cache_plan, (str, os.PathLike)) else cache_plan,
             "share": share,
             "share_wait": share_wait,
             "fleet": fleet,
@@ -467,6 +466,8 @@ class Loader(_loader_tickets.LikeDataLoader):
             dataset = given["dataset"] = Dataset(dataset)
         self._given = given
         self._dataset: Dataset = dataset
+        self._data = dataset._native.again()  # stays open if the data set is closed
+        self._facts: _loader_state.Facts | None = None  # of the data set, once they were asked for
         self._output: str = given["output"]
         self._collate: Callable[[dict[str, Any]], Any] | None = given["collate_fn"]
         self._ranks: _Ranks | None = None  # of the newest pass
@@ -492,6 +493,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         self._loaded = False  # that place came from load_state_dict, and no set_epoch followed
         self._start: _State | None = None  # where the newest pass began; None: that does not count any more
         self._asked = False  # its second batch was requested, or one was skipped
+        self._newest: Callable[[], Pass | None] = lambda: None  # the newest pass, while someone holds it
         self._n_peeks = 0  # number of passes in a row that ended after their first batch
         self._n_skipped = 0  # batches that skip_batch() went past
         self._over = False  # the newest pass ended in the parent process
@@ -583,7 +585,9 @@ class Loader(_loader_tickets.LikeDataLoader):
         self._warn_of_peeks()
         received = list(self._received)
         self._begin(native, self._pending or self._again(), received)
-        return Pass(received, self, self._serial)
+        newest = Pass(received, self, self._serial)
+        self._newest = weakref.ref(newest)
+        return newest
 
     def _begin(self, native: _native.Loader, place: _State | None, received: list[Place]) -> None:
         """Begins a pass at `place`, or a whole one of the next epoch. `received` is the list with the pass's place."""
@@ -708,7 +712,10 @@ class Loader(_loader_tickets.LikeDataLoader):
         """Makes batch ``step`` of an epoch (None: the newest one) of this rank again, with the same bits."""
         wanted = self._epoch if epoch is None else _options.count("epoch", epoch, 0, 2**64 - 1)
         number = _options.count("step", step, 0, 2**64 - 1)
-        return self._deliver(self._open().replay(wanted, number))
+        native = self._open()
+        if not self._passing:  # a new or forked loader does not know its rank yet
+            native.set_ranks(*(self._ranks or self._ranks_now())[:2])
+        return self._deliver(native.replay(wanted, number))
 
     # Place ------------------------------------------------------------------------------------------
 
@@ -820,8 +827,14 @@ class Loader(_loader_tickets.LikeDataLoader):
         else:
             self.set_epoch(epoch)
 
-    def state_dict(self) -> dict[str, int]:
-        """Returns the place after the last batch received: a few numbers that JSON can hold.
+    def _known(self) -> _loader_state.Facts:
+        """Returns what a state says beside its place. For a data set without identities that is a pass over its names."""
+        if self._facts is None:
+            self._facts = _loader_state.facts(self._data, _loader_state.digest(self._given))
+        return self._facts
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the place after the last batch received, with the identity of the samples: numbers and texts for JSON.
 
         After the last batch of an epoch, the state is the beginning of the next epoch, even inside the loop. What
         :meth:`set` or a plan's schedule has set is part of it, and how many batches :meth:`skip_batch` went past.
@@ -832,36 +845,19 @@ class Loader(_loader_tickets.LikeDataLoader):
             state = self._received[0].state
             if not self._passing:
                 state = (self._next_epoch, 0, *state[2:])
-        more = {**self._changes.to_state(), **({_SKIPPED: self._n_skipped} if self._n_skipped else {})}
-        return {"version": _STATE_VERSION, **dict(zip(_STATE_KEYS, state, strict=True)), **more}
+        skipped = {_SKIPPED: self._n_skipped} if self._n_skipped else {}
+        return {**_loader_state.to_state(state, self._known()), **self._changes.to_state(), **skipped}
 
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Sets the place of the next ``for`` to that of ``state``, also with another world size.
+    def load_state_dict(self, state: Mapping[str, Any], *, strict: bool = False) -> None:
+        """Sets the place of the next ``for`` to that of ``state``, also with another batch size or world size.
 
-        The loader gets the settings of the state, and its arguments where the state has none.
+        The loader gets the settings of the state, and its arguments where the state has none. ArgumentError: it is of other
+        samples (:attr:`Dataset.samples_identity`), another seed or order. Other transforms, mix or views, and states of an
+        older Penstock, which do not say whose samples they count, give a warning; with ``strict`` an error, too.
         """
-        if state.get("version") != _STATE_VERSION:
-            raise ArgumentError(f"state of version {state.get('version')!r}, not {_STATE_VERSION}")
-        missing = [key for key in _STATE_KEYS if key not in state]
-        if missing:
-            raise ArgumentError(f"state without {', '.join(missing)}")
-        pending = tuple(_options.count(key, state[key], 0, 2**64 - 1) for key in _STATE_KEYS)
-        mine = dict(zip(_STATE_KEYS, self._native.state(), strict=True))
-        for key in _STATE_KEYS[2:]:
-            if state[key] != mine[key]:
-                raise ArgumentError(
-                    f"the state is of another loader: its {key} is {state[key]}, here it is "
-                    f"{mine[key]}",
-                    dataset=self._dataset.path,
-                )
-        epoch, position, _, n_samples = pending[:4]
-        if position and position == n_samples:  # the epoch's end
-            pending = (epoch + 1, 0, *pending[2:])
-        elif position > n_samples:
-            raise ArgumentError(
-                f"the state's position {position} is beyond the epoch's end: it has {n_samples} positions",
-                dataset=self._dataset.path,
-            )
+        mine = dict(zip(_loader_state.KEYS, self._native.state(), strict=True))
+        state = _loader_state.place(state, mine, self._known(), self._dataset.path, strict=strict)
+        pending = tuple(state[key] for key in _loader_state.KEYS)
         settings, stage = self._changes.of_state(state)
         self._n_skipped = _options.count(_SKIPPED, state.get(_SKIPPED, 0), 0, 2**64 - 1)
         self._passing = False
@@ -898,7 +894,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         found = self._watch()[1]
         for entry in found:
             sample = entry["sample"]
-            entry["name"] = None if sample is None else self._dataset._native.name(sample)
+            entry["name"] = None if sample is None else self._data.name(sample)
         return found
 
     def stats(self) -> _stats.LoaderStats:
@@ -955,6 +951,8 @@ class Loader(_loader_tickets.LikeDataLoader):
         if not self._closed and self._native.pid == os.getpid():
             with contextlib.suppress(ArgumentError):  # from a launcher's variables
                 len(self)
+            with contextlib.suppress(PenstockError):  # of a damaged index; state_dict() reports it
+                self._known()
             self._final = (self._native.stats(), self._native.quarantine())
         self._closed = True
         self._stop()
@@ -965,6 +963,8 @@ class Loader(_loader_tickets.LikeDataLoader):
             functions.stop()
         if native is not None:
             native.close()
+        if "_data" in self.__dict__:
+            self._data.close()
 
     def __enter__(self) -> Loader:
         return self
@@ -976,7 +976,11 @@ class Loader(_loader_tickets.LikeDataLoader):
         extra = {
             name: value for name, value in self.__dict__.items() if name not in self._own_names
         }
-        return {"given": self._given, "state": self.state_dict(), "extra": extra}
+        state = self.state_dict()
+        again = self._again()
+        if again is not None and self._newest() is None:  # a pass that did not count and cannot go on
+            state.update(epoch=again[0], position=again[1])
+        return {"given": self._given, "state": state, "extra": extra}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state["extra"])
