@@ -52,6 +52,8 @@ enum pst_field_type pst_field_type_from_name(const char *name);
 #define PST_MAX_FIELDS 64
 #define PST_MAX_NDIM 8
 #define PST_MAX_VARIANTS 8
+/* Limit of the points of one instance of keypoints. */
+#define PST_MAX_POINTS 4096
 
 /* The picture for which masks, boxes or keypoints of an image with an EXIF orientation were made.
  */
@@ -77,12 +79,18 @@ struct pst_field {
     uint8_t n_variants;
     uint32_t shape[PST_MAX_NDIM];
     /* PST_FIELD_INT, and PST_FIELD_ARRAY of whole numbers (labels of boxes): labels are
-     * 0..n_classes-1; 0 = any number. */
+     * 0..n_classes-1; 0 = any number. PST_FIELD_KEYPOINTS: number of points of one instance, say 17
+     * of a person, at most PST_MAX_POINTS; 0 = not stated, a sample has one instance. Their class
+     * names are the names of the points. */
     int64_t n_classes;
     /* Masks, boxes, keypoints; else 0. */
     enum pst_made_for made_for;
+    /* PST_FIELD_KEYPOINTS: 1 + the number of pairs of left and right points, which
+     * pst_dataset_point_pairs gives; 0 = not stated. A loader swaps the points of each pair where
+     * it mirrors the picture. */
+    uint64_t n_pairs_plus_1;
     /* Zero. Reserved for members of later versions. */
-    uint64_t reserved[8];
+    uint64_t reserved[7];
 };
 
 /* pst_item.i_file of an item that lies in no file. */
@@ -142,6 +150,11 @@ struct pst_dataset_options {
      * PST_ERROR_ARGUMENT with `labels`. */
     const char *const *files;
     size_t n_files;
+    /* Plain folders: images without labels. Sub-folders are no classes, and texts with boxes beside
+     * the images (as YOLO's tools keep them) are left out. False: such texts are
+     * PST_ERROR_ARGUMENT, if neither `labels` nor `files` is given. PST_ERROR_ARGUMENT with
+     * `labels`. */
+    bool ignore_labels;
 };
 
 /* A plain folder
@@ -159,11 +172,15 @@ enum pst_notice_kind {
     /* Images without a mask, with allow_unreadable. `name` is the mask's field. */
     PST_NOTICE_NO_MASK = 4,
     /* Texts that are paths of image files. `name` is the field; see `masks`. */
-    PST_NOTICE_TEXT_IS_PATH = 5
+    PST_NOTICE_TEXT_IS_PATH = 5,
+    /* Masks that are pictures in colours, where a mask has the number of a class in each pixel:
+     * such a sample cannot be delivered or packed. `name` is the field. Some masks of each field
+     * are looked at. */
+    PST_NOTICE_MASK_IN_COLORS = 6
 };
 
-/* Name of a kind of notice: "left_out", "unreadable", "mask_without_image", "image_without_mask"
- * or "text_names_files".
+/* Name of a kind of notice: "left_out", "unreadable", "mask_without_image", "image_without_mask",
+ * "text_names_files" or "mask_in_colours".
  *
  * Returns a static string, "none" for numbers outside the list. Any thread. */
 const char *pst_notice_kind_name(enum pst_notice_kind kind);
@@ -177,6 +194,15 @@ struct pst_notice {
     char first[256];
 };
 
+/* Says what a path is that pst_dataset_open does not take: a tar archive, a Parquet or TFRecord
+ * file, an address such as s3://bucket/train, and which page of the guide helps. A file is told by
+ * its first bytes, which are read, and by its name.
+ *
+ * path: a NUL-terminated string.
+ *
+ * Returns a static sentence; NULL: nothing of that kind is known of it. Any thread. */
+const char *pst_path_advice(const char *path);
+
 /* Opens a packed data set or a plain folder for reading. A folder is one of images, field "image";
  * or, if it has none, or if a list of files names nothing else, of audio files, field "audio". A
  * packed data set is its directory. Shards are opened when they are first read.
@@ -186,6 +212,7 @@ struct pst_notice {
  * out: receives the handle, to be closed by pst_dataset_close; NULL after failure.
  *
  * PST_ERROR_NOT_FOUND: there is nothing at the path.
+ * PST_ERROR_UNSUPPORTED: it is something that pst_path_advice knows, or a folder of such files.
  * PST_ERROR_INCOMPLETE: a writer was interrupted and no finished state exists; the text says how
  *     to resume.
  * PST_ERROR_CORRUPT, PST_ERROR_TRUNCATED, PST_ERROR_CHECKSUM: the index is damaged.
@@ -320,7 +347,7 @@ const struct pst_field *pst_dataset_field(const pst_dataset *dataset, uint32_t i
 int pst_dataset_find_field(const pst_dataset *dataset, const char *name);
 
 /* The name of a class of a field of labels: int, or an array of them. In a folder that is the name
- * of the sub-folder.
+ * of the sub-folder. Of keypoints: the name of a point of an instance.
  *
  * i_field: number of a field.
  * label: a value of that field.
@@ -328,6 +355,14 @@ int pst_dataset_find_field(const pst_dataset *dataset, const char *name);
  * Returns a string (UTF-8) that lives as long as the data set. NULL: the field has no class names,
  * or no such class. Any thread. */
 const char *pst_dataset_class_name(const pst_dataset *dataset, uint32_t i_field, int64_t label);
+
+/* The pairs of left and right points of a field of keypoints, u32 (n_pairs,2): numbers of points
+ * within an instance. n_pairs is n_pairs_plus_1 - 1 of the field.
+ *
+ * i_field: number of a field.
+ *
+ * Returns an array that lives as long as the data set. NULL: there are no pairs. Any thread. */
+const uint32_t *pst_dataset_point_pairs(const pst_dataset *dataset, uint32_t i_field);
 
 /* Size of the largest stored item of a field over all samples and variants, in bytes. It is exact.
  *

@@ -16,6 +16,7 @@
 #include <penstock/plan.h>
 #include <penstock/pli.h>
 #include <penstock/service.h>
+#include <penstock/fallback.h>
 #include <penstock/settings.h>
 #include <penstock/stall.h>
 #include <penstock/status.h>

@@ -81,7 +81,7 @@ struct pst_sample {
  * PST_ERROR_EXISTS: CREATE, and a finished data set or other files are there.
  * PST_ERROR_INCOMPLETE: CREATE or APPEND, and an unfinished data set is there: resume it.
  * PST_ERROR_NOT_FOUND: APPEND, and there is no data set.
- * PST_ERROR_BUSY: another writer holds the data set.
+ * PST_ERROR_BUSY: another writer holds the data set. PST_ERROR_UNSUPPORTED: it is an address.
  * PST_ERROR_ARGUMENT: a field is not possible, or not the one on disk.
  * PST_ERROR_VERSION: a field, an option or the data set is of a newer version.
  * PST_ERROR_CORRUPT, PST_ERROR_CHECKSUM, PST_ERROR_TRUNCATED: an unfinished data set contradicts
@@ -150,7 +150,8 @@ PST_WARN_UNUSED enum pst_status pst_writer_commit(pst_writer *writer, struct pst
  * than it has classes add classes: labels may then be up to n_names - 1. pst_writer_field gives the
  * new number.
  *
- * i_field: number of a field that has n_classes: an int, or an array of whole numbers.
+ * i_field: number of a field that has n_classes: an int, an array of whole numbers, or keypoints,
+ *     whose points have the names; no points are added to them.
  * names: n_names strings, UTF-8, copied. If there are more than n_classes, they begin with the
  *     names that the classes have.
  * n_names: n_classes of the field, or more, at most 2^31 - 1, where a data set is added to.
@@ -162,6 +163,23 @@ PST_WARN_UNUSED enum pst_status pst_writer_commit(pst_writer *writer, struct pst
  * One thread at a time for each writer. */
 PST_WARN_UNUSED enum pst_status pst_writer_set_class_names(pst_writer *writer, uint32_t i_field,
                                                            const char *const *names, size_t n_names,
+                                                           struct pst_error *err);
+
+/* Sets the pairs of left and right points of a field of keypoints. Needed before the first sample
+ * where the field states pairs (n_pairs_plus_1 above 1); a data set that is added to has them.
+ *
+ * i_field: number of a field of keypoints.
+ * pairs: u32 (n_pairs,2), copied: numbers of points within an instance, no point twice. NULL if
+ *     there are none.
+ * n_pairs: as the field states, n_pairs_plus_1 - 1.
+ *
+ * PST_ERROR_ARGUMENT: the field or the number does not fit, or a point is in two pairs or not in an
+ *     instance.
+ * PST_ERROR_MEMORY, PST_ERROR_STATE, PST_ERROR_FORKED.
+ *
+ * One thread at a time for each writer. */
+PST_WARN_UNUSED enum pst_status pst_writer_set_point_pairs(pst_writer *writer, uint32_t i_field,
+                                                           const uint32_t *pairs, size_t n_pairs,
                                                            struct pst_error *err);
 
 /* Writes the index and makes the data set whole, atomically. After success only pst_writer_close

@@ -199,3 +199,52 @@ def test_notices_and_masks_of_a_folder(tmp_path):
     with pytest.raises(ps.errors.ArgumentError, match="list of columns"):
         ps.Dataset(tmp_path, labels=tmp_path / "l.csv", masks="inst")
     assert ps.verify(tmp_path, labels=tmp_path / "l.csv", masks=["inst"]).n_items == 2
+
+
+def test_masks_in_colours_are_named_at_opening(tmp_path):
+    for folder in ("images", "masks"):
+        (tmp_path / folder).mkdir()
+    for i, mode in enumerate(("P", "L", "RGB")):
+        PilImage.new("RGB", (8, 6)).save(tmp_path / "images" / f"{i}.png")
+        PilImage.new(mode, (8, 6)).save(tmp_path / "masks" / f"{i}.png")
+    with pytest.warns(UserWarning, match="masks/2.png.*masks-in-colours.md") as caught:
+        dataset = ps.Dataset(tmp_path)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    for call in (lambda: list(ps.Loader(dataset, output="numpy")), lambda: ps.pack(tmp_path, tmp_path / "out.pst")):
+        with pytest.raises(ps.PenstockError, match="masks-in-colours.md"):
+            call()
+    (tmp_path / "masks" / "2.png").unlink()
+    (tmp_path / "images" / "2.png").unlink()
+    assert [notice["kind"] for notice in ps.Dataset(tmp_path).notices] == ["left_out"]  # of out.pst
+
+
+def test_labels_of_yolo(tmp_path):
+    import pickle
+
+    for kind in ("images", "labels"):
+        (tmp_path / "det" / kind / "train").mkdir(parents=True)
+    PilImage.new("RGB", (8, 6)).save(tmp_path / "det/images/train/a.png")
+    (tmp_path / "det/labels/train/a.txt").write_text("0 0.5 0.5 0.25 0.5\n")
+    for folder in ("det", "det/images", "det/images/train"):
+        for call in (ps.Dataset, ps.Loader, lambda path: ps.pack(path, tmp_path / "out.pst")):
+            with pytest.raises(ps.errors.ArgumentError, match="from-yolo.md.*ignore_labels"):
+                call(tmp_path / folder)
+        dataset = ps.Dataset(tmp_path / folder, ignore_labels=True)
+        for shown in (dataset, pickle.loads(pickle.dumps(dataset))):
+            assert len(shown) == 1 and list(shown.fields) == ["image"]
+    ps.pack(tmp_path / "det", tmp_path / "out.pst", ignore_labels=True)
+    assert len(ps.Dataset(tmp_path / "out.pst")) == 1
+    assert ps.verify(tmp_path / "det", ignore_labels=True).ok
+
+
+@pytest.mark.parametrize(("path", "page"), [
+    ("s3://bucket/train", "object-storage"), ("hf://datasets/a", "from-huggingface"), ("x.tar", "from-webdataset"),
+])
+def test_what_is_no_data_set_names_a_page(tmp_path, monkeypatch, path, page):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.tar").write_bytes(b"x")
+    for call in (ps.Dataset, ps.Loader, lambda path: ps.pack(path, "out.pst")):
+        with pytest.raises(ps.errors.UnsupportedError, match=f"docs/guide/{page}.md"):
+            call(path)
+    with pytest.raises(ps.errors.UnsupportedError, match="object-storage"):
+        ps.Writer("s3://bucket/out.pst", {"image": ps.Image()})

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import warnings
 
 import pytest
 
 import penstock as ps
 from conftest import N
+from penstock import _options
 
 
 def loader_of(path, **options):
@@ -49,6 +51,7 @@ BATCH_SCRIPT = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "8", "
       "SLURM_STEP_NUM_TASKS": "6"}, (1, 2, "torchrun")),
 ])
 def test_ranks_from_launchers(packed, monkeypatch, variables, wanted):
+    monkeypatch.setattr(_options, "_lone", ["warned"])
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     loader = loader_of(packed)
@@ -67,6 +70,9 @@ def test_ranks_from_launchers(packed, monkeypatch, variables, wanted):
     ({"WORLD_SIZE": "2"}, "WORLD_SIZE=.2. is set, but RANK is not"),
     ({"OMPI_COMM_WORLD_RANK": "1"}, "OMPI_COMM_WORLD_SIZE is not"),
     ({"SLURM_PROCID": "1", "SLURM_STEP_ID": "0"}, "SLURM_STEP_NUM_TASKS is not"),
+    ({"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4"}, "SLURM_PROCID='3' is set, .* no SLURM_STEP_ID"),
+    ({"SLURM_PROCID": "1", "SLURM_STEP_ID": "4294967291", "SLURM_NTASKS": "2"}, "SLURM_PROCID='1' is set"),
+    ({"SLURM_PROCID": "x", "SLURM_STEP_ID": "batch"}, "SLURM_PROCID='x' is set"),
     ({"RANK": "first", "WORLD_SIZE": "2"}, "RANK='first'"),
     ({"RANK": "2", "WORLD_SIZE": "2"}, "rank 2 is not below world_size 2"),
 ])
@@ -79,6 +85,35 @@ def test_broken_launcher_variables(packed, monkeypatch, variables, text):
             call()
     assert "no rank" in repr(loader)
     assert len(loader_of(packed, rank=0, world_size=1)) == 5
+
+
+@pytest.mark.parametrize("variables", [
+    {**BATCH_SCRIPT, "SLURM_STEP_ID": "4294967291"}, {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "8"},
+    {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "8"},
+])
+def test_a_lone_process_of_a_job_warns_once(packed, monkeypatch, variables):
+    monkeypatch.setattr(_options, "_lone", [])
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.warns(UserWarning, match="=8, but srun did not start this process: it is rank 0 of 1") as caught:
+        for _ in range(2):
+            loader = loader_of(packed)
+            assert len(list(loader)) == 5 and loader.stats()["ranks"]["from"] == "Slurm, outside of srun"
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("variables", [
+    {**BATCH_SCRIPT, "SLURM_NTASKS": "1"}, {}, {**BATCH_SCRIPT, "RANK": "0", "WORLD_SIZE": "2"},
+    {**BATCH_SCRIPT, "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "8"},
+])
+def test_no_warning_where_ranks_are_plain(packed, monkeypatch, variables):
+    monkeypatch.setattr(_options, "_lone", [])
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(loader_of(packed))
+        list(loader_of(packed, rank=0, world_size=1))
 
 
 @pytest.mark.parametrize("options", [{"rank": 0}, {"world_size": 2}, {"rank": 2, "world_size": 2},

@@ -157,6 +157,9 @@ void psti_augment_chain_map_boxes(const struct psti_chain *chain, const struct p
                                   float *boxes, size_t n);
 void psti_augment_chain_map_keypoints(const struct psti_chain *chain, const struct psti_draw *draw,
                                       float *keypoints, size_t n);
+/* True if the drawn geometry shows the picture mirrored: it flips one axis, or one axis an odd
+ * number of times. Flips of both axes are a rotation by 180 degrees and mirror nothing. */
+bool psti_augment_chain_mirrors(const struct psti_chain *chain, const struct psti_draw *draw);
 /* Returns the factor by which the geometry multiplies areas if nothing is cut off. */
 double psti_augment_chain_area_scale(const struct psti_chain *chain, const struct psti_draw *draw);
 /* Returns the bytes of the output with packed rows. */

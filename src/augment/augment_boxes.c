@@ -204,6 +204,25 @@ void psti_augment_chain_map_keypoints(const struct psti_chain *chain, const stru
     walk(chain, draw, chain->n_ops, &v);
 }
 
+static void visit_mirror(void *ctx, const struct map *x, const struct map *y)
+{
+    bool *is_mirrored = ctx;
+    *is_mirrored ^= (x->scale < 0) != (y->scale < 0);
+}
+
+static void warp_mirror(void *ctx, const struct psti_warp *warp, uint32_t height, uint32_t width)
+{
+    (void)ctx, (void)warp, (void)height, (void)width; /* rotations and shears mirror nothing */
+}
+
+bool psti_augment_chain_mirrors(const struct psti_chain *chain, const struct psti_draw *draw)
+{
+    bool is_mirrored = false;
+    const struct visitor v = {visit_mirror, warp_mirror, NULL, &is_mirrored};
+    walk(chain, draw, chain->n_ops, &v);
+    return is_mirrored;
+}
+
 static void visit_scale(void *ctx, const struct map *x, const struct map *y)
 {
     double *area = ctx;

@@ -99,6 +99,9 @@ static enum pst_status resolve_paths(const char *path, struct pst_dataset_option
         return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "the path of the data set is empty");
     if (strlen(path) >= PATH_MAX)
         return psti_fail(err, PST_ERROR_LIMIT, "dataset", "the path of the data set is too long");
+    const char *advice = pst_path_advice(path);
+    if (advice != NULL)
+        return psti_fail_at(err, PST_ERROR_UNSUPPORTED, "dataset", path, -1, "%s", advice);
     if (resolve(path, clean) == NULL || stat(clean, &st) != 0)
         return psti_fail_os(err, errno, "dataset", path, -1, "cannot open the data set");
     if (!S_ISDIR(st.st_mode))
@@ -213,6 +216,13 @@ const char *pst_dataset_class_name(const pst_dataset *dataset, uint32_t i_field,
     if (i_field >= dataset->n_fields || !psti_format_may_have_classes(&dataset->fields[i_field]))
         return NULL;
     return dataset->ops->class_name(dataset, i_field, label);
+}
+
+const uint32_t *pst_dataset_point_pairs(const pst_dataset *dataset, uint32_t i_field)
+{
+    if (i_field >= dataset->n_fields || dataset->ops->pairs == NULL)
+        return NULL;
+    return dataset->ops->pairs(dataset, i_field);
 }
 
 uint64_t pst_dataset_max_item_nbytes(const pst_dataset *dataset, uint32_t i_field)

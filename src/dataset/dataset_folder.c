@@ -430,6 +430,7 @@ enum pst_status psti_dataset_open_folder(const char *path,
     struct folder_dataset *self = (struct folder_dataset *)(void *)dataset;
     self->folder.path = dataset->path;
     self->folder.allow_unreadable = options->allow_unreadable;
+    self->folder.ignore_labels = options->ignore_labels;
     self->folder.masks = options->masks;
     self->folder.n_masks = options->n_masks;
     if (options->n_masks > 0 && (options->masks == NULL || options->labels == NULL))
@@ -440,6 +441,9 @@ enum pst_status psti_dataset_open_folder(const char *path,
         status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
                            "`files` and `labels` both say which files there are: give one of them, "
                            "with as many names as n_files says");
+    else if (options->ignore_labels && options->labels != NULL)
+        status = psti_fail(err, PST_ERROR_ARGUMENT, "dataset",
+                           "`labels` gives labels, and ignore_labels leaves them out: give one");
     else if (options->n_files > 0)
         status =
             psti_dataset_folder_take_files(&self->folder, options->files, options->n_files, err);
@@ -449,6 +453,8 @@ enum pst_status psti_dataset_open_folder(const char *path,
         status = psti_dataset_folder_scan(&self->folder, err);
     if (status == PST_OK)
         status = psti_dataset_folder_settle(&self->folder, err);
+    if (status == PST_OK)
+        status = psti_dataset_folder_check_colors(&self->folder, err);
     if (status == PST_OK)
         status = describe(self, err);
     if (status != PST_OK) {

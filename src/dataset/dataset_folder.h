@@ -84,6 +84,7 @@ struct psti_column {
 struct psti_folder {
     const char *path; /* the folder, for messages and for opening */
     bool allow_unreadable;
+    bool ignore_labels;       /* no classes of sub-folders; texts beside the images may be lost */
     bool is_audio;            /* its files are audio, not images */
     const char *const *masks; /* [n_masks] columns that are masks; the caller's, during open */
     size_t n_masks;
@@ -124,6 +125,14 @@ bool psti_dataset_folder_is_image_name(const char *name); /* by its extension */
 bool psti_dataset_folder_takes(const struct psti_folder *folder, const char *name);
 /* After rows and columns are known: sets is_audio if all rows are audio files. */
 enum pst_status psti_dataset_folder_settle(struct psti_folder *folder, struct pst_error *err);
+/* dataset_folder_yolo.c. After rows are known: an error if texts beside the images hold boxes. */
+enum pst_status psti_dataset_folder_check_yolo(const struct psti_folder *folder,
+                                               struct pst_error *err);
+/* dataset_folder_colors.c. After columns are known: notes masks that are pictures in colours. */
+enum pst_status psti_dataset_folder_check_colors(struct psti_folder *folder, struct pst_error *err);
+/* What to do about them. */
+#define PSTI_DATASET_MASKS_HELP                                                                    \
+    "convert them to the numbers of classes (docs/guide/masks-in-colours.md)"
 /* Reads the label file: rows, columns, classes, row_of_sample. */
 enum pst_status psti_dataset_folder_labels(struct psti_folder *folder, const char *labels,
                                            struct pst_error *err);

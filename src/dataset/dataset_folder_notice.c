@@ -21,8 +21,9 @@ const char *pst_notice_kind_name(enum pst_notice_kind kind)
         [PST_NOTICE_NO_IMAGE] = "mask_without_image",
         [PST_NOTICE_NO_MASK] = "image_without_mask",
         [PST_NOTICE_TEXT_IS_PATH] = "text_names_files",
+        [PST_NOTICE_MASK_IN_COLORS] = "mask_in_colours",
     };
-    return kind >= PST_NOTICE_LEFT_OUT && kind <= PST_NOTICE_TEXT_IS_PATH ? names[kind] : "none";
+    return kind >= PST_NOTICE_LEFT_OUT && kind <= PST_NOTICE_MASK_IN_COLORS ? names[kind] : "none";
 }
 
 /* Finds or adds the notice of that kind and name. When the list is full, returns the one for all

@@ -378,7 +378,7 @@ static enum pst_status conclude(struct scan *scan)
                          "%llu other files were left out, %llu unreadable ones skipped",
                          (unsigned long long)n_left_out(folder),
                          (unsigned long long)folder->n_skipped);
-    if (folder->files.n == scan->n_top_images) {
+    if (folder->files.n == scan->n_top_images || folder->ignore_labels) {
         /* A flat folder; sub-folders without images are not classes. */
         psti_dataset_names_free(&folder->classes);
         return PST_OK;
@@ -494,14 +494,36 @@ static void forget(struct psti_folder *folder, bool is_audio)
     psti_dataset_folder_free(folder);
     folder->path = before.path;
     folder->allow_unreadable = before.allow_unreadable;
+    folder->ignore_labels = before.ignore_labels;
     folder->masks = before.masks;
     folder->n_masks = before.n_masks;
     folder->is_audio = is_audio;
 }
 
+/* A folder without images: if what it has is known, that is the error. */
+static enum pst_status fail_foreign(const struct psti_folder *folder, enum pst_status status,
+                                    struct pst_error *err)
+{
+    for (uint32_t i = 0; status == PST_ERROR_NOT_FOUND && folder->notices && i < folder->notices->n;
+         i++) {
+        const struct pst_notice *notice = &folder->notices->list[i];
+        const char *advice =
+            notice->kind == PST_NOTICE_LEFT_OUT ? psti_dataset_foreign_name(notice->first) : NULL;
+        if (advice)
+            return psti_fail_at(err, PST_ERROR_UNSUPPORTED, "dataset", notice->first, -1, "%s",
+                                advice);
+    }
+    return status;
+}
+
 enum pst_status psti_dataset_folder_scan(struct psti_folder *folder, struct pst_error *err)
 {
     enum pst_status status = with_scan(folder, "", &folder->files, scan_top, err);
+    if (folder->files.n > 0 && !folder->ignore_labels) {
+        /* It comes first: what else is wrong with such a folder is no help. */
+        enum pst_status yolo = psti_dataset_folder_check_yolo(folder, err);
+        return yolo != PST_OK ? yolo : status;
+    }
     if (status != PST_ERROR_NOT_FOUND || folder->files.n > 0)
         return status;
     forget(folder, true);
@@ -509,7 +531,8 @@ enum pst_status psti_dataset_folder_scan(struct psti_folder *folder, struct pst_
     status = with_scan(folder, "", &folder->files, scan_top, &audio_err);
     if (status == PST_ERROR_NOT_FOUND && folder->files.n == 0) {
         forget(folder, false); /* there is neither: the first error says so */
-        return with_scan(folder, "", &folder->files, scan_top, err);
+        status = with_scan(folder, "", &folder->files, scan_top, err);
+        return fail_foreign(folder, status, err);
     }
     if (status != PST_OK && err)
         *err = audio_err;

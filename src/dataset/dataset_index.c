@@ -15,6 +15,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/read.h"
+#include "format/format_geometry.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,6 +99,11 @@ static const char *index_class_name(const pst_dataset *dataset, uint32_t i_field
     if (classes == NULL || label < 0 || (uint64_t)label >= n_classes)
         return NULL;
     return classes + 8 * (n_classes + 1) + psti_load_u64(classes + 8 * (uint64_t)label);
+}
+
+static const uint32_t *index_pairs(const pst_dataset *dataset, uint32_t i_field)
+{
+    return index_of(dataset)->pairs[i_field];
 }
 
 /* True if the shape of boxes, keypoints and arrays agrees with the item's bytes. Batches rely on
@@ -218,6 +224,8 @@ static void index_close(pst_dataset *dataset)
     struct psti_dataset_index *index = (struct psti_dataset_index *)dataset;
     for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
         psti_free(index->classes[i]);
+    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
+        psti_free(index->pairs[i]);
     psti_free(index->shards);
     psti_free((void *)index->shards_checked);
     psti_dataset_blocks_close(&index->blocks);
@@ -231,6 +239,7 @@ static const struct psti_dataset_ops index_ops = {
     .float_value = index_float,
     .values = index_values,
     .class_name = index_class_name,
+    .pairs = index_pairs,
     .file_path = index_file_path,
 };
 
@@ -314,6 +323,30 @@ static enum pst_status read_classes(struct psti_dataset_index *index, uint32_t i
     return problem == NULL ? PST_OK : corrupt(index, field->classes_offset, problem, err);
 }
 
+/* Reads the pairs of points, checks them and keeps them. */
+static enum pst_status read_pairs(struct psti_dataset_index *index, uint32_t i_field,
+                                  struct pst_error *err)
+{
+    const struct psti_index_field *field = &index->fields[i_field];
+    uint32_t n = psti_format_n_pairs(&field->field);
+    if (n == 0)
+        return PST_OK;
+    uint32_t *pairs = index->pairs[i_field] = psti_alloc_array(n, 2 * sizeof *pairs);
+    if (pairs == NULL)
+        return psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory for pairs of points");
+    enum pst_status status = get(index, field->pairs_offset, (uint64_t)n * 8, pairs, err);
+    if (status != PST_OK)
+        return status;
+    for (size_t i = 0; i < 2 * (size_t)n; i++)
+        pairs[i] = psti_load_u32(&pairs[i]);
+    const struct psti_pairs held = {pairs, n, (uint32_t)field->field.n_classes};
+    const char *problem = psti_format_pairs_problem(&held);
+    if (problem == NULL)
+        return PST_OK;
+    psti_fail(err, PST_ERROR_CORRUPT, "dataset", "field \"%s\" %s", field->field.name, problem);
+    return in_index(index, field->pairs_offset, PST_ERROR_CORRUPT, err);
+}
+
 static enum pst_status read_schema(struct psti_dataset_index *index, struct pst_error *err)
 {
     pst_dataset *base = &index->base;
@@ -335,6 +368,8 @@ static enum pst_status read_schema(struct psti_dataset_index *index, struct pst_
             return corrupt(index, at, "two fields of the schema have one name", err);
         base->n_fields = i + 1;
         status = read_classes(index, i, err);
+        if (status == PST_OK)
+            status = read_pairs(index, i, err);
     }
     memcpy(base->id, header->id, 16);
     base->n_samples = header->n_samples;

@@ -15,6 +15,7 @@ struct psti_dataset_index {
     struct psti_index_field fields[PST_MAX_FIELDS];
     uint8_t *shards;                  /* the shard table as it is in the file */
     char *classes[PST_MAX_FIELDS];    /* the section of class names, checked; NULL: none */
+    uint32_t *pairs[PST_MAX_FIELDS];  /* pairs of points, checked; NULL: none */
     _Atomic uint64_t *shards_checked; /* one bit per shard whose header and length were checked */
 };
 

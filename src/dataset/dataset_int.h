@@ -13,6 +13,9 @@
 
 #include <stdatomic.h>
 
+/* dataset_foreign.c: as pst_path_advice, by the name of a file alone. */
+const char *psti_dataset_foreign_name(const char *path);
+
 struct psti_dataset_ops {
     /* Frees what the kind owns besides the common part, but not the structure itself. Also called
      * for a partly opened data set, in which missing parts are zero. */
@@ -32,6 +35,8 @@ struct psti_dataset_ops {
                               uint64_t n, void *values, struct pst_error *err);
     /* NULL: no name. `label` may be anything. */
     const char *(*class_name)(const pst_dataset *dataset, uint32_t i_field, int64_t label);
+    /* NULL: fields have no pairs of points */
+    const uint32_t *(*pairs)(const pst_dataset *dataset, uint32_t i_field);
     /* Writes the path; PST_ERROR_LIMIT if it does not fit. i_file < n_files. */
     enum pst_status (*file_path)(const pst_dataset *dataset, uint32_t i_file, char *buffer,
                                  size_t capacity, struct pst_error *err);

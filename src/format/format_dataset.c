@@ -100,6 +100,10 @@ bool psti_format_index_layout(struct psti_index_header *header, struct psti_inde
         if (fields[i].classes_nbytes > 0 &&
             !place(&end, fields[i].classes_nbytes, 1, &fields[i].classes_offset))
             return false;
+        uint32_t n_pairs = psti_format_n_pairs(&fields[i].field);
+        fields[i].pairs_offset = 0;
+        if (n_pairs > 0 && !place(&end, n_pairs, 8, &fields[i].pairs_offset))
+            return false;
     }
     for (uint32_t i = 0; i < header->n_fields; i++)
         if (!place(&end, header->n_samples, psti_format_row_nbytes(&fields[i].field),
@@ -226,6 +230,12 @@ bool psti_format_name_is_taken(const struct pst_field *fields, uint32_t n, const
     return false;
 }
 
+/* True if the number of classes stands where versions before 1.3 had zeros. */
+static bool has_later_classes(enum pst_field_type type)
+{
+    return type == PST_FIELD_ARRAY || type == PST_FIELD_KEYPOINTS;
+}
+
 void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_INDEX_FIELD_NBYTES])
 {
     memset(out, 0, PSTI_INDEX_FIELD_NBYTES);
@@ -237,8 +247,9 @@ void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_IND
     out[68] = (uint8_t)field->made_for;
     for (int i = 0; i < field->ndim && i < PST_MAX_NDIM; i++)
         psti_store_u32(out + 72 + 4 * i, field->shape[i]);
-    /* Software before version 1.3 refuses classes of arrays at 104, and ignores them at 152. */
-    psti_store_u64(out + (field->type == PST_FIELD_ARRAY ? 152 : 104), (uint64_t)field->n_classes);
+    /* Software before version 1.3 refuses them at 104, and ignores them at 152. */
+    psti_store_u64(out + (has_later_classes(field->type) ? 152 : 104), (uint64_t)field->n_classes);
+    psti_store_u64(out + 176, field->n_pairs_plus_1);
 }
 
 enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
@@ -254,10 +265,12 @@ enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBY
     for (int i = 0; i < PST_MAX_NDIM; i++)
         field->shape[i] = psti_load_u32(bytes + 72 + 4 * i);
     field->n_classes = (int64_t)psti_load_u64(bytes + 104);
-    if (field->type == PST_FIELD_ARRAY && field->n_classes == 0)
+    if (has_later_classes(field->type) && field->n_classes == 0)
         field->n_classes = (int64_t)psti_load_u64(bytes + 152);
-    else if (field->type == PST_FIELD_ARRAY)
+    else if (has_later_classes(field->type))
         field->n_classes = -1; /* impossible */
+    if (field->type == PST_FIELD_KEYPOINTS)
+        field->n_pairs_plus_1 = psti_load_u64(bytes + 176);
     const char *problem = psti_format_field_problem(field);
     if (problem != NULL)
         return psti_fail(err, PST_ERROR_CORRUPT, "format", "field \"%.63s\" of the schema %s",
@@ -276,9 +289,10 @@ void psti_format_print_index_field(const struct psti_index_field *field,
     psti_store_u64(out + 112, field->max_item_nbytes);
     psti_store_u64(out + 120, field->max_pixels_nbytes);
     psti_store_u64(out + 128, field->column_offset);
-    size_t at = field->field.type == PST_FIELD_ARRAY ? 160 : 136;
+    size_t at = has_later_classes(field->field.type) ? 160 : 136;
     psti_store_u64(out + at, field->classes_offset);
     psti_store_u64(out + at + 8, field->classes_nbytes);
+    psti_store_u64(out + 184, field->pairs_offset);
 }
 
 enum pst_status psti_format_parse_index_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
@@ -291,9 +305,11 @@ enum pst_status psti_format_parse_index_field(const uint8_t bytes[PSTI_INDEX_FIE
     field->max_item_nbytes = psti_load_u64(bytes + 112);
     field->max_pixels_nbytes = psti_load_u64(bytes + 120);
     field->column_offset = psti_load_u64(bytes + 128);
-    size_t at = field->field.type == PST_FIELD_ARRAY ? 160 : 136;
+    size_t at = has_later_classes(field->field.type) ? 160 : 136;
     field->classes_offset = psti_load_u64(bytes + at);
     field->classes_nbytes = psti_load_u64(bytes + at + 8);
+    uint32_t n_pairs = psti_format_n_pairs(&field->field);
+    field->pairs_offset = n_pairs > 0 ? psti_load_u64(bytes + 184) : 0;
     bool no_classes = field->classes_offset == 0 && field->classes_nbytes == 0;
     if (!section_fits(header, field->column_offset, header->n_samples,
                       psti_format_row_nbytes(&field->field)) ||
@@ -301,6 +317,9 @@ enum pst_status psti_format_parse_index_field(const uint8_t bytes[PSTI_INDEX_FIE
                          section_fits(header, field->classes_offset, field->classes_nbytes, 1))))
         return psti_fail(err, PST_ERROR_CORRUPT, "format",
                          "the column of field \"%s\" lies outside of the index", field->field.name);
+    if (n_pairs > 0 && !section_fits(header, field->pairs_offset, n_pairs, 8))
+        return psti_fail(err, PST_ERROR_CORRUPT, "format",
+                         "the pairs of field \"%s\" lie outside of the index", field->field.name);
     return PST_OK;
 }
 

@@ -12,10 +12,11 @@
 #include <penstock/dataset.h>
 
 #define PSTI_DATASET_MAJOR 1
-#define PSTI_DATASET_MINOR 3
+#define PSTI_DATASET_MINOR 4
 #define PSTI_DATASET_MINOR_PLAIN 1   /* of files that need nothing of later versions */
 #define PSTI_DATASET_MINOR_REPACK 2  /* of data sets that were changed in place, or by a plan */
 #define PSTI_DATASET_MINOR_CLASSES 3 /* of data sets with arrays of labels */
+#define PSTI_DATASET_MINOR_PAIRS 4   /* of data sets that say what their keypoints are */
 
 #define PSTI_INDEX_NAME "index.pst"
 #define PSTI_INDEX_TMP_NAME "index.pst.tmp"
@@ -66,7 +67,13 @@ const char *psti_format_text_problem(enum pst_field_type type, const void *bytes
 const char *psti_format_name_problem(const char *name, size_t nbytes);
 /* Checks the rules of struct pst_field. Returns NULL or the problem. */
 const char *psti_format_field_problem(const struct pst_field *field);
-/* True if values of the field may be labels of classes: INT, and arrays of whole numbers. */
+/* Number of pairs of left and right points that the field states. */
+static inline uint32_t psti_format_n_pairs(const struct pst_field *field)
+{
+    return field->n_pairs_plus_1 > 0 ? (uint32_t)(field->n_pairs_plus_1 - 1) : 0;
+}
+/* True if the field may have a number of classes, and names for them: INT, arrays of whole numbers,
+ * and keypoints, whose "classes" are the points of an instance. */
 bool psti_format_may_have_classes(const struct pst_field *field);
 /* The minor version that a schema needs. */
 uint16_t psti_format_fields_minor(const struct pst_field *fields, uint32_t n_fields);
@@ -102,8 +109,8 @@ static inline size_t psti_format_row_nbytes(const struct pst_field *field)
     return psti_format_has_items(field->type) ? (size_t)PSTI_ITEM_NBYTES * field->n_variants : 8;
 }
 
-/* Prints the schema part of a field's record (bytes 0..111 and 152..159), as index and journal hold
- * it. The other bytes become zero. */
+/* Prints the schema part of a field's record (bytes 0..111, 152..159 and 176..183), as index and
+ * journal hold it. The other bytes become zero. */
 void psti_format_print_field(const struct pst_field *field, uint8_t out[PSTI_INDEX_FIELD_NBYTES]);
 enum pst_status psti_format_parse_field(const uint8_t bytes[PSTI_INDEX_FIELD_NBYTES],
                                         struct pst_field *field, struct pst_error *err);
@@ -135,6 +142,7 @@ struct psti_index_field {
     uint64_t max_item_nbytes, max_pixels_nbytes;
     uint64_t column_offset;
     uint64_t classes_offset, classes_nbytes; /* class names; 0, 0 if there are none */
+    uint64_t pairs_offset;                   /* u32 [n_pairs][2]; 0 if there are none */
 };
 
 struct psti_index_shard {
@@ -244,7 +252,8 @@ struct psti_journal_header {
 enum psti_journal_kind {
     PSTI_JOURNAL_SAMPLE = 1,
     PSTI_JOURNAL_COMMIT = 2,
-    PSTI_JOURNAL_CLASSES = 3
+    PSTI_JOURNAL_CLASSES = 3,
+    PSTI_JOURNAL_PAIRS = 4
 };
 
 /* Head of each entry of the journal: kind, length and checksum of its body. */

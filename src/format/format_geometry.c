@@ -5,6 +5,7 @@
 #include "format/format_geometry.h"
 
 #include <math.h>
+#include <string.h>
 
 bool psti_format_lies_on_image(enum pst_field_type type)
 {
@@ -88,6 +89,55 @@ void psti_format_turn_keypoints(uint8_t turn, uint32_t height, uint32_t width, f
     float before_width = (float)(swaps(turn) ? height : width);
     for (size_t i = 0; i < n && turn > 1; i++)
         turn_point(turn, before_height, before_width, &points[3 * i], &points[3 * i + 1]);
+}
+
+const char *psti_format_pairs_problem(const struct psti_pairs *pairs)
+{
+    uint64_t seen[PST_MAX_POINTS / 64] = {0};
+    uint32_t n_points = pairs->n_points > 0 ? pairs->n_points : PST_MAX_POINTS;
+    if (n_points > PST_MAX_POINTS)
+        return "has more than 4096 points in an instance";
+    if (pairs->n > n_points / 2)
+        return "has more pairs than an instance has points for";
+    for (size_t i = 0; i < 2 * pairs->n; i++) {
+        uint32_t point = pairs->pairs[i];
+        if (point >= n_points)
+            return "has a pair of a point that an instance does not have";
+        uint64_t bit = (uint64_t)1 << (point % 64);
+        if (seen[point / 64] & bit)
+            return "has a point that is in two pairs, or twice in one";
+        seen[point / 64] |= bit;
+    }
+    return NULL;
+}
+
+const char *psti_format_points_problem(const struct psti_pairs *pairs, uint64_t n)
+{
+    uint64_t n_least = 0; /* points of an instance that pairs need */
+    if (pairs->n_points > 0)
+        return n % pairs->n_points == 0 ? NULL : "are not whole instances";
+    for (size_t i = 0; i < 2 * pairs->n; i++)
+        n_least = pairs->pairs[i] >= n_least ? (uint64_t)pairs->pairs[i] + 1 : n_least;
+    if (n == 0 || n_least == 0)
+        return NULL;
+    if (n < n_least)
+        return "are fewer than their pairs name";
+    return n < 2 * n_least ? NULL
+                           : "may be several instances: say how many points one has (points)";
+}
+
+void psti_format_swap_pairs(const struct psti_pairs *pairs, float *points, size_t n)
+{
+    size_t n_each = pairs->n_points > 0 ? pairs->n_points : n;
+    for (size_t first = 0; first < n; first += n_each)
+        for (size_t i = 0; i < pairs->n; i++) {
+            float *a = points + 3 * (first + pairs->pairs[2 * i]);
+            float *b = points + 3 * (first + pairs->pairs[2 * i + 1]);
+            float held[3];
+            memcpy(held, a, sizeof held);
+            memcpy(a, b, sizeof held);
+            memcpy(b, held, sizeof held);
+        }
 }
 
 const char *psti_format_box_problem(const float box[4], uint32_t height, uint32_t width)

@@ -31,6 +31,22 @@ void psti_format_turn_boxes(uint8_t turn, uint32_t height, uint32_t width, float
 void psti_format_turn_keypoints(uint8_t turn, uint32_t height, uint32_t width, float *points,
                                 size_t n);
 
+/* Left and right among keypoints: pairs u32 (n,2) of points of an instance of n_points points.
+ * n_points 0: a sample has one instance. */
+struct psti_pairs {
+    const uint32_t *pairs;
+    size_t n;
+    uint32_t n_points;
+};
+
+/* Returns NULL or the problem with pairs: a point that is in two, or that there is not. */
+const char *psti_format_pairs_problem(const struct psti_pairs *pairs);
+/* Returns NULL or the problem with a sample of n keypoints: they are not whole instances. */
+const char *psti_format_points_problem(const struct psti_pairs *pairs, uint64_t n);
+/* Swaps the points of each pair, with their visibility, in keypoints f32 (n,3) that are whole
+ * instances. */
+void psti_format_swap_pairs(const struct psti_pairs *pairs, float *points, size_t n);
+
 /* Returns NULL or the problem with a box on a picture of that size (0: of any size). A box may
  * reach beyond the picture, but must not lie outside of it. */
 const char *psti_format_box_problem(const float box[4], uint32_t height, uint32_t width);

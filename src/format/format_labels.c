@@ -1,6 +1,6 @@
 /* format_labels.c - fields whose values are labels of classes: numbers, and arrays of whole
- * numbers. Pure; any thread. Elements are little-endian, as the data set stores them, and need no
- * alignment. */
+ * numbers; and keypoints, whose points have names. Pure; any thread. Elements are little-endian, as
+ * the data set stores them, and need no alignment. */
 #include "format/format_dataset.h"
 
 #include "base/bits.h"
@@ -26,16 +26,21 @@ static bool is_whole(enum pst_dtype dtype)
 
 bool psti_format_may_have_classes(const struct pst_field *field)
 {
-    return field->type == PST_FIELD_INT ||
+    return field->type == PST_FIELD_INT || field->type == PST_FIELD_KEYPOINTS ||
            (field->type == PST_FIELD_ARRAY && is_whole(field->dtype));
 }
 
 uint16_t psti_format_fields_minor(const struct pst_field *fields, uint32_t n_fields)
 {
-    for (uint32_t i = 0; i < n_fields; i++)
+    uint16_t minor = PSTI_DATASET_MINOR_PLAIN;
+    for (uint32_t i = 0; i < n_fields; i++) {
+        if (fields[i].type == PST_FIELD_KEYPOINTS &&
+            (fields[i].n_classes > 0 || fields[i].n_pairs_plus_1 > 0))
+            return PSTI_DATASET_MINOR_PAIRS;
         if (fields[i].type == PST_FIELD_ARRAY && fields[i].n_classes > 0)
-            return PSTI_DATASET_MINOR_CLASSES;
-    return PSTI_DATASET_MINOR_PLAIN;
+            minor = PSTI_DATASET_MINOR_CLASSES;
+    }
+    return minor;
 }
 
 /* The element as a number; what does not fit is INT64_MAX. */

@@ -111,6 +111,12 @@ const char *psti_format_field_problem(const struct pst_field *field)
         return "holds a number and can have only one variant";
     if (field->n_classes < 0 || (field->n_classes > 0 && !psti_format_may_have_classes(field)))
         return "has a number of classes that its type does not allow";
+    bool has_points = field->type == PST_FIELD_KEYPOINTS;
+    if (has_points && field->n_classes > PST_MAX_POINTS)
+        return "has more than 4096 points in an instance";
+    uint64_t n_points = field->n_classes > 0 ? (uint64_t)field->n_classes : PST_MAX_POINTS;
+    if (field->n_pairs_plus_1 > 0 && (!has_points || field->n_pairs_plus_1 - 1 > n_points / 2))
+        return "has more pairs of points than an instance has points for";
     if ((int)field->made_for < 0 || field->made_for > PST_MADE_FOR_STORED ||
         (field->made_for != PST_MADE_FOR_UNKNOWN && !psti_format_lies_on_image(field->type)))
         return "says that it was made for a picture in a way that its type does not allow";

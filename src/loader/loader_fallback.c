@@ -57,6 +57,8 @@ static const struct {
     [PST_FALLBACK_VIEWS] = {"views",
                             "images that were decoded for each view by itself, for want of "
                             "host_memory"},
+    [PST_FALLBACK_PAIRS] = {"pairs", "mirrored samples whose keypoints kept their places, because "
+                                     "nobody states which are left and right"},
     [PST_FALLBACK_PIN] = {"pin", "batches in memory that pin_memory was to page-lock and the CUDA "
                                  "driver did not"},
 };

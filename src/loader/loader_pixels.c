@@ -350,6 +350,11 @@ static enum pst_status probe(struct psti_image *image, struct pst_error *err)
     image->chain = psti_loader_plan_chain(plan, channels, bits);
     if (image->chain)
         return image->source->picture.n_ops ? widen(image, err) : PST_OK;
+    if (plan->field->type == PST_FIELD_MASK && channels > 1)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
+                         "field '%s': a mask has one channel, this one has %u: convert colours to "
+                         "the numbers of classes (docs/guide/masks-in-colours.md)",
+                         plan->field->name, channels);
     return psti_fail(err, PST_ERROR_UNSUPPORTED, "loader",
                      "field '%s' has %u channels of %u bits here, which do not suit its dtype and "
                      "operations (as %u of %u bits do)",

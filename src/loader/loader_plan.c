@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/checked.h"
 #include "base/fail.h"
+#include "format/format_dataset.h"
 #include "format/format_geometry.h"
 
 #include <float.h>
@@ -118,6 +119,10 @@ static enum pst_status check_output(const struct pst_field *field,
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "field '%s': min_area is 0 or more, min_visibility 0 to 1, not %g and %g",
                          name, (double)wish->min_area, (double)wish->min_visibility);
+    if ((wish->n_points || wish->says_pairs || wish->n_point_pairs) &&
+        field->type != PST_FIELD_KEYPOINTS)
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s': n_points and point_pairs are for keypoints", name);
     enum pst_status status = check_views(field, wish, err);
     if (status != PST_OK)
         return status;
@@ -379,6 +384,33 @@ static enum pst_status plan_array(struct psti_loader_plan_field *plan, struct ps
     return PST_OK;
 }
 
+/* Which keypoints are left and right: as the caller says, else as the data set does. */
+static enum pst_status plan_pairs(const pst_dataset *dataset, const struct pst_field_output *wish,
+                                  struct psti_loader_plan_field *plan, struct pst_error *err)
+{
+    const struct pst_field *field = plan->field;
+    const uint32_t *pairs =
+        wish->says_pairs ? wish->point_pairs : pst_dataset_point_pairs(dataset, plan->i_field);
+    size_t n = wish->says_pairs ? wish->n_point_pairs : psti_format_n_pairs(field);
+    plan->says_pairs = wish->says_pairs || field->n_pairs_plus_1 > 0;
+    plan->pairs.n_points = wish->n_points ? wish->n_points : (uint32_t)field->n_classes;
+    if (n > PST_MAX_POINTS || (n > 0 && !pairs))
+        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
+                         "field '%s': n_point_pairs is %zu, and point_pairs has not as many",
+                         field->name, n);
+    uint32_t *copy = n > 0 ? psti_alloc_array(n, 2 * sizeof *copy) : NULL;
+    if (n > 0 && !copy)
+        return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for pairs of points");
+    if (n > 0)
+        memcpy(copy, pairs, n * 2 * sizeof *copy);
+    plan->pairs.pairs = copy;
+    plan->pairs.n = n;
+    const char *problem = psti_format_pairs_problem(&plan->pairs);
+    return problem
+               ? psti_fail(err, PST_ERROR_ARGUMENT, "loader", "field '%s' %s", field->name, problem)
+               : PST_OK;
+}
+
 static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_options *options,
                                   const struct pst_field_output *wish, const struct leader *leader,
                                   struct psti_loader_plan_field *plan, struct psti_slot_field *slot,
@@ -403,7 +435,7 @@ static enum pst_status plan_field(pst_dataset *dataset, const struct pst_loader_
         plan->fill = PSTI_LOADER_FILL_POINTS;
         slot->dtype = PST_DTYPE_F32;
         slot->may_differ = true;
-        return PST_OK;
+        return plan->field->type == PST_FIELD_BOXES ? PST_OK : plan_pairs(dataset, wish, plan, err);
     case PST_FIELD_ARRAY:
         return plan_array(plan, slot, err);
     case PST_FIELD_IMAGE:
@@ -789,6 +821,8 @@ void psti_loader_plan_clear(struct psti_loader_plan *plan)
     for (uint32_t i = 0; i < plan->n_fields; i++) {
         psti_loader_plan_free_chains(&plan->fields[i]);
         psti_sound_chain_close(&plan->fields[i].sound);
+        psti_free((void *)plan->fields[i].pairs.pairs);
+        plan->fields[i].pairs = (struct psti_pairs){0};
     }
     plan->n_fields = plan->n_items = plan->n_reads = plan->n_views = 0;
 }

@@ -4,6 +4,7 @@
 #define PST_LOADER_LOADER_PLAN_H
 
 #include "augment/augment.h"
+#include "format/format_geometry.h"
 #include "batch/batch.h"
 #include "sound/sound.h"
 #include "storage/storage.h"
@@ -51,6 +52,8 @@ struct psti_loader_plan_field {
     bool says_boxes;                /* the caller said whether it has a row for each box */
     int i_boxes;                    /* plan field of the boxes to which its rows belong; -1: none */
     struct psti_sound_chain *sound; /* SOUND */
+    bool says_pairs;                /* keypoints: it is known which are left and right */
+    struct psti_pairs pairs;        /* keypoints; the array is the plan's own */
     /* PIXELS: views that a row has; 0: it is the image itself. The first of these plan fields of an
      * item fills all (loader_views.c), so the others are `filled_before`. */
     uint32_t n_views;

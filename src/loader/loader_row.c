@@ -350,6 +350,23 @@ static enum pst_status fill_array(struct psti_loader_worker *worker, pst_batch *
     return PST_OK;
 }
 
+/* Swaps left and right keypoints of a sample that was mirrored. */
+static enum pst_status swap_pairs(struct psti_loader_worker *worker,
+                                  const struct psti_loader_plan_field *field, float *points,
+                                  size_t n, struct pst_error *err)
+{
+    const char *problem = psti_format_points_problem(&field->pairs, n);
+    if (!field->says_pairs && n > 0)
+        psti_loader_fell_back(worker->loader, PST_FALLBACK_PAIRS, 1);
+    if (field->pairs.n == 0)
+        return PST_OK;
+    if (problem)
+        return psti_fail(err, PST_ERROR_CORRUPT, "loader", "field '%s': its %zu keypoints %s",
+                         field->field->name, n, problem);
+    psti_format_swap_pairs(&field->pairs, points, n);
+    return PST_OK;
+}
+
 /* Fills boxes f32 (n,4) or keypoints f32 (n,3), moved as the image's pixels were. */
 static enum pst_status fill_points(struct psti_loader_worker *worker, pst_batch *batch,
                                    uint32_t i_plan, uint32_t row,
@@ -376,11 +393,14 @@ static enum pst_status fill_points(struct psti_loader_worker *worker, pst_batch 
         return status;
     const struct psti_chain *chain = plan->fields[field->i_geometry].chain;
     const struct psti_draw *draw = &worker->draws[field->i_geometry];
-    if (boxes)
+    if (boxes) {
         psti_augment_chain_map_boxes(chain, draw, points, (size_t)shape[0]);
-    else
-        psti_augment_chain_map_keypoints(chain, draw, points, (size_t)shape[0]);
-    return PST_OK;
+        return PST_OK;
+    }
+    psti_augment_chain_map_keypoints(chain, draw, points, (size_t)shape[0]);
+    return psti_augment_chain_mirrors(chain, draw)
+               ? swap_pairs(worker, field, points, (size_t)shape[0], err)
+               : PST_OK;
 }
 
 static enum pst_status fill_number(pst_loader *loader, pst_batch *batch, uint32_t i_plan,

@@ -262,6 +262,35 @@ static enum pst_status map_classes(struct psti_pack_plan *plan, const pst_datase
     return PST_OK;
 }
 
+/* Keypoints mean the same points in source and destination, as far as both say what they are. */
+static enum pst_status check_points(const struct psti_pack_plan *plan,
+                                    const pst_dataset *destination, uint32_t i_field,
+                                    struct pst_error *err)
+{
+    const struct pst_field *to = pst_dataset_field(destination, i_field);
+    uint32_t i_source = plan->source_field[i_field];
+    const struct pst_field *from = pst_dataset_field(plan->source, i_source);
+    const uint32_t *ours = pst_dataset_point_pairs(destination, i_field);
+    const uint32_t *theirs = pst_dataset_point_pairs(plan->source, i_source);
+    bool both = from->n_classes > 0 && to->n_classes > 0;
+    bool same = !both || from->n_classes == to->n_classes;
+    for (int64_t i = 0; both && same && i < to->n_classes; i++) {
+        const char *here = pst_dataset_class_name(destination, i_field, i);
+        const char *there = pst_dataset_class_name(plan->source, i_source, i);
+        same = here == NULL || there == NULL || strcmp(here, there) == 0;
+    }
+    if (same && from->n_pairs_plus_1 > 0 && to->n_pairs_plus_1 > 0)
+        same = from->n_pairs_plus_1 == to->n_pairs_plus_1 &&
+               (ours == NULL || theirs == NULL ||
+                memcmp(ours, theirs, 8 * (size_t)psti_format_n_pairs(to)) == 0);
+    if (same)
+        return PST_OK;
+    return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                     "the keypoints of field %s are other points, or other pairs of them, in the "
+                     "source than in the data set",
+                     to->name);
+}
+
 static enum pst_status plan_field(struct psti_pack_plan *plan, const pst_dataset *destination,
                                   uint32_t i, struct pst_error *err)
 {
@@ -289,6 +318,8 @@ static enum pst_status plan_field(struct psti_pack_plan *plan, const pst_dataset
         return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
                          "field \"%s\" has elements of %s in the source and of %s in the data set",
                          field->name, pst_dtype_name(from->dtype), pst_dtype_name(field->dtype));
+    if (field->type == PST_FIELD_KEYPOINTS)
+        return check_points(plan, destination, i, err);
     return psti_format_may_have_classes(field) ? map_classes(plan, destination, i, err) : PST_OK;
 }
 
@@ -413,6 +444,11 @@ enum pst_status psti_pack_plan_classes(const struct psti_pack_plan *plan, pst_wr
         status = pst_writer_set_class_names(writer, i, names, n, err);
         psti_free(names);
     }
+    for (uint32_t i = 0; status == PST_OK && !plan->appends && i < plan->n_fields; i++)
+        if (psti_format_n_pairs(&plan->fields[i]) > 0)
+            status = pst_writer_set_point_pairs(
+                writer, i, pst_dataset_point_pairs(plan->source, plan->source_field[i]),
+                psti_format_n_pairs(&plan->fields[i]), err);
     return status;
 }
 

@@ -380,6 +380,14 @@ static enum pst_status check_classes(const struct psti_pack_plan *plan, const ps
                                  k, plan->fields[i].name, held, name);
             held += strlen(held) + 1;
         }
+        const uint32_t *ours = psti_writer_point_pairs(writer, i);
+        const uint32_t *theirs = pst_dataset_point_pairs(plan->source, plan->source_field[i]);
+        if (ours != NULL && theirs != NULL &&
+            memcmp(ours, theirs, 8 * (size_t)psti_format_n_pairs(&plan->fields[i])) != 0)
+            return psti_fail(err, PST_ERROR_ARGUMENT, "pack",
+                             "the pairs of points of field %s differ from those in the unfinished "
+                             "data set: they changed since; " BEGIN_ANEW,
+                             plan->fields[i].name);
     }
     return PST_OK;
 }

@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FLAG_ALLOW_UNREADABLE = 1, FLAG_LABELS = 2, FLAG_FILES = 4, FLAGS = 7 };
+enum { FLAG_ALLOW_UNREADABLE = 1, FLAG_LABELS = 2, FLAG_FILES = 4, FLAG_IGNORE_LABELS = 8 };
+enum { FLAGS = 15 };
 #define FILES_NBYTES_MAX ((size_t)1 << 30) /* of all names of a list of files */
 enum { FD_PATH_CAP = 32 };
 
@@ -86,7 +87,8 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
     psti_share_put_bytes(out, psti_dataset_bytes_identity(dataset), PST_IDENTITY_NBYTES);
     psti_share_put_u32(out, (options->allow_unreadable ? FLAG_ALLOW_UNREADABLE : 0u) |
                                 (options->labels ? FLAG_LABELS : 0u) |
-                                (options->n_files > 0 ? FLAG_FILES : 0u));
+                                (options->n_files > 0 ? FLAG_FILES : 0u) |
+                                (options->ignore_labels ? FLAG_IGNORE_LABELS : 0u));
     psti_share_put_u32(out, (uint32_t)options->n_masks);
     for (size_t i = 0; i < options->n_masks; i++)
         psti_share_put_text(out, options->masks[i]);
@@ -102,6 +104,7 @@ void psti_share_get_dataset(struct psti_wire_in *in, struct psti_share_dataset *
     dataset->allow_unreadable = flags & FLAG_ALLOW_UNREADABLE;
     dataset->has_labels = flags & FLAG_LABELS;
     dataset->has_files = flags & FLAG_FILES;
+    dataset->ignore_labels = flags & FLAG_IGNORE_LABELS;
     dataset->n_masks = psti_share_get_u32(in);
     if ((flags & ~(uint32_t)FLAGS) || dataset->n_masks > PST_MAX_FIELDS ||
         (dataset->n_masks > 0 && !dataset->has_labels) ||
@@ -149,6 +152,7 @@ static enum pst_status open_by_fds(const struct psti_share_dataset *dataset, con
     const char *masks[PST_MAX_FIELDS];
     struct pst_dataset_options options = {.struct_size = sizeof options,
                                           .allow_unreadable = dataset->allow_unreadable,
+                                          .ignore_labels = dataset->ignore_labels,
                                           .masks = dataset->n_masks ? masks : NULL,
                                           .n_masks = dataset->n_masks};
     for (uint32_t i = 0; i < dataset->n_masks; i++)

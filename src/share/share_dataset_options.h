@@ -17,7 +17,7 @@ enum { PSTI_SHARE_DATASET_FDS = 2 }; /* most: directory, and label file or names
 struct psti_share_dataset {
     char path[PSTI_TEXT_CAP]; /* as the client calls it, for messages */
     uint8_t version[16];      /* PST_IDENTITY_BYTES */
-    bool allow_unreadable;
+    bool allow_unreadable, ignore_labels;
     bool has_labels;
     bool has_files; /* a list of files, whose names come as a blob (base/sealed.h) */
     uint32_t n_masks;

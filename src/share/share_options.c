@@ -71,7 +71,8 @@ static const struct member field_members[] = {
     IS_NUMBER(field_t, made_for),       IS_NUMBER(field_t, min_area),
     IS_NUMBER(field_t, min_visibility), IS_BOOL(field_t, keep_boxes),
     IS_BOOL(field_t, decode_audio),     IS_NUMBER(field_t, n_views),
-    IS_NUMBER(field_t, first_view),
+    IS_NUMBER(field_t, first_view),     IS_NUMBER(field_t, n_points),
+    IS_BOOL(field_t, says_pairs),
 };
 static const struct member audio_members[] = {
     IS_NUMBER(audio_t, kind),       IS_NUMBER(audio_t, rate),
@@ -170,6 +171,14 @@ static size_t count_labels(const struct pst_loader_options *options)
     return n;
 }
 
+static size_t count_pairs(const struct pst_loader_options *options)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < options->n_fields; i++)
+        n += options->fields[i].n_point_pairs;
+    return n;
+}
+
 static void put_op(struct psti_wire_out *out, const struct pst_op *op)
 {
     put(out, op, op_members, COUNT(op_members));
@@ -188,6 +197,10 @@ static void put_fields(struct psti_wire_out *out, const struct pst_loader_option
         psti_share_put_text(out, field->per_box_of);
         psti_share_put_text(out, field->as);
         put(out, field, field_members, COUNT(field_members));
+        psti_share_put_u32(out, (uint32_t)field->n_point_pairs);
+        if (field->n_point_pairs > 0)
+            psti_share_put_bytes(out, field->point_pairs,
+                                 field->n_point_pairs * 2 * sizeof *field->point_pairs);
         psti_share_put_u32(out, (uint32_t)field->n_ops);
         for (size_t k = 0; k < field->n_ops; k++)
             put_op(out, &field->ops[k]);
@@ -213,14 +226,16 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
         (options->indices ? options->n_indices : 0) + (options->weights ? n_weights : 0);
     *bytes = NULL;
     if (options->n_fields > PSTI_SHARE_FIELDS_MAX || n_ops > PSTI_SHARE_OPS_MAX ||
-        n_audio > PSTI_SHARE_OPS_MAX || n_numbers > SIZE_MAX / 64)
+        n_audio > PSTI_SHARE_OPS_MAX || n_numbers > SIZE_MAX / 64 ||
+        count_pairs(options) > SIZE_MAX / 64)
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "share",
                          "%zu fields and %zu operations are too many to share", options->n_fields,
                          n_ops + n_audio);
     struct psti_wire_out out = {.nbytes = HEAD_NBYTES};
     out.capacity = 1024 + options->n_fields * (3 * PSTI_TEXT_CAP + sizeof(field_t)) +
                    n_ops * sizeof(op_t) + count_labels(options) * sizeof(uint16_t) +
-                   n_audio * sizeof(audio_t) + n_numbers * sizeof(uint64_t);
+                   count_pairs(options) * 2 * sizeof(uint32_t) + n_audio * sizeof(audio_t) +
+                   n_numbers * sizeof(uint64_t);
     out.bytes = psti_alloc(out.capacity);
     if (!out.bytes)
         return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for options");
@@ -242,13 +257,14 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
     return PST_OK;
 }
 
-/* Memory that parsing fills: fields, operations, numbers, tables of classes, and texts, with which
- * it ends. */
+/* Memory that parsing fills: fields, operations, numbers, tables of classes, pairs of points, and
+ * texts, with which it ends. */
 struct parts {
     struct pst_field_output *fields;
     struct pst_op *ops;
     struct pst_audio_op *audio;
     uint16_t *labels;
+    uint32_t *pairs;
     char *texts;
     size_t texts_left;
 };
@@ -281,6 +297,19 @@ static void get_op(struct psti_wire_in *in, struct parts *parts)
     parts->labels += op->n_labels;
 }
 
+static void get_pairs(struct psti_wire_in *in, struct pst_field_output *field, struct parts *parts)
+{
+    uint32_t n = psti_share_get_u32(in);
+    size_t nbytes = 2 * sizeof *parts->pairs;
+    in->bad |= n > PST_MAX_POINTS || n > (in->nbytes - in->at) / nbytes;
+    field->n_point_pairs = in->bad ? 0 : n;
+    if (field->n_point_pairs == 0)
+        return;
+    field->point_pairs = parts->pairs;
+    psti_share_get_bytes(in, parts->pairs, n * nbytes);
+    parts->pairs += 2 * (size_t)n;
+}
+
 static void get_fields(struct psti_wire_in *in, struct psti_share_options *out, uint32_t n_fields,
                        uint32_t n_ops, uint32_t n_audio, struct parts *parts)
 {
@@ -293,6 +322,7 @@ static void get_fields(struct psti_wire_in *in, struct psti_share_options *out, 
         field->as = get_text(in, parts);
         in->bad |= !field->name;
         get(in, field, field_members, COUNT(field_members));
+        get_pairs(in, field, parts);
         uint32_t n = psti_share_get_u32(in);
         if (n > n_ops)
             in->bad = true;
@@ -362,7 +392,7 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
                      n_audio * sizeof(struct pst_audio_op);
     structs = psti_round_up(structs, sizeof(uint64_t));
     const size_t part = psti_round_up(first_nbytes, sizeof(uint64_t));
-    out->memory = psti_calloc(1, structs + 3 * part);
+    out->memory = psti_calloc(1, structs + 4 * part);
     if (!out->memory)
         return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for options");
     struct parts parts = {.fields = out->memory};
@@ -370,7 +400,8 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
     parts.audio = (struct pst_audio_op *)(void *)(parts.ops + n_ops);
     uint64_t *numbers = (uint64_t *)(void *)((char *)out->memory + structs);
     parts.labels = (uint16_t *)(void *)((char *)numbers + part);
-    parts.texts = (char *)numbers + 2 * part;
+    parts.pairs = (uint32_t *)(void *)((char *)numbers + 2 * part);
+    parts.texts = (char *)numbers + 3 * part;
     parts.texts_left = first_nbytes;
     get_fields(&in, out, n_fields, n_ops, n_audio, &parts);
     order[1] = psti_hash64(bytes + in.at, first_nbytes - in.at);

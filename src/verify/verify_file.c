@@ -40,6 +40,9 @@ enum pst_status psti_verify_file(const char *path, bool restore, uint64_t *nbyte
     struct stat st;
     uint8_t *bytes = NULL;
     enum pst_status status = PST_OK;
+    const char *advice = pst_path_advice(path);
+    if (advice != NULL)
+        return psti_fail_at(err, PST_ERROR_UNSUPPORTED, "verify", path, -1, "%s", advice);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) != 0) {
         status = psti_fail_os(err, errno, "verify", path, -1, "cannot open the file");

@@ -77,6 +77,8 @@ void psti_writer_destroy(pst_writer *writer)
     psti_writer_names_free(&writer->names);
     for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
         psti_free(writer->classes[i].text);
+    for (uint32_t i = 0; i < PST_MAX_FIELDS; i++)
+        psti_free(writer->pairs[i]);
     psti_free(writer->shards);
     psti_free(writer->body);
     pst_dataset_close(&writer->base);
@@ -301,7 +303,8 @@ static enum pst_status check_class_names(const pst_writer *writer, uint32_t i_fi
                                          struct pst_error *err)
 {
     int64_t n_classes = i_field < writer->n_fields ? writer->fields[i_field].n_classes : 0;
-    bool adds = writer->base != NULL && n_classes > 0 && n_names > (uint64_t)n_classes;
+    bool adds = writer->base != NULL && n_classes > 0 && n_names > (uint64_t)n_classes &&
+                writer->fields[i_field].type != PST_FIELD_KEYPOINTS;
     if (n_classes == 0 || n_names > INT32_MAX || (!adds && (uint64_t)n_classes != n_names))
         return psti_fail(err, PST_ERROR_ARGUMENT, "writer",
                          "class names belong to a field with classes and are as many as these, or "
@@ -359,6 +362,51 @@ enum pst_status pst_writer_set_class_names(pst_writer *writer, uint32_t i_field,
     writer->classes_changed = true;
     writer->index_changed = true;
     return status == PST_OK ? PST_OK : psti_writer_give_up(writer, status, err);
+}
+
+enum pst_status pst_writer_set_point_pairs(pst_writer *writer, uint32_t i_field,
+                                           const uint32_t *pairs, size_t n_pairs,
+                                           struct pst_error *err)
+{
+    bool is_new = false;
+    enum pst_status status = check_usable(writer, err);
+    if (status != PST_OK)
+        return status;
+    uint64_t stated = i_field < writer->n_fields ? writer->fields[i_field].n_pairs_plus_1 : 0;
+    if (stated == 0 || stated - 1 != n_pairs || (n_pairs > 0 && pairs == NULL))
+        return complete(writer,
+                        psti_fail(err, PST_ERROR_ARGUMENT, "writer",
+                                  "pairs of points belong to a field of keypoints, and are as many "
+                                  "as it states (n_pairs_plus_1)"),
+                        err);
+    if (n_pairs == 0)
+        return PST_OK;
+    if (!psti_writer_body_reserve(writer, 8 + 8 * n_pairs))
+        return complete(writer,
+                        psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for pairs of points"),
+                        err);
+    const uint32_t *held = writer->pairs[i_field];
+    if (writer->base != NULL && held != NULL && memcmp(held, pairs, 8 * n_pairs) != 0)
+        return complete(writer,
+                        psti_fail(err, PST_ERROR_ARGUMENT, "writer",
+                                  "field \"%s\" has other pairs of points in the data set",
+                                  writer->fields[i_field].name),
+                        err);
+    status = psti_writer_keep_pairs(writer, i_field, pairs, &is_new, err);
+    if (status != PST_OK || !is_new) /* a resumed job sets the same pairs again */
+        return status == PST_OK ? status : complete(writer, status, err);
+    psti_store_u32(writer->body, i_field);
+    psti_store_u32(writer->body + 4, 0);
+    size_t nbytes = 8 + psti_writer_print_pairs(writer, i_field, writer->body + 8);
+    status = psti_writer_journal_append(writer, PSTI_JOURNAL_PAIRS, writer->body, nbytes, err);
+    writer->classes_changed = true;
+    writer->index_changed = true;
+    return status == PST_OK ? PST_OK : psti_writer_give_up(writer, status, err);
+}
+
+const uint32_t *psti_writer_point_pairs(const pst_writer *writer, uint32_t i_field)
+{
+    return writer->pairs[i_field];
 }
 
 enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)

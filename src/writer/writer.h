@@ -15,6 +15,8 @@ const char *psti_writer_path(const pst_writer *writer);
 /* Returns the class names of an int field: n_classes texts with their NULs, one after another.
  * NULL if none were given. Valid until they are set anew. */
 const char *psti_writer_class_names(const pst_writer *writer, uint32_t i_field);
+/* Returns the pairs of points of a field of keypoints, as many as it states; NULL: none yet. */
+const uint32_t *psti_writer_point_pairs(const pst_writer *writer, uint32_t i_field);
 /* Checks the sample and fills writer->items except shard and offset. *nbytes: upper bound of the
  * bytes of its records in a shard. Writes nothing. */
 enum pst_status psti_writer_check_sample(pst_writer *writer, const struct pst_sample *sample,

@@ -155,7 +155,9 @@ static enum pst_status check_image(pst_writer *writer, const struct pst_field *f
         return status;
     if (field->type == PST_FIELD_MASK && info.channels != 1)
         return psti_fail(err, PST_ERROR_ARGUMENT, "writer",
-                         "a mask has one channel, this one has %u", info.channels);
+                         "a mask has one channel, this one has %u: convert colours to the "
+                         "numbers of classes (docs/guide/masks-in-colours.md)",
+                         info.channels);
     item->height = info.height;
     item->width = info.width;
     item->channels = info.channels;
@@ -266,6 +268,10 @@ static enum pst_status check_field(pst_writer *writer, uint32_t i_field,
         if (is_absent(field, &values[v]))
             continue;
         enum pst_status status = check_value(writer, field, &values[v], item, err);
+        if (status != PST_OK)
+            return status;
+        if (field->type == PST_FIELD_KEYPOINTS)
+            status = psti_writer_check_points(writer, i_field, item, err);
         if (status != PST_OK)
             return status;
         n_present++;

@@ -201,6 +201,15 @@ static enum pst_status put_classes(const struct psti_writer_classes *classes, in
     return status == PST_OK ? sink_put(sink, classes->text, classes->nbytes, err) : status;
 }
 
+static enum pst_status put_pairs(const pst_writer *writer, const struct psti_index_field *field,
+                                 uint32_t i_field, struct sink *sink, struct pst_error *err)
+{
+    uint8_t out[4 * PST_MAX_POINTS];
+    enum pst_status status = sink_pad_to(sink, field->pairs_offset, err);
+    size_t nbytes = status == PST_OK ? psti_writer_print_pairs(writer, i_field, out) : 0;
+    return status == PST_OK ? sink_put(sink, out, nbytes, err) : status;
+}
+
 static enum pst_status put_shards(const pst_writer *writer, struct sink *sink,
                                   struct pst_error *err)
 {
@@ -284,11 +293,12 @@ static enum pst_status put_payload(const pst_writer *writer, struct psti_index_h
     if (status == PST_OK)
         status = put_shards(writer, sink, err);
     for (uint32_t i = 0; i < writer->n_fields && status == PST_OK; i++) {
-        if (fields[i].classes_nbytes == 0)
-            continue;
-        status = sink_pad_to(sink, fields[i].classes_offset, err);
-        if (status == PST_OK)
+        if (fields[i].classes_nbytes > 0)
+            status = sink_pad_to(sink, fields[i].classes_offset, err);
+        if (status == PST_OK && fields[i].classes_nbytes > 0)
             status = put_classes(&writer->classes[i], writer->fields[i].n_classes, sink, err);
+        if (status == PST_OK && fields[i].pairs_offset > 0)
+            status = put_pairs(writer, &fields[i], i, sink, err);
     }
     psti_format_samples_begin(&samples, writer->n_samples);
     psti_hash_pair_begin(&files.hash);
@@ -334,6 +344,9 @@ static enum pst_status plan_index(const pst_writer *writer, struct psti_index_he
         fields[i] = (struct psti_index_field){.field = writer->fields[i],
                                               .max_item_nbytes = writer->max_item_nbytes[i],
                                               .max_pixels_nbytes = writer->max_pixels_nbytes[i]};
+        if (writer->pairs[i] == NULL && psti_format_n_pairs(&writer->fields[i]) > 0)
+            return psti_fail(err, PST_ERROR_STATE, "writer",
+                             "the pairs of field \"%s\" were never set", writer->fields[i].name);
         if (writer->classes[i].text != NULL)
             fields[i].classes_nbytes =
                 8 * ((uint64_t)writer->fields[i].n_classes + 1) + writer->classes[i].nbytes;

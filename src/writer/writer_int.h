@@ -3,6 +3,7 @@
 #define PST_WRITER_WRITER_INT_H
 
 #include "decode/decode.h"
+#include "format/format_geometry.h"
 #include "writer/writer.h"
 #include "writer/writer_file.h"
 #include "writer/writer_names.h"
@@ -38,8 +39,9 @@ struct pst_writer {
     struct pst_field fields[PST_MAX_FIELDS];
     size_t rows_nbytes;
     struct psti_writer_classes classes[PST_MAX_FIELDS];
-    bool classes_changed; /* since the last commit */
-    bool index_changed;   /* anything changed since the base index */
+    uint32_t *pairs[PST_MAX_FIELDS]; /* of points, [n_pairs][2] of the field; NULL: none yet */
+    bool classes_changed;            /* classes or pairs, since the last commit */
+    bool index_changed;              /* anything changed since the base index */
     uint64_t max_item_nbytes[PST_MAX_FIELDS], max_pixels_nbytes[PST_MAX_FIELDS];
 
     pst_dataset *base; /* the finished data set that is appended to, or NULL */
@@ -145,6 +147,21 @@ enum pst_status psti_writer_journal_reader_next(struct psti_writer_journal_reade
                                                 struct psti_journal_record *record,
                                                 const uint8_t **body, struct pst_error *err);
 void psti_writer_journal_reader_close(struct psti_writer_journal_reader *reader);
+
+/* writer_pairs.c */
+/* Copies as many pairs as the field states. *is_new: they differ from those that were kept. */
+enum pst_status psti_writer_keep_pairs(pst_writer *writer, uint32_t i_field, const uint32_t *pairs,
+                                       bool *is_new, struct pst_error *err);
+/* Takes the pairs of writer->base, if it has any. */
+enum pst_status psti_writer_load_base_pairs(pst_writer *writer, uint32_t i_field,
+                                            struct pst_error *err);
+/* Prints the field's pairs. Returns their bytes, 8 for each pair. */
+size_t psti_writer_print_pairs(const pst_writer *writer, uint32_t i_field, uint8_t *out);
+/* Reads the body of PSTI_JOURNAL_PAIRS. Returns NULL or the problem. */
+const char *psti_writer_apply_pairs(pst_writer *writer, const uint8_t *body, uint64_t nbytes);
+/* Checks that keypoints are whole instances. */
+enum pst_status psti_writer_check_points(const pst_writer *writer, uint32_t i_field,
+                                         const struct pst_item *item, struct pst_error *err);
 
 /* writer_resume.c */
 /* Takes schema, names, classes, shards and maxima from writer->base. */

@@ -80,6 +80,10 @@ static enum pst_status take_fields(pst_writer *writer, const struct pst_field *f
         if (writer->base != NULL && fields[i].n_classes > 0 &&
             wish.n_classes > fields[i].n_classes) /* pst_writer_set_class_names adds them */
             wish.n_classes = fields[i].n_classes;
+        if (wish.type == PST_FIELD_KEYPOINTS && wish.n_classes == 0 && wish.n_pairs_plus_1 == 0) {
+            wish.n_classes = fields[i].n_classes; /* not stated again */
+            wish.n_pairs_plus_1 = fields[i].n_pairs_plus_1;
+        }
         psti_format_print_field(&wish, theirs);
         equal = memcmp(ours, theirs, sizeof ours) == 0;
     }
@@ -267,6 +271,9 @@ enum pst_status psti_writer_new(const char *path, const struct pst_writer_option
         n--;
     if (n == 0)
         return psti_fail(err, PST_ERROR_ARGUMENT, "writer", "the path of the data set is empty");
+    const char *advice = strstr(path, "://") != NULL ? pst_path_advice(path) : NULL;
+    if (advice != NULL)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "writer", "%s", advice);
     if (n + PSTI_SHARD_NAME_CAP + 2 > PATH_MAX)
         return psti_fail(err, PST_ERROR_LIMIT, "writer", "the path of the data set is too long");
     pst_writer *writer = psti_calloc(1, sizeof *writer);

@@ -83,6 +83,8 @@ enum pst_status psti_writer_load_base(pst_writer *writer, struct pst_error *err)
         writer->max_item_nbytes[i] = pst_dataset_max_item_nbytes(base, i);
         writer->max_pixels_nbytes[i] = pst_dataset_max_pixels_nbytes(base, i);
         status = psti_writer_load_base_classes(writer, i, err);
+        if (status == PST_OK)
+            status = psti_writer_load_base_pairs(writer, i, err);
     }
     writer->first_changed = writer->n_shards;
     return status;
@@ -192,6 +194,7 @@ static enum pst_status apply_classes(pst_writer *writer, const uint8_t *body, ui
     struct psti_writer_classes *classes = &writer->classes[i_field];
     int64_t n_classes = writer->fields[i_field].n_classes;
     bool adds = writer->base != NULL && n_classes > 0 && n_names > n_classes &&
+                writer->fields[i_field].type != PST_FIELD_KEYPOINTS &&
                 classes->nbytes < nbytes - 8 &&
                 (classes->text == NULL || memcmp(classes->text, body + 8, classes->nbytes) == 0);
     if (n_names != n_classes && !adds)
@@ -204,6 +207,13 @@ static enum pst_status apply_classes(pst_writer *writer, const uint8_t *body, ui
         return psti_fail(err, PST_ERROR_MEMORY, "writer", "no memory for class names");
     memcpy(classes->text, body + 8, classes->nbytes);
     return PST_OK;
+}
+
+static enum pst_status apply_pairs(pst_writer *writer, const uint8_t *body, uint64_t nbytes,
+                                   struct pst_error *err)
+{
+    const char *problem = psti_writer_apply_pairs(writer, body, nbytes);
+    return problem == NULL ? PST_OK : corrupt(problem, err);
 }
 
 /* Finds the position after the last commit record, or of the first record if there is none. */
@@ -238,6 +248,8 @@ static enum pst_status apply_journal(pst_writer *writer, struct psti_writer_jour
             status = apply_commit(writer, body, record.nbytes, err);
         else if (status == PST_OK && record.kind == PSTI_JOURNAL_CLASSES)
             status = apply_classes(writer, body, record.nbytes, err);
+        else if (status == PST_OK && record.kind == PSTI_JOURNAL_PAIRS)
+            status = apply_pairs(writer, body, record.nbytes, err);
         else if (status == PST_OK)
             status = corrupt("holds a record of an unknown kind", err);
         if (status != PST_OK && err != NULL)

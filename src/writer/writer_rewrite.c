@@ -260,6 +260,8 @@ static enum pst_status take_schema(pst_writer *writer, const struct pst_field *f
     enum pst_status status = PST_OK;
     for (uint32_t i = 0; status == PST_OK && i < n_fields; i++)
         status = psti_writer_load_base_classes(writer, i, err);
+    for (uint32_t i = 0; status == PST_OK && i < n_fields; i++)
+        status = psti_writer_load_base_pairs(writer, i, err);
     return status;
 }
 

@@ -221,6 +221,55 @@ class Bad(cli_case.Case):
         done = self.run_cli("bench", "f", "--epochs", "1", "--on-error", "skip", "--json")
         self.assertEqual((done.returncode, json.loads(done.stdout)["bad"]), (1, 2))
 
+    def test_what_is_no_data_set_names_a_page(self):
+        """Every verb that opens a data set says what a tar, an address and the like are, and which page helps."""
+        self.write("s.tar", b"\0" * 257 + b"ustar" + b"\0" * 250)
+        self.write("tars/s.tar", b"x")
+        self.write("a.parquet", b"PAR1")
+        for path, page in (("s.tar", "from-webdataset.md"), ("tars", "from-webdataset.md"), ("a.parquet", "from-huggingface.md"),
+                           ("s3://bucket/train", "object-storage.md"), ("hf://datasets/x", "from-huggingface.md")):
+            for words in (["info", path], ["ls", path], ["pack", path, "out.pst"], ["cat", path],
+                          ["cat", path, "0"], ["view", path, "0"], ["unpack", path, "out"], ["bench", path]):
+                if words == ["cat", "tars"]:  # a folder needs a sample
+                    continue
+                with self.subTest(words):
+                    self.assertEqual(self.fails(1, *words, says=page)["error"]["status"], "UNSUPPORTED")
+            self.assertIn(page, self.fails(1, "verify", path)["findings"][0]["error"]["text"])
+        self.assertFalse((self.dir / "out.pst").exists())
+        self.jpegs("photos", 1)
+        self.fails(1, "pack", "photos", "s3://bucket/out.pst", says="object-storage.md")
+
+    def test_labels_of_yolo_are_not_lost(self):
+        self.jpegs("det/images/train", 2)
+        self.write("det/labels/train/0000.txt", "0 0.5 0.5 0.2 0.2\n")
+        for source in ("det", "det/images", "det/images/train"):
+            for verb in (["pack", source, "out.pst"], ["info", source], ["ls", source]):
+                error = self.fails(1, *verb, says="from-yolo.md")["error"]
+                self.assertTrue(error["file"].endswith("labels/train/0000.txt"), error)
+                self.assertIn("--ignore-labels", error["text"])
+            self.ok("pack", source, f"{source.replace('/', '-')}.pst", "--ignore-labels")
+            info = self.ok_json("info", f"{source.replace('/', '-')}.pst")
+            self.assertEqual((info["samples"], [field["name"] for field in info["fields"]]), (2, ["image"]))
+        self.jpegs("one", 1)
+        self.write("two/0000.txt", "0 0.5 0.5 0.2 0.2\n")
+        self.jpegs("two", 1)
+        self.ok("pack", "one", "grown.pst")
+        self.fails(1, "append", "two", "grown.pst", says="YOLO")
+
+    def test_masks_in_colours_are_named(self):
+        for i in range(2):
+            self.write(f"m/images/{i}.png", cli_case.png(8, 6)[0])
+            self.write(f"m/masks/{i}.png", cli_case.png(8, 6, channels=1 + 2 * i)[0])
+        for words in (["info", "m"], ["ls", "m"]):
+            done = self.run_cli(*words)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn(b"masks-in-colours.md", done.stderr)
+            self.assertIn(b"masks/1.png", done.stderr)
+        notices = self.ok_json("info", "m")["notices"]
+        self.assertEqual([(n["kind"], n["name"], n["first"]) for n in notices], [("mask_in_colours", "mask", "masks/1.png")])
+        error = self.fails(1, "pack", "m", "m.pst", says="masks-in-colours.md")["error"]
+        self.assertTrue(error["sample"] == 1 or error["file"].endswith("masks/1.png"), error)
+
 
 if __name__ == "__main__":
     unittest.main()

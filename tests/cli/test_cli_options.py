@@ -1,10 +1,13 @@
 """Help, typing errors, terminals, pipes."""
 
+import fcntl
 import json
 import os
 import pty
 import re
+import struct
 import subprocess
+import termios
 import unittest
 
 import cli_case
@@ -23,6 +26,41 @@ class Options(cli_case.Case):
                 self.assertIn(option, text)
             self.assertEqual(text, self.ok(verb, "-h").decode())
         self.assertEqual(self.run_cli().returncode, 2)
+
+    def test_help_of_a_verb(self):
+        """`help VERB` is `VERB --help`, of verbs within verbs, too."""
+        self.assertEqual(self.ok("help"), self.ok("--help"))
+        for words in [["pack"], ["cache"], ["cache", "fleet"], ["info"]]:
+            self.assertEqual(self.ok("help", *words), self.ok(*words, "--help"))
+        self.assertIn("did you mean \"pack\"", self.fails(2, "help", "pakc", says="did you mean")["error"]["text"])
+        self.assertIn("see penstock --help", self.fails(2, "help", "banana", says="no verb")["error"]["text"])
+
+    def test_help_is_wrapped(self):
+        """At 100 columns in a pipe, at those of a terminal that has fewer; no word is lost."""
+        for verb in VERBS:
+            for word in ([verb, "--help"], ["help", verb]):
+                text = self.ok(*word).decode()
+                about = text.partition("\nexample:")[0]
+                self.assertLessEqual(max(map(len, about.split("\n")[1:])), 100, verb)
+        wide, narrow = self.ok("pack", "--help").decode(), self.in_terminal(60, "pack", "--help")
+        self.assertLessEqual(max(map(len, narrow.partition("\nexample:")[0].split("\n")[1:])), 60)
+        self.assertEqual(wide.split(), narrow.split())
+
+    def in_terminal(self, columns, *arguments):
+        """Returns what the program prints to a terminal of that width."""
+        ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = subprocess.Popen([CLI, *arguments], stdout=its)
+        os.close(its)
+        text = b""
+        try:
+            while part := os.read(ours, 65536):
+                text += part
+        except OSError:  # the end, on Linux
+            pass
+        os.close(ours)
+        self.assertEqual(process.wait(), 0)
+        return text.decode().replace("\r\n", "\n")
 
     def test_documentation_names_every_option(self):
         manual = os.path.join(os.path.dirname(__file__), "../../docs/cli.md")

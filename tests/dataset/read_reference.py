@@ -71,10 +71,13 @@ class Index:
     def field(self, at):
         kind, dtype, ndim, n_variants = self.data[at + 64:at + 68]
         n_classes, _, _, column, classes, _ = struct.unpack_from("<qQQQQQ", self.data, at + 104)
-        if TYPES[kind] == "array":
+        if TYPES[kind] in ("array", "keypoints"):
             n_classes, classes = struct.unpack_from("<qQ", self.data, at + 152)
         field = {"name": self.data[at:at + 64].rstrip(b"\0").decode(), "type": TYPES[kind], "n_variants": n_variants,
                  "column": column, "classes": []}
+        n_pairs, pairs = struct.unpack_from("<QQ", self.data, at + 176)
+        if TYPES[kind] == "keypoints" and n_pairs:
+            field["pairs"] = [list(struct.unpack_from("<II", self.data, pairs + 8 * i)) for i in range(n_pairs - 1)]
         for i in range(n_classes if classes else 0):
             start, end = struct.unpack_from("<QQ", self.data, classes + 8 * i)
             blob = classes + 8 * (n_classes + 1)

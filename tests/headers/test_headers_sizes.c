@@ -24,8 +24,8 @@
     X(pst_audio_info, 40) \
     X(pst_field, 192) \
     X(pst_item, 104) \
-    X(pst_dataset_options, 56) \
-    X(pst_field_output, 136) \
+    X(pst_dataset_options, 64) \
+    X(pst_field_output, 160) \
     X(pst_loader_options, 408) \
     X(pst_cuda_info, 96) \
     X(pst_notice, 336) \

@@ -15,6 +15,8 @@ static struct pst_field_output fields[2];
 static const uint64_t indices[4] = {9, 2, 2, 7};
 static const double weights[4] = {1, 0.5, 0, 2};
 
+static const uint32_t pairs[] = {1, 2, 4095, 3};
+
 static struct pst_loader_options full_options(void)
 {
     memset(ops, 0, sizeof ops);
@@ -31,7 +33,11 @@ static struct pst_loader_options full_options(void)
                                           .keep_boxes = true,
                                           .as = "x",
                                           .n_views = 6,
-                                          .first_view = 2};
+                                          .first_view = 2,
+                                          .n_points = 17,
+                                          .point_pairs = pairs,
+                                          .n_point_pairs = 2,
+                                          .says_pairs = true};
     return (struct pst_loader_options){.struct_size = sizeof(struct pst_loader_options),
                                        .order = PST_ORDER_SHUFFLED,
                                        .seed = 123456789012345,
@@ -93,6 +99,10 @@ static void options_come_back(void **state)
         assert_memory_equal(&field[0].ops[i], &ops[i], sizeof ops[i]);
     assert_string_equal(field[1].per_box_of, "");
     assert_true(field[1].keep_boxes);
+    assert_int_equal(field[1].n_points, 17);
+    assert_int_equal(field[1].n_point_pairs, 2);
+    assert_memory_equal(field[1].point_pairs, pairs, sizeof pairs);
+    assert_true(field[1].says_pairs && !field[0].says_pairs && !field[0].point_pairs);
     assert_int_equal(parsed.options.n_indices, 4);
     assert_memory_equal(parsed.options.indices, indices, sizeof indices);
     assert_int_equal(parsed.n_weights, 4);

@@ -476,9 +476,9 @@ static void what_a_newer_program_knows(void **state)
     char path[600];
     pst_writer *writer;
     snprintf(path, sizeof path, "%s/newer", place->directory);
-    field.reserved[7] = 1;
+    field.reserved[6] = 1;
     assert_int_equal(pst_writer_open(path, &field, 1, NULL, &writer, &err), PST_ERROR_VERSION);
-    field.reserved[7] = 0;
+    field.reserved[6] = 0;
     assert_ok(pst_writer_open(path, &field, 1, NULL, &writer, &err));
     newer.extra = 1;
     assert_int_equal(pst_writer_add(writer, &given.sample, &err), PST_ERROR_VERSION);

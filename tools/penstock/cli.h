@@ -172,7 +172,7 @@ void cli_reasons_free(struct cli_reasons *reasons);
 /* The options that say how to read a plain folder. */
 struct cli_source {
     const char *labels, *masks; /* masks: names of columns, comma-separated */
-    bool allow_unreadable;
+    bool allow_unreadable, ignore_labels;
     char *words; /* the names, each with its NUL; cli_source_free frees them */
     const char *names[PST_MAX_FIELDS];
 };
@@ -192,6 +192,14 @@ struct cli_source {
          "COLUMNS",                                                                                \
          "mask, mask_..., ..._mask",                                                               \
          "other columns of the label file that name mask files, comma-separated"},                 \
+        {"ignore-labels",                                                                          \
+         0,                                                                                        \
+         CLI_FLAG,                                                                                 \
+         &(source).ignore_labels,                                                                  \
+         NULL,                                                                                     \
+         NULL,                                                                                     \
+         "the images alone: sub-folders are no classes, and texts with boxes beside the images "   \
+         "are left out"},                                                                          \
     {                                                                                              \
         "allow-unreadable", 0, CLI_FLAG, &(source).allow_unreadable, NULL, NULL,                   \
             "leave out files and folders of a plain folder that cannot be read or named"           \

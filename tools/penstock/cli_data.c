@@ -47,6 +47,7 @@ enum pst_status cli_source_options(struct cli_source *source, struct pst_dataset
     *options = (struct pst_dataset_options){.struct_size = sizeof *options,
                                             .labels = source->labels,
                                             .allow_unreadable = source->allow_unreadable,
+                                            .ignore_labels = source->ignore_labels,
                                             .masks = source->names};
     if (source->masks == NULL)
         return PST_OK;
@@ -107,6 +108,8 @@ static void print_notice(const struct cli *cli, const struct pst_notice *notice)
     case PST_NOTICE_NO_MASK:
         cli_note(cli, "%llu image%s without a mask of field %s (%s%s)", n, s, notice->name,
                  n == 1 ? "" : "the first: ", notice->first);
+        break;
+    case PST_NOTICE_MASK_IN_COLORS: /* the library has logged it, with what to do */
         break;
     case PST_NOTICE_TEXT_IS_PATH:
         cli_note(cli,

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 int cli_usage(const struct cli *cli, const char *format, ...)
 {
@@ -122,7 +124,45 @@ void cli_size_text(uint64_t nbytes, char out[32])
     snprintf(out, 32, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
 }
 
-static void print_option(const struct cli_option *option)
+enum { HELP_COLUMNS_MAX = 100, HELP_COLUMNS_MIN = 50, HELP_INDENT = 29 };
+
+/* Columns of the terminal that help is written to, at most HELP_COLUMNS_MAX. */
+static size_t help_columns(void)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 ||
+        size.ws_col > HELP_COLUMNS_MAX)
+        return HELP_COLUMNS_MAX;
+    return size.ws_col < HELP_COLUMNS_MIN ? HELP_COLUMNS_MIN : size.ws_col;
+}
+
+/* Prints a text in lines of at most `columns`, broken at spaces. The first begins at column `at`,
+ * the others are indented. A line break in the text stays one. */
+static void print_wrapped(const char *text, size_t at, size_t indent, size_t columns)
+{
+    bool begins = true;
+    while (*text != '\0') {
+        size_t n = strcspn(text, " \n");
+        if (!begins && at + 1 + n > columns) {
+            printf("\n%*s", (int)indent, "");
+            at = indent;
+            begins = true;
+        }
+        at += n + (begins ? 0 : 1);
+        printf("%s%.*s", begins ? "" : " ", (int)n, text);
+        begins = false;
+        text += n;
+        if (*text == '\n') {
+            printf("\n%*s", text[1] == '\0' ? 0 : (int)indent, "");
+            at = indent;
+            begins = true;
+        }
+        text += *text != '\0';
+    }
+    putchar('\n');
+}
+
+static void print_option(const struct cli_option *option, size_t columns)
 {
     char left[64];
     char letter[8] = "    ";
@@ -130,10 +170,12 @@ static void print_option(const struct cli_option *option)
         snprintf(letter, sizeof letter, "-%c, ", option->letter);
     snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name,
              option->argument == NULL ? "" : " ", option->argument == NULL ? "" : option->argument);
-    printf("  %-26s %s", left, option->help);
-    if (option->standard != NULL)
-        printf(" (default %s)", option->standard);
-    putchar('\n');
+    char help[1024];
+    bool has = option->standard != NULL;
+    snprintf(help, sizeof help, "%s%s%s%s", option->help, has ? " (default " : "",
+             has ? option->standard : "", has ? ")" : "");
+    int at = printf("  %-26s ", left);
+    print_wrapped(help, (size_t)at, HELP_INDENT, columns);
 }
 
 static const struct cli_option common[] = {
@@ -145,11 +187,14 @@ static const struct cli_option common[] = {
 
 static void print_help(const struct cli_command *command)
 {
-    printf("usage: penstock %s\n\n%s\n\noptions:\n", command->usage, command->about);
+    size_t columns = help_columns();
+    printf("usage: penstock %s\n\n", command->usage);
+    print_wrapped(command->about, 0, 0, columns);
+    puts("\noptions:");
     for (const struct cli_option *option = command->options; option->name != NULL; option++)
-        print_option(option);
+        print_option(option, columns);
     for (const struct cli_option *option = common; option->name != NULL; option++)
-        print_option(option);
+        print_option(option, columns);
     printf("\nexample:\n  %s\n", command->example);
 }
 

@@ -290,12 +290,13 @@ int cmd_cat(struct cli *cli, int argc, char **argv)
     if (exit_status >= 0)
         return exit_status;
     struct stat st;
-    bool is_file = stat(operands[0], &st) == 0 && S_ISREG(st.st_mode);
+    bool is_foreign = pst_path_advice(operands[0]) != NULL; /* opening it says what it is */
+    bool is_file = !is_foreign && stat(operands[0], &st) == 0 && S_ISREG(st.st_mode);
     if (is_file && operands[1] != NULL)
         return cli_usage(cli, "%s is a file: it has no sample %s", operands[0], operands[1]);
     if (is_file)
         return cat_file(&cat, operands[0]);
-    if (operands[1] == NULL)
+    if (operands[1] == NULL && !is_foreign)
         return cli_usage(cli, "an operand is missing: penstock cat PATH SAMPLE");
     pst_error_clear(&err);
     if (cli_open(operands[0], &cat.source, &cat.dataset, &err) != PST_OK)

@@ -139,13 +139,25 @@ static void field_json(struct info *info, uint32_t f)
         cli_json_text(json, "made_for",
                       field->made_for == PST_MADE_FOR_STORED ? "stored" : "upright");
     if (field->n_classes > 0) {
-        cli_json_int(json, "n_classes", field->n_classes);
+        bool has_points = field->type == PST_FIELD_KEYPOINTS;
+        cli_json_int(json, has_points ? "n_points" : "n_classes", field->n_classes);
         if (pst_dataset_class_name(info->dataset, f, 0) != NULL) {
-            cli_json_open(json, "classes", '[');
+            cli_json_open(json, has_points ? "points" : "classes", '[');
             for (int64_t i = 0; i < field->n_classes; i++)
                 cli_json_text(json, NULL, pst_dataset_class_name(info->dataset, f, i));
             cli_json_close(json, ']');
         }
+    }
+    if (field->n_pairs_plus_1 > 0) {
+        const uint32_t *pairs = pst_dataset_point_pairs(info->dataset, f);
+        cli_json_open(json, "pairs", '[');
+        for (uint64_t i = 0; i + 1 < field->n_pairs_plus_1; i++) {
+            cli_json_open(json, NULL, '[');
+            cli_json_uint(json, NULL, pairs[2 * i]);
+            cli_json_uint(json, NULL, pairs[2 * i + 1]);
+            cli_json_close(json, ']');
+        }
+        cli_json_close(json, ']');
     }
     if (field->type != PST_FIELD_INT && field->type != PST_FIELD_FLOAT) {
         cli_json_uint(json, "max_item_bytes", pst_dataset_max_item_nbytes(info->dataset, f));
@@ -207,7 +219,15 @@ static void field_text(struct info *info, uint32_t f)
                field->made_for == PST_MADE_FOR_STORED ? "stored" : "upright");
     if (field->n_classes > 0) {
         fputs(", ", stdout);
-        cli_print_count((uint64_t)field->n_classes, "class", "classes");
+        if (field->type == PST_FIELD_KEYPOINTS)
+            cli_print_count((uint64_t)field->n_classes, "point", "points");
+        else
+            cli_print_count((uint64_t)field->n_classes, "class", "classes");
+    }
+    if (field->n_pairs_plus_1 > 0) {
+        fputs(", ", stdout);
+        cli_print_count(field->n_pairs_plus_1 - 1, "pair of left and right",
+                        "pairs of left and right");
     }
     putchar('\n');
     for (unsigned form = 0; form < N_FORMS; form++) {
@@ -231,7 +251,7 @@ static void field_text(struct info *info, uint32_t f)
         printf(", %s bit\n", sums->bits == 3 ? "8 and 16" : sums->bits == 2 ? "16" : "8");
     }
     if (field->n_classes > 0 && pst_dataset_class_name(info->dataset, f, 0) != NULL) {
-        fputs("    classes:", stdout);
+        fputs(field->type == PST_FIELD_KEYPOINTS ? "    points:" : "    classes:", stdout);
         for (int64_t i = 0; i < field->n_classes && i < 12; i++) {
             putchar(' ');
             cli_print_name(stdout, pst_dataset_class_name(info->dataset, f, i));
@@ -537,7 +557,9 @@ int cmd_info(struct cli *cli, int argc, char **argv)
     int exit_status = cli_parse(cli, &command, argc, argv, operands);
     if (exit_status >= 0)
         return exit_status;
-    if (stat(operands[0], &st) == 0 && S_ISREG(st.st_mode))
+    /* Opening it as a data set says what it is. */
+    bool is_foreign = pst_path_advice(operands[0]) != NULL;
+    if (!is_foreign && stat(operands[0], &st) == 0 && S_ISREG(st.st_mode))
         return image_info(cli, operands[0]);
     return dataset_info(&info, operands[0], &source);
 }

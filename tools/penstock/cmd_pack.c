@@ -401,6 +401,7 @@ static int check_annotated(const struct cli *cli, const struct pack_arguments *a
                          : a->source.labels           ? "--labels"
                          : a->source.masks            ? "--masks"
                          : a->source.allow_unreadable ? "--allow-unreadable"
+                         : a->source.ignore_labels    ? "--ignore-labels"
                                                       : NULL;
     if ((a->coco != NULL) + a->voc + a->citypersons > 1)
         return cli_usage(cli, "only one of --coco, --voc and --citypersons is possible");
@@ -449,6 +450,7 @@ static void fit_options(struct cli_option *options, enum pack_kind kind)
         leave_out(options, "labels");
         leave_out(options, "masks");
         leave_out(options, "allow-unreadable");
+        leave_out(options, "ignore-labels");
     }
 }
 

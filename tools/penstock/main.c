@@ -40,7 +40,7 @@ static void print_help(void)
          "usage: penstock VERB [ARGUMENTS] [OPTIONS]\n");
     for (const struct cli_verb *verb = cli_verbs; verb->name != NULL; verb++)
         printf("  %-8s %s\n", verb->name, verb->summary);
-    puts("\n  --help     with a verb: its options\n"
+    puts("\n  help VERB  its options, as VERB --help\n"
          "  --version  the version of this program and of the library\n\n"
          "Each verb takes --json (machine-readable output) and --quiet.\n"
          "example: penstock pack photos photos.pst && penstock info photos.pst");
@@ -78,6 +78,44 @@ static int unknown_verb(const struct cli *cli, const char *word)
     return cli_usage(cli, "no verb \"%s\": see penstock --help", word);
 }
 
+/* Runs a verb with `argc` arguments. */
+static int run_verb(struct cli *cli, const struct cli_verb *verb, int argc, char **argv)
+{
+    struct pst_error err;
+    cli->verb = verb;
+    if (pst_environment_check(&err) != PST_OK)
+        return cli_fail(cli, &err);
+    return verb->run(cli, argc, argv);
+}
+
+static const struct cli_verb *find_verb(const char *name)
+{
+    for (const struct cli_verb *verb = cli_verbs; verb->name != NULL; verb++)
+        if (strcmp(verb->name, name) == 0)
+            return verb;
+    return NULL;
+}
+
+/* penstock help [VERB ...]: a word after the verb names one of its own, as in `help cache save`. */
+static int help(struct cli *cli, int argc, char **argv)
+{
+    char *words[3];
+    int n = 0;
+    for (int i = 0; i < argc; i++)
+        if (argv[i][0] != '-' && n < 2)
+            words[n++] = argv[i];
+    if (n == 0) {
+        print_help();
+        return CLI_OK;
+    }
+    const struct cli_verb *verb = find_verb(words[0]);
+    if (verb == NULL)
+        return unknown_verb(cli, words[0]);
+    char flag[] = "--help";
+    words[n] = flag;
+    return run_verb(cli, verb, n, words + 1);
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
     int i = 1;
@@ -91,10 +129,8 @@ static int run(struct cli *cli, int argc, char **argv)
         return cli_usage(cli, "a verb is missing: see penstock --help");
     }
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 ||
-        strcmp(argv[i], "help") == 0) {
-        print_help();
-        return CLI_OK;
-    }
+        strcmp(argv[i], "help") == 0)
+        return help(cli, argc - i - 1, argv + i + 1);
     if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0) {
         if (cli->json)
             printf("{\"version\": \"%s\"}\n", pst_version());
@@ -104,16 +140,10 @@ static int run(struct cli *cli, int argc, char **argv)
     }
     if (argv[i][0] == '-')
         return cli_usage(cli, "no option %s before the verb: see penstock --help", argv[i]);
-    for (const struct cli_verb *verb = cli_verbs; verb->name != NULL; verb++) {
-        if (strcmp(verb->name, argv[i]) == 0) {
-            struct pst_error err;
-            cli->verb = verb;
-            if (pst_environment_check(&err) != PST_OK)
-                return cli_fail(cli, &err);
-            return verb->run(cli, argc - i - 1, argv + i + 1);
-        }
-    }
-    return unknown_verb(cli, argv[i]);
+    const struct cli_verb *verb = find_verb(argv[i]);
+    if (verb == NULL)
+        return unknown_verb(cli, argv[i]);
+    return run_verb(cli, verb, argc - i - 1, argv + i + 1);
 }
 
 /* True if stdout is a pipe that nobody reads any more. The errno of the write that failed is

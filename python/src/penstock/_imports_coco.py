@@ -86,6 +86,11 @@ def _parse(path: str, paints: bool) -> dict[str, Any]:
     return found
 
 
+def _are_names(points: list[Any]) -> bool:
+    """True if the points have names, each its own."""
+    return all(isinstance(name, str) and name.isprintable() and name for name in points) and len(set(points)) == len(points)
+
+
 def _is_whole(value: Any, low: int, high: int) -> bool:
     return type(value) is int and low <= value <= high
 
@@ -108,7 +113,7 @@ class Coco:
 
     def _read_categories(self, categories: Sequence[Any]) -> None:
         names: dict[int, str] = {}
-        points: set[int] = set()
+        points: list[list[Any]] = []  # the lists of points, each once
         for i, category in enumerate(categories):
             if not isinstance(category, dict) or type(category.get("id")) is not int or not isinstance(category.get("name"), str):
                 raise self._fault(f"category number {i} of the list is no object with a whole number id and a text name")
@@ -118,15 +123,17 @@ class Coco:
                 raise self._fault(f"two categories are named {category['name']!r}")
             names[category["id"]] = category["name"]
             if isinstance(category.get("keypoints"), list) and category["keypoints"]:
-                points.add(len(category["keypoints"]))
+                points += [category["keypoints"]] if category["keypoints"] not in points else []
         if not names:
             raise self._fault("there are no categories")
-        if len(points) > 1:
-            raise self._fault(f"categories have {' and '.join(map(str, sorted(points)))} keypoints: one number is possible")
+        numbers = sorted({len(names_) for names_ in points})
+        if len(numbers) > 1:
+            raise self._fault(f"categories have {' and '.join(map(str, numbers))} keypoints: one number is possible")
         ordered = sorted(names)
         self._classes = [names[category] for category in ordered]
         self._label = {category: i for i, category in enumerate(ordered)}
-        self._n_points = max(points, default=0)
+        self._n_points = max(numbers, default=0)
+        self._points_named = points[0] if len(points) == 1 and _are_names(points[0]) else None
 
     def _read_images(self, images: Sequence[Any]) -> None:
         self._images: dict[str, tuple[int, int, int]] = {}  # name: id, height, width
@@ -190,7 +197,7 @@ class Coco:
             "image_id": Int(),
         }
         if self._has_points:
-            schema["keypoints"] = Keypoints(made_for)
+            schema["keypoints"] = Keypoints(made_for, points=self._points_named or self._n_points or None)
         for name in self._given.paint:
             schema[name] = self._given.mask("pli")
         return schema

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _image, _native, _options, _ragged, _sound, _views
 from . import _loader_options as _more
 from . import transforms as _transforms
+from ._schema import Keypoints
 from .dataset import Dataset, Field
 from .errors import ArgumentError
 
 _PER_FIELD = ("dtype", "layout", "channels", "bits", "variants", "scaled_decode", "made_for")
 _LAYOUTS = ("NHWC", "NCHW", "channels_last")
 _CHANNELS_STORED = 255
+_UNPAIRED: set[tuple[str, str]] = set()  # data sets and fields of which _warn_of_sides has spoken
 
 
 class FieldOptions:
@@ -40,6 +43,7 @@ class FieldOptions:
         per_field = (self._given[name] for name in _PER_FIELD)
         named = [*(wanted or ()), *self._given["encoded"], *self._given["own_geometry"], *chains]
         named.extend(self._given["per_box"] or ())
+        named.extend(self._given["pairs"] if isinstance(self._given["pairs"], Mapping) else ())
         named.extend(_ragged.named(self._given))
         for mapping in per_field:
             named.extend(mapping if isinstance(mapping, Mapping) else ())
@@ -49,6 +53,10 @@ class FieldOptions:
                     f"no field {name!r} in {self._dataset.path}: it has {', '.join(known)}",
                     dataset=self._dataset.path,
                 )
+        pairs = self._given["pairs"]
+        for name in pairs if isinstance(pairs, Mapping) else ():
+            if known[name].type != "keypoints":
+                raise ArgumentError(f"pairs[{name!r}] is not possible: the field is of type {known[name].type}, not keypoints")
         unused = [name for name in chains if wanted is not None and name not in wanted]
         if views and unused:
             raise ArgumentError(f"transforms[{unused[0]!r}]: the field is not delivered itself: name it in fields, too")
@@ -57,6 +65,7 @@ class FieldOptions:
             for field in known.values()
             if wanted is None or field.name in wanted
         ]
+        self._warn_of_sides(plain)
         return plain + [self._one_field(known[view.field], view.ops, view.name) | view.options() for view in views]
 
     def _one_field(self, field: Field, ops: list[_transforms.Transform], shown: str) -> dict[str, Any]:
@@ -70,6 +79,8 @@ class FieldOptions:
         if any(isinstance(op, _transforms.AudioTransform) for op in ops):
             raise ArgumentError(f"transforms[{field.name!r}]: operations on sound, and the field is of type {field.type}")
         options["ops"] = _transforms.described(ops)
+        if field.type == "keypoints":
+            self._add_pairs(field, options)
         if field.type in ("mask", "boxes", "keypoints"):
             options["made_for"] = _options.made_for(self._of_field("made_for", field.name, None))
         self._add_boxes(field, options)
@@ -159,6 +170,47 @@ class FieldOptions:
             mapping = self._given[name]
             if isinstance(mapping, Mapping) and field.name in mapping and name not in possible:
                 raise ArgumentError(f"{name}[{field.name!r}] is not possible: the field is of type {field.type}")
+
+    def _add_pairs(self, field: Field, options: dict[str, Any]) -> None:
+        """Adds what is left and right among keypoints, where the loader is told."""
+        given = self._given["pairs"]
+        mine = given.get(field.name) if isinstance(given, Mapping) else given
+        if mine is None:
+            return
+        if not isinstance(mine, Keypoints):
+            names = self._dataset.class_names(field.name) if field.n_classes else None
+            mine = Keypoints(points=names or field.n_classes or None, pairs=mine)
+        if mine.pairs is not None:
+            options["point_pairs"] = mine.pair_bytes()
+        options["n_points"] = mine.n_points
+
+    def _warn_of_sides(self, options: Sequence[Mapping[str, Any]]) -> None:
+        """Warns, once for each data set in a process, of keypoints that are mirrored without a left and right."""
+        for name in self._unpaired(options):
+            if (self._dataset.id, name) in _UNPAIRED:
+                continue
+            _UNPAIRED.add((self._dataset.id, name))
+            warnings.warn(
+                f"{self._dataset.path}: the transforms mirror pictures, and nothing says which points of {name!r} are left "
+                "and right: a mirrored left eye would stay the left eye. Give Loader(pairs=[(left, right), ...]), or pack "
+                "with ps.Keypoints(points=..., pairs=...); pairs=[] if there is no left and right",
+                stacklevel=5,
+            )
+
+    def _unpaired(self, options: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Returns the keypoints that would be mirrored, and of which nobody says what is left and right."""
+        known = self._dataset.fields
+        mirrors = any(
+            op["kind"] in _transforms.MIRRORS and op["p"] > 0
+            for one in options
+            if known[one["name"]].type == "image" and not one.get("own_geometry")
+            for op in one["ops"]
+        )
+        return [
+            one["name"]
+            for one in options
+            if mirrors and known[one["name"]].type == "keypoints" and "point_pairs" not in one and known[one["name"]].pairs is None
+        ]
 
     def _add_boxes(self, field: Field, options: dict[str, Any]) -> None:
         """Adds the options about boxes, and about fields with a row for each box."""

@@ -46,15 +46,16 @@ PyObject *native_notices(const pst_dataset *dataset)
 
 static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"path", "labels", "allow_unreadable", "masks", "files", NULL};
+    static char *names[] = {"path",          "labels", "allow_unreadable", "masks", "files",
+                            "ignore_labels", NULL};
     PyObject *path = NULL, *masks = NULL, *files = NULL, *file_owner = NULL;
     const char **file_names = NULL;
     Py_ssize_t n_files = 0;
     const char *labels = NULL, *mask_names[PST_MAX_FIELDS];
-    int allow_unreadable = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zpO!O!:Dataset", names,
+    int allow_unreadable = 0, ignore_labels = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|zpO!O!p:Dataset", names,
                                      PyUnicode_FSConverter, &path, &labels, &allow_unreadable,
-                                     &PyTuple_Type, &masks, &PyTuple_Type, &files))
+                                     &PyTuple_Type, &masks, &PyTuple_Type, &files, &ignore_labels))
         return NULL;
     struct pst_dataset_options options = {.struct_size = sizeof(options)};
     if (files != NULL)
@@ -70,6 +71,7 @@ static PyObject *dataset_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     options.n_files = (size_t)n_files;
     options.labels = labels;
     options.allow_unreadable = allow_unreadable != 0;
+    options.ignore_labels = ignore_labels != 0;
     struct pst_error err;
     pst_error_clear(&err);
     pst_dataset *handle = NULL;
@@ -200,17 +202,33 @@ static PyObject *shape_tuple(const uint32_t *shape, uint8_t ndim)
     return tuple;
 }
 
+/* The pairs of points, ((left, right), ...); None: not stated. */
+static PyObject *pairs_tuple(const pst_dataset *handle, uint32_t i, const struct pst_field *field)
+{
+    const uint32_t *pairs = pst_dataset_point_pairs(handle, i);
+    if (field->n_pairs_plus_1 == 0)
+        Py_RETURN_NONE;
+    Py_ssize_t n = (Py_ssize_t)field->n_pairs_plus_1 - 1;
+    PyObject *tuple = PyTuple_New(n);
+    for (Py_ssize_t k = 0; tuple != NULL && k < n; k++) {
+        PyObject *pair = Py_BuildValue("(II)", pairs[2 * k], pairs[2 * k + 1]);
+        if (pair == NULL || PyTuple_SetItem(tuple, k, pair) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
 static PyObject *field_dict(const pst_dataset *handle, uint32_t i, const struct pst_field *field)
 {
     return Py_BuildValue(
-        "{s:s,s:s,s:s,s:N,s:I,s:L,s:K,s:K,s:i}", "name", field->name, "type",
+        "{s:s,s:s,s:s,s:N,s:I,s:L,s:K,s:K,s:i,s:N}", "name", field->name, "type",
         pst_field_type_name(field->type), "dtype",
         field->dtype != 0 ? pst_dtype_name(field->dtype) : "", "shape",
         shape_tuple(field->shape, field->ndim), "n_variants", (unsigned int)field->n_variants,
         "n_classes", (long long)field->n_classes, "max_item_nbytes",
         (unsigned long long)pst_dataset_max_item_nbytes(handle, i), "max_pixels_nbytes",
         (unsigned long long)pst_dataset_max_pixels_nbytes(handle, i), "made_for",
-        (int)field->made_for);
+        (int)field->made_for, "pairs", pairs_tuple(handle, i, field));
 }
 
 static PyObject *dataset_fields(PyObject *self, PyObject *unused)

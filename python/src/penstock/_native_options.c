@@ -79,6 +79,7 @@ static const struct native_member field_members[] = {
     FIELD(decode_audio, NATIVE_BOOL), FIELD(n_views, NATIVE_U32),
     FIELD(first_view, NATIVE_U32),    FIELD(ragged, NATIVE_ENUM),
     FIELD(pad_value, NATIVE_DOUBLE),  FIELD(pad_multiple, NATIVE_U32),
+    FIELD(n_points, NATIVE_U32),
 };
 
 #define LOADER(key, kind)                                                                          \
@@ -217,7 +218,7 @@ static int read_field(PyObject *source, struct pst_field_output *field, struct p
                       struct pst_audio_op **audio_ops)
 {
     int status = -1;
-    PyObject *name = NULL, *list = NULL, *boxes = NULL, *audio = NULL, *as = NULL;
+    PyObject *name = NULL, *list = NULL, *boxes = NULL, *audio = NULL, *as = NULL, *pairs = NULL;
     PyObject *dict = PyDict_Copy(source);
     if (dict == NULL)
         return -1;
@@ -226,6 +227,7 @@ static int read_field(PyObject *source, struct pst_field_output *field, struct p
     boxes = take(dict, "per_box_of");
     audio = take(dict, "audio_ops");
     as = take(dict, "as");
+    pairs = take(dict, "point_pairs");
     if (PyErr_Occurred())
         goto out;
     if (name == NULL) {
@@ -245,8 +247,16 @@ static int read_field(PyObject *source, struct pst_field_output *field, struct p
     if (audio != NULL && native_audio_ops_read(audio, audio_ops, &field->n_audio_ops) < 0)
         goto out;
     field->audio_ops = *audio_ops;
+    if (pairs != NULL) { /* bytes of u32 (n,2), which `source` keeps alive */
+        field->says_pairs = true;
+        field->point_pairs = (const void *)PyBytes_AsString(pairs);
+        field->n_point_pairs = (size_t)PyBytes_Size(pairs) / (2 * sizeof(uint32_t));
+        if (PyErr_Occurred())
+            goto out;
+    }
     status = native_dict_read(dict, field_members, N_OF(field_members), field, "fields");
 out:
+    Py_XDECREF(pairs);
     Py_XDECREF(as);
     Py_XDECREF(audio);
     Py_XDECREF(boxes);

@@ -89,6 +89,7 @@ static const struct native_member pack_members[] = {
     {"shard_nbytes", NATIVE_U64, offsetof(struct native_pack, writer.shard_nbytes), 0},
     {"commit_nbytes", NATIVE_U64, offsetof(struct native_pack, writer.commit_nbytes), 0},
     {"allow_unreadable", NATIVE_BOOL, offsetof(struct native_pack, source.allow_unreadable), 0},
+    {"ignore_labels", NATIVE_BOOL, offsetof(struct native_pack, source.ignore_labels), 0},
     PACK(num_workers, NATIVE_U32),
     PACK(verify_pixels, NATIVE_BOOL),
     PACK(pli_tier, NATIVE_ENUM),
@@ -165,8 +166,8 @@ PyObject *native_pack(PyObject *module, PyObject *args)
     PyObject *source = NULL, *destination = NULL, *given, *columns, *forms_list, *masks_list, *dict;
     const char *labels, *plan, *mask_names[PST_MAX_FIELDS];
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&OzO!OOOOOOz:pack", PyUnicode_FSConverter, &source,
-                          &given, &labels, &PyTuple_Type, &columns, &forms_list, &masks_list, &dict,
+    if (!PyArg_ParseTuple(args, "O&OzO!OOOOOOz:pack", PyUnicode_FSConverter, &source, &given,
+                          &labels, &PyTuple_Type, &columns, &forms_list, &masks_list, &dict,
                           &watch.progress, &watch.bad_sample, &watch.kept_jpeg, &plan))
         return NULL; /* ParseTuple has released the converter's object */
     if (given != Py_None && !PyUnicode_FSConverter(given, &destination)) {
@@ -205,9 +206,8 @@ PyObject *native_pack(PyObject *module, PyObject *args)
     struct pst_error err;
     pst_error_clear(&err);
     watch.thread = PyEval_SaveThread();
-    enum pst_status status = to != NULL
-                                 ? pst_pack(from, to, options, &report, sizeof report, &err)
-                                 : pst_repack(from, options, &report, sizeof report, &err);
+    enum pst_status status = to != NULL ? pst_pack(from, to, options, &report, sizeof report, &err)
+                                        : pst_repack(from, options, &report, sizeof report, &err);
     PyEval_RestoreThread(watch.thread);
     if (PyErr_Occurred())
         goto out;
@@ -224,22 +224,27 @@ out:
     return result;
 }
 
-/* verify(path, labels, masks, allow_unreadable, decode, restore, num_workers, progress, bad_sample)
+/* verify(path, labels, masks, allow_unreadable, ignore_labels, decode, restore, num_workers,
+ * progress, bad_sample)
  * -> (error dict or None, report dict) */
 PyObject *native_verify(PyObject *module, PyObject *args)
 {
     (void)module;
     PyObject *path = NULL, *columns;
     const char *labels, *mask_names[PST_MAX_FIELDS];
-    int decode, restore, allow_unreadable;
+    int decode, restore, allow_unreadable, ignore_labels;
     unsigned int num_workers;
     struct watch watch = {0};
-    if (!PyArg_ParseTuple(args, "O&zO!pppIOO:verify", PyUnicode_FSConverter, &path, &labels,
-                          &PyTuple_Type, &columns, &allow_unreadable, &decode, &restore,
-                          &num_workers, &watch.progress, &watch.bad_sample))
+    if (!PyArg_ParseTuple(args, "O&zO!ppppIOO:verify", PyUnicode_FSConverter, &path, &labels,
+                          &PyTuple_Type, &columns, &allow_unreadable, &ignore_labels, &decode,
+                          &restore, &num_workers, &watch.progress, &watch.bad_sample))
         return NULL;
     struct pst_dataset_options source = {
-        .struct_size = sizeof(source), .labels = labels, .allow_unreadable = allow_unreadable != 0};
+        .struct_size = sizeof(source),
+        .labels = labels,
+        .allow_unreadable = allow_unreadable != 0,
+        .ignore_labels = ignore_labels != 0,
+    };
     if (native_mask_names(columns, mask_names, &source) < 0) {
         Py_DECREF(path);
         return NULL;

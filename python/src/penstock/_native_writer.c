@@ -45,7 +45,7 @@ static const struct native_member field_members[] = {
     FIELD(type, NATIVE_ENUM, 0),     FIELD(dtype, NATIVE_ENUM, 0),
     FIELD(ndim, NATIVE_U8, 0),       FIELD(n_variants, NATIVE_U8, 0),
     FIELD(n_classes, NATIVE_U64, 0), FIELD(shape, NATIVE_U32, PST_MAX_NDIM),
-    FIELD(made_for, NATIVE_ENUM, 0),
+    FIELD(made_for, NATIVE_ENUM, 0), FIELD(n_pairs_plus_1, NATIVE_U64, 0),
 };
 
 static int read_field(PyObject *source, struct pst_field *field)
@@ -371,6 +371,27 @@ static PyObject *writer_set_class_names(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *writer_set_point_pairs(PyObject *object, PyObject *args)
+{
+    struct native_writer *self = (struct native_writer *)object;
+    unsigned int i_field;
+    PyObject *numbers;
+    if (!PyArg_ParseTuple(args, "IS:set_point_pairs", &i_field, &numbers))
+        return NULL;
+    const void *pairs = PyBytes_AsString(numbers);
+    size_t n = (size_t)PyBytes_Size(numbers) / (2 * sizeof(uint32_t));
+    struct pst_error err;
+    pst_error_clear(&err);
+    enum pst_status status = PST_OK;
+    if (enter(self) < 0)
+        return NULL;
+    status = pst_writer_set_point_pairs(self->handle, i_field, pairs, n, &err);
+    PyThread_release_lock(self->lock);
+    if (status != PST_OK)
+        return native_raise(status, &err);
+    Py_RETURN_NONE;
+}
+
 static PyObject *writer_count(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -431,6 +452,8 @@ static PyMethodDef methods[] = {
     {"finish", writer_finish, METH_NOARGS, "Makes the data set whole."},
     {"close", writer_close, METH_NOARGS, "Frees; without finish() it stays resumable."},
     {"set_class_names", writer_set_class_names, METH_VARARGS, "set_class_names(i_field, names)"},
+    {"set_point_pairs", writer_set_point_pairs, METH_VARARGS,
+     "set_point_pairs(i_field, pairs): bytes of uint32 (n, 2)."},
     {"count", writer_count, METH_NOARGS, "Samples so far."},
     {"has", writer_has, METH_O, "has(name): bool"},
     {"fields", writer_fields, METH_NOARGS, "A dict per field."},

@@ -6,6 +6,7 @@ import functools
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -149,11 +150,35 @@ def _in_slurm_step() -> bool:
     return step.isdigit() and int(step) < _SLURM_STEPS_END
 
 
+_lone: list[str] = []  # what _outside_of_srun has warned of
+
+
+def _outside_of_srun(names: list[str]) -> tuple[int, int, str] | None:
+    """Ranks of a process that no step of Slurm has: a batch script, a shell of salloc, or no Slurm at all."""
+    rank = os.environ.get("SLURM_PROCID", "0")
+    if rank != "0":
+        raise ArgumentError(
+            f"SLURM_PROCID={rank!r} is set, but this process is in no step that srun started (there is no SLURM_STEP_ID of one): "
+            "pass all SLURM_... variables on, or give rank= and world_size=, or call "
+            "torch.distributed.init_process_group before the epoch begins"
+        )
+    sizes = {name: os.environ.get(name, "") for name in ("SLURM_NTASKS", "SLURM_STEP_NUM_TASKS")}
+    several = [f"{name}={size}" for name, size in sizes.items() if size.isdigit() and int(size) > 1]
+    if several and not _lone:
+        _lone.extend(several)
+        warnings.warn(
+            f"{several[0]}, but srun did not start this process: it is rank 0 of 1 and gets all samples. Start it by srun, or "
+            "give rank= and world_size=",
+            stacklevel=2,
+        )
+    return (0, 1, "Slurm, outside of srun") if names or several else None
+
+
 def _launched() -> tuple[int, int, str] | None:
     for launcher, rank_name, size_name in _LAUNCHERS:
         names = [name for name in (rank_name, size_name) if name in os.environ]
-        if launcher == "Slurm" and names and not _in_slurm_step():
-            return 0, 1, "Slurm, outside of srun"
+        if launcher == "Slurm" and not _in_slurm_step():
+            return _outside_of_srun(names)
         if not names:
             continue
         if len(names) == 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -298,14 +299,83 @@ class Boxes(_Points):
     columns = 4
 
 
+def _other_side(name: str) -> str:
+    """Returns the name with left instead of right, and right instead of left; the same if it has neither."""
+    other = {"left": "right", "right": "left", "Left": "Right", "Right": "Left", "LEFT": "RIGHT", "RIGHT": "LEFT"}
+    return re.sub("|".join(other), lambda found: other[found[0]], name)
+
+
+def _pairs_of_names(names: Sequence[str]) -> tuple[tuple[int, int], ...] | None:
+    """Returns the pairs of points whose names differ in left and right alone; None if there are none."""
+    place = {name: i for i, name in enumerate(names)}
+    others = [(i, place.get(_other_side(name), i)) for name, i in place.items()]
+    return tuple((i, other) for i, other in others if i < other) or None
+
+
 class Keypoints(_Points):
     """float32 (n, 3): x, y in pixels, visibility; finite; n may differ from sample to sample.
 
-    ``made_for`` is as for :class:`Mask`. ``missing=()``: samples may have none.
+    Args:
+        made_for: as for :class:`Mask`.
+        points: the points of one instance (17 of a person in COCO): their names, or their number, at most 4096. A
+            sample has any number of instances, one after another. None: a sample has one instance.
+        pairs: the pairs of left and right points, ``[("left_eye", "right_eye"), ...]`` or ``[(1, 2), ...]``, by name or
+            number. Where operations mirror the picture (a horizontal flip, or a vertical one; both together are a
+            rotation), the loader swaps the points of each pair after it has moved them, invisible ones too. ``[]``: there
+            is no left and right. None: the pairs of ``points`` whose names differ in left and right alone, such as
+            ``left_eye`` and ``right_eye``; if there are none, it is not stated, and a loader that flips warns.
+        missing: ``()``: samples may have none.
     """
 
     type = "keypoints"
     columns = 3
+
+    def __init__(
+        self,
+        made_for: str | None = None,
+        *,
+        points: int | Sequence[str] | None = None,
+        pairs: Sequence[Sequence[int | str]] | None = None,
+        missing: Any = REQUIRED,
+    ) -> None:
+        self.names, self.n_points = _classes_of("Keypoints", points)
+        if self.n_points > 4096:
+            raise ArgumentError(f"Keypoints: an instance has at most 4096 points, not {self.n_points}")
+        found = _pairs_of_names(self.names) if self.names is not None else None
+        self.pairs = found if pairs is None else self._numbered(pairs)
+        super().__init__(made_for, missing=missing)
+
+    def _numbered(self, pairs: Sequence[Sequence[int | str]]) -> tuple[tuple[int, int], ...]:
+        numbers = {name: i for i, name in enumerate(self.names or ())}
+        end = self.n_points or 4096
+        numbered, seen = [], set()
+        for pair in pairs:
+            if isinstance(pair, str) or len(pair) != 2:
+                raise ArgumentError(f"Keypoints: pairs is a list of (left, right), and {pair!r} is none")
+            both = [numbers.get(point, -1) if isinstance(point, str) else int(point) for point in pair]
+            for point, number in zip(pair, both, strict=True):
+                if not 0 <= number < end:
+                    raise ArgumentError(f"Keypoints: pairs: {point!r} is none of the points of an instance (points)")
+                if number in seen:
+                    raise ArgumentError(f"Keypoints: pairs: point {point!r} is in two pairs, or twice in one")
+                seen.add(number)
+            numbered.append((both[0], both[1]))
+        return tuple(numbered)
+
+    def __repr__(self) -> str:
+        points = self.names if self.names is not None else self.n_points or None
+        missing = "" if self.missing is REQUIRED else f", missing={self.missing!r}"
+        pairs = self.pairs if self.pairs is None else list(self.pairs)
+        return f"Keypoints(made_for={self.made_for!r}, points={points!r}, pairs={pairs!r}{missing})"
+
+    def pair_bytes(self) -> bytes:
+        """Returns the pairs for the C library, uint32 (n, 2)."""
+        numbers = [number for pair in self.pairs or () for number in pair]
+        return struct.pack(f"={len(numbers)}I", *numbers)
+
+    def describe(self) -> dict[str, Any]:
+        stated = 0 if self.pairs is None else 1 + len(self.pairs)
+        return {**super().describe(), "n_classes": self.n_points, "n_pairs_plus_1": stated}
 
 
 def _classes_of(field: str, classes: int | Sequence[str] | None) -> tuple[list[str] | None, int]:

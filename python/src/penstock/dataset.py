@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -32,7 +33,8 @@ class Field(NamedTuple):
     ``dtype`` and ``shape`` are those of an array field. They are "" and () for other fields; shape is also () for
     ragged arrays. ``n_classes`` is 0 if labels have no bound. ``max_item_nbytes`` is the largest stored item,
     ``max_pixels_nbytes`` the largest decoded image (0: not known). ``made_for`` of masks, boxes and keypoints is
-    "upright", "stored" or "": see :class:`Mask`.
+    "upright", "stored" or "": see :class:`Mask`. Of keypoints ``n_classes`` is the number of points of one instance (0:
+    not stated), and ``pairs`` are those of left and right, None if they are not stated: see :class:`Keypoints`.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Field(NamedTuple):
     max_item_nbytes: int
     max_pixels_nbytes: int
     made_for: str = ""
+    pairs: tuple[tuple[int, int], ...] | None = None
 
 
 class Dataset:
@@ -60,6 +63,9 @@ class Dataset:
             Cityscapes, with the fields "mask", "instances" and "mask_train", "split" and "city".
         files: plain folders: the images, in this order, instead of all in the folder; names relative to it. There are
             no labels then. :meth:`from_files` takes any list of paths.
+        ignore_labels: plain folders: the images alone. Sub-folders are no classes, and text files with boxes beside the
+            images (as YOLO's tools keep them) are left out. False: such text files are an ArgumentError, unless
+            ``labels`` or ``files`` is given (docs/guide/from-yolo.md).
 
     ``len(ds)`` samples; ``ds[i]`` is a dict of the stored values: images as uint8 or uint16 (H, W, C),
     masks as (H, W), boxes float32 (n, 4), keypoints float32 (n, 3), arrays as numpy arrays, and int,
@@ -87,6 +93,7 @@ class Dataset:
         allow_unreadable: bool = False,
         masks: Sequence[str] = (),
         files: Sequence[str] = (),
+        ignore_labels: bool = False,
     ) -> None:
         if isinstance(files, str):
             raise ArgumentError(f"files is a list of names, not {files!r}")
@@ -95,6 +102,7 @@ class Dataset:
             bool(allow_unreadable),
             mask_columns(masks),
             tuple(files),
+            bool(ignore_labels),
         )
         self._native = _native.Dataset(os.fspath(path), *options)
         info = self._native.info()
@@ -110,6 +118,13 @@ class Dataset:
         )
         self._places = {field.name: i for i, field in enumerate(self._fields)}
         self._indices: npt.NDArray[np.uint64] | None = None  # the samples of a view
+        for notice in self.notices if self._is_folder else ():
+            if notice["kind"] == "mask_in_colours":
+                warnings.warn(
+                    f"{self._path}: masks of field {notice['name']!r} are pictures in colours (the first: {notice['first']}), "
+                    "and a mask has the number of a class in each pixel: convert them (docs/guide/masks-in-colours.md)",
+                    stacklevel=2,
+                )
 
     @classmethod
     def from_files(cls, paths: Iterable[str | os.PathLike[str]], *, allow_unreadable: bool = False) -> Dataset:
@@ -216,13 +231,14 @@ class Dataset:
         """Class names of the field "label"; without them those of the first int field, then of the first array that has names."""
         ordered = sorted(self._fields, key=lambda field: (field.name != "label", field.type != "int"))
         for field in ordered:
-            names = self.class_names(field.name) if field.n_classes else None
+            names = self.class_names(field.name) if field.n_classes and field.type != "keypoints" else None
             if names is not None:
                 return names
         return None
 
     def class_names(self, field: str) -> list[str] | None:
-        """Returns the names of the classes of a field of labels (int, or an array); None if there are none."""
+        """Returns the names of the classes of a field of labels (int, or an array), or of the points of keypoints; None if
+        there are none."""
         i_field = self._place(field)
         names = []
         for label in range(self._fields[i_field].n_classes):
@@ -562,9 +578,11 @@ def _reopened(
     indices: npt.NDArray[np.uint64] | None,
     token: tuple[str, bytes, bytes] | None = None,
 ) -> Dataset:
-    """Restores a pickled data set or view. Those of older versions have no token."""
-    path, labels, allow_unreadable, masks, files = arguments
-    dataset = kind(path, labels=labels, allow_unreadable=allow_unreadable, masks=masks, files=files)
+    """Restores a pickled data set or view. Those of older versions have no token, and fewer arguments."""
+    path, labels, allow_unreadable, masks, files, *more = arguments
+    dataset = kind(
+        path, labels=labels, allow_unreadable=allow_unreadable, masks=masks, files=files, ignore_labels=bool(more and more[0])
+    )
     if token is not None:
         _check_token(dataset, token)
     return dataset if indices is None else _view(dataset, indices)

@@ -19,6 +19,7 @@ from . import fleet as _fleet
 from . import transforms as _transforms
 from ._loader_make import Maker, place_behind
 from ._loader_pass import Pass, Place, refuse_copies
+from ._schema import Keypoints
 from .dataset import Dataset
 from .errors import ArgumentError, PenstockError, StateError
 
@@ -91,6 +92,7 @@ class Loader(_loader_tickets.LikeDataLoader):
             Then, if boxes may be dropped, a field that seems to have such rows (in the first 64 samples) is an
             error. ``()``: no field has.
         keep_boxes: drop none, so that some have no area.
+        pairs: left and right points, which flips swap: a list of pairs or a :class:`Keypoints`; or a dict per field.
         device: "cpu" or None: batches are in host memory. "cuda", "cuda:1", a torch.device: arrays of
             fixed shape lie on that GPU: images and masks (which then need one size: a Resize or a crop),
             int and float fields, fixed arrays and "index"; text, bytes, boxes and the like stay in host
@@ -373,6 +375,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         ragged: str | Mapping[str, str] | None = None,
         pad_value: float | Mapping[str, float] | None = None,
         pad_multiple: int | Mapping[str, int] = 1,
+        pairs: Sequence[Sequence[int | str]] | Keypoints | Mapping[str, Any] | None = None,
     ) -> None:
         place = _options.device_name(device)
         kind = _options.output_kind(output, place)
@@ -452,6 +455,7 @@ class Loader(_loader_tickets.LikeDataLoader):
             "ragged": ragged,
             "pad_value": pad_value,
             "pad_multiple": pad_multiple,
+            "pairs": pairs,
             "schedule": None,  # a plan may have one
         }
         self._made_by = os.getpid()

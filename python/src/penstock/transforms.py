@@ -171,6 +171,7 @@ _NO_OPERATIONS = ("Transform", "AudioTransform", "Mix", "MixUp", "CutMix", "Mosa
 # Numbers of include/penstock/augment.h, which pins them.
 _RESIZE, _CENTER_CROP, _RANDOM_CROP, _RANDOM_RESIZED_CROP = 1, 2, 3, 4
 _HORIZONTAL_FLIP, _VERTICAL_FLIP, _PAD, _COLOR_JITTER, _GRAYSCALE, _NORMALIZE = 5, 6, 7, 8, 9, 10
+MIRRORS = (_HORIZONTAL_FLIP, _VERTICAL_FLIP)  # kinds of operations that change left and right
 _GEOMETRIC = _MOVING.union(range(_RESIZE, _PAD + 1), _DETECTION_MOVING)
 
 

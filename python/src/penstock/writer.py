@@ -113,6 +113,10 @@ class Writer:
         for i_field, given in enumerate(self._specs.values()):
             if isinstance(given, (Int, Array)) and given.names is not None:
                 self._native.set_class_names(i_field, given.names)
+            if isinstance(given, Keypoints) and given.names is not None:
+                self._native.set_class_names(i_field, given.names)
+            if isinstance(given, Keypoints) and given.pairs:
+                self._native.set_point_pairs(i_field, given.pair_bytes())
         self._finished = False
         self._n_kept_jpeg = 0
         self._kept_jpeg: list[dict[str, Any]] = []
@@ -377,6 +381,7 @@ def pack(
     split: str | None = None,
     paint: Sequence[str] = (),
     bad_annotations: str = "raise",
+    ignore_labels: bool = False,
 ) -> PackReport:
     """Packs a folder of images, or another data set (as ``penstock repack`` does), into a data set.
 
@@ -395,7 +400,7 @@ def pack(
             already are kept, unless one of these arguments is given and they were encoded otherwise.
         of_lossy: make "pli" from JPEGs and lossy WebP too, which makes them larger. Otherwise such images cannot be
             used, unless max_error is given.
-        labels, masks, allow_unreadable: as for :class:`Dataset`.
+        labels, masks, allow_unreadable, ignore_labels: as for :class:`Dataset`.
         append: add to a finished data set. A name that exists already is an error. Forms and settings of "pli" are
             those of that data set unless they are given.
         resume: continue an interrupted run (also one with ``append``).
@@ -436,7 +441,8 @@ def pack(
     if coco is not None or voc or citypersons:
         others = {
             "of_lossy": of_lossy, "labels": labels, "allow_unreadable": allow_unreadable, "append": append,
-            "verify_pixels": verify_pixels, "masks": masks, "add_classes": add_classes, "plan": plan, "resize": resize,
+            "ignore_labels": ignore_labels, "verify_pixels": verify_pixels,
+            "masks": masks, "add_classes": add_classes, "plan": plan, "resize": resize,
         }  # fmt: skip
         wrong = [name for name, value in others.items() if value]
         if wrong:
@@ -466,6 +472,7 @@ def pack(
         "shard_nbytes": _options.nbytes("shard_size", shard_size),
         "commit_nbytes": _options.nbytes("commit_size", commit_size),
         "allow_unreadable": allow_unreadable or skip,
+        "ignore_labels": bool(ignore_labels),
         "num_workers": max(1, _options.workers(num_workers)),
         "verify_pixels": verify_pixels,
         "pli_tier": 0 if tier is None else _options.choice("tier", tier, _options.TIERS) + 1,
@@ -600,6 +607,7 @@ def verify(
     labels: Path | None = None,
     masks: Sequence[str] = (),
     allow_unreadable: bool = False,
+    ignore_labels: bool = False,
 ) -> VerifyReport:
     """Reads a whole data set and compares every checksum. Faults are listed, not raised.
 
@@ -611,7 +619,7 @@ def verify(
         progress: as for :func:`pack`.
         on_finding: called with the sample's name and a dict that describes the finding. If it returns true, the run
             ends.
-        labels, masks, allow_unreadable: for a plain folder, as for :class:`Dataset`.
+        labels, masks, allow_unreadable, ignore_labels: for a plain folder, as for :class:`Dataset`.
     """
     findings: list[dict[str, Any]] = []
     error, counts = _native.verify(
@@ -619,6 +627,7 @@ def verify(
         None if labels is None else os.fspath(labels),
         mask_columns(masks),
         allow_unreadable,
+        bool(ignore_labels),
         decode,
         restore,
         max(1, _options.workers(num_workers)),

@@ -1,0 +1,138 @@
+/* dataset_foreign.c - says what a path is that is no data set of Penstock's: an archive, a file of
+ * records, an address.
+ *
+ * In: a path. Out: a sentence that names what it is and the page of the guide that helps, or NULL.
+ * A file is told by its first bytes, and by its name where these say nothing. An address is told by
+ * its name alone. Any thread; nothing is kept. */
+#include "dataset/dataset_int.h"
+
+#include "base/read.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define GUIDE "docs/guide/"
+#define NOT_READ ", which Penstock does not read in place: see " GUIDE
+enum { HEAD_NBYTES = 512 };
+
+/* Names are compared without regard to case; `ends` end with NULL. */
+struct kind {
+    const char *advice;
+    const char *ends[8];
+    const char *magic; /* NULL: the name alone tells */
+    uint16_t magic_at, magic_nbytes;
+};
+
+static const struct kind kinds[] = {
+    {"this is a tar archive" NOT_READ "from-webdataset.md",
+     {".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst"},
+     "ustar",
+     257,
+     5},
+    {"this is a Parquet file" NOT_READ "from-huggingface.md", {".parquet"}, "PAR1", 0, 4},
+    {"this is an Arrow file" NOT_READ "from-huggingface.md",
+     {".arrow", ".feather"},
+     "ARROW1",
+     0,
+     6},
+    {"this is a TFRecord file" NOT_READ "from-records.md",
+     {".tfrecord", ".tfrecords", ".tfrec"},
+     NULL,
+     0,
+     0},
+    {"this is a RecordIO file of MXNet" NOT_READ "from-records.md",
+     {".rec"},
+     "\x0a\x23\xd7\xce",
+     0,
+     4},
+    {"this is an LMDB database" NOT_READ "from-records.md",
+     {".mdb", ".lmdb"},
+     "\xde\xc0\xef\xbe",
+     16,
+     4},
+    {"this is an HDF5 file" NOT_READ "from-records.md",
+     {".h5", ".hdf5"},
+     "\x89HDF\r\n\x1a\n",
+     0,
+     8},
+    {"this is an FFCV file" NOT_READ "from-ffcv.md", {".beton"}, NULL, 0, 0},
+    {"this is a shard of MosaicML Streaming" NOT_READ "from-mosaic.md",
+     {".mds", ".mds.zstd"},
+     NULL,
+     0,
+     0},
+    {"this is an array of numpy" NOT_READ "from-records.md", {".npy"}, "\x93NUMPY", 0, 6},
+    {"this is an archive of numpy arrays" NOT_READ "from-records.md", {".npz"}, NULL, 0, 0},
+    {"this is a zip archive" NOT_READ "from-zip.md", {".zip"}, "PK\x03\x04", 0, 4},
+};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), n_end = strlen(end);
+    return n > n_end && strcasecmp(name + n - n_end, end) == 0;
+}
+
+/* train.tfrecord-00003-of-00128 */
+static bool is_numbered_record(const char *name)
+{
+    const char *at = strstr(name, ".tfrecord-"), *of = at == NULL ? NULL : strstr(at, "-of-");
+    return of != NULL && of[strspn(of + 4, "0123456789") + 4] == '\0';
+}
+
+const char *psti_dataset_foreign_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+    for (size_t i = 0; i < N_KINDS; i++)
+        for (size_t k = 0; kinds[i].ends[k] != NULL; k++)
+            if (ends_with(name, kinds[i].ends[k]) ||
+                (is_numbered_record(name) && strcmp(kinds[i].ends[k], ".tfrecord") == 0))
+                return kinds[i].advice;
+    return NULL;
+}
+
+static const char *by_head(const uint8_t *head, size_t nbytes)
+{
+    for (size_t i = 0; i < N_KINDS; i++)
+        if (kinds[i].magic != NULL && nbytes >= (size_t)kinds[i].magic_at + kinds[i].magic_nbytes &&
+            memcmp(head + kinds[i].magic_at, kinds[i].magic, kinds[i].magic_nbytes) == 0)
+            return kinds[i].advice;
+    return NULL;
+}
+
+/* The advice for an address such as s3://bucket/train, NULL for a path. */
+static const char *by_scheme(const char *path)
+{
+    size_t n = strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+    if (n < 2 || strncmp(path + n, "://", 3) != 0)
+        return NULL;
+    if (strncasecmp(path, "file://", 7) == 0)
+        return "this is an address, and a path is expected: leave out file://";
+    if (strncasecmp(path, "hf://", 5) == 0)
+        return "this is an address on the Hugging Face Hub, which Penstock does not open: "
+               "see " GUIDE "from-huggingface.md";
+    return "this is an address of object storage or the web, which Penstock does not open: "
+           "see " GUIDE "object-storage.md";
+}
+
+const char *pst_path_advice(const char *path)
+{
+    uint8_t head[HEAD_NBYTES];
+    struct stat st;
+    const char *advice = path == NULL ? NULL : by_scheme(path);
+    if (path == NULL || advice != NULL || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return advice;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 ? -1 : psti_read_at(fd, head, sizeof head, 0);
+    if (fd >= 0)
+        close(fd);
+    const char *by_name = psti_dataset_foreign_name(path);
+    advice = n > 0 ? by_head(head, (size_t)n) : NULL;
+    /* An .npz is a zip, and an archive in a zip may be anything: the name says more. */
+    if (by_name != NULL && (advice == NULL || memcmp(head, "PK", 2) == 0))
+        return by_name;
+    return advice;
+}

@@ -1,0 +1,136 @@
+/* Hazard: an archive, a file of records or an address is refused without a word on what to do; or a
+ * file is taken for what it is not. Masks in colours are opened in silence. */
+#include "folder_test.h"
+
+#include <penstock/penstock.h>
+
+#include <string.h>
+
+static void advises(void **state, const char *path, const char *word, const char *page)
+{
+    struct pst_error err;
+    pst_dataset *dataset;
+    (void)state;
+    const char *advice = pst_path_advice(path);
+    assert_non_null(advice);
+    assert_non_null(strstr(advice, word));
+    assert_non_null(strstr(advice, page));
+    assert_int_equal(pst_dataset_open(path, NULL, &dataset, &err), PST_ERROR_UNSUPPORTED);
+    assert_string_equal(err.text, advice);
+}
+
+static void by_name(void **state)
+{
+    static const struct {
+        const char *name, *word, *page;
+    } files[] = {
+        {"s.tar", "tar", "from-webdataset.md"},
+        {"s.TAR.GZ", "tar", "from-webdataset.md"},
+        {"train-00000-of-00002.parquet", "Parquet", "from-huggingface.md"},
+        {"data.arrow", "Arrow", "from-huggingface.md"},
+        {"a.tfrecord", "TFRecord", "from-records.md"},
+        {"train.tfrecord-00003-of-00128", "TFRecord", "from-records.md"},
+        {"train.rec", "RecordIO", "from-records.md"},
+        {"data.mdb", "LMDB", "from-records.md"},
+        {"a.h5", "HDF5", "from-records.md"},
+        {"a.npz", "numpy", "from-records.md"},
+        {"a.beton", "FFCV", "from-ffcv.md"},
+        {"shard.00000.mds", "MosaicML", "from-mosaic.md"},
+        {"a.zip", "zip", "from-zip.md"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        assert_null(pst_path_advice(folder_path(state, files[i].name))); /* it is not there */
+        advises(state, folder_text(state, files[i].name, "x"), files[i].word, files[i].page);
+    }
+}
+
+/* What a file is counts, whatever its name. */
+static void by_first_bytes(void **state)
+{
+    char tar[512] = {0};
+    memcpy(tar + 257, "ustar", 5);
+    advises(state, folder_file(state, "shard-0", tar, sizeof tar), "tar", "from-webdataset.md");
+    advises(state, folder_file(state, "a.jpg", "PAR1....", 8), "Parquet", "from-huggingface.md");
+    advises(state, folder_file(state, "a.bin", "PK\x03\x04....", 8), "zip", "from-zip.md");
+    advises(state, folder_file(state, "b", "\x89HDF\r\n\x1a\n", 8), "HDF5", "from-records.md");
+    advises(state, folder_file(state, "s.tar.zip", "PK\x03\x04....", 8), "zip", "from-zip.md");
+    assert_null(pst_path_advice(folder_text(state, "notes.txt", "ustar")));
+    folder_mkdir(state, "photos.zip");
+    assert_null(pst_path_advice(folder_path(state, "photos.zip")));
+    assert_null(pst_path_advice(NULL));
+}
+
+static void addresses(void **state)
+{
+    advises(state, "s3://bucket/train", "object storage", "object-storage.md");
+    advises(state, "https://host/a.pst/", "object storage", "object-storage.md");
+    advises(state, "gs://bucket/train.tar", "object storage", "object-storage.md");
+    advises(state, "hf://datasets/a/b", "Hugging Face", "from-huggingface.md");
+    advises(state, "file:///data/train", "address", "leave out file://");
+    assert_null(pst_path_advice("a:b"));
+    assert_null(pst_path_advice("://x"));
+}
+
+static void folders_of_them(void **state)
+{
+    folder_text(state, "tars/train-0.tar", "x");
+    const char *line = folder_open_fails(state, "tars", NULL, PST_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(line, "from-webdataset.md"));
+    folder_text(state, "lmdb/data.mdb", "x");
+    folder_text(state, "lmdb/lock.mdb", "x");
+    line = folder_open_fails(state, "lmdb", NULL, PST_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(line, "LMDB"));
+    folder_text(state, "both/train-0.tar", "x");
+    folder_text(state, "both/a.jpg", "x");
+    pst_dataset *dataset = folder_open(state, "both", NULL); /* its images are wanted */
+    pst_dataset_close(&dataset);
+}
+
+/* Colour types of PNG: 0 gray, 2 RGB, 3 palette, 6 RGBA. */
+static void mask(void **state, const char *name, uint8_t color)
+{
+    uint8_t head[33] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x8";
+    head[25] = color;
+    folder_file(state, name, head, sizeof head);
+}
+
+static void masks_in_colors(void **state)
+{
+    static const char jpeg[] = "\xff\xd8\xff\xe0\0\4ab\xff\xc0\0\x11\x8\0\1\0\1\3";
+    struct pst_error err;
+    struct pst_notice notice;
+    folder_text(state, "f/images/a.jpg", "1");
+    folder_text(state, "f/images/b.jpg", "1");
+    folder_text(state, "f/images/c.jpg", "1");
+    folder_text(state, "f/images/d.jpg", "1");
+    mask(state, "f/masks/a.png", 3);
+    mask(state, "f/masks/b.png", 2);
+    mask(state, "f/masks/c.png", 0);
+    mask(state, "f/masks/d.png", 6);
+    folder_file(state, "f/masks_x/a.jpg", jpeg, sizeof jpeg);
+    mask(state, "f/masks_x/b.png", 0);
+    mask(state, "f/masks_x/c.png", 0);
+    mask(state, "f/masks_x/d.png", 0);
+    pst_dataset *dataset = folder_open(state, "f", NULL);
+    assert_int_equal(pst_dataset_n_notices(dataset), 2);
+    assert_ok(pst_dataset_notice(dataset, 0, &notice, sizeof notice, &err));
+    assert_int_equal(notice.kind, PST_NOTICE_MASK_IN_COLORS);
+    assert_string_equal(notice.name, "mask");
+    assert_string_equal(notice.first, "masks/b.png");
+    assert_int_equal(notice.count, 2);
+    assert_ok(pst_dataset_notice(dataset, 1, &notice, sizeof notice, &err));
+    assert_string_equal(notice.first, "masks_x/a.jpg");
+    pst_dataset_close(&dataset);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(by_name, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(by_first_bytes, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(addresses, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(folders_of_them, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(masks_in_colors, folder_setup, folder_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
