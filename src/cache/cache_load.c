@@ -91,11 +91,10 @@ static enum pst_status read_next(struct load *load, void *bytes, uint64_t nbytes
 static enum pst_status open_file(struct load *load, struct pst_error *err)
 {
     struct stat st;
-    load->fd = open(load->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (load->fd < 0 || fstat(load->fd, &st) != 0)
-        return psti_fail_os(err, errno, "cache", load->path, -1, "cannot open the saved cache");
-    if (!S_ISREG(st.st_mode))
-        return psti_fail_at(err, PST_ERROR_IO, "cache", load->path, -1, "this is no plain file");
+    enum pst_status status =
+        psti_open_data(load->path, "cache", "the saved cache", &load->fd, &st, err);
+    if (status != PST_OK)
+        return status;
     load->file_nbytes = (uint64_t)st.st_size;
     (void)!posix_fadvise(load->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return PST_OK;

@@ -427,18 +427,15 @@ enum pst_status psti_dataset_file_at(const pst_dataset *dataset, uint32_t i_file
 }
 
 /* A folder's file must be the one that was listed: as long (nbytes), and with the same stamp. */
-static enum pst_status check_listed(int fd, const char *path, uint64_t nbytes, uint64_t stamp,
-                                    struct pst_error *err)
+static enum pst_status check_listed(const struct stat *st, const char *path, uint64_t nbytes,
+                                    uint64_t stamp, struct pst_error *err)
 {
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return psti_fail_os(err, errno, "dataset", path, -1, "cannot examine the file");
-    if ((uint64_t)st.st_size != nbytes)
+    if ((uint64_t)st->st_size != nbytes)
         return psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", path, -1,
                             "the file changed: it had %" PRIu64
                             " bytes when it was listed, now %lld",
-                            nbytes, (long long)st.st_size);
-    return psti_stamp_fits(stamp, &st)
+                            nbytes, (long long)st->st_size);
+    return psti_stamp_fits(stamp, st)
                ? PST_OK
                : psti_fail_at(err, PST_ERROR_CORRUPT, "dataset", path, -1, PSTI_STAMP_CHANGED);
 }
@@ -448,6 +445,7 @@ static enum pst_status read_item(const pst_dataset *dataset, const struct pst_it
                                  struct pst_error *err)
 {
     char path[PATH_MAX], name[PATH_MAX];
+    struct stat st;
     int at, fd = -1;
     uint64_t offset = item->offset + start;
     enum pst_status status = pst_dataset_file_path(dataset, item->i_file, path, sizeof path, err);
@@ -455,13 +453,12 @@ static enum pst_status read_item(const pst_dataset *dataset, const struct pst_it
         status = psti_dataset_check_shard(dataset, item->i_file, err);
     if (status == PST_OK)
         status = psti_dataset_file_at(dataset, item->i_file, &at, name, sizeof name, err);
+    if (status == PST_OK)
+        status = psti_open_data_at(at, name, path, "dataset", "the file", &fd, &st, err);
     if (status != PST_OK)
         return status;
-    fd = openat(at, name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return psti_fail_os(err, errno, "dataset", path, -1, "cannot open the file");
     if (dataset->is_folder)
-        status = check_listed(fd, path, item->nbytes,
+        status = check_listed(&st, path, item->nbytes,
                               psti_dataset_file_stamp(dataset, item->i_file), err);
     if (status != PST_OK)
         goto out;

@@ -73,13 +73,18 @@ static struct guess *find_guess(struct labels *labels, const char *name)
     return NULL;
 }
 
-static enum pst_status add_guess(struct labels *labels, const char *name, struct guess **guess)
+/* Checks a name that the label file gives to a field. */
+static enum pst_status check_field_name(const struct labels *labels, const char *name)
 {
     char shown[160];
     psti_dataset_folder_escape(name, strlen(name), shown, sizeof shown);
     if (strcmp(name, "image") == 0 || strcmp(name, "index") == 0)
         return psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_ARGUMENT,
                                             "the field name \"%s\" is taken: rename it", name);
+    if (name[0] == '\0')
+        return psti_dataset_folder_bad_line(
+            &labels->sink, PST_ERROR_ARGUMENT,
+            "a field has no name: name it, or remove it (pandas: to_csv(index=False))");
     if (psti_format_field_name_problem(name, sizeof labels->guesses->name) != NULL)
         return psti_dataset_folder_bad_line(
             &labels->sink, PST_ERROR_ARGUMENT,
@@ -89,6 +94,18 @@ static enum pst_status add_guess(struct labels *labels, const char *name, struct
     if (labels->n_guesses == PST_MAX_FIELDS - 1)
         return psti_dataset_folder_bad_line(&labels->sink, PST_ERROR_LIMIT, "more than %d fields",
                                             PST_MAX_FIELDS - 1);
+    return PST_OK;
+}
+
+static enum pst_status add_guess(struct labels *labels, const char *name, struct guess **guess)
+{
+    uint64_t line = labels->sink.line;
+    if (labels->sink.is_csv) /* the names stand in the first line, whichever row is read */
+        labels->sink.line = 1;
+    enum pst_status status = check_field_name(labels, name);
+    labels->sink.line = line;
+    if (status != PST_OK)
+        return status;
     *guess = &labels->guesses[labels->n_guesses++];
     memcpy((*guess)->name, name, strlen(name) + 1);
     (*guess)->max_int = -1;
@@ -534,14 +551,10 @@ static enum pst_status read_whole(const char *path, char **text, size_t *nbytes,
     struct stat st;
     char *bytes = NULL;
     ssize_t n = 0;
-    enum pst_status status = PST_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return psti_fail_os(err, errno, "dataset", path, -1, "the label file cannot be opened");
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        status = psti_fail(err, PST_ERROR_IO, "dataset", "the label file is not a regular file");
-        goto out;
-    }
+    int fd;
+    enum pst_status status = psti_open_data(path, "dataset", "the label file", &fd, &st, err);
+    if (status != PST_OK)
+        return status;
     bytes = psti_alloc((size_t)st.st_size + 1);
     if (bytes == NULL) {
         status = psti_fail(err, PST_ERROR_MEMORY, "dataset",

@@ -402,21 +402,24 @@ static void take_identities(struct psti_dataset_index *index)
 
 /* Opens the index and takes a shared lock on it for as long as it is open. A change in place
  * removes old shards only when nobody holds such a lock on the old index. If the index was replaced
- * before the lock was there, opens the new one. Returns -1 with errno. */
-static int open_and_hold(int dir_fd)
+ * before the lock was there, opens the new one. */
+static enum pst_status open_and_hold(int dir_fd, const char *file, int *out, struct pst_error *err)
 {
     enum { TRIES = 1000 };
     for (int i = 0;; i++) {
         struct stat ours, there;
-        int fd = openat(dir_fd, PSTI_INDEX_NAME, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            return -1;
+        int fd;
+        enum pst_status status = psti_open_data_at(dir_fd, PSTI_INDEX_NAME, file, "dataset",
+                                                   "the index", &fd, &ours, err);
+        *out = fd;
+        if (status != PST_OK)
+            return status;
         /* A file system without locks refuses; such an index is read all the same. */
         bool held = flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-        bool same = fstat(fd, &ours) == 0 && fstatat(dir_fd, PSTI_INDEX_NAME, &there, 0) == 0 &&
+        bool same = fstatat(dir_fd, PSTI_INDEX_NAME, &there, 0) == 0 &&
                     ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
         if ((held && same) || i == TRIES)
-            return fd;
+            return PST_OK;
         close(fd);
     }
 }
@@ -436,9 +439,7 @@ enum pst_status psti_dataset_open_index(const char *path, pst_dataset **out, str
     if (index->base.dir_fd < 0)
         status = psti_fail_os(err, errno, "dataset", path, -1, "cannot open the directory");
     if (status == PST_OK)
-        fd = open_and_hold(index->base.dir_fd);
-    if (status == PST_OK && fd < 0)
-        status = psti_fail_os(err, errno, "dataset", file, -1, "cannot open the index");
+        status = open_and_hold(index->base.dir_fd, file, &fd, err);
     if (status == PST_OK)
         status = read_header(index, fd, file, err);
     if (status == PST_OK) {
@@ -531,10 +532,11 @@ enum pst_status psti_dataset_check_shard(const pst_dataset *dataset, uint32_t i_
     if (status != PST_OK)
         return status;
     snprintf(path, sizeof path, "%s/%s", dataset->path, shard.name);
-    int fd = openat(dataset->dir_fd, shard.name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        status = psti_fail_os(err, errno, "dataset", path, -1, "cannot open a shard");
-    } else {
+    struct stat st;
+    int fd;
+    status = psti_open_data_at(dataset->dir_fd, shard.name, path, "dataset", "a shard", &fd, &st,
+                               err);
+    if (status == PST_OK) {
         status = check_shard_file(index, i_file, fd, &shard, err);
         close(fd);
     }

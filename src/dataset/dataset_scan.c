@@ -168,6 +168,7 @@ enum pst_status psti_dataset_scan_shard(const pst_dataset *dataset, uint32_t i_f
     *n_items = 0;
     if (dataset->is_folder)
         return psti_fail(err, PST_ERROR_ARGUMENT, "dataset", "a plain folder has no shards");
+    struct stat st;
     enum pst_status status = psti_dataset_check_shard(dataset, i_file, err);
     if (status != PST_OK)
         return status;
@@ -182,12 +183,10 @@ enum pst_status psti_dataset_scan_shard(const pst_dataset *dataset, uint32_t i_f
         status = psti_fail(err, PST_ERROR_MEMORY, "dataset", "no memory to read a shard");
         goto out;
     }
-    scan.fd = openat(dataset->dir_fd, shard.name, O_RDONLY | O_CLOEXEC);
-    if (scan.fd < 0) {
-        status = psti_fail_os(err, errno, "dataset", path, -1, "cannot open a shard");
-        goto out;
-    }
-    status = scan_all(&scan, shard.n_items, n_items, err);
+    status = psti_open_data_at(dataset->dir_fd, shard.name, path, "dataset", "a shard", &scan.fd,
+                               &st, err);
+    if (status == PST_OK)
+        status = scan_all(&scan, shard.n_items, n_items, err);
 out:
     if (scan.fd >= 0)
         close(scan.fd);

@@ -119,10 +119,12 @@ static enum pst_status add(struct psti_fleet_address **list, uint32_t *n,
 /* Reads a small file as a text. The caller frees *out by psti_free. */
 static enum pst_status read_text(const char *path, char **out, struct pst_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    int fd;
     *out = NULL;
-    if (fd < 0)
-        return psti_fail_os(err, errno, "fleet", path, -1, "cannot open the file");
+    enum pst_status status = psti_open_data(path, "fleet", "the list of servers", &fd, &st, err);
+    if (status != PST_OK)
+        return status;
     char *text = psti_calloc(1, FILE_MAX_NBYTES + 1);
     ssize_t n = text ? psti_read_at(fd, text, FILE_MAX_NBYTES, 0) : 0;
     int os_error = errno;

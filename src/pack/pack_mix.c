@@ -376,17 +376,11 @@ enum pst_status psti_pack_mix_read(const char *path, struct psti_pack_mix *mix,
     struct stat st;
     char *text = NULL;
     memset(mix, 0, sizeof *mix);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        enum pst_status failed = psti_fail_os(err, errno, "pack", path, -1, "cannot open the plan");
-        if (fd >= 0)
-            close(fd);
-        return failed;
-    }
-    enum pst_status status = PST_OK;
-    if (!S_ISREG(st.st_mode))
-        status = psti_fail(err, PST_ERROR_ARGUMENT, "pack", "the plan is no plain file");
-    else if ((uint64_t)st.st_size > FILE_LIMIT_NBYTES)
+    int fd;
+    enum pst_status status = psti_open_data(path, "pack", "the plan", &fd, &st, err);
+    if (status != PST_OK)
+        return status;
+    if ((uint64_t)st.st_size > FILE_LIMIT_NBYTES)
         status = psti_fail(err, PST_ERROR_LIMIT, "pack", "the plan is larger than 16 MiB");
     if (status == PST_OK && (text = psti_alloc((size_t)st.st_size + 1)) == NULL)
         status = psti_fail(err, PST_ERROR_MEMORY, "pack", "out of memory for a plan");

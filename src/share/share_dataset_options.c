@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/read.h"
 #include "base/sealed.h"
 #include "dataset/dataset.h"
 
@@ -18,14 +19,24 @@ enum { FLAGS = 15 };
 #define FILES_NBYTES_MAX ((size_t)1 << 30) /* of all names of a list of files */
 enum { FD_PATH_CAP = 32 };
 
-static enum pst_status add_fd(const char *path, int flags, int *fds, uint32_t *n_fds,
-                              struct pst_error *err)
+static enum pst_status add_folder(const char *path, int *fds, uint32_t *n_fds,
+                                  struct pst_error *err)
 {
-    int fd = open(path, flags | O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return psti_fail_os(err, errno, "share", path, -1, "cannot open it for the host service");
     fds[(*n_fds)++] = fd;
     return PST_OK;
+}
+
+static enum pst_status add_labels(const char *path, int *fds, uint32_t *n_fds,
+                                  struct pst_error *err)
+{
+    struct stat st;
+    enum pst_status status =
+        psti_open_data(path, "share", "the label file", &fds[*n_fds], &st, err);
+    *n_fds += status == PST_OK;
+    return status;
 }
 
 /* Writes the names of all samples, which are the files of a list, each with a NUL. Returns how many
@@ -70,9 +81,9 @@ enum pst_status psti_share_put_dataset(struct psti_wire_out *out, const pst_data
     const struct pst_dataset_options *options = psti_dataset_options(dataset);
     const char *path = pst_dataset_path(dataset);
     *n_fds = 0;
-    enum pst_status status = add_fd(path, O_DIRECTORY, fds, n_fds, err);
+    enum pst_status status = add_folder(path, fds, n_fds, err);
     if (status == PST_OK && options->labels)
-        status = add_fd(options->labels, 0, fds, n_fds, err);
+        status = add_labels(options->labels, fds, n_fds, err);
     if (status == PST_OK && options->n_files > 0)
         status = add_files(dataset, fds, n_fds, err);
     if (status == PST_OK && options->n_masks > PST_MAX_FIELDS)

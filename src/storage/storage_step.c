@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/fault.h"
+#include "base/read.h"
 #include "base/stamp.h"
 
 #include <assert.h>
@@ -103,23 +104,12 @@ bool psti_storage_step_begin(struct psti_storage *storage, struct psti_read *rea
     return true;
 }
 
-int psti_storage_open_flags(bool direct)
-{
-    /* O_NONBLOCK: a pipe in place of a file must not block the thread that opens it. */
-    return O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (direct ? O_DIRECT : 0);
-}
+int psti_storage_open_flags(bool direct) { return PSTI_OPEN_FLAGS | (direct ? O_DIRECT : 0); }
 
 enum pst_status psti_storage_check_fd(int fd, bool direct, const char *path, struct stat *info,
                                       struct pst_error *err)
 {
-    if (fstat(fd, info) != 0)
-        return psti_fail_os(err, errno, "storage", path, -1, "cannot examine the file");
-    if (!S_ISREG(info->st_mode))
-        return psti_fail_at(err, PST_ERROR_UNSUPPORTED, "storage", path, -1, "not a regular file");
-    /* io_uring would give EAGAIN instead of waiting, on file systems without NOWAIT. */
-    if (fcntl(fd, F_SETFL, direct ? O_DIRECT : 0) != 0)
-        return psti_fail_os(err, errno, "storage", path, -1, "cannot set the file's flags");
-    return PST_OK;
+    return psti_check_data(fd, direct ? O_DIRECT : 0, path, "storage", "the file", info, err);
 }
 
 void psti_storage_count_fallback(struct psti_storage *storage)

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void three_images(void **state)
 {
@@ -218,10 +219,10 @@ static void csv_that_is_refused(void **state)
         {"file,note\na.jpg,x\"y\n", "a quote inside", PST_ERROR_CORRUPT},
         {"file,note\na.jpg,\"1\n2\"\nc.jpg,1,\n", "line 4: 3 cells", PST_ERROR_CORRUPT},
         {"file,x,x\na.jpg,1,2\n", "two columns", PST_ERROR_CORRUPT},
-        {"file,index\na.jpg,1\n", "\"index\" is taken", PST_ERROR_ARGUMENT},
-        {"file,image\na.jpg,1\n", "\"image\" is taken", PST_ERROR_ARGUMENT},
-        {"file,1x\na.jpg,1\n", "cannot name a field", PST_ERROR_ARGUMENT},
-        {"file,\na.jpg,1\n", "cannot name a field", PST_ERROR_ARGUMENT},
+        {"file,index\na.jpg,1\n", "line 1: the field name \"index\" is taken", PST_ERROR_ARGUMENT},
+        {"file,image\na.jpg,1\n", "line 1: the field name \"image\" is taken", PST_ERROR_ARGUMENT},
+        {"file,1x\n\na.jpg,1\n", "line 1: \"1x\" cannot name a field", PST_ERROR_ARGUMENT},
+        {"file,\na.jpg,1\n", "line 1: a field has no name", PST_ERROR_ARGUMENT},
         {"file,label\n../f/a.jpg,1\n", "line 2: \"../f/a.jpg\" is no path", PST_ERROR_ARGUMENT},
         {"file,label\n/etc/passwd,1\n", "is no path", PST_ERROR_ARGUMENT},
         {"file,label\n,1\n", "is no path", PST_ERROR_ARGUMENT},
@@ -325,7 +326,11 @@ static void no_label_file(void **state)
     const char *line =
         folder_open_fails(state, "f", folder_path(state, "nope.csv"), PST_ERROR_NOT_FOUND);
     assert_non_null(strstr(line, "nope.csv"));
-    (void)folder_open_fails(state, "f", folder_path(state, "f"), PST_ERROR_IO);
+    line = folder_open_fails(state, "f", folder_path(state, "f"), PST_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(line, "the label file is a folder, not a regular file"));
+    assert_int_equal(mkfifo(folder_path(state, "pipe.csv"), 0600), 0);
+    line = folder_open_fails(state, "f", folder_path(state, "pipe.csv"), PST_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(line, "the label file is a pipe, not a regular file"));
 }
 
 static void locale_does_not_matter(void **state)

@@ -190,16 +190,35 @@ enum pst_status cli_complete_item(const pst_dataset *dataset, uint64_t sample, u
     return PST_OK;
 }
 
+/* A pipe or a device in place of a file is refused at once: opening it must not wait. */
+static FILE *open_plain(const char *path, struct stat *st, struct pst_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool is_plain = fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode);
+    FILE *file = is_plain ? fdopen(fd, "rb") : NULL;
+    int os_error = errno;
+    if (file != NULL)
+        return file;
+    if (fd >= 0 && !is_plain) {
+        cli_error(err, PST_ERROR_UNSUPPORTED, "is not a regular file");
+        os_error = 0;
+    } else {
+        cli_error(err, PST_ERROR_IO, "cannot be opened");
+    }
+    if (fd >= 0)
+        close(fd);
+    errno = os_error;
+    return NULL;
+}
+
 enum pst_status cli_read_file(const char *path, void **bytes, size_t *nbytes, struct pst_error *err)
 {
     struct stat st;
     *bytes = NULL;
     *nbytes = 0;
-    FILE *file = fopen(path, "rb");
-    if (file == NULL || fstat(fileno(file), &st) != 0) {
-        cli_error(err, PST_ERROR_IO, "cannot be opened");
+    FILE *file = open_plain(path, &st, err);
+    if (file == NULL)
         goto fail_os;
-    }
     *bytes = malloc((size_t)st.st_size + 1);
     if (*bytes == NULL) {
         cli_error(err, PST_ERROR_MEMORY, "out of memory for a file of %lld bytes",
