@@ -1,10 +1,13 @@
 /* dataset_folder_scan.c - finds the images below a folder.
  *
  * In: a path. Out: rows in byte order of the relative paths, and one class per sub-folder of the
- * top that holds images, like torchvision's ImageFolder. Each directory is listed, sorted and
- * closed before its sub-folders are entered, so two descriptors are open at any depth. A sub-folder
- * sorts as "name/". So the walk meets whole paths in byte order, and no global sort is needed.
- * Links are followed; a folder that is its own ancestor is an error. Files are not opened. */
+ * top, like torchvision's ImageFolder. Folders that a system or a program makes for itself, and
+ * those with nothing but hidden files, are no classes. A class whose files cannot be read stays a
+ * class, so that the numbers of the others do not depend on it. Each directory is listed, sorted
+ * and closed before its sub-folders are entered, so two descriptors are open at any depth. A
+ * sub-folder sorts as "name/". So the walk meets whole paths in byte order, and no global sort is
+ * needed. Links are followed; a folder that is its own ancestor is an error. Files are not opened.
+ */
 #include "dataset/dataset_folder.h"
 
 #include "base/alloc.h"
@@ -23,6 +26,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* i_class of a sub-folder that has no number yet: it may be no class. */
+#define NO_CLASS UINT32_MAX
+
 struct scan {
     struct psti_folder *folder;
     struct psti_dataset_files *files; /* destination of images */
@@ -35,8 +41,11 @@ struct scan {
     unsigned depth;
     struct psti_dataset_arena labels;     /* u32 class of each row, before the classes are sorted */
     uint32_t i_class;                     /* class of the sub-folder of the top being walked */
+    const char *class_name;               /* its name, which ends with a slash */
+    size_t n_hidden, n_seen;              /* entries in it: hidden ones, and others but folders */
     size_t n_top_images;                  /* number of images directly in the folder */
     char empty_class[PST_ERROR_PATH_CAP]; /* first class folder without images; "": none */
+    char lost_class[PST_ERROR_PATH_CAP];  /* first link that may have been a class; "": none */
     struct pst_error *err;
 };
 
@@ -68,6 +77,7 @@ bool psti_dataset_folder_is_image_name(const char *name)
 
 /* End of every error about one entry. */
 #define OR_ALLOW " (allow_unreadable leaves it out)"
+#define OR_KEEP " (allow_unreadable keeps it as a class without images)"
 
 /* Path, relative to the folder, of an entry of the directory being read. */
 static void whole_path(const struct scan *scan, const char *name,
@@ -85,6 +95,8 @@ static enum pst_status leave_out(struct scan *scan, const char *name, const char
 {
     char path[2 * PSTI_DATASET_FOLDER_NAME_CAP];
     whole_path(scan, name, path);
+    scan->n_hidden += kind == NULL && name[0] == '.';
+    scan->n_seen += kind == NULL && name[0] != '.';
     if (kind == NULL)
         return psti_dataset_folder_note_left_out(scan->folder, path, scan->err);
     return psti_dataset_folder_note(scan->folder, PST_NOTICE_LEFT_OUT, kind, 1, path, scan->err);
@@ -98,6 +110,7 @@ static enum pst_status unusable(struct scan *scan, const char *name, enum pst_st
     struct psti_folder *folder = scan->folder;
     char relative[2 * PSTI_DATASET_FOLDER_NAME_CAP], shown[PST_ERROR_PATH_CAP];
     whole_path(scan, name, relative);
+    scan->n_seen++;
     psti_dataset_folder_escape(relative, strlen(relative), shown, sizeof shown);
     if (folder->allow_unreadable) {
         folder->n_skipped++;
@@ -144,13 +157,53 @@ static bool is_packed(int fd, const char *name)
     return false;
 }
 
+/* True for folders that operating systems, storage boxes and programs make in the folders of
+ * others. They may hold thumbnails or deleted pictures. Names that begin with a dot are hidden
+ * anyway. */
+static bool is_of_system(const char *name)
+{
+    static const char *const names[] = {
+        "__MACOSX", /* zips made by macOS */
+        "$RECYCLE.BIN",
+        "RECYCLER",                  /* Windows */
+        "System Volume Information", /* Windows */
+        "lost+found",                /* ext4 and others */
+        "@eaDir",
+        "#recycle",
+        "#snapshot", /* Synology */
+        "@Recycle",
+        "@Recently-Snapshot", /* QNAP */
+        "__pycache__",        /* Python */
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 static enum pst_status add_folder(struct scan *scan, struct listing *listing, int fd,
                                   const char *name)
 {
     const struct psti_file_facts none = {0};
+    if (is_of_system(name))
+        return leave_out(scan, name, "system folder");
     if (!is_packed(fd, name))
         return add_entry(scan, listing, name, true, &none);
     return leave_out(scan, name, "data set");
+}
+
+/* A link at the top that leads nowhere may have been a class, unless its name has an extension, as
+ * that of a file has. It gets its number, so that those of the classes behind it do not move. */
+static enum pst_status keep_class(struct scan *scan, const char *name)
+{
+    size_t n = strlen(name);
+    uint32_t i_class;
+    enum pst_status status = leave_out(scan, name, "link that leads nowhere");
+    if (status != PST_OK || !psti_dataset_folder_name_ok(name, n))
+        return status;
+    if (scan->lost_class[0] == '\0')
+        psti_dataset_folder_escape(name, n, scan->lost_class, sizeof scan->lost_class);
+    return psti_dataset_names_intern(&scan->folder->classes, name, n, &i_class, scan->err);
 }
 
 /* Classifies one directory entry: a folder to enter, an image, or neither. */
@@ -172,6 +225,8 @@ static enum pst_status look_at(struct scan *scan, struct listing *listing, int f
             return unusable(scan, name, PST_OK, os_error,
                             entry->d_type == DT_LNK ? "the link leads nowhere"
                                                     : "cannot be examined");
+        if (scan->depth == 0 && entry->d_type == DT_LNK && strchr(name, '.') == NULL)
+            return keep_class(scan, name);
         return leave_out(scan, name, NULL);
     }
     if (S_ISDIR(st.st_mode))
@@ -260,6 +315,15 @@ static enum pst_status list_directory(struct scan *scan, struct listing *listing
     return psti_dataset_folder_sort(listing->order, n, listing_less, listing, scan->err);
 }
 
+/* Gives the sub-folder being walked its number, if it has none. */
+static enum pst_status number_class(struct scan *scan)
+{
+    if (scan->i_class != NO_CLASS)
+        return PST_OK;
+    return psti_dataset_names_intern(&scan->folder->classes, scan->class_name,
+                                     strlen(scan->class_name) - 1, &scan->i_class, scan->err);
+}
+
 static enum pst_status add_image(struct scan *scan, const struct psti_file_facts *facts)
 {
     if (scan->files->n >= UINT32_MAX - 1)
@@ -267,8 +331,10 @@ static enum pst_status add_image(struct scan *scan, const struct psti_file_facts
                          "more than 4294967294 files: pack them into data sets instead");
     if (scan->depth == 0)
         scan->n_top_images++;
-    enum pst_status status =
-        psti_dataset_arena_add(&scan->labels, &scan->i_class, sizeof scan->i_class, scan->err);
+    enum pst_status status = scan->depth > 0 ? number_class(scan) : PST_OK;
+    if (status == PST_OK)
+        status =
+            psti_dataset_arena_add(&scan->labels, &scan->i_class, sizeof scan->i_class, scan->err);
     if (status == PST_OK)
         status = psti_dataset_files_add(scan->files, scan->path, facts, scan->err);
     return status;
@@ -276,24 +342,34 @@ static enum pst_status add_image(struct scan *scan, const struct psti_file_facts
 
 static enum pst_status walk(struct scan *scan);
 
+/* Decides what a sub-folder of the top without images is. */
+static enum pst_status settle_empty(struct scan *scan, const char *name)
+{
+    scan->path[scan->path_nbytes] = '\0';
+    if (scan->n_hidden > 0 && scan->n_seen == 0)
+        return leave_out(scan, name, "folder of hidden files");
+    if (scan->empty_class[0] == '\0')
+        psti_dataset_folder_escape(name, strlen(name) - 1, scan->empty_class,
+                                   sizeof scan->empty_class);
+    return number_class(scan);
+}
+
 /* Walks the sub-folder `name` of the directory at scan->path, whose length was path_nbytes. */
 static enum pst_status enter(struct scan *scan, const char *name, size_t path_nbytes)
 {
-    struct psti_folder *folder = scan->folder;
     size_t n = strlen(name), n_before = scan->files->n;
-    enum pst_status status = PST_OK;
-    if (scan->depth == 0)
-        status =
-            psti_dataset_names_intern(&folder->classes, name, n - 1, &scan->i_class, scan->err);
-    if (status != PST_OK)
-        return status;
+    if (scan->depth == 0) {
+        scan->i_class = NO_CLASS;
+        scan->class_name = name;
+        scan->n_hidden = scan->n_seen = 0;
+    }
     scan->path_nbytes = path_nbytes + n;
     scan->depth++;
-    status = walk(scan);
+    enum pst_status status = walk(scan);
     scan->depth--;
     scan->path_nbytes = path_nbytes;
-    if (scan->depth == 0 && scan->files->n == n_before && scan->empty_class[0] == '\0')
-        psti_dataset_folder_escape(name, n - 1, scan->empty_class, sizeof scan->empty_class);
+    if (status == PST_OK && scan->depth == 0 && scan->files->n == n_before)
+        status = settle_empty(scan, name);
     return status;
 }
 
@@ -389,9 +465,16 @@ static enum pst_status conclude(struct scan *scan)
             "%zu images lie directly in the folder and %zu in its sub-folders: put each into the "
             "sub-folder of its class, or give a label file",
             scan->n_top_images, folder->files.n - scan->n_top_images);
-    if (scan->empty_class[0] != '\0' && !folder->allow_unreadable)
+    if (folder->allow_unreadable)
+        return make_labels(scan);
+    if (scan->lost_class[0] != '\0')
         return psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
-                         "the class folder %s holds no image: fill it or remove it" OR_ALLOW,
+                         "%s, beside class folders, is a link that leads nowhere: mend it or "
+                         "remove it" OR_KEEP,
+                         scan->lost_class);
+    if (scan->empty_class[0] != '\0')
+        return psti_fail(err, PST_ERROR_NOT_FOUND, "dataset",
+                         "the class folder %s holds no image: fill it or remove it" OR_KEEP,
                          scan->empty_class);
     return make_labels(scan);
 }
@@ -430,6 +513,7 @@ static enum pst_status scan_pairs(struct scan *scan, const struct listing *top,
                                   const struct psti_folder_layout *layout)
 {
     enum pst_status status = PST_OK;
+    psti_dataset_names_free(&scan->folder->classes); /* there are none */
     for (size_t i = 0; status == PST_OK && i < top->entries.n; i++) {
         const char *name = listing_name(top, top->order[i]);
         bool is_folder = name[strlen(name) - 1] == '/';

@@ -6,6 +6,7 @@
 
 #include <penstock/penstock.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -265,6 +266,95 @@ static void folders_without_images(void **state)
     (void)folder_open_fails(state, "absent", NULL, PST_ERROR_NOT_FOUND);
 }
 
+/* Count of the notice of that name; -1: there is none. */
+static int64_t noticed(const pst_dataset *dataset, const char *name)
+{
+    struct pst_notice notice;
+    for (uint32_t i = 0; i < pst_dataset_n_notices(dataset); i++)
+        if (pst_dataset_notice(dataset, i, &notice, sizeof notice, NULL) == PST_OK &&
+            strcmp(notice.name, name) == 0)
+            return (int64_t)notice.count;
+    return -1;
+}
+
+/* Expects the classes cat and dog, with two images each. */
+static void check_cat_and_dog(const pst_dataset *dataset)
+{
+    static const int64_t labels[] = {0, 0, 1, 1};
+    assert_int_equal(pst_dataset_count(dataset), 4);
+    assert_int_equal(pst_dataset_field(dataset, 1)->n_classes, 2);
+    for (uint64_t i = 0; i < 4; i++)
+        assert_int_equal(label_of(dataset, i), labels[i]);
+}
+
+static void folders_of_systems_are_no_classes(void **state)
+{
+    static const char *const names[] = {"__MACOSX",     "@eaDir",      "#recycle",
+                                        "$RECYCLE.BIN", "lost+found",  "System Volume Information",
+                                        "__pycache__",  "$Recycle.Bin"};
+    struct pst_dataset_options options = {.struct_size = sizeof options, .allow_unreadable = true};
+    struct pst_error err;
+    pst_dataset *dataset;
+    for (int i = 0; i < 4; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "f/%s/%d.jpg", i < 2 ? "cat" : "dog", i);
+        folder_text(state, path, "1");
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "f/%s/cat/._1.jpg", names[i]);
+        folder_text(state, path, "1");
+        snprintf(path, sizeof path, "f/dog/%s/2.jpg/thumb.jpg", names[i]);
+        folder_text(state, path, "1");
+    }
+    folder_text(state, "f/.ipynb_checkpoints/1-checkpoint.jpg", "1");
+    folder_text(state, "f/cat/._1.jpg", "1");
+    folder_text(state, "f/cat/Thumbs.db", "1");
+    folder_text(state, "f/Hidden/.DS_Store", "1");
+    folder_text(state, "f/Hidden/below/._x.jpg", "1");
+    folder_text(state, "f/keep/.gitkeep", "");
+    dataset = folder_open(state, "f", NULL);
+    check_cat_and_dog(dataset);
+    assert_int_equal(noticed(dataset, "system folder"), 2 * sizeof names / sizeof *names);
+    assert_int_equal(noticed(dataset, "folder of hidden files"), 2);
+    pst_dataset_close(&dataset);
+    assert_ok(pst_dataset_open(folder_path(state, "f"), &options, &dataset, &err));
+    check_cat_and_dog(dataset);
+    pst_dataset_close(&dataset);
+}
+
+/* With allow_unreadable a class without images keeps its number, whatever became of its files. */
+static void allow_unreadable_moves_no_label(void **state)
+{
+    struct pst_dataset_options options = {.struct_size = sizeof options, .allow_unreadable = true};
+    struct pst_error err;
+    pst_dataset *dataset;
+    folder_text(state, "f/z/1.jpg", "1");
+    folder_mkdir(state, "f/empty");
+    folder_text(state, "f/texts/notes.txt", "1");
+    folder_text(state, "f/hidden_too/.x", "1");
+    folder_text(state, "f/hidden_too/notes.txt", "1");
+    assert_int_equal(symlink("nowhere", folder_path(state, "f/lost")), 0);
+    assert_int_equal(symlink("nowhere", folder_path(state, "f/README.md")), 0);
+    folder_mkdir(state, "f/broken");
+    assert_int_equal(symlink("nowhere", folder_path(state, "f/broken/1.jpg")), 0);
+    folder_mkdir(state, "f/pipes");
+    assert_int_equal(mkfifo(folder_path(state, "f/pipes/1.jpg"), 0600), 0);
+    assert_ok(pst_dataset_open(folder_path(state, "f"), &options, &dataset, &err));
+    assert_int_equal(pst_dataset_count(dataset), 1);
+    /* broken empty hidden_too lost pipes texts z */
+    assert_int_equal(pst_dataset_field(dataset, 1)->n_classes, 7);
+    assert_int_equal(label_of(dataset, 0), 6);
+    pst_dataset_close(&dataset);
+    assert_int_equal(unlink(folder_path(state, "f/broken/1.jpg")), 0);
+    assert_int_equal(unlink(folder_path(state, "f/pipes/1.jpg")), 0);
+    assert_non_null(
+        strstr(folder_open_fails(state, "f", NULL, PST_ERROR_NOT_FOUND), "lost, beside class"));
+    assert_int_equal(unlink(folder_path(state, "f/lost")), 0);
+    assert_non_null(strstr(folder_open_fails(state, "f", NULL, PST_ERROR_NOT_FOUND),
+                           "folder broken holds no image"));
+}
+
 static void too_deep(void **state)
 {
     char path[1024] = "f";
@@ -377,6 +467,8 @@ int main(void)
         T(permissions),
         T(names_that_hurt),
         T(folders_without_images),
+        T(folders_of_systems_are_no_classes),
+        T(allow_unreadable_moves_no_label),
         T(too_deep),
         T(id_depends_on_names_and_sizes),
         T(memory_per_sample_is_small),
