@@ -130,7 +130,7 @@ OWNED = {
     r"sys/eventfd\.h": {"storage", "serve"},
     r"xxhash\.h": {"base"},
     r"liburing\.h|linux/io_uring\.h|sys/uio\.h": {"storage"},
-    r"zlib\.h": {"pli"},
+    r"zlib\.h": {"pli", "decode"},
     # Lanes of a CPU, which whoever builds the kernels there brings: tests/kernels/host.
     r"warp_host\.cuh": {"gpu"},
     r"kissfft/.*": {"sound"},

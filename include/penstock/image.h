@@ -92,7 +92,8 @@ struct pst_image_info {
     uint8_t channels;
     /* Bits of a decoded sample: 8 or 16. */
     uint8_t bits;
-    /* EXIF 1..8; 1 if none is recorded. */
+    /* 1..8 as in EXIF; 1 if the file states none. Of a PNG whose last bytes are not given, metadata
+     * behind the pixels are not read. */
     uint8_t orientation;
     bool palette; /* PNG with a palette. */
     /* Progressive JPEG or interlaced PNG: decoding a region costs nearly as much as the whole
@@ -114,6 +115,9 @@ struct pst_decode_options {
     bool palette_indices;
     /* Larger images are an error (PST_ERROR_LIMIT); 0 = 1 << 28. */
     uint64_t max_pixels;
+    /* 1..8: the picture has this orientation, whatever its metadata say. The index of a packed data
+     * set holds such a number (pst_item.orientation). 0: the metadata decide. */
+    uint8_t orientation;
 };
 
 /* Reads the header of an encoded image without decoding it.

@@ -39,8 +39,8 @@ struct pst_images_options {
     /* 0: as stored; 1, 3 or 4: as pst_decode_options.channels. */
     uint8_t channels;
     enum pst_color color;
-    /* Pixels as stored, as PIL's open gives them. False: EXIF's orientation is applied, as OpenCV's
-     * imread and PIL's exif_transpose do. */
+    /* Pixels as stored, as PIL's open gives them. False: the orientation in the metadata is
+     * applied, as PIL's exif_transpose does. */
     bool ignore_orientation;
     /* 16-bit images stay 16-bit; else they become 8-bit. */
     bool keep_bits;

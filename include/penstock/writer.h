@@ -52,6 +52,9 @@ struct pst_value {
      * data set. */
     bool was_pli;
     uint64_t pixel_checksum;
+    /* Encoded images: the orientation 1..8 that is recorded, whatever the metadata say. 0: that of
+     * the metadata. */
+    uint8_t orientation;
 };
 
 /* All values of one sample. values[i] belongs to field i of the schema; a field with several
@@ -234,9 +237,9 @@ struct pst_pack_options {
     uint32_t n_forms;
     /* Number of threads; 0: as many as the process may use. */
     uint32_t num_workers;
-    /* Decode every image once. Bad ones are then found while packing, and lossless ones get a pixel
-     * checksum. Default: only headers are read, but lossless forms are always decoded for their
-     * checksum. */
+    /* Decode every image and every sound once. Bad ones are then found while packing, and lossless
+     * images get a pixel checksum. Default: only headers are read, but lossless forms are always
+     * decoded for their checksum. */
     bool verify_pixels;
     pst_progress_fn progress;
     /* NULL: the first bad sample stops the pack. */
@@ -366,7 +369,7 @@ PST_WARN_UNUSED enum pst_status pst_repack(const char *path, const struct pst_pa
 /* Options of checking. Zero-initialise, then set struct_size. */
 struct pst_verify_options {
     size_t struct_size;
-    /* Also decode images and compare pixel checksums. */
+    /* Also decode images and compare pixel checksums, and decode sounds. */
     bool decode;
     /* Number of threads; 0: as many as the process may use. */
     uint32_t num_workers;
@@ -387,10 +390,10 @@ struct pst_verify_report {
 };
 
 /* Reads everything and compares every checksum: index, shards, items, pixels. It works on plain
- * folders and on single image files too, and decodes these always. PLI are also held against the
- * checksums that they have in themselves.
+ * folders and on single image or audio files too, and decodes these always. PLI are also held
+ * against the checksums that they have in themselves.
  *
- * path: a data set, a folder or an image file.
+ * path: a data set, a folder, an image file or an audio file.
  * options: NULL for the defaults. Read during the call only.
  * report: receives what was read and found, after failure too. NULL: nobody wants it.
  * report_nbytes: sizeof *report; 0 with NULL.

@@ -23,6 +23,10 @@ static inline uint32_t psti_load_u32(const void *p)
     memcpy(&v, p, 4);
     return v;
 }
+static inline uint32_t psti_load_u32_big(const void *p)
+{
+    return __builtin_bswap32(psti_load_u32(p));
+}
 static inline uint64_t psti_load_u64(const void *p)
 {
     uint64_t v;

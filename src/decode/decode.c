@@ -63,6 +63,9 @@ static enum pst_status read_options(const struct pst_decode_options *options,
     if (out->bits != 0 && out->bits != 8 && out->bits != 16)
         return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(form), -1,
                                 "cannot decode to %u bits, only to 8 or 16", out->bits);
+    if (out->orientation > 8)
+        return psti_decode_fail(err, PST_ERROR_ARGUMENT, pst_form_name(form), -1,
+                                "orientation %u is not one of 1 to 8", out->orientation);
     return PST_OK;
 }
 
@@ -189,6 +192,8 @@ static enum pst_status probe(const void *bytes, size_t nbytes, enum pst_form for
         status = check_size(&found, full.max_pixels, err);
     if (status != PST_OK)
         return status;
+    if (full.orientation)
+        found.orientation = full.orientation;
     if (!full.ignore_orientation && psti_decode_turn_swaps(found.orientation)) {
         uint32_t height = found.width;
         found.width = found.height;

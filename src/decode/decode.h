@@ -26,6 +26,15 @@ typedef enum pst_status (*psti_row_sink)(void *ctx, const void *rows, size_t row
 enum pst_status psti_decode_open(struct psti_decoder **out, struct pst_error *err);
 void psti_decode_close(struct psti_decoder **decoder);
 
+/* Returns the options for an item whose orientation the index states. 0: it does not. */
+static inline struct pst_decode_options psti_decode_options_for(
+    const struct pst_decode_options *options, uint8_t orientation)
+{
+    struct pst_decode_options own = *options;
+    own.orientation = orientation;
+    return own;
+}
+
 /* Does what pst_image_probe does, for raw pixels too. With `form` RAW the caller fills in `info`
  * (form, height, width, channels, bits), and the function checks it against nbytes. */
 enum pst_status psti_decode_probe(struct psti_decoder *decoder, const void *bytes, size_t nbytes,

@@ -1,14 +1,12 @@
 /* decode_jpeg_header.c - reads the markers before the first scan: size, kind and orientation.
  *
- * Walks the segments by their lengths and reads two of them, the frame header (SOFn) and the first
- * EXIF block (APP1), without libjpeg and without memory. Like libjpeg, it accepts stray bytes
- * between segments and lengths below 2. The decode itself finds all other errors. */
+ * Walks the segments by their lengths and reads the frame header (SOFn), the first EXIF block and
+ * the last XMP (both APP1), without libjpeg and without memory. Like libjpeg, it accepts stray
+ * bytes between segments and lengths below 2. The decode itself finds all other errors. */
 #include "decode/decode_int.h"
 
-#include "base/exif.h"
 #include "base/jpeg_marker.h"
-
-#include <string.h>
+#include "base/orientation.h"
 
 enum { M_SOF0 = 0xC0, M_DHT = 0xC4, M_JPG = 0xC8, M_DAC = 0xCC, M_SOF15 = 0xCF };
 enum { M_RST0 = 0xD0, M_SOI = 0xD8, M_EOI = 0xD9, M_SOS = 0xDA, M_APP1 = 0xE1, M_TEM = 0x01 };
@@ -56,7 +54,8 @@ static enum pst_status read_frame(const uint8_t *segment, size_t nbytes, uint8_t
 enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
                                        struct pst_image_info *info, struct pst_error *err)
 {
-    bool framed = false, oriented = false;
+    struct psti_orientation_marks marks = {0};
+    bool framed = false;
     for (size_t at = psti_jpeg_next_marker(bytes, nbytes, 2);;
          at = psti_jpeg_next_marker(bytes, nbytes, at)) {
         if (at >= nbytes)
@@ -80,14 +79,13 @@ enum pst_status psti_decode_jpeg_probe(const uint8_t *bytes, size_t nbytes,
             if (status != PST_OK)
                 return status;
             framed = true;
-        } else if (marker == M_APP1 && !oriented && length >= 8 &&
-                   memcmp(segment, "Exif\0", 6) == 0) {
-            info->orientation = psti_exif_orientation(segment + 6, length - 8);
-            oriented = true;
+        } else if (marker == M_APP1) {
+            psti_orientation_take_app1(&marks, segment, length - 2);
         }
         at += length;
     }
     if (!framed)
         return psti_decode_fail(err, PST_ERROR_CORRUPT, "jpeg", -1, "no frame header in the file");
+    info->orientation = psti_orientation_of(&marks);
     return PST_OK;
 }

@@ -24,7 +24,6 @@ struct psti_png_header {
     uint8_t depth; /* bits per sample: 1, 2, 4, 8, 16 */
     uint8_t colour_type;
     bool interlaced;
-    uint8_t orientation;
     const uint8_t *palette; /* RGB triples, n_palette of them */
     uint32_t n_palette;
     /* the tRNS chunk's n_trns bytes: alpha values of the palette, or one transparent colour; NULL:
@@ -35,6 +34,10 @@ struct psti_png_header {
 
 enum pst_status psti_decode_png_header(const uint8_t *bytes, size_t nbytes,
                                        struct psti_png_header *header, struct pst_error *err);
+
+/* Returns the orientation, 1..8, that the chunks in front of the pixels and behind them state.
+ * `bytes` may end early: then the chunks that are there count. */
+uint8_t psti_decode_png_orientation(const uint8_t *bytes, size_t nbytes);
 
 /* Returns the bits of a pixel as stored. */
 uint32_t psti_decode_png_pixel_bits(const struct psti_png_header *header);

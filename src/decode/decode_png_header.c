@@ -1,12 +1,11 @@
 /* decode_png_header.c - reads the chunks of a PNG before its pixels, in place.
  *
- * Decoding needs only IHDR, PLTE, tRNS and eXIf. Their checksums are not compared here but when the
- * pixels are decoded. An eXIf after the pixels is ignored: the orientation of a file must not
- * depend on whether its last bytes are there. The code allocates nothing. */
+ * Decoding needs only IHDR, PLTE and tRNS. Their checksums are not compared here but when the
+ * pixels are decoded. decode_png_orientation.c reads the chunks with the orientation. The code
+ * allocates nothing. */
 #include "decode/decode_png.h"
 
 #include "base/bits.h"
-#include "base/exif.h"
 
 #include <string.h>
 
@@ -20,8 +19,6 @@ struct chunk {
     const uint8_t *data;
 };
 
-static uint32_t load_big(const uint8_t *p) { return __builtin_bswap32(psti_load_u32(p)); }
-
 static enum pst_status read_chunk(const uint8_t *bytes, size_t nbytes, size_t offset,
                                   struct chunk *chunk, struct pst_error *err)
 {
@@ -29,7 +26,7 @@ static enum pst_status read_chunk(const uint8_t *bytes, size_t nbytes, size_t of
         return psti_decode_fail(err, PST_ERROR_TRUNCATED, "png", (int64_t)nbytes,
                                 "the file ends after %zu bytes, before its pixels", nbytes);
     chunk->offset = offset;
-    chunk->nbytes = load_big(bytes + offset);
+    chunk->nbytes = psti_load_u32_big(bytes + offset);
     memcpy(chunk->name, bytes + offset + 4, 4);
     chunk->name[4] = 0;
     chunk->data = bytes + offset + 8;
@@ -62,8 +59,8 @@ static enum pst_status read_ihdr(const struct chunk *chunk, struct psti_png_head
     if (strcmp(chunk->name, "IHDR") != 0 || chunk->nbytes != 13)
         return psti_decode_fail(err, PST_ERROR_CORRUPT, "png", (int64_t)chunk->offset,
                                 "the first chunk is not a header");
-    header->width = load_big(data);
-    header->height = load_big(data + 4);
+    header->width = psti_load_u32_big(data);
+    header->height = psti_load_u32_big(data + 4);
     header->depth = data[8];
     header->colour_type = data[9];
     header->interlaced = data[12] == 1;
@@ -121,8 +118,6 @@ static enum pst_status read_other(const struct chunk *chunk, struct psti_png_hea
         return read_palette(chunk, header, err);
     if (strcmp(chunk->name, "tRNS") == 0)
         return read_trns(chunk, header, err);
-    if (strcmp(chunk->name, "eXIf") == 0)
-        header->orientation = psti_exif_orientation(chunk->data, chunk->nbytes);
     return PST_OK;
 }
 
@@ -132,7 +127,6 @@ enum pst_status psti_decode_png_header(const uint8_t *bytes, size_t nbytes,
     struct chunk chunk;
     enum pst_status status;
     memset(header, 0, sizeof *header);
-    header->orientation = 1;
     size_t offset = nbytes < SIGNATURE_NBYTES ? nbytes : SIGNATURE_NBYTES;
     for (bool first = true;; first = false) {
         status = read_chunk(bytes, nbytes, offset, &chunk, err);
@@ -190,7 +184,7 @@ enum pst_status psti_decode_png_probe(const uint8_t *bytes, size_t nbytes, bool 
     info->width = header.width;
     info->channels = psti_decode_png_channels(&header, palette_indices);
     info->bits = header.depth == 16 ? 16 : 8;
-    info->orientation = header.orientation;
+    info->orientation = psti_decode_png_orientation(bytes, nbytes);
     info->palette = header.colour_type == PSTI_PNG_PALETTE;
     info->progressive = header.interlaced;
     return PST_OK;

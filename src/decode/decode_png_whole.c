@@ -70,8 +70,6 @@ struct stored {
     size_t rows_nbytes;
 };
 
-static uint32_t load_big(const uint8_t *p) { return __builtin_bswap32(psti_load_u32(p)); }
-
 static bool is_named(const struct chunk *chunk, const char *name)
 {
     return memcmp(chunk->name, name, 4) == 0;
@@ -85,12 +83,12 @@ static bool next_chunk(const struct psti_decode_job *job, size_t *offset, struct
     const uint8_t *at = job->bytes + *offset;
     if (left < CHUNK_SPARE_NBYTES)
         return false;
-    chunk->nbytes = load_big(at);
+    chunk->nbytes = psti_load_u32_big(at);
     chunk->name = at + 4;
     chunk->data = at + 8;
     if (chunk->nbytes > left - CHUNK_SPARE_NBYTES || chunk->nbytes > INT32_MAX ||
         libdeflate_crc32(0, chunk->name, (size_t)chunk->nbytes + 4) !=
-            load_big(chunk->data + chunk->nbytes))
+            psti_load_u32_big(chunk->data + chunk->nbytes))
         return false;
     *offset += (size_t)chunk->nbytes + CHUNK_SPARE_NBYTES;
     return true;
@@ -150,7 +148,7 @@ static const uint8_t *gather(const struct psti_decode_job *job, const struct sto
     if (stored->n_chunks == 1)
         return at + 8;
     for (uint32_t i = 0; i < stored->n_chunks; i++) {
-        uint32_t nbytes = load_big(at);
+        uint32_t nbytes = psti_load_u32_big(at);
         if (nbytes > left) /* so that no byte outside of `to` and of the file is touched */
             return NULL;
         memcpy(to, at + 8, nbytes);

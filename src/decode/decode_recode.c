@@ -217,10 +217,12 @@ enum psti_recode_result psti_decode_recode(const struct psti_recode_tools *tools
 {
     struct pst_image_info info = source->raw;
     struct psti_pli_header header = {0};
+    const struct pst_decode_options options =
+        psti_decode_options_for(&as_stored, source->orientation);
     enum pst_status status;
     if (source->nbytes > SIZE_MAX ||
-        psti_decode_probe_pli(source->bytes, (size_t)source->nbytes, source->form, &as_stored,
-                              &info, &header, NULL) != PST_OK)
+        psti_decode_probe_pli(source->bytes, (size_t)source->nbytes, source->form, &options, &info,
+                              &header, NULL) != PST_OK)
         return PSTI_RECODE_NOT_FOR;
     switch (find_target(form, source, &info)) {
     case PST_FORM_PLI_JPEG:

@@ -68,6 +68,7 @@ struct psti_recode_source {
     enum pst_form form; /* NONE: the first bytes tell */
     /* Form RAW only: size, channels, bits and orientation of the pixels. */
     struct pst_image_info raw;
+    uint8_t orientation; /* as the index states it; 0: the image's metadata decide */
 };
 
 struct psti_recoded {

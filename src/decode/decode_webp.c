@@ -8,7 +8,7 @@
 #include "decode/decode_int.h"
 
 #include "base/bits.h"
-#include "base/exif.h"
+#include "base/orientation.h"
 
 #include <string.h>
 
@@ -16,8 +16,13 @@
 #include <webp/decode.h>
 #endif
 
+enum { FLAG_ANIMATED = 2, FLAG_XMP = 4, FLAG_EXIF = 8 };
+
 struct container {
-    uint8_t orientation;
+    /* bits of VP8X: which chunks of metadata count. Without VP8X none does. */
+    uint8_t flags;
+    struct psti_orientation_marks marks; /* of the first EXIF and the first XMP chunk */
+    bool has_xmp;
     bool lossless; /* the picture is of kind VP8L */
     bool animated;
     bool has_image; /* the container has VP8 or VP8L */
@@ -36,25 +41,26 @@ static void read_chunk(const uint8_t *chunk, size_t nbytes, struct container *co
     } else if (memcmp(chunk, "VP8L", 4) == 0) {
         container->has_image = container->lossless = true;
     } else if (memcmp(chunk, "VP8X", 4) == 0) {
-        container->animated = nbytes >= 1 && (chunk[8] & 2) != 0;
+        container->flags = nbytes >= 1 ? chunk[8] : 0;
+        container->animated = container->flags & FLAG_ANIMATED;
     } else if (memcmp(chunk, "EXIF", 4) == 0) {
-        const uint8_t *tiff = chunk + 8;
-        /* the specification has no such prefix, but many files do */
-        if (nbytes >= 6 && memcmp(tiff, "Exif\0", 6) == 0) {
-            tiff += 6;
-            nbytes -= 6;
-        }
-        container->orientation = psti_exif_orientation(tiff, nbytes);
+        /* many files have a prefix that the specification does not have */
+        if (!container->marks.has_exif)
+            container->marks.exif = psti_exif_orientation(chunk + 8, nbytes);
+        container->marks.has_exif = true;
+    } else if (memcmp(chunk, "XMP ", 4) == 0) {
+        if (!container->has_xmp)
+            container->marks.xmp = psti_xmp_orientation(chunk + 8, nbytes);
+        container->has_xmp = true;
     }
 }
 
-/* Reads the chunks of the whole RIFF. It must be there up to its end, because the EXIF chunk with
- * the orientation may be the last one. */
+/* Reads the chunks of the whole RIFF. It must be there up to its end, because the chunk with the
+ * orientation may be the last one. */
 static enum pst_status read_container(const uint8_t *bytes, size_t nbytes,
                                       struct container *container, struct pst_error *err)
 {
     memset(container, 0, sizeof *container);
-    container->orientation = 1;
     if (nbytes < 12)
         return cut_short(err, nbytes);
     size_t total = (size_t)psti_load_u32(bytes + 4) + 8;
@@ -116,6 +122,17 @@ static enum pst_status fail_webp(struct pst_error *err, VP8StatusCode code, cons
     }
 }
 
+/* Metadata count only if VP8X announces them, as libwebp's demuxer, Pillow and OpenCV have it. */
+static uint8_t orientation_of(const struct container *container)
+{
+    struct psti_orientation_marks marks = container->marks;
+    if (!(container->flags & FLAG_EXIF))
+        marks.has_exif = false;
+    if (!(container->flags & FLAG_XMP))
+        marks.xmp = 0;
+    return psti_orientation_of(&marks);
+}
+
 enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
                                        struct pst_image_info *info, struct pst_error *err)
 {
@@ -133,7 +150,7 @@ enum pst_status psti_decode_webp_probe(const uint8_t *bytes, size_t nbytes,
     info->width = (uint32_t)features.width;
     info->channels = features.has_alpha ? 4 : 3;
     info->bits = 8;
-    info->orientation = container.orientation;
+    info->orientation = orientation_of(&container);
     return PST_OK;
 }
 

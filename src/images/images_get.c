@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/read.h"
 #include "dataset/dataset.h"
 #include "pli/pli.h"
 
@@ -148,8 +149,9 @@ static void drop_pages(const struct job *job)
     if (pst_dataset_file_path(job->images->dataset, job->item.i_file, path, sizeof path, NULL) !=
         PST_OK)
         return;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    struct stat st;
+    int fd;
+    if (psti_open_data(path, "images", "the file", &fd, &st, NULL) != PST_OK)
         return;
     posix_fadvise(fd, (off_t)job->item.offset, (off_t)job->item.nbytes, POSIX_FADV_DONTNEED);
     close(fd);
@@ -296,9 +298,10 @@ static enum pst_status decode(struct job *job, struct pst_pixels *pixels)
     size_t row_nbytes, nbytes;
     if (job->form == PST_FORM_RAW && !job->is_recoded)
         job->info = psti_dataset_raw_info(&job->item);
-    enum pst_status status =
-        psti_decode_probe_pli(job->bytes, (size_t)job->nbytes, job->form, &images->decode,
-                              &job->info, &job->pli, job->err);
+    const struct pst_decode_options options =
+        psti_decode_options_for(&images->decode, job->item.orientation);
+    enum pst_status status = psti_decode_probe_pli(job->bytes, (size_t)job->nbytes, job->form,
+                                                   &options, &job->info, &job->pli, job->err);
     if (status != PST_OK)
         return name_error(job, status);
     *pixels = (struct pst_pixels){.height = job->info.height, .width = job->info.width};
@@ -328,7 +331,8 @@ static void keep(struct job *job)
     const struct psti_recode_source source = {.bytes = job->bytes,
                                               .nbytes = job->nbytes,
                                               .form = job->item.form,
-                                              .raw = psti_dataset_raw_info(&job->item)};
+                                              .raw = psti_dataset_raw_info(&job->item),
+                                              .orientation = job->item.orientation};
     struct psti_cache_span item = {job->bytes, job->nbytes, PSTI_CACHE_AS_STORED};
     struct psti_buffer out = {0};
     struct psti_recoded recoded;

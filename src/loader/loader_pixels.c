@@ -341,8 +341,10 @@ static enum pst_status probe(struct psti_image *image, struct pst_error *err)
     if (item->form == PST_FORM_RAW)
         *info = psti_loader_source_raw_info(image->source);
     image->pli = image->source->pli;
+    const struct pst_decode_options options =
+        psti_decode_options_for(&plan->decode, item->orientation);
     enum pst_status status = psti_decode_probe_pli(image->source->data, item->nbytes, item->form,
-                                                   &plan->decode, info, &image->pli, err);
+                                                   &options, info, &image->pli, err);
     if (status != PST_OK)
         return status;
     uint8_t channels, bits;

@@ -51,8 +51,10 @@ static bool is_turned(struct psti_loader_worker *worker, const struct psti_loade
     uint32_t i_plan = (uint32_t)(field - worker->loader->plan.fields);
     struct pst_image_info info = image->raw;
     struct psti_pli_header pli = {0};
-    if (psti_decode_probe_pli(image->bytes, (size_t)image->nbytes, image->form, &field->decode,
-                              &info, &pli, NULL) != PST_OK)
+    const struct pst_decode_options options =
+        psti_decode_options_for(&field->decode, image->orientation);
+    if (psti_decode_probe_pli(image->bytes, (size_t)image->nbytes, image->form, &options, &info,
+                              &pli, NULL) != PST_OK)
         return true;
     uint8_t orientation = info.orientation;
     return psti_loader_follow_image(worker, i_plan, &info, NULL) != PST_OK ||
@@ -98,8 +100,10 @@ static enum psti_recode_result make_smaller(struct psti_loader_worker *worker,
 
 static struct psti_recode_source image_of(const struct psti_loader_source *source)
 {
-    struct psti_recode_source image = {
-        .bytes = source->data, .nbytes = source->item.nbytes, .form = source->item.form};
+    struct psti_recode_source image = {.bytes = source->data,
+                                       .nbytes = source->item.nbytes,
+                                       .form = source->item.form,
+                                       .orientation = source->item.orientation};
     if (source->item.form == PST_FORM_RAW)
         image.raw = psti_dataset_raw_info(&source->item);
     return image;

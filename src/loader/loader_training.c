@@ -227,6 +227,7 @@ static bool read_header(struct making *m)
 {
     const struct psti_recode_source *source = m->source;
     m->info = source->raw;
+    m->options.orientation = source->orientation;
     if (source->nbytes > SIZE_MAX ||
         psti_decode_probe_pli(source->bytes, (size_t)source->nbytes, source->form, &m->options,
                               &m->info, &m->pli, NULL) != PST_OK)

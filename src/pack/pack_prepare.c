@@ -132,8 +132,10 @@ static enum pst_status read_image(struct work *work, uint32_t v, struct original
         info->bits = item->bits;
         info->orientation = 1;
     }
+    const struct pst_decode_options options =
+        psti_decode_options_for(&work->options, item->orientation);
     status = psti_decode_probe(work->decoder, original->bytes, original->nbytes, item->form,
-                               &work->options, info, &work->slot->err);
+                               &options, info, &work->slot->err);
     if (status == PST_OK)
         work->item.form = item->form = info->form;
     return status;
@@ -155,6 +157,7 @@ static enum pst_status store_original(struct work *work, const struct original *
         value->channels = info->channels;
         value->bits = info->bits;
     }
+    value->orientation = item->orientation;
     value->has_pixel_checksum = item->has_pixel_checksum;
     value->pixel_checksum = item->pixel_checksum;
     value->was_pli = item->was_pli || pst_dataset_is_folder(work->plan->source);
@@ -296,6 +299,7 @@ static enum pst_status store_pli_jpeg(struct work *work, const struct original *
     if (status == PST_OK) {
         value->bytes = blob->bytes;
         value->form = PST_FORM_PLI_JPEG;
+        value->orientation = original->item.orientation;
         slot->n_pli_jpeg++;
         slot->jpeg_nbytes += original->nbytes;
         slot->pli_jpeg_nbytes += value->nbytes;
@@ -331,6 +335,7 @@ static enum pst_status store_jpeg_of_pli(struct work *work, const struct origina
         return status;
     value->bytes = blob->bytes;
     value->form = PST_FORM_JPEG;
+    value->orientation = original->item.orientation;
     work->slot->n_restored_jpeg++;
     work->slot->restored_pli_jpeg_nbytes += original->nbytes;
     work->slot->restored_jpeg_nbytes += value->nbytes;

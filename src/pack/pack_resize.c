@@ -71,6 +71,7 @@ static enum pst_status read_image(struct psti_pack_resize *work, struct image *i
         image->nbytes = (size_t)image->item.nbytes;
         if (image->item.form == PST_FORM_RAW)
             image->info = psti_dataset_raw_info(&image->item);
+        image->options.orientation = image->item.orientation;
         return psti_decode_probe(work->decoder, image->bytes, image->nbytes, image->item.form,
                                  &image->options, &image->info, &work->slot->err);
     }

@@ -64,7 +64,8 @@ static enum psti_cache_recoding recode(const struct serve_set *set, uint32_t i_f
                                        const struct pst_item *item, struct psti_worker *worker,
                                        struct psti_cache_span *span, uint64_t *reserved)
 {
-    struct psti_recode_source source = {span->bytes, span->nbytes, item->form, {0}};
+    struct psti_recode_source source = {
+        span->bytes, span->nbytes, item->form, {0}, item->orientation};
     const struct psti_training_field *smaller =
         set->training ? psti_loader_training_field_of(set->training, i_field) : NULL;
     uint64_t key = set->training ? set->training->recode : set->shape.forms;

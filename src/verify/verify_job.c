@@ -89,6 +89,7 @@ enum pst_status psti_verify_pixels(struct psti_decoder *decoder, enum pst_field_
     struct pst_image_info info = {0};
     uint64_t hash;
     psti_verify_decode_options(type, &options);
+    options.orientation = item->orientation;
     if (item->form == PST_FORM_RAW) {
         info.form = item->form;
         info.height = item->height;

@@ -97,7 +97,8 @@ static enum pst_status probe(pst_writer *writer, const struct pst_field *field,
                              struct pst_error *err)
 {
     const struct pst_decode_options options = {.struct_size = sizeof options,
-                                               .palette_indices = field->type == PST_FIELD_MASK};
+                                               .palette_indices = field->type == PST_FIELD_MASK,
+                                               .orientation = value->orientation};
     if (writer->decoder == NULL) {
         enum pst_status status = psti_decode_open(&writer->decoder, err);
         if (status != PST_OK)

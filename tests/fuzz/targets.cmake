@@ -20,6 +20,7 @@ pst_fuzz(fuzz_kernels_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/kernels/kernels_ch
   LIBS pst_cuda_host pst_room_gpu pst_room_decode cmocka)
 pst_fuzz(fuzz_kernels_prepare SOURCES ${PROJECT_SOURCE_DIR}/tests/kernels/prepare_helper.c
   LIBS pst_cuda_host pst_room_gpu pst_room_augment cmocka)
+pst_fuzz(fuzz_orientation LIBS pst_room_decode)
 pst_fuzz(fuzz_pack_mix LIBS pst_room_pack)
 pst_fuzz(fuzz_pli_coefs LIBS pst_room_pli)
 pst_fuzz(fuzz_pli_head LIBS pst_room_pli)

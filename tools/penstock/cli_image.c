@@ -46,7 +46,9 @@ bool cli_gives_pli(const struct cli_pli *pli)
 enum pst_status cli_decode(const struct pst_item *item, const void *bytes, bool indices,
                            struct cli_image *image, struct pst_error *err)
 {
-    struct pst_decode_options options = {.struct_size = sizeof options, .palette_indices = indices};
+    struct pst_decode_options options = {.struct_size = sizeof options,
+                                         .palette_indices = indices,
+                                         .orientation = item->orientation};
     struct pst_image_info info = {.form = PST_FORM_RAW,
                                   .height = item->height,
                                   .width = item->width,

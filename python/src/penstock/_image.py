@@ -61,7 +61,7 @@ def probe(data: Any, form: str | None = None, *, ignore_orientation: bool = Fals
     Args:
         data: bytes, any buffer that holds them, or the path of a file (str or os.PathLike).
         form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None finds it from the first bytes.
-        ignore_orientation: report the size as stored, without the EXIF orientation.
+        ignore_orientation: report the size as stored, before the orientation is applied.
     """
     options = {"ignore_orientation": ignore_orientation}
     with whole(data) as content:
@@ -77,6 +77,7 @@ def decode(
     ignore_orientation: bool = False,
     palette_indices: bool = False,
     max_pixels: int = 0,
+    orientation: int = 0,
 ) -> npt.NDArray[np.uint8 | np.uint16]:
     """Decodes an image.
 
@@ -85,9 +86,10 @@ def decode(
         form: "jpeg", "png", "webp", "pli" or "pli-jpeg"; None finds it from the first bytes.
         channels: 0 keeps the stored ones; 1, 3 or 4 converts.
         bits: 0 keeps the stored ones; 8 or 16 converts.
-        ignore_orientation: do not apply the EXIF orientation.
+        ignore_orientation: do not apply the orientation that the image's metadata state.
         palette_indices: a palette image yields its indices, one channel.
         max_pixels: larger images are an error; 0 = 2**28.
+        orientation: 1 to 8 stands in place of what the metadata say; 0: the metadata decide.
 
     Returns:
         uint8 or uint16 (H, W, C).
@@ -100,6 +102,7 @@ def decode(
         "ignore_orientation": ignore_orientation,
         "palette_indices": palette_indices,
         "max_pixels": max_pixels,
+        "orientation": orientation,
     }
     number = form_number(form)
     with whole(data) as content:

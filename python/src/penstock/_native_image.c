@@ -15,6 +15,7 @@ static const struct native_member option_members[] = {
     OPTION(ignore_orientation, NATIVE_BOOL),
     OPTION(palette_indices, NATIVE_BOOL),
     OPTION(max_pixels, NATIVE_U64),
+    OPTION(orientation, NATIVE_U8),
 };
 
 static int read_options(PyObject *dict, struct pst_decode_options *options)

@@ -518,7 +518,9 @@ class Dataset:
             pixels = np.frombuffer(bytearray(data), dtype).reshape(shape)
         else:
             try:
-                pixels = _image.decode(data, item["form"], palette_indices=field.type == "mask")
+                pixels = _image.decode(
+                    data, item["form"], palette_indices=field.type == "mask", orientation=item["orientation"]
+                )
             except PenstockError as error:
                 # The decoder saw only bytes; this adds the sample.
                 error.dataset, error.sample = self._path, sample

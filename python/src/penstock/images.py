@@ -73,7 +73,7 @@ class CachedImages(Sequence[Any]):
         form: the form in which images are kept: "pli", "pli-fast", "pli-jpeg", "stored" or "raw", as ``cache_form`` of
             :class:`Loader`, which finds the same items.
         color: "rgb", or "bgr" as OpenCV has it.
-        orientation: "upright": EXIF's orientation is applied, as by ``cv2.imread`` and ``PIL.ImageOps.exif_transpose``;
+        orientation: "upright": the orientation in the file's metadata is applied, as by ``PIL.ImageOps.exif_transpose``;
             "stored": it is not, as by ``PIL.Image.open``.
         channels: 3, 1 or 4, or 0 for those of each image.
         output: "numpy", or "torch" for tensors (H, W, C).

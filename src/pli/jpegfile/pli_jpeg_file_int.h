@@ -8,6 +8,7 @@
 #define PST_PLI_JPEG_FILE_INT_H
 
 #include "base/bits.h"
+#include "base/orientation.h"
 #include "pli/jpegfile/pli_jpeg_file.h"
 
 #define PSTI_JPEG_ROOM "encode"
@@ -68,7 +69,8 @@ struct psti_jpeg_walk {
     /* if not NULL, the values of this frame's tables are cut out */
     const struct psti_jpeg_frame *cut_frame;
     bool ended, has_end; /* no scan follows; `has_end`: because EOI was read */
-    bool framed, progressive, has_jfif, has_adobe, has_exif;
+    bool framed, progressive, has_jfif, has_adobe;
+    struct psti_orientation_marks marks; /* of the segments before the first scan */
     uint8_t adobe_transform, orientation, n_components;
     uint32_t width, height;
     uint8_t ids[PSTI_JPEG_COMPONENTS_MAX];

@@ -7,8 +7,8 @@
 #include "pli/jpegfile/pli_jpeg_file_int.h"
 
 #include "base/fail.h"
-#include "base/exif.h"
 #include "base/jpeg_marker.h"
+#include "base/orientation.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -193,10 +193,9 @@ static void read_app(struct psti_jpeg_walk *w, uint8_t marker, struct segment s)
     } else if (marker == M_APP14 && s.nbytes >= 12 && memcmp(s.bytes, "Adobe", 5) == 0) {
         w->has_adobe = true;
         w->adobe_transform = s.bytes[11];
-    } else if (marker == M_APP1 && !w->has_exif && s.nbytes >= 6 &&
-               memcmp(s.bytes, "Exif\0", 6) == 0) {
-        w->has_exif = true;
-        w->orientation = psti_exif_orientation(s.bytes + 6, s.nbytes - 6);
+    } else if (marker == M_APP1 && w->n_scans == 0) { /* as decoders of JPEG read it */
+        psti_orientation_take_app1(&w->marks, s.bytes, s.nbytes);
+        w->orientation = psti_orientation_of(&w->marks);
     }
 }
 
