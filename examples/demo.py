@@ -158,7 +158,7 @@ def main() -> int:
 
     say("Pack the photographs, with labels: JPEGs become smaller, to the same pixels; the PNG stays as it is")
     packed = args.out / "photographs.pst"
-    run("pack", str(PHOTOGRAPHS), str(packed), "--labels", str(PHOTOGRAPHS / "labels.csv"), "--verify-pixels")
+    run("pack", str(PHOTOGRAPHS), str(packed), "--labels", str(PHOTOGRAPHS / "labels.csv"), "--verify-samples")
     run("info", str(packed))
     run("verify", str(packed), "--decode", "--restore")
 

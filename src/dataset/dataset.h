@@ -64,6 +64,8 @@ const struct pst_dataset_options *psti_dataset_options(const pst_dataset *datase
 
 /* The image that a raw item has stored: its kind is not in its bytes. */
 struct pst_image_info psti_dataset_raw_info(const struct pst_item *item);
+/* True if the name ends as those of audio files do. */
+bool psti_dataset_is_audio_name(const char *name);
 /* True if the item's shape agrees with its bytes and with the schema. Its form must not be NONE. */
 bool psti_dataset_item_fits(const struct pst_field *field, const struct pst_item *item);
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-static bool is_audio_name(const char *name)
+bool psti_dataset_is_audio_name(const char *name)
 {
     static const char *const extensions[] = {".wav", ".flac", ".mp3",  ".ogg",
                                              ".oga", ".opus", ".aiff", ".aif"};
@@ -23,14 +23,15 @@ static bool is_audio_name(const char *name)
 
 bool psti_dataset_folder_takes(const struct psti_folder *folder, const char *name)
 {
-    return folder->is_audio ? is_audio_name(name) : psti_dataset_folder_is_image_name(name);
+    return folder->is_audio ? psti_dataset_is_audio_name(name)
+                            : psti_dataset_folder_is_image_name(name);
 }
 
 enum pst_status psti_dataset_folder_settle(struct psti_folder *folder, struct pst_error *err)
 {
     if (!folder->is_audio) {
         for (size_t i = 0; i < folder->files.n; i++)
-            if (!is_audio_name(folder->files.names.bytes + folder->files.at[i]))
+            if (!psti_dataset_is_audio_name(folder->files.names.bytes + folder->files.at[i]))
                 return PST_OK;
         folder->is_audio = folder->files.n > 0;
     }

@@ -459,6 +459,8 @@ static enum pst_status store_variants(struct work *work, struct pst_value *value
             continue;
         }
         status = map_labels(work, v, original.nbytes);
+        if (status == PST_OK && type == PST_FIELD_AUDIO && work->plan->verify_pixels)
+            status = psti_verify_sound(original.bytes, original.nbytes, &work->slot->err);
         values[v].bytes = original.bytes;
         values[v].nbytes = original.nbytes;
         values[v].form = original.item.form;

@@ -1,6 +1,7 @@
-/* verify_file.c - pst_verify of one image file outside a data set.
+/* verify_file.c - pst_verify of one image or audio file outside a data set.
  *
- * In: a path. Out: PST_OK, or the problem. The whole file is decoded. A PLI's head, units and
+ * In: a path, whose ending says if it is a sound. Out: PST_OK, or the problem. The whole file is
+ * decoded. A PLI's head, units and
  * pixels are compared with the checksums in the file. A JPEG kept as PLI is also restored and
  * compared if the caller asks for that. One thread. */
 #include "verify/verify_int.h"
@@ -8,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/read.h"
+#include "dataset/dataset.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,23 +33,34 @@ bool psti_verify_is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-enum pst_status psti_verify_file(const char *path, bool restore, uint64_t *nbytes,
-                                 struct pst_error *err)
+static enum pst_status verify_image(const uint8_t *bytes, struct pst_item *item, bool restore,
+                                    struct pst_error *err)
 {
     struct psti_decoder *decoder = NULL;
     struct psti_pli_keep jpeg = {0};
+    enum pst_status status = psti_decode_open(&decoder, err);
+    if (status == PST_OK)
+        status = psti_verify_pixels(decoder, PST_FIELD_IMAGE, bytes, item, err);
+    if (status == PST_OK && restore)
+        status = psti_verify_restore(&jpeg, bytes, (size_t)item->nbytes, err);
+    psti_decode_close(&decoder);
+    psti_pli_keep_free(&jpeg);
+    return status;
+}
+
+enum pst_status psti_verify_file(const char *path, bool restore, uint64_t *nbytes,
+                                 struct pst_error *err)
+{
     struct pst_item item = {.i_file = PST_FILE_NONE};
     struct stat st;
     uint8_t *bytes = NULL;
-    enum pst_status status = PST_OK;
     const char *advice = pst_path_advice(path);
     if (advice != NULL)
         return psti_fail_at(err, PST_ERROR_UNSUPPORTED, "verify", path, -1, "%s", advice);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0) {
-        status = psti_fail_os(err, errno, "verify", path, -1, "cannot open the file");
+    int fd;
+    enum pst_status status = psti_open_data(path, "verify", "the file", &fd, &st, err);
+    if (status != PST_OK)
         goto out;
-    }
     item.nbytes = (uint64_t)st.st_size;
     bytes = item.nbytes > SIZE_MAX / 2 ? NULL : psti_alloc((size_t)item.nbytes + 1);
     if (bytes == NULL) {
@@ -57,19 +70,15 @@ enum pst_status psti_verify_file(const char *path, bool restore, uint64_t *nbyte
         goto out;
     }
     status = read_all(fd, bytes, (size_t)item.nbytes, path, err);
-    if (status == PST_OK)
-        status = psti_decode_open(&decoder, err);
-    if (status == PST_OK)
-        status = psti_verify_pixels(decoder, PST_FIELD_IMAGE, bytes, &item, err);
-    if (status == PST_OK && restore)
-        status = psti_verify_restore(&jpeg, bytes, (size_t)item.nbytes, err);
+    if (status == PST_OK && psti_dataset_is_audio_name(path))
+        status = psti_verify_sound(bytes, (size_t)item.nbytes, err);
+    else if (status == PST_OK)
+        status = verify_image(bytes, &item, restore, err);
     if (status == PST_OK)
         *nbytes = item.nbytes;
 out:
     if (status != PST_OK && err != NULL && err->file[0] == '\0')
         psti_error_set_file(err, path);
-    psti_decode_close(&decoder);
-    psti_pli_keep_free(&jpeg);
     psti_free(bytes);
     if (fd >= 0)
         close(fd);

@@ -199,12 +199,13 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
     one->job->n_items++;
     one->job->nbytes += item.nbytes;
     bool decode = is_image && context->decode;
+    bool hear = type == PST_FIELD_AUDIO && context->decode;
     bool restore = is_image && context->restore &&
                    (item.form == PST_FORM_PLI_JPEG || item.form == PST_FORM_NONE);
     bool is_text = type == PST_FIELD_TEXT || type == PST_FIELD_JSON;
     const struct pst_field *field = pst_dataset_field(dataset, i_field);
     bool has_labels = type == PST_FIELD_ARRAY && field->n_classes > 0;
-    if (!decode && !restore && !is_text && !has_labels && known_good(context, &item))
+    if (!decode && !hear && !restore && !is_text && !has_labels && known_good(context, &item))
         return;
     status = psti_buffer_reserve(one->blob, item.nbytes, "verify", "of an item", &err);
     if (status == PST_OK)
@@ -212,6 +213,8 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
                                   one->blob->bytes, &err);
     if (status == PST_OK && decode)
         status = psti_verify_pixels(one->decoder, type, one->blob->bytes, &item, &err);
+    if (status == PST_OK && hear)
+        status = psti_verify_sound(one->blob->bytes, (size_t)item.nbytes, &err);
     if (status == PST_OK && has_labels)
         status = check_labels(field, one->blob->bytes, item.nbytes, &err);
     if (status == PST_OK && restore)

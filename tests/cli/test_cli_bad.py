@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -35,6 +36,63 @@ class Bad(cli_case.Case):
         self.assertEqual([f["name"] for f in found["findings"]], sorted(bad))
         self.assertEqual(found["bad"], 4)
         self.assertEqual([f["error"]["sample"] for f in found["findings"]], [1, 2, 3, 5])
+
+    def test_bad_sounds_are_found(self):
+        """verify and pack --verify-samples refuse what a loader refuses, in folders, packed sets and single files."""
+        pcm = b"\1\0" * 400
+
+        def wav(kind, bits, data, stated=None, block=None, chunks=True):
+            block = bits // 8 if block is None else block
+            body = b"fmt " + struct.pack("<IHHIIHH", 16, kind, 1, 16000, 16000 * bits // 8, block, bits)
+            body += b"data" + struct.pack("<I", len(data) if stated is None else stated) + data if chunks else b""
+            return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WAVE" + body
+
+        late = b"".join(struct.pack("<f", 0.1) for _ in range(1 << 21)) + struct.pack("<f", float("inf"))
+        sounds = {
+            "block.wav": wav(1, 16, pcm, block=4), "cut.wav": wav(1, 16, pcm[:700], 800), "empty.wav": b"",
+            "good.wav": wav(1, 16, pcm), "late.wav": wav(3, 32, late), "nan.wav": wav(3, 32, struct.pack("<f", float("nan")) * 9),
+            "none.wav": wav(1, 16, b"", chunks=False), "text.wav": b"this is no sound at all",
+        }  # fmt: skip
+        for name, content in sounds.items():
+            self.write(f"f/{name}", content)
+        bad = [name for name in sounds if name != "good.wav"]
+        found = self.fails(1, "verify", "f")
+        self.assertEqual([f["name"] for f in found["findings"]], bad)
+        for finding in found["findings"]:
+            self.assertTrue(finding["error"]["file"].endswith(finding["name"]), finding)
+        self.ok("pack", "f", "all.pst")
+        self.assertTrue(self.ok_json("verify", "all.pst")["ok"])  # their checksums are right
+        found = self.fails(1, "verify", "all.pst", "--decode")
+        self.assertEqual([f["name"] for f in found["findings"]], bad)
+        for option in ("--verify-samples", "--verify-pixels"):
+            packed = f"{option.strip('-')}.pst"
+            done = self.run_cli("pack", "f", packed, option, "--on-error", "skip", "--json")
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual([b["name"] for b in json.loads(done.stdout)["bad"]], bad)
+            self.assertTrue(self.ok_json("verify", packed, "--decode")["ok"])
+            self.fails(1, "pack", "f", "one.pst", option, says="block.wav")
+        self.assertTrue(self.ok_json("verify", "f/good.wav")["ok"])
+        for name in bad:
+            found = self.fails(1, "verify", f"f/{name}")
+            self.assertTrue(found["findings"][0]["error"]["file"].endswith(name), found)
+
+    def test_what_is_no_file_is_refused_at_once(self):
+        self.jpegs("f", 3)
+        self.ok("pack", "f", "a.pst")
+        os.mkfifo(self.dir / "pipe")
+        for words in (("pack", "f", "b.pst", "--labels", "pipe"), ("pack", "f", "b.pst", "--plan", "pipe"),
+                      ("view", "f", "0", "--transforms", "pipe", "-o", "x.png"), ("info", "pipe"), ("verify", "pipe"),
+                      ("cat", "pipe", "--as", "png", "-o", "x.png")):
+            self.assertNotEqual(self.run_cli(*words).returncode, 0, words)
+        for name in ("index.pst", "shard-000000.pst"):
+            os.rename(self.dir / "a.pst" / name, self.dir / name)
+            os.mkfifo(self.dir / "a.pst" / name)
+            done = self.run_cli("verify", "a.pst", "--decode")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"is a pipe, not a regular file", done.stdout + done.stderr)
+            os.unlink(self.dir / "a.pst" / name)
+            os.rename(self.dir / name, self.dir / "a.pst" / name)
+        self.assertTrue(self.ok_json("verify", "a.pst")["ok"])
 
     def test_what_was_left_out_is_counted(self):
         self.jpegs("f", 3)

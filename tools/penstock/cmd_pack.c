@@ -15,7 +15,7 @@ struct pack_arguments {
     const char *forms, *mask_forms, *on_error, *made_for, *plan;
     struct cli_source source;
     uint64_t shard_nbytes, commit_nbytes, workers, resize;
-    bool resume, verify_pixels, of_lossy, add_classes;
+    bool resume, verify_samples, of_lossy, add_classes;
     struct cli_pli pli;
     /* Annotations of others, which the Python package reads. */
     const char *coco, *split, *paint, *bad_annotations;
@@ -364,7 +364,7 @@ static int fill_options(struct cli *cli, enum pack_kind kind, const struct pack_
     if (a->resize > 0 && (a->resume || a->plan != NULL))
         return cli_usage(cli, "--resize goes without --resume and --plan");
     options->resize = (uint32_t)a->resize;
-    options->verify_pixels = a->verify_pixels;
+    options->verify_pixels = a->verify_samples;
     options->add_classes = a->add_classes;
     options->bad_sample = strcmp(a->on_error, "skip") == 0 ? on_bad : NULL;
     return -1;
@@ -396,7 +396,7 @@ static int check_annotated(const struct cli *cli, const struct pack_arguments *a
 {
     const char *others = a->plan != NULL              ? "--plan"
                          : a->resize > 0              ? "--resize"
-                         : a->verify_pixels           ? "--verify-pixels"
+                         : a->verify_samples          ? "--verify-samples"
                          : a->of_lossy                ? "--of-lossy"
                          : a->source.labels           ? "--labels"
                          : a->source.masks            ? "--masks"
@@ -544,8 +544,10 @@ static int pack_verb(struct cli *cli, int argc, char **argv, struct cli_command 
          "made"},
         {"workers", 'w', CLI_COUNT, &a.workers, "N", "all cores", "threads that read and decode"},
         {"resume", 'r', CLI_FLAG, &a.resume, NULL, NULL, "go on where an interrupted run stopped"},
-        {"verify-pixels", 0, CLI_FLAG, &a.verify_pixels, NULL, NULL,
-         "decode every image, so that bad ones are found now"},
+        {"verify-samples", 0, CLI_FLAG, &a.verify_samples, NULL, NULL,
+         "decode every image and sound, so that bad ones are found now"},
+        {"verify-pixels", 0, CLI_FLAG, &a.verify_samples, NULL, NULL,
+         "the older name of --verify-samples"},
         {"on-error", 0, CLI_TEXT, &a.on_error, "stop|skip", "stop", "what a bad image does"},
         CLI_SOURCE_OPTIONS(a.source, 'l'),
         ANNOTATION_OPTIONS(a),

@@ -45,7 +45,7 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
     struct pst_dataset_options source_options;
     const struct cli_option options[] = {
         {"decode", 'd', CLI_FLAG, &decode, NULL, NULL,
-         "decode images too and compare pixel checksums (folders: always)"},
+         "decode images and sounds too and compare pixel checksums (folders: always)"},
         {"restore", 'r', CLI_FLAG, &restore, NULL, NULL,
          "make the JPEG files of pli-jpeg again, too, and compare their checksums"},
         {"workers", 'w', CLI_COUNT, &workers, "N", "all cores", "threads"},
@@ -56,7 +56,7 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
         .usage = "verify PATH [options]",
         .about = "Reads all of a data set (index, shards, items) and compares every checksum; in a "
                  "plain folder every\n"
-                 "image is decoded, and so is a single image file. PLI are held against the "
+                 "image and sound is decoded, and so is a single file. PLI are held against the "
                  "checksums in them, too. Prints\n"
                  "one line per finding. Exit status 1 if there is any.",
         .example = "penstock verify photos.pst --decode",

@@ -365,6 +365,7 @@ def pack(
     resume: bool = False,
     append: bool = False,
     on_error: str = "raise",
+    verify_samples: bool = False,
     verify_pixels: bool = False,
     num_workers: int | None = None,
     shard_size: int | str = "1GiB",
@@ -406,7 +407,8 @@ def pack(
         resume: continue an interrupted run (also one with ``append``).
         on_error: "raise" stops at the first image that cannot be used; "skip" leaves it out and lists it in the
             report's ``bad``, and leaves out files and folders that cannot be read, as with ``allow_unreadable``.
-        verify_pixels: decode every image once, so that bad ones are found now.
+        verify_samples: decode every image and sound once, so that bad ones are found now.
+        verify_pixels: the older name of ``verify_samples``.
         num_workers: threads; None: as many as the process may use.
         progress: called now and then with (samples done, samples in all, bytes in, bytes out). If it returns true, the
             run is cancelled.
@@ -441,8 +443,8 @@ def pack(
     if coco is not None or voc or citypersons:
         others = {
             "of_lossy": of_lossy, "labels": labels, "allow_unreadable": allow_unreadable, "append": append,
-            "ignore_labels": ignore_labels, "verify_pixels": verify_pixels,
-            "masks": masks, "add_classes": add_classes, "plan": plan, "resize": resize,
+            "ignore_labels": ignore_labels, "verify_samples": verify_samples or verify_pixels, "masks": masks,
+            "add_classes": add_classes, "plan": plan, "resize": resize,
         }  # fmt: skip
         wrong = [name for name, value in others.items() if value]
         if wrong:
@@ -474,7 +476,7 @@ def pack(
         "allow_unreadable": allow_unreadable or skip,
         "ignore_labels": bool(ignore_labels),
         "num_workers": max(1, _options.workers(num_workers)),
-        "verify_pixels": verify_pixels,
+        "verify_pixels": verify_samples or verify_pixels,
         "pli_tier": 0 if tier is None else _options.choice("tier", tier, _options.TIERS) + 1,
         "pli_effort": 0 if effort is None else _options.count("effort", effort, 1, 5),
         "pli_max_error": _options.count("max_error", max_error, 0, 127),
@@ -546,6 +548,7 @@ def repack(
     effort: int | None = None,
     max_error: int = 0,
     of_lossy: bool = False,
+    verify_samples: bool = False,
     verify_pixels: bool = False,
     num_workers: int | None = None,
     commit_size: int | str = "256MiB",
@@ -562,7 +565,8 @@ def repack(
         path: the data set.
         plan, forms, mask_forms: what to store, as for :func:`pack`; one of them must be given, and ``forms`` not with
             ``plan``.
-        tier, effort, max_error, of_lossy, verify_pixels, num_workers, commit_size, progress: as for :func:`pack`.
+        tier, effort, max_error, of_lossy, verify_samples, verify_pixels, num_workers, commit_size, progress: as for
+            :func:`pack`.
 
     A bad image ends the call, and so does a full disk, after which nothing is left of what was written.
     """
@@ -574,7 +578,7 @@ def repack(
     options = {
         "commit_nbytes": _options.nbytes("commit_size", commit_size),
         "num_workers": max(1, _options.workers(num_workers)),
-        "verify_pixels": verify_pixels,
+        "verify_pixels": verify_samples or verify_pixels,
         "pli_tier": 0 if tier is None else _options.choice("tier", tier, _options.TIERS) + 1,
         "pli_effort": 0 if effort is None else _options.count("effort", effort, 1, 5),
         "pli_max_error": _options.count("max_error", max_error, 0, 127),
