@@ -30,6 +30,8 @@ SAME_AT_ALL_LEVELS = (r"_(levels|slow)$|^test_(pli_jpeg_(pixels|idct|rows)|decod
                       r"|loader_(device|fallback|fleet|life|limit|memory|meter|order|stats|steady))$")
 # Fuzzing in check-long only checks that all targets run and find nothing at once; `make fuzz` runs longer.
 FUZZ_SECONDS = "8"
+# Changes of each kind of file that python/tests/test_damaged_files.py tries.
+SWEEP = {"PENSTOCK_SWEEP": "4000"}
 PARALLEL = ("-n", str(os.cpu_count() or 1), "--dist", "worksteal")
 
 
@@ -69,7 +71,7 @@ def stranger(*tests: str) -> list[str]:
 def python_of(preset: str, *tests: str, asan: bool = False) -> Step:
     """Runs tests of the Python package with the extension that the preset builds."""
     command = [PYTHON, "scripts/check_package.py", str(BUILD / preset), *["--asan"] * asan, *PARALLEL, *tests]
-    return Step(f"{preset}-python", "pytest", [*build(preset, "python_package"), command])
+    return Step(f"{preset}-python", "pytest", [*build(preset, "python_package"), command], SWEEP)
 
 
 def check_steps() -> list[Step]:

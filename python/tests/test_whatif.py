@@ -130,9 +130,9 @@ def test_machine_files(report: Report, tmp_path: Path) -> None:
     assert report.data["machine"]["cores"] == 4
     for bad, says in (
         ('{"kind": "x"}', "no description of a machine"),
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ('{"kind": "penstock-machine", "machine": {"coers": 1}}', "no capacity 'coers'"),
-        ('{"kind": "penstock-machine", "machine": {"cores": -1}}', "0 or more"),
+        ('{"kind": "penstock-machine", "machine": {"cores": -1}}', "cores is a number from 0"),
     ):
         file.write_text(bad)
         with pytest.raises(ps.PenstockError, match=says):

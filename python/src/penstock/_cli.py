@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from . import _analyze_probe, _loader_set, _outputs, _usual, _whatif, accelerators
+from . import _analyze_probe, _files, _loader_set, _outputs, _usual, _whatif, accelerators
 from .errors import ArgumentError, PenstockError, UnsupportedError
 from .report import Report, load_machine
 
@@ -343,6 +343,11 @@ def _whatif_verb(arguments: Sequence[str]) -> str:
         report = report.with_machine(given.machine)
     if given.html is not None:
         report.to_html(given.html)
+    with _files.unfit("the report", given.report):
+        return _answer(given, report)
+
+
+def _answer(given: argparse.Namespace, report: Report) -> int:
     question: dict[str, Any] = {}
     for name in _whatif.QUESTIONS:
         value = getattr(given, name)

@@ -82,6 +82,16 @@ def _shown(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
+def _notice(notice: dict[str, Any]) -> str:
+    count, first = notice["count"], _shown(notice["first"])
+    if notice["kind"] == "counted_from_0":
+        return (
+            f"boxes of {count} file{'s' * (count != 1)} begin at pixel 0, the first {first}: VOC counts from 1, so a file that "
+            "counts from 0 has all its boxes moved by one pixel up and to the left"
+        )
+    return f"{count} images are not annotated and left out, the first {first}"
+
+
 def _as_json(report: PackReport, destination: str) -> dict[str, Any]:
     return {
         "notices": report.notices,
@@ -150,11 +160,7 @@ def pack_verb(arguments: Sequence[str]) -> int:
         return _fail(given, error)
     meter.end()
     for notice in report.notices if not (given.json or given.quiet) else ():
-        print(
-            f"penstock: {given.source}: {notice['count']} images are not annotated and left out, the first "
-            f"{_shown(notice['first'])}",
-            file=sys.stderr,
-        )
+        print(f"penstock: {given.source}: {_notice(notice)}", file=sys.stderr)
     for bad in report.bad:
         print(f"penstock: pack: {_shown(bad['name'])}: {_shown(bad['message'])}", file=sys.stderr)
     if given.json:

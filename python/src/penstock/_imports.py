@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _image, _options
+from ._files import read_file, unreadable
 from ._schema import FieldSpec, Image, Mask
 from .errors import (
     ArgumentError,
@@ -93,25 +95,6 @@ class Source(Protocol):
         """Values of the fields of `schema`; any thread. Raises PenstockError if the sample cannot be stored."""
 
 
-def unreadable(error: OSError, path: str, what: str) -> PenstockError:
-    """Returns the error of a file that cannot be read."""
-    kind = NotFoundError if isinstance(error, (FileNotFoundError, NotADirectoryError)) else StorageError
-    return kind(f"{what} {path!r}: {error.strerror or error}", text=f"{what}: {error.strerror or error}", file=path,
-                os_error=error.errno or 0)
-
-
-def read_file(path: str, what: str, most: int | None = None) -> bytes:
-    """Reads a whole file of at most `most` bytes."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read() if most is None else file.read(most + 1)
-    except OSError as error:
-        raise unreadable(error, path, what) from None
-    if most is not None and len(data) > most:
-        raise LimitError(f"{what} {path!r}: more than {most} bytes", file=path)
-    return data
-
-
 def tidy_path(name: Any) -> str | None:
     """Returns the normalised path within the folder, which names the sample, or None if it leads out of the folder."""
     if not isinstance(name, str) or name.startswith("/") or "\0" in name:
@@ -132,6 +115,24 @@ def number(value: Any) -> float | None:
         return float(value) if math.isfinite(value) else None
     except OverflowError:
         return None
+
+
+def whole(value: Any) -> int | None:
+    """Returns a whole number as int, also of a float such as 48.0; None: it is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return int(value) if isinstance(value, int) or value.is_integer() else None
+
+
+def is_text(value: Any) -> bool:
+    """True for a text that a data set can hold as a name."""
+    if not isinstance(value, str) or not 0 < len(value) < 4096 or any(unicodedata.category(c) == "Cc" for c in value):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def box_problem(box: Sequence[float], height: int, width: int) -> str | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
+from ._files import parse, read_file
 from ._imports import (
     AnnotationError,
     Drops,
@@ -15,7 +15,6 @@ from ._imports import (
     is_image_name,
     listed,
     number,
-    read_file,
     size_problem,
     tidy_path,
 )
@@ -80,22 +79,10 @@ class CityPersons:
         }
 
     def _parse(self, path: str) -> dict[str, Any]:
-        def bad(text: str, **parts: Any) -> CorruptError:
-            return CorruptError(f"{path!r}: {text}", text=text, file=path, **parts)
-
-        data = read_file(path, "boxes", _MOST_BYTES)
-        try:
-            found = json.loads(data.decode("utf-8-sig"))
-        except UnicodeDecodeError as error:
-            raise bad(f"byte {error.start} is not UTF-8", offset=error.start) from None
-        except json.JSONDecodeError as error:
-            raise bad(f"not JSON: {error.msg} (line {error.lineno})", offset=error.pos) from None
-        except RecursionError:
-            raise bad("nested too deep") from None
-        except ValueError as error:
-            raise bad(f"not JSON: {error}") from None
+        found = parse(read_file(path, "boxes", _MOST_BYTES), path)
         if not isinstance(found, dict) or not isinstance(found.get("objects"), list):
-            raise bad('an object with the list "objects" is expected')
+            text = 'an object with the list "objects" is expected'
+            raise CorruptError(f"{path!r}: {text}", text=text, file=path)
         return found
 
     def sample(self, name: str, height: int, width: int, drops: Drops) -> dict[str, Any]:

@@ -6,11 +6,11 @@ object ends, so that a file of n bytes takes about 2 n bytes of memory (3 n with
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Sequence
 from typing import Any
 
+from ._files import parse, read_file
 from ._imports import (
     AnnotationError,
     Drops,
@@ -18,17 +18,19 @@ from ._imports import (
     box_problem,
     boxes_array,
     is_image_name,
+    is_text,
     listed,
     number,
     size_problem,
     tidy_path,
-    unreadable,
+    whole,
 )
 from ._regions import RegionError, from_segmentation, paint, painting_order
-from ._schema import Array, Boxes, FieldSpec, Int, Keypoints
+from ._schema import Array, Boxes, FieldSpec, Int, Keypoints, Text
 from .errors import CorruptError, LimitError
 
 _SIDE_MAX = 65535
+_MOST_BYTES = 4 << 30
 _PAINTED_MAX = 1 << 28  # pixels that are decoded at most, too
 
 
@@ -60,24 +62,10 @@ def _parse(path: str, paints: bool) -> dict[str, Any]:
     def hook(given: dict[str, Any]) -> Any:
         return _Annotation(given, paints=paints) if "image_id" in given and "category_id" in given else given
 
-    def bad(text: str, **parts: Any) -> CorruptError:
-        return CorruptError(f"{path!r}: {text}", text=text, file=path, **parts)
+    def bad(text: str) -> CorruptError:
+        return CorruptError(f"{path!r}: {text}", text=text, file=path)
 
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            text = file.read()
-    except OSError as error:
-        raise unreadable(error, path, "annotations") from None
-    except UnicodeDecodeError as error:
-        raise bad(f"byte {error.start} is not UTF-8", offset=error.start) from None
-    try:
-        found = json.loads(text, object_hook=hook)
-    except json.JSONDecodeError as error:
-        raise bad(f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})", offset=error.pos) from None
-    except RecursionError:
-        raise bad("nested too deep") from None
-    except ValueError as error:  # an integer of more digits than Python takes
-        raise bad(f"not JSON: {error}") from None
+    found = parse(read_file(path, "annotations", _MOST_BYTES), path, hook)
     if not isinstance(found, dict):
         raise bad("an object with the lists images, annotations and categories is expected")
     for name in ("images", "annotations", "categories"):
@@ -91,8 +79,17 @@ def _are_names(points: list[Any]) -> bool:
     return all(isinstance(name, str) and name.isprintable() and name for name in points) and len(set(points)) == len(points)
 
 
-def _is_whole(value: Any, low: int, high: int) -> bool:
-    return type(value) is int and low <= value <= high
+def _id(value: Any) -> int | str | None:
+    """Returns an id as COCO's own tool takes it for a key: a whole number, also as 7.0, or a text; None: it is neither."""
+    found = whole(value)
+    if found is not None:
+        return found if -(2**63) <= found < 2**63 else None
+    return value if is_text(value) else None
+
+
+def _order(of_id: int | str) -> tuple[bool, Any]:
+    """Numbers before texts, each in their own order."""
+    return isinstance(of_id, str), of_id
 
 
 class Coco:
@@ -112,16 +109,21 @@ class Coco:
         return CorruptError(f"{self._path!r}: {text}", text=text, file=self._path)
 
     def _read_categories(self, categories: Sequence[Any]) -> None:
-        names: dict[int, str] = {}
+        names: dict[int | str, str] = {}
         points: list[list[Any]] = []  # the lists of points, each once
+        seen: set[str] = set()
         for i, category in enumerate(categories):
-            if not isinstance(category, dict) or type(category.get("id")) is not int or not isinstance(category.get("name"), str):
-                raise self._fault(f"category number {i} of the list is no object with a whole number id and a text name")
-            if category["id"] in names:
-                raise self._fault(f"category {category['id']} is there twice")
-            if category["name"] in names.values():
+            own = _id(category.get("id")) if isinstance(category, dict) else None
+            if own is None or not is_text(category.get("name")):
+                raise self._fault(
+                    f"category number {i} of the list is no object with an id, a whole number or a text, and a text name in UTF-8"
+                )
+            if own in names:
+                raise self._fault(f"category {own!r} is there twice")
+            if category["name"] in seen:
                 raise self._fault(f"two categories are named {category['name']!r}")
-            names[category["id"]] = category["name"]
+            names[own] = category["name"]
+            seen.add(category["name"])
             if isinstance(category.get("keypoints"), list) and category["keypoints"]:
                 points += [category["keypoints"]] if category["keypoints"] not in points else []
         if not names:
@@ -129,52 +131,43 @@ class Coco:
         numbers = sorted({len(names_) for names_ in points})
         if len(numbers) > 1:
             raise self._fault(f"categories have {' and '.join(map(str, numbers))} keypoints: one number is possible")
-        ordered = sorted(names)
+        ordered = sorted(names, key=_order)
         self._classes = [names[category] for category in ordered]
         self._label = {category: i for i, category in enumerate(ordered)}
         self._n_points = max(numbers, default=0)
         self._points_named = points[0] if len(points) == 1 and _are_names(points[0]) else None
 
     def _read_images(self, images: Sequence[Any]) -> None:
-        self._images: dict[str, tuple[int, int, int]] = {}  # name: id, height, width
-        self._of_image: dict[int, list[_Annotation]] = {}
+        self._images: dict[str, tuple[int | str, int, int]] = {}  # name: id, height, width
+        self._of_image: dict[int | str, list[_Annotation]] = {}
         for i, image in enumerate(images):
-            if not isinstance(image, dict) or not _is_whole(image.get("id"), -(2**63), 2**63 - 1):
-                raise self._fault(f"image number {i} of the list is no object with a whole number id")
-            what = f"image {image['id']}"
+            own = _id(image.get("id")) if isinstance(image, dict) else None
+            if own is None:
+                raise self._fault(f"image number {i} of the list is no object with an id, a whole number or a text")
+            what = f"image {own!r}"
             name = tidy_path(image.get("file_name"))
             if name is None:
                 raise self._fault(f"{what}: file_name {image.get('file_name')!r} is no path within the folder of images, in UTF-8")
-            if image["id"] in self._of_image:
+            if own in self._of_image:
                 raise self._fault(f"{what} is there twice")
             if name in self._images:
-                raise self._fault(f"{what}: file {name!r} is that of image {self._images[name][0]}, too")
-            sides = [image.get("height"), image.get("width")]
-            if not all(_is_whole(side, 1, _SIDE_MAX) for side in sides):
-                raise self._fault(f"{what}: height {sides[0]!r} and width {sides[1]!r} are 1 to {_SIDE_MAX}")
-            self._images[name] = (image["id"], *sides)
-            self._of_image[image["id"]] = []
+                raise self._fault(f"{what}: file {name!r} is that of image {self._images[name][0]!r}, too")
+            height, width = whole(image.get("height")), whole(image.get("width"))
+            if height is None or width is None or not (1 <= height <= _SIDE_MAX and 1 <= width <= _SIDE_MAX):
+                raise self._fault(
+                    f"{what}: height {image.get('height')!r} and width {image.get('width')!r} are no whole numbers from 1 to "
+                    f"{_SIDE_MAX}"
+                )
+            self._images[name] = (own, height, width)
+            self._of_image[own] = []
+        self._has_text_ids = any(isinstance(own, str) for own in self._of_image)
 
     def _sort(self, annotations: Sequence[Any]) -> None:
         """Gives each image its annotations, in the order of the file."""
-        seen: set[int] = set()
+        seen: set[int | str] = set()
         self._has_points = self._n_points > 0
         for i, annotation in enumerate(annotations):
-            problem = None
-            if not isinstance(annotation, _Annotation):
-                problem = f"annotation number {i} of the list is no object with image_id and category_id"
-            else:
-                if annotation.number is None:
-                    annotation.number = i
-                what = f"annotation {annotation.number!r}"
-                if type(annotation.number) is not int:
-                    problem = f"{what}: the id is no whole number"
-                elif annotation.number in seen:
-                    problem = f"{what} is there twice"
-                elif type(annotation.image) is not int or annotation.image not in self._of_image:
-                    problem = f"{what}: there is no image {annotation.image!r}"
-                elif type(annotation.category) is not int or annotation.category not in self._label:
-                    problem = f"{what} of image {annotation.image}: there is no category {annotation.category!r}"
+            problem = self._resolve(annotation, i, seen)
             if problem is not None:
                 self.early.add(AnnotationError(f"{self._path!r}: {problem}", text=problem, file=self._path))
                 continue
@@ -183,6 +176,25 @@ class Coco:
             points = annotation.keypoints
             if isinstance(points, array) and len(points) % 3 == 0 and not self._has_points:
                 self._n_points, self._has_points = len(points) // 3, True
+
+    def _resolve(self, annotation: Any, i: int, seen: set[int | str]) -> str | None:
+        """Puts the ids of an annotation in the form that the tables have. Returns what is wrong; None: nothing."""
+        if not isinstance(annotation, _Annotation):
+            return f"annotation number {i} of the list is no object with image_id and category_id"
+        own, image, category = _id(annotation.number), _id(annotation.image), _id(annotation.category)
+        what = f"annotation {annotation.number!r}"
+        if annotation.number is None:
+            own, what = i, f"annotation {i}"
+        if own is None:
+            return f"{what}: the id is no whole number and no text"
+        if own in seen:
+            return f"{what} is there twice"
+        if image is None or image not in self._of_image:
+            return f"{what}: there is no image {annotation.image!r}"
+        if category is None or category not in self._label:
+            return f"{what} of image {image!r}: there is no category {annotation.category!r}"
+        annotation.number, annotation.image, annotation.category = own, image, category
+        return None
 
     def names(self) -> list[str]:
         return list(self._images)
@@ -194,7 +206,7 @@ class Coco:
             "labels": Array("int64", classes=self._classes),
             "iscrowd": Array("uint8"),
             "area": Array("float32"),
-            "image_id": Int(),
+            "image_id": Text() if self._has_text_ids else Int(),
         }
         if self._has_points:
             schema["keypoints"] = Keypoints(made_for, points=self._points_named or self._n_points or None)
@@ -208,7 +220,7 @@ class Coco:
         number_, *size = self._images[name]
         problem = size_problem(size, height, width, self._given.made_for)
         if problem is not None:
-            raise self._fault(f"image {number_} ({name!r}) {problem}")
+            raise self._fault(f"image {number_!r} ({name!r}) {problem}")
         kept: list[tuple[_Annotation, list[float], float, Any]] = []
         points: list[Any] = []
         for annotation in self._of_image[number_]:
@@ -217,7 +229,7 @@ class Coco:
                 region = self._region(annotation, height, width)
                 of_one = self._points(annotation)
             except ValueError as error:
-                text = f"annotation {annotation.number} of image {number_} ({name!r}): {error}"
+                text = f"annotation {annotation.number!r} of image {number_!r} ({name!r}): {error}"
                 drops.add(AnnotationError(f"{self._path!r}: {text}", text=text, file=self._path))
                 continue
             kept.append((annotation, box, area, region))
@@ -229,7 +241,7 @@ class Coco:
             "labels": np.array(labels, np.int64),
             "iscrowd": np.array(crowds, np.uint8),
             "area": np.array([area for _, _, area, _ in kept], np.float32),
-            "image_id": number_,
+            "image_id": str(number_) if self._has_text_ids else number_,
         }
         if self._has_points:
             values["keypoints"] = np.array(points, np.float32).reshape(-1, 3)
@@ -242,7 +254,7 @@ class Coco:
         if not isinstance(given, array) or len(given) != 4:
             raise ValueError(f"bbox is {given!r}: four numbers [x, y, width, height] are expected")
         x, y, w, h = given
-        if type(annotation.crowd) not in (int, bool) or annotation.crowd not in (0, 1):
+        if not isinstance(annotation.crowd, (int, float)) or annotation.crowd not in (0, 1):
             raise ValueError(f"iscrowd is {annotation.crowd!r}, 0 or 1 is expected")
         box = [x, y, x + w, y + h]
         problem = "has a negative size" if w < 0 or h < 0 else box_problem(box, height, width)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.parsers import expat
 
+from ._files import read_file
 from ._imports import (
     AnnotationError,
     Drops,
@@ -18,7 +19,6 @@ from ._imports import (
     is_image_name,
     listed,
     number,
-    read_file,
     size_problem,
     tidy_path,
 )
@@ -84,6 +84,7 @@ class _Object:
     difficult: int
     truncated: int
     problem: str | None
+    is_at_zero: bool = False  # it begins at pixel 0, which VOC does not have
 
 
 def _text(element: ET.Element, name: str) -> str | None:
@@ -124,6 +125,7 @@ def _object(element: ET.Element, i: int) -> _Object:
                 raise ValueError(f"{side} is {_text(bounds, side)!r}, a number is expected")
             corners[side] = value
         # Pixels are counted from 1, and the last one belongs to the box.
+        found.is_at_zero = 0 in (corners["xmin"], corners["ymin"])
         found.box = [max(corners["xmin"] - 1, 0.0), max(corners["ymin"] - 1, 0.0), corners["xmax"], corners["ymax"]]
     except ValueError as error:
         found.problem = f"object {i} ({name}): {error}"
@@ -153,6 +155,7 @@ class Voc:
         self.notices = (
             [{"kind": "left_out", "name": "not annotated", "count": len(unknown), "first": unknown[0]}] if unknown else []
         )
+        self._notice_zeros()
 
     def _below(self, *names: str) -> str:
         for name in names:
@@ -202,11 +205,21 @@ class Voc:
         except PenstockError as error:
             self._objects[image] = error
 
+    def _nothing(self) -> PenstockError:
+        """Returns the error of a folder in which no object can be used: the first fault, with its file."""
+        for image, found in self._objects.items():
+            if isinstance(found, PenstockError):
+                return found
+            for each in found:
+                if each.problem:
+                    path = self._xml[image]
+                    return AnnotationError(f"{path!r}: {each.problem}", text=each.problem, file=path)
+        return CorruptError(f"{self.folder!r}: no object is annotated", dataset=self.folder)
+
     def _choose(self, wanted: list[str] | None, images: str, annotations: str, images_of: dict[str, str]) -> None:
         names = {each.name for found in self._objects.values() if isinstance(found, list) for each in found if not each.problem}
         if not names:
-            faults = [found for found in self._objects.values() if isinstance(found, PenstockError)]
-            raise faults[0] if faults else CorruptError(f"{self.folder!r}: no object is annotated", dataset=self.folder)
+            raise self._nothing()
         self._classes = list(_CLASSES) if names <= set(_CLASSES) else sorted(names, key=str.encode)
         self._names = list(self._objects)
         if wanted is not None:
@@ -219,6 +232,17 @@ class Voc:
             fault = self._objects[name]
             if isinstance(fault, PenstockError) and tidy_path(name) != name:
                 raise fault
+
+    def _notice_zeros(self) -> None:
+        """Says that boxes begin at pixel 0: whoever wrote them counted from 0, so that all are moved by one pixel."""
+        files = [name for name in self._names if self._has_zero(self._objects[name])]
+        if files:
+            first = os.path.relpath(self._xml[files[0]], self.folder)
+            self.notices.append({"kind": "counted_from_0", "name": "boxes", "count": len(files), "first": first})
+
+    @staticmethod
+    def _has_zero(found: list[_Object] | PenstockError) -> bool:
+        return isinstance(found, list) and any(each.is_at_zero for each in found)
 
     def names(self) -> list[str]:
         return self._names

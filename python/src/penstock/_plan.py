@@ -16,6 +16,7 @@ from typing import Any
 from . import _analyze_machine as machine
 from . import _analyze_probe as probe
 from . import (
+    _files,
     _loader_options,
     _loader_set,
     _native,
@@ -59,11 +60,14 @@ class Plan:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.data = _plan_file.checked(data, "the plan")
+        self._file: str | None = None
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
         """Reads a plan's file."""
-        return cls(_plan_file.read(path))
+        made = cls(_plan_file.read(path))
+        made._file = os.fspath(path)
+        return made
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Returns the plan as JSON, and writes it to a file if a path is given."""
@@ -92,19 +96,31 @@ class Plan:
 
     def check(self, samples_per_second: float) -> str:
         """Compares a measured rate with the predicted one, in words."""
-        return _plan_text.check(self.data["predicted"], samples_per_second)
+        with _files.unfit("the plan", self._file):
+            return _plan_text.check(self.data["predicted"], samples_per_second)
 
     def report(self) -> str:
         """Returns the plan as text for a terminal."""
-        return _plan_text.text(self.data)
+        with _files.unfit("the plan", self._file):
+            return _plan_text.text(self.data)
 
     def __str__(self) -> str:
         return self.report()
 
     def __repr__(self) -> str:
-        return f"Plan({_plan_text.words(self.data)!r})"
+        with _files.unfit("the plan", self._file):
+            return f"Plan({_plan_text.words(self.data)!r})"
 
 
+def _read(data: Any, *_: Any, **__: Any) -> tuple[str, str | None] | None:
+    """Says that a plan is made of a report, and of which file."""
+    if isinstance(data, Report):
+        return "the report", data._file
+    is_file = isinstance(data, (str, os.PathLike)) and os.path.isfile(data)
+    return ("the report", os.fspath(data)) if is_file else None
+
+
+@_files.tells(_read)
 def plan(
     data: Any,
     step: Callable[[Any], Any] | None = None,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from . import _loader_set
+from . import _file_kinds, _files, _loader_set
 from ._plan_cache import Planned
-from .errors import ArgumentError, CorruptError
+from .errors import ArgumentError
 
 KIND = "penstock plan"
 VERSION = 1
@@ -34,12 +33,9 @@ def read(plan: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(plan, Mapping):
         return checked(plan, "the plan")
     name = os.fspath(plan)
-    with open(name, encoding="utf-8") as file:
-        try:
-            data = json.load(file)
-        except ValueError as error:
-            raise CorruptError(f"this is no JSON: {error}", file=name) from None
-    return checked(data, name)
+    data = _files.read_json(name, "plan")
+    with _files.of_file(name):
+        return checked(data, "the plan")
 
 
 def checked(data: Any, where: str) -> dict[str, Any]:
@@ -58,6 +54,7 @@ def checked(data: Any, where: str) -> dict[str, Any]:
         if value is not None and (not isinstance(value, types) or isinstance(value, bool)):
             raise ArgumentError(f"{where}: loader.{name} is {' or '.join(t.__name__ for t in types)}, not {value!r}")
     _loader_set.stages(data.get("schedule") or [], where)
+    _file_kinds.PLAN(data, where)
     return dict(data)
 
 
@@ -65,7 +62,7 @@ def changes_forms(data: Mapping[str, Any]) -> bool:
     """Whether samples are to be stored otherwise than they are."""
     return any(
         [one["form"] for one in way["store"]] != [part["form"]] or "tier" in way["store"][0] or "max_error" in way["store"][0]
-        for part in data["classes"]
+        for part in data.get("classes") or []
         for way in part["ways"]
     )
 

@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from . import _files
 from . import _plan_ways as _ways
 from ._plan_classes import Class
-from .errors import ArgumentError, CorruptError, LimitError
+from .errors import ArgumentError, LimitError
 
 KIND = "penstock-machines"
 VERSION = 1
@@ -23,6 +24,7 @@ EXAMPLE = "machines.json"
 _CACHE_PART = 0.7  # of a machine's memory
 
 _HOUR = 3600.0
+_MOST_ACCELERATORS = 4096  # each number is tried
 # Members that are numbers, and the unit that prices are for.
 _UNITS = {
     "cores": 1.0,
@@ -52,11 +54,7 @@ def example() -> str:
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads and checks a file of machines. Errors name the file, the machine and the member."""
     name = os.fspath(path)
-    with open(name, encoding="utf-8") as file:
-        try:
-            data = json.load(file)
-        except ValueError as error:
-            raise CorruptError(f"this is no JSON: {error}", file=name) from None
+    data = _files.read_json(name, "table of machines")
     kind = data.get("kind") if isinstance(data, dict) else None
     if kind != KIND:
         raise ArgumentError(f"{name} is no table of machines: its kind is {kind!r}, not {KIND!r}")
@@ -83,6 +81,8 @@ def _check(machine: Any, where: str) -> None:
             raise ArgumentError(f"{where}: no member {key!r}: there are {', '.join((*_TEXTS, *_NUMBERS, 'choose'))}")
         elif not _is_number(value):
             raise ArgumentError(f"{where}: {key} is a number of 0 or more, not {value!r}")
+        elif key == "accelerators" and value > _MOST_ACCELERATORS:
+            raise ArgumentError(f"{where}: a machine has at most {_MOST_ACCELERATORS} accelerators, not {value!r}")
     for key in ("cores", "price_per_hour"):
         if not machine.get(key):
             raise ArgumentError(f"{where} has no {key}")
@@ -96,6 +96,10 @@ def _check_choice(choice: Any, machine: Mapping[str, Any], where: str) -> None:
             raise ArgumentError(f"{where}: {key!r} cannot be chosen: {', '.join(_UNITS)} can")
         if not isinstance(value, dict) or not _is_number(value.get("most")) or not _is_number(value.get("price_per_hour")):
             raise ArgumentError(f"{where}: choose {key} has the numbers most and price_per_hour")
+        if key == "accelerators" and value["most"] > _MOST_ACCELERATORS:
+            raise ArgumentError(f"{where}: choose accelerators: most is {_MOST_ACCELERATORS} or less, not {value['most']!r}")
+        if not _is_number(machine.get(key, 0)):
+            raise ArgumentError(f"{where}: {key} is a number of 0 or more, not {machine.get(key)!r}")
         if value["most"] < machine.get(key, 0):
             raise ArgumentError(f"{where}: choose {key}: most is below the {machine.get(key)} that it has")
 

@@ -10,6 +10,7 @@ change between outside and inside. The polygons of an object are joined.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -127,12 +128,24 @@ def _union(regions: Sequence[Region]) -> Region:
     return starts[first], reach[np.concatenate([first[1:], [True]])]
 
 
+def _has_numbers(values: Any) -> bool:
+    """True for a list of numbers, or an array of them. Texts, true and false are no numbers."""
+    kind = getattr(getattr(values, "dtype", None), "kind", None)
+    if kind is not None:
+        return kind in "iuf"
+    if isinstance(values, array):
+        return True
+    return isinstance(values, (list, tuple)) and all(type(value) in (int, float) for value in values)
+
+
 def from_polygons(polygons: Any, height: int, width: int) -> Region | None:
     """Draws the polygons [[x0, y0, x1, y1, ...], ...] of one object on height x width pixels; None: it has no pixel."""
     import numpy as np
 
     regions = []
     for polygon in polygons:
+        if not _has_numbers(polygon):
+            raise RegionError("has a polygon that is no list of numbers")
         try:
             points = np.asarray(polygon, np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -183,12 +196,14 @@ def from_counts(counts: Any, height: int, width: int) -> Region:
     if isinstance(counts, (str, bytes)):
         runs = counts_of(counts)
     else:
+        if not _has_numbers(counts):
+            raise RegionError("has run lengths that are no whole numbers")
         try:
-            given = np.asarray(counts)
-            runs = given.astype(np.int64)
+            given = [int(count) for count in counts]
+            runs = np.array(given, np.int64)
         except (TypeError, ValueError, OverflowError):
             raise RegionError("has run lengths that are no whole numbers") from None
-        if runs.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        if runs.ndim != 1 or any(count != whole for count, whole in zip(counts, given, strict=True)):
             raise RegionError("has run lengths that are no whole numbers")
     size = height * width
     if len(runs) and (int(runs.min()) < 0 or int(runs.max()) > size):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from . import _native, _options
+from . import _files, _native, _options
 from .errors import ArgumentError, LimitError
 
 # The order of enum pst_stall_resource.
@@ -304,6 +304,7 @@ def whatif(report: Any, **question: Any) -> Any:
 
     if isinstance(report, (str, os.PathLike)):
         report = Report.load(report)
-    answers = sweep(report.data, question)
+    with _files.unfit("the report", report._file):
+        answers = sweep(report.data, question)
     many = any(isinstance(v, Sequence) and not isinstance(v, str) for v in question.values())
     return answers if many else answers[0]

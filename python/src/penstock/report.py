@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import AbstractContextManager
 from typing import Any
 
-from . import _outputs, _report_text, _whatif
+from . import _file_kinds, _files, _outputs, _report_text, _whatif
 from .errors import ArgumentError, CorruptError
 
 __all__ = ["Report"]
@@ -35,7 +36,9 @@ class Report:
         missing = [name for name in _SECTIONS if not isinstance(data.get(name), (dict, list))]
         if missing:
             raise ArgumentError(f"the report has no {', '.join(missing)}")
+        _file_kinds.REPORT(data, "")
         self.data = data
+        self._file: str | None = None
 
     # Files ------------------------------------------------------------------------------------------
 
@@ -43,14 +46,13 @@ class Report:
     def load(cls, path: str | os.PathLike[str]) -> Report:
         """Reads a report's file."""
         name = os.fspath(path)
-        with open(name, encoding="utf-8") as file:
-            try:
-                data = json.load(file)
-            except ValueError as error:
-                raise CorruptError(f"this is no JSON: {error}", file=name) from None
+        data = _files.read_json(name, "report")
         if not isinstance(data, dict):
-            raise CorruptError("this is no report: a JSON object is expected", file=name)
-        return cls(data)
+            raise CorruptError(f"file {name!r}: this is no report: a JSON object is expected", file=name)
+        with _files.of_file(name):
+            made = cls(data)
+        made._file = name
+        return made
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Returns the report as JSON, and writes it to a file if a path is given."""
@@ -63,7 +65,8 @@ class Report:
         """Returns one self-contained HTML page, and writes it to a file if a path is given."""
         from . import _report_html
 
-        text = _report_html.page(self.data)
+        with self._shown():
+            text = _report_html.page(self.data)
         if path is not None:
             _outputs.write(path, text)
         return text
@@ -74,12 +77,14 @@ class Report:
         ``machine``: a dict of capacities as in the section "machine" of a report, or the path of a file of kind
         "penstock-machine" or "penstock-report". ``core_speed`` says how fast a core is, 1 for those of this report.
         """
+        name = None
         if isinstance(machine, (str, os.PathLike)):
-            machine = load_machine(machine)
+            name, machine = os.fspath(machine), load_machine(machine)
         data = json.loads(json.dumps(self.data))
         data["machine"].update(machine)
-        data["notes"] = [*data.get("notes", []), "capacities are of another machine than the one that was measured"]
-        return Report(data)
+        data["notes"] = [*(data.get("notes") or []), "capacities are of another machine than the one that was measured"]
+        with _files.of_file(name):
+            return Report(data)
 
     def learned(self, stats: Any) -> Report:
         """Returns this report with the costs that a training run has shown: its loader, or the dict of ``loader.stats()``.
@@ -97,13 +102,18 @@ class Report:
 
     # Views ------------------------------------------------------------------------------------------
 
+    def _shown(self) -> AbstractContextManager[None]:
+        return _files.unfit("the report", self._file)
+
     def report(self) -> str:
         """Returns the report as text for a terminal."""
-        return _report_text.text(self.data)
+        with self._shown():
+            return _report_text.text(self.data)
 
     def summary(self) -> str:
         """Returns the answer in a few words: "3.4 of 8 H100 fed, utilisation 0.43; ..."."""
-        return _report_text.words(self.data)
+        with self._shown():
+            return _report_text.words(self.data)
 
     def __str__(self) -> str:
         return self.report()
@@ -114,7 +124,8 @@ class Report:
     def _repr_html_(self) -> str:
         from . import _report_html
 
-        return _report_html.fragment(self.data)
+        with self._shown():
+            return _report_html.fragment(self.data)
 
     # Questions --------------------------------------------------------------------------------------
 
@@ -129,17 +140,14 @@ class Report:
         utilisation: the part of the accelerator's own rate that is enough; None: its limit, or 0.98 if it has none.
         """
         wanted = utilisation if utilisation is not None else self.data["accelerator"].get("limit") or 0.98
-        return _whatif.need(self.data, resource, wanted, question)
+        with self._shown():
+            return _whatif.need(self.data, resource, wanted, question)
 
 
 def load_machine(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads the capacities of a machine from a file of kind "penstock-machine", or from a report."""
     name = os.fspath(path)
-    with open(name, encoding="utf-8") as file:
-        try:
-            data = json.load(file)
-        except ValueError as error:
-            raise CorruptError(f"this is no JSON: {error}", file=name) from None
+    data = _files.read_json(name, "description of a machine")
     kind = data.get("kind") if isinstance(data, dict) else None
     if kind not in (KIND, MACHINE_KIND):
         raise ArgumentError(f"{name} is no description of a machine: its kind is {kind!r}, not {MACHINE_KIND!r}")
@@ -150,6 +158,6 @@ def load_machine(path: str | os.PathLike[str]) -> dict[str, Any]:
     for key, value in machine.items():
         if key not in known:
             raise ArgumentError(f"{name}: no capacity {key!r}: there are {', '.join(known)}")
-        if key != "cpu" and value is not None and (not isinstance(value, (int, float)) or not 0 <= value < 1e18):
-            raise ArgumentError(f"{name}: {key} is a number of 0 or more, not {value!r}")
+        if key != "cpu":
+            _files.number()(value, f"{name}: {key}")
     return dict(machine)

@@ -504,7 +504,14 @@ def _from_plain(plain: object) -> Transform:
     for key, field in parameters.items():
         if field.default is MISSING and key not in arguments:
             raise ArgumentError(f"{name}: the argument {key!r} is missing")
-    return operation(**arguments)
+    try:
+        return operation(**arguments)
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+        raise ArgumentError(f"{name}: an argument is of a wrong kind ({error})") from None
+    except ValueError as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"{name}: {error}") from None
 
 
 def _chain_from_plain(plain: object) -> list[Transform]:
@@ -520,8 +527,12 @@ def from_json(text: str | bytes) -> list[Transform] | dict[str, list[Transform]]
     """
     try:
         plain = json.loads(text)
+        if isinstance(plain, dict) and "op" not in plain:
+            return {name: _chain_from_plain(ops) for name, ops in plain.items()}
+        return _chain_from_plain(plain)
+    except RecursionError:
+        raise ArgumentError("the operations are nested too deep") from None
     except ValueError as error:
+        if isinstance(error, ArgumentError):
+            raise
         raise ArgumentError(f"the operations are not JSON: {error}") from None
-    if isinstance(plain, dict) and "op" not in plain:
-        return {name: _chain_from_plain(ops) for name, ops in plain.items()}
-    return _chain_from_plain(plain)
