@@ -22,6 +22,7 @@ enum {
     TOTAL_AT = MARK + BLOCK_HEAD + 13, /* its upper four bits; four bytes follow */
     FRAME_HEAD_MAX = 16,
     FRAME_MIN = 9,
+    TRIES_MAX = 100,       /* bytes that look like a header of a frame by chance are far fewer */
     TAGS_NBYTES = 64 << 10 /* at the end, in which tags are looked for */
 };
 
@@ -119,13 +120,17 @@ enum pst_status psti_decode_flac_last_frame(const uint8_t *info, const uint8_t *
     struct frame frame;
     uint32_t block = (uint32_t)info[0] << 8 | info[1];
     crc16_fill(table);
-    for (uint64_t n = FRAME_MIN; n <= nbytes; n++) {
+    int tries = 0; /* that cost a checksum each */
+    for (uint64_t n = FRAME_MIN; n <= nbytes && tries < TRIES_MAX; n++) {
         const uint8_t *at = bytes + nbytes - n;
         uint8_t head[FRAME_HEAD_MAX] = {0};
         if (at[0] != 0xFF || (at[1] & 0xFE) != 0xF8)
             continue;
         memcpy(head, at, n < sizeof head ? (size_t)n : sizeof head);
-        if (!read_frame(head, block, &frame) || crc16(table, at, n) != 0)
+        if (!read_frame(head, block, &frame))
+            continue;
+        tries++;
+        if (crc16(table, at, n) != 0)
             continue;
         *n_samples = frame.first + frame.n;
         return PST_OK;
