@@ -21,7 +21,7 @@ def can_share() -> bool:
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 @pytest.mark.skipif(importlib.util.find_spec("optuna") is None, reason="Optuna is not installed")
-@pytest.mark.parametrize("more", [["--each"], []])
+@pytest.mark.parametrize("more", [pytest.param(["--each"], marks=pytest.mark.long), []])
 def test_trials(tmp_path, more):
     if not more and not can_share():
         pytest.skip("this command has no serve")

@@ -6,6 +6,7 @@ The peer's part needs torchvision, the others do not.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -27,13 +28,13 @@ WITH_TORCHVISION = ["-c", "import sys, runpy, conftest; conftest.torchvision_v2(
 TRAINED = re.compile(r"^(\w+), seed \d: loss ([\d.]+) to ([\d.]+), ([\d.]+)% of [\d.]+ s waiting, (.*)$", re.M)
 
 
-def output_of(tmp_path: Path, *command: object, code: int = 0, errors: str = "") -> str:
+def output_of(tmp_path: Path, *command: object, code: int = 0, errors: str = "", timeout: int = 300) -> str:
     """What the program prints. errors: what its standard error has to say."""
     path = os.pathsep.join([str(Path(__file__).parent), str(EXAMPLES)])
     # Threads of OpenMP spin while they wait, which on a busy machine takes minutes.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path), "PYTHONPATH": path}
-    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, timeout=300, cwd=tmp_path,
-                          env=environment)
+    done = subprocess.run([sys.executable, *map(str, command)], capture_output=True, text=True, timeout=timeout,
+                          cwd=tmp_path, env=environment)
     assert done.returncode == code and errors in done.stderr, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
 
@@ -65,6 +66,7 @@ def test_the_peer_trains_with_augmentation(tmp_path, example, options):
     assert all(0 <= stall <= 100 for _, _, stall, _ in found.values())
 
 
+@pytest.mark.long  # the tests above run the same programs; here they train until they have learnt
 @pytest.mark.parametrize(("example", "options", "falls_to", "at_least"), [
     ("train_images.py", ("--epochs", 30), 0.97, 16),  # mixed labels keep the loss up; by chance 8.3 %
     ("train_detector.py", ("--made", 200, "--epochs", 12), 0.5, 15),  # without learning below 1 %
@@ -75,14 +77,24 @@ def test_penstock_trains(tmp_path, example, options, falls_to, at_least):
     assert all(distance < 4 for distance in rest)  # of keypoints, which moved with their boxes
 
 
-@pytest.mark.parametrize(("example", "options"), [
-    ("train_images.py", ("--batch", 1000)), ("train_detector.py", ("--made", 8, "--batch", 16)),
-    ("train_segmentation.py", ("--made", 8, "--batch", 16)), ("train_audio.py", ("--made", "--batch", 1000))])
-def test_too_little_data_is_said(tmp_path, example, options):
-    for more in ((),) if "audio" in example else ((), ("--same",)):
-        output_of(tmp_path, EXAMPLES / example, *options, *more, code=1, errors="nothing to train")
+def outputs_of(tmp_path: Path, *commands: tuple[object, ...]) -> list[dict[str, object]]:
+    """Runs programs in one process. Returns the status of each, and what it printed."""
+    given = json.dumps([[str(EXAMPLES / str(example)), *map(str, options)] for example, *options in commands])
+    text = output_of(tmp_path, Path(__file__).with_name("run_examples.py"), given, timeout=300 * len(commands))
+    done: list[dict[str, object]] = json.loads(text)
+    assert len(done) == len(commands)
+    return done
 
 
+def test_too_little_data_is_said(tmp_path):
+    small = [("train_images.py", "--batch", 1000), ("train_detector.py", "--made", 8, "--batch", 16),
+             ("train_segmentation.py", "--made", 8, "--batch", 16)]
+    for done in outputs_of(tmp_path, *small, *((*command, "--same") for command in small),
+                           ("train_audio.py", "--made", "--batch", 1000)):
+        assert done["code"] == 1 and "nothing to train" in str(done["errors"]), done
+
+
+@pytest.mark.long  # test_examples_ranks.py starts ranks in the same ways
 def test_two_ranks_of_torchrun(tmp_path):
     """The example asserts that both ranks end with the same weights. A rank tests its part."""
     text = output_of(tmp_path, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, EXAMPLES / "train_images.py",
@@ -90,6 +102,7 @@ def test_two_ranks_of_torchrun(tmp_path):
     assert len(results_of(text)) == 1 and text.count("images to train on") == 1
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("lightning") is None, reason="lightning is not installed")
 def test_lightning(tmp_path):
     text = output_of(tmp_path, EXAMPLES / "train_images_lightning.py", "--epochs", 2, "--devices", 2)
@@ -99,13 +112,14 @@ def test_lightning(tmp_path):
 
 @pytest.mark.skipif(importlib.util.find_spec("lightning") is None, reason="lightning is not installed")
 def test_lightning_options(tmp_path):
-    program = EXAMPLES / "train_images_lightning.py"
-    for given, said in ((("--ema",), "goes without --ema"), (("--same",), "goes without --same"), (("--devices",), "expected one"),
-                        (("--loader", "torch"), "goes without --loader"), (("--devices=0",), "--devices is 0")):
-        output_of(tmp_path, program, *given, code=2, errors=said)
-    output_of(tmp_path, program, "--batch", 1000, code=1, errors="nothing to train")
-    text = output_of(tmp_path, program, "--devices=1", "--test", 0, "--epochs", 1, "--batch", 64)
-    assert re.match(r"lightning, rank 0 of 1: \d+ steps, loss", text)
+    refused = [(("--ema",), 2, "goes without --ema"), (("--same",), 2, "goes without --same"), (("--devices",), 2, "expected one"),
+               (("--loader", "torch"), 2, "goes without --loader"), (("--devices=0",), 2, "--devices is 0"),
+               (("--batch", "1000"), 1, "nothing to train")]
+    *ended, trained = outputs_of(tmp_path, *(("train_images_lightning.py", *given) for given, _, _ in refused),
+                                 ("train_images_lightning.py", "--devices=1", "--test", 0, "--epochs", 1, "--batch", 64))
+    for done, (given, code, said) in zip(ended, refused, strict=True):
+        assert done["code"] == code and said in str(done["errors"]), (given, done)
+    assert trained["code"] == 0 and re.match(r"lightning, rank 0 of 1: \d+ steps, loss", str(trained["out"])), trained
 
 
 def test_voc_and_cityscapes_by_their_files(tmp_path):

@@ -1,4 +1,8 @@
-"""A user's functions on samples and batches: in the calling thread, in threads and in processes."""
+"""A user's functions on samples and batches: in the calling thread, in threads and in processes.
+
+A process that is spawned imports this file to find its function. So torch, which takes seconds to import, is imported where it is
+used.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from conftest import N
 
 import penstock as ps
@@ -112,6 +115,8 @@ def growing(sample, rng):
 
 
 def torch_noise(sample, rng):
+    import torch
+
     sample["image"] = sample["image"].to(torch.bfloat16) + torch.from_numpy(rng.normal(0, 1, 3))[:, None, None].to(torch.bfloat16)
     return sample
 
@@ -223,6 +228,8 @@ def test_fields_of_every_type(typed, way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_torch(packed, way):
+    import torch
+
     loader = load(packed, sample_function=torch_noise, output="torch", layout="channels_last", **way)
     here = load(packed, sample_function=torch_noise, output="torch", layout="channels_last")
     for a, b in zip(loader, here, strict=True):
@@ -383,6 +390,8 @@ def test_dropped_loaders_leave_nothing(packed, way):
 
 
 def test_who_gets_random_numbers():
+    import torch
+
     class Module(torch.nn.Module):
         def forward(self, sample):
             return sample
@@ -400,6 +409,8 @@ def test_who_gets_random_numbers():
 
 @pytest.mark.parametrize("way", WAYS)
 def test_modules_and_defaults(packed, way):
+    import torch
+
     if way.get("function_start") == "spawn":
         functions = {"batch_function": torch.nn.Identity()}
     else:
