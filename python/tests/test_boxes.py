@@ -24,7 +24,7 @@ def boxes_of(i: int) -> np.ndarray:
 @pytest.fixture(scope="module")
 def detection(tmp_path_factory):
     path = tmp_path_factory.mktemp("detection") / "data.pst"
-    schema = {"labels": ps.Array("int64"), "centres": ps.Keypoints(), "boxes": ps.Boxes(), "image": ps.Image(),
+    schema = {"labels": ps.Array("int64"), "centres": ps.Keypoints(pairs=[]), "boxes": ps.Boxes(), "image": ps.Image(),
               "ids": ps.Array("uint8")}
     with ps.Writer(path, schema) as writer:
         for i in range(N):

@@ -41,7 +41,8 @@ def centres_of(boxes: np.ndarray) -> np.ndarray:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("detection") / "data.pst"
-    schema = {"image": ps.Image(), "mask": ps.Mask(), "boxes": ps.Boxes(), "labels": ps.Array("int64"), "centres": ps.Keypoints()}
+    schema = {"image": ps.Image(), "mask": ps.Mask(), "boxes": ps.Boxes(), "labels": ps.Array("int64"),
+              "centres": ps.Keypoints(pairs=[])}
     with ps.Writer(path, schema) as writer:
         for i in range(N):
             boxes = boxes_of(i)

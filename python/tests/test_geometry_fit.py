@@ -157,7 +157,7 @@ def plain(height=50, width=100):
 )
 def test_the_writer_refuses_what_does_not_fit(tmp_path, field, value, text):
     bad = {**plain(), field: np.asarray(value, np.uint8 if field == "mask" else np.float32)}
-    schema = {"mask": ps.Mask(), "image": ps.Image(), "boxes": ps.Boxes(), "points": ps.Keypoints()}
+    schema = {"mask": ps.Mask(), "image": ps.Image(), "boxes": ps.Boxes(), "points": ps.Keypoints(pairs=[])}
     with ps.Writer(tmp_path / "data", schema) as writer:
         writer.write(plain(), name="good")
         with pytest.raises(ps.errors.ArgumentError, match='"bad".*' + text):

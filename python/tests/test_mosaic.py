@@ -50,8 +50,8 @@ def row_of(i):
 @pytest.fixture(scope="module")
 def detection(tmp_path_factory):
     path = tmp_path_factory.mktemp("mosaic") / "set.pst"
-    schema = {"image": ps.Image("raw"), "boxes": ps.Boxes(), "labels": ps.Array("int64"), "centres": ps.Keypoints(),
-              "mask": ps.Mask(), "label": ps.Int(), "marks": ps.Keypoints()}
+    schema = {"image": ps.Image("raw"), "boxes": ps.Boxes(), "labels": ps.Array("int64"), "centres": ps.Keypoints(pairs=[]),
+              "mask": ps.Mask(), "label": ps.Int(), "marks": ps.Keypoints(pairs=[])}
     with ps.Writer(path, schema) as writer:
         for i in range(N):
             writer.write(row_of(i))
@@ -192,7 +192,7 @@ def test_what_is_refused(detection):
 def test_several_keypoints_for_each_box(tmp_path):
     """Two keypoints of each box, its corners, go where it goes, and with it."""
     path = tmp_path / "corners.pst"
-    with ps.Writer(path, {"image": ps.Image("raw"), "boxes": ps.Boxes(), "corners": ps.Keypoints()}) as writer:
+    with ps.Writer(path, {"image": ps.Image("raw"), "boxes": ps.Boxes(), "corners": ps.Keypoints(pairs=[])}) as writer:
         for i in range(N):
             row = row_of(i)
             corners = [[*point, 2] for box in row["boxes"] for point in (box[:2], box[2:])]

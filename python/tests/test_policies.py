@@ -309,7 +309,7 @@ def test_random_apply_and_choice(photographs):
 def test_a_group_that_moves_keeps_what_follows_it(photographs, tmp_path):
     """Masks, boxes and keypoints take part in a group; colours within it leave them alone."""
     path = tmp_path / "set.pst"
-    schema = {"image": ps.Image("raw"), "mask": ps.Mask(), "boxes": ps.Boxes(), "points": ps.Keypoints()}
+    schema = {"image": ps.Image("raw"), "mask": ps.Mask(), "boxes": ps.Boxes(), "points": ps.Keypoints(pairs=[])}
     with ps.Writer(path, schema) as writer:
         for pixels in originals():
             mask = np.ascontiguousarray(pixels[..., 0] // 128)

@@ -33,7 +33,7 @@ def row_of(i: int) -> dict:
 @pytest.fixture(scope="module")
 def ragged(tmp_path_factory):
     path = tmp_path_factory.mktemp("ragged") / "set.pst"
-    schema = {"labels": ps.Array("int64"), "centres": ps.Keypoints(), "boxes": ps.Boxes(), "image": ps.Image("raw"),
+    schema = {"labels": ps.Array("int64"), "centres": ps.Keypoints(pairs=[]), "boxes": ps.Boxes(), "image": ps.Image("raw"),
               "ids": ps.Array("uint8"), "mask": ps.Mask(), "number": ps.Int()}
     with ps.Writer(path, schema) as writer:
         for i in range(N):
