@@ -76,6 +76,8 @@ def test_a_folder_and_then_its_data_set(folder, tmp_path) -> None:
     assert "png" not in forms
     assert all(np.array_equal(a, b) for a, b in zip(pixels(packed), pixels(folder), strict=True))
     text = tuned.report()
+    tuned.before.data["machine"].update(other_cores=1.5, cores=2.0)
+    assert "uncertain before: other programs used 1.5 of 2 cores" in tuned.report()
     assert "before" in text and "paid back" in text and "predicted" in text
     assert "RandomResizedCrop(224)" in text and "assumed" in text and "penstock pack" not in text
     json.dumps(tuned.as_dict(), allow_nan=False)

@@ -160,6 +160,8 @@ def test_wrong_commands(folder: Path, tmp_path: Path, refused: Any) -> None:
     (tmp_path / "ops.json").write_text('[{"op": "Resize", "sice": 8}]')
     (tmp_path / "bad.json").write_text("[{]")
     (tmp_path / "r.json").write_text('{"kind": "penstock-report", "version": 9}')
+    parts = dict.fromkeys(("subject", "machine", "accelerator", "phases", "forms", "stages", "bands"), {})
+    (tmp_path / "cut.json").write_text(json.dumps({"kind": "penstock-report", "version": 1, **parts}))
     (tmp_path / "dir").mkdir()
     (tmp_path / "mod.py").write_text("import torch_that_is_not_there\n")
     data = str(folder)
@@ -188,6 +190,7 @@ def test_wrong_commands(folder: Path, tmp_path: Path, refused: Any) -> None:
         (["whatif", "dir"], 1, "dir: Is a directory"),
         (["whatif", "r.json"], 2, "version 9"),
         (["whatif", "bad.json"], 1, "no JSON"),
+        (["whatif", "cut.json"], 1, "'form'"),
         (["plan", "bad.json"], 2, "no report of penstock analyze"),
         (["plan", data, "--out", "no/p.json"], 2, "there is no directory"),
         (["plan", data, "--cache", "8GB0"], 2, "cache is bytes"),

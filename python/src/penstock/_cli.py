@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import _analyze_probe, _files, _loader_set, _outputs, _usual, _whatif, accelerators
+from ._cli_pack import PARTS, pack_verb
 from .errors import ArgumentError, PenstockError, UnsupportedError
 from .report import Report, load_machine
 
@@ -341,13 +342,12 @@ def _whatif_verb(arguments: Sequence[str]) -> str:
     report = Report.load(given.report)
     if given.machine is not None:
         report = report.with_machine(given.machine)
-    if given.html is not None:
-        report.to_html(given.html)
     with _files.unfit("the report", given.report):
         return _answer(given, report)
 
 
-def _answer(given: argparse.Namespace, report: Report) -> int:
+def _answer(given: argparse.Namespace, report: Report) -> str:
+    """Answers the question of `whatif`."""
     question: dict[str, Any] = {}
     for name in _whatif.QUESTIONS:
         value = getattr(given, name)
@@ -359,6 +359,8 @@ def _answer(given: argparse.Namespace, report: Report) -> int:
     answers = _whatif.sweep(report.data, question)
     limit = given.utilisation or report.data["accelerator"].get("limit") or 0.98
     enough = [_whatif.needs(report.data, limit, answer.question) for answer in answers]
+    if given.html is not None:
+        report.to_html(given.html)
     if given.json:
         return json.dumps({"answers": [{**a.as_dict(), "enough": e} for a, e in zip(answers, enough, strict=True)]}, indent=2)
     return "\n".join(_table(answers, enough))
@@ -552,18 +554,12 @@ def _tune_verb(arguments: Sequence[str]) -> str:
     return json.dumps(tuned.as_dict(), indent=2, allow_nan=False) if given.json else tuned.report()
 
 
-def _pack_verb(arguments: Sequence[str]) -> int:
-    from ._cli_pack import pack_verb
-
-    return pack_verb(arguments)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a verb; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     verbs = {"analyze": _analyze, "plan": _plan_verb, "tune": _tune_verb, "whatif": _whatif_verb}
     if words and words[0] == "pack":
-        return _pack_verb(words[1:])
+        return pack_verb(words[1:])
     if not words or words[0] not in verbs:
         print(f"penstock: a verb is expected: {', '.join(sorted([*verbs, 'pack']))}", file=sys.stderr)
         return _USAGE
@@ -603,7 +599,9 @@ def _failed(verb: str, error: BaseException, status: str, text: str, as_json: bo
     """Reports a failure on stderr, and with --json on stdout. Returns the exit status."""
     notes = getattr(error, "__notes__", [])
     if as_json:
-        print(json.dumps({"error": {"status": status, "text": text, "notes": notes}}))
+        system = {"os_error": getattr(error, "errno", None), "file": getattr(error, "filename", None)}
+        parts = {part: getattr(error, part, system.get(part)) for part in PARTS}
+        print(json.dumps({"error": {**parts, "status": status, "text": text, "notes": notes}}))
     for line in (text, *notes):
         print(f"penstock: {verb}: {line}", file=sys.stderr)
     return exit_status

@@ -15,7 +15,7 @@ from .errors import PenstockError
 from .writer import PackReport, pack
 
 _OK, _FAILED, _INTERRUPTED = 0, 1, 130
-_PARTS = ("status", "text", "room", "dataset", "sample", "file", "offset", "codec", "os_error")
+PARTS = ("status", "text", "room", "dataset", "sample", "file", "offset", "codec", "os_error")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -95,7 +95,7 @@ def _notice(notice: dict[str, Any]) -> str:
 def _as_json(report: PackReport, destination: str) -> dict[str, Any]:
     return {
         "notices": report.notices,
-        "bad": [{"name": bad["name"], "error": {part: bad.get(part) for part in _PARTS}} for bad in report.bad],
+        "bad": [{"name": bad["name"], "error": {part: bad.get(part) for part in PARTS}} for bad in report.bad],
         "destination": destination,
         "samples": report.n_samples,
         "resumed": report.n_resumed,
@@ -172,7 +172,7 @@ def pack_verb(arguments: Sequence[str]) -> int:
 
 def _fail(given: argparse.Namespace, error: BaseException) -> int:
     if given.json and isinstance(error, PenstockError):
-        print(json.dumps({"error": {part: getattr(error, part) for part in _PARTS}}))
+        print(json.dumps({"error": {part: getattr(error, part) for part in PARTS}}))
     if isinstance(error, PenstockError):
         print(f"penstock: pack: {_shown(str(error))}", file=sys.stderr)
     if not given.quiet and os.path.exists(os.path.join(given.destination, "journal.pst")):

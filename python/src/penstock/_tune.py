@@ -15,7 +15,7 @@ from typing import Any
 from . import _options, _outputs, _plan, _plan_file, _plan_layout, _plan_text, _solver, writer
 from ._analyze import analyze, seconds_of
 from ._plan import Plan
-from ._report_text import bar, duration, size
+from ._report_text import bar, doubts, duration, size
 from ._usual import usual
 from .dataset import Dataset
 from .errors import ArgumentError, ExistsError, PenstockError
@@ -99,6 +99,7 @@ class Tuned:
         lines.append(f"{'on storage':24s}" + "".join(f"{size(n):>14s}" for n in self.nbytes if n))
         for one, title in zip(reports, ("before", "after"), strict=False):
             lines += [f"{title}, {phase:5s} {bar(parts)}" for phase, parts in one.data["stall"].items()]
+            lines += [f"uncertain {title}: {doubt}" for doubt in doubts(one.data)]
         if self.written_seconds:
             epochs = self.break_even()
             paid = f"paid back after {epochs:.2g} epochs" if math.isfinite(epochs) else "by time it never pays"
@@ -229,12 +230,14 @@ class _Places:
     def _checked_plan(self, given: Any) -> str:
         if given is not None:
             return _outputs.checked("plan_file", given)
-        found = _outputs.checked("plan_file (none was given)", self.target + _PLAN_SUFFIX)
+        found = _outputs.checked("plan_file, which nobody named", self.target + _PLAN_SUFFIX)
         if os.path.exists(found):
             try:
                 _plan_file.read(found)
             except PenstockError as error:
-                raise ExistsError(f"{found} is there and would be written over: give another plan_file ({error.text})") from None
+                raise ExistsError(
+                    f"{found} is there and would be written over ({error.text}): name another plan_file, --plan on the command line"
+                ) from None
         return found
 
     def _need_room(self, nbytes: float) -> None:
