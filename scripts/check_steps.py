@@ -136,6 +136,7 @@ def long_steps() -> list[Step]:
         Step("build-fuzz", "script", build("fuzz", "fuzz_targets")),
         Step("identities", "pytest", [pytest("python/tests/test_identity_pairs.py")], {"PENSTOCK_TEST_PAIRS": "200"}),
         Step("fuzz", "script", [[PYTHON, "scripts/fuzz.py", str(BUILD / "fuzz"), "--seconds", FUZZ_SECONDS]]),
+        Step("interrupts", "pytest", [pytest("python/tests/test_interrupts.py")], {"PENSTOCK_TEST_INTERRUPTS": "1000"}),
         Step("site", "script", [[PYTHON, "scripts/build_site.py"]]),
         Step("demo", "script", [[PYTHON, "examples/demo.py", "--out", str(BUILD / "demo-out")]]),
         Step("abi", "pytest", [pytest("tests/scripts/abi_of_wheel.py")]),

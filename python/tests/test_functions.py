@@ -677,3 +677,71 @@ def test_processes_end_with_their_parent(run):
         """
     )
     assert out.split() == ["2", "0"]
+
+
+def fails_thrice(sample):
+    if sample["index"] in (3, 7, 20):
+        raise KeyError(f"nothing for {sample['index']}")
+    return {"image": sample["image"], "label": sample["label"], "number": 2 * sample["index"]}
+
+
+def always_fails(sample):
+    raise ValueError("never")
+
+
+ON_ERROR_WAYS = [{}, {"function_workers": 2}, {"function_workers": 2, "function_kind": "processes"}]
+
+
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+@pytest.mark.parametrize("way", ON_ERROR_WAYS)
+def test_on_error_decides_for_functions(packed, way, output):
+    order = [batch["index"].tolist() for batch in load(packed)]
+    bad = {3, 7, 20}
+    with load(packed, sample_function=fails_thrice, on_error="skip", output=output, **way) as loader:
+        for batch, wanted in zip(loader, order, strict=True):
+            kept = [i for i in wanted if i not in bad]
+            assert batch["index"].tolist() == kept and batch["number"].tolist() == [2 * i for i in kept]
+            assert len(batch["image"]) == len(batch["label"]) == len(kept)
+        samples = loader.stats()["samples"]
+        assert (samples["bad"], samples["replaced"], samples["delivered"]) == (3, 0, N - 3)
+        assert {entry["sample"] for entry in loader.quarantine} == bad
+        entry = loader.quarantine[0]
+        assert "KeyError" in entry["text"] and entry["name"] == loader.dataset._native.name(entry["sample"])
+    with load(packed, sample_function=fails_thrice, on_error="replace", output=output, **way) as loader:
+        found = list(loader)
+        samples = loader.stats()["samples"]
+        assert (samples["bad"], samples["replaced"], samples["delivered"]) == (3, 3, N)
+    with load(packed, sample_function=fails_thrice, on_error="replace", output=output) as loader:
+        for batch, here, wanted in zip(found, loader, order, strict=True):
+            assert batch["index"].tolist() == here["index"].tolist()
+            assert all(mine == i or (i in bad and mine not in bad) for mine, i in zip(batch["index"].tolist(), wanted, strict=True))
+            assert batch["number"].tolist() == [2 * i for i in batch["index"].tolist()]
+            assert np.array_equal(np.asarray(batch["image"]), np.asarray(here["image"]))
+            assert batch["image"].dtype == here["image"].dtype
+    with load(packed, sample_function=fails_thrice, on_error="skip", max_errors=2, **way) as loader:
+        with pytest.raises(LimitError, match="max_errors 2"):
+            list(loader)
+
+
+@pytest.mark.parametrize("way", ON_ERROR_WAYS)
+def test_batches_of_samples_that_all_fail(packed, way):
+    with load(packed, sample_function=always_fails, on_error="skip", on_empty="empty", batch_size=12, **way) as loader:
+        assert [len(batch["index"]) for batch in loader] == [0, 0] and loader.stats()["samples"]["bad"] == N
+    for options in ({"on_error": "skip"}, {"on_error": "replace"}):
+        with load(packed, sample_function=always_fails, **options, **way) as loader, pytest.raises(FunctionError, match="never"):
+            next(iter(loader))
+    with load(packed, sample_function=fails_thrice, indices=[3, 7, 20, 5], on_error="skip", batch_size=3, shuffle=False,
+              **way) as loader:
+        found = [batch["index"].tolist() for batch in loader]
+        assert found == [[5], [5]]  # one other sample, the only one there is
+        assert loader.stats()["samples"]["replaced"] == 1
+    with load(packed, sample_function=other_keys, on_error="skip", **way) as loader:  # a wrong result is no bad sample
+        with pytest.raises(FunctionError, match="for the first sample"):
+            list(loader)
+
+
+def test_a_torch_data_set_replaces_what_fails(packed):
+    from penstock.torch import TorchDataset
+
+    data = TorchDataset(packed, sample_function=fails_thrice, on_error="replace", transforms=[T.Resize((24, 24))])
+    assert data[3]["number"] not in (6, 14, 40) and data[4]["number"] == 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -9,6 +10,7 @@ from typing import Any
 
 from . import _function_workers as _workers
 from . import _functions, _native
+from ._function_bad import BadSamples, Fetch
 from ._loader_pass import Place
 from ._stats import FunctionStats
 from .dataset import Dataset
@@ -28,6 +30,7 @@ class Pipeline:
         self._end = False  # no batch follows: the epoch is over
         self._tears = False  # an exception now leaves something half done
         self._waits = False  # no batch is asked for before those under way are delivered
+        self.bad = BadSamples(given, dataset)
         self._batches = self._samples = 0
         self._seconds = self._wait_seconds = 0.0
 
@@ -51,16 +54,43 @@ class Pipeline:
         draws = np.frombuffer(batch.draws(), np.uint64)
         return _functions.Place(epoch, tuple(arrays["index"].tolist()), tuple(draws.tolist()), step)
 
-    def here(self, batch: _native.Batch, arrays: dict[str, Any], whole: bool = True) -> Any:
-        """Calls the functions in this thread. whole False: that for samples alone."""
+    def here(self, batch: _native.Batch, arrays: dict[str, Any], fetch: Fetch, whole: bool = True) -> Any:
+        """Calls the functions in this thread. whole False: that for samples alone, none of which is left out."""
         place = self.place_of(batch, arrays)
         since = time.perf_counter()
+        mend = functools.partial(self._mend, place, fetch) if self.bad.decides and (whole or self.bad.replaces) else None
         try:
-            return _functions.apply(self._functions, arrays, place, whole)
+            return _functions.apply(self._functions, arrays, place, whole, mend=mend)
         except _functions.Failure as failure:
             raise _functions.error_of(failure, self._dataset, place) from failure.error
         finally:
             self._count(time.perf_counter() - since, len(place.samples))
+
+    def _mend(
+        self, place: _functions.Place, fetch: Fetch, i: int, failure: _functions.Failure, call: _functions.Call, is_empty: bool
+    ) -> _functions.Row | None:
+        """Returns the row of another sample in place of row i, or None: the batch goes without, as on_error says."""
+        is_new = not is_empty and self.bad.note(place, failure)
+        self.bad.n_dropped += is_new and not self.bad.replaces
+        if not (self.bad.pads if is_empty else self.bad.replaces):
+            return None
+        for sample in self.bad.others(place, i):
+            values = fetch(place.epoch, sample)
+            try:
+                made = call(sample, 0, dict(values))
+            except _functions.Failure as another:
+                if not another.trace:
+                    raise
+                failure = another
+                continue
+            self.bad.n_replaced += is_new or is_empty
+            return _functions.Row(sample, None, values, made)
+        raise failure
+
+    def _made_here(self, native: _native.Loader, to_arrays: _Arrays, fetch: Fetch, place: _functions.Place) -> Any:
+        """Makes the batch of a task that failed for a sample anew, with on_error's rule."""
+        batch = native.replay(place.epoch, place.step)
+        return self.here(batch, to_arrays(batch), fetch)
 
     def _count(self, seconds: float, n_samples: int) -> None:
         self._batches += 1
@@ -84,7 +114,9 @@ class Pipeline:
         self.stop()
         self._tears = False
 
-    def next(self, native: _native.Loader, to_arrays: _Arrays, here: Place) -> tuple[Any, Place, _functions.Place] | None:
+    def next(
+        self, native: _native.Loader, to_arrays: _Arrays, fetch: Fetch, here: Place
+    ) -> tuple[Any, Place, _functions.Place] | None:
         """Returns what the workers made of the batch after `here`, the place after it, and which rows it has. None: there is
         none. Another call returns the same until `here` is that place."""
         if self._pool is None:
@@ -92,17 +124,25 @@ class Pipeline:
         if self._tasks and self._tasks[0][1] is here:
             self._tasks.popleft()
         try:
-            return self._next(self._pool, native, to_arrays, here)
+            found = self._next(self._pool, native, to_arrays, here)
+            if found is None:
+                return None
+            task, place = found
+            if task.failure is not None:
+                if not self._is_bad_sample(task.failure):
+                    raise task.failure
+                task.result, task.failure = self._made_here(native, to_arrays, fetch, task.place), None
+            return task.result, place, task.place
         except _functions.Failure as failure:
             self._tears = True  # the batch is made anew, by other workers
             if failure.which == _workers.LIMIT:
                 raise LimitError(failure.text, dataset=self._dataset.path) from None
-            place = self._tasks[0][0].place if self._tasks else None
-            raise _functions.error_of(failure, self._dataset, place) from failure.error
+            rows = self._tasks[0][0].place if self._tasks else None
+            raise _functions.error_of(failure, self._dataset, rows) from failure.error
 
     def _next(
         self, pool: _workers.Threads | _workers.Processes, native: _native.Loader, to_arrays: _Arrays, here: Place
-    ) -> tuple[Any, Place, _functions.Place] | None:
+    ) -> tuple[_workers.Task, Place] | None:
         while self._put_one(pool, native, to_arrays, here):
             pass
         if not self._tasks:
@@ -116,9 +156,10 @@ class Pipeline:
             task.is_counted = True
             self._wait_seconds += time.perf_counter() - since
             self._count(task.seconds, len(task.place.samples))
-        if task.failure is not None:
-            raise task.failure
-        return task.result, place, task.place
+        return task, place
+
+    def _is_bad_sample(self, failure: _functions.Failure) -> bool:
+        return self.bad.decides and failure.which == "sample_function" and failure.sample is not None and bool(failure.trace)
 
     def _put_one(
         self, pool: _workers.Threads | _workers.Processes, native: _native.Loader, to_arrays: _Arrays, here: Place

@@ -17,7 +17,7 @@ from .errors import ArgumentError, FunctionError
 
 KINDS = ("threads", "processes")
 STARTS = ("fork", "spawn", "forkserver")
-_SAMPLE, _BATCH = 1, 2  # domains of random numbers
+_SAMPLE, _BATCH, REPLACE = 1, 2, 3  # domains of random numbers
 _MOST_NAMED = 8  # samples of a batch in an error
 
 
@@ -99,12 +99,18 @@ def generator(seed: int, domain: int, *counter: int) -> Any:
 
 
 def apply(
-    functions: Functions, arrays: dict[str, Any], place: Place, whole: bool = True, catch: type[BaseException] = Exception
+    functions: Functions,
+    arrays: dict[str, Any],
+    place: Place,
+    whole: bool = True,
+    catch: type[BaseException] = Exception,
+    mend: Mend | None = None,
 ) -> Any:
-    """Calls the functions. whole False: that for samples alone. Raises Failure for what is caught."""
+    """Calls the functions. whole False: that for samples alone. Raises Failure for what is caught, unless it is of a sample
+    that `mend` puts another one in the place of."""
     result: Any = arrays
     if functions.sample is not None:
-        result = _each(functions, arrays, place, catch)
+        result = _each(functions, arrays, place, catch, mend)
     if functions.batch is not None and whole:
         first = (place.draws[0], place.samples[0]) if place.samples else (0, 0)
         more = (generator(functions.seed, _BATCH, *first, place.epoch),) if _takes_rng(functions.batch) else ()
@@ -139,32 +145,86 @@ def _row(values: Any, i: int) -> Any:
     return values[i].item() if values.ndim == 1 else values[i]
 
 
-def _each(functions: Functions, arrays: dict[str, Any], place: Place, catch: type[BaseException]) -> dict[str, Any]:
+def values_of(arrays: Mapping[str, Any], i: int) -> dict[str, Any]:
+    """Returns what sample_function gets of row i."""
+    return {name: _row(column, i) for name, column in arrays.items()}
+
+
+class Row(NamedTuple):
+    """A sample's values before and after its function."""
+
+    sample: int
+    i: int | None  # its row in the batch; None: of another sample, which replaces one
+    given: Mapping[str, Any]
+    made: Mapping[str, Any]
+
+
+Call = Callable[[int, int, dict[str, Any]], Mapping[str, Any]]  # (sample, draw, values): what the function returns
+# (row, its failure, call, whether the batch would be empty): the row of another sample, or None: the batch goes without.
+Mend = Callable[[int, Failure, Call, bool], "Row | None"]
+
+
+def _each(
+    functions: Functions, arrays: dict[str, Any], place: Place, catch: type[BaseException], mend: Mend | None
+) -> dict[str, Any]:
     assert functions.sample is not None
-    given: list[dict[str, Any]] = []
-    made: list[Mapping[str, Any]] = []
-    takes_rng = _takes_rng(functions.sample)
-    for i, (sample, draw) in enumerate(zip(place.samples, place.draws, strict=True)):
-        row = {name: _row(values, i) for name, values in arrays.items()}
-        given.append(dict(row))
+    function, takes_rng = functions.sample, _takes_rng(functions.sample)
+    rows: list[Row] = []
+    last: Failure | None = None
+
+    def call(sample: int, draw: int, values: dict[str, Any]) -> Mapping[str, Any]:
         more = (generator(functions.seed, _SAMPLE, draw, sample, place.epoch),) if takes_rng else ()
-        result = _call(catch, functions.sample, "sample_function", sample, row, *more)
-        if not isinstance(result, Mapping) or not all(isinstance(name, str) for name in result):
-            raise Failure("sample_function", sample, f"it returned {type(result).__name__}: a dict by names is wanted")
-        if made and result.keys() != made[0].keys():
-            mine, first = (", ".join(sorted(each)) or "nothing" for each in (result, made[0]))
-            raise Failure("sample_function", sample, f"it returned {mine}, and {first} for the first sample")
-        made.append(result)
-    if not made:
-        return arrays
+        result = _call(catch, function, "sample_function", sample, values, *more)
+        _check_names(result, sample, rows[0].made if rows else None)
+        return result  # type: ignore[no-any-return]
+
+    for i, (sample, draw) in enumerate(zip(place.samples, place.draws, strict=True)):
+        values = values_of(arrays, i)
+        given = dict(values)
+        try:
+            rows.append(Row(sample, i, given, call(sample, draw, values)))
+        except Failure as failure:
+            if mend is None or not failure.trace:  # a wrong result is no bad sample
+                raise
+            last = failure
+            if (other := mend(i, failure, call, False)) is not None:
+                rows.append(other)
+    if not rows and last is not None and mend is not None and (other := mend(0, last, call, True)) is not None:
+        rows.append(other)
+    return _together(functions, arrays, rows) if rows else {name: _some(column, []) for name, column in arrays.items()}
+
+
+def _check_names(result: Any, sample: int, first: Mapping[str, Any] | None) -> None:
+    if not isinstance(result, Mapping) or not all(isinstance(name, str) for name in result):
+        raise Failure("sample_function", sample, f"it returned {type(result).__name__}: a dict by names is wanted")
+    if first is not None and result.keys() != first.keys():
+        mine, others = (", ".join(sorted(each)) or "nothing" for each in (result, first))
+        raise Failure("sample_function", sample, f"it returned {mine}, and {others} for the first sample")
+
+
+def _together(functions: Functions, arrays: dict[str, Any], rows: list[Row]) -> dict[str, Any]:
+    """Returns the batch of all rows. Columns that no function changed stay where they are."""
     whole = {
-        name: arrays[name]
-        if name in arrays and all(new[name] is old[name] for new, old in zip(made, given, strict=True))
-        else _joined(name, [new[name] for new in made], functions.output)
-        for name in made[0]
+        name: _some(arrays[name], [row.i for row in rows])
+        if name in arrays and all(row.i is not None and row.made[name] is row.given[name] for row in rows)
+        else _joined(name, [row.made[name] for row in rows], functions.output)
+        for name in rows[0].made
     }
-    whole.setdefault("index", arrays["index"])
+    if "index" not in whole:
+        kept = all(row.i is not None for row in rows)
+        whole["index"] = (
+            _some(arrays["index"], [row.i for row in rows])
+            if kept
+            else _joined("index", [row.sample for row in rows], functions.output)
+        )
     return whole
+
+
+def _some(column: Any, rows: Sequence[Any]) -> Any:
+    """Rows of a column; all of them: the column itself."""
+    if len(rows) == len(column):
+        return column
+    return [column[i] for i in rows] if isinstance(column, list) else column[list(rows)]
 
 
 def _joined(name: str, values: list[Any], output: str) -> Any:

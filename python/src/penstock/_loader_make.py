@@ -68,7 +68,7 @@ class Maker:
         if functions.is_torn:
             functions.mend()
             self._go_back(native, here)
-        found = functions.next(native, loader._arrays, here)
+        found = functions.next(native, loader._arrays, loader._one, here)
         if found is None:
             return None
         result, place, rows = found

@@ -139,7 +139,8 @@ class Loader(_loader_tickets.LikeDataLoader):
         indices: the samples to use, in this order, instead of all; positions in ``dataset`` if that is a view.
         weights: one per sample: samples are drawn with replacement, as many as the data set has.
         on_error: "raise", "skip" (the batch is shorter), or "replace" (by another sample) for bad samples: damaged,
-            cut short, of an unsupported kind, or one missing file of a folder. They are listed in
+            cut short, of an unsupported kind, one missing file of a folder, or one of which ``sample_function`` raises
+            (``max_errors`` counts those apart). They are listed in
             :attr:`quarantine`. Other faults always end the epoch with their own error: a dead mount, a lost folder,
             a missing permission, a memory limit, an operation that cannot be applied.
         max_errors: if an epoch has more bad samples, it ends with a LimitError; None: no limit.
@@ -246,7 +247,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         batch_function: called with the batch's dict, after ``sample_function``, and a generator that depends on seed, epoch
             and the batch's first row. What it returns is delivered, or goes to ``collate_fn`` in the calling thread.
         function_workers: threads or processes that run these functions, a batch each at a time, up to two batches each ahead.
-            0: the calling thread. Order, and results, are the same. An exception is a
+            0: the calling thread. Order, and results, are the same. An exception, where ``on_error`` leaves it, is a
             :class:`~penstock.errors.FunctionError` with batch, sample and the function's traceback, and the batch comes
             next (:meth:`skip_batch`). ``stats()["function"]`` counts and times. With ``share`` each job runs its own functions.
         function_kind: "threads", for functions that release Python's lock, as numpy's and torch's large operations do; or
@@ -685,7 +686,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         else:
             arrays = self._arrays(batch)
             if self._functions is not None:
-                arrays = self._functions.here(batch, arrays)
+                arrays = self._functions.here(batch, arrays, self._one)
         if self._collate is None:
             return arrays
         try:
@@ -710,7 +711,14 @@ class Loader(_loader_tickets.LikeDataLoader):
         wanted = self.epoch if epoch is None else _options.count("epoch", epoch, 0, 2**64 - 1)
         batch = self._open().fetch(wanted, np.ascontiguousarray(numbers, np.uint64))
         arrays = _convert.to_dict(batch, self._wrap, self._encoded, self._channels_last)
-        return arrays if self._functions is None else self._functions.here(batch, arrays, whole=False)
+        return arrays if self._functions is None else self._functions.here(batch, arrays, self._one, whole=False)
+
+    def _one(self, epoch: int, sample: int) -> dict[str, Any]:
+        """Returns the values of a sample, as sample_function gets them."""
+        import numpy as np
+
+        batch = self._open().fetch(epoch, np.array([sample], np.uint64))
+        return _functions.values_of(_convert.to_dict(batch, self._wrap, self._encoded, self._channels_last), 0)
 
     def replay(self, step: int, epoch: int | None = None) -> Any:
         """Makes batch ``step`` of an epoch (None: the newest one) of this rank again, with the same bits."""
@@ -895,7 +903,7 @@ class Loader(_loader_tickets.LikeDataLoader):
     @property
     def quarantine(self) -> list[dict[str, Any]]:
         """The bad samples met so far: dicts with sample, name, file, offset, codec, status, text."""
-        found = self._watch()[1]
+        found = [*self._watch()[1], *(dict(entry) for entry in (self._functions.bad.entries.values() if self._functions else ()))]
         for entry in found:
             sample = entry["sample"]
             entry["name"] = None if sample is None else self._data.name(sample)
@@ -920,6 +928,8 @@ class Loader(_loader_tickets.LikeDataLoader):
         function = _stats.NO_FUNCTION if self._functions is None else self._functions.stats()
         ranks, kept = self._ranks_now(), self._cache_kept()
         raw = {**self._watch()[0], "n_skipped": self._n_skipped}
+        if self._functions is not None:
+            self._functions.bad.add_to(raw)
         return _stats.loader_stats(raw, _more.STORAGES, self.epoch, ranks, kept, names, function)
 
     def waiting_for_peers(self) -> contextlib.AbstractContextManager[None]:
