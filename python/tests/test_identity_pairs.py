@@ -57,20 +57,22 @@ def repack(path: Path, *options: str) -> None:
 
 def go_a_way(dice: random.Random, path: Path, base: Path, form: str) -> None:
     """Changes a copy: appends, changes its forms in place, or takes the backup and begins again."""
+    forms = "original"
     for number in range(dice.randint(1, 2)):
         kind = dice.choice(("append", "lossless", "near-lossless", "restored"))
         if kind == "restored":
             shutil.rmtree(path)
             shutil.copytree(base, path)
+            forms = "original"
         if kind in ("append", "restored"):
             first = len(ps.Dataset(path))
             more = path.parent / f"{path.name}-more-{number}"
             write(more, range(first, first + dice.randint(1, 2)), dice.randrange(1000), form)
-            ps.pack(more, path, append=True, forms=["original"])
-        elif kind == "lossless":
-            repack(path, *dice.choice((("--form", "pli", "--of-lossy"), ("--form", "raw"), ("--form", "raw,pli", "--of-lossy"))))
-        else:
-            repack(path, "--form", "pli", "--max-error", dice.choice("246"), "--of-lossy")
+            ps.pack(more, path, append=True, forms=forms.split(","), of_lossy="pli" in forms)
+            continue
+        forms = dice.choice(("pli", "raw", "raw,pli")) if kind == "lossless" else "pli"
+        error = ("--max-error", dice.choice("246")) if kind == "near-lossless" else ()
+        repack(path, "--form", forms, *(("--of-lossy", *error) if "pli" in forms else ()))
 
 
 def make_pair(root: Path, seed: int) -> tuple[Path, Path]:

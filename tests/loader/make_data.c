@@ -224,8 +224,11 @@ static void make_sample(pst_writer *writer, uint32_t i, const struct make_option
     const struct pst_value *values[9];
     for (int k = 0; k < 9; k++)
         values[k] = &v[k];
-    char name[32];
-    snprintf(name, sizeof name, "sample-%06u", i);
+    char name[64];
+    if (options->edition > 0)
+        snprintf(name, sizeof name, "sample-%06u of edition %u", i, options->edition);
+    else
+        snprintf(name, sizeof name, "sample-%06u", i);
     add_sample(writer, name, values);
     free(image);
     free(mask);

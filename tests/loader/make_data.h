@@ -12,6 +12,7 @@ struct make_options {
     enum make_images images; /* RAW_SAME: 32x48x3 raw; MIXED: raw, PNG, JPEG of differing sizes */
     bool all_fields;         /* beside image and label: mask, boxes, points, text, score, arrays */
     uint64_t shard_nbytes;
+    uint32_t edition; /* part of the samples' names: two editions are two data sets */
 };
 
 /* Makes a directory under /tmp; call remove_tree() at the end. */

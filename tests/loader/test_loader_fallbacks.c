@@ -18,16 +18,27 @@ static pst_dataset *packed, *folder;
 static atomic_bool refuses_direct;
 static atomic_uint n_refused;
 
+static bool refuses(int flags)
+{
+    if (!(flags & O_DIRECT) || !atomic_load(&refuses_direct))
+        return false;
+    atomic_fetch_add(&n_refused, 1);
+    errno = EINVAL;
+    return true;
+}
+
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
+int __real_openat(int at, const char *path, int flags, ...);
+int __wrap_openat(int at, const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...)
 {
-    if ((flags & O_DIRECT) && atomic_load(&refuses_direct)) {
-        atomic_fetch_add(&n_refused, 1);
-        errno = EINVAL;
-        return -1;
-    }
-    return __real_open(path, flags, 0666);
+    return refuses(flags) ? -1 : __real_open(path, flags, 0666);
+}
+
+int __wrap_openat(int at, const char *path, int flags, ...)
+{
+    return refuses(flags) ? -1 : __real_openat(at, path, flags, 0666);
 }
 
 /* Progressive JPEG files. libjpeg decodes all of one, even for a small region. */

@@ -79,9 +79,11 @@ static struct pst_loader_options plain(uint32_t workers, pst_fleet *fleet, pst_c
                                        .cache = cache};
 }
 
+/* Each is a data set of its own, because a fleet would have what an equal one has put there. */
 static pst_dataset *make(const char *name, enum make_images images, bool folder)
 {
-    const struct make_options made = {.n_samples = N, .images = images};
+    static uint32_t n_made;
+    const struct make_options made = {.n_samples = N, .images = images, .edition = ++n_made};
     return folder ? open_made_folder(directory, name, 4, N / 4) : open_made(directory, name, &made);
 }
 
