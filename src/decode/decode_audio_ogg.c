@@ -27,11 +27,16 @@ struct psti_audio_ogg {
     size_t i_link;       /* that is open */
     uint64_t next;       /* sample of the part that is open that comes next */
     uint64_t begin;      /* sample of the link with which that part begins */
-    uint64_t i_segment;  /* of Opus: that is open */
+    uint64_t place_at;   /* offset of the page with which it begins, of Opus */
     uint8_t *head;       /* pages of our own that the part begins with */
 };
 
 static uint32_t opus_factor(const struct psti_audio *audio) { return OPUS_RATE / audio->info.rate; }
+
+static const struct psti_ogg_place *place_of(const struct psti_ogg_link *link, uint64_t i_segment)
+{
+    return &link->places[i_segment < link->n_places ? i_segment : link->n_places - 1];
+}
 
 /* Puts our own header pages in front of the pages from a place on. */
 static enum pst_status begin_at(struct psti_audio *audio, const struct psti_ogg_link *link,
@@ -72,13 +77,12 @@ static enum pst_status open_part(struct psti_audio *audio, size_t i_link, uint64
     struct psti_audio_piece pieces[2] = {{.at = link->begin, .nbytes = link->end - link->begin}};
     const struct pst_audio_info before = audio->info;
     bool opus = link->codec == PSTI_OGG_OPUS, later = opus || (i_segment > 0 && link->n_places > 1);
-    const struct psti_ogg_place *place =
-        later ? &link->places[i_segment < link->n_places ? i_segment : link->n_places - 1] : NULL;
+    const struct psti_ogg_place *place = later ? place_of(link, i_segment) : NULL;
     enum pst_status status = PST_OK;
     if (audio->sndfile)
         psti_decode_sndfile_close(audio);
     self->i_link = i_link;
-    self->i_segment = i_segment;
+    self->place_at = later ? place->at : 0;
     self->next = self->begin = 0;
     if (later)
         status = begin_at(audio, link, place, pieces, err);
@@ -171,8 +175,9 @@ static enum pst_status read_opus(struct psti_audio *audio, size_t i_link, uint64
     while (status == PST_OK && n > 0) {
         uint64_t i_segment = at / per, left = (i_segment + 1) * per - at;
         size_t step = left < n ? (size_t)left : n;
-        if (!audio->sndfile || self->i_link != i_link || self->i_segment != i_segment ||
-            at < self->begin || at - self->begin < self->next)
+        if (!audio->sndfile || self->i_link != i_link ||
+            self->place_at != place_of(link, i_segment)->at || at < self->begin ||
+            at - self->begin < self->next)
             status = open_part(audio, i_link, i_segment, err);
         if (status == PST_OK)
             status = read_on(audio, &self->next, at - self->begin, step, out, err);

@@ -43,6 +43,7 @@ struct psti_ogg_link {
      * behind its last one, and the places of its segments, which begin at the former. */
     uint64_t first_position, last_position;
     uint32_t pre_skip; /* of Opus */
+    bool is_plain;     /* of Opus: one stream of one or two channels */
     uint64_t head_at;  /* its header packet */
     uint32_t head_nbytes;
     struct psti_ogg_place *places;

@@ -16,7 +16,7 @@
 #define NO_POSITION UINT64_MAX
 
 enum { PAGE_HEAD = 27, CONTINUED = 1, FIRST = 2, LAST = 4, CRC_AT = 22 };
-enum { OPUS_HEAD_MIN = 19 };
+enum { OPUS_HEAD_MIN = 19, OPUS_FAMILY_AT = 18, OPUS_CELT = 16 };
 
 /* The checksum of Ogg, eight bytes at a time. */
 struct crc {
@@ -137,6 +137,7 @@ static enum pst_status begin_link(struct psti_ogg_walk *walk, const struct page 
             return damaged(page, "a header of Opus is no packet of a page of its own", err);
         link->codec = PSTI_OGG_OPUS;
         link->pre_skip = psti_load_u16(page->body + 10);
+        link->is_plain = page->body[OPUS_FAMILY_AT] == 0;
         link->head_at = page->at + (uint64_t)(page->body - page->bytes);
         link->head_nbytes = (uint32_t)n;
     } else if (n >= 7 && memcmp(page->body, "\1vorbis", 7) == 0)
@@ -211,6 +212,17 @@ static enum pst_status add_place(struct psti_ogg_link *link, const struct psti_o
     return PST_OK;
 }
 
+/* Says if a decoder of Opus may begin with a page, which is not the last one, as how much of that
+ * is left out would not be known. Packets of SILK, and of SILK and CELT, are out: where a voice
+ * holds, their decoder takes seconds to settle. Packets of several streams may have SILK behind the
+ * first.
+ */
+static bool can_begin(const struct page *page, const struct psti_ogg_link *link)
+{
+    return !(page->flags & CONTINUED) && link->is_plain && page->n_parts > 0 &&
+           page->bytes[PAGE_HEAD] > 0 && page->body[0] >> 3 >= OPUS_CELT;
+}
+
 /* Takes the page of Opus on which packets of sound end. */
 static enum pst_status take_sound(const struct page *page, struct state *state, uint64_t duration,
                                   struct pst_error *err)
@@ -228,10 +240,9 @@ static enum pst_status take_sound(const struct page *page, struct state *state, 
         link->first_position = state->position;
         state->has_position = true;
     }
-    /* The last page cannot be decoded alone: how much of it is left out would not be known. */
     const struct psti_ogg_place place = {page->at, state->position, page->number};
     enum pst_status status = PST_OK;
-    if (first || (!last && !(page->flags & CONTINUED)))
+    if (first || (!last && can_begin(page, link)))
         status = add_place(link, &place, err);
     state->position = link->last_position = position;
     return status;
