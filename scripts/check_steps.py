@@ -130,6 +130,7 @@ def long_steps() -> list[Step]:
         Step("asan-long", "ctest", [ctest("asan", long=True)], ASAN),
         Step("asan-slow", "ctest", [ctest("asan", "-R", SLOW_WITH_ASAN)], ASAN),
         python_of("asan", "python/tests", asan=True),
+        Step("sounds", "pytest", [pytest("python/tests/test_sounds.py")], {"PENSTOCK_TEST_SOUNDS": "2000"}),
         Step("build-tsan", "script", build("tsan")),
         Step("tsan-wide", "ctest", [ctest("tsan", "-L", wide)], TSAN),
         Step("tsan-slow", "ctest", [ctest("tsan", "-R", SLOW_WITH_TSAN)], TSAN),

@@ -1,10 +1,11 @@
 /* audio.h - operations on the sound of a sample, as the loader applies them.
  *
  * An audio field whose wish (pst_field_output) has decode_audio is decoded and goes through a
- * chain, an array of struct pst_audio_op: WAV by the library itself, FLAC, Ogg, MP3 and others by
- * libsndfile, which is opened at run time. A waveform is f32 (C,T), -1..1 at full scale: channels,
- * samples. After PST_AUDIO_OP_SPECTROGRAM it is f32 (C,F,T): channels, bins, frames. What a chain
- * does not need is not decoded: a clip of 1 second out of 30 costs what 1 second costs.
+ * chain, an array of struct pst_audio_op: WAV and MP3 by the library itself, FLAC, Ogg and others
+ * by libsndfile, which is opened at run time. A waveform is f32 (C,T), -1..1 at full scale:
+ * channels, samples. After PST_AUDIO_OP_SPECTROGRAM it is f32 (C,F,T): channels, bins, frames.
+ * What a chain does not need is not decoded: a clip of 1 second out of 30 costs what 1 second
+ * costs.
  *
  * Rules: a file that is damaged or cut short, that has 0 channels or 0 samples per second, or whose
  * floats are not all finite where they are decoded, is a bad sample (pst_loader_options.on_error).
@@ -197,7 +198,7 @@ struct pst_audio_op {
  * Cannot fail. Any thread. */
 void pst_audio_op_init(struct pst_audio_op *op, size_t op_nbytes, enum pst_audio_op_kind kind);
 
-/* What the header of an audio file says. */
+/* What an audio file holds. */
 struct pst_audio_info {
     uint32_t rate;      /* samples per second */
     uint32_t channels;  /* 1 or more */
@@ -207,7 +208,8 @@ struct pst_audio_info {
     bool is_float;
 };
 
-/* Reads the header of an audio file in memory.
+/* Finds out what an audio file in memory holds. Of MP3 and Ogg all frames and pages are looked at,
+ * of others the headers.
  *
  * bytes, nbytes: the file. Read during the call only.
  * info: the caller's struct; info_nbytes: sizeof *info.
@@ -227,7 +229,7 @@ PST_WARN_UNUSED enum pst_status pst_audio_probe(const void *bytes, size_t nbytes
  * first: number of the first sample of each channel; first + n is at most n_samples of its info.
  * out: n * channels floats, the caller's.
  *
- * The same numbers as of the whole file, whatever `first` is; of MP3, to within 1e-4.
+ * The same bits as of the whole file, whatever `first` is.
  *
  * PST_ERROR_ARGUMENT: a range beyond the end. PST_ERROR_CORRUPT: damaged, or a sample that is not a
  *     finite number. The others as of pst_audio_probe.

@@ -157,7 +157,8 @@ def test_wholes_are_those_of_the_reference_decoders(sounds, tmp_path, program):
     source, made = tmp_path / "in", tmp_path / "out.wav"
     commands = {"mpg123": ("mp3", ["mpg123", "-q", "-e", "f32", "-w", made, source]),
                 "oggdec": ("vorbis", ["oggdec", "-Q", "-o", made, source]),
-                "opusdec": ("opus-48000", ["opusdec", "--quiet", "--force-wav", "--float", "--no-dither", "--rate", "48000", source, made]),
+                "opusdec": ("opus-48000", ["opusdec", "--quiet", "--force-wav", "--float", "--no-dither", "--rate", "48000", source,
+                                           made]),
                 "flac": ("flac", ["flac", "-s", "-f", "-d", "-o", made, source])}
     kind, command = commands[program]
     for name, file in sounds.items():
@@ -165,7 +166,8 @@ def test_wholes_are_those_of_the_reference_decoders(sounds, tmp_path, program):
             continue
         source.write_bytes(file)
         subprocess.run(command, check=True, capture_output=True, timeout=120)
-        np.testing.assert_allclose(decode(file), of_soundfile(made.read_bytes()), atol=0 if program == "flac" else STEP, err_msg=name)
+        wanted = of_soundfile(made.read_bytes())
+        np.testing.assert_allclose(decode(file), wanted, atol=0 if program == "flac" else STEP, err_msg=name)
 
 
 def damage(file: bytes, rng: np.random.Generator, kind: int) -> bytes:
@@ -193,7 +195,7 @@ def test_damages_are_errors_or_change_nothing(sounds, capfd):
             found = decode(damage(file, rng, i // len(names) % 5))
         except ps.PenstockError as error:
             refused += 1
-            assert isinstance(error, ps.errors.CorruptError | ps.errors.TruncatedError | ps.errors.UnsupportedError), error
+            assert isinstance(error, (ps.errors.CorruptError, ps.errors.TruncatedError, ps.errors.UnsupportedError)), error
             continue
         wanted = decode(file)
         if name.startswith("mp3"):
@@ -290,13 +292,14 @@ def test_streams_of_ogg(rate, subtype):
     np.testing.assert_array_equal(decode(id3(30) + id3(200) + one), decode(one))
     flipped = bytearray(one)
     flipped[len(one) * 2 // 3] ^= 4
+    truncated, corrupt, unsupported = ps.errors.TruncatedError, ps.errors.CorruptError, ps.errors.UnsupportedError
+    stereo = encoded(speech(rate, 1, 2, 1), rate, "OGG", subtype)
     for file, error, text in (
-            (one[: len(one) * 2 // 3], ps.errors.TruncatedError, "within an Ogg page"), (b"".join(pages[:-1]), ps.errors.TruncatedError,
-            "before the last page"), (bytes(flipped), ps.errors.CorruptError, "checksum"), (one + b"junk", ps.errors.CorruptError, "no Ogg"),
-            (b"".join(pages[:2] + pages[3:]) if len(pages) > 4 else one[:50], ps.errors.PenstockError, "missing|within"),
-            (pages[0] + renumbered(pages[:1], 9) + b"".join(pages[1:]), ps.errors.UnsupportedError, "several Ogg streams at once"),
-            (renumbered(pages, 1) + renumbered(ogg_pages(encoded(speech(rate, 1, 2, 1), rate, "OGG", subtype)), 2),
-             ps.errors.CorruptError, "2 channels, the first")):
+            (one[: len(one) * 2 // 3], truncated, "within an Ogg page"), (b"".join(pages[:-1]), truncated, "before the last page"),
+            (bytes(flipped), corrupt, "checksum"), (one + b"junk", corrupt, "no Ogg"),
+            (pages[0] + b"".join(pages[2:]), corrupt, "missing"),
+            (pages[0] + renumbered(pages[:1], 9) + b"".join(pages[1:]), unsupported, "several Ogg streams at once"),
+            (renumbered(pages, 1) + renumbered(ogg_pages(stereo), 2), corrupt, "2 channels, the first")):
         with pytest.raises(error, match=text):
             decode(file)
 

@@ -1,4 +1,4 @@
-/* decode_audio_sndfile.c - FLAC, Ogg, MP3 and whatever else libsndfile knows, from memory.
+/* decode_audio_sndfile.c - FLAC, Ogg and whatever else libsndfile knows, from memory.
  *
  * libsndfile (LGPL 2.1 or later, https://libsndfile.github.io) is opened at run time, so nothing
  * needs it to build or to start. Each open file has a handle of its own; nothing is shared between
@@ -67,7 +67,7 @@ static enum pst_status open_library(struct psti_sndfile *lib, struct pst_error *
     if (!library) {
         const char *why = dlerror();
         return psti_fail(err, PST_ERROR_UNSUPPORTED, LIBRARY,
-                         "audio files other than WAV need libsndfile: " INSTALL " (%s)",
+                         "audio files other than WAV and MP3 need libsndfile: " INSTALL " (%s)",
                          why ? why : name);
     }
 #define LOOK_UP(symbol, member, result, arguments)                                                 \

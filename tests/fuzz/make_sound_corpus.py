@@ -19,7 +19,8 @@ import soundfile
 
 def encoded(rate: int, n: int, channels: int, format: str, subtype: str, **options) -> bytes:
     rng, t, file = np.random.default_rng(n), np.arange(n) / rate, io.BytesIO()
-    tones = [0.3 * np.sin(2 * np.pi * (300 + 200 * c) * t) + 0.1 * rng.standard_normal(n) * (t % 0.05 < 0.01) for c in range(channels)]
+    bursts = 0.1 * rng.standard_normal(n) * (t % 0.05 < 0.01)
+    tones = [0.3 * np.sin(2 * np.pi * (300 + 200 * c) * t) + bursts for c in range(channels)]
     soundfile.write(file, np.stack(tones, 1), rate, format=format, subtype=subtype, **options)
     return file.getvalue()
 
@@ -29,9 +30,9 @@ def id3(n: int) -> bytes:
 
 
 def main(root: Path) -> None:
+    modes = ((8000, 1, "CONSTANT"), (16000, 2, "VARIABLE"), (22050, 1, "VARIABLE"), (44100, 2, "CONSTANT"))
     mp3 = {f"{rate}-{channels}-{mode}": encoded(rate, rate // 8, channels, "MP3", "MPEG_LAYER_III", bitrate_mode=mode,
-                                                compression_level=0.7)
-           for rate, channels, mode in ((8000, 1, "CONSTANT"), (16000, 2, "VARIABLE"), (22050, 1, "VARIABLE"), (44100, 2, "CONSTANT"))}
+                                                compression_level=0.7) for rate, channels, mode in modes}
     joint = bytearray(mp3["16000-2-VARIABLE"])
     for at in range(len(joint) - 4):  # intensity stereo
         if joint[at] == 0xFF and joint[at + 1] & 0xFE == 0xF2:
