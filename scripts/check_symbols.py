@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that libpenstock.so exports exactly the functions that include/penstock declares, each with its version, and
-that some test in C calls each.
+"""Checks that libpenstock.so exports exactly the functions that include/penstock declares, each with its version, that some test
+in C calls each, and that the library uses no function that the oldest glibc of our wheels lacks (check_wheel.py looks at wheels).
 
     scripts/check_symbols.py BUILD_OR_LIBRARY [--include DIR]
 """
@@ -14,8 +14,15 @@ import sys
 from pathlib import Path
 
 from check_style import code_only
+from wheels import GLIBC
 
 ROOT = Path(__file__).resolve().parent.parent
+OLDEST_GLIBC = tuple(map(int, GLIBC.split(".")))
+# Functions that newer glibcs give a newer version, for they moved to another library or got another inside. Old ones have them too.
+OLD_WITH_NEW_VERSION = re.compile(
+    r"(__isoc(23|99)_)?(strto|sscanf|fscanf|scanf|vsscanf)\w*|[fl]?stat(64)?|fstatat(64)?|mknod(at)?|fcntl(64)?|glob(64)?"
+    r"|(exp|log|pow|fmod|hypot)f?|(exp|log)2f?|sincosf?|sinf|cosf|dl\w+|sem_\w+|shm_\w+|timer_\w+|aio_\w+"
+    r"|pthread_(condattr_[gs]etclock|(?!\w*clock)\w+)|__libc_start_main|__pthread_\w+")
 
 
 def declared(include: Path) -> set[str]:
@@ -28,10 +35,11 @@ def declared(include: Path) -> set[str]:
     return names
 
 
-def exported(library: Path) -> dict[str, str]:
-    """Returns defined dynamic symbols and their versions, without the version nodes themselves (absolute symbols)."""
-    output = subprocess.run(["nm", "-D", "--defined-only", "--with-symbol-versions", str(library)], check=True,
-                            capture_output=True, text=True).stdout
+def dynamic_symbols(library: Path, which: str) -> dict[str, str]:
+    """Returns those dynamic symbols that an option of nm asks for, and their versions, without the version nodes themselves
+    (absolute symbols)."""
+    output = subprocess.run(["nm", "-D", which, "--with-symbol-versions", str(library)], check=True, capture_output=True,
+                            text=True).stdout
     symbols = {}
     for line in output.splitlines():
         kind, name = line.split()[-2:]
@@ -39,6 +47,20 @@ def exported(library: Path) -> dict[str, str]:
             name, _, version = name.partition("@")
             symbols[name] = version.lstrip("@")
     return symbols
+
+
+def exported(library: Path) -> dict[str, str]:
+    return dynamic_symbols(library, "--defined-only")
+
+
+def too_new(used: dict[str, str]) -> list[str]:
+    """Returns functions of glibc that its oldest release for wheels lacks."""
+    findings = []
+    for name, version in sorted(used.items()):
+        number = re.fullmatch(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?", version)
+        if number and (int(number[1]), int(number[2])) > OLDEST_GLIBC and not OLD_WITH_NEW_VERSION.fullmatch(name):
+            findings.append(f"{name} came with {version}, and wheels run with {GLIBC}")
+    return findings
 
 
 def compare(wanted: set[str], symbols: dict[str, str]) -> list[str]:
@@ -64,7 +86,7 @@ def main() -> int:
     library = arguments.library / "libpenstock.so" if arguments.library.is_dir() else arguments.library
     symbols = exported(library)
     wanted = declared(arguments.include)
-    findings = compare(wanted, symbols) + untested(wanted, ROOT / "tests")
+    findings = compare(wanted, symbols) + untested(wanted, ROOT / "tests") + too_new(dynamic_symbols(library, "--undefined-only"))
     print("\n".join(findings) if findings else f"symbols: {len(symbols)} declared, exported and tested")
     return 1 if findings else 0
 
