@@ -12,6 +12,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export CMAKE_C_COMPILER_LAUNCHER ?= $(shell command -v ccache 2>/dev/null)
 
 STAMPS := .venv/.stamps
+STARTED := $(shell date +%s)
 PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python third_party -type f \
 	-not -path '*/__pycache__/*' -not -path '*/build/*' -not -path 'python/tests/*' \
 	-not -name '*.egg-info' -not -name '*.o' 2>/dev/null)
@@ -22,8 +23,8 @@ PACKAGE_SOURCES := CMakeLists.txt $(shell find src include cmake tools python th
 
 help:
 	@echo "make build                    set up, then penstock and 'import penstock' in .venv/bin"
-	@echo "make check                    set up, build and run every test"
-	@echo "make check-long               the slower suites: clang's build, more of TSan and ASan, fuzz targets, the site, other Pythons"
+	@echo "make check                    set up, build the library in four ways, run every test; each step beside its budget of seconds"
+	@echo "make check-long               the slower suites: more builds, TSan and ASan of more, fuzz targets, the site, wheels, other Pythons"
 	@echo "make check-arm64              the tests of C, built for 64-bit ARM and run under qemu; ARM_TESTS='-R test_pli'"
 	@echo "make docs                     guide, pages and references of Python and C as a site with a search: build/site/index.html"
 	@echo "make demo                     pack, analyze, plan, train, interrupt, resume: on bundled photographs"
@@ -85,9 +86,11 @@ $(STAMPS)/site: $(STAMPS)/build
 	@touch $@
 test-packages: $(STAMPS)/check $(STAMPS)/site
 
-# Build isolation would fetch the build requirements anew each time; setup_venv.sh has put them there.
+# Build isolation would fetch the build requirements anew each time; setup_venv.sh has put them there. PST_INSTALL: the same objects
+# are installed for C programs by a step of `make check`.
 $(STAMPS)/package: $(STAMPS)/build $(PACKAGE_SOURCES)
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+		--config-settings=build-dir=$(CURDIR)/build/package --config-settings=cmake.define.PST_INSTALL=ON \
 		--constraint python/constraints.txt ./python
 	@touch $@
 
@@ -95,7 +98,7 @@ build: system $(STAMPS)/package
 	@echo "ready: .venv/bin/penstock, .venv/bin/python -c 'import penstock'"
 
 check: system-check build test-packages
-	.venv/bin/python scripts/check.py
+	.venv/bin/python scripts/check.py --set-up-since $(STARTED)
 
 check-long: system-fuzz build test-packages
 	.venv/bin/python scripts/check.py --long

@@ -29,8 +29,9 @@ elseif(NOT PST_CUDA STREQUAL "OFF")
   endif()
 endif()
 # Tests run the PTX that nvcc makes of the kernels on the CPU (tests/kernels/ptx), where nvcc is.
+option(PST_PTX_TESTS "test the PTX of the kernels, too" ON)
 set(PST_PTX OFF)
-if(PST_NVCC AND PST_BUILD_TESTS AND NOT PST_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+if(PST_PTX_TESTS AND PST_NVCC AND PST_BUILD_TESTS AND NOT PST_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   set(PST_PTX ON)
 endif()
 # The library for GPUs.
@@ -43,6 +44,7 @@ set(PST_NVCC_FLAGS -std=c++17 -O3 -fmad=false -I ${PROJECT_SOURCE_DIR}/src -I ${
 
 # pst_cuda_library(NAME FILES ...): lib<name>.so of the kernel files (in the calling folder), one fatbin each. It has
 # machine code for PST_CUDA_ARCHS, as far as this nvcc knows them, and PTX for the oldest GPUs (7.5) and those to come.
+# scripts/check_cuda.py reads what nvcc wrote, <kernel file>.fatbin.log: the registers and the stack of each kernel.
 function(pst_cuda_library library)
   execute_process(COMMAND ${PST_NVCC} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND ${PST_NVCC} --list-gpu-code OUTPUT_VARIABLE known COMMAND_ERROR_IS_FATAL ANY)
@@ -69,8 +71,10 @@ function(pst_cuda_library library)
     get_filename_component(name ${source} NAME_WE)
     set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
     add_custom_command(OUTPUT ${fatbin}
-      COMMAND ${PST_NVCC} ${PST_NVCC_FLAGS} -fatbin ${generate} -MD -MF ${fatbin}.d -MT ${fatbin}
+      COMMAND sh -c [[log=$1; shift; "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }]] sh ${fatbin}.log
+        ${PST_NVCC} ${PST_NVCC_FLAGS} -Xptxas -v -fatbin ${generate} -MD -MF ${fatbin}.d -MT ${fatbin}
         ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${fatbin}
+      BYPRODUCTS ${fatbin}.log
       DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} DEPFILE ${fatbin}.d
       COMMENT "nvcc ${source}" VERBATIM)
     list(APPEND fatbins ${fatbin})

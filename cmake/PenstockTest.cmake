@@ -28,9 +28,10 @@ endfunction()
 
 # pst_simde(NAME a_simde.c ...): files of the test that compile kernels against SIMDe (tests/simde). Left out where SIMDe
 # is missing and on machines other than x86, for which it is written (PST_SIMDE); PST_HAVE_SIMDE says that they are there.
+# Left out with sanitizers, too, unless they are to watch the emulation: builds without them run the same kernels.
 find_path(PST_SIMDE_INCLUDE simde/x86/avx512.h)
 set(PST_SIMDE OFF)
-if(PST_SIMDE_INCLUDE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+if(PST_SIMDE_INCLUDE AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND (NOT PST_SANITIZE OR PST_SANITIZE_EMULATED))
   set(PST_SIMDE ON)
 endif()
 function(pst_simde name)
@@ -39,11 +40,7 @@ function(pst_simde name)
   endif()
   target_sources(${name} PRIVATE ${ARGN})
   target_compile_definitions(${name} PRIVATE PST_HAVE_SIMDE)
-  set(options "-w;-Wno-psabi;-fno-sanitize=undefined;-O1;-g0")
-  if(PST_SANITIZE AND NOT PST_SANITIZE_EMULATED)
-    set(options "${options};-fno-sanitize=all")
-  endif()
   # Undefined behaviour is never looked for: the emulation itself shifts by the full width of a word (SIMDe 0.7.2,
   # multishift.h), which x86 makes harmless.
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}")
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-w;-Wno-psabi;-fno-sanitize=undefined;-O1;-g0")
 endfunction()

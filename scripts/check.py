@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Runs every check, one step after another, and prints a summary. `make check` and `make check-long` call it after the set-up.
 
-    scripts/check.py [--long] [--only STEP ...] [--list]
+    scripts/check.py [--long] [--only STEP ...] [--list] [--set-up-since TIME]
 
 Without --long: the checks that a change must pass. With it: the slower suites, which do not repeat these. check_steps.py has
 the steps. All run even if one fails. At the end the script prints the skipped tests with their reasons and a table of the
-steps; the last line has the numbers of passed and failed tests. The exit status is 1 if any failed. Tests on data outside the
-repository run if PST_SHARED_DATA names it or ../shared/data exists; otherwise they are skipped.
+steps: the seconds that each took beside its budget. A step over its budget is marked and does not fail, for machines differ. The
+last line has the numbers of passed and failed tests. The exit status is 1 if any failed. --set-up-since names the second (date +%s)
+at which the set-up before this script began; the table then has a line for it. Tests on data outside the repository run if
+PST_SHARED_DATA names it or ../shared/data exists; otherwise they are skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import xml.etree.ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from check_steps import ROOT, Step, check_steps, long_steps
+from check_steps import ROOT, SET_UP_BUDGET_S, Step, check_steps, long_steps
 
 CTEST_SUMMARY = re.compile(r"^\d+% tests passed(?:, (\d+) tests? failed)? out of (\d+)", re.MULTILINE)
 CTEST_SKIPPED = re.compile(r"\*\*\*Skipped")
@@ -38,6 +40,7 @@ class Count:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0
+    budget_s: int = 0  # of the step; 0: it has none
     reasons: list[str] = field(default_factory=list)  # one line for each skipped test: name and reason
 
 
@@ -111,7 +114,7 @@ def run_step(step: Step) -> Count:
             total.reasons = skip_reasons(step.kind, command, output)
         if status != 0:
             break
-    total.seconds = time.monotonic() - start
+    total.seconds, total.budget_s = time.monotonic() - start, step.budget_s
     print(f"-- {step.name}: {total.passed} passed, {total.failed} failed, {total.skipped} skipped, "
           f"{total.seconds:.0f} s", flush=True)
     return total
@@ -124,11 +127,14 @@ def summary(results: dict[str, Count]) -> str:
         for reason in count.reasons:
             where.setdefault(reason, []).append(name)
     lines = [f"skipped in {', '.join(dict.fromkeys(names))}: {reason}" for reason, names in where.items()]
-    lines += ["", f"{'step':16} {'seconds':>8} {'passed':>7} {'failed':>7} {'skipped':>8}"]
+    lines += ["", f"{'step':16} {'seconds':>8} {'budget':>7} {'passed':>7} {'failed':>7} {'skipped':>8}"]
     for name, count in results.items():
-        lines.append(f"{name:16} {count.seconds:8.0f} {count.passed:7} {count.failed:7} {count.skipped:8}")
-    total = sum(count.seconds for count in results.values())
-    lines.append(f"{'all':16} {total:8.0f}   ({total / 60:.1f} minutes)")
+        over = count.seconds - count.budget_s
+        lines.append(f"{name:16} {count.seconds:8.0f} {count.budget_s or '-':>7} {count.passed:7} {count.failed:7} "
+                     f"{count.skipped:8}" + f"   {over:.0f} s over its budget" * (count.budget_s > 0 and over >= 0.5))
+    total, budget = sum(count.seconds for count in results.values()), sum(count.budget_s for count in results.values())
+    allowed = f" of {budget / 60:.1f}" if budget else ""
+    lines.append(f"{'all':16} {total:8.0f} {budget or '-':>7}   ({total / 60:.1f} minutes{allowed})")
     return "\n".join(lines)
 
 
@@ -145,6 +151,7 @@ def main() -> int:
     parser.add_argument("--long", action="store_true", help="the slower suites")
     parser.add_argument("--only", nargs="+", metavar="STEP")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--set-up-since", type=int, metavar="TIME", help="when the set-up began, in seconds since 1970")
     arguments = parser.parse_args()
     every = long_steps() if arguments.long else check_steps()
     if arguments.list:
@@ -162,7 +169,10 @@ def main() -> int:
     if shutil.which("ccache"):
         os.environ.setdefault("CMAKE_C_COMPILER_LAUNCHER", "ccache")
 
-    results = {step.name: run_step(step) for step in every}
+    results = {}
+    if arguments.set_up_since is not None:
+        results["set-up"] = Count(seconds=time.time() - arguments.set_up_since, budget_s=SET_UP_BUDGET_S)
+    results |= {step.name: run_step(step) for step in every}
     print("\n" + summary(results))
     failures = [name for name, count in results.items() if count.failed]
     if failures:

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compiles all kernels for the architectures of libpenstock_cuda, and prints their resources.
 
-    scripts/check_cuda.py [--root DIR] [--nvcc NVCC] [--only FILE ...] [--json]
+    scripts/check_cuda.py [--root DIR] [--nvcc NVCC] [--only FILE ...] [--built DIR] [--json]
 
-A table of registers, stack, spills and static shared memory per kernel and architecture, with the warps that the
+With --built the kernels are not compiled again for the architectures that the build in DIR has machine code of: what nvcc wrote
+there is read. A table of registers, stack, spills and static shared memory per kernel and architecture, with the warps that the
 registers leave room for on one multiprocessor. The exit status is 1 if a kernel does not compile, spills registers, or
 keeps a stack: local memory is memory of the GPU, and a kernel that goes there for its own variables is slower by far
 than its source looks. Without nvcc there is nothing to say: the exit status is 77 (skipped).
@@ -79,6 +80,14 @@ def parse(file: str, output: str) -> list[Kernel]:
     return kernels
 
 
+def built_log(built: Path, root: Path, path: Path) -> str:
+    """Returns what nvcc wrote when that build compiled a file, or nothing if a header or a kernel has changed since."""
+    logs = sorted(built.rglob(f"{path.stem}.fatbin.log"))
+    sources = [source for source in (root / "src").rglob("*") if source.suffix in (".cu", ".cuh", ".h")]
+    newest = max(source.stat().st_mtime for source in sources)
+    return logs[0].read_text() if len(logs) == 1 and logs[0].stat().st_mtime > newest else ""
+
+
 def compile_file(nvcc: str, root: Path, path: Path, architecture: str) -> tuple[list[Kernel], list[str]]:
     """Returns the kernels of one file for one architecture, and their faults."""
     where = path.relative_to(root).as_posix()
@@ -92,7 +101,12 @@ def compile_file(nvcc: str, root: Path, path: Path, architecture: str) -> tuple[
     output = result.stdout + result.stderr
     if result.returncode != 0:
         return [], [f"{where}: {architecture}: does not compile\n{output}"]
-    kernels = parse(where, output)
+    return judge(root, path, architecture, parse(where, output))
+
+
+def judge(root: Path, path: Path, architecture: str, kernels: list[Kernel]) -> tuple[list[Kernel], list[str]]:
+    """Returns the kernels of one file for one architecture again, with their faults."""
+    where = path.relative_to(root).as_posix()
     wanted = {match[1] for match in KERNEL.finditer(path.read_text())}
     found = {kernel.name for kernel in kernels}
     findings = [f"{where}: {architecture}: {name} was not compiled" for name in sorted(wanted - found)]
@@ -101,6 +115,13 @@ def compile_file(nvcc: str, root: Path, path: Path, architecture: str) -> tuple[
             findings.append(f"{where}: {architecture}: {kernel.name} keeps {kernel.stack_nbytes} bytes in local memory, "
                             f"{kernel.spill_nbytes} bytes of spills")
     return kernels, findings
+
+
+def look_at(nvcc: str, root: Path, built: Path | None, path: Path, architecture: str) -> tuple[list[Kernel], list[str]]:
+    """Returns the kernels of one file for one architecture, and their faults: from the build, or compiled now."""
+    known = parse(path.relative_to(root).as_posix(), built_log(built, root, path) if built else "")
+    known = [kernel for kernel in known if kernel.architecture == architecture]
+    return judge(root, path, architecture, known) if known else compile_file(nvcc, root, path, architecture)
 
 
 def table(kernels: list[Kernel]) -> str:
@@ -116,6 +137,7 @@ def main() -> int:
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
     parser.add_argument("--nvcc", default=shutil.which("nvcc"))
     parser.add_argument("--only", nargs="+", metavar="FILE", help="names of kernel files, listed or not")
+    parser.add_argument("--built", type=Path, metavar="DIR", help="a build with the kernels")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     root = arguments.root.resolve()
@@ -130,7 +152,7 @@ def main() -> int:
     kernels: list[Kernel] = []
     findings: list[str] = []
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for found, wrong in pool.map(lambda job: compile_file(arguments.nvcc, root, *job), work):
+        for found, wrong in pool.map(lambda job: look_at(arguments.nvcc, root, arguments.built, *job), work):
             kernels += found
             findings += wrong
     if arguments.json:

@@ -11,6 +11,7 @@ that cannot run there are left out, by name and with the reason.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,16 +34,27 @@ WITHOUT_ASAN = {
 }
 
 
-def asan_environment() -> dict[str, str]:
+def compiler_of(build: Path) -> tuple[str, str]:
+    """Returns the C compiler that a build was configured for, and its own name for AddressSanitizer's library."""
+    cache = (build / "CMakeCache.txt").read_text()
+    compiler = re.search(r"^CMAKE_C_COMPILER:\w+=(.+)$", cache, re.MULTILINE)
+    if compiler is None:
+        sys.exit(f"{build}/CMakeCache.txt names no compiler")
+    version = subprocess.run([compiler[1], "--version"], check=True, capture_output=True, text=True).stdout
+    return compiler[1], f"libclang_rt.asan-{os.uname().machine}.so" if "clang" in version else "libasan.so"
+
+
+def asan_environment(build: Path) -> dict[str, str]:
     """Returns the libraries to load first: AddressSanitizer's, and C++'s, whose exceptions (of torch) it intercepts."""
-    compiler = os.environ.get("CC", "gcc")
+    compiler, sanitizer = compiler_of(build)
     libraries = []
-    for name in ("libasan.so", "libstdc++.so"):
+    for name in (sanitizer, "libstdc++.so"):
         found = subprocess.run([compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
         if not Path(found).is_absolute():
             sys.exit(f"{compiler} has no {name}")
         libraries.append(str(Path(found).resolve()))
-    options = "detect_leaks=0:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1"
+    options = ("detect_leaks=0:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1"
+               ":allow_addr2line=1")
     return {"LD_PRELOAD": " ".join(libraries), "ASAN_OPTIONS": options, "UBSAN_OPTIONS": "print_stacktrace=1",
             "PYTHONMALLOC": "malloc"}
 
@@ -53,7 +65,7 @@ def main() -> int:
     environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
     if arguments[:1] == ["--asan"]:
         arguments = arguments[1:]
-        environment |= asan_environment()
+        environment |= asan_environment(Path(build))
         for path, reason in WITHOUT_ASAN.items():
             print(f"left out: {path}: {reason}")
             arguments.append(f"--deselect={path}")

@@ -1,4 +1,13 @@
-"""The steps of `make check` and of `make check-long`: lists of commands. check.py runs them."""
+"""The steps of `make check` and of `make check-long`: lists of commands. check.py runs them.
+
+`make check` builds the library four times: as the package (optimised, also what is installed for C programs), for the tests
+("check"), by clang with AddressSanitizer ("asan"), and with ThreadSanitizer ("tsan"). What `make check-long` builds beside these:
+by clang without a sanitizer, by gcc with AddressSanitizer, for libFuzzer, and the wheels.
+
+Each step of `make check` has a budget: the seconds that it may take on two quiet cores with an empty compiler cache. The sum of
+all budgets, with the set-up's, is at most BUDGET_S; tests/scripts/test_check_others.py checks that. A new step, or a longer one,
+needs room: what a test costs is in its suite's output (ctest: each test; pytest: the slowest).
+"""
 
 from __future__ import annotations
 
@@ -10,14 +19,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
+PACKAGE_BUILD = BUILD / "package"  # where pip builds the Python package (Makefile)
 PYTHON = sys.executable
-ASAN = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+# addr2line gives names and lines where llvm-symbolizer is not installed.
+ASAN = {"ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:allow_addr2line=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1"}
 TSAN = {"TSAN_OPTIONS": "halt_on_error=1 second_deadlock_stack=1"}
 # Rooms that start threads; cmake/PenstockTest.cmake has the same list for the target threaded_tests.
 THREADED = "^(base|batch|cache|device|fleet|images|loader|serve|share|stall|storage|pack|writer|verify)$"
 # With that sanitizer they take most of the step's time; make check-long runs them.
-SLOW_WITH_TSAN = (r"^test_(loader_(cache_form|device|limit|memory|order|pli_jpeg|ranges|steady)|pack_pli_jpeg|serve_stream(_gpu)?"
-                  r"|writer_journal_forged)$")
+SLOW_WITH_TSAN = (r"^test_(fleet|loader_(cache_form|device|fleet|limit|memory|order|pli_jpeg|ranges|steady)|pack_pli_jpeg"
+                  r"|serve_(hostile|stream|stream_gpu)|writer_journal_forged)$")
 SLOW_WITH_ASAN = (r"^test_(pli_(encode|jpeg_pixels|wave_levels)|cli_(interrupt|pli|repack|unpack)"
                   r"|kernels_(batch|jpeg|prepare|store|units|wave)|gpu_batch"
                   r"|loader_(limit|pli_jpeg|steady)|writer_journal_forged)$")
@@ -34,19 +46,24 @@ FUZZ_SECONDS = "8"
 SWEEP = {"PENSTOCK_SWEEP": "4000"}
 PARALLEL = ("-n", str(os.cpu_count() or 1), "--dist", "worksteal")
 
+BUDGET_S = 1440  # of `.ci/run`, which has 30 minutes: the other six are for parts of the library that are still to come
+SET_UP_BUDGET_S = 175  # of what `make` does before the first step: .venv, and the package
+
 
 @dataclass
 class Step:
-    """Commands that run in order until one fails. `kind`: how to count, as ctest, as pytest, or as one test ("script")."""
+    """Commands that run in order until one fails. `kind`: how to count, as ctest, as pytest, or as one test ("script").
+    `budget_s`: see above; 0 in check-long."""
 
     name: str
     kind: str
     commands: list[list[str]]
     environment: dict[str, str] = field(default_factory=dict)
+    budget_s: int = 0
 
 
-def build(preset: str, *targets: str) -> list[list[str]]:
-    return [["cmake", "--preset", preset, "--log-level=WARNING"],
+def build(preset: str, *targets: str, options: tuple[str, ...] = ()) -> list[list[str]]:
+    return [["cmake", "--preset", preset, "--log-level=WARNING", *options],
             ["cmake", "--build", str(BUILD / preset), "--", "--quiet", *targets]]
 
 
@@ -60,7 +77,7 @@ def ctest(preset: str, *arguments: str, long: bool = False, without: str = "") -
 
 def pytest(*arguments: str) -> list[str]:
     """Runs tests in as many processes as there are cores, each a half of the files at first, then what the other one has left."""
-    return [PYTHON, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *PARALLEL, *arguments]
+    return [PYTHON, "-m", "pytest", "-q", "-rs", "--durations=15", "-p", "no:cacheprovider", *PARALLEL, *arguments]
 
 
 def stranger(*tests: str) -> list[str]:
@@ -68,61 +85,65 @@ def stranger(*tests: str) -> list[str]:
     return pytest("-n", "0", *tests)
 
 
-def python_of(preset: str, *tests: str, asan: bool = False) -> Step:
+def python_of(preset: str, *tests: str, asan: bool = False, budget_s: int = 0) -> Step:
     """Runs tests of the Python package with the extension that the preset builds."""
     command = [PYTHON, "scripts/check_package.py", str(BUILD / preset), *["--asan"] * asan, *PARALLEL, *tests]
-    return Step(f"{preset}-python", "pytest", [*build(preset, "python_package"), command], SWEEP)
+    return Step(f"{preset}-python", "pytest", [*build(preset, "python_package"), command], SWEEP, budget_s)
+
+
+def install(build: Path, *options: str) -> list[list[str]]:
+    """Installs a build into build/installed, and tries it as C programs use it."""
+    installed = str(BUILD / "installed")
+    return [["cmake", "--install", str(build), "--prefix", installed, *options], [PYTHON, "scripts/check_install.py", installed]]
+
+
+def levels_below() -> tuple[str, ...]:
+    """Returns the CPU levels below the machine's own, at which all other steps run."""
+    return ("c", "avx2") if "avx512bw" in Path("/proc/cpuinfo").read_text() else ("c",)
 
 
 def check_steps() -> list[Step]:
     """Returns the steps that a change must pass."""
-    installed = BUILD / "installed"
-    # All other steps run at the machine's own level.
-    below = ("c", "avx2") if "avx512bw" in Path("/proc/cpuinfo").read_text() else ("c",)
     by_level_tests = ctest("check", "-L", BY_LEVEL, "-E", SAME_AT_ALL_LEVELS)
-    levels = [Step(f"level-{level}", "ctest", [by_level_tests], {"PENSTOCK_CPU_MASK": level}) for level in below]
-    kernels = [Step("cuda", "script", [[PYTHON, "scripts/check_cuda.py"]])] if shutil.which("nvcc") else []
+    levels = [Step(f"level-{level}", "ctest", [by_level_tests], {"PENSTOCK_CPU_MASK": level}, 35) for level in levels_below()]
+    cuda = [PYTHON, "scripts/check_cuda.py", "--built", str(PACKAGE_BUILD)]
+    kernels = [Step("cuda", "script", [cuda], budget_s=12)] if shutil.which("nvcc") else []
     return [
-        Step("rooms", "script", [[PYTHON, "scripts/check_rooms.py"]]),
-        Step("style", "script", [[PYTHON, "scripts/check_style.py"]]),
-        Step("docs", "script", [[PYTHON, "scripts/check_docs.py"]]),
-        Step("scripts", "pytest", [pytest("tests/scripts")]),
+        Step("rooms", "script", [[PYTHON, "scripts/check_rooms.py"]], budget_s=2),
+        Step("style", "script", [[PYTHON, "scripts/check_style.py"]], budget_s=6),
+        Step("docs", "script", [[PYTHON, "scripts/check_docs.py"]], budget_s=3),
+        Step("scripts", "pytest", [pytest("tests/scripts")], budget_s=25),
         *kernels,
-        Step("build", "script", build("check")),
-        Step("ctest", "ctest", [ctest("check", "-L", BY_LEVEL)]),
-        Step("ctest-slow", "ctest", [ctest("check", "-R", ASAN_LEAVES_OUT, without=BY_LEVEL)]),
+        Step("build", "script", build("check"), budget_s=165),
+        Step("ctest", "ctest", [ctest("check", "-L", BY_LEVEL)], budget_s=75),
+        Step("ctest-slow", "ctest", [ctest("check", "-R", ASAN_LEAVES_OUT, without=BY_LEVEL)], budget_s=45),
         *levels,
-        Step("symbols", "script", [[PYTHON, "scripts/check_symbols.py", str(BUILD / "check")]]),
-        Step("abi", "script", [[PYTHON, "scripts/check_abi.py", str(BUILD / "check")]]),
-        Step("clang", "script", build("clang", "penstock", "penstock_static", "penstock_cli", "fuzz_objects")),
-        Step("build-asan", "script", build("asan")),
-        Step("asan", "ctest", [ctest("asan", "-E", ASAN_LEAVES_OUT)], ASAN),
+        Step("symbols", "script", [[PYTHON, "scripts/check_symbols.py", str(BUILD / "check")]], budget_s=2),
+        Step("abi", "script", [[PYTHON, "scripts/check_abi.py", str(BUILD / "check")]], budget_s=2),
+        Step("build-asan", "script", build("asan"), budget_s=165),
+        Step("asan", "ctest", [ctest("asan", "-E", ASAN_LEAVES_OUT)], ASAN, 150),
         python_of("asan", "python/tests/test_bad_input.py", "python/tests/test_dataset.py",
-                  "python/tests/test_loader_arrays.py", "python/tests/test_writer.py", asan=True),
-        Step("build-tsan", "script", build("tsan", "threaded_tests")),
-        Step("tsan", "ctest", [ctest("tsan", "-L", THREADED, "-E", SLOW_WITH_TSAN)], TSAN),
+                  "python/tests/test_loader_arrays.py", "python/tests/test_writer.py", asan=True, budget_s=25),
+        Step("build-tsan", "script", build("tsan", "threaded_tests"), budget_s=132),
+        Step("tsan", "ctest", [ctest("tsan", "-L", THREADED, "-E", SLOW_WITH_TSAN)], TSAN, 80),
+        # The package's build has all objects; the libraries and the program are linked here.
         Step("install", "script", [
-            ["cmake", "-G", "Ninja", "-S", ".", "-B", str(BUILD / "plain"), "-DCMAKE_BUILD_TYPE=Release",
-             "-DPST_CUDA=OFF",  # the package has compiled the kernels
-             f"-DCMAKE_INSTALL_PREFIX={installed}", "--log-level=WARNING"],
-            ["cmake", "--build", str(BUILD / "plain"), "--", "--quiet"],
-            ["cmake", "--install", str(BUILD / "plain")],
-        ]),
-        Step("examples", "script", [[PYTHON, "scripts/check_install.py", str(installed)]]),
-        Step("types", "script", [[PYTHON, "scripts/check_types.py"]]),
-        Step("python", "pytest", [pytest("python/tests")],
-             {"PST_TEST_GPU": str(BUILD / "check" / "tests" / "device")}),
-        # check-long tries the wheels in all ways.
-        Step("stranger", "pytest", [stranger("tests/scripts/stranger_of_wheel.py::test_debian_12")], {"STRANGER_WHEEL": "fresh"}),
+            ["cmake", "--build", str(PACKAGE_BUILD), "--target", "penstock", "penstock_static", "penstock_cli", "--", "--quiet"],
+            *install(PACKAGE_BUILD, "--component", "Unspecified")], budget_s=6),
+        Step("types", "script", [[PYTHON, "scripts/check_types.py"]], budget_s=30),
+        Step("python", "pytest", [pytest("python/tests", "-m", "not long")],
+             {"PST_TEST_GPU": str(BUILD / "check" / "tests" / "device")}, 270),
     ]
 
 
 def long_steps() -> list[Step]:
     """Returns the steps that take too long for every change. They repeat nothing of check_steps() except builds."""
     wide = "^(dataset|pli|decode|fault|cli)$"
+    plain = BUILD / "plain"
     return [
-        Step("long", "ctest", [*build("check"), ctest("check", long=True)]),
+        Step("long", "ctest", [*build("check", options=("-DPST_PTX_TESTS=ON",)), ctest("check", long=True)]),
         Step("ctest-other", "ctest", [ctest("check", "-E", ASAN_LEAVES_OUT, without=BY_LEVEL)]),
+        Step("python-long", "pytest", [pytest("python/tests", "-m", "long")]),
         Step("build-clang", "script", build("clang")),
         Step("clang-ctest", "ctest", [ctest("clang")]),
         python_of("clang", "python/tests"),
@@ -131,6 +152,8 @@ def long_steps() -> list[Step]:
         Step("asan-slow", "ctest", [ctest("asan", "-R", SLOW_WITH_ASAN)], ASAN),
         python_of("asan", "python/tests", asan=True),
         Step("sounds", "pytest", [pytest("python/tests/test_sounds.py")], {"PENSTOCK_TEST_SOUNDS": "2000"}),
+        Step("build-gcc-asan", "script", build("gcc-asan")),
+        Step("gcc-asan", "ctest", [ctest("gcc-asan", "-E", ASAN_LEAVES_OUT)], ASAN),
         Step("build-tsan", "script", build("tsan")),
         Step("tsan-wide", "ctest", [ctest("tsan", "-L", wide)], TSAN),
         Step("tsan-slow", "ctest", [ctest("tsan", "-R", SLOW_WITH_TSAN)], TSAN),
@@ -138,6 +161,11 @@ def long_steps() -> list[Step]:
         Step("identities", "pytest", [pytest("python/tests/test_identity_pairs.py")], {"PENSTOCK_TEST_PAIRS": "200"}),
         Step("fuzz", "script", [[PYTHON, "scripts/fuzz.py", str(BUILD / "fuzz"), "--seconds", FUZZ_SECONDS]]),
         Step("interrupts", "pytest", [pytest("python/tests/test_interrupts.py")], {"PENSTOCK_TEST_INTERRUPTS": "1000"}),
+        # As `make install` does it, without Python.
+        Step("install", "script", [
+            ["cmake", "-G", "Ninja", "-S", ".", "-B", str(plain), "-DCMAKE_BUILD_TYPE=Release", "-DPST_CUDA=OFF",
+             "--log-level=WARNING"],
+            ["cmake", "--build", str(plain), "--", "--quiet"], *install(plain)]),
         Step("site", "script", [[PYTHON, "scripts/build_site.py"]]),
         Step("demo", "script", [[PYTHON, "examples/demo.py", "--out", str(BUILD / "demo-out")]]),
         Step("abi", "pytest", [pytest("tests/scripts/abi_of_wheel.py")]),

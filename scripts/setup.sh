@@ -3,8 +3,8 @@
 # Needs root or sudo; without both it prints the missing packages and exits with status 1.
 #
 #   scripts/setup.sh           what `make build` needs
-#   scripts/setup.sh check     and what `make check` needs (cmocka, clang, memcached, libsndfile)
-#   scripts/setup.sh fuzz      and what `make fuzz` and `make check-long` need (clang's runtime, qemu)
+#   scripts/setup.sh check     and what `make check` needs (cmocka, clang and its sanitizers, memcached, libsndfile)
+#   scripts/setup.sh fuzz      and what `make fuzz` and `make check-long` need (llvm, qemu)
 set -eu
 
 for_build="gcc libc6-dev make pkg-config git python3 python3-venv python3-dev zlib1g-dev
@@ -40,7 +40,7 @@ for package in $wanted; do
     is_installed "$package" || missing="$missing $package"
 done
 # The runtime of the sanitizers and of libFuzzer is in a package with clang's version number.
-if [ "${1:-build}" = fuzz ] && command -v clang >/dev/null 2>&1; then
+if [ "${1:-build}" != build ] && command -v clang >/dev/null 2>&1; then
     version=$(clang -dumpversion | cut -d. -f1)
     is_installed "libclang-rt-$version-dev" || missing="$missing libclang-rt-$version-dev"
 fi
@@ -67,7 +67,7 @@ if ! install_missing >/dev/null 2>&1; then
     install_missing
 fi
 # The name of libclang-rt is known only once clang is installed.
-if [ "${1:-build}" = fuzz ]; then
+if [ "${1:-build}" != build ]; then
     version=$(clang -dumpversion | cut -d. -f1)
     if ! is_installed "libclang-rt-$version-dev"; then
         missing="libclang-rt-$version-dev"

@@ -1,4 +1,4 @@
-"""Tries the wheels as strangers would (scripts/stranger.py). `make check` runs one root file system, `make check-long` all cases.
+"""Tries the wheels as strangers would (scripts/stranger.py). `make check-long` runs them.
 
 Its name keeps it out of the other tests of this folder: it builds wheels and fetches packages. Whatever cannot be tried here is
 skipped, with the reason.

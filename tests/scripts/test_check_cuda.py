@@ -1,5 +1,6 @@
 """check_cuda.py parses ptxas's output, and finds a kernel that uses local memory."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -77,3 +78,32 @@ def test_kernels_are_judged(tmp_path, body, words):
         assert findings == [] and [k.name for k in kernels] == ["psti_first"] and kernels[0].registers > 0
     else:
         assert len(findings) == 1 and words in findings[0]
+
+
+def test_what_the_build_has_compiled_is_not_compiled_again(tmp_path, monkeypatch):
+    kernel = tmp_path / "src" / "gpu" / "kernels" / "a.cu"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text("PSTI_KERNEL(psti_a, kernel, args, 8, 2)\n")
+    built = tmp_path / "build"
+    built.mkdir()
+    (built / "a.fatbin.log").write_text(OUTPUT.split("ptxas info    : Compiling entry function 'psti_b'")[0])
+    compiled = []
+    monkeypatch.setattr(check_cuda, "compile_file", lambda *arguments: compiled.append(arguments[3]) or ([], []))
+    found, wrong = check_cuda.look_at("nvcc", tmp_path, built, kernel, "sm_90")
+    assert (found, wrong, compiled) == ([check_cuda.Kernel("src/gpu/kernels/a.cu", "psti_a", "sm_90", 37, 0, 0, 1024)], [], [])
+    check_cuda.look_at("nvcc", tmp_path, built, kernel, "sm_75")  # the build has no machine code for it
+    check_cuda.look_at("nvcc", tmp_path, None, kernel, "sm_90")
+    later = (built / "a.fatbin.log").stat().st_mtime + 10
+    os.utime(kernel, (later, later))  # changed since
+    check_cuda.look_at("nvcc", tmp_path, built, kernel, "sm_90")
+    assert compiled == ["sm_75", "sm_90", "sm_90"]
+
+
+def test_a_kernel_of_the_build_that_spills_or_lacks_is_found(tmp_path):
+    kernel = tmp_path / "src" / "gpu" / "kernels" / "a.cu"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text("PSTI_KERNEL(psti_b, kernel, args, 8, 2)\nPSTI_KERNEL(psti_c, kernel, args, 8, 2)\n")
+    (tmp_path / "a.fatbin.log").write_text(OUTPUT)
+    _, wrong = check_cuda.look_at("nvcc", tmp_path, tmp_path, kernel, "sm_100")
+    assert wrong == ["src/gpu/kernels/a.cu: sm_100: psti_c was not compiled",
+                     "src/gpu/kernels/a.cu: sm_100: psti_b keeps 272 bytes in local memory, 20 bytes of spills"]

@@ -1,11 +1,13 @@
 """check_docs.py, check_symbols.py, check_types.py and the counting of check.py."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
 
 import check
 import check_docs
+import check_package
 import check_steps
 import check_style
 import check_symbols
@@ -82,6 +84,26 @@ def test_symbols_without_a_version(tmp_path):
     assert found == ["pst_one has no version"]
 
 
+def test_functions_that_wheels_cannot_use_are_found(tmp_path):
+    """memfd_create came with glibc 2.27. A thread needs nothing new, though pthread_create got a new version with 2.34."""
+    source = tmp_path / "a.c"
+    headers = "".join(f"#include <{header}.h>\n" for header in ("math", "pthread", "sys/mman", "sys/stat"))
+    source.write_text("#define _GNU_SOURCE\n" + headers + """int pst_one(double x, void *f)
+{
+    pthread_t t;
+    struct stat s;
+    return memfd_create("a", 0) + stat("a", &s) + (int)pow(x, x) + pthread_create(&t, 0, f, 0);
+}
+""")
+    library = tmp_path / "liba.so"
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library, "-lm"], check=True)
+    found = check_symbols.too_new(check_symbols.dynamic_symbols(library, "--undefined-only"))
+    assert found == ["memfd_create came with GLIBC_2.27, and wheels run with 2.17"]
+    assert len(check_symbols.too_new({"pthread_cond_clockwait": "GLIBC_2.34", "strlcpy": "GLIBC_2.38"})) == 2
+    old = {"pthread_condattr_setclock": "GLIBC_2.34", "__isoc23_strtoull": "GLIBC_2.38", "logf": "GLIBC_2.27", "read": "GLIBC_2.2"}
+    assert check_symbols.too_new(old | {"pst_new": "PENSTOCK_9.9"}) == []
+
+
 def test_public_functions_without_a_test(tmp_path):
     (tmp_path / "room").mkdir()
     (tmp_path / "room" / "a.c").write_text("/* pst_two() */\nvoid f(void) { (void)pst_one(0); }\n"
@@ -124,9 +146,10 @@ the kernel forbids it
     assert reasons == ["test_a: needs_a_gpu, part of it", "test_b: the kernel forbids it", "test_c: no reason given"]
     reasons = check.skip_reasons("pytest", [], "SKIPPED [1] a.py:3: no GPU\nSKIPPED [2] b.py:4: no data\n")
     assert reasons == ["a.py:3: no GPU", "b.py:4: no data (2 tests)"]
-    told = check.summary({"ctest": check.Count(5, 0, 1, 12.4, ["test_b: no"]), "asan": check.Count(5, 1, 1, 60, ["test_b: no"])})
+    counts = {"ctest": check.Count(5, 0, 1, 12.4, 0, ["test_b: no"]), "asan": check.Count(5, 1, 1, 60, 0, ["test_b: no"])}
+    told = check.summary(counts)
     assert "skipped in ctest, asan: test_b: no\n" in told
-    assert re.search(r"^ctest +12 +5 +0 +1$", told, re.MULTILINE) and "(1.2 minutes)" in told
+    assert re.search(r"^ctest +12 +- +5 +0 +1$", told, re.MULTILINE) and "(1.2 minutes)" in told
 
 
 def test_steps_of_check_and_check_long_differ():
@@ -135,6 +158,56 @@ def test_steps_of_check_and_check_long_differ():
     programs = [command[1] for step in check_steps.check_steps() + check_steps.long_steps() for command in step.commands
                 if command[1].endswith(".py")]
     assert programs and all((ROOT / program).is_file() for program in programs)
+
+
+def test_each_step_of_check_has_a_budget_and_their_sum_is_bounded(monkeypatch):
+    """The sum is that of the machine with the most steps: kernels are compiled, and two levels of SIMD lie below its own."""
+    monkeypatch.setattr(check_steps.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(check_steps, "levels_below", lambda: ("c", "avx2"))
+    steps = check_steps.check_steps()
+    assert {"cuda", "level-c", "level-avx2"} <= {step.name for step in steps}
+    assert [step.name for step in steps if step.budget_s <= 0] == []
+    total = check_steps.SET_UP_BUDGET_S + sum(step.budget_s for step in steps)
+    assert total <= check_steps.BUDGET_S <= 24 * 60, f"{total} s: a new step needs room"
+
+
+def test_check_builds_the_library_four_times():
+    builds = {command[2] for step in check_steps.check_steps() for command in step.commands if command[:2] == ["cmake", "--build"]}
+    assert {Path(build).name for build in builds} == {"package", "check", "asan", "tsan"}
+    assert f"build-dir=$(CURDIR)/{check_steps.PACKAGE_BUILD.relative_to(ROOT)} " in (ROOT / "Makefile").read_text()
+
+
+def test_a_step_over_its_budget_is_marked_and_does_not_fail(monkeypatch, capsys):
+    steps = [check_steps.Step(name, "script", [["true"]], budget_s=seconds) for name, seconds in (("quick", 60), ("slow", 5))]
+    counts = {"quick": check.Count(1, 0, 0, 59.9, 60), "slow": check.Count(1, 0, 0, 7.2, 5)}
+    monkeypatch.setattr(check, "check_steps", lambda: steps)
+    monkeypatch.setattr(check, "run_step", lambda step: counts[step.name])
+    monkeypatch.setattr(check.sys, "argv", ["check.py"])
+    assert check.main() == 0
+    told = capsys.readouterr().out
+    assert re.search(r"^quick +60 +60 +1 +0 +0$", told, re.MULTILINE)
+    assert re.search(r"^slow +7 +5 +1 +0 +0   2 s over its budget$", told, re.MULTILINE)
+    assert re.search(r"^all +67 +65   \(1.1 minutes of 1.1\)$", told, re.MULTILINE)
+
+
+def test_the_set_up_before_the_steps_is_a_line_of_the_table(monkeypatch, capsys):
+    monkeypatch.setattr(check, "check_steps", lambda: [])
+    monkeypatch.setattr(check.time, "time", lambda: 1042.4)
+    monkeypatch.setattr(check.sys, "argv", ["check.py", "--set-up-since", "1000"])
+    assert check.main() == 0
+    assert re.search(rf"^set-up +42 +{check_steps.SET_UP_BUDGET_S} ", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_asan_of_python_loads_the_library_of_the_compiler_that_built_it(tmp_path):
+    def build(version):
+        compiler = tmp_path / "cc"
+        compiler.write_text(f"#!/bin/sh\n[ $1 = --version ] && echo '{version}' || echo /there/${{1#-print-file-name=}}\n")
+        compiler.chmod(0o755)
+        (tmp_path / "CMakeCache.txt").write_text(f"CMAKE_C_COMPILER:FILEPATH={compiler}\n")
+        return check_package.asan_environment(tmp_path)["LD_PRELOAD"].split()
+
+    assert build("gcc (Debian 12.2.0) 12.2.0") == ["/there/libasan.so", "/there/libstdc++.so"]
+    assert build("Debian clang version 14.0.6") == [f"/there/libclang_rt.asan-{os.uname().machine}.so", "/there/libstdc++.so"]
 
 
 def test_every_public_struct_has_its_size_pinned():

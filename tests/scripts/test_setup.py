@@ -111,3 +111,13 @@ def test_unknown_argument(tmp_path):
 
 def test_the_real_script_is_executable():
     assert os.access(SETUP, os.X_OK)
+
+
+def test_check_brings_the_sanitizers_of_clang(tmp_path):
+    """`make check` builds with clang's AddressSanitizer. The package's name has the number of the clang that is there."""
+    machine = Machine(tmp_path, uid=0, sudo=False)
+    machine.add_everything()
+    machine.program("clang", "echo 21.1.0")
+    assert machine.run("build").stdout == ""
+    assert machine.run("check").returncode == 0
+    assert "libclang-rt-21-dev" in machine.installed.read_text().splitlines()
