@@ -51,7 +51,8 @@ enum pst_status psti_open_data_at(int dir_fd, const char *name, const char *path
     } while (*fd < 0 && errno == EINTR);
     if (*fd < 0) {
         int os_error = errno;
-        if (os_error == ENXIO && fstatat(dir_fd, name, st, 0) == 0) /* sockets, and devices without hardware */
+        /* Sockets, and devices without hardware. */
+        if (os_error == ENXIO && fstatat(dir_fd, name, st, 0) == 0)
             return not_regular(st, path, room, what, err);
         return psti_fail_os(err, os_error, room, path, -1, "cannot open %s", what);
     }

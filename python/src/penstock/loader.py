@@ -620,11 +620,8 @@ class Loader(_loader_tickets.LikeDataLoader):
         peeked = self._pending is None and self._received[0].taken == 1 and self._again() is not None
         self._n_peeks = self._n_peeks + 1 if peeked else 0
         if self._n_peeks == 3:
-            warnings.warn(
-                "next(iter(loader)) gives the first batch of the same epoch each time: keep the iterator, or "
-                "call set_epoch()",
-                stacklevel=3,
-            )
+            text = "next(iter(loader)) gives the first batch of the same epoch each time: keep the iterator, or call set_epoch()"
+            warnings.warn(text, stacklevel=3)
 
     @property
     def remaining(self) -> int:
@@ -661,10 +658,8 @@ class Loader(_loader_tickets.LikeDataLoader):
     def _make(self, serial: int, here: Place) -> tuple[Any, Place] | None:
         """Makes the batch after `here`, for the pass of that number; see Pass."""
         if serial != self._serial:
-            raise StateError(
-                "this iterator ended when another one was made from the same loader",
-                dataset=self._dataset.path,
-            )
+            text = "this iterator ended when another one was made from the same loader"
+            raise StateError(text, dataset=self._dataset.path)
         native = self._open()
         if here.taken:  # the second batch is requested
             self._asked = True
