@@ -275,7 +275,7 @@ def test_a_huge_file_is_refused(kind: str, tmp_path: Path) -> None:
 def test_a_huge_coco_file_is_refused(tmp_path: Path) -> None:
     code = (
         "import resource, sys, penstock as ps\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (8 << 30,) * 2)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (3 << 30,) * 2)\n"
         "try: ps.pack(sys.argv[1], sys.argv[1] + '.pst', coco=sys.argv[2])\n"
         "except ps.errors.LimitError as error: sys.exit('more than' not in str(error))\n"
     )

@@ -341,8 +341,10 @@ static enum pst_status probe(struct psti_image *image, struct pst_error *err)
     if (item->form == PST_FORM_RAW)
         *info = psti_loader_source_raw_info(image->source);
     image->pli = image->source->pli;
+    /* A picture at the training size is upright: `widen` gives it what its whole image has. */
+    bool is_whole = image->source->picture.n_ops == 0;
     const struct pst_decode_options options =
-        psti_decode_options_for(&plan->decode, item->orientation);
+        psti_decode_options_for(&plan->decode, is_whole ? item->orientation : 0);
     enum pst_status status = psti_decode_probe_pli(image->source->data, item->nbytes, item->form,
                                                    &options, info, &image->pli, err);
     if (status != PST_OK)

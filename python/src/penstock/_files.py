@@ -49,12 +49,16 @@ def open_data(path: str, what: str) -> BinaryIO:
 def read_file(path: str, what: str, most: int | None = None) -> bytes:
     """Reads a whole file of at most `most` bytes."""
     with open_data(path, what) as file:
+        nbytes = os.fstat(file.fileno()).st_size
         try:
-            data = file.read() if most is None else file.read(most + 1)
+            # read(n) takes memory for n bytes at once, so it is asked for what is there.
+            data = b"" if most is not None and nbytes > most else file.read(nbytes + 1)
         except OSError as error:
             raise unreadable(error, path, what) from None
-    if most is not None and len(data) > most:
+    if most is not None and max(nbytes, len(data)) > most:
         raise LimitError(f"{what} {path!r}: more than {most} bytes", file=path)
+    if len(data) > nbytes:
+        raise CorruptError(f"{what} {path!r}: the file grew while it was read", file=path)
     return data
 
 
