@@ -322,6 +322,10 @@ def test_lengths_of_flac():
     for n, error in ((len(whole) + 1, ps.errors.TruncatedError), (len(whole) - 1, ps.errors.CorruptError)):
         with pytest.raises(error, match=f"{len(whole)} samples, and its header states {n}"):
             decode(stating(n))
+    end = 4
+    while not file[end] & 0x80:
+        end += 4 + int.from_bytes(file[end + 1 : end + 4], "big")
+    assert decode(stating(0)[: end + 4 + int.from_bytes(file[end + 1 : end + 4], "big")]).shape == (0, 2)
     for cut in (file[:-1], stating(0)[:-1], stating(0)[: len(file) // 2]):
         with pytest.raises(ps.errors.CorruptError, match="last frame"):
             decode(cut)

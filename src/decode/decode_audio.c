@@ -10,7 +10,6 @@
 #include "base/fail.h"
 #include "base/options.h"
 #include "decode/decode_audio_tags.h"
-#include "decode/decode_mp3.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -89,7 +88,6 @@ static bool skip_tags(struct psti_audio *audio, bool *any)
 /* Names the kind of file by its first bytes, of which MAGIC_NBYTES are there. */
 static const char *kind_of(const struct psti_audio *audio, bool tagged)
 {
-    struct psti_mp3_header header;
     const uint8_t *bytes = audio->bytes;
     if (audio->nbytes < MAGIC_NBYTES)
         return tagged ? "mp3" : "audio";
@@ -101,7 +99,7 @@ static const char *kind_of(const struct psti_audio *audio, bool tagged)
         return "ogg";
     if (memcmp(bytes, "FORM", 4) == 0)
         return "aiff";
-    if (tagged || psti_decode_mp3_header_read(bytes, &header) != PSTI_MP3_NONE)
+    if (tagged || (bytes[0] == 0xFF && bytes[1] >= 0xE0)) /* so libsndfile tells it, too */
         return "mp3";
     return "audio";
 }

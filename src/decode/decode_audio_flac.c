@@ -118,7 +118,7 @@ enum pst_status psti_decode_flac_last_frame(const uint8_t *info, const uint8_t *
 {
     uint16_t table[256];
     struct frame frame;
-    uint32_t block = (uint32_t)info[0] << 8 | info[1];
+    uint32_t block = (uint32_t)info[2] << 8 | info[3]; /* the largest: the last may be smaller */
     crc16_fill(table);
     int tries = 0; /* that cost a checksum each */
     for (uint64_t n = FRAME_MIN; n <= nbytes && tries < TRIES_MAX; n++) {
@@ -218,6 +218,15 @@ static enum pst_status show(struct psti_audio *audio, uint64_t end, uint64_t n,
     return psti_decode_sndfile_open(audio, pieces, 2, err);
 }
 
+/* A file of no frames, which libsndfile takes for one of unknown length. */
+static void take_empty(struct psti_audio *audio)
+{
+    const uint8_t *info = audio->bytes + MARK + BLOCK_HEAD;
+    audio->info.rate = (uint32_t)info[10] << 12 | (uint32_t)info[11] << 4 | info[12] >> 4;
+    audio->info.channels = (info[12] >> 1 & 7) + 1u;
+    audio->info.bits = ((info[12] & 1u) << 4 | info[13] >> 4) + 1;
+}
+
 enum pst_status psti_decode_flac_open(struct psti_audio *audio, struct pst_error *err)
 {
     uint64_t frames = 0, end = 0, n = 0;
@@ -240,5 +249,10 @@ enum pst_status psti_decode_flac_open(struct psti_audio *audio, struct pst_error
                          (unsigned long long)stated);
     if (n >> 36)
         return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "%llu samples", (unsigned long long)n);
-    return show(audio, end, n, err);
+    if (n > 0)
+        return show(audio, end, n, err);
+    take_empty(audio);
+    if (audio->info.rate == 0)
+        return psti_fail(err, PST_ERROR_CORRUPT, ROOM, "0 samples per second");
+    return PST_OK;
 }
