@@ -115,8 +115,10 @@ struct psti_audio_piece {
 };
 enum { PSTI_AUDIO_PIECES_MAX = 2 };
 
-/* decode_audio_sndfile.c. Opens a file that consists of pieces, copied; sets sndfile and info.
- * psti_decode_sndfile_read counts from its first sample on. */
+/* decode_audio_sndfile.c. psti_decode_sndfile_find says if the library is there, before a fault of
+ * a file is looked for. psti_decode_sndfile_open opens a file that consists of pieces, copied, and
+ * sets sndfile and info; psti_decode_sndfile_read counts from its first sample on. */
+enum pst_status psti_decode_sndfile_find(struct pst_error *err);
 enum pst_status psti_decode_sndfile_open(struct psti_audio *audio,
                                          const struct psti_audio_piece *pieces, size_t n_pieces,
                                          struct pst_error *err);

@@ -230,10 +230,12 @@ static void take_empty(struct psti_audio *audio)
 enum pst_status psti_decode_flac_open(struct psti_audio *audio, struct pst_error *err)
 {
     uint64_t frames = 0, end = 0, n = 0;
-    if (audio->nbytes < INFO_END)
+    enum pst_status status = psti_decode_sndfile_find(err);
+    if (status == PST_OK && audio->nbytes < INFO_END)
         return psti_fail_at(err, PST_ERROR_TRUNCATED, ROOM, NULL, (int64_t)audio->nbytes,
                             "the file ends within its metadata");
-    enum pst_status status = psti_decode_audio_need(audio, 0, INFO_END, err);
+    if (status == PST_OK)
+        status = psti_decode_audio_need(audio, 0, INFO_END, err);
     if (status == PST_OK && (audio->bytes[MARK] & 0x7F) != 0)
         status = psti_fail(err, PST_ERROR_CORRUPT, ROOM, "its first block is no streaminfo");
     if (status == PST_OK)

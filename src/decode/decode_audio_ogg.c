@@ -128,9 +128,11 @@ enum pst_status psti_decode_ogg_open(struct psti_audio *audio, struct pst_error 
     uint64_t n_samples = 0;
     if (!self)
         return psti_fail(err, PST_ERROR_MEMORY, ROOM, "no memory to decode an audio file");
-    enum pst_status status = psti_decode_ogg_walk(
-        audio->bytes, psti_decode_audio_without_tags(audio->bytes, audio->nbytes), &self->walk,
-        err);
+    enum pst_status status = psti_decode_sndfile_find(err);
+    if (status == PST_OK)
+        status = psti_decode_ogg_walk(audio->bytes,
+                                      psti_decode_audio_without_tags(audio->bytes, audio->nbytes),
+                                      &self->walk, err);
     if (status != PST_OK)
         return status;
     self->n_samples = psti_alloc_array(self->walk.n_links, sizeof *self->n_samples);

@@ -81,6 +81,12 @@ static enum pst_status open_library(struct psti_sndfile *lib, struct pst_error *
     return PST_OK;
 }
 
+enum pst_status psti_decode_sndfile_find(struct pst_error *err)
+{
+    struct psti_sndfile lib;
+    return open_library(&lib, err);
+}
+
 bool pst_audio_has_sndfile(char *version, size_t version_nbytes)
 {
     struct psti_sndfile lib;
