@@ -230,13 +230,17 @@ static bool any(const int16_t *values, uint32_t n)
 /* A place of 7 says that a band has two channels: mpg123's rule, for MPEG 2, too. */
 static bool is_place(uint32_t place, bool lsf) { return place != NO_PLACE && (lsf || place < 7); }
 
+/* The first band that may have a place: as mpg123 does, the lowest is left as it is where the right
+ * channel has no bits at all. */
+static uint32_t first_place(const struct psti_mp3_part *right) { return right->nbits == 0; }
+
 /* Long bands from the first behind the right channel's last value. */
 static void pan_long(const struct psti_mp3_part *right, const struct psti_mp3_header *header,
                      uint32_t n, float (*pan)[2], float *lines[2])
 {
     const uint16_t *bands = psti_mp3_long_bands[header->i_rate];
-    uint32_t first = n;
-    while (first &&
+    uint32_t first = n, least = first_place(right);
+    while (first > least &&
            !any(right->values + bands[first - 1], (uint32_t)(bands[first] - bands[first - 1])))
         first--;
     for (uint32_t i = first; i < n; i++) {
@@ -250,17 +254,19 @@ static void pan_short(const struct psti_mp3_part *right, const struct psti_mp3_h
                       float (*pan)[2], float *lines[2])
 {
     const uint16_t *bands = psti_mp3_short_bands[header->i_rate];
-    uint32_t from = right->mixed ? 3 : 0, n_long = right->mixed ? n_mixed(header) : 0;
+    uint32_t from = right->mixed ? 3 : 0, least = right->mixed ? 3 : first_place(right);
+    uint32_t n_long = right->mixed ? n_mixed(header) : 0;
     bool silent = true; /* no short value at all */
     for (uint32_t w = 0; w < 3; w++) {
         uint32_t first = 13;
-        for (; first > from; first--) {
+        for (; first > least; first--) {
             uint32_t n = (uint32_t)(bands[first] - bands[first - 1]);
             if (any(right->values + 3u * bands[first - 1] + w * n, n))
                 break;
         }
-        silent = silent && first == from;
-        for (uint32_t i = first; i < 13; i++) {
+        silent = silent && first == least;
+        /* As mpg123 does, the last band has a place even where the right channel has values. */
+        for (uint32_t i = first < 12 ? first : 12; i < 13; i++) {
             uint32_t place = right->scale[n_long + ((i < 12 ? i : 11) - from) * 3 + w];
             if (is_place(place, header->lsf))
                 pan_run(lines, pan[place], 3u * bands[i] + w, (uint32_t)(bands[i + 1] - bands[i]),
