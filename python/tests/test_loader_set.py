@@ -165,7 +165,8 @@ def test_refusals_leave_the_loader_as_it_was(packed):
 def test_old_states_and_other_settings(packed):
     loader = loader_of(packed)
     old = loader.state_dict()
-    assert set(old) == {"version", "epoch", "position", "seed", "n_samples", "order_version", "order_hash", "augment_version"}
+    assert set(old) == {"version", "epoch", "position", "seed", "n_samples", "order_version", "order_hash", "augment_version",
+                        "identity", "files", "transforms"}
     loader.set(size=16, batch_size=8)
     assert loader.state_dict() == {**old, "batch_size": 8, "height": 16, "width": 16}
     state = loader.state_dict()

@@ -900,8 +900,8 @@ class Loader(_loader_tickets.LikeDataLoader):
         """The bad samples met so far: dicts with sample, name, file, offset, codec, status, text."""
         found = [*self._watch()[1], *(dict(entry) for entry in (self._functions.bad.entries.values() if self._functions else ()))]
         for entry in found:
-            sample = entry["sample"]
-            entry["name"] = None if sample is None else self._data.name(sample)
+            if "name" not in entry:  # those of a closed loader have it
+                entry["name"] = None if entry["sample"] is None else self._data.name(entry["sample"])
         return found
 
     def stats(self) -> _stats.LoaderStats:
@@ -962,7 +962,7 @@ class Loader(_loader_tickets.LikeDataLoader):
                 len(self)
             with contextlib.suppress(PenstockError):  # of a damaged index; state_dict() reports it
                 self._known()
-            self._final = (self._native.stats(), self._native.quarantine())
+            self._final = (self._native.stats(), self.quarantine)
         self._closed = True
         self._stop()
 
