@@ -25,6 +25,7 @@ help:
 	@echo "make build                    set up, then penstock and 'import penstock' in .venv/bin"
 	@echo "make check                    set up, build the library in four ways, run every test; each step beside its budget of seconds"
 	@echo "make check-long               the slower suites: more builds, TSan and ASan of more, fuzz targets, the site, wheels, other Pythons"
+	@echo "make check-newest             a wheel beside the newest releases of torch, Lightning, Transformers, HiGHS, ...; NEWEST_ARGS='--large'"
 	@echo "make check-arm64              the tests of C, built for 64-bit ARM and run under qemu; ARM_TESTS='-R test_pli'"
 	@echo "make docs                     guide, pages and references of Python and C as a site with a search: build/site/index.html"
 	@echo "make demo                     pack, analyze, plan, train, interrupt, resume: on bundled photographs"
@@ -102,6 +103,9 @@ check: system-check build test-packages
 
 check-long: system-fuzz build test-packages
 	.venv/bin/python scripts/check.py --long
+
+check-newest: build
+	.venv/bin/python scripts/check_newest.py $(NEWEST_ARGS)
 
 check-arm64: $(STAMPS)/build
 	scripts/check_arm64.sh $(ARM_TESTS)

@@ -169,6 +169,7 @@ def long_steps() -> list[Step]:
         Step("site", "script", [[PYTHON, "scripts/build_site.py"]]),
         Step("demo", "script", [[PYTHON, "examples/demo.py", "--out", str(BUILD / "demo-out")]]),
         Step("abi", "pytest", [pytest("tests/scripts/abi_of_wheel.py")]),
+        Step("newest", "script", [[PYTHON, "scripts/check_newest.py"]]),
         Step("wheels", "script", [[PYTHON, "scripts/wheels.py"]]),
         Step("stranger", "pytest", [stranger("tests/scripts/stranger_of_wheel.py")]),
     ]

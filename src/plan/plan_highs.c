@@ -67,7 +67,8 @@ static void *open_one_of(const char *given, const char **name, struct pst_error 
     if (!library)
         (void)psti_fail(err, PST_ERROR_UNSUPPORTED, ROOM,
                         named ? "the library of HiGHS that PENSTOCK_HIGHS or the caller names "
-                                "cannot be loaded: %s"
+                                "cannot be loaded: %s; name none, and pip install "
+                                "'penstock[plan]' brings one for Python"
                               : "a plan needs HiGHS: " INSTALL " (%s)",
                         why ? why : *name);
     return library;
