@@ -29,7 +29,7 @@ class Bad(cli_case.Case):
         for entry in report["bad"]:
             self.assertTrue(entry["error"]["file"].endswith(entry["name"]), entry)
             self.assertTrue(entry["error"]["text"])
-            self.assertEqual(entry["error"]["dataset"], "f")
+            self.assertEqual(entry["error"]["dataset"], os.path.realpath(self.dir / "f"))
         self.assertTrue(self.ok_json("verify", "b.pst", "--decode")["ok"])
         self.assertEqual([s["name"] for s in self.ok_json("ls", "b.pst")["samples"]], ["0000.jpg", "0004.jpg"])
         found = self.fails(1, "verify", "f")
@@ -181,7 +181,7 @@ class Bad(cli_case.Case):
                               ("file,label\n0000.jpg,-1\n", "line 2: label -1"),
                               ('{"file": "0000.jpg"}\n{"file": 7}\n', "line 2")]:
             self.write("l", content)
-            self.fails(1, "pack", "f", "a.pst", "--labels", "l", says=["'l'", says])
+            self.fails(1, "pack", "f", "a.pst", "--labels", "l", says=[f"'{os.path.realpath(self.dir / 'l')}'", says])
         self.fails(1, "info", "f", "--labels", "nope.csv", says="nope.csv")
         self.assertFalse((self.dir / "a.pst").exists())
 
@@ -254,7 +254,7 @@ class Bad(cli_case.Case):
             self.assertEqual((error["status"], error["sample"], error["offset"], error["codec"]),
                              ("CHECKSUM", 2, at, form))
             self.assertEqual(os.path.basename(error["file"]), shard.name)
-            self.assertEqual(error["dataset"], pst)
+            self.assertEqual(error["dataset"], os.path.realpath(self.dir / pst))
             error = self.fails(1, "cat", pst, "2", says=["sample 2", shard.name])["error"]
             self.assertEqual((error["status"], error["codec"]), ("CHECKSUM", form))
             self.ok("cat", pst, "1")
@@ -264,8 +264,10 @@ class Bad(cli_case.Case):
 
     def test_a_shard_of_another_data_set(self):
         self.jpegs("f", 2)
+        self.jpegs("g", 3)
+        self.write("g/0000.jpg", (self.dir / "g/0002.jpg").read_bytes())
         self.ok("pack", "f", "a.pst")
-        self.ok("pack", "f", "b.pst")
+        self.ok("pack", "g", "b.pst")
         a, b = (self.dir / self.ok_json("info", p)["shards"][0]["path"] for p in ("a.pst", "b.pst"))
         a.write_bytes(b.read_bytes())
         self.fails(1, "verify", "a.pst")

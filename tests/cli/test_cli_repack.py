@@ -62,7 +62,7 @@ class Repack(cli_case.Case):
         self.assertEqual(*verified)
         # "jpeg" is for JPEGs only; the error names a form for all images.
         error = self.fails(1, "repack", "b.pst", "d.pst", "--form", "jpeg", says=["png", "original"])["error"]
-        self.assertEqual((error["status"], error["sample"], error["dataset"]), ("UNSUPPORTED", 4, "b.pst"))
+        self.assertEqual((error["status"], error["sample"], error["dataset"]), ("UNSUPPORTED", 4, os.path.realpath(self.dir / "b.pst")))
         left = self.fails(1, "repack", "b.pst", "d.pst", "--form", "jpeg", "--on-error", "skip", "--resume")
         self.assertEqual((left["samples"], left["skipped"]), (4, 1))
         self.assertEqual(self.items("d.pst", 4), before[:4])
@@ -184,7 +184,7 @@ class Repack(cli_case.Case):
         os.symlink("a.pst", self.dir / "link.pst")
         before = sorted(os.listdir(self.dir))
         for source, destination, says in [
-                ("photos", "x.pst", "data set 'photos': this is a plain folder, not a data set: pack it first"),
+                ("photos", "x.pst", "photos': this is a plain folder, not a data set: pack it first"),
                 ("photos/dog/z.png", "x.pst", "a data set is a directory, this is not one"),
                 ("nowhere.pst", "x.pst", "nowhere.pst"),
                 ("a.pst", "a.pst", "same data set"), ("a.pst", "a.pst/", "same data set"),
@@ -249,7 +249,7 @@ class Repack(cli_case.Case):
         error = json.loads(done.stdout)["error"]
         self.assertEqual((done.returncode, error["status"], error["sample"], error["offset"], error["codec"]),
                          (1, "CHECKSUM", 2, at, "jpeg"))
-        self.assertEqual((error["dataset"], os.path.basename(error["file"])), ("a.pst", shard.name))
+        self.assertEqual((error["dataset"], os.path.basename(error["file"])), (os.path.realpath(self.dir / "a.pst"), shard.name))
         self.assertIn(b"go on with: penstock repack --resume a.pst b.pst --json", done.stderr)
         report = self.fails(1, "repack", "a.pst", "b.pst", "--resume", "--on-error", "skip", says="sample 2")
         self.assertEqual((report["samples"], report["resumed"], report["skipped"]), (4, 2, 1))

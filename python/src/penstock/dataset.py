@@ -151,8 +151,8 @@ class Dataset:
 
     def _token(self) -> tuple[str, bytes, bytes]:
         """Returns what another process must find at the path: the identities, and the machine's run that they are of."""
-        kinds = (_options.IDENTITY_BYTES, _options.IDENTITY_LISTED)
-        return (_options.boot(), *(self._native.identity(kind) for kind in kinds))
+        of_bytes, listed = (self._native.identity(kind) for kind in (_options.IDENTITY_BYTES, _options.IDENTITY_LISTED))
+        return _options.boot(), of_bytes, listed
 
     def close(self) -> None:
         """Closes the files, for this data set and all its views. Reading then raises StateError.
