@@ -102,12 +102,14 @@ static enum pst_status resolve_paths(const char *path, struct pst_dataset_option
     const char *advice = pst_path_advice(path);
     if (advice != NULL)
         return psti_fail_at(err, PST_ERROR_UNSUPPORTED, "dataset", path, -1, "%s", advice);
-    if (resolve(path, clean) == NULL || stat(clean, &st) != 0)
+    if (resolve(path, clean) == NULL || stat(clean, &st) != 0) {
+        clean[0] = 0; /* perhaps a part of the path; what is not there is named as it was given */
         return psti_fail_os(err, errno, "dataset", path, -1, "cannot open the data set");
+    }
     if (!S_ISDIR(st.st_mode))
         return psti_fail_os(err, ENOTDIR, "dataset", clean, -1,
                             "a data set is a directory, this is not one");
-    /* One that is not there is named as it was given, by those who read it. */
+    /* Likewise. Those who read it find out. */
     if (options->labels != NULL && resolve(options->labels, labels) != NULL)
         options->labels = labels;
     return PST_OK;

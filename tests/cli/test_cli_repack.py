@@ -62,7 +62,8 @@ class Repack(cli_case.Case):
         self.assertEqual(*verified)
         # "jpeg" is for JPEGs only; the error names a form for all images.
         error = self.fails(1, "repack", "b.pst", "d.pst", "--form", "jpeg", says=["png", "original"])["error"]
-        self.assertEqual((error["status"], error["sample"], error["dataset"]), ("UNSUPPORTED", 4, os.path.realpath(self.dir / "b.pst")))
+        where = os.path.realpath(self.dir / "b.pst")
+        self.assertEqual((error["status"], error["sample"], error["dataset"]), ("UNSUPPORTED", 4, where))
         left = self.fails(1, "repack", "b.pst", "d.pst", "--form", "jpeg", "--on-error", "skip", "--resume")
         self.assertEqual((left["samples"], left["skipped"]), (4, 1))
         self.assertEqual(self.items("d.pst", 4), before[:4])
