@@ -210,6 +210,13 @@ class _Failed:
         self.parts = parts
 
 
+def _received_block(pipe: Any) -> int:
+    try:
+        return reduction.recv_handle(pipe)
+    except RuntimeError:  # the pipe was closed before the block came
+        raise EOFError from None
+
+
 class _Server:
     """A worker process: takes tasks out of its pipe, and sends where their results lie.
 
@@ -233,7 +240,7 @@ class _Server:
             if self._pipe in ready:
                 message = self._pipe.recv()
                 if isinstance(message, tuple) and message[-1]:
-                    self._blocks[message[1]] = _memory.Block(reduction.recv_handle(self._pipe), self._account.charge)
+                    self._blocks[message[1]] = _memory.Block(_received_block(self._pipe), self._account.charge)
                 return message
             if ready:
                 break

@@ -203,6 +203,7 @@ class _Fields(dict[str, Any]):
     """A dict of fields that knows their types, so that it can be shown."""
 
     kinds: Mapping[str, str]
+    receipt: object = None  # of the iterator that gave it
 
     # Libraries that rebuild a dict with other values give these alone.
     def __init__(self, values: Any = (), kinds: Mapping[str, str] | None = None, title: str = "") -> None:

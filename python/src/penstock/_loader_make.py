@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _function_loop, _functions, _native
+from ._html import Batch
 from ._loader_pass import Place, State
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Maker:
         self._begun = place
         native.take(batch)
         try:
-            return loader._deliver(batch), place
+            return _with_receipt(loader._deliver(batch), loader, here, place), place
         except Exception as error:
             _note(error, loader, *batch.place(), _samples(loader, batch))
             raise
@@ -74,10 +75,17 @@ class Maker:
         result, place, rows = found
         self._begun = place
         try:
-            return loader._deliver((result,)), place
+            return _with_receipt(loader._deliver((result,)), loader, here, place), place
         except Exception as error:
             _note(error, loader, rows.epoch, rows.step, rows.samples)
             raise
+
+
+def _with_receipt(batch: Any, loader: Loader, here: Place, place: Place) -> Any:
+    """Puts a receipt into a batch of the loader's own kind (_native_delivery.c)."""
+    if type(batch) is Batch:
+        batch.receipt = _native.Receipt(loader._received, here, place)
+    return batch
 
 
 def place_behind(start: State, left: int, n: int, stride: int) -> State:

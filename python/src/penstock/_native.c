@@ -182,6 +182,7 @@ static int exec_module(PyObject *module)
         add_type(module, &native_loader_spec, &state->loader_type) < 0 ||
         add_type(module, &native_batch_spec, &state->batch_type) < 0 ||
         add_type(module, &native_delivery_spec, &state->delivery_type) < 0 ||
+        add_type(module, &native_receipt_spec, &state->receipt_type) < 0 ||
         add_type(module, &native_tensor_spec, &state->tensor_type) < 0 ||
         add_type(module, &native_writer_spec, &state->writer_type) < 0 ||
         add_type(module, &native_cache_spec, &state->cache_type) < 0 ||
@@ -206,6 +207,7 @@ static int traverse_module(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->loader_type);
     Py_VISIT(state->batch_type);
     Py_VISIT(state->delivery_type);
+    Py_VISIT(state->receipt_type);
     Py_VISIT(state->tensor_type);
     Py_VISIT(state->writer_type);
     Py_VISIT(state->cache_type);
@@ -224,6 +226,7 @@ static int clear_module(PyObject *module)
     Py_CLEAR(state->loader_type);
     Py_CLEAR(state->batch_type);
     Py_CLEAR(state->delivery_type);
+    Py_CLEAR(state->receipt_type);
     Py_CLEAR(state->tensor_type);
     Py_CLEAR(state->writer_type);
     Py_CLEAR(state->cache_type);

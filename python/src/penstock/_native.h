@@ -23,6 +23,7 @@ struct native_state {
     PyTypeObject *loader_type;
     PyTypeObject *batch_type;
     PyTypeObject *delivery_type;
+    PyTypeObject *receipt_type;
     PyTypeObject *tensor_type;
     PyTypeObject *writer_type;
     PyTypeObject *cache_type;
@@ -147,8 +148,8 @@ PyObject *native_dlpack_export(struct native_batch *batch, struct native_block *
                                const struct pst_tensor *tensor, int versioned);
 
 extern PyType_Spec native_dataset_spec, native_loader_spec, native_batch_spec, native_tensor_spec,
-    native_delivery_spec, native_writer_spec, native_cache_spec, native_images_spec,
-    native_picture_spec, native_fleet_spec;
+    native_delivery_spec, native_receipt_spec, native_writer_spec, native_cache_spec,
+    native_images_spec, native_picture_spec, native_fleet_spec;
 
 /* _native_cache.c */
 PyObject *native_cache_advise(PyObject *module, PyObject *argument);

@@ -109,6 +109,10 @@ class Delivery:
     def place(self) -> Any: ...
 
 @final
+class Receipt:
+    def __new__(cls, place: list[Any], before: Any, after: Any, /) -> Self: ...
+
+@final
 class Cache:
     @overload
     def __new__(cls, nbytes: int, /) -> Cache: ...

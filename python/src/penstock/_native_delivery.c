@@ -1,4 +1,5 @@
-/* _native_delivery.c - penstock._native.Delivery: the iterator that hands batches to the caller.
+/* _native_delivery.c - penstock._native.Delivery, the iterator that hands batches to the caller,
+ * and Receipt.
  *
  * Signal handlers and other asynchronous exceptions run between two instructions of Python, and may
  * raise. So a batch counts as received at one moment at which no Python runs: `_make`, a method of
@@ -6,6 +7,11 @@
  * nothing that counts. `_check` does nothing: its first instruction lets handlers run whose signals
  * have come meanwhile. Then the place is stored and the batch is returned, and no instruction of
  * Python lies between. A `for` stores what it gets before it looks for signals again.
+ *
+ * After a call of next() it does look for signals once more before it assigns the result. If a
+ * handler raises there, the result is dropped while the exception is under way. A Receipt, which
+ * lies in the batch and in nothing else, is freed then, sees the exception, and takes the place
+ * back. Variables are no such case: the exception's traceback keeps them.
  *
  * The place is the only element of a list that the loader keeps, too. One thread at a time makes a
  * batch. */
@@ -137,3 +143,65 @@ static PyType_Slot slots[] = {{Py_tp_new, delivery_new},
 
 PyType_Spec native_delivery_spec = {"penstock._native.Delivery", sizeof(struct native_delivery), 0,
                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+
+/* Receipt(list, before, after): of the batch between two places. */
+struct native_receipt {
+    PyObject_HEAD PyObject *place, *before, *after;
+};
+
+static PyObject *receipt_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    (void)kwargs;
+    PyObject *place, *before, *after;
+    if (!PyArg_ParseTuple(args, "O!OO:Receipt", &PyList_Type, &place, &before, &after))
+        return NULL;
+    struct native_receipt *self = (struct native_receipt *)PyType_GenericAlloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    Py_INCREF(place);
+    Py_INCREF(before);
+    Py_INCREF(after);
+    self->place = place;
+    self->before = before;
+    self->after = after;
+    return (PyObject *)self;
+}
+
+static void receipt_dealloc(PyObject *object)
+{
+    struct native_receipt *self = (struct native_receipt *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    if (self->place != NULL && PyErr_Occurred() != NULL && PyList_Size(self->place) == 1 &&
+        PyList_GetItem(self->place, 0) == self->after) {
+        Py_INCREF(self->before);
+        PyList_SetItem(self->place, 0, self->before);
+    }
+    Py_XDECREF(self->place);
+    Py_XDECREF(self->before);
+    Py_XDECREF(self->after);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+/* A copy of a batch, or one in another process, was not received from this iterator: None. */
+static PyObject *receipt_reduce(PyObject *object, PyObject *unused)
+{
+    (void)object;
+    (void)unused;
+    return Py_BuildValue("(O())", (PyObject *)Py_TYPE(Py_None));
+}
+
+static PyMethodDef receipt_methods[] = {
+    {"__reduce__", receipt_reduce, METH_NOARGS, "Copies and pickles are None."},
+    {NULL, NULL, 0, NULL}};
+
+static PyType_Slot receipt_slots[] = {
+    {Py_tp_new, receipt_new},
+    {Py_tp_dealloc, receipt_dealloc},
+    {Py_tp_methods, receipt_methods},
+    {Py_tp_doc, "Lies in a batch. Freed while an exception is under way, it takes the place back."},
+    {0, NULL}};
+
+PyType_Spec native_receipt_spec = {"penstock._native.Receipt", sizeof(struct native_receipt), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, receipt_slots};
