@@ -276,8 +276,8 @@ static void make_id(const struct psti_folder *folder, uint8_t id[16])
     psti_hash_pair_end(&hash, id);
 }
 
-/* The number of the file's device among those of the folder. Devices beyond the table have the
- * number PSTI_DATASET_FOLDER_DEVICES_MAX. */
+/* Returns the place of the file's device in the folder's table of devices. If the table has no
+ * room: PSTI_DATASET_FOLDER_DEVICES_MAX. */
 static uint32_t device_of(struct psti_folder *folder, const char *path, const struct stat *st)
 {
     char whole[PATH_MAX + PSTI_DATASET_FOLDER_NAME_CAP];

@@ -1,8 +1,8 @@
-/* dataset_folder_colors.c - finds masks of a plain folder that are pictures in colours, where a
- * mask has the number of a class in each pixel.
+/* dataset_folder_colors.c - finds masks of a plain folder that are pictures in colours. The
+ * pixels of a mask are to be numbers of classes.
  *
- * In: the paths of the masks. Out: a notice for each field that has such files, with the first of
- * them. Only the first bytes of some files of each field are read. One thread, at open. */
+ * In: the paths of the masks. Out: for each field with such files, a notice that names the first.
+ * Reads the first bytes of some files of each field. One thread, at open. */
 #include "dataset/dataset_folder.h"
 
 #include "base/alloc.h"

@@ -65,7 +65,7 @@ static enum pst_status open_wav(struct psti_audio *audio, struct pst_error *err)
     return status;
 }
 
-/* Leaves tags in front out. False: where they end is not there. */
+/* Skips the tags before the sound. False: a tag ends behind the bytes that were given. */
 static bool skip_tags(struct psti_audio *audio, bool *any)
 {
     while (audio->nbytes > 0) {

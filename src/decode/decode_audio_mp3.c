@@ -35,7 +35,7 @@ static uint32_t frame_samples(const struct psti_audio_mp3 *self)
     return self->walk.first.n_granules * PSTI_MP3_LINES;
 }
 
-/* Adds the main data of a frame to what is kept, of which only the newest bytes stay. */
+/* Appends a frame's main data to the bit reservoir, which holds only the newest bytes. */
 static void keep(struct psti_audio_mp3 *self, size_t n)
 {
     size_t all = self->n_kept + n;

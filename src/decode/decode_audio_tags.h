@@ -1,4 +1,4 @@
-/* decode_audio_tags.h - tags that stand in front of a sound file, and behind it. Inside the room.
+/* decode_audio_tags.h - finds the tags before and after the sound of a file.
  */
 #ifndef PST_DECODE_DECODE_AUDIO_TAGS_H
 #define PST_DECODE_DECODE_AUDIO_TAGS_H

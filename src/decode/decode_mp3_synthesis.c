@@ -234,7 +234,7 @@ static bool is_place(uint32_t place, bool lsf) { return place != NO_PLACE && (ls
  * channel has no bits at all. */
 static uint32_t first_place(const struct psti_mp3_part *right) { return right->nbits == 0; }
 
-/* Long bands from the first behind the right channel's last value. */
+/* Pans the long bands after the last value of the right channel that is not 0. */
 static void pan_long(const struct psti_mp3_part *right, const struct psti_mp3_header *header,
                      uint32_t n, float (*pan)[2], float *lines[2])
 {

@@ -1,8 +1,8 @@
 /* decode_mp3_tables.c - the tables of ISO 11172-3 and ISO 13818-3 that MPEG audio layer III
  * is decoded by: Huffman codes, scale factor bands, the window of the synthesis, cosines.
  *
- * Constants alone. A Huffman code stands here as its leaves from left to right, each with the
- * length of its code, which is all that a code consists of: the bits follow. */
+ * Constants alone. A table of Huffman codes lists its leaves from left to right, each with the
+ * length of its codeword. The lengths determine the bits of the codewords. */
 #include "decode/decode_mp3.h"
 
 /* Length of the code << 8 | x << 4 | y. The last two codes are those of quadruples: v, w, x, y as

@@ -65,7 +65,7 @@ static bool all_zero(const uint8_t *bytes, uint64_t n)
     return n == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)n - 1) == 0);
 }
 
-/* What a first frame without sound states. Zero: nothing. */
+/* What a header of Xing or LAME in the first frame states. Zero: not stated. */
 struct stated {
     uint32_t n_frames, delay, padding;
     bool is_info;

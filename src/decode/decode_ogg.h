@@ -22,10 +22,10 @@ struct psti_ogg_place {
     uint32_t number;   /* of the page */
 };
 
-/* Places are kept for each segment of a link: one from which a decoder has settled where the
- * segment begins. Opus is decoded by segments, each by a decoder that begins at its place, so that
- * a part has the bits of the whole and costs no decoding of all that is in front of it. Vorbis
- * settles after one block, and may go on. In units of the granule position. */
+/* A link (one stream of a chain) is cut into segments. Each segment has a starting place: a decoder
+ * that begins there has settled when the segment begins. Opus: a new decoder decodes each segment,
+ * so that a clip has the bits of the whole without decoding what precedes it. Vorbis: settles after
+ * one block, so a decoder may run on into the next segment. Numbers are granule positions. */
 enum {
     PSTI_OPUS_SEGMENT = 3 * 48000,
     PSTI_OPUS_BEFORE = 48000 / 2,

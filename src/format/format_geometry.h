@@ -32,7 +32,7 @@ void psti_format_turn_keypoints(uint8_t turn, uint32_t height, uint32_t width, f
                                 size_t n);
 
 /* Left and right among keypoints: pairs u32 (n,2) of points of an instance of n_points points.
- * n_points 0: a sample has one instance. */
+ * n_points 0: all points of a sample are one instance. */
 struct psti_pairs {
     const uint32_t *pairs;
     size_t n;

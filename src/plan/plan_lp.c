@@ -128,7 +128,7 @@ static enum pst_status check_duals(const struct pst_plan_lp *lp,
         s->objective, gap.size);
 }
 
-/* The ends of ranges are numbers; they may be infinite. */
+/* Checks that no end of a range is NaN. Ends may be infinite. */
 static enum pst_status check_ranges(const struct pst_plan_lp *lp,
                                     const struct pst_plan_lp_solution *s, struct pst_error *err)
 {

@@ -16,7 +16,7 @@
     X(pst_memory_stats, 16) \
     X(pst_error, 1144) \
     X(pst_image_info, 20) \
-    X(pst_decode_options, 24) \
+    X(pst_decode_options, 32) \
     X(pst_op, 472) \
     X(pst_mix, 20) \
     X(pst_batch_mix, 28) \
@@ -54,14 +54,14 @@
     X(pst_stall_answer, 232) \
     X(pst_form_share, 16) \
     X(pst_plan_way, 152) \
-    X(pst_plan_setup, 480) \
+    X(pst_plan_setup, 496) \
     X(pst_plan_answer, 712) \
     X(pst_tier_stats, 40) \
     X(pst_fleet_options, 48) \
     X(pst_fleet_stats, 136) \
     X(pst_fleet_server, 504) \
     X(pst_writer_options, 32) \
-    X(pst_value, 80) \
+    X(pst_value, 88) \
     X(pst_sample, 32) \
     X(pst_progress, 64) \
     X(pst_pack_options, 144) \

@@ -55,7 +55,7 @@ def spread(numbers: Sequence[int], sizes: Sequence[float], n: int) -> list[int]:
 
 
 def check_forms(forms: Sequence[str] | None) -> None:
-    """ArgumentError: one of these is no form that is probed."""
+    """Raises ArgumentError if one of these is not a form that can be probed."""
     for form in forms or ():
         name, _, error = form.partition(":")
         if name not in FORMS or (error and not (name.startswith("pli-") and name != "pli-jpeg" and error.isdecimal())):

@@ -51,7 +51,7 @@ def read_file(path: str, what: str, most: int | None = None) -> bytes:
     with open_data(path, what) as file:
         nbytes = os.fstat(file.fileno()).st_size
         try:
-            # read(n) takes memory for n bytes at once, so it is asked for what is there.
+            # read(n) takes memory for n bytes at once. One byte more than the file has tells whether it grows.
             data = b"" if most is not None and nbytes > most else file.read(nbytes + 1)
         except OSError as error:
             raise unreadable(error, path, what) from None

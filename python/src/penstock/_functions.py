@@ -106,8 +106,8 @@ def apply(
     catch: type[BaseException] = Exception,
     mend: Mend | None = None,
 ) -> Any:
-    """Calls the functions. whole False: that for samples alone. Raises Failure for what is caught, unless it is of a sample
-    that `mend` puts another one in the place of."""
+    """Calls the functions; if `whole` is False, only sample_function. Raises Failure for a caught exception, unless `mend`
+    replaces the sample that failed."""
     result: Any = arrays
     if functions.sample is not None:
         result = _each(functions, arrays, place, catch, mend)
@@ -146,7 +146,7 @@ def _row(values: Any, i: int) -> Any:
 
 
 def values_of(arrays: Mapping[str, Any], i: int) -> dict[str, Any]:
-    """Returns what sample_function gets of row i."""
+    """Returns the argument of sample_function for row i."""
     return {name: _row(column, i) for name, column in arrays.items()}
 
 

@@ -88,7 +88,7 @@ class LikeDataLoader:
 
     @property
     def collate_fn(self) -> Any:
-        """For accelerate: batches are collated already. That of the arguments was called."""
+        """For accelerate, which asks loaders for it: returns batches as they are. The collate_fn of the arguments has run."""
         return as_it_is
 
     @property

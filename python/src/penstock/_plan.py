@@ -249,7 +249,7 @@ def storage_limit(value: Any, whole: float) -> float:
 
 
 def check_options(**given: Any) -> None:
-    """ArgumentError: there is no such argument of :func:`plan`, or a value that needs no measurement to be wrong."""
+    """Raises ArgumentError for an argument that :func:`plan` lacks, and for a value that is wrong whatever is measured."""
     known = inspect.signature(plan).parameters
     for name in given:
         if name not in known:

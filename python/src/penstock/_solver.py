@@ -158,7 +158,7 @@ def _programme(highs: Any, np: Any, of_columns: tuple[bytes, ...], of_rows: tupl
 def _run(highs: Any, solver: Any) -> bool:
     """Runs the solver. True: there is a solution; False: no x satisfies the limits."""
     failed, model = highs.HighsStatus.kError, highs.HighsModelStatus
-    # A program that has used HiGHS itself in this thread has fixed the number of its threads; 0 takes that number.
+    # If the program has used HiGHS in this thread before, HiGHS's number of threads is fixed. 0 accepts that number.
     if solver.run() == failed and (solver.setOptionValue("threads", 0) == failed or solver.run() == failed):
         raise _internal("HiGHS failed")
     status = solver.getModelStatus()

@@ -125,7 +125,7 @@ def read_transforms(path: str) -> Any:
 
 
 def plain(chain: Any) -> Any:
-    """Returns transforms as plain data, as a file of operations has them; None: there are none."""
+    """Returns transforms as plain data, in the format of a file of operations; None if there are none."""
     return None if chain is None else json.loads(transforms.to_json(chain))
 
 
