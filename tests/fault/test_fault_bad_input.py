@@ -77,7 +77,12 @@ class Case(unittest.TestCase):
         self.assertEqual(error["status"], status, error)
         for word in [says] if isinstance(says, str) else says:
             self.assertIn(word, error["text"])
-        return error
+        return self.below(error)
+
+    def below(self, error):
+        """Returns an error with its paths, which are absolute where they were found, as seen from the test's directory."""
+        top = os.path.realpath(self.dir) + "/"
+        return {**error, **{part: error[part].removeprefix(top) for part in ("dataset", "file") if error[part]}}
 
     def contents(self, path):
         """Returns names, and the stored bytes of every sample."""
@@ -102,7 +107,7 @@ class Images(Case):
         self.assertEqual([f["name"] for f in found], sorted(expected))
         for number, entry in enumerate(found):
             _, status, text = expected[entry["name"]]
-            error = entry["error"]
+            error = self.below(entry["error"])
             with self.subTest(entry["name"]):
                 self.assertEqual(error["status"], status, error)
                 self.assertIn(text, error["text"])
@@ -169,7 +174,7 @@ class Folders(Case):
                 for verb in ("info", "f"), ("ls", "f"), ("verify", "f"), ("bench", "f"), ("pack", "f", "a.pst"):
                     done = self.run_cli(*verb, "--json")
                     report = json.loads(done.stdout)
-                    error = report["error"] if "error" in report else report["findings"][0]["error"]
+                    error = self.below(report["error"] if "error" in report else report["findings"][0]["error"])
                     self.assertEqual((done.returncode, error["dataset"], error["file"]), (1, "f", "9.jpg"))
                     self.assertIn(text, error["text"])
                 self.assertFalse((self.dir / "a.pst").exists())
@@ -193,7 +198,7 @@ class Folders(Case):
             return done.returncode, json.loads(done.stdout)
 
         status, report = as_other("pack", "f", "a.pst")
-        self.assertEqual((status, report["error"]["file"]), (1, "0002.png"))
+        self.assertEqual((status, self.below(report["error"])["file"]), (1, "0002.png"))
         self.assertEqual(report["error"]["os_error"], os.strerror(errno.EACCES))
         self.assertIn("cannot be read", report["error"]["text"])
         status, report = as_other("pack", "f", "a.pst", "--allow-unreadable")
@@ -201,7 +206,7 @@ class Folders(Case):
         os.mkdir(self.dir / "closed", 0o755)
         os.chmod(self.dir / "f/0002.png", 0o644)
         status, report = as_other("pack", "f", "closed/a.pst")
-        self.assertEqual((status, report["error"]["dataset"]), (1, "closed/a.pst"))
+        self.assertEqual((status, self.below(report["error"])["dataset"]), (1, "closed/a.pst"))
         self.assertEqual(os.listdir(self.dir / "closed"), [])
 
     def test_links_in_a_circle(self):
@@ -267,7 +272,7 @@ class Folders(Case):
             with self.subTest(content[:40]):
                 self.write("l", content)
                 done = self.run_cli("pack", "f", "a.pst", "--labels", "l", "--json")
-                error = json.loads(done.stdout)["error"]
+                error = self.below(json.loads(done.stdout)["error"])
                 self.assertEqual((done.returncode, error["dataset"], error["file"]), (1, "f", "l"))
                 self.assertIn(says, error["text"])
                 self.assertFalse((self.dir / "a.pst").exists())
@@ -305,8 +310,8 @@ class DataSets(Case):
                 report = json.loads(done.stdout)
                 self.assertEqual((done.returncode, report["ok"]), (1, False))
                 for finding in report["findings"]:
-                    self.assertEqual(finding["error"]["file"], "a.pst/index.pst")
-                    self.assertEqual(finding["error"]["dataset"], "a.pst")
+                    self.assertEqual(self.below(finding["error"])["file"], "a.pst/index.pst")
+                    self.assertEqual(self.below(finding["error"])["dataset"], "a.pst")
 
     def test_any_byte_of_the_shard_altered_or_cut(self):
         whole = self.shard.read_bytes()
@@ -317,7 +322,7 @@ class DataSets(Case):
                     done = self.run_cli("verify", "a.pst", "--json")
                     self.assertEqual(done.returncode, 1)
                     for finding in json.loads(done.stdout)["findings"]:
-                        self.assertEqual(finding["error"]["file"], "a.pst/shard-000000.pst")
+                        self.assertEqual(self.below(finding["error"])["file"], "a.pst/shard-000000.pst")
                         if finding["name"] is not None:
                             self.assertEqual(finding["error"]["codec"], "png")
 
@@ -331,9 +336,11 @@ class DataSets(Case):
             path.write_bytes(whole)
 
     def test_a_shard_that_is_missing_or_foreign(self):
-        self.ok("pack", "f", "b.pst")
+        shutil.copytree(self.dir / "f", self.dir / "g")
+        shutil.copy(self.dir / "g/0001.png", self.dir / "g/0000.png")  # one picture differs, names and sizes do not
+        self.ok("pack", "g", "b.pst")
         shutil.copy(self.dir / "b.pst/shard-000000.pst", self.shard)
-        error = self.error("cat", "a.pst", "3", status="CORRUPT", says="belongs to another data set")
+        error = self.error("cat", "a.pst", "3", status="CORRUPT", says="another data set")
         self.assertEqual((error["dataset"], error["sample"], error["file"]), ("a.pst", 3, "a.pst/shard-000000.pst"))
         self.assertEqual(self.run_cli("verify", "a.pst").returncode, 1)
         self.shard.unlink()
@@ -356,7 +363,7 @@ class DataSets(Case):
                 ("append", "a.pst", "f/0000.png"):
             with self.subTest(verb):
                 done = self.run_cli(*verb, "--json")
-                error = json.loads(done.stdout)["error"]
+                error = self.below(json.loads(done.stdout)["error"])
                 self.assertEqual(done.returncode, 1)
                 self.assertEqual(error["dataset"], "f/0000.png")
                 self.assertIn("a data set is a directory", error["text"])
