@@ -79,9 +79,10 @@ def _add_usual(parser: _Parser) -> None:
     parser.add_argument("--labels", metavar="FILE", help="label file of a plain folder")
     parser.add_argument("--masks", metavar="COLUMNS", help="columns of the label file that name mask files")
     parser.add_argument("--allow-unreadable", action="store_true", help="leave out files that cannot be read")
+    parser.add_argument("--ignore-labels", action="store_true", help="the images of a folder alone")
 
 
-_USUAL = ("batch_size", "transforms", "size", "fields", "per_box", "labels", "masks", "allow_unreadable")
+_USUAL = ("batch_size", "transforms", "size", "fields", "per_box", "labels", "masks", "allow_unreadable", "ignore_labels")
 
 
 def _given_of_usual(given: argparse.Namespace) -> list[str]:
@@ -126,6 +127,7 @@ def _usual_of(given: argparse.Namespace, accelerator: Any) -> _usual.Usual:
         labels=given.labels,
         masks=_list(given.masks) or (),
         allow_unreadable=given.allow_unreadable,
+        ignore_labels=given.ignore_labels,
     )
 
 

@@ -273,10 +273,11 @@ class _Places:
         if not self.dataset.is_folder:
             return f"go on with: penstock repack {shlex.quote(self.target)} --plan {shlex.quote(plan_file)}"
         words = ["penstock", "pack", self.dataset.path, self.target, "--plan", plan_file, "--resume"]
-        _, labels, allow_unreadable, masks, _ = self.dataset._arguments
+        _, labels, allow_unreadable, masks, _, ignore_labels = self.dataset._arguments
         words += ["--labels", labels] if labels else []
         words += ["--masks", ",".join(masks)] if masks else []
         words += ["--allow-unreadable"] if allow_unreadable else []
+        words += ["--ignore-labels"] if ignore_labels else []
         return "go on with: " + " ".join(map(shlex.quote, words))
 
     def write(self) -> None:
@@ -284,8 +285,11 @@ class _Places:
         if not self.dataset.is_folder:
             writer.repack(self.target, plan=self.plan_file)
             return
-        path, labels, allow_unreadable, masks, _ = self.dataset._arguments
-        writer.pack(path, self.target, labels=labels, allow_unreadable=allow_unreadable, masks=masks, plan=self.plan_file)
+        path, labels, allow_unreadable, masks, _, ignore_labels = self.dataset._arguments
+        writer.pack(
+            path, self.target, labels=labels, allow_unreadable=allow_unreadable, masks=masks, ignore_labels=ignore_labels,
+            plan=self.plan_file,
+        )  # fmt: skip
 
 
 def _agreed(tuned: Tuned, places: _Places, ask: Callable[[str], bool] | None) -> bool:

@@ -32,7 +32,7 @@ class Usual:
         transforms: of the loader; None: RandomResizedCrop, flip and Normalize for data sets with images.
         size: side of the crop where nothing else is said of the transforms, or (height, width); None: 224.
         fields, per_box: of the loader; None: all fields, and no field with a row for each box.
-        labels, masks, allow_unreadable: of the data set, as :class:`penstock.Dataset` has them.
+        labels, masks, allow_unreadable, ignore_labels: of the data set, as :class:`penstock.Dataset` has them.
     """
 
     batch_size: int | None = None
@@ -44,6 +44,7 @@ class Usual:
     labels: str | None = None
     masks: Sequence[str] = ()
     allow_unreadable: bool = False
+    ignore_labels: bool = False
 
     def __post_init__(self) -> None:
         if self.transforms is not None and self.size is not None:
@@ -54,7 +55,9 @@ class Usual:
         if isinstance(data, Dataset):
             dataset = data
         else:
-            dataset = Dataset(data, labels=self.labels, masks=self.masks, allow_unreadable=self.allow_unreadable)
+            dataset = Dataset(
+                data, labels=self.labels, masks=self.masks, allow_unreadable=self.allow_unreadable, ignore_labels=self.ignore_labels
+            )
         assumed: dict[str, str] = {}
         batch_size = self._batch_of(dataset, assumed)
         chain = self._chain_of(dataset, assumed)
