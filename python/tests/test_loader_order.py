@@ -455,3 +455,20 @@ def test_subclass(packed):
     assert len(list(loader)) == 4 and loader.seen == 4
     again = pickle.loads(pickle.dumps(loader))
     assert type(again) is Counted and again.seen == 4 and len(list(again)) == 4
+
+
+def test_a_daemon_thread_that_iterates_ends_quietly(run):
+    """The fixture wants exit status 0 and nothing on stderr."""
+    for _ in range(3):
+        run("""
+            import threading, time, penstock as ps
+            from penstock import transforms as T
+            loader = ps.Loader(packed, 4, transforms=[T.Resize((8, 8))], output="numpy", throttle=(200000, 0.02))
+            seen = threading.Event()
+            def epochs():
+                while True:
+                    for batch in loader:
+                        seen.set()
+            threading.Thread(target=epochs, daemon=True).start()
+            seen.wait()
+            """)

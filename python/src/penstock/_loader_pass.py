@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _native
@@ -41,6 +42,9 @@ def refuse_copies(path: str, maker: int, world_size: int | None) -> None:
         )
 
 
+exiting = threading.Event()  # the interpreter ends; loaders are stopped
+
+
 class EpochSetter:
     """The part of torch's samplers that frameworks use to count epochs."""
 
@@ -66,7 +70,12 @@ class Pass(_native.Delivery):
     def _make(self) -> tuple[Any, Place] | None:
         """Makes the batch after the newest one that was received: the same one until the caller has received it. Returns it
         with the place after it. None: the pass is over."""
-        made = None if self._done else self._loader._make(self._serial, self.place)
+        try:
+            made = None if self._done else self._loader._make(self._serial, self.place)
+        except StateError:
+            if exiting.is_set() and threading.current_thread() is not threading.main_thread():
+                raise SystemExit from None  # ends a daemon thread without a word
+            raise
         self._done = made is None
         return made
 

@@ -18,7 +18,7 @@ from . import cache as _cache
 from . import fleet as _fleet
 from . import transforms as _transforms
 from ._loader_make import Maker, place_behind
-from ._loader_pass import Pass, Place, refuse_copies
+from ._loader_pass import Pass, Place, exiting, refuse_copies
 from ._schema import Keypoints
 from .dataset import Dataset
 from .errors import ArgumentError, PenstockError, StateError
@@ -37,6 +37,7 @@ _log = logging.getLogger("penstock")
 @atexit.register
 def _close_all() -> None:
     """Ends the threads while the interpreter still works; batches stay valid."""
+    exiting.set()
     for loader in list(_alive):
         loader._stop()
 
