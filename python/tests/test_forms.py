@@ -225,7 +225,7 @@ def test_plans_from_files(variants, tmp_path) -> None:
     for plan in (tmp_path / "plan.json", str(tmp_path / "plan.json"), ps.Plan(PLAN), PLAN):
         assert load(variants, plan=plan)._given["prefetch"] == 5
     (tmp_path / "broken.json").write_text("{")
-    with pytest.raises(ps.errors.CorruptError, match="no JSON"):
+    with pytest.raises(ps.errors.CorruptError, match="not JSON"):
         load(variants, plan=tmp_path / "broken.json")
     with pytest.raises(ps.errors.ArgumentError, match=r"loader\.forms is dict, not 3"):
         load(variants, plan={**PLAN, "loader": {"forms": 3}})

@@ -412,7 +412,7 @@ def test_the_verbs_say_it_first(verb: str, folder: Path, tmp_path: Path) -> None
     (tmp_path / "own.py").write_text("raise SystemExit('imported')\n")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     environment.pop("PENSTOCK_HIGHS", None)
-    command = [sys.executable, "-m", "penstock._cli", verb, str(folder), "--train", "own:step"]
+    command = [sys.executable, "-m", "penstock._cli", verb, str(folder), "--train", "own:step", *["--yes"] * (verb == "tune")]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL, timeout=240)
     assert done.returncode == 1 and done.stdout == ""
     assert "highspy cannot be imported (OSError: broken)" in done.stderr and len(done.stderr.splitlines()) == 1

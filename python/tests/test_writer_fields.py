@@ -101,7 +101,9 @@ def test_missing_values(tmp_path):
     empty = {"image": encoded(PIXELS, "JPEG")}
     nothing = {**dict.fromkeys(FULL), "image": PIXELS}
     ds = write(tmp_path / "a.pst", OPTIONAL, FULL, empty, nothing)
-    assert ps.verify(tmp_path / "a.pst", decode=True).ok
+    assert ps.verify(tmp_path / "a.pst").ok
+    bad = ps.verify(tmp_path / "a.pst", decode=True)  # what a loader refuses, too: the bytes of sound are none, or no sound
+    assert bad.n_bad == 3 and [found["sample"] for found in bad.findings] == [0, 1, 2]
     for i in 1, 2:
         sample = ds[i]
         np.testing.assert_array_equal(sample["mask"], np.full(PIXELS.shape[:2], 255, np.uint8))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _convert, _image, _options
+from . import cache as _cache
 from . import transforms as _transforms
 from ._policies import mixes
 from ._transform import chain

@@ -460,13 +460,13 @@ class Loader(_loader_tickets.LikeDataLoader):
             "pairs": pairs,
             "schedule": None,  # a plan may have one
         }
-        self._made_by = os.getpid()
-        self._start(given if plan is None else _plan_file.applied(given, plan))
+        self._start(given if plan is None else _plan_file.applied(given, plan), os.getpid())
         if plan is not None and (warning := _plan_file.foreign(plan, self._dataset._count)):
             _log.warning("%s: %s", self._dataset.path, warning)
 
-    def _start(self, given: dict[str, Any]) -> None:
+    def _start(self, given: dict[str, Any], maker: int) -> None:
         before = set(self.__dict__)  # attributes of a subclass, which are pickled
+        self._made_by = maker  # the process whose call made it; 0: it was pickled
         dataset = given["dataset"]
         if not isinstance(dataset, Dataset):
             dataset = given["dataset"] = Dataset(dataset)
@@ -994,5 +994,5 @@ class Loader(_loader_tickets.LikeDataLoader):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state["extra"])
-        self._start(dict(state["given"]))
+        self._start(dict(state["given"]), 0)
         self.load_state_dict(state["state"])
