@@ -54,6 +54,8 @@
     X(pst_stall_answer, 232) \
     X(pst_form_share, 16) \
     X(pst_plan_way, 152) \
+    X(pst_plan_lp, 80) \
+    X(pst_plan_lp_solution, 64) \
     X(pst_plan_setup, 496) \
     X(pst_plan_answer, 712) \
     X(pst_tier_stats, 40) \

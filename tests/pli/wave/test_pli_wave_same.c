@@ -106,10 +106,10 @@ static void test_contexts(void **state)
         uint32_t range = 1 + turn % 47;
         uint8_t rows[3 * S], before[2][PSTI_WAVE_EDGE], contexts[PSTI_WAVE_EDGE];
         const uint8_t *g = rows + 2 * S + PSTI_WAVE_PAD;
-        for (size_t i = 0; i < sizeof rows + sizeof before; i++) {
-            uint8_t *to = i < sizeof rows ? rows + i : before[0] + (i - sizeof rows);
-            *to = (uint8_t)(draw(&random) % range);
-        }
+        for (size_t i = 0; i < sizeof rows; i++)
+            rows[i] = (uint8_t)(draw(&random) % range);
+        for (size_t i = 0; i < sizeof before; i++)
+            before[i / PSTI_WAVE_EDGE][i % PSTI_WAVE_EDGE] = (uint8_t)(draw(&random) % range);
         for (enum psti_pli_energy kind = PSTI_PLI_ENERGY_FIRST; kind <= PSTI_PLI_ENERGY_THIRD;
              kind++) {
             psti_pli_wave_find_contexts_u16_avx2(kind, g, before[0], before[1], contexts);
