@@ -81,6 +81,20 @@ def test_a_service_is_started_and_shared_by_processes(folder, socket):
         assert [s["items"] for s in shown["sets"]] == [n]
 
 
+def test_a_service_is_started_where_none_has_run_before(folder, tmp_path, monkeypatch):
+    """The runtime directory is empty, as after a boot: the service's own directory in it is made."""
+    monkeypatch.delenv("PENSTOCK_SOCKET", raising=False)
+    monkeypatch.setenv("PENSTOCK_SERVE", str(PROGRAM))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    try:
+        with make(ps.Dataset(folder), cache="host") as loader:
+            assert len(epoch(loader)) == len(loader) and loader.stats()["cache"]["fetched"] > 0
+        assert (tmp_path / "penstock").stat().st_mode & 0o777 == 0o700
+    finally:
+        stop = [PROGRAM, "serve", "stop", "--socket", tmp_path / "penstock" / "host.sock"]
+        subprocess.run(stop, capture_output=True, check=False)
+
+
 def test_auto_takes_a_running_service(folder, socket):
     with make(folder) as before:
         assert before.stats()["cache"]["choice"].startswith("no cache")

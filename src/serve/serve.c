@@ -11,7 +11,6 @@
 #include "share/share_life.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -99,10 +98,10 @@ enum pst_status psti_serve_open_below(const char *root, const struct pst_service
     pthread_cond_init(&service->has_work, NULL);
     enum pst_status status =
         psti_options_copy(&service->options, sizeof service->options, options, "serve", err);
-    const char *variable = getenv("PENSTOCK_SOCKET");
-    service->path_is_given = service->options.socket || (variable && variable[0]);
     if (status == PST_OK)
         status = psti_share_socket_path(service->options.socket, service->path, err);
+    /* A client that starts the service names the standard path, too: its directory is made. */
+    service->path_is_given = !psti_share_is_standard_path(service->path);
     if (status == PST_OK && service->options.numa)
         status = psti_numa_choose(root, service->options.numa, &service->numa, err);
     service->options.socket = service->options.numa = NULL;

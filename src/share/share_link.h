@@ -22,6 +22,8 @@ enum { PSTI_SOCKET_PATH_CAP = 108 }; /* what a socket's address can hold, with t
  * /tmp/penstock-<uid>/host.sock. PST_ERROR_ARGUMENT: it is too long for a socket. */
 enum pst_status psti_share_socket_path(const char *given, char path[PSTI_SOCKET_PATH_CAP],
                                        struct pst_error *err);
+/* True if it is the path that is taken where none is given. */
+bool psti_share_is_standard_path(const char *path);
 /* Checks the directory that holds the socket. With `make`, makes it (mode 0700) if it is missing.
  * PST_ERROR_ARGUMENT: it is a symbolic link, or belongs to another user, or others may write to it.
  * Where a path was given, its directory may belong to anybody, since the peer's user is checked. */

@@ -17,10 +17,26 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Writes the path that is taken where none is given. Returns its length as snprintf does. */
+static int standard_path(char path[PSTI_SOCKET_PATH_CAP])
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    if (runtime && runtime[0] == '/' && is_directory(runtime))
+        return snprintf(path, PSTI_SOCKET_PATH_CAP, "%s/penstock/host.sock", runtime);
+    return snprintf(path, PSTI_SOCKET_PATH_CAP, "/tmp/penstock-%u/host.sock", (unsigned)geteuid());
+}
+
+bool psti_share_is_standard_path(const char *path)
+{
+    char standard[PSTI_SOCKET_PATH_CAP];
+    int n = standard_path(standard);
+    return n > 0 && n < PSTI_SOCKET_PATH_CAP && strcmp(path, standard) == 0;
+}
+
 enum pst_status psti_share_socket_path(const char *given, char path[PSTI_SOCKET_PATH_CAP],
                                        struct pst_error *err)
 {
-    const char *variable = getenv("PENSTOCK_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
+    const char *variable = getenv("PENSTOCK_SOCKET");
     int n;
     if (!given && variable && variable[0])
         given = variable;
@@ -30,12 +46,10 @@ enum pst_status psti_share_socket_path(const char *given, char path[PSTI_SOCKET_
                      given);
     else if (given)
         n = snprintf(path, PSTI_SOCKET_PATH_CAP, "%s", given);
-    else if (runtime && runtime[0] == '/' && is_directory(runtime))
-        n = snprintf(path, PSTI_SOCKET_PATH_CAP, "%s/penstock/host.sock", runtime);
     else
-        n = snprintf(path, PSTI_SOCKET_PATH_CAP, "/tmp/penstock-%u/host.sock", (unsigned)geteuid());
+        n = standard_path(path);
     if (n <= 0 || n >= PSTI_SOCKET_PATH_CAP)
-        return psti_fail_at(err, PST_ERROR_ARGUMENT, "share", given ? given : runtime, -1,
+        return psti_fail_at(err, PST_ERROR_ARGUMENT, "share", given ? given : path, -1,
                             "the absolute path of a socket has 1 to %d bytes",
                             PSTI_SOCKET_PATH_CAP - 1);
     return PST_OK;

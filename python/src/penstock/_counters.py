@@ -65,7 +65,7 @@ def _reduced(counters: Counters) -> Any:
     """How multiprocessing sends counters: by their file."""
     if counters._fd < 0:
         return counters.__reduce__()
-    return _shared, (counters._n, reduction.DupFd(counters._fd))  # type: ignore[attr-defined]
+    return _shared, (counters._n, reduction.DupFd(counters._fd))
 
 
 reduction.ForkingPickler.register(Counters, _reduced)

@@ -457,9 +457,9 @@ class Processes:
         for worker in self._workers:
             if worker.process.exitcode is not None:
                 raise self._ended(worker)
-            is_late = self._timeout and worker.is_working(self._wishes) and time.monotonic() - worker.since > self._timeout
-            if is_late and not worker.pipe.poll():
-                raise _timed_out(self._timeout)
+            limit = self._timeout if worker.is_working(self._wishes) else None
+            if limit and time.monotonic() - worker.since > limit and not worker.pipe.poll():
+                raise _timed_out(limit)
         return task.is_done
 
     def _answer_wishes(self, awaited: Task) -> None:

@@ -65,7 +65,7 @@ class Pass(_native.Delivery):
 
     def __len__(self) -> int:
         """Returns the number of batches that the pass has still to deliver."""
-        return 0 if self._done or self._serial != self._loader._serial else self.place.left  # type: ignore[no-any-return]
+        return 0 if self._done or self._serial != self._loader._serial else self.place.left
 
     def _make(self) -> tuple[Any, Place] | None:
         """Makes the batch after the newest one that was received: the same one until the caller has received it. Returns it

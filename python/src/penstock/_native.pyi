@@ -4,6 +4,8 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, Self, final, overload
 
+from typing_extensions import disjoint_base
+
 version: str
 
 _Value = tuple[Any, int, int, int, int, int, tuple[int, ...] | None, bool]
@@ -101,6 +103,7 @@ class Loader:
     def stats(self) -> dict[str, Any]: ...
     def peers_waited(self, ns: int, /) -> None: ...
 
+@disjoint_base
 class Delivery:
     def __new__(cls, place: list[Any], /, *more: Any) -> Self: ...
     def __iter__(self) -> Self: ...

@@ -497,7 +497,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         self._passing = False  # the state is a place within the newest pass
         self._pending: _State | None = None  # the place where the next pass begins, if one was set
         self._loaded = False  # that place came from load_state_dict, and no set_epoch followed
-        self._start: _State | None = None  # where the newest pass began; None: that does not count any more
+        self._began: _State | None = None  # where the newest pass began; None: that does not count any more
         self._asked = False  # its second batch was requested, or one was skipped
         self._newest: Callable[[], Pass | None] = lambda: None  # the newest pass, while someone holds it
         self._n_peeks = 0  # number of passes in a row that ended after their first batch
@@ -607,7 +607,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         start = native.state()
         here = Place(start, 0, native.n_batches(start[1], *(self._ranks or self._ranks_now())[:2]))
         # No call from here on, so that no signal's handler sees a part of it.
-        received[0], self._received, self._start = here, received, start
+        received[0], self._received, self._began = here, received, start
         self._epoch, self._next_epoch = start[0], start[0] + 1
         self._pending, self._passing, self._over, self._asked, self._loaded = None, True, False, False, False
 
@@ -615,7 +615,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         """Returns where the next pass begins because the newest one does not count: nobody got more than its first batch,
         which is not its last one. None: it counts."""
         _, taken, left = self._received[0]
-        return None if self._asked or (taken and not left) else self._start
+        return None if self._asked or (taken and not left) else self._began
 
     def _warn_of_peeks(self) -> None:
         peeked = self._pending is None and self._received[0].taken == 1 and self._again() is not None
@@ -668,7 +668,7 @@ class Loader(_loader_tickets.LikeDataLoader):
                 self._live.batch(self, ends=False)
         made = None if self._over else self._maker.make(self, native, here)
         if made is None:
-            self._passing, self._start = False, None
+            self._passing, self._began = False, None
             if self._live is not None:
                 self._live.batch(self, ends=True)
         return made
@@ -745,7 +745,7 @@ class Loader(_loader_tickets.LikeDataLoader):
             self._loaded = False
             return
         self._loaded, self._next_epoch = False, wanted
-        self._pending = self._start = None
+        self._pending = self._began = None
         self._passing = False
 
     def skip_batch(self) -> None:
@@ -872,7 +872,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         self._put(settings.over(self._changes.opened))
         self._changes.made, self._changes.stage = settings, stage
         self._pending, self._loaded = pending, True
-        self._start = None
+        self._began = None
 
     # Watching ---------------------------------------------------------------------------------------
 
