@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import needs_highs
@@ -174,8 +175,14 @@ def test_the_plan_is_written_first(folder, tmp_path, monkeypatch, packed, error)
 
 def test_goes_on_after_an_interruption(folder, tmp_path, monkeypatch) -> None:
     real = ps.pack
-    monkeypatch.setattr(_tune.writer, "pack", lambda *args, **options: real(*args, **options, commit_size=1, num_workers=1,
-                        progress=lambda done, *rest: done > 2))  # fmt: skip
+
+    def cancels(done, *rest):
+        time.sleep(0.11)  # progress is told at most every 0.1 s: so it is told of each sample
+        return done > 2
+
+    monkeypatch.setattr(
+        _tune.writer, "pack", lambda *args, **options: real(*args, **options, commit_size=1, num_workers=1, progress=cancels)
+    )
     with pytest.raises(ps.errors.CancelledError):
         ps.tune(folder, budget="2s", cache=0, batch_size=4)
     monkeypatch.undo()
