@@ -260,7 +260,7 @@ uint64_t pst_dataset_count(const pst_dataset *dataset);
  * Returns a pointer that lives as long as the data set. Any thread. */
 const uint8_t *pst_dataset_id(const pst_dataset *dataset);
 
-/* What two data sets must have alike to count as one. */
+/* Kinds of identity: each names what two data sets must have alike to count as one. */
 enum pst_identity {
     /* All stored bytes. Caches, host services and fleets know a data set by it. Copies of a packed
      * data set that were then appended to, or repacked, in different ways differ; the same files

@@ -11,8 +11,8 @@
 #define PSTI_EXIF_PREFIX "Exif\0" /* with the string's own NUL: 6 bytes */
 #define PSTI_EXIF_PREFIX_NBYTES ((size_t)6)
 
-/* What the metadata of one file say. Zero-initialise, then call the two functions below for the
- * blocks that the file has. */
+/* The orientations that the metadata of one file state. Zero-initialise, then call the functions
+ * below for the blocks that the file has. */
 struct psti_orientation_marks {
     bool has_exif; /* there is an EXIF block */
     uint8_t exif;  /* orientation 1..8 of that block; 0: the block has none */

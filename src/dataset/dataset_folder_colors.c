@@ -50,10 +50,12 @@ static bool has_colors(const uint8_t *head, size_t nbytes)
 
 static bool file_has_colors(int root_fd, const char *path, uint8_t *head)
 {
-    int fd = openat(root_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : psti_read_at(fd, head, HEAD_NBYTES, 0);
-    if (fd >= 0)
-        close(fd);
+    struct stat st;
+    int fd;
+    if (psti_open_data_at(root_fd, path, path, "dataset", "the mask", &fd, &st, NULL) != PST_OK)
+        return false;
+    ssize_t n = psti_read_at(fd, head, HEAD_NBYTES, 0);
+    close(fd);
     return n > 0 && has_colors(head, (size_t)n);
 }
 

@@ -15,7 +15,6 @@
 #include "base/read.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,11 +101,11 @@ static bool holds_boxes(const char *path, bool *is_empty)
     char text[TEXT_NBYTES + 1];
     struct stat st;
     *is_empty = true;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is_file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    ssize_t n = is_file ? psti_read_at(fd, text, TEXT_NBYTES, 0) : -1;
-    if (fd >= 0)
-        close(fd);
+    int fd;
+    if (psti_open_data(path, "dataset", "the text", &fd, &st, NULL) != PST_OK)
+        return false;
+    ssize_t n = psti_read_at(fd, text, TEXT_NBYTES, 0);
+    close(fd);
     if (n <= 0)
         return false;
     text[n] = '\0';

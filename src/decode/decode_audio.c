@@ -18,7 +18,9 @@
 #define ROOM "decode"
 
 /* Bytes that tell the kind of a file, and bytes of a WAV in which its samples begin as a rule. */
-enum { MAGIC_NBYTES = 12, WAV_HEAD_NBYTES = 4096, CHECK_VALUES = 8192 };
+enum { MAGIC_NBYTES = 12, WAV_HEAD_NBYTES = 4096 };
+/* Samples of all channels that a check decodes at once: 4 MiB of floats. */
+#define PIECE_N_FLOATS ((size_t)1 << 20)
 
 bool psti_decode_audio_bring(const struct psti_audio *audio, uint64_t first, uint64_t n)
 {
@@ -241,21 +243,37 @@ void psti_decode_audio_close(struct psti_audio *audio)
         psti_decode_mp3_close(audio);
 }
 
-enum pst_status psti_decode_audio_check(const void *bytes, uint64_t nbytes, struct pst_error *err)
+/* Decodes all samples into `piece`, n_piece of each channel at a time. */
+static enum pst_status read_all(struct psti_audio *audio, float *piece, uint64_t n_piece,
+                                struct pst_error *err)
 {
-    struct psti_audio audio;
-    float block[CHECK_VALUES];
-    const struct psti_audio_file file = {
-        .bytes = bytes, .n_here = (size_t)nbytes, .nbytes = nbytes};
+    uint64_t n_samples = audio->info.n_samples;
+    enum pst_status status = PST_OK;
+    for (uint64_t first = 0; status == PST_OK && first < n_samples; first += n_piece) {
+        uint64_t n = n_samples - first < n_piece ? n_samples - first : n_piece;
+        status = psti_decode_audio_read(audio, first, (size_t)n, piece, err);
+    }
+    return status;
+}
+
+enum pst_status psti_decode_audio_check(const void *bytes, size_t nbytes, struct pst_error *err)
+{
+    const struct psti_audio_file file = {.bytes = bytes, .n_here = nbytes, .nbytes = nbytes};
+    struct psti_audio audio = {0};
     enum pst_status status = psti_decode_audio_open(&audio, &file, err);
     if (status != PST_OK)
         return status;
-    uint64_t step = CHECK_VALUES / audio.info.channels;
-    for (uint64_t at = 0; status == PST_OK && at < audio.info.n_samples; at += step) {
-        uint64_t left = audio.info.n_samples - at;
-        status =
-            psti_decode_audio_read(&audio, at, (size_t)(left < step ? left : step), block, err);
-    }
+    uint64_t channels = audio.info.channels;
+    uint64_t n_piece = channels < PIECE_N_FLOATS ? PIECE_N_FLOATS / channels : 1;
+    n_piece = audio.info.n_samples < n_piece ? audio.info.n_samples : n_piece;
+    float *piece = psti_alloc((size_t)(n_piece * channels) * sizeof *piece + 1);
+    if (piece)
+        status = read_all(&audio, piece, n_piece, err);
+    else
+        status = psti_fail(err, PST_ERROR_MEMORY, ROOM, "out of memory to decode a sound");
+    if (status != PST_OK && err && !err->codec[0])
+        psti_error_set_codec(err, audio.info.codec);
+    psti_free(piece);
     psti_decode_audio_close(&audio);
     return status;
 }

@@ -74,8 +74,9 @@ enum pst_status psti_decode_audio_read(struct psti_audio *audio, uint64_t first,
                                        float *out, struct pst_error *err);
 void psti_decode_audio_close(struct psti_audio *audio);
 /* Opens a file that is there as a whole, decodes all of it and closes it: what
- * psti_decode_audio_read refuses anywhere is refused. */
-enum pst_status psti_decode_audio_check(const void *bytes, uint64_t nbytes, struct pst_error *err);
+ * psti_decode_audio_read refuses anywhere is refused. The samples go through a buffer of at most 4
+ * MiB, so a forged length costs no memory. */
+enum pst_status psti_decode_audio_check(const void *bytes, size_t nbytes, struct pst_error *err);
 
 /* Inside the room: the kinds of files, each in its own file. They set audio->info. */
 

@@ -4,6 +4,7 @@
  * is cut. libsndfile, which decodes it, delivers what is left of a cut file without a word. */
 #include "decode/decode_audio.h"
 
+#include "base/bits.h"
 #include "base/fail.h"
 
 #include <string.h>
@@ -11,11 +12,6 @@
 #define ROOM "decode"
 
 enum { FORM_NBYTES = 12, CHUNK_NBYTES = 8, COMMON_NBYTES = 18, SOUND_NBYTES = 8 };
-
-static uint32_t load_big_u32(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
 
 /* What the chunks have said so far. */
 struct seen {
@@ -29,7 +25,7 @@ static void take_common(const uint8_t *chunk, uint32_t nbytes, bool aifc, struct
     uint32_t channels = (uint32_t)chunk[0] << 8 | chunk[1];
     uint32_t bits = (uint32_t)chunk[6] << 8 | chunk[7];
     seen->common = true;
-    seen->n_samples = load_big_u32(chunk + 2);
+    seen->n_samples = psti_load_u32_big(chunk + 2);
     seen->block = channels * ((bits + 7) / 8);
     seen->plain =
         !aifc || (nbytes >= COMMON_NBYTES + 4 && (memcmp(chunk + COMMON_NBYTES, "NONE", 4) == 0 ||
@@ -50,7 +46,7 @@ static enum pst_status take_chunk(const struct psti_audio *audio, bool aifc, uin
     enum pst_status status = psti_decode_audio_need(audio, *at, CHUNK_NBYTES, err);
     if (status != PST_OK)
         return status;
-    uint32_t nbytes = load_big_u32(head + 4);
+    uint32_t nbytes = psti_load_u32_big(head + 4);
     uint64_t inside = *at + CHUNK_NBYTES, left = audio->nbytes - inside;
     *at = inside + nbytes + (nbytes & 1);
     if (memcmp(head, "COMM", 4) == 0) {
@@ -64,7 +60,7 @@ static enum pst_status take_chunk(const struct psti_audio *audio, bool aifc, uin
         if (nbytes > left || nbytes < SOUND_NBYTES)
             return cut(audio, "the file ends within its samples", err);
         status = psti_decode_audio_need(audio, inside, SOUND_NBYTES, err);
-        uint32_t offset = status == PST_OK ? load_big_u32(head + CHUNK_NBYTES) : 0;
+        uint32_t offset = status == PST_OK ? psti_load_u32_big(head + CHUNK_NBYTES) : 0;
         seen->sound = true;
         seen->sound_nbytes = nbytes - SOUND_NBYTES;
         if (offset > seen->sound_nbytes)

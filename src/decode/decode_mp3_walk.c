@@ -8,6 +8,7 @@
 #include "decode/decode_mp3.h"
 
 #include "base/alloc.h"
+#include "base/bits.h"
 #include "base/fail.h"
 #include "decode/decode_audio_tags.h"
 
@@ -18,11 +19,6 @@
 
 /* Samples that a decoder is late, which the default of mpg123 cuts off with the encoder's. */
 enum { DECODER_DELAY = 529 };
-
-static uint32_t load_big_u32(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
 
 enum psti_mp3_kind psti_decode_mp3_header_read(const uint8_t *bytes, struct psti_mp3_header *header)
 {
@@ -80,11 +76,11 @@ static struct stated read_info(const uint8_t *frame, const struct psti_mp3_heade
     if (header->nbytes < at + 8 || !all_zero(frame + 6, at - 6) ||
         (memcmp(tag, "Xing", 4) != 0 && memcmp(tag, "Info", 4) != 0))
         return stated;
-    uint32_t flags = load_big_u32(tag + 4);
+    uint32_t flags = psti_load_u32_big(tag + 4);
     stated.is_info = true;
     at += 8;
     if (flags & 1 && header->nbytes >= at + 4)
-        stated.n_frames = load_big_u32(frame + at);
+        stated.n_frames = psti_load_u32_big(frame + at);
     at += (flags & 1 ? 4 : 0) + (flags & 2 ? 4 : 0) + (flags & 4 ? 100 : 0) + (flags & 8 ? 4 : 0);
     if (header->nbytes < at + 24 || frame[at] == 0)
         return stated;

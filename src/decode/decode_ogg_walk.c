@@ -42,7 +42,7 @@ static uint32_t crc_add(const struct crc *crc, uint32_t v, const uint8_t *bytes,
 {
     const uint32_t(*t)[256] = crc->table;
     for (; n >= 8; n -= 8, bytes += 8) {
-        v ^= __builtin_bswap32(psti_load_u32(bytes));
+        v ^= psti_load_u32_big(bytes);
         v = t[7][v >> 24] ^ t[6][v >> 16 & 255] ^ t[5][v >> 8 & 255] ^ t[4][v & 255] ^
             t[3][bytes[4]] ^ t[2][bytes[5]] ^ t[1][bytes[6]] ^ t[0][bytes[7]];
     }

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "decode/decode_audio.h"
 #include "format/format_dataset.h"
 #include "pli/pli.h"
 
@@ -460,7 +461,7 @@ static enum pst_status store_variants(struct work *work, struct pst_value *value
         }
         status = map_labels(work, v, original.nbytes);
         if (status == PST_OK && type == PST_FIELD_AUDIO && work->plan->verify_pixels)
-            status = psti_verify_sound(original.bytes, original.nbytes, &work->slot->err);
+            status = psti_decode_audio_check(original.bytes, original.nbytes, &work->slot->err);
         values[v].bytes = original.bytes;
         values[v].nbytes = original.nbytes;
         values[v].form = original.item.form;

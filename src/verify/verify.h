@@ -1,5 +1,5 @@
-/* verify.h - which pixels a field's checksums are of, whether a sound decodes, and the place of an
- * error in a data set. pst_pack and pst_verify use it.
+/* verify.h - which pixels a field's checksums are of, and the place of an error in a data set.
+ * pst_pack and pst_verify use it.
  *
  * Any thread, with a decoder of its own. */
 #ifndef PST_VERIFY_VERIFY_H
@@ -15,8 +15,6 @@ void psti_verify_decode_options(enum pst_field_type type, struct pst_decode_opti
 /* True if all decoders get the same pixels from the bytes: PNG, raw, PLI (near-lossless too),
  * lossless WebP. */
 bool psti_verify_is_lossless(enum pst_form form, const void *bytes, size_t nbytes);
-/* Decodes all samples of an audio file, by the decoder of the loader. */
-enum pst_status psti_verify_sound(const void *bytes, size_t nbytes, struct pst_error *err);
 /* Fills in the parts of `err` that are not set: data set, sample, the file of `item` (may be
  * NULL) and the codec. */
 void psti_verify_locate(struct pst_error *err, const pst_dataset *dataset, uint64_t sample,

@@ -10,6 +10,7 @@
 #include "base/fail.h"
 #include "base/read.h"
 #include "dataset/dataset.h"
+#include "decode/decode_audio.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +72,7 @@ enum pst_status psti_verify_file(const char *path, bool restore, uint64_t *nbyte
     }
     status = read_all(fd, bytes, (size_t)item.nbytes, path, err);
     if (status == PST_OK && psti_dataset_is_audio_name(path))
-        status = psti_verify_sound(bytes, (size_t)item.nbytes, err);
+        status = psti_decode_audio_check(bytes, (size_t)item.nbytes, err);
     else if (status == PST_OK)
         status = verify_image(bytes, &item, restore, err);
     if (status == PST_OK)

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "dataset/dataset.h"
+#include "decode/decode_audio.h"
 #include "pli/pli.h"
 #include "format/format_dataset.h"
 
@@ -214,7 +215,7 @@ static void check_item(struct one *one, uint32_t i_field, uint32_t variant)
     if (status == PST_OK && decode)
         status = psti_verify_pixels(one->decoder, type, one->blob->bytes, &item, &err);
     if (status == PST_OK && hear)
-        status = psti_verify_sound(one->blob->bytes, (size_t)item.nbytes, &err);
+        status = psti_decode_audio_check(one->blob->bytes, (size_t)item.nbytes, &err);
     if (status == PST_OK && has_labels)
         status = check_labels(field, one->blob->bytes, item.nbytes, &err);
     if (status == PST_OK && restore)

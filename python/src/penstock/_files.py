@@ -99,7 +99,7 @@ def of_file(path: str | None) -> Iterator[None]:
         raise in_file(error, path) from error.__cause__
 
 
-# What an unfit member leads to where nobody looked at it before.
+# Exceptions that Python raises when code meets an unfit member that no check has looked at.
 _SURPRISES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 

@@ -13,7 +13,7 @@ from .errors import StateError
 if TYPE_CHECKING:
     from .loader import Loader
 
-State = tuple[int, ...]  # of the C library: epoch, position, seed, ...
+State = tuple[int, ...]  # of the C library, in the order of _loader_state.KEYS
 
 
 class Place(NamedTuple):

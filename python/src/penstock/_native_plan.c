@@ -160,7 +160,7 @@ static enum pst_status call_solver(void *ctx, const struct pst_plan_lp *lp,
     return status;
 }
 
-/* What solves: None, the path of a library, or a callable. */
+/* The solver that Python passes: None, the path of a library, or a callable. */
 static int read_solver(PyObject *solver, struct problem *problem)
 {
     if (solver == Py_None)

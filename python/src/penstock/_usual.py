@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import accelerators, transforms
+from . import _files, accelerators, transforms
 from ._loader_set import wanted
 from .dataset import Dataset
-from .errors import ArgumentError, in_file
+from .errors import ArgumentError
 from .loader import Loader
 
 BATCH = 64
@@ -121,10 +121,8 @@ def read_transforms(path: str) -> Any:
     """Reads a file of operations, as :func:`penstock.transforms.to_json` writes it. Errors name the file."""
     with open(path, "rb") as file:
         text = file.read()
-    try:
+    with _files.of_file(path):
         return transforms.from_json(text)
-    except ArgumentError as error:
-        raise in_file(error, path) from None
 
 
 def plain(chain: Any) -> Any:

@@ -18,7 +18,7 @@ from . import cache as _cache
 from . import fleet as _fleet
 from . import transforms as _transforms
 from ._loader_make import Maker, place_behind
-from ._loader_pass import Pass, Place, exiting, refuse_copies
+from ._loader_pass import Pass, Place, State, exiting, refuse_copies
 from ._schema import Keypoints
 from .dataset import Dataset
 from .errors import ArgumentError, PenstockError, StateError
@@ -27,7 +27,6 @@ __all__ = ["Loader"]
 
 _SKIPPED = "skipped"  # of a state: how many batches skip_batch() went past
 
-_State = tuple[int, ...]  # in the order of _loader_state.KEYS
 _Ranks = tuple[int, int, str]  # rank, world size, their source
 
 _alive: weakref.WeakSet[Loader] = weakref.WeakSet()
@@ -495,9 +494,9 @@ class Loader(_loader_tickets.LikeDataLoader):
         self._epoch = 0  # of the newest pass
         self._next_epoch = 0
         self._passing = False  # the state is a place within the newest pass
-        self._pending: _State | None = None  # the place where the next pass begins, if one was set
+        self._pending: State | None = None  # the place where the next pass begins, if one was set
         self._loaded = False  # that place came from load_state_dict, and no set_epoch followed
-        self._began: _State | None = None  # where the newest pass began; None: that does not count any more
+        self._began: State | None = None  # where the newest pass began; None: that does not count any more
         self._asked = False  # its second batch was requested, or one was skipped
         self._newest: Callable[[], Pass | None] = lambda: None  # the newest pass, while someone holds it
         self._n_peeks = 0  # number of passes in a row that ended after their first batch
@@ -595,7 +594,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         self._newest = weakref.ref(newest)
         return newest
 
-    def _begin(self, native: _native.Loader, place: _State | None, received: list[Place]) -> None:
+    def _begin(self, native: _native.Loader, place: State | None, received: list[Place]) -> None:
         """Begins a pass at `place`, or a whole one of the next epoch. `received` is the list with the pass's place."""
         self._maker.begin()
         if place is None or place[1] == 0:
@@ -611,7 +610,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         self._epoch, self._next_epoch = start[0], start[0] + 1
         self._pending, self._passing, self._over, self._asked, self._loaded = None, True, False, False, False
 
-    def _again(self) -> _State | None:
+    def _again(self) -> State | None:
         """Returns where the next pass begins because the newest one does not count: nobody got more than its first batch,
         which is not its last one. None: it counts."""
         _, taken, left = self._received[0]
@@ -848,7 +847,7 @@ class Loader(_loader_tickets.LikeDataLoader):
         :meth:`set` or a plan's schedule has set is part of it, and how many batches :meth:`skip_batch` went past.
         """
         if self._pending is not None:
-            state: _State = self._pending
+            state: State = self._pending
         else:
             state = self._received[0].state
             if not self._passing:
