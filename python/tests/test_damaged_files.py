@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from test_whatif import data as report_data
@@ -333,6 +334,27 @@ def test_annotations_and_images_that_are_no_files(tmp_path: Path) -> None:
         ps.pack(folder, tmp_path / "a.pst", coco=good)
     with pytest.raises(ps.errors.UnsupportedError, match="not a regular file"):
         ps.Dataset(folder)
+
+
+def test_values_and_arguments_that_are_no_files(tmp_path: Path) -> None:
+    folder = tmp_path / "images"
+    folder.mkdir()
+    Image.new("RGB", (8, 6)).save(folder / "0.png")
+    pixels = np.zeros((6, 8, 3), np.uint8)
+    for number, path in enumerate(no_files(tmp_path / "none")):
+        for read in (ps.decode, ps.probe):
+            with pytest.raises(ps.PenstockError):
+                read(path)
+        with ps.Writer(tmp_path / f"{number}.pst", {"image": ps.Image(), "sound": ps.Audio()}) as writer:
+            for values in ({"image": path, "sound": b""}, {"image": pixels, "sound": path}):
+                with pytest.raises(ps.PenstockError):
+                    writer.write(values)
+        with pytest.raises(ps.PenstockError):
+            ps.Loader(folder, cache="8MiB", cache_plan=path)
+        done = subprocess.run(
+            ["penstock", "analyze", str(folder), "--transforms", str(path)], capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == 1 and str(path) in done.stderr
 
 
 def test_pipes_in_place_of_a_data_sets_files(tmp_path: Path) -> None:

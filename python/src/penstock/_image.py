@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _native
+from . import _files, _native
 from .errors import ArgumentError, PenstockError, in_file
 
 if TYPE_CHECKING:
@@ -46,13 +46,12 @@ def whole(data: Any) -> Iterator[Any]:
     if not isinstance(data, (str, os.PathLike)):
         yield data
         return
-    path = os.fspath(data)
-    with open(path, "rb") as file:
-        content = file.read()
+    path = os.fsdecode(data)
+    content = _files.read_file(path, "image")
     try:
         yield content
     except PenstockError as error:
-        raise in_file(error, os.fsdecode(path)) from None
+        raise in_file(error, path) from None
 
 
 def probe(data: Any, form: str | None = None, *, ignore_orientation: bool = False) -> ImageInfo:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from . import _image, _native, _options
+from . import _files, _image, _native, _options
 from .errors import (
     ArgumentError,
     ChecksumError,
@@ -152,8 +152,7 @@ class Image(FieldSpec):
 
     def variants(self, value: Any, kept: list[PenstockError]) -> list[_Value | None]:
         if isinstance(value, (str, os.PathLike)):
-            with open(value, "rb") as file:
-                value = file.read()
+            value = _files.read_file(os.fsdecode(value), self.type)
         if _is_bytes(value):
             return [self._from_bytes(value, form, kept) for form in self.form]
         return [self._from_array(value, form) for form in self.form]
@@ -460,8 +459,7 @@ class Audio(FieldSpec):
 
     def values(self, value: Any) -> list[_Value | None]:
         if isinstance(value, (str, os.PathLike)):
-            with open(value, "rb") as file:
-                value = file.read()
+            value = _files.read_file(os.fsdecode(value), self.type)
         if not _is_bytes(value):
             raise self._fail(value, "the file's bytes or its path are wanted")
         return [_Value(value)]

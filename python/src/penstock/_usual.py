@@ -119,8 +119,7 @@ def usual_chain(size: Any = None) -> list[transforms.Transform]:
 
 def read_transforms(path: str) -> Any:
     """Reads a file of operations, as :func:`penstock.transforms.to_json` writes it. Errors name the file."""
-    with open(path, "rb") as file:
-        text = file.read()
+    text = _files.read_file(path, "file of operations", _files.MOST_BYTES)
     with _files.of_file(path):
         return transforms.from_json(text)
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from . import _native, _options
+from . import _files, _native, _options
 from .errors import ArgumentError, LimitError, NotFoundError, PenstockError
 
 if TYPE_CHECKING:
@@ -245,7 +245,8 @@ def plan_bytes(plan: Any, dataset: Dataset) -> Any:
     if isinstance(plan, CachePlan):
         plan = plan.admit
     elif isinstance(plan, (str, os.PathLike)):
-        plan = np.load(plan, allow_pickle=False)
+        with _files.open_data(os.fsdecode(plan), "cache_plan") as file:
+            plan = np.load(file, allow_pickle=False)
     admit = np.asarray(plan)
     if admit.shape != (n,) or admit.dtype.kind != "b":
         raise ArgumentError(f"cache_plan has {admit.shape} of {admit.dtype}: a bool for each of {n} samples is wanted")
