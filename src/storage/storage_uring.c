@@ -49,6 +49,7 @@ struct uring {
     struct list waiting;  /* taken over, not yet started */
     unsigned n_entries, n_started;
     unsigned n_paths;    /* started reads by path: each may have a file open */
+    unsigned paths_max;  /* most of them at a time: fewer after the process had no descriptor left */
     uint64_t wake_count; /* destination of the eventfd's read */
     bool wake_armed, broken;
     struct vectors *all_vectors, *free_vectors; /* NULL: no reads are merged; none is free */
@@ -80,6 +81,15 @@ static struct psti_read *list_pop(struct list *list)
             list->tail = NULL;
     }
     return read;
+}
+
+/* Puts the reads of `first`, of which there is one at least, before those of `list`. */
+static void list_prepend(struct list *list, const struct list *first)
+{
+    first->tail->next = list->head;
+    if (list->tail == NULL)
+        list->tail = first->tail;
+    list->head = first->head;
 }
 
 static void uring_submit(struct psti_storage *storage, struct psti_read **reads, size_t n)
@@ -133,18 +143,17 @@ static void take_joined(struct uring *u, struct psti_read *leader, int result)
         psti_storage_admit(u->storage, read, 0);
         list_append(&again, read);
     }
-    if (again.tail == NULL)
-        return;
-    again.tail->next = u->waiting.head;
-    if (u->waiting.tail == NULL)
-        u->waiting.tail = again.tail;
-    u->waiting.head = again.head;
+    if (again.tail != NULL)
+        list_prepend(&u->waiting, &again);
 }
 
 /* The read is finished. */
 static void deliver(struct uring *u, struct psti_read *read)
 {
-    u->n_paths -= read->file == NULL;
+    if (read->file == NULL) {
+        u->n_paths--;
+        u->paths_max += u->paths_max < PSTI_STORAGE_PATHS_MAX;
+    }
     psti_storage_deliver(u->storage, read);
 }
 
@@ -176,7 +185,7 @@ static bool can_start(const struct uring *u)
     const struct psti_read *read = u->waiting.head;
     return u->n_started < u->n_entries && read != NULL &&
            (read->engine.joined == NULL || u->free_vectors != NULL) &&
-           (read->file != NULL || u->n_paths < PSTI_STORAGE_PATHS_MAX);
+           (read->file != NULL || u->n_paths < u->paths_max);
 }
 
 static void start_next(struct uring *u)
@@ -195,6 +204,18 @@ static void start_next(struct uring *u)
     }
 }
 
+/* True if a file cannot be opened because the process, or the system, has no descriptor left, while
+ * other reads have files open. Then the read begins again when one of them has ended. */
+static bool waits_for_descriptor(struct uring *u, struct psti_read *read, int result)
+{
+    if ((result != -EMFILE && result != -ENFILE) || u->n_paths < 2)
+        return false;
+    u->paths_max = --u->n_paths;
+    read->next = NULL;
+    list_prepend(&u->waiting, &(const struct list){read, read});
+    return true;
+}
+
 /* Handles one completion. */
 static void take(struct uring *u, struct psti_read *read, int result)
 {
@@ -207,6 +228,8 @@ static void take(struct uring *u, struct psti_read *read, int result)
         take_joined(u, read, result);
         return;
     }
+    if (read->engine.opening && waits_for_descriptor(u, read, result))
+        return;
     bool more = read->engine.opening ? psti_storage_step_opened(u->storage, read, result)
                                      : psti_storage_step_read(u->storage, read, result);
     if (more) {
@@ -404,6 +427,7 @@ enum pst_status psti_storage_uring_open(struct psti_storage *storage, struct pst
     unsigned depth = storage->options.depth;
     u->storage = storage;
     u->n_entries = depth < N_ENTRIES_MAX ? depth : N_ENTRIES_MAX;
+    u->paths_max = PSTI_STORAGE_PATHS_MAX;
     u->wake_fd = -1;
     pthread_mutex_init(&u->lock, NULL);
     enum pst_status status;

@@ -91,20 +91,33 @@ static void reads_begin_in_order(void **state)
     }
 }
 
-/* All files come, though this process may not have half of them open. */
-static void few_are_open_at_a_time(void **state)
+/* All files come, though this process may have only so many of them open. */
+static void come_with_few_descriptors(uint32_t n_free)
 {
-    (void)state;
     struct rlimit before, few;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few = before;
     struct psti_storage *storage = open_by_place(true, engine.n_threads);
-    few.rlim_cur = count_entries("/proc/self/fd") + PSTI_STORAGE_PATHS_MAX;
+    few.rlim_cur = count_entries("/proc/self/fd") + n_free;
     assert_true(few.rlim_cur < N_FILES);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     read_all(storage);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     psti_storage_close(&storage);
+}
+
+static void few_are_open_at_a_time(void **state)
+{
+    (void)state;
+    come_with_few_descriptors(PSTI_STORAGE_PATHS_MAX);
+}
+
+/* The ring opens fewer files at a time when the process has no descriptor left. */
+static void the_process_has_few_descriptors_left(void **state)
+{
+    (void)state;
+    assert_true(engine.n_threads < 10);
+    come_with_few_descriptors(12);
 }
 
 /* One file of many is gone: its read fails, and no other. */
@@ -139,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_begin_in_order),
         cmocka_unit_test(few_are_open_at_a_time),
+        cmocka_unit_test(the_process_has_few_descriptors_left),
         cmocka_unit_test(a_lost_file_is_alone),
     };
     test_directory_make();
