@@ -160,6 +160,7 @@ def long_steps() -> list[Step]:
         Step("build-fuzz", "script", build("fuzz", "fuzz_targets")),
         Step("identities", "pytest", [pytest("python/tests/test_identity_pairs.py")], {"PENSTOCK_TEST_PAIRS": "200"}),
         Step("fuzz", "script", [[PYTHON, "scripts/fuzz.py", str(BUILD / "fuzz"), "--seconds", FUZZ_SECONDS]]),
+        Step("options", "pytest", [pytest("python/tests/test_option_sets.py")], {"PENSTOCK_TEST_OPTIONS": "500"}),
         Step("interrupts", "pytest", [pytest("python/tests/test_interrupts.py")], {"PENSTOCK_TEST_INTERRUPTS": "1000"}),
         # As `make install` does it, without Python.
         Step("install", "script", [

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import N
+from conftest import N, encoded, picture
 
 import penstock as ps
 from penstock import _functions
@@ -745,3 +745,18 @@ def test_a_torch_data_set_replaces_what_fails(packed):
 
     data = TorchDataset(packed, sample_function=fails_thrice, on_error="replace", transforms=[T.Resize((24, 24))])
     assert data[3]["number"] not in (6, 14, 40) and data[4]["number"] == 8
+
+
+@pytest.mark.parametrize("num_workers", [0, 3])
+def test_the_generator_where_another_sample_fills_a_batch(tmp_path, num_workers):
+    # Batch 2 has three rows of a bad sample. Which of them gets the other sample depends on the threads; its draw does not.
+    (tmp_path / "ant").mkdir()
+    for i in range(6):
+        (tmp_path / "ant" / f"{i}.jpg").write_bytes(encoded(picture(i, 40, 40), "jpeg")[: 300 if i == 2 else None])
+    options = {"shuffle": False, "repeats": 3, "batch_size": 3, "on_error": "skip", "on_empty": "pad", "num_workers": num_workers}
+    for _ in range(10):
+        with load(tmp_path, sample_function=noise, batch_function=double, **options) as loader:
+            loader.set_epoch(1)  # its rows are those from 6 on: three of sample 2, three of sample 3
+            batch = next(iter(loader))
+        (sample,) = batch["index"].tolist()
+        np.testing.assert_array_equal(batch["lucky"], _functions.generator(3, _functions._BATCH, 0, sample, 1).integers(0, 100, 3))

@@ -167,3 +167,17 @@ def test_bad_samples_leave_before_mixing(pictures, tmp_path):
     assert sum(len(batch["index"]) for batch in plain) == N - 1
     for before, (after, how) in zip(plain, drawn(load(path, T.MixUp(num_classes=CLASSES), **options)), strict=True):
         np.testing.assert_array_equal(after["image"], mixed(before, how))
+
+
+@pytest.mark.parametrize("output", ["numpy", "torch"])
+def test_a_batch_without_rows(folder, tmp_path, output):
+    path = tmp_path / "bad"
+    shutil.copytree(folder, path)
+    bad = sorted(path.rglob("*.jpg"))[0]
+    bad.write_bytes(bad.read_bytes()[:200])
+    ways = {"batch_size": 1, "shuffle": False, "on_error": "skip", "on_empty": "empty", "cache": None, "output": output}
+    for mix in (T.MixUp(0.4), T.CutMix(1.0)):
+        with load(path, mix, **ways) as loader:
+            batch = next(iter(loader))
+            assert tuple(batch["label"].shape) == (0, 3) and tuple(batch["image"].shape) == (0, 3, 33, 40)
+            assert batch["label"].dtype == {"numpy": np.float32, "torch": torch.float32}[output]

@@ -199,6 +199,8 @@ static enum pst_status replace(struct psti_loader_worker *worker, struct psti_lo
             psti_order_draw(worker->loader->order, position));
         status = psti_loader_row_make(worker, job->batch, row, &key, job->first_turn + row,
                                       &worker->err);
+        if (status == PST_OK) /* a function's generator is made of the row's draw */
+            psti_batch_draws(job->batch)[row] = key.draw;
         if (status == PST_OK || worker->starved || !is_samples_fault(worker, status))
             return status;
         if (i + 1 < PSTI_LOADER_REPLACE_TRIES && !note_bad(worker, job, noted))

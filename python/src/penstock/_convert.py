@@ -54,7 +54,8 @@ class Labels:
         """Replaces the labels, int64 (N), by shares, float32 (N, n_classes), and mixes images that lie on a GPU."""
         kind, share, y, x, height, width, is_applied = mixed
         labels = result[self.label]
-        if int(labels.min()) < 0 or int(labels.max()) >= self.n_classes:
+        # A batch of bad samples alone may have no rows (on_empty="empty").
+        if len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= self.n_classes):
             raise ArgumentError(f"field {self.label!r}: labels of mixed images are 0 to {self.n_classes - 1} (num_classes)")
         result[self.label] = self._shares(labels, share)
         if is_applied:
