@@ -23,6 +23,7 @@ import pytest
 
 import penstock as ps
 from penstock import transforms as T
+from penstock._function_loop import Pipeline
 from penstock.errors import FunctionError, StateError
 
 # Python loses exceptions of handlers that run within callbacks of its own (of a fork, of a WeakSet): it says so, no batch is lost.
@@ -346,6 +347,28 @@ def test_a_function_that_raises(packed, name):
     loader.skip_batch()
     assert [plain_index(batch).tolist() for batch in iterator] == order[bad + 1 :]
     loader.close()
+
+
+@pytest.mark.parametrize("name", ["threads", "processes"])
+def test_an_interrupt_between_mending_and_going_back(packed, name, monkeypatch):
+    mend = Pipeline.mend
+
+    def interrupted(self):
+        mend(self)
+        monkeypatch.undo()
+        raise Interrupt
+
+    for n in (1, len(epochs_of(packed, 1)[0]) - 1):  # the last batch, too
+        loader = loader_of(packed, **PATHS[name])
+        batches = iter(loader)
+        seen = [next(batches) for _ in range(n)]
+        loader._functions._tears = True  # as after an exception in the middle of something
+        monkeypatch.setattr(Pipeline, "mend", interrupted)
+        with pytest.raises(Interrupt):
+            next(batches)
+        seen += batches
+        loader.close()
+        assert contents(seen) == epochs_of(packed, 1, **PATHS[name])[0]
 
 
 def test_skipping_before_a_pass_and_at_the_end(packed):

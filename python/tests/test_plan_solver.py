@@ -311,7 +311,9 @@ def _model(name: str) -> Any:
     return getattr(sys.modules["highspy"].HighsModelStatus, name)
 
 
-def test_ctrl_c_ends_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_a_plan(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores Ctrl-C
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     fake = highs_like(monkeypatch)
     real = fake._Highs.run
 

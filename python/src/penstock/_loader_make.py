@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .loader import Loader
 
 
+_ELSEWHERE = Place((), 0, 0)  # no pass is here
+
+
 class Maker:
     """Makes the batches of one loader's passes."""
 
@@ -67,6 +70,7 @@ class Maker:
         self, functions: _function_loop.Pipeline, loader: Loader, native: _native.Loader, here: Place
     ) -> tuple[Any, Place] | None:
         if functions.is_torn:
+            self._begun = _ELSEWHERE  # an exception after mend() must not forget that the loader is too far
             functions.mend()
             self._go_back(native, here)
         found = functions.next(native, loader._arrays, loader._one, here)
