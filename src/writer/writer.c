@@ -416,7 +416,7 @@ enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
         return status;
     if (writer->rewrites)
         writer->index_changed = psti_writer_rewrite_n_adopted(writer) < writer->n_shards;
-    if (writer->rewrites && writer->index_changed)
+    if (writer->base != NULL && writer->index_changed)
         status = psti_writer_keep_old_index(writer, err);
     if (status == PST_OK && (writer->base == NULL || writer->index_changed))
         status = psti_writer_write_index(writer, err);
@@ -425,7 +425,7 @@ enum pst_status pst_writer_finish(pst_writer *writer, struct pst_error *err)
     if (status != PST_OK)
         return psti_writer_give_up(writer, status, err);
     writer->state = PSTI_WRITER_FINISHED;
-    if (writer->rewrites)
+    if (writer->base != NULL)
         psti_writer_drop_old(writer);
     return PST_OK;
 }

@@ -99,8 +99,8 @@ enum pst_status psti_writer_open_journal(pst_writer *writer,
 /* Before an append: ends a change in place whose index is in force already. An unfinished one is
  * PST_ERROR_INCOMPLETE. */
 enum pst_status psti_writer_settle(pst_writer *writer, struct pst_error *err);
-/* Removes the shards of the base that the new index does not name, and closes the base. What others
- * still read stays. */
+/* After an append or a change in place: removes old indexes and shards that the new index does not
+ * name, and closes the base. What others still read stays. */
 void psti_writer_drop_old(pst_writer *writer);
 /* Gives the old index a second name, so that its readers can be found. */
 enum pst_status psti_writer_keep_old_index(pst_writer *writer, struct pst_error *err);

@@ -6,7 +6,8 @@
  * no index names. The next writer finishes or removes either.
  *
  * Every reader holds a shared lock on the index that it has open. The old index keeps a second name
- * until nobody holds it, and so long its shards stay. */
+ * until nobody holds it, and so long its shards stay. Appends give it one, too: the shards that
+ * their readers have open are removed by the next change in place. */
 #include "writer/writer_int.h"
 
 #include "base/alloc.h"
