@@ -204,6 +204,7 @@ def places(path, op):
     return np.array(out)
 
 
+@pytest.mark.long
 def test_iou_crops_are_distributed_as_torchvisions(single):
     v2 = torchvision_v2()
     import torch

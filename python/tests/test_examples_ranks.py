@@ -26,6 +26,7 @@ def test_torchrun(tmp_path):
     assert lines == [f"rank {rank} of 2: 6 batches, resumed after 2: equal" for rank in range(2)]
 
 
+@pytest.mark.long  # test_torchrun has ranks, too
 def test_spawn(tmp_path):
     lines = lines_of(tmp_path, EXAMPLES / "spawn_ddp.py")
     assert lines == ["2 ranks: 12 samples, disjoint; resumed by each rank and by one process: equal"]

@@ -54,6 +54,7 @@ def test_losses_equal_those_of_the_peer(tmp_path, example, options):
     assert int(re.search(r"augmentation: (\d+) losses", text)[1]) >= 8
 
 
+@pytest.mark.long  # test_losses_equal_those_of_the_peer runs the same programs
 @pytest.mark.parametrize(("example", "options"), [
     ("train_images.py", ("--epochs", 1, "--ema")), ("train_detector.py", ("--made", 40, "--epochs", 1)),
     ("train_segmentation.py", ("--made", 32, "--epochs", 1))])
@@ -110,6 +111,7 @@ def test_lightning(tmp_path):
     assert sorted(rank for rank, _ in found) == ["0", "1"] and {steps for _, steps in found} == {"12"}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("lightning") is None, reason="lightning is not installed")
 def test_lightning_options(tmp_path):
     refused = [(("--ema",), 2, "goes without --ema"), (("--same",), 2, "goes without --same"), (("--devices",), 2, "expected one"),

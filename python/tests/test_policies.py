@@ -204,8 +204,12 @@ def near_enough(sheared, mode):
     return 0.08 if sheared and mode == Mode.NEAREST else 6e-3
 
 
-@pytest.mark.parametrize("mode", [Mode.NEAREST, Mode.BILINEAR])
-@pytest.mark.parametrize("magnitude", [0, 9, 30])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(("magnitude", "mode"), [
+    (9, Mode.BILINEAR), (0, Mode.NEAREST), pytest.param(0, Mode.BILINEAR, marks=LONG), pytest.param(9, Mode.NEAREST, marks=LONG),
+    pytest.param(30, Mode.NEAREST, marks=LONG), pytest.param(30, Mode.BILINEAR, marks=LONG)])
 def test_rand_augment_with_what_was_drawn(photographs, magnitude, mode):
     policy = v2.RandAugment(2, magnitude, interpolation=mode)
     seen = set()
@@ -230,7 +234,7 @@ def test_trivial_augment_with_what_was_drawn(photographs):
         assert far(mine, theirs, 1) <= near_enough(name.startswith("Shear"), Mode.NEAREST)
 
 
-@pytest.mark.parametrize("table", ["imagenet", "cifar10", "svhn"])
+@pytest.mark.parametrize("table", ["imagenet", pytest.param("cifar10", marks=LONG), pytest.param("svhn", marks=LONG)])
 def test_auto_augment_with_what_was_drawn(photographs, table):
     policy = v2.AutoAugment(v2.AutoAugmentPolicy(table))
     for (epoch, sample), mine in run(photographs, [T.AutoAugment(table)], n_epochs=15).items():

@@ -75,7 +75,11 @@ def require(document: str) -> None:
         pytest.skip("the C library is not in build/installed (scripts/check.py --only install)")
 
 
-@pytest.mark.parametrize("document", [*PAGES, *GUIDE])
+# Pages whose programs import a framework or start ranks: each takes ten seconds and more.
+SLOW = {f"docs/guide/{name}.md" for name in ("from-torch", "hf-trainer", "lightning", "slurm", "torchrun")}
+
+
+@pytest.mark.parametrize("document", [pytest.param(page, marks=[pytest.mark.long] * (page in SLOW)) for page in (*PAGES, *GUIDE)])
 def test_page(folder_of, document):
     require(document)
     done = run(document, folder_of(document))
