@@ -36,6 +36,7 @@ SLOW_WITH_ASAN = (r"^test_(pli_(encode|jpeg_pixels|wave_levels)|cli_(interrupt|p
 # Labels of tests whose code differs by CPU level, or by how compilers optimise it. Others run with AddressSanitizer alone, and
 # without it in make check-long.
 BY_LEVEL = "decode|pli|golden|augment|sound|loader"
+KERNELS = "decode|pli|golden|augment|sound"  # of them, the rooms that have kernels
 ASAN_LEAVES_OUT = f"_slow$|{SLOW_WITH_ASAN}"  # _slow: scripts
 # These compare all CPU levels with plain C in one process, or have no kernels, so they need no run at each level.
 SAME_AT_ALL_LEVELS = (r"_(levels|slow)$|^test_(pli_jpeg_(pixels|idct|rows)|decode_(unfilter|webp_memory)"
@@ -102,10 +103,14 @@ def levels_below() -> tuple[str, ...]:
     return ("c", "avx2") if "avx512bw" in Path("/proc/cpuinfo").read_text() else ("c",)
 
 
+def at_levels(labels: str, budget_s: int = 0) -> list[Step]:
+    """Runs the tests with these labels at each CPU level below the machine's own."""
+    tests = ctest("check", "-L", f"^({labels})$", "-E", SAME_AT_ALL_LEVELS)
+    return [Step(f"level-{level}", "ctest", [tests], {"PENSTOCK_CPU_MASK": level}, budget_s) for level in levels_below()]
+
+
 def check_steps() -> list[Step]:
     """Returns the steps that a change must pass."""
-    by_level_tests = ctest("check", "-L", BY_LEVEL, "-E", SAME_AT_ALL_LEVELS)
-    levels = [Step(f"level-{level}", "ctest", [by_level_tests], {"PENSTOCK_CPU_MASK": level}, 35) for level in levels_below()]
     cuda = [PYTHON, "scripts/check_cuda.py", "--built", str(PACKAGE_BUILD)]
     kernels = [Step("cuda", "script", [cuda], budget_s=12)] if shutil.which("nvcc") else []
     return [
@@ -117,7 +122,7 @@ def check_steps() -> list[Step]:
         Step("build", "script", build("check"), budget_s=165),
         Step("ctest", "ctest", [ctest("check", "-L", BY_LEVEL)], budget_s=75),
         Step("ctest-slow", "ctest", [ctest("check", "-R", ASAN_LEAVES_OUT, without=BY_LEVEL)], budget_s=45),
-        *levels,
+        *at_levels(KERNELS, 25),
         Step("symbols", "script", [[PYTHON, "scripts/check_symbols.py", str(BUILD / "check")]], budget_s=2),
         Step("abi", "script", [[PYTHON, "scripts/check_abi.py", str(BUILD / "check")]], budget_s=2),
         Step("build-asan", "script", build("asan"), budget_s=165),
@@ -143,6 +148,7 @@ def long_steps() -> list[Step]:
     return [
         Step("long", "ctest", [*build("check", options=("-DPST_PTX_TESTS=ON",)), ctest("check", long=True)]),
         Step("ctest-other", "ctest", [ctest("check", "-E", ASAN_LEAVES_OUT, without=BY_LEVEL)]),
+        *at_levels("loader"),
         Step("python-long", "pytest", [pytest("python/tests", "-m", "long")]),
         Step("build-clang", "script", build("clang")),
         Step("clang-ctest", "ctest", [ctest("clang")]),
