@@ -112,6 +112,7 @@ FRONT_DOOR_ONLY = ("tools", "bench", "examples", "python")
 # The one of the kernels for GPUs has no loader around them.
 ROOM_BENCHES = {"bench/bench_augment.c": {"base", "augment"},
                 "bench/bench_cache.c": {"cache"},
+                "bench/bench_fleet.c": {"fleet", "format"},
                 "bench/gpu/bench_gpu.c": {"base", "augment", "decode", "device", "gpu", "pli"},
                 "bench/gpu/gpu_l3.h": {"gpu"}, "bench/l3/l3.cu": {"gpu"}}
 # Folders of tests that belong to no room, or need several: the rooms that they may see, with their inner headers.
@@ -127,7 +128,7 @@ OWNED = {
     r"semaphore\.h|threads\.h": {"base"},
     r"sys/socket\.h|sys/un\.h": {"fleet", "share", "serve"},
     r"sys/epoll\.h": {"serve"},
-    r"sys/eventfd\.h": {"storage", "serve"},
+    r"sys/eventfd\.h": {"storage", "serve", "fleet"},
     r"xxhash\.h": {"base"},
     r"liburing\.h|linux/io_uring\.h|sys/uio\.h": {"storage"},
     r"zlib\.h": {"pli", "decode"},

@@ -9,7 +9,7 @@ set -eu
 
 for_build="gcc libc6-dev make pkg-config git python3 python3-venv python3-dev zlib1g-dev
 libjpeg-dev libpng-dev libdeflate-dev libwebp-dev libxxhash-dev liburing-dev"
-for_check="g++ libcmocka-dev libsimde-dev clang memcached libmemcached-dev libsndfile1"
+for_check="g++ libcmocka-dev libsimde-dev clang memcached libsndfile1"
 for_fuzz="llvm qemu-user-static"
 
 wanted="$for_build"

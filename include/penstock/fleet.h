@@ -6,7 +6,8 @@
  * (`penstock cache fleet` prints the command). A server that is dead, slow, full, restarted or
  * wrong costs speed only: its items are read from storage, which is counted, and it is tried again.
  *
- * libmemcached 1.1.4 or later is opened at run time, by pst_fleet_open alone. */
+ * The client is Penstock's own and speaks memcached's meta protocol: servers of version 1.6.10 or
+ * later. */
 #ifndef PENSTOCK_FLEET_H
 #define PENSTOCK_FLEET_H
 
@@ -25,7 +26,7 @@ typedef struct pst_fleet pst_fleet;
 /* Says how a client proves who it is, where auth_file is given. */
 enum pst_fleet_auth {
     PST_FLEET_AUTH_ASCII = 0, /* the text protocol's (memcached -Y) */
-    PST_FLEET_AUTH_SASL = 1   /* SASL PLAIN, by the binary protocol over TCP (memcached -S) */
+    PST_FLEET_AUTH_SASL = 1   /* refused: it needs the binary protocol (memcached -S) */
 };
 
 /* Says which servers there are. Zero-initialise, then set struct_size. Zero takes the default. */
@@ -55,7 +56,7 @@ struct pst_fleet_options {
  * out: receives the fleet, to be closed by pst_fleet_close; NULL after failure.
  *
  * PST_ERROR_ARGUMENT: no servers are given, or one is not understood; an option is out of range.
- * PST_ERROR_UNSUPPORTED: libmemcached is not there, or too old; the text says what to install.
+ * PST_ERROR_UNSUPPORTED: auth is PST_FLEET_AUTH_SASL.
  * PST_ERROR_NOT_FOUND, PST_ERROR_IO: a file that is named cannot be read.
  * PST_ERROR_MEMORY: no memory, or no thread.
  *
@@ -82,10 +83,11 @@ struct pst_fleet_stats {
      * server is full; not offered because too many waited, or the server was down. */
     uint64_t n_added, n_present, n_full, n_dropped;
     uint64_t nbytes_added;
-    uint64_t n_bad_values; /* values that were not those of their key */
-    uint64_t n_late;       /* items that a server did not give in time */
-    uint64_t n_lost;       /* times that a server was given up until it answers again */
-    uint64_t n_found;      /* times that a server answered, the first time too */
+    uint64_t
+        n_bad_values; /* values that were not those of their key, and answers to nothing asked */
+    uint64_t n_late;  /* items that a server did not give in time */
+    uint64_t n_lost;  /* times that a server was given up until it answers again */
+    uint64_t n_found; /* times that a server answered, the first time too */
     /* Of hits: from the request to the last byte. */
     uint64_t mean_ns, p99_ns;
     double bytes_per_second; /* of hits, while at least one request was under way */

@@ -78,21 +78,27 @@ void psti_fleet_watch(pst_fleet *fleet)
     pthread_mutex_unlock(&fleet->lock);
 }
 
+/* Sets the members of the fleet. Returns the item's server. */
+static struct psti_fleet_server *begin(struct psti_fleet_set *set, struct psti_fleet_get *get)
+{
+    get->got_nbytes = 0;
+    get->form = 0;
+    get->state = (struct psti_fleet_get_state){.set = set, .start_ns = psti_clock_ns()};
+    return server_of(set, get->sample, get->i_item, &get->state.key_hash);
+}
+
+static void queue(struct psti_fleet_server *server, struct psti_fleet_get *get)
+{
+    if (!psti_fleet_server_get(server, get))
+        psti_fleet_get_end(server, get, PSTI_FLEET_DECLINED);
+}
+
 void psti_fleet_ask(struct psti_fleet_set *set, struct psti_fleet_get **gets, size_t n)
 {
-    pst_fleet *fleet = set->fleet;
-    psti_latency_begin(&fleet->latency, (uint32_t)n);
-    for (size_t i = 0; i < n; i++) {
-        struct psti_fleet_get *get = gets[i];
-        get->got_nbytes = 0;
-        get->form = 0;
-        get->state = (struct psti_fleet_get_state){.set = set, .start_ns = psti_clock_ns()};
-        struct psti_fleet_server *server =
-            server_of(set, get->sample, get->i_item, &get->state.key_hash);
-        if (!psti_fleet_server_get(server, get))
-            psti_fleet_get_end(server, get, PSTI_FLEET_DECLINED);
-    }
-    psti_fleet_watch(fleet);
+    psti_latency_begin(&set->fleet->latency, (uint32_t)n);
+    for (size_t i = 0; i < n; i++)
+        queue(begin(set, gets[i]), gets[i]);
+    psti_fleet_watch(set->fleet);
 }
 
 struct waiting {
@@ -110,6 +116,35 @@ static void one_is_done(struct psti_fleet_get *get)
     pthread_mutex_unlock(&waiting->lock);
 }
 
+static bool waits(void *ctx)
+{
+    struct waiting *waiting = ctx;
+    pthread_mutex_lock(&waiting->lock);
+    bool some = waiting->n_left > 0;
+    pthread_mutex_unlock(&waiting->lock);
+    return some;
+}
+
+/* Asks, and where all items have one server, waits in this thread, too. */
+static void ask_here(struct psti_fleet_set *set, struct psti_fleet_get **gets, size_t n,
+                     struct waiting *waiting)
+{
+    struct psti_fleet_server *one = NULL;
+    bool is_one = true;
+    psti_latency_begin(&set->fleet->latency, (uint32_t)n);
+    for (size_t i = 0; i < n; i++) {
+        struct psti_fleet_server *server = begin(set, gets[i]);
+        is_one &= i == 0 || server == one;
+        one = server;
+    }
+    psti_fleet_watch(set->fleet);
+    if (n > 0 && is_one && psti_fleet_server_get_here(one, gets, n, waits, waiting))
+        return;
+    for (size_t i = 0; i < n; i++)
+        queue(set->fleet->servers[psti_fleet_choose(set->fleet, gets[i]->state.key_hash)], gets[i]);
+    psti_fleet_watch(set->fleet); /* it may have seen empty queues meanwhile */
+}
+
 void psti_fleet_ask_and_wait(struct psti_fleet_set *set, struct psti_fleet_get **gets, size_t n)
 {
     struct waiting waiting = {.n_left = n};
@@ -119,9 +154,9 @@ void psti_fleet_ask_and_wait(struct psti_fleet_set *set, struct psti_fleet_get *
         gets[i]->done = one_is_done;
         gets[i]->user = &waiting;
     }
-    psti_fleet_ask(set, gets, n);
+    ask_here(set, gets, n, &waiting);
     pthread_mutex_lock(&waiting.lock);
-    while (waiting.n_left > 0) /* the watcher ends what is late */
+    while (waiting.n_left > 0) /* each has a deadline */
         pthread_cond_wait(&waiting.changed, &waiting.lock);
     pthread_mutex_unlock(&waiting.lock);
     pthread_cond_destroy(&waiting.changed);
@@ -179,7 +214,11 @@ static enum pst_status take_options(const struct pst_fleet_options *options,
         return psti_fail(err, PST_ERROR_ARGUMENT, "fleet",
                          "items of at most %" PRIu64 " bytes: 4 KiB to 1 GiB",
                          full->max_item_nbytes);
-    if ((unsigned)full->auth > PST_FLEET_AUTH_SASL)
+    if (full->auth == PST_FLEET_AUTH_SASL)
+        return psti_fail(err, PST_ERROR_UNSUPPORTED, "fleet",
+                         "SASL needs memcached's binary protocol, which this client does not "
+                         "speak: give the servers a file of users (memcached -Y), and auth ASCII");
+    if (full->auth != PST_FLEET_AUTH_ASCII)
         return psti_fail(err, PST_ERROR_ARGUMENT, "fleet", "auth has a value that is not known: %d",
                          (int)full->auth);
     if (!full->servers || !*full->servers)
@@ -189,26 +228,21 @@ static enum pst_status take_options(const struct pst_fleet_options *options,
 }
 
 static enum pst_status open_servers(pst_fleet *fleet, const struct pst_fleet_options *options,
-                                    const struct psti_mc *mc, struct pst_error *err)
+                                    struct pst_error *err)
 {
     struct psti_fleet_login login = {0};
     struct psti_fleet_address *addresses = NULL;
     uint32_t n = 0;
     enum pst_status status = psti_fleet_servers_read(options->servers, &addresses, &n, err);
     if (status == PST_OK && options->auth_file && *options->auth_file)
-        status = psti_fleet_login_read(options->auth_file, options->auth, &login, err);
+        status = psti_fleet_login_read(options->auth_file, &login, err);
     if (status == PST_OK) {
         fleet->servers = psti_calloc(n, sizeof(struct psti_fleet_server *));
         if (!fleet->servers)
             status = psti_fail(err, PST_ERROR_MEMORY, "fleet", "no memory for %u servers", n);
     }
-    for (uint32_t i = 0; status == PST_OK && i < n; i++)
-        if (login.user[0] && login.kind == PST_FLEET_AUTH_SASL && !addresses[i].port)
-            status =
-                psti_fail(err, PST_ERROR_ARGUMENT, "fleet",
-                          "server \"%s\": libmemcached has SASL for TCP alone", addresses[i].name);
     for (uint32_t i = 0; status == PST_OK && i < n; i++) {
-        status = psti_fleet_server_open(fleet, mc, &addresses[i], &login, &fleet->latency,
+        status = psti_fleet_server_open(fleet, &addresses[i], &login, &fleet->latency,
                                         &fleet->servers[i], err);
         fleet->n_servers += status == PST_OK;
     }
@@ -220,13 +254,10 @@ enum pst_status pst_fleet_open(const struct pst_fleet_options *options, pst_flee
                                struct pst_error *err)
 {
     struct pst_fleet_options full;
-    struct psti_mc mc;
     if (!out)
         return psti_fail(err, PST_ERROR_ARGUMENT, "fleet", "out is NULL");
     *out = NULL;
     enum pst_status status = take_options(options, &full, err);
-    if (status == PST_OK)
-        status = psti_fleet_library_open(&mc, err);
     if (status != PST_OK)
         return status;
     pst_fleet *fleet = psti_calloc(1, sizeof *fleet);
@@ -239,7 +270,7 @@ enum pst_status pst_fleet_open(const struct pst_fleet_options *options, pst_flee
     pthread_mutex_init(&fleet->lock, NULL);
     psti_cond_init(&fleet->changed);
     psti_latency_open(&fleet->latency);
-    status = open_servers(fleet, &full, &mc, err);
+    status = open_servers(fleet, &full, err);
     if (status == PST_OK)
         status = psti_thread_start(&fleet->watcher, "fleet-w", run_watcher, fleet, err);
     fleet->watcher_started = status == PST_OK;

@@ -26,7 +26,7 @@ struct psti_fleet_get {
     uint32_t i_item;
     uint64_t nbytes; /* of the item as the data set stores it, not 0 */
     void *buffer;    /* nbytes bytes; contents are unspecified unless the answer is HIT */
-    /* Called once, by a thread of the fleet or by that of psti_fleet_ask. It must not wait. */
+    /* Called once, by a thread of the fleet or one that asks. It must not wait. */
     void (*done)(struct psti_fleet_get *get);
     void *user;
     /* Results: */
@@ -41,9 +41,10 @@ struct psti_fleet_get {
         struct psti_fleet_set *set;
         uint64_t key_hash;
         int64_t start_ns;
-        uint32_t n_got;    /* parts that are here */
-        uint32_t n_needed; /* parts of the item; 0: not known yet */
-        bool bad;          /* a part was not good */
+        uint32_t n_asked, n_open; /* parts asked for; of them, not answered yet */
+        uint32_t n_got;           /* parts that are here */
+        uint32_t n_needed;        /* parts of the item; 0: not known yet */
+        bool bad, missing;        /* a part was not good; the server has not got one */
     } state;
 };
 
@@ -70,8 +71,8 @@ struct psti_fleet_offer {
     const void *bytes;      /* copied before psti_fleet_offer returns */
     uint64_t nbytes;
     uint8_t form;
-    /* Called once, by a thread of the fleet or that of the offer, with `bytes` at the copy, or NULL
-     * if the copy is still being sent to a server that is stuck. It must not wait. */
+    /* Called once, by a thread of the fleet or one that asks, with `bytes` at the copy. It must not
+     * wait. */
     void (*done)(const struct psti_fleet_offer *offer, enum psti_fleet_outcome outcome);
     void *user;
     bool flag; /* the caller's */
@@ -91,7 +92,8 @@ bool psti_fleet_has_server(struct psti_fleet_set *set, uint64_t sample, uint32_t
                            bool *is_local);
 /* Asks for n items. Those whose server is down end before this returns. */
 void psti_fleet_ask(struct psti_fleet_set *set, struct psti_fleet_get **gets, size_t n);
-/* Asks and waits for the ends; `done` and `user` are not the caller's. */
+/* Asks and waits for the ends; `done` and `user` are not the caller's. If nobody talks to the
+ * server of all these items, this thread does, which saves two changes of threads. */
 void psti_fleet_ask_and_wait(struct psti_fleet_set *set, struct psti_fleet_get **gets, size_t n);
 /* Offers an item. `done` is called if the answer is TAKEN. Never waits. */
 enum psti_fleet_taken psti_fleet_offer(struct psti_fleet_set *set,

@@ -2,8 +2,7 @@
  *
  * In: bytes of an item, which the caller wants back at once. Out: a copy in the set's
  * ring, in the queue of its server. The ring bounds the memory; nobody waits for room in it. Copies
- * may end in any order, and the tail follows as far as it can. A value is a header and bytes
- * without a gap: while a part is under way, its header lies over the end of the part before. */
+ * may end in any order, and the tail follows as far as it can. */
 #include "fleet/fleet_int.h"
 
 #include "base/alloc.h"
@@ -17,30 +16,7 @@
 
 static uint8_t *bytes_of(const struct psti_fleet_fill *fill)
 {
-    return (uint8_t *)(uintptr_t)(fill + 1) + PSTI_FLEET_HEADER_NBYTES;
-}
-
-uint8_t *psti_fleet_fill_begin_part(const struct psti_fleet_fill *fill, uint32_t part,
-                                    struct psti_fleet_header *saved, size_t *nbytes)
-{
-    uint64_t each = fill->set->part_nbytes, offset = part * each,
-             left = fill->offer.nbytes - offset;
-    const struct psti_fleet_part printed = {.key_hash = fill->key_hash,
-                                            .nbytes = fill->offer.nbytes,
-                                            .offset = offset,
-                                            .part = part,
-                                            .part_nbytes = (uint32_t)(left < each ? left : each),
-                                            .form = fill->offer.form};
-    uint8_t *value = bytes_of(fill) + offset - PSTI_FLEET_HEADER_NBYTES;
-    memcpy(saved, value, sizeof *saved);
-    psti_format_fleet_print(&printed, value);
-    *nbytes = PSTI_FLEET_HEADER_NBYTES + printed.part_nbytes;
-    return value;
-}
-
-void psti_fleet_fill_end_part(uint8_t *value, const struct psti_fleet_header *saved)
-{
-    memcpy(value, saved, sizeof *saved);
+    return (uint8_t *)(uintptr_t)(fill + 1);
 }
 
 /* A place of `room` bytes in the ring, or NULL. The set's lock is held. Bytes at the end of the
@@ -74,7 +50,7 @@ static struct psti_fleet_fill *copy(struct psti_fleet_set *set, uint64_t key_has
         return NULL;
     /* Rooms are multiples of the header's size, and so is the ring. */
     size_t unit = sizeof(struct psti_fleet_fill);
-    size_t room = unit + PSTI_FLEET_HEADER_NBYTES + (size_t)offer->nbytes;
+    size_t room = unit + (size_t)offer->nbytes;
     room = (room + unit - 1) / unit * unit;
     pthread_mutex_lock(&set->lock);
     struct psti_fleet_fill *fill = place(set, room, &taken);
@@ -86,7 +62,6 @@ static struct psti_fleet_fill *copy(struct psti_fleet_set *set, uint64_t key_has
                                          .offer = *offer};
         set->used += taken;
         set->n_offers++;
-        set->n_copies++;
     }
     pthread_mutex_unlock(&set->lock);
     if (!fill)
@@ -96,42 +71,12 @@ static struct psti_fleet_fill *copy(struct psti_fleet_set *set, uint64_t key_has
     return fill;
 }
 
-static void let_go(struct psti_fleet_set *set)
-{
-    pthread_cond_destroy(&set->changed);
-    pthread_mutex_destroy(&set->lock);
-    psti_free(set->ring);
-    psti_free(set);
-}
-
-/* One offer ends. The set's lock is held. */
-static void count_end(struct psti_fleet_set *set)
-{
-    if (--set->n_offers == 0)
-        pthread_cond_broadcast(&set->changed);
-}
-
-void psti_fleet_fill_abandon(struct psti_fleet_fill *fill)
+void psti_fleet_fill_end(struct psti_fleet_fill *fill, enum psti_fleet_outcome outcome)
 {
     struct psti_fleet_set *set = fill->set;
-    struct psti_fleet_offer offer = fill->offer;
-    offer.bytes = NULL;
-    offer.done(&offer, PSTI_FLEET_LOST);
-    pthread_mutex_lock(&set->lock);
-    count_end(set);
-    pthread_mutex_unlock(&set->lock);
-}
-
-void psti_fleet_fill_end(struct psti_fleet_fill *fill, bool abandoned,
-                         enum psti_fleet_outcome outcome)
-{
-    struct psti_fleet_set *set = fill->set;
-    if (!abandoned)
-        fill->offer.done(&fill->offer, outcome);
+    fill->offer.done(&fill->offer, outcome);
     pthread_mutex_lock(&set->lock);
     fill->freed = true;
-    if (!abandoned)
-        count_end(set);
     while (set->used > 0) {
         struct psti_fleet_fill *last = (void *)(set->ring + set->tail);
         if (!last->freed)
@@ -139,10 +84,9 @@ void psti_fleet_fill_end(struct psti_fleet_fill *fill, bool abandoned,
         set->used -= last->room;
         set->tail = (set->tail + last->room) % set->capacity;
     }
-    bool is_last = --set->n_copies == 0 && set->closed;
-    pthread_mutex_unlock(&set->lock);
-    if (is_last)
-        let_go(set);
+    if (--set->n_offers == 0)
+        pthread_cond_broadcast(&set->changed);
+    pthread_mutex_unlock(&set->lock); /* the last one: the set may be gone now */
 }
 
 enum psti_fleet_taken psti_fleet_offer(struct psti_fleet_set *set,
@@ -224,12 +168,10 @@ void psti_fleet_set_close(struct psti_fleet_set **set_ptr)
     pst_fleet *fleet = set->fleet;
     for (uint32_t i = 0; i < fleet->n_servers; i++)
         psti_fleet_server_drop(fleet->servers[i], set);
-    psti_fleet_settle(set, INT64_MAX); /* the watcher ends what does not end by itself */
-    pthread_mutex_lock(&set->lock);
-    set->closed = true;
-    bool is_last = set->n_copies == 0;
-    pthread_mutex_unlock(&set->lock);
-    if (is_last)
-        let_go(set);
+    psti_fleet_settle(set, INT64_MAX); /* each has a deadline */
+    pthread_cond_destroy(&set->changed);
+    pthread_mutex_destroy(&set->lock);
+    psti_free(set->ring);
+    psti_free(set);
     pst_fleet_close(&fleet);
 }

@@ -3,7 +3,8 @@
 #define PST_FLEET_FLEET_INT_H
 
 #include "fleet/fleet.h"
-#include "fleet/fleet_library.h"
+#include "fleet/fleet_link.h"
+#include "fleet/fleet_wire.h"
 
 #include "format/format_fleet.h"
 
@@ -11,26 +12,14 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-enum {
-    PSTI_FLEET_SERVERS_MAX = 1024,
-    PSTI_FLEET_BATCH_GETS = 32, /* most items that one request of a server is for */
-    PSTI_FLEET_KEYS = 128       /* most keys of one request: so it fits the sockets' buffers */
-};
-#define PSTI_FLEET_BATCH_NBYTES ((uint64_t)4 << 20)
-
-/* Where a server is. */
-struct psti_fleet_address {
-    char name[256]; /* by which all clients know it */
-    char host[256]; /* or the path of a Unix socket */
-    uint16_t port;  /* 0: a Unix socket */
-};
+enum { PSTI_FLEET_SERVERS_MAX = 1024 };
+#define PSTI_FLEET_BACKOFF_MIN_NS ((int64_t)250000000)
 
 struct psti_fleet_login {
-    char user[128], password[128]; /* user "": none */
-    enum pst_fleet_auth kind;
+    char text[256]; /* "user password"; "": none */
 };
 
-/* The set of a loader. It is freed when it is closed and no thread has a copy of it. */
+/* The set of a loader. */
 struct psti_fleet_set {
     /* Constant: */
     pst_fleet *fleet; /* kept alive until the set is closed */
@@ -38,24 +27,27 @@ struct psti_fleet_set {
     uint64_t part_nbytes;
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
-    uint32_t n_offers; /* whose `done` was not called yet */
-    uint32_t n_copies; /* in the ring */
-    bool closed;
+    uint32_t n_offers;  /* in the ring */
     int64_t crowded_ns; /* since when half the ring is in use; 0: it is not */
     /* Copies of offered items: a ring, from `tail` to `head`. */
     uint8_t *ring;
     size_t capacity, head, tail, used;
 };
 
-/* A copy of an offered item in its set's ring: this, room for a header, and the bytes. */
+/* A copy of an offered item in its set's ring: this, and the bytes. */
 struct psti_fleet_fill {
-    struct psti_fleet_fill *next; /* guarded by the server's lock */
+    struct psti_fleet_fill *next; /* in the server's queue or, on their way, in its talk */
     struct psti_fleet_set *set;
     size_t room; /* bytes of the ring, this included */
     bool freed;  /* guarded by the set's lock */
     uint64_t key_hash;
     uint32_t n_parts;
     struct psti_fleet_offer offer; /* its bytes are the copy's */
+    /* On their way: */
+    uint32_t n_sent, n_open; /* parts sent; requests not answered yet */
+    uint32_t n_removed;      /* parts whose removal was sent */
+    bool is_added, is_full;  /* the server took a part; it refused one */
+    bool removes;            /* parts that it took are removed */
 };
 
 struct psti_fleet_counters {
@@ -66,57 +58,52 @@ struct psti_fleet_counters {
 
 enum psti_fleet_health { PSTI_FLEET_TRYING, PSTI_FLEET_UP, PSTI_FLEET_DOWN };
 
-/* A key of the request under way. */
-struct psti_fleet_key {
-    char text[PSTI_FLEET_KEY_CAP];
-    size_t nbytes;
-    uint32_t i_get; /* in the server's batch */
-    uint64_t key_hash;
-    bool is_here;
+/* What is under way on a server's connection. It belongs to the thread that talks. */
+struct psti_fleet_talk {
+    struct psti_fleet_wire wire;
+    struct psti_fleet_get *gets, *last_get; /* asked for; the oldest first */
+    struct psti_fleet_get *asking;          /* one of these with parts to ask for; NULL: none */
+    struct psti_fleet_fill *fills;          /* being added */
+    struct psti_fleet_fill *adding;         /* one of these with parts to send; NULL: none */
+    uint32_t n_removing;                    /* fills whose parts are to be removed */
+    uint32_t n_in_row;                      /* requests since the last item was added */
+    uint32_t n_bad_in_row;                  /* values that were not good, since one that was */
 };
 
-/* One server, and the one thread that talks to it. Fleet and thread each have a hold on it, so that
- * a thread that does not come back from libmemcached has what it needs. */
+/* One server and its thread. One thread at a time talks to the server: its own, or one that asks
+ * and waits while nobody else talks. Fleet and thread each have a hold on it, so that a thread that
+ * does not come back from the system's resolver has what it needs. */
 struct psti_fleet_server {
     /* Constant: */
-    struct psti_mc mc;
     struct psti_fleet_address address;
     struct psti_fleet_login login;
     struct psti_latency *latency; /* the fleet's; only for requests, which keep it alive */
     int64_t timeout_ns;
     uint64_t part_nbytes;
     uint64_t hash; /* of the name */
+    int wake_fd;   /* an eventfd, for which a thread that talks waits, too */
     atomic_uint n_holds;
     pthread_t thread;
     bool started;
 
-    pthread_mutex_t lock; /* guards all up to the thread's own */
+    pthread_mutex_t lock; /* guards all below but `talk` */
     pthread_cond_t changed;
     bool closing, ended;
-    bool stuck; /* the thread does not come back in time: nobody waits for it */
+    bool talking; /* a thread has `talk`; others leave it alone */
+    bool woken;   /* wake_fd is readable */
+    bool stuck;   /* the resolver does not come back in time: nobody waits for it */
     bool is_local;
     enum psti_fleet_health health;
     int64_t probe_ns, backoff_ns; /* when to try again; how long to wait then */
-    int64_t busy_ns;              /* since when the thread talks to the server; 0: it does not */
-    struct psti_fleet_get *gets, *last_get;
+    int64_t probing_ns;           /* since when the thread looks for the server; 0: it does not */
+    struct psti_fleet_get *gets, *last_get; /* that wait */
     struct psti_fleet_fill *fills, *last_fill;
-    /* Items of the request under way. Who takes one out of here ends it. */
-    struct psti_fleet_get *batch[PSTI_FLEET_BATCH_GETS];
-    uint32_t n_batch;
-    int copying;                     /* the one whose buffer the thread writes; -1: none */
-    struct psti_fleet_fill *filling; /* being added; who sets NULL calls its `done` */
-    uint32_t n_full_in_row;          /* refusals since the last item that was taken */
-    uint32_t n_skipped;              /* items not offered since then */
-    uint32_t n_bad_in_row;           /* requests with values that were not good */
+    uint32_t n_full_in_row; /* refusals since the last item that was taken */
+    uint32_t n_skipped;     /* items not offered since then */
     struct psti_fleet_counters counters;
     char error[192];
 
-    /* The thread's own: */
-    struct memcached_st *handle;
-    struct memcached_result_st *result; /* in result_memory: the library frees one of its own */
-    _Alignas(64) char result_memory[PSTI_MC_RESULT_NBYTES];
-    struct psti_fleet_key keys[PSTI_FLEET_KEYS];
-    uint32_t n_turns; /* requests since the last offered item was added */
+    struct psti_fleet_talk talk; /* guarded by `talking` */
 };
 
 struct pst_fleet {
@@ -140,13 +127,13 @@ struct pst_fleet {
 /* Reads a list of servers, sorted by name; the caller frees *out by psti_free. */
 enum pst_status psti_fleet_servers_read(const char *text, struct psti_fleet_address **out,
                                         uint32_t *n, struct pst_error *err);
-enum pst_status psti_fleet_login_read(const char *path, enum pst_fleet_auth kind,
-                                      struct psti_fleet_login *login, struct pst_error *err);
+enum pst_status psti_fleet_login_read(const char *path, struct psti_fleet_login *login,
+                                      struct pst_error *err);
 /* True if the server runs on this host. May wait for the system's resolver. */
 bool psti_fleet_address_is_local(const struct psti_fleet_address *address);
 
 /* fleet_server.c */
-enum pst_status psti_fleet_server_open(const struct pst_fleet *fleet, const struct psti_mc *mc,
+enum pst_status psti_fleet_server_open(const struct pst_fleet *fleet,
                                        const struct psti_fleet_address *address,
                                        const struct psti_fleet_login *login,
                                        struct psti_latency *latency, struct psti_fleet_server **out,
@@ -156,43 +143,44 @@ void psti_fleet_server_stop(struct psti_fleet_server *server);
 void psti_fleet_server_close(struct psti_fleet_server *server, int64_t deadline_ns);
 /* Queues a request. False: the server is down. */
 bool psti_fleet_server_get(struct psti_fleet_server *server, struct psti_fleet_get *get);
+/* If the server is up and nobody talks to it, takes n requests and talks to it in this thread while
+ * waits(ctx) is true, which is called with the server's lock. False: nothing was done. */
+bool psti_fleet_server_get_here(struct psti_fleet_server *server, struct psti_fleet_get **gets,
+                                size_t n, bool (*waits)(void *ctx), void *ctx);
 /* True if the server would take an item, as far as is known. A full one is asked now and then. */
 bool psti_fleet_server_wants(struct psti_fleet_server *server);
 /* Queues a copy, or ends and frees it if the server is down. */
 void psti_fleet_server_fill(struct psti_fleet_server *server, struct psti_fleet_fill *fill);
 bool psti_fleet_server_takes(struct psti_fleet_server *server, bool *is_local);
 void psti_fleet_server_retry(struct psti_fleet_server *server);
-/* Ends requests that wait too long, and gives a server up whose thread is stuck. Returns true if
- * the server has work. */
+/* Ends requests that wait too long in the queue, and what waits for a server that the resolver does
+ * not find. Returns true if something waits. */
 bool psti_fleet_server_watch(struct psti_fleet_server *server);
 /* Drops the set's copies that wait. */
 void psti_fleet_server_drop(struct psti_fleet_server *server, const struct psti_fleet_set *set);
 
-/* fleet_talk.c: the server's thread, without the lock. */
+/* fleet_talk.c: for the thread that talks. The lock is not held. */
+void psti_fleet_talk_open(struct psti_fleet_server *server);
+/* Connects, logs in, and sees if the server knows what is needed of it. */
 bool psti_fleet_talk_connect(struct psti_fleet_server *server);
+/* Closes the connection and ends all that is under way: DECLINED, LOST. */
 void psti_fleet_talk_close(struct psti_fleet_server *server);
-/* Asks for the items of the batch and ends those that it gets. False: the connection is of no use
- * any more. */
-bool psti_fleet_talk_get(struct psti_fleet_server *server);
-/* Adds one item. False as above, with outcome LOST. */
-bool psti_fleet_talk_add(struct psti_fleet_server *server, struct psti_fleet_fill *fill,
-                         enum psti_fleet_outcome *outcome);
+/* Takes from the queues what the connection has room for, sends, waits for answers or until
+ * somebody wakes it, and ends what was answered or is late. False: the server is to be given up. */
+bool psti_fleet_talk_round(struct psti_fleet_server *server);
+
+/* fleet_add.c: items being added, for fleet_talk.c */
+/* True if a part of some item is to be sent, and there is one. */
+bool psti_fleet_add_part(struct psti_fleet_server *server);
+void psti_fleet_add_begin(struct psti_fleet_server *server, struct psti_fleet_fill *fill);
+void psti_fleet_add_answered(struct psti_fleet_server *server, const struct psti_fleet_slot *slot,
+                             enum psti_fleet_said said);
+/* All that are under way are lost. */
+void psti_fleet_add_end_all(struct psti_fleet_server *server);
 
 /* fleet_fill.c */
-struct psti_fleet_header {
-    uint8_t bytes[PSTI_FLEET_HEADER_NBYTES];
-};
-/* Makes the value of a part in the copy, and keeps what it hides. *nbytes: of the value. */
-uint8_t *psti_fleet_fill_begin_part(const struct psti_fleet_fill *fill, uint32_t part,
-                                    struct psti_fleet_header *saved, size_t *nbytes);
-void psti_fleet_fill_end_part(uint8_t *value, const struct psti_fleet_header *saved);
-/* Calls the offer's `done`, unless the offer was abandoned, and frees the copy, and the set if that
- * was closed and this is its last copy. No lock is held. */
-void psti_fleet_fill_end(struct psti_fleet_fill *fill, bool abandoned,
-                         enum psti_fleet_outcome outcome);
-/* Calls the offer's `done` with LOST and without bytes; the thread that has the copy will end it.
- */
-void psti_fleet_fill_abandon(struct psti_fleet_fill *fill);
+/* Calls the offer's `done` and frees the copy. No lock is held. */
+void psti_fleet_fill_end(struct psti_fleet_fill *fill, enum psti_fleet_outcome outcome);
 
 /* fleet.c */
 struct psti_fleet_name psti_fleet_set_name(const struct psti_fleet_set *set, uint64_t sample,

@@ -1,11 +1,11 @@
-/* fleet_server.c - one server: its queues, its health, and the thread that talks to it.
+/* fleet_server.c - one server: its queues, its health, its thread, and who talks.
  *
- * In: requests and copies of items, from any thread. Out: their ends. The thread asks for as many
- * items at once as are waiting, up to a bound, and adds copies when nobody asks. A server that
- * fails is given up: all that waits for it ends at once, nothing more is queued, and the thread
- * tries it again after a while that doubles. The fleet's watcher ends requests that are late,
- * whatever the thread does. Whoever takes a request out of a list or of the batch, with the lock,
- * ends it, without the lock. */
+ * In: requests and copies of items, from any thread. Out: their ends. While nobody talks, the
+ * thread waits for the condition; who talks waits for the connection and wake_fd, so that requests
+ * that come meanwhile go out at once. A server that fails is given up: all that waits for it or is
+ * under way ends at once, nothing more is queued, and the thread tries it again after a while that
+ * doubles. The fleet's watcher ends requests that grow old in the queue while the resolver works.
+ * Whoever takes a request out of a list, with the lock, ends it, without the lock. */
 #include "fleet/fleet_int.h"
 
 #include "base/alloc.h"
@@ -14,12 +14,12 @@
 #include "base/hash.h"
 #include "base/thread.h"
 
-#include <stdio.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-#define BACKOFF_MIN_NS ((int64_t)250000000)
 #define BACKOFF_MAX_NS ((int64_t)15000000000)
-#define TURNS_MAX 4  /* requests before a copy has its turn */
 #define FULL_AFTER 8 /* refusals in a row after which a server counts as full */
 #define FULL_ASK_EACH                                                                              \
     16 /* of the items for a full server, one in so many is offered all the same */
@@ -38,7 +38,7 @@ static void end_fills(struct psti_fleet_fill *fill)
 {
     while (fill) {
         struct psti_fleet_fill *next = fill->next;
-        psti_fleet_fill_end(fill, false, PSTI_FLEET_LOST);
+        psti_fleet_fill_end(fill, PSTI_FLEET_LOST);
         fill = next;
     }
 }
@@ -60,7 +60,17 @@ static void end_queues(struct psti_fleet_server *server)
     pthread_mutex_lock(&server->lock);
 }
 
-/* The thread gives its server up until it answers again. The lock is held, and released meanwhile.
+/* Wakes who talks, else the thread. The lock is held. */
+static void wake(struct psti_fleet_server *server)
+{
+    static const uint64_t one = 1;
+    if (!server->talking)
+        pthread_cond_broadcast(&server->changed);
+    else if (!server->woken)
+        server->woken = write(server->wake_fd, &one, sizeof one) == (ssize_t)sizeof one;
+}
+
+/* Who talks gives the server up until it answers again. The lock is held, and released meanwhile.
  */
 static void give_up(struct psti_fleet_server *server)
 {
@@ -75,123 +85,64 @@ static void give_up(struct psti_fleet_server *server)
     pthread_mutex_lock(&server->lock);
 }
 
-static void begin_talk(struct psti_fleet_server *server)
+static bool has_work(const struct psti_fleet_server *server)
 {
-    server->busy_ns = psti_clock_ns();
-    pthread_mutex_unlock(&server->lock);
+    return server->gets || server->fills || server->talk.wire.n > 0 || server->talk.n_removing > 0;
 }
 
-static void end_talk(struct psti_fleet_server *server)
+/* Talks until `waits` is false. The lock is held, and released meanwhile. Afterwards the thread
+ * does what is left. */
+static void talk(struct psti_fleet_server *server, bool (*waits)(void *ctx), void *ctx)
 {
-    pthread_mutex_lock(&server->lock);
-    server->busy_ns = 0;
-    server->stuck = false;
-}
-
-static void probe(struct psti_fleet_server *server)
-{
-    begin_talk(server);
-    bool local = psti_fleet_address_is_local(&server->address);
-    bool found = psti_fleet_talk_connect(server);
-    end_talk(server);
-    server->is_local = local;
-    if (!found) {
-        give_up(server);
-        return;
-    }
-    server->health = PSTI_FLEET_UP;
-    server->counters.n_found++;
-    server->n_full_in_row = server->n_skipped = 0; /* it may have been started anew */
-}
-
-/* Moves requests to the batch: one at least, and as many more as the bounds allow. */
-static void take_batch(struct psti_fleet_server *server)
-{
-    uint64_t nbytes = 0;
-    server->n_batch = 0;
-    while (server->gets && server->n_batch < PSTI_FLEET_BATCH_GETS) {
-        struct psti_fleet_get *get = server->gets;
-        if (server->n_batch > 0 && nbytes + get->nbytes > PSTI_FLEET_BATCH_NBYTES)
-            break;
-        nbytes += get->nbytes;
-        server->gets = get->state.next;
-        server->batch[server->n_batch++] = get;
-    }
-    if (!server->gets)
-        server->last_get = NULL;
-}
-
-/* Ends what is left of the batch. The lock is held, and released meanwhile. */
-static void end_batch(struct psti_fleet_server *server, bool good)
-{
-    for (uint32_t i = 0; i < server->n_batch; i++) {
-        struct psti_fleet_get *get = server->batch[i];
-        if (!get)
-            continue;
-        bool missing = good && !get->state.bad;
-        server->batch[i] = NULL;
-        server->counters.n_misses += missing;
-        server->counters.n_declined += !missing;
+    bool good = true;
+    server->talking = true;
+    while (good && waits(ctx)) {
         pthread_mutex_unlock(&server->lock);
-        psti_fleet_get_end(server, get, missing ? PSTI_FLEET_MISS : PSTI_FLEET_DECLINED);
+        good = psti_fleet_talk_round(server);
         pthread_mutex_lock(&server->lock);
     }
-    server->n_batch = 0;
-}
-
-static void do_gets(struct psti_fleet_server *server)
-{
-    uint64_t n_bad = server->counters.n_bad_values;
-    take_batch(server);
-    begin_talk(server);
-    bool good = psti_fleet_talk_get(server);
-    end_talk(server);
-    end_batch(server, good);
-    if (!good) {
-        give_up(server);
-    } else if (n_bad == server->counters.n_bad_values) {
-        server->n_bad_in_row = 0;
-        server->backoff_ns = BACKOFF_MIN_NS;
-    }
-}
-
-static void count_outcome(struct psti_fleet_server *server, const struct psti_fleet_fill *fill,
-                          enum psti_fleet_outcome outcome)
-{
-    struct psti_fleet_counters *n = &server->counters;
-    n->n_added += outcome == PSTI_FLEET_ADDED;
-    n->nbytes_added += outcome == PSTI_FLEET_ADDED ? fill->offer.nbytes : 0;
-    n->n_present += outcome == PSTI_FLEET_PRESENT;
-    n->n_full += outcome == PSTI_FLEET_FULL;
-    n->n_dropped += outcome == PSTI_FLEET_LOST;
-    server->n_full_in_row = outcome == PSTI_FLEET_FULL ? server->n_full_in_row + 1 : 0;
-}
-
-static void do_fill(struct psti_fleet_server *server)
-{
-    struct psti_fleet_fill *fill = server->fills;
-    enum psti_fleet_outcome outcome;
-    server->fills = fill->next;
-    if (!server->fills)
-        server->last_fill = NULL;
-    server->filling = fill;
-    begin_talk(server);
-    bool good = psti_fleet_talk_add(server, fill, &outcome);
-    end_talk(server);
-    bool abandoned = server->filling != fill;
-    server->filling = NULL;
-    count_outcome(server, fill, outcome);
-    pthread_mutex_unlock(&server->lock);
-    psti_fleet_fill_end(fill, abandoned, outcome);
-    pthread_mutex_lock(&server->lock);
     if (!good)
         give_up(server);
+    server->talking = false;
+    if (!good || server->closing || has_work(server))
+        pthread_cond_broadcast(&server->changed);
+}
+
+static bool thread_waits(void *ctx)
+{
+    const struct psti_fleet_server *server = ctx;
+    return has_work(server) && !server->closing;
+}
+
+/* Looks for the server. The lock is held, and released meanwhile. */
+static void probe(struct psti_fleet_server *server)
+{
+    server->probing_ns = psti_clock_ns();
+    server->talking = true;
+    pthread_mutex_unlock(&server->lock);
+    bool local = psti_fleet_address_is_local(&server->address);
+    bool found = psti_fleet_talk_connect(server);
+    pthread_mutex_lock(&server->lock);
+    server->probing_ns = 0;
+    server->stuck = false;
+    server->is_local = local;
+    if (found) {
+        server->health = PSTI_FLEET_UP;
+        server->counters.n_found++;
+        server->n_full_in_row = server->n_skipped = 0; /* it may have been started anew */
+    } else {
+        give_up(server);
+    }
+    server->talking = false;
 }
 
 static void let_go(struct psti_fleet_server *server)
 {
     if (atomic_fetch_sub(&server->n_holds, 1) != 1)
         return;
+    if (server->wake_fd >= 0)
+        close(server->wake_fd);
+    psti_fleet_wire_free(&server->talk.wire);
     pthread_cond_destroy(&server->changed);
     pthread_mutex_destroy(&server->lock);
     psti_free(server);
@@ -203,19 +154,16 @@ static void run(void *arg)
     pthread_mutex_lock(&server->lock);
     while (!server->closing) {
         bool is_up = server->health == PSTI_FLEET_UP;
-        if (!is_up && psti_clock_ns() >= server->probe_ns) {
-            probe(server);
-        } else if (!is_up) {
-            psti_cond_wait_until(&server->changed, &server->lock, server->probe_ns);
-        } else if (server->gets && (!server->fills || server->n_turns < TURNS_MAX)) {
-            server->n_turns++;
-            do_gets(server);
-        } else if (server->fills) {
-            server->n_turns = 0;
-            do_fill(server);
-        } else {
+        if (server->talking)
             pthread_cond_wait(&server->changed, &server->lock);
-        }
+        else if (!is_up && psti_clock_ns() >= server->probe_ns)
+            probe(server);
+        else if (!is_up)
+            psti_cond_wait_until(&server->changed, &server->lock, server->probe_ns);
+        else if (has_work(server))
+            talk(server, thread_waits, server);
+        else
+            pthread_cond_wait(&server->changed, &server->lock);
     }
     end_queues(server);
     pthread_mutex_unlock(&server->lock);
@@ -227,29 +175,32 @@ static void run(void *arg)
     let_go(server);
 }
 
-enum pst_status psti_fleet_server_open(const struct pst_fleet *fleet, const struct psti_mc *mc,
+enum pst_status psti_fleet_server_open(const struct pst_fleet *fleet,
                                        const struct psti_fleet_address *address,
                                        const struct psti_fleet_login *login,
                                        struct psti_latency *latency, struct psti_fleet_server **out,
                                        struct pst_error *err)
 {
-    struct psti_fleet_server *server = psti_alloc_aligned(PSTI_CACHE_LINE, sizeof *server);
+    struct psti_fleet_server *server = psti_calloc(1, sizeof *server);
+    enum pst_status status = PST_OK;
     if (!server)
         return psti_fail(err, PST_ERROR_MEMORY, "fleet", "no memory for a server");
-    memset(server, 0, sizeof *server);
-    server->mc = *mc;
     server->address = *address;
     server->login = *login;
     server->latency = latency;
     server->timeout_ns = fleet->timeout_ns;
     server->part_nbytes = fleet->part_nbytes;
     server->hash = psti_hash64(address->name, strlen(address->name));
-    server->backoff_ns = BACKOFF_MIN_NS;
-    server->copying = -1;
+    server->backoff_ns = PSTI_FLEET_BACKOFF_MIN_NS;
     atomic_init(&server->n_holds, 2);
     pthread_mutex_init(&server->lock, NULL);
     psti_cond_init(&server->changed);
-    enum pst_status status = psti_thread_start(&server->thread, "fleet", run, server, err);
+    server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (server->wake_fd < 0)
+        status = psti_fail_os(err, errno, "fleet", NULL, -1, "cannot open an eventfd");
+    psti_fleet_talk_open(server);
+    if (status == PST_OK)
+        status = psti_thread_start(&server->thread, "fleet", run, server, err);
     server->started = status == PST_OK;
     if (status == PST_OK) {
         *out = server;
@@ -264,7 +215,7 @@ void psti_fleet_server_stop(struct psti_fleet_server *server)
 {
     pthread_mutex_lock(&server->lock);
     server->closing = true;
-    pthread_cond_broadcast(&server->changed);
+    wake(server);
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -293,8 +244,27 @@ bool psti_fleet_server_get(struct psti_fleet_server *server, struct psti_fleet_g
     if (takes) {
         *(server->last_get ? &server->last_get->state.next : &server->gets) = get;
         server->last_get = get;
-        pthread_cond_broadcast(&server->changed);
+        wake(server);
     }
+    pthread_mutex_unlock(&server->lock);
+    return takes;
+}
+
+bool psti_fleet_server_get_here(struct psti_fleet_server *server, struct psti_fleet_get **gets,
+                                size_t n, bool (*waits)(void *ctx), void *ctx)
+{
+    pthread_mutex_lock(&server->lock);
+    bool takes = server->health == PSTI_FLEET_UP && !server->talking && !server->closing &&
+                 !has_work(server);
+    for (size_t i = 0; takes && i < n; i++) {
+        struct psti_fleet_get *get = gets[i];
+        get->is_local = server->is_local;
+        get->state.next = NULL;
+        *(server->last_get ? &server->last_get->state.next : &server->gets) = get;
+        server->last_get = get;
+    }
+    if (takes)
+        talk(server, waits, ctx);
     pthread_mutex_unlock(&server->lock);
     return takes;
 }
@@ -332,7 +302,7 @@ void psti_fleet_server_fill(struct psti_fleet_server *server, struct psti_fleet_
     if (takes) {
         *(server->last_fill ? &server->last_fill->next : &server->fills) = fill;
         server->last_fill = fill;
-        pthread_cond_broadcast(&server->changed);
+        wake(server);
     }
     pthread_mutex_unlock(&server->lock);
     if (!takes)
@@ -349,7 +319,7 @@ void psti_fleet_server_retry(struct psti_fleet_server *server)
     pthread_mutex_unlock(&server->lock);
 }
 
-/* Moves late requests to a list, also from the batch, but not the one that is being written. */
+/* Moves late requests of the queue to a list. */
 static struct psti_fleet_get *take_late(struct psti_fleet_server *server, int64_t before_ns)
 {
     struct psti_fleet_get *late = NULL, *get;
@@ -358,43 +328,31 @@ static struct psti_fleet_get *take_late(struct psti_fleet_server *server, int64_
         get->state.next = late;
         late = get;
         server->counters.n_late++;
+        server->counters.n_declined++;
     }
     if (!server->gets)
         server->last_get = NULL;
-    for (uint32_t i = 0; i < server->n_batch; i++) {
-        get = server->batch[i];
-        if (!get || (int)i == server->copying || get->state.start_ns >= before_ns)
-            continue;
-        server->batch[i] = NULL;
-        get->state.next = late;
-        late = get;
-        server->counters.n_late++;
-    }
     return late;
 }
 
 bool psti_fleet_server_watch(struct psti_fleet_server *server)
 {
     int64_t now = psti_clock_ns();
-    struct psti_fleet_fill *filling = NULL, *fills = NULL;
+    struct psti_fleet_fill *fills = NULL;
     pthread_mutex_lock(&server->lock);
     struct psti_fleet_get *late = take_late(server, now - server->timeout_ns);
-    for (const struct psti_fleet_get *get = late; get; get = get->state.next)
-        server->counters.n_declined++;
-    if (server->busy_ns && now - server->busy_ns > 2 * server->timeout_ns) {
+    if (server->probing_ns && now - server->probing_ns > 2 * server->timeout_ns) {
         server->stuck = true;
-        filling = server->filling;
-        server->filling = NULL;
         fills = server->fills;
         server->fills = server->last_fill = NULL;
+        for (const struct psti_fleet_fill *fill = fills; fill; fill = fill->next)
+            server->counters.n_dropped++;
     }
-    bool has_work = server->gets || server->fills || server->n_batch || server->filling;
+    bool waits = server->gets || server->fills;
     pthread_mutex_unlock(&server->lock);
     end_gets(server, late);
-    if (filling)
-        psti_fleet_fill_abandon(filling);
     end_fills(fills);
-    return has_work;
+    return waits;
 }
 
 void psti_fleet_server_drop(struct psti_fleet_server *server, const struct psti_fleet_set *set)

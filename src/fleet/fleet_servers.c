@@ -23,6 +23,7 @@
 
 #define PORT_DEFAULT 11211
 #define FILE_MAX_NBYTES ((size_t)64 << 10)
+#define NAME_MAX_NBYTES 127 /* of a user, and of a password */
 
 static enum pst_status fail_text(const char *text, size_t n, const char *why, struct pst_error *err)
 {
@@ -199,8 +200,8 @@ enum pst_status psti_fleet_servers_read(const char *text, struct psti_fleet_addr
     return status;
 }
 
-enum pst_status psti_fleet_login_read(const char *path, enum pst_fleet_auth kind,
-                                      struct psti_fleet_login *login, struct pst_error *err)
+enum pst_status psti_fleet_login_read(const char *path, struct psti_fleet_login *login,
+                                      struct pst_error *err)
 {
     char *line;
     enum pst_status status = read_text(path, &line, err);
@@ -210,15 +211,14 @@ enum pst_status psti_fleet_login_read(const char *path, enum pst_fleet_auth kind
     char *colon = strchr(line, ':');
     size_t n_user = colon ? (size_t)(colon - line) : 0;
     size_t n_password = colon ? strlen(colon + 1) : 0;
-    if (n_user == 0 || n_user >= sizeof login->user || n_password == 0 ||
-        n_password >= sizeof login->password || strchr(line, ' ')) {
+    if (n_user == 0 || n_user > NAME_MAX_NBYTES || n_password == 0 ||
+        n_password > NAME_MAX_NBYTES || strchr(line, ' ')) {
         status = psti_fail_at(err, PST_ERROR_ARGUMENT, "fleet", path, 0,
                               "the first line is not `user:password`, of at most 127 characters "
                               "each and without blanks");
     } else {
-        login->kind = kind;
-        memcpy(login->user, line, n_user);
-        memcpy(login->password, colon + 1, n_password);
+        *colon = ' ';
+        memcpy(login->text, line, n_user + 1 + n_password + 1);
     }
     psti_free(line);
     return status;

@@ -1,310 +1,346 @@
-/* fleet_talk.c - what a server's thread says to its server, through libmemcached.
+/* fleet_talk.c - what is said to a server: a greeting, and requests for items and their answers.
  *
- * A handle of libmemcached has one server and one connection, and is used by one thread. It is
- * freed after any error, so that no late answer is ever taken for another request's. The lock is
- * held only to look at requests, which the watcher may take away at any time; never while the
- * library waits. Buffers of requests are written by this file alone, after a value was checked. */
+ * In: queues of the server. Out: ends of requests. The thread that talks owns all that is under
+ * way, and buffers of requests are written by it alone, while their request is under way. A part
+ * counts when its header is that of the part that was asked for and its checksum fits. A value that
+ * is not good costs its item alone, because number and key of the answer were right; many of them
+ * in a row, or an answer that is wrong, cost the connection. */
 #include "fleet/fleet_int.h"
 
-#include <inttypes.h>
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-static void note_error(struct psti_fleet_server *server, const char *what, unsigned result)
+#define WINDOW_NBYTES ((uint64_t)4 << 20) /* in flight: bytes of all requests */
+#define FILL_WINDOW_NBYTES                                                                         \
+    ((uint64_t)512 << 10) /* above this no item is added: requests would wait */
+#define GETS_PER_FILL 32  /* requests before an item is added, while there are requests */
+#define BAD_MAX 8         /* values in a row */
+#define STRANGE "it wants a login, or is no memcached of version 1.6.10 or later: "
+
+static void note_error(struct psti_fleet_server *server, const char *what, const char *why)
 {
-    const char *text = server->handle ? server->mc.error_text(server->handle, result) : "no memory";
     pthread_mutex_lock(&server->lock);
-    snprintf(server->error, sizeof server->error, "%s: %s", what, text ? text : "unknown error");
+    snprintf(server->error, sizeof server->error, "%s%.120s", what, why);
     pthread_mutex_unlock(&server->lock);
 }
 
-void psti_fleet_talk_close(struct psti_fleet_server *server)
+static uint32_t n_parts_of(const struct psti_fleet_server *server, uint64_t nbytes)
 {
-    if (server->result)
-        server->mc.result_free(server->result);
-    if (server->handle)
-        server->mc.free(server->handle);
-    server->result = NULL;
-    server->handle = NULL;
+    return (uint32_t)psti_format_fleet_n_parts(nbytes, server->part_nbytes);
 }
 
-static void set_behaviors(struct psti_fleet_server *server)
+/* True if parts are to be asked for: until the item's length is known, as many as it may have. */
+static bool wants_part(const struct psti_fleet_server *server, const struct psti_fleet_get *get)
 {
-    const struct psti_mc *mc = &server->mc;
-    uint64_t us = (uint64_t)server->timeout_ns / 1000, ms = us / 1000 ? us / 1000 : 1;
-    mc->set_behavior(server->handle, PSTI_MC_TCP_NODELAY, 1);
-    mc->set_behavior(server->handle, PSTI_MC_POLL_TIMEOUT, ms);
-    mc->set_behavior(server->handle, PSTI_MC_CONNECT_TIMEOUT, ms);
-    mc->set_behavior(server->handle, PSTI_MC_SEND_TIMEOUT, us);
-    mc->set_behavior(server->handle, PSTI_MC_RECEIVE_TIMEOUT, us);
-    if (server->login.user[0] && server->login.kind == PST_FLEET_AUTH_SASL)
-        mc->set_behavior(server->handle, PSTI_MC_BINARY_PROTOCOL, 1);
+    const struct psti_fleet_get_state *state = &get->state;
+    uint32_t n = state->n_needed ? state->n_needed : n_parts_of(server, get->nbytes);
+    return !state->bad && !state->missing && state->n_asked < n;
 }
 
-/* The text protocol's login is a `set` of "user password" to any key. */
-static unsigned log_in(struct psti_fleet_server *server)
+static void ask_part(struct psti_fleet_server *server, struct psti_fleet_get *get)
 {
+    struct psti_fleet_talk *talk = &server->talk;
+    const struct psti_fleet_name name =
+        psti_fleet_set_name(get->state.set, get->sample, get->i_item);
+    char key[PSTI_FLEET_KEY_CAP];
+    uint32_t part = get->state.n_asked++;
+    uint64_t left = get->nbytes - part * server->part_nbytes;
+    const struct psti_fleet_request request = {
+        .command = PSTI_FLEET_GET,
+        .part = part,
+        .user = get,
+        .key = key,
+        .key_nbytes = psti_format_fleet_key(&name, part, key),
+        .room =
+            PSTI_FLEET_HEADER_NBYTES + (left < server->part_nbytes ? left : server->part_nbytes)};
+    get->state.n_open++;
+    psti_fleet_wire_ask(&talk->wire, &request);
+    if (!wants_part(server, get))
+        talk->asking = NULL;
+}
+
+static void unlink_get(struct psti_fleet_talk *talk, const struct psti_fleet_get *get)
+{
+    struct psti_fleet_get *last = NULL;
+    for (struct psti_fleet_get *at = talk->gets; at != get; at = at->state.next)
+        last = at;
+    *(last ? &last->state.next : &talk->gets) = get->state.next;
+    if (talk->last_get == get)
+        talk->last_get = last;
+    if (talk->asking == get)
+        talk->asking = NULL;
+}
+
+/* Ends a request whose parts were answered, as far as they were asked for. */
+static void end_answered(struct psti_fleet_server *server, struct psti_fleet_get *get)
+{
+    const struct psti_fleet_get_state *state = &get->state;
+    enum psti_fleet_answer answer = state->bad       ? PSTI_FLEET_DECLINED
+                                    : state->missing ? PSTI_FLEET_MISS
+                                                     : PSTI_FLEET_HIT;
+    struct psti_fleet_counters *n = &server->counters;
+    unlink_get(&server->talk, get);
+    pthread_mutex_lock(&server->lock);
+    n->n_hits += answer == PSTI_FLEET_HIT;
+    n->nbytes_hit += answer == PSTI_FLEET_HIT ? get->got_nbytes : 0;
+    n->n_misses += answer == PSTI_FLEET_MISS;
+    n->n_declined += answer == PSTI_FLEET_DECLINED;
+    if (answer != PSTI_FLEET_DECLINED)
+        server->backoff_ns = PSTI_FLEET_BACKOFF_MIN_NS;
+    pthread_mutex_unlock(&server->lock);
+    psti_fleet_get_end(server, get, answer);
+}
+
+/* The part comes after the end of the item, which is shorter than it might have been. */
+static bool is_beyond(const struct psti_fleet_get *get, uint32_t part)
+{
+    return get->state.n_needed && part >= get->state.n_needed;
+}
+
+/* True if the part may be one of the item that is asked for, and of the same one as those before.
+ */
+static bool fits(const struct psti_fleet_get *get, const struct psti_fleet_part *part)
+{
+    bool is_length = part->form ? part->nbytes < get->nbytes : part->nbytes == get->nbytes;
+    bool is_same = get->form == part->form && get->got_nbytes == part->nbytes;
+    return is_length && (get->state.n_needed == 0 || is_same);
+}
+
+/* Reads the header of the part that the slot asked for. False: it is not that part's. */
+static bool read_head(const struct psti_fleet_server *server, const struct psti_fleet_slot *slot,
+                      const struct psti_fleet_value *value, struct psti_fleet_part *part)
+{
+    const struct psti_fleet_get *get = slot->user;
+    return value->head_nbytes == PSTI_FLEET_HEADER_NBYTES &&
+           psti_format_fleet_parse(value->head, value->nbytes, get->state.key_hash, slot->part,
+                                   server->part_nbytes, part) &&
+           fits(get, part);
+}
+
+static uint8_t *place(void *ctx, const struct psti_fleet_slot *slot,
+                      const struct psti_fleet_value *value)
+{
+    const struct psti_fleet_get *get = slot->user;
+    struct psti_fleet_part part;
+    if (is_beyond(get, slot->part) || !read_head(ctx, slot, value, &part))
+        return NULL;
+    return (uint8_t *)get->buffer + part.offset;
+}
+
+/* Takes a part whose bytes are in their place. False: they are not good. */
+static bool take_part(const struct psti_fleet_server *server, const struct psti_fleet_slot *slot,
+                      const struct psti_fleet_value *value)
+{
+    struct psti_fleet_get *get = slot->user;
+    struct psti_fleet_part part;
+    if (!value->bytes || !read_head(server, slot, value, &part) ||
+        !psti_format_fleet_is_whole(value->head, value->bytes, part.part_nbytes))
+        return false;
+    get->got_nbytes = part.nbytes;
+    get->form = part.form;
+    get->state.n_needed = n_parts_of(server, part.nbytes);
+    get->state.n_got++;
+    return true;
+}
+
+static void note_bad(struct psti_fleet_server *server, const char *why)
+{
+    pthread_mutex_lock(&server->lock);
+    server->counters.n_bad_values++;
+    snprintf(server->error, sizeof server->error, "%s", why);
+    pthread_mutex_unlock(&server->lock);
+}
+
+static void get_answered(struct psti_fleet_server *server, const struct psti_fleet_slot *slot,
+                         enum psti_fleet_said said, const struct psti_fleet_value *value)
+{
+    struct psti_fleet_get *get = slot->user;
+    get->state.n_open--;
+    if (is_beyond(get, slot->part)) {
+        /* of no use */
+    } else if (said == PSTI_FLEET_SAID_MISS) {
+        get->state.missing = true;
+    } else if (take_part(server, slot, value)) {
+        server->talk.n_bad_in_row = 0;
+    } else {
+        get->state.bad = true;
+        server->talk.n_bad_in_row++;
+        note_bad(server, "its values are not those that were added");
+    }
+    if (get->state.n_open == 0 && !wants_part(server, get))
+        end_answered(server, get);
+}
+
+static void answered(void *ctx, const struct psti_fleet_slot *slot, enum psti_fleet_said said,
+                     const struct psti_fleet_value *value)
+{
+    if (!slot->user)
+        return;
+    if (slot->command == PSTI_FLEET_GET)
+        get_answered(ctx, slot, said, value);
+    else
+        psti_fleet_add_answered(ctx, slot, said);
+}
+
+void psti_fleet_talk_open(struct psti_fleet_server *server)
+{
+    struct psti_fleet_wire *wire = &server->talk.wire;
+    wire->fd = -1;
+    wire->wake_fd = server->wake_fd;
+    wire->patience_ns = server->timeout_ns;
+    wire->ctx = server;
+    wire->place = place;
+    wire->answered = answered;
+}
+
+/* Asks for what nobody has, by the commands that are used later. Old servers, those that want a
+ * login, and those that are none answer otherwise. */
+static void greet(struct psti_fleet_server *server)
+{
+    static const char key[] = "pst1:probe";
     const struct psti_fleet_login *login = &server->login;
-    char text[sizeof login->user + sizeof login->password + 2];
-    int n = snprintf(text, sizeof text, "%s %s", login->user, login->password);
-    return server->mc.set(server->handle, "penstock", 8, text, (size_t)n, 0, 0);
-}
-
-/* Asks for a key that nobody has. A server that wants a login answers `version` without one. */
-static unsigned try_get(struct psti_fleet_server *server)
-{
-    static const char *const keys[] = {"pst1:probe"};
-    static const size_t key_nbytes[] = {sizeof "pst1:probe" - 1};
-    unsigned result = server->mc.mget(server->handle, keys, key_nbytes, 1);
-    while (result == PSTI_MC_SUCCESS && server->mc.fetch(server->handle, server->result, &result) &&
-           result == PSTI_MC_SUCCESS)
-        ;
-    return result == PSTI_MC_END || result == PSTI_MC_NOT_FOUND ? PSTI_MC_SUCCESS : result;
+    struct psti_fleet_request request = {.command = PSTI_FLEET_LOGIN,
+                                         .key = key,
+                                         .key_nbytes = sizeof key - 1,
+                                         .bytes = (const uint8_t *)login->text,
+                                         .nbytes = strlen(login->text)};
+    if (login->text[0])
+        psti_fleet_wire_ask(&server->talk.wire, &request);
+    request.nbytes = 0;
+    request.command = PSTI_FLEET_GET;
+    psti_fleet_wire_ask(&server->talk.wire, &request);
+    request.command = PSTI_FLEET_REPLACE;
+    psti_fleet_wire_ask(&server->talk.wire, &request);
 }
 
 bool psti_fleet_talk_connect(struct psti_fleet_server *server)
 {
-    const struct psti_mc *mc = &server->mc;
-    const struct psti_fleet_login *login = &server->login;
-    const char *step = "cannot connect";
-    unsigned result = PSTI_MC_SUCCESS;
-    psti_fleet_talk_close(server);
-    server->handle = mc->create(NULL);
-    if (server->handle)
-        server->result = mc->result_create(server->handle, (void *)server->result_memory);
-    if (!server->result) {
-        note_error(server, "no handle", result);
+    struct psti_fleet_wire *wire = &server->talk.wire;
+    int64_t deadline = psti_clock_ns() + server->timeout_ns;
+    bool lied, good = true;
+    server->talk.n_bad_in_row = 0;
+    int fd = psti_fleet_link_open(&server->address, deadline, wire->why, sizeof wire->why);
+    if (fd < 0 || !psti_fleet_wire_open(wire, fd)) {
+        note_error(server, "", wire->why);
         return false;
     }
-    set_behaviors(server);
-    if (login->user[0] && login->kind == PST_FLEET_AUTH_SASL)
-        result = mc->set_sasl(server->handle, login->user, login->password);
-    if (result == PSTI_MC_SUCCESS)
-        result = server->address.port
-                     ? mc->server_add(server->handle, server->address.host, server->address.port)
-                     : mc->server_add_unix(server->handle, server->address.host);
-    if (result == PSTI_MC_SUCCESS && login->user[0] && login->kind == PST_FLEET_AUTH_ASCII) {
-        step = "cannot log in";
-        result = log_in(server);
+    wire->wake_fd = -1; /* who wakes this thread waits for the end of this */
+    greet(server);
+    while (good && wire->n > 0) {
+        good = psti_fleet_wire_run(wire, deadline, &lied);
+        if (good && wire->n > 0 && psti_clock_ns() >= deadline)
+            good = psti_fleet_wire_fail(wire, "it gave no answer in time");
     }
-    if (result == PSTI_MC_SUCCESS)
-        result = mc->ask_version(server->handle);
-    if (result == PSTI_MC_SUCCESS) {
-        step = "cannot ask it";
-        result = try_get(server);
-    }
-    if (result == PSTI_MC_SUCCESS)
+    wire->wake_fd = server->wake_fd;
+    if (good)
         return true;
-    note_error(server, step, result);
-    psti_fleet_talk_close(server);
+    note_error(server, lied ? STRANGE : "", wire->why);
+    psti_fleet_wire_close(wire);
     return false;
 }
 
-/* Where the next key of the batch is. */
-struct place {
-    uint32_t i_get, part;
-};
-
-/* Writes keys of parts not asked for yet. Those that were taken away are left out. Takes the lock.
- */
-static uint32_t write_keys(struct psti_fleet_server *server, struct place *place)
+void psti_fleet_talk_close(struct psti_fleet_server *server)
 {
-    uint32_t n = 0;
+    struct psti_fleet_talk *talk = &server->talk;
+    struct psti_fleet_get *get = talk->gets;
+    psti_fleet_wire_close(&talk->wire);
+    talk->gets = talk->last_get = talk->asking = NULL;
+    while (get) {
+        struct psti_fleet_get *next = get->state.next;
+        pthread_mutex_lock(&server->lock);
+        server->counters.n_declined++;
+        pthread_mutex_unlock(&server->lock);
+        psti_fleet_get_end(server, get, PSTI_FLEET_DECLINED);
+        get = next;
+    }
+    psti_fleet_add_end_all(server);
+}
+
+/* Moves the next request, or the next item to be added, from its queue. False: there is none. */
+static bool take_next(struct psti_fleet_server *server)
+{
+    struct psti_fleet_talk *talk = &server->talk;
+    struct psti_fleet_fill *fill = NULL;
+    struct psti_fleet_get *get = NULL;
     pthread_mutex_lock(&server->lock);
-    while (n < PSTI_FLEET_KEYS && place->i_get < server->n_batch) {
-        const struct psti_fleet_get *get = server->batch[place->i_get];
-        if (!get || place->part >= psti_format_fleet_n_parts(get->nbytes, server->part_nbytes)) {
-            *place = (struct place){place->i_get + 1, 0};
-            continue;
-        }
-        const struct psti_fleet_name name =
-            psti_fleet_set_name(get->state.set, get->sample, get->i_item);
-        struct psti_fleet_key *key = &server->keys[n++];
-        key->nbytes = psti_format_fleet_key(&name, place->part++, key->text);
-        key->i_get = place->i_get;
-        key->key_hash = get->state.key_hash;
-        key->is_here = false;
+    bool may_add = server->fills && talk->wire.nbytes < FILL_WINDOW_NBYTES;
+    if (may_add && (!server->gets || talk->n_in_row >= GETS_PER_FILL)) {
+        fill = server->fills;
+        server->fills = fill->next;
+        server->last_fill = server->fills ? server->last_fill : NULL;
+    } else if (server->gets) {
+        get = server->gets;
+        server->gets = get->state.next;
+        server->last_get = server->gets ? server->last_get : NULL;
     }
     pthread_mutex_unlock(&server->lock);
-    return n;
-}
-
-/* Values come in the order of the keys, from `*next` on, unless the server lies. */
-static struct psti_fleet_key *find_key(struct psti_fleet_server *server, uint32_t n, uint32_t *next)
-{
-    const char *text = server->mc.result_key(server->result);
-    size_t nbytes = server->mc.result_key_nbytes(server->result);
-    for (uint32_t i = 0; text && i < n; i++) {
-        struct psti_fleet_key *key = &server->keys[(*next + i) % n];
-        if (key->is_here || key->nbytes != nbytes || memcmp(key->text, text, nbytes) != 0)
-            continue;
-        *next = (*next + i + 1) % n;
-        return key;
+    if (fill) {
+        talk->n_in_row = 0;
+        psti_fleet_add_begin(server, fill);
+    } else if (get) {
+        talk->n_in_row++;
+        get->state.next = NULL;
+        *(talk->last_get ? &talk->last_get->state.next : &talk->gets) = get;
+        talk->last_get = talk->asking = get;
     }
-    return NULL;
+    return fill || get;
 }
 
-/* True if the part may be one of the item that is asked for. */
-static bool fits(const struct psti_fleet_server *server, const struct psti_fleet_get *get,
-                 const struct psti_fleet_part *part)
+/* Makes requests as long as there is room for them. */
+static void fill_window(struct psti_fleet_server *server)
 {
-    uint64_t n = psti_format_fleet_n_parts(part->nbytes, server->part_nbytes);
-    bool is_length = part->form ? part->nbytes < get->nbytes : part->nbytes == get->nbytes;
-    return is_length &&
-           (get->state.n_needed == 0 || (get->state.n_needed == n && get->form == part->form &&
-                                         get->got_nbytes == part->nbytes));
+    struct psti_fleet_talk *talk = &server->talk;
+    while (!psti_fleet_wire_is_full(&talk->wire) && talk->wire.nbytes < WINDOW_NBYTES) {
+        if (talk->asking)
+            ask_part(server, talk->asking);
+        else if (!psti_fleet_add_part(server) && !take_next(server))
+            return;
+    }
 }
 
-/* Copies a good part to its request, if it is still there. Returns the request if it is whole. */
-static struct psti_fleet_get *store(struct psti_fleet_server *server, struct psti_fleet_key *key,
-                                    const struct psti_fleet_part *part, const uint8_t *bytes)
+/* Ends requests that are late. What comes for them later is thrown away. */
+static void end_late(struct psti_fleet_server *server)
 {
+    struct psti_fleet_talk *talk = &server->talk;
+    struct psti_fleet_get *get;
+    int64_t before = psti_clock_ns() - server->timeout_ns;
+    while ((get = talk->gets) != NULL && get->state.start_ns <= before) {
+        psti_fleet_wire_forget(&talk->wire, get);
+        unlink_get(talk, get);
+        pthread_mutex_lock(&server->lock);
+        server->counters.n_late++;
+        server->counters.n_declined++;
+        pthread_mutex_unlock(&server->lock);
+        psti_fleet_get_end(server, get, PSTI_FLEET_DECLINED);
+    }
+}
+
+static void take_wake(struct psti_fleet_server *server)
+{
+    uint64_t count;
     pthread_mutex_lock(&server->lock);
-    struct psti_fleet_get *get = server->batch[key->i_get];
-    if (get && !fits(server, get, part)) {
-        get->state.bad = true;
-        get = NULL;
-    }
-    server->copying = get ? (int)key->i_get : -1;
+    if (server->woken)
+        server->woken = read(server->wake_fd, &count, sizeof count) != (ssize_t)sizeof count;
     pthread_mutex_unlock(&server->lock);
-    if (!get)
-        return NULL;
-    memcpy((uint8_t *)get->buffer + part->offset, bytes, part->part_nbytes);
-    pthread_mutex_lock(&server->lock);
-    server->copying = -1;
-    get->got_nbytes = part->nbytes;
-    get->form = part->form;
-    get->state.n_needed = (uint32_t)psti_format_fleet_n_parts(part->nbytes, server->part_nbytes);
-    bool whole = ++get->state.n_got == get->state.n_needed && !get->state.bad;
-    if (whole) {
-        server->batch[key->i_get] = NULL;
-        server->counters.n_hits++;
-        server->counters.nbytes_hit += get->got_nbytes;
-    }
-    pthread_mutex_unlock(&server->lock);
-    return whole ? get : NULL;
 }
 
-/* Takes one value. False: it is not good. */
-static bool take_value(struct psti_fleet_server *server, uint32_t n, uint32_t *next)
+bool psti_fleet_talk_round(struct psti_fleet_server *server)
 {
-    struct psti_fleet_part part;
-    const uint8_t *value = (const uint8_t *)server->mc.result_value(server->result);
-    size_t nbytes = server->mc.result_nbytes(server->result);
-    struct psti_fleet_key *key = find_key(server, n, next);
-    bool good = key && value &&
-                psti_format_fleet_parse(value, nbytes, key->key_hash, server->part_nbytes, &part);
-    if (good) {
-        key->is_here = true;
-        struct psti_fleet_get *whole = store(server, key, &part, value + PSTI_FLEET_HEADER_NBYTES);
-        if (whole)
-            psti_fleet_get_end(server, whole, PSTI_FLEET_HIT);
+    struct psti_fleet_talk *talk = &server->talk;
+    bool lied;
+    take_wake(server); /* what comes from now on wakes again */
+    fill_window(server);
+    if (talk->wire.n == 0)
         return true;
-    }
-    pthread_mutex_lock(&server->lock);
-    server->counters.n_bad_values++;
-    if (key && server->batch[key->i_get])
-        server->batch[key->i_get]->state.bad = true;
-    pthread_mutex_unlock(&server->lock);
-    return false;
-}
-
-/* One request for n keys. False: it failed. *bad: a value was not good. */
-static bool ask(struct psti_fleet_server *server, uint32_t n, bool *bad)
-{
-    const char *keys[PSTI_FLEET_KEYS];
-    size_t key_nbytes[PSTI_FLEET_KEYS];
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        keys[i] = server->keys[i].text;
-        key_nbytes[i] = server->keys[i].nbytes;
-    }
-    unsigned result = server->mc.mget(server->handle, keys, key_nbytes, n);
-    while (result == PSTI_MC_SUCCESS && server->mc.fetch(server->handle, server->result, &result) &&
-           result == PSTI_MC_SUCCESS)
-        *bad |= !take_value(server, n, &next);
-    if (result == PSTI_MC_END || result == PSTI_MC_NOT_FOUND || result == PSTI_MC_SUCCESS)
-        return true;
-    note_error(server, "cannot get items", result);
-    return false;
-}
-
-bool psti_fleet_talk_get(struct psti_fleet_server *server)
-{
-    struct place place = {0, 0};
-    uint32_t n;
-    bool bad = false, good = server->handle != NULL;
-    while (good && (n = write_keys(server, &place)) > 0)
-        good = ask(server, n, &bad);
-    if (!good || !bad)
-        return good;
-    /* What follows on this connection may belong to another request. */
-    pthread_mutex_lock(&server->lock);
-    bool often = ++server->n_bad_in_row >= 8;
-    snprintf(server->error, sizeof server->error, "its values are not those that were added");
-    pthread_mutex_unlock(&server->lock);
-    return !often && psti_fleet_talk_connect(server);
-}
-
-static enum psti_fleet_outcome outcome_of(unsigned result)
-{
-    switch (result) {
-    case PSTI_MC_SUCCESS:
-    case PSTI_MC_STORED:
-    case PSTI_MC_BUFFERED:
-        return PSTI_FLEET_ADDED;
-    case PSTI_MC_NOT_STORED:
-    case PSTI_MC_DATA_EXISTS:
-        return PSTI_FLEET_PRESENT;
-    case PSTI_MC_SERVER_ERROR: /* "out of memory storing object", and what is too large */
-    case PSTI_MC_SERVER_MEMORY:
-    case PSTI_MC_TOO_BIG:
-        return PSTI_FLEET_FULL;
-    default:
-        return PSTI_FLEET_LOST;
-    }
-}
-
-/* Parts before `n` that this call has added are of no use alone. */
-static void remove_parts(struct psti_fleet_server *server, const struct psti_fleet_name *name,
-                         uint32_t n)
-{
-    char key[PSTI_FLEET_KEY_CAP];
-    for (uint32_t part = 0; part < n; part++) {
-        size_t nbytes = psti_format_fleet_key(name, part, key);
-        (void)server->mc.remove(server->handle, key, nbytes, 0);
-    }
-}
-
-bool psti_fleet_talk_add(struct psti_fleet_server *server, struct psti_fleet_fill *fill,
-                         enum psti_fleet_outcome *outcome)
-{
-    const struct psti_fleet_name name =
-        psti_fleet_set_name(fill->set, fill->offer.sample, fill->offer.i_item);
-    struct psti_fleet_header saved;
-    char key[PSTI_FLEET_KEY_CAP];
-    bool added = false;
-    *outcome = PSTI_FLEET_LOST;
-    if (!server->handle)
-        return false;
-    for (uint32_t part = 0; part < fill->n_parts; part++) {
-        size_t nbytes, key_nbytes = psti_format_fleet_key(&name, part, key);
-        uint8_t *value = psti_fleet_fill_begin_part(fill, part, &saved, &nbytes);
-        unsigned result =
-            server->mc.add(server->handle, key, key_nbytes, (const char *)value, nbytes, 0, 0);
-        psti_fleet_fill_end_part(value, &saved);
-        *outcome = outcome_of(result);
-        added |= *outcome == PSTI_FLEET_ADDED;
-        if (*outcome == PSTI_FLEET_LOST) {
-            note_error(server, "cannot add an item", result);
-            return false;
-        }
-        if (*outcome == PSTI_FLEET_FULL) {
-            if (added)
-                remove_parts(server, &name, part);
-            return true;
-        }
-    }
-    *outcome = added ? PSTI_FLEET_ADDED : PSTI_FLEET_PRESENT;
-    return true;
+    int64_t until = talk->gets ? talk->gets->state.start_ns + server->timeout_ns : INT64_MAX;
+    bool good = psti_fleet_wire_run(&talk->wire, until, &lied);
+    end_late(server);
+    if (lied)
+        note_bad(server, talk->wire.why);
+    else if (!good)
+        note_error(server, "", talk->wire.why);
+    return good && talk->n_bad_in_row < BAD_MAX;
 }

@@ -41,11 +41,17 @@ uint64_t psti_format_fleet_n_parts(uint64_t nbytes, uint64_t part_nbytes);
 size_t psti_format_fleet_key(const struct psti_fleet_name *name, uint32_t part,
                              char key[PSTI_FLEET_KEY_CAP]);
 uint64_t psti_format_fleet_hash(const struct psti_fleet_name *name);
-/* Writes the header of a value whose part_nbytes bytes of the item follow it. */
-void psti_format_fleet_print(const struct psti_fleet_part *part, uint8_t *value);
-/* Reads a value and compares its checksum. False: it is not the value of a part of the item with
- * that hash, kept in parts of part_nbytes_max bytes, or not whole. */
-bool psti_format_fleet_parse(const uint8_t *value, size_t nbytes, uint64_t key_hash,
-                             uint64_t part_nbytes_max, struct psti_fleet_part *part);
+/* Writes the header of a value. `bytes` are the part's bytes, which follow it. */
+void psti_format_fleet_print(const struct psti_fleet_part *part, const uint8_t *bytes,
+                             uint8_t head[PSTI_FLEET_HEADER_NBYTES]);
+/* Reads the header of a value of value_nbytes bytes, as that of part i_part of the item with that
+ * hash, kept in parts of part_nbytes_max bytes. False: it is not. Then the bytes that follow it
+ * have a place in the item: part->offset + part->part_nbytes is at most part->nbytes. */
+bool psti_format_fleet_parse(const uint8_t head[PSTI_FLEET_HEADER_NBYTES], uint64_t value_nbytes,
+                             uint64_t key_hash, uint32_t i_part, uint64_t part_nbytes_max,
+                             struct psti_fleet_part *part);
+/* True if the header's checksum is that of header and bytes. */
+bool psti_format_fleet_is_whole(const uint8_t head[PSTI_FLEET_HEADER_NBYTES], const uint8_t *bytes,
+                                size_t nbytes);
 
 #endif

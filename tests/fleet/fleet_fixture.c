@@ -2,7 +2,6 @@
 #include "fleet/fleet_fixture.h"
 
 #include "base/clock.h"
-#include "fleet/fleet_library.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,12 +16,6 @@
 
 bool fleet_is_here(void)
 {
-    struct psti_mc mc;
-    struct pst_error err;
-    if (psti_fleet_library_open(&mc, &err) != PST_OK) {
-        printf("skipped: %s\n", err.text);
-        return false;
-    }
     if (system("command -v memcached >/dev/null 2>&1") != 0) {
         printf("skipped: memcached is not installed (scripts/setup.sh check)\n");
         return false;

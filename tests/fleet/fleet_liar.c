@@ -1,6 +1,9 @@
-/* fleet_liar.c - a server of memcached's text protocol that keeps what is added, and answers `get`
+/* fleet_liar.c - a server of memcached's meta protocol that keeps what is added, and answers `mg`
  * as it is told to. One thread for each connection. */
 #include "fleet/fleet_fixture.h"
+
+#include "base/bits.h"
+#include "format/format_fleet.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { ITEMS_MAX = 512, LINE_CAP = 16384, CONNECTIONS_MAX = 256 };
+enum { ITEMS_MAX = 512, LINE_CAP = 16384, CONNECTIONS_MAX = 1024 };
 
 struct item {
     char key[256];
@@ -23,6 +26,7 @@ struct liar {
     int fd;
     char path[100];
     atomic_int lie;
+    atomic_uint cut; /* LIE_CUT_AT: bytes of an answer that are sent */
     atomic_bool closing;
     pthread_t thread;
     pthread_mutex_t lock; /* guards the items and connections */
@@ -37,6 +41,20 @@ struct connection {
     int fd;
     char buffer[LINE_CAP];
     size_t n;
+    char last[300]; /* line of the last answer with a value */
+};
+
+/* A command's line in parts. */
+struct command {
+    char name[8], key[256], flags[64]; /* flags: those of the answer, with a blank before each */
+    size_t nbytes;
+};
+
+/* An answer with a value. */
+struct answer {
+    char line[512];
+    char *value;
+    size_t nbytes;
 };
 
 static bool fill(struct connection *c)
@@ -83,8 +101,8 @@ static bool read_bytes(struct connection *c, char *bytes, size_t nbytes)
 
 static bool say(struct connection *c, const char *bytes, size_t nbytes)
 {
-    bool drips = atomic_load(&c->liar->lie) == LIE_DRIP;
     for (size_t at = 0; at < nbytes;) {
+        bool drips = atomic_load(&c->liar->lie) == LIE_DRIP;
         ssize_t n = send(c->fd, bytes + at, drips ? 1 : nbytes - at, MSG_NOSIGNAL);
         if (n <= 0 || atomic_load(&c->liar->closing))
             return false;
@@ -105,80 +123,204 @@ static int find(struct liar *liar, const char *key)
     return -1;
 }
 
-static bool add(struct connection *c, char *line)
+/* Reads `mg KEY FLAGS`, `ms KEY NBYTES FLAGS` and `md KEY FLAGS`. */
+static bool read_command(char *line, struct command *command)
 {
-    char key[256] = "";
-    size_t nbytes = 0;
+    char *save, *word = strtok_r(line, " ", &save);
+    memset(command, 0, sizeof *command);
+    snprintf(command->name, sizeof command->name, "%s", word ? word : "");
+    word = strtok_r(NULL, " ", &save);
+    snprintf(command->key, sizeof command->key, "%s", word ? word : "");
+    if (strcmp(command->name, "ms") == 0) {
+        word = strtok_r(NULL, " ", &save);
+        command->nbytes = word ? strtoul(word, NULL, 10) : 0;
+    }
+    while ((word = strtok_r(NULL, " ", &save)) != NULL) {
+        size_t n = strlen(command->flags);
+        if (word[0] == 'O')
+            snprintf(command->flags + n, sizeof command->flags - n, " %s", word);
+    }
+    return command->key[0] && command->nbytes <= 1 << 24;
+}
+
+/* The answer's flags: the number, which is there already, and the key. */
+static void name_key(const char *key, struct command *command, char *flags, size_t cap)
+{
+    snprintf(flags, cap, " k%s%s", key, command->flags);
+}
+
+static bool say_code(struct connection *c, const char *code, struct command *command)
+{
+    char line[512], flags[400];
+    name_key(command->key, command, flags, sizeof flags);
+    snprintf(line, sizeof line, "%s%s\r\n", code, flags);
+    return say_text(c, line);
+}
+
+static bool add(struct connection *c, struct command *command, bool stores)
+{
     struct liar *liar = c->liar;
-    if (sscanf(line, "%*s %250s %*u %*u %zu", key, &nbytes) != 2 || nbytes > 1 << 24)
-        return false;
-    char *value = malloc(nbytes + 2);
-    if (!value || !read_bytes(c, value, nbytes + 2)) {
+    char *value = malloc(command->nbytes + 2);
+    if (!value || !read_bytes(c, value, command->nbytes + 2)) {
         free(value);
         return false;
     }
     pthread_mutex_lock(&liar->lock);
-    bool is_new = find(liar, key) < 0 && liar->n_items < ITEMS_MAX;
+    bool is_new = stores && find(liar, command->key) < 0 && liar->n_items < ITEMS_MAX;
     if (is_new) {
         struct item *item = &liar->items[liar->n_items++];
-        snprintf(item->key, sizeof item->key, "%s", key);
+        snprintf(item->key, sizeof item->key, "%s", command->key);
         item->value = value;
-        item->nbytes = nbytes;
+        item->nbytes = command->nbytes;
     }
     pthread_mutex_unlock(&liar->lock);
     if (!is_new)
         free(value);
-    return say_text(c, is_new ? "STORED\r\n" : "NOT_STORED\r\n");
+    return say_code(c, is_new ? "HD" : "NS", command);
 }
 
-/* Answers for one key. Items are never freed before the end. */
-static bool give(struct connection *c, const char *key)
+/* The item of which LIE_OTHER_PART gives the value: another part of the same item, if there is one,
+ * else another item. */
+static int other_part(struct liar *liar, int i)
+{
+    const char *key = liar->items[i].key;
+    size_t n = (size_t)(strrchr(key, ':') - key) + 1;
+    for (int k = 0; k < liar->n_items; k++)
+        if (k != i && strncmp(liar->items[k].key, key, n) == 0)
+            return k;
+    return i ? i - 1 : 1;
+}
+
+/* Other bytes, with a header that says they are right. */
+static void forge(char *value, size_t nbytes)
+{
+    uint8_t *head = (uint8_t *)value;
+    struct psti_fleet_part part = {.key_hash = psti_load_u64(head + 8),
+                                   .nbytes = psti_load_u64(head + 16),
+                                   .offset = psti_load_u64(head + 24),
+                                   .part = psti_load_u32(head + 32),
+                                   .part_nbytes = (uint32_t)(nbytes - PSTI_FLEET_HEADER_NBYTES),
+                                   .form = head[5]};
+    for (size_t i = PSTI_FLEET_HEADER_NBYTES; i < nbytes; i++)
+        value[i] = (char)(i * 2654435761u >> 9);
+    psti_format_fleet_print(&part, head + PSTI_FLEET_HEADER_NBYTES, head);
+}
+
+/* Makes the answer, with the lies that are in its line or value. */
+static bool make_answer(struct liar *liar, enum lie lie, int i, struct command *command,
+                        struct answer *answer)
+{
+    char shown[256], flags[400], size[32];
+    const struct item *item = &liar->items[lie == LIE_OTHER_VALUE  ? (i ? i - 1 : 1)
+                                           : lie == LIE_OTHER_PART ? other_part(liar, i)
+                                                                   : i];
+    size_t extra = lie == LIE_LONG ? 100 : 0;
+    answer->nbytes = item->nbytes;
+    answer->value = calloc(1, item->nbytes + extra + 2);
+    if (!answer->value)
+        return false;
+    memcpy(answer->value, item->value, item->nbytes);
+    snprintf(shown, sizeof shown, "%s", command->key);
+    if (lie == LIE_OTHER_KEY)
+        shown[6] = shown[6] == 'f' ? '0' : 'f';
+    if (lie == LIE_WRONG_NUMBER)
+        command->flags[2] = command->flags[2] == '9' ? '8' : '9';
+    if (lie == LIE_NO_NUMBER)
+        command->flags[0] = 0;
+    if (lie == LIE_FLIPPED)
+        answer->value[answer->nbytes / 2] ^= 4;
+    if (lie == LIE_SHORT)
+        answer->nbytes -= answer->nbytes / 3;
+    if (lie == LIE_FORGED)
+        forge(answer->value, answer->nbytes);
+    answer->nbytes += extra;
+    memcpy(answer->value + answer->nbytes, lie == LIE_NO_END ? "xy" : "\r\n", 2);
+    name_key(shown, command, flags, sizeof flags);
+    snprintf(size, sizeof size, "%zu", answer->nbytes - (lie == LIE_LESS ? 20 : 0));
+    static const char *const huge[] = {"18446744073709551615", "18446744073709551614",
+                                       "9223372036854775808",  "-1",
+                                       "4000000000",           "99999999"};
+    if (lie == LIE_HUGE)
+        snprintf(size, sizeof size, "%s", huge[i % 6]);
+    snprintf(answer->line, sizeof answer->line, "VA %s%s%s\r\n", size, flags,
+             lie == LIE_ODD_FLAG ? " s5" : "");
+    return true;
+}
+
+/* Sends an answer, with the lies that are about when and how much. */
+static bool send_answer(struct connection *c, enum lie lie, const struct answer *answer)
+{
+    size_t n_line = strlen(answer->line), whole = n_line + answer->nbytes + 2, nbytes = whole;
+    if (lie == LIE_STALE && c->last[0] && !say_text(c, c->last))
+        return false;
+    if (lie == LIE_EXTRA_MISS && !say_text(c, "EN\r\n"))
+        return false;
+    if (lie == LIE_CUT)
+        nbytes = n_line + answer->nbytes / 2;
+    if (lie == LIE_CUT_AT && atomic_load(&c->liar->cut) < whole)
+        nbytes = atomic_load(&c->liar->cut);
+    if (!say(c, answer->line, nbytes < n_line ? nbytes : n_line) ||
+        (nbytes > n_line && !say(c, answer->value, nbytes - n_line)))
+        return false;
+    if (lie == LIE_TWICE && (!say_text(c, answer->line) || !say(c, answer->value, whole - n_line)))
+        return false;
+    snprintf(c->last, sizeof c->last, "%.299s", answer->line);
+    return nbytes == whole;
+}
+
+static bool say_garbage(struct connection *c)
+{
+    char bytes[512];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)(i * 2654435761u >> 7);
+    memcpy(bytes + sizeof bytes - 2, "\r\n", 2);
+    return say(c, bytes, sizeof bytes);
+}
+
+/* Until the lie changes, or the connection is closed. */
+static bool say_without_end(struct connection *c)
+{
+    char bytes[1000];
+    memset(bytes, 'V', sizeof bytes);
+    while (atomic_load(&c->liar->lie) == LIE_ENDLESS_LINE && !atomic_load(&c->liar->closing))
+        if (!say(c, bytes, sizeof bytes))
+            return false;
+    return false;
+}
+
+static void sleep_long(const struct liar *liar)
+{
+    for (int i = 0; i < 1000 && atomic_load(&liar->lie) == LIE_LATE; i++)
+        usleep(10000);
+}
+
+/* Items are never freed before the end. The probe that clients greet with is always answered. */
+static bool get(struct connection *c, struct command *command)
 {
     struct liar *liar = c->liar;
     enum lie lie = (enum lie)atomic_load(&liar->lie);
-    char head[320], shown[256];
+    struct answer answer = {.value = NULL};
+    bool is_probe = strcmp(command->key, "pst1:probe") == 0;
+    if (!is_probe && lie == LIE_SILENCE)
+        return true;
+    if (!is_probe && lie == LIE_LATE)
+        sleep_long(liar);
+    if (!is_probe && lie == LIE_SLOW)
+        usleep(250000);
+    if (!is_probe && lie == LIE_GARBAGE)
+        return say_garbage(c);
+    if (!is_probe && lie == LIE_ENDLESS_LINE)
+        return say_without_end(c);
+    if (!is_probe && lie == LIE_OTHER_WORDS)
+        return say_text(c, "END\r\n");
     pthread_mutex_lock(&liar->lock);
-    int i = find(liar, key);
+    int i = find(liar, command->key);
     pthread_mutex_unlock(&liar->lock);
     if (i < 0)
-        return true;
-    const struct item *item = &liar->items[lie == LIE_OTHER_VALUE ? (i ? i - 1 : 1) : i];
-    size_t nbytes = item->nbytes;
-    char *value = malloc(nbytes + 2);
-    if (!value)
-        return false;
-    memcpy(value, item->value, nbytes);
-    snprintf(shown, sizeof shown, "%s", key);
-    if (lie == LIE_OTHER_KEY)
-        shown[6] = shown[6] == 'f' ? '0' : 'f';
-    if (lie == LIE_FLIPPED)
-        value[nbytes / 2] ^= 4;
-    if (lie == LIE_SHORT)
-        nbytes -= nbytes / 3;
-    memcpy(value + nbytes, "\r\n", 2);
-    int n = snprintf(head, sizeof head, "VALUE %s 0 %zu\r\n", shown, nbytes);
-    bool good = say(c, head, (size_t)n) && say(c, value, lie == LIE_CUT ? nbytes / 2 : nbytes + 2);
-    free(value);
-    return good && lie != LIE_CUT;
-}
-
-static bool get(struct connection *c, char *line)
-{
-    enum lie lie = (enum lie)atomic_load(&c->liar->lie);
-    char *save, *key = strtok_r(line, " ", &save);
-    if (lie == LIE_SILENCE)
-        return true;
-    if (lie == LIE_GARBAGE) {
-        char bytes[512];
-        for (size_t i = 0; i < sizeof bytes; i++)
-            bytes[i] = (char)(i * 2654435761u >> 7);
-        memcpy(bytes + sizeof bytes - 2, "\r\n", 2);
-        return say(c, bytes, sizeof bytes);
-    }
-    while ((key = strtok_r(NULL, " ", &save)) != NULL)
-        if (!give(c, key))
-            return false;
-    return say_text(c, "END\r\n");
+        return say_code(c, "EN", command);
+    bool good = make_answer(liar, lie, i, command, &answer) && send_answer(c, lie, &answer);
+    free(answer.value);
+    return good;
 }
 
 static void *serve(void *arg)
@@ -187,14 +329,16 @@ static void *serve(void *arg)
     char line[LINE_CAP];
     bool good = true;
     while (good && read_line(c, line)) {
-        if (strncmp(line, "get ", 4) == 0)
-            good = get(c, line);
-        else if (strncmp(line, "add ", 4) == 0 || strncmp(line, "set ", 4) == 0)
-            good = add(c, line);
-        else if (strncmp(line, "version", 7) == 0)
-            good = say_text(c, "VERSION 1.6.18\r\n");
-        else if (strncmp(line, "quit", 4) == 0)
-            good = false;
+        bool replaces = strstr(line, " MR") != NULL;
+        struct command command;
+        if (!read_command(line, &command))
+            good = say_text(c, "ERROR\r\n");
+        else if (strcmp(command.name, "mg") == 0)
+            good = get(c, &command);
+        else if (strcmp(command.name, "ms") == 0)
+            good = add(c, &command, !replaces);
+        else if (strcmp(command.name, "md") == 0)
+            good = say_code(c, "NF", &command);
         else
             good = say_text(c, "ERROR\r\n");
     }
@@ -242,6 +386,12 @@ struct liar *start_liar(const char *path)
 }
 
 void set_lie(struct liar *liar, enum lie lie) { atomic_store(&liar->lie, lie); }
+
+void set_cut(struct liar *liar, unsigned nbytes)
+{
+    atomic_store(&liar->cut, nbytes);
+    set_lie(liar, LIE_CUT_AT);
+}
 
 void end_liar(struct liar *liar)
 {

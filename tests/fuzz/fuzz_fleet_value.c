@@ -1,8 +1,6 @@
-/* fuzz_fleet_value.c - any bytes as the value of an item in a memcached server, as they are and
- * with their checksum made right: what is taken lies within the value and fits its item; and as a
- * list of servers. */
+/* fuzz_fleet_value.c - any bytes as the value of an item in a memcached server: what is taken lies
+ * within the value and fits its item and part; and as a list of servers. */
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "fleet/fleet_int.h"
 #include "format/format_fleet.h"
 
@@ -11,19 +9,21 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes);
 
-static void parse(const uint8_t *value, size_t nbytes, uint64_t hash)
+static void parse(const uint8_t *value, size_t nbytes, uint64_t hash, uint32_t i_part)
 {
     static const uint64_t part_nbytes[] = {0, 1, 5, 100, 3840, (1 << 20) - 256};
     for (size_t i = 0; i < sizeof part_nbytes / sizeof part_nbytes[0]; i++) {
         struct psti_fleet_part part;
-        if (!psti_format_fleet_parse(value, nbytes, hash, part_nbytes[i], &part))
+        if (nbytes < PSTI_FLEET_HEADER_NBYTES ||
+            !psti_format_fleet_parse(value, nbytes, hash, i_part, part_nbytes[i], &part))
             continue;
-        if (part.key_hash != hash ||
+        if (part.key_hash != hash || part.part != i_part ||
             part.part_nbytes + (size_t)PSTI_FLEET_HEADER_NBYTES != nbytes ||
             part.part_nbytes > part_nbytes[i] || part.offset > part.nbytes ||
             part.part_nbytes > part.nbytes - part.offset ||
             part.offset != part.part * part_nbytes[i])
             abort();
+        (void)psti_format_fleet_is_whole(value, value + PSTI_FLEET_HEADER_NBYTES, part.part_nbytes);
     }
 }
 
@@ -55,25 +55,14 @@ static void read_servers(const uint8_t *bytes, size_t nbytes)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t nbytes)
 {
     uint64_t hash = 0;
-    if (nbytes >= 16)
-        memcpy(&hash, bytes + 8, sizeof hash);
-    parse(bytes, nbytes, hash);
-    parse(bytes, nbytes, hash + 1);
+    uint32_t i_part = 0;
     if (nbytes >= PSTI_FLEET_HEADER_NBYTES) {
-        struct psti_hash_state state;
-        uint8_t *value = malloc(nbytes);
-        if (!value)
-            abort();
-        memcpy(value, bytes, nbytes);
-        psti_hash_begin(&state);
-        psti_hash_update(&state, value, 40);
-        psti_hash_update(&state, value + PSTI_FLEET_HEADER_NBYTES,
-                         nbytes - PSTI_FLEET_HEADER_NBYTES);
-        uint64_t checksum = psti_hash_end(&state);
-        memcpy(value + 40, &checksum, sizeof checksum);
-        parse(value, nbytes, hash);
-        free(value);
+        memcpy(&hash, bytes + 8, sizeof hash);
+        memcpy(&i_part, bytes + 32, sizeof i_part);
     }
+    parse(bytes, nbytes, hash, i_part);
+    parse(bytes, nbytes, hash + 1, i_part);
+    parse(bytes, nbytes, hash, i_part + 1);
     read_servers(bytes, nbytes);
     return 0;
 }

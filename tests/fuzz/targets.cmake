@@ -17,6 +17,7 @@ pst_fuzz(fuzz_decode_raw LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_sound LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_wav LIBS pst_room_decode)
 pst_fuzz(fuzz_decode_webp LIBS pst_room_decode)
+pst_fuzz(fuzz_fleet_answers SOURCES ${PROJECT_SOURCE_DIR}/tests/fleet/fleet_answers.c LIBS pst_room_fleet)
 pst_fuzz(fuzz_fleet_value LIBS pst_room_fleet)
 pst_fuzz(fuzz_kernels_pli SOURCES ${PROJECT_SOURCE_DIR}/tests/kernels/kernels_check.c
   ${PROJECT_SOURCE_DIR}/tests/kernels/jpeg_helper.c ${PROJECT_SOURCE_DIR}/tests/kernels/units_helper.c

@@ -270,10 +270,9 @@ static void test_full_servers(void **state)
 
 static const struct pst_field_output image = {.name = "image"};
 
-/* JPEGs re-coded for the fleet; a loader of the stored bytes never meets them. */
-static void test_recoded(void **state)
+/* A folder of JPEGs. */
+static pst_dataset *open_jpegs(void)
 {
-    (void)state;
     pst_dataset *dataset = NULL;
     struct pst_error err;
     assert_int_equal(mkdir(at("jpegs"), 0700), 0);
@@ -294,13 +293,27 @@ static void test_recoded(void **state)
         bytes_free(&jpeg);
     }
     assert_ok(pst_dataset_open(at("jpegs"), NULL, &dataset, &err));
-    pst_fleet *fleet = open_ours(30);
-    struct pst_loader_options options = plain(2, fleet, NULL);
+    return dataset;
+}
+
+static struct pst_loader_options images_only(uint32_t workers, pst_fleet *fleet)
+{
+    struct pst_loader_options options = plain(workers, fleet, NULL);
     options.only_listed = true;
     options.fields = &image;
     options.n_fields = 1;
     options.field_nbytes = sizeof image;
     options.op_nbytes = sizeof(struct pst_op);
+    return options;
+}
+
+/* JPEGs re-coded for the fleet; a loader of the stored bytes never meets them. */
+static void test_recoded(void **state)
+{
+    (void)state;
+    pst_dataset *dataset = open_jpegs();
+    pst_fleet *fleet = open_ours(30);
+    struct pst_loader_options options = images_only(2, fleet);
     options.cache_form = PST_CACHE_FORM_PLI_JPEG;
     pst_loader *loader = open_loader(dataset, &options);
     assert_int_equal(run(loader, dataset, &options, 0), N);
@@ -339,6 +352,16 @@ static void test_other_data(void **state)
     pst_fleet_close(&fleet);
 }
 
+/* Runs epochs until nothing is read: the server is found again, and has all. A busy machine may be
+ * late. */
+static void run_until_found(pst_loader *loader, pst_dataset *dataset,
+                            const struct pst_loader_options *options, uint64_t *epoch)
+{
+    int64_t end = psti_clock_ns() + (int64_t)60 * 1000000000;
+    while (run(loader, dataset, options, (*epoch)++) != 0)
+        assert_true(psti_clock_ns() < end);
+}
+
 /* Whatever a server says, the batches are right. */
 static void test_lies(void **state)
 {
@@ -349,19 +372,19 @@ static void test_lies(void **state)
     struct pst_loader_options options = plain(2, fleet, NULL);
     pst_loader *loader = open_loader(dataset, &options);
     uint64_t epoch = 0;
+    await_servers(fleet, 1);
     assert_int_equal(run(loader, dataset, &options, epoch++), N);
     for (int lie = LIE_NONE + 1; lie < N_LIES; lie++) {
         set_lie(liar, (enum lie)lie);
-        assert_int_equal(run(loader, dataset, &options, epoch++), N);
+        uint64_t n_read = run(loader, dataset, &options, epoch++);
+        if (lie < N_SURE_LIES)
+            assert_int_equal(n_read, N);
         set_lie(liar, LIE_NONE);
-        await_servers(fleet, 1);
+        run_until_found(loader, dataset, &options, &epoch);
     }
     struct pst_loader_stats stats = stats_of(loader);
     assert_true(stats.fallbacks[PST_FALLBACK_FLEET_VALUE] > 0);
     assert_true(stats.fallbacks[PST_FALLBACK_FLEET_SERVER] > 0);
-    int64_t end = psti_clock_ns() + (int64_t)60 * 1000000000;
-    while (run(loader, dataset, &options, epoch++) != 0) /* a busy machine may be late */
-        assert_true(psti_clock_ns() < end);
     pst_loader_close(&loader);
     pst_fleet_close(&fleet);
     pst_dataset_close(&dataset);

@@ -18,7 +18,8 @@ class FleetUse(TypedDict):
     hits, misses, declined: items that were there, were not, and that a server did not give, because it was down, late or
     gave other bytes. added, present: items added, and found to be there already when they were to be added. full: items
     that were refused because the server is full. dropped: not offered, because too many were on the way or the server was
-    down. bad_values: values that were not those of their key. late: items not given in time. lost, found: how often
+    down. bad_values: values that were not those of their key, and answers that
+    nothing had asked for. late: items not given in time. lost, found: how often
     servers were given up, and answered (again). Seconds and bytes per second are those of hits.
     """
 
@@ -75,9 +76,9 @@ class Fleet:
     max_item: what one value takes of a server's memory at most, in bytes or as text like "32KiB", not above memcached's
         -I; longer items are kept in parts of that size. All ranks give the same.
     auth_file: a file with ``user:password`` in its first line. None: the file that PENSTOCK_FLEET_AUTH names, if any.
-    auth: "ascii" (memcached -Y) or "sasl" (memcached -S).
+    auth: "ascii" (memcached -Y). "sasl" is refused, because it needs memcached's binary protocol.
 
-    UnsupportedError if libmemcached 1.1.4 or later is not installed; ArgumentError for servers that are not understood.
+    UnsupportedError for auth="sasl"; ArgumentError for servers that are not understood.
     Servers that do not answer are no error. It belongs to its process: pickled or in a forked child it is opened again.
     """
 

@@ -1,0 +1,252 @@
+/* fleet_take.c - takes answers out of the bytes that a server sends.
+ *
+ * In: bytes as they come, cut anywhere. Out: answers to the oldest request, one after another, and
+ * the bytes of values at their places. No byte is trusted. */
+#include "fleet/fleet_wire.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define RECEIVES_MAX 64 /* before the caller has a turn */
+
+static struct psti_fleet_slot *oldest(const struct psti_fleet_wire *wire)
+{
+    return &wire->slots[wire->first];
+}
+
+static size_t n_in(const struct psti_fleet_wire *wire) { return wire->in_n - wire->in_at; }
+
+/* Ends the connection, because the server sent this line. */
+static bool refuse_line(struct psti_fleet_wire *wire, const char *what, const char *line, size_t n)
+{
+    char shown[64];
+    size_t n_shown = n < sizeof shown - 1 ? n : sizeof shown - 1;
+    for (size_t i = 0; i < n_shown; i++)
+        shown[i] = line[i] >= ' ' && line[i] <= '~' ? line[i] : '?';
+    shown[n_shown] = 0;
+    return psti_fleet_wire_fail(wire, "%s: \"%s\"", what, shown);
+}
+
+/* The oldest request was answered. */
+static void finish(struct psti_fleet_wire *wire, enum psti_fleet_said said)
+{
+    struct psti_fleet_slot *slot = oldest(wire);
+    wire->answered(wire->ctx, slot, said, &wire->value);
+    wire->nbytes -= slot->room + slot->nbytes;
+    wire->first = (wire->first + 1) % PSTI_FLEET_SLOTS;
+    wire->n--;
+    wire->n_sent--;
+    wire->progress_ns = psti_clock_ns();
+    wire->stage = PSTI_FLEET_STAGE_LINE;
+}
+
+/* True if the request may have such an answer. */
+static bool is_possible(enum psti_fleet_command command, enum psti_fleet_said said)
+{
+    switch (command) {
+    case PSTI_FLEET_GET:
+        return said == PSTI_FLEET_SAID_VALUE || said == PSTI_FLEET_SAID_MISS;
+    case PSTI_FLEET_ADD:
+    case PSTI_FLEET_REPLACE:
+        return said == PSTI_FLEET_SAID_DONE || said == PSTI_FLEET_SAID_PRESENT ||
+               said == PSTI_FLEET_SAID_NO_ROOM;
+    case PSTI_FLEET_REMOVE:
+        return said == PSTI_FLEET_SAID_DONE || said == PSTI_FLEET_SAID_ABSENT;
+    default:
+        return said == PSTI_FLEET_SAID_STORED;
+    }
+}
+
+/* True if the answer names the request. A login and a refusal name nothing, nor does the miss of a
+ * memcached before 1.6.18, which is just EN. */
+static bool is_of(const struct psti_fleet_slot *slot, const struct psti_fleet_line *line)
+{
+    bool is_bare = !line->has_opaque && !line->key;
+    if (line->said == PSTI_FLEET_SAID_STORED || line->said == PSTI_FLEET_SAID_NO_ROOM ||
+        (line->said == PSTI_FLEET_SAID_MISS && is_bare))
+        return true;
+    return line->has_opaque && line->opaque == slot->opaque && line->key &&
+           line->key_nbytes == slot->key_nbytes &&
+           memcmp(line->key, slot->text + slot->key_at, slot->key_nbytes) == 0;
+}
+
+/* Takes a line, without its end. */
+static bool take_line(struct psti_fleet_wire *wire, const char *text, size_t nbytes)
+{
+    const struct psti_fleet_slot *slot = oldest(wire);
+    struct psti_fleet_line line;
+    psti_fleet_line_read(text, nbytes, &line);
+    if (!is_possible(slot->command, line.said))
+        return refuse_line(wire, "an answer that is not understood", text, nbytes);
+    if (!is_of(slot, &line))
+        return refuse_line(wire, "an answer to something else", text, nbytes);
+    wire->value = (struct psti_fleet_value){.nbytes = line.nbytes};
+    if (line.said != PSTI_FLEET_SAID_VALUE) {
+        finish(wire, line.said);
+        return true;
+    }
+    if (line.nbytes > slot->room)
+        return refuse_line(wire, "a value that is too long", text, nbytes);
+    wire->stage = PSTI_FLEET_STAGE_HEAD;
+    return true;
+}
+
+/* Finds the end of the next line. *more: it has not come yet. */
+static bool find_line(struct psti_fleet_wire *wire, bool *more)
+{
+    const char *text = wire->in + wire->in_at, *end = memchr(text, '\n', n_in(wire));
+    size_t nbytes = end ? (size_t)(end - text) + 1 : n_in(wire);
+    *more = !end && nbytes < PSTI_FLEET_LINE_MAX;
+    if (*more)
+        return true;
+    if (!end || nbytes > PSTI_FLEET_LINE_MAX)
+        return refuse_line(wire, "a line without an end", text, nbytes);
+    if (nbytes < 2 || end[-1] != '\r')
+        return refuse_line(wire, "a line that ends wrongly", text, nbytes);
+    wire->in_at += nbytes;
+    return take_line(wire, text, nbytes - 2);
+}
+
+/* The header is here, or a value that is shorter than that. */
+static void place(struct psti_fleet_wire *wire)
+{
+    const struct psti_fleet_slot *slot = oldest(wire);
+    wire->value.bytes = slot->user ? wire->place(wire->ctx, slot, &wire->value) : NULL;
+    wire->stage = PSTI_FLEET_STAGE_BYTES;
+}
+
+static void take_head(struct psti_fleet_wire *wire, bool *more)
+{
+    struct psti_fleet_value *value = &wire->value;
+    uint64_t whole = value->nbytes < sizeof value->head ? value->nbytes : sizeof value->head;
+    size_t left = (size_t)whole - value->head_nbytes, n = n_in(wire) < left ? n_in(wire) : left;
+    memcpy(value->head + value->head_nbytes, wire->in + wire->in_at, n);
+    value->head_nbytes += n;
+    wire->in_at += n;
+    *more = n < left;
+    if (!*more)
+        place(wire);
+}
+
+/* Bytes of the value that have not come yet. */
+static uint64_t n_missing(const struct psti_fleet_value *value)
+{
+    return value->nbytes - value->head_nbytes - value->n_here;
+}
+
+static void take_bytes(struct psti_fleet_wire *wire, bool *more)
+{
+    struct psti_fleet_value *value = &wire->value;
+    uint64_t left = n_missing(value);
+    size_t n = n_in(wire) < left ? n_in(wire) : (size_t)left;
+    if (value->bytes)
+        memcpy(value->bytes + value->n_here, wire->in + wire->in_at, n);
+    value->n_here += n;
+    wire->in_at += n;
+    *more = n < left;
+    if (!*more)
+        wire->stage = PSTI_FLEET_STAGE_END;
+}
+
+static bool take_end(struct psti_fleet_wire *wire, bool *more)
+{
+    *more = n_in(wire) < 2;
+    if (*more)
+        return true;
+    if (memcmp(wire->in + wire->in_at, "\r\n", 2) != 0)
+        return psti_fleet_wire_fail(wire, "a value without its end");
+    wire->in_at += 2;
+    finish(wire, PSTI_FLEET_SAID_VALUE);
+    return true;
+}
+
+/* One step. *more: it needs bytes that have not come. */
+static bool step(struct psti_fleet_wire *wire, bool *more)
+{
+    switch (wire->stage) {
+    case PSTI_FLEET_STAGE_LINE:
+        return find_line(wire, more);
+    case PSTI_FLEET_STAGE_HEAD:
+        take_head(wire, more);
+        return true;
+    case PSTI_FLEET_STAGE_BYTES:
+        take_bytes(wire, more);
+        return true;
+    default:
+        return take_end(wire, more);
+    }
+}
+
+/* True if an answer is here that comes early, as refusals may: first the rest of its request has to
+ * go out. */
+static bool waits_to_send(const struct psti_fleet_wire *wire)
+{
+    return n_in(wire) > 0 && wire->n > 0 && wire->n_sent == 0;
+}
+
+bool psti_fleet_wire_take(struct psti_fleet_wire *wire, bool *lied)
+{
+    bool more = false, good = true;
+    while (good && !more && (n_in(wire) > 0 || wire->stage != PSTI_FLEET_STAGE_LINE)) {
+        if (wire->n == 0)
+            good = psti_fleet_wire_fail(wire, "it has answered what nobody asked");
+        else if (wire->n_sent == 0 && wire->sent_nbytes == 0)
+            good = psti_fleet_wire_fail(wire, "it has answered before it was asked");
+        else if (waits_to_send(wire))
+            break;
+        else
+            good = step(wire, &more);
+    }
+    if (n_in(wire) == 0) {
+        wire->in_at = wire->in_n = 0;
+    } else if (wire->in_at > 0) {
+        memmove(wire->in, wire->in + wire->in_at, n_in(wire));
+        wire->in_n -= wire->in_at;
+        wire->in_at = 0;
+    }
+    *lied = !good;
+    return good;
+}
+
+/* Receives once: the missing bytes of a value to their place, and others to `in`. *full: all that
+ * there was room for has come. Returns false if the connection ended. */
+static bool receive_once(struct psti_fleet_wire *wire, bool *full)
+{
+    struct psti_fleet_value *value = &wire->value;
+    struct iovec pieces[2];
+    struct msghdr message = {.msg_iov = pieces};
+    size_t direct = 0, n_pieces = 0;
+    if (wire->stage == PSTI_FLEET_STAGE_BYTES && value->bytes && n_in(wire) == 0)
+        direct = (size_t)n_missing(value);
+    if (direct)
+        pieces[n_pieces++] = (struct iovec){value->bytes + value->n_here, direct};
+    size_t room = sizeof wire->in - wire->in_n;
+    pieces[n_pieces++] = (struct iovec){wire->in + wire->in_n, room};
+    message.msg_iovlen = n_pieces;
+    ssize_t n = recvmsg(wire->fd, &message, MSG_DONTWAIT);
+    *full = n > 0 && (size_t)n >= direct + room;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return true;
+    if (n < 0)
+        return psti_fleet_wire_fail(wire, "cannot receive: %s", strerror(errno));
+    if (n == 0)
+        return psti_fleet_wire_fail(wire, "it has closed the connection");
+    size_t here = (size_t)n < direct ? (size_t)n : direct;
+    value->n_here += direct ? here : 0;
+    wire->in_n += (size_t)n - here;
+    return true;
+}
+
+bool psti_fleet_wire_receive(struct psti_fleet_wire *wire, bool *lied)
+{
+    bool full = true;
+    *lied = false;
+    for (int i = 0; i < RECEIVES_MAX && full && wire->n > 0 && !waits_to_send(wire); i++)
+        if (!receive_once(wire, &full) || !psti_fleet_wire_take(wire, lied))
+            return false;
+    return true;
+}
