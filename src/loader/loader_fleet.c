@@ -8,6 +8,8 @@
  * that. Reads of later rows do for a while, when copies come faster than servers take them, and so
  * does the end of the epoch.
  *
+ * Bytes of the fleet that cannot be decoded are no bad sample: the row is made again from storage.
+ *
  * Items lie in the servers in the form that a cache with the loader's key keeps, if that is shorter
  * than the stored one; else as they are stored. Readers set aside room for the stored bytes only.
  *
@@ -85,7 +87,8 @@ uint32_t psti_loader_fleet_requests(pst_loader *loader, struct psti_loader_sourc
 }
 
 /* True if the bytes are those of the item. Forged ones may have a good checksum of their own.
- * Re-coded ones are looked at by psti_loader_cache_take and the decoder. */
+ * Re-coded ones, and files of a folder, have no checksum in the data set: the decoder looks at
+ * them, and a row that it refuses is made again without the fleet. */
 static bool is_good(const struct psti_loader_request *request)
 {
     const struct psti_fleet_get *get = &request->get;
@@ -131,6 +134,18 @@ bool psti_loader_fleet_take(struct psti_loader_request *request)
     else
         psti_loader_fell_back(loader, PST_FALLBACK_FLEET_SERVER, 1);
     return false;
+}
+
+bool psti_loader_fleet_is_suspect(const struct psti_loader_worker *worker,
+                                  const struct psti_loader_source *sources, enum pst_status status)
+{
+    const pst_loader *loader = worker->loader;
+    uint32_t n = 0;
+    if (status == PST_OK || status == PST_ERROR_MEMORY || worker->starved || worker->lacks_scratch)
+        return false;
+    for (uint32_t i = 0; i < loader->plan.n_items; i++)
+        n += sources[i].fleet_nbytes > 0;
+    return n > 0;
 }
 
 void psti_loader_fleet_ask_here(struct psti_loader_worker *worker)

@@ -688,26 +688,52 @@ static enum pst_status locate_here(struct psti_loader_worker *worker,
     return status;
 }
 
-enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batch *batch,
-                                     uint32_t row, const struct psti_draw_key *key, uint64_t turn,
-                                     struct pst_error *err)
+/* Makes the row once. *suspect: it failed, and bytes of the fleet may be why. */
+static enum pst_status make_once(struct psti_loader_worker *worker, pst_batch *batch, uint32_t row,
+                                 const struct psti_draw_key *key, uint64_t turn, bool asks_fleet,
+                                 bool *suspect, struct pst_error *err)
 {
     pst_loader *loader = worker->loader;
     const uint64_t sample = key->sample, read_ns = worker->read_here_ns;
     size_t nbytes;
     bool begun = begin_row(worker, batch, sample);
-    worker->starved = worker->lacks_scratch = false;
+    worker->starved = worker->lacks_scratch = *suspect = false;
     enum pst_status status = locate_here(worker, key, turn, &nbytes, err);
     if (status == PST_OK) {
+        for (uint32_t i = 0; !asks_fleet && i < loader->plan.n_items; i++)
+            worker->sources[i].ask_fleet = false;
         status = nbytes ? read_here(worker, sample, nbytes, err) : PST_OK;
         if (status == PST_OK && psti_loader_ranges_any(loader, worker->sources))
             status = read_more_here(worker, sample, err);
-        if (status == PST_OK)
+        if (status == PST_OK) {
             status = psti_loader_row_fill(worker, batch, row, key, worker->sources, err);
+            *suspect = psti_loader_fleet_is_suspect(worker, worker->sources, status);
+        }
         psti_loader_worker_settle(worker);
         psti_loader_row_release(loader, worker->sources);
     }
     if (begun)
         psti_stall_meter_row_ends(&worker->meter, worker->read_here_ns - read_ns);
+    return status;
+}
+
+enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batch *batch,
+                                     uint32_t row, const struct psti_draw_key *key, uint64_t turn,
+                                     struct pst_error *err)
+{
+    bool suspect;
+    enum pst_status status = make_once(worker, batch, row, key, turn, true, &suspect, err);
+    return suspect ? psti_loader_row_make_without_fleet(worker, batch, row, key, turn, err)
+                   : status;
+}
+
+enum pst_status psti_loader_row_make_without_fleet(struct psti_loader_worker *worker,
+                                                   pst_batch *batch, uint32_t row,
+                                                   const struct psti_draw_key *key, uint64_t turn,
+                                                   struct pst_error *err)
+{
+    bool suspect;
+    enum pst_status status = make_once(worker, batch, row, key, turn, false, &suspect, err);
+    psti_loader_fell_back(worker->loader, PST_FALLBACK_FLEET_VALUE, status == PST_OK);
     return status;
 }

@@ -108,10 +108,17 @@ void psti_loader_row_release(pst_loader *loader, struct psti_loader_source *sour
 enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batch *batch,
                                      uint32_t row, const struct psti_draw_key *key,
                                      struct psti_loader_source *sources, struct pst_error *err);
-/* Locates, reads and fills the row in this thread. */
+/* Locates, reads and fills the row in this thread. If it fails with bytes of the fleet, it is made
+ * again without those. */
 enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batch *batch,
                                      uint32_t row, const struct psti_draw_key *key, uint64_t turn,
                                      struct pst_error *err);
+/* The same after the fleet's bytes could not be used: no item comes from there. A row that is good
+ * now is counted. */
+enum pst_status psti_loader_row_make_without_fleet(struct psti_loader_worker *worker,
+                                                   pst_batch *batch, uint32_t row,
+                                                   const struct psti_draw_key *key, uint64_t turn,
+                                                   struct pst_error *err);
 void psti_loader_row_name_error(const pst_loader *loader, uint64_t sample,
                                 const struct psti_loader_source *source, struct pst_error *err);
 /* loader_cache.c */
@@ -165,6 +172,10 @@ uint32_t psti_loader_fleet_requests(pst_loader *loader, struct psti_loader_sourc
 bool psti_loader_fleet_take(struct psti_loader_request *request);
 /* Asks in this thread for the worker's sources, and waits. */
 void psti_loader_fleet_ask_here(struct psti_loader_worker *worker);
+/* A row was filled, with that status. True: it failed, and bytes that came from the fleet may be
+ * why: the row is to be made without the fleet. */
+bool psti_loader_fleet_is_suspect(const struct psti_loader_worker *worker,
+                                  const struct psti_loader_source *sources, enum pst_status status);
 /* Offers an item to the fleet, with the source's reservation in the cache. False: the fleet does
  * not take it, and the reservation stays the caller's. A re-coded item is shorter than the stored
  * one. */

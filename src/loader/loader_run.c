@@ -106,6 +106,7 @@ static void do_task(struct psti_loader_worker *worker, struct psti_loader_task *
     const struct psti_draw_key key = psti_loader_job_key(loader, job, task->row);
     int64_t start = psti_clock_ns();
     enum pst_status status = task->status;
+    bool suspect = false;
     worker->starved = worker->lacks_scratch = false;
     if (status != PST_OK)
         worker->err = task->err;
@@ -117,10 +118,15 @@ static void do_task(struct psti_loader_worker *worker, struct psti_loader_task *
                                             &worker->err);
     if (status == PST_OK && loader->shelf)
         status = psti_loader_shelf_await(worker, key.sample, task->sources, &worker->err);
-    if (status == PST_OK)
+    if (status == PST_OK) {
         status =
             psti_loader_row_fill(worker, job->batch, task->row, &key, task->sources, &worker->err);
+        suspect = psti_loader_fleet_is_suspect(worker, task->sources, status);
+    }
     psti_loader_row_release(loader, task->sources);
+    if (suspect)
+        status = psti_loader_row_make_without_fleet(worker, job->batch, task->row, &key,
+                                                    job->first_turn + task->row, &worker->err);
     if (status != PST_OK)
         psti_loader_job_row_failed(worker, job, task->row, status);
     psti_loader_worker_count(worker, start);

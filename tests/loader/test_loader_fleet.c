@@ -391,6 +391,33 @@ static void test_lies(void **state)
     end_liar(liar);
 }
 
+/* Values with a right header and other bytes: files of a folder, and re-coded images, have no
+ * checksum that tells. What cannot be decoded is read from storage, and is no bad sample. */
+static void test_forged(void **state)
+{
+    (void)state;
+    pst_dataset *dataset = open_jpegs();
+    for (uint32_t i = 0; i < 4; i++) {
+        struct liar *liar = start_liar(at("liar.sock"));
+        pst_fleet *fleet = open_fleet(at("liar.sock"), 30, 16384);
+        struct pst_loader_options options = images_only(i % 2 ? 2 : 0, fleet);
+        options.cache_form = i / 2 ? PST_CACHE_FORM_PLI_JPEG : PST_CACHE_FORM_STORED;
+        pst_loader *loader = open_loader(dataset, &options);
+        uint64_t epoch = 0;
+        await_servers(fleet, 1);
+        assert_int_equal(run(loader, dataset, &options, epoch++), N);
+        run_until_found(loader, dataset, &options, &epoch);
+        set_lie(liar, LIE_FORGED);
+        assert_int_equal(run(loader, dataset, &options, epoch++), N);
+        assert_int_equal(stats_of(loader).fallbacks[PST_FALLBACK_FLEET_VALUE], N);
+        assert_int_equal(fleet_use(fleet).n_bad_values, 0); /* the client cannot know */
+        pst_loader_close(&loader);
+        pst_fleet_close(&fleet);
+        end_liar(liar);
+    }
+    pst_dataset_close(&dataset);
+}
+
 /* Servers are killed, stopped and started again while epochs run. */
 static void test_faults(void **state)
 {
@@ -471,6 +498,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_recoded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_other_data, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_lies, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_forged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_options, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_faults, set_up, tear_down)};
     const struct CMUnitTest slow[] = {
