@@ -98,7 +98,7 @@ struct psti_job {
     const struct psti_serve_stream *awaits; /* a sibling's, while it wants; NULL: none */
     bool opened;
     bool fresh;     /* it has not had an answer yet */
-    bool impatient; /* and no longer waits for the stream of the epoch before */
+    bool impatient; /* and no longer waits for other jobs to move */
     uint64_t open_id;
     uint32_t batch_size, step_rows, hold_max, n_lent;
     uint64_t epoch, cursor; /* while it takes: it needs no position before */

@@ -223,21 +223,53 @@ static void free_stream(struct psti_serve_stream *stream)
     psti_free(stream);
 }
 
-/* How far the stream is from having the job's extents. 0: it has them; UINT64_MAX: it will not have
- * them soon. */
-static uint64_t distance(const struct psti_serve_stream *stream, const struct psti_job *job)
+/* True if the stream can make the extents up to `index` before any job takes or gives back what the
+ * window has. */
+static bool can_make(const struct psti_serve_stream *stream, uint64_t index)
+{
+    uint64_t n_new = index + 1 - stream->next, n_needed = 0, n_alive = stream->n_alive;
+    for (const struct psti_serve_extent *at = stream->window; at; at = at->next) {
+        bool needed = is_needed(stream, at);
+        n_needed += needed;
+        n_alive -= !needed && at->n_held == 0;
+    }
+    return n_needed + n_new <= window_max(stream) &&
+           n_alive + n_new <= stream->arena.n_slots - slots_of_loader(stream->group);
+}
+
+/* First index that the job wants and the window does not have. */
+static uint64_t first_missing(const struct psti_serve_stream *stream, const struct psti_job *job)
 {
     uint64_t index = first_index(job);
-    if (!stream->is_open || stream->failed)
-        return UINT64_MAX;
     while (index <= last_index(job) && find_extent(stream, job->epoch, index))
         index++;
+    return index;
+}
+
+/* How far the stream is from having the job's extents. 0: it has them; UINT64_MAX: it will not have
+ * them soon. To a job without patience a stream is far if other jobs must move first. */
+static uint64_t distance(const struct psti_serve_stream *stream, const struct psti_job *job)
+{
+    if (!stream->is_open || stream->failed)
+        return UINT64_MAX;
+    uint64_t index = first_missing(stream, job);
     if (index > last_index(job))
         return 0;
     if (stream->epoch == job->epoch && index >= stream->next && !is_idle(stream) &&
-        index - stream->next < window_max(stream))
+        index - stream->next < window_max(stream) && (!job->impatient || can_make(stream, index)))
         return 1 + index - stream->next;
     return UINT64_MAX;
+}
+
+/* True if the job waits for an extent that its stream cannot make, because the window is full of
+ * what other jobs need. */
+static bool is_shut_out(const struct psti_job *job)
+{
+    const struct psti_serve_stream *stream = job->stream;
+    if (!stream || !stream->is_open || stream->failed || stream->epoch != job->epoch)
+        return false;
+    uint64_t index = first_missing(stream, job);
+    return index <= last_index(job) && index >= stream->next && !can_make(stream, index);
 }
 
 /* True if the stream will begin the epoch that the job wants from its beginning. A job that has not
@@ -544,17 +576,23 @@ uint64_t psti_serve_group_newest(const struct psti_group *group)
     return newest;
 }
 
+/* True if a job that has not begun yet has waited long enough for others: they stand still, or they
+ * are too slow for its place to come into the window. It gets a stream of its own. */
+static bool ends_waiting(const struct psti_job *job, int64_t now)
+{
+    const struct psti_serve_stream *stream = job->stream ? job->stream : job->awaits;
+    return job->wants && job->fresh && stream && !job->impatient &&
+           now - job->want_ns > PATIENCE_NS &&
+           (now - stream->moved_ns > PATIENCE_NS || is_shut_out(job));
+}
+
 void psti_serve_groups_tick(pst_service *service)
 {
     int64_t now = psti_clock_ns();
     for (struct psti_group *group = groups_of(service)->first; group; group = group->next) {
         bool changed = false;
         for (struct psti_job *job = group->jobs; job; job = job->next) {
-            /* Those that it waits for stand still, and may do so for ever. It gets a stream of its
-             * own. */
-            const struct psti_serve_stream *stream = job->stream ? job->stream : job->awaits;
-            bool ends = job->wants && job->fresh && stream && !job->impatient &&
-                        now - job->want_ns > PATIENCE_NS && now - stream->moved_ns > PATIENCE_NS;
+            bool ends = ends_waiting(job, now);
             job->impatient |= ends;
             changed |= ends;
         }

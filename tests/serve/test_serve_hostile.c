@@ -378,11 +378,67 @@ static void a_job_that_stands_still_stops_nobody(void **state)
     pst_dataset_close(&set);
 }
 
+/* Resumes at a batch of epoch 0, and takes the rest of it. */
+static void check_rest(pst_loader *loader, size_t from, const uint64_t *hashes, size_t n)
+{
+    struct pst_error err;
+    pst_batch *batch;
+    struct pst_loader_state place;
+    pst_loader_state(loader, &place);
+    place.epoch = 0;
+    place.position = from * BATCH;
+    assert_ok(pst_loader_resume(loader, &place, &err));
+    for (size_t i = from; i < n; i++) {
+        assert_ok(pst_loader_next_timed(loader, MINUTE, &batch, &err));
+        assert_true(hash_batch(batch) == hashes[i]);
+        pst_batch_release(batch);
+    }
+    assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
+}
+
+/* A job is paused after its first batch, and the window is full of what it needs. Others resume
+ * ahead of it, within the window and beyond: each gets its batches. */
+static void a_job_ahead_of_a_paused_one_gets_its_batches(void **state)
+{
+    enum { N_MANY = 1200, N_LATE = 9 };
+    static const size_t ahead[N_LATE] = {30, 42, 44, 47, 50, 55, 60, 64, 90};
+    static uint64_t hashes[N_MANY / BATCH + 1];
+    struct pst_error err;
+    pst_batch *batch;
+    (void)state;
+    pst_dataset *set =
+        open_made(directory, "ahead.pst",
+                  &(struct make_options){.n_samples = N_MANY, .images = MAKE_RAW_SAME});
+    struct pst_loader_options options = options_of(NULL);
+    pst_loader *alone = open_loader(set, &options);
+    assert_ok(pst_loader_begin(alone, 0, &err));
+    size_t n = drain_epoch(alone, NULL, hashes);
+    pst_loader_close(&alone);
+    serve_fixture_start(&fixture, NULL);
+    options = options_of(fixture.socket);
+    pst_loader *paused = open_loader(set, &options);
+    for (size_t i = 0; i < N_LATE; i += n_rounds < 200 ? 4 : 1) {
+        assert_ok(pst_loader_begin(paused, 0, &err));
+        assert_ok(pst_loader_next(paused, &batch, &err));
+        assert_true(hash_batch(batch) == hashes[0]);
+        pst_batch_release(batch);
+        pst_loader *late = open_loader(set, &options);
+        check_rest(late, ahead[i], hashes, n);
+        assert_int_equal(stats_of(late).n_shared, n - ahead[i]);
+        pst_loader_close(&late);
+    }
+    assert_int_equal(drain_epoch(paused, NULL, hashes), n - 1);
+    pst_loader_close(&paused);
+    serve_fixture_stop(&fixture);
+    pst_dataset_close(&set);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hostile_jobs_harm_nobody),
         cmocka_unit_test(a_job_that_stands_still_stops_nobody),
+        cmocka_unit_test(a_job_ahead_of_a_paused_one_gets_its_batches),
     };
     bool is_long = argc > 1 && strcmp(argv[1], "long") == 0;
     if (is_long)
