@@ -147,7 +147,8 @@ struct psti_group {
 enum pst_status psti_serve_stream_start(struct psti_serve_stream *stream, struct pst_error *err);
 /* Waits for the thread's end, which is soon. */
 void psti_serve_stream_join(struct psti_serve_stream *stream);
-/* What the thread has done, on the loop's thread (serve_stream_group.c): */
+/* serve_stream_group.c */
+/* What a stream's thread has done, on the loop's thread: */
 void psti_serve_stream_opened(struct psti_serve_stream *stream, enum pst_status status,
                               const struct psti_stream_layout *layout, const struct pst_error *err);
 void psti_serve_stream_made(struct psti_serve_stream *stream, uint64_t run,
@@ -155,7 +156,6 @@ void psti_serve_stream_made(struct psti_serve_stream *stream, uint64_t run,
 void psti_serve_stream_failed(struct psti_serve_stream *stream, uint64_t run,
                               const struct pst_error *err);
 
-/* serve_stream_group.c */
 /* What a job that joins has sent. */
 struct psti_joining {
     struct psti_stream_open open;
@@ -174,13 +174,19 @@ void psti_serve_group_add(struct psti_group *group, struct psti_job *job);
 void psti_serve_group_remove(struct psti_group *group, struct psti_job *job, bool kept);
 enum pst_status psti_serve_groups_open(pst_service *service, struct pst_error *err);
 void psti_serve_groups_close(pst_service *service);
+
+/* serve_stream_settle.c */
 /* Ends the patience of jobs that wait for a stream which stands still. */
 void psti_serve_groups_tick(pst_service *service);
 /* Looks what can be done, after anything has changed. */
 void psti_serve_group_settle(struct psti_group *group);
 /* The newest epoch that a job of the group or of a sibling works on; UINT64_MAX: none. */
 uint64_t psti_serve_group_newest(const struct psti_group *group);
+
+/* serve_stream_window.c */
+/* The job is between two epochs. */
 void psti_serve_job_leave(struct psti_job *job);
+/* The job gives back the extents with these numbers. */
 void psti_serve_job_give(struct psti_job *job, const uint64_t *numbers, uint32_t n);
 
 /* serve_stream.c: answers. */

@@ -1,0 +1,64 @@
+/* serve_stream_int.h - what the files about groups and streams have in common. All of it belongs to
+ * the loop's thread. */
+#ifndef PST_SERVE_SERVE_STREAM_INT_H
+#define PST_SERVE_SERVE_STREAM_INT_H
+
+#include "serve/serve_stream.h"
+
+/* What all groups of a service share. */
+struct psti_groups {
+    struct psti_group *first;
+    struct psti_gate gate; /* as many threads make rows as the service may use cores */
+    uint32_t n_lent;
+};
+struct psti_groups *psti_serve_groups(const pst_service *service);
+
+/* serve_stream_window.c: extents */
+/* The extent in the stream's window, or NULL. */
+struct psti_serve_extent *psti_serve_stream_find(const struct psti_serve_stream *stream,
+                                                 uint64_t epoch, uint64_t index);
+void psti_serve_extent_free(struct psti_serve_extent *extent);
+/* A job that held it holds it no longer. */
+void psti_serve_extent_let_go(struct psti_serve_extent *extent);
+/* True if a job of the stream may still need the extent. */
+bool psti_serve_extent_is_needed(const struct psti_serve_stream *stream,
+                                 const struct psti_serve_extent *extent);
+/* Takes the oldest extent out of the window. False: there is none, or a job needs it. What jobs
+ * need is always the end of the window. */
+bool psti_serve_stream_evict(struct psti_serve_stream *stream);
+
+/* serve_stream_window.c: jobs */
+/* The extents that the job wants. */
+uint64_t psti_serve_job_first(const struct psti_job *job);
+uint64_t psti_serve_job_last(const struct psti_job *job);
+/* True if the job, which takes from the stream, may still need the extent. */
+bool psti_serve_job_needs(const struct psti_job *job, const struct psti_serve_extent *extent);
+/* Extents that a step of all ranks touches. */
+uint32_t psti_serve_job_span(const struct psti_job *job);
+
+/* serve_stream_window.c: streams */
+enum pst_status psti_serve_stream_new(struct psti_group *group, uint32_t index,
+                                      struct pst_error *err);
+/* The stream's thread has ended, and no result of it is left. */
+void psti_serve_stream_free(struct psti_serve_stream *stream);
+/* True if no job takes from it. */
+bool psti_serve_stream_is_idle(const struct psti_serve_stream *stream);
+/* Most extents of the window. The stream is open: before, its arena is its thread's. */
+uint32_t psti_serve_stream_window_max(const struct psti_serve_stream *stream);
+/* Tells the thread how far to go. */
+void psti_serve_stream_order(struct psti_serve_stream *stream, uint64_t made_max,
+                             uint64_t index_max);
+/* Lets the stream begin at another place. */
+void psti_serve_stream_restart(struct psti_serve_stream *stream, uint64_t epoch, uint64_t index);
+/* Slots of an arena that the loader itself uses; extents that all jobs may hold. */
+uint32_t psti_serve_group_loader_slots(const struct psti_group *group);
+uint32_t psti_serve_group_held_max(const struct psti_group *group);
+
+/* serve_stream_settle.c */
+/* The job makes the rest of its epoch itself, and is told so if it wants a batch. */
+void psti_serve_job_leave_behind(struct psti_job *job, enum psti_stream_alone reason);
+/* Settles other groups with the shelf, which may wait for what one has done. */
+void psti_serve_siblings_settle(pst_service *service, const struct psti_shelf *shelf,
+                                const struct psti_group *but);
+
+#endif
