@@ -47,6 +47,17 @@ static enum pst_status begin_kinds(pst_service *service, struct pst_error *err)
     return status;
 }
 
+/* In the reverse order: groups of jobs use the cache. */
+static void end_kinds(pst_service *service)
+{
+    const struct psti_session_ops *const *at = psti_serve_ops;
+    while (*at)
+        at++;
+    while (at-- != psti_serve_ops)
+        if ((*at)->end)
+            (*at)->end(service);
+}
+
 /* Makes all but the socket. The calling thread is on the service's NUMA node meanwhile, and the
  * threads that are started stay there. */
 static enum pst_status open_parts(pst_service *service, struct pst_error *err)
@@ -142,9 +153,7 @@ void pst_service_close(pst_service **service_ptr)
         psti_serve_session_end(service->sessions);
     psti_serve_work_close(service);
     psti_serve_run_posts(service);
-    for (const struct psti_session_ops *const *at = psti_serve_ops; *at; at++)
-        if ((*at)->end)
-            (*at)->end(service);
+    end_kinds(service);
     if (service->event_fd >= 0)
         close(service->event_fd);
     if (service->epoll_fd >= 0)

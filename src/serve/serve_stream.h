@@ -78,8 +78,10 @@ struct psti_serve_stream {
     int64_t moved_ns;     /* when it made an extent last, or a job took one */
     struct psti_serve_extent *window, *window_last;
     uint32_t n_window, n_alive; /* n_alive: in the window or held */
-    struct pst_error failure;
     pthread_t thread;
+    bool joined; /* the thread is no more */
+    bool over;   /* and its last post was taken: */
+    struct psti_post ended;
     pst_loader *loader; /* of the thread */
     /* Orders for the thread, guarded by the lock: */
     pthread_mutex_t lock;
@@ -133,6 +135,8 @@ struct psti_group {
     uint64_t labels;      /* hash of the label file's inode, size and times; 0: there is none */
     pst_dataset *dataset; /* of the first stream's thread, until `opened` */
     bool opened, failed;
+    bool ending;       /* its last job has gone, and threads of streams still run */
+    int64_t ending_ns; /* since then */
     struct psti_stream_layout layout;
     struct psti_serve_stream *streams[PSTI_STREAM_ARENAS];
     struct psti_gate *gate;   /* of all groups */
@@ -145,8 +149,11 @@ struct psti_group {
 
 /* serve_stream_make.c: the thread of a stream. */
 enum pst_status psti_serve_stream_start(struct psti_serve_stream *stream, struct pst_error *err);
-/* Waits for the thread's end, which is soon. */
+/* Tells the thread to end. It posts that it has, when its storage lets it go. */
+void psti_serve_stream_close(struct psti_serve_stream *stream);
+/* Waits for the thread's end. The loop calls it only after the thread has posted its end. */
 void psti_serve_stream_join(struct psti_serve_stream *stream);
+
 /* serve_stream_group.c */
 /* What a stream's thread has done, on the loop's thread: */
 void psti_serve_stream_opened(struct psti_serve_stream *stream, enum pst_status status,
@@ -155,6 +162,8 @@ void psti_serve_stream_made(struct psti_serve_stream *stream, uint64_t run,
                             struct psti_serve_extent *extent);
 void psti_serve_stream_failed(struct psti_serve_stream *stream, uint64_t run,
                               const struct pst_error *err);
+/* The thread has ended: it posts nothing more. May free the stream, and its group. */
+void psti_serve_stream_ended(struct psti_serve_stream *stream);
 
 /* What a job that joins has sent. */
 struct psti_joining {
@@ -170,9 +179,11 @@ enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *
                                      struct psti_group **out, struct pst_error *err);
 void psti_serve_group_add(struct psti_group *group, struct psti_job *job);
 /* Takes the job out, which gives everything back. `kept`: but for the memory that it holds, which
- * is not written again. A group without jobs ends. */
+ * is not written again. A group without jobs ends: nobody joins it any more, and it is freed when
+ * the threads of its streams have ended. */
 void psti_serve_group_remove(struct psti_group *group, struct psti_job *job, bool kept);
 enum pst_status psti_serve_groups_open(pst_service *service, struct pst_error *err);
+/* Ends all groups, and waits for their threads. */
 void psti_serve_groups_close(pst_service *service);
 
 /* serve_stream_settle.c */

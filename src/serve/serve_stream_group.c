@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define HELD_MAX 256u
+#define ENDING_MAX 8u  /* groups of a data set */
 #define JOBS_USUAL 8u  /* as many jobs at least can hold extents, */
 #define JOB_BATCHES 4u /* those of so many batches: the one in use, the next one, and two kept */
 
@@ -45,7 +46,7 @@ void psti_serve_stream_opened(struct psti_serve_stream *stream, enum pst_status 
     struct psti_group *group = stream->group;
     stream->is_open = status == PST_OK;
     stream->failed = status != PST_OK;
-    if (status != PST_OK)
+    if (status != PST_OK && !group->ending)
         psti_log(PST_LOG_WARNING, "serve", "group %s: a stream cannot be opened: %s", group->name,
                  err->text);
     group->failed |= !group->opened && status != PST_OK;
@@ -73,7 +74,7 @@ void psti_serve_stream_made(struct psti_serve_stream *stream, uint64_t run,
     stream->n_alive++;
     extent->number = ++group->n_numbers;
     group->n_samples += extent->n_rows;
-    if (run != stream->run) {
+    if (run != stream->run || group->ending) {
         psti_serve_extent_free(extent);
     } else {
         extent->in_window = true;
@@ -115,8 +116,19 @@ static bool is_sibling(const struct psti_group *group, const struct psti_joining
 
 static bool is_of(const struct psti_group *group, const struct psti_joining *joining)
 {
-    return !group->failed && group->options.digest == joining->options.digest &&
+    return !group->failed && !group->ending && group->options.digest == joining->options.digest &&
            group->extent_rows == joining->open.extent_rows && is_sibling(group, joining);
+}
+
+/* Number of groups with the data set whose threads storage keeps. Each has memory and descriptors.
+ */
+static uint32_t count_ending(pst_service *service, const struct psti_joining *joining)
+{
+    uint32_t n = 0;
+    for (struct psti_group *group = psti_serve_groups(service)->first; group; group = group->next)
+        n += group->ending &&
+             memcmp(group->place.version, joining->place.version, sizeof group->place.version) == 0;
+    return n;
 }
 
 /* The shelf of siblings, or a new one. NULL: no memory; then the group has none. */
@@ -124,19 +136,15 @@ static struct psti_shelf *find_shelf(pst_service *service, const struct psti_joi
 {
     struct psti_shelf *shelf = NULL;
     for (struct psti_group *group = psti_serve_groups(service)->first; group; group = group->next)
-        if (group->shelf && is_sibling(group, joining))
+        if (group->shelf && !group->ending && is_sibling(group, joining))
             return psti_loader_shelf_retain(group->shelf);
     return psti_loader_shelf_open(&shelf, NULL) == PST_OK ? shelf : NULL;
 }
 
-static void end_group(struct psti_group *group)
+/* Nobody uses the group any more, and no thread of it runs. */
+static void free_group(struct psti_group *group)
 {
-    pst_service *service = group->service;
-    struct psti_group **at = &psti_serve_groups(service)->first;
-    for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++)
-        if (group->streams[i])
-            psti_serve_stream_join(group->streams[i]);
-    psti_serve_run_posts(service); /* results that name the group */
+    struct psti_group **at = &psti_serve_groups(group->service)->first;
     while (*at && *at != group)
         at = &(*at)->next;
     if (*at)
@@ -159,6 +167,38 @@ static void end_group(struct psti_group *group)
     psti_free(group);
 }
 
+static void free_if_ended(struct psti_group *group)
+{
+    for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++)
+        if (group->streams[i] && !group->streams[i]->over)
+            return;
+    free_group(group);
+}
+
+/* Begins the end of a group without jobs. Storage that stands still may keep the threads of its
+ * streams for any time, and nobody waits for them here. */
+static void end_group(struct psti_group *group)
+{
+    group->ending = true;
+    group->ending_ns = psti_clock_ns();
+    for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++)
+        if (group->streams[i])
+            psti_serve_stream_close(group->streams[i]);
+    free_if_ended(group);
+}
+
+void psti_serve_stream_ended(struct psti_serve_stream *stream)
+{
+    struct psti_group *group = stream->group;
+    stream->over = true;
+    if (group->ending) {
+        free_if_ended(group);
+        return;
+    }
+    group->streams[stream->index] = NULL; /* it could not be opened: another may have its place */
+    psti_serve_stream_free(stream);
+}
+
 enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *joining,
                                      struct psti_group **out, struct pst_error *err)
 {
@@ -168,6 +208,11 @@ enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *
     *out = group;
     if (group)
         return PST_OK;
+    if (count_ending(service, joining) >= ENDING_MAX)
+        return psti_fail(err, PST_ERROR_BUSY, "serve",
+                         "%u groups of jobs with this data set have ended, and the host service "
+                         "still waits for its storage",
+                         ENDING_MAX);
     group = psti_calloc(1, sizeof *group);
     if (!group)
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a group");
@@ -248,10 +293,15 @@ void psti_serve_group_remove(struct psti_group *group, struct psti_job *job, boo
 void psti_serve_groups_close(pst_service *service)
 {
     struct psti_groups *groups = psti_serve_groups(service);
-    while (groups && groups->first)
-        end_group(groups->first);
-    if (groups)
-        psti_gate_close(&groups->gate);
+    if (!groups)
+        return;
+    /* No session is left, so all groups are ending. */
+    for (struct psti_group *group = groups->first; group; group = group->next)
+        for (uint32_t i = 0; i < PSTI_STREAM_ARENAS; i++)
+            if (group->streams[i])
+                psti_serve_stream_join(group->streams[i]);
+    psti_serve_run_posts(service); /* their ends, which free the groups */
+    psti_gate_close(&groups->gate);
     psti_free(groups);
     service->parts[PSTI_SESSION_STREAM] = NULL;
 }

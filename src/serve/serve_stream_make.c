@@ -124,6 +124,14 @@ static void describe(struct psti_serve_stream *stream, struct psti_stream_layout
     }
 }
 
+static bool is_closing(struct psti_serve_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    bool closing = stream->closing;
+    pthread_mutex_unlock(&stream->lock);
+    return closing;
+}
+
 static bool open_all(struct psti_serve_stream *stream)
 {
     struct psti_group *group = stream->group;
@@ -135,6 +143,8 @@ static bool open_all(struct psti_serve_stream *stream)
     if (!group->dataset)
         result->status = psti_share_open_dataset(&group->place, group->fds, group->n_fds,
                                                  &group->dataset, &result->err);
+    if (result->status == PST_OK && is_closing(stream)) /* storage may have kept it very long */
+        result->status = psti_fail(&result->err, PST_ERROR_CANCELLED, "serve", "nobody waits");
     if (result->status == PST_OK)
         result->status = open_loader(stream, &result->err);
     bool open = result->status == PST_OK;
@@ -256,12 +266,23 @@ static void work(struct psti_serve_stream *stream)
     }
 }
 
+static void take_end(struct psti_post *post)
+{
+    struct psti_serve_stream *stream =
+        (struct psti_serve_stream *)(void *)((char *)post -
+                                             offsetof(struct psti_serve_stream, ended));
+    psti_serve_stream_join(stream); /* nothing is left for it to do */
+    psti_serve_stream_ended(stream);
+}
+
 static void run_stream(void *arg)
 {
     struct psti_serve_stream *stream = arg;
     if (open_all(stream))
         work(stream);
     pst_loader_close(&stream->loader); /* extents keep its pool until they are released */
+    stream->ended.run = take_end;
+    psti_serve_post(stream->group->service, &stream->ended);
 }
 
 enum pst_status psti_serve_stream_start(struct psti_serve_stream *stream, struct pst_error *err)
@@ -269,11 +290,17 @@ enum pst_status psti_serve_stream_start(struct psti_serve_stream *stream, struct
     return psti_thread_start(&stream->thread, "stream", run_stream, stream, err);
 }
 
-void psti_serve_stream_join(struct psti_serve_stream *stream)
+void psti_serve_stream_close(struct psti_serve_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
     stream->closing = true;
     pthread_cond_broadcast(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
-    psti_thread_join(stream->thread);
+}
+
+void psti_serve_stream_join(struct psti_serve_stream *stream)
+{
+    if (!stream->joined)
+        psti_thread_join(stream->thread);
+    stream->joined = true;
 }

@@ -362,8 +362,8 @@ uint64_t psti_serve_group_newest(const struct psti_group *group)
 {
     uint64_t newest = group->newest_epoch;
     for (const struct psti_group *at = psti_serve_groups(group->service)->first; at; at = at->next)
-        if (at->shelf && at->shelf == group->shelf && at->newest_epoch != UINT64_MAX &&
-            (newest == UINT64_MAX || at->newest_epoch > newest))
+        if (!at->ending && at->shelf && at->shelf == group->shelf &&
+            at->newest_epoch != UINT64_MAX && (newest == UINT64_MAX || at->newest_epoch > newest))
             newest = at->newest_epoch;
     return newest;
 }
