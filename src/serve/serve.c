@@ -103,7 +103,8 @@ enum pst_status psti_serve_open_below(const char *root, const struct pst_service
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a service");
     service->lock_fd = service->listen_fd = service->epoll_fd = service->event_fd = -1;
     service->posts_end = &service->posts;
-    service->work_end = &service->work;
+    service->lanes_end = &service->lanes;
+    psti_serve_lane_open(&service->control);
     service->numa.node = -1;
     pthread_mutex_init(&service->lock, NULL);
     pthread_cond_init(&service->has_work, NULL);

@@ -1,8 +1,9 @@
 /* serve.h - the service, its sessions, and how kinds of sessions are added.
  *
  * One thread, that of pst_service_run, owns all sessions: only it receives, sends, opens and closes
- * them, so sessions need no locks. It never waits for a client. Other threads hand it their results
- * by psti_serve_post. Each kind of session is a table of operations in a file of its own. */
+ * them, so sessions need no locks. It never waits for a client, for storage, or for another thread
+ * that may. Other threads hand it their results by psti_serve_post. Each kind of session is a table
+ * of operations in a file of its own. */
 #ifndef PST_SERVE_SERVE_H
 #define PST_SERVE_SERVE_H
 
@@ -19,7 +20,8 @@
 enum {
     PSTI_SERVE_KINDS = 4,               /* enum psti_session_kind, and 0 */
     PSTI_SERVE_OUTBOX_NBYTES = 1 << 20, /* what may wait for a client that does not receive */
-    PSTI_SERVE_SESSIONS_MAX = 1024
+    PSTI_SERVE_SESSIONS_MAX = 1024,
+    PSTI_SERVE_LANE_MAX = 16384 /* work that may wait in one lane */
 };
 
 struct psti_packet;
@@ -41,6 +43,7 @@ struct psti_session {
      * second or so. */
     int64_t sent_ns;
     bool ending; /* it is closed as soon as the loop comes back to it */
+    bool served; /* work that it waits for runs (struct psti_work) */
     bool gone;   /* the client's process has ended */
     /* Packets that the socket had no room for, the oldest first. */
     struct psti_packet *outbox, *outbox_last;
@@ -79,16 +82,36 @@ struct psti_post {
     void (*run)(struct psti_post *post); /* owns `post` */
 };
 
-/* Work that may take long, for the service's threads. */
+/* Work that may take long, for the service's threads (serve_work.c). */
 struct psti_worker {
+    struct psti_worker *next;
     pst_service *service;
     pthread_t thread;
     struct psti_buffer bytes, recoded;
     struct psti_decoder *decoder; /* NULL until it is needed */
+    /* Guarded by the service's lock: */
+    struct psti_work *work; /* what it does; NULL: nothing */
+    int64_t began_ns;
+    bool ended;
 };
 struct psti_work {
     struct psti_work *next;
+    struct psti_lane *lane;
     void (*run)(struct psti_work *work, struct psti_worker *worker);
+    /* Called once a second while it runs, on the loop's thread: who waits for it is marked as
+     * served. */
+    void (*touch)(struct psti_work *work, int64_t age_ns);
+    struct psti_post post; /* run on the loop's thread afterwards */
+};
+
+/* A queue of work. Each data set has its own, so that storage which stands still holds no more than
+ * a part of the threads, and nobody else's work waits behind. It ends when it is empty. */
+struct psti_lane {
+    struct psti_lane *next; /* lanes with work that may begin */
+    struct psti_work *first, **last;
+    uint32_t n_waiting, n_running;
+    bool listed;
+    int64_t moved_ns; /* when work of it began or ended last, or came while it had none */
 };
 
 struct pst_service {
@@ -111,13 +134,15 @@ struct pst_service {
     uint8_t out[PSTI_MESSAGE_NBYTES]; /* for answers */
     void *parts[PSTI_SERVE_KINDS];
 
-    pthread_mutex_t lock; /* guards the lists of posts and of work */
+    struct psti_worker *workers;
+    struct psti_lane control; /* requests of sessions of control */
+
+    pthread_mutex_t lock; /* guards the lists of posts and of lanes, and the rest */
     struct psti_post *posts, **posts_end;
-    struct psti_work *work, **work_end;
-    pthread_cond_t has_work;     /* or `ending` */
-    bool ending;                 /* work that is left is run, and then the workers end */
-    struct psti_worker *workers; /* [n_workers] */
-    uint32_t n_workers;
+    struct psti_lane *lanes, **lanes_end; /* those whose first work may begin */
+    pthread_cond_t has_work;              /* or `ending`, or there are too many workers */
+    bool ending;                          /* work that is left is run, and then the workers end */
+    uint32_t n_workers, n_workers_wanted;
 };
 
 /* serve.c: as pst_service_open; `root` goes before /proc and /sys where the machine's NUMA nodes
@@ -164,9 +189,15 @@ void psti_serve_watch_room(pst_service *service, int fd, void *pointer, bool roo
 enum pst_status psti_serve_work_open(pst_service *service, struct pst_error *err);
 /* Waits for all work that was submitted. */
 void psti_serve_work_close(pst_service *service);
-/* Runs work->run(work, worker) on one of the workers, in the order of submission. Any thread. What
- * it finds goes to the loop by psti_serve_post. */
-void psti_serve_submit(pst_service *service, struct psti_work *work);
+void psti_serve_lane_open(struct psti_lane *lane);
+/* Runs work->run(work, worker) on one of the workers, after the lane's earlier work has begun, and
+ * then work->post on the loop's thread. False: too much waits in the lane. The loop's thread. */
+bool psti_serve_submit(pst_service *service, struct psti_lane *lane, struct psti_work *work);
+/* For how long nothing of the lane's work has begun or ended; 0 if it has none. */
+int64_t psti_serve_lane_still_ns(pst_service *service, const struct psti_lane *lane, int64_t now);
+/* Once a second: calls `touch` of all work that runs, and replaces workers that have been busy for
+ * long. */
+void psti_serve_work_tick(pst_service *service, int64_t now);
 
 /* serve_socket.c */
 /* Takes the lock, and makes the socket. */

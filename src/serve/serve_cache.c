@@ -3,6 +3,7 @@
 #include "serve/serve_cache.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 
 static enum pst_status begin(pst_service *service, struct pst_error *err)
@@ -106,10 +107,14 @@ static enum pst_status take_message(struct psti_session *session, struct psti_me
     }
 }
 
-static bool works(const struct psti_session *session)
+static bool works(const struct psti_session *session) { return session->served; }
+
+static void tick(pst_service *service)
 {
-    const struct serve_client *client = session->state;
-    return client->is_opening || client->n_wanted > 0;
+    struct serve_cache *cache = service->parts[PSTI_SESSION_CACHE];
+    int64_t now = psti_clock_ns();
+    for (struct serve_set *set = cache->sets; set; set = set->next)
+        psti_serve_reads_tick(set, now);
 }
 
 static void close_session(struct psti_session *session)
@@ -127,5 +132,6 @@ const struct psti_session_ops psti_serve_cache = {.kind = PSTI_SESSION_CACHE,
                                                   .end = end,
                                                   .open = open_session,
                                                   .message = take_message,
+                                                  .tick = tick,
                                                   .works = works,
                                                   .close = close_session};

@@ -10,12 +10,20 @@
 
 enum { PSTI_SERVE_READ_BUCKETS = 1024 };
 
+/* A data set of which no read has begun or ended for so long stands still: its clients read for
+ * themselves. An opening may take longer, because large folders do. */
+#define PSTI_SERVE_STILL_NS ((int64_t)10 * 1000 * 1000 * 1000)
+#define PSTI_SERVE_OPENING_NS ((int64_t)60 * 1000 * 1000 * 1000)
+
 /* A data set of the host cache, in one form. It belongs to the loop's thread. Workers use what is
  * constant once it is ready. */
 struct serve_set {
     struct serve_set *next;
     struct serve_cache *cache;
     enum { SERVE_SET_CLOSED, SERVE_SET_OPENING, SERVE_SET_READY } state;
+    bool is_late;                  /* opening: it has taken too long, and nobody waits for it */
+    bool is_still;                 /* ready: storage stands still, and nobody waits for reads */
+    struct psti_lane lane;         /* its opening and its reads */
     struct psti_cache_open wanted; /* as its first client asked for it */
     /* Sessions, and reads under way. Without any it is closed: its items stay in the cache until
      * another set needs the room. */
@@ -61,7 +69,6 @@ struct serve_waiter {
 /* An item that is read once for all who wait for it. */
 struct serve_read {
     struct psti_work work;
-    struct psti_post post;
     struct serve_read *next; /* in its bucket */
     struct serve_set *set;
     uint64_t number;
@@ -92,6 +99,8 @@ enum pst_status psti_serve_read_item(struct psti_session *session,
                                      const struct psti_cache_want *want, struct pst_error *err);
 /* Forgets that the session waits for anything. */
 void psti_serve_reads_forget(struct psti_session *session);
+/* Once a second: clients do not wait any longer for a set whose storage stands still. */
+void psti_serve_reads_tick(struct serve_set *set, int64_t now);
 
 /* serve_item.c: reads, checks, re-codes and keeps the item, on a worker. */
 void psti_serve_item(struct serve_read *read, struct psti_worker *worker);

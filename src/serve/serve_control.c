@@ -12,22 +12,27 @@
 
 #include <penstock/penstock.h>
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define STATUS_FIRST_NBYTES 65536
+#define SECOND ((int64_t)1000 * 1000 * 1000)
+/* A request may take so long, and besides what its bytes take at the least rate a second. */
+#define MOST_NS (60 * SECOND)
+#define LEAST_RATE ((uint64_t)10 << 20)
 
 /* A request that a worker does. */
 struct request {
     struct psti_work work;
-    struct psti_post post;
     struct psti_session *session; /* NULL: it has ended */
     pst_cache *cache;
     enum psti_message_kind kind;
     uint64_t id;
     char path[PATH_MAX];
+    int64_t most_ns; /* that it may take */
     enum pst_status status;
     struct pst_error err;
     struct pst_cache_file_report report;
@@ -55,7 +60,7 @@ static void answer_request(const struct request *request)
 static void request_is_done(struct psti_post *post)
 {
     struct request *request =
-        (struct request *)(void *)((char *)post - offsetof(struct request, post));
+        (struct request *)(void *)((char *)post - offsetof(struct request, work.post));
     if (request->session) {
         answer_request(request);
         request->session->state = NULL;
@@ -66,6 +71,7 @@ static void request_is_done(struct psti_post *post)
 static void run_request(struct psti_work *work, struct psti_worker *worker)
 {
     struct request *request = (struct request *)(void *)work;
+    (void)worker;
     pst_error_clear(&request->err);
     if (request->kind == PSTI_MESSAGE_SAVE)
         request->status = pst_cache_save(request->cache, request->path, &request->report,
@@ -75,8 +81,24 @@ static void run_request(struct psti_work *work, struct psti_worker *worker)
                                          sizeof request->report, &request->err);
     else
         request->nbytes = psti_cache_clear(request->cache);
-    request->post.run = request_is_done;
-    psti_serve_post(worker->service, &request->post);
+}
+
+/* It runs: its client is served, if it does not take too long. */
+static void touch_request(struct psti_work *work, int64_t age_ns)
+{
+    struct request *request = (struct request *)(void *)work;
+    struct pst_error err;
+    if (!request->session)
+        return;
+    request->session->served = age_ns <= request->most_ns;
+    if (request->session->served)
+        return;
+    psti_fail_os(&err, ETIMEDOUT, "serve", request->path[0] ? request->path : NULL, -1,
+                 "the host service has not ended this in %d seconds: storage may stand still",
+                 (int)(request->most_ns / SECOND));
+    psti_serve_session_send_error(request->session, request->id, &err);
+    request->session->state = NULL;
+    request->session = NULL;
 }
 
 /* One request of a session is under way at a time. */
@@ -103,9 +125,16 @@ static enum pst_status begin_request(struct psti_session *session,
     request->session = session;
     request->cache = cache->cache;
     request->id = message->head.id;
+    request->most_ns =
+        MOST_NS + (int64_t)(session->service->options.cache_nbytes / LEAST_RATE) * SECOND;
     request->work.run = run_request;
+    request->work.touch = touch_request;
+    request->work.post.run = request_is_done;
+    if (!psti_serve_submit(session->service, &session->service->control, &request->work)) {
+        psti_free(request);
+        return psti_fail(err, PST_ERROR_BUSY, "serve", "too many requests are under way");
+    }
     session->state = request;
-    psti_serve_submit(session->service, &request->work);
     return PST_OK;
 }
 
@@ -242,7 +271,7 @@ static enum pst_status take_message(struct psti_session *session, struct psti_me
     }
 }
 
-static bool works(const struct psti_session *session) { return session->state != NULL; }
+static bool works(const struct psti_session *session) { return session->served; }
 
 static void close_session(struct psti_session *session)
 {

@@ -1,7 +1,8 @@
 /* serve_loop.c - the loop of the service: waits for clients, messages and finished work.
  *
- * Nothing in it waits for a client, and once a second it looks after time: clients that wait are
- * told that the service lives, the socket's name is checked, and a service without clients ends. */
+ * Nothing in it waits for a client, and once a second it looks after time: clients whose work runs
+ * are told that the service lives, the socket's name is checked, and a service without clients
+ * ends. */
 #include "serve/serve.h"
 
 #include "base/alloc.h"
@@ -104,10 +105,13 @@ static void sweep(pst_service *service)
 static enum pst_status tick(pst_service *service, int64_t now, struct pst_error *err)
 {
     for (struct psti_session *session = service->sessions; session; session = session->next)
-        psti_serve_session_keep_alive(session, now);
+        session->served = false;
+    psti_serve_work_tick(service, now);
     for (const struct psti_session_ops *const *at = psti_serve_ops; *at; at++)
         if ((*at)->tick)
             (*at)->tick(service);
+    for (struct psti_session *session = service->sessions; session; session = session->next)
+        psti_serve_session_keep_alive(session, now);
     if (!service->options.keep &&
         now - service->idle_ns >= (int64_t)service->options.linger_s * 1000000000)
         atomic_store(&service->stopping, true);

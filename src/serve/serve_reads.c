@@ -4,7 +4,9 @@
 #include "serve/serve_cache.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
+#include "base/log.h"
 
 #include <inttypes.h>
 
@@ -36,7 +38,7 @@ static void count(struct serve_set *set, const struct serve_read *read)
 static void read_is_done(struct psti_post *post)
 {
     struct serve_read *read =
-        (struct serve_read *)(void *)((char *)post - offsetof(struct serve_read, post));
+        (struct serve_read *)(void *)((char *)post - offsetof(struct serve_read, work.post));
     struct serve_set *set = read->set;
     struct serve_read **at = bucket_of(set, read->number);
     struct psti_cache_ready ready = {.result = read->result};
@@ -72,8 +74,16 @@ static void run_read(struct psti_work *work, struct psti_worker *worker)
     read->result = PSTI_CACHE_RESULT_FAILED;
     if (!atomic_load(&worker->service->stopping)) /* else nobody waits for it any more */
         psti_serve_item(read, worker);
-    read->post.run = read_is_done;
-    psti_serve_post(worker->service, &read->post);
+}
+
+/* It runs: who waits for it is served. */
+static void touch_read(struct psti_work *work, int64_t age_ns)
+{
+    const struct serve_read *read = (const struct serve_read *)(const void *)work;
+    (void)age_ns;
+    for (const struct serve_waiter *at = read->waiters; at; at = at->next)
+        if (at->session)
+            at->session->served = true;
 }
 
 static struct serve_read *find_or_begin(struct serve_set *set, uint64_t number)
@@ -90,10 +100,15 @@ static struct serve_read *find_or_begin(struct serve_set *set, uint64_t number)
     read->number = number;
     read->waiters_end = &read->waiters;
     read->work.run = run_read;
+    read->work.touch = touch_read;
+    read->work.post.run = read_is_done;
+    if (!psti_serve_submit(set->cache->service, &set->lane, &read->work)) {
+        psti_free(read);
+        return NULL;
+    }
     read->next = *bucket;
     *bucket = read;
     set->n_reads_now++;
-    psti_serve_submit(set->cache->service, &read->work);
     return read;
 }
 
@@ -114,7 +129,7 @@ enum pst_status psti_serve_read_item(struct psti_session *session,
         answer(session, &(struct psti_cache_ready){want->ticket, PSTI_CACHE_RESULT_HERE, 0, 0});
         return PST_OK;
     }
-    struct serve_waiter *waiter = psti_calloc(1, sizeof *waiter);
+    struct serve_waiter *waiter = set->is_still ? NULL : psti_calloc(1, sizeof *waiter);
     struct serve_read *read = waiter ? find_or_begin(set, want->number) : NULL;
     if (!read) {
         psti_free(waiter);
@@ -127,6 +142,42 @@ enum pst_status psti_serve_read_item(struct psti_session *session,
     read->waiters_end = &waiter->next;
     client->n_wanted++;
     return PST_OK;
+}
+
+/* Answers all who wait for reads of the set: they read for themselves. */
+static void give_up(struct serve_set *set)
+{
+    struct psti_cache_ready ready = {.result = PSTI_CACHE_RESULT_FAILED};
+    for (uint32_t i = 0; i < PSTI_SERVE_READ_BUCKETS; i++)
+        for (struct serve_read *read = set->reads[i]; read; read = read->next) {
+            while (read->waiters) {
+                struct serve_waiter *waiter = read->waiters;
+                read->waiters = waiter->next;
+                if (waiter->session) {
+                    struct serve_client *client = waiter->session->state;
+                    client->n_wanted--;
+                    ready.ticket = waiter->ticket;
+                    answer(waiter->session, &ready);
+                    set->n_failed++;
+                }
+                psti_free(waiter);
+            }
+            read->waiters_end = &read->waiters;
+        }
+}
+
+void psti_serve_reads_tick(struct serve_set *set, int64_t now)
+{
+    bool is_still =
+        set->state == SERVE_SET_READY && set->n_reads_now > 0 &&
+        psti_serve_lane_still_ns(set->cache->service, &set->lane, now) >= PSTI_SERVE_STILL_NS;
+    if (is_still && !set->is_still)
+        psti_log(PST_LOG_WARNING, "serve",
+                 "%s: its storage stands still; clients read for themselves meanwhile",
+                 set->wanted.dataset.path);
+    set->is_still = is_still;
+    if (is_still)
+        give_up(set);
 }
 
 void psti_serve_reads_forget(struct psti_session *session)

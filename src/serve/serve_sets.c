@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "dataset/dataset.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,6 @@
 /* A set that is being opened. */
 struct opening {
     struct psti_work work;
-    struct psti_post post;
     struct serve_set *set;
     enum pst_status status;
     struct pst_error err;
@@ -94,31 +94,70 @@ static void name_holders(const struct serve_cache *cache, struct pst_error *err)
     memcpy(err->text, text, sizeof text);
 }
 
+/* The session, if its client waits for the set's opening; else NULL. */
+static struct serve_client *waits_for(const struct psti_session *session,
+                                      const struct serve_set *set)
+{
+    struct serve_client *client = session->ops == &psti_serve_cache ? session->state : NULL;
+    return client && client->set == set && client->is_opening ? client : NULL;
+}
+
+/* Tells all who wait for the set that they have to go without it. */
+static void refuse(struct serve_set *set, const struct pst_error *err)
+{
+    for (struct psti_session *session = set->cache->service->sessions; session;
+         session = session->next) {
+        struct serve_client *client = waits_for(session, set);
+        if (!client)
+            continue;
+        client->is_opening = false;
+        client->set = NULL;
+        set->n_sessions--;
+        psti_serve_session_send_error(session, client->open_id, err);
+        session->ending = true;
+    }
+}
+
+static enum pst_status fail_late(struct pst_error *err)
+{
+    return psti_fail_os(err, ETIMEDOUT, "serve", NULL, -1,
+                        "the host service has tried to open the data set for %d seconds: its "
+                        "storage may stand still",
+                        (int)(PSTI_SERVE_OPENING_NS / 1000000000));
+}
+
+/* The opening runs: who waits for it is served, if it does not take too long. */
+static void touch_opening(struct psti_work *work, int64_t age_ns)
+{
+    struct serve_set *set = ((struct opening *)(void *)work)->set;
+    struct pst_error err;
+    set->is_late = age_ns > PSTI_SERVE_OPENING_NS;
+    if (set->is_late) {
+        fail_late(&err);
+        refuse(set, &err);
+        return;
+    }
+    for (struct psti_session *session = set->cache->service->sessions; session;
+         session = session->next)
+        session->served |= waits_for(session, set) != NULL;
+}
+
 /* Answers all who wait for the set. */
 static void opening_is_done(struct psti_post *post)
 {
     struct opening *opening =
-        (struct opening *)(void *)((char *)post - offsetof(struct opening, post));
+        (struct opening *)(void *)((char *)post - offsetof(struct opening, work.post));
     struct serve_set *set = opening->set;
     struct serve_cache *cache = set->cache;
     set->state = opening->status == PST_OK ? SERVE_SET_READY : SERVE_SET_CLOSED;
+    set->is_late = false;
     if (opening->status == PST_ERROR_LIMIT)
         name_holders(cache, &opening->err);
-    for (struct psti_session *session = cache->service->sessions; session;
-         session = session->next) {
-        struct serve_client *client = session->state;
-        if (session->ops != &psti_serve_cache || client->set != set || !client->is_opening)
-            continue;
-        if (opening->status == PST_OK) {
+    if (opening->status != PST_OK)
+        refuse(set, &opening->err);
+    for (struct psti_session *session = cache->service->sessions; session; session = session->next)
+        if (waits_for(session, set))
             answer_opened(session);
-            continue;
-        }
-        client->is_opening = false;
-        client->set = NULL;
-        set->n_sessions--;
-        psti_serve_session_send_error(session, client->open_id, &opening->err);
-        session->ending = true;
-    }
     if (opening->status != PST_OK)
         close_parts(set);
     psti_free(opening);
@@ -131,6 +170,7 @@ static void run_opening(struct psti_work *work, struct psti_worker *worker)
     struct opening *opening = (struct opening *)(void *)work;
     struct serve_set *set = opening->set;
     struct psti_cache_shape shape;
+    (void)worker;
     pst_error_clear(&opening->err);
     enum pst_status status = psti_share_open_dataset(&set->wanted.dataset, set->fds, set->n_fds,
                                                      &set->dataset, &opening->err);
@@ -148,8 +188,6 @@ static void run_opening(struct psti_work *work, struct psti_worker *worker)
         status =
             psti_cache_set_open(set->cache->cache, &set->shape, &set->items_set, &opening->err);
     opening->status = status;
-    opening->post.run = opening_is_done;
-    psti_serve_post(worker->service, &opening->post);
 }
 
 static struct serve_set *find_set(struct serve_cache *cache, const struct psti_cache_shape *shape)
@@ -169,6 +207,7 @@ static struct serve_set *make_set(struct serve_cache *cache, const struct psti_c
         return NULL;
     set->cache = cache;
     set->shape = *shape;
+    psti_serve_lane_open(&set->lane);
     set->next = cache->sets;
     cache->sets = set;
     return set;
@@ -181,13 +220,16 @@ static enum pst_status begin_opening(struct serve_set *set, const struct psti_ca
     struct opening *opening = psti_calloc(1, sizeof *opening);
     if (!opening)
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory to open a data set");
+    opening->set = set;
+    opening->work.run = run_opening;
+    opening->work.touch = touch_opening;
+    opening->work.post.run = opening_is_done;
     set->wanted = *open;
     for (; set->n_fds < message->n_fds; set->n_fds++)
         set->fds[set->n_fds] = psti_share_message_take_fd(message, set->n_fds);
     set->state = SERVE_SET_OPENING;
-    opening->set = set;
-    opening->work.run = run_opening;
-    psti_serve_submit(set->cache->service, &opening->work);
+    (void)psti_serve_submit(set->cache->service, &set->lane, &opening->work); /* a closed set has an
+                                                                                 empty lane */
     return PST_OK;
 }
 
@@ -213,6 +255,8 @@ enum pst_status psti_serve_set_join(struct psti_session *session,
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a data set");
     if (set->state == SERVE_SET_CLOSED)
         status = begin_opening(set, open, message, err);
+    else if (set->is_late)
+        status = fail_late(err);
     if (status != PST_OK) {
         psti_serve_set_settle(set);
         return status;

@@ -135,6 +135,7 @@ struct psti_group {
     uint64_t labels;      /* hash of the label file's inode, size and times; 0: there is none */
     pst_dataset *dataset; /* of the first stream's thread, until `opened` */
     bool opened, failed;
+    int64_t since_ns;  /* when it was made */
     bool ending;       /* its last job has gone, and threads of streams still run */
     int64_t ending_ns; /* since then */
     struct psti_stream_layout layout;

@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 #define HELD_MAX 256u
-#define ENDING_MAX 8u  /* groups of a data set */
+#define ENDING_MAX 8u  /* groups of a data set that take longer to end than */
+#define ENDING_NS ((int64_t)10 * 1000 * 1000 * 1000)
 #define JOBS_USUAL 8u  /* as many jobs at least can hold extents, */
 #define JOB_BATCHES 4u /* those of so many batches: the one in use, the next one, and two kept */
 
@@ -120,15 +121,17 @@ static bool is_of(const struct psti_group *group, const struct psti_joining *joi
            group->extent_rows == joining->open.extent_rows && is_sibling(group, joining);
 }
 
-/* Number of groups with the data set whose threads storage keeps. Each has memory and descriptors.
- */
-static uint32_t count_ending(pst_service *service, const struct psti_joining *joining)
+/* True if storage keeps the threads of many groups with the data set, which have memory and
+ * descriptors, or of one while it opens the data set. */
+static bool stands_still(pst_service *service, const struct psti_joining *joining)
 {
     uint32_t n = 0;
+    int64_t since = psti_clock_ns() - ENDING_NS;
     for (struct psti_group *group = psti_serve_groups(service)->first; group; group = group->next)
-        n += group->ending &&
-             memcmp(group->place.version, joining->place.version, sizeof group->place.version) == 0;
-    return n;
+        if (group->ending && group->ending_ns < since &&
+            memcmp(group->place.version, joining->place.version, sizeof group->place.version) == 0)
+            n += group->opened ? 1 : ENDING_MAX;
+    return n >= ENDING_MAX;
 }
 
 /* The shelf of siblings, or a new one. NULL: no memory; then the group has none. */
@@ -208,11 +211,10 @@ enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *
     *out = group;
     if (group)
         return PST_OK;
-    if (count_ending(service, joining) >= ENDING_MAX)
+    if (stands_still(service, joining))
         return psti_fail(err, PST_ERROR_BUSY, "serve",
-                         "%u groups of jobs with this data set have ended, and the host service "
-                         "still waits for its storage",
-                         ENDING_MAX);
+                         "jobs with this data set have ended, and the host service still waits for "
+                         "its storage");
     group = psti_calloc(1, sizeof *group);
     if (!group)
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a group");
@@ -235,6 +237,7 @@ enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *
     group->n_fds = joining->n_fds;
     joining->n_fds = 0;
     group->labels = joining->labels;
+    group->since_ns = psti_clock_ns();
     group->newest_epoch = UINT64_MAX;
     group->next = psti_serve_groups(service)->first;
     psti_serve_groups(service)->first = group;

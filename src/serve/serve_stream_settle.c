@@ -7,10 +7,15 @@
 #include "serve/serve_stream_int.h"
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "base/thread.h"
+
+#include <errno.h>
 
 #define LENT_MAX 65536u
 #define PATIENCE_NS ((int64_t)5 * 1000 * 1000 * 1000)
+/* A stream of which no extent has come for so long, while a job waits for one, stands still. */
+#define STILL_NS ((int64_t)60 * 1000 * 1000 * 1000)
 
 /* True if the stream can make the extents up to `index` before any job takes or gives back what the
  * window has. */
@@ -378,15 +383,43 @@ static bool ends_waiting(const struct psti_job *job, int64_t now)
            (now - stream->moved_ns > PATIENCE_NS || is_shut_out(job));
 }
 
+/* True if storage keeps what the job wants. */
+static bool is_still(const struct psti_job *job, int64_t now)
+{
+    const struct psti_serve_stream *stream = job->stream ? job->stream : job->awaits;
+    int64_t since = job->want_ns;
+    if (stream && stream->moved_ns > since)
+        since = stream->moved_ns;
+    return job->wants && now - since > STILL_NS;
+}
+
+/* The jobs of a group whose data set cannot be opened go on alone. */
+static void refuse_all(const struct psti_group *group)
+{
+    struct pst_error err;
+    psti_fail_os(&err, ETIMEDOUT, "serve", NULL, -1,
+                 "the host service has tried to open the data set for %d seconds: its storage may "
+                 "stand still",
+                 (int)(STILL_NS / 1000000000));
+    for (struct psti_job *job = group->jobs; job; job = job->next)
+        psti_serve_job_refused(job, &err);
+}
+
 void psti_serve_groups_tick(pst_service *service)
 {
     int64_t now = psti_clock_ns();
     for (struct psti_group *group = psti_serve_groups(service)->first; group; group = group->next) {
         bool changed = false;
+        if (!group->opened && !group->failed && now - group->since_ns > STILL_NS)
+            refuse_all(group);
         for (struct psti_job *job = group->jobs; job; job = job->next) {
             bool ends = ends_waiting(job, now);
             job->impatient |= ends;
             changed |= ends;
+            if (!is_still(job, now))
+                continue;
+            psti_serve_job_leave_behind(job, PSTI_ALONE_FAILED);
+            changed = true;
         }
         if (changed)
             psti_serve_group_settle(group);

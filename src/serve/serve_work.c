@@ -1,50 +1,132 @@
-/* serve_work.c - the service's threads, and the work that they do in the order in which it came. */
+/* serve_work.c - the service's threads, and the work that they do.
+ *
+ * Work waits in lanes, one for each data set. Workers take the first work of one lane after the
+ * other. There is one worker more than the service may use cores, and a lane has all but one of
+ * them at most, so one data set can use all cores, and one whose storage stands still leaves a
+ * worker to the others. A worker that has been busy for some seconds does not count: another one is
+ * started in its place, and ends when it is too many. */
 #include "serve/serve.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/thread.h"
 #include "decode/decode.h"
 
-static struct psti_work *take(pst_service *service)
+#define LONG_NS ((int64_t)2 * 1000 * 1000 * 1000)
+#define SPARE_MAX 64u /* workers in the place of such */
+
+void psti_serve_lane_open(struct psti_lane *lane)
 {
+    *lane = (struct psti_lane){.last = &lane->first};
+}
+
+/* Puts the lane among those with work that may begin, if it is one. The lock is held. */
+static void list(pst_service *service, struct psti_lane *lane)
+{
+    if (lane->listed || !lane->first || lane->n_running >= service->options.n_threads)
+        return;
+    lane->listed = true;
+    lane->next = NULL;
+    *service->lanes_end = lane;
+    service->lanes_end = &lane->next;
+    pthread_cond_signal(&service->has_work);
+}
+
+/* Takes the first work of the first lane. The lock is held. */
+static struct psti_work *take_first(pst_service *service)
+{
+    struct psti_lane *lane = service->lanes;
+    if (!lane)
+        return NULL;
+    struct psti_work *work = lane->first;
+    service->lanes = lane->next;
+    if (!service->lanes)
+        service->lanes_end = &service->lanes;
+    lane->listed = false;
+    lane->first = work->next;
+    if (!lane->first)
+        lane->last = &lane->first;
+    lane->n_waiting--;
+    lane->n_running++;
+    lane->moved_ns = psti_clock_ns();
+    list(service, lane); /* behind the others */
+    return work;
+}
+
+/* The next work of the worker; NULL: it is to end. */
+static struct psti_work *take(struct psti_worker *worker)
+{
+    pst_service *service = worker->service;
+    struct psti_work *work = NULL;
     pthread_mutex_lock(&service->lock);
-    while (!service->work && !service->ending)
+    while (service->n_workers <= service->n_workers_wanted && !(work = take_first(service)) &&
+           !service->ending)
         pthread_cond_wait(&service->has_work, &service->lock);
-    struct psti_work *work = service->work;
-    if (work) {
-        service->work = work->next;
-        if (!service->work)
-            service->work_end = &service->work;
+    worker->work = work;
+    worker->began_ns = psti_clock_ns();
+    if (!work) {
+        worker->ended = true;
+        service->n_workers--;
     }
     pthread_mutex_unlock(&service->lock);
     return work;
+}
+
+/* The lane may be gone as soon as the loop has the work. */
+static void give_back(struct psti_worker *worker, struct psti_work *work)
+{
+    pst_service *service = worker->service;
+    pthread_mutex_lock(&service->lock);
+    worker->work = NULL;
+    work->lane->n_running--;
+    work->lane->moved_ns = psti_clock_ns();
+    list(service, work->lane);
+    pthread_mutex_unlock(&service->lock);
+    psti_serve_post(service, &work->post);
 }
 
 static void run(void *arg)
 {
     struct psti_worker *worker = arg;
     struct psti_work *work;
-    while ((work = take(worker->service)) != NULL)
+    while ((work = take(worker)) != NULL) {
         work->run(work, worker);
+        give_back(worker, work);
+    }
     psti_buffer_free(&worker->bytes);
     psti_buffer_free(&worker->recoded);
     psti_decode_close(&worker->decoder);
 }
 
+static enum pst_status start_worker(pst_service *service, struct pst_error *err)
+{
+    struct psti_worker *worker = psti_calloc(1, sizeof *worker);
+    if (!worker)
+        return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a thread");
+    worker->service = service;
+    pthread_mutex_lock(&service->lock);
+    service->n_workers++;
+    pthread_mutex_unlock(&service->lock);
+    enum pst_status status = psti_thread_start(&worker->thread, "serve", run, worker, err);
+    if (status != PST_OK) {
+        pthread_mutex_lock(&service->lock);
+        service->n_workers--;
+        pthread_mutex_unlock(&service->lock);
+        psti_free(worker);
+        return status;
+    }
+    worker->next = service->workers;
+    service->workers = worker;
+    return PST_OK;
+}
+
 enum pst_status psti_serve_work_open(pst_service *service, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
-    service->workers = psti_calloc(service->options.n_threads, sizeof *service->workers);
-    if (!service->workers)
-        return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for %u threads",
-                         service->options.n_threads);
-    while (status == PST_OK && service->n_workers < service->options.n_threads) {
-        struct psti_worker *worker = &service->workers[service->n_workers];
-        worker->service = service;
-        status = psti_thread_start(&worker->thread, "serve", run, worker, err);
-        service->n_workers += status == PST_OK;
-    }
+    service->n_workers_wanted = service->options.n_threads + 1;
+    for (uint32_t i = 0; status == PST_OK && i <= service->options.n_threads; i++)
+        status = start_worker(service, err);
     return status;
 }
 
@@ -54,19 +136,79 @@ void psti_serve_work_close(pst_service *service)
     service->ending = true;
     pthread_cond_broadcast(&service->has_work);
     pthread_mutex_unlock(&service->lock);
-    for (uint32_t i = 0; i < service->n_workers; i++)
-        psti_thread_join(service->workers[i].thread);
-    psti_free(service->workers);
-    service->workers = NULL;
-    service->n_workers = 0;
+    while (service->workers) {
+        struct psti_worker *worker = service->workers;
+        service->workers = worker->next;
+        psti_thread_join(worker->thread);
+        psti_free(worker);
+    }
 }
 
-void psti_serve_submit(pst_service *service, struct psti_work *work)
+bool psti_serve_submit(pst_service *service, struct psti_lane *lane, struct psti_work *work)
 {
-    work->next = NULL;
     pthread_mutex_lock(&service->lock);
-    *service->work_end = work;
-    service->work_end = &work->next;
-    pthread_cond_signal(&service->has_work);
+    bool fits = lane->n_waiting < PSTI_SERVE_LANE_MAX;
+    if (fits) {
+        if (lane->n_waiting + lane->n_running == 0)
+            lane->moved_ns = psti_clock_ns();
+        work->next = NULL;
+        work->lane = lane;
+        *lane->last = work;
+        lane->last = &work->next;
+        lane->n_waiting++;
+        list(service, lane);
+    }
     pthread_mutex_unlock(&service->lock);
+    return fits;
+}
+
+int64_t psti_serve_lane_still_ns(pst_service *service, const struct psti_lane *lane, int64_t now)
+{
+    pthread_mutex_lock(&service->lock);
+    int64_t still = lane->n_waiting + lane->n_running > 0 ? now - lane->moved_ns : 0;
+    pthread_mutex_unlock(&service->lock);
+    return still;
+}
+
+/* Joins workers that have ended, or are about to. */
+static void join_ended(pst_service *service)
+{
+    for (struct psti_worker **at = &service->workers; *at;) {
+        struct psti_worker *worker = *at;
+        pthread_mutex_lock(&service->lock);
+        bool ended = worker->ended;
+        pthread_mutex_unlock(&service->lock);
+        if (!ended) {
+            at = &worker->next;
+            continue;
+        }
+        *at = worker->next;
+        psti_thread_join(worker->thread);
+        psti_free(worker);
+    }
+}
+
+void psti_serve_work_tick(pst_service *service, int64_t now)
+{
+    uint32_t n_long = 0, n_missing = 0;
+    for (struct psti_worker *worker = service->workers; worker; worker = worker->next) {
+        pthread_mutex_lock(&service->lock);
+        struct psti_work *work = worker->work; /* it stays until the loop runs its post */
+        int64_t age_ns = now - worker->began_ns;
+        pthread_mutex_unlock(&service->lock);
+        n_long += work && age_ns > LONG_NS;
+        if (work && work->touch)
+            work->touch(work, age_ns);
+    }
+    n_long = n_long < SPARE_MAX ? n_long : SPARE_MAX;
+    pthread_mutex_lock(&service->lock);
+    service->n_workers_wanted = service->options.n_threads + 1 + n_long;
+    if (service->n_workers < service->n_workers_wanted)
+        n_missing = service->n_workers_wanted - service->n_workers;
+    else if (service->n_workers > service->n_workers_wanted)
+        pthread_cond_broadcast(&service->has_work);
+    pthread_mutex_unlock(&service->lock);
+    while (n_missing > 0 && start_worker(service, NULL) == PST_OK)
+        n_missing--;
+    join_ended(service);
 }
