@@ -33,15 +33,19 @@ struct psti_arena_slot {
 struct psti_arena {
     int fd; /* -1: not made yet */
     char *bytes;
-    uint64_t nbytes;      /* most for index and arrays of all slots */
+    uint64_t nbytes;      /* most of `claimed` */
     uint64_t stride, own; /* see share_stream_wire.h */
-    uint32_t n_slots;
+    uint64_t own_max;     /* most own rows of an extent */
+    uint32_t n_slots;     /* with addresses */
+    /* With memory: all, unless own rows need much. The thread of the stream writes it. */
+    atomic_uint n_used_max;
+    atomic_uint_fast64_t claimed; /* bytes of memory, those of own rows twice */
     /* Guarded by the lock of the loader's pool: */
     uint32_t n_made, next; /* next: the slot that is to be taken if it is free */
     struct psti_arena_slot *slots, *free;
 };
-/* nbytes: for index and arrays of all slots. The loader's first slot then says how many there are.
- */
+/* nbytes: for all slots. The loader's first slot then says how many there are. The rest of the
+ * arena is zero. */
 enum pst_status psti_serve_arena_open(struct psti_arena *arena, uint64_t nbytes,
                                       struct pst_error *err);
 /* Slots for a loader, which they outlive. */
@@ -62,7 +66,8 @@ struct psti_serve_extent {
     pst_batch *batch;
     uint32_t slot;
     uint64_t own_nbytes;
-    uint32_t n_held; /* by jobs */
+    uint32_t n_slots; /* that the arena uses now */
+    uint32_t n_held;  /* by jobs */
     bool in_window;
 };
 
@@ -72,6 +77,7 @@ struct psti_serve_stream {
     uint64_t generation; /* tells it from others of the group */
     struct psti_arena arena;
     bool is_open, failed;
+    uint32_t n_slots;     /* that the arena uses, as of the newest extent */
     uint64_t epoch, next; /* of the extent that comes next */
     uint64_t run;         /* counts beginnings at another place */
     uint64_t n_received;  /* extents, of all runs */

@@ -1,7 +1,10 @@
 /* serve_stream_arena.c - the sealed store in which a stream's extents lie.
  *
  * The pool of the stream's loader takes its slots from here. Address space is taken for all slots
- * at once, memory with each slot when it is first made, and for own rows as they need it. */
+ * at once, memory with each slot when it is first made, and for own rows as they need it. Sealed
+ * memory cannot be given back, so the bytes that are claimed have a limit: it counts own rows
+ * twice, because the loader has them in memory of its own, too. The larger the own rows of an
+ * extent have been, the fewer slots are used. */
 #include "serve/serve_stream.h"
 
 #include "base/alloc.h"
@@ -15,11 +18,13 @@
 #define SLOTS_MAX ((uint32_t)PSTI_STREAM_EXTENTS / 2)
 #define SPARE_PART 4u                       /* one of so many slots is to be free */
 #define OWN_NBYTES_MAX ((uint64_t)64 << 20) /* of one extent */
+#define OWN_STEP ((uint64_t)1 << 16)        /* by which they grow; each slot may have so much */
 
 enum pst_status psti_serve_arena_open(struct psti_arena *arena, uint64_t nbytes,
                                       struct pst_error *err)
 {
-    *arena = (struct psti_arena){.fd = -1, .nbytes = nbytes};
+    arena->fd = -1;
+    arena->nbytes = nbytes;
     arena->slots = psti_calloc(SLOTS_MAX, sizeof *arena->slots);
     return arena->slots ? PST_OK : psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for slots");
 }
@@ -30,7 +35,8 @@ void psti_serve_arena_close(struct psti_arena *arena)
     if (arena->fd >= 0)
         close(arena->fd);
     psti_free(arena->slots);
-    *arena = (struct psti_arena){.fd = -1};
+    arena->slots = NULL;
+    arena->fd = -1;
 }
 
 /* Makes the store, when the first slot says how large slots are. */
@@ -39,15 +45,28 @@ static enum pst_status make_store(struct psti_arena *arena, size_t nbytes)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     void *bytes;
     arena->own = psti_round_up(nbytes, page);
-    uint64_t n_slots = arena->nbytes / arena->own;
+    uint64_t n_slots = arena->nbytes / (arena->own + 2 * OWN_STEP);
     if (n_slots < PSTI_STREAM_SLOTS_MIN)
         return PST_ERROR_LIMIT;
     arena->n_slots = n_slots < SLOTS_MAX ? (uint32_t)n_slots : SLOTS_MAX;
+    atomic_store(&arena->n_used_max, arena->n_slots);
     arena->stride = arena->own + OWN_NBYTES_MAX;
+    /* What leaves the least number of slots. */
+    uint64_t most = (arena->nbytes / PSTI_STREAM_SLOTS_MIN - arena->own) / 2;
+    arena->own_max = most < OWN_NBYTES_MAX ? most : OWN_NBYTES_MAX;
     enum pst_status status = psti_sealed_store_make(
         "penstock-extents", arena->n_slots * arena->stride, &arena->fd, &bytes, NULL);
     arena->bytes = bytes;
     return status;
+}
+
+/* Counts bytes that are to be claimed. False: they are too many. */
+static bool take_bytes(struct psti_arena *arena, uint64_t nbytes)
+{
+    if (atomic_fetch_add(&arena->claimed, nbytes) + nbytes <= arena->nbytes)
+        return true;
+    atomic_fetch_sub(&arena->claimed, nbytes);
+    return false;
 }
 
 static enum pst_status make(void *ctx, size_t nbytes, struct psti_slot_part *part)
@@ -62,11 +81,14 @@ static enum pst_status make(void *ctx, size_t nbytes, struct psti_slot_part *par
     if (slot) {
         arena->free = slot->next_free;
     } else {
-        if (arena->n_made == arena->n_slots || nbytes > arena->own)
+        if (arena->n_made >= atomic_load(&arena->n_used_max) || nbytes > arena->own ||
+            !take_bytes(arena, arena->own))
             return PST_ERROR_LIMIT;
         uint64_t at = arena->n_made * arena->stride;
-        if (!psti_sealed_store_grow(arena->fd, at, at + arena->own))
+        if (!psti_sealed_store_grow(arena->fd, at, at + arena->own)) {
+            atomic_fetch_sub(&arena->claimed, arena->own);
             return PST_ERROR_MEMORY;
+        }
         slot = &arena->slots[arena->n_made];
         slot->number = arena->n_made++;
     }
@@ -97,6 +119,8 @@ static uint32_t order(void *ctx, const struct psti_slot_part *part, uint32_t n_f
 {
     const struct psti_arena *arena = ctx;
     const struct psti_arena_slot *slot = part->own;
+    if (slot->number >= atomic_load(&arena->n_used_max)) /* one too many, with memory of its own */
+        return n_free == UINT32_MAX ? UINT32_MAX - 1 : UINT32_MAX;
     if (arena->next >= arena->n_made && n_free < arena->n_made / SPARE_PART)
         return UINT32_MAX;
     return slot->number >= arena->next ? slot->number - arena->next
@@ -130,11 +154,20 @@ static bool claim_own(struct psti_arena *arena, struct psti_arena_slot *slot, ui
     uint64_t at = slot->number * arena->stride + arena->own;
     if (nbytes <= slot->own_claimed)
         return true;
-    nbytes = psti_round_up(nbytes, (size_t)1 << 16);
-    if (nbytes > OWN_NBYTES_MAX ||
-        !psti_sealed_store_grow(arena->fd, at + slot->own_claimed, at + nbytes))
+    nbytes = psti_round_up(nbytes, OWN_STEP);
+    uint64_t more = nbytes - slot->own_claimed;
+    if (nbytes > arena->own_max || !take_bytes(arena, 2 * more))
         return false;
+    if (!psti_sealed_store_grow(arena->fd, at + slot->own_claimed, at + nbytes)) {
+        atomic_fetch_sub(&arena->claimed, 2 * more);
+        return false;
+    }
     slot->own_claimed = nbytes;
+    uint64_t n =
+        arena->nbytes / (arena->own + 2 * nbytes); /* slots, if each comes to have so much */
+    n = n < PSTI_STREAM_SLOTS_MIN ? PSTI_STREAM_SLOTS_MIN : n;
+    if (n < atomic_load(&arena->n_used_max))
+        atomic_store(&arena->n_used_max, (unsigned)n);
     return true;
 }
 
@@ -154,7 +187,7 @@ static bool add_row(struct psti_arena *arena, pst_batch *batch, uint32_t i_field
         record.shape[i] = tensor.shape[i];
         nbytes *= (uint64_t)tensor.shape[i];
     }
-    if (nbytes > OWN_NBYTES_MAX || !claim_own(arena, slot, *end + nbytes))
+    if (nbytes > arena->own_max || !claim_own(arena, slot, *end + nbytes))
         return false;
     if (nbytes)
         memcpy(own + *end, tensor.data, nbytes);

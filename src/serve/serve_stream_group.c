@@ -28,7 +28,8 @@ struct psti_groups *psti_serve_groups(const pst_service *service)
 static void open_job(struct psti_job *job)
 {
     struct psti_group *group = job->group;
-    uint32_t wanted = JOB_BATCHES * (job->batch_size / group->extent_rows + 2), n_jobs = 0;
+    uint32_t n_jobs = 0, wanted = job->batch_size / group->extent_rows + 2;
+    wanted *= psti_serve_group_can_keep(group) ? JOB_BATCHES : 1;
     uint32_t used = psti_serve_group_loader_slots(group) + 2 * psti_serve_job_span(job) + 2 +
                     psti_serve_group_held_max(group);
     for (const struct psti_job *other = group->jobs; other; other = other->next)
@@ -46,6 +47,7 @@ void psti_serve_stream_opened(struct psti_serve_stream *stream, enum pst_status 
 {
     struct psti_group *group = stream->group;
     stream->is_open = status == PST_OK;
+    stream->n_slots = stream->is_open ? stream->arena.n_slots : 0;
     stream->failed = status != PST_OK;
     if (status != PST_OK && !group->ending)
         psti_log(PST_LOG_WARNING, "serve", "group %s: a stream cannot be opened: %s", group->name,
@@ -73,6 +75,7 @@ void psti_serve_stream_made(struct psti_serve_stream *stream, uint64_t run,
     stream->n_received++;
     stream->moved_ns = psti_clock_ns();
     stream->n_alive++;
+    stream->n_slots = extent->n_slots;
     extent->number = ++group->n_numbers;
     group->n_samples += extent->n_rows;
     if (run != stream->run || group->ending) {

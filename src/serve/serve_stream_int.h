@@ -50,8 +50,12 @@ void psti_serve_stream_order(struct psti_serve_stream *stream, uint64_t made_max
                              uint64_t index_max);
 /* Lets the stream begin at another place. */
 void psti_serve_stream_restart(struct psti_serve_stream *stream, uint64_t epoch, uint64_t index);
-/* Slots of an arena that the loader itself uses; extents that all jobs may hold. */
+/* Slots of an arena that the loader itself uses. */
 uint32_t psti_serve_group_loader_slots(const struct psti_group *group);
+/* True if jobs can have extents mapped, and keep them; else they copy all, and give them back with
+ * their next message. */
+bool psti_serve_group_can_keep(const struct psti_group *group);
+/* Extents that all jobs may keep. */
 uint32_t psti_serve_group_held_max(const struct psti_group *group);
 
 /* serve_stream_settle.c */

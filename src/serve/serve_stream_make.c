@@ -14,8 +14,8 @@
 
 #define LOOK_NS ((int64_t)100 * 1000 * 1000) /* how often a waiting thread looks for orders */
 #define STAGE_NBYTES_MAX ((uint64_t)8 << 30)
-#define STAGE_PART 8 /* a stream's extents take at most 1 / STAGE_PART of the free memory */
-#define WORK_NBYTES ((uint64_t)2 << 30) /* host_memory of its loader besides */
+#define WORK_NBYTES_MAX ((uint64_t)2 << 30) /* host_memory of its loader besides */
+#define STAGE_PART 8 /* both take at most 1 / STAGE_PART of the free memory */
 
 struct result {
     struct psti_post post;
@@ -89,6 +89,7 @@ static enum pst_status open_loader(struct psti_serve_stream *stream, struct pst_
     if (given->weights && group->options.n_weights != n)
         return psti_fail(err, PST_ERROR_ARGUMENT, "serve", "%llu weights for %llu samples",
                          (unsigned long long)group->options.n_weights, (unsigned long long)n);
+    uint64_t work = stage < WORK_NBYTES_MAX ? stage : WORK_NBYTES_MAX;
     stage = stage < STAGE_NBYTES_MAX ? stage : STAGE_NBYTES_MAX;
     enum pst_status status = psti_serve_arena_open(&stream->arena, stage, err);
     if (status != PST_OK)
@@ -96,7 +97,7 @@ static enum pst_status open_loader(struct psti_serve_stream *stream, struct pst_
     struct psti_loader_slots slots = psti_serve_arena_slots(&stream->arena);
     slots.gate = group->gate;
     slots.shelf = group->shelf;
-    struct pst_loader_options options = options_of(group, stage + WORK_NBYTES);
+    struct pst_loader_options options = options_of(group, stage + work);
     status = psti_loader_open_in(group->dataset, &options, &slots, &stream->loader, err);
     if (status == PST_OK || !options.cache)
         return status;
@@ -204,6 +205,7 @@ static enum pst_status make_extent(struct psti_serve_stream *stream, uint64_t ep
         extent->own_nbytes =
             psti_serve_arena_add_own(&stream->arena, batch, fields, n_fields, rows);
     extent->bad |= extent->own_nbytes == UINT64_MAX;
+    extent->n_slots = atomic_load(&stream->arena.n_used_max);
     extent->slot = ((struct psti_arena_slot *)psti_batch_part(batch)->own)->number;
     extent->batch = extent->bad ? NULL : batch;
     if (extent->bad)

@@ -28,7 +28,7 @@ static bool can_make(const struct psti_serve_stream *stream, uint64_t index)
         n_alive -= !needed && at->n_held == 0;
     }
     return n_needed + n_new <= psti_serve_stream_window_max(stream) &&
-           n_alive + n_new <= stream->arena.n_slots - psti_serve_group_loader_slots(stream->group);
+           n_alive + n_new <= stream->n_slots - psti_serve_group_loader_slots(stream->group);
 }
 
 /* First index that the job wants and the window does not have. */
@@ -257,7 +257,7 @@ static bool balance(struct psti_serve_stream *stream)
     turn_epoch(stream);
     uint64_t end = needed_end(stream), left = stream->next < end ? end - stream->next : 0;
     uint32_t most = psti_serve_stream_window_max(stream),
-             slots = stream->arena.n_slots - psti_serve_group_loader_slots(stream->group);
+             slots = stream->n_slots - psti_serve_group_loader_slots(stream->group);
     uint32_t ahead = count_ahead(stream), half = most / 2 + 1;
     uint32_t wanted = ahead < half ? half - ahead : 0;
     wanted = wanted < left ? wanted : (uint32_t)left; /* nothing makes way for what nobody makes */
@@ -305,7 +305,9 @@ static bool can_be_answered(struct psti_job *job)
         job->wants = false;
         psti_serve_job_alone(job, PSTI_ALONE_BEHIND);
     } else if (job->n_rows == 0 || n > PSTI_STREAM_EXTENTS / 2 || job->n_held + n > job->held_cap ||
-               job->n_held > job->hold_max) {
+               job->n_held > job->hold_max ||
+               (job->stream && job->stream->is_open &&
+                n > psti_serve_stream_window_max(job->stream))) {
         psti_serve_job_leave_behind(job, PSTI_ALONE_FULL);
     }
     return job->wants;

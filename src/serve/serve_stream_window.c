@@ -112,10 +112,19 @@ uint32_t psti_serve_job_span(const struct psti_job *job)
     return (n < PSTI_STREAM_EXTENTS ? n : PSTI_STREAM_EXTENTS) + 2;
 }
 
+bool psti_serve_group_can_keep(const struct psti_group *group)
+{
+    for (uint32_t i = 0; i < group->layout.n_fields; i++)
+        if (group->layout.fields[i].row_nbytes > 0)
+            return true;
+    return false;
+}
+
 uint32_t psti_serve_group_held_max(const struct psti_group *group)
 {
     uint32_t n = 0;
-    for (const struct psti_job *job = group->jobs; job; job = job->next)
+    for (const struct psti_job *job = group->jobs; job && psti_serve_group_can_keep(group);
+         job = job->next)
         n += job->hold_max;
     return n;
 }
@@ -131,7 +140,7 @@ uint32_t psti_serve_stream_window_max(const struct psti_serve_stream *stream)
 {
     uint32_t n = WINDOW_MIN, others = psti_serve_group_loader_slots(stream->group) +
                                       psti_serve_group_held_max(stream->group);
-    uint32_t most = stream->arena.n_slots > others ? stream->arena.n_slots - others : 0;
+    uint32_t most = stream->n_slots > others ? stream->n_slots - others : 0;
     for (const struct psti_job *job = stream->group->jobs; job; job = job->next)
         if (job->stream == stream && WINDOW_STEPS * psti_serve_job_span(job) > n)
             n = WINDOW_STEPS * psti_serve_job_span(job);
