@@ -164,8 +164,36 @@ bool psti_cache_take(struct psti_cache_set *set, uint64_t nbytes)
     return true;
 }
 
+/* Adds at most nbytes to what holes have taken for no item. Returns how many that were. */
+static uint64_t give_to_holes(struct psti_cache_set *set, uint64_t nbytes)
+{
+    uint64_t all = atomic_load_explicit(&set->holes_nbytes, memory_order_relaxed), given;
+    uint_fast64_t left = atomic_load_explicit(&set->hole_nbytes, memory_order_relaxed);
+    do {
+        given = all > left ? all - left : 0;
+        given = given < nbytes ? given : nbytes;
+    } while (given > 0 &&
+             !atomic_compare_exchange_weak_explicit(&set->hole_nbytes, &left, left + given,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return given;
+}
+
+bool psti_cache_pay_for_holes(struct psti_cache_set *set, uint64_t nbytes)
+{
+    uint64_t given = give_to_holes(set, nbytes);
+    if (given == 0)
+        return true;
+    if (take_if_free(set->cache, given)) {
+        atomic_fetch_add_explicit(&set->nbytes, given, memory_order_relaxed);
+        return true;
+    }
+    (void)take_from_holes(set, given); /* another item may have taken them, and pays as well */
+    return false;
+}
+
 void psti_cache_return(struct psti_cache_set *set, uint64_t nbytes)
 {
+    nbytes -= give_to_holes(set, nbytes);
     atomic_fetch_sub_explicit(&set->nbytes, nbytes, memory_order_relaxed);
     atomic_fetch_sub_explicit(&set->cache->used, nbytes, memory_order_relaxed);
 }

@@ -32,7 +32,7 @@ char *psti_cache_extent_room(struct psti_cache_extent *extent, size_t nbytes)
 {
     size_t place = extent->memory == &extent->own
                        ? psti_cache_memory_place(extent->memory, extent->end, nbytes)
-                       : psti_cache_set_place(extent->set, nbytes);
+                       : psti_cache_set_place(extent->set, nbytes, false);
     return place == SIZE_MAX ? NULL : extent->memory->bytes + place;
 }
 

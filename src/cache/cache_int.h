@@ -82,10 +82,12 @@ struct psti_cache_set {
     atomic_size_t end; /* end of the used part of `memory` */
     /* Of a shared set: places before `end` where no item lies, because loading a file failed or
      * others were faster, guarded by the lock of `memory`. Their bytes stay taken from the budget:
-     * hole_nbytes of them are taken for no item yet, and items take those first. */
+     * hole_nbytes of them are taken for no item yet, and items take those first. The others are
+     * those of items that have taken them, and lie elsewhere or have no place yet. */
     struct psti_cache_run *holes; /* [n_holes] */
     atomic_size_t n_holes;
     size_t holes_cap;
+    atomic_uint_fast64_t holes_nbytes; /* of all of them */
     atomic_uint_fast64_t hole_nbytes;
     struct psti_cache_extent *extents;
     /* bytes taken from the cache's budget, for table, items and reservations */
@@ -115,7 +117,12 @@ struct pst_cache {
 bool psti_cache_take(struct psti_cache_set *set, uint64_t nbytes);
 /* The same, but frees no set and counts no refusal. */
 bool psti_cache_take_free(struct psti_cache_set *set, uint64_t nbytes);
+/* Gives bytes back: to holes whose bytes were taken, as long as there are such, else to the budget.
+ */
 void psti_cache_return(struct psti_cache_set *set, uint64_t nbytes);
+/* Takes bytes for an item that found no hole although it may have taken the bytes of one. Returns
+ * false if the budget has too little. */
+bool psti_cache_pay_for_holes(struct psti_cache_set *set, uint64_t nbytes);
 /* cache_advise.c: pst_cache_advise for a machine with that memory and that many ranks. */
 struct pst_cache_advice psti_cache_advise(uint64_t dataset_nbytes, uint64_t available_nbytes,
                                           unsigned n_ranks);
@@ -134,8 +141,9 @@ enum pst_status psti_cache_set_make(pst_cache *cache, const struct psti_cache_sh
                                     bool (*take)(struct psti_cache_set *set, uint64_t nbytes),
                                     struct psti_cache_set **out, struct pst_error *err);
 void psti_cache_set_free(struct psti_cache_set *set);
-/* Finds a place for nbytes in the memory of a set, claimed. SIZE_MAX: the system has no more. */
-size_t psti_cache_set_place(struct psti_cache_set *set, size_t nbytes);
+/* Finds a place for nbytes in the memory of a set, claimed. `pays`: where no hole is large enough,
+ * what was taken from holes is taken from the budget instead. SIZE_MAX: there is no more memory. */
+size_t psti_cache_set_place(struct psti_cache_set *set, size_t nbytes, bool pays);
 /* Remembers that no item lies there, so that others may. Only of shared sets. */
 void psti_cache_set_add_hole(struct psti_cache_set *set, const struct psti_cache_run *hole);
 /* Returns the item with that number, or NULL if the set does not hold it. */

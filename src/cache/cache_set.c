@@ -109,15 +109,20 @@ static size_t take_hole(struct psti_cache_set *set, size_t nbytes)
             atomic_store(&set->n_holes, n - 1);
         }
     }
+    if (place != SIZE_MAX)
+        atomic_fetch_sub(&set->holes_nbytes, nbytes);
     pthread_mutex_unlock(&set->memory.lock);
     return place;
 }
 
-size_t psti_cache_set_place(struct psti_cache_set *set, size_t nbytes)
+size_t psti_cache_set_place(struct psti_cache_set *set, size_t nbytes, bool pays)
 {
     size_t place = SIZE_MAX;
-    if (atomic_load_explicit(&set->n_holes, memory_order_relaxed) > 0)
+    if (atomic_load_explicit(&set->n_holes, memory_order_relaxed) > 0) {
         place = take_hole(set, nbytes);
+        if (place == SIZE_MAX && pays && !psti_cache_pay_for_holes(set, nbytes))
+            return SIZE_MAX;
+    }
     return place == SIZE_MAX ? psti_cache_memory_place(&set->memory, &set->end, nbytes) : place;
 }
 
@@ -156,6 +161,8 @@ void psti_cache_set_add_hole(struct psti_cache_set *set, const struct psti_cache
         atomic_store(&set->n_holes, n + 1);
         added = true;
     }
+    if (added)
+        atomic_fetch_add(&set->holes_nbytes, hole->nbytes);
     pthread_mutex_unlock(&set->memory.lock);
     if (added) /* without memory to note it, it stays taken until the set is freed */
         atomic_fetch_add(&set->hole_nbytes, hole->nbytes);
@@ -282,7 +289,7 @@ bool psti_cache_keep(struct psti_cache_set *set, uint64_t sample, uint32_t i_ite
     uint64_t room = 0, reserved = 0;
     psti_format_cache_room(item->nbytes, &room);
     psti_format_cache_room(nbytes, &reserved);
-    size_t place = psti_cache_set_place(set, room);
+    size_t place = psti_cache_set_place(set, room, true);
     if (place == SIZE_MAX) {
         psti_cache_give_up(set, sample, i_item, nbytes);
         return false;

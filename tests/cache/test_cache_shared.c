@@ -180,6 +180,33 @@ static void failed_loads_cost_no_room(void **state)
     assert_in_range(used[1], used[0] - MIB / 32, 2 * MIB);
 }
 
+/* An item takes the bytes of a hole and is given up: the hole has them again, because its memory is
+ * still there. */
+static void holes_stay_in_the_budget(void **state)
+{
+    enum { NBYTES = 100000 };
+    (void)state;
+    pst_cache *cache = open_shared(2 * MIB);
+    struct psti_cache_set *set = open_set(cache, 7, 1000);
+    struct psti_cache_view *view = open_view(set);
+    fail_to_load(set, MIB / 2, 0);
+    uint64_t used = use_of(cache).nbytes_used;
+    for (uint64_t i = 1; i < 30; i++) {
+        struct psti_cache_span span;
+        assert_int_equal(psti_cache_ask(set, i, 0, NBYTES, &span), PSTI_CACHE_ADMIT);
+        psti_cache_give_up(set, i, 0, NBYTES);
+        assert_int_equal(use_of(cache).nbytes_used, used);
+    }
+    uint64_t n = 1;
+    while (keep(set, n, NBYTES) == PSTI_CACHE_ADMIT)
+        n++;
+    assert_true(psti_sealed_nbytes(psti_cache_set_export(set).memory_fd) <= 2 * MIB + MIB);
+    assert_true(use_of(cache).nbytes_used <= 2 * MIB);
+    psti_cache_view_close(&view);
+    psti_cache_set_close(&set);
+    pst_cache_close(&cache);
+}
+
 static void memory_that_runs_out_is_no_fault(void **state)
 {
     (void)state;
@@ -374,6 +401,7 @@ int main(void)
         cmocka_unit_test(readers_see_what_is_kept),
         cmocka_unit_test(items_without_room_are_declined),
         cmocka_unit_test(failed_loads_cost_no_room),
+        cmocka_unit_test(holes_stay_in_the_budget),
         cmocka_unit_test(memory_that_runs_out_is_no_fault),
         cmocka_unit_test(tables_that_lie_give_no_bytes),
         cmocka_unit_test(views_of_other_files_are_refused),
