@@ -93,6 +93,8 @@ struct psti_serve_stream {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool closing, restart;
+    void *spare; /* a result, for when there is no memory for another one */
+    bool spare_is_out;
     uint64_t target_run, target_epoch, target_index;
     uint64_t made_max;  /* how many extents may have been made, of all runs */
     uint64_t index_max; /* of the run: first index that must not be made */

@@ -28,6 +28,20 @@ struct result {
     struct pst_error err;
 };
 
+/* Frees the result, or gives it back to the stream. */
+static void free_result(struct result *result)
+{
+    struct psti_serve_stream *stream = result->stream;
+    if (result != stream->spare) {
+        psti_free(result);
+        return;
+    }
+    pthread_mutex_lock(&stream->lock);
+    stream->spare_is_out = false;
+    pthread_cond_broadcast(&stream->changed);
+    pthread_mutex_unlock(&stream->lock);
+}
+
 static void take_result(struct psti_post *post)
 {
     struct result *result = (struct result *)(void *)post;
@@ -37,14 +51,31 @@ static void take_result(struct psti_post *post)
         psti_serve_stream_made(result->stream, result->run, result->extent);
     else
         psti_serve_stream_failed(result->stream, result->run, &result->err);
-    psti_free(result);
+    free_result(result);
 }
 
-/* Makes a result; NULL without memory, and then the stream stands still and jobs go on alone. */
+/* The result that was made with the stream, when the loop has it not. NULL: the stream closes. */
+static struct result *take_spare(struct psti_serve_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    while (stream->spare_is_out && !stream->closing)
+        pthread_cond_wait(&stream->changed, &stream->lock);
+    struct result *result = stream->spare_is_out ? NULL : stream->spare;
+    stream->spare_is_out = true;
+    pthread_mutex_unlock(&stream->lock);
+    if (result)
+        memset(result, 0, sizeof *result);
+    return result;
+}
+
+/* Makes a result. NULL: nobody waits for it any more. Without memory for one there is the spare, so
+ * that jobs always hear what has become of their stream. */
 static struct result *new_result(struct psti_serve_stream *stream, enum pst_status status,
                                  uint64_t run)
 {
     struct result *result = psti_calloc(1, sizeof *result);
+    if (!result)
+        result = take_spare(stream);
     if (result) {
         result->post.run = take_result;
         result->stream = stream;
@@ -289,6 +320,9 @@ static void run_stream(void *arg)
 
 enum pst_status psti_serve_stream_start(struct psti_serve_stream *stream, struct pst_error *err)
 {
+    stream->spare = psti_calloc(1, sizeof(struct result));
+    if (!stream->spare)
+        return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a stream");
     return psti_thread_start(&stream->thread, "stream", run_stream, stream, err);
 }
 

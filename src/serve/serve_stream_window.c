@@ -187,9 +187,7 @@ enum pst_status psti_serve_stream_new(struct psti_group *group, uint32_t index,
     psti_cond_init(&stream->changed);
     enum pst_status status = psti_serve_stream_start(stream, err);
     if (status != PST_OK) {
-        pthread_cond_destroy(&stream->changed);
-        pthread_mutex_destroy(&stream->lock);
-        psti_free(stream);
+        psti_serve_stream_free(stream);
         return status;
     }
     group->streams[index] = stream;
@@ -202,6 +200,7 @@ void psti_serve_stream_free(struct psti_serve_stream *stream)
     while (psti_serve_stream_evict(stream))
         ;
     psti_serve_arena_close(&stream->arena);
+    psti_free(stream->spare);
     pthread_cond_destroy(&stream->changed);
     pthread_mutex_destroy(&stream->lock);
     psti_free(stream);

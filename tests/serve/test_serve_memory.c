@@ -4,6 +4,7 @@
  *
  * The limit is RLIMIT_FSIZE of the service's process, which holds for memfds as for files. */
 #include "base/test_input.h"
+#include "base/fault.h"
 #include "serve/serve_honest.h"
 
 #include "base/clock.h"
@@ -18,6 +19,9 @@
 
 enum { N = 480, MIB = 1 << 20 };
 
+#define MINUTE ((int64_t)60 * 1000 * 1000 * 1000)
+
+static struct augmented kept_of_job;
 static unsigned n_rounds = 4;
 static char directory[64];
 static struct serve_fixture fixture;
@@ -111,9 +115,68 @@ static void full_memory_costs_speed_only(void **state)
     serve_fixture_check_files(&fixture, 0);
 }
 
+/* A service whose n-th allocation from now on fails. */
+static pid_t fork_failing(uint64_t n)
+{
+    const struct pst_service_options options = {.struct_size = sizeof options,
+                                                .socket = fixture.socket,
+                                                .cache_nbytes = (uint64_t)64 << 20,
+                                                .n_threads = 2,
+                                                .keep = true};
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        pst_service *service;
+        if (pst_service_open(&options, &service, NULL) != PST_OK)
+            _exit(1);
+        psti_fault_arm(PSTI_FAULT_ALLOC, n, false);
+        (void)!write(ready[1], "", 1);
+        _exit(pst_service_run(service, NULL) != PST_OK);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+/* One allocation of the service fails. Whatever it was for, the jobs get their batches. */
+static void a_failed_allocation_stops_nobody(void **state)
+{
+    (void)state;
+    unsigned step = n_rounds < 200 ? 37 : 1;
+    for (uint64_t n = 1; n < 600; n += step) {
+        struct pst_loader_options options = augmented_options(&kept_of_job, 32, 32);
+        struct pst_error err;
+        pst_loader *loader;
+        pst_batch *batch;
+        size_t n_batches = 0;
+        pid_t service = fork_failing(n);
+        options.n_fields = 1;
+        options.storage = SERVE_STORAGE;
+        options.socket = fixture.socket;
+        options.share = "failing";
+        assert_ok(pst_loader_open(honest.dataset, &options, &loader, &err));
+        assert_ok(pst_loader_begin(loader, 0, &err));
+        enum pst_status status;
+        while ((status = pst_loader_next_timed(loader, MINUTE / 2, &batch, &err)) == PST_OK) {
+            pst_batch_release(batch);
+            n_batches++;
+        }
+        assert_int_equal(status, PST_END);
+        assert_int_equal(n_batches, N / options.batch_size);
+        pst_loader_close(&loader);
+        assert_int_equal(waitpid(service, NULL, WNOHANG), 0); /* it lives */
+        serve_fixture_kill(service, SIGKILL);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(full_memory_costs_speed_only)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(full_memory_costs_speed_only),
+                                       cmocka_unit_test(a_failed_allocation_stops_nobody)};
     bool is_long = argc > 1 && strcmp(argv[1], "long") == 0;
     if (is_long)
         n_rounds = 200;
