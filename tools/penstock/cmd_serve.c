@@ -7,9 +7,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#define FILES_MAX 65536     /* descriptors that a service may need */
+#define LOOKED_AT_MAX 65536 /* that may have been left open */
+#define END_S 10            /* the service's threads may take to end */
 
 static pst_service *running; /* for the signal handler */
 
@@ -17,6 +23,13 @@ static void end_by_signal(int number)
 {
     (void)number;
     pst_service_stop(running);
+}
+
+/* Storage keeps a thread of the service. The socket is gone, and what clients share has no name. */
+static void end_at_once(int number)
+{
+    (void)number;
+    _exit(CLI_OK);
 }
 
 /* Tells systemd, if it waits, that the service serves or ends (sd_notify(3), Type=notify). */
@@ -38,6 +51,35 @@ static void notify(const char *state)
     close(fd);
 }
 
+#ifndef SYS_close_range
+#define SYS_close_range 436 /* the same number on all machines */
+#endif
+
+/* Closes what the program that started this one has left open, but for one descriptor: its sockets
+ * and pipes must not stay open as long as the service runs. */
+static void close_others(int kept)
+{
+    if (syscall(SYS_close_range, (unsigned)kept + 1, ~0u, 0u) == 0 &&
+        (kept == 3 || syscall(SYS_close_range, 3u, (unsigned)kept - 1, 0u) == 0))
+        return;
+    struct rlimit limit = {.rlim_cur = 0}; /* before Linux 5.9 */
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    rlim_t most = limit.rlim_cur < LOOKED_AT_MAX ? limit.rlim_cur : LOOKED_AT_MAX;
+    for (int fd = 3; (rlim_t)fd < most; fd++)
+        if (fd != kept)
+            close(fd);
+}
+
+/* A session needs two descriptors, and a data set several. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max < FILES_MAX ? limit.rlim_max : FILES_MAX;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* Goes on as a process of its own, in a session of its own. The first process ends when the service
  * serves, or has failed. Returns the end of a pipe that tells it so, or -1. */
 static int detach(void)
@@ -55,8 +97,10 @@ static int detach(void)
         _exit(n == 1 ? CLI_OK : CLI_FAILED);
     }
     close(report[0]);
-    if (pid == 0 && setsid() >= 0)
+    if (pid == 0 && setsid() >= 0) {
+        close_others(report[1]);
         return report[1];
+    }
     close(report[1]);
     return -1;
 }
@@ -94,6 +138,7 @@ static int run_service(struct cli *cli, const struct pst_service_options *option
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    raise_limit();
     signal(SIGXFSZ, SIG_IGN); /* a limit on files holds for shared memory, which then is full */
     cli_note(cli, "serving at %s", pst_service_socket(running));
     if (detaches)
@@ -104,7 +149,10 @@ static int run_service(struct cli *cli, const struct pst_service_options *option
     signal(SIGINT, SIG_DFL); /* a second signal ends the process at once */
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_IGN);
+    signal(SIGALRM, end_at_once);
+    alarm(END_S);
     pst_service_close(&running);
+    alarm(0);
     return status == PST_OK ? CLI_OK : cli_fail(cli, &err);
 }
 
