@@ -11,6 +11,7 @@
 #include "share/share_life.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -33,7 +34,8 @@ static enum pst_status open_loop(pst_service *service, struct pst_error *err)
 {
     service->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     service->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (service->epoll_fd < 0 || service->event_fd < 0)
+    service->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (service->epoll_fd < 0 || service->event_fd < 0 || service->spare_fd < 0)
         return psti_fail_os(err, errno, "serve", NULL, -1, "no descriptors for the service");
     return psti_serve_watch(service, service->event_fd, service, err);
 }
@@ -102,6 +104,7 @@ enum pst_status psti_serve_open_below(const char *root, const struct pst_service
     if (!service)
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a service");
     service->lock_fd = service->listen_fd = service->epoll_fd = service->event_fd = -1;
+    service->spare_fd = -1;
     service->posts_end = &service->posts;
     service->lanes_end = &service->lanes;
     psti_serve_lane_open(&service->control);
@@ -155,6 +158,8 @@ void pst_service_close(pst_service **service_ptr)
     psti_serve_work_close(service);
     psti_serve_run_posts(service);
     end_kinds(service);
+    if (service->spare_fd >= 0)
+        close(service->spare_fd);
     if (service->event_fd >= 0)
         close(service->event_fd);
     if (service->epoll_fd >= 0)

@@ -19,7 +19,8 @@
 
 enum {
     PSTI_SERVE_KINDS = 4,               /* enum psti_session_kind, and 0 */
-    PSTI_SERVE_OUTBOX_NBYTES = 1 << 20, /* what may wait for a client that does not receive */
+    PSTI_SERVE_OUTBOX_NBYTES = 1 << 20, /* what may wait for a client that does not receive, */
+    PSTI_SERVE_OUTBOX_FDS = 64,         /* and descriptors with it */
     PSTI_SERVE_SESSIONS_MAX = 1024,
     PSTI_SERVE_LANE_MAX = 16384 /* work that may wait in one lane */
 };
@@ -48,6 +49,8 @@ struct psti_session {
     /* Packets that the socket had no room for, the oldest first. */
     struct psti_packet *outbox, *outbox_last;
     size_t outbox_nbytes;
+    uint32_t outbox_fds;
+    int64_t outbox_ns; /* when the first one came to wait, or one went out */
 };
 
 /* A kind of session. All but `begin`, `end` run on the loop's thread. */
@@ -119,6 +122,7 @@ struct pst_service {
     char path[PSTI_SOCKET_PATH_CAP];
     bool path_is_given;
     int lock_fd, listen_fd, epoll_fd, event_fd;
+    int spare_fd; /* given up for a moment, to tell a client that there is no other */
     uint64_t socket_inode, socket_device;
     int64_t start_ns;
     struct psti_numa_place numa;
@@ -170,6 +174,10 @@ void psti_serve_session_send(struct psti_session *session, struct psti_wire_out 
                              uint32_t n_fds);
 void psti_serve_session_send_error(struct psti_session *session, uint64_t id,
                                    const struct pst_error *err);
+/* Tells the client that the service has no descriptor for its session, and closes `fd`. */
+void psti_serve_session_refuse(pst_service *service, int fd);
+/* Once a second: drops a client that does not greet, or does not receive. */
+void psti_serve_session_check(struct psti_session *session, int64_t now_ns);
 /* Sends PSTI_MESSAGE_ALIVE if the client waits and has heard nothing for a second. */
 void psti_serve_session_keep_alive(struct psti_session *session, int64_t now_ns);
 /* True if clients of this kind keep the service from ending. */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -73,12 +74,28 @@ void pst_service_stop(pst_service *service)
     wake_loop(service);
 }
 
+/* There is no descriptor for a client: it is told so, instead of waiting for an answer. */
+static void refuse_one(pst_service *service)
+{
+    if (service->spare_fd >= 0)
+        close(service->spare_fd);
+    service->spare_fd = -1;
+    int fd = accept4(service->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0)
+        psti_serve_session_refuse(service, fd);
+    else /* not in a tight loop */
+        psti_clock_sleep_until(psti_clock_ns() + TICK_NS / 100);
+    service->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void accept_some(pst_service *service)
 {
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
         struct pst_error err;
         int fd = accept4(service->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+            refuse_one(service);
+        else if (fd < 0 && errno == ENOMEM)
             psti_clock_sleep_until(psti_clock_ns() + TICK_NS / 100); /* not in a tight loop */
         if (fd < 0)
             return;
@@ -104,8 +121,10 @@ static void sweep(pst_service *service)
 
 static enum pst_status tick(pst_service *service, int64_t now, struct pst_error *err)
 {
-    for (struct psti_session *session = service->sessions; session; session = session->next)
+    for (struct psti_session *session = service->sessions; session; session = session->next) {
         session->served = false;
+        psti_serve_session_check(session, now);
+    }
     psti_serve_work_tick(service, now);
     for (const struct psti_session_ops *const *at = psti_serve_ops; *at; at++)
         if ((*at)->tick)

@@ -16,12 +16,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define PIDFD_OPEN 434 /* the same number on all machines; old systems' headers lack it */
-#define ALIVE_NS ((int64_t)1000 * 1000 * 1000)
-#define DRAIN_MAX 64 /* messages that are thrown away at the end of a session */
+#define SECOND ((int64_t)1000 * 1000 * 1000)
+#define ALIVE_NS SECOND
+#define GREETING_NS (10 * SECOND) /* until a client greets */
+#define READING_NS (60 * SECOND)  /* until it receives what waits for it, or a part */
+#define DRAIN_MAX 64              /* messages that are thrown away at the end of a session */
 
 /* A message that waits for room. */
 struct psti_packet {
@@ -60,6 +64,25 @@ static void watch_process(struct psti_session *session)
     session->process_fd = -1;
 }
 
+/* Tells a client why it has no session. It has not greeted yet, so the answer is to its greeting.
+ */
+static void refuse(pst_service *service, int fd, const struct pst_error *err)
+{
+    struct psti_wire_out out = psti_share_begin(service->out);
+    psti_share_put_error(&out, err);
+    size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_ERROR, 0, 0);
+    (void)!psti_share_send(fd, out.bytes, nbytes, NULL, 0, 0, NULL);
+}
+
+void psti_serve_session_refuse(pst_service *service, int fd)
+{
+    struct pst_error err;
+    psti_fail_os(&err, EMFILE, "serve", NULL, -1,
+                 "the host service has no descriptors left: its limit of open files is too low");
+    refuse(service, fd, &err);
+    close(fd);
+}
+
 enum pst_status psti_serve_session_begin(pst_service *service, int fd, struct pst_error *err)
 {
     pid_t pid = 0;
@@ -74,6 +97,7 @@ enum pst_status psti_serve_session_begin(pst_service *service, int fd, struct ps
         status = psti_serve_watch(service, fd, session, err);
     if (status != PST_OK) {
         psti_free(session);
+        refuse(service, fd, err);
         close(fd);
         return status;
     }
@@ -140,7 +164,8 @@ struct psti_wire_out psti_serve_session_answer(struct psti_session *session)
 static void keep_packet(struct psti_session *session, size_t nbytes, const int *fds, uint32_t n_fds)
 {
     struct psti_packet *packet = NULL;
-    if (session->outbox_nbytes + nbytes <= PSTI_SERVE_OUTBOX_NBYTES)
+    if (session->outbox_nbytes + nbytes <= PSTI_SERVE_OUTBOX_NBYTES &&
+        session->outbox_fds + n_fds <= PSTI_SERVE_OUTBOX_FDS)
         packet = psti_calloc(1, sizeof *packet + nbytes);
     if (!packet) {
         psti_log(PST_LOG_WARNING, "serve", "session %llu is dropped: its client does not receive",
@@ -148,6 +173,8 @@ static void keep_packet(struct psti_session *session, size_t nbytes, const int *
         session->ending = true;
         return;
     }
+    if (!session->outbox)
+        session->outbox_ns = psti_clock_ns();
     packet->nbytes = nbytes;
     memcpy(packet->bytes, session->service->out, nbytes);
     for (; packet->n_fds < n_fds; packet->n_fds++) {
@@ -160,6 +187,7 @@ static void keep_packet(struct psti_session *session, size_t nbytes, const int *
         session->outbox = packet;
     session->outbox_last = packet;
     session->outbox_nbytes += nbytes;
+    session->outbox_fds += n_fds;
     psti_serve_watch_room(session->service, session->fd, session, true);
 }
 
@@ -195,6 +223,20 @@ void psti_serve_session_send_error(struct psti_session *session, uint64_t id,
     psti_serve_session_send(session, &out, PSTI_MESSAGE_ERROR, id, NULL, 0);
 }
 
+void psti_serve_session_check(struct psti_session *session, int64_t now_ns)
+{
+    const char *what = NULL;
+    if (!session->ops && now_ns - session->since_ns > GREETING_NS)
+        what = "has not greeted";
+    else if (session->outbox && now_ns - session->outbox_ns > READING_NS)
+        what = "does not receive";
+    if (!what || session->ending)
+        return;
+    psti_log(PST_LOG_WARNING, "serve", "session %llu (process %ld) is dropped: its client %s",
+             (unsigned long long)session->number, (long)session->pid, what);
+    session->ending = true;
+}
+
 void psti_serve_session_keep_alive(struct psti_session *session, int64_t now_ns)
 {
     if (!session->ops || session->outbox || now_ns - session->sent_ns < ALIVE_NS ||
@@ -217,6 +259,8 @@ static void send_outbox(struct psti_session *session)
         session->ending |= status != PST_OK;
         session->outbox = packet->next;
         session->outbox_nbytes -= packet->nbytes;
+        session->outbox_fds -= packet->n_fds;
+        session->outbox_ns = psti_clock_ns();
         free_packet(packet);
     }
     psti_serve_watch_room(session->service, session->fd, session, false);

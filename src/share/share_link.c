@@ -108,21 +108,36 @@ static bool take_fds(struct msghdr *packet, struct psti_message *message)
     return fits;
 }
 
+/* Checks the descriptors that came with a message. The kernel gives none that the process has no
+ * room for. */
+static enum pst_status check_fds(const struct psti_message *message, bool is_cut,
+                                 struct pst_error *err)
+{
+    if (message->head.n_fds == message->n_fds && !is_cut)
+        return PST_OK;
+    if (is_cut && message->n_fds < message->head.n_fds)
+        return psti_fail_os(err, EMFILE, "share", NULL, -1,
+                            "%u of %u descriptors of a message came: the limit of open files is "
+                            "reached",
+                            message->n_fds, message->head.n_fds);
+    return psti_fail(err, PST_ERROR_CORRUPT, "share",
+                     "a message of kind %u should have %u descriptors, and %u came",
+                     message->head.kind, message->head.n_fds, message->n_fds);
+}
+
 static enum pst_status take_packet(struct psti_message *message, struct msghdr *packet, size_t n,
                                    struct pst_error *err)
 {
     bool fits = take_fds(packet, message);
     enum pst_status status = PST_OK;
-    if (!fits || (packet->msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+    if (!fits || (packet->msg_flags & MSG_TRUNC))
         status = psti_fail(err, PST_ERROR_CORRUPT, "share",
                            "a message is longer than %d bytes or has more than %d descriptors",
                            PSTI_MESSAGE_NBYTES, PSTI_MESSAGE_FDS);
     if (status == PST_OK)
         status = psti_share_parse_head(message->bytes, n, &message->head, err);
-    if (status == PST_OK && message->head.n_fds != message->n_fds)
-        status = psti_fail(err, PST_ERROR_CORRUPT, "share",
-                           "a message of kind %u should have %u descriptors, and %u came",
-                           message->head.kind, message->head.n_fds, message->n_fds);
+    if (status == PST_OK)
+        status = check_fds(message, (packet->msg_flags & MSG_CTRUNC) != 0, err);
     if (status != PST_OK)
         psti_share_message_close(message);
     return status;
@@ -131,6 +146,7 @@ static enum pst_status take_packet(struct psti_message *message, struct msghdr *
 enum pst_status psti_share_receive(int fd, struct psti_message *message, int64_t deadline,
                                    struct pst_error *err)
 {
+    bool was_reset = false;
     message->n_fds = 0;
     for (;;) {
         union control control;
@@ -142,6 +158,10 @@ enum pst_status psti_share_receive(int fd, struct psti_message *message, int64_t
         ssize_t n = recvmsg(fd, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (n > 0)
             return take_packet(message, &packet, (size_t)n, err);
+        if (n < 0 && errno == ECONNRESET && !was_reset) {
+            was_reset = true; /* the peer left something unread; its last message may be there */
+            continue;
+        }
         if (n == 0 || has_gone(errno)) /* an empty packet, which nobody sends, ends it too */
             return PST_END;
         if (errno != EAGAIN && errno != EINTR)
@@ -254,10 +274,8 @@ static enum pst_status greet(int fd, enum psti_session_kind session, int64_t wai
     size_t nbytes = psti_share_finish(&out, PSTI_MESSAGE_HELLO, 0, 0);
     enum pst_status status =
         psti_share_send(fd, message->bytes, nbytes, NULL, 0, psti_clock_ns() + wait_ns, err);
-    if (status == PST_OK)
+    if (status == PST_OK || status == PST_END) /* at its end the service may have said why */
         status = psti_share_answer(fd, message, PSTI_MESSAGE_WELCOME, wait_ns, err);
-    else if (status == PST_END)
-        status = psti_fail(err, PST_ERROR_IO, "share", "the host service has closed the session");
     if (status != PST_OK)
         return status;
     struct psti_wire_in in = psti_share_message_body(message);

@@ -6,10 +6,12 @@ import json
 import os
 import re
 import resource
+import select
 import shutil
 import signal
 import socket
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
@@ -18,11 +20,11 @@ from cli_case import CLI
 
 
 class Serve(cli_case.Case):
-    def start(self, *options, **environment):
+    def start(self, *options, preexec_fn=None, **environment):
         """Starts a service and waits until it says that it serves."""
         self.socket = str(self.dir / "host.sock")
         service = subprocess.Popen([CLI, "serve", "--socket", self.socket, *options], stderr=subprocess.PIPE, text=True,
-                                   env={**os.environ, **environment})
+                                   env={**os.environ, **environment}, preexec_fn=preexec_fn)
         self.addCleanup(service.stderr.close)
         self.addCleanup(service.wait)
         self.addCleanup(service.kill)
@@ -122,6 +124,41 @@ class Serve(cli_case.Case):
         self.assertNotEqual(os.getsid(shown["pid"]), os.getsid(0))
         self.assertEqual(self.run_cli("serve", "--detach", "--socket", path).returncode, 1)
         self.ok("serve", "stop", "--socket", path)
+
+    def test_a_detached_one_keeps_nothing_of_its_starter(self):
+        self.socket = str(self.dir / "host.sock")
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        subprocess.run([CLI, "serve", "--detach", "--socket", self.socket], check=True, pass_fds=[writer], cwd=self.dir)
+        os.close(writer)
+        self.addCleanup(subprocess.run, [CLI, "serve", "stop", "--socket", self.socket], capture_output=True)
+        self.assertEqual(select.select([reader], [], [], 60)[0], [reader])  # its last writer has gone
+        pid = json.loads(self.ok("serve", "status", "--socket", self.socket, "--json"))["pid"]
+        self.assertEqual(os.readlink(f"/proc/{pid}/cwd"), "/")
+
+    def test_the_limit_of_files_is_raised(self):
+        def lower():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+        service = self.start(preexec_fn=lower)
+        soft, hard = next(line for line in Path(f"/proc/{service.pid}/limits").read_text().splitlines()
+                          if line.startswith("Max open files")).split()[3:5]
+        self.assertEqual(int(soft), min(65536, int(hard)))
+
+    def test_clients_that_say_nothing_are_dropped(self):
+        self.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
+        silent = []
+        for _ in range(100):
+            silent.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            silent[-1].connect(self.socket)
+        self.fails(1, "serve", "status", "--socket", self.socket, says="descriptors")
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and self.run_cli("serve", "status", "--socket", self.socket).returncode:
+            time.sleep(0.5)
+        self.ok("serve", "status", "--socket", self.socket)
+        for one in silent:
+            self.assertLessEqual(len(one.recv(65536)), 4096)  # refused at once, or closed
+            one.close()
 
     def test_places_that_will_not_do(self):
         (self.dir / "plain").write_text("mine")

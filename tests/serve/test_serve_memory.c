@@ -1,13 +1,14 @@
 /* test_serve_memory.c - shared memory is full: the service cannot claim any more from random
  * instants on, and can again later. Loaders go on, to the bit; what found no memory is kept, and
- * shared, when there is some. "long" as an argument: 200 rounds.
+ * shared, when there is some. One allocation of the service fails: jobs go on. "long" as an
+ * argument: 200 rounds, and each allocation.
  *
  * The limit is RLIMIT_FSIZE of the service's process, which holds for memfds as for files. */
 #include "base/test_input.h"
-#include "base/fault.h"
 #include "serve/serve_honest.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 
 #include <signal.h>
 #include <stdio.h>
