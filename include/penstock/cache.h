@@ -56,6 +56,17 @@ struct pst_cache_host_options {
      * started. The service is no child of this process, and ends some minutes after its
      * last client. */
     const char *program;
+    /* Can end a call that waits for the service, with PST_ERROR_CANCELLED: pst_cache_open_host,
+     * pst_cache_save, pst_cache_load. NULL: nothing does. It is called by the thread that waits,
+     * and must live as long as the handle. */
+    pst_interrupt_fn interrupt;
+    void *interrupt_ctx;
+    /* Opening a loader, or images, with the handle fails where the host cache cannot be used. Else
+     * they go on by themselves, count that (PST_FALLBACK_HOST), say why (the log,
+     * pst_loader_stats.host_reason), and look for the service again. */
+    bool strict;
+    /* No service is looked for, or started, now: loaders do that at their epochs. */
+    bool later;
 };
 
 /* Takes the host cache: one cache for all loaders and processes of this user on this machine.

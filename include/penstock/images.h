@@ -49,6 +49,11 @@ struct pst_images_options {
     /* As pst_loader_options.cache_plan. Copied. */
     const uint8_t *cache_plan;
     uint64_t n_cache_plan;
+    /* Can end a call that waits for the host service, with PST_ERROR_CANCELLED: pst_images_open,
+     * pst_images_get, pst_images_load. NULL: nothing does. It is called by the thread that waits,
+     * and must live as long as the handle. */
+    pst_interrupt_fn interrupt;
+    void *interrupt_ctx;
 };
 
 /* Makes a handle for the images of a data set.
@@ -67,8 +72,7 @@ PST_WARN_UNUSED enum pst_status pst_images_open(pst_dataset *dataset,
                                                 pst_images **out, struct pst_error *err);
 
 /* Closes the handle. No call may be under way. Pixels that pst_images_get gave stay valid until
- * they are released. A search for a lost host service that is under way is waited for: at most a
- * second, or as long as the service says that it works.
+ * they are released. A search for a lost host service that is under way is ended.
  *
  * images: the caller's pointer, which becomes NULL. NULL, or a pointer to NULL, is allowed.
  *
@@ -135,6 +139,8 @@ struct pst_images_stats {
     /* Images that were read because the host service was lost, each time; how often it was found
      * again. */
     uint64_t n_lost, n_renewed;
+    /* Why the host cache could not be used when the handle was opened; "" if it could. */
+    char host_reason[256];
 };
 
 /* Gives the counters.

@@ -435,6 +435,10 @@ struct pst_loader_options {
     uint32_t reserved; /* 0; was padding before */
     /* Positions in a row that hold the same sample, to 65,536; 0 = 1 (augment.h, Repeats). */
     uint32_t repeats;
+    /* Can end pst_loader_open, with PST_ERROR_CANCELLED, while that waits for the host service;
+     * NULL: nothing does. Used during pst_loader_open only; see pst_loader_set_interrupt. */
+    pst_interrupt_fn interrupt;
+    void *interrupt_ctx;
 };
 
 /* Names a place in the sequence of batches: 7 numbers, plain data. Their meaning is stable across
@@ -617,11 +621,10 @@ PST_WARN_UNUSED enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t ep
  * May be called while an epoch runs, by one thread at a time. */
 PST_WARN_UNUSED enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t step,
                                                   pst_batch **out, struct pst_error *err);
-/* Called before each row by the thread that runs pst_loader_fetch or pst_loader_replay. A return
- * other than 0 ends that call with PST_ERROR_CANCELLED and without a batch. */
-typedef int (*pst_interrupt_fn)(void *ctx);
-
-/* Sets a function that can end pst_loader_fetch and pst_loader_replay early.
+/* Sets a function that can end calls early: pst_loader_fetch and pst_loader_replay, which call it
+ * before each row, and what waits for the host service to open a data set (pst_loader_begin,
+ * pst_loader_resume, pst_loader_set, pst_loader_next). Such a call ends with PST_ERROR_CANCELLED,
+ * or, if it goes without the service, does so at once. pst_loader_options.interrupt is for opening.
  *
  * interrupt: called from now on; NULL, as at first: they run to their end.
  * ctx: given to interrupt as it is. It belongs to the caller and must live as long as interrupt is
@@ -905,6 +908,8 @@ struct pst_loader_stats {
     /* PST_ORDER_PAGES: reads that came in a neighbour's request, so n_reads does not count them;
      * bytes between such reads, thrown away; reads of a folder's files in the order of the disk. */
     uint64_t n_merged_reads, nbytes_gap, n_ordered_reads;
+    /* Why the host cache is not used now; "" if it is, or if there is none. */
+    char host_reason[256];
 };
 
 /* Gives the counters since open. They include all rows of delivered batches, and may include rows

@@ -139,6 +139,10 @@ const char *pst_status_name(enum pst_status status);
  * Returns a static string, "unknown status" for numbers outside the list. Any thread. */
 const char *pst_status_text(enum pst_status status);
 
+/* A function of the caller that can end a long call: asked now and then by the thread that runs the
+ * call. A return other than 0 ends it with PST_ERROR_CANCELLED. */
+typedef int (*pst_interrupt_fn)(void *ctx);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.errors import ArgumentError, LimitError, NotFoundError, StorageError
+from penstock.errors import ArgumentError, NotFoundError, StorageError
 
 PROGRAM = Path(os.environ.get("PENSTOCK_SERVE") or Path(sysconfig.get_path("scripts")) / "penstock")
 
@@ -212,13 +213,70 @@ def test_images_go_without_a_service_that_has_no_room(tmp_path, socket, caplog):
         for _ in range(140_000):  # whose table alone has more than 1 MiB
             writer.write({"image": image})
     subprocess.run([PROGRAM, "serve", "--detach", "--memory", "1MiB"], check=True)
-    with pytest.raises(LimitError):
-        ps.CachedImages(tmp_path / "many.pst", "host")
+    for _ in range(2):
+        shared = ps.CachedImages(tmp_path / "many.pst", "host")
+        np.testing.assert_array_equal(shared[5], image)
+        assert shared.stats()["lost"] > 0
+        assert "the host cache is not used" in caplog.text
+        caplog.clear()
+    with make_raw(tmp_path / "many.pst") as loader:
+        next(iter(loader))
+        assert "has no room for a table" in loader.stats()["cache"]["choice"]
+        assert loader.stats()["fallbacks"]["host"] > 0
     images = ps.CachedImages(tmp_path / "many.pst")
     assert "the host service is not used" in caplog.text
     np.testing.assert_array_equal(images[5], image)
     np.testing.assert_array_equal(images[5], image)
     assert images.stats()["hits"] == images.stats()["items"] == 1
+
+
+def make_raw(source) -> ps.Loader:
+    return ps.Loader(source, batch_size=4, output="numpy", cache="host")
+
+
+def test_a_service_that_does_not_answer_costs_a_wait(folder, socket):
+    """Somebody listens, and never answers: a loader goes on by itself after ten seconds, and says why."""
+    with silent(socket), make(folder, cache="host") as loader, make(folder, cache=None) as plain:
+        for want, got in zip(epoch(plain), epoch(loader), strict=True):
+            np.testing.assert_array_equal(got, want)
+        assert "does not answer" in loader.stats()["cache"]["choice"]
+        assert loader.stats()["fallbacks"]["host"] > 0
+
+
+@contextlib.contextmanager
+def silent(path):
+    import socket as sockets
+
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        yield
+    os.unlink(path)
+
+
+WAITS = {
+    "handle": "ps.Cache.host(start=False)",
+    "loader": "ps.Loader(sys.argv[1], batch_size=4, output='numpy', cache='host')",
+    "images": "ps.CachedImages(sys.argv[1], 'host')",
+    "share": "ps.Loader(sys.argv[1], batch_size=4, output='numpy', cache=None, share='group')",
+}
+
+
+@pytest.mark.parametrize("call", WAITS)
+def test_an_interrupt_ends_every_wait_for_the_service(folder, socket, call):
+    program = f"""
+import os, signal, sys, threading, time
+import penstock as ps
+threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+start = time.monotonic()
+try:
+    {WAITS[call]}
+except KeyboardInterrupt:
+    print(time.monotonic() - start)
+"""
+    with silent(socket):
+        done = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 9  # the service would have been given up after ten seconds
 
 
 def test_images_take_a_running_service(folder, socket):

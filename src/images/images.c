@@ -115,6 +115,7 @@ enum pst_status pst_images_open(pst_dataset *dataset, const struct pst_images_op
     images->color = full.color;
     images->swap = psti_images_swap_for(psti_cpu_features());
     images->no_verify = full.no_verify;
+    images->stop = (struct psti_share_stop){full.interrupt, full.interrupt_ctx};
     images->decode = (struct pst_decode_options){.struct_size = sizeof images->decode,
                                                  .channels = full.channels,
                                                  .bits = full.keep_bits ? 0 : 8,
@@ -171,6 +172,7 @@ void pst_images_stats(pst_images *images, struct pst_images_stats *stats, size_t
                                     .n_fetched = atomic_load(&images->n_fetched),
                                     .n_lost = atomic_load(&images->n_lost),
                                     .n_renewed = atomic_load(&images->n_renewed)};
+    memcpy(full.host_reason, images->host_reason, sizeof full.host_reason);
     struct pst_cache_stats cache;
     bool has_cache = images->host_path ? psti_images_host_stats(images, &cache)
                                        : images->cache && !full.is_forked;

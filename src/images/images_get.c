@@ -30,6 +30,7 @@ struct job {
     struct pst_image_info info;
     struct psti_pli_header pli;
     bool is_recoded, is_wanted;
+    bool is_stopped;                  /* the caller's interrupt function ended a wait */
     struct psti_images_session *held; /* where `bytes` lie, if the host cache has them */
     struct pst_error *err;
 };
@@ -111,7 +112,7 @@ static enum psti_cache_answer ask_cache(struct job *job, struct psti_cache_span 
     enum psti_cache_answer answer;
     if (images->host_path)
         answer = psti_images_host_ask(images, job->sample, number_of(job), nbytes, is_planned,
-                                      &job->held, &fetched, &is_lost, span);
+                                      &job->held, &fetched, &is_lost, &job->is_stopped, span);
     else if (images->pid == getpid() && is_planned)
         answer = psti_cache_ask(images->cache, job->sample, number_of(job), nbytes, span);
     else
@@ -364,7 +365,9 @@ static enum pst_status make(struct job *job, struct pst_pixels *pixels)
     if (status != PST_OK)
         return status;
     if (!ask(job))
-        status = read_item(job);
+        status = job->is_stopped ? psti_fail(job->err, PST_ERROR_CANCELLED, "images",
+                                             "the caller's interrupt function ended the call")
+                                 : read_item(job);
     if (status == PST_OK)
         status = decode(job, pixels);
     if (job->is_wanted && status == PST_OK)
@@ -394,11 +397,11 @@ static bool is_kept(pst_images *images, struct job *job)
 {
     struct psti_cache_span span;
     struct psti_images_session *held;
-    bool fetched, is_lost;
+    bool fetched, is_lost, is_stopped;
     if (images->host_path) {
         enum psti_cache_answer answer =
             psti_images_host_ask(images, job->sample, number_of(job), job->item.nbytes, false,
-                                 &held, &fetched, &is_lost, &span);
+                                 &held, &fetched, &is_lost, &is_stopped, &span);
         psti_images_host_give(images, held);
         return answer == PSTI_CACHE_HIT;
     }

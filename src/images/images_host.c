@@ -38,6 +38,8 @@ struct psti_images_host {
     struct psti_images_session sessions[N_SESSIONS];
     atomic_uint current;
     atomic_int_fast64_t next_look_ns;
+    atomic_bool is_closing; /* nobody waits for a search any more */
+    atomic_bool is_left;    /* the last use of an old session was given back */
     atomic_bool is_looking; /* whoever sets it may touch what follows, and places without users */
     bool has_thread;
     pthread_t thread;
@@ -62,15 +64,28 @@ static void sweep(struct psti_images_host *host)
             psti_share_cache_close(&host->sessions[i].cache);
 }
 
+/* Ends a search or a sweep. Sessions whose last use was given back meanwhile are closed, too. */
+static void end_look(struct psti_images_host *host)
+{
+    bool no;
+    do {
+        atomic_store(&host->is_left, false);
+        sweep(host);
+        atomic_store(&host->is_looking, false);
+        no = false;
+    } while (atomic_load(&host->is_left) &&
+             atomic_compare_exchange_strong(&host->is_looking, &no, true));
+}
+
 static void give(struct psti_images_host *host, struct psti_images_session *held)
 {
     bool no = false;
-    bool is_old = held != &host->sessions[atomic_load(&host->current)];
-    if (atomic_fetch_sub(&held->n_users, 1) != 1 || !is_old ||
-        !atomic_compare_exchange_strong(&host->is_looking, &no, true))
+    if (atomic_fetch_sub(&held->n_users, 1) != 1 ||
+        held == &host->sessions[atomic_load(&host->current)])
         return;
-    sweep(host);
-    atomic_store(&host->is_looking, false);
+    atomic_store(&host->is_left, true);
+    if (atomic_compare_exchange_strong(&host->is_looking, &no, true))
+        end_look(host);
 }
 
 /* Makes the session current, if there is a place. */
@@ -89,14 +104,21 @@ static bool install(struct psti_images_host *host, struct psti_share_cache *foun
     return false;
 }
 
+static int is_closing(void *ctx)
+{
+    struct psti_images_host *host = ctx;
+    return atomic_load(&host->is_closing);
+}
+
 /* The thread that looks for the service once. */
 static void look(void *arg)
 {
     struct psti_images_host *host = arg;
+    const struct psti_share_stop stop = {is_closing, host};
     pst_images *images = host->images;
     struct psti_share_cache *found = NULL;
     if (psti_share_cache_open(images->host_path, images->dataset, &images->shape, NULL,
-                              LOOK_WAIT_NS, &found, NULL) == PST_OK) {
+                              LOOK_WAIT_NS, &stop, &found, NULL) == PST_OK) {
         if (install(host, found)) {
             atomic_fetch_add(&images->n_renewed, 1);
             psti_log(PST_LOG_INFO, "images", "the host service was found again");
@@ -104,7 +126,7 @@ static void look(void *arg)
             psti_share_cache_close(&found);
         }
     }
-    atomic_store(&host->is_looking, false);
+    end_look(host);
 }
 
 /* Starts a search, unless one is under way or was a moment ago. */
@@ -133,19 +155,29 @@ static enum pst_status open_host(pst_images *images, struct psti_images_host **o
     host->images = images;
     host->pid = (int)getpid();
     return psti_share_cache_open(images->host_path, images->dataset, &images->shape, NULL,
-                                 PSTI_LINK_WAIT_NS, &host->sessions[0].cache, err);
+                                 PSTI_LINK_WAIT_NS, &images->stop, &host->sessions[0].cache, err);
 }
 
 enum pst_status psti_images_host_open(pst_images *images, const pst_cache *cache,
                                       struct pst_error *err)
 {
     struct psti_images_host *host;
-    images->host_path = psti_strdup(psti_share_host_path(cache));
+    const struct psti_share_host *handle = psti_share_host(cache);
+    struct pst_error cause;
+    pst_error_clear(&cause);
+    images->host_path = psti_strdup(handle->path);
     if (!images->host_path)
         return psti_fail(err, PST_ERROR_MEMORY, "images", "no memory for a path");
     atomic_init(&images->opening_pid, (int)getpid());
-    enum pst_status status = open_host(images, &host, err);
+    enum pst_status status = open_host(images, &host, &cause);
     atomic_init(&images->host, host);
+    if (status != PST_OK && host && !handle->strict && psti_share_goes_on(status)) {
+        psti_share_say(&cause, images->host_reason, sizeof images->host_reason);
+        psti_log(PST_LOG_WARNING, "images", "the host cache is not used: %s", images->host_reason);
+        return PST_OK; /* calls look for the service */
+    }
+    if (status != PST_OK && err)
+        *err = cause;
     return status;
 }
 
@@ -153,6 +185,7 @@ void psti_images_host_close(pst_images *images)
 {
     struct psti_images_host *host = atomic_load(&images->host);
     if (host && host->pid == (int)getpid()) {
+        atomic_store(&host->is_closing, true);
         if (host->has_thread)
             psti_thread_join(host->thread);
         for (unsigned i = 0; i < N_SESSIONS; i++)
@@ -194,9 +227,9 @@ static bool is_here(const struct psti_share_wish *wish)
 }
 
 /* Asks in an open session. */
-static enum psti_cache_answer ask(struct psti_share_cache *cache, uint64_t sample, uint32_t i_item,
-                                  uint64_t nbytes, bool wish, bool *fetched,
-                                  struct psti_cache_span *span)
+static enum psti_cache_answer ask(const pst_images *images, struct psti_share_cache *cache,
+                                  uint64_t sample, uint32_t i_item, uint64_t nbytes, bool wish,
+                                  bool *fetched, bool *stopped, struct psti_cache_span *span)
 {
     enum psti_cache_answer answer =
         wish ? psti_share_cache_ask(cache, sample, i_item, nbytes, span)
@@ -207,8 +240,8 @@ static enum psti_cache_answer ask(struct psti_share_cache *cache, uint64_t sampl
         return PSTI_CACHE_PASS;
     struct psti_share_wish item = {.number = psti_share_cache_number(cache, sample, i_item)};
     struct psti_share_wish *items[] = {&item};
-    psti_share_cache_wait(cache, items, 1);
-    *fetched = is_here(&item) &&
+    *stopped = !psti_share_cache_wait(cache, items, 1, &images->stop);
+    *fetched = !*stopped && is_here(&item) &&
                psti_share_cache_look(cache, sample, i_item, nbytes, span) == PSTI_CACHE_HIT;
     return *fetched ? PSTI_CACHE_HIT : PSTI_CACHE_PASS;
 }
@@ -216,18 +249,19 @@ static enum psti_cache_answer ask(struct psti_share_cache *cache, uint64_t sampl
 enum psti_cache_answer psti_images_host_ask(pst_images *images, uint64_t sample, uint32_t i_item,
                                             uint64_t nbytes, bool wish,
                                             struct psti_images_session **held, bool *fetched,
-                                            bool *is_lost, struct psti_cache_span *span)
+                                            bool *is_lost, bool *stopped,
+                                            struct psti_cache_span *span)
 {
     struct psti_images_host *host = find_host(images);
     enum psti_cache_answer answer = PSTI_CACHE_PASS;
     *held = NULL;
-    *fetched = false;
+    *fetched = *stopped = false;
     *is_lost = true;
     if (!host)
         return answer;
     struct psti_images_session *session = *held = hold(host);
     if (session->cache) {
-        answer = ask(session->cache, sample, i_item, nbytes, wish, fetched, span);
+        answer = ask(images, session->cache, sample, i_item, nbytes, wish, fetched, stopped, span);
         *is_lost = psti_share_cache_is_lost(session->cache);
     }
     if (*is_lost)

@@ -50,6 +50,8 @@ struct pst_images {
     uint64_t cache_key;
     struct psti_cache_set *cache; /* NULL: none, or the host cache */
     char *host_path;              /* of the service's socket; NULL: no host cache */
+    struct psti_share_stop stop;  /* of calls that wait for the service */
+    char host_reason[256];        /* as of opening */
     struct psti_cache_shape shape;
     _Atomic(struct psti_images_host *) host; /* of one process; a forked child makes its own */
     atomic_int opening_pid;                  /* of the process that makes it, or has made it */
@@ -67,12 +69,14 @@ enum pst_status psti_images_host_open(pst_images *images, const pst_cache *cache
 /* Waits for the end of a search for the service that is under way. */
 void psti_images_host_close(pst_images *images);
 /* Looks for an item, and waits until the service has brought it if it is missing and `wish` is set.
+ * *stopped: the caller's interrupt function ended the wait.
  * *fetched: it was brought now. PASS: it is not there, and the caller reads it. *is_lost: that is
  * because there is no service. *held is to be given back when the span is not used any more. */
 enum psti_cache_answer psti_images_host_ask(pst_images *images, uint64_t sample, uint32_t i_item,
                                             uint64_t nbytes, bool wish,
                                             struct psti_images_session **held, bool *fetched,
-                                            bool *is_lost, struct psti_cache_span *span);
+                                            bool *is_lost, bool *stopped,
+                                            struct psti_cache_span *span);
 void psti_images_host_give(pst_images *images, struct psti_images_session *held); /* NULL: none */
 /* False: this process has no session. */
 bool psti_images_host_stats(pst_images *images, struct pst_cache_stats *stats);

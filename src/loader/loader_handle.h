@@ -58,6 +58,8 @@ struct pst_loader {
      * no worker has work. */
     struct psti_share_cache *host;
     char *host_path;                      /* of the service's socket; NULL: no host cache */
+    bool host_strict;                     /* pst_cache_host_options.strict */
+    char host_reason[256];                 /* why the host cache is not used; under the lock */
     struct psti_fleet_set *fleet;         /* the same in servers; NULL: none */
     struct psti_cache_shape shape;        /* of them all */
     uint32_t cache_items[PST_MAX_FIELDS]; /* number in the cache of each field's first variant */
@@ -108,7 +110,7 @@ struct pst_loader {
     struct psti_loader_worker fetcher; /* for pst_loader_fetch and pst_loader_replay */
     struct psti_loader_job fetch_job;
     bool fetcher_is_open;
-    pst_interrupt_fn interrupt; /* for fetch and replay; may be NULL */
+    pst_interrupt_fn interrupt; /* may be NULL */
     void *interrupt_ctx;
 
     /* Guarded by `lock`: */
@@ -205,6 +207,8 @@ enum pst_status psti_loader_host_change(pst_loader *loader, const struct psti_ca
 void psti_loader_host_cancel(pst_loader *loader);
 /* Looks for the service again if it was lost. No epoch runs. */
 void psti_loader_host_renew(pst_loader *loader);
+/* Writes why the host cache is not used now; "" if it is. The lock is held. */
+void psti_loader_host_reason(const pst_loader *loader, char *text, size_t capacity);
 void psti_loader_host_close(pst_loader *loader);
 
 /* loader_fleet.c */

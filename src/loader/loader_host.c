@@ -17,6 +17,8 @@
 #include "base/log.h"
 #include "dataset/dataset.h"
 
+#include <stdio.h>
+
 #define RENEW_WAIT_NS ((int64_t)1000 * 1000 * 1000)
 
 /* Opens a session with the service, which gets the rule of pictures at the training size. */
@@ -26,26 +28,47 @@ static enum pst_status open_session(const pst_loader *loader, const struct psti_
 {
     uint8_t bytes[PSTI_TRAINING_RULE_MAX];
     struct psti_cache_rule rule = {.bytes = bytes};
+    const struct psti_share_stop stop = {loader->interrupt, loader->interrupt_ctx};
     if (loader->training)
         rule.nbytes = (uint32_t)psti_loader_training_print(loader->training, bytes);
-    return psti_share_cache_open(loader->host_path, loader->dataset, shape, &rule, wait_ns, out,
-                                 err);
+    return psti_share_cache_open(loader->host_path, loader->dataset, shape, &rule, wait_ns, &stop,
+                                 out, err);
+}
+
+/* Opens a session, or one that is lost from the beginning: then the loader reads for itself, and
+ * looks for the service at each epoch. */
+static enum pst_status open_or_go_on(pst_loader *loader, const struct psti_cache_shape *shape,
+                                     struct psti_share_cache **out, struct pst_error *err)
+{
+    struct pst_error cause;
+    pst_error_clear(&cause);
+    enum pst_status status = open_session(loader, shape, PSTI_LINK_WAIT_NS, out, &cause);
+    if (status != PST_OK && !loader->host_strict && psti_share_goes_on(status)) {
+        psti_share_say(&cause, loader->host_reason, sizeof loader->host_reason);
+        psti_log(PST_LOG_WARNING, "loader", "the host cache is not used: %s", loader->host_reason);
+        return psti_share_cache_open_lost(shape, out, err);
+    }
+    if (status != PST_OK && err)
+        *err = cause;
+    return status;
 }
 
 enum pst_status psti_loader_host_open(pst_loader *loader, pst_cache *cache,
                                       const struct psti_cache_shape *shape, struct pst_error *err)
 {
-    loader->host_path = psti_strdup(psti_share_host_path(cache));
+    const struct psti_share_host *host = psti_share_host(cache);
+    loader->host_path = psti_strdup(host->path);
+    loader->host_strict = host->strict;
     if (!loader->host_path)
         return psti_fail(err, PST_ERROR_MEMORY, "loader", "no memory for a path");
-    return open_session(loader, shape, PSTI_LINK_WAIT_NS, &loader->host, err);
+    return open_or_go_on(loader, shape, &loader->host, err);
 }
 
 enum pst_status psti_loader_host_change(pst_loader *loader, const struct psti_cache_shape *shape,
                                         struct pst_error *err)
 {
     struct psti_share_cache *other = NULL, *former = loader->host;
-    enum pst_status status = open_session(loader, shape, PSTI_LINK_WAIT_NS, &other, err);
+    enum pst_status status = open_or_go_on(loader, shape, &other, err);
     if (status != PST_OK)
         return status;
     pthread_mutex_lock(loader->lock);
@@ -79,6 +102,7 @@ void psti_loader_host_renew(pst_loader *loader)
     struct psti_share_cache *found = NULL, *lost = loader->host;
     uint32_t items[PST_MAX_FIELDS];
     struct pst_error err;
+    pst_error_clear(&err);
     if (!lost || !psti_share_cache_is_lost(lost))
         return;
     psti_share_cache_shape(loader->dataset, &shape, items);
@@ -86,12 +110,23 @@ void psti_loader_host_renew(pst_loader *loader)
     if (open_session(loader, &shape, RENEW_WAIT_NS, &found, &err) != PST_OK) {
         psti_log(PST_LOG_WARNING, "loader", "this epoch goes without the host service: %s",
                  err.text);
+        pthread_mutex_lock(loader->lock);
+        psti_share_say(&err, loader->host_reason, sizeof loader->host_reason);
+        pthread_mutex_unlock(loader->lock);
         return;
     }
     pthread_mutex_lock(loader->lock);
     loader->host = found;
+    loader->host_reason[0] = '\0';
     pthread_mutex_unlock(loader->lock);
     psti_share_cache_close(&lost);
+}
+
+void psti_loader_host_reason(const pst_loader *loader, char *text, size_t capacity)
+{
+    bool is_lost = loader->host && psti_share_cache_is_lost(loader->host);
+    const char *reason = loader->host_reason[0] ? loader->host_reason : "the host service was lost";
+    snprintf(text, capacity, "%s", is_lost ? reason : "");
 }
 
 /* `start`: time at which the item was looked up. */

@@ -234,7 +234,7 @@ static enum pst_status open_parts(pst_loader *loader, const struct psti_loader_s
     if (status == PST_OK)
         status = psti_loader_shape_start(loader, err);
     if (status == PST_OK && loader->share)
-        psti_loader_share_join(loader);
+        status = psti_loader_share_join(loader, err);
     return status;
 }
 
@@ -282,8 +282,10 @@ enum pst_status psti_loader_open_in(pst_dataset *dataset, const struct pst_loade
     if (status == PST_OK)
         status = psti_loader_take_options(options, &loader->options, &fields, err);
     loader->fields = fields;
+    pst_loader_set_interrupt(loader, loader->options.interrupt, loader->options.interrupt_ctx);
     if (status == PST_OK)
         status = open_parts(loader, slots, err);
+    pst_loader_set_interrupt(loader, NULL, NULL);
     if (status == PST_OK) {
         loader->state = (struct pst_loader_state){.seed = loader->options.seed,
                                                   .n_samples = psti_order_n(loader->order),

@@ -645,7 +645,10 @@ static enum pst_status await_wishes(struct psti_loader_worker *worker, uint64_t 
     uint32_t n = psti_loader_host_wishes(loader, worker->sources, wishes);
     if (n == 0)
         return PST_OK;
-    psti_share_cache_wait(loader->host, wishes, n);
+    const struct psti_share_stop stop = {loader->interrupt, loader->interrupt_ctx};
+    bool is_stopped = !psti_share_cache_wait(loader->host, wishes, n, &stop);
+    for (uint32_t i = 0; is_stopped && i < n; i++)
+        wishes[i]->result = PSTI_CACHE_RESULT_FAILED;
     n = psti_loader_host_resolve(loader, worker->sources, worker->reads);
     run_reads(worker, n);
     return psti_loader_host_take(loader, sample, worker->sources, worker->reads, err);

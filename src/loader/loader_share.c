@@ -135,8 +135,9 @@ static void unmapping(void *ctx, const void *memory, size_t nbytes)
     loader->placement.ops->forget(ctx, memory, nbytes);
 }
 
-/* Joins the group. The lock is not held. */
-static void join(pst_loader *loader)
+/* Joins the group, or notes why that is not possible. PST_ERROR_CANCELLED: the caller's interrupt
+ * function said so. The lock is not held. */
+static enum pst_status join(pst_loader *loader, struct pst_error *caller_err)
 {
     struct psti_loader_share *share = loader->share;
     struct psti_staging *staging = NULL;
@@ -144,17 +145,19 @@ static void join(pst_loader *loader)
     bool forget = loader->placement.ops->forget != NULL;
     share->open.batch_size = loader->options.batch_size;
     share->open.world_size = loader->next_ranks.world_size;
-    const struct psti_staging_options options = {.socket = share->socket[0] ? share->socket : NULL,
-                                                 .program = share->service,
-                                                 .open = &share->open,
-                                                 .dataset = loader->dataset,
-                                                 .options_fd = share->options_fd,
-                                                 .wait_ns = share->wait_ns,
-                                                 .unmapping = forget ? unmapping : NULL,
-                                                 .ctx = loader};
+    const struct psti_staging_options options = {
+        .socket = share->socket[0] ? share->socket : NULL,
+        .program = share->service,
+        .open = &share->open,
+        .dataset = loader->dataset,
+        .options_fd = share->options_fd,
+        .wait_ns = share->wait_ns,
+        .unmapping = forget ? unmapping : NULL,
+        .ctx = loader,
+        .stop = {loader->interrupt, loader->interrupt_ctx}};
     pst_error_clear(&err);
     if (share->never)
-        return;
+        return PST_OK;
     enum pst_status status = psti_share_staging_open(&options, &staging, &err);
     bool fits = status == PST_OK && layout_fits(loader, psti_share_staging_layout(staging));
     pthread_mutex_lock(loader->lock);
@@ -166,14 +169,20 @@ static void join(pst_loader *loader)
         share->never = true;
         set_reason(loader, "the host service plans other batches than this loader");
     } else {
-        set_reason(loader, err.text);
+        psti_share_say(&err, share->reason, sizeof share->reason);
     }
     pthread_mutex_unlock(loader->lock);
     if (!fits)
         psti_share_staging_release(staging);
+    if (status == PST_ERROR_CANCELLED && caller_err)
+        *caller_err = err;
+    return status == PST_ERROR_CANCELLED ? status : PST_OK;
 }
 
-void psti_loader_share_join(pst_loader *loader) { join(loader); }
+enum pst_status psti_loader_share_join(pst_loader *loader, struct pst_error *err)
+{
+    return join(loader, err);
+}
 
 void psti_loader_share_close(pst_loader *loader)
 {
@@ -288,18 +297,21 @@ static bool copy_own_row(pst_loader *loader, struct psti_loader_job *job, uint32
 {
     const struct psti_loader_share *share = loader->share;
     uint64_t at = share->layout.own + entry * sizeof(struct psti_extent_row);
-    const struct psti_extent_row *own =
-        psti_share_staging_bytes(share->staging, extent, at, sizeof *own);
-    if (!own || own->ndim > PST_MAX_NDIM || own->offset > share->layout.stride)
+    struct psti_extent_row own; /* a copy: the service may write it while this looks */
+    const void *entry_bytes = psti_share_staging_bytes(share->staging, extent, at, sizeof own);
+    if (!entry_bytes)
+        return false;
+    memcpy(&own, entry_bytes, sizeof own);
+    if (own.ndim > PST_MAX_NDIM || own.offset > share->layout.stride)
         return false;
     uint64_t nbytes = pst_dtype_nbytes(loader->plan.slots[i_field].dtype);
-    for (uint32_t i = 0; i < own->ndim; i++)
-        if (own->shape[i] < 0 || __builtin_mul_overflow(nbytes, (uint64_t)own->shape[i], &nbytes))
+    for (uint32_t i = 0; i < own.ndim; i++)
+        if (own.shape[i] < 0 || __builtin_mul_overflow(nbytes, (uint64_t)own.shape[i], &nbytes))
             return false;
-    const void *from = psti_share_staging_bytes(share->staging, extent, own->offset, nbytes);
+    const void *from = psti_share_staging_bytes(share->staging, extent, own.offset, nbytes);
     if (!from)
         return false;
-    void *to = psti_batch_new_row(job->batch, i_field, row, own->ndim, own->shape, status);
+    void *to = psti_batch_new_row(job->batch, i_field, row, own.ndim, own.shape, status);
     if (to && nbytes)
         memcpy(to, from, nbytes);
     else if (!to)
@@ -538,10 +550,11 @@ enum pst_status psti_loader_share_take(pst_loader *loader, struct psti_loader_jo
     }
     pst_error_clear(&cause);
     pthread_mutex_unlock(loader->lock);
-    if (!share->staging)
-        join(loader);
     enum pst_status status = PST_ERROR_IO;
-    if (share->staging)
+    bool stopped = !share->staging && join(loader, &cause) != PST_OK;
+    if (stopped) /* the batch comes with a later call */
+        status = PST_ERROR_BUSY;
+    else if (share->staging)
         status = want(loader, job, deadline, &alone, &cause);
     pthread_mutex_lock(loader->lock);
     if (status == PST_ERROR_BUSY) {

@@ -12,8 +12,9 @@ enum pst_status psti_loader_share_open(pst_loader *loader, struct pst_error *err
 /* Called when plan and placement are made, before the first slot. Slots get the arrays of extents
  * where they are mapped, unless they are page-locked or on a GPU. */
 enum pst_status psti_loader_share_set_slots(pst_loader *loader, struct pst_error *err);
-/* Joins the group, at the end of opening. If that is not possible the loader goes on alone. */
-void psti_loader_share_join(pst_loader *loader);
+/* Joins the group, at the end of opening. If that is not possible the loader goes on alone.
+ * PST_ERROR_CANCELLED: the caller's interrupt function said so. */
+enum pst_status psti_loader_share_join(pst_loader *loader, struct pst_error *err);
 void psti_loader_share_close(pst_loader *loader);
 
 /* The lock must be held for the functions below. */

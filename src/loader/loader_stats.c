@@ -22,6 +22,7 @@ static void fill(const pst_loader *loader, struct pst_loader_stats *stats)
     stats->read_ns += psti_loader_times_reading(loader, psti_clock_ns());
     psti_batch_pool_stats(loader->pool, &pool);
     psti_loader_share_stats(loader, stats);
+    psti_loader_host_reason(loader, stats->host_reason, sizeof stats->host_reason);
     psti_loader_forms_stats(loader, stats);
     pthread_mutex_unlock(loader->lock);
     psti_storage_stats(loader->storage, &storage);

@@ -22,9 +22,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <unistd.h>
 
 #define TICK_MS 1000
+#define LOOK_NS ((int64_t)100 * 1000 * 1000)
 
 struct place {
     struct psti_share_wish *wish; /* NULL: free */
@@ -195,9 +197,32 @@ static void wake_waiting(struct psti_share_wish *wish)
     pthread_mutex_unlock(&cache->lock);
 }
 
-void psti_share_cache_wait(struct psti_share_cache *cache, struct psti_share_wish **wishes,
-                           size_t n)
+/* Takes wishes out of the session that are not answered yet; the caller holds the lock. */
+static void forget(struct psti_share_cache *cache, const struct waiting *waiting)
 {
+    struct psti_share_wish **at = &cache->queue;
+    while (*at)
+        if ((*at)->user == waiting)
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
+    cache->queue_end = at;
+    for (uint32_t i = 0; i < PSTI_CACHE_READS_MAX; i++) {
+        struct place *place = &cache->places[i];
+        if (!place->wish || place->wish->user != waiting)
+            continue;
+        place->wish = NULL;
+        place->use++;
+        place->next_free = cache->first_free;
+        cache->first_free = i;
+        cache->n_under_way--;
+    }
+}
+
+bool psti_share_cache_wait(struct psti_share_cache *cache, struct psti_share_wish **wishes,
+                           size_t n, const struct psti_share_stop *stop)
+{
+    bool stopped = false;
     struct waiting waiting = {cache, n};
     for (size_t i = 0; i < n; i++) {
         wishes[i]->done = wake_waiting;
@@ -205,9 +230,19 @@ void psti_share_cache_wait(struct psti_share_cache *cache, struct psti_share_wis
     }
     psti_share_cache_submit(cache, wishes, n);
     pthread_mutex_lock(&cache->lock);
-    while (waiting.n_left > 0)
-        pthread_cond_wait(&cache->answered, &cache->lock);
+    while (waiting.n_left > 0 && !stopped) {
+        int64_t look = stop && stop->fn ? psti_clock_ns() + LOOK_NS : INT64_MAX;
+        if (psti_cond_wait_until(&cache->answered, &cache->lock, look) == 0 || look == INT64_MAX)
+            continue;
+        pthread_mutex_unlock(&cache->lock);
+        bool stops = stop->fn(stop->ctx) != 0;
+        pthread_mutex_lock(&cache->lock);
+        stopped = stops && waiting.n_left > 0;
+    }
+    if (stopped)
+        forget(cache, &waiting);
     pthread_mutex_unlock(&cache->lock);
+    return !stopped;
 }
 
 /* Takes the wish out of its place. NULL: the ticket is an old one. */
@@ -345,7 +380,9 @@ enum psti_cache_answer psti_share_cache_ask(struct psti_share_cache *cache, uint
                                             uint32_t i_item, uint64_t nbytes,
                                             struct psti_cache_span *span)
 {
-    enum psti_cache_answer answer = psti_cache_view_ask(cache->view, sample, i_item, nbytes, span);
+    enum psti_cache_answer answer = PSTI_CACHE_PASS;
+    if (cache->view)
+        answer = psti_cache_view_ask(cache->view, sample, i_item, nbytes, span);
     if (answer == PSTI_CACHE_ADMIT && atomic_load_explicit(&cache->lost, memory_order_relaxed))
         answer = PSTI_CACHE_PASS;
     if (answer == PSTI_CACHE_HIT)
@@ -359,7 +396,8 @@ enum psti_cache_answer psti_share_cache_look(struct psti_share_cache *cache, uin
                                              uint32_t i_item, uint64_t nbytes,
                                              struct psti_cache_span *span)
 {
-    return psti_cache_view_ask(cache->view, sample, i_item, nbytes, span);
+    return cache->view ? psti_cache_view_ask(cache->view, sample, i_item, nbytes, span)
+                       : PSTI_CACHE_PASS;
 }
 
 uint64_t psti_share_cache_number(const struct psti_share_cache *cache, uint64_t sample,
@@ -375,6 +413,10 @@ bool psti_share_cache_is_lost(const struct psti_share_cache *cache)
 
 void psti_share_cache_stats(struct psti_share_cache *cache, struct pst_cache_stats *stats)
 {
+    if (!cache->view) {
+        memset(stats, 0, sizeof *stats);
+        return;
+    }
     *stats = (struct pst_cache_stats){.nbytes = cache->limit,
                                       .nbytes_used = psti_sealed_nbytes(cache->memory_fd) +
                                                      cache->table_nbytes,
@@ -405,11 +447,11 @@ static enum pst_status ask_for_set(struct psti_share_cache *cache, const pst_dat
 }
 
 static enum pst_status take_set(struct psti_share_cache *cache, int64_t wait_ns,
-                                struct pst_error *err)
+                                const struct psti_share_stop *stop, struct pst_error *err)
 {
     struct psti_cache_opened opened;
     enum pst_status status =
-        psti_share_answer(cache->fd, cache->message, PSTI_MESSAGE_CACHE_OPENED, wait_ns, err);
+        psti_share_answer(cache->fd, cache->message, PSTI_MESSAGE_CACHE_OPENED, wait_ns, stop, err);
     if (status != PST_OK)
         return status;
     struct psti_wire_in in = psti_share_message_body(cache->message);
@@ -444,14 +486,25 @@ static struct psti_share_cache *make(const struct psti_cache_shape *shape)
     for (uint32_t i = 0; i < PSTI_CACHE_READS_MAX; i++)
         cache->places[i].next_free = i + 1;
     pthread_mutex_init(&cache->lock, NULL);
-    pthread_cond_init(&cache->answered, NULL);
+    psti_cond_init(&cache->answered);
     cache->message = psti_alloc(sizeof *cache->message);
     return cache;
+}
+
+enum pst_status psti_share_cache_open_lost(const struct psti_cache_shape *shape,
+                                           struct psti_share_cache **out, struct pst_error *err)
+{
+    struct psti_share_cache *cache = *out = make(shape);
+    if (!cache)
+        return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for the host cache");
+    atomic_store(&cache->lost, true);
+    return PST_OK;
 }
 
 enum pst_status psti_share_cache_open(const char *path, const pst_dataset *dataset,
                                       const struct psti_cache_shape *shape,
                                       const struct psti_cache_rule *rule, int64_t wait_ns,
+                                      const struct psti_share_stop *stop,
                                       struct psti_share_cache **out, struct pst_error *err)
 {
     enum pst_status status = PST_OK;
@@ -459,11 +512,11 @@ enum pst_status psti_share_cache_open(const char *path, const pst_dataset *datas
     if (!cache || !cache->message)
         status = psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for the host cache");
     if (status == PST_OK)
-        status = psti_share_connect(path, PSTI_SESSION_CACHE, wait_ns, &cache->fd, NULL, err);
+        status = psti_share_connect(path, PSTI_SESSION_CACHE, wait_ns, stop, &cache->fd, NULL, err);
     if (status == PST_OK)
         status = ask_for_set(cache, dataset, rule, err);
     if (status == PST_OK)
-        status = take_set(cache, wait_ns, err);
+        status = take_set(cache, wait_ns, stop, err);
     if (status == PST_OK && pipe2(cache->wake, O_CLOEXEC | O_NONBLOCK) != 0)
         status = psti_fail_os(err, errno, "share", NULL, -1, "no descriptors for the host cache");
     if (status == PST_OK) {

@@ -9,6 +9,7 @@
 #define PST_SHARE_SHARE_CACHE_H
 
 #include "share/share_cache_wire.h"
+#include "share/share_link.h"
 
 struct psti_share_cache;
 
@@ -24,15 +25,20 @@ struct psti_share_wish {
 };
 
 /* Opens the data set in the host cache of the service at `path`. Waits for the service as long as
- * it says that it works, else wait_ns. rule: by which the service makes the set's items; NULL: by
- * shape->forms alone. Starts one thread. The errors are those of
- * psti_share_connect and of the service: PST_ERROR_LIMIT: there is no room for the data set, with
- * the names of those that hold it. PST_ERROR_STATE: the data set has changed since it was opened.
+ * it says that it works, else wait_ns, until `stop` (may be NULL) ends it. rule: by which the
+ * service makes the set's items; NULL: by shape->forms alone. Starts one thread. The errors are
+ * those of psti_share_connect and of the service: PST_ERROR_LIMIT: there is no room for the data
+ * set, with the names of those that hold it. PST_ERROR_STATE: the data set has changed since it was
+ * opened.
  */
 enum pst_status psti_share_cache_open(const char *path, const pst_dataset *dataset,
                                       const struct psti_cache_shape *shape,
                                       const struct psti_cache_rule *rule, int64_t wait_ns,
+                                      const struct psti_share_stop *stop,
                                       struct psti_share_cache **out, struct pst_error *err);
+/* Makes a session that is lost from the beginning. PST_ERROR_MEMORY. */
+enum pst_status psti_share_cache_open_lost(const struct psti_cache_shape *shape,
+                                           struct psti_share_cache **out, struct pst_error *err);
 /* Answers all wishes, and ends the session. No span may be in use. *cache may be NULL. */
 void psti_share_cache_close(struct psti_share_cache **cache);
 
@@ -51,9 +57,10 @@ uint64_t psti_share_cache_number(const struct psti_share_cache *cache, uint64_t 
                                  uint32_t i_item);
 void psti_share_cache_submit(struct psti_share_cache *cache, struct psti_share_wish **wishes,
                              size_t n);
-/* Submits wishes, whose `done` it sets, and waits for their answers. */
-void psti_share_cache_wait(struct psti_share_cache *cache, struct psti_share_wish **wishes,
-                           size_t n);
+/* Submits wishes, whose `done` it sets, and waits for their answers. False: `stop` (may be NULL)
+ * has ended the wait. */
+bool psti_share_cache_wait(struct psti_share_cache *cache, struct psti_share_wish **wishes,
+                           size_t n, const struct psti_share_stop *stop);
 /* Answers all wishes now, as PSTI_CACHE_RESULT_FAILED. */
 void psti_share_cache_cancel(struct psti_share_cache *cache);
 bool psti_share_cache_is_lost(const struct psti_share_cache *cache);

@@ -15,18 +15,15 @@
 #include <string.h>
 #include <unistd.h>
 
-struct host {
-    char path[PSTI_SOCKET_PATH_CAP];
-};
-
 enum pst_status psti_share_request(const char *path, enum psti_message_kind kind,
                                    void (*put)(struct psti_wire_out *out, const void *ctx),
                                    const void *ctx, enum psti_message_kind answer,
-                                   struct psti_message *message, struct pst_error *err)
+                                   const struct psti_share_stop *stop, struct psti_message *message,
+                                   struct pst_error *err)
 {
     int fd;
     enum pst_status status =
-        psti_share_connect(path, PSTI_SESSION_CONTROL, PSTI_LINK_WAIT_NS, &fd, NULL, err);
+        psti_share_connect(path, PSTI_SESSION_CONTROL, PSTI_LINK_WAIT_NS, stop, &fd, NULL, err);
     if (status != PST_OK)
         return status;
     struct psti_wire_out out = psti_share_begin(message->bytes);
@@ -39,7 +36,7 @@ enum pst_status psti_share_request(const char *path, enum psti_message_kind kind
         status = psti_share_send(fd, message->bytes, nbytes, NULL, 0,
                                  psti_clock_ns() + PSTI_LINK_WAIT_NS, err);
     if (status == PST_OK)
-        status = psti_share_answer(fd, message, answer, PSTI_LINK_WAIT_NS, err);
+        status = psti_share_answer(fd, message, answer, PSTI_LINK_WAIT_NS, stop, err);
     else if (status == PST_END)
         status = psti_fail(err, PST_ERROR_IO, "share", "the host service has ended the session");
     close(fd);
@@ -62,7 +59,7 @@ static enum pst_status make_absolute(const char *path, char absolute[PATH_MAX],
 }
 
 /* Saves or loads: both have a path and answer with a report. */
-static enum pst_status ask_for_file(const struct host *host, enum psti_message_kind kind,
+static enum pst_status ask_for_file(const struct psti_share_host *host, enum psti_message_kind kind,
                                     const char *path, struct pst_cache_file_report *report,
                                     struct pst_error *err)
 {
@@ -73,7 +70,7 @@ static enum pst_status ask_for_file(const struct host *host, enum psti_message_k
                 : psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for a message");
     if (status == PST_OK)
         status = psti_share_request(host->path, kind, put_path, absolute, PSTI_MESSAGE_FILE_IS,
-                                    message, err);
+                                    &host->stop, message, err);
     if (status == PST_OK) {
         struct psti_wire_in in = psti_share_message_body(message);
         psti_share_get_file_report(&in, report);
@@ -99,7 +96,7 @@ static enum pst_status load(void *ctx, const char *path, struct pst_cache_file_r
 /* The figures are zero if the service is not there. */
 static void get_stats(void *ctx, struct pst_cache_stats *stats)
 {
-    const struct host *host = ctx;
+    const struct psti_share_host *host = ctx;
     struct pst_service_status status;
     pst_service_report *report;
     memset(stats, 0, sizeof *stats);
@@ -125,15 +122,19 @@ enum pst_status pst_cache_open_host(const struct pst_cache_host_options *options
     if (!out)
         return psti_fail(err, PST_ERROR_ARGUMENT, "share", "out is NULL");
     *out = NULL;
-    struct host *host = psti_calloc(1, sizeof *host);
+    struct psti_share_host *host = psti_calloc(1, sizeof *host);
     enum pst_status status = psti_options_copy(&full, sizeof full, options, "share", err);
     if (status == PST_OK && !host)
         status = psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for the host cache");
     if (status == PST_OK)
         status = psti_share_socket_path(full.socket, host->path, err);
-    if (status == PST_OK)
+    if (status == PST_OK) {
+        host->strict = full.strict;
+        host->stop = (struct psti_share_stop){full.interrupt, full.interrupt_ctx};
+    }
+    if (status == PST_OK && !full.later)
         status = psti_share_connect_or_start(host->path, full.program, PSTI_SESSION_CONTROL,
-                                             PSTI_LINK_WAIT_NS, &fd, err);
+                                             PSTI_LINK_WAIT_NS, &host->stop, &fd, err);
     if (fd >= 0)
         close(fd);
     if (status == PST_OK)
@@ -143,8 +144,32 @@ enum pst_status pst_cache_open_host(const struct pst_cache_host_options *options
     return status;
 }
 
-const char *psti_share_host_path(const pst_cache *cache)
+const struct psti_share_host *psti_share_host(const pst_cache *cache)
 {
-    const struct host *host = psti_cache_remote(cache);
-    return host->path;
+    return psti_cache_remote(cache);
+}
+
+void psti_share_say(const struct pst_error *err, char *text, size_t capacity)
+{
+    char buffer[128];
+    const char *reason = err->os_error ? strerror_r(err->os_error, buffer, sizeof buffer) : NULL;
+    snprintf(text, capacity, "%s%s%s%s", err->text, reason ? " (" : "", reason ? reason : "",
+             reason ? ")" : "");
+}
+
+bool psti_share_goes_on(enum pst_status status)
+{
+    switch (status) {
+    case PST_ERROR_IO:
+    case PST_ERROR_LIMIT:
+    case PST_ERROR_MEMORY:
+    case PST_ERROR_NO_SPACE:
+    case PST_ERROR_BUSY:
+    case PST_ERROR_CORRUPT:
+    case PST_ERROR_NOT_FOUND:
+    case PST_ERROR_UNSUPPORTED:
+        return true;
+    default:
+        return false;
+    }
 }

@@ -10,11 +10,22 @@
  * service will be ended with a job (share_life.h). */
 enum pst_status psti_share_connect_or_start(const char *path, const char *program,
                                             enum psti_session_kind session, int64_t wait_ns,
-                                            int *fd, struct pst_error *err);
+                                            const struct psti_share_stop *stop, int *fd,
+                                            struct pst_error *err);
 
-/* The socket's path of a handle that pst_cache_open_host has made. It lives as long as the handle.
- */
-const char *psti_share_host_path(const pst_cache *cache);
+/* What loaders and images need of a handle that pst_cache_open_host has made. */
+struct psti_share_host {
+    char path[PSTI_SOCKET_PATH_CAP];
+    struct psti_share_stop stop;
+    bool strict; /* pst_cache_host_options.strict */
+};
+/* Lives as long as the handle. */
+const struct psti_share_host *psti_share_host(const pst_cache *cache);
+/* Writes the cause of an error, with what the system says about it. */
+void psti_share_say(const struct pst_error *err, char *text, size_t capacity);
+/* True if the service, or what this process has left, is to blame, and not what the caller has
+ * asked for: who uses the service can go on by itself. */
+bool psti_share_goes_on(enum pst_status status);
 
 /* One request of a session of control, in its own connection. The body of the request is what
  * `put` (may be NULL) writes. The answer is in *message, whose descriptors are the caller's to
@@ -22,6 +33,7 @@ const char *psti_share_host_path(const pst_cache *cache);
 enum pst_status psti_share_request(const char *path, enum psti_message_kind kind,
                                    void (*put)(struct psti_wire_out *out, const void *ctx),
                                    const void *ctx, enum psti_message_kind answer,
-                                   struct psti_message *message, struct pst_error *err);
+                                   const struct psti_share_stop *stop, struct psti_message *message,
+                                   struct pst_error *err);
 
 #endif

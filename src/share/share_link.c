@@ -20,6 +20,24 @@
 #include <unistd.h>
 
 #define RETRY_NS ((int64_t)10 * 1000 * 1000)
+#define LOOK_NS ((int64_t)100 * 1000 * 1000) /* how often a caller is asked if it goes on waiting  \
+                                              */
+
+static enum pst_status fail_late(struct pst_error *err)
+{
+    return psti_fail_os(err, ETIMEDOUT, "share", NULL, -1, "the host service does not answer");
+}
+
+static enum pst_status fail_stopped(struct pst_error *err)
+{
+    return psti_fail(err, PST_ERROR_CANCELLED, "share",
+                     "the caller's interrupt function ended the wait for the host service");
+}
+
+static bool is_stopped(const struct psti_share_stop *stop)
+{
+    return stop && stop->fn && stop->fn(stop->ctx) != 0;
+}
 
 /* Waits until the socket is ready for `events`, or its peer has gone. False: the deadline passed.
  */
@@ -35,11 +53,6 @@ static bool wait_for(int fd, short events, int64_t deadline)
         if ((n == 0 || errno != EINTR) && psti_clock_ns() >= deadline)
             return false;
     }
-}
-
-static enum pst_status fail_late(struct pst_error *err)
-{
-    return psti_fail_os(err, ETIMEDOUT, "share", NULL, -1, "the host service does not answer");
 }
 
 static bool has_gone(int os_error)
@@ -194,12 +207,28 @@ struct psti_wire_in psti_share_message_body(const struct psti_message *message)
     return psti_share_body(message->bytes, message->head.nbytes);
 }
 
+/* Receives one message, and looks now and then if the wait is to end. */
+static enum pst_status receive_or_stop(int fd, struct psti_message *message, int64_t deadline,
+                                       const struct psti_share_stop *stop, struct pst_error *err)
+{
+    for (;;) {
+        int64_t now = psti_clock_ns(), look = now + LOOK_NS;
+        if (is_stopped(stop))
+            return fail_stopped(err);
+        if (!stop || !stop->fn || look > deadline)
+            return psti_share_receive(fd, message, deadline, err);
+        if (wait_for(fd, POLLIN, look))
+            return psti_share_receive(fd, message, look, err);
+    }
+}
+
 enum pst_status psti_share_answer(int fd, struct psti_message *message, enum psti_message_kind kind,
-                                  int64_t wait_ns, struct pst_error *err)
+                                  int64_t wait_ns, const struct psti_share_stop *stop,
+                                  struct pst_error *err)
 {
     enum pst_status status;
     do
-        status = psti_share_receive(fd, message, psti_clock_ns() + wait_ns, err);
+        status = receive_or_stop(fd, message, psti_clock_ns() + wait_ns, stop, err);
     while (status == PST_OK && message->head.kind == PSTI_MESSAGE_ALIVE && message->n_fds == 0);
     if (status == PST_END)
         return psti_fail(err, PST_ERROR_IO, "share", "the host service has ended the session");
@@ -238,7 +267,8 @@ enum pst_status psti_share_check_peer(int fd, const char *who, pid_t *pid, struc
                      who, (unsigned)peer.uid, (unsigned)geteuid());
 }
 
-static enum pst_status connect_socket(const char *path, int64_t deadline, int *fd,
+static enum pst_status connect_socket(const char *path, int64_t deadline,
+                                      const struct psti_share_stop *stop, int *fd,
                                       struct pst_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -258,14 +288,16 @@ static enum pst_status connect_socket(const char *path, int64_t deadline, int *f
                                 "cannot connect to the host service");
         if (psti_clock_ns() >= deadline) /* its queue of new sessions is full */
             return fail_late(err);
+        if (is_stopped(stop))
+            return fail_stopped(err);
         psti_clock_sleep_until(psti_clock_ns() + RETRY_NS);
     }
     return psti_share_check_peer(*fd, "host service", NULL, err);
 }
 
 static enum pst_status greet(int fd, enum psti_session_kind session, int64_t wait_ns,
-                             struct psti_hello *theirs, struct psti_message *message,
-                             struct pst_error *err)
+                             const struct psti_share_stop *stop, struct psti_hello *theirs,
+                             struct psti_message *message, struct pst_error *err)
 {
     struct psti_hello mine = {.protocol = PSTI_HOST_PROTOCOL, .session = (uint32_t)session};
     struct psti_wire_out out = psti_share_begin(message->bytes);
@@ -275,7 +307,7 @@ static enum pst_status greet(int fd, enum psti_session_kind session, int64_t wai
     enum pst_status status =
         psti_share_send(fd, message->bytes, nbytes, NULL, 0, psti_clock_ns() + wait_ns, err);
     if (status == PST_OK || status == PST_END) /* at its end the service may have said why */
-        status = psti_share_answer(fd, message, PSTI_MESSAGE_WELCOME, wait_ns, err);
+        status = psti_share_answer(fd, message, PSTI_MESSAGE_WELCOME, wait_ns, stop, err);
     if (status != PST_OK)
         return status;
     struct psti_wire_in in = psti_share_message_body(message);
@@ -287,17 +319,17 @@ static enum pst_status greet(int fd, enum psti_session_kind session, int64_t wai
 }
 
 enum pst_status psti_share_connect(const char *path, enum psti_session_kind session,
-                                   int64_t wait_ns, int *fd, struct psti_hello *theirs,
-                                   struct pst_error *err)
+                                   int64_t wait_ns, const struct psti_share_stop *stop, int *fd,
+                                   struct psti_hello *theirs, struct pst_error *err)
 {
     struct psti_hello hello;
     struct psti_message *message = psti_alloc(sizeof *message);
     *fd = -1;
     if (!message)
         return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for a message");
-    enum pst_status status = connect_socket(path, psti_clock_ns() + wait_ns, fd, err);
+    enum pst_status status = connect_socket(path, psti_clock_ns() + wait_ns, stop, fd, err);
     if (status == PST_OK)
-        status = greet(*fd, session, wait_ns, theirs ? theirs : &hello, message, err);
+        status = greet(*fd, session, wait_ns, stop, theirs ? theirs : &hello, message, err);
     psti_free(message);
     if (status == PST_OK)
         return PST_OK;

@@ -11,6 +11,13 @@
 
 #include <sys/types.h>
 
+/* What may end a wait for the service early: a function that is asked ten times a second, in the
+ * thread that waits. A value other than 0 ends the call with PST_ERROR_CANCELLED. */
+struct psti_share_stop {
+    pst_interrupt_fn fn;
+    void *ctx;
+};
+
 enum { PSTI_SOCKET_PATH_CAP = 108 }; /* what a socket's address can hold, with the NUL */
 
 /* How long a client waits for an answer before it counts the service as lost. */
@@ -33,10 +40,10 @@ enum pst_status psti_share_check_directory(const char *path, bool given, bool ma
 /* Connects to the service at the path and greets it. *fd is the caller's to close; -1 after
  * failure. PST_ERROR_NOT_FOUND: no service runs there. PST_ERROR_ARGUMENT: it is another user's.
  * PST_ERROR_VERSION: it is of another version. PST_ERROR_IO: it does not answer within wait_ns.
- * `theirs` may be NULL. */
+ * `stop` and `theirs` may be NULL. */
 enum pst_status psti_share_connect(const char *path, enum psti_session_kind session,
-                                   int64_t wait_ns, int *fd, struct psti_hello *theirs,
-                                   struct pst_error *err);
+                                   int64_t wait_ns, const struct psti_share_stop *stop, int *fd,
+                                   struct psti_hello *theirs, struct pst_error *err);
 
 /* Ends a session that this process has begun, and closes the socket: also copies of it that forked
  * children have do not keep the session alive. `owner` is the process that connected; in another
@@ -68,9 +75,10 @@ enum pst_status psti_share_receive(int fd, struct psti_message *message, int64_t
 /* As psti_share_receive, but waits for at most wait_ns, passes over PSTI_MESSAGE_ALIVE, each of
  * which makes the wait begin anew, and returns the error that a PSTI_MESSAGE_ERROR has.
  * PST_ERROR_CORRUPT: the answer is of another kind than `kind`. PST_END is an error here:
- * PST_ERROR_IO. */
+ * PST_ERROR_IO. `stop` may be NULL. */
 enum pst_status psti_share_answer(int fd, struct psti_message *message, enum psti_message_kind kind,
-                                  int64_t wait_ns, struct pst_error *err);
+                                  int64_t wait_ns, const struct psti_share_stop *stop,
+                                  struct pst_error *err);
 
 /* The user and process at the other end. PST_ERROR_ARGUMENT: it is another user than this
  * process's. */

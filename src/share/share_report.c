@@ -38,7 +38,7 @@ static enum pst_status fetch(pst_service_report *report, const char *path,
     const void *bytes = NULL;
     size_t nbytes = 0;
     enum pst_status status = psti_share_request(path, PSTI_MESSAGE_STATUS, NULL, NULL,
-                                                PSTI_MESSAGE_STATUS_IS, message, err);
+                                                PSTI_MESSAGE_STATUS_IS, NULL, message, err);
     if (status != PST_OK)
         return status;
     if (message->n_fds != 1)
@@ -121,7 +121,7 @@ static enum pst_status order(const char *socket, enum psti_message_kind kind, ui
         message ? psti_share_socket_path(socket, path, err)
                 : psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for a message");
     if (status == PST_OK)
-        status = psti_share_request(path, kind, NULL, NULL, PSTI_MESSAGE_DONE, message, err);
+        status = psti_share_request(path, kind, NULL, NULL, PSTI_MESSAGE_DONE, NULL, message, err);
     if (status == PST_OK) {
         struct psti_wire_in in = psti_share_message_body(message);
         *value = psti_share_get_u64(&in);

@@ -115,9 +115,9 @@ static enum pst_status join(struct psti_staging *staging,
     if (status == PST_END)
         status = psti_fail(err, PST_ERROR_IO, "share", "the host service has closed the session");
     if (status == PST_OK)
-        status =
-            psti_share_answer(staging->fd, &staging->message,
-                              (enum psti_message_kind)PSTI_STREAM_OPENED, options->wait_ns, err);
+        status = psti_share_answer(staging->fd, &staging->message,
+                                   (enum psti_message_kind)PSTI_STREAM_OPENED, options->wait_ns,
+                                   &options->stop, err);
     if (status != PST_OK)
         return status;
     struct psti_wire_in in = psti_share_message_body(&staging->message);
@@ -145,7 +145,7 @@ enum pst_status psti_share_staging_open(const struct psti_staging_options *optio
     enum pst_status status = psti_share_socket_path(options->socket, path, err);
     if (status == PST_OK)
         status = psti_share_connect_or_start(path, options->program, PSTI_SESSION_STREAM,
-                                             options->wait_ns, &staging->fd, err);
+                                             options->wait_ns, &options->stop, &staging->fd, err);
     if (status == PST_OK)
         status = join(staging, options, err);
     staging->want_id = 1;

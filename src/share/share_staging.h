@@ -24,6 +24,7 @@ struct psti_staging_options {
      * want and the last release. */
     void (*unmapping)(void *ctx, const void *memory, size_t nbytes);
     void *ctx;
+    struct psti_share_stop stop; /* of the opening */
 };
 /* Connects and joins the group; waits for the service to open the data set. */
 enum pst_status psti_share_staging_open(const struct psti_staging_options *options,

@@ -26,7 +26,7 @@ extern char **environ;
 
 /* Runs the program until it has started the service or failed. Returns 0, or the errno of what
  * failed. Its own messages go nowhere: they are for a terminal. */
-static int spawn(char *const *arguments)
+static int spawn(char *const *arguments, const struct psti_share_stop *stop)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
@@ -46,8 +46,12 @@ static int spawn(char *const *arguments)
     if (!os_error)
         os_error = posix_spawnp(&pid, arguments[0], &files, &attributes, arguments, environ);
     /* If the host program ignores SIGCHLD, there is nobody to wait for. */
-    while (!os_error && waitpid(pid, &state, 0) < 0 && errno == EINTR)
-        ;
+    pid_t ended = 0;
+    while (!os_error && ended == 0 && !(stop && stop->fn && stop->fn(stop->ctx))) {
+        ended = waitpid(pid, &state, WNOHANG);
+        if (ended == 0)
+            psti_clock_sleep_until(psti_clock_ns() + LOOK_NS / 4);
+    }
     posix_spawnattr_destroy(&attributes);
 fail_attributes:
     posix_spawn_file_actions_destroy(&files);
@@ -55,13 +59,13 @@ fail_attributes:
 }
 
 /* Waits until the service answers. */
-static enum pst_status await(const char *path, enum psti_session_kind session, int *fd,
-                             struct pst_error *err)
+static enum pst_status await(const char *path, enum psti_session_kind session,
+                             const struct psti_share_stop *stop, int *fd, struct pst_error *err)
 {
     int64_t deadline = psti_clock_ns() + START_NS;
     for (;;) {
         enum pst_status status =
-            psti_share_connect(path, session, PSTI_LINK_WAIT_NS, fd, NULL, err);
+            psti_share_connect(path, session, PSTI_LINK_WAIT_NS, stop, fd, NULL, err);
         if (status != PST_ERROR_NOT_FOUND)
             return status;
         if (psti_clock_ns() >= deadline)
@@ -83,7 +87,7 @@ static void warn(int fd, bool started)
 }
 
 static enum pst_status start(const char *path, const char *program, enum psti_session_kind session,
-                             int *fd, struct pst_error *err)
+                             const struct psti_share_stop *stop, int *fd, struct pst_error *err)
 {
     const char *variable = getenv("PENSTOCK_SERVE");
     char name[4096];
@@ -96,21 +100,22 @@ static enum pst_status start(const char *path, const char *program, enum psti_se
          place[PSTI_SOCKET_PATH_CAP];
     memcpy(place, path, strlen(path) + 1);
     char *const arguments[] = {name, verb, option, place, detach, NULL};
-    int os_error = spawn(arguments);
+    int os_error = spawn(arguments, stop);
     if (os_error)
         return psti_fail_os(err, os_error, "share", program, -1,
                             "cannot start the host service by this program");
-    return await(path, session, fd, err);
+    return await(path, session, stop, fd, err);
 }
 
 enum pst_status psti_share_connect_or_start(const char *path, const char *program,
                                             enum psti_session_kind session, int64_t wait_ns,
-                                            int *fd, struct pst_error *err)
+                                            const struct psti_share_stop *stop, int *fd,
+                                            struct pst_error *err)
 {
-    enum pst_status status = psti_share_connect(path, session, wait_ns, fd, NULL, err);
+    enum pst_status status = psti_share_connect(path, session, wait_ns, stop, fd, NULL, err);
     bool starts = status == PST_ERROR_NOT_FOUND && program;
     if (starts)
-        status = start(path, program, session, fd, err);
+        status = start(path, program, session, stop, fd, err);
     if (status == PST_OK)
         warn(*fd, starts);
     return status;

@@ -522,9 +522,23 @@ static void a_refusal_says_who_holds_what(void **state)
     pst_loader *loader = open_loader(held, &options);
     begin(loader, 0);
     drain_epoch(loader, NULL, hashes);
-    assert_int_equal(refuse(large, options.cache, &err), PST_ERROR_LIMIT);
+    const struct pst_cache_host_options strict = {
+        .struct_size = sizeof strict, .socket = fixture.socket, .strict = true};
+    pst_cache *must;
+    assert_ok(pst_cache_open_host(&strict, &must, &err));
+    assert_int_equal(refuse(large, must, &err), PST_ERROR_LIMIT);
     assert_non_null(strstr(err.text, "held"));
     assert_non_null(strstr(err.text, "1 loader"));
+    pst_cache_close(&must);
+    /* Who need not have it goes on, and says why. */
+    struct pst_loader_options all = plain(1, options.cache);
+    all.batch_size = 10000;
+    pst_loader *other = open_loader(large, &all);
+    begin(other, 0);
+    assert_int_equal(drain_epoch(other, NULL, hashes), 14);
+    assert_non_null(strstr(stats_of(other).host_reason, "1 loader"));
+    assert_int_equal(stats_of(other).fallbacks[PST_FALLBACK_HOST], 140000);
+    pst_loader_close(&other);
     pst_loader_close(&loader);
     pst_cache_close(&options.cache);
     stop();

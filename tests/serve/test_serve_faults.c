@@ -349,7 +349,8 @@ static int greet(enum psti_session_kind kind)
 {
     int fd;
     struct pst_error err;
-    assert_ok(psti_share_connect(fixture.socket, kind, (int64_t)60000000000, &fd, NULL, &err));
+    assert_ok(
+        psti_share_connect(fixture.socket, kind, (int64_t)60000000000, NULL, &fd, NULL, &err));
     return fd;
 }
 

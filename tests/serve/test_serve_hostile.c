@@ -259,7 +259,7 @@ static void act(int *sockets)
 {
     int *fd = &sockets[test_below(&chance, N_HOSTILE)];
     if (*fd < 0) {
-        if (psti_share_connect(fixture.socket, PSTI_SESSION_STREAM, MINUTE, fd, NULL, NULL) ==
+        if (psti_share_connect(fixture.socket, PSTI_SESSION_STREAM, MINUTE, NULL, fd, NULL, NULL) ==
             PST_OK)
             join(*fd);
         return;

@@ -51,7 +51,7 @@ static enum pst_status connect_to(const char *path, struct pst_error *err)
 {
     int fd;
     enum pst_status status =
-        psti_share_connect(path, PSTI_SESSION_CONTROL, 60 * SECOND, &fd, NULL, err);
+        psti_share_connect(path, PSTI_SESSION_CONTROL, 60 * SECOND, NULL, &fd, NULL, err);
     if (status == PST_OK)
         close(fd);
     return status;
@@ -69,8 +69,8 @@ static void a_client_is_welcome(void **state)
     struct pst_error err;
     int fd;
     (void)state;
-    assert_ok(
-        psti_share_connect(fixture.socket, PSTI_SESSION_CONTROL, 60 * SECOND, &fd, &theirs, &err));
+    assert_ok(psti_share_connect(fixture.socket, PSTI_SESSION_CONTROL, 60 * SECOND, NULL, &fd,
+                                 &theirs, &err));
     assert_int_equal(theirs.protocol, PSTI_HOST_PROTOCOL);
     assert_string_equal(theirs.version, pst_version());
     assert_int_equal(theirs.session, getpid());
@@ -99,7 +99,7 @@ static enum pst_status provoke(const void *bytes, size_t nbytes, const int *fds,
     assert_int_equal(
         psti_share_send(fd, bytes, nbytes, fds, n_fds, psti_clock_ns() + 60 * SECOND, err), PST_OK);
     enum pst_status status =
-        psti_share_answer(fd, &message, PSTI_MESSAGE_WELCOME, 60 * SECOND, err);
+        psti_share_answer(fd, &message, PSTI_MESSAGE_WELCOME, 60 * SECOND, NULL, err);
     if (status != PST_OK) /* and the session is over */
         assert_int_equal(psti_share_receive(fd, &message, psti_clock_ns() + 60 * SECOND, NULL),
                          PST_END);
@@ -295,11 +295,12 @@ static void a_service_ends_when_it_is_told(void **state)
     (void)state;
     serve_fixture_place(&other);
     serve_fixture_start(&other, NULL);
-    assert_ok(psti_share_connect(other.socket, PSTI_SESSION_CONTROL, 60 * SECOND, &fd, NULL, &err));
+    assert_ok(
+        psti_share_connect(other.socket, PSTI_SESSION_CONTROL, 60 * SECOND, NULL, &fd, NULL, &err));
     struct psti_wire_out out = psti_share_begin(bytes);
     size_t n = psti_share_finish(&out, PSTI_MESSAGE_STOP, 1, 0);
     assert_ok(psti_share_send(fd, bytes, n, NULL, 0, psti_clock_ns() + 60 * SECOND, &err));
-    assert_ok(psti_share_answer(fd, &message, PSTI_MESSAGE_DONE, 60 * SECOND, &err));
+    assert_ok(psti_share_answer(fd, &message, PSTI_MESSAGE_DONE, 60 * SECOND, NULL, &err));
     pthread_join(other.thread, NULL);
     pst_service_close(&other.service);
     assert_int_equal(other.ended, PST_OK);

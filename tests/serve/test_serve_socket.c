@@ -175,7 +175,7 @@ static void come_with_another_version(void *ctx, size_t i)
         psti_share_put_u32(&out, test_below(&chance, 1u << 31));
     size_t n = psti_share_finish(&out, PSTI_MESSAGE_HELLO, 0, 0);
     assert_ok(psti_share_send(fd, bytes, n, NULL, 0, psti_clock_ns() + 60 * SECOND, &err));
-    assert_int_equal(psti_share_answer(fd, &message, PSTI_MESSAGE_WELCOME, 60 * SECOND, &err),
+    assert_int_equal(psti_share_answer(fd, &message, PSTI_MESSAGE_WELCOME, 60 * SECOND, NULL, &err),
                      PST_ERROR_VERSION);
     assert_non_null(strstr(err.text, pst_version()));
     close(fd);

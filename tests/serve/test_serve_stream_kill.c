@@ -88,8 +88,8 @@ static pid_t start_service(void)
     struct pst_error err;
     int fd = -1;
     int64_t deadline = psti_clock_ns() + 60 * SECOND;
-    while (psti_share_connect(fixture.socket, PSTI_SESSION_CONTROL, 60 * SECOND, &fd, NULL, &err) !=
-               PST_OK &&
+    while (psti_share_connect(fixture.socket, PSTI_SESSION_CONTROL, 60 * SECOND, NULL, &fd, NULL,
+                              &err) != PST_OK &&
            psti_clock_ns() < deadline)
         psti_clock_sleep_until(psti_clock_ns() + SECOND / 500);
     assert_true(fd >= 0);

@@ -58,12 +58,17 @@ struct native_batch {
     pid_t pid;                       /* process whose loader made the batch */
 };
 
-/* Errors (native_error.c). All return NULL and set a Python exception. */
+/* Errors (native_error.c). All return NULL and set a Python exception. One that a signal's handler
+ * has raised during the call stays. */
 PyObject *native_raise(enum pst_status status, const struct pst_error *err);
 PyObject *native_raise_text(enum pst_status status, const char *format, ...) PST_PRINTF(2, 3);
 /* Returns `err` as a dict with the attributes of PenstockError. NULL with an exception set on
  * failure. */
 PyObject *native_error_dict(const struct pst_error *err);
+
+/* For calls that wait for the host service without the GIL: checks for signals (native_error.c). 1:
+ * end the call, with an exception set. ctx is not used. */
+int native_interrupt(void *ctx);
 
 /* Locks (native_lock.c). The GIL is held on entry and released while waiting; Ctrl-C ends the
  * wait. */

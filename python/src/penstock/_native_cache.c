@@ -7,19 +7,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Cache(socket, program): the host cache. Each is None or bytes. */
+/* Cache(socket, program, strict, later): the host cache. The first two are None or bytes, the
+ * others are those of struct pst_cache_host_options. */
 static enum pst_status open_host(PyObject *args, pst_cache **handle, struct pst_error *err)
 {
     const char *socket, *program;
-    if (!PyArg_ParseTuple(args, "zz:Cache", &socket, &program))
+    int strict, later;
+    if (!PyArg_ParseTuple(args, "zzpp:Cache", &socket, &program, &strict, &later))
         return PST_END;
-    const struct pst_cache_host_options options = {
-        .struct_size = sizeof(options), .socket = socket, .program = program};
+    const struct pst_cache_host_options options = {.struct_size = sizeof(options),
+                                                   .socket = socket,
+                                                   .program = program,
+                                                   .interrupt = native_interrupt,
+                                                   .strict = strict,
+                                                   .later = later};
     enum pst_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = pst_cache_open_host(&options, handle, err);
-    Py_END_ALLOW_THREADS
-    return status;
+    Py_BEGIN_ALLOW_THREADS status = pst_cache_open_host(&options, handle, err);
+    Py_END_ALLOW_THREADS return status;
 }
 
 /* Cache(nbytes): a cache of this process. */
@@ -44,7 +48,7 @@ static PyObject *cache_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     struct pst_error err;
     pst_error_clear(&err);
     self->pid = getpid();
-    enum pst_status status = PyTuple_Size(args) == 2 ? open_host(args, &self->handle, &err)
+    enum pst_status status = PyTuple_Size(args) == 4 ? open_host(args, &self->handle, &err)
                                                      : open_own(args, &self->handle, &err);
     if (status == PST_OK)
         return (PyObject *)self;
@@ -80,14 +84,13 @@ static PyObject *cache_stats(PyObject *object, PyObject *unused)
         return NULL;
     struct pst_cache_stats stats;
     memset(&stats, 0, sizeof(stats));
-    Py_BEGIN_ALLOW_THREADS
-    pst_cache_stats(self->handle, &stats, sizeof stats); /* it may ask the host service */
-    Py_END_ALLOW_THREADS
-    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K}", "limit", (unsigned long long)stats.nbytes, "used",
-                         (unsigned long long)stats.nbytes_used, "items",
-                         (unsigned long long)stats.n_items, "datasets",
-                         (unsigned long long)stats.n_datasets, "refused",
-                         (unsigned long long)stats.n_refused);
+    Py_BEGIN_ALLOW_THREADS pst_cache_stats(self->handle, &stats,
+                                           sizeof stats); /* it may ask the host service */
+    Py_END_ALLOW_THREADS return Py_BuildValue(
+        "{s:K,s:K,s:K,s:K,s:K}", "limit", (unsigned long long)stats.nbytes, "used",
+        (unsigned long long)stats.nbytes_used, "items", (unsigned long long)stats.n_items,
+        "datasets", (unsigned long long)stats.n_datasets, "refused",
+        (unsigned long long)stats.n_refused);
 }
 
 PyObject *native_cache_advise(PyObject *module, PyObject *argument)

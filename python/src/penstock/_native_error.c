@@ -54,8 +54,19 @@ PyObject *native_error_dict(const struct pst_error *err)
     return dict;
 }
 
+int native_interrupt(void *ctx)
+{
+    (void)ctx;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int stops = PyErr_CheckSignals() < 0;
+    PyGILState_Release(gil);
+    return stops;
+}
+
 PyObject *native_raise(enum pst_status status, const struct pst_error *err)
 {
+    if (status == PST_ERROR_CANCELLED && PyErr_Occurred())
+        return NULL;
     struct pst_error known = *err;
     if (known.status == PST_OK)
         known.status = status;

@@ -43,7 +43,8 @@ static PyObject *images_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         PyErr_SetString(PyExc_TypeError, "cache is a Cache or None");
         return NULL;
     }
-    struct pst_images_options options = {.struct_size = sizeof(options), .field = field};
+    struct pst_images_options options = {
+        .struct_size = sizeof(options), .field = field, .interrupt = native_interrupt};
     if (native_dict_read(dict, option_members, sizeof(option_members) / sizeof(option_members[0]),
                          &options, "images") < 0)
         return NULL;
@@ -61,8 +62,10 @@ static PyObject *images_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     struct pst_error err;
     pst_error_clear(&err);
     enum pst_status status = PST_OK;
-    if (self != NULL)
-        status = pst_images_open(source, &options, &self->handle, &err);
+    if (self != NULL) {
+        Py_BEGIN_ALLOW_THREADS status = pst_images_open(source, &options, &self->handle, &err);
+        Py_END_ALLOW_THREADS
+    }
     PyBuffer_Release(&admit);
     if (self == NULL)
         return NULL;
@@ -159,6 +162,11 @@ static PyObject *images_stats(PyObject *object, PyObject *unused)
         if (native_dict_put(dict, numbers[i].key, PyLong_FromUnsignedLongLong(numbers[i].value)) <
             0)
             Py_CLEAR(dict);
+    if (dict != NULL &&
+        native_dict_put(dict, "host_reason",
+                        PyUnicode_DecodeUTF8(stats.host_reason,
+                                             (Py_ssize_t)strlen(stats.host_reason), "replace")) < 0)
+        Py_CLEAR(dict);
     if (dict != NULL && native_dict_put(dict, "forked", PyBool_FromLong(stats.is_forked)) < 0)
         Py_CLEAR(dict);
     return dict;

@@ -23,13 +23,13 @@ struct native_loader {
         state;       /* state after the batch handed out last; read and written under the GIL */
     PyObject *front; /* that batch, until it is taken; NULL: it was; under the GIL */
     pid_t pid;
-    bool closing;     /* true: waiting calls give up; under the GIL */
-    bool changing;    /* set() runs, with both locks held: no other call may use the handle */
-    int64_t asked_ns; /* when a fetch or replay last checked for signals; under fetch_lock */
+    bool closing;  /* true: waiting calls give up; under the GIL */
+    bool changing; /* set() runs, with both locks held: no other call may use the handle */
+    _Atomic int64_t asked_ns; /* when a call last checked for signals */
 };
 
-/* fetch() and replay() run without the GIL. From time to time this takes it and checks for
- * signals. 1: end the call, with an exception set or because the loader is being closed. */
+/* Calls run without the GIL. From time to time those that may last long take it by this, and check
+ * for signals. 1: end the call, with an exception set or because the loader is being closed. */
 static int interrupt(void *ctx)
 {
     struct native_loader *self = ctx;
@@ -40,7 +40,7 @@ static int interrupt(void *ctx)
         return 0;
     self->asked_ns = now_ns;
     PyGILState_STATE gil = PyGILState_Ensure();
-    int stops = self->closing || PyErr_CheckSignals() < 0;
+    int stops = self->closing || PyErr_Occurred() || PyErr_CheckSignals() < 0;
     PyGILState_Release(gil);
     return stops;
 }
@@ -119,8 +119,10 @@ static PyObject *loader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     pst_error_clear(&err);
     struct native_options options;
     enum pst_status status = PST_OK;
-    if (native_options_read(&options, dict, state) == 0)
+    if (native_options_read(&options, dict, state) == 0) {
+        options.loader.interrupt = native_interrupt;
         status = open_handle(source, &options, self, &err);
+    }
     native_options_free(&options);
     if (status == PST_OK && !PyErr_Occurred()) {
         pst_loader_set_interrupt(self->handle, interrupt, self);
@@ -174,6 +176,16 @@ static void moved(struct native_loader *self)
     Py_CLEAR(self->front);
 }
 
+/* The result of a call. A signal may have come while it looked for the host service. */
+static PyObject *none_or_raise(enum pst_status status, const struct pst_error *err)
+{
+    if (status != PST_OK)
+        return native_raise(status, err);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *loader_begin(PyObject *object, PyObject *args)
 {
     struct native_loader *self = (struct native_loader *)object;
@@ -186,9 +198,7 @@ static PyObject *loader_begin(PyObject *object, PyObject *args)
     Py_BEGIN_ALLOW_THREADS status = pst_loader_begin(self->handle, epoch, &err);
     Py_END_ALLOW_THREADS if (status == PST_OK) moved(self);
     PyThread_release_lock(self->run_lock);
-    if (status != PST_OK)
-        return native_raise(status, &err);
-    Py_RETURN_NONE;
+    return none_or_raise(status, &err);
 }
 
 static PyObject *loader_resume(PyObject *object, PyObject *args)
@@ -212,9 +222,7 @@ static PyObject *loader_resume(PyObject *object, PyObject *args)
     Py_BEGIN_ALLOW_THREADS status = pst_loader_resume(self->handle, &state, &err);
     Py_END_ALLOW_THREADS if (status == PST_OK) moved(self);
     PyThread_release_lock(self->run_lock);
-    if (status != PST_OK)
-        return native_raise(status, &err);
-    Py_RETURN_NONE;
+    return none_or_raise(status, &err);
 }
 
 static PyObject *loader_set_ranks(PyObject *object, PyObject *args)
@@ -264,9 +272,7 @@ static PyObject *loader_set(PyObject *object, PyObject *args)
     moved(self);
     PyThread_release_lock(self->fetch_lock);
     PyThread_release_lock(self->run_lock);
-    if (status != PST_OK)
-        return native_raise(status, &err);
-    Py_RETURN_NONE;
+    return none_or_raise(status, &err);
 }
 
 static PyObject *loader_state(PyObject *object, PyObject *unused)
@@ -325,7 +331,7 @@ static PyObject *loader_next(PyObject *object, PyObject *unused)
     int status = PST_ERROR_BUSY;
     while (status == PST_ERROR_BUSY) {
         status = fill_front(self, &empty, SLICE_NS);
-        if (status == PST_ERROR_BUSY && PyErr_CheckSignals() < 0)
+        if (status == PST_ERROR_BUSY && (PyErr_Occurred() || PyErr_CheckSignals() < 0))
             status = -1;
     }
     Py_XDECREF(empty);
@@ -343,6 +349,8 @@ static PyObject *loader_next_ready(PyObject *object, PyObject *unused)
         return NULL;
     int status = fill_front(self, &empty, 0);
     Py_XDECREF(empty);
+    if (status == PST_ERROR_BUSY && PyErr_Occurred()) /* a signal, while it joined a group */
+        return NULL;
     if (status == PST_ERROR_BUSY)
         Py_RETURN_FALSE;
     if (status == PST_END)
@@ -356,6 +364,16 @@ static PyObject *loader_take(PyObject *object, PyObject *batch)
     if (batch == self->front)
         Py_CLEAR(self->front);
     Py_RETURN_NONE;
+}
+
+/* The result of fetch and replay. A signal may have come while the last row was made. */
+static PyObject *batch_or_raise(PyObject *object, enum pst_status status, pst_batch *batch,
+                                const struct pst_error *err)
+{
+    if (status == PST_OK && !PyErr_Occurred())
+        return native_batch_new(native_state_of(object), batch);
+    pst_batch_release(batch);
+    return PyErr_Occurred() ? NULL : native_raise(status, err);
 }
 
 static PyObject *loader_fetch(PyObject *object, PyObject *args)
@@ -377,9 +395,7 @@ static PyObject *loader_fetch(PyObject *object, PyObject *args)
         pst_loader_fetch(self->handle, epoch, samples.buf, (size_t)samples.len / 8, &batch, &err);
     Py_END_ALLOW_THREADS PyThread_release_lock(self->fetch_lock);
     PyBuffer_Release(&samples);
-    if (status != PST_OK)
-        return PyErr_Occurred() ? NULL : native_raise(status, &err);
-    return native_batch_new(native_state_of(object), batch);
+    return batch_or_raise(object, status, batch, &err);
 }
 
 static PyObject *loader_replay(PyObject *object, PyObject *args)
@@ -394,9 +410,7 @@ static PyObject *loader_replay(PyObject *object, PyObject *args)
     enum pst_status status;
     Py_BEGIN_ALLOW_THREADS status = pst_loader_replay(self->handle, epoch, step, &batch, &err);
     Py_END_ALLOW_THREADS PyThread_release_lock(self->fetch_lock);
-    if (status != PST_OK)
-        return PyErr_Occurred() ? NULL : native_raise(status, &err);
-    return native_batch_new(native_state_of(object), batch);
+    return batch_or_raise(object, status, batch, &err);
 }
 
 /* Returns the handle for short calls with the GIL held, so that close() cannot run meanwhile. Waits
@@ -513,6 +527,11 @@ static PyObject *add_part_stats(PyObject *dict, const struct pst_loader_stats *s
         status = native_dict_put(dict, "share_reason",
                                  PyUnicode_DecodeUTF8(stats->share_reason,
                                                       (Py_ssize_t)strlen(stats->share_reason),
+                                                      "replace"));
+    if (status == 0)
+        status = native_dict_put(dict, "host_reason",
+                                 PyUnicode_DecodeUTF8(stats->host_reason,
+                                                      (Py_ssize_t)strlen(stats->host_reason),
                                                       "replace"));
     if (status == 0)
         status = native_dict_put(dict, "device", PyLong_FromLong(stats->device));

@@ -477,7 +477,7 @@ def loader_stats(
             "items": raw["n_cache_items"],
             "limit": raw["cache_nbytes"],
             "used": raw["cache_nbytes_used"],
-            "choice": kept[0],
+            "choice": f"the host cache is not used: {raw['host_reason']}" if raw["host_reason"] else kept[0],
             "form": kept[1],
             "size": kept[2],
             "hits_training": raw["n_cache_training_hits"],

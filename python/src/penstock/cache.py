@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from . import _files, _native, _options
-from .errors import ArgumentError, LimitError, NotFoundError, PenstockError
+from .errors import ArgumentError, LimitError, NotFoundError, PenstockError, VersionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,6 +70,7 @@ class Cache:
     def __init__(self, nbytes: int | str) -> None:
         self._nbytes = _options.nbytes("nbytes", nbytes)
         self._host: tuple[str | None, bool] | None = None  # socket, and whether to start a service
+        self._strict = self._later = False  # of the host cache: see struct pst_cache_host_options
         self._native = _native.Cache(self._nbytes)
 
     @classmethod
@@ -80,9 +81,9 @@ class Cache:
             loader = ps.Loader("photographs", batch_size=256, cache=cache)      # or cache="host"
 
         The host service keeps it, in memory that processes map for reading only; it reads each missing item once for all
-        of them. If it ends or stops, loaders read for themselves, counted in ``stats()["fallbacks"]["host"]``, and look
-        for it again at their next epoch. :meth:`stats`, :meth:`save` and :meth:`load` are of the whole host cache; stats
-        are zero while no service runs.
+        of them. If it ends or stops, or cannot be used when a loader is made, loaders read for themselves, counted in
+        ``stats()["fallbacks"]["host"]``, and look for it again at their next epoch. :meth:`stats`, :meth:`save` and
+        :meth:`load` are of the whole host cache; stats are zero while no service runs.
 
         socket: path of the service's socket; None: PENSTOCK_SOCKET, else one for each user.
         start: start the service (``penstock serve``, or the program that PENSTOCK_SERVE names) if none runs. It ends 10
@@ -91,17 +92,23 @@ class Cache:
         NotFoundError: no service runs, and none was to be started or there is no program. VersionError: the service is of
         another version. ArgumentError: it is another user's. StorageError: it does not answer.
         """
+        return cls._host_cache(socket, start)
+
+    @classmethod
+    def _host_cache(cls, socket: Any, start: bool, strict: bool = False, later: bool = False) -> Cache:
         self = cls.__new__(cls)
         self._nbytes = 0
         self._host = (None if socket is None else _options.absolute(socket), start)
+        self._strict, self._later = strict, later
         self._native = self._make()
         return self
 
-    def _make(self) -> _native.Cache:
+    def _make(self, later: bool = False) -> _native.Cache:
         if self._host is None:
             return _native.Cache(self._nbytes)
         socket, start = self._host
-        return _native.Cache(socket, _options.service_program() if start else None)
+        program = _options.service_program() if start else None
+        return _native.Cache(socket, program, self._strict, self._later or later)
 
     @property
     def nbytes(self) -> int:
@@ -150,19 +157,21 @@ class Cache:
 
     def _open(self) -> _native.Cache:
         if self._native.pid != os.getpid():
-            self._native = self._make()
+            self._native = self._make(later=not self._strict)  # what a child makes looks for the service by itself
         return self._native
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Cache, (self._nbytes,)) if self._host is None else (_host_again, self._host)
+        if self._host is None:
+            return (Cache, (self._nbytes,))
+        return (_host_again, (*self._host, self._strict, self._later))
 
     def __repr__(self) -> str:
         use = self.stats()
         return f"Cache({use['used']} of {use['limit']} bytes, {use['items']} items)"
 
 
-def _host_again(socket: str | None, start: bool) -> Cache:
-    return Cache.host(socket, start=start)
+def _host_again(socket: str | None, start: bool, strict: bool, later: bool) -> Cache:
+    return Cache._host_cache(socket, start, strict, later)
 
 
 class CachePlan(NamedTuple):
@@ -270,7 +279,7 @@ def chosen(
             return None, "no cache: the storage is memory"
         return _running_host() or _advised(dataset_nbytes())
     if isinstance(given, str) and given.strip().lower() == "host":
-        return Cache.host(), ""
+        return _host_or_later(), ""
     if isinstance(given, str) and given.strip().endswith("%"):
         return Cache(_share(given, dataset_nbytes())), ""
     if isinstance(given, (int, str)) and not isinstance(given, bool):
@@ -278,10 +287,27 @@ def chosen(
     raise ArgumentError(f'cache is a ps.Cache, bytes, a text such as "8GiB", "50%", "host" or "auto", or None, not {given!r}')
 
 
-def _running_host() -> tuple[Cache, str] | None:
-    """The host cache, if its service runs already."""
+def _host_or_later() -> Cache:
+    """The host cache; if its service does not answer now, loaders look for it at their epochs."""
     try:
-        return Cache.host(start=False), "the host cache: a host service runs"
+        return Cache.host()
+    except (NotFoundError, VersionError, ArgumentError):
+        raise
+    except (PenstockError, MemoryError, OSError) as error:  # it was killed just now, say, or descriptors are short
+        _log.warning("the host service is not there yet: %s", error)
+        return Cache._host_cache(None, False, later=True)
+
+
+def tell(path: str, reason: str) -> None:
+    """Logs why the host cache is not used."""
+    if reason:
+        _log.warning("%s: the host cache is not used: %s", path, reason)
+
+
+def _running_host() -> tuple[Cache, str] | None:
+    """The host cache, if its service runs already. What is made with it fails if it cannot be used: then "auto" goes without."""
+    try:
+        return Cache._host_cache(None, False, strict=True), "the host cache: a host service runs"
     except NotFoundError:
         return None
     except PenstockError as error:

@@ -144,6 +144,7 @@ class CachedImages(Sequence[Any]):
             self._native = self._opened(field, plan, options)
         if reason:
             _log.info("%s: %s", self._dataset.path, reason)
+        _cache.tell(self._dataset.path, self._native.stats()["host_reason"])
         self._places: dict[str, int] | None = None
 
     def _opened(self, field: str | None, plan: Any, options: dict[str, Any]) -> _native.Images:

@@ -531,6 +531,7 @@ class Loader(_loader_tickets.LikeDataLoader):
             native = self._make_native_with_cache()
         if any(self._changes.made):
             native.set(*self._changes.made)
+        _cache.tell(self._dataset.path, native.stats()["host_reason"])
         return native
 
     def _make_native_with_cache(self) -> _native.Loader:
