@@ -1,7 +1,8 @@
 /* test_serve_stream.c - shared preparation: is each job's stream that of a loader alone, to the
  * bit, and is each sample prepared once for all of them?
  *
- * Service and jobs are threads of this process, or jobs take turns in one thread. */
+ * Service and jobs are threads of this process, or jobs take turns in one thread. "short" as an
+ * argument: what races most, with few samples, for ThreadSanitizer in `make check`. */
 #include "sanitizer.h"
 #include "serve/serve_fixture.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define N_SAMPLES 203
+static uint32_t n_samples = 203;
 #define BATCHES_MAX 256
 
 static char directory[64];
@@ -25,10 +26,10 @@ static int set_up(void **state)
     (void)state;
     make_directory(directory);
     uniform = open_made(directory, "uniform.pst",
-                        &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_RAW_SAME});
+                        &(struct make_options){.n_samples = n_samples, .images = MAKE_RAW_SAME});
     mixed = open_made(
         directory, "mixed.pst",
-        &(struct make_options){.n_samples = N_SAMPLES, .images = MAKE_MIXED, .all_fields = true});
+        &(struct make_options){.n_samples = n_samples, .images = MAKE_MIXED, .all_fields = true});
     return 0;
 }
 
@@ -143,7 +144,7 @@ static void a_job_gets_what_it_would_make(void **state)
             }
             assert_all_shared(loader);
             struct pst_loader_stats stats = stats_of(loader);
-            assert_int_equal(stats.share_samples, 2 * N_SAMPLES);
+            assert_int_equal(stats.share_samples, 2 * n_samples);
             assert_int_equal(stats.share_epoch, 4);
             if (!kind)
                 assert_int_equal(stats.n_shared_copied, 0);
@@ -198,7 +199,7 @@ static void jobs_of_several_sizes_share(void **state)
     pst_batch *batch;
     assert_ok(pst_loader_next(loaders[0], &batch, &err));
     uint64_t prepared = stats_of(loaders[0]).share_samples;
-    assert_true(prepared >= 3 * N_SAMPLES + 7 && prepared <= 4 * N_SAMPLES);
+    assert_true(prepared >= 3 * n_samples + 7 && prepared <= 4 * n_samples);
     pst_batch_release(batch);
     for (int j = 0; j < JOBS; j++)
         pst_loader_close(&loaders[j]);
@@ -360,7 +361,7 @@ static void a_late_job_can_begin_with_the_next_epoch(void **state)
     assert_ok(pst_loader_begin(first, 7, &err));
     pst_batch *batch;
     assert_ok(pst_loader_next(first, &batch, &err));
-    assert_true(stats_of(first).share_samples < 3 * N_SAMPLES);
+    assert_true(stats_of(first).share_samples < 3 * n_samples);
     pst_batch_release(batch);
     assert_all_shared(first);
     pst_loader_close(&first);
@@ -384,7 +385,7 @@ static void a_job_that_rests_finds_the_next_epoch(void **state)
         assert_ok(pst_loader_begin(resting, epoch, &err));
         assert_int_equal(drain_epoch(resting, NULL, got), n);
         assert_memory_equal(got, want, n * sizeof *want);
-        assert_int_equal(stats_of(resting).share_samples, (epoch + 1) * N_SAMPLES);
+        assert_int_equal(stats_of(resting).share_samples, (epoch + 1) * n_samples);
     }
     assert_all_shared(resting);
     assert_all_shared(other);
@@ -460,7 +461,7 @@ static void ranks_share(void **state)
         for (uint32_t i = 0; i < n_jobs * world; i++) {
             struct pst_loader_stats stats = stats_of(loaders[i]);
             assert_true(stats.fallbacks[PST_FALLBACK_SHARE] <= 1); /* padding */
-            assert_true(stats.share_samples <= N_SAMPLES);
+            assert_true(stats.share_samples <= n_samples);
             pst_loader_close(&loaders[i]);
         }
     }
@@ -471,9 +472,9 @@ static void bad_samples_are_as_alone(void **state)
 {
     (void)state;
     char path[128];
-    struct make_options made = {.n_samples = N_SAMPLES, .images = MAKE_RAW_SAME};
+    struct make_options made = {.n_samples = n_samples, .images = MAKE_RAW_SAME};
     pst_dataset *spoiled = open_made(directory, "spoiled.pst", &made);
-    for (uint64_t sample = 11; sample < N_SAMPLES; sample += 60)
+    for (uint64_t sample = 11; sample < n_samples; sample += 60)
         spoil_sample(spoiled, sample, "image");
     snprintf(path, sizeof path, "%s/spoiled.pst", directory);
     pst_dataset_close(&spoiled);
@@ -614,8 +615,13 @@ static void jobs_race(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const struct CMUnitTest races[] = {
+        TEST(a_late_job_can_begin_with_the_next_epoch),
+        TEST(the_service_may_end_at_any_time),
+        TEST(jobs_race),
+    };
     const struct CMUnitTest tests[] = {
         TEST(a_job_gets_what_it_would_make),
         TEST(jobs_of_several_sizes_share),
@@ -632,5 +638,9 @@ int main(void)
         TEST(jobs_race),
     };
     alarm(600);
+    if (argc > 1 && strcmp(argv[1], "short") == 0) {
+        n_samples = 60;
+        return cmocka_run_group_tests(races, set_up, tear_down);
+    }
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
