@@ -1,0 +1,213 @@
+/* test_serve_sweep.c - a job is paused after its first batch, others come 30 to 60 batches ahead of
+ * it, and then somebody ends or stands still: the paused job, a running one, or the service. Who is
+ * left gets its batches, to the bit, each within a minute.
+ *
+ * The service, the paused job and the running one are processes of their own; the job that comes is
+ * this process. A few rounds of each; with "join", "kill" or "stop" as an argument, 200 of these.
+ */
+#include "base/test_input.h"
+#include "loader/loader_fixture.h"
+#include "serve/serve_fixture.h"
+
+#include "base/clock.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BATCH = 8, N_BATCHES = 100, N = BATCH * N_BATCHES, AHEAD_MIN = 30, AHEAD_MAX = 60 };
+#define SECOND ((int64_t)1000 * 1000 * 1000)
+#define MINUTE (60 * SECOND)
+
+static unsigned n_rounds = 2;
+static double share_wait; /* until a service that stands still counts as lost */
+static char directory[64];
+static struct serve_fixture fixture;
+static struct test_random chance = {.seed = 46};
+static pst_dataset *dataset;
+static struct augmented kept;
+static uint64_t wanted[N_BATCHES];
+
+static struct pst_loader_options options_of(bool shares)
+{
+    struct pst_loader_options options = augmented_options(&kept, 48, 48);
+    options.n_fields = 1;
+    options.storage = SERVE_STORAGE;
+    options.batch_size = BATCH;
+    options.socket = fixture.socket;
+    options.share = shares ? "sweep" : NULL;
+    options.share_wait_seconds = share_wait;
+    return options;
+}
+
+static int set_up(void **state)
+{
+    struct pst_error err;
+    (void)state;
+    make_directory(directory);
+    serve_fixture_place(&fixture);
+    dataset = open_made(directory, "set.pst",
+                        &(struct make_options){.n_samples = N, .images = MAKE_RAW_SAME});
+    const struct pst_loader_options options = options_of(false);
+    pst_loader *alone = open_loader(dataset, &options);
+    assert_ok(pst_loader_begin(alone, 0, &err));
+    assert_int_equal(drain_epoch(alone, NULL, wanted), N_BATCHES);
+    pst_loader_close(&alone);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    pst_dataset_close(&dataset);
+    serve_fixture_clear(&fixture);
+    remove_tree(directory);
+    return 0;
+}
+
+/* In a child: takes batches of epoch 0, again and again, until it is killed. */
+static void run_job(int ready, bool goes_on)
+{
+    const struct pst_loader_options options = options_of(true);
+    pst_loader *loader;
+    pst_batch *batch;
+    if (pst_loader_open(dataset, &options, &loader, NULL) != PST_OK)
+        _exit(1);
+    for (;;) {
+        if (pst_loader_begin(loader, 0, NULL) != PST_OK)
+            _exit(2);
+        while (pst_loader_next(loader, &batch, NULL) == PST_OK) {
+            pst_batch_release(batch);
+            (void)!write(ready, "", 1);
+            while (!goes_on)
+                pause();
+        }
+    }
+}
+
+/* Starts a job in a process of its own. Returns when it has had its first batch; one that is not to
+ * go on is stopped then. */
+static pid_t start_job(bool goes_on)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        close(ready[0]);
+        signal(SIGPIPE, SIG_IGN);
+        run_job(ready[1], goes_on);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    if (!goes_on)
+        assert_int_equal(kill(pid, SIGSTOP), 0);
+    return pid;
+}
+
+/* What happens in the middle. */
+struct fault {
+    size_t at; /* batches of the job that comes; SIZE_MAX: nothing happens */
+    pid_t pid; /* of whom */
+    int signal_number;
+    bool ends; /* the service is asked to end */
+};
+
+static void strike(const struct fault *fault)
+{
+    struct pst_error err;
+    if (fault->ends)
+        assert_ok(pst_service_end(fixture.socket, &err));
+    else
+        assert_int_equal(kill(fault->pid, fault->signal_number), 0);
+}
+
+/* A job that comes ahead of the paused one takes the rest of the epoch. */
+static void take_rest(const struct fault *fault)
+{
+    size_t from = AHEAD_MIN + test_below(&chance, AHEAD_MAX - AHEAD_MIN + 1);
+    const struct pst_loader_options options = options_of(true);
+    struct pst_loader_state place;
+    struct pst_error err;
+    pst_batch *batch;
+    pst_loader *loader = open_loader(dataset, &options);
+    assert_true(stats_of(loader).is_sharing);
+    pst_loader_state(loader, &place);
+    place.position = from * BATCH;
+    assert_ok(pst_loader_resume(loader, &place, &err));
+    for (size_t i = from; i < N_BATCHES; i++) {
+        if (i - from == fault->at)
+            strike(fault);
+        assert_ok(pst_loader_next_timed(loader, MINUTE, &batch, &err));
+        assert_true(hash_batch(batch) == wanted[i]);
+        pst_batch_release(batch);
+    }
+    assert_int_equal(pst_loader_next(loader, &batch, &err), PST_END);
+    /* The running job may leave this one behind, and nobody else. */
+    if (fault->at == SIZE_MAX && stats_of(loader).n_shared < N_BATCHES - from)
+        assert_non_null(strstr(stats_of(loader).share_reason, "too far ahead"));
+    pst_loader_close(&loader);
+}
+
+/* A round with a service, a paused job and perhaps a running one. */
+static void run_round(struct fault fault, int who)
+{
+    pid_t service = serve_fixture_fork(&fixture, NULL);
+    pid_t paused = start_job(false), running = test_below(&chance, 2) ? start_job(true) : 0;
+    fault.pid = who == 0 ? service : who == 1 || !running ? paused : running;
+    take_rest(&fault);
+    serve_fixture_kill(paused, SIGKILL);
+    if (running)
+        serve_fixture_kill(running, SIGKILL);
+    serve_fixture_kill(service, SIGKILL);
+    serve_fixture_check_files(&fixture, 0);
+}
+
+static void jobs_join_ahead_of_a_paused_one(void **state)
+{
+    (void)state;
+    share_wait = 60;
+    for (unsigned i = 0; i < n_rounds; i++)
+        run_round((struct fault){.at = SIZE_MAX}, 0);
+}
+
+static void somebody_is_killed(void **state)
+{
+    (void)state;
+    share_wait = 2;
+    for (unsigned i = 0; i < n_rounds; i++)
+        run_round((struct fault){.at = test_below(&chance, 30), .signal_number = SIGKILL},
+                  (int)(i % 3));
+}
+
+static void somebody_is_stopped(void **state)
+{
+    (void)state;
+    share_wait = 2;
+    for (unsigned i = 0; i < n_rounds; i++) {
+        struct fault fault = {.at = test_below(&chance, 30), .signal_number = SIGSTOP};
+        fault.ends = i % 4 == 3;
+        run_round(fault, i % 4 == 2 ? 2 : 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jobs_join_ahead_of_a_paused_one),
+        cmocka_unit_test(somebody_is_killed),
+        cmocka_unit_test(somebody_is_stopped),
+    };
+    const struct CMUnitTest *first = tests;
+    alarm(argc > 1 ? 3500 : 280);
+    if (argc <= 1)
+        return cmocka_run_group_tests(tests, set_up, tear_down);
+    n_rounds = 200;
+    first += strcmp(argv[1], "kill") == 0 ? 1 : strcmp(argv[1], "stop") == 0 ? 2 : 0;
+    const struct CMUnitTest one[] = {*first};
+    return cmocka_run_group_tests(one, set_up, tear_down);
+}
