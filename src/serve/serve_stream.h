@@ -33,10 +33,11 @@ struct psti_arena_slot {
 struct psti_arena {
     int fd; /* -1: not made yet */
     char *bytes;
-    uint64_t nbytes;      /* most of `claimed` */
-    uint64_t stride, own; /* see share_stream_wire.h */
-    uint64_t own_max;     /* most own rows of an extent */
-    uint32_t n_slots;     /* with addresses */
+    uint64_t nbytes;          /* most of `claimed` */
+    uint64_t stride, own;     /* see share_stream_wire.h */
+    uint64_t own_max;         /* most own rows of an extent */
+    struct pst_error failure; /* why there is no memory; PST_OK: there is */
+    uint32_t n_slots;         /* with addresses */
     /* With memory: all, unless own rows need much. The thread of the stream writes it. */
     atomic_uint n_used_max;
     atomic_uint_fast64_t claimed; /* bytes of memory, those of own rows twice */

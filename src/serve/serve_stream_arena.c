@@ -12,6 +12,7 @@
 #include "base/fail.h"
 #include "base/sealed.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,7 +48,10 @@ static enum pst_status make_store(struct psti_arena *arena, size_t nbytes)
     arena->own = psti_round_up(nbytes, page);
     uint64_t n_slots = arena->nbytes / (arena->own + 2 * OWN_STEP);
     if (n_slots < PSTI_STREAM_SLOTS_MIN)
-        return PST_ERROR_LIMIT;
+        return psti_fail(&arena->failure, PST_ERROR_LIMIT, "serve",
+                         "the part of the free memory that a stream may have, %" PRIu64
+                         " MiB, is too little for %d extents of %zu bytes",
+                         arena->nbytes >> 20, PSTI_STREAM_SLOTS_MIN, nbytes);
     arena->n_slots = n_slots < SLOTS_MAX ? (uint32_t)n_slots : SLOTS_MAX;
     atomic_store(&arena->n_used_max, arena->n_slots);
     arena->stride = arena->own + OWN_NBYTES_MAX;
@@ -55,7 +59,7 @@ static enum pst_status make_store(struct psti_arena *arena, size_t nbytes)
     uint64_t most = (arena->nbytes / PSTI_STREAM_SLOTS_MIN - arena->own) / 2;
     arena->own_max = most < OWN_NBYTES_MAX ? most : OWN_NBYTES_MAX;
     enum pst_status status = psti_sealed_store_make(
-        "penstock-extents", arena->n_slots * arena->stride, &arena->fd, &bytes, NULL);
+        "penstock-extents", arena->n_slots * arena->stride, &arena->fd, &bytes, &arena->failure);
     arena->bytes = bytes;
     return status;
 }
@@ -87,7 +91,9 @@ static enum pst_status make(void *ctx, size_t nbytes, struct psti_slot_part *par
         uint64_t at = arena->n_made * arena->stride;
         if (!psti_sealed_store_grow(arena->fd, at, at + arena->own)) {
             atomic_fetch_sub(&arena->claimed, arena->own);
-            return PST_ERROR_MEMORY;
+            return psti_fail(&arena->failure, PST_ERROR_MEMORY, "serve",
+                             "the system has no shared memory for %" PRIu64 " bytes of an extent",
+                             arena->own);
         }
         slot = &arena->slots[arena->n_made];
         slot->number = arena->n_made++;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define HELD_MAX 256u
-#define ENDING_MAX 8u  /* groups of a data set that take longer to end than */
+#define ENDING_MAX 8u /* groups of a data set that take longer to end than */
 #define ENDING_NS ((int64_t)10 * 1000 * 1000 * 1000)
 #define JOBS_USUAL 8u  /* as many jobs at least can hold extents, */
 #define JOB_BATCHES 4u /* those of so many batches: the one in use, the next one, and two kept */

@@ -130,10 +130,13 @@ static enum pst_status open_loader(struct psti_serve_stream *stream, struct pst_
     slots.shelf = group->shelf;
     struct pst_loader_options options = options_of(group, stage + work);
     status = psti_loader_open_in(group->dataset, &options, &slots, &stream->loader, err);
-    if (status == PST_OK || !options.cache)
-        return status;
-    options.cache = NULL; /* the cache may have no room for the data set's table */
-    return psti_loader_open_in(group->dataset, &options, &slots, &stream->loader, err);
+    if (status != PST_OK && options.cache && stream->arena.failure.status == PST_OK) {
+        options.cache = NULL; /* the cache may have no room for the data set's table */
+        status = psti_loader_open_in(group->dataset, &options, &slots, &stream->loader, err);
+    }
+    if (status != PST_OK && stream->arena.failure.status != PST_OK)
+        *err = stream->arena.failure; /* the loader knows only that there is no slot */
+    return status;
 }
 
 /* Describes the arena for jobs. */
