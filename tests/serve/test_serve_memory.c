@@ -1,7 +1,7 @@
 /* test_serve_memory.c - shared memory is full: the service cannot claim any more from random
  * instants on, and can again later. Loaders go on, to the bit; what found no memory is kept, and
- * shared, when there is some. One allocation of the service fails: jobs go on. "long" as an
- * argument: 200 rounds, and each allocation.
+ * shared, when there is some. One allocation of the service fails, or its control group is full:
+ * jobs go on. "long" as an argument: 200 rounds, and each allocation.
  *
  * The limit is RLIMIT_FSIZE of the service's process, which holds for memfds as for files. */
 #include "base/test_input.h"
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,10 +175,91 @@ static void a_failed_allocation_stops_nobody(void **state)
     }
 }
 
+/* A control group of memory, below those of this machine. */
+struct group {
+    char path[128];
+    const char *limit, *usage; /* names of files */
+};
+
+static bool write_to(const struct group *group, const char *name, uint64_t value)
+{
+    char path[192];
+    snprintf(path, sizeof path, "%s/%s", group->path, name);
+    FILE *file = fopen(path, "we");
+    bool good = file && fprintf(file, "%llu", (unsigned long long)value) > 0;
+    return file && fclose(file) == 0 && good;
+}
+
+/* False: this process may not make one. */
+static bool make_group(struct group *group)
+{
+    static const struct {
+        const char *root, *limit, *usage;
+    } kinds[] = {{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"},
+                 {"/sys/fs/cgroup", "memory.max", "memory.current"}};
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(group->path, sizeof group->path, "%s/pst-test-%ld", kinds[i].root, (long)getpid());
+        group->limit = kinds[i].limit;
+        group->usage = kinds[i].usage;
+        if (mkdir(group->path, 0755) != 0)
+            continue;
+        if (write_to(group, group->limit, (uint64_t)256 * MIB))
+            return true;
+        rmdir(group->path);
+    }
+    return false;
+}
+
+static uint64_t usage_of(const struct group *group)
+{
+    char path[192];
+    unsigned long long nbytes = 0;
+    snprintf(path, sizeof path, "%s/%s", group->path, group->usage);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%llu", &nbytes), 1);
+    fclose(file);
+    return nbytes;
+}
+
+/* The service gets no more than it has: then it is ended. */
+static void shrink(void *ctx, size_t i)
+{
+    const struct group *group = ctx;
+    if (i == 3)
+        (void)write_to(group, group->limit, usage_of(group) + 16384);
+}
+
+/* The control group of the service has no memory left: whatever the system does with the service,
+ * the loaders go on. */
+static void a_full_control_group_costs_speed_only(void **state)
+{
+    struct group group;
+    (void)state;
+    if (!make_group(&group)) {
+        print_message("no control group of memory can be made here\n");
+        return;
+    }
+    for (unsigned round = 0; round < n_rounds / 2; round++) {
+        assert_true(write_to(&group, group.limit, (uint64_t)256 * MIB));
+        pid_t service = serve_fixture_fork(&fixture, NULL);
+        assert_true(write_to(&group, "cgroup.procs", (uint64_t)service));
+        serve_honest_join(&honest);
+        serve_honest_run(&honest, shrink, &group);
+        serve_honest_run(&honest, NULL, NULL);
+        serve_honest_leave(&honest);
+        serve_fixture_kill(service, SIGKILL);
+    }
+    int64_t deadline = psti_clock_ns() + MINUTE;
+    while (rmdir(group.path) != 0 && psti_clock_ns() < deadline)
+        psti_clock_sleep_until(psti_clock_ns() + MINUTE / 6000);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(full_memory_costs_speed_only),
-                                       cmocka_unit_test(a_failed_allocation_stops_nobody)};
+                                       cmocka_unit_test(a_failed_allocation_stops_nobody),
+                                       cmocka_unit_test(a_full_control_group_costs_speed_only)};
     bool is_long = argc > 1 && strcmp(argv[1], "long") == 0;
     if (is_long)
         n_rounds = 200;
