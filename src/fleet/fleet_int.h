@@ -84,7 +84,6 @@ struct psti_fleet_server {
     int wake_fd;   /* an eventfd, for which a thread that talks waits, too */
     atomic_uint n_holds;
     pthread_t thread;
-    bool started;
 
     pthread_mutex_t lock; /* guards all below but `talk` */
     pthread_cond_t changed;
@@ -165,6 +164,9 @@ void psti_fleet_talk_open(struct psti_fleet_server *server);
 bool psti_fleet_talk_connect(struct psti_fleet_server *server);
 /* Closes the connection and ends all that is under way: DECLINED, LOST. */
 void psti_fleet_talk_close(struct psti_fleet_server *server);
+/* True if something is under way. It may have no request in flight, when all are answered and parts
+ * are left to be asked for; and a request in flight may belong to nothing under way any more. */
+bool psti_fleet_talk_is_busy(const struct psti_fleet_server *server);
 /* Takes from the queues what the connection has room for, sends, waits for answers or until
  * somebody wakes it, and ends what was answered or is late. False: the server is to be given up. */
 bool psti_fleet_talk_round(struct psti_fleet_server *server);

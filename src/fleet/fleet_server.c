@@ -87,7 +87,7 @@ static void give_up(struct psti_fleet_server *server)
 
 static bool has_work(const struct psti_fleet_server *server)
 {
-    return server->gets || server->fills || server->talk.wire.n > 0 || server->talk.n_removing > 0;
+    return server->gets || server->fills || psti_fleet_talk_is_busy(server);
 }
 
 /* Talks until `waits` is false. The lock is held, and released meanwhile. Afterwards the thread
@@ -201,7 +201,6 @@ enum pst_status psti_fleet_server_open(const struct pst_fleet *fleet,
     psti_fleet_talk_open(server);
     if (status == PST_OK)
         status = psti_thread_start(&server->thread, "fleet", run, server, err);
-    server->started = status == PST_OK;
     if (status == PST_OK) {
         *out = server;
         return PST_OK;

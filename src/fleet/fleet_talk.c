@@ -318,6 +318,12 @@ static void end_late(struct psti_fleet_server *server)
     }
 }
 
+bool psti_fleet_talk_is_busy(const struct psti_fleet_server *server)
+{
+    const struct psti_fleet_talk *talk = &server->talk;
+    return talk->gets || talk->fills || talk->wire.n > 0;
+}
+
 static void take_wake(struct psti_fleet_server *server)
 {
     uint64_t count;

@@ -58,40 +58,50 @@ static void open_all(void)
     check(psti_fleet_set_open(&fleet, &shape, 1 << 16, &set, NULL) == PST_OK);
 }
 
-static void add_line(struct answers *answers, const char *code, const char *size, uint32_t item,
-                     uint32_t part, unsigned number)
+static size_t write_line(uint8_t *out, const char *code, const char *size, uint32_t item,
+                         uint32_t part, unsigned number)
 {
-    char line[PSTI_FLEET_LINE_MAX], key[PSTI_FLEET_KEY_CAP];
+    char key[PSTI_FLEET_KEY_CAP];
     const struct psti_fleet_name name = psti_fleet_set_name(set, item, 0);
     psti_format_fleet_key(&name, part, key);
-    int n = snprintf(line, sizeof line, "%s%s k%s O%x\r\n", code, size, key, number);
-    size_t *end = &answers->starts[answers->n + 1];
-    *end = answers->starts[answers->n] + (size_t)n;
-    memcpy(answers->bytes + answers->starts[answers->n++], line, (size_t)n);
+    return (size_t)snprintf((char *)out, PSTI_FLEET_LINE_MAX, "%s%s k%s O%x\r\n", code, size, key,
+                            number);
 }
 
-static void add_value(struct answers *answers, uint32_t item, uint32_t part, unsigned number)
+/* Writes the answer with a part of an item that has `kept` bytes. */
+static size_t write_value(uint8_t *out, uint32_t item, uint32_t kept, uint8_t form, uint32_t part,
+                          unsigned number)
 {
     const struct psti_fleet_name name = psti_fleet_set_name(set, item, 0);
-    uint32_t offset = part * PART, left = items[item].kept - offset;
+    uint32_t offset = part * PART, left = kept - offset;
     const struct psti_fleet_part printed = {.key_hash = psti_format_fleet_hash(&name),
-                                            .nbytes = items[item].kept,
+                                            .nbytes = kept,
                                             .offset = offset,
                                             .part = part,
                                             .part_nbytes = left < PART ? left : PART,
-                                            .form = items[item].form};
-    uint8_t value[PSTI_FLEET_HEADER_NBYTES + PART + 2], *bytes = value + PSTI_FLEET_HEADER_NBYTES;
+                                            .form = form};
     char size[24];
     size_t nbytes = PSTI_FLEET_HEADER_NBYTES + printed.part_nbytes;
+    snprintf(size, sizeof size, " %zu", nbytes);
+    size_t n = write_line(out, "VA", size, item, part, number);
+    uint8_t *bytes = out + n + PSTI_FLEET_HEADER_NBYTES;
     for (uint32_t i = 0; i < printed.part_nbytes; i++)
         bytes[i] = byte_of(item, offset + i);
-    psti_format_fleet_print(&printed, bytes, value);
-    memcpy(value + nbytes, "\r\n", 2);
-    snprintf(size, sizeof size, " %zu", nbytes);
-    add_line(answers, "VA", size, item, part, number);
-    size_t *end = &answers->starts[answers->n];
-    memcpy(answers->bytes + *end, value, nbytes + 2);
-    *end += nbytes + 2;
+    psti_format_fleet_print(&printed, bytes, out + n);
+    memcpy(out + n + nbytes, "\r\n", 2);
+    return n + nbytes + 2;
+}
+
+/* Where the next answer goes. */
+static uint8_t *end_of(struct answers *answers)
+{
+    return answers->bytes + answers->starts[answers->n];
+}
+
+static void added_answer(struct answers *answers, size_t nbytes)
+{
+    answers->starts[answers->n + 1] = answers->starts[answers->n] + nbytes;
+    answers->n++;
 }
 
 /* In the order in which the client asks: all parts of each item, then those that are added. */
@@ -102,13 +112,14 @@ void make_answers(struct answers *answers)
     memset(answers, 0, sizeof *answers);
     for (uint32_t i = 0; i < N_GETS; i++)
         for (uint32_t part = 0; part * PART < items[i].stored; part++)
-            if (part * PART < items[i].kept)
-                add_value(answers, i, part, ++number);
-            else
-                add_line(answers, "EN", "", i, part, ++number);
+            added_answer(answers, part * PART < items[i].kept
+                                      ? write_value(end_of(answers), i, items[i].kept,
+                                                    items[i].form, part, ++number)
+                                      : write_line(end_of(answers), "EN", "", i, part, ++number));
     for (uint32_t i = 0; i < N_FILLS; i++)
         for (uint32_t part = 0; part * PART < added[i]; part++)
-            add_line(answers, part == 1 ? "NS" : "HD", "", N_GETS + i, part, ++number);
+            added_answer(answers, write_line(end_of(answers), part == 1 ? "NS" : "HD", "",
+                                             N_GETS + i, part, ++number));
 }
 
 static void get_done(struct psti_fleet_get *get) { n_done[get->sample]++; }
@@ -172,22 +183,57 @@ static bool is_hit(const struct psti_fleet_get *get, uint32_t i, bool exact)
     return true;
 }
 
-unsigned feed_answers(const uint8_t *bytes, size_t nbytes, size_t chunk, bool exact)
+/* Connects the client. Returns the other end. */
+static int open_link(void)
 {
-    struct psti_fleet_get gets[N_GETS];
-    uint8_t *buffers[N_GETS];
-    unsigned n_hits = 0;
     int pair[2];
     open_all();
     check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) == 0);
     check(psti_fleet_wire_open(&server.talk.wire, pair[0]));
     server.talk.wire.opaque = 0;
     server.talk.n_bad_in_row = 0;
+    return pair[1];
+}
+
+void feed_long_item(void)
+{
+    enum { PARTS = PSTI_FLEET_SLOTS + 50, NBYTES = PARTS * PART };
+    static uint8_t bytes[PARTS * (PART + PSTI_FLEET_LINE_MAX)], buffer[NBYTES];
+    struct psti_fleet_get get = {.sample = 1, .nbytes = NBYTES, .buffer = buffer, .done = get_done};
+    struct psti_fleet_get *list[] = {&get};
+    int fd = open_link();
+    memset(n_done, 0, sizeof n_done);
+    psti_fleet_ask(set, list, 1);
+    for (uint32_t part = 0; part < PARTS;) { /* all that is in flight is answered at once */
+        size_t n = 0;
+        check(psti_fleet_talk_round(&server));
+        for (uint32_t i = server.talk.wire.n; i > 0; i--, part++)
+            n += write_value(bytes + n, 1, NBYTES, 0, part, part + 1);
+        check(n > 0 && send(fd, bytes, n, MSG_NOSIGNAL) == (ssize_t)n);
+        do {
+            bool lied;
+            check(psti_fleet_wire_run(&server.talk.wire, INT64_MAX, &lied));
+        } while (server.talk.wire.n > 0);
+        check(psti_fleet_talk_is_busy(&server) == (part < PARTS));
+    }
+    check(n_done[1] == 1 && get.answer == PSTI_FLEET_HIT);
+    for (size_t i = 0; i < NBYTES; i++)
+        check(buffer[i] == byte_of(1, i));
+    psti_fleet_talk_close(&server);
+    close(fd);
+}
+
+unsigned feed_answers(const uint8_t *bytes, size_t nbytes, size_t chunk, bool exact)
+{
+    struct psti_fleet_get gets[N_GETS];
+    uint8_t *buffers[N_GETS];
+    unsigned n_hits = 0;
+    int fd = open_link();
     ask(gets, buffers);
     check(psti_fleet_talk_round(&server)); /* the requests go out */
-    give(pair[1], bytes, nbytes, chunk);
+    give(fd, bytes, nbytes, chunk);
     psti_fleet_talk_close(&server);
-    close(pair[1]);
+    close(fd);
     check(n_offered == N_FILLS && psti_fleet_settle(set, 0));
     for (uint32_t i = 0; i < N_GETS; i++) {
         check(n_done[i] == 1);

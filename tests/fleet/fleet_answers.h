@@ -20,5 +20,8 @@ void make_answers(struct answers *answers);
  * connection. Aborts if a request does not end, ends twice, or, where `exact` is set, is a hit with
  * other bytes than the item's. Returns the number of hits. */
 unsigned feed_answers(const uint8_t *bytes, size_t nbytes, size_t chunk, bool exact);
+/* Gives right answers for an item of more parts than may be in flight, all of those at once. Aborts
+ * if the client forgets the others. */
+void feed_long_item(void);
 
 #endif

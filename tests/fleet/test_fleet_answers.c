@@ -159,6 +159,12 @@ static void test_right(void **state)
     assert_int_equal(feed_answers(right.bytes, 0, 0, true), 0);
 }
 
+static void test_long_item(void **state)
+{
+    (void)state;
+    feed_long_item();
+}
+
 static void test_mutated(void **state)
 {
     (void)state;
@@ -181,6 +187,7 @@ static void test_mutated(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_right),
+                                       cmocka_unit_test(test_long_item),
                                        cmocka_unit_test(test_mutated)};
     if (argc > 1)
         n_mutated = strtoul(argv[1], NULL, 10);
