@@ -80,7 +80,7 @@ void pst_service_stop(pst_service *service);
 const char *pst_service_socket(const pst_service *service);
 
 /* Ends all sessions, removes the socket and frees the service. What clients have mapped stays
- * theirs.
+ * theirs. Waits for reads that are under way, so storage that stands still keeps it.
  *
  * service: the caller's pointer, which becomes NULL. NULL, or a pointer to NULL, is allowed.
  *

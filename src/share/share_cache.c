@@ -197,15 +197,18 @@ static void wake_waiting(struct psti_share_wish *wish)
     pthread_mutex_unlock(&cache->lock);
 }
 
-/* Takes wishes out of the session that are not answered yet; the caller holds the lock. */
-static void forget(struct psti_share_cache *cache, const struct waiting *waiting)
+/* Takes wishes out of the session, but for those that are being answered. The caller holds the
+ * lock. */
+static void forget(struct psti_share_cache *cache, struct waiting *waiting)
 {
     struct psti_share_wish **at = &cache->queue;
     while (*at)
-        if ((*at)->user == waiting)
+        if ((*at)->user == waiting) {
             *at = (*at)->next;
-        else
+            waiting->n_left--;
+        } else {
             at = &(*at)->next;
+        }
     cache->queue_end = at;
     for (uint32_t i = 0; i < PSTI_CACHE_READS_MAX; i++) {
         struct place *place = &cache->places[i];
@@ -216,6 +219,7 @@ static void forget(struct psti_share_cache *cache, const struct waiting *waiting
         place->next_free = cache->first_free;
         cache->first_free = i;
         cache->n_under_way--;
+        waiting->n_left--;
     }
 }
 
@@ -241,6 +245,8 @@ bool psti_share_cache_wait(struct psti_share_cache *cache, struct psti_share_wis
     }
     if (stopped)
         forget(cache, &waiting);
+    while (waiting.n_left > 0) /* soon: their answers are there */
+        pthread_cond_wait(&cache->answered, &cache->lock);
     pthread_mutex_unlock(&cache->lock);
     return !stopped;
 }

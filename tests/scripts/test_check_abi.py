@@ -43,7 +43,7 @@ def test_a_moved_member_is_found(include):
     ("dataset.h", "void pst_dataset_retain(pst_dataset *dataset);", "", "gone: function pst_dataset_retain"),
     ("image.h", "PST_FORM_WEBP = 4", "PST_FORM_WEBP = 14", "changed: enumerator pst_form PST_FORM_WEBP 4"),
     ("augment.h", "uint32_t pad[4];", "uint32_t pad[2], more[2];", "changed: member pst_op.pad "),
-    ("loader.h", "typedef int (*pst_interrupt_fn)(void *ctx);", "typedef int (*pst_interrupt_fn)(void *ctx, int n);",
+    ("status.h", "typedef int (*pst_interrupt_fn)(void *ctx);", "typedef int (*pst_interrupt_fn)(void *ctx, int n);",
      "changed: callback pst_interrupt_fn"),
 ])
 def test_other_breaks_are_found(include, header, old, new, words):

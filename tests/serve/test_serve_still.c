@@ -328,6 +328,45 @@ static void stuck_saves_hold_nobody_up(void **state)
     assert_int_equal(savings[0].status, PST_OK);
 }
 
+static int stop_after_some(void *ctx)
+{
+    int *n = ctx;
+    return ++*n > 3;
+}
+
+/* A caller that is interrupted does not wait for stuck storage. */
+static void interrupts_end_waits(void **state)
+{
+    int n = -1000000; /* opening may take a while */
+    struct pst_error err;
+    pst_cache *cache = open_host();
+    const struct pst_images_options options = {.struct_size = sizeof options,
+                                               .cache = cache,
+                                               .interrupt = stop_after_some,
+                                               .interrupt_ctx = &n};
+    struct pst_pixels pixels;
+    pst_images *images;
+    pst_loader *loader;
+    (void)state;
+    assert_ok(pst_images_open(stuck, &options, &images, &err));
+    serve_still_begin(service, "stuck.pst");
+    n = 0;
+    assert_int_equal(pst_images_get(images, 0, &pixels, &err), PST_ERROR_CANCELLED);
+    assert_int_equal(n, 4);
+    struct pst_loader_options sharing = options_of(NULL, "stuck");
+    sharing.interrupt = stop_after_some;
+    sharing.interrupt_ctx = &n;
+    n = 0;
+    assert_int_equal(pst_loader_open(stuck, &sharing, &loader, &err), PST_ERROR_CANCELLED);
+    assert_true(serve_still_await(2));
+    serve_still_end();
+    n = -1000000;
+    assert_ok(pst_images_get(images, 0, &pixels, &err));
+    pst_images_release(pixels.data);
+    pst_images_close(&images);
+    pst_cache_close(&cache);
+}
+
 static void a_service_with_stuck_storage_can_be_stopped(void **state)
 {
     struct pst_error err;
@@ -352,6 +391,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(stuck_reads_cost_their_own_clients_alone, start, stop),
         cmocka_unit_test_setup_teardown(stuck_openings_cost_their_own_clients_alone, start, stop),
         cmocka_unit_test_setup_teardown(stuck_saves_hold_nobody_up, start, stop),
+        cmocka_unit_test_setup_teardown(interrupts_end_waits, start, stop),
         cmocka_unit_test_setup_teardown(a_service_with_stuck_storage_can_be_stopped, start, stop),
         cmocka_unit_test_setup_teardown(an_opening_that_never_ends_is_given_up, start, stop),
     };

@@ -3,7 +3,7 @@
  * left gets its batches, to the bit, each within a minute.
  *
  * The service, the paused job and the running one are processes of their own; the job that comes is
- * this process. A few rounds of each; with "join", "kill" or "stop" as an argument, 200 of these.
+ * this process. A round of each; with "join", "kill" or "stop" as an argument, 200 of these.
  */
 #include "base/test_input.h"
 #include "loader/loader_fixture.h"
@@ -21,7 +21,7 @@ enum { BATCH = 8, N_BATCHES = 100, N = BATCH * N_BATCHES, AHEAD_MIN = 30, AHEAD_
 #define SECOND ((int64_t)1000 * 1000 * 1000)
 #define MINUTE (60 * SECOND)
 
-static unsigned n_rounds = 2;
+static unsigned n_rounds = 1;
 static double share_wait; /* until a service that stands still counts as lost */
 static char directory[64];
 static struct serve_fixture fixture;

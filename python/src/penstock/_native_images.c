@@ -63,7 +63,9 @@ static PyObject *images_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     pst_error_clear(&err);
     enum pst_status status = PST_OK;
     if (self != NULL) {
+        pst_dataset_retain(source); /* another thread may close it meanwhile */
         Py_BEGIN_ALLOW_THREADS status = pst_images_open(source, &options, &self->handle, &err);
+        pst_dataset_close(&source);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&admit);
