@@ -98,3 +98,31 @@ void psti_fleet_line_read(const char *text, size_t nbytes, struct psti_fleet_lin
     if (!good)
         *line = (struct psti_fleet_line){.said = PSTI_FLEET_SAID_NONSENSE};
 }
+
+char *psti_fleet_line_number(char *at, uint64_t number, unsigned base)
+{
+    char digits[20];
+    size_t n = 0;
+    do {
+        digits[n++] = "0123456789abcdef"[number % base];
+        number /= base;
+    } while (number);
+    while (n > 0)
+        *at++ = digits[--n];
+    return at;
+}
+
+size_t psti_fleet_line_of_value(char *text, uint64_t nbytes, const char *key, size_t key_nbytes,
+                                uint64_t opaque)
+{
+    char *at = text;
+    memcpy(at, "VA ", 3);
+    at = psti_fleet_line_number(at + 3, nbytes, 10);
+    memcpy(at, " k", 2);
+    memcpy(at + 2, key, key_nbytes);
+    at += 2 + key_nbytes;
+    memcpy(at, " O", 2);
+    at = psti_fleet_line_number(at + 2, opaque, 16);
+    memcpy(at, "\r\n", 2);
+    return (size_t)(at + 2 - text);
+}

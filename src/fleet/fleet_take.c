@@ -1,4 +1,4 @@
-/* fleet_take.c - takes answers out of the bytes that a server sends.
+/* fleet_take.c - takes answers out of bytes that a server sent.
  *
  * In: bytes as they come, cut anywhere. Out: answers to the oldest request, one after another, and
  * the bytes of values at their places. No byte is trusted. */
@@ -6,12 +6,18 @@
 
 #include "base/clock.h"
 
-#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
-#define RECEIVES_MAX 64 /* before the caller has a turn */
+bool psti_fleet_wire_fail(struct psti_fleet_wire *wire, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(wire->why, sizeof wire->why, format, args);
+    va_end(args);
+    return false;
+}
 
 static struct psti_fleet_slot *oldest(const struct psti_fleet_wire *wire)
 {
@@ -181,9 +187,7 @@ static bool step(struct psti_fleet_wire *wire, bool *more)
     }
 }
 
-/* True if an answer is here that comes early, as refusals may: first the rest of its request has to
- * go out. */
-static bool waits_to_send(const struct psti_fleet_wire *wire)
+bool psti_fleet_wire_waits(const struct psti_fleet_wire *wire)
 {
     return n_in(wire) > 0 && wire->n > 0 && wire->n_sent == 0;
 }
@@ -196,7 +200,7 @@ bool psti_fleet_wire_take(struct psti_fleet_wire *wire, bool *lied)
             good = psti_fleet_wire_fail(wire, "it has answered what nobody asked");
         else if (wire->n_sent == 0 && wire->sent_nbytes == 0)
             good = psti_fleet_wire_fail(wire, "it has answered before it was asked");
-        else if (waits_to_send(wire))
+        else if (psti_fleet_wire_waits(wire))
             break;
         else
             good = step(wire, &more);
@@ -210,43 +214,4 @@ bool psti_fleet_wire_take(struct psti_fleet_wire *wire, bool *lied)
     }
     *lied = !good;
     return good;
-}
-
-/* Receives once: the missing bytes of a value to their place, and others to `in`. *full: all that
- * there was room for has come. Returns false if the connection ended. */
-static bool receive_once(struct psti_fleet_wire *wire, bool *full)
-{
-    struct psti_fleet_value *value = &wire->value;
-    struct iovec pieces[2];
-    struct msghdr message = {.msg_iov = pieces};
-    size_t direct = 0, n_pieces = 0;
-    if (wire->stage == PSTI_FLEET_STAGE_BYTES && value->bytes && n_in(wire) == 0)
-        direct = (size_t)n_missing(value);
-    if (direct)
-        pieces[n_pieces++] = (struct iovec){value->bytes + value->n_here, direct};
-    size_t room = sizeof wire->in - wire->in_n;
-    pieces[n_pieces++] = (struct iovec){wire->in + wire->in_n, room};
-    message.msg_iovlen = n_pieces;
-    ssize_t n = recvmsg(wire->fd, &message, MSG_DONTWAIT);
-    *full = n > 0 && (size_t)n >= direct + room;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-        return true;
-    if (n < 0)
-        return psti_fleet_wire_fail(wire, "cannot receive: %s", strerror(errno));
-    if (n == 0)
-        return psti_fleet_wire_fail(wire, "it has closed the connection");
-    size_t here = (size_t)n < direct ? (size_t)n : direct;
-    value->n_here += direct ? here : 0;
-    wire->in_n += (size_t)n - here;
-    return true;
-}
-
-bool psti_fleet_wire_receive(struct psti_fleet_wire *wire, bool *lied)
-{
-    bool full = true;
-    *lied = false;
-    for (int i = 0; i < RECEIVES_MAX && full && wire->n > 0 && !waits_to_send(wire); i++)
-        if (!receive_once(wire, &full) || !psti_fleet_wire_take(wire, lied))
-            return false;
-    return true;
 }

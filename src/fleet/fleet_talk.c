@@ -130,6 +130,14 @@ static uint8_t *place(void *ctx, const struct psti_fleet_slot *slot,
     return (uint8_t *)get->buffer + part.offset;
 }
 
+static uint8_t *expect(void *ctx, const struct psti_fleet_slot *slot)
+{
+    const struct psti_fleet_server *server = ctx;
+    const struct psti_fleet_get *get = slot->user;
+    return is_beyond(get, slot->part) ? NULL
+                                      : (uint8_t *)get->buffer + slot->part * server->part_nbytes;
+}
+
 /* Takes a part whose bytes are in their place. False: they are not good. */
 static bool take_part(const struct psti_fleet_server *server, const struct psti_fleet_slot *slot,
                       const struct psti_fleet_value *value)
@@ -193,6 +201,7 @@ void psti_fleet_talk_open(struct psti_fleet_server *server)
     wire->patience_ns = server->timeout_ns;
     wire->ctx = server;
     wire->place = place;
+    wire->expect = expect;
     wire->answered = answered;
 }
 

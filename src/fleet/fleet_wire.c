@@ -7,28 +7,19 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 enum { IOV_MAX_USED = 64, PIECES = 4 };
 
-bool psti_fleet_wire_fail(struct psti_fleet_wire *wire, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(wire->why, sizeof wire->why, format, args);
-    va_end(args);
-    return false;
-}
-
 bool psti_fleet_wire_open(struct psti_fleet_wire *wire, int fd)
 {
     if (!wire->slots)
         wire->slots = psti_alloc_array(PSTI_FLEET_SLOTS, sizeof *wire->slots);
-    if (!wire->slots) {
+    if (!wire->spill)
+        wire->spill = psti_alloc(PSTI_FLEET_SPILL_NBYTES);
+    if (!wire->slots || !wire->spill) {
         close(fd);
         return psti_fleet_wire_fail(wire, "no memory for requests");
     }
@@ -53,7 +44,9 @@ void psti_fleet_wire_close(struct psti_fleet_wire *wire)
 void psti_fleet_wire_free(struct psti_fleet_wire *wire)
 {
     psti_free(wire->slots);
+    psti_free(wire->spill);
     wire->slots = NULL;
+    wire->spill = NULL;
 }
 
 bool psti_fleet_wire_is_full(const struct psti_fleet_wire *wire)
@@ -80,20 +73,6 @@ static char *put(char *at, const char *text, size_t nbytes)
 
 #define PUT(at, text) put(at, text, sizeof(text) - 1)
 
-/* A number to the base 10 or 16. */
-static char *put_number(char *at, uint64_t number, unsigned base)
-{
-    char digits[20];
-    size_t n = 0;
-    do {
-        digits[n++] = "0123456789abcdef"[number % base];
-        number /= base;
-    } while (number);
-    while (n > 0)
-        *at++ = digits[--n];
-    return at;
-}
-
 /* Writes the command's line: `v`, `k` and `O` are what the answer is to have: the value, the key,
  * the number; ME adds, MR replaces. printf would take a tenth of a request's time. */
 static void write_line(struct psti_fleet_slot *slot, const struct psti_fleet_request *request)
@@ -113,19 +92,19 @@ static void write_line(struct psti_fleet_slot *slot, const struct psti_fleet_req
         at = PUT(at, " v");
         break;
     case PSTI_FLEET_ADD:
-        at = PUT(put_number(PUT(at, " "), nbytes, 10), " ME");
+        at = PUT(psti_fleet_line_number(PUT(at, " "), nbytes, 10), " ME");
         break;
     case PSTI_FLEET_REPLACE:
-        at = PUT(put_number(PUT(at, " "), nbytes, 10), " MR");
+        at = PUT(psti_fleet_line_number(PUT(at, " "), nbytes, 10), " MR");
         break;
     case PSTI_FLEET_REMOVE:
         break;
     case PSTI_FLEET_LOGIN: /* the text protocol's: any key, and "user password" as its value */
-        at = put_number(PUT(at, " 0 0 "), nbytes, 10);
+        at = psti_fleet_line_number(PUT(at, " 0 0 "), nbytes, 10);
         break;
     }
     if (request->command != PSTI_FLEET_LOGIN)
-        at = put_number(PUT(at, " k O"), slot->opaque, 16);
+        at = psti_fleet_line_number(PUT(at, " k O"), slot->opaque, 16);
     at = PUT(at, "\r\n");
     slot->text_nbytes = (size_t)(at - slot->text);
 }

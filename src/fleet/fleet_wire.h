@@ -17,9 +17,14 @@
 #include <penstock/status.h>
 
 enum {
-    PSTI_FLEET_SLOTS = 128,     /* most requests in flight */
-    PSTI_FLEET_TEXT_CAP = 192,  /* a command with a key and two numbers */
-    PSTI_FLEET_IN_NBYTES = 1024 /* received bytes that have no other place yet */
+    PSTI_FLEET_SLOTS = 128,              /* most requests in flight */
+    PSTI_FLEET_TEXT_CAP = 192,           /* a command with a key and two numbers */
+    PSTI_FLEET_IN_NBYTES = 1024,         /* received bytes that have no other place yet */
+    PSTI_FLEET_AHEAD_MAX = 8,            /* answers that are received at once */
+    PSTI_FLEET_AHEAD_NBYTES = 128 << 10, /* bytes of their values */
+    /* All that is received at once, but for the value that has begun. */
+    PSTI_FLEET_SPILL_NBYTES =
+        PSTI_FLEET_AHEAD_NBYTES + PSTI_FLEET_AHEAD_MAX * 512 + PSTI_FLEET_IN_NBYTES
 };
 _Static_assert((int)PSTI_FLEET_IN_NBYTES > (int)PSTI_FLEET_LINE_MAX, "a line fits");
 
@@ -82,18 +87,24 @@ struct psti_fleet_wire {
      * head_nbytes bytes. NULL: they are thrown away. */
     uint8_t *(*place)(void *ctx, const struct psti_fleet_slot *slot,
                       const struct psti_fleet_value *value);
+    /* The place that a value with the request's full room would have. NULL: not known. What is
+     * there may be overwritten, whatever the answer is. */
+    uint8_t *(*expect)(void *ctx, const struct psti_fleet_slot *slot);
     /* The slot's request was answered, and has a value if that is what was said. */
     void (*answered)(void *ctx, const struct psti_fleet_slot *slot, enum psti_fleet_said said,
                      const struct psti_fleet_value *value);
 
-    struct psti_fleet_slot *slots; /* [PSTI_FLEET_SLOTS]; kept until psti_fleet_wire_free */
-    uint32_t first, n;             /* requests in flight */
-    uint32_t n_sent;               /* of them, whole */
-    size_t sent_nbytes;            /* of the next one */
-    uint64_t nbytes;               /* that all of them may bring or take */
-    uint64_t opaque;               /* of the last one */
-    int64_t progress_ns;           /* when one was answered last, or the first was made */
-    enum psti_fleet_stage stage;   /* of the answer to the oldest request */
+    /* Kept until psti_fleet_wire_free: */
+    struct psti_fleet_slot *slots; /* [PSTI_FLEET_SLOTS] */
+    uint8_t *spill; /* [PSTI_FLEET_SPILL_NBYTES]: answers that were expected otherwise */
+
+    uint32_t first, n;           /* requests in flight */
+    uint32_t n_sent;             /* of them, whole */
+    size_t sent_nbytes;          /* of the next one */
+    uint64_t nbytes;             /* that all of them may bring or take */
+    uint64_t opaque;             /* of the last one */
+    int64_t progress_ns;         /* when one was answered last, or the first was made */
+    enum psti_fleet_stage stage; /* of the answer to the oldest request */
     struct psti_fleet_value value;
     char in[PSTI_FLEET_IN_NBYTES];
     size_t in_at, in_n; /* bytes in..[in_at, in_n) are not used yet */
@@ -116,13 +127,18 @@ void psti_fleet_wire_forget(struct psti_fleet_wire *wire, const void *user);
  * what has come. False: the connection is of no use any more, and `why` says why: it broke, no
  * request was answered for patience_ns, or the server sent what was not asked for (*lied). */
 bool psti_fleet_wire_run(struct psti_fleet_wire *wire, int64_t until_ns, bool *lied);
-/* Notes why the connection is of no use any more. Returns false. */
-bool psti_fleet_wire_fail(struct psti_fleet_wire *wire, const char *format, ...) PST_PRINTF(2, 3);
 
-/* fleet_take.c */
+/* fleet_receive.c */
 /* Receives what has come, and takes the answers in it. Results as of psti_fleet_wire_run. */
 bool psti_fleet_wire_receive(struct psti_fleet_wire *wire, bool *lied);
+
+/* fleet_take.c */
 /* Takes the answers in the bytes that were received. *lied is set only if it returns false. */
 bool psti_fleet_wire_take(struct psti_fleet_wire *wire, bool *lied);
+/* True if an answer is here that comes early, as refusals may: first the rest of its request has to
+ * go out. */
+bool psti_fleet_wire_waits(const struct psti_fleet_wire *wire);
+/* Notes why the connection is of no use any more. Returns false. */
+bool psti_fleet_wire_fail(struct psti_fleet_wire *wire, const char *format, ...) PST_PRINTF(2, 3);
 
 #endif

@@ -77,9 +77,29 @@ static void test_nonsense(void **state)
     assert_int_equal(line.said, PSTI_FLEET_SAID_NONSENSE);
 }
 
+/* The line that is expected of a value is one that says so. */
+static void test_written(void **state)
+{
+    (void)state;
+    static const uint64_t numbers[] = {0, 1, 9, 10, 16, 255, 32512, 4294967296, 9999999999};
+    char text[200];
+    struct psti_fleet_line line;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        size_t n = psti_fleet_line_of_value(text, numbers[i], "pst1:k", 6, numbers[i] * 977);
+        assert_memory_equal(text + n - 2, "\r\n", 2);
+        psti_fleet_line_read(text, n - 2, &line);
+        assert_int_equal(line.said, PSTI_FLEET_SAID_VALUE);
+        assert_int_equal(line.nbytes, numbers[i]);
+        assert_int_equal(line.opaque, numbers[i] * 977);
+        assert_int_equal(line.key_nbytes, 6);
+    }
+    assert_int_equal(psti_fleet_line_of_value(text, 7, "a", 1, UINT64_MAX), 27);
+    assert_memory_equal(text, "VA 7 ka Offffffffffffffff\r\n", 27);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good),
-                                       cmocka_unit_test(test_nonsense)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_nonsense),
+                                       cmocka_unit_test(test_written)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
