@@ -351,9 +351,8 @@ def test_values_and_arguments_that_are_no_files(tmp_path: Path) -> None:
                     writer.write(values)
         with pytest.raises(ps.PenstockError):
             ps.Loader(folder, cache="8MiB", cache_plan=path)
-        done = subprocess.run(
-            ["penstock", "analyze", str(folder), "--transforms", str(path)], capture_output=True, text=True, check=False, timeout=300
-        )
+        command = ["penstock", "analyze", str(folder), "--transforms", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 1 and str(path) in done.stderr
 
 

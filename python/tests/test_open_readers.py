@@ -39,7 +39,8 @@ class Reader:
     def __init__(self, path: Path, loads: bool) -> None:
         self.n = len(ps.Dataset(path))
         self.dataset = ps.Dataset(path)
-        self.loader = ps.Loader(self.dataset, 1, num_workers=1, prefetch=1, cache=None, fleet=None, output="numpy") if loads else None
+        options = {"num_workers": 1, "prefetch": 1, "cache": None, "fleet": None, "output": "numpy"}
+        self.loader = ps.Loader(self.dataset, 1, **options) if loads else None
         self.batches: Iterator[dict] | None = iter(self.loader) if self.loader else None
         self.first = next(self.batches)["image"].copy() if self.batches else None
 

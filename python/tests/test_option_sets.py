@@ -315,7 +315,8 @@ class Walk:
         if self.dice.random() < 0.15:
             dataset = dataset.subset(self.dice.sample(range(len(dataset)), len(dataset) - self.dice.randint(0, 3)))
         self.name, self.data = name, dataset
-        self.contents = typed_contents(self.dice, len(dataset)) if name == "typed" else image_contents(self.dice, name, len(dataset))
+        n = len(dataset)
+        self.contents = typed_contents(self.dice, n) if name == "typed" else image_contents(self.dice, name, n)
         self.contents["output"] = self.dice.choice(("numpy", "numpy", "torch"))
         if self.contents["output"] == "torch" and self.contents.get("dtype") == "uint16":
             del self.contents["dtype"]

@@ -49,7 +49,7 @@ struct uring {
     struct list waiting;  /* taken over, not yet started */
     unsigned n_entries, n_started;
     unsigned n_paths;    /* started reads by path: each may have a file open */
-    unsigned paths_max;  /* most of them at a time: fewer after the process had no descriptor left */
+    unsigned paths_max;  /* most of them: fewer after the process had no descriptor left */
     uint64_t wake_count; /* destination of the eventfd's read */
     bool wake_armed, broken;
     struct vectors *all_vectors, *free_vectors; /* NULL: no reads are merged; none is free */
