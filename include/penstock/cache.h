@@ -61,9 +61,9 @@ struct pst_cache_host_options {
      * and must live as long as the handle. */
     pst_interrupt_fn interrupt;
     void *interrupt_ctx;
-    /* Opening a loader, or images, with the handle fails where the host cache cannot be used. Else
-     * they go on by themselves, count that (PST_FALLBACK_HOST), say why (the log,
-     * pst_loader_stats.host_reason), and look for the service again. */
+    /* True: opening a loader, or images, with this handle fails if the host cache cannot be used.
+     * False: they work without it, count that (PST_FALLBACK_HOST), give the reason (the log,
+     * pst_loader_stats.host_reason), and look for the service again later. */
     bool strict;
     /* No service is looked for, or started, now: loaders do that at their epochs. */
     bool later;

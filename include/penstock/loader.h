@@ -622,9 +622,10 @@ PST_WARN_UNUSED enum pst_status pst_loader_fetch(pst_loader *loader, uint64_t ep
 PST_WARN_UNUSED enum pst_status pst_loader_replay(pst_loader *loader, uint64_t epoch, uint64_t step,
                                                   pst_batch **out, struct pst_error *err);
 /* Sets a function that can end calls early: pst_loader_fetch and pst_loader_replay, which call it
- * before each row, and what waits for the host service to open a data set (pst_loader_begin,
- * pst_loader_resume, pst_loader_set, pst_loader_next). Such a call ends with PST_ERROR_CANCELLED,
- * or, if it goes without the service, does so at once. pst_loader_options.interrupt is for opening.
+ * before each row, and pst_loader_begin, pst_loader_resume, pst_loader_set and pst_loader_next,
+ * while they wait for the host service. Such a call ends with PST_ERROR_CANCELLED; one that can
+ * go on without the service does that at once instead. For pst_loader_open there is
+ * pst_loader_options.interrupt.
  *
  * interrupt: called from now on; NULL, as at first: they run to their end.
  * ctx: given to interrupt as it is. It belongs to the caller and must live as long as interrupt is

@@ -92,8 +92,9 @@ bool psti_fleet_has_server(struct psti_fleet_set *set, uint64_t sample, uint32_t
                            bool *is_local);
 /* Asks for n items. Those whose server is down end before this returns. */
 void psti_fleet_ask(struct psti_fleet_set *set, struct psti_fleet_get **gets, size_t n);
-/* Asks and waits for the ends; `done` and `user` are not the caller's. If nobody talks to the
- * server of all these items, this thread does, which saves two changes of threads. */
+/* Asks for n items and waits until all have ended. It sets `done` and `user` itself. If all items
+ * are on one server to which nobody talks, this thread talks to it, which saves two changes of
+ * threads. */
 void psti_fleet_ask_and_wait(struct psti_fleet_set *set, struct psti_fleet_get **gets, size_t n);
 /* Offers an item. `done` is called if the answer is TAKEN. Never waits. */
 enum psti_fleet_taken psti_fleet_offer(struct psti_fleet_set *set,

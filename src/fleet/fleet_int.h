@@ -142,8 +142,8 @@ void psti_fleet_server_stop(struct psti_fleet_server *server);
 void psti_fleet_server_close(struct psti_fleet_server *server, int64_t deadline_ns);
 /* Queues a request. False: the server is down. */
 bool psti_fleet_server_get(struct psti_fleet_server *server, struct psti_fleet_get *get);
-/* If the server is up and nobody talks to it, takes n requests and talks to it in this thread while
- * waits(ctx) is true, which is called with the server's lock. False: nothing was done. */
+/* If the server is up and nobody talks to it, this thread takes n requests and talks to it, as long
+ * as waits(ctx) returns true. waits is called with the server's lock. False: nothing was done. */
 bool psti_fleet_server_get_here(struct psti_fleet_server *server, struct psti_fleet_get **gets,
                                 size_t n, bool (*waits)(void *ctx), void *ctx);
 /* True if the server would take an item, as far as is known. A full one is asked now and then. */

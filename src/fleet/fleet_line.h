@@ -17,7 +17,7 @@ enum {
 enum psti_fleet_said {
     PSTI_FLEET_SAID_VALUE,   /* VA: a value follows */
     PSTI_FLEET_SAID_MISS,    /* EN: there is no such item */
-    PSTI_FLEET_SAID_DONE,    /* HD */
+    PSTI_FLEET_SAID_DONE,    /* HD: done as asked */
     PSTI_FLEET_SAID_ABSENT,  /* NF: there is nothing to remove */
     PSTI_FLEET_SAID_PRESENT, /* NS: not stored, because of what is there */
     PSTI_FLEET_SAID_STORED,  /* STORED: the login was right */

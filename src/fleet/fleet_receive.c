@@ -15,7 +15,8 @@
 
 enum { LINE_CAP = 2 + PSTI_FLEET_TEXT_CAP, TAIL_NBYTES = 512 };
 
-/* An answer that is expected: a line, after the end of the value before it, a header, a value. */
+/* An answer that is expected. Its parts in the order in which they come: the end of the value
+ * before it, its line, its header, its value. */
 struct expected {
     char line[LINE_CAP], got[LINE_CAP + PSTI_FLEET_HEADER_NBYTES];
     size_t n_line, n_got; /* of the line, without the header; of line and header, received */
@@ -48,7 +49,7 @@ static bool expect_one(const struct psti_fleet_wire *wire, uint32_t i, struct ex
     return e->bytes != NULL;
 }
 
-/* Finds what is expected next. n is 0 if that is not known. */
+/* Finds which answers are expected next. ahead->n becomes 0 if that is not known. */
 static void look_ahead(const struct psti_fleet_wire *wire, struct ahead *ahead)
 {
     const struct psti_fleet_value *value = &wire->value;

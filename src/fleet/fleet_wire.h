@@ -17,8 +17,8 @@
 #include <penstock/status.h>
 
 enum {
-    PSTI_FLEET_SLOTS = 128,              /* most requests in flight */
-    PSTI_FLEET_TEXT_CAP = 192,           /* a command with a key and two numbers */
+    PSTI_FLEET_SLOTS = 128,              /* largest number of requests in flight */
+    PSTI_FLEET_TEXT_CAP = 192,           /* bytes of a command with a key and two numbers */
     PSTI_FLEET_IN_NBYTES = 1024,         /* received bytes that have no other place yet */
     PSTI_FLEET_AHEAD_MAX = 8,            /* answers that are received at once */
     PSTI_FLEET_AHEAD_NBYTES = 128 << 10, /* bytes of their values */
@@ -100,15 +100,15 @@ struct psti_fleet_wire {
 
     uint32_t first, n;           /* requests in flight */
     uint32_t n_sent;             /* of them, whole */
-    size_t sent_nbytes;          /* of the next one */
-    uint64_t nbytes;             /* that all of them may bring or take */
-    uint64_t opaque;             /* of the last one */
-    int64_t progress_ns;         /* when one was answered last, or the first was made */
+    size_t sent_nbytes;          /* bytes sent of the next request */
+    uint64_t nbytes;             /* that all requests in flight may send and receive */
+    uint64_t opaque;             /* number of the newest request */
+    int64_t progress_ns;         /* of the newest answer; before it, of the first request */
     enum psti_fleet_stage stage; /* of the answer to the oldest request */
     struct psti_fleet_value value;
     char in[PSTI_FLEET_IN_NBYTES];
-    size_t in_at, in_n; /* bytes in..[in_at, in_n) are not used yet */
-    char why[192];      /* why it failed */
+    size_t in_at, in_n; /* received and not used yet: in[in_at] to in[in_n - 1] */
+    char why[192];      /* why the connection failed */
 };
 
 /* fleet_wire.c */
@@ -129,7 +129,8 @@ void psti_fleet_wire_forget(struct psti_fleet_wire *wire, const void *user);
 bool psti_fleet_wire_run(struct psti_fleet_wire *wire, int64_t until_ns, bool *lied);
 
 /* fleet_receive.c */
-/* Receives what has come, and takes the answers in it. Results as of psti_fleet_wire_run. */
+/* Receives the bytes that have come, and takes the answers in them. Returns as
+ * psti_fleet_wire_run does. */
 bool psti_fleet_wire_receive(struct psti_fleet_wire *wire, bool *lied);
 
 /* fleet_take.c */

@@ -691,7 +691,8 @@ static enum pst_status locate_here(struct psti_loader_worker *worker,
     return status;
 }
 
-/* Makes the row once. *suspect: it failed, and bytes of the fleet may be why. */
+/* Tries once to make the row. *suspect: that failed, and bytes that the fleet gave may be the
+ * cause. */
 static enum pst_status make_once(struct psti_loader_worker *worker, pst_batch *batch, uint32_t row,
                                  const struct psti_draw_key *key, uint64_t turn, bool asks_fleet,
                                  bool *suspect, struct pst_error *err)

@@ -135,8 +135,8 @@ static void unmapping(void *ctx, const void *memory, size_t nbytes)
     loader->placement.ops->forget(ctx, memory, nbytes);
 }
 
-/* Joins the group, or notes why that is not possible. PST_ERROR_CANCELLED: the caller's interrupt
- * function said so. The lock is not held. */
+/* Joins the group, or notes in the reason why that is not possible. PST_ERROR_CANCELLED: the
+ * caller's interrupt function ended the wait. The lock is not held. */
 static enum pst_status join(pst_loader *loader, struct pst_error *caller_err)
 {
     struct psti_loader_share *share = loader->share;

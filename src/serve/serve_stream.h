@@ -35,8 +35,8 @@ struct psti_arena {
     char *bytes;
     uint64_t nbytes;          /* most of `claimed` */
     uint64_t stride, own;     /* see share_stream_wire.h */
-    uint64_t own_max;         /* most own rows of an extent */
-    struct pst_error failure; /* why there is no memory; PST_OK: there is */
+    uint64_t own_max;         /* most bytes of rows of own shape in an extent */
+    struct pst_error failure; /* why memory could not be had; PST_OK: it could */
     uint32_t n_slots;         /* with addresses */
     /* With memory: all, unless own rows need much. The thread of the stream writes it. */
     atomic_uint n_used_max;
@@ -109,7 +109,7 @@ struct psti_job {
     const struct psti_serve_stream *awaits; /* a sibling's, while it wants; NULL: none */
     bool opened;
     bool fresh;     /* it has not had an answer yet */
-    bool impatient; /* and no longer waits for other jobs to move */
+    bool impatient; /* ... and no longer waits for other jobs to go on */
     uint64_t open_id;
     uint32_t batch_size, step_rows, hold_max, n_lent;
     uint64_t epoch, cursor; /* while it takes: it needs no position before */
@@ -172,7 +172,8 @@ void psti_serve_stream_made(struct psti_serve_stream *stream, uint64_t run,
                             struct psti_serve_extent *extent);
 void psti_serve_stream_failed(struct psti_serve_stream *stream, uint64_t run,
                               const struct pst_error *err);
-/* The thread has ended: it posts nothing more. May free the stream, and its group. */
+/* To be called when the stream's thread has ended and posts nothing more. It frees the stream, and
+ * the group if that was the last one of an ending group. */
 void psti_serve_stream_ended(struct psti_serve_stream *stream);
 
 /* What a job that joins has sent. */

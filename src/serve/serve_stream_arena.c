@@ -125,7 +125,7 @@ static uint32_t order(void *ctx, const struct psti_slot_part *part, uint32_t n_f
 {
     const struct psti_arena *arena = ctx;
     const struct psti_arena_slot *slot = part->own;
-    if (slot->number >= atomic_load(&arena->n_used_max)) /* one too many, with memory of its own */
+    if (slot->number >= atomic_load(&arena->n_used_max)) /* a slot above the limit is taken last */
         return n_free == UINT32_MAX ? UINT32_MAX - 1 : UINT32_MAX;
     if (arena->next >= arena->n_made && n_free < arena->n_made / SPARE_PART)
         return UINT32_MAX;

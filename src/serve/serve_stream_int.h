@@ -23,8 +23,8 @@ void psti_serve_extent_let_go(struct psti_serve_extent *extent);
 /* True if a job of the stream may still need the extent. */
 bool psti_serve_extent_is_needed(const struct psti_serve_stream *stream,
                                  const struct psti_serve_extent *extent);
-/* Takes the oldest extent out of the window. False: there is none, or a job needs it. What jobs
- * need is always the end of the window. */
+/* Takes the oldest extent out of the window. False: the window is empty, or a job needs that
+ * extent. */
 bool psti_serve_stream_evict(struct psti_serve_stream *stream);
 
 /* serve_stream_window.c: jobs */
@@ -33,7 +33,7 @@ uint64_t psti_serve_job_first(const struct psti_job *job);
 uint64_t psti_serve_job_last(const struct psti_job *job);
 /* True if the job, which takes from the stream, may still need the extent. */
 bool psti_serve_job_needs(const struct psti_job *job, const struct psti_serve_extent *extent);
-/* Extents that a step of all ranks touches. */
+/* Returns how many extents one step of all ranks touches at most. */
 uint32_t psti_serve_job_span(const struct psti_job *job);
 
 /* serve_stream_window.c: streams */
@@ -41,16 +41,17 @@ enum pst_status psti_serve_stream_new(struct psti_group *group, uint32_t index,
                                       struct pst_error *err);
 /* The stream's thread has ended, and no result of it is left. */
 void psti_serve_stream_free(struct psti_serve_stream *stream);
-/* True if no job takes from it. */
+/* True if no job takes extents from the stream. */
 bool psti_serve_stream_is_idle(const struct psti_serve_stream *stream);
-/* Most extents of the window. The stream is open: before, its arena is its thread's. */
+/* Returns the largest number of extents in the window. The stream is open; until then its arena
+ * belongs to its thread. */
 uint32_t psti_serve_stream_window_max(const struct psti_serve_stream *stream);
 /* Tells the thread how far to go. */
 void psti_serve_stream_order(struct psti_serve_stream *stream, uint64_t made_max,
                              uint64_t index_max);
 /* Lets the stream begin at another place. */
 void psti_serve_stream_restart(struct psti_serve_stream *stream, uint64_t epoch, uint64_t index);
-/* Slots of an arena that the loader itself uses. */
+/* Returns how many slots of an arena the stream's loader uses for itself. */
 uint32_t psti_serve_group_loader_slots(const struct psti_group *group);
 /* True if jobs can have extents mapped, and keep them; else they copy all, and give them back with
  * their next message. */
@@ -59,7 +60,7 @@ bool psti_serve_group_can_keep(const struct psti_group *group);
 uint32_t psti_serve_group_held_max(const struct psti_group *group);
 
 /* serve_stream_settle.c */
-/* The job makes the rest of its epoch itself, and is told so if it wants a batch. */
+/* From now on the job makes the batches of its epoch itself. If it waits for one, it is told so. */
 void psti_serve_job_leave_behind(struct psti_job *job, enum psti_stream_alone reason);
 /* Settles other groups with the shelf, which may wait for what one has done. */
 void psti_serve_siblings_settle(pst_service *service, const struct psti_shelf *shelf,

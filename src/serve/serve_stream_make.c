@@ -54,7 +54,8 @@ static void take_result(struct psti_post *post)
     free_result(result);
 }
 
-/* The result that was made with the stream, when the loop has it not. NULL: the stream closes. */
+/* Takes the spare result, which was allocated with the stream, and waits while the loop has it.
+ * NULL: the stream is closing. */
 static struct result *take_spare(struct psti_serve_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);

@@ -313,8 +313,8 @@ static bool can_be_answered(struct psti_job *job)
     return job->wants;
 }
 
-/* The service works with its own cores, and with those that jobs lend while they take from streams:
- * at most with all that it may run on. */
+/* Sets how many cores the service uses: its own, and those that jobs lend while they take extents
+ * from streams; at most all cores that it may run on. */
 static void set_budget(pst_service *service)
 {
     struct psti_groups *groups = psti_serve_groups(service);

@@ -55,8 +55,8 @@ bool psti_serve_extent_is_needed(const struct psti_serve_stream *stream,
     return false;
 }
 
-/* Takes the oldest extent out of the window, if no job needs it. What jobs need is always the end
- * of the window. */
+/* Takes the oldest extent out of the window, if no job needs it. The extents that jobs need are
+ * always the newest ones of the window. */
 bool psti_serve_stream_evict(struct psti_serve_stream *stream)
 {
     struct psti_serve_extent *extent = stream->window;
@@ -105,7 +105,7 @@ bool psti_serve_stream_is_idle(const struct psti_serve_stream *stream)
     return true;
 }
 
-/* Extents that a step of all ranks touches. */
+/* Returns how many extents one step of all ranks touches at most. */
 uint32_t psti_serve_job_span(const struct psti_job *job)
 {
     uint32_t n = job->step_rows / job->group->extent_rows;
@@ -129,13 +129,14 @@ uint32_t psti_serve_group_held_max(const struct psti_group *group)
     return n;
 }
 
-/* Slots of an arena that the loader itself uses. */
+/* Returns how many slots of an arena the stream's loader uses for itself. */
 uint32_t psti_serve_group_loader_slots(const struct psti_group *group)
 {
     return group->prefetch + 2;
 }
 
-/* Most extents of the window. The stream is open: before, its arena is its thread's. */
+/* Returns the largest number of extents in the window. The stream is open; until then its arena
+ * belongs to its thread. */
 uint32_t psti_serve_stream_window_max(const struct psti_serve_stream *stream)
 {
     uint32_t n = WINDOW_MIN, others = psti_serve_group_loader_slots(stream->group) +

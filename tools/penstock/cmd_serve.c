@@ -25,7 +25,8 @@ static void end_by_signal(int number)
     pst_service_stop(running);
 }
 
-/* Storage keeps a thread of the service. The socket is gone, and what clients share has no name. */
+/* A thread of the service is stuck in storage: ends the process at once. That leaves nothing: the
+ * socket is removed already, and the memory that clients share has no name. */
 static void end_at_once(int number)
 {
     (void)number;
