@@ -37,7 +37,7 @@ help:
 	@echo "make bench-cache              epochs over a set larger than memory: the cache, the page cache, DALI; DATA=FOLDER of JPEGs, CACHE_ARGS='--rates 15'"
 	@echo "make bench-images             images per GiB of a cache and their speed, beside arrays, PIL and OpenCV; IMAGES_ARGS='--groups imagenet'"
 	@echo "make bench-training           a cache that keeps images at the training size, beside caches of whole images; DATA=FOLDER of images"
-	@echo "make bench-fleet              epochs of several hosts that share a set: page cache, caches, a fleet; FLEET_ARGS='--rates 15'"
+	@echo "make bench-fleet              a fleet's client beside a raw socket; epochs of several hosts that share a set; FLEET_ARGS='--rates 15'"
 	@echo "make bench-ahead              reading ahead in the order of coming epochs into a fleet: two hosts; AHEAD_ARGS='--cases start'"
 	@echo "make bench-fed                accelerators of MLPerf Storage that one core feeds, pixels included; FED_ARGS='--peers penstock*'"
 	@echo "make bench-share              1, 2, 4, 8 jobs on one host: share, loaders of their own, TensorSocket, tf.data service; SHARE_ARGS='--short'"
@@ -215,7 +215,9 @@ bench-dlio: build test-packages
 bench-audio: system-check build test-packages
 	.venv/bin/python bench/audio/clips.py --data bench/out/clips --json bench/out/audio.json $(AUDIO_ARGS)
 
-bench-fleet: system-check build
+bench-fleet: system-check build build/release/build.ninja
+	ninja -C build/release $(NINJAFLAGS) bench_fleet
+	.venv/bin/python scripts/bench.py build/release bench/out --only bench_fleet
 	.venv/bin/python bench/fleet/fleet.py --out bench/out $(FLEET_ARGS)
 
 bench-ahead: system-check build
