@@ -26,13 +26,13 @@
     X(pst_item, 104) \
     X(pst_dataset_options, 64) \
     X(pst_field_output, 160) \
-    X(pst_loader_options, 408) \
+    X(pst_loader_options, 424) \
     X(pst_cuda_info, 96) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \
     X(pst_loader_settings, 24) \
     X(pst_tensor, 168) \
-    X(pst_loader_stats, 1624) \
+    X(pst_loader_stats, 1880) \
     X(pst_stage_clock, 64) \
     X(pst_step_times, 208) \
     X(pst_loader_meter, 1536) \
@@ -43,9 +43,9 @@
     X(pst_cache_file_report, 48) \
     X(pst_cache_cost, 16) \
     X(pst_cache_plan_report, 32) \
-    X(pst_cache_host_options, 24) \
-    X(pst_images_options, 56) \
-    X(pst_images_stats, 112) \
+    X(pst_cache_host_options, 48) \
+    X(pst_images_options, 72) \
+    X(pst_images_stats, 368) \
     X(pst_service_options, 48) \
     X(pst_service_status, 128) \
     X(pst_service_session, 1096) \
