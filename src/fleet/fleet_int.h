@@ -58,7 +58,8 @@ struct psti_fleet_counters {
 
 enum psti_fleet_health { PSTI_FLEET_TRYING, PSTI_FLEET_UP, PSTI_FLEET_DOWN };
 
-/* What is under way on a server's connection. It belongs to the thread that talks. */
+/* The requests and items under way on a server's connection. The struct belongs to the thread that
+ * talks. */
 struct psti_fleet_talk {
     struct psti_fleet_wire wire;
     struct psti_fleet_get *gets, *last_get; /* asked for; the oldest first */

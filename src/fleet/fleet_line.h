@@ -25,7 +25,7 @@ enum psti_fleet_said {
     PSTI_FLEET_SAID_NONSENSE /* all else */
 };
 
-/* What a line says. `key` lies in the line. */
+/* The contents of one line. `key` lies in the line. */
 struct psti_fleet_line {
     enum psti_fleet_said said;
     uint64_t nbytes; /* VALUE: of the value */

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where a server is. */
+/* The address of a server. */
 struct psti_fleet_address {
     char name[256]; /* by which all clients know it */
     char host[256]; /* or the path of a Unix socket */

@@ -210,7 +210,7 @@ bool psti_fleet_wire_run(struct psti_fleet_wire *wire, int64_t until_ns, bool *l
     *lied = false;
     if (!send_all(wire) || !psti_fleet_wire_take(wire, lied))
         return false;
-    /* What is here already may wait for the rest of its request to go out. */
+    /* An answer that is here already may wait until the rest of its request is sent. */
     bool sends = wire->n_sent < wire->n, receives = wire->in_at == wire->in_n || !sends;
     int events =
         psti_fleet_link_wait(wire->fd, (sends ? POLLOUT : 0) | (receives ? POLLIN : 0),

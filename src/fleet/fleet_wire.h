@@ -36,7 +36,7 @@ enum psti_fleet_command {
     PSTI_FLEET_LOGIN
 };
 
-/* What is to be asked. */
+/* One request that the caller makes. */
 struct psti_fleet_request {
     enum psti_fleet_command command;
     uint32_t part;

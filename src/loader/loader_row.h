@@ -113,8 +113,8 @@ enum pst_status psti_loader_row_fill(struct psti_loader_worker *worker, pst_batc
 enum pst_status psti_loader_row_make(struct psti_loader_worker *worker, pst_batch *batch,
                                      uint32_t row, const struct psti_draw_key *key, uint64_t turn,
                                      struct pst_error *err);
-/* The same after the fleet's bytes could not be used: no item comes from there. A row that is good
- * now is counted. */
+/* Makes the row as psti_loader_row_make does, after the fleet's bytes could not be used: no item
+ * comes from the fleet. A row that is good now is counted. */
 enum pst_status psti_loader_row_make_without_fleet(struct psti_loader_worker *worker,
                                                    pst_batch *batch, uint32_t row,
                                                    const struct psti_draw_key *key, uint64_t turn,

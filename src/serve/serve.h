@@ -203,6 +203,10 @@ void psti_serve_lane_open(struct psti_lane *lane);
 bool psti_serve_submit(pst_service *service, struct psti_lane *lane, struct psti_work *work);
 /* For how long nothing of the lane's work has begun or ended; 0 if it has none. */
 int64_t psti_serve_lane_still_ns(pst_service *service, const struct psti_lane *lane, int64_t now);
+/* A data set may take so long to open: large folders do. */
+#define PSTI_SERVE_OPENING_NS ((int64_t)60 * 1000 * 1000 * 1000)
+/* The error of a data set that takes longer. */
+enum pst_status psti_serve_fail_opening(struct pst_error *err);
 /* Once a second: calls `touch` of all work that runs, and replaces workers that have been busy for
  * long. */
 void psti_serve_work_tick(pst_service *service, int64_t now);

@@ -11,9 +11,8 @@
 enum { PSTI_SERVE_READ_BUCKETS = 1024 };
 
 /* A data set of which no read has begun or ended for so long stands still: its clients read for
- * themselves. An opening may take longer, because large folders do. */
+ * themselves. */
 #define PSTI_SERVE_STILL_NS ((int64_t)10 * 1000 * 1000 * 1000)
-#define PSTI_SERVE_OPENING_NS ((int64_t)60 * 1000 * 1000 * 1000)
 
 /* A data set of the host cache, in one form. It belongs to the loop's thread. Workers use what is
  * constant once it is ready. */

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "dataset/dataset.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,14 +117,6 @@ static void refuse(struct serve_set *set, const struct pst_error *err)
     }
 }
 
-static enum pst_status fail_late(struct pst_error *err)
-{
-    return psti_fail_os(err, ETIMEDOUT, "serve", NULL, -1,
-                        "the host service has tried to open the data set for %d seconds: its "
-                        "storage may stand still",
-                        (int)(PSTI_SERVE_OPENING_NS / 1000000000));
-}
-
 /* The opening runs: who waits for it is served, if it does not take too long. */
 static void touch_opening(struct psti_work *work, int64_t age_ns)
 {
@@ -133,7 +124,7 @@ static void touch_opening(struct psti_work *work, int64_t age_ns)
     struct pst_error err;
     set->is_late = age_ns > PSTI_SERVE_OPENING_NS;
     if (set->is_late) {
-        fail_late(&err);
+        psti_serve_fail_opening(&err);
         refuse(set, &err);
         return;
     }
@@ -256,7 +247,7 @@ enum pst_status psti_serve_set_join(struct psti_session *session,
     if (set->state == SERVE_SET_CLOSED)
         status = begin_opening(set, open, message, err);
     else if (set->is_late)
-        status = fail_late(err);
+        status = psti_serve_fail_opening(err);
     if (status != PST_OK) {
         psti_serve_set_settle(set);
         return status;

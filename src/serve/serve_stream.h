@@ -165,7 +165,7 @@ void psti_serve_stream_close(struct psti_serve_stream *stream);
 void psti_serve_stream_join(struct psti_serve_stream *stream);
 
 /* serve_stream_group.c */
-/* What a stream's thread has done, on the loop's thread: */
+/* The loop's thread calls these with the results of a stream's thread: */
 void psti_serve_stream_opened(struct psti_serve_stream *stream, enum pst_status status,
                               const struct psti_stream_layout *layout, const struct pst_error *err);
 void psti_serve_stream_made(struct psti_serve_stream *stream, uint64_t run,

@@ -55,7 +55,7 @@ static enum pst_status make_store(struct psti_arena *arena, size_t nbytes)
     arena->n_slots = n_slots < SLOTS_MAX ? (uint32_t)n_slots : SLOTS_MAX;
     atomic_store(&arena->n_used_max, arena->n_slots);
     arena->stride = arena->own + OWN_NBYTES_MAX;
-    /* What leaves the least number of slots. */
+    /* Own rows may grow until only the least number of slots is left. */
     uint64_t most = (arena->nbytes / PSTI_STREAM_SLOTS_MIN - arena->own) / 2;
     arena->own_max = most < OWN_NBYTES_MAX ? most : OWN_NBYTES_MAX;
     enum pst_status status = psti_sealed_store_make(

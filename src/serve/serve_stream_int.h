@@ -5,7 +5,7 @@
 
 #include "serve/serve_stream.h"
 
-/* What all groups of a service share. */
+/* The state that all groups of a service share. */
 struct psti_groups {
     struct psti_group *first;
     struct psti_gate gate; /* as many threads make rows as the service may use cores */

@@ -10,7 +10,6 @@
 #include "base/fail.h"
 #include "base/thread.h"
 
-#include <errno.h>
 
 #define LENT_MAX 65536u
 #define PATIENCE_NS ((int64_t)5 * 1000 * 1000 * 1000)
@@ -40,8 +39,8 @@ static uint64_t first_missing(const struct psti_serve_stream *stream, const stru
     return index;
 }
 
-/* How far the stream is from having the job's extents. 0: it has them; UINT64_MAX: it will not have
- * them soon. To a job without patience a stream is far if other jobs must move first. */
+/* Returns how far the stream is from having the job's extents. 0: it has them; UINT64_MAX: it will
+ * not have them soon. To a job without patience a stream is far if other jobs must move first. */
 static uint64_t distance(const struct psti_serve_stream *stream, const struct psti_job *job)
 {
     if (!stream->is_open || stream->failed)
@@ -399,10 +398,7 @@ static bool is_still(const struct psti_job *job, int64_t now)
 static void refuse_all(const struct psti_group *group)
 {
     struct pst_error err;
-    psti_fail_os(&err, ETIMEDOUT, "serve", NULL, -1,
-                 "the host service has tried to open the data set for %d seconds: its storage may "
-                 "stand still",
-                 (int)(STILL_NS / 1000000000));
+    psti_serve_fail_opening(&err);
     for (struct psti_job *job = group->jobs; job; job = job->next)
         psti_serve_job_refused(job, &err);
 }
@@ -412,7 +408,7 @@ void psti_serve_groups_tick(pst_service *service)
     int64_t now = psti_clock_ns();
     for (struct psti_group *group = psti_serve_groups(service)->first; group; group = group->next) {
         bool changed = false;
-        if (!group->opened && !group->failed && now - group->since_ns > STILL_NS)
+        if (!group->opened && !group->failed && now - group->since_ns > PSTI_SERVE_OPENING_NS)
             refuse_all(group);
         for (struct psti_job *job = group->jobs; job; job = job->next) {
             bool ends = ends_waiting(job, now);

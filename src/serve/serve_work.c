@@ -13,6 +13,8 @@
 #include "base/thread.h"
 #include "decode/decode.h"
 
+#include <errno.h>
+
 #define LONG_NS ((int64_t)2 * 1000 * 1000 * 1000)
 #define SPARE_MAX 64u /* workers in the place of such */
 
@@ -160,6 +162,14 @@ bool psti_serve_submit(pst_service *service, struct psti_lane *lane, struct psti
     }
     pthread_mutex_unlock(&service->lock);
     return fits;
+}
+
+enum pst_status psti_serve_fail_opening(struct pst_error *err)
+{
+    return psti_fail_os(err, ETIMEDOUT, "serve", NULL, -1,
+                        "the host service has tried to open the data set for %d seconds: its "
+                        "storage may stand still",
+                        (int)(PSTI_SERVE_OPENING_NS / 1000000000));
 }
 
 int64_t psti_serve_lane_still_ns(pst_service *service, const struct psti_lane *lane, int64_t now)

@@ -26,7 +26,6 @@
 #include <unistd.h>
 
 #define TICK_MS 1000
-#define LOOK_NS ((int64_t)100 * 1000 * 1000)
 
 struct place {
     struct psti_share_wish *wish; /* NULL: free */
@@ -235,11 +234,11 @@ bool psti_share_cache_wait(struct psti_share_cache *cache, struct psti_share_wis
     psti_share_cache_submit(cache, wishes, n);
     pthread_mutex_lock(&cache->lock);
     while (waiting.n_left > 0 && !stopped) {
-        int64_t look = stop && stop->fn ? psti_clock_ns() + LOOK_NS : INT64_MAX;
+        int64_t look = stop && stop->fn ? psti_clock_ns() + PSTI_SHARE_LOOK_NS : INT64_MAX;
         if (psti_cond_wait_until(&cache->answered, &cache->lock, look) == 0 || look == INT64_MAX)
             continue;
         pthread_mutex_unlock(&cache->lock);
-        bool stops = stop->fn(stop->ctx) != 0;
+        bool stops = psti_share_is_stopped(stop);
         pthread_mutex_lock(&cache->lock);
         stopped = stops && waiting.n_left > 0;
     }

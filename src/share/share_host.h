@@ -13,7 +13,7 @@ enum pst_status psti_share_connect_or_start(const char *path, const char *progra
                                             const struct psti_share_stop *stop, int *fd,
                                             struct pst_error *err);
 
-/* What loaders and images need of a handle that pst_cache_open_host has made. */
+/* The part of a handle of pst_cache_open_host that loaders and images need. */
 struct psti_share_host {
     char path[PSTI_SOCKET_PATH_CAP];
     struct psti_share_stop stop;

@@ -20,8 +20,6 @@
 #include <unistd.h>
 
 #define RETRY_NS ((int64_t)10 * 1000 * 1000)
-#define LOOK_NS ((int64_t)100 * 1000 * 1000) /* how often a caller is asked if it goes on waiting  \
-                                              */
 
 static enum pst_status fail_late(struct pst_error *err)
 {
@@ -34,7 +32,7 @@ static enum pst_status fail_stopped(struct pst_error *err)
                      "the caller's interrupt function ended the wait for the host service");
 }
 
-static bool is_stopped(const struct psti_share_stop *stop)
+bool psti_share_is_stopped(const struct psti_share_stop *stop)
 {
     return stop && stop->fn && stop->fn(stop->ctx) != 0;
 }
@@ -212,8 +210,8 @@ static enum pst_status receive_or_stop(int fd, struct psti_message *message, int
                                        const struct psti_share_stop *stop, struct pst_error *err)
 {
     for (;;) {
-        int64_t now = psti_clock_ns(), look = now + LOOK_NS;
-        if (is_stopped(stop))
+        int64_t now = psti_clock_ns(), look = now + PSTI_SHARE_LOOK_NS;
+        if (psti_share_is_stopped(stop))
             return fail_stopped(err);
         if (!stop || !stop->fn || look > deadline)
             return psti_share_receive(fd, message, deadline, err);
@@ -288,7 +286,7 @@ static enum pst_status connect_socket(const char *path, int64_t deadline,
                                 "cannot connect to the host service");
         if (psti_clock_ns() >= deadline) /* its queue of new sessions is full */
             return fail_late(err);
-        if (is_stopped(stop))
+        if (psti_share_is_stopped(stop))
             return fail_stopped(err);
         psti_clock_sleep_until(psti_clock_ns() + RETRY_NS);
     }

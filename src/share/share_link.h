@@ -11,12 +11,15 @@
 
 #include <sys/types.h>
 
-/* What may end a wait for the service early: a function that is asked ten times a second, in the
- * thread that waits. A value other than 0 ends the call with PST_ERROR_CANCELLED. */
+/* A function of the caller that may end a wait for the service early. The thread that waits asks it
+ * ten times a second. A value other than 0 ends the call with PST_ERROR_CANCELLED. */
 struct psti_share_stop {
-    pst_interrupt_fn fn;
+    pst_interrupt_fn fn; /* NULL: the wait is not ended early */
     void *ctx;
 };
+#define PSTI_SHARE_LOOK_NS ((int64_t)100 * 1000 * 1000) /* between two such questions */
+/* True if the wait is to end. stop may be NULL. */
+bool psti_share_is_stopped(const struct psti_share_stop *stop);
 
 enum { PSTI_SOCKET_PATH_CAP = 108 }; /* what a socket's address can hold, with the NUL */
 

@@ -47,7 +47,7 @@ static int spawn(char *const *arguments, const struct psti_share_stop *stop)
         os_error = posix_spawnp(&pid, arguments[0], &files, &attributes, arguments, environ);
     /* If the host program ignores SIGCHLD, there is nobody to wait for. */
     pid_t ended = 0;
-    while (!os_error && ended == 0 && !(stop && stop->fn && stop->fn(stop->ctx))) {
+    while (!os_error && ended == 0 && !psti_share_is_stopped(stop)) {
         ended = waitpid(pid, &state, WNOHANG);
         if (ended == 0)
             psti_clock_sleep_until(psti_clock_ns() + LOOK_NS / 4);

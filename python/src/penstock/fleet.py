@@ -18,9 +18,9 @@ class FleetUse(TypedDict):
     hits, misses, declined: items that were there, were not, and that a server did not give, because it was down, late or
     gave other bytes. added, present: items added, and found to be there already when they were to be added. full: items
     that were refused because the server is full. dropped: not offered, because too many were on the way or the server was
-    down. bad_values: values that were not those of their key, and answers that
-    nothing had asked for. late: items not given in time. lost, found: how often
-    servers were given up, and answered (again). Seconds and bytes per second are those of hits.
+    down. bad_values: values that were not those of their key, and answers that nothing had asked for. late: items not
+    given in time. lost, found: how often servers were given up, and answered (again). Seconds and bytes per second are
+    those of hits.
     """
 
     servers: int
