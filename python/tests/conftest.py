@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import io
 import os
+import socket
 import subprocess
 import sys
+import sysconfig
 import textwrap
+import time
 import wave
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -81,6 +86,45 @@ def encoded(pixels: np.ndarray, form: str, **options: object) -> bytes:
     buffer = io.BytesIO()
     PilImage.fromarray(pixels).save(buffer, form, **options)
     return buffer.getvalue()
+
+
+PROGRAM = Path(os.environ.get("PENSTOCK_SERVE") or Path(sysconfig.get_path("scripts")) / "penstock")
+
+
+@contextlib.contextmanager
+def host_service(path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a host service with its socket at `path`."""
+    process = subprocess.Popen([PROGRAM, "serve", "--socket", path], stdout=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 60
+        while not path.exists():
+            assert process.poll() is None and time.monotonic() < end
+            time.sleep(0.01)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def memcached(path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a memcached server with its socket at `path`."""
+    user = ["-u", "root"] if os.geteuid() == 0 else []
+    process = subprocess.Popen(["memcached", "-M", "-m", "64", "-s", str(path), *user])
+    try:
+        end = time.monotonic() + 60
+        while True:
+            with socket.socket(socket.AF_UNIX) as client:
+                try:
+                    client.connect(str(path))
+                    break
+                except OSError:
+                    assert time.monotonic() < end
+                    time.sleep(0.01)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture(scope="session")

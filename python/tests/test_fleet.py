@@ -6,9 +6,6 @@ import os
 import pickle
 import shutil
 import signal
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,32 +13,16 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from conftest import memcached
 
 pytestmark = pytest.mark.skipif(not shutil.which("memcached"), reason="memcached is not installed")
-
-
-def start(path: Path) -> subprocess.Popen[bytes]:
-    user = ["-u", "root"] if os.geteuid() == 0 else []
-    process = subprocess.Popen(["memcached", "-M", "-m", "64", "-s", str(path), *user])
-    end = time.monotonic() + 60
-    while True:
-        with socket.socket(socket.AF_UNIX) as client:
-            try:
-                client.connect(str(path))
-                return process
-            except OSError:
-                assert time.monotonic() < end
-                time.sleep(0.01)
 
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[list[str]]:
     paths = [tmp_path / name for name in ("a.sock", "b.sock")]
-    processes = [start(path) for path in paths]
-    yield [str(path) for path in paths]
-    for process in processes:
-        process.kill()
-        process.wait()
+    with memcached(paths[0]), memcached(paths[1]):
+        yield [str(path) for path in paths]
 
 
 def make(source, **options) -> ps.Loader:
@@ -108,8 +89,8 @@ def test_cache_form(folder, servers):
 
 def test_a_dead_server_costs_speed_only(folder, tmp_path):
     source = ps.Dataset(folder)
-    process = start(tmp_path / "c.sock")
-    with make(source) as plain, make(source, fleet=[str(tmp_path / "c.sock")]) as loader:
+    path = tmp_path / "c.sock"
+    with memcached(path) as process, make(source) as plain, make(source, fleet=[str(path)]) as loader:
         check_epoch(plain, loader)
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -8,7 +8,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 from pathlib import Path
 
@@ -16,9 +15,9 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from conftest import PROGRAM
 from penstock.errors import ArgumentError, NotFoundError, StorageError
 
-PROGRAM = Path(os.environ.get("PENSTOCK_SERVE") or Path(sysconfig.get_path("scripts")) / "penstock")
 
 
 def make(source, **options) -> ps.Loader:

@@ -9,22 +9,17 @@ import os
 import random
 import shutil
 import subprocess
-import sysconfig
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import penstock as ps
-from conftest import encoded, picture
+from conftest import PROGRAM, encoded, host_service, memcached, picture
 from penstock import transforms as T
 from penstock.errors import ArgumentError
-from test_fleet import start
 
 PAIRS = int(os.environ.get("PENSTOCK_TEST_PAIRS") or 5)
-PROGRAM = Path(os.environ.get("PENSTOCK_SERVE") or Path(sysconfig.get_path("scripts")) / "penstock")
 N = 6
 
 
@@ -90,31 +85,18 @@ def make_pair(root: Path, seed: int) -> tuple[Path, Path]:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("service") / "host.sock"
-    process = subprocess.Popen([PROGRAM, "serve", "--socket", path], stdout=subprocess.DEVNULL)
-    end = time.monotonic() + 60
-    while not path.exists():
-        assert process.poll() is None and time.monotonic() < end
-        time.sleep(0.01)
-    yield path
-    process.kill()
-    process.wait()
+    with host_service(path):
+        yield path
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ps.Fleet | None]:
-    try:
-        ps.Fleet("/nowhere")
-        missing = not shutil.which("memcached")
-    except ps.errors.UnsupportedError:
-        missing = True
-    if missing:
+    if not shutil.which("memcached"):
         yield None
         return
     path = tmp_path_factory.mktemp("fleet") / "a.sock"
-    process = start(path)
-    yield ps.Fleet([str(path)], timeout=30)
-    process.kill()
-    process.wait()
+    with memcached(path):
+        yield ps.Fleet([str(path)], timeout=30)
 
 
 def with_cache(**options) -> Callable[[Path, Path, Path], bytes]:

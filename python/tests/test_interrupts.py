@@ -11,17 +11,14 @@ import os
 import pickle
 import random
 import signal
-import subprocess
-import sys
 import threading
-import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import penstock as ps
+from conftest import host_service
 from penstock import transforms as T
 from penstock._function_loop import Pipeline
 from penstock.errors import FunctionError, StateError
@@ -185,16 +182,10 @@ def epochs_of(path, n, **options):
 
 @pytest.fixture
 def service(tmp_path, monkeypatch):
-    command = Path(sys.executable).with_name("penstock")
-    monkeypatch.setenv("PENSTOCK_SOCKET", str(tmp_path / "host.sock"))
-    server = subprocess.Popen([command, "serve"], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "host.sock").exists() and time.monotonic() < deadline:
-        assert server.poll() is None
-        time.sleep(0.01)
-    yield
-    server.kill()
-    server.wait()
+    path = tmp_path / "host.sock"
+    monkeypatch.setenv("PENSTOCK_SOCKET", str(path))
+    with host_service(path):
+        yield
 
 
 @pytest.mark.parametrize("storage", ["waiting", "fast"])

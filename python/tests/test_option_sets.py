@@ -18,9 +18,6 @@ import pickle
 import random
 import shutil
 import signal
-import subprocess
-import sysconfig
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -31,12 +28,10 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from conftest import PER_CLASS, N, encoded, picture
+from conftest import PER_CLASS, N, encoded, host_service, memcached, picture
 from penstock import transforms as T
-from test_fleet import start
 
 N_SETS = int(os.environ.get("PENSTOCK_TEST_OPTIONS") or 12)
-PROGRAM = Path(os.environ.get("PENSTOCK_SERVE") or Path(sysconfig.get_path("scripts")) / "penstock")
 N_STEPS = 14  # of a walk
 # Python loses exceptions of handlers that run within callbacks of its own: it says so, no batch is lost.
 pytestmark = [
@@ -554,14 +549,8 @@ def sets(folder: Path, packed: Path, typed: Path, tmp_path_factory: pytest.TempP
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("service") / "host.sock"
-    process = subprocess.Popen([PROGRAM, "serve", "--socket", path], stdout=subprocess.DEVNULL)
-    end = time.monotonic() + 60
-    while not path.exists():
-        assert process.poll() is None and time.monotonic() < end
-        time.sleep(0.01)
-    yield path
-    process.kill()
-    process.wait()
+    with host_service(path):
+        yield path
 
 
 @pytest.fixture(scope="module")
@@ -571,14 +560,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | None]:
         yield None
         return
     path = tmp_path_factory.mktemp("fleet") / "a.sock"
-    process = start(path)
-    try:
-        ps.Fleet([str(path)])
+    with memcached(path):
         yield str(path)
-    except ps.errors.UnsupportedError:
-        yield None
-    process.kill()
-    process.wait()
 
 
 @pytest.mark.parametrize("number", range(N_SETS))

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import subprocess
-import sysconfig
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import penstock as ps
+from conftest import PROGRAM
 
 PIL = pytest.importorskip("PIL.Image")
 
 N = 48
-PROGRAM = Path(os.environ.get("PENSTOCK_SERVE") or Path(sysconfig.get_path("scripts")) / "penstock")
 
 
 @pytest.fixture(scope="module")

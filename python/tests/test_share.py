@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import penstock as ps
-from conftest import N
+from conftest import N, host_service
 from penstock import transforms as T
 from penstock.errors import ArgumentError
 
@@ -48,15 +46,10 @@ def command():
 
 @pytest.fixture
 def service(command, tmp_path, monkeypatch):
-    monkeypatch.setenv("PENSTOCK_SOCKET", str(tmp_path / "host.sock"))
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "host.sock").exists() and time.monotonic() < deadline:
-        assert server.poll() is None
-        time.sleep(0.01)
-    yield server
-    server.kill()
-    server.wait()
+    path = tmp_path / "host.sock"
+    monkeypatch.setenv("PENSTOCK_SOCKET", str(path))
+    with host_service(path) as server:
+        yield server
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
