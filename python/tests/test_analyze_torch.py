@@ -221,7 +221,7 @@ def test_scripts_that_measure_nothing(tmp_path: Path) -> None:
     assert run("''").returncode == 2
 
 
-@pytest.mark.parametrize("way", ["two lines", "no change"])
+@pytest.mark.parametrize("way", ["two lines", pytest.param("no change", marks=pytest.mark.long)])
 def test_the_example(way: str, tmp_path: Path) -> None:
     script = Path(__file__).resolve().parents[2] / "examples" / "analyze_torch.py"
     plain = [sys.executable, str(script), "--workers", "1"]

@@ -15,6 +15,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "train_audio.py"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@pytest.mark.long  # test_audio.py compares the batches
 def test_losses_are_equal_and_fall(tmp_path):
     done = subprocess.run([sys.executable, str(EXAMPLE), "--made", "--epochs", "40"], capture_output=True, text=True, timeout=300,
                           cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)})

@@ -34,6 +34,7 @@ def test_spawn(tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("lightning") is None, reason="lightning is not installed")
+@pytest.mark.long  # test_torchrun has ranks, too
 def test_lightning(tmp_path):
     lines = lines_of(tmp_path, EXAMPLES / "lightning_ddp.py")
     assert lines == [f"rank {rank} of 2: 6 batches, resumed after 2 and 3: equal" for rank in range(2)]

@@ -46,7 +46,8 @@ def results_of(text: str) -> dict[str, tuple[float, float, float, list[float]]]:
 
 
 @pytest.mark.parametrize(("example", "options"), [
-    ("train_images.py", ()), ("train_detector.py", ("--made", 80)), ("train_segmentation.py", ("--made", 60))])
+    ("train_images.py", ()), ("train_detector.py", ("--made", 80)),
+    pytest.param("train_segmentation.py", ("--made", 60), marks=pytest.mark.long)])
 def test_losses_equal_those_of_the_peer(tmp_path, example, options):
     torchvision_v2()
     text = output_of(tmp_path, *WITH_TORCHVISION, EXAMPLES / example, "--same", "--same-epochs", 2, *options)
@@ -124,6 +125,7 @@ def test_lightning_options(tmp_path):
     assert trained["code"] == 0 and re.match(r"lightning, rank 0 of 1: \d+ steps, loss", str(trained["out"])), trained
 
 
+@pytest.mark.long  # test_imports_kinds.py reads the same kinds of files
 def test_voc_and_cityscapes_by_their_files(tmp_path):
     """A detector from Pascal VOC's XML, a segmenter from frames and label maps of Cityscapes' names."""
     for name in ("images", "annotations", "frames", "maps"):

@@ -11,6 +11,7 @@
 enum { N_MADE = 28, N_SMOOTH = 8, SEED = 7, BROKEN = 13 };
 
 static char directory[64];
+static bool every_way; /* false: half of the ways, in `make check` */
 static pst_dataset *folder, *packed, *bad_folder, *bad_packed, *smooth_folder, *smooth;
 
 static const struct jpeg_spec specs[N_MADE] = {
@@ -336,7 +337,7 @@ static void batches_are_those_of_the_files(void **state)
     };
     struct pst_loader_stats stats;
     (void)state;
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+    for (size_t i = every_way ? 0 : 1; i < sizeof ways / sizeof *ways; i += every_way ? 1 : 2)
         compare(folder, packed, &ways[i], PST_ON_ERROR_RAISE, &stats);
 }
 
@@ -381,7 +382,7 @@ static void scaled_images_are_close(void **state)
                                 .side = side,
                                 .flips = true,
                                 .ignore_orientation = turned != 0};
-            for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            for (size_t i = 0; i < (every_way ? sizeof ways / sizeof *ways : 2); i++) {
                 struct way way = ways[i];
                 way.crop = exact.crop;
                 way.side = exact.side;
@@ -434,8 +435,10 @@ static void altered_units_are_found(void **state)
     pst_loader_close(&loader);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    (void)argv;
+    every_way = argc > 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_are_those_of_the_files),
         cmocka_unit_test(crops_read_their_units),
