@@ -82,8 +82,8 @@ def pytest(*arguments: str) -> list[str]:
     return [PYTHON, "-m", "pytest", "-q", "-rs", "--durations=15", "-p", "no:cacheprovider", *PARALLEL, *arguments]
 
 
-def stranger(*tests: str) -> list[str]:
-    """Tries wheels in root file systems, in one process: the tests share them."""
+def pytest_alone(*tests: str) -> list[str]:
+    """Runs tests in one process, because they share what is slow to make: a wheel, root file systems."""
     return pytest("-n", "0", *tests)
 
 
@@ -176,8 +176,8 @@ def long_steps() -> list[Step]:
             ["cmake", "--build", str(plain), "--", "--quiet"], *install(plain)]),
         Step("site", "script", [[PYTHON, "scripts/build_site.py"]]),
         Step("demo", "script", [[PYTHON, "examples/demo.py", "--out", str(BUILD / "demo-out")]]),
-        Step("abi", "pytest", [pytest("tests/scripts/abi_of_wheel.py")]),
+        Step("abi", "pytest", [pytest_alone("tests/scripts/abi_of_wheel.py")]),
         Step("newest", "script", [[PYTHON, "scripts/check_newest.py"]]),
         Step("wheels", "script", [[PYTHON, "scripts/wheels.py"]]),
-        Step("stranger", "pytest", [stranger("tests/scripts/stranger_of_wheel.py")]),
+        Step("stranger", "pytest", [pytest_alone("tests/scripts/stranger_of_wheel.py")]),
     ]
