@@ -42,6 +42,9 @@ ASAN_LEAVES_OUT = f"_slow$|{SLOW_WITH_ASAN}"  # _slow: scripts
 # These compare all CPU levels with plain C in one process, or have no kernels, so they need no run at each level.
 SAME_AT_ALL_LEVELS = (r"_(levels|slow)$|^test_(pli_jpeg_(pixels|idct|rows)|decode_(unfilter|webp_memory)"
                       r"|loader_(device|fallback|fleet|life|limit|memory|meter|order|stats|steady))$")
+# With this, tests of many combinations try some of them. The others are tried in make check-long.
+FEW = {"PENSTOCK_TEST_FEW": "1"}
+HAS_FEW = "^test_loader_(cache_form|pli_jpeg)$"
 # Fuzzing in check-long only checks that all targets run and find nothing at once; `make fuzz` runs longer.
 FUZZ_SECONDS = "8"
 # Changes of each kind of file that python/tests/test_damaged_files.py tries.
@@ -121,7 +124,7 @@ def check_steps() -> list[Step]:
         Step("scripts", "pytest", [pytest("tests/scripts")], budget_s=25),
         *kernels,
         Step("build", "script", build("check"), budget_s=165),
-        Step("ctest", "ctest", [ctest("check", "-L", BY_LEVEL)], budget_s=75),
+        Step("ctest", "ctest", [ctest("check", "-L", BY_LEVEL)], FEW, 75),
         Step("ctest-slow", "ctest", [ctest("check", "-R", ASAN_LEAVES_OUT, without=BY_LEVEL)], budget_s=45),
         *at_levels(KERNELS, 25),
         Step("symbols", "script", [[PYTHON, "scripts/check_symbols.py", str(BUILD / "check")]], budget_s=2),
@@ -149,6 +152,7 @@ def long_steps() -> list[Step]:
     return [
         Step("long", "ctest", [*build("check", options=("-DPST_PTX_TESTS=ON",)), ctest("check", long=True)]),
         Step("ctest-other", "ctest", [ctest("check", "-E", ASAN_LEAVES_OUT, without=BY_LEVEL)]),
+        Step("ctest-few", "ctest", [ctest("check", "-R", HAS_FEW)]),
         *at_levels("loader"),
         Step("python-long", "pytest", [pytest("python/tests", "-m", "long")]),
         Step("build-clang", "script", build("clang")),
@@ -160,7 +164,7 @@ def long_steps() -> list[Step]:
         python_of("asan", "python/tests", asan=True),
         Step("sounds", "pytest", [pytest("python/tests/test_sounds.py")], {"PENSTOCK_TEST_SOUNDS": "2000"}),
         Step("build-gcc-asan", "script", build("gcc-asan")),
-        Step("gcc-asan", "ctest", [ctest("gcc-asan", "-E", ASAN_LEAVES_OUT)], ASAN),
+        Step("gcc-asan", "ctest", [ctest("gcc-asan", "-E", "_slow$")], ASAN),
         Step("build-tsan", "script", build("tsan")),
         Step("tsan-wide", "ctest", [ctest("tsan", "-L", wide)], TSAN),
         Step("tsan-slow", "ctest", [ctest("tsan", "-R", SLOW_WITH_TSAN)], TSAN),

@@ -9,10 +9,12 @@ for the Python that runs this script.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,15 +52,13 @@ def main() -> int:
     allowed = ROOT / "build" / "stubtest-allowed.txt"
     allowed.parent.mkdir(exist_ok=True)
     allowed.write_text(UNNAMED_AT_RUN_TIME + "\n" if sys.version_info < (3, 12) else "")
-    environment = {**os.environ, "MYPY_FORCE_COLOR": "0"}
-    running = [subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-               for command in commands(source, ROOT / "build" / "mypy", allowed)]
+    run = functools.partial(subprocess.run, cwd=ROOT, env={**os.environ, "MYPY_FORCE_COLOR": "0"}, capture_output=True, text=True)
     good = True
-    for process in running:
-        output = process.communicate()[0]
-        print(output.strip())
-        # stubtest's status is 0 even if it cannot import the package.
-        good = good and process.returncode == 0 and re.search(r"^Success: no issues found", output, re.MULTILINE) is not None
+    with ThreadPoolExecutor() as pool:
+        for done in pool.map(run, commands(source, ROOT / "build" / "mypy", allowed)):
+            print((done.stdout + done.stderr).strip())
+            # stubtest's status is 0 even if it cannot import the package.
+            good = good and done.returncode == 0 and re.search(r"^Success: no issues found", done.stdout, re.MULTILINE) is not None
     return 0 if good else 1
 
 

@@ -88,6 +88,12 @@ def encoded(pixels: np.ndarray, form: str, **options: object) -> bytes:
     return buffer.getvalue()
 
 
+def limits_address_space() -> None:
+    """Skips a test that limits its address space, where AddressSanitizer reserves more than the limit."""
+    if "asan" in os.environ.get("LD_PRELOAD", ""):
+        pytest.skip("AddressSanitizer reserves more address space than the limit")
+
+
 PROGRAM = Path(os.environ.get("PENSTOCK_SERVE") or Path(sysconfig.get_path("scripts")) / "penstock")
 
 

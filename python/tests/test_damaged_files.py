@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import limits_address_space
 from PIL import Image
 from test_whatif import data as report_data
 
@@ -283,8 +284,7 @@ def test_a_huge_coco_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     with open(tmp_path / "huge.json", "wb") as file:
         file.truncate(1 << 40)
-    if "asan" in os.environ.get("LD_PRELOAD", ""):
-        pytest.skip("AddressSanitizer reserves more address space than the limit")
+    limits_address_space()
     words = [sys.executable, "-c", code, str(tmp_path / "images"), str(tmp_path / "huge.json")]
     done = subprocess.run(words, check=False, timeout=600)
     assert done.returncode == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import encoded, picture
+from conftest import encoded, limits_address_space, picture
 
 import penstock as ps
 from penstock import transforms as T
@@ -116,8 +116,7 @@ def test_shards_are_closed_where_descriptors_are_few(folder, tmp_path, run):
 
 def test_auto_does_without_the_host_cache_where_address_space_is_short(packed, tmp_path, run):
     """A limit as schedulers set it, beside a host service whose memory is larger."""
-    if "asan" in os.environ.get("LD_PRELOAD", ""):
-        pytest.skip("AddressSanitizer reserves more address space than the limit")
+    limits_address_space()
     out = run(f"""
         import logging, os, resource, subprocess, sys
         logging.getLogger("penstock").setLevel(logging.ERROR)

@@ -27,11 +27,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     uint64_t block = (uint64_t)wav.sample_nbytes * wav.channels;
     CHECK(wav.rate > 0 && block > 0 && wav.data <= nbytes);
     CHECK(wav.n_samples <= (nbytes - wav.data) / block);
-    for (size_t n_here = (size_t)wav.data; n_here < nbytes; n_here += 1 + (nbytes - n_here) / 2) {
-        /* With fewer bytes the result is the same. If the samples' size is 0, which may stand for
-         * the rest of the file, the parser may ask for more bytes. */
+    /* With fewer bytes the result is the same. If the samples' size is 0, which may stand for the
+     * rest of the file, the parser may ask for more bytes. The last length is the whole file. */
+    for (size_t n_here = (size_t)wav.data, step = 1; step > 0; n_here += step) {
         enum pst_status status = psti_decode_wav_parse(data, n_here, nbytes, &again, &err);
-        bool may_ask = psti_load_u32(data + wav.data - 4) == 0;
+        bool may_ask = psti_load_u32(data + wav.data - 4) == 0 && n_here < nbytes;
+        step = (nbytes - n_here + 1) / 2;
         CHECK(status == PST_OK || (may_ask && status == PST_ERROR_TRUNCATED));
         CHECK(status != PST_OK || memcmp(&wav, &again, sizeof wav) == 0);
     }

@@ -5,6 +5,16 @@
 
 #include <penstock/penstock.h>
 
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* Says if a test tries all of its combinations. `make check` sets PENSTOCK_TEST_FEW: a test with
+ * many combinations then tries some of them. */
+static inline bool all_combinations(void)
+{
+    return getenv("PENSTOCK_TEST_FEW") == NULL;
+}
+
 enum make_images { MAKE_RAW_SAME, MAKE_MIXED, MAKE_JPEG, MAKE_PNG };
 
 struct make_options {

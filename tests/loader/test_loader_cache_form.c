@@ -17,7 +17,6 @@ enum { N_JPEGS = 22, N = N_JPEGS + 2, N_REFUSED = 1, MIB = 1 << 20, BROKEN = 3 }
 
 static char directory[64];
 static pst_dataset *folder, *packed;
-static bool every_way; /* false: each form meets a third of the ways, in `make check` */
 
 /* One JPEG has four components, so content 2 does not take it. */
 static const struct jpeg_spec specs[N_JPEGS] = {
@@ -278,7 +277,7 @@ static void batches_are_the_same(void **state)
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         if (TEST_TSAN && ways[i].workers < 2)
             continue; /* threads alone matter there, and one way takes 15 seconds */
-        if (!every_way && i % 3 == 1)
+        if (!all_combinations() && i % 3 == 1)
             continue;
         if (i % 2 == 0 || !TEST_TSAN)
             compare(folder, &ways[i]);
@@ -315,7 +314,7 @@ static void all_forms_give_the_same(void **state)
     };
     for (int form = PST_CACHE_FORM_PLI; form <= PST_CACHE_FORM_RAW; form++)
         for (size_t i = TEST_TSAN ? 3 : 0; i < (TEST_TSAN ? 4 : sizeof ways / sizeof *ways); i++) {
-            if (!every_way && (i + (size_t)form) % 3 != 0)
+            if (!all_combinations() && (i + (size_t)form) % 3 != 0)
                 continue;
             uint64_t n_not = form == PST_CACHE_FORM_RAW ? 0 : N_REFUSED;
             if (form == PST_CACHE_FORM_RAW && ways[i].scaled)
@@ -534,7 +533,7 @@ static void little_memory(void **state)
     uint64_t wanted[N], hashes[N], n_least = N;
     for (size_t i = 0; i < 3; i++) {
         uint64_t n_recoded = 0;
-        for (int again = 0; again < (TEST_TSAN ? 1 : every_way ? 3 : 2); again++) {
+        for (int again = 0; again < (TEST_TSAN ? 1 : all_combinations() ? 3 : 2); again++) {
             const struct way way = {
                 .crop = PST_OP_CENTER_CROP, .side = 32, .workers = 2, .host_memory = memories[i]};
             pst_cache *cache = open_cache(64 * MIB);
@@ -607,10 +606,8 @@ static void what_cannot_be(void **state)
     pst_cache_close(&options.cache);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    (void)argv;
-    every_way = argc > 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_are_the_same),
         cmocka_unit_test(all_forms_give_the_same),
