@@ -13,6 +13,7 @@ import os
 import random
 import pickle
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -22,7 +23,7 @@ import pytest
 from conftest import N, encoded, picture
 
 import penstock as ps
-from penstock import _functions
+from penstock import _function_workers, _functions
 from penstock import transforms as T
 from penstock.errors import ArgumentError, FunctionError, LimitError
 
@@ -362,6 +363,18 @@ def threads():
     return [each for each in threading.enumerate() if each.name.startswith("penstock-function")]
 
 
+class Interrupt(BaseException):
+    """What a handler of a signal raises."""
+
+
+def await_no_workers():
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while (threads() or multiprocessing.active_children()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threads() == [] and multiprocessing.active_children() == []
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_dropped_loaders_leave_nothing(packed, way):
     def descriptors():
@@ -373,11 +386,7 @@ def test_dropped_loaders_leave_nothing(packed, way):
         iterator = iter(loader)
         next(iterator)
         del loader, iterator
-        gc.collect()
-        deadline = time.monotonic() + 10
-        while (threads() or multiprocessing.active_children()) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert threads() == [] and multiprocessing.active_children() == []
+        await_no_workers()
         if turn == 0:  # what is made once for all is there
             before = descriptors()
     assert descriptors() <= before
@@ -387,6 +396,108 @@ def test_dropped_loaders_leave_nothing(packed, way):
     del loader  # arrays stay valid
     gc.collect()
     np.testing.assert_array_equal(images, shown)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("way", WAYS[1:])
+def test_an_exception_while_a_worker_starts(packed, way, when, monkeypatch):
+    kind = multiprocessing.process.BaseProcess if "function_kind" in way else threading.Thread
+    start, started = kind.start, []
+
+    def interrupted(self):
+        if self.name.startswith("penstock-function"):
+            started.append(self.name)
+            if len(started) == way["function_workers"]:
+                if when == "after":
+                    start(self)
+                raise Interrupt
+        start(self)
+
+    loader = load(packed, sample_function=plain, **way)
+    monkeypatch.setattr(kind, "start", interrupted)
+    with pytest.raises(Interrupt):
+        next(iter(loader))
+    monkeypatch.undo()
+    await_no_workers()
+    same(contents(loader), contents(load(packed, sample_function=plain)))
+    loader.close()
+    await_no_workers()
+
+
+@pytest.mark.parametrize("way", WAYS[1:3])
+def test_an_exception_while_workers_end(packed, way, monkeypatch):
+    """Wherever it comes, a second close() ends what is left."""
+    places, seen = [], []
+
+    def interrupt(frame, event, argument):
+        if frame.f_code.co_filename.endswith(("_function_workers.py", "_function_loop.py", "_function_memory.py")):
+            place = (frame.f_code.co_name, frame.f_lineno, event)
+            if event == "line" and place not in places:
+                places.append(place)
+                raise Interrupt
+        return interrupt
+
+    for _ in range(60):
+        loader = load(packed, sample_function=plain, **way)
+        next(iter(loader))
+        seen.append(len(places))
+        sys.settrace(interrupt)
+        try:
+            loader.close()
+        except Interrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        loader.close()
+        await_no_workers()
+        if len(places) == seen[-1]:
+            break
+    assert len(places) == seen[-1] > 5
+
+
+@pytest.mark.parametrize("way", WAYS[1:3])
+def test_signals_while_workers_start_and_end(way, monkeypatch):
+    # Exceptions that Python drops would be kept for a warning, and with them the pools of their frames.
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    rnd, fired, processes = random.Random(5), [], {pid for pid, _, _ in leftovers()}
+    functions = _functions.Functions(plain, None, 1, "numpy")
+    given = {"function_kind": "threads", "function_start": "fork", "function_timeout": None, **way}
+
+    def handler(number, frame):
+        fired.append(number)
+        raise Interrupt
+
+    def interrupt(thread, seconds):
+        time.sleep(seconds)
+        signal.pthread_kill(thread, signal.SIGUSR1)  # this thread, so that it can block the signal
+
+    seconds = 0.002 if given["function_kind"] == "threads" else 0.02
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        for _ in range(200 if given["function_kind"] == "threads" else 50):
+            pool = None
+            timer = threading.Thread(target=interrupt, args=(threading.get_ident(), rnd.uniform(1e-6, seconds)))
+            try:
+                timer.start()
+                pool = _function_workers.opened(functions, given, 1 << 24)
+                if rnd.random() < 0.5:
+                    pool.stop()
+                pool = None
+                while not fired:
+                    time.sleep(0.0001)
+            except Interrupt:
+                pass
+            timer.join()
+            fired.clear()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    del pool
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while (threads() or [entry for entry in leftovers() if entry[0] not in processes]) and time.monotonic() < deadline:
+        time.sleep(0.01)
+        multiprocessing.active_children()  # which reaps them, but may take one for alive whose end an exception has hidden
+    assert threads() == [] and {pid for pid, _, _ in leftovers()} <= processes
 
 
 def test_who_gets_random_numbers():

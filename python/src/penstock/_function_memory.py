@@ -91,9 +91,9 @@ class Block:
         return before
 
     def close(self) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
-        self.fd = -1
+        fd, self.fd = self.fd, -1  # first: an exception between must not close it twice
+        if fd >= 0:
+            os.close(fd)
 
 
 def _bits(array: Any) -> tuple[Any, str, bool]:

@@ -23,7 +23,7 @@ import traceback
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from multiprocessing import connection, reduction
 from typing import Any
 
@@ -72,43 +72,63 @@ def _timed_out(timeout: float) -> _functions.Failure:
     )
 
 
+def _handled() -> list[int]:
+    """Returns the signals that have handlers in Python."""
+    return [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
+
+
+@contextlib.contextmanager
+def _signals_blocked() -> Iterator[set[int | signal.Signals]]:
+    """Lets signals wait while something is started: an exception of a handler in the middle of it would be lost, or leave a
+    thread or process that nobody knows. Gives the signals that were blocked before."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _handled())
+        yield blocked
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
 # Threads ----------------------------------------------------------------------------------------
 
 
 class _Bench:
-    """What threads and the one who gives them tasks share. It knows no pool: a pool that nobody has any more can go."""
+    """What threads and their pool share. It does not keep the pool alive."""
 
-    def __init__(self) -> None:
-        self.tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+    def __init__(self, pool: Threads) -> None:
+        self.tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()  # what is no Task tells the threads to end
         self.began: dict[Task, float] = {}
+        self.is_ended = False
+        # When nobody has the pool any more, the interpreter itself puts this reference into the queue: no handler of a signal
+        # can run before that, as it could in a function.
+        self.pool = weakref.ref(pool, self.tasks.put)
+
+    def take(self) -> Task | None:
+        """Waits for a task. None: the thread has to end; tasks that are left are dropped."""
+        task = self.tasks.get()
+        if isinstance(task, Task) and not self.is_ended and self.pool() is not None:
+            return task
+        self.tasks.put(None)  # the next thread ends, too
+        return None
+
+    def do(self, functions: _functions.Functions, task: Task) -> None:
+        if not task.is_dropped:
+            self.began[task] = time.monotonic()
+            run(functions, task)
+            self.began.pop(task, None)
+        task.is_done = True
+        task.ends.release()
 
 
-def _work(functions: _functions.Functions, bench: _Bench) -> None:
-    while _work_once(functions, bench):
-        pass
-
-
-def _work_once(functions: _functions.Functions, bench: _Bench) -> bool:
-    """Does one task, and keeps nothing of it. False: there are no more."""
-    task = bench.tasks.get()
-    if task is None:
-        return False
-    if not task.is_dropped:
-        bench.began[task] = time.monotonic()
-        run(functions, task)
-        bench.began.pop(task, None)
-    task.is_done = True
-    task.ends.release()
-    return True
-
-
-def _end_threads(bench: _Bench, n: int) -> None:
-    """Lets threads end after the tasks that they are at; the others are dropped."""
-    with contextlib.suppress(queue.Empty):
-        while True:
-            bench.tasks.get_nowait()
-    for _ in range(n):
-        bench.tasks.put(None)
+def _work(functions: _functions.Functions, bench: _Bench, blocked: set[int | signal.Signals]) -> None:
+    """The life of a thread, which was started with signals blocked."""
+    is_first = True
+    while (task := bench.take()) is not None:
+        if is_first:  # all threads have been started
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            is_first = False
+        bench.do(functions, task)
+        del task  # while it waits for the next one
 
 
 class Threads:
@@ -120,11 +140,17 @@ class Threads:
     def __init__(self, functions: _functions.Functions, n: int, timeout: float | None) -> None:
         self.depth = 2 * n
         self._timeout = timeout
-        self._bench = _Bench()
-        self.stop = weakref.finalize(self, _end_threads, self._bench, n)
-        for i in range(n):
-            name = f"penstock-function-{i}"
-            threading.Thread(target=_work, args=(functions, self._bench), name=name, daemon=True).start()
+        self._bench = _Bench(self)
+        with _signals_blocked() as blocked:
+            for i in range(n):
+                name = f"penstock-function-{i}"
+                threading.Thread(target=_work, args=(functions, self._bench, blocked), name=name, daemon=True).start()
+
+    def stop(self) -> None:
+        """Lets threads end after the tasks that they are at; the others are dropped. An exception that interrupts it does no
+        harm: it may be called again, and threads of a pool that nobody has end by themselves."""
+        self._bench.is_ended = True
+        self._bench.tasks.put(None)
 
     def submit(self, task: Task) -> None:
         task.ends.acquire()
@@ -279,29 +305,19 @@ def _serve(pipe: Any, functions: _functions.Functions, others: list[Any], blocke
     _Server(pipe, functions).run()
 
 
-def _handled() -> list[int]:
-    """Returns the signals that have handlers in Python."""
-    return [number for number in signal.valid_signals() if callable(signal.getsignal(number))]
-
-
 class _Process:
     """A worker process as its parent sees it."""
 
     def __init__(self, context: Any, functions: _functions.Functions, others: list[Any]) -> None:
         self.pipe, theirs = context.Pipe()
         inherited = [*others, self.pipe] if context.get_start_method() == "fork" else []
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-        self.process = context.Process(
-            target=_serve, args=(theirs, functions, inherited, tuple(blocked)), name="penstock-function", daemon=True
-        )
-        try:
-            # Signals wait: what a fork calls loses exceptions of their handlers, and the child must not run these.
-            signal.pthread_sigmask(signal.SIG_BLOCK, _handled())
+        with _signals_blocked() as blocked:
+            self.process = context.Process(
+                target=_serve, args=(theirs, functions, inherited, tuple(blocked)), name="penstock-function", daemon=True
+            )
             with warnings.catch_warnings():  # the child of a fork uses none of the loader's threads
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self.process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         theirs.close()
         self.knows: set[int] = set()  # names of blocks that it has
         self.tasks: deque[int] = deque()  # that it has, the one under way first
@@ -311,9 +327,10 @@ class _Process:
         """False: it has no task, or waits for memory."""
         return bool(self.tasks) and self.tasks[0] not in wishes
 
-    def end(self, kill: bool) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            if kill:
+    def end(self) -> None:
+        """Waits until the process has ended. It may be called again after an exception."""
+        with contextlib.suppress(OSError):
+            if self.tasks or self.process.exitcode is not None:
                 self.process.kill()
             else:
                 self.pipe.send(None)
@@ -321,19 +338,18 @@ class _Process:
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
-        self.process.close()
         self.pipe.close()
 
 
 def _end_all(workers: list[_Process], blocks: dict[int, _memory.Block], owner: int) -> None:
-    """Ends all processes. In a forked child they are not its own."""
-    if os.getpid() == owner:
-        for worker in workers:
-            worker.end(kill=bool(worker.tasks) or worker.process.exitcode is not None)
-    for block in blocks.values():
-        block.close()
-    workers.clear()
-    blocks.clear()
+    """Ends all processes. In a forked child they are not its own. An exception that interrupts it does no harm: it may be
+    called again, and a process whose pipe is gone ends by itself."""
+    while workers:
+        if os.getpid() == owner:
+            workers[-1].end()
+        workers.pop()
+    while blocks:
+        blocks.popitem()[1].close()
 
 
 class Processes:
@@ -353,7 +369,8 @@ class Processes:
         self._blocks: dict[int, _memory.Block] = {}
         self._free: list[int] = []
         self._next = 0
-        self.stop = weakref.finalize(self, _end_all, self._workers, self._blocks, os.getpid())
+        self._ends = self._workers, self._blocks, os.getpid()
+        weakref.finalize(self, _end_all, *self._ends)
         context = multiprocessing.get_context(start)
         try:
             for _ in range(n):
@@ -361,6 +378,10 @@ class Processes:
         except BaseException:
             self.stop()
             raise
+
+    def stop(self) -> None:
+        """Ends the processes, at once those that have tasks."""
+        _end_all(*self._ends)
 
     @property
     def nbytes(self) -> int:
