@@ -108,6 +108,8 @@ enum pst_status psti_serve_open_below(const char *root, const struct pst_service
     service->posts_end = &service->posts;
     service->lanes_end = &service->lanes;
     psti_serve_lane_open(&service->control);
+    for (uint32_t i = 0; i < PSTI_SERVE_CLOSING_LANES; i++)
+        psti_serve_lane_open(&service->closing[i]);
     service->numa.node = -1;
     pthread_mutex_init(&service->lock, NULL);
     pthread_cond_init(&service->has_work, NULL);

@@ -12,6 +12,7 @@
 #include "share/share_link.h"
 
 #include <penstock/cache.h>
+#include <penstock/dataset.h>
 #include <penstock/service.h>
 
 #include <pthread.h>
@@ -22,7 +23,8 @@ enum {
     PSTI_SERVE_OUTBOX_NBYTES = 1 << 20, /* what may wait for a client that does not receive, */
     PSTI_SERVE_OUTBOX_FDS = 64,         /* and descriptors with it */
     PSTI_SERVE_SESSIONS_MAX = 1024,
-    PSTI_SERVE_LANE_MAX = 16384 /* work that may wait in one lane */
+    PSTI_SERVE_LANE_MAX = 16384, /* work that may wait in one lane */
+    PSTI_SERVE_CLOSING_LANES = 16
 };
 
 struct psti_packet;
@@ -117,6 +119,14 @@ struct psti_lane {
     int64_t moved_ns; /* when work of it began or ended last, or came while it had none */
 };
 
+/* A data set as the service has it. */
+struct psti_serve_data {
+    struct psti_work closing;
+    pst_dataset *dataset; /* NULL: it is not open */
+    int fds[PSTI_MESSAGE_FDS];
+    uint32_t n_fds;
+};
+
 struct pst_service {
     struct pst_service_options options; /* complete; socket and numa are NULL */
     char path[PSTI_SOCKET_PATH_CAP];
@@ -140,6 +150,7 @@ struct pst_service {
 
     struct psti_worker *workers;
     struct psti_lane control; /* requests of sessions of control */
+    struct psti_lane closing[PSTI_SERVE_CLOSING_LANES]; /* data sets that are closed */
 
     pthread_mutex_t lock; /* guards the lists of posts and of lanes, and the rest */
     struct psti_post *posts, **posts_end;
@@ -210,6 +221,16 @@ enum pst_status psti_serve_fail_opening(struct pst_error *err);
 /* Once a second: calls `touch` of all work that runs, and replaces workers that have been busy for
  * long. */
 void psti_serve_work_tick(pst_service *service, int64_t now);
+
+/* serve_data.c: on the loop's thread, but for opening data->dataset. */
+/* Takes the message's descriptors from `first` on. NULL: no memory; the message keeps them. */
+struct psti_serve_data *psti_serve_data_new(struct psti_message *message, uint32_t first);
+/* Lets a worker close the data set and the descriptors, and frees *data; NULL: nothing. identity:
+ * that of the data set, which chooses a lane; NULL: it is not known. */
+void psti_serve_data_close(pst_service *service, struct psti_serve_data **data,
+                           const uint8_t *identity);
+/* Lets a worker close the descriptors that nobody has taken out of the message. */
+void psti_serve_message_close(pst_service *service, struct psti_message *message);
 
 /* serve_socket.c */
 /* Takes the lock, and makes the socket. */

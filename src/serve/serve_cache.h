@@ -30,9 +30,7 @@ struct serve_set {
 
     /* Constant while it is ready: */
     struct psti_cache_shape shape;
-    pst_dataset *dataset;
-    int fds[PSTI_SHARE_DATASET_FDS];
-    uint32_t n_fds;
+    struct psti_serve_data *data;   /* NULL: it is closed */
     uint32_t items[PST_MAX_FIELDS]; /* number of each field's first variant */
     struct psti_cache_set *items_set;
     struct psti_training *training; /* fields that are kept at the training size; NULL: none */

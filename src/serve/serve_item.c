@@ -30,17 +30,17 @@ static enum pst_status read_bytes(const struct serve_set *set, const struct pst_
         psti_buffer_reserve(&worker->bytes, psti_storage_buffer_nbytes(storage, item->nbytes),
                             "serve", "to read an item", err);
     if (status == PST_OK)
-        status = pst_dataset_file_path(set->dataset, item->i_file, path, sizeof path, err);
+        status = pst_dataset_file_path(set->data->dataset, item->i_file, path, sizeof path, err);
     if (status == PST_OK)
-        status = psti_dataset_check_shard(set->dataset, item->i_file, err);
+        status = psti_dataset_check_shard(set->data->dataset, item->i_file, err);
     if (status == PST_OK)
-        status = psti_dataset_file_at(set->dataset, item->i_file, &at, name, sizeof name, err);
-    if (status == PST_OK && !pst_dataset_is_folder(set->dataset))
+        status = psti_dataset_file_at(set->data->dataset, item->i_file, &at, name, sizeof name, err);
+    if (status == PST_OK && !pst_dataset_is_folder(set->data->dataset))
         status = psti_storage_file_open_at(storage, at, name, path, &read.file, err);
     if (status != PST_OK)
         return status;
     read.path = path;
-    read.stamp = psti_dataset_file_stamp(set->dataset, item->i_file);
+    read.stamp = psti_dataset_file_stamp(set->data->dataset, item->i_file);
     read.buffer = worker->bytes.bytes;
     status = psti_storage_read(storage, &read);
     if (status != PST_OK && err)
@@ -138,7 +138,7 @@ static enum psti_cache_result fill(struct serve_read *read, uint32_t i_field,
 static void find_field(const struct serve_set *set, uint32_t i_item, uint32_t *i_field,
                        uint32_t *variant)
 {
-    uint32_t n = pst_dataset_n_fields(set->dataset);
+    uint32_t n = pst_dataset_n_fields(set->data->dataset);
     for (*i_field = 0; *i_field + 1 < n && set->items[*i_field + 1] <= i_item; ++*i_field)
         ;
     *variant = i_item - set->items[*i_field];
@@ -153,7 +153,7 @@ void psti_serve_item(struct serve_read *read, struct psti_worker *worker)
     struct psti_cache_span span;
     find_field(set, i_item, &i_field, &variant);
     read->result = PSTI_CACHE_RESULT_FAILED;
-    if (pst_dataset_item(set->dataset, sample, i_field, variant, &item, sizeof item, NULL) !=
+    if (pst_dataset_item(set->data->dataset, sample, i_field, variant, &item, sizeof item, NULL) !=
             PST_OK ||
         item.i_file == PST_FILE_NONE || item.nbytes == 0)
         return;

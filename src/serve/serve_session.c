@@ -120,7 +120,7 @@ static void drain(struct psti_session *session)
     for (int i = 0; i < DRAIN_MAX; i++) {
         if (psti_share_receive(session->fd, &session->service->message, 0, NULL) != PST_OK)
             return;
-        psti_share_message_close(&session->service->message);
+        psti_serve_message_close(session->service, &session->service->message);
     }
 }
 
@@ -321,7 +321,7 @@ static void receive(struct psti_session *session)
         status = session->ops->message(session, message, &err);
     else if (status == PST_OK)
         status = greet(session, message, &err);
-    psti_share_message_close(message);
+    psti_serve_message_close(session->service, message);
     if (status == PST_OK)
         return;
     psti_log(PST_LOG_WARNING, "serve", "session %llu (process %ld) ends: %s",

@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* A set that is being opened. */
 struct opening {
@@ -25,9 +24,7 @@ static void close_parts(struct serve_set *set)
 {
     psti_cache_set_close(&set->items_set);
     psti_loader_training_close(&set->training);
-    pst_dataset_close(&set->dataset);
-    while (set->n_fds > 0)
-        close(set->fds[--set->n_fds]);
+    psti_serve_data_close(set->cache->service, &set->data, set->shape.identity);
     set->state = SERVE_SET_CLOSED;
 }
 
@@ -163,10 +160,11 @@ static void run_opening(struct psti_work *work, struct psti_worker *worker)
     struct psti_cache_shape shape;
     (void)worker;
     pst_error_clear(&opening->err);
-    enum pst_status status = psti_share_open_dataset(&set->wanted.dataset, set->fds, set->n_fds,
-                                                     &set->dataset, &opening->err);
+    struct psti_serve_data *data = set->data;
+    enum pst_status status = psti_share_open_dataset(&set->wanted.dataset, data->fds, data->n_fds,
+                                                     &data->dataset, &opening->err);
     if (status == PST_OK) {
-        psti_share_cache_shape(set->dataset, &shape, set->items);
+        psti_share_cache_shape(data->dataset, &shape, set->items);
         shape.forms = set->shape.forms;
         if (shape.n_samples != set->shape.n_samples || shape.n_items != set->shape.n_items)
             status = psti_fail(&opening->err, PST_ERROR_CORRUPT, "serve",
@@ -209,15 +207,16 @@ static enum pst_status begin_opening(struct serve_set *set, const struct psti_ca
                                      struct psti_message *message, struct pst_error *err)
 {
     struct opening *opening = psti_calloc(1, sizeof *opening);
-    if (!opening)
+    set->data = opening ? psti_serve_data_new(message, 0) : NULL;
+    if (!set->data) {
+        psti_free(opening);
         return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory to open a data set");
+    }
     opening->set = set;
     opening->work.run = run_opening;
     opening->work.touch = touch_opening;
     opening->work.post.run = opening_is_done;
     set->wanted = *open;
-    for (; set->n_fds < message->n_fds; set->n_fds++)
-        set->fds[set->n_fds] = psti_share_message_take_fd(message, set->n_fds);
     set->state = SERVE_SET_OPENING;
     (void)psti_serve_submit(set->cache->service, &set->lane, &opening->work); /* a closed set has an
                                                                                  empty lane */

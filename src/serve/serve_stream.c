@@ -63,9 +63,9 @@ static bool works(const struct psti_session *session)
  * without asking a server: a network file system that stands still must not keep the loop. */
 static uint64_t stamp_labels(const struct psti_joining *joining)
 {
-    if (joining->n_fds < 2)
+    if (joining->data->n_fds < 2)
         return 0;
-    int fd = joining->fds[1];
+    int fd = joining->data->fds[1];
 #if defined(STATX_BASIC_STATS) && defined(SYS_statx) && defined(AT_STATX_DONT_SYNC)
     struct statx known;
     memset(&known, 0, sizeof known);
@@ -105,8 +105,9 @@ static enum pst_status read_joining(struct psti_message *message, struct psti_jo
         return status;
     status = psti_share_options_parse(bytes, nbytes, &joining->options, err);
     psti_sealed_unmap(bytes, nbytes);
-    for (; joining->n_fds + 1 < message->n_fds; joining->n_fds++)
-        joining->fds[joining->n_fds] = psti_share_message_take_fd(message, joining->n_fds + 1);
+    joining->data = psti_serve_data_new(message, 1);
+    if (!joining->data)
+        return psti_fail(err, PST_ERROR_MEMORY, "serve", "no memory for a job");
     joining->labels = stamp_labels(joining);
     return status;
 }
@@ -131,8 +132,7 @@ static enum pst_status take_open(struct psti_job *job, struct psti_message *mess
     if (status == PST_OK)
         psti_serve_group_add(group, job);
     psti_share_options_clear(&joining->options);
-    for (uint32_t i = 0; i < joining->n_fds; i++)
-        close(joining->fds[i]);
+    psti_serve_data_close(job->session->service, &joining->data, joining->place.version);
     psti_free(joining);
     return status;
 }

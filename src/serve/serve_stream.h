@@ -139,10 +139,8 @@ struct psti_group {
     struct psti_share_options options;
     uint32_t extent_rows;
     uint32_t n_threads, prefetch;    /* of a stream's loader */
-    int fds[PSTI_SHARE_DATASET_FDS]; /* of the data set */
-    uint32_t n_fds;
-    uint64_t labels;      /* hash of the label file's inode, size and times; 0: there is none */
-    pst_dataset *dataset; /* of the first stream's thread, until `opened` */
+    struct psti_serve_data *data; /* its data set is of the first stream's thread until `opened` */
+    uint64_t labels;              /* hash of the label file's inode, size and times; 0: there is none */
     bool opened, failed;
     int64_t since_ns;  /* when it was made */
     bool ending;       /* its last job has gone, and threads of streams still run */
@@ -181,8 +179,7 @@ struct psti_joining {
     struct psti_stream_open open;
     struct psti_share_dataset place;
     struct psti_share_options options;
-    int fds[PSTI_SHARE_DATASET_FDS];
-    uint32_t n_fds;
+    struct psti_serve_data *data;
     uint64_t labels;
 };
 /* Finds the group, or makes it, which takes options and descriptors out of `joining`. */

@@ -11,7 +11,6 @@
 #include "base/thread.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #define HELD_MAX 256u
 #define ENDING_MAX 8u /* groups of a data set that take longer to end than */
@@ -166,10 +165,8 @@ static void free_group(struct psti_group *group)
         if (group->streams[i])
             psti_serve_stream_free(group->streams[i]);
     psti_loader_shelf_close(&group->shelf);
-    pst_dataset_close(&group->dataset);
     psti_share_options_clear(&group->options);
-    for (uint32_t i = 0; i < group->n_fds; i++)
-        close(group->fds[i]);
+    psti_serve_data_close(group->service, &group->data, group->place.version);
     psti_free(group);
 }
 
@@ -236,9 +233,8 @@ enum pst_status psti_serve_group_get(pst_service *service, struct psti_joining *
     group->extent_rows = joining->open.extent_rows;
     group->options = joining->options;
     memset(&joining->options, 0, sizeof joining->options);
-    memcpy(group->fds, joining->fds, sizeof group->fds);
-    group->n_fds = joining->n_fds;
-    joining->n_fds = 0;
+    group->data = joining->data;
+    joining->data = NULL;
     group->labels = joining->labels;
     group->since_ns = psti_clock_ns();
     group->newest_epoch = UINT64_MAX;

@@ -117,7 +117,7 @@ static enum pst_status open_loader(struct psti_serve_stream *stream, struct pst_
     struct psti_group *group = stream->group;
     uint64_t stage = psti_memory_available() / STAGE_PART;
     const struct pst_loader_options *given = &group->options.options;
-    uint64_t n = given->indices ? given->n_indices : pst_dataset_count(group->dataset);
+    uint64_t n = given->indices ? given->n_indices : pst_dataset_count(group->data->dataset);
     if (given->weights && group->options.n_weights != n)
         return psti_fail(err, PST_ERROR_ARGUMENT, "serve", "%llu weights for %llu samples",
                          (unsigned long long)group->options.n_weights, (unsigned long long)n);
@@ -130,10 +130,10 @@ static enum pst_status open_loader(struct psti_serve_stream *stream, struct pst_
     slots.gate = group->gate;
     slots.shelf = group->shelf;
     struct pst_loader_options options = options_of(group, stage + work);
-    status = psti_loader_open_in(group->dataset, &options, &slots, &stream->loader, err);
+    status = psti_loader_open_in(group->data->dataset, &options, &slots, &stream->loader, err);
     if (status != PST_OK && options.cache && stream->arena.failure.status == PST_OK) {
         options.cache = NULL; /* the cache may have no room for the data set's table */
-        status = psti_loader_open_in(group->dataset, &options, &slots, &stream->loader, err);
+        status = psti_loader_open_in(group->data->dataset, &options, &slots, &stream->loader, err);
     }
     if (status != PST_OK && stream->arena.failure.status != PST_OK)
         *err = stream->arena.failure; /* the loader knows only that there is no slot */
@@ -176,9 +176,10 @@ static bool open_all(struct psti_serve_stream *stream)
         return false;
     result->is_opening = true;
     pst_error_clear(&result->err);
-    if (!group->dataset)
-        result->status = psti_share_open_dataset(&group->place, group->fds, group->n_fds,
-                                                 &group->dataset, &result->err);
+    struct psti_serve_data *data = group->data;
+    if (!data->dataset)
+        result->status = psti_share_open_dataset(&group->place, data->fds, data->n_fds,
+                                                 &data->dataset, &result->err);
     if (result->status == PST_OK && is_closing(stream)) /* storage may have kept it very long */
         result->status = psti_fail(&result->err, PST_ERROR_CANCELLED, "serve", "nobody waits");
     if (result->status == PST_OK)

@@ -1,4 +1,4 @@
-/* serve_still.c - pread, preadv and pwrite that wait while the path of their file is named. The
+/* serve_still.c - pread, preadv, pwrite and close that wait while the path of their file is named. The
  * state lies in memory that the test shares with its forked children. */
 #include "serve/serve_still.h"
 
@@ -75,6 +75,12 @@ ssize_t preadv(int fd, const struct iovec *vectors, int n, off_t offset)
 {
     wait_for(fd);
     return syscall(SYS_preadv, fd, vectors, (long)n, (long)offset, 0L);
+}
+
+int close(int fd)
+{
+    wait_for(fd);
+    return (int)syscall(SYS_close, fd);
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t nbytes, off_t offset)

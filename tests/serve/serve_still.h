@@ -1,6 +1,6 @@
 /* serve_still.h - storage that stands still, in one process: from now on its reads and writes of
- * files whose path has a certain part wait until they are let go. A program that is linked with
- * this has the C library's pread, preadv and pwrite replaced. */
+ * files whose path has a certain part wait until they are let go, and so does closing them. A
+ * program that is linked with this has the C library's pread, preadv, pwrite and close replaced. */
 #ifndef PST_TESTS_SERVE_STILL_H
 #define PST_TESTS_SERVE_STILL_H
 

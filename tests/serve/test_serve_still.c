@@ -187,6 +187,15 @@ static struct pst_loader_stats end_victim(struct victim *victim)
     return stats;
 }
 
+/* Waits until the service has no more than n descriptors open. */
+static void await_fds(unsigned n)
+{
+    int64_t deadline = psti_clock_ns() + MINUTE;
+    while (serve_fixture_count_fds(service) > n && psti_clock_ns() < deadline)
+        psti_clock_sleep_until(psti_clock_ns() + SECOND / 100);
+    assert_true(serve_fixture_count_fds(service) <= n);
+}
+
 /* A stream's thread waits for storage, and its last job leaves: the group ends without it. */
 static void a_job_that_leaves_its_stuck_stream_stops_nobody(void **state)
 {
@@ -210,10 +219,80 @@ static void a_job_that_leaves_its_stuck_stream_stops_nobody(void **state)
     struct victim again = {.shares = true};
     begin_victim(&again);
     assert_int_equal(end_victim(&again).n_shared, N_STUCK);
-    int64_t deadline = psti_clock_ns() + MINUTE;
-    while (serve_fixture_count_fds(service) > n_fds && psti_clock_ns() < deadline)
-        psti_clock_sleep_until(psti_clock_ns() + SECOND / 100);
-    assert_true(serve_fixture_count_fds(service) <= n_fds);
+    await_fds(n_fds);
+}
+
+/* The service's descriptors when it has done what clients that left have caused. */
+static unsigned count_fds(void)
+{
+    unsigned n = 0, before;
+    do {
+        before = n;
+        psti_clock_sleep_until(psti_clock_ns() + SECOND / 4);
+        n = serve_fixture_count_fds(service);
+    } while (n != before);
+    return n;
+}
+
+/* The last client of a data set leaves, and closing its files waits for storage. */
+static void check_closing(bool shares)
+{
+    struct victim before = {.shares = shares}, victim = {.shares = shares};
+    check_well(true, 0);
+    check_well(false, 0);
+    check_well_images();
+    begin_victim(&before);
+    (void)end_victim(&before);
+    unsigned n_fds = count_fds(); /* with those of the cache's tables and memory */
+    begin_victim(&victim);
+    pthread_join(victim.thread, NULL);
+    assert_int_equal(victim.n, N_STUCK);
+    serve_still_begin(service, "stuck.pst");
+    pst_loader_close(&victim.loader);
+    pst_cache_close(&victim.cache);
+    assert_true(serve_still_await(1));
+    for (uint64_t epoch = 0; epoch < 2; epoch++) {
+        check_well(true, epoch);
+        check_well(false, epoch);
+    }
+    check_well_images();
+    serve_still_end();
+    struct victim again = {.shares = shares};
+    begin_victim(&again);
+    struct pst_loader_stats stats = end_victim(&again);
+    if (shares)
+        assert_int_equal(stats.n_shared, N_STUCK);
+    else
+        assert_int_equal(stats.nbytes_read, 0);
+    await_fds(n_fds);
+}
+
+static void stuck_closings_hold_nobody_up(void **state)
+{
+    (void)state;
+    check_closing(false);
+    check_closing(true);
+}
+
+/* A client comes to a data set that is open: what it sent is closed, which waits for storage. */
+static void descriptors_that_are_not_needed_hold_nobody_up(void **state)
+{
+    (void)state;
+    for (int shares = 0; shares < 2; shares++) {
+        struct victim first = {.shares = shares}, second = {.shares = shares};
+        begin_victim(&first);
+        pthread_join(first.thread, NULL);
+        serve_still_begin(service, "stuck.pst");
+        open_victim(&second);
+        assert_true(serve_still_await(1));
+        check_well(shares, 0);
+        check_well(!shares, 0);
+        serve_still_end();
+        assert_int_equal(pthread_create(&second.thread, NULL, run_victim, &second), 0);
+        (void)end_victim(&second);
+        pst_loader_close(&first.loader);
+        pst_cache_close(&first.cache);
+    }
 }
 
 /* All wishes of a client wait for storage. It goes on by itself after ten seconds. */
@@ -387,6 +466,9 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_job_that_leaves_its_stuck_stream_stops_nobody, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(stuck_closings_hold_nobody_up, start, stop),
+        cmocka_unit_test_setup_teardown(descriptors_that_are_not_needed_hold_nobody_up, start,
                                         stop),
         cmocka_unit_test_setup_teardown(stuck_reads_cost_their_own_clients_alone, start, stop),
         cmocka_unit_test_setup_teardown(stuck_openings_cost_their_own_clients_alone, start, stop),
