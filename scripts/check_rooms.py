@@ -17,6 +17,8 @@ from pathlib import Path
 FOUNDATION = {"base", "format"}
 WALLS = {
     "base": set(),
+    # What the members of a loader's options are.
+    "options": {"base"},
     "format": {"base"},
     "storage": FOUNDATION,
     "stall": FOUNDATION,
@@ -33,11 +35,11 @@ WALLS = {
     "batch": FOUNDATION,
     "device": FOUNDATION,
     # The client of the host service, and what both sides of its socket know.
-    "share": FOUNDATION | {"cache", "dataset"},
+    "share": FOUNDATION | {"options", "cache", "dataset"},
     # It does the work of decode and augment on a GPU, by their plans.
     "gpu": FOUNDATION | {"pli", "decode", "augment"},
-    "loader": FOUNDATION | {"storage", "cache", "fleet", "dataset", "order", "pli", "decode", "augment", "sound", "batch",
-                            "device", "gpu", "share", "stall"},
+    "loader": FOUNDATION | {"options", "storage", "cache", "fleet", "dataset", "order", "pli", "decode", "augment", "sound",
+                            "batch", "device", "gpu", "share", "stall"},
     "images": FOUNDATION | {"dataset", "cache", "decode", "pli", "share"},
     "writer": FOUNDATION | {"dataset", "pli", "decode"},
     "verify": FOUNDATION | {"dataset", "pli", "decode"},
@@ -77,6 +79,7 @@ KERNEL_TABLES = {
 # The headers that a room shows to others. All headers of base and format are doors. A name that ends with a slash stands for
 # all headers of that folder.
 DOORS = {
+    "options": {"options_members.h"},
     "storage": {"storage.h"},
     "cache": {"cache.h"},
     "fleet": {"fleet.h"},

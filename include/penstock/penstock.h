@@ -8,6 +8,7 @@
 #include <penstock/collate.h>
 #include <penstock/cuda.h>
 #include <penstock/dataset.h>
+#include <penstock/describe.h>
 #include <penstock/fleet.h>
 #include <penstock/image.h>
 #include <penstock/images.h>

@@ -1,7 +1,8 @@
 /* loader_options.c - completes the caller's options, of whatever size, to options of this library's
  * size.
  *
- * Defaults are filled in and impossible options are refused. The fields to deliver and their
+ * Defaults are filled in and impossible options are refused: each number by the table of members
+ * (options/), and here what does not go together. The fields to deliver and their
  * operations are arrays of structs. They are copied, because the caller's elements may have other
  * sizes. */
 #include "loader/loader_handle.h"
@@ -10,70 +11,37 @@
 #include "base/checked.h"
 #include "base/fail.h"
 #include "base/options.h"
+#include "options/options_members.h"
 #include "share/share.h"
 
-#include <math.h>
 #include <string.h>
-
-#define HOST_MEMORY_DEFAULT ((uint64_t)4 << 30)
-#define BATCH_MAX_ROWS ((uint32_t)1 << 24)
-#define WORKERS_MAX 1024
-#define PREFETCH_MAX 4096
 
 enum pst_status psti_loader_check_batch_size(uint32_t batch_size, struct pst_error *err)
 {
-    if (batch_size <= BATCH_MAX_ROWS)
+    if (batch_size <= PSTI_BATCH_SIZE_MAX)
         return PST_OK;
-    return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "batch_size %u is too large (%u)",
-                     batch_size, BATCH_MAX_ROWS);
+    return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "batch_size is %u: 1 to %u are possible",
+                     batch_size, (unsigned)PSTI_BATCH_SIZE_MAX);
 }
 
 static enum pst_status take_numbers(struct pst_loader_options *options, struct pst_error *err)
 {
-    options->batch_size = options->batch_size ? options->batch_size : 1;
-    options->world_size = options->world_size ? options->world_size : 1;
-    options->io_threads = options->io_threads ? options->io_threads : 4;
-    options->prefetch = options->prefetch ? options->prefetch : 2;
-    options->host_memory = options->host_memory ? options->host_memory : HOST_MEMORY_DEFAULT;
-    if (options->batch_size > BATCH_MAX_ROWS || options->num_workers > WORKERS_MAX ||
-        options->io_threads > WORKERS_MAX || options->prefetch > PREFETCH_MAX)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "batch_size %u, num_workers %u, io_threads %u or prefetch %u is too large "
-                         "(%u, %u, %u, %u)",
-                         options->batch_size, options->num_workers, options->io_threads,
-                         options->prefetch, BATCH_MAX_ROWS, WORKERS_MAX, WORKERS_MAX, PREFETCH_MAX);
+    enum pst_status status =
+        psti_options_complete(PST_STRUCT_LOADER_OPTIONS, options, "loader", err);
+    if (status != PST_OK)
+        return status;
     if (options->no_padding && options->drop_last)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "no_padding delivers each sample, drop_last leaves some out: only one of "
                          "them is possible");
-    if ((unsigned)options->on_error > PST_ON_ERROR_REPLACE ||
-        (unsigned)options->on_empty > PST_ON_EMPTY_DELIVER ||
-        (unsigned)options->storage > PST_STORAGE_MEMORY ||
-        (unsigned)options->page_cache > PST_PAGE_CACHE_DIRECT)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "on_error, on_empty, storage or page_cache has a value that is not known");
-    if (!(options->throttle_bytes_per_second >= 0) || !(options->throttle_latency_seconds >= 0) ||
-        !isfinite(options->throttle_bytes_per_second) ||
-        !isfinite(options->throttle_latency_seconds))
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "throttle_* are finite and not negative");
-    if (options->throttle_requests > PSTI_STORAGE_LANES_MAX)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader", "throttle_requests is %u, at most %u",
-                         options->throttle_requests, PSTI_STORAGE_LANES_MAX);
     return PST_OK;
 }
 
 static enum pst_status take_cache(const struct pst_loader_options *options, struct pst_error *err)
 {
-    if ((unsigned)options->cache_form > PST_CACHE_FORM_RAW)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "cache_form has a value that is not known: %d", (int)options->cache_form);
     if (options->cache_form && !options->cache && !options->fleet)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_form is given, but no cache or fleet that it is for");
-    if ((unsigned)options->cache_size > PST_CACHE_SIZE_TRAINING)
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "cache_size has a value that is not known: %d", (int)options->cache_size);
     if (options->cache_size && !options->cache)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "cache_size is given, but no cache that it is for");
@@ -92,18 +60,14 @@ static enum pst_status take_placement(const struct pst_loader_options *options,
                                       struct pst_error *err)
 {
     bool on_gpu = options->placement == PST_PLACEMENT_DEVICE;
-    if (options->device < (on_gpu ? 0 : -1) || (!on_gpu && options->device > 0) ||
-        (unsigned)options->placement > PST_PLACEMENT_DEVICE ||
-        (unsigned)options->decode > PST_DECODE_GPU ||
-        !(options->gpu_share >= 0 && options->gpu_share <= 1))
+    if (options->device < (on_gpu ? 0 : -1) || (!on_gpu && options->device > 0))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "placement %d, device %d, decode %d or gpu_share %g is not possible",
-                         (int)options->placement, options->device, (int)options->decode,
-                         options->gpu_share);
+                         "device %d is not possible with placement %d", options->device,
+                         (int)options->placement);
     if (!on_gpu && (options->decode == PST_DECODE_GPU || options->device_memory))
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "decode GPU and device_memory need batches on a GPU (placement)");
-    if ((unsigned)options->pin_memory > PST_PIN_ALWAYS || (options->pin_memory && on_gpu))
+    if (options->pin_memory && on_gpu)
         return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
                          "pin_memory %d is not possible: it is for batches in host memory, and "
                          "these lie on a GPU (placement)",
@@ -113,9 +77,6 @@ static enum pst_status take_placement(const struct pst_loader_options *options,
 
 static enum pst_status take_share(const struct pst_loader_options *options, struct pst_error *err)
 {
-    if (!(options->share_wait_seconds >= 0 && options->share_wait_seconds <= 86400))
-        return psti_fail(err, PST_ERROR_ARGUMENT, "loader",
-                         "share_wait_seconds is %g: it is 0 to 86400", options->share_wait_seconds);
     if (!options->share)
         return PST_OK;
     size_t n = strlen(options->share);

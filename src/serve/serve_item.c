@@ -24,23 +24,24 @@ static enum pst_status read_bytes(const struct serve_set *set, const struct pst_
 {
     char path[PATH_NBYTES], name[PATH_NBYTES];
     int at;
+    pst_dataset *dataset = set->data->dataset;
     struct psti_storage *storage = set->cache->storage;
     struct psti_read read = {.offset = item->offset, .nbytes = item->nbytes, .drop = true};
     enum pst_status status =
         psti_buffer_reserve(&worker->bytes, psti_storage_buffer_nbytes(storage, item->nbytes),
                             "serve", "to read an item", err);
     if (status == PST_OK)
-        status = pst_dataset_file_path(set->data->dataset, item->i_file, path, sizeof path, err);
+        status = pst_dataset_file_path(dataset, item->i_file, path, sizeof path, err);
     if (status == PST_OK)
-        status = psti_dataset_check_shard(set->data->dataset, item->i_file, err);
+        status = psti_dataset_check_shard(dataset, item->i_file, err);
     if (status == PST_OK)
-        status = psti_dataset_file_at(set->data->dataset, item->i_file, &at, name, sizeof name, err);
-    if (status == PST_OK && !pst_dataset_is_folder(set->data->dataset))
+        status = psti_dataset_file_at(dataset, item->i_file, &at, name, sizeof name, err);
+    if (status == PST_OK && !pst_dataset_is_folder(dataset))
         status = psti_storage_file_open_at(storage, at, name, path, &read.file, err);
     if (status != PST_OK)
         return status;
     read.path = path;
-    read.stamp = psti_dataset_file_stamp(set->data->dataset, item->i_file);
+    read.stamp = psti_dataset_file_stamp(dataset, item->i_file);
     read.buffer = worker->bytes.bytes;
     status = psti_storage_read(storage, &read);
     if (status != PST_OK && err)

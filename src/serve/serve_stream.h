@@ -139,8 +139,9 @@ struct psti_group {
     struct psti_share_options options;
     uint32_t extent_rows;
     uint32_t n_threads, prefetch;    /* of a stream's loader */
-    struct psti_serve_data *data; /* its data set is of the first stream's thread until `opened` */
-    uint64_t labels;              /* hash of the label file's inode, size and times; 0: there is none */
+    /* Until `opened`, its data set belongs to the thread of the first stream. */
+    struct psti_serve_data *data;
+    uint64_t labels; /* hash of the label file's inode, size and times; 0: there is none */
     bool opened, failed;
     int64_t since_ns;  /* when it was made */
     bool ending;       /* its last job has gone, and threads of streams still run */

@@ -1,8 +1,9 @@
-/* share_options.c - options of a loader to bytes and back, by tables of their members.
+/* share_options.c - options of a loader to bytes and back, by the tables of their members
+ * (options/).
  *
  * In: complete options, or bytes from a socket. Out: the other. A struct goes member by member,
- * each with the size that its table says. Parsing takes one block of memory for all arrays and
- * texts, whose size the bytes bound. */
+ * each with the size that its table says; the head has a digest of the tables. Parsing takes one
+ * block of memory for all arrays and texts, whose size the bytes bound. */
 #include "share/share_options.h"
 
 #include "share/share_wire.h"
@@ -11,136 +12,54 @@
 #include "base/bits.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "options/options_members.h"
 
 #include <stddef.h>
 #include <string.h>
 
 #define MAGIC 0x4f545350u /* "PSTO" */
-#define HEAD_NBYTES 16    /* magic, 0, length of the first part */
+#define HEAD_NBYTES 16    /* magic, psti_options_digest, length of the first part */
+#define ORDER (1u << PST_USE_ORDER)
+#define ROWS (1u << PST_USE_ROWS)
+#define READING (1u << PST_USE_READING)
 
-enum kind {
-    BOOL,
-    NUMBER
-}; /* NUMBER: an integer, float or enum of 1, 4 or 8 bytes, or some of it */
-
-struct member {
-    uint16_t offset;
-    uint8_t kind, nbytes; /* nbytes of one number */
-    uint8_t n;
-};
-#define IS_BOOL(type, name)                                                                        \
-    {                                                                                              \
-        offsetof(type, name), BOOL, sizeof(bool), 1                                                \
-    }
-#define IS_NUMBER(type, name)                                                                      \
-    {                                                                                              \
-        offsetof(type, name), NUMBER, sizeof(((type *)0)->name), 1                                 \
-    }
-#define IS_ARRAY(type, name)                                                                       \
-    {                                                                                              \
-        offsetof(type, name), NUMBER, sizeof(((type *)0)->name[0]),                                \
-            sizeof(((type *)0)->name) / sizeof(((type *)0)->name[0])                               \
-    }
-
-typedef struct pst_loader_options options_t;
 typedef struct pst_field_output field_t;
 typedef struct pst_op op_t;
 typedef struct pst_audio_op audio_t;
 
-/* They decide about the rows. */
-static const struct member first_part[] = {
-    IS_NUMBER(options_t, order),        IS_NUMBER(options_t, seed),
-    IS_BOOL(options_t, only_listed),    IS_NUMBER(options_t, page_samples),
-    IS_NUMBER(options_t, window_pages), IS_BOOL(options_t, no_verify),
-    IS_NUMBER(options_t, max_pixels),   IS_NUMBER(options_t, repeats),
-};
-static const struct member second_part[] = {
-    IS_NUMBER(options_t, storage),
-    IS_NUMBER(options_t, page_cache),
-    IS_NUMBER(options_t, throttle_bytes_per_second),
-    IS_NUMBER(options_t, throttle_latency_seconds),
-    IS_NUMBER(options_t, throttle_requests),
-    IS_NUMBER(options_t, io_threads),
-};
-static const struct member field_members[] = {
-    IS_NUMBER(field_t, dtype),          IS_NUMBER(field_t, layout),
-    IS_NUMBER(field_t, channels),       IS_NUMBER(field_t, bits),
-    IS_NUMBER(field_t, variant_mask),   IS_BOOL(field_t, ignore_orientation),
-    IS_BOOL(field_t, encoded),          IS_BOOL(field_t, scaled_decode),
-    IS_BOOL(field_t, own_geometry),     IS_NUMBER(field_t, form_mask),
-    IS_NUMBER(field_t, made_for),       IS_NUMBER(field_t, min_area),
-    IS_NUMBER(field_t, min_visibility), IS_BOOL(field_t, keep_boxes),
-    IS_BOOL(field_t, decode_audio),     IS_NUMBER(field_t, n_views),
-    IS_NUMBER(field_t, first_view),     IS_NUMBER(field_t, n_points),
-    IS_BOOL(field_t, says_pairs),
-};
-static const struct member audio_members[] = {
-    IS_NUMBER(audio_t, kind),       IS_NUMBER(audio_t, rate),
-    IS_NUMBER(audio_t, n_samples),  IS_NUMBER(audio_t, if_short),
-    IS_ARRAY(audio_t, range),       IS_NUMBER(audio_t, p),
-    IS_NUMBER(audio_t, mask_max),   IS_NUMBER(audio_t, value),
-    IS_NUMBER(audio_t, n_fft),      IS_NUMBER(audio_t, win_length),
-    IS_NUMBER(audio_t, hop_length), IS_NUMBER(audio_t, pad),
-    IS_NUMBER(audio_t, window),     IS_NUMBER(audio_t, pad_mode),
-    IS_BOOL(audio_t, no_center),    IS_BOOL(audio_t, no_ortho),
-    IS_NUMBER(audio_t, power),      IS_NUMBER(audio_t, normalized),
-    IS_NUMBER(audio_t, n_mels),     IS_NUMBER(audio_t, f_min),
-    IS_NUMBER(audio_t, f_max),      IS_NUMBER(audio_t, mel_scale),
-    IS_NUMBER(audio_t, mel_norm),   IS_NUMBER(audio_t, n_mfcc),
-    IS_NUMBER(audio_t, multiplier), IS_NUMBER(audio_t, amin),
-    IS_NUMBER(audio_t, ref),        IS_NUMBER(audio_t, top_db),
-    IS_NUMBER(audio_t, offset),     IS_NUMBER(audio_t, filter_width),
-    IS_NUMBER(audio_t, rolloff),
-};
-static const struct member op_members[] = {
-    IS_NUMBER(op_t, kind),          IS_NUMBER(op_t, height),
-    IS_NUMBER(op_t, width),         IS_NUMBER(op_t, interpolation),
-    IS_BOOL(op_t, no_antialias),    IS_BOOL(op_t, pad_if_needed),
-    IS_NUMBER(op_t, pad_mode),      IS_ARRAY(op_t, pad),
-    IS_ARRAY(op_t, fill),           IS_NUMBER(op_t, p),
-    IS_ARRAY(op_t, scale),          IS_ARRAY(op_t, ratio),
-    IS_ARRAY(op_t, brightness),     IS_ARRAY(op_t, contrast),
-    IS_ARRAY(op_t, saturation),     IS_ARRAY(op_t, hue),
-    IS_ARRAY(op_t, mean),           IS_ARRAY(op_t, std),
-    IS_NUMBER(op_t, mask_fill),     IS_NUMBER(op_t, n_channels),
-    IS_BOOL(op_t, no_blend),        IS_BOOL(op_t, noise),
-    IS_BOOL(op_t, all_ops),         IS_NUMBER(op_t, bits),
-    IS_NUMBER(op_t, n_inner),       IS_ARRAY(op_t, weights),
-    IS_NUMBER(op_t, threshold),     IS_NUMBER(op_t, factor),
-    IS_ARRAY(op_t, sigma),          IS_ARRAY(op_t, degrees),
-    IS_ARRAY(op_t, translate),      IS_ARRAY(op_t, shear),
-    IS_BOOL(op_t, has_center),      IS_ARRAY(op_t, center),
-    IS_NUMBER(op_t, distortion),    IS_ARRAY(op_t, alpha),
-    IS_NUMBER(op_t, magnitude),     IS_NUMBER(op_t, n_magnitudes),
-    IS_NUMBER(op_t, mixture_width), IS_NUMBER(op_t, chain_depth),
-    IS_NUMBER(op_t, policy),        IS_NUMBER(op_t, trials),
-    IS_NUMBER(op_t, n_overlaps),    IS_ARRAY(op_t, overlaps),
-    IS_NUMBER(op_t, n_sizes),       IS_ARRAY(op_t, sizes),
-    IS_NUMBER(op_t, max_size),      IS_BOOL(op_t, no_scale_up),
-    IS_BOOL(op_t, keep_others),     IS_NUMBER(op_t, other_label),
-    IS_NUMBER(op_t, min_size),      IS_NUMBER(op_t, min_area),
-    IS_NUMBER(op_t, n_labels),
-};
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static void put(struct psti_wire_out *out, const void *from, const struct member *members, size_t n)
+/* True if the table carries the member. Pointers and their counts have code of their own. */
+static bool is_carried(const struct pst_member *member, unsigned uses)
 {
-    for (size_t i = 0; i < n; i++)
-        psti_share_put_bytes(out, (const char *)from + members[i].offset,
-                             (size_t)members[i].nbytes * members[i].n);
+    return (uses & 1u << member->use) != 0 && member->kind != PST_MEMBER_POINTER &&
+           member->kind != PST_MEMBER_COUNT;
 }
 
-static void get(struct psti_wire_in *in, void *to, const struct member *members, size_t n)
+/* Writes the members of a struct that decide about what `uses` says: bits 1 << PST_USE_... */
+static void put(struct psti_wire_out *out, enum pst_struct which, const void *from, unsigned uses)
 {
+    size_t n;
+    const struct pst_member *members = psti_options_members(which, &n);
+    for (size_t i = 0; i < n; i++)
+        if (is_carried(&members[i], uses))
+            psti_share_put_bytes(out, (const char *)from + members[i].offset,
+                                 (size_t)members[i].nbytes * members[i].count);
+}
+
+static void get(struct psti_wire_in *in, enum pst_struct which, void *to, unsigned uses)
+{
+    size_t n;
+    const struct pst_member *members = psti_options_members(which, &n);
     for (size_t i = 0; i < n; i++) {
         char *at = (char *)to + members[i].offset;
-        if (members[i].kind == BOOL) {
+        if (!is_carried(&members[i], uses))
+            continue;
+        if (members[i].kind == PST_MEMBER_BOOL) {
             uint8_t byte;
             psti_share_get_bytes(in, &byte, 1);
             in->bad |= byte > 1;
             *(bool *)(void *)at = byte == 1;
         } else {
-            psti_share_get_bytes(in, at, (size_t)members[i].nbytes * members[i].n);
+            psti_share_get_bytes(in, at, (size_t)members[i].nbytes * members[i].count);
         }
     }
 }
@@ -161,7 +80,7 @@ static size_t count_audio(const struct pst_loader_options *options)
     return n;
 }
 
-/* Tables of classes count as many bytes as they have. */
+/* Returns n_labels of all operations, in elements. */
 static size_t count_labels(const struct pst_loader_options *options)
 {
     size_t n = 0;
@@ -181,7 +100,8 @@ static size_t count_pairs(const struct pst_loader_options *options)
 
 static void put_op(struct psti_wire_out *out, const struct pst_op *op)
 {
-    put(out, op, op_members, COUNT(op_members));
+    put(out, PST_STRUCT_OP, op, ROWS);
+    psti_share_put_u32(out, op->n_labels);
     for (uint32_t i = 0; i < op->n_labels; i++)
         psti_share_put_bytes(out, &op->labels[i], sizeof op->labels[i]);
 }
@@ -196,7 +116,7 @@ static void put_fields(struct psti_wire_out *out, const struct pst_loader_option
         psti_share_put_text(out, field->name);
         psti_share_put_text(out, field->per_box_of);
         psti_share_put_text(out, field->as);
-        put(out, field, field_members, COUNT(field_members));
+        put(out, PST_STRUCT_FIELD_OUTPUT, field, ROWS);
         psti_share_put_u32(out, (uint32_t)field->n_point_pairs);
         if (field->n_point_pairs > 0)
             psti_share_put_bytes(out, field->point_pairs,
@@ -206,7 +126,7 @@ static void put_fields(struct psti_wire_out *out, const struct pst_loader_option
             put_op(out, &field->ops[k]);
         psti_share_put_u32(out, (uint32_t)field->n_audio_ops);
         for (size_t k = 0; k < field->n_audio_ops; k++)
-            put(out, &field->audio_ops[k], audio_members, COUNT(audio_members));
+            put(out, PST_STRUCT_AUDIO_OP, &field->audio_ops[k], ROWS);
     }
 }
 
@@ -239,14 +159,14 @@ enum pst_status psti_share_options_print(const struct pst_loader_options *option
     out.bytes = psti_alloc(out.capacity);
     if (!out.bytes)
         return psti_fail(err, PST_ERROR_MEMORY, "share", "no memory for options");
-    put(&out, options, first_part, COUNT(first_part));
+    put(&out, PST_STRUCT_LOADER_OPTIONS, options, ORDER);
     put_fields(&out, options);
     put_numbers(&out, options->indices, options->n_indices);
     put_numbers(&out, options->weights, n_weights);
     psti_store_u32(out.bytes, MAGIC);
-    psti_store_u32(out.bytes + 4, 0);
+    psti_store_u32(out.bytes + 4, psti_options_digest());
     psti_store_u64(out.bytes + 8, out.nbytes);
-    put(&out, options, second_part, COUNT(second_part));
+    put(&out, PST_STRUCT_LOADER_OPTIONS, options, READING);
     if (out.full) {
         psti_free(out.bytes);
         return psti_fail(err, PST_ERROR_UNSUPPORTED, "share",
@@ -285,7 +205,8 @@ static const char *get_text(struct psti_wire_in *in, struct parts *parts)
 static void get_op(struct psti_wire_in *in, struct parts *parts)
 {
     struct pst_op *op = parts->ops++;
-    get(in, op, op_members, COUNT(op_members));
+    get(in, PST_STRUCT_OP, op, ROWS);
+    op->n_labels = psti_share_get_u32(in);
     if (in->bad || op->n_labels > PST_MAX_LABELS ||
         op->n_labels > (in->nbytes - in->at) / sizeof(uint16_t)) {
         in->bad = true;
@@ -321,7 +242,7 @@ static void get_fields(struct psti_wire_in *in, struct psti_share_options *out, 
         field->per_box_of = get_text(in, parts);
         field->as = get_text(in, parts);
         in->bad |= !field->name;
-        get(in, field, field_members, COUNT(field_members));
+        get(in, PST_STRUCT_FIELD_OUTPUT, field, ROWS);
         get_pairs(in, field, parts);
         uint32_t n = psti_share_get_u32(in);
         if (n > n_ops)
@@ -337,7 +258,7 @@ static void get_fields(struct psti_wire_in *in, struct psti_share_options *out, 
         field->audio_ops = parts->audio;
         field->n_audio_ops = in->bad ? 0 : n;
         for (size_t k = 0; k < field->n_audio_ops; k++)
-            get(in, parts->audio++, audio_members, COUNT(audio_members));
+            get(in, PST_STRUCT_AUDIO_OP, parts->audio++, ROWS);
         n_audio -= (uint32_t)field->n_audio_ops;
     }
     in->bad |= n_ops > 0 || n_audio > 0;
@@ -375,12 +296,13 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
     out->options.field_nbytes = sizeof(struct pst_field_output);
     out->options.op_nbytes = sizeof(struct pst_op);
     out->options.audio_op_nbytes = sizeof(struct pst_audio_op);
-    if (nbytes < HEAD_NBYTES || psti_load_u32(bytes) != MAGIC || psti_load_u32(bytes + 4) != 0 ||
+    if (nbytes < HEAD_NBYTES || psti_load_u32(bytes) != MAGIC ||
+        psti_load_u32(bytes + 4) != psti_options_digest() ||
         psti_load_u64(bytes + 8) > nbytes || psti_load_u64(bytes + 8) < HEAD_NBYTES)
         return fail_bytes(err);
     size_t first_nbytes = (size_t)psti_load_u64(bytes + 8);
     struct psti_wire_in in = {.bytes = bytes, .nbytes = first_nbytes, .at = HEAD_NBYTES};
-    get(&in, &out->options, first_part, COUNT(first_part));
+    get(&in, PST_STRUCT_LOADER_OPTIONS, &out->options, ORDER);
     uint64_t order[2] = {psti_hash64(bytes + HEAD_NBYTES, in.bad ? 0 : in.at - HEAD_NBYTES)};
     uint32_t n_fields = psti_share_get_u32(&in), n_ops = psti_share_get_u32(&in);
     uint32_t n_audio = psti_share_get_u32(&in);
@@ -411,7 +333,7 @@ enum pst_status psti_share_options_parse(const uint8_t *bytes, size_t nbytes,
     if (in.bad || in.at != in.nbytes)
         return fail_bytes(err);
     in.nbytes = nbytes;
-    get(&in, &out->options, second_part, COUNT(second_part));
+    get(&in, PST_STRUCT_LOADER_OPTIONS, &out->options, READING);
     if (in.bad || in.at != in.nbytes)
         return fail_bytes(err);
     out->digest = psti_hash64(bytes, first_nbytes);

@@ -5,6 +5,8 @@
 #include "share/share_stream_wire.h"
 
 #include "base/alloc.h"
+#include "base/bits.h"
+#include "options/options_members.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +18,14 @@ static uint8_t again[PSTI_MESSAGE_NBYTES];
 static void try_options(const uint8_t *bytes, size_t nbytes)
 {
     struct psti_share_options first, second;
-    uint8_t *printed = NULL;
+    uint8_t *printed = NULL, *own = malloc(nbytes + 1);
     size_t n;
-    if (psti_share_options_parse(bytes, nbytes, &first, NULL) == PST_OK) {
+    if (!own)
+        abort();
+    memcpy(own, bytes, nbytes);
+    if (nbytes >= 8) /* else this library's tables would refuse nearly all */
+        psti_store_u32(own + 4, psti_options_digest());
+    if (psti_share_options_parse(own, nbytes, &first, NULL) == PST_OK) {
         if (psti_share_options_print(&first.options, first.n_weights, &printed, &n, NULL) !=
                 PST_OK ||
             n != nbytes || psti_share_options_parse(printed, n, &second, NULL) != PST_OK ||
@@ -27,6 +34,7 @@ static void try_options(const uint8_t *bytes, size_t nbytes)
         psti_share_options_clear(&second);
     }
     psti_free(printed);
+    free(own);
     psti_share_options_clear(&first);
 }
 

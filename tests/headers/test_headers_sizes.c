@@ -27,6 +27,7 @@
     X(pst_dataset_options, 64) \
     X(pst_field_output, 160) \
     X(pst_loader_options, 424) \
+    X(pst_member, 56) \
     X(pst_cuda_info, 96) \
     X(pst_notice, 336) \
     X(pst_loader_state, 56) \

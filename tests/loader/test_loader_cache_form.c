@@ -602,7 +602,7 @@ static void what_cannot_be(void **state)
     fails(&options, "no cache");
     options.cache = open_cache(MIB);
     options.cache_form = (enum pst_cache_form)5;
-    fails(&options, "not known");
+    fails(&options, "are possible");
     pst_cache_close(&options.cache);
 }
 

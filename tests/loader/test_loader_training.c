@@ -489,7 +489,7 @@ static void what_cannot_be(void **state)
     fails(folder, "rq", &options, "GPU");
     options.placement = PST_PLACEMENT_HOST;
     options.cache_size = (enum pst_cache_size)2;
-    fails(folder, "rq", &options, "not known");
+    fails(folder, "rq", &options, "are possible");
     pst_cache_close(&options.cache);
 }
 

@@ -1,5 +1,5 @@
-/* serve_still.c - pread, preadv, pwrite and close that wait while the path of their file is named. The
- * state lies in memory that the test shares with its forked children. */
+/* serve_still.c - pread, preadv, pwrite and close that wait while the path of their file is named.
+ * The state lies in memory that the test shares with its forked children. */
 #include "serve/serve_still.h"
 
 #include "base/clock.h"

@@ -4,6 +4,7 @@
 #include "base/test_input.h"
 
 #include "base/alloc.h"
+#include "options/options_members.h"
 #include "share/share_options.h"
 #include "share/share_stream_wire.h"
 
@@ -236,6 +237,168 @@ static void the_digest_sees_what_decides_about_rows(void **state)
     assert_true(digest_of(&other) == digest);
 }
 
+/* Options in which each struct whose members are tried occurs, and what is parsed of them. */
+struct whole {
+    struct pst_loader_options options;
+    struct pst_field_output field;
+    struct pst_op op;
+    struct pst_audio_op audio;
+};
+
+static void make_whole(struct whole *whole)
+{
+    memset(whole, 0, sizeof *whole);
+    whole->op.kind = PST_OP_RESIZE;
+    whole->audio.kind = PST_AUDIO_OP_GAIN;
+    whole->field.name = "image";
+    whole->field.ops = &whole->op;
+    whole->field.n_ops = 1;
+    whole->field.audio_ops = &whole->audio;
+    whole->field.n_audio_ops = 1;
+    whole->options.struct_size = sizeof whole->options;
+    whole->options.fields = &whole->field;
+    whole->options.n_fields = 1;
+}
+
+static const struct {
+    enum pst_struct which;
+    size_t offset; /* in struct whole */
+} tried[] = {{PST_STRUCT_LOADER_OPTIONS, offsetof(struct whole, options)},
+             {PST_STRUCT_FIELD_OUTPUT, offsetof(struct whole, field)},
+             {PST_STRUCT_OP, offsetof(struct whole, op)},
+             {PST_STRUCT_AUDIO_OP, offsetof(struct whole, audio)}};
+
+/* The struct of parsed options that `tried[k]` is. */
+static const void *struct_of(const struct psti_share_options *parsed, int k)
+{
+    const struct pst_field_output *field = parsed->options.fields;
+    const void *const all[] = {&parsed->options, field, field->ops, field->audio_ops};
+    return all[k];
+}
+
+/* Changes one element of a member, and looks what becomes of it. */
+static void check_change(int k, const struct pst_member *member, uint32_t i, uint64_t same)
+{
+    static const unsigned char zeros[8];
+    struct whole whole;
+    struct psti_share_options parsed;
+    uint8_t *bytes;
+    size_t nbytes, at = member->offset + (size_t)i * member->nbytes;
+    make_whole(&whole);
+    unsigned char *place = (unsigned char *)&whole + tried[k].offset + at;
+    *place ^= 1;
+    assert_int_equal(psti_share_options_print(&whole.options, 0, &bytes, &nbytes, NULL), PST_OK);
+    assert_int_equal(psti_share_options_parse(bytes, nbytes, &parsed, NULL), PST_OK);
+    const char *got = (const char *)struct_of(&parsed, k) + at;
+    bool decides = member->use == PST_USE_ORDER || member->use == PST_USE_ROWS;
+    if (decides == (parsed.digest == same))
+        fail_msg("%s: the digest of a share %s", member->name,
+                 decides ? "does not see it" : "depends on it");
+    if (member->use == PST_USE_JOB ? memcmp(got, zeros, member->nbytes) != 0
+                                   : memcmp(got, place, member->nbytes) != 0)
+        fail_msg("%s: it comes as another value", member->name);
+    psti_share_options_clear(&parsed);
+    psti_free(bytes);
+}
+
+/* Each member is as the tables say: it changes the digest, or comes without that, or does not come.
+ * tests/options holds the tables against the headers. */
+static void the_digest_sees_each_member(void **state)
+{
+    struct whole whole;
+    size_t n_decide = 0;
+    (void)state;
+    make_whole(&whole);
+    uint64_t same = digest_of(&whole.options);
+    for (int k = 0; k < 4; k++) {
+        size_t n;
+        const struct pst_member *members = psti_options_members(tried[k].which, &n);
+        for (size_t m = 0; m < n; m++) {
+            if (members[m].kind == PST_MEMBER_POINTER || members[m].kind == PST_MEMBER_COUNT ||
+                members[m].use == PST_USE_LAYOUT)
+                continue;
+            for (uint32_t i = 0; i < members[m].count; i++)
+                check_change(k, &members[m], i, same);
+            n_decide += members[m].use == PST_USE_ORDER || members[m].use == PST_USE_ROWS;
+        }
+    }
+    assert_true(n_decide > 100);
+}
+
+/* What pointers lead to decides, too. The names are those of the tables: one more fails here. */
+static void the_digest_sees_what_pointers_lead_to(void **state)
+{
+    static const uint64_t one[1] = {1};
+    static const double half[1] = {0.5};
+    static const uint32_t pair[2] = {1, 2};
+    static const uint16_t label[1] = {3};
+    static const char *const names[] = {"fields", "indices", "weights",     "name",
+                                        "ops",    "as",      "per_box_of",  "audio_ops",
+                                        "labels", "point_pairs"};
+    enum { N = sizeof names / sizeof names[0] };
+    struct whole whole[N];
+    size_t n_pointers = 0;
+    (void)state;
+    for (int i = 0; i < N; i++)
+        make_whole(&whole[i]);
+    uint64_t same = digest_of(&whole[0].options);
+    whole[0].options.n_fields = 0;
+    whole[1].options.indices = one;
+    whole[1].options.n_indices = 1;
+    whole[2].options.weights = half;
+    whole[3].field.name = "mask";
+    whole[4].field.n_ops = 0;
+    whole[5].field.as = "small";
+    whole[6].field.per_box_of = "boxes";
+    whole[7].field.n_audio_ops = 0;
+    whole[8].op.labels = label;
+    whole[8].op.n_labels = 1;
+    whole[9].field.point_pairs = pair;
+    whole[9].field.n_point_pairs = 1;
+    for (int i = 0; i < N; i++) {
+        struct psti_share_options parsed;
+        uint8_t *bytes;
+        size_t nbytes;
+        assert_int_equal(psti_share_options_print(&whole[i].options, i == 2, &bytes, &nbytes, NULL),
+                         PST_OK);
+        assert_int_equal(psti_share_options_parse(bytes, nbytes, &parsed, NULL), PST_OK);
+        if (parsed.digest == same)
+            fail_msg("the digest does not see %s", names[i]);
+        psti_share_options_clear(&parsed);
+        psti_free(bytes);
+    }
+    for (int k = 0; k < 4; k++) {
+        size_t n;
+        const struct pst_member *members = psti_options_members(tried[k].which, &n);
+        for (size_t m = 0; m < n; m++) {
+            bool listed = false;
+            if (members[m].kind != PST_MEMBER_POINTER || members[m].use == PST_USE_JOB)
+                continue;
+            for (int i = 0; i < N; i++)
+                listed |= strcmp(names[i], members[m].name) == 0;
+            if (!listed)
+                fail_msg("%s: nothing here changes it", members[m].name);
+            n_pointers++;
+        }
+    }
+    assert_int_equal(n_pointers, N);
+}
+
+/* A service whose library has other tables would read other values out of the same bytes. */
+static void options_of_other_tables_are_refused(void **state)
+{
+    const struct pst_loader_options options = full_options();
+    struct psti_share_options parsed;
+    uint8_t *bytes;
+    size_t nbytes;
+    (void)state;
+    assert_int_equal(psti_share_options_print(&options, 4, &bytes, &nbytes, NULL), PST_OK);
+    bytes[5] ^= 4;
+    assert_int_equal(psti_share_options_parse(bytes, nbytes, &parsed, NULL), PST_ERROR_CORRUPT);
+    psti_share_options_clear(&parsed);
+    psti_free(bytes);
+}
+
 /* The one of the order sees all of these but the fields. */
 static void the_order_has_a_digest(void **state)
 {
@@ -314,6 +477,9 @@ int main(void)
         cmocka_unit_test(tables_of_classes_come_back),
         cmocka_unit_test(damaged_options_are_refused),
         cmocka_unit_test(the_digest_sees_what_decides_about_rows),
+        cmocka_unit_test(the_digest_sees_each_member),
+        cmocka_unit_test(the_digest_sees_what_pointers_lead_to),
+        cmocka_unit_test(options_of_other_tables_are_refused),
         cmocka_unit_test(the_order_has_a_digest),
         cmocka_unit_test(extents_are_whole_pages),
         cmocka_unit_test(impossible_messages_are_refused),

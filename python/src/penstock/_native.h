@@ -77,6 +77,7 @@ int native_lock_take(PyThread_type_lock lock); /* 0, or -1 with an exception set
 /* Dicts (native_dict.c) as struct members. A missing key leaves its member unchanged. */
 enum native_kind {
     NATIVE_U8,
+    NATIVE_U16,
     NATIVE_U32,
     NATIVE_U64,
     NATIVE_BOOL,
@@ -94,6 +95,9 @@ struct native_member {
  * error. */
 int native_dict_read(PyObject *dict, const struct native_member *members, size_t n_members,
                      void *target, const char *what);
+/* As native_dict_read for a struct that pst_describe knows. Pointers and their counts are not read:
+ * `dict` must not have them. */
+int native_struct_read(PyObject *dict, enum pst_struct which, void *target, const char *what);
 /* Adds `value` to `dict` under `key` and drops the caller's reference to `value`. Returns -1 if it
  * is NULL, with its exception still set. */
 int native_dict_put(PyObject *dict, const char *key, PyObject *value);

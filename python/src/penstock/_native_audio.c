@@ -6,23 +6,6 @@
 
 #include <string.h>
 
-#define OP(key, kind, count)                                                                       \
-    {                                                                                              \
-#key, kind, offsetof(struct pst_audio_op, key), count                                      \
-    }
-static const struct native_member members[] = {
-    OP(rate, NATIVE_U32, 0),       OP(n_samples, NATIVE_U32, 0),    OP(if_short, NATIVE_ENUM, 0),
-    OP(range, NATIVE_FLOAT, 2),    OP(p, NATIVE_FLOAT, 0),          OP(mask_max, NATIVE_U32, 0),
-    OP(value, NATIVE_FLOAT, 0),    OP(n_fft, NATIVE_U32, 0),        OP(win_length, NATIVE_U32, 0),
-    OP(hop_length, NATIVE_U32, 0), OP(pad, NATIVE_U32, 0),          OP(window, NATIVE_ENUM, 0),
-    OP(pad_mode, NATIVE_ENUM, 0),  OP(no_center, NATIVE_BOOL, 0),   OP(no_ortho, NATIVE_BOOL, 0),
-    OP(power, NATIVE_U32, 0),      OP(normalized, NATIVE_ENUM, 0),  OP(n_mels, NATIVE_U32, 0),
-    OP(f_min, NATIVE_FLOAT, 0),    OP(f_max, NATIVE_FLOAT, 0),      OP(mel_scale, NATIVE_ENUM, 0),
-    OP(mel_norm, NATIVE_ENUM, 0),  OP(n_mfcc, NATIVE_U32, 0),       OP(multiplier, NATIVE_FLOAT, 0),
-    OP(amin, NATIVE_FLOAT, 0),     OP(ref, NATIVE_FLOAT, 0),        OP(top_db, NATIVE_FLOAT, 0),
-    OP(offset, NATIVE_FLOAT, 0),   OP(filter_width, NATIVE_U32, 0), OP(rolloff, NATIVE_FLOAT, 0),
-};
-
 static int read_op(PyObject *source, struct pst_audio_op *op)
 {
     PyObject *dict = PyDict_Copy(source);
@@ -35,8 +18,7 @@ static int read_op(PyObject *source, struct pst_audio_op *op)
         PyErr_SetString(PyExc_TypeError, "an operation without a kind");
     if (!PyErr_Occurred() && PyDict_DelItemString(dict, "kind") == 0) {
         pst_audio_op_init(op, sizeof(*op), (enum pst_audio_op_kind)number);
-        status =
-            native_dict_read(dict, members, sizeof(members) / sizeof(members[0]), op, "transforms");
+        status = native_struct_read(dict, PST_STRUCT_AUDIO_OP, op, "transforms");
     }
     Py_DECREF(dict);
     return status;

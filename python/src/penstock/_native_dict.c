@@ -35,6 +35,8 @@ static uint64_t max_of(enum native_kind kind)
     switch (kind) {
     case NATIVE_U8:
         return UINT8_MAX;
+    case NATIVE_U16:
+        return UINT16_MAX;
     case NATIVE_ENUM:
         return INT32_MAX;
     case NATIVE_U32:
@@ -49,6 +51,8 @@ static size_t size_of(enum native_kind kind)
     switch (kind) {
     case NATIVE_U8:
         return sizeof(uint8_t);
+    case NATIVE_U16:
+        return sizeof(uint16_t);
     case NATIVE_BOOL:
         return sizeof(bool);
     case NATIVE_U32:
@@ -86,9 +90,12 @@ static int read_one(PyObject *value, enum native_kind kind, void *target, const 
     if (read_unsigned(value, max_of(kind), &number, what, key) < 0)
         return -1;
     uint8_t narrow = (uint8_t)number;
+    uint16_t narrow_16 = (uint16_t)number;
     uint32_t middle = (uint32_t)number;
     if (kind == NATIVE_U8)
         memcpy(target, &narrow, sizeof(narrow));
+    else if (kind == NATIVE_U16)
+        memcpy(target, &narrow_16, sizeof(narrow_16));
     else if (kind == NATIVE_U64)
         memcpy(target, &number, sizeof(number));
     else
@@ -117,31 +124,88 @@ static int read_sequence(PyObject *value, const struct native_member *member, ch
     return 0;
 }
 
+/* Reads the member if `dict` has it, and counts it then. */
+static int read_member(PyObject *dict, const struct native_member *member, void *target,
+                       const char *what, Py_ssize_t *n_seen)
+{
+    PyObject *value = PyDict_GetItemString(dict, member->key);
+    if (value == NULL)
+        return 0;
+    (*n_seen)++;
+    char *place = (char *)target + member->offset;
+    return member->count > 0 ? read_sequence(value, member, place, what)
+                             : read_one(value, member->kind, place, what, member->key);
+}
+
+static int check_seen(PyObject *dict, Py_ssize_t n_seen, const char *what)
+{
+    if (n_seen == PyDict_Size(dict))
+        return 0;
+    native_raise_text(PST_ERROR_ARGUMENT, "%s: a key is not known to this build", what);
+    return -1;
+}
+
+static int check_dict(PyObject *dict, const char *what)
+{
+    if (PyDict_Check(dict))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "%s: a dict is wanted", what);
+    return -1;
+}
+
 int native_dict_read(PyObject *dict, const struct native_member *members, size_t n_members,
                      void *target, const char *what)
 {
-    if (!PyDict_Check(dict)) {
-        PyErr_Format(PyExc_TypeError, "%s: a dict is wanted", what);
-        return -1;
-    }
     Py_ssize_t n_seen = 0;
-    for (size_t m = 0; m < n_members; m++) {
-        PyObject *value = PyDict_GetItemString(dict, members[m].key);
-        if (value == NULL)
+    if (check_dict(dict, what) < 0)
+        return -1;
+    for (size_t m = 0; m < n_members; m++)
+        if (read_member(dict, &members[m], target, what, &n_seen) < 0)
+            return -1;
+    return check_seen(dict, n_seen, what);
+}
+
+static enum native_kind kind_of(const struct pst_member *member)
+{
+    switch (member->kind) {
+    case PST_MEMBER_BOOL:
+        return NATIVE_BOOL;
+    case PST_MEMBER_FLOAT:
+        return member->nbytes == sizeof(float) ? NATIVE_FLOAT : NATIVE_DOUBLE;
+    case PST_MEMBER_SIGNED: /* the options have no negative values */
+    case PST_MEMBER_ENUM:
+        return NATIVE_ENUM;
+    default:
+        break;
+    }
+    switch (member->nbytes) {
+    case 1:
+        return NATIVE_U8;
+    case 2:
+        return NATIVE_U16;
+    case 4:
+        return NATIVE_U32;
+    default:
+        return NATIVE_U64;
+    }
+}
+
+int native_struct_read(PyObject *dict, enum pst_struct which, void *target, const char *what)
+{
+    struct pst_member member;
+    Py_ssize_t n_seen = 0;
+    if (check_dict(dict, what) < 0)
+        return -1;
+    for (size_t i = 0; pst_describe(which, i, &member, sizeof(member)) == PST_OK; i++) {
+        if (member.kind == PST_MEMBER_POINTER || member.kind == PST_MEMBER_COUNT ||
+            member.use == PST_USE_LAYOUT)
             continue;
-        n_seen++;
-        char *place = (char *)target + members[m].offset;
-        int status = members[m].count > 0
-                         ? read_sequence(value, &members[m], place, what)
-                         : read_one(value, members[m].kind, place, what, members[m].key);
-        if (status < 0)
+        const struct native_member native = {member.name, kind_of(&member), member.offset,
+                                             member.count > 1 ? (Py_ssize_t)member.count : 0};
+        if (read_member(dict, &native, target, what, &n_seen) < 0)
             return -1;
     }
-    if (n_seen != PyDict_Size(dict)) {
-        native_raise_text(PST_ERROR_ARGUMENT, "%s: a key is not known to this build", what);
-        return -1;
-    }
-    return 0;
+    return check_seen(dict, n_seen, what);
 }
 
 int native_dict_put(PyObject *dict, const char *key, PyObject *value)

@@ -7,125 +7,6 @@
 
 #include <string.h>
 
-#define OP(key, kind, count)                                                                       \
-    {                                                                                              \
-#key, kind, offsetof(struct pst_op, key), count                                            \
-    }
-static const struct native_member op_members[] = {
-    OP(height, NATIVE_U32, 0),
-    OP(width, NATIVE_U32, 0),
-    OP(interpolation, NATIVE_ENUM, 0),
-    OP(no_antialias, NATIVE_BOOL, 0),
-    OP(pad_if_needed, NATIVE_BOOL, 0),
-    OP(pad_mode, NATIVE_ENUM, 0),
-    OP(pad, NATIVE_U32, 4),
-    OP(fill, NATIVE_FLOAT, 4),
-    OP(p, NATIVE_FLOAT, 0),
-    OP(scale, NATIVE_FLOAT, 2),
-    OP(ratio, NATIVE_FLOAT, 2),
-    OP(brightness, NATIVE_FLOAT, 2),
-    OP(contrast, NATIVE_FLOAT, 2),
-    OP(saturation, NATIVE_FLOAT, 2),
-    OP(hue, NATIVE_FLOAT, 2),
-    OP(mean, NATIVE_FLOAT, 4),
-    OP(std, NATIVE_FLOAT, 4),
-    OP(mask_fill, NATIVE_FLOAT, 0),
-    OP(n_channels, NATIVE_U8, 0),
-    OP(no_blend, NATIVE_BOOL, 0),
-    OP(noise, NATIVE_BOOL, 0),
-    OP(all_ops, NATIVE_BOOL, 0),
-    OP(bits, NATIVE_U8, 0),
-    OP(n_inner, NATIVE_U32, 0),
-    OP(weights, NATIVE_FLOAT, PST_MAX_INNER),
-    OP(threshold, NATIVE_FLOAT, 0),
-    OP(factor, NATIVE_FLOAT, 0),
-    OP(sigma, NATIVE_FLOAT, 2),
-    OP(degrees, NATIVE_FLOAT, 2),
-    OP(translate, NATIVE_FLOAT, 2),
-    OP(shear, NATIVE_FLOAT, 4),
-    OP(has_center, NATIVE_BOOL, 0),
-    OP(center, NATIVE_FLOAT, 2),
-    OP(distortion, NATIVE_FLOAT, 0),
-    OP(alpha, NATIVE_FLOAT, 2),
-    OP(magnitude, NATIVE_U32, 0),
-    OP(n_magnitudes, NATIVE_U32, 0),
-    OP(mixture_width, NATIVE_U32, 0),
-    OP(chain_depth, NATIVE_U32, 0),
-    OP(policy, NATIVE_ENUM, 0),
-    OP(trials, NATIVE_U32, 0),
-    OP(n_overlaps, NATIVE_U32, 0),
-    OP(overlaps, NATIVE_FLOAT, PST_MAX_OVERLAPS),
-    OP(n_sizes, NATIVE_U32, 0),
-    OP(sizes, NATIVE_U32, PST_MAX_SIZES),
-    OP(max_size, NATIVE_U32, 0),
-    OP(no_scale_up, NATIVE_BOOL, 0),
-    OP(keep_others, NATIVE_BOOL, 0),
-    OP(min_size, NATIVE_FLOAT, 0),
-    OP(min_area, NATIVE_FLOAT, 0),
-};
-
-#define FIELD(key, kind)                                                                           \
-    {                                                                                              \
-#key, kind, offsetof(struct pst_field_output, key), 0                                      \
-    }
-static const struct native_member field_members[] = {
-    FIELD(dtype, NATIVE_ENUM),        FIELD(layout, NATIVE_ENUM),
-    FIELD(channels, NATIVE_U8),       FIELD(bits, NATIVE_U8),
-    FIELD(variant_mask, NATIVE_U8),   FIELD(ignore_orientation, NATIVE_BOOL),
-    FIELD(encoded, NATIVE_BOOL),      FIELD(scaled_decode, NATIVE_BOOL),
-    FIELD(own_geometry, NATIVE_BOOL), FIELD(form_mask, NATIVE_U32),
-    FIELD(made_for, NATIVE_ENUM),     FIELD(min_area, NATIVE_FLOAT),
-    FIELD(keep_boxes, NATIVE_BOOL),   FIELD(min_visibility, NATIVE_FLOAT),
-    FIELD(decode_audio, NATIVE_BOOL), FIELD(n_views, NATIVE_U32),
-    FIELD(first_view, NATIVE_U32),    FIELD(ragged, NATIVE_ENUM),
-    FIELD(pad_value, NATIVE_DOUBLE),  FIELD(pad_multiple, NATIVE_U32),
-    FIELD(n_points, NATIVE_U32),
-};
-
-#define LOADER(key, kind)                                                                          \
-    {                                                                                              \
-#key, kind, offsetof(struct pst_loader_options, key), 0                                    \
-    }
-static const struct native_member loader_members[] = {
-    LOADER(batch_size, NATIVE_U32),
-    LOADER(order, NATIVE_ENUM),
-    LOADER(seed, NATIVE_U64),
-    LOADER(rank, NATIVE_U32),
-    LOADER(world_size, NATIVE_U32),
-    LOADER(drop_last, NATIVE_BOOL),
-    LOADER(num_workers, NATIVE_U32),
-    LOADER(io_threads, NATIVE_U32),
-    LOADER(prefetch, NATIVE_U32),
-    LOADER(host_memory, NATIVE_U64),
-    LOADER(on_error, NATIVE_ENUM),
-    LOADER(max_errors, NATIVE_U64),
-    LOADER(only_listed, NATIVE_BOOL),
-    LOADER(page_samples, NATIVE_U32),
-    LOADER(window_pages, NATIVE_U32),
-    LOADER(storage, NATIVE_ENUM),
-    LOADER(page_cache, NATIVE_ENUM),
-    LOADER(cache_form, NATIVE_ENUM),
-    LOADER(cache_size, NATIVE_ENUM),
-    LOADER(throttle_bytes_per_second, NATIVE_DOUBLE),
-    LOADER(throttle_latency_seconds, NATIVE_DOUBLE),
-    LOADER(throttle_requests, NATIVE_U32),
-    LOADER(no_verify, NATIVE_BOOL),
-    LOADER(max_pixels, NATIVE_U64),
-    LOADER(placement, NATIVE_ENUM),
-    LOADER(device, NATIVE_U32),
-    LOADER(decode, NATIVE_ENUM),
-    LOADER(gpu_share, NATIVE_DOUBLE),
-    LOADER(device_memory, NATIVE_U64),
-    LOADER(on_empty, NATIVE_ENUM),
-    LOADER(no_padding, NATIVE_BOOL),
-    LOADER(pin_memory, NATIVE_ENUM),
-    LOADER(share_wait_seconds, NATIVE_DOUBLE),
-    LOADER(form_choice, NATIVE_ENUM),
-    LOADER(repeats, NATIVE_U32),
-};
-
-#define N_OF(table) (sizeof(table) / sizeof((table)[0]))
-
 /* Removes `key` from `dict` and returns its value as a new reference. NULL if there is none; an
  * exception is set only after an error. */
 static PyObject *take(PyObject *dict, const char *key)
@@ -141,36 +22,29 @@ static PyObject *take(PyObject *dict, const char *key)
     return value;
 }
 
-/* Reads the table of MapLabels, bytes of u16, which `source` keeps alive, and other_label. */
-static int read_labels(PyObject *labels, PyObject *other, struct pst_op *op)
+/* Reads the table of MapLabels, bytes of u16, which `source` keeps alive. */
+static int read_labels(PyObject *labels, struct pst_op *op)
 {
     char *bytes;
     Py_ssize_t n;
-    if (labels != NULL) {
-        if (PyBytes_AsStringAndSize(labels, &bytes, &n) < 0)
-            return -1;
-        op->labels = (const uint16_t *)(const void *)bytes;
-        op->n_labels = (uint32_t)(n / 2);
-    }
-    if (other != NULL) {
-        unsigned long label = PyLong_AsUnsignedLong(other);
-        if (PyErr_Occurred())
-            return -1;
-        op->other_label = (uint16_t)label;
-    }
+    if (labels == NULL)
+        return 0;
+    if (PyBytes_AsStringAndSize(labels, &bytes, &n) < 0)
+        return -1;
+    op->labels = (const uint16_t *)(const void *)bytes;
+    op->n_labels = (uint32_t)(n / 2);
     return 0;
 }
 
 static int read_op(PyObject *source, struct pst_op *op)
 {
     int status = -1;
-    PyObject *kind = NULL, *labels = NULL, *other = NULL;
+    PyObject *kind = NULL, *labels = NULL;
     PyObject *dict = PyDict_Copy(source);
     if (dict == NULL)
         return -1;
     kind = take(dict, "kind");
     labels = take(dict, "labels");
-    other = take(dict, "other_label");
     if (kind == NULL) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_TypeError, "an operation without a kind");
@@ -180,11 +54,10 @@ static int read_op(PyObject *source, struct pst_op *op)
     if (number == -1 && PyErr_Occurred())
         goto out;
     pst_op_init(op, sizeof *op, (enum pst_op_kind)number);
-    if (read_labels(labels, other, op) < 0)
+    if (read_labels(labels, op) < 0)
         goto out;
-    status = native_dict_read(dict, op_members, N_OF(op_members), op, "transforms");
+    status = native_struct_read(dict, PST_STRUCT_OP, op, "transforms");
 out:
-    Py_XDECREF(other);
     Py_XDECREF(labels);
     Py_XDECREF(kind);
     Py_DECREF(dict);
@@ -254,7 +127,7 @@ static int read_field(PyObject *source, struct pst_field_output *field, struct p
         if (PyErr_Occurred())
             goto out;
     }
-    status = native_dict_read(dict, field_members, N_OF(field_members), field, "fields");
+    status = native_struct_read(dict, PST_STRUCT_FIELD_OUTPUT, field, "fields");
 out:
     Py_XDECREF(pairs);
     Py_XDECREF(as);
@@ -452,7 +325,7 @@ int native_options_read(struct native_options *options, PyObject *source,
         options->loader.n_cache_plan = (uint64_t)options->cache_plan.len;
     }
     status =
-        native_dict_read(dict, loader_members, N_OF(loader_members), &options->loader, "options");
+        native_struct_read(dict, PST_STRUCT_LOADER_OPTIONS, &options->loader, "options");
 out:
     Py_XDECREF(trace);
     Py_XDECREF(plan);
